@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// DefaultClusterWeight is a Cluster's weight when spec.scheduler.weight is absent.
+const DefaultClusterWeight int32 = 100
+
+// Cluster is a Kubernetes cluster that Shipper may install into. Its credentials are in the Secret of the same name in
+// Shipper's namespace.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=clusters,shortName=cl,scope=Cluster,categories={shipper}
+// +kubebuilder:printcolumn:name="Region",type=string,JSONPath=`.spec.region`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Unschedulable",type=boolean,JSONPath=`.spec.scheduler.unschedulable`
+// +kubebuilder:printcolumn:name="API Master",type=string,priority=1,JSONPath=`.spec.apiMaster`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.status=="False")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type Cluster struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is where the cluster is and what it offers.
+	Spec ClusterSpec `json:"spec"`
+
+	// status is whether it can be reached. Written by the reconciler.
+	// +optional
+	Status ClusterStatus `json:"status,omitempty"`
+}
+
+// ClusterSpec is where a cluster is and what it offers.
+type ClusterSpec struct {
+	// capabilities are the tags that clusterRequirements.capabilities select by. Absent means none.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=set
+	Capabilities []string `json:"capabilities"`
+
+	// region the cluster belongs to.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Region string `json:"region"`
+
+	// apiMaster is the URL of the cluster's API server, as in a kubeconfig.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	APIMaster string `json:"apiMaster"`
+
+	// scheduler says how Releases are placed on this cluster.
+	// +optional
+	Scheduler ClusterSchedulerSettings `json:"scheduler"`
+}
+
+// ClusterSchedulerSettings say how Releases are placed on a cluster.
+type ClusterSchedulerSettings struct {
+	// unschedulable keeps new Releases off this cluster; those already placed stay. Absent means false.
+	// +optional
+	Unschedulable bool `json:"unschedulable"`
+
+	// weight raises or lowers the preference for this cluster. Absent means 100; 0 puts it last.
+	// +optional
+	Weight *int32 `json:"weight,omitempty"`
+
+	// identity makes this cluster take the place of another of that name in placement. Absent means metadata.name.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Identity *string `json:"identity,omitempty"`
+}
+
+// ClusterStatus is whether a cluster can be reached.
+type ClusterStatus struct {
+	// observedGeneration is the metadata.generation this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// inService is true while Shipper can reach the cluster.
+	// +optional
+	InService bool `json:"inService"`
+
+	// kubernetesVersion is what the API server says it is, for example v1.37.1.
+	// +optional
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+
+	// conditions, sorted by type: Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// ClusterList is a list of Clusters.
+//
+// +kubebuilder:object:root=true
+type ClusterList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []Cluster `json:"items"`
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"sort"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Condition is one thing that is known of an object. The shape is that of the original's many condition types.
+type Condition struct {
+	// type of the condition, unique in its list.
+	Type string `json:"type"`
+	// status is True, False or Unknown.
+	Status corev1.ConditionStatus `json:"status"`
+	// lastTransitionTime is when status last changed; reason and message do not move it.
+	// +optional
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
+	// reason is one word for machines; empty in the expected case.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message tells people what is wrong and what would change it; empty in the expected case.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// Condition types of Applications.
+const (
+	// ApplicationAborting is True while the template is being restored because the newest Release was deleted.
+	ApplicationAborting = "Aborting"
+	// ApplicationBlocked is True while RolloutBlocks stop this Application. Reason: RolloutsBlocked.
+	ApplicationBlocked = "Blocked"
+	// ApplicationReleaseSynced is True when the newest Release has the template's environment.
+	// False: CreateReleaseFailed.
+	ApplicationReleaseSynced = "ReleaseSynced"
+	// ApplicationRollingOut is True until the newest Release has achieved its last step.
+	ApplicationRollingOut = "RollingOut"
+	// ApplicationValidHistory is False when the order of Releases cannot be told.
+	// False: BrokenReleaseGeneration, BrokenApplicationObservedGeneration.
+	ApplicationValidHistory = "ValidHistory"
+)
+
+// Condition types of Releases.
+const (
+	// ReleaseBlocked is True while RolloutBlocks stop this Release. Reason: RolloutsBlocked.
+	ReleaseBlocked = "Blocked"
+	// ReleaseComplete is True when the last step was achieved and is still the one wanted.
+	ReleaseComplete = "Complete"
+	// ReleaseScheduled is True when clusters are chosen and the three targets exist.
+	ReleaseScheduled = "Scheduled"
+	// ReleaseStrategyExecuted is True when the step in targetStep is achieved.
+	// False: StrategyInProgress while it is awaited, StrategyExecutionFailed when it cannot be executed.
+	ReleaseStrategyExecuted = "StrategyExecuted"
+)
+
+// Condition types in a Release's status.strategy.
+const (
+	StrategyContenderAchievedInstallation = "ContenderAchievedInstallation"
+	StrategyContenderAchievedCapacity     = "ContenderAchievedCapacity"
+	StrategyContenderAchievedTraffic      = "ContenderAchievedTraffic"
+	StrategyIncumbentAchievedCapacity     = "IncumbentAchievedCapacity"
+	StrategyIncumbentAchievedTraffic      = "IncumbentAchievedTraffic"
+)
+
+// Condition types of the three targets, of each of their clusters, and of Clusters.
+const (
+	// TargetOperational is True when the clusters can be reached and worked with.
+	TargetOperational = "Operational"
+	// TargetReady is True when the clusters are as the target's spec wants them.
+	TargetReady = "Ready"
+	// ClusterReady is True while Shipper can reach the cluster with the credentials it has.
+	ClusterReady = "Ready"
+)
+
+// Reasons of conditions. Empty in the expected case.
+const (
+	// RolloutsBlocked means that RolloutBlocks are in effect; the message lists them.
+	RolloutsBlocked = "RolloutsBlocked"
+	// CreateReleaseFailed means that the Release for the template could not be created.
+	CreateReleaseFailed = "CreateReleaseFailed"
+	// ChartVersionResolutionFailed means that the template's chart constraint was admitted unresolved and still is.
+	ChartVersionResolutionFailed = "ChartVersionResolutionFailed"
+	// BrokenReleaseGeneration means that a Release has no valid generation annotation.
+	BrokenReleaseGeneration = "BrokenReleaseGeneration"
+	// BrokenApplicationObservedGeneration means that the Application's highestObservedGeneration is not a number.
+	BrokenApplicationObservedGeneration = "BrokenApplicationObservedGeneration"
+
+	// NoRegionsSpecified means that clusterRequirements.regions is empty.
+	NoRegionsSpecified = "NoRegionsSpecified"
+	// NotEnoughClustersInRegion means that a region has fewer schedulable clusters than wanted.
+	NotEnoughClustersInRegion = "NotEnoughClustersInRegion"
+	// NotEnoughCapableClustersInRegion means that too few of a region's clusters offer the capabilities.
+	NotEnoughCapableClustersInRegion = "NotEnoughCapableClustersInRegion"
+	// DuplicateCapabilityRequirement means that a capability is required twice.
+	DuplicateCapabilityRequirement = "DuplicateCapabilityRequirement"
+	// ChartFetchFailure means that the chart's archive or its index could not be downloaded; it is tried again.
+	ChartFetchFailure = "ChartFetchFailure"
+	// BrokenChartSpec means that the chart named does not exist or is not a chart; it is not tried again until it changes.
+	BrokenChartSpec = "BrokenChartSpec"
+	// WrongChartDeployments means that the chart does not have exactly one apps/v1 Deployment.
+	WrongChartDeployments = "WrongChartDeployments"
+	// TargetsFailed means that the Release's targets could not be created or updated.
+	TargetsFailed = "FailedAPICall"
+
+	// StrategyInProgress means that the step's conditions are not all met yet.
+	StrategyInProgress = "StrategyInProgress"
+	// StrategyExecutionFailed means that the step cannot be executed.
+	StrategyExecutionFailed = "StrategyExecutionFailed"
+	// StrategyNotComplete means that the step achieved or wanted is not the last.
+	StrategyNotComplete = "StrategyNotComplete"
+
+	// ClustersNotReady means that clusters are not yet as wanted; the message names them.
+	ClustersNotReady = "ClustersNotReady"
+	// ClustersNotOperational means that clusters cannot be worked with; the message names them.
+	ClustersNotOperational = "ClustersNotOperational"
+	// ChartError means that the chart could not be rendered or breaks a rule.
+	ChartError = "ChartError"
+	// InternalError means that an API call failed.
+	InternalError = "InternalError"
+	// TargetClusterClientError means that there is no working connection to the cluster.
+	TargetClusterClientError = "TargetClusterClientError"
+	// ObjectConflict means that an object to be installed belongs to something else.
+	ObjectConflict = "ObjectConflict"
+	// NamespaceMissing means that the application cluster does not have the namespace; Shipper never creates it.
+	NamespaceMissing = "NamespaceMissing"
+	// InProgress means that the change was requested and is not there yet.
+	InProgress = "InProgress"
+	// PodsNotReady means that Pods do not become ready; the message says which and why.
+	PodsNotReady = "PodsNotReady"
+	// PodsNotInEndpoints means that Pods labelled for traffic are not yet in the Service's EndpointSlices.
+	PodsNotInEndpoints = "PodsNotInEndpoints"
+	// DeploymentStuck means that the Deployment's own controller reports a failure.
+	DeploymentStuck = "DeploymentStuck"
+	// MissingDeployment means that the Release's Deployment is not in the cluster.
+	MissingDeployment = "MissingDeployment"
+	// MissingService means that there is not exactly one LB Service in the cluster.
+	MissingService = "MissingService"
+
+	// SecretMissing means that the cluster's Secret does not exist.
+	SecretMissing = "SecretMissing"
+	// SecretInvalid means that the cluster's Secret does not hold usable credentials.
+	SecretInvalid = "SecretInvalid"
+	// ClusterUnreachable means that the cluster's API server does not answer.
+	ClusterUnreachable = "ClusterUnreachable"
+	// CredentialsRefused means that the cluster's API server does not accept the credentials.
+	CredentialsRefused = "CredentialsRefused"
+)
+
+// FindCondition returns a copy of the condition of that type, or nil.
+func FindCondition(conditions []Condition, conditionType string) *Condition {
+	for i := range conditions {
+		if conditions[i].Type == conditionType {
+			c := conditions[i]
+			return &c
+		}
+	}
+	return nil
+}
+
+// ConditionTrue tells whether the condition of that type is there and True.
+func ConditionTrue(conditions []Condition, conditionType string) bool {
+	c := FindCondition(conditions, conditionType)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// SetCondition returns conditions with c in place, sorted by type. lastTransitionTime becomes now when status changes or
+// the condition is new, and is kept otherwise; what c says of it is ignored. The argument's list is not modified.
+func SetCondition(conditions []Condition, c Condition, now metav1.Time) []Condition {
+	out := append(make([]Condition, 0, len(conditions)+1), conditions...)
+	c.LastTransitionTime = now
+	for i := range out {
+		if out[i].Type == c.Type {
+			if out[i].Status == c.Status {
+				c.LastTransitionTime = out[i].LastTransitionTime
+			}
+			out[i] = c
+			return out
+		}
+	}
+	out = append(out, c)
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Type < out[j].Type })
+	return out
+}
+
+// SetStrategyCondition is SetCondition for the conditions of a step. A condition that moves to another step keeps its
+// lastTransitionTime unless its status changes too.
+func SetStrategyCondition(
+	conditions []ReleaseStrategyCondition, c ReleaseStrategyCondition, now metav1.Time,
+) []ReleaseStrategyCondition {
+	out := append(make([]ReleaseStrategyCondition, 0, len(conditions)+1), conditions...)
+	c.LastTransitionTime = now
+	for i := range out {
+		if out[i].Type == c.Type {
+			if out[i].Status == c.Status {
+				c.LastTransitionTime = out[i].LastTransitionTime
+			}
+			out[i] = c
+			return out
+		}
+	}
+	out = append(out, c)
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Type < out[j].Type })
+	return out
+}

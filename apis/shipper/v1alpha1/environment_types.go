@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import "encoding/json"
+
+// ReleaseEnvironment is all that is needed to run one version of an application. The order of its fields is part of the
+// wire: the hash in a Release's name is taken over this JSON.
+type ReleaseEnvironment struct {
+	// chart is the Helm chart to install.
+	Chart Chart `json:"chart"`
+
+	// values are given to the chart as a values.yaml would be. Absent means the chart's own defaults.
+	// +optional
+	// +nullable
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:Type=object
+	Values *ChartValues `json:"values"`
+
+	// clusterRequirements say which clusters may run this.
+	ClusterRequirements ClusterRequirements `json:"clusterRequirements"`
+
+	// strategy is the list of steps by which this takes over from its predecessor.
+	// +required
+	Strategy *RolloutStrategy `json:"strategy,omitempty"`
+}
+
+// Chart names a version of a Helm chart in a repository.
+type Chart struct {
+	// name of the chart in the repository's index.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// version is an exact version or, in an Application, a SemVer constraint that is resolved in place when the object is
+	// admitted; the constraint is kept in the annotation shipper.booking.com/app.chart.version.raw.
+	// Empty or absent means the newest stable version.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Version string `json:"version"`
+
+	// repoUrl is the http or https URL of the repository: the folder that holds index.yaml.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	RepoURL string `json:"repoUrl"`
+}
+
+// ChartValues are free-form Helm values.
+// +kubebuilder:validation:Type=object
+// +kubebuilder:pruning:PreserveUnknownFields
+// +kubebuilder:object:generate=false
+type ChartValues map[string]any
+
+// DeepCopyInto copies the values, nested maps and lists included, into out.
+func (in ChartValues) DeepCopyInto(out *ChartValues) {
+	if in == nil {
+		*out = nil
+		return
+	}
+	copied := make(ChartValues, len(in))
+	for k, v := range in {
+		copied[k] = copyValue(v)
+	}
+	*out = copied
+}
+
+// DeepCopy returns a copy that shares nothing with in; nil stays nil.
+func (in ChartValues) DeepCopy() ChartValues {
+	var out ChartValues
+	in.DeepCopyInto(&out)
+	return out
+}
+
+// copyValue copies what JSON can hold. Scalars are values already.
+func copyValue(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if v == nil {
+			return v
+		}
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = copyValue(e)
+		}
+		return out
+	case []any:
+		if v == nil {
+			return v
+		}
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = copyValue(e)
+		}
+		return out
+	case json.RawMessage:
+		return append(json.RawMessage(nil), v...)
+	default:
+		return v
+	}
+}
+
+// ClusterRequirements select clusters.
+type ClusterRequirements struct {
+	// regions this must run in.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	Regions []RegionRequirement `json:"regions"`
+
+	// capabilities every chosen cluster must offer. Absent means none.
+	// +optional
+	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=set
+	Capabilities []string `json:"capabilities,omitempty"`
+}
+
+// RegionRequirement is one region and how many of its clusters are wanted.
+type RegionRequirement struct {
+	// name of the region, as in Cluster objects.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// replicas is the number of clusters to choose in this region (not Pods). Absent means 1; 0 means none.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	Replicas *int32 `json:"replicas,omitempty"`
+}
+
+// RolloutStrategy is a list of steps. The last one completes the release.
+type RolloutStrategy struct {
+	// steps in the order they are meant to be taken; users move between them with a Release's targetStep.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	Steps []RolloutStrategyStep `json:"steps"`
+}
+
+// RolloutStrategyStep is one stage of a rollout.
+type RolloutStrategyStep struct {
+	// name is for people: staging, canary, full on.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// capacity is the percentage of the chart's replicas that each side has at this step.
+	// +kubebuilder:validation:XValidation:rule="self.incumbent <= 100 && self.contender <= 100",message="capacity is a percentage: use a number from 0 to 100"
+	Capacity RolloutStrategyStepValue `json:"capacity"`
+
+	// traffic is the weight each side has at this step, relative to the other; the two need not sum to 100.
+	Traffic RolloutStrategyStepValue `json:"traffic"`
+}
+
+// RolloutStrategyStepValue is a number for each side of a rollout.
+type RolloutStrategyStepValue struct {
+	// incumbent is the value for the release that is being replaced.
+	// +kubebuilder:validation:Minimum=0
+	Incumbent int32 `json:"incumbent"`
+
+	// contender is the value for the release that is being rolled out.
+	// +kubebuilder:validation:Minimum=0
+	Contender int32 `json:"contender"`
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Namespaces and accounts that shipperctl creates unless told otherwise.
+const (
+	// SystemNamespace is where Shipper and the Secrets of clusters live.
+	SystemNamespace = "shipper-system"
+	// GlobalBlocksNamespace is the default namespace whose RolloutBlocks stop rollouts in every namespace.
+	GlobalBlocksNamespace = "rollout-blocks-global"
+	// ManagementServiceAccount is the account Shipper runs as in the management cluster.
+	ManagementServiceAccount = "shipper-mgmt-cluster"
+	// ApplicationServiceAccount is the account Shipper uses in application clusters.
+	ApplicationServiceAccount = "shipper-app-cluster"
+)
+
+// FieldOwner is the name under which Shipper owns fields by server-side apply.
+const FieldOwner = "shipper"
+
+// Labels. Those of Shipper win over labels copied from a user's Application.
+const (
+	// AppLabel names the Application an object belongs to: on Releases, targets and everything installed, Pods included.
+	AppLabel = "shipper-app"
+	// ReleaseLabel names the Release an object belongs to, on the same objects.
+	ReleaseLabel = "shipper-release"
+	// ReleaseHashLabel is the hash of the Release's environment, as in its name.
+	ReleaseHashLabel = "shipper-release-hash"
+	// OwnedByLabel names the InstallationTarget that last wrote an installed object.
+	OwnedByLabel = "shipper-owned-by"
+	// TrafficStatusLabel on a Pod is TrafficEnabled or TrafficDisabled; absent means disabled.
+	TrafficStatusLabel = "shipper-traffic-status"
+	// LBLabel with value LBForProduction marks the Service that traffic is shifted on.
+	LBLabel = "shipper-lb"
+	// HelmWorkaroundLabel set to "true" on an Application strips the key `release` from the LB Service's selector.
+	HelmWorkaroundLabel = "enable-helm-release-workaround"
+	// HelmReleaseSelector is the selector key that binds a Service to one Helm release.
+	HelmReleaseSelector = "release"
+	// RBACDomainLabel tells the accounts and bindings shipperctl makes apart: RBACManagement or RBACApplication.
+	RBACDomainLabel = "shipper-rbac-domain"
+
+	TrafficEnabled  = "enabled"
+	TrafficDisabled = "disabled"
+	LBForProduction = "production"
+	RBACManagement  = "management"
+	RBACApplication = "application"
+)
+
+// Annotations of Applications.
+const (
+	// AppHighestObservedGenerationAnnotation is the decimal generation of the newest Release ever materialised.
+	// A newest Release below it means that the contender was deleted: an abort. Written by the reconciler.
+	AppHighestObservedGenerationAnnotation = "shipper.booking.com/app.highestObservedGeneration"
+	// AppChartNameAnnotation is the chart's name when its version was last resolved. Written by the webhook.
+	AppChartNameAnnotation = "shipper.booking.com/app.chart.name"
+	// AppChartRepoAnnotation is the chart's repository when its version was last resolved. Written by the webhook.
+	AppChartRepoAnnotation = "shipper.booking.com/app.chart.repo-url"
+	// AppChartVersionResolvedAnnotation is the version the constraint was resolved to. Written by the webhook.
+	AppChartVersionResolvedAnnotation = "shipper.booking.com/app.chart.version.resolved"
+	// AppChartVersionRawAnnotation is the constraint as the user wrote it. Written by the webhook.
+	AppChartVersionRawAnnotation = "shipper.booking.com/app.chart.version.raw"
+	// AppChartVersionRefreshAnnotation set by a user to a new value makes the webhook resolve the constraint anew.
+	AppChartVersionRefreshAnnotation = "shipper.booking.com/app.chart.version.refresh"
+	// AppChartDigestAnnotation is the digest the index gave for the resolved version; empty when the index has none.
+	// Written by the webhook, copied to the Release.
+	AppChartDigestAnnotation = "shipper.booking.com/app.chart.digest"
+	// AppRequestedByAnnotation names the user whose edit of spec was last admitted. Written by the webhook.
+	AppRequestedByAnnotation = "shipper.booking.com/app.requested-by"
+)
+
+// Annotations of Releases and their targets.
+const (
+	// ReleaseGenerationAnnotation orders the Releases of an Application: decimal, from 0.
+	ReleaseGenerationAnnotation = "shipper.booking.com/release.generation"
+	// ReleaseTemplateIterationAnnotation counts Releases with the same environment: decimal, from 0.
+	ReleaseTemplateIterationAnnotation = "shipper.booking.com/release.template.iteration"
+	// ReleaseClustersAnnotation lists the chosen clusters: sorted, unique, comma-separated. It is the decision itself:
+	// once set, clusters are not chosen again.
+	ReleaseClustersAnnotation = "shipper.booking.com/release.clusters"
+	// ReleaseChartDigestAnnotation is the sha256 (hex) the chart's archive must have. Empty or absent: not known.
+	ReleaseChartDigestAnnotation = "shipper.booking.com/release.chart.digest"
+	// ReleaseRequestedByAnnotation names the user whose edit made this Release.
+	ReleaseRequestedByAnnotation = "shipper.booking.com/release.requested-by"
+	// RolloutBlockOverrideAnnotation on an Application or Release lists blocks it overrides: `namespace/name`, comma-separated.
+	RolloutBlockOverrideAnnotation = "shipper.booking.com/rollout-block.override"
+)
+
+// Annotations and data keys in application clusters and on Secrets.
+const (
+	// InstalledDigestAnnotation on an installed object is the digest of the manifest it was written from, so that
+	// what is already so is not written again.
+	InstalledDigestAnnotation = "shipper.booking.com/installed-digest"
+	// SecretSkipTLSVerifyAnnotation set to "true" on a cluster's Secret skips verification of that API server's certificate.
+	SecretSkipTLSVerifyAnnotation = "shipper.booking.com/cluster-secret.insecure-tls-skip-verify"
+	// AnchorTargetUIDKey is the anchor ConfigMap's data key for the UID of its InstallationTarget.
+	AnchorTargetUIDKey = "InstallationTargetUID"
+)
+
+// InstallationFinalizer keeps an InstallationTarget until what it installed is gone from every cluster.
+const InstallationFinalizer = "shipper.booking.com/installation"

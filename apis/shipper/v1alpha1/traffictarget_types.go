@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// TrafficTarget says how much traffic a Release has in each cluster, and how far that is. It has its Release's name and is
+// written by the reconciler only.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=traffictargets,shortName=tt,categories={shipper}
+// +kubebuilder:printcolumn:name="Operational",type=string,JSONPath=`.status.conditions[?(@.type=="Operational")].status`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.status=="False")].message`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type TrafficTarget struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec is how much traffic is wanted where.
+	Spec TrafficTargetSpec `json:"spec"`
+
+	// status is how much there is.
+	// +optional
+	Status TrafficTargetStatus `json:"status,omitempty"`
+}
+
+// TrafficTargetSpec is how much traffic is wanted where.
+type TrafficTargetSpec struct {
+	// clusters and the weight wanted in each.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=10000
+	Clusters []ClusterTrafficTarget `json:"clusters"`
+}
+
+// ClusterTrafficTarget is the weight of a Release in one cluster, relative to the other Releases of its Application.
+type ClusterTrafficTarget struct {
+	// name of the cluster.
+	Name string `json:"name"`
+	// weight relative to the sum of the weights of all Releases of the Application in this cluster; 0 means no traffic.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	Weight uint32 `json:"weight"`
+}
+
+// TrafficTargetStatus is how much traffic there is.
+type TrafficTargetStatus struct {
+	// observedGeneration is the metadata.generation this status speaks of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// clusters has one entry for each cluster, in the order of their names.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Clusters []ClusterTrafficStatus `json:"clusters,omitempty"`
+
+	// conditions over all clusters, sorted by type: Operational, Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// Traffic in one cluster: the values of ClusterTrafficStatus.status.
+const (
+	TrafficStatusSynced = "Synced"
+	TrafficStatusFailed = "Failed"
+)
+
+// ClusterTrafficStatus is the traffic of a Release in one cluster.
+type ClusterTrafficStatus struct {
+	// name of the cluster.
+	Name string `json:"name"`
+	// achievedTraffic is the weight that the Pods now in traffic amount to.
+	AchievedTraffic uint32 `json:"achievedTraffic"`
+	// status is Synced or Failed; empty while neither is known.
+	// +optional
+	Status string `json:"status,omitempty"`
+	// conditions, sorted by type: Operational, Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// TrafficTargetList is a list of TrafficTargets.
+//
+// +kubebuilder:object:root=true
+type TrafficTargetList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []TrafficTarget `json:"items"`
+}
