@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stamp
+
+import (
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// SameEnvironment tells whether two environments ask for the same thing, by value. Absent and empty values are the
+// same, as are absent and empty lists; inside values null, empty and absent differ, because charts tell them apart.
+func SameEnvironment(a, b *shipper.ReleaseEnvironment) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Chart == b.Chart &&
+		equality.Semantic.DeepEqual(a.ClusterRequirements, b.ClusterRequirements) &&
+		equality.Semantic.DeepEqual(a.Strategy, b.Strategy) &&
+		sameMap(valuesOf(a), valuesOf(b))
+}
+
+func valuesOf(env *shipper.ReleaseEnvironment) map[string]any {
+	if env.Values == nil {
+		return nil
+	}
+	return *env.Values
+}
+
+func sameMap(a, b map[string]any) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		w, ok := b[k]
+		if !ok || !sameValue(v, w) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameValue(a, b any) bool {
+	if x, ok := numberOf(a); ok {
+		y, ok := numberOf(b)
+		return ok && x.equal(y)
+	}
+	switch x := a.(type) {
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		return ok && (x == nil) == (y == nil) && sameMap(x, y)
+	case []any:
+		y, ok := b.([]any)
+		if !ok || len(x) != len(y) || (x == nil) != (y == nil) {
+			return false
+		}
+		for i := range x {
+			if !sameValue(x[i], y[i]) {
+				return false
+			}
+		}
+		return true
+	default:
+		return equality.Semantic.DeepEqual(a, b)
+	}
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stamp
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// exactFloat is the largest magnitude up to which every integer has its own float64.
+const exactFloat = 1 << 53
+
+// Hash is the environment's mark in the name of a Release: FNV-1a, 32 bits, of its JSON, in hexadecimal without
+// padding. How a decoder chose to hold a number does not change it: 3 and 3.0 are the same, and an integer beyond 2^53
+// counts as the float64 nearest to it.
+func Hash(env shipper.ReleaseEnvironment) (string, error) {
+	if env.Values != nil {
+		values := shipper.ChartValues(canonicalMap(*env.Values))
+		env.Values = &values
+	}
+	text, err := json.Marshal(env)
+	if err != nil {
+		return "", fmt.Errorf("hashing environment: %w", err)
+	}
+	sum := fnv.New32a()
+	sum.Write(text) // a hash never fails to write
+	return fmt.Sprintf("%x", sum.Sum32()), nil
+}
+
+// canonicalMap is canonical for maps; nil stays nil, which JSON tells from empty.
+func canonicalMap(in map[string]any) map[string]any {
+	if in == nil {
+		return nil
+	}
+	out := make(map[string]any, len(in))
+	for k, v := range in {
+		out[k] = canonical(v)
+	}
+	return out
+}
+
+// canonical returns v with every number in the one form that all decoders agree on.
+func canonical(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		return canonicalMap(v)
+	case []any:
+		if v == nil {
+			return v
+		}
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = canonical(v[i])
+		}
+		return out
+	default:
+		if n, ok := numberOf(v); ok {
+			return n.canonical()
+		}
+		return v
+	}
+}
+
+// number is a JSON number: an integer when it was decoded as one, a float otherwise.
+type number struct {
+	integer int64
+	float   float64
+	isInt   bool
+}
+
+// numberOf reads the forms in which decoders hold numbers.
+func numberOf(v any) (number, bool) {
+	switch v := v.(type) {
+	case int64:
+		return number{integer: v, float: float64(v), isInt: true}, true
+	case int:
+		return number{integer: int64(v), float: float64(v), isInt: true}, true
+	case int32:
+		return number{integer: int64(v), float: float64(v), isInt: true}, true
+	case float64:
+		return number{float: v}, true
+	case float32:
+		return number{float: float64(v)}, true
+	case uint64:
+		return number{integer: int64(v), float: float64(v), isInt: v <= math.MaxInt64}, true
+	case json.Number:
+		if i, err := v.Int64(); err == nil {
+			return number{integer: i, float: float64(i), isInt: true}, true
+		}
+		if f, err := v.Float64(); err == nil {
+			return number{float: f}, true
+		}
+	}
+	return number{}, false
+}
+
+// canonical is an int64 where floats are exact and a float64 elsewhere.
+func (n number) canonical() any {
+	if n.float == math.Trunc(n.float) && math.Abs(n.float) <= exactFloat {
+		return int64(n.float)
+	}
+	return n.float
+}
+
+// equal compares exactly when both were decoded as integers, and as floats otherwise.
+func (n number) equal(o number) bool {
+	if n.isInt && o.isInt {
+		return n.integer == o.integer
+	}
+	return n.float == o.float
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stamp
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Generation is the place of a Release in its Application's history, from 0.
+func Generation(rel *shipper.Release) (int, error) {
+	return counter(rel, shipper.ReleaseGenerationAnnotation)
+}
+
+// Iteration is how many Releases with the same environment came before, from 0.
+func Iteration(rel *shipper.Release) (int, error) {
+	return counter(rel, shipper.ReleaseTemplateIterationAnnotation)
+}
+
+func counter(rel *shipper.Release, annotation string) (int, error) {
+	text, ok := rel.Annotations[annotation]
+	if !ok {
+		return 0, fmt.Errorf("release %q has no annotation %s", rel.Name, annotation)
+	}
+	n, err := parseCounter(text)
+	if err != nil {
+		return 0, fmt.Errorf("release %q: annotation %s: %w", rel.Name, annotation, err)
+	}
+	return n, nil
+}
+
+// parseCounter reads a decimal that is not negative; 32 bits are plenty and leave room to add.
+func parseCounter(text string) (int, error) {
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%q is not a decimal number from 0 on", text)
+	}
+	return int(n), nil
+}
+
+// HighestObserved is the generation of the newest Release that was ever materialised for app; known is false when none
+// was.
+func HighestObserved(app *shipper.Application) (generation int, known bool, err error) {
+	text, ok := app.Annotations[shipper.AppHighestObservedGenerationAnnotation]
+	if !ok {
+		return 0, false, nil
+	}
+	n, err := parseCounter(text)
+	if err != nil {
+		return 0, false, fmt.Errorf("application %q: annotation %s: %w",
+			app.Name, shipper.AppHighestObservedGenerationAnnotation, err)
+	}
+	return n, true, nil
+}
+
+// SortByGeneration returns the Releases whose generation can be told, oldest first, and apart from them, by name, those
+// whose generation cannot. Equal generations, which only hands can make, are ordered by age and then name.
+func SortByGeneration(rels []*shipper.Release) (ordered, broken []*shipper.Release) {
+	generations := make(map[*shipper.Release]int, len(rels))
+	for _, rel := range rels {
+		generation, err := Generation(rel)
+		if err != nil {
+			broken = append(broken, rel)
+			continue
+		}
+		generations[rel] = generation
+		ordered = append(ordered, rel)
+	}
+	slices.SortFunc(ordered, func(a, b *shipper.Release) int {
+		if d := generations[a] - generations[b]; d != 0 {
+			return d
+		}
+		if d := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); d != 0 {
+			return d
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	slices.SortFunc(broken, func(a, b *shipper.Release) int { return strings.Compare(a.Name, b.Name) })
+	return ordered, broken
+}
+
+// Own returns those of rels that are app's: they carry its label and no other Application owns them. A Release of an
+// Application of the same name that was deleted, still to be collected, is not app's.
+func Own(app *shipper.Application, rels []*shipper.Release) []*shipper.Release {
+	var own []*shipper.Release
+	for _, rel := range rels {
+		if rel.Namespace == app.Namespace && rel.Labels[shipper.AppLabel] == app.Name && !ownedByOther(app, rel) {
+			own = append(own, rel)
+		}
+	}
+	return own
+}
+
+func ownedByOther(app *shipper.Application, rel *shipper.Release) bool {
+	for _, ref := range rel.OwnerReferences {
+		if ref.Kind == applicationKind && strings.HasPrefix(ref.APIVersion, shipper.GroupVersion.Group+"/") &&
+			ref.UID != app.UID {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stamp
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+const applicationKind = "Application"
+
+// Next says which Release app's template asks for. The newest of existing is returned with isNew false when it has the
+// template's environment; otherwise a Release that is yet to be created. Existing are the Releases in app's namespace
+// that carry its label; those being deleted are not considered, but their names and generations are not given again.
+func Next(app *shipper.Application, existing []*shipper.Release) (rel *shipper.Release, isNew bool, err error) {
+	if newest := Newest(app, existing); newest != nil && SameEnvironment(&newest.Spec.Environment, &app.Spec.Template) {
+		return newest, false, nil
+	}
+	rel, err = Release(app, existing)
+	return rel, true, err
+}
+
+// Newest is app's Release of the highest generation that is not being deleted; nil when there is none.
+func Newest(app *shipper.Application, existing []*shipper.Release) *shipper.Release {
+	ordered, _ := SortByGeneration(Own(app, existing))
+	for i := len(ordered) - 1; i >= 0; i-- {
+		if ordered[i].DeletionTimestamp.IsZero() {
+			return ordered[i]
+		}
+	}
+	return nil
+}
+
+// Release returns the Release that app's template makes next to existing, stamped whole. Its generation is one more
+// than the highest of app's, its iteration one more than the highest of those that share its hash, in name or label,
+// whoever owns them. Labels of Shipper win over labels of the Application.
+func Release(app *shipper.Application, existing []*shipper.Release) (*shipper.Release, error) {
+	hash, err := Hash(app.Spec.Template)
+	if err != nil {
+		return nil, fmt.Errorf("stamping release of application %q: %w", app.Name, err)
+	}
+	iteration := nextIteration(app.Name, hash, existing)
+	name := fmt.Sprintf("%s-%s-%d", app.Name, hash, iteration)
+	if errs := validation.IsValidLabelValue(name); len(errs) > 0 {
+		return nil, fmt.Errorf("stamping release of application %q: %q cannot be the name of a release: %s",
+			app.Name, name, strings.Join(errs, "; "))
+	}
+	return &shipper.Release{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            name,
+			Namespace:       app.Namespace,
+			Labels:          labels(app, name, hash),
+			Annotations:     annotations(app, nextGeneration(app, existing), iteration),
+			OwnerReferences: []metav1.OwnerReference{OwnerReference(app)},
+		},
+		Spec: shipper.ReleaseSpec{Environment: *app.Spec.Template.DeepCopy()},
+	}, nil
+}
+
+// OwnerReference is the reference by which a Release is owned by its Application.
+func OwnerReference(app *shipper.Application) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: shipper.GroupVersion.String(), Kind: applicationKind, Name: app.Name, UID: app.UID,
+	}
+}
+
+func labels(app *shipper.Application, name, hash string) map[string]string {
+	out := maps.Clone(app.Labels)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[shipper.AppLabel] = app.Name
+	out[shipper.ReleaseLabel] = name
+	out[shipper.ReleaseHashLabel] = hash
+	return out
+}
+
+func annotations(app *shipper.Application, generation, iteration int) map[string]string {
+	out := map[string]string{
+		shipper.ReleaseGenerationAnnotation:        strconv.Itoa(generation),
+		shipper.ReleaseTemplateIterationAnnotation: strconv.Itoa(iteration),
+	}
+	copyAnnotation(out, shipper.RolloutBlockOverrideAnnotation, app, shipper.RolloutBlockOverrideAnnotation)
+	copyAnnotation(out, shipper.ReleaseRequestedByAnnotation, app, shipper.AppRequestedByAnnotation)
+	if pinned(app) {
+		copyAnnotation(out, shipper.ReleaseChartDigestAnnotation, app, shipper.AppChartDigestAnnotation)
+	}
+	return out
+}
+
+func copyAnnotation(out map[string]string, key string, app *shipper.Application, from string) {
+	if v := app.Annotations[from]; v != "" {
+		out[key] = v
+	}
+}
+
+// pinned tells whether what the annotations say of a chart they say of the template's chart.
+func pinned(app *shipper.Application) bool {
+	chart := app.Spec.Template.Chart
+	return app.Annotations[shipper.AppChartVersionResolvedAnnotation] == chart.Version &&
+		app.Annotations[shipper.AppChartNameAnnotation] == chart.Name &&
+		app.Annotations[shipper.AppChartRepoAnnotation] == chart.RepoURL
+}
+
+func nextGeneration(app *shipper.Application, existing []*shipper.Release) int {
+	ordered, _ := SortByGeneration(Own(app, existing))
+	if len(ordered) == 0 {
+		return 0
+	}
+	newest, _ := Generation(ordered[len(ordered)-1]) // it was sorted by it
+	return newest + 1
+}
+
+// nextIteration looks at names too: a label may have been edited, and a name that is taken cannot be given.
+func nextIteration(app, hash string, existing []*shipper.Release) int {
+	next := 0
+	for _, rel := range existing {
+		if rel.Labels[shipper.ReleaseHashLabel] == hash {
+			if n, err := Iteration(rel); err == nil {
+				next = max(next, n+1)
+			}
+		}
+		if suffix, ok := strings.CutPrefix(rel.Name, app+"-"+hash+"-"); ok {
+			if n, err := parseCounter(suffix); err == nil {
+				next = max(next, n+1)
+			}
+		}
+	}
+	return next
+}
