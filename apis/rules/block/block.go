@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package block judges which RolloutBlocks bear on a change and which of them are overridden.
+package block
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Bears tells whether b stops rollouts in namespace: it is there, or in the global namespace. A block that is being
+// deleted bears until it is gone. An empty globalNamespace means that there are no global blocks.
+func Bears(b *shipper.RolloutBlock, namespace, globalNamespace string) bool {
+	return b.Namespace == namespace || (globalNamespace != "" && b.Namespace == globalNamespace)
+}
+
+// Verdict is what RolloutBlocks mean for one object. Every list is sorted by namespace, then name.
+type Verdict struct {
+	// Effective are the blocks that stop the change.
+	Effective []*shipper.RolloutBlock
+	// Overridden are the blocks that would stop the change, were they not overridden.
+	Overridden []*shipper.RolloutBlock
+	// Unknown are overrides that name none of the blocks bearing on the object.
+	Unknown []types.NamespacedName
+}
+
+// Judge weighs the blocks that bear on an object against the overrides the object has. Its arguments are not modified,
+// their order does not matter, and neither do repetitions.
+func Judge(bearing []*shipper.RolloutBlock, overrides []types.NamespacedName) Verdict {
+	wanted := make(map[types.NamespacedName]bool, len(overrides)) // true once a bearing block was met
+	for _, name := range overrides {
+		wanted[name] = false
+	}
+	var v Verdict
+	for _, b := range sorted(bearing) {
+		if _, overridden := wanted[Name(b)]; overridden {
+			wanted[Name(b)] = true
+			v.Overridden = append(v.Overridden, b)
+		} else {
+			v.Effective = append(v.Effective, b)
+		}
+	}
+	for name, met := range wanted {
+		if !met {
+			v.Unknown = append(v.Unknown, name)
+		}
+	}
+	slices.SortFunc(v.Unknown, compareNames)
+	return v
+}
+
+// Blocked tells whether the change must not happen: a block is in effect, or an override names none.
+func (v Verdict) Blocked() bool {
+	return len(v.Effective) > 0 || len(v.Unknown) > 0
+}
+
+// Message says what blocks: `rollouts blocked by: namespace/name,namespace/name`, and which overrides name no block.
+// It is empty when nothing blocks.
+func (v Verdict) Message() string {
+	var parts []string
+	if len(v.Effective) > 0 {
+		parts = append(parts, "rollouts blocked by: "+FormatOverrides(Names(v.Effective)))
+	}
+	if len(v.Unknown) > 0 {
+		parts = append(parts, "the override names blocks that do not bear on this namespace: "+FormatOverrides(v.Unknown))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Name is the block as overrides name it.
+func Name(b *shipper.RolloutBlock) types.NamespacedName {
+	return types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
+}
+
+// Names are the blocks as overrides name them, in their order.
+func Names(blocks []*shipper.RolloutBlock) []types.NamespacedName {
+	names := make([]types.NamespacedName, len(blocks))
+	for i, b := range blocks {
+		names[i] = Name(b)
+	}
+	return names
+}
+
+func sorted(blocks []*shipper.RolloutBlock) []*shipper.RolloutBlock {
+	byName := func(a, b *shipper.RolloutBlock) int { return compareNames(Name(a), Name(b)) }
+	same := func(a, b *shipper.RolloutBlock) bool { return Name(a) == Name(b) }
+	return slices.CompactFunc(slices.SortedFunc(slices.Values(blocks), byName), same)
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package block
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+func aBlock(namespace, name string) *shipper.RolloutBlock {
+	return &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+func nn(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+func TestBears(t *testing.T) {
+	for name, tc := range map[string]struct {
+		block     *shipper.RolloutBlock
+		namespace string
+		global    string
+		want      bool
+	}{
+		"a block bears on its own namespace":               {aBlock("frontend", "demo"), "frontend", "global", true},
+		"a block does not bear on another namespace":       {aBlock("frontend", "demo"), "backend", "global", false},
+		"a global block bears on every namespace":          {aBlock("global", "dns"), "backend", "global", true},
+		"with no global namespace, none is global":         {aBlock("", "dns"), "backend", "", false},
+		"the global namespace itself is blocked by it too": {aBlock("global", "dns"), "global", "global", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Bears(tc.block, tc.namespace, tc.global); got != tc.want {
+				t.Errorf("Bears() = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestJudge(t *testing.T) {
+	dns, demo := aBlock("global", "dns"), aBlock("frontend", "demo")
+	for name, tc := range map[string]struct {
+		bearing   []*shipper.RolloutBlock
+		overrides []types.NamespacedName
+		want      Verdict
+		blocked   bool
+		message   string
+	}{
+		"nothing blocks": {},
+		"a block is in effect": {
+			bearing: []*shipper.RolloutBlock{dns},
+			want:    Verdict{Effective: []*shipper.RolloutBlock{dns}},
+			blocked: true, message: "rollouts blocked by: global/dns",
+		},
+		"blocks are named in order, once each": {
+			bearing: []*shipper.RolloutBlock{dns, demo, dns},
+			want:    Verdict{Effective: []*shipper.RolloutBlock{demo, dns}},
+			blocked: true, message: "rollouts blocked by: frontend/demo,global/dns",
+		},
+		"an override of every block lets the change through": {
+			bearing:   []*shipper.RolloutBlock{dns, demo},
+			overrides: []types.NamespacedName{nn("global", "dns"), nn("frontend", "demo")},
+			want:      Verdict{Overridden: []*shipper.RolloutBlock{demo, dns}},
+		},
+		"an override of one block leaves the other in effect": {
+			bearing:   []*shipper.RolloutBlock{dns, demo},
+			overrides: []types.NamespacedName{nn("frontend", "demo")},
+			want: Verdict{
+				Effective:  []*shipper.RolloutBlock{dns},
+				Overridden: []*shipper.RolloutBlock{demo},
+			},
+			blocked: true, message: "rollouts blocked by: global/dns",
+		},
+		"an override that names no block blocks": {
+			overrides: []types.NamespacedName{nn("global", "typo"), nn("backend", "gone"), nn("global", "typo")},
+			want:      Verdict{Unknown: []types.NamespacedName{nn("backend", "gone"), nn("global", "typo")}},
+			blocked:   true,
+			message:   "the override names blocks that do not bear on this namespace: backend/gone,global/typo",
+		},
+		"a block in effect and an override that names none are both told": {
+			bearing:   []*shipper.RolloutBlock{dns},
+			overrides: []types.NamespacedName{nn("global", "typo")},
+			want: Verdict{
+				Effective: []*shipper.RolloutBlock{dns},
+				Unknown:   []types.NamespacedName{nn("global", "typo")},
+			},
+			blocked: true,
+			message: "rollouts blocked by: global/dns; " +
+				"the override names blocks that do not bear on this namespace: global/typo",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Judge(tc.bearing, tc.overrides)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("Judge() (-want +got):\n%s", diff)
+			}
+			if got.Blocked() != tc.blocked {
+				t.Errorf("Blocked() = %v, want %v", got.Blocked(), tc.blocked)
+			}
+			if got.Message() != tc.message {
+				t.Errorf("Message() = %q, want %q", got.Message(), tc.message)
+			}
+		})
+	}
+}
+
+func TestJudgeLeavesItsArgumentsAlone(t *testing.T) {
+	bearing := []*shipper.RolloutBlock{aBlock("z", "z"), aBlock("a", "a")}
+	overrides := []types.NamespacedName{nn("z", "z"), nn("a", "a")}
+	Judge(bearing, overrides)
+	if bearing[0].Name != "z" || overrides[0].Name != "z" {
+		t.Errorf("Judge sorted its arguments: %v %v", bearing, overrides)
+	}
+}
