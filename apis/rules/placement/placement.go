@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package placement chooses the clusters a Release runs in.
+//
+// Every cluster has a score for every application, drawn from a hash of both names: an application prefers the same
+// clusters at any time, different applications prefer different ones, and a cluster that comes or goes moves nothing
+// but what prefers it. Per region, the schedulable clusters with the highest scores that offer all capabilities are
+// taken.
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cespare/xxhash/v2"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Error says why no clusters could be chosen. Only another set of clusters or other requirements change that.
+type Error struct {
+	// Reason is one of NoRegionsSpecified, DuplicateCapabilityRequirement, NotEnoughClustersInRegion and
+	// NotEnoughCapableClustersInRegion.
+	Reason string
+	// Message tells people what is missing where.
+	Message string
+}
+
+// Error is the message.
+func (e *Error) Error() string { return e.Message }
+
+// Choose returns the names of the clusters for an application with these requirements, sorted. The same arguments give
+// the same answer in whatever order clusters come. An error is always an *Error; it speaks of all regions that fail.
+func Choose(app string, req shipper.ClusterRequirements, clusters []shipper.Cluster) ([]string, error) {
+	regions, err := regionsOf(req)
+	if err != nil {
+		return nil, err
+	}
+	byRegion := schedulable(clusters)
+	var few, incapable []string
+	var chosen []string
+	for _, region := range regions {
+		inRegion := byRegion[region.name]
+		if region.wanted > len(inRegion) {
+			few = append(few, fmt.Sprintf("region %q has %d of the %d schedulable clusters wanted",
+				region.name, len(inRegion), region.wanted))
+			continue
+		}
+		capable := capableOf(inRegion, req.Capabilities)
+		if region.wanted > len(capable) {
+			incapable = append(incapable, fmt.Sprintf("region %q has %d of the %d clusters wanted that offer %s",
+				region.name, len(capable), region.wanted, strings.Join(slices.Sorted(slices.Values(req.Capabilities)), ", ")))
+			continue
+		}
+		for _, c := range preferred(app, capable)[:region.wanted] {
+			chosen = append(chosen, c.Name)
+		}
+	}
+	if len(few) > 0 {
+		return nil, &Error{Reason: shipper.NotEnoughClustersInRegion, Message: strings.Join(few, "; ")}
+	}
+	if len(incapable) > 0 {
+		return nil, &Error{Reason: shipper.NotEnoughCapableClustersInRegion, Message: strings.Join(incapable, "; ")}
+	}
+	slices.Sort(chosen)
+	return chosen, nil
+}
+
+// Score is how much an application prefers a cluster; the highest is chosen first. The formula is that of the original,
+// so that what was placed by it is placed again as it was.
+func Score(app string, cluster *shipper.Cluster) float64 {
+	identity := cluster.Name
+	if cluster.Spec.Scheduler.Identity != nil {
+		identity = *cluster.Spec.Scheduler.Identity
+	}
+	weight := shipper.DefaultClusterWeight
+	if cluster.Spec.Scheduler.Weight != nil {
+		weight = *cluster.Spec.Scheduler.Weight
+	}
+	h := xxhash.Sum64String(app + identity)
+	return -float64(weight) * math.Log(float64(h)/float64(math.MaxUint64))
+}
+
+// region is a region and the number of clusters wanted in it, never negative.
+type region struct {
+	name   string
+	wanted int
+}
+
+// regionsOf returns the regions sorted by name. Of a region that is named twice the last entry counts.
+func regionsOf(req shipper.ClusterRequirements) ([]region, error) {
+	if len(req.Regions) == 0 {
+		return nil, &Error{Reason: shipper.NoRegionsSpecified, Message: "clusterRequirements.regions is empty: name a region"}
+	}
+	seen := map[string]bool{}
+	var twice []string
+	for _, capability := range req.Capabilities {
+		if seen[capability] && !slices.Contains(twice, capability) {
+			twice = append(twice, capability)
+		}
+		seen[capability] = true
+	}
+	if len(twice) > 0 {
+		slices.Sort(twice)
+		return nil, &Error{
+			Reason:  shipper.DuplicateCapabilityRequirement,
+			Message: "clusterRequirements.capabilities has more than once: " + strings.Join(twice, ", "),
+		}
+	}
+	wanted := map[string]int{}
+	for _, r := range req.Regions {
+		wanted[r.Name] = 1
+		if r.Replicas != nil {
+			wanted[r.Name] = int(max(0, *r.Replicas))
+		}
+	}
+	out := make([]region, 0, len(wanted))
+	for name, n := range wanted {
+		out = append(out, region{name: name, wanted: n})
+	}
+	slices.SortFunc(out, func(a, b region) int { return strings.Compare(a.name, b.name) })
+	return out, nil
+}
+
+// schedulable groups by region the clusters that may take new Releases. One that is being deleted may not.
+func schedulable(clusters []shipper.Cluster) map[string][]*shipper.Cluster {
+	out := map[string][]*shipper.Cluster{}
+	for i := range clusters {
+		c := &clusters[i]
+		if !c.Spec.Scheduler.Unschedulable && c.DeletionTimestamp.IsZero() {
+			out[c.Spec.Region] = append(out[c.Spec.Region], c)
+		}
+	}
+	return out
+}
+
+func capableOf(clusters []*shipper.Cluster, capabilities []string) []*shipper.Cluster {
+	var out []*shipper.Cluster
+	for _, c := range clusters {
+		missing := func(capability string) bool { return !slices.Contains(c.Spec.Capabilities, capability) }
+		if !slices.ContainsFunc(capabilities, missing) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// preferred sorts clusters by falling score; equal scores, which weight 0 makes, by name.
+func preferred(app string, clusters []*shipper.Cluster) []*shipper.Cluster {
+	slices.SortFunc(clusters, func(a, b *shipper.Cluster) int {
+		if d := cmp.Compare(Score(app, b), Score(app, a)); d != 0 {
+			return d
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return clusters
+}
