@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package traffic turns weights into Pods: how many Pods of a Release take traffic in one cluster, which of them, and
+// what weight those that do amount to. It only reads its arguments and counts in integers.
+package traffic
+
+import (
+	"math"
+	"slices"
+	"strings"
+)
+
+// Pod is what the rule needs to know of one Pod.
+type Pod struct {
+	// Name of the Pod, unique among those given.
+	Name string
+	// Gone is true for a Pod that is terminating or finished: it counts nowhere.
+	Gone bool
+	// Ready is true while the Pod itself is ready.
+	Ready bool
+	// Labelled is true while the Pod carries the label that lets traffic in.
+	Labelled bool
+	// Serving is true while the Pod is a ready endpoint of the Service.
+	Serving bool
+}
+
+// Release is one Release in one cluster.
+type Release struct {
+	// Weight of this Release.
+	Weight uint32
+	// TotalWeight is the sum of the weights of all Releases of the Application, this one included.
+	TotalWeight uint64
+	// AppPods is the number of Pods of the Application that are not gone, this Release's included.
+	AppPods int
+	// Pods of this Release.
+	Pods []Pod
+}
+
+// Plan is what a Release has and needs in one cluster.
+type Plan struct {
+	// Needed is the number of Pods that should take traffic.
+	Needed int
+	// Labelled is the number of Pods that would take traffic if they were ready and known to the Service.
+	Labelled int
+	// Serving is the number of Pods that do take traffic.
+	Serving int
+	// NotReady is the number of labelled Pods that are not ready themselves.
+	NotReady int
+	// Enable names the Pods to let traffic into, Disable those to take it from. Both are sorted.
+	Enable, Disable []string
+	// Achieved is the weight that the serving Pods amount to.
+	Achieved uint32
+}
+
+// Ready tells whether exactly the Pods needed take traffic and none has to be moved.
+func (p Plan) Ready() bool {
+	return p.Serving == p.Needed && !p.Moves()
+}
+
+// Moves tells whether any Pod has to be moved in or out of traffic.
+func (p Plan) Moves() bool {
+	return len(p.Enable) > 0 || len(p.Disable) > 0
+}
+
+// For plans one Release: the Pods it needs are chosen ready ones first, among those the ones that take traffic already,
+// then by name, so that a plan that was carried out is not changed by planning again.
+func For(r Release) Plan {
+	own := living(r.Pods)
+	plan := Plan{Needed: Needed(len(own), r.AppPods, r.Weight, r.TotalWeight)}
+	slices.SortFunc(own, byPreference)
+	for i, pod := range own {
+		switch wanted := i < plan.Needed; {
+		case wanted && !pod.Labelled:
+			plan.Enable = append(plan.Enable, pod.Name)
+		case !wanted && pod.Labelled:
+			plan.Disable = append(plan.Disable, pod.Name)
+		}
+		if pod.Labelled {
+			plan.Labelled++
+			if !pod.Ready {
+				plan.NotReady++
+			}
+		}
+		if pod.Serving {
+			plan.Serving++
+		}
+	}
+	slices.Sort(plan.Enable)
+	slices.Sort(plan.Disable)
+	plan.Achieved = Achieved(plan.Serving, r.AppPods, r.TotalWeight)
+	return plan
+}
+
+// Needed is min(own, ceil(all × weight / total)): how many of a Release's own Pods take traffic when the Application has
+// all Pods. No weight at all means no traffic.
+func Needed(own, all int, weight uint32, total uint64) int {
+	if own <= 0 || all <= 0 || total == 0 {
+		return 0
+	}
+	need := (uint64(all)*uint64(weight) + total - 1) / total
+	return int(min(uint64(own), need))
+}
+
+// Achieved is serving / all × total, rounded half up: the weight that serving Pods amount to when the Application has all
+// Pods and all weights sum to total.
+func Achieved(serving, all int, total uint64) uint32 {
+	if serving <= 0 || all <= 0 {
+		return 0
+	}
+	weight := (2*uint64(serving)*total + uint64(all)) / (2 * uint64(all))
+	return uint32(min(weight, math.MaxUint32))
+}
+
+// living returns a new list of the Pods that are not gone.
+func living(pods []Pod) []Pod {
+	out := make([]Pod, 0, len(pods))
+	for _, pod := range pods {
+		if !pod.Gone {
+			out = append(out, pod)
+		}
+	}
+	return out
+}
+
+// byPreference orders Pods by how gladly they take traffic.
+func byPreference(a, b Pod) int {
+	if a.Ready != b.Ready {
+		return firstIf(a.Ready)
+	}
+	if a.Labelled != b.Labelled {
+		return firstIf(a.Labelled)
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+func firstIf(first bool) int {
+	if first {
+		return -1
+	}
+	return 1
+}

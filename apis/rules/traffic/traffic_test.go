@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// pods makes n Pods named prefix-00, prefix-01, …, like the given one.
+func pods(prefix string, n int, like Pod) []Pod {
+	out := make([]Pod, n)
+	for i := range out {
+		out[i] = like
+		out[i].Name = fmt.Sprintf("%s-%02d", prefix, i)
+	}
+	return out
+}
+
+// names are the names of the first n Pods of that prefix.
+func names(prefix string, n int) []string {
+	var out []string
+	for _, pod := range pods(prefix, n, Pod{}) {
+		out = append(out, pod.Name)
+	}
+	return out
+}
+
+var (
+	with    = Pod{Ready: true, Labelled: true, Serving: true}
+	without = Pod{Ready: true}
+)
+
+// TestGoldenTable holds the values every implementation of the API has to give: releases of one Application with a weight,
+// Pods with traffic and Pods without.
+func TestGoldenTable(t *testing.T) {
+	type release struct {
+		weight        uint32
+		with, without int
+	}
+	type want struct {
+		ready           bool
+		achieved        uint32
+		enable, disable int
+	}
+	tests := map[string]struct {
+		releases []release
+		want     []want
+	}{
+		"nothing at all": {[]release{{0, 0, 0}}, []want{{ready: true}}},
+		"no weight and a pod without traffic": {
+			[]release{{0, 0, 1}}, []want{{ready: true}},
+		},
+		"all pods get traffic": {
+			[]release{{1, 0, 10}}, []want{{enable: 10}},
+		},
+		"all pods have traffic": {
+			[]release{{1, 10, 0}}, []want{{ready: true, achieved: 1}},
+		},
+		"half of the pods have traffic": {
+			[]release{{1, 5, 5}}, []want{{achieved: 1, enable: 5}},
+		},
+		"weight taken away": {
+			[]release{{0, 5, 0}}, []want{{disable: 5}},
+		},
+		"all traffic moves to the other": {
+			[]release{{0, 10, 0}, {1, 0, 10}},
+			[]want{{achieved: 1, disable: 10}, {enable: 10}},
+		},
+		"five equals": {
+			[]release{{10, 5, 0}, {10, 5, 0}, {10, 5, 0}, {10, 5, 0}, {10, 5, 0}},
+			[]want{
+				{ready: true, achieved: 10}, {ready: true, achieved: 10}, {ready: true, achieved: 10},
+				{ready: true, achieved: 10}, {ready: true, achieved: 10},
+			},
+		},
+		"a third and two thirds": {
+			[]release{{10, 10, 0}, {20, 10, 0}},
+			[]want{{achieved: 15, disable: 3}, {ready: true, achieved: 15}},
+		},
+		"one in ten thousand": {
+			[]release{{1, 10, 0}, {10000, 10, 0}},
+			[]want{{achieved: 5001, disable: 9}, {ready: true, achieved: 5001}},
+		},
+		"half the weight on one pod": {
+			[]release{{100, 10, 0}, {100, 1, 0}},
+			[]want{{achieved: 182, disable: 4}, {ready: true, achieved: 18}},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var total uint64
+			var all int
+			for _, r := range tc.releases {
+				total += uint64(r.weight)
+				all += r.with + r.without
+			}
+			var got []want
+			for _, r := range tc.releases {
+				plan := For(Release{
+					Weight: r.weight, TotalWeight: total, AppPods: all,
+					Pods: append(pods("with", r.with, with), pods("without", r.without, without)...),
+				})
+				got = append(got, want{plan.Ready(), plan.Achieved, len(plan.Enable), len(plan.Disable)})
+			}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFor(t *testing.T) {
+	tests := map[string]struct {
+		release Release
+		want    Plan
+	}{
+		"a labelled pod that is not ready is waited for": {
+			Release{Weight: 10, TotalWeight: 10, AppPods: 2, Pods: []Pod{
+				{Name: "a", Ready: true, Labelled: true, Serving: true},
+				{Name: "b", Labelled: true},
+			}},
+			Plan{Needed: 2, Labelled: 2, Serving: 1, NotReady: 1, Achieved: 5},
+		},
+		"two of three ready": {
+			Release{Weight: 10, TotalWeight: 10, AppPods: 3, Pods: []Pod{
+				{Name: "a", Ready: true, Labelled: true, Serving: true},
+				{Name: "b", Ready: true, Labelled: true, Serving: true},
+				{Name: "c", Labelled: true},
+			}},
+			Plan{Needed: 3, Labelled: 3, Serving: 2, NotReady: 1, Achieved: 7},
+		},
+		"pods of others count in the application only": {
+			Release{Weight: 10, TotalWeight: 10, AppPods: 6, Pods: pods("own", 5, without)},
+			Plan{Needed: 5, Enable: names("own", 5)},
+		},
+		"sixty of a hundred with five pods of ten": {
+			Release{Weight: 60, TotalWeight: 100, AppPods: 10, Pods: pods("own", 5, with)},
+			Plan{Needed: 5, Labelled: 5, Serving: 5, Achieved: 50},
+		},
+		"forty of a hundred with five pods of ten": {
+			Release{Weight: 40, TotalWeight: 100, AppPods: 10, Pods: pods("own", 5, without)},
+			Plan{Needed: 4, Enable: names("own", 4)},
+		},
+		"ready pods are let in before others": {
+			Release{Weight: 1, TotalWeight: 2, AppPods: 4, Pods: []Pod{
+				{Name: "a"}, {Name: "b", Ready: true}, {Name: "c"}, {Name: "d", Ready: true},
+			}},
+			Plan{Needed: 2, Enable: []string{"b", "d"}},
+		},
+		"pods that are not ready are taken out before others": {
+			Release{Weight: 1, TotalWeight: 2, AppPods: 4, Pods: []Pod{
+				{Name: "a", Ready: true, Labelled: true, Serving: true}, {Name: "b", Labelled: true},
+				{Name: "c", Labelled: true}, {Name: "d", Ready: true, Labelled: true, Serving: true},
+			}},
+			Plan{Needed: 2, Labelled: 4, Serving: 2, NotReady: 2, Disable: []string{"b", "c"}, Achieved: 1},
+		},
+		"a ready pod takes the place of one that stopped being ready": {
+			Release{Weight: 1, TotalWeight: 2, AppPods: 4, Pods: []Pod{
+				{Name: "a", Labelled: true}, {Name: "b", Ready: true, Labelled: true, Serving: true},
+				{Name: "c", Ready: true}, {Name: "d"},
+			}},
+			Plan{
+				Needed: 2, Labelled: 2, Serving: 1, NotReady: 1, Achieved: 1,
+				Enable: []string{"c"}, Disable: []string{"a"},
+			},
+		},
+		"a pod that became ready again does not take its place back": {
+			Release{Weight: 1, TotalWeight: 2, AppPods: 4, Pods: []Pod{
+				{Name: "a", Ready: true}, {Name: "b", Ready: true, Labelled: true, Serving: true},
+				{Name: "c", Ready: true, Labelled: true, Serving: true}, {Name: "d"},
+			}},
+			Plan{Needed: 2, Labelled: 2, Serving: 2, Achieved: 1},
+		},
+		"pods that are gone count nowhere, labelled and serving or not": {
+			Release{Weight: 10, TotalWeight: 10, AppPods: 1, Pods: []Pod{
+				{Name: "a", Gone: true, Ready: true, Labelled: true, Serving: true},
+				{Name: "b", Gone: true},
+				{Name: "c", Ready: true, Labelled: true, Serving: true},
+			}},
+			Plan{Needed: 1, Labelled: 1, Serving: 1, Achieved: 10},
+		},
+		"a pod that lost its label and still serves is waited for": {
+			Release{Weight: 0, TotalWeight: 10, AppPods: 2, Pods: []Pod{{Name: "a", Ready: true, Serving: true}}},
+			Plan{Serving: 1, Achieved: 5},
+		},
+		"the weight achieved fits its field": {
+			Release{Weight: math.MaxUint32, TotalWeight: 2 * math.MaxUint32, AppPods: 1, Pods: pods("own", 1, with)},
+			Plan{Needed: 1, Labelled: 1, Serving: 1, Achieved: math.MaxUint32},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, For(tc.release)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPlanIsStable carries plans out and plans again: nothing more may move, whatever order the Pods come in.
+func TestPlanIsStable(t *testing.T) {
+	for weight := uint32(0); weight <= 10; weight++ {
+		release := Release{Weight: weight, TotalWeight: 10, AppPods: 12, Pods: append(append(
+			pods("a", 4, Pod{Labelled: true}), pods("b", 4, without)...), pods("c", 4, with)...)}
+		plan := For(release)
+		for i := range release.Pods {
+			for _, name := range plan.Enable {
+				release.Pods[i].Labelled = release.Pods[i].Labelled || release.Pods[i].Name == name
+			}
+			for _, name := range plan.Disable {
+				release.Pods[i].Labelled = release.Pods[i].Labelled && release.Pods[i].Name != name
+			}
+		}
+		for i, j := 0, len(release.Pods)-1; i < j; i, j = i+1, j-1 {
+			release.Pods[i], release.Pods[j] = release.Pods[j], release.Pods[i]
+		}
+		if again := For(release); again.Moves() || again.Labelled != again.Needed {
+			t.Errorf("weight %d: a plan carried out is planned again: %+v", weight, again)
+		}
+	}
+}
+
+func TestNeeded(t *testing.T) {
+	tests := map[string]struct {
+		own, all int
+		weight   uint32
+		total    uint64
+		want     int
+	}{
+		"20 pods at 55 of 100 are 11, not 12":  {20, 20, 55, 100, 11},
+		"25 pods at 28 of 100 are 7, not 8":    {25, 25, 28, 100, 7},
+		"25 pods at 56 of 100 are 14, not 15":  {25, 25, 56, 100, 14},
+		"a fraction of a pod is a whole one":   {10, 10, 1, 1000, 1},
+		"never more than its own":              {3, 100, 50, 100, 3},
+		"no weight anywhere":                   {10, 10, 0, 0, 0},
+		"no weight here":                       {10, 10, 0, 100, 0},
+		"no pods":                              {0, 0, 10, 10, 0},
+		"counts that make no sense are none":   {-1, -1, 10, 10, 0},
+		"the largest weights do not overflow":  {1 << 20, 1 << 21, math.MaxUint32, 2 * math.MaxUint32, 1 << 20},
+		"the largest counts do not overflow":   {math.MaxInt32, math.MaxInt32, math.MaxUint32, math.MaxUint32, math.MaxInt32},
+		"the whole weight is all of the pods":  {7, 7, 100, 100, 7},
+		"half a pod more is one more of seven": {7, 7, 51, 100, 4},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := Needed(tc.own, tc.all, tc.weight, tc.total); got != tc.want {
+				t.Errorf("Needed(%d, %d, %d, %d) = %d, want %d", tc.own, tc.all, tc.weight, tc.total, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestNeededIsExact compares with the definition over every percentage of up to 100 Pods.
+func TestNeededIsExact(t *testing.T) {
+	for all := 0; all <= 100; all++ {
+		for weight := uint32(0); weight <= 100; weight++ {
+			got := Needed(all, all, weight, 100)
+			if product := all * int(weight); got*100 < product || (got-1)*100 >= product && got > 0 {
+				t.Fatalf("Needed(%d, %d, %d, 100) = %d is not ceil(%d / 100)", all, all, weight, got, product)
+			}
+		}
+	}
+}
