@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+)
+
+// anyStable is the constraint that an empty one stands for.
+const anyStable = "*"
+
+// hyphenated matches two versions joined by a hyphen without blanks, neither with prerelease or metadata.
+var hyphenated = regexp.MustCompile(`^(v?\d+(?:\.\d+){0,2})-(v?\d+(?:\.\d+){0,2})$`)
+
+// operators end or begin terms of a constraint; a version after one is never a hyphen range.
+const operators = "=!<>~^-"
+
+// constraint is a version constraint that was understood.
+type constraint struct {
+	// raw is what the user wrote, without blanks around it.
+	raw string
+	// build is true when raw is one version with build metadata, which then must be met to the letter.
+	build bool
+	// set is what semver makes of it.
+	set *semver.Constraints
+}
+
+// parseConstraint understands raw or returns an *Error with ErrBadConstraint.
+func parseConstraint(raw string) (constraint, error) {
+	raw = strings.TrimSpace(raw)
+	expanded := raw
+	if raw == "" {
+		expanded = anyStable
+	}
+	set, err := semver.NewConstraint(expandHyphens(expanded))
+	if err != nil {
+		return constraint{}, brokenSpec(ErrBadConstraint, "%q is neither a version nor a constraint such as %q, %q or %q; "+
+			"leave it empty for the newest stable version: %s", shorten(raw), "1.2.3", "~1.2", ">=1.2.3, <2", shorten(err.Error()))
+	}
+	c := constraint{raw: raw, set: set}
+	if v, err := exactVersion(raw); err == nil {
+		c.build = v.Metadata() != ""
+	}
+	return c, nil
+}
+
+// names tells whether version is, to the letter but for a leading v, the version that c was written as.
+func (c constraint) names(version string) bool {
+	return c.raw != "" && strings.TrimPrefix(version, "v") == strings.TrimPrefix(c.raw, "v")
+}
+
+// admits tells whether v satisfies c other than by name.
+func (c constraint) admits(v *semver.Version) bool {
+	return !c.build && c.set.Check(v)
+}
+
+// Satisfies tells whether version satisfies constraint, in the same language that Resolve speaks. An empty constraint
+// is satisfied by every stable version.
+func Satisfies(constraint, version string) (bool, error) {
+	c, err := parseConstraint(constraint)
+	if err != nil {
+		return false, err
+	}
+	if c.names(version) {
+		return true, nil
+	}
+	v, err := semver.NewVersion(version)
+	return err == nil && c.admits(v), nil
+}
+
+// IsExact tells whether version can only mean one version, whatever the index holds. What may be read as a range, such as
+// `1.2.3-4.5.6`, is not exact.
+func IsExact(version string) bool {
+	if _, err := exactVersion(version); err != nil {
+		return false
+	}
+	_, _, isRange := hyphenRange(version)
+	return !isRange
+}
+
+// exactVersion parses a whole version: three numbers, perhaps with a v before and a prerelease and metadata behind.
+func exactVersion(version string) (*semver.Version, error) {
+	return semver.StrictNewVersion(strings.TrimPrefix(version, "v"))
+}
+
+// expandHyphens writes ranges such as `1.2.3-4.5.6` with blanks around the hyphen, as semver knows them.
+func expandHyphens(raw string) string {
+	alternatives := strings.Split(raw, "||")
+	for i, alternative := range alternatives {
+		terms := strings.FieldsFunc(alternative, func(r rune) bool { return r == ' ' || r == '\t' })
+		for j, term := range terms {
+			bare := strings.TrimRight(term, ",")
+			if (j > 0 && endsOpen(terms[j-1])) || (j+1 < len(terms) && terms[j+1] == "-") {
+				continue
+			}
+			parts := strings.Split(bare, ",")
+			for k, part := range parts {
+				if low, high, ok := hyphenRange(part); ok {
+					parts[k] = low + " - " + high
+				}
+			}
+			terms[j] = strings.Join(parts, ", ") + term[len(bare):]
+		}
+		alternatives[i] = strings.Join(terms, " ")
+	}
+	return strings.Join(alternatives, " || ")
+}
+
+// endsOpen tells whether term ends in an operator, so that the next term belongs to it.
+func endsOpen(term string) bool {
+	return strings.ContainsRune(operators, rune(term[len(term)-1]))
+}
+
+// hyphenRange splits `1.2.3-4.5.6` and `1.2-4.5` into their bounds. A whole version followed by less than a whole version
+// is a prerelease (`1.2.3-4`), and so is a pair that is upside down (`2.0.0-1.0.0`): as a range it would match nothing.
+func hyphenRange(term string) (low, high string, ok bool) {
+	m := hyphenated.FindStringSubmatch(term)
+	if m == nil {
+		return "", "", false
+	}
+	low, high = m[1], m[2]
+	if strings.Count(low, ".") == 2 && strings.Count(high, ".") < 2 {
+		return "", "", false
+	}
+	from, err := semver.NewVersion(low)
+	if err != nil {
+		return "", "", false
+	}
+	to, err := semver.NewVersion(high)
+	if err != nil || to.LessThan(from) {
+		return "", "", false
+	}
+	return low, high, true
+}
+
+// shorten keeps what is quoted from users and servers to a length that a condition can carry.
+func shorten(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"errors"
+	"fmt"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Sentinels that an *Error wraps. Ask with errors.Is.
+var (
+	// ErrNoMatch means that the repository answers, but has no such chart or no version that satisfies the constraint.
+	// The message lists the nearest versions. Refuse; the user has to choose another.
+	ErrNoMatch = errors.New("no version matches")
+	// ErrUnreachable means that the repository does not answer and that nothing is known of it. Try again later.
+	ErrUnreachable = errors.New("repository cannot be reached")
+	// ErrNotRepository means that something answers under the URL, but that it is not a chart repository: an error
+	// status such as 404, a page of HTML, a file that is no index, or a URL that is not http or https. Refuse.
+	ErrNotRepository = errors.New("not a chart repository")
+	// ErrBadConstraint means that the version asked for is neither a version nor a constraint. Refuse.
+	ErrBadConstraint = errors.New("not a version constraint")
+	// ErrDigest means that the bytes fetched are not those that were pinned. Do not install; do not try again.
+	ErrDigest = errors.New("digest differs")
+)
+
+// Error is what every function of this package returns when it fails, other than by the caller's ctx.
+type Error struct {
+	// Reason is ChartFetchFailure, BrokenChartSpec, WrongChartDeployments or ChartError of v1alpha1: the reason of the
+	// condition that tells the user.
+	Reason string
+	// Message says in whole words what is wrong and, where it can, what would change it. It holds no credentials.
+	Message string
+	// Retry is true when the same call may succeed later with nothing changed by the user.
+	Retry bool
+	// Cause is a sentinel of this package or the error met underneath; may be nil.
+	Cause error
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// chartError says that the chart breaks a rule or does not render; only another chart or other values change it.
+func chartError(format string, args ...any) *Error {
+	return &Error{Reason: shipper.ChartError, Message: fmt.Sprintf(format, args...)}
+}
+
+// brokenSpec says that what is named is not a chart that can be used.
+func brokenSpec(cause error, format string, args ...any) *Error {
+	return &Error{Reason: shipper.BrokenChartSpec, Message: fmt.Sprintf(format, args...), Cause: cause}
+}
+
+// fetchFailure says that a download failed; it is tried again.
+func fetchFailure(cause error, format string, args ...any) *Error {
+	return &Error{Reason: shipper.ChartFetchFailure, Message: fmt.Sprintf(format, args...), Retry: true, Cause: cause}
+}
+
+// wrongDeployments says that the chart does not have the one Deployment it must have.
+func wrongDeployments(format string, args ...any) *Error {
+	return &Error{Reason: shipper.WrongChartDeployments, Message: fmt.Sprintf(format, args...)}
+}
