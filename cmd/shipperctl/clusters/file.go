@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusters
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// File is what a clusters.yaml says.
+type File struct {
+	// Management lists the clusters to join to; empty means the one of the current context.
+	Management []ManagementCluster
+	// Applications lists the clusters to join.
+	Applications []ApplicationCluster
+}
+
+// ManagementCluster is an entry under managementClusters.
+type ManagementCluster struct {
+	// Name is for people.
+	Name string
+	// Context is its context in the kubeconfig; the name when the file has none.
+	Context string
+}
+
+// ApplicationCluster is an entry under applicationClusters.
+type ApplicationCluster struct {
+	// Name is the name of the Cluster object.
+	Name string
+	// Context is its context in the kubeconfig; the name when the file has none.
+	Context string
+	// Spec is the spec of the Cluster object. An empty apiMaster means the server of the context.
+	Spec shipper.ClusterSpec
+
+	line int
+}
+
+// Parse reads a clusters.yaml. name is the file's, for errors, which give all that is wrong, each with its line.
+func Parse(name string, text []byte) (*File, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var document yaml.Node
+	err := decoder.Decode(&document)
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s is empty: list clusters under applicationClusters", name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if !errors.Is(decoder.Decode(&yaml.Node{}), io.EOF) {
+		return nil, fmt.Errorf("%s: one document is expected; take out what follows `---`", name)
+	}
+	r := &reader{file: name}
+	f := r.top(document.Content[0])
+	if len(r.problems) > 0 {
+		return nil, errors.Join(r.problems...)
+	}
+	return f, nil
+}
+
+// top reads the whole document.
+func (r *reader) top(n *yaml.Node) *File {
+	f := &File{}
+	var managementKey string
+	management := func(key string) func(*yaml.Node) {
+		return func(n *yaml.Node) {
+			if managementKey != "" {
+				r.wrong(n, "%s and %s mean the same: keep one", managementKey, key)
+			}
+			managementKey = key
+			r.each(n, key, func(n *yaml.Node) { f.Management = append(f.Management, r.management(n)) })
+		}
+	}
+	r.mapping(n, "clusters.yaml", fields{
+		"managementClusters": management("managementClusters"),
+		"managementCluster":  management("managementCluster"),
+		"applicationClusters": func(n *yaml.Node) {
+			r.each(n, "applicationClusters", func(n *yaml.Node) { f.Applications = append(f.Applications, r.application(n)) })
+		},
+	})
+	if len(f.Applications) == 0 && len(r.problems) == 0 {
+		r.wrong(n, "no clusters to join: list them under applicationClusters")
+	}
+	seen := map[string]int{}
+	for _, a := range f.Applications {
+		if first, twice := seen[a.Name]; twice && a.Name != "" {
+			r.wrong(&yaml.Node{Line: a.line}, "cluster %q is listed already in line %d", a.Name, first)
+		}
+		seen[a.Name] = a.line
+	}
+	return f
+}
+
+// management reads an entry under managementClusters. Fields of a Cluster are accepted and say nothing: no Cluster object
+// is made for it.
+func (r *reader) management(n *yaml.Node) ManagementCluster {
+	var m ManagementCluster
+	known := r.specFields(&shipper.ClusterSpec{})
+	known["name"], known["context"] = r.text(&m.Name), r.text(&m.Context)
+	r.mapping(n, "a management cluster", known)
+	if m.Name == "" {
+		r.wrong(n, "a management cluster needs a name")
+	}
+	if m.Context == "" {
+		m.Context = m.Name
+	}
+	return m
+}
+
+// application reads an entry under applicationClusters.
+func (r *reader) application(n *yaml.Node) ApplicationCluster {
+	a := ApplicationCluster{line: n.Line}
+	known := r.specFields(&a.Spec)
+	known["name"], known["context"] = r.text(&a.Name), r.text(&a.Context)
+	r.mapping(n, "an application cluster", known)
+	if a.Context == "" {
+		a.Context = a.Name
+	}
+	switch invalid := validation.IsDNS1123Subdomain(a.Name); {
+	case a.Name == "":
+		r.wrong(n, "an application cluster needs a name")
+	case len(invalid) > 0:
+		r.wrong(n, "%q cannot be the name of a Cluster object: use lower-case letters, digits, '-' and '.'; "+
+			"the context keeps its own name:\n  - name: %s\n    context: %s", a.Name, friendly(a.Name), a.Context)
+	}
+	if a.Spec.Region == "" {
+		r.wrong(n, "application cluster %q needs a region", a.Name)
+	}
+	if err := reachable(a.Spec.APIMaster); err != "" {
+		r.wrong(n, "apiMaster of application cluster %q is %q: %s", a.Name, a.Spec.APIMaster, err)
+	}
+	return a
+}
+
+// specFields are the fields of a Cluster's spec, as the API has them.
+func (r *reader) specFields(spec *shipper.ClusterSpec) fields {
+	return fields{
+		"region":       r.text(&spec.Region),
+		"apiMaster":    r.text(&spec.APIMaster),
+		"capabilities": r.texts(&spec.Capabilities),
+		"scheduler": func(n *yaml.Node) {
+			r.mapping(n, "a scheduler", fields{
+				"unschedulable": r.boolean(&spec.Scheduler.Unschedulable),
+				"weight":        r.number(&spec.Scheduler.Weight),
+				"identity": func(n *yaml.Node) {
+					spec.Scheduler.Identity = new(string)
+					r.text(spec.Scheduler.Identity)(n)
+				},
+			})
+		},
+	}
+}
+
+// reachable returns what is wrong with the URL of an API server, if anything.
+func reachable(server string) string {
+	if server == "" {
+		return ""
+	}
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		return "write a URL as in a kubeconfig, for example https://10.0.0.1:6443"
+	}
+	return ""
+}
+
+// friendly turns a name into one that Kubernetes takes.
+func friendly(name string) string {
+	fit := strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' {
+			return c
+		}
+		return '-'
+	}, strings.ToLower(name))
+	if fit = strings.Trim(fit, "-."); fit == "" {
+		return "eu-1"
+	}
+	return fit
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/configure"
+)
+
+// newJoin returns `clusters join`.
+func newJoin(o *options) *cobra.Command {
+	var path, serviceAccount string
+	cmd := &cobra.Command{
+		Use:   "join",
+		Short: "Join the application clusters of a clusters.yaml to the management cluster",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return fmt.Errorf("reading the clusters: %w", err)
+			}
+			file, err := Parse(path, text)
+			if err != nil {
+				return err
+			}
+			j := joiner{options: o, serviceAccount: serviceAccount, report: configure.NewReport(cmd.OutOrStdout())}
+			return j.join(cmd.Context(), file)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&path, "file", "f", "clusters.yaml", "path to the YAML file that lists the clusters")
+	flags.StringVar(&serviceAccount, "application-cluster-service-account", shipper.ApplicationServiceAccount,
+		"name of the service account Shipper uses in application clusters")
+	return cmd
+}
+
+// joiner joins every application cluster of a file to every management cluster of it.
+type joiner struct {
+	*options
+	serviceAccount string
+	report         *configure.Report
+
+	management   []manager
+	applications []member
+}
+
+// manager is a management cluster to join to.
+type manager struct {
+	configure.Management
+	name string // empty when the file names none
+}
+
+// member is an application cluster to join.
+type member struct {
+	configure.Application
+	spec     shipper.ClusterSpec
+	loopback bool
+}
+
+// join first looks at everything that can be wrong without writing anything, then joins.
+func (j *joiner) join(ctx context.Context, file *File) error {
+	if err := errors.Join(j.findManagement(file), j.findApplications(file)); err != nil {
+		return err
+	}
+	for _, m := range j.management {
+		if err := m.Ready(ctx); err != nil {
+			return m.failed(err)
+		}
+		if m.WebhookIgnore {
+			if err := m.SetFailurePolicy(ctx); err != nil {
+				return m.failed(err)
+			}
+		}
+	}
+	for _, a := range j.applications {
+		if err := j.joinOne(ctx, a); err != nil {
+			return fmt.Errorf("joining cluster %s: %w", a.Name, err)
+		}
+	}
+	for _, m := range j.management {
+		if m.WebhookIgnore {
+			continue
+		}
+		if err := m.SetFailurePolicy(ctx); err != nil {
+			return m.failed(err)
+		}
+	}
+	return nil
+}
+
+// joinOne joins one application cluster to every management cluster.
+func (j *joiner) joinOne(ctx context.Context, a member) error {
+	credentials, err := a.Account(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range j.management {
+		who := "management cluster"
+		if len(j.management) > 1 {
+			who += " " + m.name
+		}
+		j.report.Say("Joining %s to application cluster %s:", who, a.Name)
+		if err := m.Join(ctx, a.Name, a.spec, credentials); err != nil {
+			return m.failed(err)
+		}
+		if a.loopback {
+			j.report.Say("Note: %s is an address of this machine only; set apiMaster to one that Shipper can reach", a.spec.APIMaster)
+		}
+		j.report.Say("Finished joining %s to application cluster %s\n", who, a.Name)
+	}
+	return nil
+}
+
+// failed says which management cluster err came from, when there are several.
+func (m manager) failed(err error) error {
+	if m.name == "" {
+		return err
+	}
+	return fmt.Errorf("management cluster %s: %w", m.name, err)
+}
+
+// findManagement connects to the management clusters: the one of the flag, else those of the file, else the current one.
+func (j *joiner) findManagement(file *File) error {
+	listed := file.Management
+	if j.context != "" || len(listed) == 0 {
+		listed = []ManagementCluster{{Context: j.context}}
+	}
+	for _, l := range listed {
+		config, err := j.kube().config(l.Context)
+		if err != nil {
+			return err
+		}
+		client, err := configure.NewClient(config)
+		if err != nil {
+			return err
+		}
+		j.management = append(j.management, manager{name: l.Name, Management: configure.Management{
+			Client: client, Report: j.report, Namespace: j.namespace, WebhookIgnore: j.webhookIgnore, Patience: j.timeout,
+		}})
+	}
+	return nil
+}
+
+// findApplications connects to the application clusters of the file.
+func (j *joiner) findApplications(file *File) error {
+	var problems []error
+	for _, l := range file.Applications {
+		a, err := j.findApplication(l)
+		problems = append(problems, err)
+		j.applications = append(j.applications, a)
+	}
+	return errors.Join(problems...)
+}
+
+// findApplication connects to one application cluster and completes what the file says of it.
+func (j *joiner) findApplication(l ApplicationCluster) (member, error) {
+	if slices.Contains(configure.ReservedSecrets(j.serviceAccount), l.Name) {
+		return member{}, fmt.Errorf("cluster %s cannot have this name: a Secret of Shipper's own has it", l.Name)
+	}
+	config, err := j.kube().config(l.Context)
+	if err != nil {
+		return member{}, fmt.Errorf("cluster %s: %w", l.Name, err)
+	}
+	client, err := configure.NewClient(config)
+	if err != nil {
+		return member{}, fmt.Errorf("cluster %s: %w", l.Name, err)
+	}
+	ca, err := authority(config)
+	if err != nil {
+		return member{}, fmt.Errorf("cluster %s: %w", l.Name, err)
+	}
+	a := member{spec: l.Spec, Application: configure.Application{
+		Client: client, Report: j.report, Name: l.Name, Namespace: j.namespace,
+		ServiceAccount: j.serviceAccount, CA: ca, Patience: j.timeout,
+	}}
+	if a.spec.APIMaster == "" {
+		a.spec.APIMaster = config.Host
+		a.loopback = loopback(config.Host)
+	}
+	return a, nil
+}
+
+// authority returns the certificate authority of a kubeconfig, PEM.
+func authority(config *rest.Config) ([]byte, error) {
+	if len(config.CAData) > 0 || config.CAFile == "" {
+		return config.CAData, nil
+	}
+	ca, err := os.ReadFile(config.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate authority: %w", err)
+	}
+	return ca, nil
+}
+
+// loopback tells whether a server's URL is an address of the machine it is used on.
+func loopback(server string) bool {
+	u, err := url.Parse(server)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}

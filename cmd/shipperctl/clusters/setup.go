@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusters
+
+import (
+	"github.com/spf13/cobra"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/configure"
+)
+
+// newSetupManagement returns `clusters setup management`.
+func newSetupManagement(o *options) *cobra.Command {
+	var globalBlocks, serviceAccount, webhookURL string
+	cmd := &cobra.Command{
+		Use:   "management",
+		Short: "Set up the management cluster: kinds, namespaces, account, rights, webhooks",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			url, err := configure.ParseWebhookURL(webhookURL)
+			if err != nil {
+				return err
+			}
+			config, err := o.kube().config(o.context)
+			if err != nil {
+				return err
+			}
+			client, err := configure.NewClient(config)
+			if err != nil {
+				return err
+			}
+			m := configure.Management{
+				Client:                client,
+				Report:                configure.NewReport(cmd.OutOrStdout()),
+				Namespace:             o.namespace,
+				GlobalBlocksNamespace: globalBlocks,
+				ServiceAccount:        serviceAccount,
+				WebhookURL:            url,
+				WebhookIgnore:         o.webhookIgnore,
+				Patience:              o.timeout,
+			}
+			return m.Setup(cmd.Context())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&globalBlocks, "rollout-blocks-global-namespace", "g", shipper.GlobalBlocksNamespace,
+		"namespace whose RolloutBlocks stop rollouts in every namespace")
+	flags.StringVar(&serviceAccount, "management-cluster-service-account", shipper.ManagementServiceAccount,
+		"name of the service account Shipper uses in the management cluster")
+	flags.StringVar(&webhookURL, "webhook-url", "",
+		"base URL of a webhook that runs outside the cluster, for example https://localhost:9443; no Service is made")
+	return cmd
+}

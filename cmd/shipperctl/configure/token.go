@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package configure
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// token makes a token for the account and waits until the cluster has issued it. Since Kubernetes 1.24 none is made by
+// itself. A token in a Secret does not expire; deleting the Secret revokes it.
+func (a *Application) token(ctx context.Context) (Credentials, error) {
+	var credentials Credentials
+	title := "Creating a token for the service account " + a.ServiceAccount
+	err := a.Report.Step(title, func() (string, error) {
+		secret, how, err := a.tokenSecret(ctx)
+		if err != nil {
+			return "", err
+		}
+		if !issued(secret) {
+			if secret, err = a.awaitToken(ctx, secret); err != nil {
+				return "", err
+			}
+		}
+		credentials = Credentials{Token: secret.Data[corev1.ServiceAccountTokenKey], CA: secret.Data[corev1.ServiceAccountRootCAKey]}
+		if len(credentials.CA) == 0 {
+			credentials.CA = a.CA
+		}
+		return string(how), nil
+	})
+	return credentials, err
+}
+
+// tokenSecret returns the Secret that asks for a token, and makes it if need be. One for an earlier account of the same
+// name is replaced: its token is void.
+func (a *Application) tokenSecret(ctx context.Context) (*corev1.Secret, outcome, error) {
+	account := &corev1.ServiceAccount{}
+	if err := a.Client.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.ServiceAccount}, account); err != nil {
+		return nil, "", fmt.Errorf("reading the account: %w", err)
+	}
+	want := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        a.ServiceAccount + "-token",
+			Namespace:   a.Namespace,
+			Labels:      map[string]string{shipper.RBACDomainLabel: shipper.RBACApplication},
+			Annotations: map[string]string{corev1.ServiceAccountNameKey: a.ServiceAccount},
+		},
+		Type: corev1.SecretTypeServiceAccountToken,
+	}
+	live := &corev1.Secret{}
+	err := a.Client.Get(ctx, client.ObjectKeyFromObject(want), live)
+	if apierrors.IsNotFound(err) {
+		return want, created, a.Client.Create(ctx, want, client.FieldOwner(fieldOwner))
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if live.Type != corev1.SecretTypeServiceAccountToken || live.Annotations[corev1.ServiceAccountNameKey] != a.ServiceAccount {
+		return nil, "", fmt.Errorf("the Secret %s/%s is something else; move it away", a.Namespace, want.Name)
+	}
+	if uid := live.Annotations[corev1.ServiceAccountUIDKey]; uid == "" || uid == string(account.UID) {
+		return live, unchanged, nil
+	}
+	if err := remove(ctx, a.Client, live); err != nil {
+		return nil, "", err
+	}
+	return want, updated, a.Client.Create(ctx, want, client.FieldOwner(fieldOwner))
+}
+
+// awaitToken waits until the token is in the Secret.
+func (a *Application) awaitToken(ctx context.Context, secret *corev1.Secret) (*corev1.Secret, error) {
+	var filled *corev1.Secret
+	list := func() client.ObjectList { return &corev1.SecretList{} }
+	ok, err := await(ctx, a.Client, secret, list, a.Patience, func(o runtime.Object) bool {
+		s, is := o.(*corev1.Secret)
+		if !is || !issued(s) {
+			return false
+		}
+		filled = s
+		return true
+	})
+	if err != nil {
+		return nil, fmt.Errorf("waiting for the token: %w", err)
+	}
+	if !ok {
+		return nil, fmt.Errorf("the cluster put no token into the Secret %s/%s within %s; its kube-controller-manager does that "+
+			"(controller serviceaccount-token, flag --service-account-private-key-file): see that it runs, then run this again",
+			secret.Namespace, secret.Name, a.Patience)
+	}
+	return filled, nil
+}
+
+// issued tells whether the token is there.
+func issued(s *corev1.Secret) bool {
+	return len(s.Data[corev1.ServiceAccountTokenKey]) > 0
+}

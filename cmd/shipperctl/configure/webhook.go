@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package configure
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/retry"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/manifests"
+)
+
+// The kinds of webhook configurations, and the values of failurePolicy.
+const (
+	validating = "ValidatingWebhookConfiguration"
+	mutating   = "MutatingWebhookConfiguration"
+
+	policyFail   = "Fail"
+	policyIgnore = "Ignore"
+)
+
+// webhooks writes the two webhook configurations. The CA bundle is not among the fields: the webhook writes it.
+func (m *Management) webhooks(ctx context.Context) error {
+	for _, kind := range []string{validating, mutating} {
+		title := fmt.Sprintf("Creating the %s in %s namespace", kind, m.Namespace)
+		err := m.Report.Step(title, func() (string, error) {
+			want, err := manifests.Object(manifests.Webhook, kind, shipper.GroupName)
+			if err != nil {
+				return "", err
+			}
+			live, err := current(ctx, m.Client, want)
+			if err != nil {
+				return "", err
+			}
+			policy := policyIgnore
+			if !m.WebhookIgnore && live != nil && fails(live) {
+				policy = policyFail
+			}
+			if err := m.address(want, policy); err != nil {
+				return "", err
+			}
+			how, err := apply(ctx, m.Client, want)
+			return string(how), err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// address points every webhook of a configuration to where Shipper's is, and sets its failurePolicy.
+func (m *Management) address(configuration *unstructured.Unstructured, policy string) error {
+	return eachWebhook(configuration, func(webhook map[string]any) error {
+		webhook["failurePolicy"] = policy
+		path, _, err := unstructured.NestedString(webhook, "clientConfig", "service", "path")
+		if err != nil {
+			return err
+		}
+		if m.WebhookURL != nil {
+			webhook["clientConfig"] = map[string]any{"url": m.WebhookURL.JoinPath(path).String()}
+		} else if err := unstructured.SetNestedField(webhook, m.Namespace, "clientConfig", "service", "namespace"); err != nil {
+			return err
+		}
+		return exempt(webhook, m.Namespace)
+	})
+}
+
+// exempt replaces the default namespace by namespace wherever the webhook's namespaceSelector leaves it out.
+func exempt(webhook map[string]any, namespace string) error {
+	expressions, found, err := unstructured.NestedSlice(webhook, "namespaceSelector", "matchExpressions")
+	if err != nil || !found {
+		return err
+	}
+	for _, e := range expressions {
+		expression, is := e.(map[string]any)
+		if !is {
+			continue
+		}
+		values, _, err := unstructured.NestedStringSlice(expression, "values")
+		if err != nil {
+			return err
+		}
+		if i := slices.Index(values, shipper.SystemNamespace); i >= 0 {
+			values[i] = namespace
+			if err := unstructured.SetNestedStringSlice(expression, values, "values"); err != nil {
+				return err
+			}
+		}
+	}
+	return unstructured.SetNestedSlice(webhook, expressions, "namespaceSelector", "matchExpressions")
+}
+
+// SetFailurePolicy makes the webhooks refuse when they do not answer, or, with WebhookIgnore, let writes pass.
+func (m *Management) SetFailurePolicy(ctx context.Context) error {
+	policy := policyFail
+	if m.WebhookIgnore {
+		policy = policyIgnore
+	}
+	return m.Report.Step("Setting the failurePolicy of the webhooks to "+policy, func() (string, error) {
+		answer := "already so. Skipping"
+		for _, kind := range []string{validating, mutating} {
+			changed, err := m.setPolicy(ctx, kind, policy)
+			if err != nil {
+				return "", err
+			}
+			if changed {
+				answer = "done"
+			}
+		}
+		return answer, nil
+	})
+}
+
+// setPolicy changes the failurePolicy of every webhook in one configuration, and tells whether that was needed.
+func (m *Management) setPolicy(ctx context.Context, kind, policy string) (changed bool, err error) {
+	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		want, err := manifests.Object(manifests.Webhook, kind, shipper.GroupName)
+		if err != nil {
+			return err
+		}
+		live, err := current(ctx, m.Client, want)
+		if err != nil {
+			return err
+		}
+		if live == nil {
+			return fmt.Errorf("there is no %s %s: run `shipperctl clusters setup management` first", kind, shipper.GroupName)
+		}
+		changed = false
+		err = eachWebhook(live, func(webhook map[string]any) error {
+			changed = changed || webhook["failurePolicy"] != policy
+			webhook["failurePolicy"] = policy
+			return nil
+		})
+		if err != nil || !changed {
+			return err
+		}
+		return m.Client.Update(ctx, live)
+	})
+	return changed, err
+}
+
+// fails tells whether any webhook of a configuration refuses when it does not answer.
+func fails(configuration *unstructured.Unstructured) bool {
+	failing := false
+	err := eachWebhook(configuration, func(webhook map[string]any) error {
+		failing = failing || webhook["failurePolicy"] == policyFail
+		return nil
+	})
+	return err == nil && failing
+}
+
+// eachWebhook calls do for every webhook of a configuration; changes are kept.
+func eachWebhook(configuration *unstructured.Unstructured, do func(map[string]any) error) error {
+	webhooks, _ := configuration.Object["webhooks"].([]any)
+	for _, w := range webhooks {
+		webhook, is := w.(map[string]any)
+		if !is {
+			return fmt.Errorf("%s %s is malformed", configuration.GetKind(), configuration.GetName())
+		}
+		if err := do(webhook); err != nil {
+			return fmt.Errorf("%s %s: %w", configuration.GetKind(), configuration.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// ParseWebhookURL reads the base URL of a webhook that runs outside the cluster; empty means that it runs inside.
+func ParseWebhookURL(text string) (*url.URL, error) {
+	if text == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("the URL of the webhook: %w", err)
+	}
+	if u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("the URL of the webhook is %q: API servers need one like https://host:port, "+
+			"without user, query or fragment", text)
+	}
+	return u, nil
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifests is the data that installs Shipper, carried inside the binaries that need it.
+package manifests
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// The folders of manifests that can be asked for.
+const (
+	CRD     = "crd"     // the seven kinds, generated
+	RBAC    = "rbac"    // accounts and what they may do
+	Webhook = "webhook" // the two webhook configurations
+	Deploy  = "deploy"  // namespaces, Service, Secret and Deployment
+)
+
+//go:embed *
+var files embed.FS
+
+// kustomization is the name of the files that are for kustomize and hold no object of a cluster.
+const kustomization = "kustomization.yaml"
+
+// Objects returns every object in the files of folder, in the order of file names and then of the text.
+func Objects(folder string) ([]*unstructured.Unstructured, error) {
+	entries, err := files.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("reading manifests: %w", err)
+	}
+	var objects []*unstructured.Unstructured
+	for _, e := range entries {
+		if e.IsDir() || e.Name() == kustomization {
+			continue
+		}
+		more, err := decode(path.Join(folder, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, more...)
+	}
+	return objects, nil
+}
+
+// Object returns the one object of kind and name in the files of folder.
+func Object(folder, kind, name string) (*unstructured.Unstructured, error) {
+	objects, err := Objects(folder)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		if o.GetKind() == kind && o.GetName() == name {
+			return o, nil
+		}
+	}
+	return nil, fmt.Errorf("reading manifests: no %s named %s in %s", kind, name, folder)
+}
+
+// decode reads the objects of one file.
+func decode(name string) ([]*unstructured.Unstructured, error) {
+	file, err := fs.FS(files).Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("reading manifests: %w", err)
+	}
+	defer file.Close()
+	decoder := yaml.NewYAMLOrJSONDecoder(file, 4096)
+	var objects []*unstructured.Unstructured
+	for {
+		o := &unstructured.Unstructured{}
+		err := decoder.Decode(&o.Object)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading manifests/%s: %w", name, err)
+		}
+		if len(o.Object) > 0 {
+			objects = append(objects, o)
+		}
+	}
+}
