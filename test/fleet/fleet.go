@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fleet starts real Kubernetes clusters on this machine: one to manage from and any number of clusters for
+// applications, with API servers, controllers and schedulers as they are anywhere, and nodes that are simulated.
+//
+// An image's tag tells its container's fate: `broken` cannot be pulled, `slow` is ready after four seconds, `crash`
+// ends again and again; any other is ready at once.
+package fleet
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// ManagementName is the name of the management cluster.
+const ManagementName = "mgmt"
+
+// startTimeout is how long a start may take before it is given up, on a machine that is busy with other things.
+const startTimeout = 2 * time.Minute
+
+//go:embed stages/*.yaml
+var stages embed.FS
+
+// Options say what a fleet consists of. The zero value is a management cluster alone, in a temporary folder.
+type Options struct {
+	// Applications are the names of the application clusters. Each is a DNS label other than ManagementName.
+	Applications []string
+	// Dir is where the fleet keeps its files; it should not exist yet or be empty, and it stays after Stop. By default
+	// the fleet makes a temporary folder and removes it.
+	Dir string
+	// Progress is told what happens during the start, line by line. By default nothing is told, unless the control plane
+	// has to be built first, which is told to standard error.
+	Progress io.Writer
+}
+
+// Fleet is a management cluster and its application clusters, up and ready.
+type Fleet struct {
+	// Management is where Shipper's own objects live. Pods run there, too.
+	Management *Cluster
+	// Applications are in the order of Options.Applications.
+	Applications []*Cluster
+	// Dir has the kubeconfigs of the fleet, and in logs what its programs say.
+	Dir string
+	// Kubeconfig is a file with one context for each cluster, called as the cluster is. Management is the current one.
+	Kubeconfig string
+
+	programs  string // folder
+	stages    string // folder
+	temporary bool
+	lock      *os.File
+	etcdPort  *reservation
+	etcd      *process
+
+	mu       sync.Mutex // guards progress
+	progress io.Writer
+
+	stop func() error
+}
+
+// Start starts a fleet and returns when it is ready. ctx bounds the start alone: a fleet that was started lives until
+// Stop, or until this process ends in whatever way.
+func Start(ctx context.Context, o Options) (*Fleet, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	f := &Fleet{progress: o.Progress}
+	f.stop = sync.OnceValue(f.end)
+	if err := f.start(ctx, o); err != nil {
+		return nil, errors.Join(err, f.Stop())
+	}
+	return f, nil
+}
+
+// validate refuses names that could not become part of paths and prefixes.
+func (o Options) validate() error {
+	label := regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$`)
+	seen := map[string]bool{ManagementName: true}
+	for _, name := range o.Applications {
+		if !label.MatchString(name) {
+			return fmt.Errorf("application cluster %q: not a DNS label of at most 52 characters", name)
+		}
+		if seen[name] {
+			return fmt.Errorf("application cluster %q: the name is taken", name)
+		}
+		seen[name] = true
+	}
+	if len(seen) > 100 {
+		return fmt.Errorf("%d clusters: at most 100 are possible", len(seen))
+	}
+	return nil
+}
+
+// start does what Start does; what it has begun when it fails is ended by Stop.
+func (f *Fleet) start(ctx context.Context, o Options) error {
+	began := time.Now()
+	progress := o.Progress
+	if progress == nil {
+		progress = os.Stderr
+	}
+	var err error
+	if f.programs, err = binaries(ctx, progress); err != nil {
+		return err
+	}
+	if err := f.prepare(o.Dir); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := f.startEtcd(); err != nil {
+		return err
+	}
+	if f.Management, err = newCluster(f, 0, ManagementName); err != nil {
+		return err
+	}
+	for i, name := range o.Applications {
+		c, err := newCluster(f, i+1, name)
+		if err != nil {
+			return err
+		}
+		f.Applications = append(f.Applications, c)
+	}
+	if err := f.writeKubeconfig(); err != nil {
+		return err
+	}
+	if err := f.startClusters(ctx); err != nil {
+		return err
+	}
+	f.say("fleet ready after %s", since(began))
+	return nil
+}
+
+// prepare makes the fleet's folders.
+func (f *Fleet) prepare(dir string) error {
+	var err error
+	if f.Dir, err = filepath.Abs(dir); err != nil {
+		return fmt.Errorf("finding the fleet's folder: %w", err)
+	}
+	if dir == "" {
+		sweep()
+		if f.Dir, f.lock, err = temporary(); err != nil {
+			return err
+		}
+		f.temporary = true
+	}
+	if _, err = f.folder("logs"); err != nil {
+		return err
+	}
+	if f.stages, err = f.folder("stages"); err != nil {
+		return err
+	}
+	files, err := stages.ReadDir("stages")
+	if err != nil {
+		return fmt.Errorf("reading the stages: %w", err)
+	}
+	for _, file := range files {
+		text, err := stages.ReadFile("stages/" + file.Name())
+		if err != nil {
+			return fmt.Errorf("reading the stages: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(f.stages, file.Name()), text, 0o644); err != nil {
+			return fmt.Errorf("writing the stages: %w", err)
+		}
+	}
+	return nil
+}
+
+// folder makes a folder in the fleet's own.
+func (f *Fleet) folder(path ...string) (string, error) {
+	folder := filepath.Join(append([]string{f.Dir}, path...)...)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", fmt.Errorf("making a folder of the fleet: %w", err)
+	}
+	return folder, nil
+}
+
+// startEtcd starts the one etcd that all clusters share, each under a prefix of its own. API servers wait for it.
+func (f *Fleet) startEtcd() error {
+	data := filepath.Join(f.Dir, "etcd")
+	if err := os.RemoveAll(data); err != nil {
+		return fmt.Errorf("removing what an earlier fleet left: %w", err)
+	}
+	var err error
+	if f.etcdPort, err = reservePort(); err != nil {
+		return err
+	}
+	f.etcd, err = f.run("etcd", "etcd", etcdArgs(f.etcdPort.port, data))
+	return err
+}
+
+// run starts a program of the fleet under a name that also names its log.
+func (f *Fleet) run(name, program string, args []string) (*process, error) {
+	log := filepath.Join(f.Dir, "logs", name+".log")
+	return startProcess(name, log, environment(f.Dir), filepath.Join(f.programs, program), args...)
+}
+
+// startClusters starts all clusters together. When one fails the others are given up.
+func (f *Fleet) startClusters(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	var first error
+	var once sync.Once
+	for _, c := range f.Clusters() {
+		wg.Go(func() {
+			if err := c.start(ctx); err != nil {
+				once.Do(func() {
+					first = errors.Join(err, f.etcd.failure())
+					cancel(errors.New("another cluster failed"))
+				})
+			}
+		})
+	}
+	wg.Wait()
+	return first
+}
+
+// Clusters are all clusters of the fleet, the management cluster first.
+func (f *Fleet) Clusters() []*Cluster {
+	return append([]*Cluster{f.Management}, f.Applications...)
+}
+
+// writeKubeconfig writes the file that knows all clusters.
+func (f *Fleet) writeKubeconfig() error {
+	config := clientcmdapi.NewConfig()
+	for _, c := range f.Clusters() {
+		addContext(config, c.Name, c.Name+"-admin", c.Config)
+	}
+	config.CurrentContext = ManagementName
+	f.Kubeconfig = filepath.Join(f.Dir, "kubeconfig")
+	return writeKubeconfig(config, f.Kubeconfig)
+}
+
+// Stop ends the fleet, within three seconds, and removes its data. It may be called again, which does nothing. Its error
+// names programs that had ended before on their own.
+func (f *Fleet) Stop() error { return f.stop() }
+
+func (f *Fleet) end() error {
+	var controllers, servers []*process
+	for _, c := range f.Clusters() {
+		if c == nil {
+			continue
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.apiServer != nil {
+			servers = append(servers, c.apiServer)
+		}
+		controllers = append(controllers, c.others...)
+		if c.manager != nil {
+			controllers = append(controllers, c.manager)
+		}
+		defer c.port.release()
+	}
+	errs := []error{stopProcesses(time.Second, controllers...), stopProcesses(time.Second, servers...)}
+	if f.etcd != nil {
+		errs = append(errs, stopProcesses(time.Second/2, f.etcd))
+	}
+	if f.etcdPort != nil {
+		f.etcdPort.release()
+	}
+	if f.temporary {
+		errs = append(errs, os.RemoveAll(f.Dir), f.lock.Close())
+	} else if f.Dir != "" {
+		errs = append(errs, os.RemoveAll(filepath.Join(f.Dir, "etcd")))
+	}
+	return errors.Join(errs...)
+}
+
+// say tells a line of progress.
+func (f *Fleet) say(format string, args ...any) {
+	if f.progress == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fmt.Fprintf(f.progress, format+"\n", args...)
+}
+
+// since is how long something took, as people read it.
+func since(began time.Time) time.Duration { return time.Since(began).Round(100 * time.Millisecond) }
+
+// Main runs the tests of a package with a fleet that use is given before, and returns the exit code for os.Exit. The
+// fleet is stopped after the tests, and when they are interrupted.
+func Main(m *testing.M, o Options, use func(*Fleet)) int {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	f, err := Start(ctx, o)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "starting the fleet:", err)
+		return 1
+	}
+	done := make(chan int, 1)
+	go func() {
+		use(f)
+		done <- m.Run()
+	}()
+	code := 130
+	select {
+	case code = <-done:
+	case <-ctx.Done():
+	}
+	if err := f.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "stopping the fleet:", err)
+		code = max(code, 1)
+	}
+	return code
+}

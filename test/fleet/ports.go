@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// reservation is a port of 127.0.0.1 that no other fleet takes while it is held, not even while nobody listens on it.
+type reservation struct {
+	port int
+	lock *os.File
+}
+
+// reservePort finds a free port below those that the kernel gives to outgoing connections and to listeners without a
+// wish, so that a cluster can stop and start on the same port. The lock ends with the process at the latest.
+func reservePort() (*reservation, error) {
+	folder := filepath.Join(os.TempDir(), fmt.Sprintf("shipper-fleet-ports-%d", os.Getuid()))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, fmt.Errorf("making the folder of port locks: %w", err)
+	}
+	low, high := portRange()
+	for range 1000 {
+		port := low + rand.IntN(high-low)
+		lock, err := tryLock(filepath.Join(folder, strconv.Itoa(port)))
+		if err != nil {
+			return nil, fmt.Errorf("locking port %d: %w", port, err)
+		}
+		if lock == nil {
+			continue
+		}
+		if l, err := net.Listen("tcp", address(port)); err == nil {
+			return &reservation{port: port, lock: lock}, l.Close()
+		}
+		lock.Close()
+	}
+	return nil, fmt.Errorf("no free port between %d and %d", low, high)
+}
+
+// release gives the port back.
+func (r *reservation) release() { r.lock.Close() }
+
+// address is a port of this machine alone.
+func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// portRange is where fleets look for ports: 12,000 of them below the ephemeral ports, or the usual place for them.
+func portRange() (low, high int) {
+	high = 32768
+	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
+		if fields := strings.Fields(string(text)); len(fields) == 2 {
+			if first, err := strconv.Atoi(fields[0]); err == nil && first > 14000 {
+				high = first
+			}
+		}
+	}
+	return high - 12000, high
+}
+
+// tryLock takes the lock of a file, which it creates if need be. It is nil when somebody else holds the lock.
+func tryLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err {
+	case nil:
+		return f, nil
+	case syscall.EWOULDBLOCK:
+		return nil, f.Close()
+	default:
+		f.Close()
+		return nil, err
+	}
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// controllers are those of the controller manager that a cluster of the fleet needs: what Shipper and the charts it
+// installs rely on. Nodes are not watched over, since nothing can happen to them.
+var controllers = []string{
+	"clusterrole-aggregation-controller",
+	"cronjob-controller",
+	"daemonset-controller",
+	"deployment-controller",
+	"endpointslice-controller",
+	"garbage-collector-controller",
+	"job-controller",
+	"namespace-controller",
+	"replicaset-controller",
+	"resourcequota-controller",
+	"root-ca-certificate-publisher-controller",
+	"serviceaccount-controller",
+	"serviceaccount-token-controller",
+	"statefulset-controller",
+	"validatingadmissionpolicy-status-controller",
+}
+
+// environment is what programs of the fleet see: nothing of the caller's, above all no proxy between an API server
+// and a webhook on this machine.
+func environment(home string) []string {
+	return []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}
+}
+
+// etcdArgs makes etcd listen on one port, keep its data in a folder and never wait for the disk.
+func etcdArgs(port int, data string) []string {
+	url := "http://" + address(port)
+	return []string{
+		"--name=fleet",
+		"--data-dir=" + data,
+		"--listen-client-urls=" + url,
+		"--advertise-client-urls=" + url,
+		"--listen-peer-urls=http://127.0.0.1:0",
+		"--unsafe-no-fsync",
+		"--log-level=warn",
+		"--quota-backend-bytes=1073741824",
+	}
+}
+
+// apiServerArgs are the arguments of a cluster's API server.
+func (c *Cluster) apiServerArgs(etcd int) []string {
+	return []string{
+		"--etcd-servers=http://" + address(etcd),
+		"--etcd-prefix=/" + c.Name,
+		"--bind-address=127.0.0.1",
+		"--advertise-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", c.port.port),
+		"--tls-cert-file=" + c.credentials.serverCert,
+		"--tls-private-key-file=" + c.credentials.serverKey,
+		"--client-ca-file=" + c.credentials.ca,
+		"--authorization-mode=RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + c.credentials.accountKey,
+		"--service-account-signing-key-file=" + c.credentials.accountKey,
+		fmt.Sprintf("--service-cluster-ip-range=10.%d.0.0/16", 16+c.index),
+		// Nobody takes the taint off a new node, for no node lifecycle controller runs: Pods would never be scheduled.
+		"--disable-admission-plugins=TaintNodesByCondition",
+		"--allow-privileged=true",
+		// There is no node that could reach the API server by the Service `kubernetes`.
+		"--endpoint-reconciler-type=none",
+		"--enable-priority-and-fairness=false",
+		"--profiling=false",
+		"--shutdown-delay-duration=0s",
+		"--event-ttl=1h",
+	}
+}
+
+// controllerManagerArgs are the arguments of a cluster's controller manager.
+func (c *Cluster) controllerManagerArgs() []string {
+	return []string{
+		"--kubeconfig=" + c.Kubeconfig,
+		"--controllers=" + strings.Join(controllers, ","),
+		"--service-account-private-key-file=" + c.credentials.accountKey,
+		"--root-ca-file=" + c.credentials.ca,
+		"--secure-port=0",
+		"--leader-elect=false",
+		"--kube-api-qps=1000",
+		"--kube-api-burst=1000",
+		"--profiling=false",
+	}
+}
+
+// schedulerArgs are the arguments of a cluster's scheduler.
+func (c *Cluster) schedulerArgs() []string {
+	return []string{
+		"--kubeconfig=" + c.Kubeconfig,
+		"--secure-port=0",
+		"--leader-elect=false",
+		"--kube-api-qps=1000",
+		"--kube-api-burst=1000",
+		"--profiling=false",
+	}
+}
+
+// kwokArgs are the arguments of the program that plays the kubelets of a cluster.
+func (c *Cluster) kwokArgs(stages string) []string {
+	args := []string{
+		"--kubeconfig=" + c.Kubeconfig,
+		"--manage-all-nodes=true",
+		fmt.Sprintf("--cidr=10.%d.0.0/16", 116+c.index),
+		fmt.Sprintf("--node-ip=10.%d.255.254", 116+c.index),
+	}
+	files, _ := filepath.Glob(filepath.Join(stages, "*.yaml")) // the pattern is well-formed
+	for _, file := range files {
+		args = append(args, "--config="+file)
+	}
+	return args
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// temporaryName begins the names of temporary folders of fleets.
+const temporaryName = "shipper-fleet-"
+
+// temporary makes a folder that is this process's as long as it holds the lock in it.
+func temporary() (string, *os.File, error) {
+	dir, err := os.MkdirTemp("", temporaryName)
+	if err != nil {
+		return "", nil, fmt.Errorf("making the fleet's folder: %w", err)
+	}
+	// The lock gets its name once it is held: sweep must never see it free while its owner is only about to take it.
+	lock, err := tryLock(filepath.Join(dir, "lock.new"))
+	if err != nil {
+		return "", nil, fmt.Errorf("locking the fleet's folder: %w", err)
+	}
+	if err := os.Rename(filepath.Join(dir, "lock.new"), filepath.Join(dir, "lock")); err != nil {
+		return "", nil, fmt.Errorf("locking the fleet's folder: %w", err)
+	}
+	return dir, lock, nil
+}
+
+// sweep removes the folders of fleets whose processes were killed. Those of others are left alone, and nothing depends
+// on its success.
+func sweep() {
+	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), temporaryName+"*", "lock")) // the pattern is well-formed
+	for _, path := range locks {
+		lock, err := tryLock(path)
+		if err != nil || lock == nil {
+			continue
+		}
+		_ = os.RemoveAll(filepath.Dir(path)) // a rest is swept next time, or belongs to somebody else
+		lock.Close()
+	}
+}
