@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"shipper.dev/shipper/apis/rules/placement"
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/environment"
+	"shipper.dev/shipper/webhook/gate"
+)
+
+// validateWrite judges app before it is stored. What a write leaves as it is, it is not refused for.
+func (w *Webhook) validateWrite(
+	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
+) error {
+	specChanged := old == nil || !sameSpec(&app.Spec, &old.Spec)
+	var errs field.ErrorList
+	if specChanged {
+		errs = append(errs, validateName(app.Name)...)
+		errs = append(errs, environment.Validate(&app.Spec.Template, field.NewPath("spec", "template"))...)
+	}
+	errs = append(errs, validateLabels(app.Labels, metaOf(old).Labels)...)
+	overrides := gate.Overrides(app.Annotations)
+	overrideChanged := !gate.SameOverride(app.Annotations, metaOf(old).Annotations)
+	if specChanged || overrideChanged {
+		var more field.ErrorList
+		overrides, more = w.Gate.Check(ctx, app.Namespace, app.Annotations[shipper.RolloutBlockOverrideAnnotation])
+		errs = append(errs, more...)
+	}
+	if err := answer.Invalidate(kind, app.Name, errs); err != nil {
+		return err
+	}
+	added := gate.Added(gate.Overrides(metaOf(old).Annotations), overrides)
+	if err := w.Gate.Permit(ctx, req.UserInfo, resource, app.Name, added); err != nil {
+		return err
+	}
+	if !specChanged {
+		return nil
+	}
+	if err := w.Gate.Judge(a, resource, app.Name, subject(app, old == nil), overrides); err != nil {
+		return err
+	}
+	return w.announce(a, app)
+}
+
+func (w *Webhook) validateDelete(a *answer.Answer, old *shipper.Application) error {
+	if old == nil || w.Facts.NamespaceGoing(old.Namespace) {
+		return nil
+	}
+	return w.Gate.Judge(a, resource, old.Name, subject(old, false), gate.Overrides(old.Annotations))
+}
+
+// announce says which Release the template makes and what is to be expected of it.
+func (w *Webhook) announce(a *answer.Answer, app *shipper.Application) error {
+	for _, warning := range environment.Warnings(&app.Spec.Template) {
+		a.Warn("%s", warning)
+	}
+	existing, err := w.Facts.Releases(key(app))
+	if err != nil {
+		return err
+	}
+	next, isNew, err := stamp.Next(app, existing)
+	if err != nil {
+		return answer.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), app.Name,
+			err.Error()+"; choose a shorter name")})
+	}
+	if isNew {
+		a.Audit(answer.AuditReleaseStamped, next.Name)
+		a.Warn("this makes Release %s", next.Name)
+		if _, err := placement.Choose(app.Name, app.Spec.Template.ClusterRequirements, w.Facts.Clusters()); err != nil {
+			a.Warn("no clusters can be chosen for it as they are now: %v", err)
+		}
+	}
+	return nil
+}
+
+// validateName refuses names that cannot be the value of the label shipper-app.
+func validateName(name string) field.ErrorList {
+	if errs := validation.IsValidLabelValue(name); len(errs) > 0 {
+		return field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), name,
+			"is a label of all that is installed: "+strings.Join(errs, "; "))}
+	}
+	return nil
+}
+
+// validateLabels judges the one label of Applications that means something, when it changes.
+func validateLabels(now, old map[string]string) field.ErrorList {
+	value, there := now[shipper.HelmWorkaroundLabel]
+	if was, before := old[shipper.HelmWorkaroundLabel]; !there || (before && was == value) || value == "true" || value == "false" {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(
+		field.NewPath("metadata", "labels").Key(shipper.HelmWorkaroundLabel), value, []string{"true", "false"})}
+}

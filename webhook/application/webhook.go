@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package application judges Applications: it pins their chart to a version, says which Release an edit makes, and lets
+// nothing through that could not be rolled out or that a RolloutBlock holds back.
+package application
+
+import (
+	"context"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/control"
+	"shipper.dev/shipper/webhook/gate"
+)
+
+const (
+	kind     = "Application"
+	resource = "applications"
+	short    = "app"
+)
+
+// Resolver knows which version of a chart a constraint means.
+type Resolver interface {
+	Resolve(ctx context.Context, want shipper.Chart) (chart.Resolution, error)
+	// Refresh makes the next Resolve know what the repository has now, if it can be asked.
+	Refresh(ctx context.Context, repoURL string) error
+}
+
+// Facts are what is known of the objects around an Application.
+type Facts interface {
+	Releases(app types.NamespacedName) ([]*shipper.Release, error)
+	Clusters() []shipper.Cluster
+	NamespaceGoing(namespace string) bool
+}
+
+// Webhook judges Applications.
+type Webhook struct {
+	Gate   *gate.Gate
+	Guard  *control.Guard
+	Facts  Facts
+	Charts Resolver
+}
+
+// Default judges and completes what a user sent.
+func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *answer.Answer) error {
+	app, old, err := answer.Decode[shipper.Application](req)
+	if err != nil || app == nil {
+		return nil // the schema refuses it in better words, and deletions are not completed
+	}
+	return w.complete(ctx, req, a, app, old)
+}
+
+// Validate judges what is about to be stored or deleted.
+func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *answer.Answer) error {
+	app, old, err := answer.Decode[shipper.Application](req)
+	if err != nil {
+		return err
+	}
+	if req.Operation == admissionv1.Delete {
+		return w.validateDelete(a, old)
+	}
+	return w.validateWrite(ctx, req, a, app, old)
+}
+
+func subject(app *shipper.Application, isNew bool) answer.Subject {
+	return answer.Subject{
+		Short: short, Namespace: app.Namespace, Name: app.Name, New: isNew,
+		Override: app.Annotations[shipper.RolloutBlockOverrideAnnotation],
+	}
+}
+
+func key(app *shipper.Application) types.NamespacedName {
+	return types.NamespacedName{Namespace: app.Namespace, Name: app.Name}
+}
+
+// metaOf is the metadata of old, which is nil on creation.
+func metaOf(old *shipper.Application) *metav1.ObjectMeta {
+	if old == nil {
+		return &metav1.ObjectMeta{}
+	}
+	return &old.ObjectMeta
+}

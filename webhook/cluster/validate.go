@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/answer"
+)
+
+// maxListed bounds the Releases that a warning lists.
+const maxListed = 5
+
+func validate(spec *shipper.ClusterSpec) field.ErrorList {
+	path := field.NewPath("spec")
+	var errs field.ErrorList
+	if why := whyNotServer(spec.APIMaster); why != "" {
+		errs = append(errs, field.Invalid(path.Child("apiMaster"), spec.APIMaster, why))
+	}
+	if strings.TrimSpace(spec.Region) == "" {
+		errs = append(errs, field.Required(path.Child("region"), "name the region as clusterRequirements.regions will"))
+	}
+	seen := map[string]bool{}
+	for i, capability := range spec.Capabilities {
+		at := path.Child("capabilities").Index(i)
+		switch {
+		case strings.TrimSpace(capability) == "":
+			errs = append(errs, field.Required(at, "a capability has a name"))
+		case seen[capability]:
+			errs = append(errs, field.Duplicate(at, capability))
+		}
+		seen[capability] = true
+	}
+	if id := spec.Scheduler.Identity; id != nil && strings.TrimSpace(*id) == "" {
+		errs = append(errs, field.Invalid(path.Child("scheduler", "identity"), *id,
+			"leave it out to place by the cluster's own name"))
+	}
+	return errs
+}
+
+func whyNotServer(apiMaster string) string {
+	const like = "use the URL of the API server as in a kubeconfig, such as https://10.0.0.1:6443"
+	u, err := url.Parse(apiMaster)
+	switch {
+	case apiMaster == "":
+		return "is needed: " + like
+	case err != nil, u.Hostname() == "":
+		return "is not a URL: " + like
+	case u.Scheme != "https":
+		return "must be https: credentials are sent there; " + like
+	case u.User != nil, u.RawQuery != "", u.Fragment != "":
+		return "must have neither credentials, query nor fragment: credentials belong into the Secret of the same name"
+	}
+	return ""
+}
+
+// warnOfPlaced tells which Releases are still placed on a cluster that is being deleted.
+func (w *Webhook) warnOfPlaced(a *answer.Answer, name string) error {
+	placed, err := w.Facts.PlacedOn(name)
+	if err != nil || len(placed) == 0 {
+		return err
+	}
+	a.Warn("%d Release(s) are placed on cluster %s and what they run there is left as it is: %s", len(placed), name, listed(placed))
+	return nil
+}
+
+// warnOfStaying tells that what is placed already stays when what it was placed by changes.
+func (w *Webhook) warnOfStaying(a *answer.Answer, now, old *shipper.Cluster) error {
+	if old == nil || now.Spec.Region == old.Spec.Region && offersAll(&now.Spec, old.Spec.Capabilities) {
+		return nil
+	}
+	placed, err := w.Facts.PlacedOn(now.Name)
+	if err != nil || len(placed) == 0 {
+		return err
+	}
+	a.Warn("%d Release(s) are placed on cluster %s and stay, whatever it offers now: %s", len(placed), now.Name, listed(placed))
+	return nil
+}
+
+func offersAll(spec *shipper.ClusterSpec, capabilities []string) bool {
+	return !slices.ContainsFunc(capabilities, func(c string) bool { return !slices.Contains(spec.Capabilities, c) })
+}
+
+func listed(names []string) string {
+	if len(names) <= maxListed {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxListed], ", "), len(names)-maxListed)
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster judges Clusters: where they are and what they offer must make sense, and whoever deletes one is told which
+// Releases run there.
+package cluster
+
+import (
+	"context"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/answer"
+)
+
+const kind = "Cluster"
+
+// Facts are what is known of the Releases on a Cluster.
+type Facts interface {
+	PlacedOn(cluster string) ([]string, error)
+}
+
+// Webhook judges Clusters.
+type Webhook struct {
+	Facts Facts
+}
+
+// Validate judges what is about to be stored or deleted.
+func (w *Webhook) Validate(_ context.Context, req *admission.Request, a *answer.Answer) error {
+	now, old, err := answer.Decode[shipper.Cluster](req)
+	if err != nil {
+		return err
+	}
+	if req.Operation == admissionv1.Delete {
+		return w.warnOfPlaced(a, req.Name)
+	}
+	if old != nil && equality.Semantic.DeepEqual(now.Spec, old.Spec) {
+		return nil
+	}
+	if err := answer.Invalidate(kind, now.Name, validate(&now.Spec)); err != nil {
+		return err
+	}
+	return w.warnOfStaying(a, now, old)
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package control guards the annotations and labels by which Shipper decides what runs in production: they come back when
+// somebody leaves them out, and only those who hold the right may change them.
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/rights"
+)
+
+// retryRights is when to ask again after the API server could not say what a user may do.
+const retryRights = time.Second
+
+// Guard knows who may write what.
+type Guard struct {
+	Rights rights.Rights
+	// Reconciler is the user name of Shipper's reconciler, which writes all of it.
+	Reconciler string
+}
+
+// State is the control state of one kind.
+type State struct {
+	Kind, Resource      string
+	Annotations, Labels []string
+}
+
+// The control state that is guarded.
+var (
+	Application = State{
+		Kind: "Application", Resource: "applications",
+		Annotations: []string{
+			shipper.AppHighestObservedGenerationAnnotation,
+			shipper.AppChartNameAnnotation, shipper.AppChartRepoAnnotation, shipper.AppChartVersionResolvedAnnotation,
+			shipper.AppChartVersionRawAnnotation, shipper.AppChartDigestAnnotation, shipper.AppRequestedByAnnotation,
+		},
+	}
+	Release = State{
+		Kind: "Release", Resource: "releases",
+		Annotations: []string{
+			shipper.ReleaseGenerationAnnotation, shipper.ReleaseTemplateIterationAnnotation, shipper.ReleaseClustersAnnotation,
+			shipper.ReleaseChartDigestAnnotation, shipper.ReleaseRequestedByAnnotation,
+		},
+		Labels: []string{shipper.AppLabel, shipper.ReleaseLabel, shipper.ReleaseHashLabel},
+	}
+)
+
+// Keep restores the control state that meta lacks and old has, and refuses what differs from old unless the user may stamp.
+// The reconciler may write, and leave out, all of it.
+func (g *Guard) Keep(ctx context.Context, req *admission.Request, a *answer.Answer, s State, old, meta *metav1.ObjectMeta) error {
+	if req.UserInfo.Username == g.Reconciler {
+		return nil
+	}
+	for _, key := range missing(s.Annotations, old.Annotations, meta.Annotations) {
+		a.Annotate(meta, key, old.Annotations[key])
+	}
+	for _, key := range missing(s.Labels, old.Labels, meta.Labels) {
+		a.Label(meta, key, old.Labels[key])
+	}
+	forged := append(
+		forgedAt(field.NewPath("metadata", "annotations"), s.Annotations, old.Annotations, meta.Annotations),
+		forgedAt(field.NewPath("metadata", "labels"), s.Labels, old.Labels, meta.Labels)...)
+	if len(forged) == 0 {
+		return nil
+	}
+	allowed, err := g.MayStamp(ctx, req, s)
+	if err != nil || allowed {
+		return err
+	}
+	return answer.Invalidate(s.Kind, meta.Name, forged)
+}
+
+// Ignore takes control state out of the annotations of an object that is being created, unless the user may stamp: a
+// manifest exported from another cluster says of its own charts and generations, not of those here.
+func (g *Guard) Ignore(ctx context.Context, req *admission.Request, a *answer.Answer, s State, meta *metav1.ObjectMeta) error {
+	there := missing(s.Annotations, meta.Annotations, nil)
+	if len(there) == 0 || req.UserInfo.Username == g.Reconciler {
+		return nil
+	}
+	allowed, err := g.MayStamp(ctx, req, s)
+	if err != nil || allowed {
+		return err
+	}
+	for _, key := range there {
+		a.Unannotate(meta, key)
+		a.Warn("annotation %s is written by Shipper; what the manifest says was ignored", key)
+	}
+	return nil
+}
+
+// MayStamp tells whether the user of req may write the control state of the object.
+func (g *Guard) MayStamp(ctx context.Context, req *admission.Request, s State) (bool, error) {
+	if req.UserInfo.Username == g.Reconciler {
+		return true, nil
+	}
+	key := types.NamespacedName{Namespace: req.Namespace, Name: req.Name}
+	allowed, err := g.Rights.Allowed(ctx, req.UserInfo, rights.Stamp, s.Resource, key)
+	if err != nil {
+		return false, answer.Later(err.Error(), retryRights)
+	}
+	return allowed, nil
+}
+
+// missing are the keys that old has and now has not.
+func missing(keys []string, old, now map[string]string) []string {
+	var out []string
+	for _, key := range keys {
+		_, before := old[key]
+		if _, after := now[key]; before && !after {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// forgedAt has an error for each key that now has and old has not, or has otherwise.
+func forgedAt(path *field.Path, keys []string, old, now map[string]string) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range keys {
+		before, had := old[key]
+		after, has := now[key]
+		switch {
+		case !has, had && before == after:
+		case had:
+			errs = append(errs, field.Forbidden(path.Key(key), fmt.Sprintf("is written by Shipper; leave it out, or at %q", before)))
+		default:
+			errs = append(errs, field.Forbidden(path.Key(key), "is written by Shipper; leave it out"))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package environment judges what Applications and Releases share: the chart, values, cluster requirements and strategy
+// of one version of an application. It only reads its arguments.
+package environment
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+)
+
+// Bounds of an environment.
+const (
+	// MaxValuesBytes bounds the values as JSON. They are stored in the Application, in each Release and in each
+	// InstallationTarget, and etcd takes objects of 1.5 MiB.
+	MaxValuesBytes = 1 << 20
+	// MaxSteps bounds a strategy.
+	MaxSteps = 100
+	// MaxPercent is all of the capacity.
+	MaxPercent = 100
+	// MaxClustersPerRegion bounds the clusters wanted in one region.
+	MaxClustersPerRegion = 1000
+)
+
+// Validate says what is wrong with env, which is at path. Its chart must have an exact version.
+func Validate(env *shipper.ReleaseEnvironment, path *field.Path) field.ErrorList {
+	errs := validateChart(env.Chart, path.Child("chart"))
+	errs = append(errs, validateValues(env.Values, path.Child("values"))...)
+	errs = append(errs, validateRequirements(env.ClusterRequirements, path.Child("clusterRequirements"))...)
+	return append(errs, validateStrategy(env.Strategy, path.Child("strategy"))...)
+}
+
+func validateChart(c shipper.Chart, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if strings.TrimSpace(c.Name) == "" {
+		errs = append(errs, field.Required(path.Child("name"), "name the chart as the repository's index does"))
+	}
+	if why := whyNotRepository(c.RepoURL); why != "" {
+		errs = append(errs, field.Invalid(path.Child("repoUrl"), c.RepoURL, why))
+	}
+	if !chart.IsExact(c.Version) {
+		errs = append(errs, field.Invalid(path.Child("version"), c.Version,
+			"must be an exact version here; constraints are resolved in Applications, by Shipper's mutating webhook"))
+	}
+	return errs
+}
+
+func whyNotRepository(repoURL string) string {
+	u, err := url.Parse(repoURL)
+	switch {
+	case err != nil:
+		return "is not a URL"
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "must be an http or https URL: that of the folder that holds index.yaml"
+	case u.Hostname() == "":
+		return "must name a host"
+	}
+	return ""
+}
+
+func validateValues(values *shipper.ChartValues, path *field.Path) field.ErrorList {
+	if values == nil {
+		return nil
+	}
+	text, err := json.Marshal(values)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, "(values)", "cannot be written as JSON: "+err.Error())}
+	}
+	if len(text) > MaxValuesBytes {
+		return field.ErrorList{field.Invalid(path, fmt.Sprintf("(%d bytes)", len(text)), fmt.Sprintf(
+			"values may have %d bytes as JSON: each Release keeps a copy; put large files into the chart", MaxValuesBytes))}
+	}
+	return nil
+}
+
+func validateRequirements(r shipper.ClusterRequirements, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	regions := path.Child("regions")
+	if len(r.Regions) == 0 {
+		errs = append(errs, field.Required(regions, "name at least one region to run in"))
+	}
+	seen := map[string]bool{}
+	for i, region := range r.Regions {
+		name := regions.Index(i).Child("name")
+		switch {
+		case strings.TrimSpace(region.Name) == "":
+			errs = append(errs, field.Required(name, "name the region as Cluster objects do"))
+		case seen[region.Name]:
+			errs = append(errs, field.Duplicate(name, region.Name))
+		}
+		seen[region.Name] = true
+		if n := region.Replicas; n != nil && (*n < 0 || *n > MaxClustersPerRegion) {
+			errs = append(errs, field.Invalid(regions.Index(i).Child("replicas"), *n, fmt.Sprintf(
+				"is the number of clusters wanted in this region: from 0 to %d", MaxClustersPerRegion)))
+		}
+	}
+	seen = map[string]bool{}
+	for i, capability := range r.Capabilities {
+		at := path.Child("capabilities").Index(i)
+		switch {
+		case strings.TrimSpace(capability) == "":
+			errs = append(errs, field.Required(at, "a capability has a name"))
+		case seen[capability]:
+			errs = append(errs, field.Duplicate(at, capability))
+		}
+		seen[capability] = true
+	}
+	return errs
+}
+
+func validateStrategy(s *shipper.RolloutStrategy, path *field.Path) field.ErrorList {
+	if s == nil {
+		return field.ErrorList{field.Required(path, "say in which steps a new release takes over")}
+	}
+	steps := path.Child("steps")
+	switch {
+	case len(s.Steps) == 0:
+		return field.ErrorList{field.Required(steps, "a strategy has at least one step")}
+	case len(s.Steps) > MaxSteps:
+		return field.ErrorList{field.TooMany(steps, len(s.Steps), MaxSteps)}
+	}
+	var errs field.ErrorList
+	for i, step := range s.Steps {
+		capacity, traffic := steps.Index(i).Child("capacity"), steps.Index(i).Child("traffic")
+		errs = append(errs, validatePercent(step.Capacity.Incumbent, capacity.Child("incumbent"))...)
+		errs = append(errs, validatePercent(step.Capacity.Contender, capacity.Child("contender"))...)
+		errs = append(errs, validateWeight(step.Traffic.Incumbent, traffic.Child("incumbent"))...)
+		errs = append(errs, validateWeight(step.Traffic.Contender, traffic.Child("contender"))...)
+	}
+	return errs
+}
+
+func validatePercent(percent int32, path *field.Path) field.ErrorList {
+	if percent < 0 || percent > MaxPercent {
+		return field.ErrorList{field.Invalid(path, percent, "capacity is a percentage: use a number from 0 to 100")}
+	}
+	return nil
+}
+
+func validateWeight(weight int32, path *field.Path) field.ErrorList {
+	if weight < 0 {
+		return field.ErrorList{field.Invalid(path, weight, "traffic is a weight: use a number from 0 on")}
+	}
+	return nil
+}

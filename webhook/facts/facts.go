@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package facts is what the webhook knows without asking: RolloutBlocks, Releases, Clusters, and the metadata of
+// Applications and namespaces, kept in memory by watches and indexed so that no answer scans them.
+package facts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Indexers hold the objects that are known. Every object in them belongs to the watch: nobody may change it.
+type Indexers struct {
+	Blocks       cache.Indexer // RolloutBlocks, by namespace
+	Releases     cache.Indexer // Releases without status, by application and by cluster
+	Applications cache.Indexer // metadata
+	Clusters     cache.Indexer
+	Namespaces   cache.Indexer // metadata
+}
+
+// The indices.
+const (
+	byApplication = "application" // namespace/name of the Application, from the Release's label
+	byCluster     = "cluster"     // names of the clusters in the Release's annotation
+)
+
+// releaseIndices are the indices of Releases besides that by namespace.
+var releaseIndices = cache.Indexers{byApplication: applicationOf, byCluster: clustersOf}
+
+// NewIndexers returns empty indexers with the indices that Facts use.
+func NewIndexers() Indexers {
+	empty := func() cache.Indexer {
+		return cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	}
+	i := Indexers{Blocks: empty(), Releases: empty(), Applications: empty(), Clusters: empty(), Namespaces: empty()}
+	for name, f := range releaseIndices {
+		_ = i.Releases.AddIndexers(cache.Indexers{name: f}) // fails only when the name is taken
+	}
+	return i
+}
+
+// Facts answer questions about the objects that are known. What they return belongs to the watch: it must not be changed.
+type Facts struct {
+	known Indexers
+	// live asks the API server about the one object that is not known: one that was created a moment ago must not be
+	// taken for missing. Nil asks nobody.
+	live            client.Reader
+	globalNamespace string
+}
+
+// New returns Facts over known. RolloutBlocks in globalNamespace bear on every namespace.
+func New(known Indexers, live client.Reader, globalNamespace string) *Facts {
+	return &Facts{known: known, live: live, globalNamespace: globalNamespace}
+}
+
+// GlobalNamespace is the namespace whose RolloutBlocks bear on every namespace.
+func (f *Facts) GlobalNamespace() string { return f.globalNamespace }
+
+// Bearing are the RolloutBlocks that bear on namespace, in no order.
+func (f *Facts) Bearing(namespace string) ([]*shipper.RolloutBlock, error) {
+	blocks, err := list[*shipper.RolloutBlock](f.known.Blocks, cache.NamespaceIndex, namespace)
+	if err != nil || f.globalNamespace == "" || f.globalNamespace == namespace {
+		return blocks, err
+	}
+	global, err := list[*shipper.RolloutBlock](f.known.Blocks, cache.NamespaceIndex, f.globalNamespace)
+	return append(blocks, global...), err
+}
+
+// HasBlock tells whether the RolloutBlock exists, wherever it is.
+func (f *Facts) HasBlock(ctx context.Context, key types.NamespacedName) (bool, error) {
+	b, err := get(ctx, f, f.known.Blocks, key, &shipper.RolloutBlock{})
+	return b != nil, err
+}
+
+// Application is the metadata of the Application; nil when there is none.
+func (f *Facts) Application(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
+	empty := &metav1.PartialObjectMetadata{}
+	empty.SetGroupVersionKind(shipper.GroupVersion.WithKind("Application"))
+	return get(ctx, f, f.known.Applications, key, empty)
+}
+
+// Release is the Release, without its status; nil when there is none.
+func (f *Facts) Release(ctx context.Context, key types.NamespacedName) (*shipper.Release, error) {
+	return get(ctx, f, f.known.Releases, key, &shipper.Release{})
+}
+
+// Releases are those that carry the label of the Application, in no order, without their status.
+func (f *Facts) Releases(app types.NamespacedName) ([]*shipper.Release, error) {
+	return list[*shipper.Release](f.known.Releases, byApplication, app.String())
+}
+
+// PlacedOn are the Releases for which the cluster was chosen, sorted.
+func (f *Facts) PlacedOn(cluster string) ([]string, error) {
+	rels, err := list[*shipper.Release](f.known.Releases, byCluster, cluster)
+	names := make([]string, len(rels))
+	for i, rel := range rels {
+		names[i] = rel.Namespace + "/" + rel.Name
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// Clusters are all Clusters, in no order.
+func (f *Facts) Clusters() []shipper.Cluster {
+	known := f.known.Clusters.List()
+	clusters := make([]shipper.Cluster, 0, len(known))
+	for _, o := range known {
+		if c, ok := o.(*shipper.Cluster); ok {
+			clusters = append(clusters, *c)
+		}
+	}
+	return clusters
+}
+
+// NamespaceGoing tells whether the namespace is being deleted. One that is not known is not.
+func (f *Facts) NamespaceGoing(namespace string) bool {
+	o, there, err := f.known.Namespaces.GetByKey(namespace)
+	if err != nil || !there {
+		return false
+	}
+	meta, ok := o.(metav1.Object)
+	return ok && meta.GetDeletionTimestamp() != nil
+}
+
+func list[T any](indexer cache.Indexer, index, value string) ([]T, error) {
+	found, err := indexer.ByIndex(index, value)
+	if err != nil {
+		return nil, fmt.Errorf("reading index %s: %w", index, err)
+	}
+	out := make([]T, 0, len(found))
+	for _, o := range found {
+		if t, ok := o.(T); ok {
+			out = append(out, t)
+		}
+	}
+	return out, nil
+}
+
+// get returns the known object of key, asks for it live into empty when it is not known, and returns the zero T, which
+// is nil, when there is none.
+func get[T client.Object](ctx context.Context, f *Facts, indexer cache.Indexer, key types.NamespacedName, empty T) (T, error) {
+	var none T
+	o, there, err := indexer.GetByKey(key.String())
+	if err != nil {
+		return none, fmt.Errorf("reading %s: %w", key, err)
+	}
+	if known, ok := o.(T); there && ok {
+		return known, nil
+	}
+	if f.live == nil {
+		return none, nil
+	}
+	if err := f.live.Get(ctx, key, empty); apierrors.IsNotFound(err) {
+		return none, nil
+	} else if err != nil {
+		return none, fmt.Errorf("reading %s: %w", key, err)
+	}
+	return empty, nil
+}
+
+func applicationOf(o any) ([]string, error) {
+	rel, ok := o.(*shipper.Release)
+	if !ok {
+		return nil, nil
+	}
+	return []string{types.NamespacedName{Namespace: rel.Namespace, Name: rel.Labels[shipper.AppLabel]}.String()}, nil
+}
+
+func clustersOf(o any) ([]string, error) {
+	rel, ok := o.(*shipper.Release)
+	if !ok || rel.Annotations[shipper.ReleaseClustersAnnotation] == "" {
+		return nil, nil
+	}
+	return strings.Split(rel.Annotations[shipper.ReleaseClustersAnnotation], ","), nil
+}

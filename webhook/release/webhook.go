@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package release judges Releases: they are what their stamp says, their environment does not change, their targetStep is a
+// step of their strategy, and they do not move while a RolloutBlock holds them.
+package release
+
+import (
+	"context"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/control"
+	"shipper.dev/shipper/webhook/gate"
+)
+
+const (
+	kind     = "Release"
+	resource = "releases"
+	short    = "rel"
+)
+
+// Facts are what is known of the objects around a Release.
+type Facts interface {
+	Application(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error)
+	Releases(app types.NamespacedName) ([]*shipper.Release, error)
+	NamespaceGoing(namespace string) bool
+}
+
+// Webhook judges Releases.
+type Webhook struct {
+	Gate  *gate.Gate
+	Guard *control.Guard
+	Facts Facts
+}
+
+// Default judges and completes what was sent.
+func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *answer.Answer) error {
+	rel, old, err := answer.Decode[shipper.Release](req)
+	if err != nil || rel == nil {
+		return nil // the schema refuses it in better words, and deletions are not completed
+	}
+	return w.complete(ctx, req, a, rel, old)
+}
+
+// Validate judges what is about to be stored or deleted.
+func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *answer.Answer) error {
+	rel, old, err := answer.Decode[shipper.Release](req)
+	if err != nil {
+		return err
+	}
+	switch req.Operation {
+	case admissionv1.Delete:
+		return w.validateDelete(ctx, a, old)
+	case admissionv1.Create:
+		return w.validateCreate(ctx, req, a, rel)
+	default:
+		return w.validateUpdate(ctx, req, a, rel, old)
+	}
+}
+
+func subject(rel *shipper.Release) answer.Subject {
+	return answer.Subject{
+		Short: short, Namespace: rel.Namespace, Name: rel.Name,
+		Override: rel.Annotations[shipper.RolloutBlockOverrideAnnotation],
+	}
+}
+
+// owner is the key of rel's Application, by its label.
+func owner(rel *shipper.Release) types.NamespacedName {
+	return types.NamespacedName{Namespace: rel.Namespace, Name: rel.Labels[shipper.AppLabel]}
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package target
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/gate"
+)
+
+func (w *Webhook) validateCreate(ctx context.Context, req *admission.Request, a *answer.Answer, now *object) error {
+	if err := w.onlyReconciler(req, now.Name); err != nil {
+		return err
+	}
+	rel, err := w.release(ctx, now)
+	if err != nil {
+		return err
+	}
+	if err := answer.Invalidate(w.Kind.Name, now.Name, validateOwner(now, rel)); err != nil {
+		return err
+	}
+	return w.judge(a, now.Name, rel)
+}
+
+func (w *Webhook) validateUpdate(ctx context.Context, req *admission.Request, a *answer.Answer, now, old *object) error {
+	if equality.Semantic.DeepEqual(now.Spec, old.Spec) {
+		return nil
+	}
+	if err := w.onlyReconciler(req, now.Name); err != nil {
+		return err
+	}
+	rel, err := w.release(ctx, now)
+	if err != nil || rel == nil { // a target that outlives its Release is emptied, not rolled out
+		return err
+	}
+	return w.judge(a, now.Name, rel)
+}
+
+func (w *Webhook) validateDelete(ctx context.Context, a *answer.Answer, old *object) error {
+	if old == nil || w.Facts.NamespaceGoing(old.Namespace) {
+		return nil
+	}
+	rel, err := w.release(ctx, old)
+	if err != nil || rel == nil || !rel.DeletionTimestamp.IsZero() || !references(old, rel) {
+		return err
+	}
+	if err := w.judge(a, old.Name, rel); err != nil {
+		return err
+	}
+	a.Warn("Release %s still exists: Shipper makes this %s again", rel.Name, w.Kind.Name)
+	return nil
+}
+
+// onlyReconciler refuses everybody else, and tells them what they want to do instead.
+func (w *Webhook) onlyReconciler(req *admission.Request, name string) error {
+	if req.UserInfo.Username == w.Reconciler {
+		return nil
+	}
+	return answer.Forbid(w.Kind.Resource, name, fmt.Sprintf(
+		"spec of %ss is written by Shipper only, and would be written again: %s instead", w.Kind.Name, w.Kind.Instead))
+}
+
+// release is the Release of the target's name; nil when there is none.
+func (w *Webhook) release(ctx context.Context, o *object) (*shipper.Release, error) {
+	return w.Facts.Release(ctx, types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
+}
+
+// judge lets a target of rel change when no block is in effect for rel, or for the newest Release of the same Application:
+// its rollout moves the targets of its predecessors too.
+func (w *Webhook) judge(a *answer.Answer, name string, rel *shipper.Release) error {
+	newest, err := w.newest(rel)
+	if err != nil {
+		return err
+	}
+	overrides := slices.Concat(gate.Overrides(rel.Annotations), gate.Overrides(newest.Annotations))
+	subject := answer.Subject{
+		Short: "rel", Namespace: newest.Namespace, Name: newest.Name,
+		Override: newest.Annotations[shipper.RolloutBlockOverrideAnnotation],
+	}
+	return w.Gate.Judge(a, w.Kind.Resource, name, subject, overrides)
+}
+
+// newest is the newest Release of rel's Application, rel itself when it is or nobody knows better.
+func (w *Webhook) newest(rel *shipper.Release) (*shipper.Release, error) {
+	rels, err := w.Facts.Releases(types.NamespacedName{Namespace: rel.Namespace, Name: rel.Labels[shipper.AppLabel]})
+	if err != nil {
+		return nil, err
+	}
+	ordered, _ := stamp.SortByGeneration(rels)
+	for i := len(ordered) - 1; i >= 0; i-- {
+		if ordered[i].DeletionTimestamp.IsZero() {
+			return ordered[i], nil
+		}
+	}
+	return rel, nil
+}
+
+func validateOwner(o *object, rel *shipper.Release) field.ErrorList {
+	switch {
+	case rel == nil:
+		return field.ErrorList{field.NotFound(field.NewPath("metadata", "name"), o.Name+" (there is no Release of this name)")}
+	case !references(o, rel):
+		return field.ErrorList{field.Required(field.NewPath("metadata", "ownerReferences"), fmt.Sprintf(
+			"must refer to Release %s with uid %s", rel.Name, rel.UID))}
+	}
+	return nil
+}
+
+// references tells whether o is owned by rel, this very one.
+func references(o *object, rel *shipper.Release) bool {
+	for _, ref := range o.OwnerReferences {
+		if ref.Kind == "Release" && strings.HasPrefix(ref.APIVersion, shipper.GroupName+"/") &&
+			ref.Name == rel.Name && ref.UID == rel.UID {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package target judges InstallationTargets, CapacityTargets and TrafficTargets: only Shipper writes what they want, for a
+// Release that exists, and not while a RolloutBlock holds that Release.
+package target
+
+import (
+	"context"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/gate"
+)
+
+// Facts are what is known of the objects around a target.
+type Facts interface {
+	Release(ctx context.Context, key types.NamespacedName) (*shipper.Release, error)
+	Releases(app types.NamespacedName) ([]*shipper.Release, error)
+	NamespaceGoing(namespace string) bool
+}
+
+// Kind is one of the three kinds of targets.
+type Kind struct {
+	// Name and Resource are the kind and its plural.
+	Name, Resource string
+	// Instead tells a user what to edit to get what they wanted.
+	Instead string
+}
+
+// The kinds of targets.
+var (
+	Installation = Kind{"InstallationTarget", "installationtargets", "edit spec.template of the Application"}
+	Capacity     = Kind{"CapacityTarget", "capacitytargets", "change targetStep of the Release, or the strategy of the Application"}
+	Traffic      = Kind{"TrafficTarget", "traffictargets", "change targetStep of the Release, or the strategy of the Application"}
+)
+
+// Webhook judges targets of one kind.
+type Webhook struct {
+	Kind  Kind
+	Gate  *gate.Gate
+	Facts Facts
+	// Reconciler is the user name of the one who writes targets.
+	Reconciler string
+}
+
+// object is what the three kinds have in common.
+type object struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              any `json:"spec"`
+}
+
+// Validate judges what is about to be stored or deleted.
+func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *answer.Answer) error {
+	now, old, err := answer.Decode[object](req)
+	if err != nil {
+		return err
+	}
+	switch req.Operation {
+	case admissionv1.Delete:
+		return w.validateDelete(ctx, a, old)
+	case admissionv1.Create:
+		return w.validateCreate(ctx, req, a, now)
+	default:
+		return w.validateUpdate(ctx, req, a, now, old)
+	}
+}
