@@ -6,11 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -22,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 // Cluster is one cluster of a fleet: a real API server with its controllers, whose nodes are simulated.
@@ -32,6 +30,9 @@ type Cluster struct {
 	Kubeconfig string
 	// Config is the same for Go programs, without a limit to the rate of requests.
 	Config *rest.Config
+	// AuditLog is a file with one audit Event per line for every request about Shipper's own kinds, written before the
+	// request is answered.
+	AuditLog string
 
 	index       int
 	fleet       *Fleet
@@ -44,9 +45,14 @@ type Cluster struct {
 	others    []*process // scheduler and simulated kubelets
 }
 
+// unlimited, as a client's QPS, lets it send as many requests as it likes.
+const unlimited = -1
+
 // newCluster reserves what a cluster needs before any of its programs can start.
 func newCluster(f *Fleet, index int, name string) (*Cluster, error) {
-	c := &Cluster{Name: name, index: index, fleet: f, Kubeconfig: filepath.Join(f.Dir, name+".kubeconfig")}
+	c := &Cluster{Name: name, index: index, fleet: f}
+	c.Kubeconfig = filepath.Join(f.Dir, name+".kubeconfig")
+	c.AuditLog = filepath.Join(f.Dir, "logs", name+"-audit.log")
 	folder, err := f.folder("credentials", name)
 	if err != nil {
 		return nil, err
@@ -62,18 +68,22 @@ func newCluster(f *Fleet, index int, name string) (*Cluster, error) {
 		TLSClientConfig: rest.TLSClientConfig{
 			CAData: c.credentials.caPEM, CertData: c.credentials.adminCert, KeyData: c.credentials.adminKey,
 		},
-		QPS: -1,
+		QPS: unlimited,
 	}
 	return c, writeKubeconfig(kubeconfig(name, name+"-admin", c.Config), c.Kubeconfig)
 }
 
-// start starts the cluster's programs and returns when the cluster can be used.
-func (c *Cluster) start(ctx context.Context) error {
+// start starts the cluster's programs and returns when the cluster can be used. It has the kinds of crds, which are files
+// and folders, before any controller looks for kinds.
+func (c *Cluster) start(ctx context.Context, crds []string) error {
 	began := time.Now()
 	if err := c.StartAPIServer(ctx); err != nil {
 		return err
 	}
 	c.fleet.say("%s: API server ready after %s", c.Name, since(began))
+	if err := c.installCRDs(crds); err != nil {
+		return err
+	}
 	if err := c.startControllers(); err != nil {
 		return err
 	}
@@ -90,6 +100,18 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	c.fleet.say("%s: ready after %s", c.Name, since(began))
+	return nil
+}
+
+// installCRDs makes the API server serve the kinds of some files and folders.
+func (c *Cluster) installCRDs(paths []string) error {
+	if len(paths) == 0 {
+		return nil
+	}
+	options := envtest.CRDInstallOptions{Paths: paths, ErrorIfPathMissing: true}
+	if _, err := envtest.InstallCRDs(c.Config, options); err != nil {
+		return fmt.Errorf("%s: installing CustomResourceDefinitions: %w", c.Name, err)
+	}
 	return nil
 }
 
@@ -203,53 +225,20 @@ func (c *Cluster) running() []*process {
 	return out
 }
 
-// StartAPIServer starts the API server where it was before, with the data it had, and returns when it is ready.
-func (c *Cluster) StartAPIServer(ctx context.Context) error {
+// RestartControllers starts the controller manager anew. The garbage collector and the namespace controller look for new
+// kinds every 30 seconds only; a test that has installed kinds and cannot wait so long calls it.
+func (c *Cluster) RestartControllers() error {
 	c.mu.Lock()
-	if c.apiServer != nil {
-		c.mu.Unlock()
-		return fmt.Errorf("%s: the API server is running already", c.Name)
+	defer c.mu.Unlock()
+	if c.manager == nil {
+		return fmt.Errorf("%s: %w", c.Name, errNotOurs)
 	}
-	p, err := c.run("kube-apiserver", c.apiServerArgs(c.fleet.etcdPort.port))
-	c.apiServer = p
-	c.mu.Unlock()
-	if err != nil {
+	if err := c.manager.kill(); err != nil {
 		return err
 	}
-	transport, err := rest.HTTPClientFor(c.Config)
-	if err != nil {
-		return fmt.Errorf("making a client for %s: %w", c.Name, err)
-	}
-	return c.wait(ctx, "its API server", func(ctx context.Context) (bool, error) {
-		return healthy(ctx, transport, c.Config.Host+"/readyz")
-	})
-}
-
-// StopAPIServer ends the API server at once: connections to the cluster are refused until StartAPIServer.
-func (c *Cluster) StopAPIServer() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.apiServer == nil {
-		return fmt.Errorf("%s: the API server is not running", c.Name)
-	}
-	p := c.apiServer
-	c.apiServer = nil
-	return p.kill()
-}
-
-// Pause freezes the API server: connections to the cluster are taken and never answered, until Resume.
-func (c *Cluster) Pause() error { return c.signalAPIServer(syscall.SIGSTOP) }
-
-// Resume ends what Pause began.
-func (c *Cluster) Resume() error { return c.signalAPIServer(syscall.SIGCONT) }
-
-func (c *Cluster) signalAPIServer(s syscall.Signal) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.apiServer == nil {
-		return fmt.Errorf("%s: the API server is not running", c.Name)
-	}
-	return c.apiServer.signal(s)
+	var err error
+	c.manager, err = c.run("kube-controller-manager", c.controllerManagerArgs())
+	return err
 }
 
 // Client is a client of the cluster's administrator for the kinds of a scheme; nil stands for the built-in kinds.
@@ -279,25 +268,4 @@ func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name 
 	config.BearerToken = answer.Status.Token
 	path := filepath.Join(c.fleet.Dir, fmt.Sprintf("%s-%s-%s.kubeconfig", c.Name, namespace, name))
 	return path, writeKubeconfig(kubeconfig(c.Name, name, config), path)
-}
-
-// healthy tells whether a URL answers 200.
-func healthy(ctx context.Context, transport *http.Client, url string) (bool, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return false, err
-	}
-	answer, err := transport.Do(request)
-	if err != nil {
-		return false, err
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return false, err
-	}
-	if answer.StatusCode != http.StatusOK {
-		return false, fmt.Errorf("%s: %s", answer.Status, body)
-	}
-	return true, nil
 }

@@ -38,6 +38,9 @@ var stages embed.FS
 type Options struct {
 	// Applications are the names of the application clusters. Each is a DNS label other than ManagementName.
 	Applications []string
+	// CRDs are files and folders with CustomResourceDefinitions for the management cluster. Kinds that are installed
+	// later are not garbage-collected in their first 30 seconds, unless Cluster.RestartControllers is called.
+	CRDs []string
 	// Dir is where the fleet keeps its files; it should not exist yet or be empty, and it stays after Stop. By default
 	// the fleet makes a temporary folder and removes it.
 	Dir string
@@ -135,7 +138,7 @@ func (f *Fleet) start(ctx context.Context, o Options) error {
 	if err := f.writeKubeconfig(); err != nil {
 		return err
 	}
-	if err := f.startClusters(ctx); err != nil {
+	if err := f.startClusters(ctx, o.CRDs); err != nil {
 		return err
 	}
 	f.say("fleet ready after %s", since(began))
@@ -207,15 +210,19 @@ func (f *Fleet) run(name, program string, args []string) (*process, error) {
 }
 
 // startClusters starts all clusters together. When one fails the others are given up.
-func (f *Fleet) startClusters(ctx context.Context) error {
+func (f *Fleet) startClusters(ctx context.Context, crds []string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
 	var first error
 	var once sync.Once
 	for _, c := range f.Clusters() {
+		wanted := crds
+		if c != f.Management {
+			wanted = nil
+		}
 		wg.Go(func() {
-			if err := c.start(ctx); err != nil {
+			if err := c.start(ctx, wanted); err != nil {
 				once.Do(func() {
 					first = errors.Join(err, f.etcd.failure())
 					cancel(errors.New("another cluster failed"))
@@ -262,7 +269,9 @@ func (f *Fleet) end() error {
 		if c.manager != nil {
 			controllers = append(controllers, c.manager)
 		}
-		defer c.port.release()
+		if c.port != nil {
+			defer c.port.release()
+		}
 	}
 	errs := []error{stopProcesses(time.Second, controllers...), stopProcesses(time.Second, servers...)}
 	if f.etcd != nil {

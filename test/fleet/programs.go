@@ -72,6 +72,8 @@ func (c *Cluster) apiServerArgs(etcd int) []string {
 		// There is no node that could reach the API server by the Service `kubernetes`.
 		"--endpoint-reconciler-type=none",
 		"--enable-priority-and-fairness=false",
+		"--audit-policy-file=" + c.auditPolicyFile(),
+		"--audit-log-path=" + c.AuditLog,
 		"--profiling=false",
 		"--shutdown-delay-duration=0s",
 		"--event-ttl=1h",

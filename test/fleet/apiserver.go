@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"k8s.io/client-go/rest"
+)
+
+// auditPolicy has the API server note every request about Shipper's own kinds, with the annotations that admission adds.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  resources:
+  - group: shipper.booking.com
+- level: None
+`
+
+// auditPolicyFile is where the API server reads what to note.
+func (c *Cluster) auditPolicyFile() string {
+	return filepath.Join(filepath.Dir(c.credentials.ca), "audit-policy.yaml")
+}
+
+// StartAPIServer starts the API server where it was before, with the data it had, and returns when it is ready.
+func (c *Cluster) StartAPIServer(ctx context.Context) error {
+	if err := c.runAPIServer(); err != nil {
+		return err
+	}
+	transport, err := rest.HTTPClientFor(c.Config)
+	if err != nil {
+		return fmt.Errorf("making a client for %s: %w", c.Name, err)
+	}
+	return c.wait(ctx, "its API server", func(ctx context.Context) (bool, error) {
+		return healthy(ctx, transport, c.Config.Host+"/readyz")
+	})
+}
+
+func (c *Cluster) runAPIServer() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.port == nil {
+		return fmt.Errorf("%s: %w", c.Name, errNotOurs)
+	}
+	if c.apiServer != nil {
+		return fmt.Errorf("%s: the API server is running already", c.Name)
+	}
+	if err := os.WriteFile(c.auditPolicyFile(), []byte(auditPolicy), 0o644); err != nil {
+		return fmt.Errorf("writing the audit policy of %s: %w", c.Name, err)
+	}
+	var err error
+	c.apiServer, err = c.run("kube-apiserver", c.apiServerArgs(c.fleet.etcdPort.port))
+	return err
+}
+
+// StopAPIServer ends the API server at once: connections to the cluster are refused until StartAPIServer.
+func (c *Cluster) StopAPIServer() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.apiServer == nil {
+		return fmt.Errorf("%s: the API server is not running", c.Name)
+	}
+	p := c.apiServer
+	c.apiServer = nil
+	return p.kill()
+}
+
+// Pause freezes the API server: connections to the cluster are taken and never answered, until Resume.
+func (c *Cluster) Pause() error { return c.signalAPIServer(syscall.SIGSTOP) }
+
+// Resume ends what Pause began.
+func (c *Cluster) Resume() error { return c.signalAPIServer(syscall.SIGCONT) }
+
+func (c *Cluster) signalAPIServer(s syscall.Signal) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.apiServer == nil {
+		return fmt.Errorf("%s: the API server is not running", c.Name)
+	}
+	return c.apiServer.signal(s)
+}
+
+// healthy tells whether a URL answers 200.
+func healthy(ctx context.Context, transport *http.Client, url string) (bool, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false, err
+	}
+	answer, err := transport.Do(request)
+	if err != nil {
+		return false, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return false, err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return false, fmt.Errorf("%s: %s", answer.Status, body)
+	}
+	return true, nil
+}
