@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+var errNoCertificate = errors.New("there is no certificate to serve with yet")
+
+// secret serves the certificate that was last seen in a Secret.
+type secret struct {
+	current atomic.Pointer[tls.Certificate]
+	log     logr.Logger
+	// loaded, unless nil, is called after a certificate was taken over.
+	loaded func()
+}
+
+var _ Source = &secret{}
+
+// GetCertificate returns the current certificate.
+func (s *secret) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if c := s.current.Load(); c != nil {
+		return c, nil
+	}
+	return nil, errNoCertificate
+}
+
+// Ready is nil once there is a certificate.
+func (s *secret) Ready(*http.Request) error {
+	if s.current.Load() == nil {
+		return errNoCertificate
+	}
+	return nil
+}
+
+func setupSecret(ctx context.Context, mgr manager.Manager, o Options) (Source, error) {
+	s := &secret{log: mgr.GetLogger().WithName("certs")}
+	return s, s.watch(ctx, mgr, o)
+}
+
+// watch takes over every certificate that appears in the Secret.
+func (s *secret) watch(ctx context.Context, mgr manager.Manager, o Options) error {
+	informer, err := mgr.GetCache().GetInformer(ctx, &corev1.Secret{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return fmt.Errorf("watching secret %s: %w", o.Secret, err)
+	}
+	take := func(o any) {
+		if found, ok := o.(*corev1.Secret); ok {
+			s.take(found)
+		}
+	}
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    take,
+		UpdateFunc: func(_, now any) { take(now) },
+	}); err != nil {
+		return fmt.Errorf("watching secret %s: %w", o.Secret, err)
+	}
+	return register(o.Registry, s.current.Load)
+}
+
+// take serves with found's certificate from now on. One that is missing or broken leaves the current one in place: a
+// certificate that is still valid serves better than none.
+func (s *secret) take(found *corev1.Secret) {
+	certPEM, keyPEM := found.Data[certKey], found.Data[keyKey]
+	if len(certPEM) == 0 || len(keyPEM) == 0 {
+		return
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		s.log.Error(err, "The secret holds no usable certificate; the one before is served", "secret", klog.KObj(found))
+		return
+	}
+	s.current.Store(&pair)
+	s.log.Info("Serving with a new certificate", "secret", klog.KObj(found), "until", pair.Leaf.NotAfter, "names", pair.Leaf.DNSNames)
+	if s.loaded != nil {
+		s.loaded()
+	}
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap/zapcore"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/certs"
+)
+
+// Names that are the same wherever Shipper is installed.
+const (
+	serviceName       = "shipper-webhook"
+	certificateSecret = "shipper-webhook-cert"
+	configurations    = shipper.GroupName // name of both webhook configurations
+)
+
+// options are the flags.
+type options struct {
+	kubeconfig      string
+	namespace       string
+	blocksNamespace string
+	reconcilerUser  string
+
+	addr, healthAddr, metricsAddr string
+
+	certs         string
+	certDir       string
+	dnsNames      string
+	extraDNSNames string
+
+	chartCacheDir string
+	shutdownDelay time.Duration
+	logLevel      int
+	logFormat     string
+}
+
+// parse reads the flags and refuses those that cannot be meant.
+func parse(args []string) (*options, error) {
+	o := &options{}
+	set := flag.NewFlagSet("shipper-webhook", flag.ContinueOnError)
+	set.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` with the management cluster; empty: $KUBECONFIG, the cluster this runs in")
+	set.StringVar(&o.namespace, "namespace", shipper.SystemNamespace, "`namespace` of Shipper: its Service and its certificate's Secret")
+	set.StringVar(&o.blocksNamespace, "rollout-blocks-global-namespace", shipper.GlobalBlocksNamespace,
+		"`namespace` whose RolloutBlocks stop rollouts in all namespaces")
+	set.StringVar(&o.reconcilerUser, "reconciler-user", "",
+		"`user` name of Shipper's reconciler (default system:serviceaccount:<namespace>:"+shipper.ManagementServiceAccount+")")
+	set.StringVar(&o.addr, "addr", ":9443", "`address` to serve admission on")
+	set.StringVar(&o.healthAddr, "health-addr", ":8081", "`address` of /healthz and /readyz; 0 serves neither")
+	set.StringVar(&o.metricsAddr, "metrics-addr", ":8080", "`address` of /metrics; 0 serves none")
+	set.StringVar(&o.certs, "certs", string(certs.Self), "who makes certificates: self, cert-manager or files")
+	set.StringVar(&o.certDir, "cert-dir", "", "`folder` with tls.crt and tls.key, with --certs=files")
+	set.StringVar(&o.dnsNames, "dns-names", "",
+		"comma-separated `names` of the certificate, with --certs=self (default those of the Service "+serviceName+")")
+	set.StringVar(&o.extraDNSNames, "extra-dns-names", "", "comma-separated `names` beside those, such as localhost")
+	set.StringVar(&o.chartCacheDir, "chart-cache-dir", filepath.Join(os.TempDir(), "shipper-webhook-charts"),
+		"`folder` for what is known of chart repositories")
+	set.DurationVar(&o.shutdownDelay, "shutdown-delay", 3*time.Second,
+		"`time` between telling that this is not ready any more and taking no more requests")
+	set.IntVar(&o.logLevel, "log-level", 0, "0: refusals and what people want to know; 1: every request; 2: more")
+	set.StringVar(&o.logFormat, "log-format", "json", "json or text")
+	if err := set.Parse(args); err != nil {
+		return nil, err
+	}
+	if set.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected arguments: %s", strings.Join(set.Args(), " "))
+	}
+	return o, o.complete()
+}
+
+// complete fills in what follows from other flags and says what is wrong.
+func (o *options) complete() error {
+	if o.reconcilerUser == "" {
+		o.reconcilerUser = "system:serviceaccount:" + o.namespace + ":" + shipper.ManagementServiceAccount
+	}
+	if o.dnsNames == "" {
+		service := serviceName + "." + o.namespace + ".svc"
+		o.dnsNames = service + "," + service + ".cluster.local"
+	}
+	_, _, addrErr := o.listen()
+	switch mode := certs.Mode(o.certs); {
+	case addrErr != nil:
+		return addrErr
+	case mode != certs.Self && mode != certs.CertManager && mode != certs.Files:
+		return fmt.Errorf("--certs=%s: use self, cert-manager or files", o.certs)
+	case mode == certs.Files && o.certDir == "":
+		return errors.New("--certs=files needs --cert-dir")
+	case o.logFormat != "json" && o.logFormat != "text":
+		return fmt.Errorf("--log-format=%s: use json or text", o.logFormat)
+	case o.shutdownDelay < 0:
+		return errors.New("--shutdown-delay must not be negative")
+	}
+	return nil
+}
+
+// listen splits the address to serve on.
+func (o *options) listen() (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(o.addr)
+	if err != nil {
+		return "", 0, fmt.Errorf("--addr=%s: %w", o.addr, err)
+	}
+	port, err = strconv.Atoi(text)
+	if err != nil || port < 1 || port > 65535 {
+		return "", 0, fmt.Errorf("--addr=%s: the port must be a number from 1 to 65535", o.addr)
+	}
+	return host, port, nil
+}
+
+func (o *options) names() []string {
+	var names []string
+	for _, name := range strings.Split(o.dnsNames+","+o.extraDNSNames, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (o *options) certOptions() certs.Options {
+	return certs.Options{
+		Mode:           certs.Mode(o.certs),
+		Secret:         types.NamespacedName{Namespace: o.namespace, Name: certificateSecret},
+		Dir:            o.certDir,
+		DNSNames:       o.names(),
+		Configurations: configurations,
+	}
+}
+
+// restConfig has no rate limit on this side: the API server has one, and requests are few.
+func (o *options) restConfig() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading kubeconfig: %w", err)
+	}
+	config.QPS = -1
+	config.UserAgent = "shipper-webhook"
+	return config, nil
+}
+
+func (o *options) logging() []zap.Opts {
+	opts := []zap.Opts{zap.Level(zapcore.Level(-o.logLevel)), zap.StacktraceLevel(zapcore.PanicLevel)}
+	if o.logFormat == "text" {
+		return append(opts, zap.ConsoleEncoder())
+	}
+	return append(opts, zap.JSONEncoder())
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/certs"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/webhook"
+	"shipper.dev/shipper/webhook/facts"
+	"shipper.dev/shipper/webhook/rights"
+)
+
+// run serves until asked is done, and then for a while longer: first this says that it is not ready, so that no new
+// requests are sent here, then it takes none, and then it answers those it has.
+func run(asked context.Context, o *options) error {
+	ctx, stop := context.WithCancel(context.WithoutCancel(asked))
+	defer stop()
+	var draining atomic.Bool
+	go func() {
+		<-asked.Done()
+		draining.Store(true)
+		clock.RealClock{}.Sleep(o.shutdownDelay)
+		stop()
+	}()
+	mgr, err := build(ctx, o, func(*http.Request) error {
+		if draining.Load() {
+			return errors.New("shutting down")
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// build wires everything to one manager.
+func build(ctx context.Context, o *options, notDraining healthz.Checker) (manager.Manager, error) {
+	certOptions := o.certOptions()
+	certOptions.Registry = metrics.Registry
+	tlsConfig := &lateCertificate{}
+	mgr, err := newManager(o, certOptions, tlsConfig)
+	if err != nil {
+		return nil, err
+	}
+	source, err := certs.Setup(ctx, mgr, certOptions)
+	if err != nil {
+		return nil, err
+	}
+	tlsConfig.source = source
+	known, err := facts.Watch(ctx, mgr.GetCache(), mgr.GetAPIReader(), o.blocksNamespace)
+	if err != nil {
+		return nil, err
+	}
+	api, err := authorizationclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("building client for rights: %w", err)
+	}
+	who, err := rights.Delegated(api)
+	if err != nil {
+		return nil, err
+	}
+	err = webhook.Setup(mgr.GetWebhookServer(), webhook.Options{
+		Facts: known.Facts, Ready: known.Synced, Rights: who,
+		Charts:     chart.NewCatalog(ctx, chart.Options{CacheDir: o.chartCacheDir}),
+		Reconciler: o.reconcilerUser, Registry: metrics.Registry, Clock: clock.RealClock{}, Log: mgr.GetLogger().WithName("webhook"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return mgr, addChecks(mgr, map[string]healthz.Checker{
+		"draining":    notDraining,
+		"caches":      synced(known.Synced),
+		"certificate": source.Ready,
+		"webhook":     mgr.GetWebhookServer().StartedChecker(),
+	})
+}
+
+func newManager(o *options, certOptions certs.Options, late *lateCertificate) (manager.Manager, error) {
+	config, err := o.restConfig()
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(shipper.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("building scheme: %w", err)
+	}
+	host, port, err := o.listen()
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(config, manager.Options{
+		Scheme:                 scheme,
+		Metrics:                metricsserver.Options{BindAddress: o.metricsAddr},
+		HealthProbeBindAddress: o.healthAddr,
+		Cache: cache.Options{
+			DefaultTransform: facts.Strip,
+			ByObject:         map[client.Object]cache.ByObject{&corev1.Secret{}: certs.CacheOptions(certOptions)},
+		},
+		WebhookServer: ctrlwebhook.NewServer(ctrlwebhook.Options{
+			Host: host, Port: port, TLSOpts: []func(*tls.Config){late.configure},
+		}),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("building manager: %w", err)
+	}
+	return mgr, nil
+}
+
+// lateCertificate is the certificate of a server that has to exist before the source of certificates does.
+type lateCertificate struct{ source certs.Source }
+
+func (l *lateCertificate) configure(c *tls.Config) {
+	c.MinVersion = tls.VersionTLS12 // and 1.3 with every API server that speaks it
+	c.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return l.source.GetCertificate(hello) }
+}
+
+func addChecks(mgr manager.Manager, ready map[string]healthz.Checker) error {
+	errs := []error{mgr.AddHealthzCheck("ping", healthz.Ping)}
+	for name, check := range ready {
+		errs = append(errs, mgr.AddReadyzCheck(name, check))
+	}
+	return errors.Join(errs...)
+}
+
+func synced(known func() bool) healthz.Checker {
+	return func(*http.Request) error {
+		if !known() {
+			return errors.New("caches are not filled yet")
+		}
+		return nil
+	}
+}
