@@ -145,7 +145,7 @@ func (r *reader) specFields(spec *shipper.ClusterSpec) fields {
 	return fields{
 		"region":       r.text(&spec.Region),
 		"apiMaster":    r.text(&spec.APIMaster),
-		"capabilities": r.texts(&spec.Capabilities),
+		"capabilities": r.texts("capabilities", &spec.Capabilities),
 		"scheduler": func(n *yaml.Node) {
 			r.mapping(n, "a scheduler", fields{
 				"unschedulable": r.boolean(&spec.Scheduler.Unschedulable),

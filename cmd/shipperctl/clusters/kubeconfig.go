@@ -5,6 +5,7 @@ package clusters
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -45,5 +46,6 @@ func (k kubeconfig) config(context string) (*rest.Config, error) {
 		return nil, fmt.Errorf("reading context %q of the kubeconfig: %w", context, err)
 	}
 	config.UserAgent = "shipperctl"
+	config.WarningHandler = rest.NewWarningWriter(os.Stderr, rest.WarningWriterOptions{Deduplicate: true})
 	return config, nil
 }

@@ -71,10 +71,10 @@ func (r *reader) text(into *string) func(*yaml.Node) {
 }
 
 // texts returns what reads a list of texts.
-func (r *reader) texts(into *[]string) func(*yaml.Node) {
+func (r *reader) texts(key string, into *[]string) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		*into = []string{}
-		r.each(n, "it", func(n *yaml.Node) {
+		r.each(n, key, func(n *yaml.Node) {
 			var s string
 			r.text(&s)(n)
 			if slices.Contains(*into, s) {

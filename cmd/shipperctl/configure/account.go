@@ -5,6 +5,8 @@ package configure
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,6 +52,9 @@ func (a account) rules(ctx context.Context) error {
 			continue
 		}
 		err := a.report.Step("Creating a "+o.GetKind()+" called "+o.GetName(), func() (string, error) {
+			if err := a.keepOthers(ctx, o); err != nil {
+				return "", err
+			}
 			how, err := apply(ctx, a.client, o)
 			return string(how), err
 		})
@@ -57,6 +62,30 @@ func (a account) rules(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// keepOthers adds to a binding in an application cluster the accounts it has already: those of other management clusters
+// that the cluster is joined to under other names. A management cluster has one Shipper, and one account.
+func (a account) keepOthers(ctx context.Context, binding *unstructured.Unstructured) error {
+	mine, isBinding := binding.Object["subjects"].([]any)
+	if !isBinding || a.domain != shipper.RBACApplication {
+		return nil
+	}
+	live, err := current(ctx, a.client, binding)
+	if err != nil || live == nil {
+		return err
+	}
+	subjects, _, err := unstructured.NestedSlice(live.Object, "subjects")
+	if err != nil {
+		return err
+	}
+	for _, s := range mine {
+		if !slices.ContainsFunc(subjects, func(other any) bool { return reflect.DeepEqual(s, other) }) {
+			subjects = append(subjects, s)
+		}
+	}
+	binding.Object["subjects"] = subjects
 	return nil
 }
 

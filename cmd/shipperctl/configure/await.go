@@ -6,50 +6,74 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// await watches the object that has the kind, namespace and name of like until done says that it is as wanted. It is
-// false, without an error, when patience is over first.
+// between is how long to wait before a watch that broke off is started again.
+const between = time.Second
+
+// await watches the object that has the namespace and name of like until done says that it is as wanted. list is an
+// empty list of its kind. It is false, without an error, when patience is over first.
 func await(
-	ctx context.Context, c client.WithWatch, like client.Object, list func() client.ObjectList, patience time.Duration,
+	ctx context.Context, c client.WithWatch, like client.Object, list client.ObjectList, patience time.Duration,
 	done func(runtime.Object) bool,
 ) (bool, error) {
 	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	only := func(raw metav1.ListOptions) *client.ListOptions {
-		return &client.ListOptions{
-			Namespace:     like.GetNamespace(),
-			FieldSelector: fields.OneTermEqualSelector("metadata.name", like.GetName()),
-			Raw:           &raw,
+	for {
+		ok, err := watchOnce(within, c, like, list, done)
+		switch {
+		case ok:
+			return true, nil
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case within.Err() != nil:
+			return false, nil
+		case err != nil:
+			return false, err
+		}
+		select {
+		case <-within.Done():
+		case <-time.After(between):
 		}
 	}
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
-			found := list()
-			return found, c.List(ctx, found, only(raw))
-		},
-		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
-			return c.Watch(ctx, list(), only(raw))
-		},
+}
+
+// watchOnce reads the object and watches it from there until it is as wanted or the watch ends.
+func watchOnce(
+	ctx context.Context, c client.WithWatch, like client.Object, list client.ObjectList, done func(runtime.Object) bool,
+) (bool, error) {
+	only := &client.ListOptions{
+		Namespace:     like.GetNamespace(),
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", like.GetName()),
 	}
-	_, err := watchtools.UntilWithSync(within, lw, like, nil, func(e watch.Event) (bool, error) {
-		return e.Type != watch.Deleted && done(e.Object), nil
-	})
-	switch {
-	case err == nil:
-		return true, nil
-	case ctx.Err() != nil:
-		return false, ctx.Err()
-	case within.Err() != nil:
-		return false, nil
-	default:
+	if err := c.List(ctx, list, only); err != nil {
 		return false, err
 	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return false, err
+	}
+	for _, o := range items {
+		if done(o) {
+			return true, nil
+		}
+	}
+	only.Raw = &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}
+	w, err := c.Watch(ctx, list, only)
+	if err != nil {
+		return false, err
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		if (e.Type == watch.Added || e.Type == watch.Modified) && done(e.Object) {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +25,13 @@ func (m *Management) Ready(ctx context.Context) error {
 	err := m.Client.Get(ctx, client.ObjectKey{Name: shipper.Resource("clusters").String()}, crd)
 	if apierrors.IsNotFound(err) || err == nil && !established(crd) {
 		return fmt.Errorf("the kind Cluster is not there: %s", first)
+	}
+	if err != nil {
+		return explain("looking at the management cluster", err)
+	}
+	err = m.Client.Get(ctx, client.ObjectKey{Name: m.Namespace}, &corev1.Namespace{})
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("there is no namespace %s for the credentials: %s", m.Namespace, first)
 	}
 	if err != nil {
 		return explain("looking at the management cluster", err)

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/manifests"
 )
@@ -48,9 +47,8 @@ func (m *Management) customResourceDefinitions(ctx context.Context) error {
 // served waits until a kind is served.
 func (m *Management) served(ctx context.Context, name string) error {
 	like := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	list := func() client.ObjectList { return &apiextensionsv1.CustomResourceDefinitionList{} }
 	var last apiextensionsv1.CustomResourceDefinition
-	ok, err := await(ctx, m.Client, like, list, m.Patience, func(o runtime.Object) bool {
+	ok, err := await(ctx, m.Client, like, &apiextensionsv1.CustomResourceDefinitionList{}, m.Patience, func(o runtime.Object) bool {
 		crd, is := o.(*apiextensionsv1.CustomResourceDefinition)
 		if !is {
 			return false

@@ -78,8 +78,7 @@ func (a *Application) tokenSecret(ctx context.Context) (*corev1.Secret, outcome,
 // awaitToken waits until the token is in the Secret.
 func (a *Application) awaitToken(ctx context.Context, secret *corev1.Secret) (*corev1.Secret, error) {
 	var filled *corev1.Secret
-	list := func() client.ObjectList { return &corev1.SecretList{} }
-	ok, err := await(ctx, a.Client, secret, list, a.Patience, func(o runtime.Object) bool {
+	ok, err := await(ctx, a.Client, secret, &corev1.SecretList{}, a.Patience, func(o runtime.Object) bool {
 		s, is := o.(*corev1.Secret)
 		if !is || !issued(s) {
 			return false

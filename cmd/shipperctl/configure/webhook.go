@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/manifests"
@@ -24,27 +25,16 @@ const (
 	policyIgnore = "Ignore"
 )
 
-// webhooks writes the two webhook configurations. The CA bundle is not among the fields: the webhook writes it.
+// webhooks writes the two webhook configurations.
 func (m *Management) webhooks(ctx context.Context) error {
 	for _, kind := range []string{validating, mutating} {
 		title := fmt.Sprintf("Creating the %s in %s namespace", kind, m.Namespace)
 		err := m.Report.Step(title, func() (string, error) {
-			want, err := manifests.Object(manifests.Webhook, kind, shipper.GroupName)
-			if err != nil {
-				return "", err
-			}
-			live, err := current(ctx, m.Client, want)
-			if err != nil {
-				return "", err
-			}
-			policy := policyIgnore
-			if !m.WebhookIgnore && live != nil && fails(live) {
-				policy = policyFail
-			}
-			if err := m.address(want, policy); err != nil {
-				return "", err
-			}
-			how, err := apply(ctx, m.Client, want)
+			var how outcome
+			err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
+				how, err = m.webhookConfiguration(ctx, kind)
+				return err
+			})
 			return string(how), err
 		})
 		if err != nil {
@@ -52,6 +42,63 @@ func (m *Management) webhooks(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// webhookConfiguration writes one configuration. The list of webhooks is replaced as a whole and not applied: server-side
+// apply would leave the rest of a webhook that is no more, because the CA bundle in it is another writer's.
+func (m *Management) webhookConfiguration(ctx context.Context, kind string) (outcome, error) {
+	want, err := manifests.Object(manifests.Webhook, kind, shipper.GroupName)
+	if err != nil {
+		return "", err
+	}
+	live, err := current(ctx, m.Client, want)
+	if err != nil {
+		return "", err
+	}
+	if live == nil {
+		if err := m.address(want, policyIgnore); err != nil {
+			return "", err
+		}
+		return created, m.Client.Create(ctx, want, client.FieldOwner(fieldOwner))
+	}
+	policy := policyIgnore
+	if !m.WebhookIgnore && fails(live) {
+		policy = policyFail
+	}
+	if err := m.address(want, policy); err != nil {
+		return "", err
+	}
+	if err := keepAuthority(live, want); err != nil {
+		return "", err
+	}
+	before := live.GetResourceVersion()
+	live.Object["webhooks"] = want.Object["webhooks"]
+	// Nothing is stored when nothing differs once the API server has filled in its defaults.
+	if err := m.Client.Update(ctx, live, client.FieldOwner(fieldOwner)); err != nil {
+		return "", err
+	}
+	if live.GetResourceVersion() == before {
+		return unchanged, nil
+	}
+	return updated, nil
+}
+
+// keepAuthority gives the webhooks of want the CA bundle that those of live have: whoever holds the certificate wrote it.
+func keepAuthority(live, want *unstructured.Unstructured) error {
+	var bundle string
+	err := eachWebhook(live, func(webhook map[string]any) error {
+		found, _, err := unstructured.NestedString(webhook, "clientConfig", "caBundle")
+		if found != "" {
+			bundle = found
+		}
+		return err
+	})
+	if err != nil || bundle == "" {
+		return err
+	}
+	return eachWebhook(want, func(webhook map[string]any) error {
+		return unstructured.SetNestedField(webhook, bundle, "clientConfig", "caBundle")
+	})
 }
 
 // address points every webhook of a configuration to where Shipper's is, and sets its failurePolicy.
@@ -140,7 +187,7 @@ func (m *Management) setPolicy(ctx context.Context, kind, policy string) (change
 		if err != nil || !changed {
 			return err
 		}
-		return m.Client.Update(ctx, live)
+		return m.Client.Update(ctx, live, client.FieldOwner(fieldOwner))
 	})
 	return changed, err
 }

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/fleet"
+)
+
+// The application clusters of the fleet.
+const west, east = "eu-west-1", "us-east-1"
+
+// theFleet is what the tests of this package share.
+var theFleet *fleet.Fleet
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(fleet.Main(m, fleet.Options{Applications: []string{west, east}}, func(f *fleet.Fleet) { theFleet = f }))
+}
+
+// TestShipperctl goes through the life of a fleet. Each part starts from what the ones before have made of the clusters.
+func TestShipperctl(t *testing.T) {
+	for _, part := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"before setup", beforeSetup},
+		{"setup management", setupManagement},
+		{"setup management again writes nothing", setupManagementAgainWritesNothing},
+		{"setup management brings rights up to date", setupManagementBringsRightsUpToDate},
+		{"setup management keeps the authority of the webhooks", setupManagementKeepsTheAuthorityOfTheWebhooks},
+		{"setup management elsewhere", setupManagementElsewhere},
+		{"join", join},
+		{"join again writes nothing", joinAgainWritesNothing},
+		{"setup after join keeps the policy", setupAfterJoinKeepsThePolicy},
+		{"join with changed fields", joinWithChangedFields},
+		{"join one and the same", joinOneAndTheSame},
+		{"join renews the token of a new account", joinRenewsTheTokenOfANewAccount},
+		{"join keeps a client certificate", joinKeepsAClientCertificate},
+		{"join tells what is wrong", joinTellsWhatIsWrong},
+		{"join from two places", joinFromTwoPlaces},
+		{"what shipper may in the management cluster", whatShipperMayInTheManagementCluster},
+		{"what shipper may in an application cluster", whatShipperMayInAnApplicationCluster},
+		{"a chart grants only what shipper holds", aChartGrantsOnlyWhatShipperHolds},
+		{"administrators grant more by a label", administratorsGrantMoreByALabel},
+	} {
+		t.Run(part.name, part.run)
+	}
+}
+
+// run runs shipperctl and returns what it writes.
+func run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := newCommand(&out)
+	cmd.SetArgs(append([]string{"clusters"}, append(args, "--kubeconfig", theFleet.Kubeconfig)...))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := cmd.ExecuteContext(ctx)
+	return out.String(), err
+}
+
+// tells runs shipperctl, which must succeed and write want.
+func tells(t *testing.T, want string, args ...string) {
+	t.Helper()
+	got, err := run(t, args...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, got)
+	}
+	if diff := cmp.Diff(strings.TrimLeft(want, "\n"), got); diff != "" {
+		t.Errorf("shipperctl %s (-want +got)\n%s", strings.Join(args, " "), diff)
+	}
+}
+
+// succeeds runs shipperctl, which must succeed, and returns what it writes.
+func succeeds(t *testing.T, args ...string) string {
+	t.Helper()
+	got, err := run(t, args...)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, got)
+	}
+	return got
+}
+
+// fails runs shipperctl, which must fail with an error that contains want.
+func fails(t *testing.T, want string, args ...string) {
+	t.Helper()
+	out, err := run(t, args...)
+	if err == nil {
+		t.Fatalf("it succeeded:\n%s", out)
+	}
+	if !strings.Contains(err.Error(), want) {
+		t.Errorf("the error is\n%v\nand should contain\n%s", err, want)
+	}
+}
+
+// file writes a clusters.yaml and returns its path.
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "clusters.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// connect returns a client that reads and writes every kind of the tests.
+func connect(t *testing.T, config *rest.Config) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), shipper.AddToScheme(scheme))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// management returns the administrator's client of the management cluster.
+func management(t *testing.T) client.Client {
+	t.Helper()
+	return connect(t, theFleet.Management.Config)
+}
+
+// application returns the administrator's client of an application cluster.
+func application(t *testing.T, name string) client.Client {
+	t.Helper()
+	for _, c := range theFleet.Applications {
+		if c.Name == name {
+			return connect(t, c.Config)
+		}
+	}
+	t.Fatalf("there is no cluster %s", name)
+	return nil
+}
+
+// get reads an object that must be there.
+func get[T client.Object](t *testing.T, c client.Client, o T, namespace, name string) T {
+	t.Helper()
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// policies returns the failurePolicy of every webhook in the management cluster, without repetition.
+func policies(t *testing.T) string {
+	t.Helper()
+	c := management(t)
+	seen := map[admissionregistrationv1.FailurePolicyType]bool{}
+	v := get(t, c, &admissionregistrationv1.ValidatingWebhookConfiguration{}, "", shipper.GroupName)
+	for _, w := range v.Webhooks {
+		seen[*w.FailurePolicy] = true
+	}
+	m := get(t, c, &admissionregistrationv1.MutatingWebhookConfiguration{}, "", shipper.GroupName)
+	for _, w := range m.Webhooks {
+		seen[*w.FailurePolicy] = true
+	}
+	return strings.TrimPrefix(fmt.Sprint(seen), "map")
+}
+
+// versions returns the resource version of everything that shipperctl may write, in every cluster.
+func versions(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, cluster := range theFleet.Clusters() {
+		c := connect(t, cluster.Config)
+		for _, list := range []client.ObjectList{
+			&apiextensionsv1.CustomResourceDefinitionList{}, &corev1.NamespaceList{}, &corev1.ServiceAccountList{}, &corev1.SecretList{},
+			&corev1.ServiceList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
+			&admissionregistrationv1.ValidatingWebhookConfigurationList{},
+			&admissionregistrationv1.MutatingWebhookConfigurationList{}, &shipper.ClusterList{},
+		} {
+			if _, is := list.(*shipper.ClusterList); is && cluster != theFleet.Management {
+				continue
+			}
+			if err := c.List(t.Context(), list); err != nil && !meta.IsNoMatchError(err) {
+				t.Fatal(err)
+			}
+			err := meta.EachListItem(list, func(item runtime.Object) error {
+				o, err := meta.Accessor(item)
+				if err == nil {
+					key := fmt.Sprintf("%s: %T %s/%s", cluster.Name, o, o.GetNamespace(), o.GetName())
+					found[key] = o.GetResourceVersion()
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return found
+}

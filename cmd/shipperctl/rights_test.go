@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// as returns the connection that Shipper makes to a cluster: from its Cluster object and its Secret alone.
+func as(t *testing.T, name string) *rest.Config {
+	t.Helper()
+	c := management(t)
+	cluster := get(t, c, &shipper.Cluster{}, "", name)
+	secret := get(t, c, &corev1.Secret{}, "shipper-system", name)
+	return &rest.Config{
+		Host:            cluster.Spec.APIMaster,
+		BearerToken:     string(secret.Data["token"]),
+		TLSClientConfig: rest.TLSClientConfig{CAData: secret.Data["ca.crt"]},
+	}
+}
+
+// may answers `auth can-i` for lines like "get secrets in default" and "patch deployments.apps/scale": yes or no.
+func may(t *testing.T, config *rest.Config, question string) string {
+	t.Helper()
+	words := strings.Fields(question)
+	attributes := &authorizationv1.ResourceAttributes{Verb: words[0]}
+	resource, sub, _ := strings.Cut(words[1], "/")
+	attributes.Resource, attributes.Group, _ = strings.Cut(resource, ".")
+	attributes.Subresource = sub
+	for i := 2; i+1 < len(words); i += 2 {
+		switch words[i] {
+		case "in":
+			attributes.Namespace = words[i+1]
+		case "named":
+			attributes.Name = words[i+1]
+		}
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
+	if err := connect(t, config).Create(t.Context(), review); err != nil {
+		t.Fatal(err)
+	}
+	if review.Status.Allowed {
+		return "yes"
+	}
+	return "no"
+}
+
+func whatShipperMayInTheManagementCluster(t *testing.T) {
+	path, err := theFleet.Management.ServiceAccountKubeconfig(t.Context(), "shipper-system", "shipper-mgmt-cluster")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const webhooks = "validatingwebhookconfigurations.admissionregistration.k8s.io"
+	for question, want := range map[string]string{
+		"watch applications.shipper.booking.com":                      "yes",
+		"patch applications.shipper.booking.com in default":           "yes",
+		"create applications.shipper.booking.com in default":          "no",
+		"delete applications.shipper.booking.com in default":          "no",
+		"create releases.shipper.booking.com in default":              "yes",
+		"delete installationtargets.shipper.booking.com in default":   "yes",
+		"update traffictargets.shipper.booking.com/status in default": "yes",
+		"patch rolloutblocks.shipper.booking.com/status in default":   "yes",
+		"patch rolloutblocks.shipper.booking.com in default":          "no",
+		"override rolloutblocks.shipper.booking.com in default":       "no",
+		"update clusters.shipper.booking.com":                         "no",
+		"update clusters.shipper.booking.com/status":                  "yes",
+		"get secrets in shipper-system":                               "yes",
+		"watch secrets in shipper-system":                             "yes",
+		"update secrets in shipper-system named shipper-webhook-cert": "yes",
+		"update secrets in shipper-system named eu-west-1":            "no",
+		"create secrets in shipper-system":                            "no",
+		"get secrets in default":                                      "no",
+		"list secrets":                                                "no",
+		"get configmaps in default":                                   "no",
+		"list pods":                                                   "no",
+		"create deployments.apps in default":                          "no",
+		"watch namespaces":                                            "yes",
+		"delete namespaces":                                           "no",
+		"create subjectaccessreviews.authorization.k8s.io":            "yes",
+		"create events in default":                                    "yes",
+		"create leases.coordination.k8s.io in shipper-system":         "yes",
+		"create leases.coordination.k8s.io in kube-system":            "no",
+		"update " + webhooks + " named shipper.booking.com":           "yes",
+		"update " + webhooks + " named somebody-elses":                "no",
+		"create " + webhooks:                                          "no",
+		"list " + webhooks:                                            "yes",
+		"escalate clusterroles.rbac.authorization.k8s.io":             "no",
+		"impersonate users":                                           "no",
+		"update customresourcedefinitions.apiextensions.k8s.io":       "no",
+	} {
+		if got := may(t, config, question); got != want {
+			t.Errorf("may it %s? %s; it should be %s", question, got, want)
+		}
+	}
+}
+
+func whatShipperMayInAnApplicationCluster(t *testing.T) {
+	config := as(t, west)
+	const rbac = ".rbac.authorization.k8s.io"
+	for question, want := range map[string]string{
+		"create deployments.apps in default":                     "yes",
+		"patch deployments.apps/scale in default":                "yes",
+		"create daemonsets.apps in default":                      "yes",
+		"delete services in default":                             "yes",
+		"patch pods in default":                                  "yes",
+		"create configmaps in default":                           "yes",
+		"create secrets in default":                              "yes",
+		"create serviceaccounts in default":                      "yes",
+		"create persistentvolumeclaims in default":               "yes",
+		"create cronjobs.batch in default":                       "yes",
+		"create ingresses.networking.k8s.io in default":          "yes",
+		"create horizontalpodautoscalers.autoscaling in default": "yes",
+		"create poddisruptionbudgets.policy in default":          "yes",
+		"create roles" + rbac + " in default":                    "yes",
+		"create rolebindings" + rbac + " in default":             "yes",
+		"watch endpointslices.discovery.k8s.io":                  "yes",
+		"update endpointslices.discovery.k8s.io in default":      "no",
+		"update leases.coordination.k8s.io in shipper-system":    "yes",
+		"update leases.coordination.k8s.io in kube-system":       "no",
+		"watch events":                                                     "yes",
+		"list namespaces":                                                  "yes",
+		"create namespaces":                                                "no",
+		"create pods/exec in default":                                      "no",
+		"create serviceaccounts/token in default":                          "no",
+		"create clusterroles" + rbac:                                       "no",
+		"create clusterrolebindings" + rbac:                                "no",
+		"escalate roles" + rbac + " in default":                            "no",
+		"bind roles" + rbac + " in default":                                "no",
+		"get nodes":                                                        "no",
+		"impersonate serviceaccounts":                                      "no",
+		"create customresourcedefinitions.apiextensions.k8s.io":            "no",
+		"update validatingwebhookconfigurations.admissionregistration.k8s": "no",
+	} {
+		if got := may(t, config, question); got != want {
+			t.Errorf("may it %s? %s; it should be %s", question, got, want)
+		}
+	}
+}
+
+func aChartGrantsOnlyWhatShipperHolds(t *testing.T) {
+	c := connect(t, as(t, west))
+	role := func(name string, rule rbacv1.PolicyRule) *rbacv1.Role {
+		return &rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Rules: []rbacv1.PolicyRule{rule}}
+	}
+	held := role("held", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods", "events"},
+		Verbs: []string{"get", "list", "watch", "create"}})
+	if err := c.Create(t.Context(), held); err != nil {
+		t.Errorf("a Role with rights that Shipper holds: %v", err)
+	}
+	more := role("more", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}})
+	if err := c.Create(t.Context(), more); !apierrors.IsForbidden(err) {
+		t.Errorf("a Role with rights that Shipper does not hold: %v", err)
+	}
+}
+
+func administratorsGrantMoreByALabel(t *testing.T) {
+	const question = "create servicemonitors.monitoring.coreos.com in default"
+	config := as(t, west)
+	if got := may(t, config, question); got != "no" {
+		t.Fatalf("may it %s before that was granted? %s", question, got)
+	}
+	more := &rbacv1.ClusterRole{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "shipper-monitors", Labels: map[string]string{"shipper.booking.com/aggregate-to-application": "true"}},
+		Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"monitoring.coreos.com"}, Resources: []string{"servicemonitors"},
+			Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"}}},
+	}
+	app := application(t, west)
+	if err := app.Create(t.Context(), more); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() string {
+		if got := may(t, config, question); got != "yes" {
+			return fmt.Sprintf("may it %s? %s", question, got)
+		}
+		return ""
+	})
+	before := get(t, app, &rbacv1.ClusterRole{}, "", "shipper:application-cluster-additions").Rules
+	succeeds(t, "join", "-f", file(t, both()), "--webhook-ignore")
+	after := get(t, app, &rbacv1.ClusterRole{}, "", "shipper:application-cluster-additions").Rules
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("joining again changes what was added (-before +after)\n%s", diff)
+	}
+}
+
+// eventually asks until what is wrong is nothing.
+func eventually(t *testing.T, wrong func() string) {
+	t.Helper()
+	deadline := time.NewTimer(20 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		last := wrong()
+		if last == "" {
+			return
+		}
+		select {
+		case <-deadline.C:
+			t.Fatal(last)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+const url = "https://localhost:9443"
+
+// beforeSetup runs first: nothing is set up.
+func beforeSetup(t *testing.T) {
+	before := versions(t)
+	path := file(t, "applicationClusters:\n- {name: eu-west-1, region: eu-west}\n")
+	fails(t, "run `shipperctl clusters setup management` first", "join", "-f", path)
+	if diff := cmp.Diff(before, versions(t)); diff != "" {
+		t.Errorf("a join that cannot work has written\n%s", diff)
+	}
+	fails(t, `there is no context "elsewhere" in the kubeconfig, only: `, "setup", "management",
+		"--management-cluster-context", "elsewhere")
+	fails(t, "API servers need one like https://host:port", "setup", "management", "--webhook-url", "localhost:9443")
+}
+
+func setupManagement(t *testing.T) {
+	tells(t, `
+Setting up management cluster:
+Registering or updating custom resource definitions... done
+Creating a namespace called shipper-system... done
+Creating a namespace called rollout-blocks-global... done
+Creating a service account called shipper-mgmt-cluster... done
+Creating a ClusterRole called shipper:management-cluster... done
+Creating a ClusterRoleBinding called shipper:management-cluster... done
+Creating a Role called shipper:management-cluster... done
+Creating a RoleBinding called shipper:management-cluster... done
+Checking if a secret already exists for the validating webhook in the shipper-system namespace... no. Creating... done
+Creating the ValidatingWebhookConfiguration in shipper-system namespace... done
+Creating the MutatingWebhookConfiguration in shipper-system namespace... done
+Creating a Service object for the validating webhook... done
+Finished setting up management cluster
+`, "setup", "management", "-n", "shipper-system")
+	if got := policies(t); got != "[Ignore:true]" {
+		t.Errorf("the failurePolicies are %s", got)
+	}
+	kinds := &shipper.ApplicationList{}
+	if err := management(t).List(t.Context(), kinds); err != nil {
+		t.Errorf("the kinds are not served: %v", err)
+	}
+}
+
+func setupManagementAgainWritesNothing(t *testing.T) {
+	before := versions(t)
+	tells(t, `
+Setting up management cluster:
+Registering or updating custom resource definitions... already exist. Skipping
+Creating a namespace called shipper-system... already exists. Skipping
+Creating a namespace called rollout-blocks-global... already exists. Skipping
+Creating a service account called shipper-mgmt-cluster... already exists. Skipping
+Creating a ClusterRole called shipper:management-cluster... already exists. Skipping
+Creating a ClusterRoleBinding called shipper:management-cluster... already exists. Skipping
+Creating a Role called shipper:management-cluster... already exists. Skipping
+Creating a RoleBinding called shipper:management-cluster... already exists. Skipping
+Checking if a secret already exists for the validating webhook in the shipper-system namespace... yes. Skipping
+Creating the ValidatingWebhookConfiguration in shipper-system namespace... already exists. Skipping
+Creating the MutatingWebhookConfiguration in shipper-system namespace... already exists. Skipping
+Creating a Service object for the validating webhook... already exists. Skipping
+Finished setting up management cluster
+`, "setup", "management")
+	if diff := cmp.Diff(before, versions(t)); diff != "" {
+		t.Errorf("the second run has written\n%s", diff)
+	}
+}
+
+func setupManagementBringsRightsUpToDate(t *testing.T) {
+	c := management(t)
+	role := get(t, c, &rbacv1.ClusterRole{}, "", "shipper:management-cluster")
+	want := role.DeepCopy().Rules
+	role.Rules = append(role.Rules[1:], rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}})
+	if err := c.Update(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	// Before 0.10 the original bound its accounts to cluster-admin under this name.
+	binding := get(t, c, &rbacv1.ClusterRoleBinding{}, "", "shipper:management-cluster")
+	if err := c.Delete(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	binding.ObjectMeta = metav1.ObjectMeta{Name: binding.Name}
+	binding.RoleRef.Name = "cluster-admin"
+	if err := c.Create(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	tells(t, `
+Setting up management cluster:
+Registering or updating custom resource definitions... already exist. Skipping
+Creating a namespace called shipper-system... already exists. Skipping
+Creating a namespace called rollout-blocks-global... already exists. Skipping
+Creating a service account called shipper-mgmt-cluster... already exists. Skipping
+Creating a ClusterRole called shipper:management-cluster... already exists. Updating... done
+Creating a ClusterRoleBinding called shipper:management-cluster... already exists. Updating... done
+Creating a Role called shipper:management-cluster... already exists. Skipping
+Creating a RoleBinding called shipper:management-cluster... already exists. Skipping
+Checking if a secret already exists for the validating webhook in the shipper-system namespace... yes. Skipping
+Creating the ValidatingWebhookConfiguration in shipper-system namespace... already exists. Skipping
+Creating the MutatingWebhookConfiguration in shipper-system namespace... already exists. Skipping
+Creating a Service object for the validating webhook... already exists. Skipping
+Finished setting up management cluster
+`, "setup", "management")
+	role = get(t, c, &rbacv1.ClusterRole{}, "", "shipper:management-cluster")
+	if diff := cmp.Diff(want, role.Rules); diff != "" {
+		t.Errorf("the rules (-want +got)\n%s", diff)
+	}
+	binding = get(t, c, &rbacv1.ClusterRoleBinding{}, "", "shipper:management-cluster")
+	if binding.RoleRef.Name != "shipper:management-cluster" {
+		t.Errorf("the account is bound to %s", binding.RoleRef.Name)
+	}
+}
+
+func setupManagementKeepsTheAuthorityOfTheWebhooks(t *testing.T) {
+	c := management(t)
+	ca := bundle(t)
+	hooks := get(t, c, &admissionregistrationv1.ValidatingWebhookConfiguration{}, "", shipper.GroupName)
+	for i := range hooks.Webhooks {
+		hooks.Webhooks[i].ClientConfig.CABundle = ca
+	}
+	if err := c.Update(t.Context(), hooks); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		args []string
+		url  bool
+	}{
+		{[]string{"setup", "management", "--webhook-url", url}, true},
+		{[]string{"setup", "management"}, false},
+	} {
+		succeeds(t, step.args...)
+		hooks = get(t, c, &admissionregistrationv1.ValidatingWebhookConfiguration{}, "", shipper.GroupName)
+		for _, w := range hooks.Webhooks {
+			if diff := cmp.Diff(string(ca), string(w.ClientConfig.CABundle)); diff != "" {
+				t.Errorf("%v: the CA bundle of %s (-want +got)\n%s", step.args, w.Name, diff)
+			}
+			if byURL, byService := w.ClientConfig.URL != nil, w.ClientConfig.Service != nil; byURL != step.url || byService == step.url {
+				t.Errorf("%v: %s has %+v", step.args, w.Name, w.ClientConfig)
+			}
+		}
+	}
+}
+
+func setupManagementElsewhere(t *testing.T) {
+	c := management(t)
+	out := succeeds(t, "setup", "management", "--shipper-system-namespace", "elsewhere", "-g", "no-rollouts",
+		"--management-cluster-service-account", "shippy", "--webhook-url", url)
+	t.Log(out)
+	get(t, c, &corev1.Namespace{}, "", "no-rollouts")
+	get(t, c, &corev1.ServiceAccount{}, "elsewhere", "shippy")
+	binding := get(t, c, &rbacv1.ClusterRoleBinding{}, "", "shipper:management-cluster")
+	want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: "shippy", Namespace: "elsewhere"}}
+	if diff := cmp.Diff(want, binding.Subjects); diff != "" {
+		t.Errorf("the account with the rights (-want +got)\n%s", diff)
+	}
+	err := c.Get(t.Context(), client.ObjectKey{Namespace: "elsewhere", Name: "shipper-webhook"}, &corev1.Service{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("a Service for a webhook outside of the cluster: %v", err)
+	}
+	succeeds(t, "setup", "management", "--namespace", "shipper-system")
+}
+
+// bundle is a certificate authority that API servers take.
+func bundle(t *testing.T) []byte {
+	t.Helper()
+	return []byte(get(t, management(t), &corev1.ConfigMap{}, "kube-system", "kube-root-ca.crt").Data["ca.crt"])
+}
