@@ -23,7 +23,7 @@ const (
 	Deploy  = "deploy"  // namespaces, Service, Secret and Deployment
 )
 
-//go:embed *
+//go:embed crd rbac webhook deploy
 var files embed.FS
 
 // kustomization is the name of the files that are for kustomize and hold no object of a cluster.
