@@ -16,22 +16,22 @@ say() { printf 'controlplane: %s\n' "$*" >&2; }
 
 # complete tells whether folder $1 has every program.
 complete() {
-  local program
-  for program in "${programs[@]}"; do [[ -x "$1/$program" ]] || return 1; done
+	local program
+	for program in "${programs[@]}"; do [[ -x "$1/$program" ]] || return 1; done
 }
 
 for candidate in "${KUBEBUILDER_ASSETS:-}" "$folder"; do
-  if complete "$candidate"; then echo "$candidate"; exit 0; fi
+	if complete "$candidate"; then echo "$candidate"; exit 0; fi
 done
 
 mkdir -p "$folder"
 if command -v flock >/dev/null; then # the kernel opens this lock when its holder ends, however it ends
-  exec 9>"$folder/.lock"
-  flock -n 9 || { say "another build is running, waiting for it"; flock 9; }
+	exec 9>"$folder/.lock"
+	flock -n 9 || { say "another build is running, waiting for it"; flock 9; }
 else
-  until mkdir "$folder/.building" 2>/dev/null; do
-    say "waiting for another build (none is running? rmdir $folder/.building)"; sleep 5
-  done
+	until mkdir "$folder/.building" 2>/dev/null; do
+		say "waiting for another build (none is running? rmdir $folder/.building)"; sleep 5
+	done
 fi
 rm -rf "$folder"/.build.*
 scratch=$(mktemp -d "$folder/.build.XXXXXX")
@@ -43,31 +43,31 @@ export GOBIN=$scratch GOFLAGS=-mod=readonly GOWORK=off GOOS='' GOARCH=''
 IFS=. read -r major minor _ <<<"${version#v}"
 flags="-s -w"
 for value in "gitVersion=$version" "gitMajor=$major" "gitMinor=$minor" gitTreeState=clean; do
-  flags+=" -X k8s.io/component-base/version.$value"
+	flags+=" -X k8s.io/component-base/version.$value"
 done
 
 # build installs program $1, which is package $2 and is called $3 by `go install`, telling the time meanwhile.
 build() {
-  local program=$1 began=$SECONDS told=0 status=0 pid
-  [[ -x "$folder/$program" ]] && return
-  say "building $program"
-  go install -ldflags "$flags" "$2" >"$scratch/log" 2>&1 9>&- &
-  pid=$!
-  while kill -0 "$pid" 2>/dev/null; do
-    sleep 0.2
-    if ((SECONDS - began >= told + 15)); then
-      told=$((SECONDS - began)); say "building $program: $told s"
-    fi
-  done
-  wait "$pid" || status=$?
-  ((status == 0)) || { cat "$scratch/log" >&2; say "cannot build $program"; exit "$status"; }
-  mv "$scratch/${3:-$program}" "$folder/$program"
-  say "built $program in $((SECONDS - began)) s"
+	local program=$1 began=$SECONDS told=0 status=0 pid
+	[[ -x "$folder/$program" ]] && return
+	say "building $program"
+	go install -ldflags "$flags" "$2" >"$scratch/log" 2>&1 9>&- &
+	pid=$!
+	while kill -0 "$pid" 2>/dev/null; do
+		sleep 0.2
+		if ((SECONDS - began >= told + 15)); then
+			told=$((SECONDS - began)); say "building $program: $told s"
+		fi
+	done
+	wait "$pid" || status=$?
+	((status == 0)) || { cat "$scratch/log" >&2; say "cannot build $program"; exit "$status"; }
+	mv "$scratch/${3:-$program}" "$folder/$program"
+	say "built $program in $((SECONDS - began)) s"
 }
 
 build etcd go.etcd.io/etcd/server/v3 server
 for program in kube-apiserver kube-controller-manager kube-scheduler kubectl; do
-  build "$program" "k8s.io/kubernetes/cmd/$program"
+	build "$program" "k8s.io/kubernetes/cmd/$program"
 done
 build kwok "sigs.k8s.io/kwok/cmd/kwok@$kwok"
 echo "$folder"

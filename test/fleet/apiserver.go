@@ -4,12 +4,14 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
@@ -63,29 +65,55 @@ func (c *Cluster) runAPIServer() error {
 
 // StopAPIServer ends the API server at once: connections to the cluster are refused until StartAPIServer.
 func (c *Cluster) StopAPIServer() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.apiServer == nil {
-		return fmt.Errorf("%s: the API server is not running", c.Name)
-	}
-	p := c.apiServer
-	c.apiServer = nil
-	return p.kill()
+	return c.withAPIServer(func(p *process) error {
+		c.apiServer = nil
+		return p.kill()
+	})
 }
 
 // Pause freezes the API server: connections to the cluster are taken and never answered, until Resume.
-func (c *Cluster) Pause() error { return c.signalAPIServer(syscall.SIGSTOP) }
+func (c *Cluster) Pause() error {
+	return c.withAPIServer(func(p *process) error {
+		if err := p.signal(syscall.SIGSTOP); err != nil {
+			return err
+		}
+		return c.awaitSilence()
+	})
+}
+
+// awaitSilence returns once the API server does not answer, for a signal takes time to reach all threads of a program.
+func (c *Cluster) awaitSilence() error {
+	transport, err := rest.HTTPClientFor(c.Config)
+	if err != nil {
+		return fmt.Errorf("making a client for %s: %w", c.Name, err)
+	}
+	for range 20 {
+		ctx, cancel := context.WithTimeout(context.Background(), 250*time.Millisecond)
+		_, err := healthy(ctx, transport, c.Config.Host+"/livez")
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: the API server answers although it was stopped", c.Name)
+}
 
 // Resume ends what Pause began.
-func (c *Cluster) Resume() error { return c.signalAPIServer(syscall.SIGCONT) }
+func (c *Cluster) Resume() error {
+	return c.withAPIServer(func(p *process) error { return p.signal(syscall.SIGCONT) })
+}
 
-func (c *Cluster) signalAPIServer(s syscall.Signal) error {
+// withAPIServer does something with the API server, provided that it runs and is ours.
+func (c *Cluster) withAPIServer(do func(*process) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.port == nil {
+		return fmt.Errorf("%s: %w", c.Name, errNotOurs)
+	}
 	if c.apiServer == nil {
 		return fmt.Errorf("%s: the API server is not running", c.Name)
 	}
-	return c.apiServer.signal(s)
+	return do(c.apiServer)
 }
 
 // healthy tells whether a URL answers 200.

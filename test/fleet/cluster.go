@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -193,11 +194,11 @@ func (c *Cluster) wait(ctx context.Context, what string, ask func(context.Contex
 	}
 }
 
-// failure is the error of a program of the cluster that ended on its own.
+// failure is the error of a program that ended on its own, of the cluster's or etcd.
 func (c *Cluster) failure() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var errs []error
+	errs := []error{c.fleet.etcd.failure()}
 	for _, p := range c.running() {
 		errs = append(errs, p.failure())
 	}
@@ -243,7 +244,11 @@ func (c *Cluster) RestartControllers() error {
 
 // Client is a client of the cluster's administrator for the kinds of a scheme; nil stands for the built-in kinds.
 func (c *Cluster) Client(scheme *runtime.Scheme) (client.Client, error) {
-	out, err := client.New(c.Config, client.Options{Scheme: scheme})
+	config := rest.CopyConfig(c.Config)
+	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
+		config.WarningHandler = rest.NoWarnings{} // a test that is about warnings has a handler in Config
+	}
+	out, err := client.New(config, client.Options{Scheme: scheme, Log: logr.Discard()})
 	if err != nil {
 		return nil, fmt.Errorf("making a client for %s: %w", c.Name, err)
 	}

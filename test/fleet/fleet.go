@@ -224,7 +224,7 @@ func (f *Fleet) startClusters(ctx context.Context, crds []string) error {
 		wg.Go(func() {
 			if err := c.start(ctx, wanted); err != nil {
 				once.Do(func() {
-					first = errors.Join(err, f.etcd.failure())
+					first = err
 					cancel(errors.New("another cluster failed"))
 				})
 			}
