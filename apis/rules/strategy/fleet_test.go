@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// run is what runs of one Release in one cluster.
+type run struct{ pods, traffic int32 }
+
+// app is one simulated Application: its Releases and, for each of them, what runs in each cluster.
+type app struct {
+	releases []*strategy.Release
+	runs     map[string]map[string]*run
+	// down are the clusters that do not answer; broken the Releases whose Pods never become available.
+	down, broken map[string]bool
+	// pace is how many Pods a cluster starts in one tick; all of them when it is 0.
+	pace    int32
+	blocked string
+	now     time.Time
+	plan    strategy.Plan
+	serial  int
+}
+
+func newApp() *app {
+	return &app{
+		runs: map[string]map[string]*run{}, down: map[string]bool{}, broken: map[string]bool{}, now: time.Unix(0, 0),
+	}
+}
+
+func step(name string, capacityI, capacityC, trafficI, trafficC int32) shipper.RolloutStrategyStep {
+	return shipper.RolloutStrategyStep{
+		Name:     name,
+		Capacity: shipper.RolloutStrategyStepValue{Incumbent: capacityI, Contender: capacityC},
+		Traffic:  shipper.RolloutStrategyStepValue{Incumbent: trafficI, Contender: trafficC},
+	}
+}
+
+var (
+	allIn    = []shipper.RolloutStrategyStep{step("full on", 0, 100, 0, 100)}
+	vanguard = []shipper.RolloutStrategyStep{
+		step("staging", 100, 1, 100, 0), step("50/50", 50, 50, 50, 50), step("full on", 0, 100, 0, 100),
+	}
+)
+
+// release makes a new newest Release, scheduled, with nothing asked for yet.
+func (a *app) release(steps []shipper.RolloutStrategyStep, replicas int32, clusters ...string) *strategy.Release {
+	rel := &shipper.Release{}
+	rel.Namespace, rel.Name, rel.Generation = "default", fmt.Sprintf("web-%d", a.serial), 1
+	rel.Annotations = map[string]string{
+		shipper.ReleaseGenerationAnnotation: strconv.Itoa(a.serial),
+		shipper.ReleaseClustersAnnotation:   strings.Join(clusters, ","),
+	}
+	rel.Spec.Environment.Strategy = &shipper.RolloutStrategy{Steps: steps}
+	a.serial++
+	r := &strategy.Release{
+		Release: rel, Installation: &shipper.InstallationTarget{}, Capacity: &shipper.CapacityTarget{},
+		Traffic: &shipper.TrafficTarget{},
+	}
+	for _, o := range []metav1.Object{r.Installation, r.Capacity, r.Traffic} {
+		o.SetName(rel.Name)
+		o.SetGeneration(1)
+	}
+	r.Installation.Spec = shipper.InstallationTargetSpec{Clusters: clusters, CanOverride: true}
+	a.runs[rel.Name] = map[string]*run{}
+	for _, c := range clusters {
+		r.Capacity.Spec.Clusters = append(r.Capacity.Spec.Clusters,
+			shipper.ClusterCapacityTarget{Name: c, TotalReplicaCount: replicas})
+		r.Traffic.Spec.Clusters = append(r.Traffic.Spec.Clusters, shipper.ClusterTrafficTarget{Name: c})
+	}
+	a.releases = append(a.releases, r)
+	return r
+}
+
+// remove deletes a Release and all that runs of it.
+func (a *app) remove(name string) {
+	a.releases = slices.DeleteFunc(a.releases, func(r *strategy.Release) bool { return r.Release.Name == name })
+	delete(a.runs, name)
+}
+
+func (a *app) newest() *shipper.Release { return a.releases[len(a.releases)-1].Release }
+
+func (a *app) observed() strategy.Observed {
+	o := strategy.Observed{Blocked: a.blocked}
+	for _, r := range a.releases {
+		o.Releases = append(o.Releases, *r)
+	}
+	return o
+}
+
+// reconcile makes a plan and carries it out.
+func (a *app) reconcile() {
+	a.plan = strategy.Make(a.observed(), metav1.NewTime(a.now))
+	for i, outcome := range a.plan.Outcomes {
+		r := a.releases[i]
+		r.Release.Status = outcome.Status
+		if w := outcome.Write.Installation; w != nil {
+			r.Installation.Spec, r.Installation.Generation = *w, r.Installation.Generation+1
+		}
+		if w := outcome.Write.Capacity; w != nil {
+			r.Capacity.Spec, r.Capacity.Generation = *w, r.Capacity.Generation+1
+		}
+		if w := outcome.Write.Traffic; w != nil {
+			r.Traffic.Spec, r.Traffic.Generation = *w, r.Traffic.Generation+1
+		}
+	}
+	for _, name := range a.plan.Covered {
+		a.remove(name)
+	}
+}
+
+// work lets installation, capacity and traffic do what was asked, as far as clusters answer.
+func (a *app) work() {
+	a.now = a.now.Add(time.Second)
+	for _, r := range a.releases {
+		a.install(r)
+		a.scale(r)
+	}
+	for _, r := range a.releases {
+		a.shift(r)
+	}
+}
+
+func (a *app) install(r *strategy.Release) {
+	s := &r.Installation.Status
+	s.ObservedGeneration, s.Clusters = r.Installation.Generation, nil
+	for name := range a.runs[r.Release.Name] {
+		if !slices.Contains(r.Installation.Spec.Clusters, name) {
+			delete(a.runs[r.Release.Name], name)
+		}
+	}
+	verdicts := map[string]string{}
+	for _, name := range r.Installation.Spec.Clusters {
+		verdicts[name] = ""
+		if a.down[name] {
+			verdicts[name] = "ClusterUnreachable no answer"
+		} else if a.runs[r.Release.Name][name] == nil {
+			a.runs[r.Release.Name][name] = &run{}
+		}
+		s.Clusters = append(s.Clusters, shipper.ClusterInstallationStatus{Name: name, Conditions: conditions(verdicts[name])})
+	}
+	s.Conditions = summary(verdicts)
+}
+
+func (a *app) scale(r *strategy.Release) {
+	s := &r.Capacity.Status
+	s.ObservedGeneration, s.Clusters = r.Capacity.Generation, nil
+	verdicts := map[string]string{}
+	for _, c := range r.Capacity.Spec.Clusters {
+		here, desired := a.runs[r.Release.Name][c.Name], (c.TotalReplicaCount*c.Percent+99)/100
+		verdicts[c.Name] = ""
+		switch {
+		case a.down[c.Name]:
+			verdicts[c.Name] = "ClusterUnreachable no answer"
+		case here == nil:
+			verdicts[c.Name] = "MissingDeployment nothing installed"
+		default:
+			a.start(r.Release.Name, here, desired)
+			if here.pods != desired {
+				verdicts[c.Name] = fmt.Sprintf("InProgress %d/%d", here.pods, desired)
+			}
+		}
+		status := shipper.ClusterCapacityStatus{Name: c.Name, Conditions: conditions(verdicts[c.Name])}
+		if here != nil {
+			status.AvailableReplicas = here.pods
+		}
+		s.Clusters = append(s.Clusters, status)
+	}
+	s.Conditions = summary(verdicts)
+}
+
+func (a *app) start(release string, here *run, desired int32) {
+	switch {
+	case here.pods > desired:
+		here.pods = desired
+	case a.broken[release]:
+	case a.pace > 0:
+		here.pods = min(desired, here.pods+a.pace)
+	default:
+		here.pods = desired
+	}
+}
+
+func (a *app) shift(r *strategy.Release) {
+	s := &r.Traffic.Status
+	s.ObservedGeneration, s.Clusters = r.Traffic.Generation, nil
+	verdicts := map[string]string{}
+	for _, c := range r.Traffic.Spec.Clusters {
+		verdicts[c.Name] = ""
+		if a.down[c.Name] {
+			verdicts[c.Name] = "ClusterUnreachable no answer"
+		} else if here := a.runs[r.Release.Name][c.Name]; here != nil {
+			here.traffic = a.share(c, here)
+		}
+		s.Clusters = append(s.Clusters, shipper.ClusterTrafficStatus{Name: c.Name, Conditions: conditions(verdicts[c.Name])})
+	}
+	s.Conditions = summary(verdicts)
+}
+
+// share is how many of a Release's Pods its weight puts in traffic.
+func (a *app) share(c shipper.ClusterTrafficTarget, here *run) int32 {
+	var all, weights int64
+	for _, r := range a.releases {
+		if other := a.runs[r.Release.Name][c.Name]; other != nil {
+			all += int64(other.pods)
+		}
+		for _, t := range r.Traffic.Spec.Clusters {
+			if t.Name == c.Name {
+				weights += int64(t.Weight)
+			}
+		}
+	}
+	if weights == 0 {
+		return 0
+	}
+	return min(here.pods, int32((all*int64(c.Weight)+weights-1)/weights))
+}
+
+// conditions are those of one cluster, of which verdict says what is wrong.
+func conditions(verdict string) []shipper.Condition {
+	ready, operational := corev1.ConditionTrue, corev1.ConditionTrue
+	if verdict != "" {
+		ready = corev1.ConditionFalse
+	}
+	if strings.HasPrefix(verdict, shipper.ClusterUnreachable) {
+		operational = corev1.ConditionFalse
+	}
+	return []shipper.Condition{
+		{Type: shipper.TargetOperational, Status: operational}, {Type: shipper.TargetReady, Status: ready, Message: verdict},
+	}
+}
+
+func summary(verdicts map[string]string) []shipper.Condition {
+	var wrong []string
+	for _, name := range slices.Sorted(maps.Keys(verdicts)) {
+		if verdicts[name] != "" {
+			wrong = append(wrong, name+": "+verdicts[name])
+		}
+	}
+	c := shipper.Condition{Type: shipper.TargetReady, Status: corev1.ConditionTrue}
+	if len(wrong) > 0 {
+		c.Status, c.Reason, c.Message = corev1.ConditionFalse, shipper.ClustersNotReady, strings.Join(wrong, "; ")
+	}
+	return []shipper.Condition{c}
+}

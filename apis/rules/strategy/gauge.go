@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// gauge is one quantity of one Release, its capacity or its traffic, over all its clusters: what is wanted, what was
+// asked for, what there is, and what is to be asked for next.
+type gauge struct {
+	// clusters the Release is to run in, sorted.
+	clusters []string
+	// wanted of every cluster.
+	wanted int64
+	// exists tells whether there is a target; nothing below has a meaning without.
+	exists bool
+	// asked is what the target's spec says, per cluster.
+	asked map[string]int64
+	// next is what the target's spec is to say. It begins as asked, with 0 for clusters that are new.
+	next map[string]int64
+	// current tells whether the target's status speaks of its spec.
+	current bool
+	// ready tells whether all clusters are as asked.
+	ready bool
+	// message is the target's own word on why it is not ready; may be empty.
+	message string
+	// status of single clusters; absent when nothing is known.
+	status map[string][]shipper.Condition
+	// available Pods and Pods at 100 %, per cluster; of capacity only.
+	available, total map[string]int32
+}
+
+func newGauge(clusters []string, wanted int64, conditions []shipper.Condition, current bool) *gauge {
+	g := &gauge{
+		clusters: clusters, wanted: wanted, exists: true, current: current,
+		asked: map[string]int64{}, status: map[string][]shipper.Condition{},
+		available: map[string]int32{}, total: map[string]int32{},
+	}
+	if c := shipper.FindCondition(conditions, shipper.TargetReady); c != nil {
+		g.ready, g.message = c.Status == "True", c.Message
+	}
+	return g
+}
+
+func capacityGauge(r Release, wanted int32) *gauge {
+	ct := r.Capacity
+	if ct == nil {
+		return &gauge{clusters: Clusters(r.Release), wanted: int64(wanted)}
+	}
+	g := newGauge(clustersOf(r), int64(wanted), ct.Status.Conditions, ct.Status.ObservedGeneration >= ct.Generation)
+	for _, c := range ct.Spec.Clusters {
+		g.asked[c.Name], g.total[c.Name] = int64(c.Percent), c.TotalReplicaCount
+	}
+	for _, c := range ct.Status.Clusters {
+		g.status[c.Name], g.available[c.Name] = c.Conditions, c.AvailableReplicas
+	}
+	return g.begin()
+}
+
+func trafficGauge(r Release, wanted int32) *gauge {
+	tt := r.Traffic
+	if tt == nil {
+		return &gauge{clusters: Clusters(r.Release), wanted: int64(wanted)}
+	}
+	g := newGauge(clustersOf(r), int64(wanted), tt.Status.Conditions, tt.Status.ObservedGeneration >= tt.Generation)
+	for _, c := range tt.Spec.Clusters {
+		g.asked[c.Name] = int64(c.Weight)
+	}
+	for _, c := range tt.Status.Clusters {
+		g.status[c.Name] = c.Conditions
+	}
+	return g.begin()
+}
+
+// clustersOf are the clusters chosen; while that is not known, those its targets have.
+func clustersOf(r Release) []string {
+	if chosen := Clusters(r.Release); len(chosen) > 0 || r.Installation == nil {
+		return chosen
+	}
+	return slices.Sorted(slices.Values(r.Installation.Spec.Clusters))
+}
+
+func (g *gauge) begin() *gauge {
+	g.next = make(map[string]int64, len(g.clusters))
+	for _, c := range g.clusters {
+		g.next[c] = g.asked[c]
+	}
+	return g
+}
+
+// changed tells whether something else is to be asked for than is.
+func (g *gauge) changed() bool { return g.exists && !maps.Equal(g.asked, g.next) }
+
+// achieved tells whether what is wanted was asked for in every cluster and is there.
+func (g *gauge) achieved() bool {
+	return g.exists && !g.changed() && len(g.unequal()) == 0 && g.current && g.ready
+}
+
+// unequal are the clusters of which something else is asked than wanted.
+func (g *gauge) unequal() []string {
+	return g.where(func(c string) bool { asked, ok := g.asked[c]; return !ok || asked != g.wanted })
+}
+
+func (g *gauge) below() []string {
+	return g.where(func(c string) bool { return g.asked[c] < g.wanted })
+}
+func (g *gauge) above() []string {
+	return g.where(func(c string) bool { return g.asked[c] > g.wanted })
+}
+
+func (g *gauge) where(is func(cluster string) bool) []string {
+	var out []string
+	for _, c := range g.clusters {
+		if is(c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// readyIn tells whether one cluster is as asked.
+func (g *gauge) readyIn(cluster string) bool {
+	return g.current && (g.ready || shipper.ConditionTrue(g.status[cluster], shipper.TargetReady))
+}
+
+// enough tells whether every cluster has at least what is wanted. Where more was asked for than is wanted, it suffices
+// that the Pods wanted are available.
+func (g *gauge) enough() bool {
+	if !g.exists || !g.current {
+		return false
+	}
+	for _, c := range g.clusters {
+		if g.asked[c] < g.wanted {
+			return false
+		}
+		surplus := g.asked[c] > g.wanted && g.reachable(c) && g.available[c] >= replicas(g.total[c], g.wanted)
+		if !g.readyIn(c) && !surplus {
+			return false
+		}
+	}
+	return true
+}
+
+// reachable tells whether what is said of a cluster was seen lately.
+func (g *gauge) reachable(cluster string) bool {
+	c := shipper.FindCondition(g.status[cluster], shipper.TargetOperational)
+	return c == nil || c.Status == "True"
+}
+
+// set asks for what is wanted in these clusters.
+func (g *gauge) set(clusters []string) {
+	for _, c := range clusters {
+		g.next[c] = g.wanted
+	}
+}
+
+// holdsBack tells whether less is wanted somewhere and not asked for yet.
+func (g *gauge) holdsBack() bool {
+	return slices.ContainsFunc(g.above(), func(c string) bool { return g.next[c] == g.asked[c] })
+}
+
+// pending tells people which clusters are awaited: the names of those that have not been asked or have not answered, or
+// else the target's own words.
+func (g *gauge) pending() string {
+	if !g.exists || !g.current {
+		return bracketed(g.clusters)
+	}
+	if unequal := g.unequal(); len(unequal) > 0 {
+		return bracketed(unequal)
+	}
+	if g.message != "" {
+		return g.message
+	}
+	if waiting := g.where(func(c string) bool { return !g.readyIn(c) }); len(waiting) > 0 {
+		return bracketed(waiting)
+	}
+	return bracketed(g.clusters)
+}
+
+func bracketed(names []string) string { return fmt.Sprintf("[%s]", strings.Join(names, " ")) }
+
+// replicas is the number of Pods that a percentage makes, rounded up.
+func replicas(total int32, percent int64) int32 {
+	return int32((int64(total)*percent + 99) / 100)
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy
+
+import (
+	"slices"
+	"strings"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Observed is what a plan is made of.
+type Observed struct {
+	// Releases of one Application that have a valid generation and are not being deleted, oldest first.
+	Releases []Release
+	// Blocked says which RolloutBlocks stop the newest Release; while it is not empty nothing is asked of targets.
+	Blocked string
+}
+
+// Release is a Release with its targets.
+type Release struct {
+	// Release is never nil.
+	Release *shipper.Release
+	// Installation, Capacity and Traffic are the Release's targets; each is nil while it does not exist.
+	Installation *shipper.InstallationTarget
+	Capacity     *shipper.CapacityTarget
+	Traffic      *shipper.TrafficTarget
+}
+
+// Scheduled tells whether all three targets are there.
+func (r Release) Scheduled() bool {
+	return r.Installation != nil && r.Capacity != nil && r.Traffic != nil
+}
+
+// Clusters are those chosen for a Release, sorted; none when they were not chosen yet.
+func Clusters(rel *shipper.Release) []string {
+	var out []string
+	for _, name := range strings.Split(rel.Annotations[shipper.ReleaseClustersAnnotation], ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Role is the part a Release has in a rollout.
+type Role string
+
+// The roles.
+const (
+	// Contender is the newest Release: its strategy and targetStep are executed.
+	Contender Role = "contender"
+	// Incumbent is the newest complete Release before the contender.
+	Incumbent Role = "incumbent"
+	// Superseded is a Release that was not complete when a newer one came.
+	Superseded Role = "superseded"
+	// Retired is a complete Release older than the incumbent.
+	Retired Role = "retired"
+)
+
+// Roles gives each of the Releases, which are ordered oldest first, its role.
+func Roles(rels []*shipper.Release) []Role {
+	roles := make([]Role, len(rels))
+	complete := Incumbent
+	for i := len(rels) - 1; i >= 0; i-- {
+		switch {
+		case i == len(rels)-1:
+			roles[i] = Contender
+		case Complete(rels[i]):
+			roles[i] = complete
+			complete = Retired
+		default:
+			roles[i] = Superseded
+		}
+	}
+	return roles
+}
+
+// Complete tells whether a Release is known to have completed.
+func Complete(rel *shipper.Release) bool {
+	return shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete)
+}
+
+// roles are Roles of what was observed.
+func (o Observed) roles() []Role {
+	rels := make([]*shipper.Release, len(o.Releases))
+	for i := range o.Releases {
+		rels[i] = o.Releases[i].Release
+	}
+	return Roles(rels)
+}
+
+// incumbent is the index of the incumbent; -1 when there is none.
+func (o Observed) incumbent() int { return slices.Index(o.roles(), Incumbent) }
+
+// contender is the newest Release; there must be one.
+func (o Observed) contender() Release { return o.Releases[len(o.Releases)-1] }
+
+// Initial is the percentage and weight with which missing targets of the i-th Release are created: nothing for a
+// Release that never ran, and for one that serves already what it may have now, so that targets lost are no outage.
+func (o Observed) Initial(i int) (percent int32, weight uint32) {
+	switch o.roles()[i] {
+	case Contender:
+		rel := o.Releases[i].Release
+		if step := stepAt(rel, achieved(rel)); step != nil {
+			return step.Capacity.Contender, uint32(max(0, step.Traffic.Contender))
+		}
+	case Incumbent:
+		return o.initialIncumbent()
+	}
+	return 0, 0
+}
+
+// initialIncumbent is the higher of what the contender's achieved and wanted steps leave the incumbent; all of it while
+// the contender has achieved nothing.
+func (o Observed) initialIncumbent() (percent int32, weight uint32) {
+	rel := o.contender().Release
+	was, wanted := stepAt(rel, achieved(rel)), stepAt(rel, rel.Spec.TargetStep)
+	if was == nil || wanted == nil {
+		return 100, 100
+	}
+	return max(was.Capacity.Incumbent, wanted.Capacity.Incumbent),
+		uint32(max(0, was.Traffic.Incumbent, wanted.Traffic.Incumbent))
+}
+
+// achieved is the index of the step achieved last; -1 before the first.
+func achieved(rel *shipper.Release) int32 {
+	if rel.Status.AchievedStep == nil {
+		return -1
+	}
+	return rel.Status.AchievedStep.Step
+}
+
+// steps of a Release's strategy; none when it has no strategy.
+func steps(rel *shipper.Release) []shipper.RolloutStrategyStep {
+	if rel.Spec.Environment.Strategy == nil {
+		return nil
+	}
+	return rel.Spec.Environment.Strategy.Steps
+}
+
+// stepAt is the step of that index; nil when there is none.
+func stepAt(rel *shipper.Release, i int32) *shipper.RolloutStrategyStep {
+	if all := steps(rel); i >= 0 && int(i) < len(all) {
+		return &all[i]
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Plan is what to do now.
+type Plan struct {
+	// Outcomes has one entry for each Release observed, in the same order.
+	Outcomes []Outcome
+	// Covered are the names of superseded Releases whose place is taken: they may be deleted. Oldest first.
+	Covered []string
+}
+
+// Outcome is what to do for one Release, and what is to be said of it.
+type Outcome struct {
+	// Role of the Release.
+	Role Role
+	// Write is what its targets' specs are to say.
+	Write Write
+	// Status is the Release's status with achievedStep, strategy and the conditions Complete and StrategyExecuted brought
+	// up to date, and all else as it was.
+	Status shipper.ReleaseStatus
+}
+
+// Write is what the specs of a Release's targets are to say; each is nil when it says so already or does not exist.
+type Write struct {
+	Installation *shipper.InstallationTargetSpec
+	Capacity     *shipper.CapacityTargetSpec
+	Traffic      *shipper.TrafficTargetSpec
+}
+
+// Empty tells whether there is nothing to write.
+func (w Write) Empty() bool { return w.Installation == nil && w.Capacity == nil && w.Traffic == nil }
+
+// Writes tells whether anything is to be written to any target.
+func (p Plan) Writes() bool {
+	return slices.ContainsFunc(p.Outcomes, func(o Outcome) bool { return !o.Write.Empty() })
+}
+
+// Make plans. The same arguments make the same plan; now is used for transition times only.
+func Make(observed Observed, now metav1.Time) Plan {
+	if len(observed.Releases) == 0 {
+		return Plan{}
+	}
+	r := newRollout(observed)
+	if r.fault == "" && observed.contender().Scheduled() {
+		r.decide()
+	}
+	plan := Plan{Outcomes: make([]Outcome, len(observed.Releases)), Covered: r.covered}
+	for i, release := range observed.Releases {
+		outcome := Outcome{Role: r.roles[i], Write: r.write(i)}
+		if r.roles[i] == Contender {
+			outcome.Status = r.contenderStatus(now)
+		} else {
+			outcome.Status = r.bystanderStatus(release.Release, r.roles[i], now)
+		}
+		plan.Outcomes[i] = outcome
+	}
+	return plan
+}
+
+// rollout is the work on one plan.
+type rollout struct {
+	Observed
+	roles []Role
+	// step is what the contender's targetStep names; nil when fault is set.
+	step *shipper.RolloutStrategyStep
+	// fault says why no step can be executed.
+	fault string
+	// sides by index of the Release; the superseded have none. Nil before decide.
+	sides map[int]*side
+	// stages of the step in the order in which they are to be achieved. Nil before decide.
+	stages []stage
+	// held is true when something was to be written and blocks forbid it.
+	held bool
+	// covered are the names of superseded Releases that may go.
+	covered []string
+	// uncovered says what superseded Releases that stay wait for, by name.
+	uncovered map[string]string
+}
+
+func newRollout(observed Observed) *rollout {
+	r := &rollout{Observed: observed, roles: observed.roles(), uncovered: map[string]string{}}
+	rel := observed.contender().Release
+	r.step = stepAt(rel, rel.Spec.TargetStep)
+	switch {
+	case len(steps(rel)) == 0:
+		r.fault = fmt.Sprintf("failed to execute strategy: %q",
+			fmt.Sprintf("the strategy of Release %q has no steps", rel.Namespace+"/"+rel.Name))
+	case r.step == nil:
+		r.fault = fmt.Sprintf("failed to execute strategy: %q",
+			fmt.Sprintf("no step %d in strategy for Release %q", rel.Spec.TargetStep, rel.Namespace+"/"+rel.Name))
+	}
+	return r
+}
+
+// decide fills sides, stages and covered.
+func (r *rollout) decide() {
+	newest := r.contender()
+	contender := &side{
+		release:  newest,
+		capacity: capacityGauge(newest, r.step.Capacity.Contender),
+		traffic:  trafficGauge(newest, r.step.Traffic.Contender),
+		mayGrow:  installed(newest) || Complete(newest.Release),
+
+		achievedCapacity: shipper.StrategyContenderAchievedCapacity,
+		achievedTraffic:  shipper.StrategyContenderAchievedTraffic,
+	}
+	r.sides = map[int]*side{len(r.Releases) - 1: contender}
+	var incumbent *side
+	if i := r.incumbent(); i >= 0 {
+		incumbent = &side{
+			release:  r.Releases[i],
+			capacity: capacityGauge(r.Releases[i], r.step.Capacity.Incumbent),
+			traffic:  trafficGauge(r.Releases[i], r.step.Traffic.Incumbent),
+			mayGrow:  true,
+
+			achievedCapacity: shipper.StrategyIncumbentAchievedCapacity,
+			achievedTraffic:  shipper.StrategyIncumbentAchievedTraffic,
+		}
+		r.sides[i] = incumbent
+	}
+	move(contender, incumbent)
+	serving := contender.serves() && incumbent.serves()
+	for i, role := range r.roles {
+		if role == Retired && serving {
+			r.sides[i] = retire(r.Releases[i])
+		}
+	}
+	r.stages = stagesOf(contender, incumbent, r.backward(contender, incumbent))
+	r.cover(contender, incumbent, serving)
+	if r.Blocked != "" {
+		r.hold()
+	}
+}
+
+// backward tells whether the rollout retreats: to a step before the achieved one, or from where it had already got to.
+func (r *rollout) backward(contender, incumbent *side) bool {
+	if rel := contender.release.Release; achieved(rel) > rel.Spec.TargetStep {
+		return true
+	}
+	ahead := len(contender.capacity.above()) > 0 || len(contender.traffic.above()) > 0
+	return incumbent != nil &&
+		(ahead || len(incumbent.capacity.below()) > 0 || len(incumbent.traffic.below()) > 0)
+}
+
+// hold remembers whether blocks forbid anything.
+func (r *rollout) hold() {
+	for i := range r.Releases {
+		if !r.wish(i).Empty() {
+			r.held = true
+		}
+	}
+	r.covered = nil
+}
+
+// write is what is to be written for the i-th Release now.
+func (r *rollout) write(i int) Write {
+	if r.held {
+		return Write{}
+	}
+	return r.wish(i)
+}
+
+// wish is what would be written for the i-th Release were it not for blocks.
+func (r *rollout) wish(i int) Write {
+	if r.sides == nil {
+		return Write{}
+	}
+	release, newest := r.Releases[i], i == len(r.Releases)-1
+	w := Write{Installation: installation(release, newest, r.roles[i] != Superseded)}
+	s, ok := r.sides[i]
+	if !ok {
+		return w
+	}
+	if s.capacity.changed() {
+		w.Capacity = capacitySpec(release, s.capacity)
+	}
+	if s.traffic.changed() {
+		w.Traffic = trafficSpec(s.traffic)
+	}
+	return w
+}
+
+// installation is what the InstallationTarget is to say: only the newest Release may take over shared objects. The set
+// of clusters of a superseded Release stays as it is.
+func installation(r Release, newest, follow bool) *shipper.InstallationTargetSpec {
+	if r.Installation == nil {
+		return nil
+	}
+	have := slices.Sorted(slices.Values(r.Installation.Spec.Clusters))
+	want := have
+	if follow {
+		want = clustersOf(r)
+	}
+	if slices.Equal(have, want) && r.Installation.Spec.CanOverride == newest {
+		return nil
+	}
+	spec := r.Installation.Spec.DeepCopy()
+	spec.CanOverride = newest
+	if !slices.Equal(have, want) {
+		spec.Clusters = append([]string{}, want...)
+	}
+	return spec
+}
+
+func capacitySpec(r Release, g *gauge) *shipper.CapacityTargetSpec {
+	var usual int32
+	for _, c := range r.Capacity.Spec.Clusters {
+		usual = max(usual, c.TotalReplicaCount)
+	}
+	spec := &shipper.CapacityTargetSpec{Clusters: []shipper.ClusterCapacityTarget{}}
+	for _, name := range g.clusters {
+		total, known := g.total[name]
+		if !known {
+			total = usual
+		}
+		spec.Clusters = append(spec.Clusters, shipper.ClusterCapacityTarget{
+			Name: name, Percent: int32(g.next[name]), TotalReplicaCount: total,
+		})
+	}
+	return spec
+}
+
+func trafficSpec(g *gauge) *shipper.TrafficTargetSpec {
+	spec := &shipper.TrafficTargetSpec{Clusters: []shipper.ClusterTrafficTarget{}}
+	for _, name := range g.clusters {
+		spec.Clusters = append(spec.Clusters, shipper.ClusterTrafficTarget{Name: name, Weight: uint32(g.next[name])})
+	}
+	return spec
+}
+
+// installed tells whether a Release's chart is in all its clusters.
+func installed(r Release) bool {
+	it := r.Installation
+	return it != nil && it.Status.ObservedGeneration >= it.Generation &&
+		slices.Equal(slices.Sorted(slices.Values(it.Spec.Clusters)), clustersOf(r)) &&
+		shipper.ConditionTrue(it.Status.Conditions, shipper.TargetReady)
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// settled is an app whose Releases were rolled out one after another, the last one to its step.
+func settled(t *testing.T, step int32, strategies ...[]shipper.RolloutStrategyStep) *app {
+	t.Helper()
+	a := newApp()
+	for i, steps := range strategies {
+		a.release(steps, 10, "a", "b")
+		a.newest().Spec.TargetStep = int32(len(steps) - 1)
+		if i == len(strategies)-1 {
+			a.newest().Spec.TargetStep = step
+		}
+		for range 20 {
+			a.reconcile()
+			a.work()
+		}
+	}
+	return a
+}
+
+func (a *app) replan() strategy.Plan { return strategy.Make(a.observed(), metav1.NewTime(a.now)) }
+
+func outcome(p strategy.Plan) strategy.Outcome { return p.Outcomes[len(p.Outcomes)-1] }
+
+func condition(o strategy.Outcome, conditionType string) shipper.Condition {
+	if c := shipper.FindCondition(o.Status.Conditions, conditionType); c != nil {
+		c.LastTransitionTime = metav1.Time{}
+		return *c
+	}
+	return shipper.Condition{}
+}
+
+func TestNothingObservedMakesNoPlan(t *testing.T) {
+	if diff := cmp.Diff(strategy.Plan{}, strategy.Make(strategy.Observed{}, metav1.Time{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAPlanIsMadeOfItsArgumentsOnly(t *testing.T) {
+	a := settled(t, 0, allIn, vanguard)
+	a.newest().Spec.TargetStep = 1
+	before := a.observed()
+	var copies strategy.Observed
+	for _, r := range before.Releases {
+		copies.Releases = append(copies.Releases, strategy.Release{
+			Release: r.Release.DeepCopy(), Installation: r.Installation.DeepCopy(),
+			Capacity: r.Capacity.DeepCopy(), Traffic: r.Traffic.DeepCopy(),
+		})
+	}
+	first, second := a.replan(), a.replan()
+	if diff := cmp.Diff(first, second); diff != "" {
+		t.Errorf("two plans differ:\n%s", diff)
+	}
+	if diff := cmp.Diff(copies, before); diff != "" {
+		t.Errorf("planning changed what was observed:\n%s", diff)
+	}
+	if !first.Writes() {
+		t.Error("nothing is written")
+	}
+}
+
+func TestTransitionTimesMoveWithStatusOnly(t *testing.T) {
+	a := settled(t, 0, allIn, vanguard)
+	since := a.newest().Status.Strategy.Conditions[1].LastTransitionTime
+	a.now = a.now.Add(time.Hour)
+	a.newest().Spec.TargetStep = 1
+	o := outcome(a.replan())
+	want := []shipper.ReleaseStrategyCondition{
+		{Condition: shipper.Condition{
+			Type: shipper.StrategyContenderAchievedCapacity, Status: "False", Reason: shipper.ClustersNotReady,
+			LastTransitionTime: metav1.NewTime(a.now),
+			Message: `release "web-1" hasn't achieved capacity in clusters: [a b]. ` +
+				"for more details try `kubectl describe ct web-1`",
+		}, Step: 1},
+		{Condition: shipper.Condition{
+			Type: shipper.StrategyContenderAchievedInstallation, Status: "True", LastTransitionTime: since,
+		}, Step: 1},
+	}
+	if diff := cmp.Diff(want, o.Status.Strategy.Conditions); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestWhatWasNotScheduledWaitsAndDisturbsNobody(t *testing.T) {
+	a := settled(t, 1, allIn, vanguard)
+	r := a.release(vanguard, 10, "a", "b")
+	r.Traffic = nil
+	plan := a.replan()
+	if plan.Writes() || len(plan.Covered) > 0 {
+		t.Errorf("got %+v, want nothing to do", plan)
+	}
+	want := shipper.Condition{
+		Type: shipper.ReleaseStrategyExecuted, Status: "False", Reason: shipper.StrategyInProgress,
+		Message: "step 0 (staging) waits for clusters to be chosen and targets to be created",
+	}
+	if diff := cmp.Diff(want, condition(outcome(plan), shipper.ReleaseStrategyExecuted)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestIncumbentThatLostItsTargetsIsWaitedFor(t *testing.T) {
+	for name, lose := range map[string]func(*strategy.Release){
+		"capacity": func(r *strategy.Release) { r.Capacity = nil },
+		"traffic":  func(r *strategy.Release) { r.Traffic = nil },
+		"all":      func(r *strategy.Release) { r.Installation, r.Capacity, r.Traffic = nil, nil, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := settled(t, 1, allIn, vanguard)
+			lose(a.releases[0])
+			a.newest().Spec.TargetStep = 0
+			plan := a.replan()
+			if w := outcome(plan).Write; !w.Empty() {
+				t.Errorf("got %+v, want the contender to stay as it is", w)
+			}
+			if c := condition(outcome(plan), shipper.ReleaseStrategyExecuted); c.Status != "False" {
+				t.Errorf("got %+v", c)
+			}
+		})
+	}
+}
+
+func TestAStrategyWithoutStepsCannotBeExecuted(t *testing.T) {
+	for name, s := range map[string]*shipper.RolloutStrategy{"none": nil, "empty": {}} {
+		t.Run(name, func(t *testing.T) {
+			a := settled(t, 0, allIn)
+			a.newest().Spec.Environment.Strategy = s
+			plan := a.replan()
+			want := shipper.Condition{
+				Type: shipper.ReleaseStrategyExecuted, Status: "False", Reason: shipper.StrategyExecutionFailed,
+				Message: `failed to execute strategy: "the strategy of Release \"default/web-0\" has no steps"`,
+			}
+			if diff := cmp.Diff(want, condition(outcome(plan), shipper.ReleaseStrategyExecuted)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if plan.Writes() {
+				t.Error("something is written")
+			}
+		})
+	}
+}
+
+func TestAnUnnamedStepIsCalledByItsNumber(t *testing.T) {
+	a := newApp()
+	a.release([]shipper.RolloutStrategyStep{step("", 0, 100, 0, 100)}, 1, "a")
+	want := "step 0 waits: clusters pending installation: [a]. for more details try `kubectl describe it web-0`"
+	if got := condition(outcome(a.replan()), shipper.ReleaseStrategyExecuted).Message; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestPendingClustersAreNamed(t *testing.T) {
+	notReady := func(message string) []shipper.Condition {
+		return []shipper.Condition{{Type: shipper.TargetReady, Status: "False", Message: message}}
+	}
+	ready := []shipper.Condition{{Type: shipper.TargetReady, Status: "True"}}
+	type targets = *strategy.Release
+	cases := map[string]struct {
+		change func(targets)
+		want   string
+	}{
+		"what the installation says": {
+			func(r targets) { r.Installation.Status.Conditions = notReady("b: ChartError no such file") },
+			"clusters pending installation: b: ChartError no such file.",
+		},
+		"an installation that says nothing": {
+			func(r targets) {
+				r.Installation.Status.Conditions = notReady("")
+				r.Installation.Status.Clusters = []shipper.ClusterInstallationStatus{{Name: "a", Conditions: ready}}
+			},
+			"clusters pending installation: [b].",
+		},
+		"an installation that contradicts itself": {
+			func(r targets) {
+				r.Installation.Status.Conditions = nil
+				r.Installation.Status.Clusters = []shipper.ClusterInstallationStatus{
+					{Name: "a", Conditions: ready}, {Name: "b", Conditions: ready},
+				}
+			},
+			"clusters pending installation: [a b].",
+		},
+		"an installation that was not observed": {
+			func(r targets) { r.Installation.Generation++ }, "clusters pending installation: [a b].",
+		},
+		"what capacity says": {
+			func(r targets) { r.Capacity.Status.Conditions = notReady("a: PodsNotReady 1/10") },
+			`release "web-0" hasn't achieved capacity in clusters: a: PodsNotReady 1/10.`,
+		},
+		"capacity that says nothing": {
+			func(r targets) {
+				r.Capacity.Status.Conditions = notReady("")
+				r.Capacity.Status.Clusters[0].Conditions = notReady("")
+			},
+			`release "web-0" hasn't achieved capacity in clusters: [a].`,
+		},
+		"capacity that contradicts itself": {
+			func(r targets) { r.Capacity.Status.Conditions = nil },
+			`release "web-0" hasn't achieved capacity in clusters: [a b].`,
+		},
+		"capacity that was not observed": {
+			func(r targets) { r.Capacity.Generation++ },
+			`release "web-0" hasn't achieved capacity in clusters: [a b].`,
+		},
+		"one cluster that was asked for something else": {
+			func(r targets) { r.Capacity.Spec.Clusters[1].Percent = 3 },
+			`release "web-0" hasn't achieved capacity in clusters: [b].`,
+		},
+		"traffic that was not observed": {
+			func(r targets) { r.Traffic.Generation++ },
+			`release "web-0" hasn't achieved traffic in clusters: [a b].`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			a := settled(t, 0, allIn)
+			tc.change(a.releases[0])
+			got := condition(outcome(a.replan()), shipper.ReleaseStrategyExecuted).Message
+			want := "step 0 (full on) waits: " + tc.want + " for more details try"
+			if len(got) < len(want) || got[:len(want)] != want {
+				t.Errorf("got  %q\nwant %q…", got, want)
+			}
+		})
+	}
+}
+
+func TestMissingTargetsAreCreatedWithWhatServesAlready(t *testing.T) {
+	type shares = [][2]int
+	cases := map[string]struct {
+		app  *app
+		edit func(*app)
+		want shares
+	}{
+		"a new release has nothing":                       {newApp(), func(a *app) { a.release(vanguard, 10, "a") }, shares{{0, 0}}},
+		"a contender has what its achieved step gives it": {settled(t, 1, allIn, vanguard), nil, shares{{50, 50}, {50, 50}}},
+		"an incumbent has the most of both steps": {
+			settled(t, 1, allIn, vanguard), func(a *app) { a.newest().Spec.TargetStep = 0 }, shares{{100, 100}, {50, 50}},
+		},
+		"an incumbent has everything before the first step is achieved": {
+			settled(t, 0, allIn), func(a *app) { a.release(vanguard, 10, "a") }, shares{{100, 100}, {0, 0}},
+		},
+		"the retired and the superseded have nothing": {
+			settled(t, 0, allIn, allIn, vanguard), func(a *app) { a.release(vanguard, 10, "a") },
+			shares{{0, 0}, {100, 100}, {0, 0}, {0, 0}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if tc.edit != nil {
+				tc.edit(tc.app)
+			}
+			var got shares
+			for i := range tc.app.releases {
+				percent, weight := tc.app.observed().Initial(i)
+				got = append(got, [2]int{int(percent), int(weight)})
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestClustersAreReadAsTheyWereMeant(t *testing.T) {
+	rel := &shipper.Release{}
+	if got := strategy.Clusters(rel); got != nil {
+		t.Errorf("got %v, want none", got)
+	}
+	rel.Annotations = map[string]string{shipper.ReleaseClustersAnnotation: "b, a,,b"}
+	if diff := cmp.Diff([]string{"a", "b"}, strategy.Clusters(rel)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestTargetsOfAReleaseWithoutClustersStayAsTheyAre(t *testing.T) {
+	a := settled(t, 0, allIn)
+	delete(a.newest().Annotations, shipper.ReleaseClustersAnnotation)
+	if plan := a.replan(); plan.Writes() {
+		t.Errorf("got %+v", outcome(plan).Write)
+	}
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+var places = []string{"a", "b", "c"}
+
+// gambler plays with an app at random and watches that nothing is ever worse than it has to be.
+type gambler struct {
+	*app
+	t    *testing.T
+	dice *rand.Rand
+	// floor is, per cluster, how many Pods must be behind traffic until somebody changes something again.
+	floor map[string]int32
+	log   []string
+}
+
+func TestWhateverHappensTheRolloutIsSafeAndConverges(t *testing.T) {
+	for seed := range uint64(1000) {
+		g := &gambler{app: newApp(), t: t, dice: rand.New(rand.NewPCG(seed, 1)), floor: map[string]int32{}}
+		g.play()
+		if t.Failed() {
+			t.Fatalf("seed %d:\n%s", seed, strings.Join(g.log, "\n"))
+		}
+	}
+}
+
+func (g *gambler) play() {
+	g.newRelease()
+	for range 5 + g.dice.IntN(40) {
+		if g.dice.IntN(4) == 0 {
+			g.edit()
+			g.setFloor()
+		}
+		g.turn()
+	}
+	g.rest()
+	g.checkExplained()
+	g.down, g.broken, g.blocked = map[string]bool{}, map[string]bool{}, ""
+	g.setFloor()
+	g.rest()
+	g.checkAchieved()
+}
+
+// rest lets things happen until nothing does.
+func (g *gambler) rest() {
+	for quiet, n := 0, 0; quiet < 12; n++ {
+		if n > 400 {
+			g.t.Error("it never comes to rest")
+			return
+		}
+		quiet++
+		if before := g.sight(); !g.turn() || before != g.sight() {
+			quiet = 0
+		}
+	}
+}
+
+// turn makes one plan, carries it out and lets some of the work be done; it returns false when anything was written.
+func (g *gambler) turn() bool {
+	before := map[string]map[string]uint32{}
+	for _, r := range g.releases {
+		weights := map[string]uint32{}
+		for _, c := range r.Traffic.Spec.Clusters {
+			weights[c.Name] = c.Weight
+		}
+		before[r.Release.Name] = weights
+	}
+	rels := slices.Clone(g.releases)
+	g.reconcile()
+	for i, outcome := range g.plan.Outcomes {
+		g.checkRaises(rels[i], outcome, before[rels[i].Release.Name])
+	}
+	g.checkFloor()
+	g.checkStates()
+	g.now = g.now.Add(1)
+	for _, hand := range []func(*strategy.Release){g.install, g.scale, g.shift} {
+		for _, r := range g.releases {
+			if g.dice.IntN(10) < 7 {
+				hand(r)
+			}
+		}
+	}
+	return !g.plan.Writes() && len(g.plan.Covered) == 0
+}
+
+func (g *gambler) note(format string, args ...any) {
+	g.log = append(g.log, fmt.Sprintf(format, args...))
+}
+
+// sight is all that can be seen of the fleet, as text.
+func (g *gambler) sight() string {
+	var out []string
+	for _, r := range g.releases {
+		for _, c := range places {
+			if run := g.runs[r.Release.Name][c]; run != nil {
+				out = append(out, fmt.Sprintf("%s/%s %v", r.Release.Name, c, *run))
+			}
+		}
+		out = append(out, fmt.Sprint(r.Installation.Status, r.Capacity.Status, r.Traffic.Status))
+	}
+	return strings.Join(out, "\n")
+}
+
+func (g *gambler) edit() {
+	switch g.dice.IntN(10) {
+	case 0, 1, 2, 3:
+		rel := g.newest()
+		rel.Spec.TargetStep = int32(g.dice.IntN(len(rel.Spec.Environment.Strategy.Steps)))
+		g.note("targetStep of %s is %d", rel.Name, rel.Spec.TargetStep)
+	case 4, 5:
+		g.newRelease()
+	case 6:
+		if len(g.releases) > 1 {
+			g.note("%s is deleted", g.newest().Name)
+			g.remove(g.newest().Name)
+		}
+	case 7:
+		place := places[g.dice.IntN(len(places))]
+		g.down[place] = !g.down[place]
+		g.note("down is %v", g.down)
+	case 8:
+		g.broken[g.newest().Name] = !g.broken[g.newest().Name]
+		g.note("broken is %v", g.broken)
+	default:
+		g.blocked = map[string]string{"": "rollouts blocked by: a/b"}[g.blocked]
+		g.note("blocked is %q", g.blocked)
+	}
+}
+
+func (g *gambler) newRelease() {
+	var steps []shipper.RolloutStrategyStep
+	for i := range 1 + g.dice.IntN(4) {
+		n := func(limit int32) int32 { return []int32{0, limit, 1 + g.dice.Int32N(limit)}[g.dice.IntN(3)] }
+		steps = append(steps, step(fmt.Sprint(i), n(100), n(100), n(200), n(200)))
+	}
+	clusters := slices.Clone(places)
+	g.dice.Shuffle(len(clusters), func(i, j int) { clusters[i], clusters[j] = clusters[j], clusters[i] })
+	clusters = slices.Sorted(slices.Values(clusters[:1+g.dice.IntN(len(clusters))]))
+	g.pace = g.dice.Int32N(4)
+	r := g.release(steps, g.dice.Int32N(12), clusters...)
+	g.note("%s in %v: %v", r.Release.Name, clusters, steps)
+}
+
+// sides are the newest Release and its incumbent, each with what the step wants of it.
+func (g *gambler) sides() map[*strategy.Release][2]int32 {
+	var rels []*shipper.Release
+	for _, r := range g.releases {
+		rels = append(rels, r.Release)
+	}
+	out := map[*strategy.Release][2]int32{}
+	step := g.newest().Spec.Environment.Strategy.Steps[g.newest().Spec.TargetStep]
+	for i, role := range strategy.Roles(rels) {
+		switch role {
+		case strategy.Contender:
+			out[g.releases[i]] = [2]int32{step.Capacity.Contender, step.Traffic.Contender}
+		case strategy.Incumbent:
+			out[g.releases[i]] = [2]int32{step.Capacity.Incumbent, step.Traffic.Incumbent}
+		}
+	}
+	return out
+}
+
+func wantedPods(r *strategy.Release, percent int32, cluster string) int32 {
+	for _, c := range r.Capacity.Spec.Clusters {
+		if c.Name == cluster {
+			return (c.TotalReplicaCount*percent + 99) / 100
+		}
+	}
+	return 0
+}
+
+// serving are the Pods in a cluster of Releases that are to have traffic there.
+func (g *gambler) serving(cluster string) int32 {
+	var out int32
+	for _, r := range g.releases {
+		for _, c := range r.Traffic.Spec.Clusters {
+			if run := g.runs[r.Release.Name][cluster]; run != nil && c.Name == cluster && c.Weight > 0 {
+				// Pods above what is asked for are as good as gone
+				asked := wantedPods(r, r.Capacity.Spec.Clusters[slices.IndexFunc(r.Capacity.Spec.Clusters,
+					func(c shipper.ClusterCapacityTarget) bool { return c.Name == cluster })].Percent, cluster)
+				out += min(run.pods, asked)
+			}
+		}
+	}
+	return out
+}
+
+// setFloor is called after every change from outside: from now on there must be what there is, or what the step allows.
+func (g *gambler) setFloor() {
+	for _, cluster := range places {
+		var allowed int32
+		for r, wants := range g.sides() {
+			if wants[1] > 0 {
+				allowed += wantedPods(r, wants[0], cluster)
+			}
+		}
+		g.floor[cluster] = min(g.serving(cluster), allowed)
+	}
+}
+
+func (g *gambler) checkFloor() {
+	for _, cluster := range places {
+		if have := g.serving(cluster); have < g.floor[cluster] {
+			g.t.Errorf("cluster %s has %d pods behind traffic, fewer than %d", cluster, have, g.floor[cluster])
+		}
+	}
+}
+
+// checkRaises sees to it that nobody gets more traffic without the Pods for it.
+func (g *gambler) checkRaises(r *strategy.Release, o strategy.Outcome, before map[string]uint32) {
+	if o.Write.Traffic == nil {
+		return
+	}
+	for _, c := range o.Write.Traffic.Clusters {
+		wants, ok := g.sides()[r]
+		if c.Weight <= before[c.Name] || !ok {
+			continue
+		}
+		run := g.runs[r.Release.Name][c.Name]
+		if run == nil || run.pods < wantedPods(r, wants[0], c.Name) {
+			g.t.Errorf("%s gets traffic in %s without capacity: %v", r.Release.Name, c.Name, run)
+		}
+	}
+}
+
+// checkStates sees to it that at most one thing is awaited, and that it is said.
+func (g *gambler) checkStates() {
+	o := g.plan.Outcomes[len(g.plan.Outcomes)-1]
+	executed := shipper.FindCondition(o.Status.Conditions, shipper.ReleaseStrategyExecuted)
+	s := o.Status.Strategy.State
+	waiting := 0
+	for _, v := range []shipper.StrategyState{s.WaitingForInstallation, s.WaitingForCapacity, s.WaitingForTraffic} {
+		if v == shipper.StrategyStateTrue {
+			waiting++
+		}
+	}
+	if done := executed.Status == "True"; done == (waiting == 1) || waiting > 1 || done != (executed.Message == "") {
+		g.t.Errorf("waiting for %d things and says %+v", waiting, executed)
+	}
+}
+
+// checkExplained: what is at rest has either achieved its step or says what keeps it.
+func (g *gambler) checkExplained() {
+	o := g.plan.Outcomes[len(g.plan.Outcomes)-1]
+	executed := shipper.FindCondition(o.Status.Conditions, shipper.ReleaseStrategyExecuted)
+	if executed.Status == "True" {
+		return
+	}
+	causes := []string{"rollouts blocked by"}
+	for place, down := range g.down {
+		if down {
+			causes = append(causes, place+": ClusterUnreachable")
+		}
+	}
+	if slices.ContainsFunc(causes, func(c string) bool { return strings.Contains(executed.Message, c) }) {
+		return
+	}
+	for name, broken := range g.broken {
+		if broken && strings.Contains(executed.Message, fmt.Sprintf("%q hasn't achieved capacity", name)) {
+			return
+		}
+	}
+	g.t.Errorf("nothing explains why it waits: %s", executed.Message)
+}
+
+// checkAchieved: when nothing is in the way, the step is achieved and nobody else has anything.
+func (g *gambler) checkAchieved() {
+	o := g.plan.Outcomes[len(g.plan.Outcomes)-1]
+	if !shipper.ConditionTrue(o.Status.Conditions, shipper.ReleaseStrategyExecuted) {
+		g.t.Errorf("not achieved: %+v", shipper.FindCondition(o.Status.Conditions, shipper.ReleaseStrategyExecuted))
+	}
+	if got := o.Status.AchievedStep; got == nil || got.Step != g.newest().Spec.TargetStep {
+		g.t.Errorf("achieved %v, want %d", got, g.newest().Spec.TargetStep)
+	}
+	sides := g.sides()
+	for i, r := range g.releases {
+		wants, ok := sides[r]
+		if g.plan.Outcomes[i].Role == strategy.Superseded {
+			continue
+		}
+		if !ok {
+			wants = [2]int32{0, 0}
+		}
+		for _, c := range r.Capacity.Spec.Clusters {
+			if c.Percent != wants[0] || g.runs[r.Release.Name][c.Name].pods != wantedPods(r, wants[0], c.Name) {
+				g.t.Errorf("%s %s has %d%%, want %d%%", g.plan.Outcomes[i].Role, r.Release.Name, c.Percent, wants[0])
+			}
+		}
+		for _, c := range r.Traffic.Spec.Clusters {
+			if c.Weight != uint32(wants[1]) {
+				g.t.Errorf("%s %s has weight %d, want %d", g.plan.Outcomes[i].Role, r.Release.Name, c.Weight, wants[1])
+			}
+		}
+	}
+}

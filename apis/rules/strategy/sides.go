@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy
+
+import (
+	"slices"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// side is the contender or the incumbent, with what the step wants of it.
+type side struct {
+	release  Release
+	capacity *gauge
+	traffic  *gauge
+	// mayGrow is false while the Release must not get more capacity: until it is installed.
+	mayGrow bool
+	// achievedCapacity and achievedTraffic are the types of this side's conditions.
+	achievedCapacity, achievedTraffic string
+}
+
+// serves tells whether a side has at least the capacity and the traffic that are wanted of it. Nobody serves trivially.
+func (s *side) serves() bool {
+	if s == nil {
+		return true
+	}
+	t := s.traffic
+	return s.capacity.enough() && t.exists && t.current && t.ready && len(t.below()) == 0 && !t.changed()
+}
+
+// move asks for as much of what is wanted as can be asked for now.
+func move(contender, incumbent *side) {
+	for _, pair := range [][2]*side{{contender, incumbent}, {incumbent, contender}} {
+		if me, other := pair[0], pair[1]; me != nil {
+			me.raise()
+			me.lower(other)
+		}
+	}
+}
+
+// raise asks for more: capacity at once, traffic once the capacity is ready.
+func (s *side) raise() {
+	if s.capacity.exists && s.mayGrow {
+		s.capacity.set(s.capacity.below())
+	}
+	if s.traffic.exists && s.capacity.enough() {
+		s.traffic.set(s.traffic.below())
+	}
+}
+
+// lower asks for less: traffic once the other side serves, capacity once the traffic is gone too.
+func (s *side) lower(other *side) {
+	for _, c := range s.traffic.above() {
+		if !s.shrinks(other, c) || other.serves() {
+			s.traffic.set([]string{c})
+		}
+	}
+	for _, c := range s.capacity.above() {
+		if s.drained(c) && (s.traffic.asked[c] == 0 || other.serves()) {
+			s.capacity.set([]string{c})
+		}
+	}
+}
+
+// shrinks tells whether this side's share of the traffic in a cluster is to become smaller.
+func (s *side) shrinks(other *side, cluster string) bool {
+	if other == nil {
+		return false
+	}
+	mine, theirs := s.traffic.asked[cluster], other.traffic.asked[cluster]
+	return s.traffic.wanted*(mine+theirs) < mine*(s.traffic.wanted+other.traffic.wanted) ||
+		s.traffic.wanted+other.traffic.wanted == 0
+}
+
+// drained tells whether a cluster sends this side no more traffic than is wanted: it was asked to, and it has done it.
+func (s *side) drained(cluster string) bool {
+	t := s.traffic
+	if !t.exists {
+		return true
+	}
+	return t.next[cluster] == t.asked[cluster] && t.asked[cluster] <= t.wanted &&
+		(t.readyIn(cluster) || t.asked[cluster] < t.wanted)
+}
+
+// trafficNeeds is what keeps traffic from being asked for: a condition of either side, or nothing.
+func (s *side) trafficNeeds(other *side) string {
+	switch t := s.traffic; {
+	case !t.exists:
+		return ""
+	case len(t.below()) > 0 && !s.capacity.enough():
+		return s.achievedCapacity
+	case t.holdsBack():
+		return other.lacks()
+	}
+	return ""
+}
+
+// capacityNeeds is what keeps capacity from being asked for: a condition of either side, or nothing.
+func (s *side) capacityNeeds(other *side) string {
+	c := s.capacity
+	switch {
+	case !c.exists:
+		return ""
+	case len(c.below()) > 0 && !s.mayGrow:
+		return shipper.StrategyContenderAchievedInstallation
+	case !c.holdsBack():
+		return ""
+	case slices.ContainsFunc(c.above(), func(cluster string) bool { return !s.drained(cluster) }):
+		return s.achievedTraffic
+	}
+	return other.lacks()
+}
+
+// lacks is the condition for want of which a side does not serve.
+func (s *side) lacks() string {
+	switch {
+	case s.serves():
+		return ""
+	case !s.capacity.enough():
+		return s.achievedCapacity
+	}
+	return s.achievedTraffic
+}
+
+// retire takes traffic from a Release that has no part any more, then capacity. It is not waited for: a cluster that is
+// gone must not stop what comes after.
+func retire(r Release) *side {
+	s := &side{release: r, capacity: capacityGauge(r, 0), traffic: trafficGauge(r, 0)}
+	s.lower(nil)
+	return s
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// contenderStatus tells how far the step is.
+func (r *rollout) contenderStatus(now metav1.Time) shipper.ReleaseStatus {
+	rel := r.contender().Release
+	status := *rel.Status.DeepCopy()
+	if r.stages != nil {
+		status.Strategy = r.strategyStatus(rel, now)
+		if awaited, _ := r.awaited(); awaited == nil {
+			status.AchievedStep = &shipper.AchievedStep{Step: rel.Spec.TargetStep, Name: r.step.Name}
+		}
+	}
+	status.Conditions = shipper.SetCondition(status.Conditions, r.executed(rel), now)
+	status.Conditions = shipper.SetCondition(status.Conditions, completed(rel, status.AchievedStep), now)
+	return status
+}
+
+// strategyStatus has the conditions that are met, and the one awaited; the state says what that waits for.
+func (r *rollout) strategyStatus(rel *shipper.Release, now metav1.Time) *shipper.ReleaseStrategyStatus {
+	out := &shipper.ReleaseStrategyStatus{State: quiet()}
+	var before []shipper.ReleaseStrategyCondition
+	if rel.Status.Strategy != nil {
+		before = rel.Status.Strategy.Conditions
+	}
+	awaited, unmet := r.awaited()
+	for _, stage := range r.stages[:unmet] {
+		c := shipper.ReleaseStrategyCondition{Step: rel.Spec.TargetStep}
+		c.Type, c.Status = stage.condition, corev1.ConditionTrue
+		out.Conditions = shipper.SetStrategyCondition(out.Conditions, c, since(before, c, now))
+	}
+	if awaited != nil {
+		c := shipper.ReleaseStrategyCondition{Step: rel.Spec.TargetStep}
+		c.Type, c.Status = awaited.condition, corev1.ConditionFalse
+		c.Reason, c.Message = shipper.ClustersNotReady, awaited.message
+		out.Conditions = shipper.SetStrategyCondition(out.Conditions, c, since(before, c, now))
+		*awaited.waiting(&out.State) = shipper.StrategyStateTrue
+		return out
+	}
+	if !last(rel) {
+		out.State.WaitingForCommand = shipper.StrategyStateTrue
+	}
+	return out
+}
+
+// since is when a condition got the status it has.
+func since(before []shipper.ReleaseStrategyCondition, c shipper.ReleaseStrategyCondition, now metav1.Time) metav1.Time {
+	for _, b := range before {
+		if b.Type == c.Type && b.Status == c.Status {
+			return b.LastTransitionTime
+		}
+	}
+	return now
+}
+
+// executed is the condition StrategyExecuted of the contender.
+func (r *rollout) executed(rel *shipper.Release) shipper.Condition {
+	c := shipper.Condition{
+		Type: shipper.ReleaseStrategyExecuted, Status: corev1.ConditionFalse, Reason: shipper.StrategyInProgress,
+	}
+	step := fmt.Sprintf("step %d", rel.Spec.TargetStep)
+	if r.step != nil && r.step.Name != "" {
+		step = fmt.Sprintf("step %d (%s)", rel.Spec.TargetStep, r.step.Name)
+	}
+	awaited, _ := r.awaited()
+	switch {
+	case r.fault != "":
+		c.Reason, c.Message = shipper.StrategyExecutionFailed, r.fault
+	case r.stages == nil:
+		c.Message = step + " waits for clusters to be chosen and targets to be created"
+	case awaited != nil && r.held:
+		c.Message = fmt.Sprintf("%s waits: %s", step, r.Blocked)
+	case awaited != nil:
+		c.Message = fmt.Sprintf("%s waits: %s", step, awaited.message)
+	default:
+		c.Status, c.Reason = corev1.ConditionTrue, ""
+	}
+	return c
+}
+
+// completed is the condition Complete: the last step was achieved and is still the one wanted.
+func completed(rel *shipper.Release, achieved *shipper.AchievedStep) shipper.Condition {
+	c := shipper.Condition{Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue}
+	final := int32(len(steps(rel)) - 1)
+	switch {
+	case rel.Spec.TargetStep != final:
+		c.Message = fmt.Sprintf("targetStep is %d, the last step is %d", rel.Spec.TargetStep, final)
+	case achieved == nil || achieved.Step != final:
+		c.Message = fmt.Sprintf("step %d, the last, is not achieved yet", final)
+	default:
+		return c
+	}
+	c.Status, c.Reason = corev1.ConditionFalse, shipper.StrategyNotComplete
+	return c
+}
+
+// bystanderStatus is the status of a Release whose own strategy is not executed: nothing is awaited of it, and
+// conditions that were not met when its turn was over are dropped.
+func (r *rollout) bystanderStatus(rel *shipper.Release, role Role, now metav1.Time) shipper.ReleaseStatus {
+	status := *rel.Status.DeepCopy()
+	if status.Strategy != nil {
+		met := make([]shipper.ReleaseStrategyCondition, 0, len(status.Strategy.Conditions))
+		for _, c := range status.Strategy.Conditions {
+			if c.Status == corev1.ConditionTrue {
+				met = append(met, c)
+			}
+		}
+		status.Strategy = &shipper.ReleaseStrategyStatus{State: quiet(), Conditions: met}
+	}
+	executed := shipper.Condition{Type: shipper.ReleaseStrategyExecuted, Status: corev1.ConditionTrue}
+	if role == Superseded {
+		executed.Status, executed.Reason = corev1.ConditionFalse, shipper.StrategyInProgress
+		executed.Message = fmt.Sprintf("superseded by Release %q", r.contender().Release.Name)
+		if why := r.uncovered[rel.Name]; why != "" {
+			executed.Message += ": " + why
+		}
+	}
+	status.Conditions = shipper.SetCondition(status.Conditions, executed, now)
+	return status
+}
+
+// quiet is the state in which nothing is awaited.
+func quiet() shipper.ReleaseStrategyState {
+	return shipper.ReleaseStrategyState{
+		WaitingForInstallation: shipper.StrategyStateFalse,
+		WaitingForCapacity:     shipper.StrategyStateFalse,
+		WaitingForTraffic:      shipper.StrategyStateFalse,
+		WaitingForCommand:      shipper.StrategyStateFalse,
+	}
+}

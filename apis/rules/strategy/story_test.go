@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+var update = flag.Bool("update", false, "write the stories in testdata anew")
+
+// teller writes a diary of what happens to an app.
+type teller struct {
+	*app
+	t    *testing.T
+	text strings.Builder
+	said map[string]string
+	ran  string
+	tick int
+}
+
+// note tells what somebody outside does.
+func (s *teller) note(format string, args ...any) {
+	fmt.Fprintf(&s.text, "\n# %s\n", fmt.Sprintf(format, args...))
+}
+
+func (s *teller) line(format string, args ...any) {
+	fmt.Fprintf(&s.text, "%3d  %s\n", s.tick, fmt.Sprintf(format, args...))
+}
+
+// settle lets things happen until nothing more does.
+func (s *teller) settle() {
+	s.t.Helper()
+	for range 60 {
+		s.tick++
+		before := s.text.Len()
+		names := make([]string, 0, len(s.releases))
+		for _, r := range s.releases {
+			names = append(names, r.Release.Name)
+		}
+		s.reconcile()
+		for i, outcome := range s.plan.Outcomes {
+			s.tellWrites(names[i], outcome.Write)
+		}
+		for i, outcome := range s.plan.Outcomes {
+			s.tellStatus(names[i], outcome)
+		}
+		for _, name := range s.plan.Covered {
+			s.line("go   %s is deleted", name)
+		}
+		s.work()
+		s.tellRuns()
+		if s.text.Len() == before {
+			s.tick--
+			return
+		}
+	}
+	s.t.Error("this does not come to an end")
+}
+
+func (s *teller) tellWrites(name string, w strategy.Write) {
+	if w.Installation != nil {
+		s.line("ask  %s installation in %s, canOverride %t", name, w.Installation.Clusters, w.Installation.CanOverride)
+	}
+	if w.Capacity != nil {
+		var parts []string
+		for _, c := range w.Capacity.Clusters {
+			parts = append(parts, fmt.Sprintf("%s %d%%", c.Name, c.Percent))
+		}
+		s.line("ask  %s capacity %s", name, strings.Join(parts, ", "))
+	}
+	if w.Traffic != nil {
+		var parts []string
+		for _, c := range w.Traffic.Clusters {
+			parts = append(parts, fmt.Sprintf("%s %d", c.Name, c.Weight))
+		}
+		s.line("ask  %s traffic %s", name, strings.Join(parts, ", "))
+	}
+}
+
+// tellStatus tells a Release's status when it is not what was told last.
+func (s *teller) tellStatus(name string, o strategy.Outcome) {
+	said := string(o.Role)
+	if a := o.Status.AchievedStep; a != nil {
+		said += fmt.Sprintf(", achieved %d %s", a.Step, a.Name)
+	}
+	if shipper.ConditionTrue(o.Status.Conditions, shipper.ReleaseComplete) {
+		said += ", complete"
+	}
+	if o.Status.Strategy != nil {
+		said += states(o.Status.Strategy.State)
+	}
+	if c := shipper.FindCondition(o.Status.Conditions, shipper.ReleaseStrategyExecuted); c.Status == "False" {
+		said += "\n       " + strings.TrimSuffix(c.Reason+": "+c.Message, ": ")
+	}
+	if s.said[name] != said {
+		s.line("is   %s %s", name, said)
+		s.said[name] = said
+	}
+}
+
+func states(state shipper.ReleaseStrategyState) string {
+	out := ""
+	for name, v := range map[string]shipper.StrategyState{
+		"installation": state.WaitingForInstallation, "capacity": state.WaitingForCapacity,
+		"traffic": state.WaitingForTraffic, "command": state.WaitingForCommand,
+	} {
+		if v == shipper.StrategyStateTrue {
+			out += ", waiting for " + name
+		}
+	}
+	return out
+}
+
+func (s *teller) tellRuns() {
+	clusters := map[string][]string{}
+	for _, r := range s.releases {
+		for name, run := range s.runs[r.Release.Name] {
+			clusters[name] = append(clusters[name],
+				fmt.Sprintf("%s %d pods %d in traffic", r.Release.Name, run.pods, run.traffic))
+		}
+	}
+	var parts []string
+	for name, runs := range clusters {
+		parts = append(parts, name+": "+strings.Join(runs, ", "))
+	}
+	slices.Sort(parts)
+	if ran := strings.Join(parts, " | "); ran != s.ran {
+		s.ran = ran
+		s.line("runs %s", ran)
+	}
+}
+
+func (s *teller) create(steps []shipper.RolloutStrategyStep, replicas int32, clusters ...string) {
+	r := s.release(steps, replicas, clusters...)
+	s.note("Release %s is created: %d replicas in %s", r.Release.Name, replicas, strings.Join(clusters, " and "))
+	s.settle()
+}
+
+func (s *teller) goTo(step int32) {
+	s.newest().Spec.TargetStep = step
+	s.note("targetStep of %s becomes %d", s.newest().Name, step)
+	s.settle()
+}
+
+func (s *teller) abort() {
+	s.note("%s is deleted", s.newest().Name)
+	s.remove(s.newest().Name)
+	s.settle()
+}
+
+var stories = map[string]func(*teller){
+	"first-rollout": func(s *teller) {
+		s.create(vanguard, 10, "a", "b")
+		s.goTo(1)
+		s.goTo(2)
+	},
+	"second-rollout-forward": func(s *teller) {
+		s.create(allIn, 10, "a", "b")
+		s.create(vanguard, 10, "a", "b")
+		s.goTo(1)
+		s.goTo(2)
+	},
+	"second-rollout-back": func(s *teller) {
+		s.create(allIn, 10, "a", "b")
+		s.create(vanguard, 10, "a", "b")
+		s.goTo(2)
+		s.goTo(1)
+		s.goTo(0)
+	},
+	"turning-round-halfway": func(s *teller) {
+		s.create(allIn, 10, "a", "b")
+		s.create(vanguard, 10, "a", "b")
+		s.newest().Spec.TargetStep = 2
+		s.note("targetStep of %s becomes 2, and 1 before that is achieved", s.newest().Name)
+		for len(s.releases[0].Capacity.Spec.Clusters) > 0 && s.releases[0].Capacity.Spec.Clusters[0].Percent > 0 {
+			s.reconcile()
+			s.work()
+		}
+		s.tellRuns()
+		s.goTo(1)
+	},
+	"skip-forward-and-back": func(s *teller) {
+		s.create(allIn, 10, "a", "b")
+		s.create(vanguard, 10, "a", "b")
+		s.goTo(2)
+		s.goTo(0)
+	},
+	"abort": func(s *teller) {
+		s.create(allIn, 10, "a", "b")
+		s.create(vanguard, 10, "a", "b")
+		s.goTo(1)
+		s.abort()
+	},
+	"superseded-in-the-middle": func(s *teller) {
+		s.create(allIn, 10, "a", "b")
+		s.create(vanguard, 10, "a", "b")
+		s.goTo(1)
+		s.create(vanguard, 10, "a", "b")
+		s.goTo(2)
+	},
+	"superseded-without-incumbent": func(s *teller) {
+		s.create(vanguard, 10, "a")
+		s.goTo(1)
+		s.create(vanguard, 4, "a")
+		s.goTo(1)
+		s.goTo(2)
+	},
+	"superseded-while-broken": func(s *teller) {
+		s.create(allIn, 10, "a")
+		s.broken["web-1"] = true
+		s.create(vanguard, 10, "a")
+		s.create(vanguard, 10, "a")
+	},
+	"complete-then-stepped-back-then-superseded": func(s *teller) {
+		s.create(allIn, 10, "a")
+		s.create(vanguard, 10, "a")
+		s.goTo(2)
+		s.goTo(1)
+		s.create(vanguard, 10, "a")
+		s.goTo(2)
+	},
+	"a-third-release-retires-the-first": func(s *teller) {
+		s.create(allIn, 10, "a")
+		s.create(allIn, 10, "a")
+		s.note("somebody gives web-0 capacity and traffic again")
+		first := s.releases[0]
+		first.Capacity.Spec.Clusters[0].Percent, first.Traffic.Spec.Clusters[0].Weight = 50, 10
+		s.create(allIn, 10, "a")
+	},
+	"a-cluster-is-down": func(s *teller) {
+		s.create(allIn, 10, "a", "b")
+		s.create(vanguard, 10, "a", "b")
+		s.down["b"] = true
+		s.goTo(1)
+		s.note("cluster b is back")
+		s.down["b"] = false
+		s.settle()
+	},
+	"abort-while-a-cluster-is-down": func(s *teller) {
+		s.create(allIn, 10, "a", "b")
+		s.create(vanguard, 10, "a", "b")
+		s.goTo(1)
+		s.down["b"] = true
+		s.note("cluster b is down")
+		s.settle()
+		s.abort()
+	},
+	"broken-contender": func(s *teller) {
+		s.create(allIn, 4, "a")
+		s.broken["web-1"] = true
+		s.create(vanguard, 4, "a")
+		s.goTo(1)
+		s.goTo(0)
+		s.abort()
+	},
+	"broken-incumbent": func(s *teller) {
+		s.create(allIn, 4, "a")
+		s.note("web-0 loses a pod that does not come back")
+		s.broken["web-0"] = true
+		s.runs["web-0"]["a"].pods = 3
+		s.create(vanguard, 4, "a")
+		s.goTo(1)
+		s.goTo(2)
+	},
+	"one-replica": func(s *teller) {
+		s.create(allIn, 1, "a")
+		s.create(vanguard, 1, "a")
+		s.goTo(1)
+		s.goTo(2)
+	},
+	"zero-replicas": func(s *teller) {
+		s.create(allIn, 0, "a")
+		s.create(vanguard, 2, "a")
+		s.goTo(2)
+	},
+	"the-clusters-change": func(s *teller) {
+		s.create(allIn, 10, "a", "b")
+		s.note("web-0 is moved from a and b to b and c")
+		s.newest().Annotations[shipper.ReleaseClustersAnnotation] = "b,c"
+		s.settle()
+		s.create(vanguard, 10, "b", "d")
+		s.goTo(1)
+		s.goTo(2)
+	},
+	"blocked": func(s *teller) {
+		s.create(allIn, 10, "a")
+		s.create(vanguard, 10, "a")
+		s.blocked = "rollouts blocked by: rollout-blocks-global/dns-outage"
+		s.goTo(1)
+		s.note("the block goes")
+		s.blocked = ""
+		s.settle()
+	},
+	"no-such-step": func(s *teller) {
+		s.create(allIn, 10, "a")
+		s.create(vanguard, 10, "a")
+		s.goTo(3)
+		s.goTo(1)
+	},
+}
+
+func TestStories(t *testing.T) {
+	for name, story := range stories {
+		t.Run(name, func(t *testing.T) {
+			s := &teller{app: newApp(), t: t, said: map[string]string{}}
+			story(s)
+			got := strings.TrimPrefix(s.text.String(), "\n")
+			file := filepath.Join("testdata", name+".golden")
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	files, err := os.ReadDir("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if stories[strings.TrimSuffix(f.Name(), ".golden")] == nil {
+			t.Errorf("no story is told in testdata/%s", f.Name())
+		}
+	}
+}

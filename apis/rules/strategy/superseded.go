@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy
+
+import (
+	"fmt"
+	"slices"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// cover finds the superseded Releases whose place is taken. Together they may go when the step serves as it is meant to
+// and, in every cluster, what serves besides makes up for them: the contender's Pods, and those the incumbent has more
+// than a superseded Release's own step left it. They may also go when the contender has completed: its last step says
+// how much there is to be, whatever there was before.
+func (r *rollout) cover(contender, incumbent *side, serving bool) {
+	var names []string
+	need, left := map[string]int32{}, map[string]int32{}
+	for i, role := range r.roles {
+		if role != Superseded {
+			continue
+		}
+		names = append(names, r.Releases[i].Release.Name)
+		for cluster, n := range available(r.Releases[i]) {
+			need[cluster] += n
+		}
+		if incumbent != nil {
+			for cluster, total := range incumbent.capacity.total {
+				left[cluster] = max(left[cluster], replicas(total, leaves(r.Releases[i].Release)))
+			}
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	completed := serving && last(contender.release.Release)
+	lacking := r.lacking(need, left, contender, incumbent)
+	switch {
+	case completed, serving && len(lacking) == 0:
+		r.covered = names
+		for _, name := range names {
+			r.uncovered[name] = "its place is taken, it is about to be deleted"
+		}
+	case !serving:
+		r.note(names, fmt.Sprintf("kept as it is until Release %q is at its step", contender.release.Release.Name))
+	default:
+		r.note(names, fmt.Sprintf("kept as it is until others have as many Pods in clusters: %s", bracketed(lacking)))
+	}
+}
+
+func (r *rollout) note(names []string, message string) {
+	for _, name := range names {
+		r.uncovered[name] = message
+	}
+}
+
+// lacking are the clusters in which what serves besides does not make up for what is needed.
+func (r *rollout) lacking(need, left map[string]int32, contender, incumbent *side) []string {
+	var out []string
+	for cluster, n := range need {
+		have := contender.capacity.available[cluster]
+		if incumbent != nil {
+			have += max(0, incumbent.capacity.available[cluster]-left[cluster])
+		}
+		if have < n {
+			out = append(out, cluster)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// available Pods of a Release per cluster.
+func available(r Release) map[string]int32 {
+	out := map[string]int32{}
+	if r.Capacity != nil {
+		for _, c := range r.Capacity.Status.Clusters {
+			out[c.Name] = c.AvailableReplicas
+		}
+	}
+	return out
+}
+
+// leaves is the percentage that a Release's own step leaves the incumbent: the smaller one, while it is between two.
+func leaves(rel *shipper.Release) int64 {
+	percent := int32(100)
+	for _, i := range []int32{achieved(rel), rel.Spec.TargetStep} {
+		if step := stepAt(rel, i); step != nil {
+			percent = min(percent, step.Capacity.Incumbent)
+		}
+	}
+	return int64(percent)
+}
+
+// last tells whether a Release's targetStep is its last step.
+func last(rel *shipper.Release) bool { return int(rel.Spec.TargetStep) == len(steps(rel))-1 }
