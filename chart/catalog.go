@@ -4,11 +4,78 @@ package chart
 
 import (
 	"context"
-	"errors"
+	"net/http"
+	"sync"
 	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/singleflight"
+	"k8s.io/utils/clock"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
+
+// idleFor is how long a repository that nobody asks for is remembered.
+const idleFor = time.Hour
+
+// Options of a Catalog. The zero value of each field stands for the default that it names.
+type Options struct {
+	// Clock tells the age of what is known. Default: the real one.
+	Clock clock.PassiveClock
+	// Transport makes the requests. Default: that of net/http, with a limit on the wait for an answer.
+	Transport http.RoundTripper
+	// CacheDir keeps archives over restarts. It must belong to Shipper alone. Default: none, archives are kept in memory.
+	CacheDir string
+	// Log hears of what goes wrong behind the callers' backs. Default: nobody hears.
+	Log logr.Logger
+	// FreshFor is how long an index is used without asking for it again. Default: 10 s.
+	FreshFor time.Duration
+	// Patience is how long a caller waits for the refresh of an index that is known but old. Default: 1 s.
+	Patience time.Duration
+	// FetchTimeout bounds one download. Default: 30 s.
+	FetchTimeout time.Duration
+	// MaxIndexBytes bounds one index. Default: 64 MiB.
+	MaxIndexBytes int64
+	// MaxIndexes bounds the number of repositories remembered. Default: 256.
+	MaxIndexes int
+	// MaxIndexMemory bounds what all indexes take in memory. Default: 256 MiB.
+	MaxIndexMemory int64
+	// MaxArchiveBytes bounds one archive. Default: 32 MiB.
+	MaxArchiveBytes int64
+	// MaxDiskBytes bounds the archives in CacheDir. Default: 1 GiB.
+	MaxDiskBytes int64
+	// MaxChartMemory bounds what loaded charts take in memory. Default: 128 MiB.
+	MaxChartMemory int64
+	// MaxRenders bounds the charts that are rendered at one time, those included that nobody waits for any more.
+	// Default: 8.
+	MaxRenders int
+}
+
+// withDefaults fills in what o leaves open.
+func (o Options) withDefaults() Options {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	o.FreshFor = orDefault(o.FreshFor, 10*time.Second)
+	o.Patience = orDefault(o.Patience, time.Second)
+	o.FetchTimeout = orDefault(o.FetchTimeout, 30*time.Second)
+	o.MaxIndexBytes = orDefault(o.MaxIndexBytes, 64<<20)
+	o.MaxIndexes = orDefault(o.MaxIndexes, 256)
+	o.MaxIndexMemory = orDefault(o.MaxIndexMemory, 256<<20)
+	o.MaxArchiveBytes = orDefault(o.MaxArchiveBytes, 32<<20)
+	o.MaxDiskBytes = orDefault(o.MaxDiskBytes, 1<<30)
+	o.MaxChartMemory = orDefault(o.MaxChartMemory, 128<<20)
+	o.MaxRenders = orDefault(o.MaxRenders, 8)
+	return o
+}
+
+func orDefault[T comparable](value, otherwise T) T {
+	var zero T
+	if value == zero {
+		return otherwise
+	}
+	return value
+}
 
 // Resolution is the version that a constraint means.
 type Resolution struct {
@@ -16,32 +83,125 @@ type Resolution struct {
 	Version string
 	// Digest is the sha256 (hex) that the index gives for the archive; empty when it gives none.
 	Digest string
-	// Stale is true when the repository's index is known but could not be refreshed when it was last tried.
+	// Stale is true when the repository's index is known but could not be refreshed when that was last tried.
 	Stale bool
 	// StaleSince is when the index was last known to be right; zero unless Stale.
 	StaleSince time.Time
 }
 
-// Options of a Catalog.
-type Options struct {
-	CacheDir string
-}
-
 // Catalog knows chart repositories. It is safe for concurrent use, and bounded in memory and disk.
-type Catalog struct{}
+type Catalog struct {
+	// ctx ends what outlives the callers.
+	ctx      context.Context
+	options  Options
+	fetcher  *fetcher
+	renderer *renderer
 
-// NewCatalog returns a Catalog whose background work ends with ctx.
-func NewCatalog(_ context.Context, _ Options) *Catalog { return &Catalog{} }
+	mu           sync.Mutex
+	repositories map[string]*repository
 
-// Resolve returns the newest version in the repository's index that satisfies want.Version.
-func (c *Catalog) Resolve(_ context.Context, _ shipper.Chart) (Resolution, error) {
-	return Resolution{}, errors.ErrUnsupported
+	disk   *disk
+	charts *lru[archiveKey, *Chart]
+	// broken remembers the archives that could not be had.
+	broken *lru[archiveKey, backoff]
+	loads  singleflight.Group
 }
 
-// Refresh asks the repository for its index now, unless it has just been asked, and waits for the answer.
-func (c *Catalog) Refresh(_ context.Context, _ string) error { return errors.ErrUnsupported }
+// NewCatalog returns a Catalog whose background work ends with ctx. Nothing is fetched before it is asked for.
+func NewCatalog(ctx context.Context, o Options) *Catalog {
+	o = o.withDefaults()
+	return &Catalog{
+		ctx: ctx, options: o, fetcher: newFetcher(o.Transport), renderer: newRenderer(o.MaxRenders),
+		repositories: map[string]*repository{},
+		disk:         openDisk(o.CacheDir, o.MaxDiskBytes, o.Clock, o.Log),
+		charts:       newLRU[archiveKey, *Chart](o.MaxChartMemory),
+		broken:       newLRU[archiveKey, backoff](1024),
+	}
+}
 
-// Load returns the chart of one exact version.
-func (c *Catalog) Load(_ context.Context, _ shipper.Chart, _ string) (*Chart, error) {
-	return nil, errors.ErrUnsupported
+// Resolve returns the newest version in the repository's index that satisfies want.Version. It answers from memory when
+// the index is known. Before it says that nothing matches it looks whether the index has changed.
+func (c *Catalog) Resolve(ctx context.Context, want shipper.Chart) (Resolution, error) {
+	wanted, err := parseConstraint(want.Version)
+	if err != nil {
+		return Resolution{}, err
+	}
+	r, err := c.repository(want.RepoURL)
+	if err != nil {
+		return Resolution{}, err
+	}
+	for _, insist := range []bool{false, true} {
+		known, err := c.index(ctx, r, insist)
+		if err != nil {
+			return Resolution{}, err
+		}
+		if found, ok := known.index.resolve(want.Name, wanted); ok {
+			return known.resolution(found), nil
+		}
+		if insist {
+			return Resolution{}, known.noMatch(r.name, want.Name, wanted)
+		}
+	}
+	return Resolution{}, nil
+}
+
+// Refresh asks the repository for its index unless it has just been asked, and waits for the answer as long as ctx and
+// patience allow. It fails only when no index is known afterwards.
+func (c *Catalog) Refresh(ctx context.Context, repoURL string) error {
+	r, err := c.repository(repoURL)
+	if err != nil {
+		return err
+	}
+	_, err = c.index(ctx, r, true)
+	return err
+}
+
+func (s snapshot) resolution(found entry) Resolution {
+	resolved := Resolution{Version: found.version, Digest: found.digest, Stale: s.failure != nil}
+	if resolved.Stale {
+		resolved.StaleSince = s.checked
+	}
+	return resolved
+}
+
+// repository returns what is known of a repository, nothing at first.
+func (c *Catalog) repository(repoURL string) (*repository, error) {
+	u, err := parseRepository(repoURL)
+	if err != nil {
+		return nil, err
+	}
+	now := c.options.Clock.Now()
+	c.mu.Lock()
+	r, ok := c.repositories[u.String()]
+	if !ok {
+		r = newRepository(u)
+		c.repositories[u.String()] = r
+	}
+	r.used = now
+	c.mu.Unlock()
+	if !ok {
+		c.trim(now)
+	}
+	return r, nil
+}
+
+// trim forgets the repositories that nobody has asked for, and the least used ones when there are too many.
+func (c *Catalog) trim(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		var size int64
+		var oldest *repository
+		for _, r := range c.repositories {
+			size += r.size()
+			if oldest == nil || r.used.Before(oldest.used) {
+				oldest = r
+			}
+		}
+		crowded := len(c.repositories) > c.options.MaxIndexes || size > c.options.MaxIndexMemory
+		if oldest == nil || len(c.repositories) == 1 || (!crowded && now.Sub(oldest.used) < idleFor) {
+			return
+		}
+		delete(c.repositories, oldest.url.String())
+	}
 }

@@ -3,12 +3,9 @@
 package chart
 
 import (
-	"context"
-	"errors"
+	"maps"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	helmchart "helm.sh/helm/v3/pkg/chart"
 )
 
 // Target is the release and the cluster that a chart is rendered for.
@@ -25,29 +22,77 @@ type Target struct {
 	APIVersions []string
 	// HelmWorkaround is the value of the label enable-helm-release-workaround, empty when there is none.
 	HelmWorkaround string
-	// Labels are put on every object, the hash of the release among them. Labels of App and ReleaseName win over them.
+	// Labels are put on every object: those of the Release, its hash among them. Those of Shipper made of App and
+	// ReleaseName win over them.
 	Labels map[string]string
 }
 
 // Chart is one version of a chart, loaded. It is safe for concurrent use.
-type Chart struct{}
+type Chart struct {
+	// helm is never changed: rendering works on a copy.
+	helm   *helmchart.Chart
+	digest string
+	// size is what its files take in memory.
+	size     int64
+	renderer *renderer
+}
+
+// Name is the name in Chart.yaml.
+func (c *Chart) Name() string { return c.helm.Name() }
+
+// Version is the version in Chart.yaml.
+func (c *Chart) Version() string { return c.helm.Metadata.Version }
 
 // Digest is the sha256 (hex) of the archive's bytes.
-func (c *Chart) Digest() string { return "" }
+func (c *Chart) Digest() string { return c.digest }
 
-// Render runs the chart's templates with values for t. A chart without exactly one apps/v1 Deployment is an error.
-func (c *Chart) Render(_ context.Context, _ *shipper.ChartValues, _ Target) (Manifest, error) {
-	return Manifest{}, errors.ErrUnsupported
+// copyChart copies what rendering changes: the tree of dependencies, their conditions and values. Files are shared.
+func copyChart(c *helmchart.Chart) *helmchart.Chart {
+	metadata := *c.Metadata
+	metadata.Dependencies = make([]*helmchart.Dependency, 0, len(c.Metadata.Dependencies))
+	for _, d := range c.Metadata.Dependencies {
+		if d != nil {
+			dependency := *d
+			metadata.Dependencies = append(metadata.Dependencies, &dependency)
+		}
+	}
+	if c.Metadata.Dependencies == nil {
+		metadata.Dependencies = nil
+	}
+	metadata.Annotations = maps.Clone(c.Metadata.Annotations)
+	out := &helmchart.Chart{
+		Metadata: &metadata, Lock: c.Lock, Templates: c.Templates, Schema: c.Schema, Files: c.Files,
+		Values: copyValues(c.Values),
+	}
+	for _, child := range c.Dependencies() {
+		out.AddDependency(copyChart(child))
+	}
+	return out
 }
 
-// Manifest is what a chart renders to.
-type Manifest struct {
-	// Objects are in Helm's install order, CustomResourceDefinitions of the chart's crds folder first.
-	Objects []unstructured.Unstructured
+// copyValues copies values, nested maps and lists included.
+func copyValues(values map[string]any) map[string]any {
+	if values == nil {
+		return nil
+	}
+	copied := make(map[string]any, len(values))
+	for key, value := range values {
+		copied[key] = copyValue(value)
+	}
+	return copied
 }
 
-// Replicas is the number of replicas of the one Deployment as the chart has it; 1 when the chart does not say.
-func (m Manifest) Replicas() int32 { return 1 }
-
-// Prepare returns the objects as installation writes them.
-func (m Manifest) Prepare(_ Target) ([]unstructured.Unstructured, error) { return nil, errors.ErrUnsupported }
+func copyValue(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		return copyValues(value)
+	case []any:
+		copied := make([]any, len(value))
+		for i, item := range value {
+			copied[i] = copyValue(item)
+		}
+		return copied
+	default:
+		return value
+	}
+}

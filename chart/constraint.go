@@ -137,8 +137,10 @@ func hyphenRange(term string) (low, high string, ok bool) {
 }
 
 // shorten keeps what is quoted from users and servers to a length that a condition can carry.
-func shorten(s string) string {
-	const most = 200
+func shorten(s string) string { return limit(s, 200) }
+
+// limit cuts s to most bytes.
+func limit(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

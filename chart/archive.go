@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"strings"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+)
+
+// What an archive may unpack to, subcharts included. Helm's loader has limits of its own, but for each archive alone, and
+// archives may be packed into archives.
+const (
+	maxUnpacked   = 100 << 20
+	maxFiles      = 10_000
+	maxDepth      = 8
+	maxFileOfHelm = 5 << 20
+)
+
+// Open reads the bytes of a chart's archive, as `helm package` makes it.
+func Open(archive []byte) (*Chart, error) {
+	return open(archive, newRenderer(1))
+}
+
+// open reads an archive of a chart that r renders.
+func open(archive []byte, r *renderer) (*Chart, error) {
+	unpacked := budget{bytes: maxUnpacked, files: maxFiles}
+	if err := unpacked.spend(bytes.NewReader(archive), maxDepth); err != nil {
+		return nil, brokenSpec(nil, "the chart's archive cannot be used: %s", err)
+	}
+	loaded, err := guard(func() (*helmchart.Chart, error) { return loader.LoadArchive(bytes.NewReader(archive)) })
+	if err != nil {
+		return nil, brokenSpec(nil, "the chart's archive cannot be used: %s", shorten(err.Error()))
+	}
+	dropRaw(loaded)
+	return &Chart{helm: loaded, digest: digestOf(archive), size: maxUnpacked - unpacked.bytes, renderer: r}, nil
+}
+
+// digestOf is the sha256 of an archive in hex.
+func digestOf(archive []byte) string {
+	sum := sha256.Sum256(archive)
+	return hex.EncodeToString(sum[:])
+}
+
+// dropRaw forgets the files a second time held: nothing reads them.
+func dropRaw(c *helmchart.Chart) {
+	c.Raw = nil
+	for _, child := range c.Dependencies() {
+		dropRaw(child)
+	}
+}
+
+// budget is what may still be unpacked.
+type budget struct {
+	bytes int64
+	files int
+}
+
+// spend unpacks an archive, and the archives of subcharts within it, without keeping anything.
+func (b *budget) spend(archive io.Reader, depth int) error {
+	unzipped, err := gzip.NewReader(archive)
+	if err != nil {
+		return errors.New("it is not a gzip file")
+	}
+	files := tar.NewReader(&meter{from: unzipped, left: &b.bytes})
+	for {
+		header, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return unreadable(err)
+		}
+		b.files--
+		if b.files < 0 {
+			return fmt.Errorf("it has more than %d files", maxFiles)
+		}
+		if header.Size > maxFileOfHelm {
+			return fmt.Errorf("its file %q is larger than %s", shorten(header.Name), mebibytes(maxFileOfHelm))
+		}
+		if !isSubchart(header.Name) {
+			continue
+		}
+		if depth == 0 {
+			return fmt.Errorf("subcharts are packed into one another more than %d times", maxDepth)
+		}
+		if err := b.spend(files, depth-1); err != nil {
+			return fmt.Errorf("subchart %s: %w", shorten(path.Base(header.Name)), err)
+		}
+	}
+}
+
+// subchart is where the loader looks for the archives of subcharts.
+var subchart = regexp.MustCompile(`^[^/]+/(charts/[^/]+/)*charts/[^/._][^/]*\.tgz$`)
+
+// isSubchart tells whether the loader would unpack a file of this name.
+func isSubchart(name string) bool {
+	return subchart.MatchString(strings.ReplaceAll(name, "\\", "/"))
+}
+
+// errTooLarge is what a meter says when nothing is left.
+var errTooLarge = fmt.Errorf("it unpacks to more than %s", mebibytes(maxUnpacked))
+
+func unreadable(err error) error {
+	if errors.Is(err, errTooLarge) {
+		return errTooLarge
+	}
+	return fmt.Errorf("it is not a whole tar file: %w", err)
+}
+
+// meter counts what is read, and stops at the end of what is left.
+type meter struct {
+	from io.Reader
+	left *int64
+}
+
+// Read reads and counts.
+func (m *meter) Read(p []byte) (int, error) {
+	n, err := m.from.Read(p)
+	if *m.left -= int64(n); *m.left < 0 {
+		return 0, errTooLarge
+	}
+	return n, err
+}

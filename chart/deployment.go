@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// deployment finds the one Deployment.
+func (m Manifest) deployment() (int, error) {
+	at := -1
+	var names []string
+	for i := range m.Objects {
+		gvk := m.Objects[i].GroupVersionKind()
+		if gvk.Kind != "Deployment" || (gvk.Group != "apps" && gvk.Group != "extensions") {
+			continue
+		}
+		if gvk.Group != "apps" || gvk.Version != "v1" {
+			return -1, wrongDeployments("%s has the apiVersion %s; Shipper rolls out Deployments of apps/v1 only",
+				m.source(i), gvk.GroupVersion())
+		}
+		at = i
+		names = append(names, m.Objects[i].GetName())
+	}
+	if len(names) != 1 {
+		listed := ""
+		if len(names) > 0 {
+			listed = " (" + shorten(strings.Join(names, ", ")) + ")"
+		}
+		return -1, wrongDeployments("it must have exactly one Deployment, but %d are found%s", len(names), listed)
+	}
+	return at, nil
+}
+
+// checkDeployment demands the one Deployment, with a number of replicas that can be read.
+func (m Manifest) checkDeployment() error {
+	at, err := m.deployment()
+	if err != nil {
+		return err
+	}
+	value, found, err := unstructured.NestedFieldNoCopy(m.Objects[at].Object, "spec", "replicas")
+	if err != nil {
+		return chartError("%s has no spec that is a map", m.source(at))
+	}
+	if !found || value == nil {
+		return nil
+	}
+	if n, ok := value.(int64); !ok || n < 0 || n > math.MaxInt32 {
+		return chartError("%s: spec.replicas is %q, which is not a number of Pods", m.source(at), shorten(fmt.Sprint(value)))
+	}
+	return nil
+}
+
+// Replicas is the number of replicas of the one Deployment as the chart has it; 1 when the chart does not say.
+func (m Manifest) Replicas() int32 {
+	at, err := m.deployment()
+	if err != nil {
+		return 1
+	}
+	n, found, err := unstructured.NestedInt64(m.Objects[at].Object, "spec", "replicas")
+	if !found || err != nil || n < 0 || n > math.MaxInt32 {
+		return 1
+	}
+	return int32(n)
+}
+
+// prepareDeployment makes a Deployment one that Shipper can scale and whose Pods it can tell apart: no replicas yet, and
+// the labels in its selector and on its Pods. what names it.
+func prepareDeployment(o *unstructured.Unstructured, what string, t Target, own map[string]string) error {
+	if !strings.Contains(o.GetName(), t.ReleaseName) {
+		return chartError("Deployment %q has invalid name. The name of the Deployment should be templated with {{ .Release.Name }}.",
+			o.GetName())
+	}
+	if err := unstructured.SetNestedField(o.Object, int64(0), "spec", "replicas"); err != nil {
+		return chartError("%s has no spec that is a map", what)
+	}
+	for _, fields := range [][]string{{"spec", "selector", "matchLabels"}, {"spec", "template", "metadata", "labels"}} {
+		if err := mergeLabels(o.Object, own, fields...); err != nil {
+			return chartError("%s: %s", what, err)
+		}
+	}
+	return checkSelector(o, what)
+}
+
+// checkSelector demands that the Deployment's selector matches its own Pods, as an API server would only after some of
+// the chart is installed.
+func checkSelector(o *unstructured.Unstructured, what string) error {
+	raw, _, err := unstructured.NestedMap(o.Object, "spec", "selector")
+	if err != nil {
+		return chartError("%s: spec.selector is not a map", what)
+	}
+	var selector metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &selector); err != nil {
+		return chartError("%s: spec.selector cannot be read: %s", what, shorten(err.Error()))
+	}
+	matches, err := metav1.LabelSelectorAsSelector(&selector)
+	if err != nil {
+		return chartError("%s: spec.selector cannot be read: %s", what, shorten(err.Error()))
+	}
+	if pods := podLabels(o); !matches.Matches(pods) {
+		return chartError("%s: spec.selector %q does not match the labels of its Pods, %q; "+
+			"give spec.template.metadata.labels what the selector asks for", what, shorten(matches.String()), shorten(pods.String()))
+	}
+	return nil
+}
+
+// podLabels are the labels of a Deployment's Pods.
+func podLabels(o *unstructured.Unstructured) labels.Set {
+	found, _, _ := unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "labels")
+	return found
+}
+
+// mergeLabels puts own into a map of strings, which is made with all that leads to it when it is missing.
+func mergeLabels(object map[string]any, own map[string]string, fields ...string) error {
+	for i := 1; i <= len(fields); i++ {
+		// What is null counts as missing.
+		if value, found, err := unstructured.NestedFieldNoCopy(object, fields[:i]...); err == nil && found && value == nil {
+			unstructured.RemoveNestedField(object, fields[:i]...)
+		}
+	}
+	if err := stringsOnly(object, fields...); err != nil {
+		return err
+	}
+	merged, _, err := unstructured.NestedStringMap(object, fields...)
+	if err != nil {
+		return err
+	}
+	if merged == nil {
+		merged = make(map[string]string, len(own))
+	}
+	maps.Copy(merged, own)
+	return unstructured.SetNestedStringMap(object, merged, fields...)
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	maxRedirects = 5
+	// maxInFlight bounds the bytes of all downloads that are under way or being parsed at one time.
+	maxInFlight = 256 << 20
+	userAgent   = "shipper"
+)
+
+// errBusy means that too many large downloads are under way.
+var errBusy = errors.New("too much is being downloaded at the moment")
+
+// statusError is an answer other than 200 and 304.
+type statusError int
+
+// Error names the status.
+func (s statusError) Error() string {
+	return strings.TrimSpace(fmt.Sprintf("the answer is %d %s", int(s), http.StatusText(int(s))))
+}
+
+// passing tells whether the status says that asking later may help.
+func (s statusError) passing() bool {
+	return s >= 500 || s == http.StatusTooManyRequests || s == http.StatusRequestTimeout
+}
+
+// validators make a request conditional: what the last answer said of itself.
+type validators struct {
+	etag, modified string
+}
+
+// fetcher downloads over http and https, each download bounded and all of them together.
+type fetcher struct {
+	client   *http.Client
+	inFlight atomic.Int64
+}
+
+func newFetcher(transport http.RoundTripper) *fetcher {
+	if transport == nil {
+		transport = defaultTransport()
+	}
+	return &fetcher{client: &http.Client{Transport: transport, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+		if len(via) > maxRedirects {
+			return fmt.Errorf("redirected more than %d times", maxRedirects)
+		}
+		return nil
+	}}}
+}
+
+func defaultTransport() http.RoundTripper {
+	base, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	transport := base.Clone()
+	transport.ResponseHeaderTimeout = 15 * time.Second
+	return transport
+}
+
+// get downloads u and gives the body to use, which must not keep it. It answers the validators of what it got; changed is
+// false when the server says that the caller's are still right, and then use is not called.
+func (f *fetcher) get(
+	ctx context.Context, u *url.URL, known validators, limit int64, use func([]byte) error,
+) (got validators, changed bool, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return known, false, errors.New("the URL cannot be asked for")
+	}
+	request.Header.Set("User-Agent", userAgent)
+	if known.etag != "" {
+		request.Header.Set("If-None-Match", known.etag)
+	}
+	if known.modified != "" {
+		request.Header.Set("If-Modified-Since", known.modified)
+	}
+	if strings.HasSuffix(u.Path, ".tgz") {
+		// A server that takes the archive's own compression for one of transport would have it undone here.
+		request.Header.Set("Accept-Encoding", "identity")
+	}
+	response, err := f.client.Do(request)
+	if err != nil {
+		return known, false, withoutURL(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	switch {
+	case response.StatusCode == http.StatusNotModified && known != (validators{}):
+		return known, false, nil
+	case response.StatusCode != http.StatusOK:
+		return known, false, statusError(response.StatusCode)
+	case response.ContentLength > limit:
+		return known, false, tooLong(limit)
+	}
+	var body bytes.Buffer
+	defer func() { f.inFlight.Add(-int64(body.Len())) }()
+	if err := f.read(&body, response.Body, limit); err != nil {
+		return known, false, withoutURL(err)
+	}
+	got = validators{etag: response.Header.Get("ETag"), modified: response.Header.Get("Last-Modified")}
+	return got, true, use(body.Bytes())
+}
+
+// read fills body; what it holds is counted in inFlight until the caller takes it off.
+func (f *fetcher) read(body *bytes.Buffer, from io.Reader, limit int64) error {
+	for {
+		n, err := io.CopyN(body, from, min(1<<20, limit+1-int64(body.Len())))
+		switch held := f.inFlight.Add(n); {
+		case int64(body.Len()) > limit:
+			return tooLong(limit)
+		case held > maxInFlight:
+			return errBusy
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+func tooLong(limit int64) error {
+	return fmt.Errorf("it is larger than the %s that are accepted", mebibytes(limit))
+}
+
+// mebibytes writes a size for people.
+func mebibytes(size int64) string {
+	if size%(1<<20) == 0 {
+		return fmt.Sprintf("%d MiB", size>>20)
+	}
+	return fmt.Sprintf("%d bytes", size)
+}
+
+// withoutURL takes the URL out of an error of net/http: it may hold credentials, and messages name it already.
+func withoutURL(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no whole answer in time: %w", context.DeadlineExceeded)
+	}
+	return err
+}
+
+// redact writes a URL without what may be secret in it.
+func redact(u *url.URL) string {
+	shown := *u
+	shown.User, shown.Fragment, shown.RawFragment = nil, "", ""
+	query := shown.RawQuery != ""
+	shown.RawQuery, shown.ForceQuery = "", false
+	if query {
+		return shown.String() + "?…"
+	}
+	return shown.String()
+}
+
+// parseRepository reads a repoUrl: http or https, with a host.
+func parseRepository(raw string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSpace(raw))
+	if err != nil {
+		return nil, brokenSpec(ErrNotRepository, "repoUrl is not a URL")
+	}
+	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return nil, brokenSpec(ErrNotRepository, "repoUrl %s is not an http or https URL of a chart repository", redact(u))
+	}
+	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), strings.TrimRight(u.RawPath, "/")
+	u.Fragment, u.RawFragment = "", ""
+	return u, nil
+}
+
+// join resolves what an index gives as an archive's URL. Relative ones, and those of the same server, go with the
+// credentials of the repository.
+func join(repository *url.URL, reference string) (*url.URL, error) {
+	ref, err := url.Parse(strings.TrimSpace(reference))
+	if err != nil {
+		return nil, errors.New("a URL in the index cannot be read")
+	}
+	folder := *repository
+	folder.Path += "/"
+	if folder.RawPath != "" {
+		folder.RawPath += "/"
+	}
+	u := folder.ResolveReference(ref)
+	if u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("%s: only http and https are supported", redact(u))
+	}
+	if u.Scheme == repository.Scheme && u.Host == repository.Host {
+		if u.User == nil {
+			u.User = repository.User
+		}
+		if u.RawQuery == "" {
+			u.RawQuery = repository.RawQuery
+		}
+	}
+	return u, nil
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"sort"
+	"strings"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/releaseutil"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+)
+
+// maxObjects bounds how many objects a chart may install.
+const maxObjects = 5000
+
+// Manifest is what a chart renders to.
+type Manifest struct {
+	// Objects are in Helm's install order, CustomResourceDefinitions of the chart's crds folder first.
+	Objects []unstructured.Unstructured
+	// sources names the template of each object; empty when the Manifest was not made by Render.
+	sources []string
+}
+
+// source names an object for messages, with the template it came from.
+func (m Manifest) source(i int) string {
+	o := &m.Objects[i]
+	what := fmt.Sprintf("%s %q", o.GetKind(), o.GetName())
+	if i < len(m.sources) {
+		return fmt.Sprintf("template %s: %s", m.sources[i], what)
+	}
+	return what
+}
+
+// assemble turns rendered files into objects in the order they are installed.
+func assemble(c *helmchart.Chart, files map[string]string) (Manifest, error) {
+	var definitions, manifest Manifest
+	for _, crd := range c.CRDObjects() {
+		if err := definitions.add(crd.Filename, string(crd.File.Data)); err != nil {
+			return Manifest{}, err
+		}
+	}
+	names := make([]string, 0, len(files))
+	for name := range files {
+		if isManifest(name) {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		if err := manifest.add(name, files[name]); err != nil {
+			return Manifest{}, err
+		}
+	}
+	manifest.sort()
+	manifest.Objects = append(definitions.Objects, manifest.Objects...)
+	manifest.sources = append(definitions.sources, manifest.sources...)
+	if len(manifest.Objects) > maxObjects {
+		return Manifest{}, chartError("it renders to %d objects, more than the %d that are accepted", len(manifest.Objects), maxObjects)
+	}
+	return manifest, manifest.checkUnique()
+}
+
+// isManifest tells whether a file is one of objects. NOTES and the like are for people.
+func isManifest(name string) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".yaml", ".yml", ".json":
+		return !strings.HasPrefix(path.Base(name), "_")
+	default:
+		return false
+	}
+}
+
+// add reads the documents of one file.
+func (m *Manifest) add(source, content string) error {
+	documents := releaseutil.SplitManifests(content)
+	order := make([]string, 0, len(documents))
+	for key := range documents {
+		order = append(order, key)
+	}
+	sort.Sort(releaseutil.BySplitManifestsOrder(order))
+	for _, key := range order {
+		asJSON, err := yaml.YAMLToJSON([]byte(documents[key]))
+		if err != nil {
+			return chartError("template %s does not render to YAML: %s", source, shorten(err.Error()))
+		}
+		var document any
+		if err := json.Unmarshal(asJSON, &document); err != nil {
+			return chartError("template %s does not render to YAML: %s", source, shorten(err.Error()))
+		}
+		if err := m.addDocument(source, document); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addDocument adds an object, or each of a list of objects.
+func (m *Manifest) addDocument(source string, document any) error {
+	if document == nil {
+		return nil
+	}
+	fields, ok := document.(map[string]any)
+	if !ok {
+		return chartError("template %s renders to %q, which is not an object", source, shorten(fmt.Sprint(document)))
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	object := unstructured.Unstructured{Object: fields}
+	if items, isList := fields["items"].([]any); isList && strings.HasSuffix(object.GetKind(), "List") {
+		for _, item := range items {
+			if err := m.addDocument(source, item); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := checkIdentity(source, &object); err != nil {
+		return err
+	}
+	install, err := installs(source, &object)
+	if err != nil || !install {
+		return err
+	}
+	m.Objects = append(m.Objects, object)
+	m.sources = append(m.sources, source)
+	return nil
+}
+
+// checkIdentity demands what makes a document an object: apiVersion, kind and name, and metadata of the right types.
+func checkIdentity(source string, o *unstructured.Unstructured) error {
+	for _, field := range []string{"apiVersion", "kind"} {
+		if value, _, err := unstructured.NestedString(o.Object, field); err != nil || value == "" {
+			return chartError("template %s renders an object without %s", source, field)
+		}
+	}
+	if gv, err := schema.ParseGroupVersion(o.GetAPIVersion()); err != nil || gv.Version == "" {
+		return chartError("template %s: %s has the apiVersion %q, which is none", source, o.GetKind(), shorten(o.GetAPIVersion()))
+	}
+	if o.GetName() == "" {
+		return chartError("template %s: %s has no metadata.name", source, o.GetKind())
+	}
+	for _, field := range []string{"labels", "annotations"} {
+		if err := stringsOnly(o.Object, "metadata", field); err != nil {
+			return chartError("template %s: %s %q: %s", source, o.GetKind(), shorten(o.GetName()), err)
+		}
+	}
+	return nil
+}
+
+// stringsOnly demands that a field is absent or a map of strings: what is read as numbers and booleans for want of quotes
+// would be lost silently.
+func stringsOnly(object map[string]any, fields ...string) error {
+	where := strings.Join(fields, ".")
+	value, found, err := unstructured.NestedFieldNoCopy(object, fields...)
+	if err != nil {
+		return fmt.Errorf("%s is not where it should be", where)
+	}
+	if !found || value == nil {
+		return nil
+	}
+	entries, ok := value.(map[string]any)
+	if !ok {
+		return fmt.Errorf("%s is not a map", where)
+	}
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		if _, ok := entries[key].(string); !ok {
+			return fmt.Errorf("%s.%s is %v, which is not a string: quote it", where, shorten(key), shorten(fmt.Sprint(entries[key])))
+		}
+	}
+	return nil
+}
+
+// installs tells whether an object is installed: Helm's tests are not. Other hooks are refused: they would have to run at
+// a moment of a Helm operation, and a rollout has no such moments.
+func installs(source string, o *unstructured.Unstructured) (bool, error) {
+	events, isHook := o.GetAnnotations()[release.HookAnnotation]
+	if !isHook {
+		return true, nil
+	}
+	tests := true
+	for event := range strings.SplitSeq(events, ",") {
+		switch strings.ToLower(strings.TrimSpace(event)) {
+		case "crd-install": // of Helm 2: an ordinary object since
+			return true, nil
+		case "test", "test-success", "test-failure":
+		default:
+			tests = false
+		}
+	}
+	if tests {
+		return false, nil
+	}
+	return false, chartError("template %s: %s %q is a Helm hook (%s), which Shipper does not run; switch it off by the chart's values, "+
+		"or take the annotation %s away to install it like any other object",
+		source, o.GetKind(), shorten(o.GetName()), shorten(events), release.HookAnnotation)
+}
+
+// sort puts the objects into Helm's install order; those of one kind stay as they came.
+func (m *Manifest) sort() {
+	rank := make(map[string]int, len(releaseutil.InstallOrder))
+	for i, kind := range releaseutil.InstallOrder {
+		rank[kind] = i + 1
+	}
+	order := make([]int, len(m.Objects))
+	for i := range order {
+		order[i] = i
+	}
+	last := len(rank) + 1
+	slices.SortStableFunc(order, func(a, b int) int {
+		kindA, kindB := m.Objects[a].GetKind(), m.Objects[b].GetKind()
+		rankA, rankB := orDefault(rank[kindA], last), orDefault(rank[kindB], last)
+		return cmp.Or(cmp.Compare(rankA, rankB), strings.Compare(kindA, kindB))
+	})
+	sorted := Manifest{}
+	for _, i := range order {
+		sorted.Objects = append(sorted.Objects, m.Objects[i])
+		sorted.sources = append(sorted.sources, m.sources[i])
+	}
+	*m = sorted
+}
+
+// checkUnique refuses a chart that renders one object twice: the second would overwrite the first.
+func (m Manifest) checkUnique() error {
+	type identity struct{ group, kind, namespace, name string }
+	first := make(map[identity]int, len(m.Objects))
+	for i := range m.Objects {
+		o := &m.Objects[i]
+		id := identity{o.GroupVersionKind().Group, o.GetKind(), o.GetNamespace(), o.GetName()}
+		if j, twice := first[id]; twice {
+			return chartError("%s is rendered twice, by template %s too", m.source(j), m.sources[i])
+		}
+		first[id] = i
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"fmt"
+	"regexp"
+	"sort"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+)
+
+// mostNearest is how many versions a refusal lists.
+const mostNearest = 5
+
+// firstVersion finds what a constraint is about.
+var firstVersion = regexp.MustCompile(`\d+(\.\d+){0,2}(-[0-9A-Za-z.-]+)?`)
+
+// noMatch says that nothing satisfies c, and whether that may be because the index is old.
+func (s snapshot) noMatch(repository, chart string, c constraint) *Error {
+	told := s.index.noMatch(repository, chart, c)
+	if s.failure != nil {
+		told.Message += "; the repository may have more by now, but " + s.failure.Message
+	}
+	return told
+}
+
+// noMatch says that the chart has no version that satisfies c, and which are the nearest.
+func (ix *index) noMatch(repository, chart string, c constraint) *Error {
+	entries := ix.charts[chart]
+	if len(entries) == 0 {
+		return brokenSpec(ErrNoMatch, "repository %s has no chart %q%s", repository, shorten(chart), ix.similar(chart))
+	}
+	asked := fmt.Sprintf("version that satisfies %q", shorten(c.raw))
+	if c.raw == "" {
+		asked = "stable version"
+	}
+	hint := ""
+	for _, e := range entries {
+		if e.parsed.Prerelease() != "" && c.raw != "" && !c.build && relaxed(c).Check(e.parsed) {
+			hint = "; prereleases are taken only when the constraint names one, as in \">=1.0.0-0\""
+		}
+	}
+	return brokenSpec(ErrNoMatch, "chart %q of repository %s has no %s; the nearest are %s%s",
+		shorten(chart), repository, asked, strings.Join(nearest(entries, c.raw), ", "), hint)
+}
+
+// relaxed is c with prereleases let in everywhere.
+func relaxed(c constraint) *semver.Constraints {
+	set := *c.set
+	set.IncludePrerelease = true
+	return &set
+}
+
+// nearest lists the versions that stand around the one that raw is about, newest first; the newest when raw names none.
+func nearest(entries []entry, raw string) []string {
+	at := 0
+	if about, err := semver.NewVersion(firstVersion.FindString(raw)); err == nil {
+		at = sort.Search(len(entries), func(i int) bool { return !entries[i].parsed.GreaterThan(about) })
+	}
+	from := max(0, min(at-mostNearest/2, len(entries)-mostNearest))
+	names := make([]string, 0, mostNearest)
+	for _, e := range entries[from:min(len(entries), from+mostNearest)] {
+		names = append(names, shorten(e.version))
+	}
+	return names
+}
+
+// similar says which charts of the repository have a name that may have been meant.
+func (ix *index) similar(chart string) string {
+	var names []string
+	for name := range ix.charts {
+		if oneSlip(name, chart) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	sort.Strings(names)
+	return fmt.Sprintf("; did you mean %q?", names[0])
+}
+
+// oneSlip tells whether a and b differ by case, by one letter too many, or by one or two wrong letters.
+func oneSlip(a, b string) bool {
+	if strings.EqualFold(a, b) {
+		return true
+	}
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	if len(a) > len(b)+1 || len(b) < 3 {
+		return false
+	}
+	start := 0
+	for start < len(b) && a[start] == b[start] {
+		start++
+	}
+	end := 0
+	for end < len(b)-start && a[len(a)-1-end] == b[len(b)-1-end] {
+		end++
+	}
+	return len(a)-start-end <= 2-(len(a)-len(b))
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Prepare returns copies of the objects as installation writes them, and refuses a chart that Shipper could not roll out.
+// Every object carries the labels of t and the name of its owner; the Deployment has no replicas, and the labels in its
+// selector and on its Pods; one Service selects the Pods of all releases of the Application that may have traffic.
+func (m Manifest) Prepare(t Target) ([]unstructured.Unstructured, error) {
+	if err := m.checkDeployment(); err != nil {
+		return nil, err
+	}
+	deployment, err := m.deployment()
+	if err != nil {
+		return nil, err
+	}
+	service, err := m.trafficService()
+	if err != nil {
+		return nil, err
+	}
+	own := t.ownLabels()
+	prepared := make([]unstructured.Unstructured, len(m.Objects))
+	for i := range m.Objects {
+		o := m.Objects[i].DeepCopy()
+		if err := checkNamespace(o, m.source(i), t.Namespace); err != nil {
+			return nil, err
+		}
+		if err := mergeLabels(o.Object, own, "metadata", "labels"); err != nil {
+			return nil, chartError("%s: %s", m.source(i), err)
+		}
+		prepared[i] = *o
+	}
+	if err := prepareDeployment(&prepared[deployment], m.source(deployment), t, own); err != nil {
+		return nil, err
+	}
+	pods := podLabels(&prepared[deployment])
+	if err := prepareService(&prepared[service], m.source(service), t, pods); err != nil {
+		return nil, err
+	}
+	return prepared, nil
+}
+
+// ownLabels are the labels that every object gets, whatever the chart gives it. They are in the Deployment's selector too,
+// the owner among them: that is how running Deployments have it, and a selector cannot be changed.
+func (t Target) ownLabels() map[string]string {
+	own := make(map[string]string, len(t.Labels)+3)
+	maps.Copy(own, t.Labels)
+	own[shipper.AppLabel] = t.App
+	own[shipper.ReleaseLabel] = t.ReleaseName
+	own[shipper.OwnedByLabel] = t.ReleaseName
+	return own
+}
+
+// clusterScoped are the kinds of Kubernetes itself that live in no namespace.
+var clusterScoped = map[string]bool{
+	"APIService": true, "CertificateSigningRequest": true, "ClusterRole": true, "ClusterRoleBinding": true,
+	"ClusterTrustBundle": true, "ComponentStatus": true, "CSIDriver": true, "CSINode": true, "CustomResourceDefinition": true,
+	"DeviceClass": true, "FlowSchema": true, "IngressClass": true, "IPAddress": true, "MutatingAdmissionPolicy": true,
+	"MutatingAdmissionPolicyBinding": true, "MutatingWebhookConfiguration": true, "Namespace": true, "Node": true,
+	"PersistentVolume": true, "PodSecurityPolicy": true, "PriorityClass": true, "PriorityLevelConfiguration": true,
+	"ResourceSlice": true, "RuntimeClass": true, "SelfSubjectAccessReview": true, "SelfSubjectReview": true,
+	"SelfSubjectRulesReview": true, "ServiceCIDR": true, "StorageClass": true, "StorageVersion": true,
+	"StorageVersionMigration": true, "SubjectAccessReview": true, "TokenReview": true, "ValidatingAdmissionPolicy": true,
+	"ValidatingAdmissionPolicyBinding": true, "ValidatingWebhookConfiguration": true, "VolumeAttachment": true,
+	"VolumeAttributesClass": true,
+}
+
+// checkNamespace refuses an object that asks for another namespace than the release's, as far as its kind is known to live
+// in one. What a custom kind does only the cluster knows.
+func checkNamespace(o *unstructured.Unstructured, what, namespace string) error {
+	asked := o.GetNamespace()
+	if asked == "" || asked == namespace || !builtin(o.GroupVersionKind()) || clusterScoped[o.GetKind()] {
+		return nil
+	}
+	return chartError("%s asks for the namespace %q, but a release is installed in its own namespace %q; "+
+		"leave metadata.namespace out, or use {{ .Release.Namespace }}", what, shorten(asked), namespace)
+}
+
+// builtin tells whether a kind is one of Kubernetes itself, by its group.
+func builtin(gvk schema.GroupVersionKind) bool {
+	switch gvk.Group {
+	case "", "apps", "autoscaling", "batch", "extensions", "policy":
+		return true
+	case "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "authentication.k8s.io",
+		"authorization.k8s.io", "certificates.k8s.io", "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io",
+		"flowcontrol.apiserver.k8s.io", "internal.apiserver.k8s.io", "networking.k8s.io", "node.k8s.io",
+		"rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io", "storagemigration.k8s.io":
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+const (
+	// maxValues bounds the values of one release. An API server stores no object half as large.
+	maxValues = 4 << 20
+	// maxRendered bounds what all templates of one chart render to.
+	maxRendered = 16 << 20
+	// maxRenderTime bounds one rendering when the caller's ctx does not.
+	maxRenderTime = 30 * time.Second
+	// recentKubeVersion is assumed when the cluster's is not known; it goes with the APIs that Helm then assumes.
+	recentKubeVersion = "v1.37.0"
+)
+
+// Render runs the chart's templates with values for t, in Helm's way of a first installation. Helm's tests are left out;
+// other hooks are refused. A chart without exactly one apps/v1 Deployment is an error. The result holds nothing of t's
+// labels: Prepare puts them on.
+func (c *Chart) Render(ctx context.Context, values *shipper.ChartValues, t Target) (Manifest, error) {
+	given := map[string]any{}
+	if values != nil {
+		if size := sizeOf(map[string]any(*values), maxValues); size > maxValues {
+			return Manifest{}, chartError("the values take more than the %s that are accepted", mebibytes(maxValues))
+		}
+		given = copyValues(*values)
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxRenderTime)
+	defer cancel()
+	var manifest Manifest
+	err := c.renderer.run(ctx, c.digest, func() error {
+		rendered, err := c.render(given, t)
+		if err == nil {
+			manifest = rendered
+		}
+		return err
+	})
+	if err != nil {
+		told := *asError(err)
+		told.Message = fmt.Sprintf("chart %q %s: %s", c.Name(), c.Version(), told.Message)
+		return Manifest{}, &told
+	}
+	return manifest, nil
+}
+
+// render does the work of Render, within this goroutine. Whatever the chart makes panic is an error of the chart.
+func (c *Chart) render(values map[string]any, t Target) (manifest Manifest, err error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			err = chartError("it cannot be rendered: %s", shorten(fmt.Sprint(caught)))
+		}
+	}()
+	if strings.EqualFold(c.helm.Metadata.Type, "library") {
+		return Manifest{}, chartError("it is a library, which has nothing to install")
+	}
+	capabilities, err := t.capabilities()
+	if err != nil {
+		return Manifest{}, err
+	}
+	if wants := c.helm.Metadata.KubeVersion; wants != "" && t.KubeVersion != "" &&
+		!chartutil.IsCompatibleRange(wants, capabilities.KubeVersion.Version) && !chartutil.IsCompatibleRange(wants, plain(t.KubeVersion)) {
+		return Manifest{}, chartError("it requires Kubernetes %s, and this cluster has %s", wants, t.KubeVersion)
+	}
+	work := copyChart(c.helm)
+	if err := packed(work); err != nil {
+		return Manifest{}, err
+	}
+	files, err := execute(work, values, t, capabilities)
+	if err != nil {
+		return Manifest{}, err
+	}
+	manifest, err = assemble(work, files)
+	if err != nil {
+		return Manifest{}, err
+	}
+	return manifest, manifest.checkDeployment()
+}
+
+// execute runs the templates and returns what each file renders to.
+func execute(c *helmchart.Chart, values map[string]any, t Target, on *chartutil.Capabilities) (map[string]string, error) {
+	if err := chartutil.ProcessDependenciesWithMerge(c, values); err != nil {
+		return nil, chartError("its dependencies cannot be processed: %s", shorten(err.Error()))
+	}
+	options := chartutil.ReleaseOptions{Name: t.ReleaseName, Namespace: t.Namespace, Revision: 1, IsInstall: true}
+	scope, err := chartutil.ToRenderValuesWithSchemaValidation(c, values, options, on, true)
+	if err != nil {
+		return nil, chartError("the values do not fit it: %s", shorten(err.Error()))
+	}
+	if merged, ok := scope["Values"].(chartutil.Values); ok {
+		if err := checkSchemas(c, merged); err != nil {
+			return nil, err
+		}
+	}
+	// An engine without a client: lookup finds nothing, as it does for helm template.
+	files, err := engine.Engine{}.Render(c, scope)
+	if err != nil {
+		return nil, chartError("it does not render: %s", limit(err.Error(), 1000))
+	}
+	var size int
+	for _, content := range files {
+		size += len(content)
+	}
+	if size > maxRendered {
+		return nil, chartError("it renders to more than the %s that are accepted", mebibytes(maxRendered))
+	}
+	return files, nil
+}
+
+// capabilities are what the templates may know of the cluster.
+func (t Target) capabilities() (*chartutil.Capabilities, error) {
+	version := orDefault(t.KubeVersion, recentKubeVersion)
+	parsed, err := chartutil.ParseKubeVersion(version)
+	if err != nil {
+		return nil, chartError("the cluster's version %q is not one of Kubernetes", shorten(version))
+	}
+	parsed.Version = "v" + strings.TrimPrefix(version, "v")
+	on := chartutil.DefaultCapabilities.Copy()
+	on.KubeVersion = *parsed
+	if len(t.APIVersions) > 0 {
+		on.APIVersions = t.APIVersions
+	}
+	return on, nil
+}
+
+// plain is a version of Kubernetes without what providers add behind it, which a range would take for a prerelease.
+func plain(version string) string {
+	parsed, err := chartutil.ParseKubeVersion(version)
+	if err != nil {
+		return version
+	}
+	return parsed.Version
+}
+
+// packed refuses a chart whose subcharts are not in its archive.
+func packed(c *helmchart.Chart) error {
+	for _, wanted := range c.Metadata.Dependencies {
+		found := false
+		for _, child := range c.Dependencies() {
+			found = found || child.Name() == wanted.Name
+		}
+		if !found {
+			return chartError("its dependency %q is not in its archive; run `helm dependency build` before packing it", wanted.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+	"time"
+)
+
+const (
+	// settled is how long an index just read is believed even by those who insist on a new one.
+	settled = time.Second
+	// mostAge is how old an index may be to be answered at once; callers wait a little for the refresh of an older one.
+	mostAge = time.Minute
+)
+
+// repository is what is known of one repository. Its index is replaced whole, never changed.
+type repository struct {
+	// url is the folder that holds index.yaml; name is the same to be shown.
+	url  *url.URL
+	name string
+
+	mu    sync.Mutex
+	known *index
+	marks validators
+	// checked is when known was last known to be right.
+	checked time.Time
+	used    time.Time
+	failing backoff
+	// flight is closed when the refresh that is under way ends; nil when none is.
+	flight chan struct{}
+}
+
+// snapshot is what a repository knew at one moment.
+type snapshot struct {
+	index   *index
+	checked time.Time
+	// failure is why the index could not be refreshed when that was last tried; nil when it could.
+	failure *Error
+}
+
+func newRepository(u *url.URL) *repository {
+	return &repository{url: u, name: redact(u)}
+}
+
+// indexURL is where the index is.
+func (r *repository) indexURL() *url.URL {
+	u := *r.url
+	u.Path += "/index.yaml"
+	if u.RawPath != "" {
+		u.RawPath += "/index.yaml"
+	}
+	return &u
+}
+
+// snapshot returns what is known now.
+func (r *repository) snapshot() snapshot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return snapshot{index: r.known, checked: r.checked, failure: r.failing.err}
+}
+
+// size is what the index takes in memory.
+func (r *repository) size() int64 {
+	if s := r.snapshot(); s.index != nil {
+		return s.index.size
+	}
+	return 0
+}
+
+// index returns a repository's index. A known one is answered at once and refreshed behind the caller's back when it is
+// no longer fresh; only an old one, or a caller who insists, waits for the refresh, and that no longer than patience.
+// With no index known, the caller waits as long as ctx allows.
+func (c *Catalog) index(ctx context.Context, r *repository, insist bool) (snapshot, error) {
+	now := c.options.Clock.Now()
+	known, done, refusal := c.begin(r, now, insist)
+	switch {
+	case refusal != nil:
+		return snapshot{}, refusal
+	case done == nil:
+		return known, nil
+	case known.index != nil && !insist && now.Sub(known.checked) < mostAge:
+		return known, nil
+	}
+	waiting, cancel := ctx, context.CancelFunc(func() {})
+	if known.index != nil {
+		waiting, cancel = context.WithTimeout(ctx, c.options.Patience)
+	}
+	defer cancel()
+	select {
+	case <-done:
+	case <-waiting.Done():
+		if known.index != nil {
+			return known, nil
+		}
+		return snapshot{}, fetchFailure(errors.Join(ErrUnreachable, ctx.Err()),
+			"repository %s has not answered in time", r.name)
+	}
+	after := r.snapshot()
+	if after.index == nil {
+		return snapshot{}, after.failure
+	}
+	return after, nil
+}
+
+// begin decides whether the index has to be asked for. done is nil when it has not; otherwise it is closed when the
+// refresh, this one's or one already under way, has ended. refusal: nothing is known and it is too early to ask again.
+func (c *Catalog) begin(r *repository, now time.Time, insist bool) (known snapshot, done <-chan struct{}, refusal error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known = snapshot{index: r.known, checked: r.checked, failure: r.failing.err}
+	fresh := c.options.FreshFor
+	if insist {
+		fresh = min(fresh, settled)
+	}
+	switch {
+	case r.flight != nil:
+		return known, r.flight, nil
+	case r.known != nil && r.failing.err == nil && now.Sub(r.checked) < fresh:
+		return known, nil, nil
+	case r.failing.holds(now) && r.known != nil:
+		return known, nil, nil
+	case r.failing.holds(now):
+		return known, nil, r.failing.refusal(now)
+	}
+	flight := make(chan struct{})
+	r.flight = flight
+	go c.refresh(r, r.marks, flight)
+	return known, flight, nil
+}
+
+// refresh asks for the index once and notes what came of it.
+func (c *Catalog) refresh(r *repository, known validators, flight chan struct{}) {
+	ctx, cancel := context.WithTimeout(c.ctx, c.options.FetchTimeout)
+	defer cancel()
+	var fresh *index
+	marks, changed, err := c.fetcher.get(ctx, r.indexURL(), known, c.options.MaxIndexBytes, func(body []byte) error {
+		parsed, err := guard(func() (*index, error) { return parseIndex(body) })
+		fresh = parsed
+		return err
+	})
+	now := c.options.Clock.Now()
+	r.mu.Lock()
+	if err == nil && changed && len(fresh.charts) == 0 && r.known != nil && len(r.known.charts) > 0 {
+		err = errors.New("lists no charts any more; what it listed before is still used")
+	}
+	switch {
+	case err != nil:
+		r.failing.fail(now, r.explain(err))
+		c.options.Log.Info("Could not refresh chart index", "repository", r.name, "reason", r.failing.err.Message)
+	case changed:
+		r.known, r.marks = fresh, marks
+		fallthrough
+	default:
+		r.checked, r.failing = now, backoff{}
+	}
+	r.flight = nil
+	close(flight)
+	r.mu.Unlock()
+	c.trim(now)
+}
+
+// explain turns what went wrong with an index into what is told.
+func (r *repository) explain(err error) *Error {
+	where := redact(r.indexURL())
+	if status, ok := errors.AsType[statusError](err); ok && !status.passing() {
+		return fetchFailure(ErrNotRepository, "there is no chart repository at %s: %s", where, status)
+	}
+	if told, ok := errors.AsType[*unusable](err); ok {
+		return fetchFailure(ErrNotRepository, "%s %s", where, told.err)
+	}
+	return fetchFailure(fmt.Errorf("%w: %w", ErrUnreachable, err), "chart index %s cannot be fetched: %s", where, err)
+}
+
+// unusable is an answer that came whole and is of no use.
+type unusable struct{ err error }
+
+// Error says why.
+func (u *unusable) Error() string { return u.err.Error() }
+
+// guard runs a parser over what others wrote: its errors are marked as theirs, and a panic becomes one.
+func guard[T any](parse func() (T, error)) (result T, err error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			err = &unusable{fmt.Errorf("cannot be read: %s", shorten(fmt.Sprint(caught)))}
+		}
+	}()
+	result, err = parse()
+	if err != nil {
+		err = &unusable{err}
+	}
+	return result, err
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// trafficService finds the Service that traffic is shifted on: the one labelled for it or else the only one.
+func (m Manifest) trafficService() (int, error) {
+	var all, labelled []int
+	for i := range m.Objects {
+		o := &m.Objects[i]
+		if o.GetAPIVersion() != "v1" || o.GetKind() != "Service" {
+			continue
+		}
+		all = append(all, i)
+		if o.GetLabels()[shipper.LBLabel] == shipper.LBForProduction {
+			labelled = append(labelled, i)
+		}
+	}
+	if len(labelled) == 0 && len(all) == 1 {
+		labelled = all
+	}
+	if len(labelled) != 1 {
+		return -1, chartError("one and only one v1.Service object with label %q is required, but %d found instead; "+
+			"give the Service that takes the production traffic the label %s: %s, and no other",
+			shipper.LBLabel, len(labelled), shipper.LBLabel, shipper.LBForProduction)
+	}
+	return labelled[0], nil
+}
+
+// prepareService makes a Service one that selects the Pods of every release that Shipper lets have traffic. pods are the
+// labels of the Deployment's Pods; what names the Service.
+func prepareService(o *unstructured.Unstructured, what string, t Target, pods labels.Set) error {
+	if kind, _, _ := unstructured.NestedString(o.Object, "spec", "type"); kind == "ExternalName" {
+		return chartError("%s: a Service of type ExternalName has no Pods to shift traffic between", what)
+	}
+	if strings.Contains(o.GetName(), t.ReleaseName) {
+		return chartError("%s: the name of the Service carries that of the release, so that every release would have its own "+
+			"and no traffic could be shifted from one to the other; give it a name that stays the same from release to release", what)
+	}
+	selector, err := stableSelector(o, what, t)
+	if err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(selector)) {
+		if key != shipper.AppLabel && key != shipper.TrafficStatusLabel && pods[key] != selector[key] {
+			return chartError("%s: spec.selector asks for %s=%s, which the Pods of the Deployment do not have (their labels are %q)",
+				what, shorten(key), shorten(selector[key]), shorten(pods.String()))
+		}
+	}
+	selector[shipper.AppLabel] = t.App
+	selector[shipper.TrafficStatusLabel] = shipper.TrafficEnabled
+	if err := unstructured.SetNestedStringMap(o.Object, selector, "spec", "selector"); err != nil {
+		return chartError("%s has no spec that is a map", what)
+	}
+	return mergeLabels(o.Object, map[string]string{shipper.LBLabel: shipper.LBForProduction}, "metadata", "labels")
+}
+
+// stableSelector is the Service's selector without what binds it to one release. That is taken out when the Application's
+// label asks for it, and refused otherwise.
+func stableSelector(o *unstructured.Unstructured, what string, t Target) (map[string]string, error) {
+	if err := mergeLabels(o.Object, nil, "spec", "selector"); err != nil {
+		return nil, chartError("%s: %s", what, err)
+	}
+	found, _, err := unstructured.NestedStringMap(o.Object, "spec", "selector")
+	if err != nil {
+		return nil, chartError("%s: %s", what, err)
+	}
+	selector := maps.Clone(found)
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		bound := found[key] == t.ReleaseName
+		if key != shipper.HelmReleaseSelector && !bound {
+			continue
+		}
+		switch t.HelmWorkaround {
+		case "true":
+			if bound {
+				delete(selector, key)
+			}
+		case "", "false":
+			return nil, chartError("%s: its selector has %s: %s, which binds it to one release. "+
+				"This will break shipper traffic shifting logic. Take it out of the selector or, when the chart cannot be changed, "+
+				"label the Application %s: \"true\" to have Shipper take it out", what, key, shorten(found[key]), shipper.HelmWorkaroundLabel)
+		default:
+			return nil, chartError("Unexpected value for label %q: %q; it may be \"true\" or \"false\"",
+				shipper.HelmWorkaroundLabel, shorten(t.HelmWorkaround))
+		}
+	}
+	return selector, nil
+}

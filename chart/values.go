@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	helmchart "helm.sh/helm/v3/pkg/chart"
+)
+
+// sizeOf is about what a value takes; counting stops soon after most.
+func sizeOf(value any, most int) int {
+	size := 8
+	switch value := value.(type) {
+	case string:
+		size += len(value)
+	case map[string]any:
+		for key, item := range value {
+			if size > most {
+				break
+			}
+			size += len(key) + sizeOf(item, most-size)
+		}
+	case []any:
+		for _, item := range value {
+			if size > most {
+				break
+			}
+			size += sizeOf(item, most-size)
+		}
+	}
+	return size
+}
+
+// nothingElse is the loader of schemas that refer to other files: Helm would read them from this machine and its network,
+// where a chart has no business.
+type nothingElse struct{}
+
+// Load refuses.
+func (nothingElse) Load(string) (any, error) {
+	return nil, errors.New("a schema may refer to nothing but itself")
+}
+
+// checkSchemas holds the values to the schemas of the chart and its subcharts.
+func checkSchemas(c *helmchart.Chart, values map[string]any) error {
+	if c.Schema != nil {
+		if err := checkSchema(c.Schema, values); err != nil {
+			return chartError("the values do not fit the schema of %s: %s", c.Name(), limit(err.Error(), 1000))
+		}
+	}
+	for _, child := range c.Dependencies() {
+		given, ok := values[child.Name()].(map[string]any)
+		if !ok {
+			continue
+		}
+		if err := checkSchemas(child, given); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkSchema(schema []byte, values map[string]any) error {
+	const self = "shipper:values.schema.json"
+	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
+	if err != nil {
+		return err
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(nothingElse{})
+	if err := compiler.AddResource(self, parsed); err != nil {
+		return err
+	}
+	compiled, err := compiler.Compile(self)
+	if err != nil {
+		return err
+	}
+	if err := compiled.Validate(values); err != nil {
+		told := strings.TrimPrefix(err.Error(), "jsonschema validation failed with '"+self+"#'\n")
+		return errors.New(told)
+	}
+	return nil
+}
