@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command shipper-reconciler converges what was admitted: it rolls Releases out to application clusters.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+func main() {
+	o, err := parse(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "shipper-reconciler:", err)
+		os.Exit(2)
+	}
+	log := zap.New(o.logging()...)
+	ctrl.SetLogger(log)
+	klog.SetLogger(log)
+
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer cancel()
+	if err := run(ctx, o); err != nil {
+		log.Error(err, "Ended")
+		os.Exit(1) //nolint:gocritic // there is nothing to undo: the context only listens for signals
+	}
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.uber.org/zap/zapcore"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+)
+
+// leaseName is the Lease that says which reconciler leads.
+const leaseName = "shipper-reconciler"
+
+// options are the flags.
+type options struct {
+	kubeconfig      string
+	namespace       string
+	blocksNamespace string
+
+	leaderElect             bool
+	healthAddr, metricsAddr string
+
+	workers       int
+	chartCacheDir string
+	logLevel      int
+	logFormat     string
+}
+
+// parse reads the flags and refuses those that cannot be meant.
+func parse(args []string) (*options, error) {
+	o := &options{}
+	set := flag.NewFlagSet("shipper-reconciler", flag.ContinueOnError)
+	set.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` with the management cluster; empty: $KUBECONFIG, the cluster this runs in")
+	set.StringVar(&o.namespace, "namespace", shipper.SystemNamespace, "`namespace` of Shipper: the Secrets of clusters, and the Lease of the leader")
+	set.StringVar(&o.blocksNamespace, "rollout-blocks-global-namespace", shipper.GlobalBlocksNamespace,
+		"`namespace` whose RolloutBlocks stop rollouts in all namespaces")
+	set.BoolVar(&o.leaderElect, "leader-elect", true, "work only while no other reconciler of this namespace does")
+	set.StringVar(&o.healthAddr, "health-addr", ":8083", "`address` of /healthz and /readyz; 0 serves neither")
+	set.StringVar(&o.metricsAddr, "metrics-addr", ":8082", "`address` of /metrics; 0 serves none")
+	set.IntVar(&o.workers, "workers", 8, "how many objects of each kind are worked on at the same time")
+	set.StringVar(&o.chartCacheDir, "chart-cache-dir", filepath.Join(os.TempDir(), "shipper-reconciler-charts"),
+		"`folder` for what is known of chart repositories")
+	set.IntVar(&o.logLevel, "log-level", 0, "0: what people want to know; 1: every change; 2: more")
+	set.StringVar(&o.logFormat, "log-format", "json", "json or text")
+	if err := set.Parse(args); err != nil {
+		return nil, err
+	}
+	switch {
+	case set.NArg() > 0:
+		return nil, fmt.Errorf("unexpected arguments: %s", strings.Join(set.Args(), " "))
+	case o.workers < 1:
+		return nil, fmt.Errorf("--workers=%d: at least 1 is needed", o.workers)
+	case o.logFormat != "json" && o.logFormat != "text":
+		return nil, fmt.Errorf("--log-format=%s: use json or text", o.logFormat)
+	}
+	return o, nil
+}
+
+// restConfig has no rate limit on this side: the API server has one.
+func (o *options) restConfig() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading kubeconfig: %w", err)
+	}
+	config.QPS = -1
+	config.UserAgent = fleet.UserAgent
+	return config, nil
+}
+
+func (o *options) logging() []zap.Opts {
+	opts := []zap.Opts{zap.Level(zapcore.Level(-o.logLevel)), zap.StacktraceLevel(zapcore.PanicLevel)}
+	if o.logFormat == "text" {
+		return append(opts, zap.ConsoleEncoder())
+	}
+	return append(opts, zap.JSONEncoder())
+}

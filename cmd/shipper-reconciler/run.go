@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/reconciler"
+)
+
+// graceTimeout is how long what is being worked on may take to end.
+const graceTimeout = 20 * time.Second
+
+// run reconciles until ctx is done. It ends with an error when another reconciler took the lead.
+func run(ctx context.Context, o *options) error {
+	mgr, err := newManager(o)
+	if err != nil {
+		return err
+	}
+	err = reconciler.Setup(ctx, mgr, reconciler.Options{
+		Namespace: o.namespace, GlobalBlocksNamespace: o.blocksNamespace,
+		Charts: chart.NewCatalog(ctx, chart.Options{
+			CacheDir: o.chartCacheDir, Log: mgr.GetLogger().WithName("chart"),
+		}),
+		Clock: clock.RealClock{}, Workers: o.workers,
+	})
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(
+		mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("caches", func(r *http.Request) error {
+			// A cache that is full answers at once.
+			ctx, cancel := context.WithTimeout(r.Context(), time.Second)
+			defer cancel()
+			if !mgr.GetCache().WaitForCacheSync(ctx) {
+				return errors.New("caches are not filled yet")
+			}
+			return nil
+		}),
+	); err != nil {
+		return fmt.Errorf("adding health checks: %w", err)
+	}
+	return mgr.Start(ctx)
+}
+
+func newManager(o *options) (manager.Manager, error) {
+	config, err := o.restConfig()
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := reconciler.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	grace := graceTimeout
+	mgr, err := ctrl.NewManager(config, manager.Options{
+		Scheme:                        scheme,
+		Cache:                         reconciler.CacheOptions(o.namespace),
+		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddr},
+		HealthProbeBindAddress:        o.healthAddr,
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              leaseName,
+		LeaderElectionNamespace:       o.namespace,
+		LeaderElectionReleaseOnCancel: true,
+		GracefulShutdownTimeout:       &grace,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("building manager: %w", err)
+	}
+	return mgr, nil
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
+)
+
+// CapacityTargets are written by the release reconciler; this one only reads them and writes their status.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=capacitytargets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=capacitytargets/status,verbs=patch
+// Conditions that change are told as events.
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Options for SetupWithManager.
+type Options struct {
+	// Fleet is the connections to application clusters.
+	Fleet *fleet.Fleet
+	// Clock tells the time of transitions.
+	Clock clock.PassiveClock
+	// Workers is how many targets are worked on at the same time.
+	Workers int
+}
+
+// Reconciler converges CapacityTargets.
+type Reconciler struct {
+	client   client.Client
+	fleet    *fleet.Fleet
+	clock    clock.PassiveClock
+	recorder events.EventRecorder
+}
+
+// SetupWithManager makes the reconciler run with mgr.
+func SetupWithManager(mgr ctrl.Manager, o Options) error {
+	r := &Reconciler{
+		client: mgr.GetClient(), fleet: o.Fleet, clock: o.Clock,
+		recorder: mgr.GetEventRecorder(fleet.UserAgent),
+	}
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("capacity").
+		For(&shipper.CapacityTarget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(o.Fleet.WatchMembers(r.targetsIn)).
+		WatchesRawSource(o.Fleet.Watch(&appsv1.Deployment{}, fleet.ByReleaseLabel)).
+		WatchesRawSource(o.Fleet.Watch(&corev1.Pod{}, fleet.ByReleaseLabel)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter()}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up capacity: %w", err)
+	}
+	return nil
+}
+
+// Reconcile converges one CapacityTarget in all its clusters.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	ct := &shipper.CapacityTarget{}
+	if err := r.client.Get(ctx, req.NamespacedName, ct); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if ct.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil
+	}
+	sights := make([]sight, len(ct.Spec.Clusters))
+	fleet.Each(len(sights), fleet.Parallel, func(i int) {
+		sights[i] = r.work(ctx, ct, ct.Spec.Clusters[i])
+	})
+	was := ct.DeepCopy()
+	ct.Status = status(was, sights, r.clock.Now())
+	changed, err := report.PatchStatus(ctx, r.client, ct, was)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("writing the status of CapacityTarget %s: %w", req, err)
+	}
+	if changed {
+		report.Emit(r.recorder, ct, changes(was, ct))
+	}
+	return fleet.Outcome(failures(sights))
+}

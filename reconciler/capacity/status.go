@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
+)
+
+// status is the whole new status of a target.
+func status(ct *shipper.CapacityTarget, sights []sight, at time.Time) shipper.CapacityTargetStatus {
+	now := metav1.NewTime(at)
+	out := shipper.CapacityTargetStatus{ObservedGeneration: ct.Generation}
+	for _, s := range sights {
+		var old shipper.ClusterCapacityStatus
+		for _, c := range ct.Status.Clusters {
+			if c.Name == s.want.Name {
+				old = c
+			}
+		}
+		out.Clusters = append(out.Clusters, clusterStatus(old, s, now))
+		if fleet.Pending(s.err) {
+			out.ObservedGeneration = ct.Status.ObservedGeneration
+		}
+	}
+	slices.SortFunc(out.Clusters, func(a, b shipper.ClusterCapacityStatus) int { return cmp.Compare(a.Name, b.Name) })
+	out.Conditions = report.Overall(ct.Status.Conditions, clusters(out.Clusters), now)
+	return out
+}
+
+// clusterStatus is the new status of one cluster. What is known of a cluster that connects for the first time, or that
+// cannot be reached, stays as it was.
+func clusterStatus(old shipper.ClusterCapacityStatus, s sight, now metav1.Time) shipper.ClusterCapacityStatus {
+	if fleet.Pending(s.err) && len(old.Conditions) > 0 {
+		return old
+	}
+	out := shipper.ClusterCapacityStatus{Name: s.want.Name}
+	if s.err != nil {
+		out = *old.DeepCopy()
+		out.Name = s.want.Name
+		out.Conditions = report.Failed(old.Conditions, s.err, now)
+		return out
+	}
+	if len(s.deployments) == 1 {
+		d := &s.deployments[0]
+		out.AvailableReplicas = d.Status.AvailableReplicas
+		out.SadPods = sadPods(s.pods)
+		out.Reports = []shipper.ClusterCapacityReport{podReport(d.Name, s.pods)}
+	}
+	out.AchievedPercent = Achieved(out.AvailableReplicas, s.want.TotalReplicaCount)
+	operational := shipper.Condition{Type: shipper.TargetOperational, Status: corev1.ConditionTrue}
+	out.Conditions = shipper.SetCondition(old.Conditions, operational, now)
+	out.Conditions = shipper.SetCondition(out.Conditions, ready(s), now)
+	return out
+}
+
+// ready tells whether a cluster that could be read has the capacity asked for, and if not, why.
+func ready(s sight) shipper.Condition {
+	no := func(reason, format string, args ...any) shipper.Condition {
+		return shipper.Condition{
+			Type: shipper.TargetReady, Status: corev1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...),
+		}
+	}
+	if len(s.deployments) != 1 {
+		return no(shipper.MissingDeployment, "expected one Deployment of this release, found %d", len(s.deployments))
+	}
+	d, desired := &s.deployments[0], Desired(s.want)
+	available := d.Status.AvailableReplicas
+	switch {
+	case s.scaled:
+		return no(shipper.InProgress, "scaling from %d to %d pods", s.replicas(), desired)
+	case d.Generation > d.Status.ObservedGeneration:
+		return no(shipper.InProgress, "the cluster has not seen the change to %d pods yet", desired)
+	case available == desired:
+		return shipper.Condition{Type: shipper.TargetReady, Status: corev1.ConditionTrue}
+	}
+	if message, stuck := stuck(d); stuck {
+		return no(shipper.DeploymentStuck, "%s", message)
+	}
+	if sad := sad(s.pods); len(sad) > 0 {
+		return no(shipper.PodsNotReady, "%d/%d: %s", len(sad), desired, summarize(sad))
+	}
+	return no(shipper.InProgress, "%d of %d pods are available", available, desired)
+}
+
+// stuck tells whether the Deployment's own controller reports a failure.
+func stuck(d *appsv1.Deployment) (message string, stuck bool) {
+	for _, c := range d.Status.Conditions {
+		failed := c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue
+		stopped := c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse
+		if failed || stopped {
+			return c.Message, true
+		}
+	}
+	return "", false
+}
+
+// failures are the errors met.
+func failures(sights []sight) []error {
+	var out []error
+	for _, s := range sights {
+		if s.err != nil {
+			out = append(out, fmt.Errorf("cluster %q: %w", s.want.Name, s.err))
+		}
+	}
+	return out
+}

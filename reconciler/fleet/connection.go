@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// connection is one cluster with one set of credentials. Its fields but the first three are guarded by the fleet's mutex.
+type connection struct {
+	fleet  *Fleet
+	name   string
+	access *Access // nil when it is not known how to reach the cluster
+
+	cancel context.CancelFunc // nil until it runs
+	state  State
+	member *Member // nil unless state.Ready
+}
+
+// stop ends the connection. The fleet's mutex is held.
+func (c *connection) stop() {
+	if c.cancel != nil {
+		c.cancel()
+	}
+	c.member = nil
+	c.state.Ready = false
+}
+
+// run connects, again and again, until ctx is done.
+func (c *connection) run(ctx context.Context) {
+	logger := log.FromContext(ctx).WithName("fleet").WithValues("cluster", c.name)
+	backoff := c.fleet.options.Backoff
+	for {
+		err := c.serve(ctx, &backoff)
+		if ctx.Err() != nil {
+			return
+		}
+		failure := connectError(c.name, c.access.Config.Host, err)
+		logger.Info("Cluster cannot be worked with", "reason", failure.Reason, "message", failure.Message)
+		c.fleet.set(c, State{Reason: failure.Reason, Message: failure.Message}, nil)
+
+		timer := c.fleet.options.Clock.NewTimer(backoff.Step())
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C():
+		}
+	}
+}
+
+// serve connects, and stays until the cluster is lost. Once connected it resets backoff.
+func (c *connection) serve(ctx context.Context, backoff *wait.Backoff) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close(cancel)
+	*backoff = c.fleet.options.Backoff
+	log.FromContext(ctx).WithName("fleet").Info("Cluster is connected", "cluster", c.name, "version", s.version)
+	c.fleet.set(c, State{Ready: true, KubernetesVersion: s.version}, &Member{Name: c.name, session: s})
+	s.attach(c.fleet.allWatches())
+	return c.beat(ctx, s)
+}
+
+// beat returns when the cluster is lost or ctx is done.
+func (c *connection) beat(ctx context.Context, s *session) error {
+	ticker := c.fleet.options.Clock.NewTicker(c.fleet.options.Heartbeat)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-s.ended:
+			return err
+		case <-ticker.C():
+		}
+		if err := c.probe(ctx, s); err == nil {
+			continue
+		}
+		if err := c.probe(ctx, s); err != nil {
+			return err
+		}
+	}
+}
+
+// probe reads a Lease. Any answer tells that the API server lives, but 401, which tells that it does not know us, and 5xx,
+// which may as well come from a load balancer before a dead one.
+func (c *connection) probe(ctx context.Context, s *session) error {
+	ctx, cancel := context.WithTimeout(ctx, c.fleet.options.Timeout)
+	defer cancel()
+	err := s.readLease(ctx)
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) && !apierrors.IsUnauthorized(err) && answer.Status().Code < 500 {
+		return nil
+	}
+	return err
+}

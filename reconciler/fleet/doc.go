@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fleet holds the connections to application clusters: one per Cluster object, made in the background, watched by
+// a heartbeat, closed when the Cluster or its credentials go.
+//
+// # Life of a connection
+//
+//	Set ──► connecting ──► ready ──► (heartbeat fails twice, or credentials are refused) ──► failed
+//	             ▲                                                                             │
+//	             └───────────── after a back-off of 1 s to 15 s, jittered ─────────────────────┘
+//
+// Connecting asks for the version and the APIs the cluster serves, checks that the account may list what has to be
+// watched, and fills the caches. Only then Get returns the Member. Every 10 s a Lease is read, with 5 s to answer: any
+// HTTP answer but 401 and 5xx means that the cluster lives. When the heartbeat fails, a second one follows at once, so
+// that a dead cluster is named within 20 s. Its caches are thrown away: nothing is ever decided on what a cluster said
+// before it died. Credentials that change, or a Cluster that goes, end the connection at once.
+//
+// Every change of a connection's state wakes those who registered with WatchMembers; every event of a cluster's objects
+// wakes those who registered with Watch or WatchInstalled, for clusters that connect later too.
+//
+// # What the account needs in an application cluster
+//
+//	coordination.k8s.io  leases                     get                             the heartbeat
+//	""                   namespaces                 get list watch                  to see that a missing one appears
+//	""                   pods                       get list watch patch            the traffic label
+//	""                   services                   get list watch create patch delete
+//	""                   configmaps                 get list watch create patch delete   the anchors
+//	""                   configmaps/finalizers      update                          anchors block their dependants' deletion
+//	apps                 deployments                get list watch create patch delete
+//	apps                 replicasets                get list watch                  for people who debug
+//	discovery.k8s.io     endpointslices             get list watch                  who takes traffic
+//
+// and get, list, watch, create, patch and delete on every other kind that charts contain: serviceaccounts, secrets,
+// persistentvolumeclaims, statefulsets, daemonsets, jobs, cronjobs, ingresses, networkpolicies, horizontalpodautoscalers,
+// poddisruptionbudgets, roles and rolebindings are the usual ones. Roles and rolebindings of charts also need the rights
+// they grant, or the verbs escalate and bind. /api, /apis and /version are open to every account by default. A kind that
+// may not be listed and watched is read one by one and is not brought back when somebody deletes it.
+package fleet

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// kindSyncTimeout is how long the first read of a kind waits for its cache before it is read one by one.
+const kindSyncTimeout = 10 * time.Second
+
+// Member is a cluster that can be worked with. It is good for one pass: ask the Fleet again in the next.
+type Member struct {
+	// Name of the Cluster.
+	Name string
+
+	session *session
+}
+
+// Client reads Deployments, Services, Pods, ConfigMaps and EndpointSlices of ours from caches, and writes everything. The
+// data of ConfigMaps other than anchors is not cached. For other kinds read Metadata.
+func (m *Member) Client() client.Client {
+	return m.session.cluster.GetClient()
+}
+
+// Live reads from the API server itself.
+func (m *Member) Live() client.Reader {
+	return m.session.cluster.GetAPIReader()
+}
+
+// KubeVersion is what the API server says it is, for example v1.37.1.
+func (m *Member) KubeVersion() string {
+	return m.session.version
+}
+
+// APIVersions are the groups and kinds the cluster served when it was connected, in the form charts ask for them.
+func (m *Member) APIVersions() []string {
+	return m.session.apis
+}
+
+// Mapping tells how the cluster serves a kind. The error satisfies meta.IsNoMatchError when it does not, also after asking
+// again.
+func (m *Member) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
+	return m.session.cluster.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+}
+
+// Context is ctx, ended early when the cluster is lost or when timeout has passed.
+func (m *Member) Context(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	go func() {
+		select {
+		case <-m.session.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// Metadata reads an object of ours of any kind, or any Namespace, from a cache that is made when a kind is first asked for.
+// From then on those who registered with WatchInstalled hear of the kind's events.
+func (m *Member) Metadata(
+	ctx context.Context, gvk schema.GroupVersionKind, key client.ObjectKey,
+) (*metav1.PartialObjectMetadata, error) {
+	k, err := m.session.use(ctx, gvk)
+	if err != nil {
+		return nil, err
+	}
+	if k.typed != nil {
+		return typedMetadata(ctx, m.Client(), k.typed, gvk, key)
+	}
+	var reader client.Reader = m.Client()
+	if k.informer == nil {
+		reader = m.Live()
+	}
+	return metadata(ctx, reader, gvk, key)
+}
+
+// LiveMetadata reads an object of any kind, ours or not, from the API server itself.
+func (m *Member) LiveMetadata(
+	ctx context.Context, gvk schema.GroupVersionKind, key client.ObjectKey,
+) (*metav1.PartialObjectMetadata, error) {
+	return metadata(ctx, m.Live(), gvk, key)
+}
+
+func metadata(
+	ctx context.Context, reader client.Reader, gvk schema.GroupVersionKind, key client.ObjectKey,
+) (*metav1.PartialObjectMetadata, error) {
+	out := &metav1.PartialObjectMetadata{}
+	out.SetGroupVersionKind(gvk)
+	if err := reader.Get(ctx, key, out); err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", gvk.Kind, key.Name, err)
+	}
+	return out, nil
+}
+
+// typedMetadata reads from the cache of a core kind, so that there is one cache of it and not two.
+func typedMetadata(
+	ctx context.Context, reader client.Reader, like client.Object, gvk schema.GroupVersionKind, key client.ObjectKey,
+) (*metav1.PartialObjectMetadata, error) {
+	object, ok := like.DeepCopyObject().(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("reading %s %s: not an object", gvk.Kind, key.Name)
+	}
+	if err := reader.Get(ctx, key, object); err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", gvk.Kind, key.Name, err)
+	}
+	accessor, ok := object.(metav1.ObjectMetaAccessor)
+	if !ok {
+		return nil, fmt.Errorf("reading %s %s: it has no metadata", gvk.Kind, key.Name)
+	}
+	out := &metav1.PartialObjectMetadata{}
+	out.SetGroupVersionKind(gvk)
+	if om, ok := accessor.GetObjectMeta().(*metav1.ObjectMeta); ok {
+		out.ObjectMeta = *om
+	}
+	return out, nil
+}
+
+// use makes sure that there is a cache of a kind, and that those who asked for its events get them.
+func (s *session) use(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
+	s.mu.Lock()
+	k, ok := s.kinds[gvk]
+	s.mu.Unlock()
+	if !ok {
+		var err error
+		if k, err = s.cacheMetadata(ctx, gvk); err != nil {
+			return nil, err
+		}
+	}
+	if !k.installed.Swap(true) {
+		s.attach(s.watches())
+	}
+	return k, nil
+}
+
+// cacheMetadata makes a cache of the metadata of a kind. When it does not fill, most often because the account may not list
+// or watch the kind, the kind is read one by one until the next connection.
+func (s *session) cacheMetadata(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
+	like := &metav1.PartialObjectMetadata{}
+	like.SetGroupVersionKind(gvk)
+	bounded, cancel := context.WithTimeout(ctx, kindSyncTimeout)
+	defer cancel()
+	informer, err := s.cluster.GetCache().GetInformer(bounded, like)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil || meta.IsNoMatchError(err):
+		return nil, fmt.Errorf("reading %s: %w", gvk.Kind, err)
+	default:
+		informer = nil
+		if err := s.cluster.GetCache().RemoveInformer(ctx, like); err != nil {
+			return nil, fmt.Errorf("giving up the cache of %s: %w", gvk.Kind, err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k, ok := s.kinds[gvk]; ok {
+		return k, nil
+	}
+	k := newKind(informer, nil)
+	s.kinds[gvk] = k
+	return k, nil
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// requestTimeout bounds requests that carry no context of their own.
+const requestTimeout = 30 * time.Second
+
+// heartbeatLease is the Lease that heartbeats ask for. It need not exist.
+const heartbeatLease = "shipper-heartbeat"
+
+// Indexes over cached objects: the value of a label.
+const (
+	// ByApp indexes Pods, Services and EndpointSlices by the Application they belong to.
+	ByApp = "shipper-app"
+	// ByRelease indexes Pods and Deployments by the Release they belong to.
+	ByRelease = "shipper-release"
+)
+
+// core is what is always cached whole, and the indexes over it.
+var core = []struct {
+	object  client.Object
+	list    client.ObjectList
+	indexes []string
+}{
+	{&appsv1.Deployment{}, &appsv1.DeploymentList{}, []string{ByRelease}},
+	{&corev1.Service{}, &corev1.ServiceList{}, []string{ByApp}},
+	{&corev1.Pod{}, &corev1.PodList{}, []string{ByApp, ByRelease}},
+	{&corev1.ConfigMap{}, &corev1.ConfigMapList{}, []string{ByApp}},
+	{&discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{}, []string{ByApp}},
+}
+
+// session is a connection that stands: clients, caches and what was discovered.
+type session struct {
+	name    string
+	watches func() []*watch // all there are
+	cluster cluster.Cluster
+	http    *http.Client
+	leases  coordinationv1client.LeasesGetter
+	version string
+	apis    []string
+	done    <-chan struct{} // closed when the session is over
+	ended   chan error      // the caches' end, when it comes before the session's
+	stopped chan struct{}   // closed when the caches have stopped
+
+	mu    sync.Mutex
+	kinds map[schema.GroupVersionKind]*kind
+}
+
+// open connects: probe, discover, check the rights, fill the caches. The session ends with ctx.
+func (c *connection) open(ctx context.Context) (*session, error) {
+	hc, err := rest.HTTPClientFor(c.access.Config)
+	if err != nil {
+		return nil, &Error{Cluster: c.name, Reason: shipper.SecretInvalid, Message: err.Error(), Err: err}
+	}
+	hc.CloseIdleConnections() // a connection that died with the last session would hang this one
+	leases, err := coordinationv1client.NewForConfigAndClient(c.access.Config, hc)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	s := &session{
+		name: c.name, watches: c.fleet.allWatches,
+		http: hc, leases: leases, done: ctx.Done(), ended: make(chan error, 1), stopped: make(chan struct{}),
+		kinds: map[schema.GroupVersionKind]*kind{},
+	}
+	if err := c.probe(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := s.discover(ctx, c.access.Config); err != nil {
+		return nil, err
+	}
+	ours, err := labels.Parse(shipper.AppLabel)
+	if err != nil {
+		return nil, fmt.Errorf("selecting our objects: %w", err)
+	}
+	if s.cluster, err = cluster.New(c.access.Config, c.fleet.clusterOptions(ctx, hc, ours)); err != nil {
+		return nil, fmt.Errorf("making clients: %w", err)
+	}
+	if err := s.fill(ctx, c.fleet.options.SyncTimeout); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// close waits until the caches have stopped.
+func (s *session) close(cancel context.CancelFunc) {
+	cancel()
+	<-s.stopped
+	s.http.CloseIdleConnections()
+}
+
+// readLease asks the API server for something small.
+func (s *session) readLease(ctx context.Context) error {
+	_, err := s.leases.Leases(shipper.SystemNamespace).Get(ctx, heartbeatLease, metav1.GetOptions{})
+	return err
+}
+
+// clusterOptions keep caches small: only what carries our label, without managedFields, and of ConfigMaps that charts
+// bring nothing but metadata.
+func (f *Fleet) clusterOptions(ctx context.Context, hc *http.Client, ours labels.Selector) cluster.Option {
+	logger := log.FromContext(ctx).WithName("fleet")
+	return func(o *cluster.Options) {
+		namespace := &metav1.PartialObjectMetadata{}
+		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		o.Scheme = f.scheme
+		o.HTTPClient = hc
+		o.Logger = logger
+		o.MapperProvider = func(config *rest.Config, hc *http.Client) (meta.RESTMapper, error) {
+			bounded := *hc
+			bounded.Timeout = requestTimeout
+			return apiutil.NewDynamicRESTMapper(config, &bounded)
+		}
+		o.Cache = cache.Options{
+			DefaultLabelSelector: ours,
+			DefaultTransform:     strip,
+			ByObject:             map[client.Object]cache.ByObject{namespace: {Label: labels.Everything()}},
+			// The heartbeat tells people that a cluster died; a line for each of its watches would tell nothing more.
+			DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
+				logger.V(2).Info("A watch ended", "reason", err.Error())
+			},
+		}
+	}
+}
+
+// strip drops what nobody reads before it enters a cache.
+func strip(in any) (any, error) {
+	if object, err := meta.Accessor(in); err == nil && object.GetManagedFields() != nil {
+		object.SetManagedFields(nil)
+	}
+	if m, ok := in.(*corev1.ConfigMap); ok && m.Data[shipper.AnchorTargetUIDKey] == "" {
+		m.Data, m.BinaryData = nil, nil
+	}
+	return in, nil
+}
+
+// fill checks that the core kinds may be listed, starts the caches and waits until they are full.
+func (s *session) fill(ctx context.Context, timeout time.Duration) error {
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for _, k := range core {
+		list, ok := k.list.DeepCopyObject().(client.ObjectList)
+		if !ok {
+			continue
+		}
+		if err := s.cluster.GetAPIReader().List(bounded, list, client.Limit(1)); err != nil {
+			return err
+		}
+		for _, index := range k.indexes {
+			if err := s.cluster.GetFieldIndexer().IndexField(bounded, k.object, index, byLabel(index)); err != nil {
+				return fmt.Errorf("indexing: %w", err)
+			}
+		}
+		informer, err := s.cluster.GetCache().GetInformer(bounded, k.object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return err
+		}
+		gvk, err := apiutil.GVKForObject(k.object, s.cluster.GetScheme())
+		if err != nil {
+			return err
+		}
+		s.kinds[gvk] = newKind(informer, k.object)
+	}
+	go func() {
+		err := s.cluster.Start(ctx)
+		if err == nil {
+			err = errors.New("the caches have stopped")
+		}
+		s.ended <- err
+		close(s.stopped)
+	}()
+	if !s.cluster.GetCache().WaitForCacheSync(bounded) {
+		return fmt.Errorf("filling the caches within %s: %w", timeout, context.DeadlineExceeded)
+	}
+	return nil
+}
+
+// byLabel indexes objects by the value of a label.
+func byLabel(label string) client.IndexerFunc {
+	return func(object client.Object) []string {
+		if value, ok := object.GetLabels()[label]; ok {
+			return []string{value}
+		}
+		return nil
+	}
+}
+
+// discover asks for the version and for all kinds, in the form charts ask for them: v1, v1/Pod, apps/v1, …
+func (s *session) discover(ctx context.Context, config *rest.Config) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	d, err := discovery.NewDiscoveryClientForConfigAndClient(config, s.http)
+	if err != nil {
+		return fmt.Errorf("making a discovery client: %w", err)
+	}
+	version, err := d.ServerVersionWithContext(ctx)
+	if err != nil {
+		return fmt.Errorf("asking for the version: %w", err)
+	}
+	// An API server behind this one that does not answer leaves its groups out; that is no reason to leave the cluster out.
+	_, resources, err := d.ServerGroupsAndResourcesWithContext(ctx)
+	var partly *discovery.ErrGroupDiscoveryFailed
+	if err != nil && !errors.As(err, &partly) {
+		return fmt.Errorf("asking for the APIs: %w", err)
+	}
+	s.version, s.apis = version.GitVersion, apiVersions(resources)
+	return nil
+}
+
+// apiVersions lists groups and kinds, sorted and unique.
+func apiVersions(lists []*metav1.APIResourceList) []string {
+	var out []string
+	for _, list := range lists {
+		out = append(out, list.GroupVersion)
+		for _, resource := range list.APIResources {
+			out = append(out, list.GroupVersion+"/"+resource.Kind)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

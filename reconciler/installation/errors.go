@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"errors"
+	"fmt"
+
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/reconciler/fleet"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// problem is an error with the reason for the condition and what to do about it.
+type problem struct {
+	reason  string
+	remedy  fleet.Remedy
+	message string
+}
+
+// Error is the message.
+func (p *problem) Error() string {
+	return p.message
+}
+
+// Judge is what fleet.Classify asks for.
+func (p *problem) Judge() (reason string, remedy fleet.Remedy) {
+	return p.reason, p.remedy
+}
+
+func conflict(format string, args ...any) error {
+	return &problem{shipper.ObjectConflict, fleet.Recheck, fmt.Sprintf(format, args...)}
+}
+
+func broken(format string, args ...any) error {
+	return &problem{shipper.ChartError, fleet.Wait, fmt.Sprintf(format, args...)}
+}
+
+func waiting(format string, args ...any) error {
+	return &problem{shipper.InProgress, fleet.Recheck, fmt.Sprintf(format, args...)}
+}
+
+// ofChart gives an error of the chart room its reason and remedy.
+func ofChart(err error) error {
+	var known *chart.Error
+	if !errors.As(err, &known) {
+		return err
+	}
+	remedy := fleet.Wait
+	if known.Retry {
+		remedy = fleet.Retry
+	}
+	return &problem{known.Reason, remedy, known.Message}
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet/report"
+)
+
+// Reasons of events.
+const (
+	targetChanged    = "InstallationTargetConditionChanged"
+	clusterChanged   = "ClusterInstallationConditionChanged"
+	configMapDeleted = "ConfigMapDeleted"
+	configMapAdopted = "ConfigMapAdopted"
+	cleanupAbandoned = "CleanupAbandoned"
+)
+
+// changes are the events that tell how conditions changed.
+func changes(was, is *shipper.InstallationTarget) []report.Event {
+	return report.ConditionEvents(targetChanged, clusterChanged,
+		was.Status.Conditions, is.Status.Conditions, clusters(was.Status.Clusters), clusters(is.Status.Clusters))
+}
+
+// clusters are the conditions per cluster.
+func clusters(list []shipper.ClusterInstallationStatus) []report.Cluster {
+	out := make([]report.Cluster, 0, len(list))
+	for _, c := range list {
+		out = append(out, report.Cluster{Name: c.Name, Conditions: c.Conditions})
+	}
+	return out
+}
+
+// notes are the events of all clusters.
+func notes(outcomes []outcome) []report.Event {
+	var out []report.Event
+	for _, o := range outcomes {
+		out = append(out, o.events...)
+	}
+	return out
+}
+
+func anchorDeleted(cluster, name string) report.Event {
+	return report.Event{
+		Type: corev1.EventTypeNormal, Reason: configMapDeleted, Action: "Uninstall",
+		Note: fmt.Sprintf("Config map %q has been deleted from cluster %q", name, cluster),
+	}
+}
+
+func adopted(cluster, name string) report.Event {
+	return report.Event{
+		Type: corev1.EventTypeNormal, Reason: configMapAdopted, Action: "Install",
+		Note: fmt.Sprintf("Config map %q in cluster %q belonged to another InstallationTarget of this name and is now this one's",
+			name, cluster),
+	}
+}
+
+func abandoned(cluster string) report.Event {
+	return report.Event{
+		Type: corev1.EventTypeWarning, Reason: cleanupAbandoned, Action: "Uninstall",
+		Note: fmt.Sprintf("There is no Cluster %q any more; what was installed in it stays there", cluster),
+	}
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
+)
+
+// installer installs one target in one cluster, in one pass.
+type installer struct {
+	member    *fleet.Member
+	it        *shipper.InstallationTarget
+	rendering *rendering
+
+	anchor *anchor
+	events []report.Event
+}
+
+// step is one object and what to do with it.
+type step struct {
+	wanted
+	item   item
+	live   *metav1.PartialObjectMetadata
+	action action
+	// unknown is set when the cluster does not know the kind yet, and a CustomResourceDefinition of the chart will tell it.
+	unknown bool
+}
+
+// install makes the cluster as the target wants it.
+func (i *installer) install(ctx context.Context) error {
+	if err := i.findNamespace(ctx); err != nil {
+		return err
+	}
+	var err error
+	if i.anchor, err = readAnchor(ctx, i.member, i.it); err != nil {
+		return err
+	}
+	if i.anchor != nil && i.anchor.deleting {
+		return waiting("what an earlier installation left behind is still being removed")
+	}
+	t := target(i.it, i.member.KubeVersion(), i.member.APIVersions())
+	fingerprint, err := i.rendering.fingerprint(t)
+	if err != nil {
+		return err
+	}
+	intact, err := i.intact(ctx)
+	if err != nil {
+		return err
+	}
+	if intact && i.anchor.rendered == fingerprint {
+		return i.adoptAnchor(ctx)
+	}
+	objects, err := i.rendering.manifest(ctx, t, fingerprint)
+	if err != nil {
+		if intact && i.anchor.rendered != "" {
+			// Only the cluster's version or APIs changed. What runs there goes on running without the chart.
+			log.FromContext(ctx).Info("What is installed stays as it is", "cluster", i.member.Name, "reason", err.Error())
+			return i.adoptAnchor(ctx)
+		}
+		return err
+	}
+	return i.converge(ctx, objects, fingerprint)
+}
+
+// findNamespace tells whether the cluster has the target's namespace.
+func (i *installer) findNamespace(ctx context.Context) error {
+	gvk := corev1.SchemeGroupVersion.WithKind("Namespace")
+	live, err := i.member.Metadata(ctx, gvk, types.NamespacedName{Name: i.it.Namespace})
+	missing := func(format string) error {
+		return &problem{shipper.NamespaceMissing, fleet.Recheck, fmt.Sprintf(format, i.it.Namespace)}
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return missing("the cluster has no namespace %q; create it there, Shipper does not")
+	case err != nil:
+		return err
+	case live.DeletionTimestamp != nil:
+		return missing("namespace %q is being deleted in the cluster")
+	}
+	return nil
+}
+
+// intact tells whether everything the anchor lists is in the cluster as it was written.
+func (i *installer) intact(ctx context.Context) (bool, error) {
+	if i.anchor == nil || len(i.anchor.inventory) == 0 {
+		return false, nil
+	}
+	for _, entry := range i.anchor.inventory {
+		live, err := i.member.Metadata(ctx, entry.gvk(), entry.key())
+		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if decide(i.it, entry, i.anchor, live) != keep {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// adoptAnchor rewrites the UID in an anchor that was another target's of the same name, as after a restore.
+func (i *installer) adoptAnchor(ctx context.Context) error {
+	if i.anchor.targetUID == string(i.it.UID) {
+		return nil
+	}
+	i.noteAdoption()
+	_, err := writeAnchor(ctx, i.member, i.it, i.anchor.inventory, i.anchor.rendered)
+	return err
+}
+
+// converge writes what has to be written: first the anchor with the list of all that will be there, so that nothing is
+// ever there that no list names, then the objects in order, then the anchor as done.
+func (i *installer) converge(ctx context.Context, objects []wanted, fingerprint string) error {
+	steps, err := i.plan(ctx, objects)
+	if err != nil {
+		return err
+	}
+	inventory := make([]item, 0, len(steps))
+	for _, s := range steps {
+		inventory = append(inventory, s.item)
+	}
+	var before []item
+	if i.anchor != nil {
+		before = i.anchor.inventory
+		i.noteAdoption()
+	}
+	if i.anchor, err = writeAnchor(ctx, i.member, i.it, merge(inventory, before), ""); err != nil {
+		return err
+	}
+	for _, s := range steps {
+		if err := i.carryOut(ctx, s); err != nil {
+			return err
+		}
+	}
+	if err := removeItems(ctx, i.member, i.it, without(before, inventory)); err != nil {
+		return err
+	}
+	_, err = writeAnchor(ctx, i.member, i.it, inventory, fingerprint)
+	return err
+}
+
+// noteAdoption tells of an anchor with another UID.
+func (i *installer) noteAdoption() {
+	if i.anchor.targetUID != string(i.it.UID) {
+		i.events = append(i.events, adopted(i.member.Name, shipper.AnchorName(i.it.Name)))
+	}
+}
+
+// plan decides about every object before any is written, and refuses all of them when one may not be written.
+func (i *installer) plan(ctx context.Context, objects []wanted) ([]step, error) {
+	steps := make([]step, 0, len(objects))
+	var conflicts []string
+	for _, object := range objects {
+		s, err := i.planOne(ctx, object, objects)
+		if err != nil {
+			return nil, err
+		}
+		switch s.action {
+		case refuse:
+			conflicts = append(conflicts, fmt.Sprintf("%s cannot be installed: %s", s.item, whose(s.live)))
+		case wait:
+			return nil, waiting("%s is there and is being deleted", s.item)
+		}
+		steps = append(steps, s)
+	}
+	if len(conflicts) > 0 {
+		return nil, conflict("%s", strings.Join(conflicts, "; "))
+	}
+	return steps, nil
+}
+
+func (i *installer) planOne(ctx context.Context, object wanted, all []wanted) (step, error) {
+	content := object.content
+	gvk := content.GroupVersionKind()
+	s := step{wanted: object, item: item{
+		APIVersion: content.GetAPIVersion(), Kind: content.GetKind(), Name: content.GetName(), Digest: object.digest,
+	}}
+	if s.item.Name == "" {
+		return s, broken("a %s of the chart has no name", s.item.Kind)
+	}
+	mapping, err := i.member.Mapping(gvk)
+	switch {
+	case meta.IsNoMatchError(err) && defines(all, gvk.Group, gvk.Kind):
+		s.unknown, s.action = true, create
+		s.item.Namespace = content.GetNamespace()
+		return s, nil
+	case meta.IsNoMatchError(err):
+		return s, &problem{shipper.ChartError, fleet.Recheck, fmt.Sprintf("%s is of a kind the cluster does not know: "+
+			"it has no CustomResourceDefinition for %s in %s", s.item, gvk.Kind, gvk.GroupVersion())}
+	case err != nil:
+		return s, fmt.Errorf("asking for the kind %s: %w", gvk.Kind, err)
+	}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if s.item.Namespace = i.it.Namespace; content.GetNamespace() != "" && content.GetNamespace() != i.it.Namespace {
+			return s, broken("%s of the chart is for namespace %q; it can only be installed in %q",
+				s.item, content.GetNamespace(), i.it.Namespace)
+		}
+	}
+	if s.live, err = i.look(ctx, s.item); err != nil {
+		return s, err
+	}
+	s.action = decide(i.it, s.item, i.anchor, s.live)
+	return s, nil
+}
+
+// look reads an object's metadata: from the cache, and when it is not there, because it may be somebody else's, from the
+// API server. It returns nil when there is none.
+func (i *installer) look(ctx context.Context, entry item) (*metav1.PartialObjectMetadata, error) {
+	live, err := i.member.Metadata(ctx, entry.gvk(), entry.key())
+	if apierrors.IsNotFound(err) {
+		live, err = i.member.LiveMetadata(ctx, entry.gvk(), entry.key())
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return live, err
+}
+
+// defines tells whether a CustomResourceDefinition among objects makes a kind known.
+func defines(objects []wanted, group, kind string) bool {
+	for _, o := range objects {
+		if o.content.GetKind() != "CustomResourceDefinition" {
+			continue
+		}
+		itsGroup, _, _ := unstructured.NestedString(o.content.Object, "spec", "group")
+		itsKind, _, _ := unstructured.NestedString(o.content.Object, "spec", "names", "kind")
+		if itsGroup == group && itsKind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// carryOut writes one object.
+func (i *installer) carryOut(ctx context.Context, s step) error {
+	if s.unknown {
+		again, err := i.planOne(ctx, s.wanted, nil)
+		var known *problem
+		if errors.As(err, &known) && known.reason == shipper.ChartError {
+			return &problem{shipper.InProgress, fleet.Retry, fmt.Sprintf("%s waits until the cluster serves its kind", s.item)}
+		}
+		if err != nil {
+			return err
+		}
+		s = again
+	}
+	var err error
+	switch s.action {
+	case create, write:
+		err = i.write(ctx, s)
+	case mark:
+		err = i.mark(ctx, s)
+	case refuse:
+		err = conflict("%s cannot be installed: %s", s.item, whose(s.live))
+	case wait:
+		err = waiting("%s is there and is being deleted", s.item)
+	case keep:
+	}
+	if err != nil {
+		return fmt.Errorf("installing %s: %w", s.item, err)
+	}
+	return nil
+}

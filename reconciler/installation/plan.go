@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// action is what to do with one object in one cluster.
+type action string
+
+const (
+	// create what is not there.
+	create action = "create"
+	// write what is there and has to be otherwise.
+	write action = "write"
+	// mark what is there as ours and leave the rest of it alone.
+	mark action = "mark"
+	// keep what is there.
+	keep action = "keep"
+	// wait until what is there is gone.
+	wait action = "wait"
+	// refuse: what is there belongs to something else.
+	refuse action = "refuse"
+)
+
+// decide says what to do with an object of a target. live is nil when it is not in the cluster, a when there is no anchor
+// yet. Objects without a namespace have no owner.
+func decide(it *shipper.InstallationTarget, want item, a *anchor, live *metav1.PartialObjectMetadata) action {
+	if live == nil {
+		return create
+	}
+	app := it.Labels[shipper.AppLabel]
+	ours := a.owns(live) || app != "" && live.Labels[shipper.AppLabel] == app && live.Labels[shipper.OwnedByLabel] != ""
+	mine := ours && live.Labels[shipper.OwnedByLabel] == it.Name
+	owned := want.Namespace == "" || a.owns(live)
+	current := live.Annotations[shipper.InstalledDigestAnnotation]
+	switch {
+	case !ours && everybodys(want):
+		return keep
+	case !ours:
+		return refuse
+	case live.DeletionTimestamp != nil:
+		return wait
+	case mine && current == want.Digest && owned:
+		return keep
+	case mine && (current == "" || current == want.Digest):
+		return mark
+	case mine || it.Spec.CanOverride:
+		return write
+	default:
+		return keep
+	}
+}
+
+// everybodys are objects that a whole cluster shares: found, they are used, and they are never deleted.
+func everybodys(i item) bool {
+	gk := i.gvk().GroupKind()
+	return gk.Group == "" && gk.Kind == "Namespace" ||
+		gk.Group == "apiextensions.k8s.io" && gk.Kind == "CustomResourceDefinition"
+}
+
+// whose names the owner of an object that is not ours.
+func whose(live *metav1.PartialObjectMetadata) string {
+	switch app := live.Labels[shipper.AppLabel]; {
+	case app != "" && live.Labels[shipper.OwnedByLabel] != "":
+		return "it belongs to the Application " + quote(app)
+	case app != "":
+		return "it has the label " + shipper.AppLabel + " and was not installed by Shipper"
+	default:
+		return "it was not installed by Shipper"
+	}
+}
+
+func quote(s string) string {
+	return `"` + s + `"`
+}
+
+// owners are the references an object is to have: the other anchors it has, and own, which is this target's.
+func owners(it *shipper.InstallationTarget, live *metav1.PartialObjectMetadata, own metav1.OwnerReference) []metav1.OwnerReference {
+	var out []metav1.OwnerReference
+	if live != nil {
+		out = otherAnchors(it, live)
+	}
+	return append(out, own)
+}
+
+// otherAnchors are the references of an object to anchors of other targets.
+func otherAnchors(it *shipper.InstallationTarget, live *metav1.PartialObjectMetadata) []metav1.OwnerReference {
+	var out []metav1.OwnerReference
+	for _, ref := range live.OwnerReferences {
+		isAnchor := ref.Kind == "ConfigMap" && strings.HasSuffix(ref.Name, anchorSuffix)
+		if isAnchor && ref.Name != shipper.AnchorName(it.Name) {
+			out = append(out, ref)
+		}
+	}
+	return out
+}

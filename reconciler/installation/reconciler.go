@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
+)
+
+// InstallationTargets are written by the release reconciler; this one writes their finalizer and their status.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=installationtargets,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=installationtargets/status,verbs=patch
+// Releases hold the chart's digest, and the chart itself for targets of older installations.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch
+// A cluster whose Cluster object is gone is given up.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=clusters,verbs=get;list;watch
+// Conditions that change are told as events.
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Options for SetupWithManager.
+type Options struct {
+	// Fleet is the connections to application clusters.
+	Fleet *fleet.Fleet
+	// Renderer renders charts.
+	Renderer Renderer
+	// Clock tells the time of transitions.
+	Clock clock.PassiveClock
+	// Workers is how many targets are worked on at the same time.
+	Workers int
+}
+
+// Reconciler converges InstallationTargets.
+type Reconciler struct {
+	client   client.Client
+	fleet    *fleet.Fleet
+	renderer Renderer
+	clock    clock.PassiveClock
+	recorder events.EventRecorder
+}
+
+// SetupWithManager makes the reconciler run with mgr.
+func SetupWithManager(mgr ctrl.Manager, o Options) error {
+	r := &Reconciler{
+		client: mgr.GetClient(), fleet: o.Fleet, renderer: o.Renderer, clock: o.Clock,
+		recorder: mgr.GetEventRecorder(fleet.UserAgent),
+	}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("installation").
+		For(&shipper.InstallationTarget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(o.Fleet.WatchMembers(r.targetsIn)).
+		WatchesRawSource(o.Fleet.WatchInstalled(r.installedChanged)).
+		WatchesRawSource(o.Fleet.Watch(&corev1.ConfigMap{}, anchorChanged)).
+		WatchesRawSource(o.Fleet.Watch(namespace, r.namespaceChanged)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter()}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up installation: %w", err)
+	}
+	return nil
+}
+
+// Reconcile converges one InstallationTarget in all its clusters.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	it := &shipper.InstallationTarget{}
+	if err := r.client.Get(ctx, req.NamespacedName, it); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	leaving := it.DeletionTimestamp != nil
+	if leaving && !controllerutil.ContainsFinalizer(it, shipper.InstallationFinalizer) {
+		return ctrl.Result{}, nil
+	}
+	if !leaving {
+		if err := r.remember(ctx, it); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
+	outcomes, broken := r.work(ctx, it, leaving)
+
+	was := it.DeepCopy()
+	it.Status = status(was, outcomes, broken, r.clock.Now())
+	changed, err := report.PatchStatus(ctx, r.client, it, was)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("writing the status of InstallationTarget %s: %w", req, err)
+	}
+	if changed {
+		report.Emit(r.recorder, it, changes(was, it))
+	}
+	report.Emit(r.recorder, it, notes(outcomes))
+	if leaving && allGone(outcomes) {
+		return ctrl.Result{}, r.release(ctx, it)
+	}
+	return fleet.Outcome(failures(outcomes, broken))
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+)
+
+// Source is what a target's manifests are rendered from, in every cluster.
+type Source struct {
+	Chart  shipper.Chart
+	Digest string
+	Values *shipper.ChartValues
+}
+
+// Renderer renders a chart for one target in one cluster: what is to be written there, in order.
+type Renderer interface {
+	Render(ctx context.Context, s Source, t chart.Target) ([]unstructured.Unstructured, error)
+}
+
+// NewRenderer renders with the charts of a catalog.
+func NewRenderer(catalog *chart.Catalog) Renderer {
+	return catalogRenderer{catalog}
+}
+
+type catalogRenderer struct {
+	catalog *chart.Catalog
+}
+
+// Render loads, renders and prepares.
+func (r catalogRenderer) Render(ctx context.Context, s Source, t chart.Target) ([]unstructured.Unstructured, error) {
+	loaded, err := r.catalog.Load(ctx, s.Chart, s.Digest)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := loaded.Render(ctx, s.Values, t)
+	if err != nil {
+		return nil, err
+	}
+	return manifest.Prepare(t)
+}
+
+// source reads what a target is rendered from. Targets of older installations may leave the chart to their Release.
+func (r *Reconciler) source(ctx context.Context, it *shipper.InstallationTarget) (Source, error) {
+	out := Source{Digest: it.Annotations[shipper.ReleaseChartDigestAnnotation], Values: it.Spec.Values}
+	if it.Spec.Chart != nil {
+		out.Chart = *it.Spec.Chart
+		if out.Digest != "" {
+			return out, nil
+		}
+	}
+	var release shipper.Release
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(it), &release)
+	switch {
+	case apierrors.IsNotFound(err) && it.Spec.Chart != nil:
+		return out, nil
+	case apierrors.IsNotFound(err):
+		return out, broken("spec.chart is empty and there is no Release %q to take it from", it.Name)
+	case err != nil:
+		return out, fmt.Errorf("reading Release %s: %w", it.Name, err)
+	}
+	out.Digest = release.Annotations[shipper.ReleaseChartDigestAnnotation]
+	if it.Spec.Chart == nil {
+		out.Chart, out.Values = release.Spec.Environment.Chart, release.Spec.Environment.Values
+	}
+	return out, nil
+}
+
+// target is what the chart room has to know of a target and a cluster.
+func target(it *shipper.InstallationTarget, kubeVersion string, apis []string) chart.Target {
+	return chart.Target{
+		ReleaseName: it.Name, Namespace: it.Namespace, App: it.Labels[shipper.AppLabel],
+		KubeVersion: kubeVersion, APIVersions: apis,
+		HelmWorkaround: it.Labels[shipper.HelmWorkaroundLabel], Labels: it.Labels,
+	}
+}
+
+// wanted is an object as it is to be written, and the digest of that.
+type wanted struct {
+	content *unstructured.Unstructured
+	digest  string
+}
+
+// rendering renders once for all clusters that are alike. It lasts for one pass.
+type rendering struct {
+	renderer Renderer
+	source   Source
+
+	mu   sync.Mutex
+	done map[string]func() ([]wanted, error)
+}
+
+func newRendering(renderer Renderer, source Source) *rendering {
+	return &rendering{renderer: renderer, source: source, done: map[string]func() ([]wanted, error){}}
+}
+
+// fingerprint differs when anything differs that a manifest is rendered from.
+func (r *rendering) fingerprint(t chart.Target) (string, error) {
+	return digest([]any{r.source, t})
+}
+
+// manifest renders for t. Objects are shared between clusters and must not be changed.
+func (r *rendering) manifest(ctx context.Context, t chart.Target, fingerprint string) ([]wanted, error) {
+	r.mu.Lock()
+	once, ok := r.done[fingerprint]
+	if !ok {
+		once = sync.OnceValues(func() ([]wanted, error) { return r.render(ctx, t) })
+		r.done[fingerprint] = once
+	}
+	r.mu.Unlock()
+	return once()
+}
+
+func (r *rendering) render(ctx context.Context, t chart.Target) ([]wanted, error) {
+	objects, err := r.renderer.Render(ctx, r.source, t)
+	if err != nil {
+		return nil, ofChart(err)
+	}
+	out := make([]wanted, 0, len(objects))
+	for i := range objects {
+		sum, err := digest(objects[i].Object)
+		if err != nil {
+			return nil, broken("%s %q cannot be written as JSON: %v", objects[i].GetKind(), objects[i].GetName(), err)
+		}
+		out = append(out, wanted{content: &objects[i], digest: sum})
+	}
+	return out, nil
+}
+
+// digest is the sha256 (hex) of anything's JSON.
+func digest(v any) (string, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("hashing: %w", err)
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:]), nil
+}

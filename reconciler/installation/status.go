@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
+)
+
+// status is the whole new status of a target. general is an error that concerns no cluster in particular.
+func status(
+	it *shipper.InstallationTarget, outcomes []outcome, general error, at time.Time,
+) shipper.InstallationTargetStatus {
+	now := metav1.NewTime(at)
+	out := shipper.InstallationTargetStatus{ObservedGeneration: it.Generation}
+	if general != nil {
+		reason, _ := fleet.Classify(general)
+		out.ObservedGeneration, out.Clusters = it.Status.ObservedGeneration, it.Status.Clusters
+		out.Conditions = shipper.SetCondition(it.Status.Conditions, shipper.Condition{
+			Type: shipper.TargetOperational, Status: corev1.ConditionFalse, Reason: reason, Message: general.Error(),
+		}, now)
+		return out
+	}
+	var staying []report.Cluster
+	for _, o := range outcomes {
+		if o.leaving && o.err == nil {
+			continue
+		}
+		c := clusterStatus(find(it.Status.Clusters, o.cluster), o, now)
+		out.Clusters = append(out.Clusters, c)
+		if !o.leaving || it.DeletionTimestamp != nil {
+			staying = append(staying, report.Cluster{Name: c.Name, Conditions: c.Conditions})
+		}
+		if fleet.Pending(o.err) {
+			out.ObservedGeneration = it.Status.ObservedGeneration
+		}
+	}
+	sortByName(out.Clusters)
+	out.Conditions = report.Overall(it.Status.Conditions, staying, now)
+	return out
+}
+
+// clusterStatus is the new status of one cluster. What is known of a cluster that connects for the first time stays as it
+// was; whether something is installed in one that cannot be reached, too.
+func clusterStatus(old shipper.ClusterInstallationStatus, o outcome, now metav1.Time) shipper.ClusterInstallationStatus {
+	if fleet.Pending(o.err) && len(old.Conditions) > 0 {
+		return old
+	}
+	out := shipper.ClusterInstallationStatus{Name: o.cluster}
+	if o.err == nil {
+		out.Status = shipper.InstallationStatusInstalled
+		for _, conditionType := range []string{shipper.TargetOperational, shipper.TargetReady} {
+			c := shipper.Condition{Type: conditionType, Status: corev1.ConditionTrue}
+			old.Conditions = shipper.SetCondition(old.Conditions, c, now)
+		}
+		out.Conditions = old.Conditions
+		return out
+	}
+	out.Conditions = report.Failed(old.Conditions, o.err, now)
+	operational := shipper.ConditionTrue(out.Conditions, shipper.TargetOperational)
+	ready := shipper.FindCondition(out.Conditions, shipper.TargetReady)
+	out.Message = ready.Message
+	switch {
+	case !operational:
+		out.Status = old.Status
+	case ready.Reason != shipper.InProgress:
+		out.Status = shipper.InstallationStatusFailed
+	}
+	return out
+}
+
+// withClusters adds an empty entry for each name that has none.
+func withClusters(list []shipper.ClusterInstallationStatus, names []string) []shipper.ClusterInstallationStatus {
+	out := slices.Clone(list)
+	for _, name := range names {
+		if find(out, name).Name == "" {
+			out = append(out, shipper.ClusterInstallationStatus{Name: name})
+		}
+	}
+	sortByName(out)
+	return out
+}
+
+// find returns the entry of a cluster, or an empty one.
+func find(list []shipper.ClusterInstallationStatus, name string) shipper.ClusterInstallationStatus {
+	for _, c := range list {
+		if c.Name == name {
+			return c
+		}
+	}
+	return shipper.ClusterInstallationStatus{}
+}
+
+func sortByName(list []shipper.ClusterInstallationStatus) {
+	slices.SortFunc(list, func(a, b shipper.ClusterInstallationStatus) int { return cmp.Compare(a.Name, b.Name) })
+}

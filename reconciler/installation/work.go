@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
+)
+
+// outcome is what came of a pass in one cluster.
+type outcome struct {
+	cluster string
+	// leaving is true when the target is to be removed from the cluster.
+	leaving bool
+	// err is what is wrong, or what is waited for. Without one the target is installed or, leaving, gone.
+	err error
+	// events to tell of.
+	events []report.Event
+}
+
+// remember makes sure, before anything is written in a cluster, that the target cannot go before it is cleaned, and that
+// its status names every cluster.
+func (r *Reconciler) remember(ctx context.Context, it *shipper.InstallationTarget) error {
+	if !controllerutil.ContainsFinalizer(it, shipper.InstallationFinalizer) {
+		was := it.DeepCopy()
+		controllerutil.AddFinalizer(it, shipper.InstallationFinalizer)
+		patch := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
+		if err := r.client.Patch(ctx, it, patch); err != nil {
+			return fmt.Errorf("adding the finalizer to InstallationTarget %s: %w", it.Name, err)
+		}
+	}
+	was := it.DeepCopy()
+	it.Status.Clusters = withClusters(it.Status.Clusters, it.Spec.Clusters)
+	if _, err := report.PatchStatus(ctx, r.client, it, was); err != nil {
+		return fmt.Errorf("noting the clusters of InstallationTarget %s: %w", it.Name, err)
+	}
+	return nil
+}
+
+// release lets a target go.
+func (r *Reconciler) release(ctx context.Context, it *shipper.InstallationTarget) error {
+	was := it.DeepCopy()
+	controllerutil.RemoveFinalizer(it, shipper.InstallationFinalizer)
+	patch := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
+	if err := client.IgnoreNotFound(r.client.Patch(ctx, it, patch)); err != nil {
+		return fmt.Errorf("removing the finalizer from InstallationTarget %s: %w", it.Name, err)
+	}
+	return nil
+}
+
+// work installs in the clusters of spec and removes from those that only status still names, or from all. The error is one
+// that concerns no cluster in particular.
+func (r *Reconciler) work(ctx context.Context, it *shipper.InstallationTarget, leaving bool) ([]outcome, error) {
+	var renders *rendering
+	if !leaving {
+		source, err := r.source(ctx, it)
+		if err != nil {
+			return nil, err
+		}
+		renders = newRendering(r.renderer, source)
+	}
+	names := clusterNames(it)
+	out := make([]outcome, len(names))
+	fleet.Each(len(names), fleet.Parallel, func(i int) {
+		if leaving || !slices.Contains(it.Spec.Clusters, names[i]) {
+			out[i] = r.uninstall(ctx, it, names[i])
+		} else {
+			out[i] = r.install(ctx, it, names[i], renders)
+		}
+	})
+	return out, nil
+}
+
+// clusterNames are all clusters a target is or was in, sorted.
+func clusterNames(it *shipper.InstallationTarget) []string {
+	names := slices.Clone(it.Spec.Clusters)
+	for _, c := range it.Status.Clusters {
+		names = append(names, c.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (r *Reconciler) install(
+	ctx context.Context, it *shipper.InstallationTarget, cluster string, renders *rendering,
+) outcome {
+	member, err := r.fleet.Get(ctx, cluster)
+	if err != nil {
+		return outcome{cluster: cluster, err: err}
+	}
+	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
+	defer cancel()
+	work := &installer{member: member, it: it, rendering: renders}
+	err = work.install(ctx)
+	return outcome{cluster: cluster, err: err, events: work.events}
+}
+
+func (r *Reconciler) uninstall(ctx context.Context, it *shipper.InstallationTarget, cluster string) outcome {
+	out := outcome{cluster: cluster, leaving: true}
+	member, err := r.fleet.Get(ctx, cluster)
+	if err != nil {
+		if out.err = err; !fleet.Pending(err) && r.hasNoCluster(ctx, cluster) {
+			out.err, out.events = nil, []report.Event{abandoned(cluster)}
+		}
+		return out
+	}
+	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
+	defer cancel()
+	var deleted bool
+	if deleted, out.err = uninstall(ctx, member, it); deleted {
+		out.events = []report.Event{anchorDeleted(cluster, shipper.AnchorName(it.Name))}
+	}
+	return out
+}
+
+// hasNoCluster tells whether a cluster is known to be unknown.
+func (r *Reconciler) hasNoCluster(ctx context.Context, cluster string) bool {
+	return apierrors.IsNotFound(r.client.Get(ctx, client.ObjectKey{Name: cluster}, &shipper.Cluster{}))
+}
+
+// allGone tells whether a target is gone from every cluster.
+func allGone(outcomes []outcome) bool {
+	return !slices.ContainsFunc(outcomes, func(o outcome) bool { return o.err != nil })
+}
+
+// failures are the errors met.
+func failures(outcomes []outcome, general error) []error {
+	var out []error
+	if general != nil {
+		out = append(out, general)
+	}
+	for _, o := range outcomes {
+		if o.err != nil {
+			out = append(out, fmt.Errorf("cluster %q: %w", o.cluster, o.err))
+		}
+	}
+	return out
+}

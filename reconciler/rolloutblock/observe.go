@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rolloutblock
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	rules "shipper.dev/shipper/apis/rules/block"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// byOverride indexes Applications and Releases by the blocks they name.
+const byOverride = "rollout-block.override"
+
+// overrideKeys are the index keys of an object.
+func overrideKeys(object client.Object) []string {
+	var out []string
+	for _, name := range overrides(object) {
+		out = append(out, name.String())
+	}
+	return out
+}
+
+// overrides are the blocks an object names. An annotation that cannot be read names none: the webhook refuses it, and
+// whoever it blocks is told by the object's own conditions.
+func overrides(object client.Object) []types.NamespacedName {
+	names, err := rules.ParseOverrides(object.GetAnnotations()[shipper.RolloutBlockOverrideAnnotation])
+	if err != nil {
+		return nil
+	}
+	return names
+}
+
+// namers are the objects that name one block.
+type namers struct {
+	applications []shipper.Application
+	releases     []shipper.Release
+}
+
+// observe lists who names a block.
+func (r *Reconciler) observe(ctx context.Context, block types.NamespacedName) (namers, error) {
+	of := client.MatchingFields{byOverride: block.String()}
+	var applications shipper.ApplicationList
+	if err := r.client.List(ctx, &applications, of); err != nil {
+		return namers{}, fmt.Errorf("listing Applications that override %s: %w", block, err)
+	}
+	var releases shipper.ReleaseList
+	if err := r.client.List(ctx, &releases, of); err != nil {
+		return namers{}, fmt.Errorf("listing Releases that override %s: %w", block, err)
+	}
+	return namers{applications.Items, releases.Items}, nil
+}
+
+// overriders turns a change of an object into requests for the blocks it named before and names now.
+type overriders struct{}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// Create makes requests for all blocks named.
+func (overriders) Create(_ context.Context, e event.CreateEvent, q queue) {
+	request(q, e.Object)
+}
+
+// Update makes requests for all blocks named before or after.
+func (overriders) Update(_ context.Context, e event.UpdateEvent, q queue) {
+	annotation := shipper.RolloutBlockOverrideAnnotation
+	if e.ObjectOld.GetAnnotations()[annotation] != e.ObjectNew.GetAnnotations()[annotation] {
+		request(q, e.ObjectOld, e.ObjectNew)
+	}
+}
+
+// Delete makes requests for all blocks that were named.
+func (overriders) Delete(_ context.Context, e event.DeleteEvent, q queue) {
+	request(q, e.Object)
+}
+
+// Generic makes no requests: nobody sends such events.
+func (overriders) Generic(context.Context, event.GenericEvent, queue) {}
+
+func request(q queue, objects ...client.Object) {
+	for _, object := range objects {
+		for _, name := range overrides(object) {
+			q.Add(reconcile.Request{NamespacedName: name})
+		}
+	}
+}

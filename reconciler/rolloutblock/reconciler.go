@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rolloutblock writes into each RolloutBlock's status who overrides it, and takes a block that is gone out of the
+// override annotations that name it, because an override of a block that does not exist blocks.
+package rolloutblock
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
+)
+
+// RolloutBlocks are written by people; this one writes their status.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=rolloutblocks,verbs=get;list;watch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=rolloutblocks/status,verbs=patch
+// Overrides of blocks that are gone are taken out of annotations.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=applications;releases,verbs=get;list;watch;patch
+// Overrides that come and go are told as events.
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Options for SetupWithManager.
+type Options struct {
+	// GlobalNamespace is the one whose blocks bear on every namespace.
+	GlobalNamespace string
+	// Workers is how many blocks are worked on at the same time.
+	Workers int
+}
+
+// Reconciler converges RolloutBlocks.
+type Reconciler struct {
+	client          client.Client
+	live            client.Reader
+	globalNamespace string
+	recorder        events.EventRecorder
+}
+
+// SetupWithManager makes the reconciler run with mgr. ctx is needed for the time of the call only.
+func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	r := &Reconciler{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), globalNamespace: o.GlobalNamespace,
+		recorder: mgr.GetEventRecorder(fleet.UserAgent),
+	}
+	for _, kind := range []client.Object{&shipper.Application{}, &shipper.Release{}} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, byOverride, overrideKeys); err != nil {
+			return fmt.Errorf("indexing overrides: %w", err)
+		}
+	}
+	changed := builder.WithPredicates(predicate.AnnotationChangedPredicate{})
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("rolloutblock").
+		For(&shipper.RolloutBlock{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&shipper.Application{}, overriders{}, changed).
+		Watches(&shipper.Release{}, overriders{}, changed).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter()}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up rolloutblock: %w", err)
+	}
+	return nil
+}
+
+// Reconcile makes one RolloutBlock's status tell who overrides it; of one that is gone, it cleans what names it.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	by, err := r.observe(ctx, req.NamespacedName)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	block := &shipper.RolloutBlock{}
+	err = r.client.Get(ctx, req.NamespacedName, block)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, r.clean(ctx, req.NamespacedName, by)
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading RolloutBlock %s: %w", req, err)
+	}
+	was := block.DeepCopy()
+	block.Status = status(block, by, r.globalNamespace)
+	changed, err := report.PatchStatus(ctx, r.client, block, was)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("writing the status of RolloutBlock %s: %w", req, err)
+	}
+	if changed {
+		report.Emit(r.recorder, block, changes(was, block))
+	}
+	return ctrl.Result{}, nil
+}

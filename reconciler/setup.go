@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/reconciler/capacity"
+	"shipper.dev/shipper/reconciler/cluster"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/installation"
+	"shipper.dev/shipper/reconciler/rolloutblock"
+	"shipper.dev/shipper/reconciler/traffic"
+)
+
+// Options for Setup.
+type Options struct {
+	// Namespace is where Shipper and the Secrets of clusters live.
+	Namespace string
+	// GlobalBlocksNamespace is the one whose RolloutBlocks bear on every namespace.
+	GlobalBlocksNamespace string
+	// Charts are where Releases' charts come from.
+	Charts *chart.Catalog
+	// Clock is the time, everywhere.
+	Clock clock.WithTicker
+	// Workers is how many objects of each kind are worked on at the same time.
+	Workers int
+}
+
+// NewScheme knows Shipper's kinds and those of Kubernetes that Shipper reads.
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	err := errors.Join(shipper.AddToScheme(scheme), corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme),
+		discoveryv1.AddToScheme(scheme))
+	if err != nil {
+		return nil, fmt.Errorf("building the scheme: %w", err)
+	}
+	return scheme, nil
+}
+
+// CacheOptions keep the manager's cache small: no managedFields, and Secrets of one namespace only.
+func CacheOptions(namespace string) cache.Options {
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}: {Namespaces: map[string]cache.Config{namespace: {}}},
+		},
+	}
+}
+
+// Setup makes everything run with mgr: the one list of what there is. ctx is needed for the time of the call only.
+func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	clusters := fleet.New(fleet.Options{Reader: mgr.GetClient(), Clock: o.Clock})
+	if err := mgr.Add(clusters); err != nil {
+		return fmt.Errorf("adding the fleet: %w", err)
+	}
+	return errors.Join(
+		cluster.SetupWithManager(mgr, cluster.Options{
+			Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers,
+		}),
+		installation.SetupWithManager(mgr, installation.Options{
+			Fleet: clusters, Renderer: installation.NewRenderer(o.Charts), Clock: o.Clock, Workers: o.Workers,
+		}),
+		capacity.SetupWithManager(mgr, capacity.Options{Fleet: clusters, Clock: o.Clock, Workers: o.Workers}),
+		traffic.SetupWithManager(mgr, traffic.Options{Fleet: clusters, Clock: o.Clock, Workers: o.Workers}),
+		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
+			GlobalNamespace: o.GlobalBlocksNamespace, Workers: o.Workers,
+		}),
+	)
+}

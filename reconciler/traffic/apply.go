@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+)
+
+// parallelPods is how many Pods of one cluster are labelled at the same time.
+const parallelPods = 10
+
+// work reads one cluster and moves Pods there.
+func (r *Reconciler) work(
+	ctx context.Context, tt *shipper.TrafficTarget, want shipper.ClusterTrafficTarget, fam family,
+) sight {
+	member, err := r.fleet.Get(ctx, want.Name)
+	if err != nil {
+		return sight{want: want, err: err}
+	}
+	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
+	defer cancel()
+	seen := observe(ctx, member, tt, want, fam)
+	if seen.err != nil || !seen.plan.Moves() {
+		return seen
+	}
+	// First in, then out, so that what is served does not shrink in between.
+	seen.err = errors.Join(
+		label(ctx, member, tt.Namespace, seen.plan.Enable, shipper.TrafficEnabled),
+		label(ctx, member, tt.Namespace, seen.plan.Disable, shipper.TrafficDisabled),
+	)
+	seen.moved = true
+	return seen
+}
+
+// label sets the traffic label of Pods. Those that went meanwhile need none.
+func label(ctx context.Context, m *fleet.Member, namespace string, pods []string, value string) error {
+	patch := client.RawPatch(types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, shipper.TrafficStatusLabel, value))
+	met := make([]error, len(pods))
+	fleet.Each(len(pods), parallelPods, func(i int) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pods[i]}}
+		err := m.Client().Patch(ctx, pod, patch, client.FieldOwner(shipper.FieldOwner))
+		if client.IgnoreNotFound(err) != nil {
+			met[i] = fmt.Errorf("labelling Pod %s: %w", pods[i], err)
+		}
+	})
+	return errors.Join(met...)
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet/report"
+)
+
+// Reasons of events.
+const (
+	targetChanged  = "TrafficTargetConditionChanged"
+	clusterChanged = "ClusterTrafficConditionChanged"
+)
+
+// changes are the events that tell how conditions changed.
+func changes(was, is *shipper.TrafficTarget) []report.Event {
+	return report.ConditionEvents(targetChanged, clusterChanged,
+		was.Status.Conditions, is.Status.Conditions, clusters(was.Status.Clusters), clusters(is.Status.Clusters))
+}
+
+// clusters are the conditions per cluster.
+func clusters(list []shipper.ClusterTrafficStatus) []report.Cluster {
+	out := make([]report.Cluster, 0, len(list))
+	for _, c := range list {
+		out = append(out, report.Cluster{Name: c.Name, Conditions: c.Conditions})
+	}
+	return out
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
+)
+
+// TrafficTargets are written by the release reconciler; this one only reads them and writes their status.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=traffictargets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=traffictargets/status,verbs=patch
+// Conditions that change are told as events.
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Options for SetupWithManager.
+type Options struct {
+	// Fleet is the connections to application clusters.
+	Fleet *fleet.Fleet
+	// Clock tells the time of transitions.
+	Clock clock.PassiveClock
+	// Workers is how many targets are worked on at the same time.
+	Workers int
+}
+
+// Reconciler converges TrafficTargets.
+type Reconciler struct {
+	client   client.Client
+	fleet    *fleet.Fleet
+	clock    clock.PassiveClock
+	recorder events.EventRecorder
+}
+
+// SetupWithManager makes the reconciler run with mgr.
+func SetupWithManager(mgr ctrl.Manager, o Options) error {
+	r := &Reconciler{
+		client: mgr.GetClient(), fleet: o.Fleet, clock: o.Clock,
+		recorder: mgr.GetEventRecorder(fleet.UserAgent),
+	}
+	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("traffic").
+		For(&shipper.TrafficTarget{}, changed).
+		Watches(&shipper.TrafficTarget{}, handler.EnqueueRequestsFromMapFunc(r.siblings), changed).
+		WatchesRawSource(o.Fleet.WatchMembers(r.targetsIn)).
+		WatchesRawSource(o.Fleet.Watch(&corev1.Pod{}, r.ofApplication)).
+		WatchesRawSource(o.Fleet.Watch(&corev1.Service{}, r.ofApplication)).
+		WatchesRawSource(o.Fleet.Watch(&discoveryv1.EndpointSlice{}, r.ofApplication)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter()}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up traffic: %w", err)
+	}
+	return nil
+}
+
+// Reconcile converges one TrafficTarget in all its clusters.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	tt := &shipper.TrafficTarget{}
+	if err := r.client.Get(ctx, req.NamespacedName, tt); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if tt.DeletionTimestamp != nil {
+		return ctrl.Result{}, nil
+	}
+	family, broken := r.family(ctx, tt)
+	var sights []sight
+	if broken == nil {
+		sights = make([]sight, len(tt.Spec.Clusters))
+		fleet.Each(len(sights), fleet.Parallel, func(i int) {
+			sights[i] = r.work(ctx, tt, tt.Spec.Clusters[i], family)
+		})
+	}
+	was := tt.DeepCopy()
+	tt.Status = status(was, sights, broken, r.clock.Now())
+	changed, err := report.PatchStatus(ctx, r.client, tt, was)
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("writing the status of TrafficTarget %s: %w", req, err)
+	}
+	if changed {
+		report.Emit(r.recorder, tt, changes(was, tt))
+	}
+	return fleet.Outcome(failures(sights, broken))
+}
