@@ -48,18 +48,18 @@ func kubectl(t *testing.T, args ...string) string {
 }
 
 // setUp sets the management cluster up. There is no webhook, and no need of one.
-func setUp(t *testing.T) {
+func setUp(t *testing.T, flags ...string) {
 	t.Helper()
 	cmd := clusters.NewCommand()
 	cmd.SetOut(io.Discard)
-	cmd.SetArgs([]string{"setup", "management", "--kube-config", theFleet.Kubeconfig, "--webhook-url", "https://localhost:1"})
+	cmd.SetArgs(append([]string{"setup", "management", "--kube-config", theFleet.Kubeconfig}, flags...))
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestExamplesApply(t *testing.T) {
-	setUp(t)
+	setUp(t, "--webhook-url", "https://localhost:1")
 	// The namespaces that the examples speak of; a dry run makes none.
 	kubectl(t, "create", "namespace", "fairytale-land", "--save-config")
 	var seen int
@@ -129,6 +129,7 @@ func TestQuickStartMakesTheReleaseOfTheDocumentation(t *testing.T) {
 
 // TestOverlaysApply runs last: with what the default overlay installs, nothing can be written without the webhook.
 func TestOverlaysApply(t *testing.T) {
+	setUp(t) // as the overlays have it: by the Service
 	kubectl(t, "kustomize", filepath.Join(overlays, "cert-manager"))
 	for _, overlay := range []string{"default", "ha"} {
 		t.Run(overlay, func(t *testing.T) {
