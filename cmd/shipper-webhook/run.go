@@ -83,7 +83,9 @@ func build(ctx context.Context, o *options, notDraining healthz.Checker) (manage
 	}
 	err = webhook.Setup(mgr.GetWebhookServer(), webhook.Options{
 		Facts: known.Facts, Ready: known.Synced, Rights: who,
-		Charts:     chart.NewCatalog(ctx, chart.Options{CacheDir: o.chartCacheDir}),
+		Charts: chart.NewCatalog(ctx, chart.Options{
+			CacheDir: o.chartCacheDir, Log: mgr.GetLogger().WithName("chart"),
+		}),
 		Reconciler: o.reconcilerUser, Registry: metrics.Registry, Clock: clock.RealClock{}, Log: mgr.GetLogger().WithName("webhook"),
 	})
 	if err != nil {

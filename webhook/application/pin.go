@@ -97,9 +97,6 @@ func (w *Webhook) resolve(
 	ctx context.Context, a *answer.Answer, app string, want shipper.Chart,
 ) (chart.Resolution, error) {
 	found, err := w.Charts.Resolve(ctx, want)
-	if errors.Is(err, chart.ErrNoMatch) && w.Charts.Refresh(ctx, want.RepoURL) == nil {
-		found, err = w.Charts.Resolve(ctx, want) // it may have been published a moment ago
-	}
 	if err != nil {
 		return unresolved(a, app, want, err)
 	}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package ask builds what tests ask the webhook without an API server: admission requests, the objects it knows, and the
+// rights that users have.
+package ask
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/control"
+	"shipper.dev/shipper/webhook/facts"
+	"shipper.dev/shipper/webhook/gate"
+)
+
+// The users of tests.
+const (
+	Developer  = "dev"
+	Reconciler = "system:serviceaccount:shipper-system:shipper-mgmt-cluster"
+)
+
+// Now is the time in all tests.
+var Now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+// Clock stands still at Now.
+func Clock() *testingclock.FakePassiveClock { return testingclock.NewFakePassiveClock(Now) }
+
+// Create asks to create now.
+func Create(user string, now client.Object) *admission.Request {
+	return request(admissionv1.Create, user, now, nil)
+}
+
+// Update asks to replace old by now.
+func Update(user string, now, old client.Object) *admission.Request {
+	return request(admissionv1.Update, user, now, old)
+}
+
+// Delete asks to delete old.
+func Delete(user string, old client.Object) *admission.Request {
+	return request(admissionv1.Delete, user, nil, old)
+}
+
+func request(op admissionv1.Operation, user string, now, old client.Object) *admission.Request {
+	subject := now
+	if subject == nil {
+		subject = old
+	}
+	return &admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		UID: "request", Operation: op, Namespace: subject.GetNamespace(), Name: subject.GetName(),
+		UserInfo: authenticationv1.UserInfo{Username: user},
+		Object:   raw(now), OldObject: raw(old),
+	}}
+}
+
+func raw(o client.Object) runtime.RawExtension {
+	if o == nil {
+		return runtime.RawExtension{}
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		return runtime.RawExtension{Raw: []byte(err.Error())} // does not decode, which the test then tells
+	}
+	return runtime.RawExtension{Raw: text}
+}
+
+// Rights are those that users have, each as "user verb resource namespace/name". They are asked for by what is in Asked
+// afterwards. A nil value fails every question.
+type Rights struct {
+	Granted map[string]bool
+	Asked   []string
+	Err     error
+}
+
+// Grant returns the rights listed, and no others.
+func Grant(rights ...string) *Rights {
+	r := &Rights{Granted: map[string]bool{}}
+	for _, g := range rights {
+		r.Granted[g] = true
+	}
+	return r
+}
+
+// Allowed is webhook/rights.Rights.
+func (r *Rights) Allowed(
+	_ context.Context, who authenticationv1.UserInfo, verb, resource string, key types.NamespacedName,
+) (bool, error) {
+	asked := fmt.Sprintf("%s %s %s %s", who.Username, verb, resource, key)
+	r.Asked = append(r.Asked, asked)
+	return r.Granted[asked], r.Err
+}
+
+// World is what the webhook knows in a test.
+type World struct {
+	Indexers facts.Indexers
+	Facts    *facts.Facts
+	Rights   *Rights
+	Gate     *gate.Gate
+	Guard    *control.Guard
+}
+
+// Know returns a world with objects and rights in it. Blocks in namespace `global` are global.
+func Know(t testing.TB, rights *Rights, objects ...client.Object) *World {
+	t.Helper()
+	w := &World{Indexers: facts.NewIndexers(), Rights: rights}
+	w.Facts = facts.New(w.Indexers, nil, "global")
+	w.Gate = &gate.Gate{Blocks: w.Facts, Rights: rights, Clock: Clock()}
+	w.Guard = &control.Guard{Rights: rights, Reconciler: Reconciler}
+	for _, o := range objects {
+		if err := w.Add(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w
+}
+
+// Add makes o known.
+func (w *World) Add(o client.Object) error {
+	switch o := o.(type) {
+	case *shipper.RolloutBlock:
+		return w.Indexers.Blocks.Add(o)
+	case *shipper.Release:
+		return w.Indexers.Releases.Add(o)
+	case *shipper.Cluster:
+		return w.Indexers.Clusters.Add(o)
+	case *shipper.Application:
+		return w.Indexers.Applications.Add(&metav1.PartialObjectMetadata{ObjectMeta: o.ObjectMeta})
+	case *metav1.PartialObjectMetadata:
+		return w.Indexers.Namespaces.Add(o)
+	}
+	return fmt.Errorf("nobody knows objects of type %T", o)
+}
+
+// Patched is now after what a set and removed; old's raw text is that of the request, so that what is not patched survives.
+func Patched[T any](t testing.TB, req *admission.Request, a *answer.Answer) *T {
+	t.Helper()
+	text := req.Object.Raw
+	if len(a.Patch()) > 0 {
+		ops, err := json.Marshal(a.Patch())
+		if err != nil {
+			t.Fatal(err)
+		}
+		patch, err := jsonpatch.DecodePatch(ops)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err = patch.Apply(text); err != nil {
+			t.Fatalf("applying %s to %s: %v", ops, req.Object.Raw, err)
+		}
+	}
+	out := new(T)
+	if err := json.Unmarshal(text, out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// repository is a chart repository: an index of versions of the chart nginx. Archives are not asked for at admission.
+type repository struct {
+	*httptest.Server
+
+	mu       sync.Mutex
+	versions []string
+	down     bool
+}
+
+func startRepository(t *testing.T, versions ...string) *repository {
+	t.Helper()
+	r := &repository{versions: versions}
+	r.Server = httptest.NewServer(r)
+	t.Cleanup(r.Server.Close)
+	return r
+}
+
+// ServeHTTP is http.Handler.
+func (r *repository) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.down:
+		http.Error(w, "down", http.StatusServiceUnavailable)
+	case !strings.HasSuffix(request.URL.Path, "/index.yaml"):
+		http.NotFound(w, request)
+	default:
+		fmt.Fprint(w, "apiVersion: v1\nentries:\n  nginx:\n")
+		for i, v := range r.versions {
+			fmt.Fprintf(w, "  - {name: nginx, version: %s, digest: %064x, urls: [nginx-%s.tgz]}\n", v, i+1, v)
+		}
+	}
+}
+
+// publish adds a version.
+func (r *repository) publish(version string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.versions = append(r.versions, version)
+}
+
+// setDown makes the repository fail, or not.
+func (r *repository) setDown(down bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.down = down
+}

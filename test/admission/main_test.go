@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package admission proves the gate on a real API server: Shipper's webhook runs as it would in its Pod, and everything is
+// asked for as a user would ask.
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/configure"
+	"shipper.dev/shipper/test/fleet"
+)
+
+// What all tests share: one management cluster with a running webhook.
+var (
+	management *fleet.Cluster
+	gate       *webhook
+	scheme     = runtime.NewScheme()
+	admin      client.WithWatch
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(fleet.Main(m, fleet.Options{CRDs: []string{"../../manifests/crd"}}, func(f *fleet.Fleet) {
+		management = f.Management
+		if err := setup(f); err != nil {
+			fmt.Fprintln(os.Stderr, "setting up:", err)
+			_ = f.Stop()
+			os.Exit(1)
+		}
+	}))
+}
+
+func setup(f *fleet.Fleet) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	if err := shipper.AddToScheme(scheme); err != nil {
+		return err
+	}
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+	var err error
+	if admin, err = client.NewWithWatch(management.Config, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	bin := filepath.Join(f.Dir, "bin")
+	build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(bin, "shipper-webhook"), "../../cmd/shipper-webhook")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the webhook: %w: %s", err, out)
+	}
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	where := &url.URL{Scheme: "https", Host: fmt.Sprintf("localhost:%d", port)}
+	install := &configure.Management{
+		Client: admin, Report: configure.NewReport(io.Discard), Namespace: shipper.SystemNamespace,
+		GlobalBlocksNamespace: shipper.GlobalBlocksNamespace, ServiceAccount: shipper.ManagementServiceAccount,
+		WebhookURL: where, Patience: configure.DefaultPatience,
+	}
+	if err := install.Setup(ctx); err != nil {
+		return err
+	}
+	if err := everybodyEdits(ctx); err != nil {
+		return err
+	}
+	kubeconfig, err := management.ServiceAccountKubeconfig(ctx, shipper.SystemNamespace, shipper.ManagementServiceAccount)
+	if err != nil {
+		return err
+	}
+	gate = &webhook{bin: bin, kubeconfig: kubeconfig, port: port, dir: f.Dir}
+	return gate.start(ctx)
+}

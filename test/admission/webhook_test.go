@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// webhook is the binary, run with the credentials of its service account.
+type webhook struct {
+	bin, kubeconfig, dir string
+	port                 int
+
+	healthPort, metricsPort int
+	process                 *exec.Cmd
+	ended                   chan error
+}
+
+// start starts the binary and returns when it says that it is ready.
+func (w *webhook) start(ctx context.Context) error {
+	var err error
+	if w.healthPort, err = freePort(); err != nil {
+		return err
+	}
+	if w.metricsPort, err = freePort(); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(w.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	w.process = exec.Command(filepath.Join(w.bin, "shipper-webhook"),
+		"--kubeconfig", w.kubeconfig, "--extra-dns-names", "localhost", "--shutdown-delay", "100ms", "--log-level", "1",
+		"--addr", fmt.Sprintf("127.0.0.1:%d", w.port), "--health-addr", fmt.Sprintf("127.0.0.1:%d", w.healthPort),
+		"--metrics-addr", fmt.Sprintf("127.0.0.1:%d", w.metricsPort), "--chart-cache-dir", filepath.Join(w.dir, "charts"))
+	w.process.Stdout, w.process.Stderr = log, log
+	w.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	w.ended = make(chan error, 1)
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // the kernel kills the child when the thread that started it ends
+		err := w.process.Start()
+		started <- err
+		if err == nil {
+			w.ended <- w.process.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	return w.ready(ctx)
+}
+
+// stop ends the binary as a kubelet would.
+func (w *webhook) stop() error {
+	if err := w.process.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case err := <-w.ended:
+		return err
+	case <-time.After(20 * time.Second):
+		return errors.New("the webhook did not end within 20 s of being asked to")
+	}
+}
+
+func (w *webhook) ready(ctx context.Context) error {
+	for {
+		if w.get(ctx, w.healthPort, "/readyz") == http.StatusOK {
+			return nil
+		}
+		select {
+		case err := <-w.ended:
+			return fmt.Errorf("the webhook ended: %w: %s", err, w.said())
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for the webhook: %w: %s", ctx.Err(), w.said())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// get returns the status that the webhook answers with, 0 when it does not.
+func (w *webhook) get(ctx context.Context, port int, path string) int {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), nil)
+	if err != nil {
+		return 0
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0
+	}
+	response.Body.Close()
+	return response.StatusCode
+}
+
+func (w *webhook) log() string { return filepath.Join(w.dir, "logs", "shipper-webhook.log") }
+
+func (w *webhook) said() string {
+	text, err := os.ReadFile(w.log())
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-4000):])
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}

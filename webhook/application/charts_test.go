@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/answer"
+)
+
+// catalog resolves every constraint to one answer, and counts how often it is asked.
+type catalog struct {
+	found           chart.Resolution
+	err, refreshErr error
+	asked           []shipper.Chart
+	refreshed       int
+}
+
+func (c *catalog) Resolve(_ context.Context, want shipper.Chart) (chart.Resolution, error) {
+	c.asked = append(c.asked, want)
+	return c.found, c.err
+}
+
+func (c *catalog) Refresh(context.Context, string) error {
+	c.refreshed++
+	return c.refreshErr
+}
+
+const repo = "https://charts.example.com"
+
+// pins are the annotations that say where a version comes from.
+func pins(app *shipper.Application) map[string]string {
+	out := map[string]string{"version": app.Spec.Template.Chart.Version}
+	for short, key := range map[string]string{
+		"raw": shipper.AppChartVersionRawAnnotation, "resolved": shipper.AppChartVersionResolvedAnnotation,
+		"name": shipper.AppChartNameAnnotation, "repo": shipper.AppChartRepoAnnotation, "digest": shipper.AppChartDigestAnnotation,
+	} {
+		if v, there := app.Annotations[key]; there {
+			out[short] = v
+		}
+	}
+	return out
+}
+
+func pinsOf(raw, version, digest string) map[string]string {
+	out := map[string]string{"version": version, "raw": raw, "resolved": version, "name": "nginx", "repo": repo}
+	if digest != "" {
+		out["digest"] = digest
+	}
+	return out
+}
+
+func TestAChartIsPinned(t *testing.T) {
+	live := func(edits ...func(*shipper.Application)) *shipper.Application {
+		return ask.Application(append([]func(*shipper.Application){ask.Version("0.0.2"), ask.Pinned("~0.0")}, edits...)...)
+	}
+	refreshed := ask.Annotated(shipper.AppChartVersionRefreshAnnotation, "now")
+	newer := chart.Resolution{Version: "0.0.9", Digest: "cafe"}
+	for name, tc := range map[string]struct {
+		now, old  *shipper.Application
+		found     chart.Resolution
+		want      map[string]string
+		asked     []string
+		refreshed int
+		warned    []string
+	}{
+		"a constraint is resolved in place": {
+			now: ask.Application(ask.Version("~0.0")), found: newer,
+			want: pinsOf("~0.0", "0.0.9", "cafe"), asked: []string{"~0.0"},
+			warned: []string{`chart nginx, version "~0.0", was resolved to 0.0.9`},
+		},
+		"no version is the newest stable one": {
+			now: ask.Application(ask.Version("")), found: newer,
+			want: pinsOf("", "0.0.9", "cafe"), asked: []string{""},
+			warned: []string{"chart nginx, newest stable version, was resolved to 0.0.9"},
+		},
+		"an exact version is looked up for its digest, without a word": {
+			now: ask.Application(), found: chart.Resolution{Version: "0.0.1"},
+			want: pinsOf("0.0.1", "0.0.1", ""), asked: []string{"0.0.1"},
+		},
+		"an index that could not be refreshed is told of": {
+			now:   ask.Application(ask.Version("~0.0")),
+			found: chart.Resolution{Version: "0.0.9", Stale: true, StaleSince: ask.Now.Add(-time.Hour)},
+			want:  pinsOf("~0.0", "0.0.9", ""),
+			asked: []string{"~0.0"},
+			warned: []string{`repository https://charts.example.com could not be asked since 2026-11-21T11:00:00Z; ` +
+				`chart nginx, version "~0.0", was resolved to 0.0.9 by what was known then`},
+		},
+		"the same constraint again keeps the version": {
+			now: ask.Application(ask.Version("~0.0"), changed), old: live(), found: newer, want: pinsOf("~0.0", "0.0.2", ""),
+		},
+		"an edit beside the chart keeps the version": {
+			now: live(changed), old: live(), found: newer, want: pinsOf("~0.0", "0.0.2", ""),
+		},
+		"another constraint is resolved anew": {
+			now: ask.Application(ask.Version("^0.0.2")), old: live(), found: newer,
+			want: pinsOf("^0.0.2", "0.0.9", "cafe"), asked: []string{"^0.0.2"},
+			warned: []string{`chart nginx, version "^0.0.2", was resolved to 0.0.9`},
+		},
+		"another exact version is resolved anew": {
+			now: live(ask.Version("0.0.1")), old: live(), found: chart.Resolution{Version: "0.0.1", Digest: "beef"},
+			want: pinsOf("0.0.1", "0.0.1", "beef"), asked: []string{"0.0.1"},
+		},
+		"another repository is resolved anew": {
+			now: live(func(a *shipper.Application) { a.Spec.Template.Chart.RepoURL = "http://other" }), old: live(),
+			found: chart.Resolution{Version: "0.0.2"},
+			want:  map[string]string{"version": "0.0.2", "raw": "0.0.2", "resolved": "0.0.2", "name": "nginx", "repo": "http://other"},
+			asked: []string{"0.0.2"},
+		},
+		"another repository is resolved anew even where the one before was not noted": {
+			now: withoutRepo(live(func(a *shipper.Application) { a.Spec.Template.Chart.RepoURL = "http://other" })),
+			old: withoutRepo(live()), found: chart.Resolution{Version: "0.0.2"},
+			want:  map[string]string{"version": "0.0.2", "raw": "0.0.2", "resolved": "0.0.2", "name": "nginx", "repo": "http://other"},
+			asked: []string{"0.0.2"},
+		},
+		"a pin of the original, which noted no repository, is kept": {
+			now: withoutRepo(live(changed)), old: withoutRepo(live()), found: newer,
+			want: map[string]string{"version": "0.0.2", "raw": "~0.0", "resolved": "0.0.2", "name": "nginx"},
+		},
+		"another chart is resolved anew": {
+			now: live(func(a *shipper.Application) { a.Spec.Template.Chart.Name = "apache" }), old: live(),
+			found: chart.Resolution{Version: "0.0.2"},
+			want:  map[string]string{"version": "0.0.2", "raw": "0.0.2", "resolved": "0.0.2", "name": "apache", "repo": repo},
+			asked: []string{"0.0.2"},
+		},
+		"a new value of refresh resolves the constraint of then anew": {
+			now: live(refreshed), old: live(), found: newer,
+			want: pinsOf("~0.0", "0.0.9", "cafe"), asked: []string{"~0.0"}, refreshed: 1,
+			warned: []string{`chart nginx, version "~0.0", was resolved to 0.0.9`},
+		},
+		"an old value of refresh does nothing": {
+			now: live(refreshed, changed), old: live(refreshed), found: newer, want: pinsOf("~0.0", "0.0.2", ""),
+		},
+		"an edit that leaves spec alone asks nobody": {
+			now: ask.Application(ask.Version("~9")), old: ask.Application(ask.Version("~9")),
+			want: map[string]string{"version": "~9"},
+		},
+		"an Application that was stored unresolved is resolved with its next edit": {
+			now: ask.Application(ask.Version("~0.0"), changed), old: ask.Application(ask.Version("~0.0")), found: newer,
+			want: pinsOf("~0.0", "0.0.9", "cafe"), asked: []string{"~0.0"},
+			warned: []string{`chart nginx, version "~0.0", was resolved to 0.0.9`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			charts := &catalog{found: tc.found}
+			w := webhookOf(t, ask.Grant(), charts)
+			req := ask.Create(ask.Developer, tc.now)
+			if tc.old != nil {
+				req = ask.Update(ask.Developer, tc.now, tc.old)
+			}
+			a := &answer.Answer{}
+			if err := w.Default(t.Context(), req, a); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, pins(ask.Patched[shipper.Application](t, req, a))); diff != "" {
+				t.Errorf("pin (-want +got):\n%s", diff)
+			}
+			var asked []string
+			for _, c := range charts.asked {
+				asked = append(asked, c.Version)
+			}
+			if diff := cmp.Diff(tc.asked, asked); diff != "" {
+				t.Errorf("asked for (-want +got):\n%s", diff)
+			}
+			if charts.refreshed != tc.refreshed {
+				t.Errorf("refreshed %d times, want %d", charts.refreshed, tc.refreshed)
+			}
+			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAChartThatCannotBeResolved(t *testing.T) {
+	unreachable := &chart.Error{Message: "nobody answers", Retry: true, Cause: chart.ErrUnreachable}
+	for name, tc := range map[string]struct {
+		version  string
+		err      error
+		decision answer.Decision
+		message  string
+		warned   []string
+	}{
+		"a constraint that nothing matches": {
+			version: "~9", err: &chart.Error{Message: "nearest: 0.0.2", Cause: chart.ErrNoMatch}, decision: answer.Invalid,
+			message: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.version: Invalid value: "~9": nearest: 0.0.2`,
+		},
+		"a constraint that is none": {
+			version: "ha", err: &chart.Error{Message: "not a constraint", Cause: chart.ErrBadConstraint}, decision: answer.Invalid,
+			message: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.version: Invalid value: "ha": not a constraint`,
+		},
+		"a URL that is no repository": {
+			version: "1.0.0", err: &chart.Error{Message: "HTML", Cause: chart.ErrNotRepository}, decision: answer.Invalid,
+			message: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.repoUrl: Invalid value: "` + repo + `": HTML`,
+		},
+		"a chart that is broken otherwise": {
+			version: "1.0.0", err: &chart.Error{Message: "broken"}, decision: answer.Invalid,
+			message: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.name: Invalid value: "nginx": broken`,
+		},
+		"a constraint while the repository is down": {
+			version: "~1", err: unreachable, decision: answer.Unavailable,
+			message: `chart nginx, version "~1", cannot be resolved to a version now: nobody answers; try again, or name an exact version`,
+		},
+		"an exact version while the repository is down": {
+			version: "1.0.0", err: unreachable,
+			warned: []string{`chart nginx, version "1.0.0", was admitted unseen: nobody answers`},
+		},
+		"an exact version when time is up": {
+			version: "1.0.0", err: context.DeadlineExceeded,
+			warned: []string{`chart nginx, version "1.0.0", was admitted unseen: context deadline exceeded`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := webhookOf(t, ask.Grant(), &catalog{err: tc.err})
+			a := &answer.Answer{}
+			err := w.Default(t.Context(), ask.Create(ask.Developer, ask.Application(ask.Version(tc.version))), a)
+			checkRefusal(t, err, tc.decision, tc.message)
+			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestARefreshThatFails(t *testing.T) {
+	charts := &catalog{found: chart.Resolution{Version: "0.0.2"}, refreshErr: errors.New("down")}
+	old := ask.Application(ask.Version("0.0.2"), ask.Pinned("~0.0"))
+	now := ask.Application(ask.Version("0.0.2"), ask.Pinned("~0.0"), ask.Annotated(shipper.AppChartVersionRefreshAnnotation, "x"))
+	a := &answer.Answer{}
+	if err := webhookOf(t, ask.Grant(), charts).Default(t.Context(), ask.Update(ask.Developer, now, old), a); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"repository " + repo + " could not be asked for newer versions: down",
+		`chart nginx, version "~0.0", was resolved to 0.0.2`,
+	}
+	if diff := cmp.Diff(want, a.Warnings()); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+func TestABlockedEditIsNotResolved(t *testing.T) {
+	charts := &catalog{err: errors.New("must not be asked")}
+	w := webhookOf(t, ask.Grant(), charts, ask.Block("global/dns-outage"))
+	err := w.Default(t.Context(), ask.Create(ask.Developer, ask.Application(ask.Version("~0.0"))), &answer.Answer{})
+	var refusal *answer.Refusal
+	if !errors.As(err, &refusal) || refusal.Decision != answer.Blocked || len(charts.asked) > 0 {
+		t.Errorf("got %v, asked %v; want a refusal by the block and nothing asked", err, charts.asked)
+	}
+}
+
+func withoutRepo(app *shipper.Application) *shipper.Application {
+	delete(app.Annotations, shipper.AppChartRepoAnnotation)
+	return app
+}
+
+// changed edits something beside the chart.
+func changed(app *shipper.Application) {
+	(*app.Spec.Template.Values)["replicaCount"] = int64(4)
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/application"
+)
+
+func webhookOf(t testing.TB, rights *ask.Rights, charts application.Resolver, known ...client.Object) *application.Webhook {
+	t.Helper()
+	known = append(known, &shipper.Cluster{Spec: shipper.ClusterSpec{Region: "local"}})
+	w := ask.Know(t, rights, known...)
+	return &application.Webhook{Gate: w.Gate, Guard: w.Guard, Facts: w.Facts, Charts: charts}
+}
+
+// checkRefusal wants err to be a refusal that says message; an empty decision wants no error.
+func checkRefusal(t *testing.T, err error, decision answer.Decision, message string) {
+	t.Helper()
+	if decision == "" {
+		if err != nil {
+			t.Fatalf("refused: %v", err)
+		}
+		return
+	}
+	var refusal *answer.Refusal
+	if !errors.As(err, &refusal) {
+		t.Fatalf("got %v, want a refusal", err)
+	}
+	if diff := cmp.Diff(message, refusal.Status.Message); diff != "" || refusal.Decision != decision {
+		t.Fatalf("%s, want %s (-want +got):\n%s", refusal.Decision, decision, diff)
+	}
+}
+
+func exact() *catalog { return &catalog{found: chart.Resolution{Version: "0.0.1"}} }
+
+func ptrTo[T any](v T) *T { return &v }
+
+func limited(n *int32) func(*shipper.Application) {
+	return func(app *shipper.Application) { app.Spec.RevisionHistoryLimit = n }
+}
+
+func TestRevisionHistoryLimit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		limit, want *int32
+		warned      []string
+	}{
+		"absent becomes 20":      {nil, ptrTo[int32](20), nil},
+		"within bounds it stays": {ptrTo[int32](3), ptrTo[int32](3), nil},
+		"the bounds are allowed": {ptrTo[int32](1000), ptrTo[int32](1000), nil},
+		"below the lower bound":  {ptrTo[int32](0), ptrTo[int32](1), []string{"spec.revisionHistoryLimit 0 was set to 1: it is bounded by 1 and 1000"}},
+		"above the upper bound":  {ptrTo[int32](1001), ptrTo[int32](1000), []string{"spec.revisionHistoryLimit 1001 was set to 1000: it is bounded by 1 and 1000"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, req := &answer.Answer{}, ask.Create(ask.Developer, ask.Application(limited(tc.limit)))
+			if err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), req, a); err != nil {
+				t.Fatal(err)
+			}
+			if got := ask.Patched[shipper.Application](t, req, a).Spec.RevisionHistoryLimit; *got != *tc.want {
+				t.Errorf("limit %d, want %d", *got, *tc.want)
+			}
+			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatAnEditLeavesAloneIsNotPatched(t *testing.T) {
+	old := ask.Application(limited(nil), ask.Version("~9")) // stored long ago, unbounded and unresolved
+	now := ask.Application(limited(nil), ask.Version("~9"), ask.Annotated("team", "web"))
+	a := &answer.Answer{}
+	if err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), ask.Update(ask.Developer, now, old), a); err != nil {
+		t.Fatal(err)
+	}
+	if len(a.Patch()) > 0 {
+		t.Errorf("patched %v", a.Patch())
+	}
+}
+
+func TestUnknownFieldsSurvive(t *testing.T) {
+	req := ask.Create(ask.Developer, ask.Application())
+	req.Object.Raw = []byte(strings.Replace(string(req.Object.Raw), `"spec":{`, `"spec":{"future":{"a":1.50},`, 1))
+	a := &answer.Answer{}
+	if err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), req, a); err != nil {
+		t.Fatal(err)
+	}
+	got := ask.Patched[struct {
+		Spec struct{ Future map[string]any }
+	}](t, req, a)
+	if got.Spec.Future["a"] != 1.5 {
+		t.Errorf("future fields became %v", got.Spec.Future)
+	}
+}
+
+func TestTheRequesterIsNoted(t *testing.T) {
+	old := ask.Application(ask.Pinned("0.0.1"))
+	for name, tc := range map[string]struct {
+		user string
+		now  *shipper.Application
+		want string
+	}{
+		"whoever changes spec":               {"ann", ask.Application(ask.Pinned("0.0.1"), changed), "ann"},
+		"not who changes only metadata":      {"ann", ask.Application(ask.Pinned("0.0.1"), ask.Annotated("a", "b")), ask.Developer},
+		"not the reconciler that aborts":     {ask.Reconciler, ask.Application(ask.Pinned("0.0.1"), changed), ask.Developer},
+		"who leaves the annotation out, too": {"ann", ask.Application(changed), "ann"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, req := &answer.Answer{}, ask.Update(tc.user, tc.now, old)
+			if err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), req, a); err != nil {
+				t.Fatal(err)
+			}
+			got := ask.Patched[shipper.Application](t, req, a).Annotations[shipper.AppRequestedByAnnotation]
+			if got != tc.want {
+				t.Errorf("requested by %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestControlAnnotationsOfApplications(t *testing.T) {
+	const observed = shipper.AppHighestObservedGenerationAnnotation
+	stamper := "ann stamp applications default/super-server"
+	old := ask.Application(ask.Pinned("0.0.1"), ask.Annotated(observed, "3"))
+	for name, tc := range map[string]struct {
+		user   string
+		old    *shipper.Application
+		now    *shipper.Application
+		want   map[string]string // of the annotations after
+		refuse string
+		warned []string
+	}{
+		"left out, they come back": {
+			user: "bob", old: old, now: ask.Application(), want: old.Annotations,
+		},
+		"left out by the reconciler, they go": {
+			user: ask.Reconciler, old: old, now: ask.Application(ask.Pinned("0.0.1")),
+			want: ask.Application(ask.Pinned("0.0.1")).Annotations,
+		},
+		"changed by a user, they are refused": {
+			user: "bob", old: old, now: ask.Application(ask.Pinned("0.0.1"), ask.Annotated(observed, "9")),
+			refuse: `Application.shipper.booking.com "super-server" is invalid: ` +
+				`metadata.annotations[` + observed + `]: Forbidden: is written by Shipper; leave it out, or at "3"`,
+		},
+		"added by a user, they are refused": {
+			user: "bob", old: ask.Application(), now: ask.Application(ask.Annotated(observed, "9")),
+			refuse: `Application.shipper.booking.com "super-server" is invalid: ` +
+				`metadata.annotations[` + observed + `]: Forbidden: is written by Shipper; leave it out`,
+		},
+		"changed by who may stamp, they change": {
+			user: "ann", old: old, now: ask.Application(ask.Pinned("0.0.1"), ask.Annotated(observed, "9")),
+			want: ask.Application(ask.Pinned("0.0.1"), ask.Annotated(observed, "9")).Annotations,
+		},
+		"given by a user on creation, they are ignored": {
+			user: "bob", now: ask.Application(ask.Annotated(observed, "9")),
+			want:   with(ask.Application(ask.Pinned("0.0.1")).Annotations, shipper.AppRequestedByAnnotation, "bob"),
+			warned: []string{"annotation " + observed + " is written by Shipper; what the manifest says was ignored"},
+		},
+		"given by who may stamp on creation, they are taken": {
+			user: "ann", now: ask.Application(ask.Pinned("~0.0"), ask.Annotated(observed, "9")),
+			want: with(ask.Application(ask.Pinned("~0.0"), ask.Annotated(observed, "9")).Annotations,
+				shipper.AppRequestedByAnnotation, "ann"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, req := &answer.Answer{}, ask.Create(tc.user, tc.now)
+			if tc.old != nil {
+				req = ask.Update(tc.user, tc.now, tc.old)
+			}
+			err := webhookOf(t, ask.Grant(stamper), exact()).Default(t.Context(), req, a)
+			if tc.refuse != "" {
+				checkRefusal(t, err, answer.Invalid, tc.refuse)
+				return
+			}
+			checkRefusal(t, err, "", "")
+			if diff := cmp.Diff(tc.want, ask.Patched[shipper.Application](t, req, a).Annotations); diff != "" {
+				t.Errorf("annotations (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func with(annotations map[string]string, key, value string) map[string]string {
+	annotations[key] = value
+	return annotations
+}
+
+func TestOverridesAreNormalisedAndPruned(t *testing.T) {
+	known := []client.Object{ask.Block("global/dns"), ask.Block("default/demo")}
+	for name, tc := range map[string]struct {
+		old, now *shipper.Application
+		want     string
+		warned   []string
+	}{
+		"blanks, order and repetitions": {
+			now: ask.Application(ask.Overriding(" global/dns ,default/demo,global/dns")), want: "default/demo,global/dns",
+		},
+		"one that is malformed is left for validation": {
+			now: ask.Application(ask.Overriding("dns,global/dns")), want: "dns,global/dns",
+		},
+		"a block that is gone leaves the override when spec changes": {
+			old:    ask.Application(ask.Pinned("0.0.1"), ask.Overriding("default/demo,default/gone,global/dns")),
+			now:    ask.Application(ask.Pinned("0.0.1"), ask.Overriding("default/demo,default/gone,global/dns"), changed),
+			want:   "default/demo,global/dns",
+			warned: []string{"RolloutBlock default/gone is gone and was taken out of the override annotation"},
+		},
+		"it stays when spec does not change": {
+			old:  ask.Application(ask.Pinned("0.0.1"), ask.Overriding("default/gone")),
+			now:  ask.Application(ask.Pinned("0.0.1"), ask.Overriding("default/gone"), ask.Annotated("a", "b")),
+			want: "default/gone",
+		},
+		"it stays when the override itself changes, for validation to refuse": {
+			old:  ask.Application(ask.Pinned("0.0.1")),
+			now:  ask.Application(ask.Pinned("0.0.1"), ask.Overriding("default/gone"), changed),
+			want: "default/gone",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, req := &answer.Answer{}, ask.Create(ask.Developer, tc.now)
+			if tc.old != nil {
+				req = ask.Update(ask.Developer, tc.now, tc.old)
+			}
+			// A block that is met is told by validation; what is resolved needs no judgement here.
+			if err := webhookOf(t, ask.Grant(), exact(), known...).Default(t.Context(), req, a); err != nil && tc.old != nil {
+				t.Fatal(err)
+			}
+			got := ask.Patched[shipper.Application](t, req, a).Annotations[shipper.RolloutBlockOverrideAnnotation]
+			if got != tc.want {
+				t.Errorf("override %q, want %q", got, tc.want)
+			}
+			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAnOverrideOfNothingButGoneBlocksGoes(t *testing.T) {
+	old := ask.Application(ask.Pinned("0.0.1"), ask.Overriding("default/gone"))
+	now := ask.Application(ask.Pinned("0.0.1"), ask.Overriding("default/gone"), changed)
+	a, req := &answer.Answer{}, ask.Update(ask.Developer, now, old)
+	if err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), req, a); err != nil {
+		t.Fatal(err)
+	}
+	if v, there := ask.Patched[shipper.Application](t, req, a).Annotations[shipper.RolloutBlockOverrideAnnotation]; there {
+		t.Errorf("override is still there: %q", v)
+	}
+}
