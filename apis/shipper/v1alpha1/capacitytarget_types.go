@@ -111,15 +111,11 @@ type PodStatus struct {
 	Condition corev1.PodCondition `json:"condition"`
 	// initContainers are the states of the Pod's init containers.
 	// +optional
-	// +kubebuilder:pruning:PreserveUnknownFields
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:Type=array
+	// +listType=atomic
 	InitContainers []corev1.ContainerStatus `json:"initContainers,omitempty"`
 	// containers are the states of the Pod's containers.
 	// +optional
-	// +kubebuilder:pruning:PreserveUnknownFields
-	// +kubebuilder:validation:Schemaless
-	// +kubebuilder:validation:Type=array
+	// +listType=atomic
 	Containers []corev1.ContainerStatus `json:"containers,omitempty"`
 }
 

@@ -50,6 +50,9 @@ const (
 	// AppHighestObservedGenerationAnnotation is the decimal generation of the newest Release ever materialised.
 	// A newest Release below it means that the contender was deleted: an abort. Written by the reconciler.
 	AppHighestObservedGenerationAnnotation = "shipper.booking.com/app.highestObservedGeneration"
+	// AppObservedTemplateAnnotation is the hash of the environment of the newest Release ever materialised. When that
+	// Release was deleted, a template of another hash was edited since, and is not taken back. Written by the reconciler.
+	AppObservedTemplateAnnotation = "shipper.booking.com/app.observedTemplate"
 	// AppChartNameAnnotation is the chart's name when its version was last resolved. Written by the webhook.
 	AppChartNameAnnotation = "shipper.booking.com/app.chart.name"
 	// AppChartRepoAnnotation is the chart's repository when its version was last resolved. Written by the webhook.

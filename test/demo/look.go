@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// readyPods counts the Pods of a release that are ready and stay, per cluster: "eu-west-1: 3, us-east-1: 3".
+func (s *story) readyPods(release string) func(context.Context) (string, error) {
+	return s.perCluster(func(ctx context.Context, c client.Client) (string, error) {
+		pods := &corev1.PodList{}
+		if err := c.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{shipper.ReleaseLabel: release}); err != nil {
+			return "", err
+		}
+		ready := 0
+		for i := range pods.Items {
+			if pods.Items[i].DeletionTimestamp == nil && podReady(&pods.Items[i]) {
+				ready++
+			}
+		}
+		return fmt.Sprint(ready), nil
+	})
+}
+
+func podReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// endpoints counts the ready endpoints of the service by release, per cluster, from its EndpointSlices.
+func (s *story) endpoints(releases ...string) func(context.Context) (string, error) {
+	return s.perCluster(func(ctx context.Context, c client.Client) (string, error) {
+		counts := make(map[string]int, len(releases))
+		slicesOfService := &discoveryv1.EndpointSliceList{}
+		if err := c.List(ctx, slicesOfService, client.InNamespace(namespace),
+			client.MatchingLabels{discoveryv1.LabelServiceName: service}); err != nil {
+			return "", err
+		}
+		for _, slice := range slicesOfService.Items {
+			for _, endpoint := range slice.Endpoints {
+				if endpoint.TargetRef == nil || endpoint.Conditions.Ready == nil || !*endpoint.Conditions.Ready {
+					continue
+				}
+				pod := &corev1.Pod{}
+				if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: endpoint.TargetRef.Name}, pod); err != nil {
+					return "", err
+				}
+				counts[pod.Labels[shipper.ReleaseLabel]]++
+			}
+		}
+		numbers := make([]string, 0, len(releases))
+		for _, release := range releases {
+			numbers = append(numbers, fmt.Sprint(counts[release]))
+			delete(counts, release)
+		}
+		if len(counts) > 0 {
+			return "", fmt.Errorf("endpoints of other releases: %v", counts)
+		}
+		return strings.Join(numbers, "+"), nil
+	})
+}
+
+// leftovers lists what is left of a release in each cluster: kinds an installation and Kubernetes make for it.
+func (s *story) leftovers(release string) func(context.Context) (string, error) {
+	kinds := []schema.GroupVersionKind{
+		{Version: "v1", Kind: "Pod"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "ConfigMap"},
+		{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "apps", Version: "v1", Kind: "ReplicaSet"},
+	}
+	return s.perCluster(func(ctx context.Context, c client.Client) (string, error) {
+		var left []string
+		for _, kind := range kinds {
+			list := &metav1.PartialObjectMetadataList{}
+			list.SetGroupVersionKind(kind)
+			if err := c.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{shipper.ReleaseLabel: release}); err != nil {
+				return "", err
+			}
+			for _, object := range list.Items {
+				left = append(left, kind.Kind+"/"+object.Name)
+			}
+		}
+		if len(left) == 0 {
+			return "nothing", nil
+		}
+		return strings.Join(left, " "), nil
+	})
+}
+
+// perCluster looks into every application cluster and joins what is seen, each after its cluster's name.
+func (s *story) perCluster(look func(context.Context, client.Client) (string, error)) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		var seen []string
+		for _, a := range s.applications {
+			one, err := look(ctx, a.client)
+			if err != nil {
+				return "", fmt.Errorf("looking into %s: %w", a.name, err)
+			}
+			seen = append(seen, a.name+": "+one)
+		}
+		return strings.Join(seen, ", "), nil
+	}
+}
+
+// each is what perCluster shows when every cluster shows the same.
+func (s *story) each(value string) string {
+	var all []string
+	for _, a := range s.applications {
+		all = append(all, a.name+": "+value)
+	}
+	return strings.Join(all, ", ")
+}
+
+// achieved is the step a release has achieved and the one it waits to be told to leave.
+func (s *story) achieved(release string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		rel := &shipper.Release{}
+		if err := s.management.Get(ctx, client.ObjectKey{Namespace: namespace, Name: release}, rel); err != nil {
+			return "", err
+		}
+		step := "none"
+		if rel.Status.AchievedStep != nil {
+			step = rel.Status.AchievedStep.Name
+		}
+		switch {
+		case rel.Status.Strategy == nil:
+			return step, nil
+		case rel.Status.Strategy.State.WaitingForCommand == shipper.StrategyStateTrue:
+			return step + ", waiting for command", nil
+		case shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete):
+			return step + ", complete", nil
+		}
+		return step, nil
+	}
+}
+
+// condition is the status and message of a condition of the Application or a Release.
+func (s *story) condition(object client.Object, name, conditionType string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		if err := s.management.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); err != nil {
+			return "", err
+		}
+		var conditions []shipper.Condition
+		switch o := object.(type) {
+		case *shipper.Application:
+			conditions = o.Status.Conditions
+		case *shipper.Release:
+			conditions = o.Status.Conditions
+		}
+		c := shipper.FindCondition(conditions, conditionType)
+		if c == nil {
+			return "absent", nil
+		}
+		return strings.TrimSpace(string(c.Status) + " " + c.Message), nil
+	}
+}
+
+// history names the Application's releases, oldest first.
+func (s *story) history(ctx context.Context) ([]string, error) {
+	app := &shipper.Application{}
+	if err := s.management.Get(ctx, client.ObjectKey{Namespace: namespace, Name: application}, app); err != nil {
+		return nil, err
+	}
+	return app.Status.History, nil
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// patience bounds every wait. Nothing here takes a tenth of it on an idle machine.
+const patience = 60 * time.Second
+
+// appName is the Application of every test; each has it in a namespace of its own.
+const appName = "my-test-app"
+
+// story is one test's view of the world: a namespace, and the clusters its Application runs in.
+type story struct {
+	*testing.T
+	ctx       context.Context
+	namespace string
+	clusters  []string
+	regions   []string
+}
+
+// onOneAndTwoClusters tells the same story on one application cluster, as the original's tests did, and on two.
+func onOneAndTwoClusters(t *testing.T, tell func(s *story)) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ clusters, regions []string }{
+		"one cluster":  {[]string{west}, []string{westRegion}},
+		"two clusters": {[]string{west, east}, []string{westRegion, eastRegion}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tell(begin(t, tc.clusters, tc.regions))
+		})
+	}
+}
+
+// begin makes a namespace for the test in every cluster.
+func begin(t *testing.T, clusters, regions []string) *story {
+	s := &story{T: t, ctx: t.Context(), clusters: clusters, regions: regions}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
+	s.must("creating a namespace", world.management.Create(s.ctx, ns))
+	s.namespace = ns.Name
+	for _, c := range world.clusters {
+		s.must("creating the namespace", c.Create(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}))
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			s.dump()
+		}
+	})
+	return s
+}
+
+func (s *story) must(doing string, err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatalf("%s: %v", doing, err)
+	}
+}
+
+// eventually looks until expected is seen, or fails with both.
+func (s *story) eventually(what, expected string, look func() (string, error)) {
+	s.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		seen, err := look()
+		if err == nil && seen == expected {
+			return
+		}
+		select {
+		case <-deadline.C:
+			s.Fatalf("%s, within %s:\n  expected: %s\n  seen:     %s (error: %v)", what, patience, expected, seen, err)
+		case <-tick.C:
+		}
+	}
+}
+
+// strategy is a list of steps, each {incumbent capacity, contender capacity, incumbent traffic, contender traffic}.
+type strategy []struct {
+	name                   string
+	ci, cc, trafficI, trac int32
+}
+
+var (
+	allIn    = strategy{{"full on", 0, 100, 0, 100}}
+	vanguard = strategy{{"staging", 100, 1, 100, 0}, {"50/50", 50, 50, 50, 50}, {"full on", 0, 100, 0, 100}}
+)
+
+// application is the Application of the test, for a chart version, replicas and a strategy.
+func (s *story) application(version string, replicas int, steps strategy) *shipper.Application {
+	values := shipper.ChartValues{"replicaCount": int64(replicas)}
+	app := &shipper.Application{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: appName},
+		Spec: shipper.ApplicationSpec{Template: shipper.ReleaseEnvironment{
+			Chart:    shipper.Chart{Name: "test-nginx", Version: version, RepoURL: world.charts.URL},
+			Values:   &values,
+			Strategy: &shipper.RolloutStrategy{},
+		}},
+	}
+	for _, r := range s.regions {
+		app.Spec.Template.ClusterRequirements.Regions = append(app.Spec.Template.ClusterRequirements.Regions,
+			shipper.RegionRequirement{Name: r})
+	}
+	for _, step := range steps {
+		app.Spec.Template.Strategy.Steps = append(app.Spec.Template.Strategy.Steps, shipper.RolloutStrategyStep{
+			Name:     step.name,
+			Capacity: shipper.RolloutStrategyStepValue{Incumbent: step.ci, Contender: step.cc},
+			Traffic:  shipper.RolloutStrategyStepValue{Incumbent: step.trafficI, Contender: step.trac},
+		})
+	}
+	return app
+}
+
+// applies creates the Application.
+func (s *story) applies(app *shipper.Application) {
+	s.Helper()
+	s.must("creating the application", world.management.Create(s.ctx, app))
+}
+
+// edits changes the Application as a user who read it a moment ago would.
+func (s *story) edits(edit func(*shipper.Application)) {
+	s.Helper()
+	app := &shipper.Application{}
+	s.must("reading the application", world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app))
+	before := app.DeepCopy()
+	edit(app)
+	s.must("editing the application", world.management.Patch(s.ctx, app, client.MergeFrom(before)))
+}
+
+// release waits until the Application has its n-th release, counting from 0, and names it.
+func (s *story) release(n int) string {
+	s.Helper()
+	name := ""
+	s.eventually("releases in the application's history", fmt.Sprint(n+1), func() (string, error) {
+		app := &shipper.Application{}
+		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
+		if len(app.Status.History) > n {
+			name = app.Status.History[n]
+		}
+		return fmt.Sprint(len(app.Status.History)), err
+	})
+	return name
+}
+
+// get reads a Release.
+func (s *story) get(release string) (*shipper.Release, error) {
+	rel := &shipper.Release{}
+	return rel, world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: release}, rel)
+}
+
+// completes waits until the release is complete.
+func (s *story) completes(release string) {
+	s.Helper()
+	s.eventually("completion of "+release, "True", func() (string, error) {
+		rel, err := s.get(release)
+		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseComplete); c != nil {
+			return strings.TrimSpace(string(c.Status) + " " + c.Message), err
+		}
+		return "absent", err
+	})
+}
+
+// waitsForCommand waits until the release has achieved the step and waits to be told to leave it.
+func (s *story) waitsForCommand(release string, step int32) {
+	s.Helper()
+	s.eventually("achieved step of "+release, fmt.Sprintf("step %d, waiting for command True", step), func() (string, error) {
+		rel, err := s.get(release)
+		if err != nil || rel.Status.AchievedStep == nil || rel.Status.Strategy == nil {
+			return "none", err
+		}
+		return fmt.Sprintf("step %d, waiting for command %s",
+			rel.Status.AchievedStep.Step, rel.Status.Strategy.State.WaitingForCommand), nil
+	})
+}
+
+// steps asks for a step.
+func (s *story) steps(release string, step int32) {
+	s.Helper()
+	s.must("patching targetStep", s.tryStep(release, step))
+}
+
+func (s *story) tryStep(release string, step int32) error {
+	patch := fmt.Appendf(nil, `{"spec":{"targetStep":%d}}`, step)
+	return world.management.Patch(s.ctx, &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: release}},
+		client.RawPatch("application/merge-patch+json", patch))
+}
+
+// readyPods waits until each cluster of the story has exactly that many ready Pods of the release, and no other cluster any.
+func (s *story) readyPods(release string, count int) {
+	s.Helper()
+	want := []string{}
+	for _, name := range []string{west, east} {
+		if slices.Contains(s.clusters, name) {
+			want = append(want, fmt.Sprintf("%s: %d", name, count))
+		} else {
+			want = append(want, name+": 0")
+		}
+	}
+	s.eventually("ready pods of "+release, strings.Join(want, ", "), func() (string, error) {
+		var seen []string
+		for _, name := range []string{west, east} {
+			pods := &corev1.PodList{}
+			if err := world.clusters[name].List(s.ctx, pods, client.InNamespace(s.namespace),
+				client.MatchingLabels{shipper.ReleaseLabel: release}); err != nil {
+				return "", err
+			}
+			ready := 0
+			for i := range pods.Items {
+				if pods.Items[i].DeletionTimestamp == nil && podReady(&pods.Items[i]) {
+					ready++
+				}
+			}
+			seen = append(seen, fmt.Sprintf("%s: %d", name, ready))
+		}
+		return strings.Join(seen, ", "), nil
+	})
+}
+
+func podReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// endpoints waits until the Service of the chart has, in each cluster of the story, that many ready endpoints.
+func (s *story) endpoints(count int) {
+	s.Helper()
+	for _, name := range s.clusters {
+		s.eventually("endpoints in "+name, fmt.Sprint(count), func() (string, error) {
+			list := &discoveryv1.EndpointSliceList{}
+			err := world.clusters[name].List(s.ctx, list, client.InNamespace(s.namespace),
+				client.MatchingLabels{discoveryv1.LabelServiceName: "test-nginx-prod"})
+			ready := 0
+			for _, slice := range list.Items {
+				for _, e := range slice.Endpoints {
+					if e.Conditions.Ready != nil && *e.Conditions.Ready {
+						ready++
+					}
+				}
+			}
+			return fmt.Sprint(ready), err
+		})
+	}
+}
+
+// blocks creates a RolloutBlock in the test's namespace, waits until it holds, and returns what an override must name.
+// The webhook learns of a block by a watch, some milliseconds after its creation.
+func (s *story) blocks() string {
+	s.Helper()
+	rb := &shipper.RolloutBlock{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "my-test-rollout-block"},
+		Spec: shipper.RolloutBlockSpec{
+			Message: "Simulate rollout block", Author: shipper.RolloutBlockAuthor{Type: "user", Name: "testUser"},
+		},
+	}
+	s.must("creating the rollout block", world.management.Create(s.ctx, rb))
+	s.eventually("a rehearsed creation under the block", "refused", func() (string, error) {
+		probe := s.application("0.0.1", 1, allIn)
+		probe.Name = "probe"
+		if err := world.management.Create(s.ctx, probe, client.DryRunAll); err != nil {
+			return "refused", nil //nolint:nilerr // the refusal is what is awaited
+		}
+		return "admitted", nil
+	})
+	return rb.Namespace + "/" + rb.Name
+}
+
+// refused fails unless err is a refusal that says all of words.
+func (s *story) refused(doing string, err error, words ...string) {
+	s.Helper()
+	if err == nil {
+		s.Fatalf("%s went through; it must be refused", doing)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			s.Fatalf("%s: the refusal does not say %q: %v", doing, word, err)
+		}
+	}
+}
+
+// dump prints what a person would look at first after a failure.
+func (s *story) dump() {
+	ctx := context.Background() // the test's own has ended
+	for _, list := range []client.ObjectList{
+		&shipper.ApplicationList{}, &shipper.ReleaseList{}, &shipper.InstallationTargetList{},
+		&shipper.CapacityTargetList{}, &shipper.TrafficTargetList{},
+	} {
+		if err := world.management.List(ctx, list, client.InNamespace(s.namespace)); err != nil {
+			s.Logf("listing %T: %v", list, err)
+			continue
+		}
+		b, err := yaml.Marshal(list)
+		s.Logf("%T (%v):\n%s", list, err, b)
+	}
+	s.Logf("reconciler:\n%s", world.pod.Reconciler.Tail())
+	s.Logf("webhook:\n%s", world.pod.Webhook.Tail())
+}

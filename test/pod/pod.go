@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pod runs Shipper's two binaries as their Pod would: side by side, with the credentials of their service account,
+// each with its own probes. It is for tests and the demo, where no kubelet runs them.
+package pod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/fleet"
+)
+
+// Options say what to run.
+type Options struct {
+	// Management is the cluster that shipperctl has set up.
+	Management *fleet.Cluster
+	// Bin is the folder of the binaries.
+	Bin string
+	// Dir is where logs and caches go.
+	Dir string
+	// WebhookPort is the port of 127.0.0.1 that the webhook configurations point at.
+	WebhookPort int
+}
+
+// Pod is the two running binaries.
+type Pod struct {
+	Webhook, Reconciler *Process
+
+	options    Options
+	kubeconfig string
+}
+
+// WebhookURL is what `shipperctl clusters setup management --webhook-url` is given for a webhook that listens on port.
+func WebhookURL(port int) string {
+	return fmt.Sprintf("https://localhost:%d", port)
+}
+
+// Start starts both binaries and waits until both are ready. What has started is returned also with an error.
+func Start(ctx context.Context, o Options) (*Pod, error) {
+	p := &Pod{options: o}
+	var err error
+	p.kubeconfig, err = o.Management.ServiceAccountKubeconfig(ctx, shipper.SystemNamespace, shipper.ManagementServiceAccount)
+	if err != nil {
+		return p, err
+	}
+	if err := p.StartWebhook(ctx); err != nil {
+		return p, err
+	}
+	return p, p.StartReconciler(ctx)
+}
+
+// StartWebhook starts the webhook and waits until it is ready.
+func (p *Pod) StartWebhook(ctx context.Context) error {
+	var err error
+	p.Webhook, err = p.startContainer(ctx, "shipper-webhook",
+		"--addr", fmt.Sprintf("127.0.0.1:%d", p.options.WebhookPort), "--extra-dns-names", "localhost")
+	return err
+}
+
+// StartReconciler starts the reconciler and waits until it is ready.
+func (p *Pod) StartReconciler(ctx context.Context) error {
+	var err error
+	p.Reconciler, err = p.startContainer(ctx, "shipper-reconciler")
+	return err
+}
+
+// Stop ends what runs.
+func (p *Pod) Stop() error {
+	var errs []error
+	for _, process := range []*Process{p.Reconciler, p.Webhook} {
+		if process != nil {
+			errs = append(errs, process.Stop())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// startContainer starts one binary and waits for its readiness probe.
+func (p *Pod) startContainer(ctx context.Context, name string, args ...string) (*Process, error) {
+	port, err := FreePort()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(p.options.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making a folder for %s: %w", name, err)
+	}
+	health := fmt.Sprintf("127.0.0.1:%d", port)
+	process, err := start(name, filepath.Join(p.options.Bin, name), filepath.Join(p.options.Dir, name+".log"), append(args,
+		"--kubeconfig", p.kubeconfig,
+		"--metrics-addr", "0",
+		"--health-addr", health,
+		"--chart-cache-dir", filepath.Join(p.options.Dir, name+"-charts"))...)
+	if err != nil {
+		return nil, err
+	}
+	return process, process.ready(ctx, "http://"+health+"/readyz")
+}
+
+// ready waits, up to a minute, until url answers 200.
+func (p *Process) ready(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if err := p.Ended(); err != nil {
+			return err
+		}
+		if answers(ctx, url) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s to be ready: %w:\n%s", p.Name, ctx.Err(), p.Tail())
+		case <-tick.C:
+		}
+	}
+}
+
+func answers(ctx context.Context, url string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
