@@ -4,11 +4,11 @@
 package manifests
 
 import (
+	"bytes"
 	"embed"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -65,12 +65,11 @@ func Object(folder, kind, name string) (*unstructured.Unstructured, error) {
 
 // decode reads the objects of one file.
 func decode(name string) ([]*unstructured.Unstructured, error) {
-	file, err := fs.FS(files).Open(name)
+	text, err := files.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("reading manifests: %w", err)
 	}
-	defer file.Close()
-	decoder := yaml.NewYAMLOrJSONDecoder(file, 4096)
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	var objects []*unstructured.Unstructured
 	for {
 		o := &unstructured.Unstructured{}

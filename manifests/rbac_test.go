@@ -76,7 +76,7 @@ func TestShipperIsGrantedWhatItsCodeSaysItNeeds(t *testing.T) {
 		}
 	}
 	for _, room := range []string{"../webhook", "../reconciler", "../certs", "../cmd"} {
-		err := filepath.WalkDir(room, func(path string, entry fs.DirEntry, err error) error {
+		err := filepath.WalkDir(room, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(path) != ".go" {
 				return err
 			}

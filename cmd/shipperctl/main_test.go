@@ -41,7 +41,8 @@ func TestMain(m *testing.M) {
 	os.Exit(fleet.Main(m, fleet.Options{Applications: []string{west, east}}, func(f *fleet.Fleet) { theFleet = f }))
 }
 
-// TestShipperctl goes through the life of a fleet. Each part starts from what the ones before have made of the clusters.
+// TestShipperctl goes through the life of a fleet. Each part starts from what the ones before have made of the
+// clusters.
 func TestShipperctl(t *testing.T) {
 	for _, part := range []struct {
 		name string
@@ -131,7 +132,8 @@ func file(t *testing.T, text string) string {
 func connect(t *testing.T, config *rest.Config) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), shipper.AddToScheme(scheme))
+	err := errors.Join(
+		clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), shipper.AddToScheme(scheme))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,8 +194,10 @@ func versions(t *testing.T) map[string]string {
 	for _, cluster := range theFleet.Clusters() {
 		c := connect(t, cluster.Config)
 		for _, list := range []client.ObjectList{
-			&apiextensionsv1.CustomResourceDefinitionList{}, &corev1.NamespaceList{}, &corev1.ServiceAccountList{}, &corev1.SecretList{},
-			&corev1.ServiceList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
+			&apiextensionsv1.CustomResourceDefinitionList{}, &corev1.NamespaceList{},
+			&corev1.ServiceAccountList{}, &corev1.SecretList{},
+			&corev1.ServiceList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{},
+			&rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
 			&admissionregistrationv1.ValidatingWebhookConfigurationList{},
 			&admissionregistrationv1.MutatingWebhookConfigurationList{}, &shipper.ClusterList{},
 		} {

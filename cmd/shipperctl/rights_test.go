@@ -167,7 +167,8 @@ func aChartGrantsOnlyWhatShipperHolds(t *testing.T) {
 	if err := c.Create(t.Context(), held); err != nil {
 		t.Errorf("a Role with rights that Shipper holds: %v", err)
 	}
-	more := role("more", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}})
+	more := role("more", rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}})
 	if err := c.Create(t.Context(), more); !apierrors.IsForbidden(err) {
 		t.Errorf("a Role with rights that Shipper does not hold: %v", err)
 	}

@@ -148,7 +148,8 @@ func setupManagementKeepsTheAuthorityOfTheWebhooks(t *testing.T) {
 			if diff := cmp.Diff(string(ca), string(w.ClientConfig.CABundle)); diff != "" {
 				t.Errorf("%v: the CA bundle of %s (-want +got)\n%s", step.args, w.Name, diff)
 			}
-			if byURL, byService := w.ClientConfig.URL != nil, w.ClientConfig.Service != nil; byURL != step.url || byService == step.url {
+			byURL, byService := w.ClientConfig.URL != nil, w.ClientConfig.Service != nil
+			if byURL != step.url || byService == step.url {
 				t.Errorf("%v: %s has %+v", step.args, w.Name, w.ClientConfig)
 			}
 		}

@@ -63,7 +63,7 @@ func TestExamplesApply(t *testing.T) {
 	// The namespaces that the examples speak of; a dry run makes none.
 	kubectl(t, "create", "namespace", "fairytale-land", "--save-config")
 	var seen int
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".yaml" || filepath.Base(path) == "clusters.yaml" {
 			return err
 		}

@@ -99,8 +99,8 @@ func (r *reader) top(n *yaml.Node) *File {
 	return f
 }
 
-// management reads an entry under managementClusters. Fields of a Cluster are accepted and say nothing: no Cluster object
-// is made for it.
+// management reads an entry under managementClusters. Fields of a Cluster are accepted and say nothing: no Cluster
+// object is made for it.
 func (r *reader) management(n *yaml.Node) ManagementCluster {
 	var m ManagementCluster
 	known := r.specFields(&shipper.ClusterSpec{})

@@ -115,7 +115,8 @@ func (j *joiner) joinOne(ctx context.Context, a member) error {
 			return m.failed(err)
 		}
 		if a.loopback {
-			j.report.Say("Note: %s is an address of this machine only; set apiMaster to one that Shipper can reach", a.spec.APIMaster)
+			j.report.Say("Note: %s is an address of this machine only; set apiMaster to one that Shipper can reach",
+				a.spec.APIMaster)
 		}
 		j.report.Say("Finished joining %s to application cluster %s\n", who, a.Name)
 	}
@@ -130,7 +131,8 @@ func (m manager) failed(err error) error {
 	return fmt.Errorf("management cluster %s: %w", m.name, err)
 }
 
-// findManagement connects to the management clusters: the one of the flag, else those of the file, else the current one.
+// findManagement connects to the management clusters: the one of the flag, else those of the file, else the current
+// one.
 func (j *joiner) findManagement(file *File) error {
 	listed := file.Management
 	if j.context != "" || len(listed) == 0 {

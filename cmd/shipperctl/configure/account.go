@@ -65,8 +65,8 @@ func (a account) rules(ctx context.Context) error {
 	return nil
 }
 
-// keepOthers adds to a binding in an application cluster the accounts it has already: those of other management clusters
-// that the cluster is joined to under other names. A management cluster has one Shipper, and one account.
+// keepOthers adds to a binding in an application cluster the accounts it has already: those of other management
+// clusters that the cluster is joined to under other names. A management cluster has one Shipper, and one account.
 func (a account) keepOthers(ctx context.Context, binding *unstructured.Unstructured) error {
 	mine, isBinding := binding.Object["subjects"].([]any)
 	if !isBinding || a.domain != shipper.RBACApplication {

@@ -12,20 +12,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// apply writes want by server-side apply: fields it names become so, fields of others stay. The API server stores nothing
-// when all is so already, which shows in the resource version. want is what is stored afterwards.
+// apply writes want by server-side apply: fields it names become so, fields of others stay. The API server stores
+// nothing when all is so already, which shows in the resource version. want is what is stored afterwards.
 func apply(ctx context.Context, c client.Client, want *unstructured.Unstructured) (outcome, error) {
 	before, err := current(ctx, c, want)
 	if err != nil {
 		return "", err
 	}
-	// The role of a binding cannot be changed. Shipper before 0.10 bound its accounts to cluster-admin under the same name.
+	// The role of a binding cannot be changed. Shipper before 0.10 bound its accounts to cluster-admin under the same
+	// name.
 	if before != nil && !reflect.DeepEqual(before.Object["roleRef"], want.Object["roleRef"]) {
 		if err := remove(ctx, c, before); err != nil {
 			return "", err
 		}
 	}
-	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), client.FieldOwner(fieldOwner), client.ForceOwnership)
+	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(want),
+		client.FieldOwner(fieldOwner), client.ForceOwnership)
 	switch {
 	case err != nil:
 		return "", err
@@ -55,7 +57,9 @@ func ensure(ctx context.Context, c client.Client, want *unstructured.Unstructure
 }
 
 // current returns what is stored under the kind and name of want, or nil.
-func current(ctx context.Context, c client.Client, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func current(
+	ctx context.Context, c client.Client, want *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(want.GroupVersionKind())
 	err := c.Get(ctx, client.ObjectKeyFromObject(want), live)

@@ -18,8 +18,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// NewClient returns a client for the kinds this package writes. It asks no server which kinds there are: they are known,
-// and a server that has just been given a kind may not list it yet.
+// NewClient returns a client for the kinds this package writes. It asks no server which kinds there are: they are
+// known, and a server that has just been given a kind may not list it yet.
 func NewClient(config *rest.Config) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(

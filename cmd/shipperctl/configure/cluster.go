@@ -59,7 +59,9 @@ func (m *Management) Join(ctx context.Context, name string, spec shipper.Cluster
 
 // cluster writes a Cluster object. The whole spec becomes what is given, so that what is taken out of clusters.yaml is
 // taken back here. Nothing is sent when it is so already: that works while the webhook is down, too.
-func (m *Management) cluster(ctx context.Context, name string, spec shipper.ClusterSpec) (*shipper.Cluster, outcome, error) {
+func (m *Management) cluster(
+	ctx context.Context, name string, spec shipper.ClusterSpec,
+) (*shipper.Cluster, outcome, error) {
 	if spec.Capabilities == nil {
 		spec.Capabilities = []string{}
 	}

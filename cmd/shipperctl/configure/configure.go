@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package configure writes to clusters what Shipper needs there, and tells each step. Every step can be repeated: what is
-// already so is left alone.
+// Package configure writes to clusters what Shipper needs there, and tells each step. Every step can be repeated:
+// what is already so is left alone.
 package configure
 
 import (
@@ -65,7 +65,8 @@ func (m *Management) Setup(ctx context.Context) error {
 
 // account is who Shipper is in the management cluster.
 func (m *Management) account() account {
-	return account{client: m.Client, report: m.Report, domain: shipper.RBACManagement, namespace: m.Namespace, name: m.ServiceAccount}
+	return account{client: m.Client, report: m.Report, domain: shipper.RBACManagement,
+		namespace: m.Namespace, name: m.ServiceAccount}
 }
 
 // Application is an application cluster: where charts are installed. No software of Shipper runs there.
@@ -97,7 +98,8 @@ type Credentials struct {
 // Account makes the account with its rights, and returns its credentials.
 func (a *Application) Account(ctx context.Context) (Credentials, error) {
 	a.Report.Say("Creating application cluster accounts in cluster %s:", a.Name)
-	who := account{client: a.Client, report: a.Report, domain: shipper.RBACApplication, namespace: a.Namespace, name: a.ServiceAccount}
+	who := account{client: a.Client, report: a.Report, domain: shipper.RBACApplication,
+		namespace: a.Namespace, name: a.ServiceAccount}
 	if err := namespace(ctx, a.Client, a.Report, a.Namespace); err != nil {
 		return Credentials{}, err
 	}

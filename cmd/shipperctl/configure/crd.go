@@ -48,7 +48,8 @@ func (m *Management) customResourceDefinitions(ctx context.Context) error {
 func (m *Management) served(ctx context.Context, name string) error {
 	like := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	var last apiextensionsv1.CustomResourceDefinition
-	ok, err := await(ctx, m.Client, like, &apiextensionsv1.CustomResourceDefinitionList{}, m.Patience, func(o runtime.Object) bool {
+	list := &apiextensionsv1.CustomResourceDefinitionList{}
+	ok, err := await(ctx, m.Client, like, list, m.Patience, func(o runtime.Object) bool {
 		crd, is := o.(*apiextensionsv1.CustomResourceDefinition)
 		if !is {
 			return false

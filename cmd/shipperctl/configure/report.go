@@ -22,7 +22,8 @@ func (r *Report) Say(format string, args ...any) {
 	fmt.Fprintf(r.out, format+"\n", args...)
 }
 
-// Step writes what is about to be done, does it, and ends the line with how it went. The error says what was being done.
+// Step writes what is about to be done, does it, and ends the line with how it went. The error says what was being
+// done.
 func (r *Report) Step(title string, do func() (string, error)) error {
 	fmt.Fprintf(r.out, "%s... ", title)
 	answer, err := do()

@@ -24,7 +24,8 @@ func ReservedSecrets(serviceAccount string) []string {
 
 // secret writes the credentials of a cluster into the Secret of the same name. It goes when the Cluster goes.
 func (m *Management) secret(ctx context.Context, owner *shipper.Cluster, credentials Credentials) error {
-	title := fmt.Sprintf("Checking whether a secret for the %s cluster exists in the %s namespace", owner.Name, m.Namespace)
+	title := fmt.Sprintf("Checking whether a secret for the %s cluster exists in the %s namespace",
+		owner.Name, m.Namespace)
 	return m.Report.Step(title, func() (string, error) {
 		secret := &corev1.Secret{}
 		err := m.Client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: owner.Name}, secret)

@@ -31,8 +31,8 @@ func (m *Management) service(ctx context.Context) error {
 	})
 }
 
-// certificate makes the Secret that the webhook keeps its certificate in: empty, because the webhook may fill it but not
-// make it.
+// certificate makes the Secret that the webhook keeps its certificate in: empty, because the webhook may fill it but
+// not make it.
 func (m *Management) certificate(ctx context.Context) error {
 	title := fmt.Sprintf("Checking if a secret already exists for the validating webhook in the %s namespace", m.Namespace)
 	return m.Report.Step(title, func() (string, error) {

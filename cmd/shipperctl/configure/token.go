@@ -30,7 +30,10 @@ func (a *Application) token(ctx context.Context) (Credentials, error) {
 				return "", err
 			}
 		}
-		credentials = Credentials{Token: secret.Data[corev1.ServiceAccountTokenKey], CA: secret.Data[corev1.ServiceAccountRootCAKey]}
+		credentials = Credentials{
+			Token: secret.Data[corev1.ServiceAccountTokenKey],
+			CA:    secret.Data[corev1.ServiceAccountRootCAKey],
+		}
 		if len(credentials.CA) == 0 {
 			credentials.CA = a.CA
 		}
@@ -63,7 +66,8 @@ func (a *Application) tokenSecret(ctx context.Context) (*corev1.Secret, outcome,
 	if err != nil {
 		return nil, "", err
 	}
-	if live.Type != corev1.SecretTypeServiceAccountToken || live.Annotations[corev1.ServiceAccountNameKey] != a.ServiceAccount {
+	holder := live.Annotations[corev1.ServiceAccountNameKey]
+	if live.Type != corev1.SecretTypeServiceAccountToken || holder != a.ServiceAccount {
 		return nil, "", fmt.Errorf("the Secret %s/%s is something else; move it away", a.Namespace, want.Name)
 	}
 	if uid := live.Annotations[corev1.ServiceAccountUIDKey]; uid == "" || uid == string(account.UID) {
@@ -90,8 +94,9 @@ func (a *Application) awaitToken(ctx context.Context, secret *corev1.Secret) (*c
 		return nil, fmt.Errorf("waiting for the token: %w", err)
 	}
 	if !ok {
-		return nil, fmt.Errorf("the cluster put no token into the Secret %s/%s within %s; its kube-controller-manager does that "+
-			"(controller serviceaccount-token, flag --service-account-private-key-file): see that it runs, then run this again",
+		return nil, fmt.Errorf("the cluster put no token into the Secret %s/%s within %s; its kube-controller-manager "+
+			"does that (controller serviceaccount-token, flag --service-account-private-key-file): "+
+			"see that it runs, then run this again",
 			secret.Namespace, secret.Name, a.Patience)
 	}
 	return filled, nil

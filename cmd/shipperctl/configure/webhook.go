@@ -44,8 +44,9 @@ func (m *Management) webhooks(ctx context.Context) error {
 	return nil
 }
 
-// webhookConfiguration writes one configuration. The list of webhooks is replaced as a whole and not applied: server-side
-// apply would leave the rest of a webhook that is no more, because the CA bundle in it is another writer's.
+// webhookConfiguration writes one configuration. The list of webhooks is replaced as a whole and not applied:
+// server-side apply would leave the rest of a webhook that is no more, because the CA bundle in it is another
+// writer's.
 func (m *Management) webhookConfiguration(ctx context.Context, kind string) (outcome, error) {
 	want, err := manifests.Object(manifests.Webhook, kind, shipper.GroupName)
 	if err != nil {
@@ -83,7 +84,8 @@ func (m *Management) webhookConfiguration(ctx context.Context, kind string) (out
 	return updated, nil
 }
 
-// keepAuthority gives the webhooks of want the CA bundle that those of live have: whoever holds the certificate wrote it.
+// keepAuthority gives the webhooks of want the CA bundle that those of live have: whoever holds the certificate wrote
+// it.
 func keepAuthority(live, want *unstructured.Unstructured) error {
 	var bundle string
 	err := eachWebhook(live, func(webhook map[string]any) error {
@@ -111,7 +113,9 @@ func (m *Management) address(configuration *unstructured.Unstructured, policy st
 		}
 		if m.WebhookURL != nil {
 			webhook["clientConfig"] = map[string]any{"url": m.WebhookURL.JoinPath(path).String()}
-		} else if err := unstructured.SetNestedField(webhook, m.Namespace, "clientConfig", "service", "namespace"); err != nil {
+			return exempt(webhook, m.Namespace)
+		}
+		if err := unstructured.SetNestedField(webhook, m.Namespace, "clientConfig", "service", "namespace"); err != nil {
 			return err
 		}
 		return exempt(webhook, m.Namespace)
