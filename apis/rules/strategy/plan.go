@@ -54,6 +54,9 @@ func Make(observed Observed, now metav1.Time) Plan {
 	if r.fault == "" && observed.contender().Scheduled() {
 		r.decide()
 	}
+	if r.Blocked != "" {
+		r.hold()
+	}
 	plan := Plan{Outcomes: make([]Outcome, len(observed.Releases)), Covered: r.covered}
 	for i, release := range observed.Releases {
 		outcome := Outcome{Role: r.roles[i], Write: r.write(i)}
@@ -137,9 +140,6 @@ func (r *rollout) decide() {
 	}
 	r.stages = stagesOf(contender, incumbent, r.backward(contender, incumbent))
 	r.cover(contender, incumbent, serving)
-	if r.Blocked != "" {
-		r.hold()
-	}
 }
 
 // backward tells whether the rollout retreats: to a step before the achieved one, or from where it had already got to.
@@ -172,11 +172,8 @@ func (r *rollout) write(i int) Write {
 
 // wish is what would be written for the i-th Release were it not for blocks.
 func (r *rollout) wish(i int) Write {
-	if r.sides == nil {
-		return Write{}
-	}
 	release, newest := r.Releases[i], i == len(r.Releases)-1
-	w := Write{Installation: installation(release, newest, r.roles[i] != Superseded)}
+	w := Write{Installation: installation(release, newest, r.sides != nil && r.roles[i] != Superseded)}
 	s, ok := r.sides[i]
 	if !ok {
 		return w
@@ -190,8 +187,9 @@ func (r *rollout) wish(i int) Write {
 	return w
 }
 
-// installation is what the InstallationTarget is to say: only the newest Release may take over shared objects. The set
-// of clusters of a superseded Release stays as it is.
+// installation is what the InstallationTarget is to say: only the newest Release may take over shared objects, from the
+// moment it exists, so that its predecessors have let go before it takes. The set of clusters stays as it is unless it is
+// to follow the choice.
 func installation(r Release, newest, follow bool) *shipper.InstallationTargetSpec {
 	if r.Installation == nil {
 		return nil

@@ -99,8 +99,15 @@ func TestWhatWasNotScheduledWaitsAndDisturbsNobody(t *testing.T) {
 	r := a.release(vanguard, 10, "a", "b")
 	r.Traffic = nil
 	plan := a.replan()
-	if plan.Writes() || len(plan.Covered) > 0 {
-		t.Errorf("got %+v, want nothing to do", plan)
+	letGo := a.releases[1].Installation.Spec
+	letGo.CanOverride = false
+	for i, want := range []strategy.Write{{}, {Installation: &letGo}, {}} {
+		if diff := cmp.Diff(want, plan.Outcomes[i].Write); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", a.releases[i].Release.Name, diff)
+		}
+	}
+	if len(plan.Covered) > 0 {
+		t.Errorf("%v may go", plan.Covered)
 	}
 	want := shipper.Condition{
 		Type: shipper.ReleaseStrategyExecuted, Status: "False", Reason: shipper.StrategyInProgress,

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/release/outcome"
+)
+
+// done is what a pass has written, and what it could not write.
+type done struct {
+	// scheduling has, by name of a Release, why its clusters or targets could not be written.
+	scheduling map[string]error
+	// scheduled are the names of Releases whose targets are all there now.
+	scheduled []string
+	// rollout is why the strategy's writes stopped; nil when they did not.
+	rollout error
+	// events by name of the Release they are about.
+	events map[string][]report.Event
+}
+
+// errs are all errors met; some may be nil.
+func (d done) errs() []error {
+	out := []error{d.rollout}
+	for _, err := range d.scheduling {
+		out = append(out, err)
+	}
+	return out
+}
+
+// refused says which block the gate named when it refused a write; empty when it refused none.
+func (d done) refused() string {
+	for _, err := range d.errs() {
+		if said := outcome.Blocked(err); said != "" {
+			return said
+		}
+	}
+	return ""
+}
+
+// apply writes what is planned, and stops at the first thing that cannot be written.
+func (r *Reconciler) apply(ctx context.Context, s *scope, p plan) done {
+	d := done{scheduling: map[string]error{}, events: map[string][]report.Event{}}
+	if !p.writes() {
+		return d
+	}
+	if p.choice != nil {
+		newest := s.history.Newest()
+		if err := r.choose(ctx, newest, p.choice); err != nil {
+			d.scheduling[newest.Name] = err
+			return d
+		}
+		d.note(newest, clustersSelected(newest, p.choice))
+	}
+	if d.rollout = r.ask(ctx, s, p, &d); d.rollout != nil {
+		return d
+	}
+	for _, c := range p.create {
+		rel := s.history.Live[c.index].Release
+		if err := r.create(ctx, s, c, &d); err != nil {
+			d.scheduling[rel.Name] = err
+			return d
+		}
+		d.scheduled = append(d.scheduled, rel.Name)
+	}
+	return d
+}
+
+func (d *done) note(rel *shipper.Release, e report.Event) {
+	d.events[rel.Name] = append(d.events[rel.Name], e)
+}
+
+// choose writes the clusters into the annotation, unless the Release was changed since it was read.
+func (r *Reconciler) choose(ctx context.Context, rel *shipper.Release, clusters []string) error {
+	was := rel.DeepCopy()
+	if rel.Annotations == nil {
+		rel.Annotations = map[string]string{}
+	}
+	rel.Annotations[shipper.ReleaseClustersAnnotation] = joined(clusters)
+	if err := r.client.Patch(ctx, rel, onlyIfUnchanged(was)); err != nil {
+		return fmt.Errorf("choosing clusters for release %s/%s: %w", rel.Namespace, rel.Name, err)
+	}
+	return nil
+}
+
+// create makes the targets that a Release lacks: none before its chart is known to be one, and the chart is asked for only
+// when capacity is among them.
+func (r *Reconciler) create(ctx context.Context, s *scope, c creation, d *done) error {
+	have := s.history.Live[c.index]
+	rel := have.Release
+	var objects []client.Object
+	var replicas int32
+	if have.Capacity == nil {
+		var err error
+		if replicas, err = r.charts.Replicas(ctx, rel); err != nil {
+			return fmt.Errorf("counting the replicas of release %s/%s: %w", rel.Namespace, rel.Name, err)
+		}
+	}
+	if have.Installation == nil {
+		objects = append(objects, installationTarget(rel, c.clusters, rel == s.history.Newest()))
+	}
+	if have.Traffic == nil {
+		objects = append(objects, trafficTarget(rel, c.clusters, c.weight))
+	}
+	if have.Capacity == nil {
+		objects = append(objects, capacityTarget(rel, c.clusters, c.percent, replicas))
+	}
+	for _, o := range objects {
+		kind := kindOf(o)
+		if err := r.client.Create(ctx, o); err != nil {
+			return fmt.Errorf("creating %s %s/%s: %w", kind, rel.Namespace, rel.Name, err)
+		}
+		d.note(rel, targetCreated(kind, rel))
+	}
+	return nil
+}
+
+// ask writes what the strategy wants into the specs of targets. Who gives up shared objects goes before who takes them.
+func (r *Reconciler) ask(ctx context.Context, s *scope, p plan, d *done) error {
+	for i, o := range p.rollout.Outcomes {
+		if err := r.askInstallation(ctx, s.history.Live[i], o.Write.Installation, d); err != nil {
+			return err
+		}
+	}
+	for i, o := range p.rollout.Outcomes {
+		have := s.history.Live[i]
+		if o.Write.Capacity != nil {
+			ct := have.Capacity.DeepCopy()
+			ct.Spec = *o.Write.Capacity
+			if err := r.write(ctx, ct, have.Capacity); err != nil {
+				return err
+			}
+		}
+		if o.Write.Traffic != nil {
+			tt := have.Traffic.DeepCopy()
+			tt.Spec = *o.Write.Traffic
+			if err := r.write(ctx, tt, have.Traffic); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) askInstallation(
+	ctx context.Context, have strategy.Release, want *shipper.InstallationTargetSpec, d *done,
+) error {
+	if want == nil {
+		return nil
+	}
+	it := have.Installation.DeepCopy()
+	it.Spec = *want
+	if err := r.write(ctx, it, have.Installation); err != nil {
+		return err
+	}
+	if !slices.Equal(want.Clusters, have.Installation.Spec.Clusters) {
+		d.note(have.Release, clustersChanged(it))
+	}
+	return nil
+}
+
+// write patches a target, unless it was changed since it was read.
+func (r *Reconciler) write(ctx context.Context, o, was client.Object) error {
+	kind := kindOf(o)
+	if err := r.client.Patch(ctx, o, onlyIfUnchanged(was)); err != nil {
+		return fmt.Errorf("writing %s %s/%s: %w", kind, o.GetNamespace(), o.GetName(), err)
+	}
+	return nil
+}
+
+func onlyIfUnchanged(was client.Object) client.Patch {
+	return client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
+}
+
+func kindOf(o client.Object) string {
+	switch o.(type) {
+	case *shipper.InstallationTarget:
+		return "InstallationTarget"
+	case *shipper.CapacityTarget:
+		return "CapacityTarget"
+	case *shipper.TrafficTarget:
+		return "TrafficTarget"
+	}
+	return "Release"
+}

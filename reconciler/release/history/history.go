@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package history reads an Application's Releases with their targets, from the cache or, before something is decided that
+// old news would make wrong, from the API server itself.
+package history
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// History is what was read of an Application.
+type History struct {
+	// All are the Releases that carry the Application's label, its own or not.
+	All []*shipper.Release
+	// Live are its own that have a valid generation and are not being deleted, oldest first, with the targets they own.
+	Live []strategy.Release
+	// Broken are its own of which the place in history cannot be told.
+	Broken []*shipper.Release
+	// Foreign says, by name of a live Release, which targets of that name it does not own or are being deleted.
+	Foreign map[string][]string
+}
+
+// Releases are the live ones without their targets, oldest first.
+func (h History) Releases() []*shipper.Release {
+	out := make([]*shipper.Release, len(h.Live))
+	for i := range h.Live {
+		out[i] = h.Live[i].Release
+	}
+	return out
+}
+
+// Newest is the newest live Release; nil when there is none.
+func (h History) Newest() *shipper.Release {
+	if len(h.Live) == 0 {
+		return nil
+	}
+	return h.Live[len(h.Live)-1].Release
+}
+
+// Reader reads histories.
+type Reader struct {
+	cached client.Reader
+	live   client.Reader
+	index  string
+}
+
+// NewReader returns a Reader and makes the cache's index that it needs, under a name that owner has to itself.
+func NewReader(
+	ctx context.Context, indexer client.FieldIndexer, owner string, cached, live client.Reader,
+) (*Reader, error) {
+	r := &Reader{cached: cached, live: live, index: owner + ".application"}
+	for _, kind := range kinds() {
+		if err := indexer.IndexField(ctx, kind, r.index, ApplicationOf); err != nil {
+			return nil, fmt.Errorf("indexing %Ts by application: %w", kind, err)
+		}
+	}
+	return r, nil
+}
+
+// kinds are those a history is made of.
+func kinds() []client.Object {
+	return []client.Object{
+		&shipper.Release{}, &shipper.InstallationTarget{}, &shipper.CapacityTarget{}, &shipper.TrafficTarget{},
+	}
+}
+
+// ApplicationOf is the name of the Application that an object says it belongs to; nothing when it says none.
+func ApplicationOf(o client.Object) []string {
+	if name := o.GetLabels()[shipper.AppLabel]; name != "" {
+		return []string{name}
+	}
+	return nil
+}
+
+// Cached reads app's history from the cache.
+func (r *Reader) Cached(ctx context.Context, app *shipper.Application) (History, error) {
+	return read(ctx, r.cached, app, client.MatchingFields{r.index: app.Name})
+}
+
+// Live reads app's history from the API server.
+func (r *Reader) Live(ctx context.Context, app *shipper.Application) (History, error) {
+	return read(ctx, r.live, app, client.MatchingLabels{shipper.AppLabel: app.Name})
+}
+
+func read(ctx context.Context, from client.Reader, app *shipper.Application, by client.ListOption) (History, error) {
+	var (
+		rels shipper.ReleaseList
+		its  shipper.InstallationTargetList
+		cts  shipper.CapacityTargetList
+		tts  shipper.TrafficTargetList
+	)
+	// Releases come last: a target whose Release is not there yet is of no use, and the reverse happens all the time.
+	for _, list := range []client.ObjectList{&its, &cts, &tts, &rels} {
+		if err := from.List(ctx, list, client.InNamespace(app.Namespace), by); err != nil {
+			return History{}, fmt.Errorf("reading the history of application %s/%s: %w", app.Namespace, app.Name, err)
+		}
+	}
+	h := History{Foreign: map[string][]string{}}
+	for i := range rels.Items {
+		h.All = append(h.All, &rels.Items[i])
+	}
+	ordered, broken := stamp.SortByGeneration(stamp.Own(app, h.All))
+	h.Broken = alive(broken)
+	byName := map[string]*strategy.Release{}
+	h.Live = make([]strategy.Release, 0, len(ordered))
+	for _, rel := range alive(ordered) {
+		h.Live = append(h.Live, strategy.Release{Release: rel})
+		byName[rel.Name] = &h.Live[len(h.Live)-1]
+	}
+	for i := range its.Items {
+		if r := h.claims(byName, "InstallationTarget", &its.Items[i]); r != nil {
+			r.Installation = &its.Items[i]
+		}
+	}
+	for i := range cts.Items {
+		if r := h.claims(byName, "CapacityTarget", &cts.Items[i]); r != nil {
+			r.Capacity = &cts.Items[i]
+		}
+	}
+	for i := range tts.Items {
+		if r := h.claims(byName, "TrafficTarget", &tts.Items[i]); r != nil {
+			r.Traffic = &tts.Items[i]
+		}
+	}
+	return h, nil
+}
+
+func alive(rels []*shipper.Release) []*shipper.Release {
+	var out []*shipper.Release
+	for _, rel := range rels {
+		if rel.DeletionTimestamp.IsZero() {
+			out = append(out, rel)
+		}
+	}
+	return out
+}
+
+// claims returns the live Release that owns a target. One that has only its name is noted.
+func (h *History) claims(byName map[string]*strategy.Release, kind string, target metav1.Object) *strategy.Release {
+	r := byName[target.GetName()]
+	switch {
+	case r == nil:
+		return nil
+	case !target.GetDeletionTimestamp().IsZero():
+		h.Foreign[target.GetName()] = append(h.Foreign[target.GetName()], kind+" is being deleted")
+		return nil
+	case !owned(target, r.Release.UID):
+		h.Foreign[target.GetName()] = append(h.Foreign[target.GetName()], kind+" belongs to another Release of that name")
+		return nil
+	}
+	return r
+}
+
+func owned(target metav1.Object, by types.UID) bool {
+	for _, ref := range target.GetOwnerReferences() {
+		if ref.UID == by {
+			return true
+		}
+	}
+	return false
+}

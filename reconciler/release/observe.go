@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/release/history"
+)
+
+// scope is everything read in one pass.
+type scope struct {
+	// app is never nil and not being deleted.
+	app *shipper.Application
+	// history has the Releases and their targets.
+	history history.History
+	// blocks bear on the Application's namespace.
+	blocks []*shipper.RolloutBlock
+	// clusters are all there are; nil while the newest Release has its clusters.
+	clusters []shipper.Cluster
+}
+
+// observe reads from the cache. The scope is nil when there is nothing to do: an Application that is gone or going takes
+// its Releases with it, and what runs is left as it is until then.
+func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (*scope, error) {
+	app := &shipper.Application{}
+	if err := r.client.Get(ctx, req.NamespacedName, app); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if !app.DeletionTimestamp.IsZero() {
+		return nil, nil
+	}
+	h, err := r.histories.Cached(ctx, app)
+	if err != nil {
+		return nil, err
+	}
+	return r.surround(ctx, r.client, &scope{app: app, history: h})
+}
+
+// observeLive reads again what cached was read of, from the API server.
+func (r *Reconciler) observeLive(ctx context.Context, cached *scope) (*scope, error) {
+	app := &shipper.Application{}
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(cached.app), app); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if !app.DeletionTimestamp.IsZero() {
+		return nil, nil
+	}
+	h, err := r.histories.Live(ctx, app)
+	if err != nil {
+		return nil, err
+	}
+	return r.surround(ctx, r.live, &scope{app: app, history: h})
+}
+
+// surround reads what is around the Releases.
+func (r *Reconciler) surround(ctx context.Context, from client.Reader, s *scope) (*scope, error) {
+	var err error
+	if s.blocks, err = Blocks(ctx, from, s.app.Namespace, r.global); err != nil {
+		return nil, err
+	}
+	if newest := s.history.Newest(); newest != nil && len(strategy.Clusters(newest)) == 0 {
+		var clusters shipper.ClusterList
+		if err := from.List(ctx, &clusters); err != nil {
+			return nil, fmt.Errorf("listing clusters: %w", err)
+		}
+		s.clusters = clusters.Items
+	}
+	return s, nil
+}
+
+// Blocks reads the RolloutBlocks that bear on a namespace.
+func Blocks(ctx context.Context, from client.Reader, namespace, global string) ([]*shipper.RolloutBlock, error) {
+	var out []*shipper.RolloutBlock
+	namespaces := []string{namespace}
+	if global != namespace && global != "" {
+		namespaces = append(namespaces, global)
+	}
+	for _, namespace := range namespaces {
+		var list shipper.RolloutBlockList
+		if err := from.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("listing rollout blocks in %s: %w", namespace, err)
+		}
+		for i := range list.Items {
+			out = append(out, &list.Items[i])
+		}
+	}
+	return out, nil
+}
+
+// Verdict is what blocks mean for an object. An override that cannot be read overrides nothing.
+func Verdict(o client.Object, blocks []*shipper.RolloutBlock) block.Verdict {
+	overrides, err := block.ParseOverrides(o.GetAnnotations()[shipper.RolloutBlockOverrideAnnotation])
+	if err != nil {
+		overrides = nil
+	}
+	return block.Judge(blocks, overrides)
+}

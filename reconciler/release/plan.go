@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"shipper.dev/shipper/apis/rules/placement"
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// plan is what one pass does.
+type plan struct {
+	// blocked says which blocks stop the newest Release; empty when none does.
+	blocked string
+	// choice are the clusters for the newest Release; nil when they are chosen already or cannot be.
+	choice []string
+	// refusal is why no clusters can be chosen; nil when they can.
+	refusal error
+	// create lists what is missing.
+	create []creation
+	// rollout is what the strategy asks of targets that exist, with one outcome for each live Release.
+	rollout strategy.Plan
+}
+
+// creation is a Release of which targets are missing.
+type creation struct {
+	// index of the Release among the live ones.
+	index int
+	// clusters it is to have.
+	clusters []string
+	// percent and weight its targets begin with.
+	percent int32
+	weight  uint32
+}
+
+// writes tells whether anything but status is to be written.
+func (p plan) writes() bool { return p.choice != nil || len(p.create) > 0 || p.rollout.Writes() }
+
+// makePlan is pure.
+func makePlan(s *scope, now metav1.Time) plan {
+	var p plan
+	newest := s.history.Newest()
+	if newest == nil {
+		return p
+	}
+	if v := Verdict(newest, s.blocks); v.Blocked() {
+		p.blocked = v.Message()
+	}
+	observed := strategy.Observed{Releases: s.history.Live, Blocked: p.blocked}
+	p.rollout = strategy.Make(observed, now)
+	if p.blocked != "" {
+		return p
+	}
+	if len(strategy.Clusters(newest)) == 0 {
+		choice, err := placement.Choose(s.app.Name, newest.Spec.Environment.ClusterRequirements, s.clusters)
+		switch {
+		case err != nil:
+			p.refusal = err
+		case len(choice) == 0:
+			p.refusal = &placement.Error{
+				Reason:  shipper.NoRegionsSpecified,
+				Message: "clusterRequirements.regions want no cluster: every region has replicas 0",
+			}
+		default:
+			p.choice = choice
+		}
+	}
+	p.create = p.missing(s, observed)
+	return p
+}
+
+// missing lists the Releases that are to run and lack targets. Where a target of the same name is in the way, its end is
+// awaited first.
+func (p plan) missing(s *scope, observed strategy.Observed) []creation {
+	var out []creation
+	for i, r := range s.history.Live {
+		role := p.rollout.Outcomes[i].Role
+		if r.Scheduled() || len(s.history.Foreign[r.Release.Name]) > 0 ||
+			(role != strategy.Contender && role != strategy.Incumbent) {
+			continue
+		}
+		c := creation{index: i, clusters: strategy.Clusters(r.Release)}
+		if role == strategy.Contender && p.choice != nil {
+			c.clusters = p.choice
+		}
+		if len(c.clusters) == 0 {
+			continue
+		}
+		c.percent, c.weight = observed.Initial(i)
+		out = append(out, c)
+	}
+	return out
+}
+
+// installationTarget is the missing InstallationTarget of rel.
+func installationTarget(rel *shipper.Release, clusters []string, newest bool) *shipper.InstallationTarget {
+	chart := rel.Spec.Environment.Chart
+	it := &shipper.InstallationTarget{ObjectMeta: targetMeta(rel)}
+	it.Spec = shipper.InstallationTargetSpec{
+		Clusters: append([]string{}, clusters...), CanOverride: newest, Chart: &chart,
+	}
+	if values := rel.Spec.Environment.Values; values != nil {
+		copied := values.DeepCopy()
+		it.Spec.Values = &copied
+	}
+	return it
+}
+
+// capacityTarget is the missing CapacityTarget of rel.
+func capacityTarget(rel *shipper.Release, clusters []string, percent, replicas int32) *shipper.CapacityTarget {
+	ct := &shipper.CapacityTarget{ObjectMeta: targetMeta(rel)}
+	ct.Spec.Clusters = []shipper.ClusterCapacityTarget{}
+	for _, cluster := range clusters {
+		ct.Spec.Clusters = append(ct.Spec.Clusters, shipper.ClusterCapacityTarget{
+			Name: cluster, Percent: percent, TotalReplicaCount: replicas,
+		})
+	}
+	return ct
+}
+
+// trafficTarget is the missing TrafficTarget of rel.
+func trafficTarget(rel *shipper.Release, clusters []string, weight uint32) *shipper.TrafficTarget {
+	tt := &shipper.TrafficTarget{ObjectMeta: targetMeta(rel)}
+	tt.Spec.Clusters = []shipper.ClusterTrafficTarget{}
+	for _, cluster := range clusters {
+		tt.Spec.Clusters = append(tt.Spec.Clusters, shipper.ClusterTrafficTarget{Name: cluster, Weight: weight})
+	}
+	return tt
+}
+
+// targetMeta is what the three targets of a Release have in common. The digest of the chart goes with them, so that what
+// is installed is what was pinned.
+func targetMeta(rel *shipper.Release) metav1.ObjectMeta {
+	meta := metav1.ObjectMeta{
+		Name: rel.Name, Namespace: rel.Namespace, Labels: map[string]string{},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: shipper.GroupVersion.String(), Kind: "Release", Name: rel.Name, UID: rel.UID,
+		}},
+	}
+	for key, value := range rel.Labels {
+		meta.Labels[key] = value
+	}
+	if digest := rel.Annotations[shipper.ReleaseChartDigestAnnotation]; digest != "" {
+		meta.Annotations = map[string]string{shipper.ReleaseChartDigestAnnotation: digest}
+	}
+	return meta
+}
+
+// joined is how clusters are kept in the annotation: sorted, unique, separated by commas.
+func joined(clusters []string) string {
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(clusters))), ",")
+}

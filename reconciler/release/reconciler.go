@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/release/history"
+	"shipper.dev/shipper/reconciler/release/outcome"
+)
+
+// Releases are made by the application reconciler; this one writes the choice of clusters into an annotation, and status.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=releases/status,verbs=patch
+// Targets are what it asks of the reconcilers that work in application clusters.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=installationtargets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=capacitytargets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=traffictargets,verbs=get;list;watch;create;patch
+// Applications say which Releases belong together; blocks hold rollouts back; clusters are chosen from.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=applications;rolloutblocks;clusters,verbs=get;list;watch
+// What happened is told as events.
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Charts tell how many Pods a Release has when all of it runs.
+type Charts interface {
+	// Replicas fetches and renders the Release's chart. Errors are *chart.Error, or the context's.
+	Replicas(ctx context.Context, rel *shipper.Release) (int32, error)
+}
+
+// Options for SetupWithManager.
+type Options struct {
+	// Charts count replicas.
+	Charts Charts
+	// GlobalBlocksNamespace is the one whose RolloutBlocks bear on every namespace.
+	GlobalBlocksNamespace string
+	// Clock tells the time of transitions.
+	Clock clock.PassiveClock
+	// Workers is how many Applications are worked on at the same time; 4 when it is 0.
+	Workers int
+}
+
+// Reconciler rolls Releases out.
+type Reconciler struct {
+	client    client.Client
+	live      client.Reader
+	histories *history.Reader
+	charts    Charts
+	global    string
+	clock     clock.PassiveClock
+	recorder  events.EventRecorder
+	judge     *outcome.Judge
+}
+
+// Reconcile takes all Releases of one Application a step further.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	now := metav1.NewTime(r.clock.Now())
+	s, err := r.observe(ctx, req)
+	if s == nil || err != nil {
+		return r.judge.Result(req, err)
+	}
+	p := makePlan(s, now)
+	if p.writes() {
+		if s, err = r.observeLive(ctx, s); s == nil || err != nil {
+			return r.judge.Result(req, err)
+		}
+		p = makePlan(s, now)
+	}
+	done := r.apply(ctx, s, p)
+	told := r.tell(ctx, s, p, done, now)
+	return r.judge.Result(req, append(told, done.errs()...)...)
+}
