@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// TestBrokenChartsSayWhatIsWrong gives each chart that cannot be rolled out to an Application of its own: its Release or
+// InstallationTarget says what is wrong with it, and an Application beside it rolls out as if nothing were.
+func TestBrokenChartsSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	s := begin(t, []string{west}, []string{westRegion})
+	for name, words := range map[string][]string{
+		"not-gzip":                {shipper.BrokenChartSpec, "not-gzip"},
+		"no-deployment":           {shipper.WrongChartDeployments, "Deployment"},
+		"two-deployments":         {shipper.WrongChartDeployments, "Deployment"},
+		"broken-template":         {shipper.ChartError, "template"},
+		"release-selector":        {shipper.ChartError, "release", shipper.HelmWorkaroundLabel},
+		"invalid-deployment-name": {shipper.ChartError, "{{ .Release.Name }}"},
+		"hook":                    {shipper.ChartError, "hook"},
+		"unknown-kind":            {"Gadget"},
+	} {
+		app := s.application("0.0.1", 1, allIn)
+		app.Name, app.Spec.Template.Chart.Name = name, name
+		s.applies(app)
+		t.Run(name, func(t *testing.T) {
+			s.on(t).complains(name, words...)
+		})
+	}
+	s.applies(s.application("0.0.1", 2, allIn))
+	rel := s.release(0)
+	s.completes(rel)
+	s.readyPods(rel, 2)
+	s.nobodyDied()
+}
+
+// TestChartWithoutTemplateLabelsRollsOut shows that labels which a chart left out are put there, not missed.
+func TestChartWithoutTemplateLabelsRollsOut(t *testing.T) {
+	t.Parallel()
+	s := begin(t, []string{west}, []string{westRegion})
+	app := s.application("0.0.1", 1, allIn)
+	app.Spec.Template.Chart.Name = "no-template-labels"
+	s.applies(app)
+	rel := s.release(0)
+	s.completes(rel)
+	s.readyPods(rel, 1)
+}
+
+func TestRegionWithoutClusterIsSaidAndRevived(t *testing.T) {
+	t.Parallel()
+	s := begin(t, nil, []string{"atlantis"})
+	s.applies(s.application("0.0.1", 1, allIn))
+	s.complains(appName, shipper.NotEnoughClustersInRegion, "atlantis")
+
+	// A cluster that appears wakes the Release, which then says what is wrong with the cluster.
+	cluster := s.cluster("atlantis-1", "atlantis")
+	s.complains(appName, cluster, "Secret")
+	s.nobodyDied()
+}
+
+func TestClusterWithWrongCredentialsIsNamed(t *testing.T) {
+	t.Parallel()
+	s := begin(t, nil, []string{"lemuria"})
+	cluster := s.cluster("lemuria-1", "lemuria")
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: cluster},
+		Data:       map[string][]byte{"token": []byte("forged"), "ca.crt": world.fleet.Applications[0].Config.CAData},
+	}
+	s.must("creating a secret", world.management.Create(s.ctx, secret))
+	t.Cleanup(func() { _ = world.management.Delete(context.Background(), secret) })
+	s.applies(s.application("0.0.1", 1, allIn))
+	s.complains(appName, cluster, "credentials")
+	s.nobodyDied()
+}
+
+func TestMissingNamespaceIsSaidAndAwaited(t *testing.T) {
+	t.Parallel()
+	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+	s.must("deleting the namespace in "+east, world.clusters[east].Delete(s.ctx, ns))
+	s.eventually("the namespace in "+east, "gone", func() (string, error) {
+		err := world.clusters[east].Get(s.ctx, client.ObjectKeyFromObject(ns), ns)
+		if client.IgnoreNotFound(err) == nil && err != nil {
+			return "gone", nil
+		}
+		return string(ns.Status.Phase), err
+	})
+	s.applies(s.application("0.0.1", 1, allIn))
+	s.complains(appName, east, s.namespace, shipper.NamespaceMissing)
+
+	ns = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+	s.must("creating the namespace in "+east, world.clusters[east].Create(s.ctx, ns))
+	rel := s.release(0)
+	s.completes(rel)
+	s.readyPods(rel, 1)
+}
+
+// TestClusterThatIsDownStopsOnlyWhatNeedsIt is not parallel: no other test runs while a cluster is down.
+func TestClusterThatIsDownStopsOnlyWhatNeedsIt(t *testing.T) {
+	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+	down := world.fleet.Applications[1]
+	s.must("stopping an API server", down.StopAPIServer())
+	stopped := time.Now()
+	s.applies(s.application("0.0.1", 1, allIn))
+	s.eventually("Ready of the Cluster", "False", func() (string, error) {
+		cluster := &shipper.Cluster{}
+		err := world.management.Get(s.ctx, client.ObjectKey{Name: east}, cluster)
+		if c := shipper.FindCondition(cluster.Status.Conditions, shipper.ClusterReady); c != nil {
+			return string(c.Status), err
+		}
+		return "absent", err
+	})
+	s.complains(appName, east, shipper.ClusterUnreachable)
+	if took := time.Since(stopped); took > 30*time.Second {
+		t.Errorf("the cluster that is down was named after %s, want 30 s at most", took)
+	}
+
+	healthy := s.application("0.0.1", 2, allIn)
+	healthy.Name = "healthy"
+	healthy.Spec.Template.ClusterRequirements.Regions = []shipper.RegionRequirement{{Name: westRegion}}
+	values := shipper.ChartValues{"replicaCount": int64(2), "nameOverride": "healthy"}
+	healthy.Spec.Template.Values = &values
+	s.applies(healthy)
+	s.eventually("the application that does not need the cluster", "False", func() (string, error) {
+		app := &shipper.Application{}
+		err := world.management.Get(s.ctx, client.ObjectKeyFromObject(healthy), app)
+		if c := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationRollingOut); c != nil {
+			return string(c.Status), err
+		}
+		return "absent", err
+	})
+
+	s.must("starting the API server", down.StartAPIServer(s.ctx))
+	rel := s.release(0)
+	s.completes(rel)
+	s.readyPods(rel, 1)
+	s.nobodyDied()
+}
+
+// cluster creates a Cluster that has no credentials, for the time of the test.
+func (s *story) cluster(name, region string) string {
+	s.Helper()
+	c := &shipper.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       shipper.ClusterSpec{Region: region, APIMaster: world.fleet.Applications[0].Config.Host},
+	}
+	s.must("creating a cluster", world.management.Create(s.ctx, c))
+	s.Cleanup(func() { _ = world.management.Delete(context.Background(), c) })
+	return name
+}
+
+// on is the same story, told by a sub-test.
+func (s *story) on(t *testing.T) *story {
+	sub := *s
+	sub.T = t
+	return &sub
+}
+
+// complains waits until what is False about an Application, its Releases and their targets contains all words.
+func (s *story) complains(app string, words ...string) {
+	s.Helper()
+	s.eventually("complaints about "+app, "all of "+strings.Join(words, ", "), func() (string, error) {
+		seen, err := s.complaints(app)
+		for _, word := range words {
+			if !strings.Contains(seen, word) {
+				return seen, err
+			}
+		}
+		return "all of " + strings.Join(words, ", "), err
+	})
+}
+
+// complaints lists the conditions that are False, with reasons and messages.
+func (s *story) complaints(app string) (string, error) {
+	var said []string
+	collect := func(of string, conditions []shipper.Condition) {
+		for _, c := range conditions {
+			if c.Status != corev1.ConditionTrue && c.Message != "" {
+				said = append(said, fmt.Sprintf("%s %s %s %s: %s", of, c.Type, c.Status, c.Reason, c.Message))
+			}
+		}
+	}
+	rels, its := &shipper.ReleaseList{}, &shipper.InstallationTargetList{}
+	for _, list := range []client.ObjectList{rels, its} {
+		err := world.management.List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingLabels{shipper.AppLabel: app})
+		if err != nil {
+			return "", err
+		}
+	}
+	for _, rel := range rels.Items {
+		collect("rel", rel.Status.Conditions)
+	}
+	for _, it := range its.Items {
+		collect("it", it.Status.Conditions)
+		for _, c := range it.Status.Clusters {
+			collect("it "+c.Name, c.Conditions)
+		}
+	}
+	return strings.Join(said, "\n"), nil
+}
+
+// nobodyDied fails when one of the two binaries has ended.
+func (s *story) nobodyDied() {
+	s.Helper()
+	for _, err := range []error{world.pod.Webhook.Ended(), world.pod.Reconciler.Ended()} {
+		if err != nil {
+			s.Fatal(err)
+		}
+	}
+}
