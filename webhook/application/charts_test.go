@@ -222,7 +222,7 @@ func TestAChartThatCannotBeResolved(t *testing.T) {
 			w := webhookOf(t, ask.Grant(), &catalog{err: tc.err})
 			a := &answer.Answer{}
 			err := w.Default(t.Context(), ask.Create(ask.Developer, ask.Application(ask.Version(tc.version))), a)
-			checkRefusal(t, err, tc.decision, tc.message)
+			ask.CheckRefusal(t, err, tc.decision, tc.message)
 			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}

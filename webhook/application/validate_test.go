@@ -152,7 +152,7 @@ func TestApplicationsAreJudged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rights := ask.Grant(tc.rights...)
 			err := webhookOf(t, rights, exact(), tc.known...).Validate(t.Context(), tc.req, &answer.Answer{})
-			checkRefusal(t, err, tc.decision, tc.message)
+			ask.CheckRefusal(t, err, tc.decision, tc.message)
 			if diff := cmp.Diff(tc.asked, rights.Asked); diff != "" {
 				t.Errorf("rights asked for (-want +got):\n%s", diff)
 			}
@@ -165,7 +165,7 @@ func TestRightsThatCannotBeAsked(t *testing.T) {
 	rights.Err = errors.New("API server is away")
 	err := webhookOf(t, rights, exact(), ask.Block("global/dns")).
 		Validate(t.Context(), ask.Create("dev", ask.Application(ask.Overriding("global/dns"))), &answer.Answer{})
-	checkRefusal(t, err, answer.Unavailable, "API server is away")
+	ask.CheckRefusal(t, err, answer.Unavailable, "API server is away")
 }
 
 func TestWhatAnEditMakesIsAnnounced(t *testing.T) {

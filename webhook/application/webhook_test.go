@@ -3,7 +3,6 @@
 package application_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -22,24 +21,6 @@ func webhookOf(t testing.TB, rights *ask.Rights, charts application.Resolver, kn
 	known = append(known, &shipper.Cluster{Spec: shipper.ClusterSpec{Region: "local"}})
 	w := ask.Know(t, rights, known...)
 	return &application.Webhook{Gate: w.Gate, Guard: w.Guard, Facts: w.Facts, Charts: charts}
-}
-
-// checkRefusal wants err to be a refusal that says message; an empty decision wants no error.
-func checkRefusal(t *testing.T, err error, decision answer.Decision, message string) {
-	t.Helper()
-	if decision == "" {
-		if err != nil {
-			t.Fatalf("refused: %v", err)
-		}
-		return
-	}
-	var refusal *answer.Refusal
-	if !errors.As(err, &refusal) {
-		t.Fatalf("got %v, want a refusal", err)
-	}
-	if diff := cmp.Diff(message, refusal.Status.Message); diff != "" || refusal.Decision != decision {
-		t.Fatalf("%s, want %s (-want +got):\n%s", refusal.Decision, decision, diff)
-	}
 }
 
 func exact() *catalog { return &catalog{found: chart.Resolution{Version: "0.0.1"}} }
@@ -179,10 +160,10 @@ func TestControlAnnotationsOfApplications(t *testing.T) {
 			}
 			err := webhookOf(t, ask.Grant(stamper), exact()).Default(t.Context(), req, a)
 			if tc.refuse != "" {
-				checkRefusal(t, err, answer.Invalid, tc.refuse)
+				ask.CheckRefusal(t, err, answer.Invalid, tc.refuse)
 				return
 			}
-			checkRefusal(t, err, "", "")
+			ask.CheckRefusal(t, err, "", "")
 			if diff := cmp.Diff(tc.want, ask.Patched[shipper.Application](t, req, a).Annotations); diff != "" {
 				t.Errorf("annotations (-want +got):\n%s", diff)
 			}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -99,6 +100,26 @@ func (f *Facts) Releases(app types.NamespacedName) ([]*shipper.Release, error) {
 	return list[*shipper.Release](f.known.Releases, byApplication, app.String())
 }
 
+// Newest are the newest Release of rel's Application that is not being deleted, and the one before it; nil where there is
+// none.
+func (f *Facts) Newest(rel *shipper.Release) (newest, previous *shipper.Release, err error) {
+	rels, err := f.Releases(types.NamespacedName{Namespace: rel.Namespace, Name: rel.Labels[shipper.AppLabel]})
+	if err != nil {
+		return nil, nil, err
+	}
+	ordered, _ := stamp.SortByGeneration(rels)
+	for _, r := range slices.Backward(ordered) {
+		switch {
+		case !r.DeletionTimestamp.IsZero() || applicationUID(r) != applicationUID(rel):
+		case newest == nil:
+			newest = r
+		default:
+			return newest, r, nil
+		}
+	}
+	return newest, nil, nil
+}
+
 // PlacedOn are the Releases for which the cluster was chosen, sorted.
 func (f *Facts) PlacedOn(cluster string) ([]string, error) {
 	rels, err := list[*shipper.Release](f.known.Releases, byCluster, cluster)
@@ -166,6 +187,16 @@ func get[T client.Object](ctx context.Context, f *Facts, indexer cache.Indexer, 
 		return none, fmt.Errorf("reading %s: %w", key, err)
 	}
 	return empty, nil
+}
+
+// applicationUID tells apart Applications that had the same name one after the other.
+func applicationUID(rel *shipper.Release) types.UID {
+	for _, ref := range rel.OwnerReferences {
+		if ref.Kind == "Application" && strings.HasPrefix(ref.APIVersion, shipper.GroupName+"/") {
+			return ref.UID
+		}
+	}
+	return ""
 }
 
 func applicationOf(o any) ([]string, error) {

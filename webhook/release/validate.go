@@ -111,7 +111,7 @@ func (w *Webhook) ownerGone(ctx context.Context, rel *shipper.Release) (bool, er
 }
 
 func (w *Webhook) warnOfAbort(a *answer.Answer, old *shipper.Release) error {
-	newest, previous, err := w.newest(old)
+	newest, previous, err := w.Facts.Newest(old)
 	if err != nil || newest == nil || newest.Name != old.Name {
 		return err
 	}
@@ -125,31 +125,12 @@ func (w *Webhook) warnOfAbort(a *answer.Answer, old *shipper.Release) error {
 }
 
 func (w *Webhook) warnWithoutEffect(a *answer.Answer, rel *shipper.Release) error {
-	newest, _, err := w.newest(rel)
+	newest, _, err := w.Facts.Newest(rel)
 	if err != nil || newest == nil || newest.Name == rel.Name {
 		return err
 	}
 	a.Warn("targetStep has no effect here: Release %s is newer, and its targetStep moves both", newest.Name)
 	return nil
-}
-
-// newest are the newest Release of rel's Application and the one before it.
-func (w *Webhook) newest(rel *shipper.Release) (newest, previous *shipper.Release, err error) {
-	rels, err := w.Facts.Releases(owner(rel))
-	if err != nil {
-		return nil, nil, err
-	}
-	ordered, _ := stamp.SortByGeneration(rels)
-	for i := len(ordered) - 1; i >= 0; i-- {
-		switch {
-		case !ordered[i].DeletionTimestamp.IsZero():
-		case newest == nil:
-			newest = ordered[i]
-		default:
-			return newest, ordered[i], nil
-		}
-	}
-	return newest, nil, nil
 }
 
 // validateTargetStep wants targetStep to be a step of the strategy.

@@ -27,7 +27,7 @@ const (
 // Facts are what is known of the objects around a Release.
 type Facts interface {
 	Application(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error)
-	Releases(app types.NamespacedName) ([]*shipper.Release, error)
+	Newest(rel *shipper.Release) (newest, previous *shipper.Release, err error)
 	NamespaceGoing(namespace string) bool
 }
 

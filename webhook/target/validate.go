@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/answer"
 	"shipper.dev/shipper/webhook/gate"
@@ -79,9 +78,12 @@ func (w *Webhook) release(ctx context.Context, o *object) (*shipper.Release, err
 // judge lets a target of rel change when no block is in effect for rel, or for the newest Release of the same Application:
 // its rollout moves the targets of its predecessors too.
 func (w *Webhook) judge(a *answer.Answer, name string, rel *shipper.Release) error {
-	newest, err := w.newest(rel)
+	newest, _, err := w.Facts.Newest(rel)
 	if err != nil {
 		return err
+	}
+	if newest == nil {
+		newest = rel // it is going, or not known yet
 	}
 	overrides := slices.Concat(gate.Overrides(rel.Annotations), gate.Overrides(newest.Annotations))
 	subject := answer.Subject{
@@ -89,21 +91,6 @@ func (w *Webhook) judge(a *answer.Answer, name string, rel *shipper.Release) err
 		Override: newest.Annotations[shipper.RolloutBlockOverrideAnnotation],
 	}
 	return w.Gate.Judge(a, w.Kind.Resource, name, subject, overrides)
-}
-
-// newest is the newest Release of rel's Application, rel itself when it is or nobody knows better.
-func (w *Webhook) newest(rel *shipper.Release) (*shipper.Release, error) {
-	rels, err := w.Facts.Releases(types.NamespacedName{Namespace: rel.Namespace, Name: rel.Labels[shipper.AppLabel]})
-	if err != nil {
-		return nil, err
-	}
-	ordered, _ := stamp.SortByGeneration(rels)
-	for i := len(ordered) - 1; i >= 0; i-- {
-		if ordered[i].DeletionTimestamp.IsZero() {
-			return ordered[i], nil
-		}
-	}
-	return rel, nil
 }
 
 func validateOwner(o *object, rel *shipper.Release) field.ErrorList {

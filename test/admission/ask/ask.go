@@ -7,11 +7,13 @@ package ask
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -167,4 +169,22 @@ func Patched[T any](t testing.TB, req *admission.Request, a *answer.Answer) *T {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// CheckRefusal wants err to be a refusal that says message. An empty decision wants no error.
+func CheckRefusal(t testing.TB, err error, decision answer.Decision, message string) {
+	t.Helper()
+	if decision == "" {
+		if err != nil {
+			t.Fatalf("refused: %v", err)
+		}
+		return
+	}
+	var refusal *answer.Refusal
+	if !errors.As(err, &refusal) {
+		t.Fatalf("got %v, want a refusal", err)
+	}
+	if diff := cmp.Diff(message, refusal.Status.Message); diff != "" || refusal.Decision != decision {
+		t.Fatalf("%s, want %s (-want +got):\n%s", refusal.Decision, decision, diff)
+	}
 }

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package answer_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"shipper.dev/shipper/apis/rules/block"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/answer"
+)
+
+func blocked() error {
+	return answer.Refuse("releases", "x-0", answer.Subject{Short: "rel", Namespace: "default", Name: "x-0"},
+		block.Judge([]*shipper.RolloutBlock{ask.Block("global/dns")}, nil), ask.Now)
+}
+
+func TestResponses(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		judge answer.Judge
+		sub   string
+		busy  bool
+		want  admissionv1.AdmissionResponse
+	}{
+		"allowed, with a warning": {
+			judge: func(_ context.Context, _ *admission.Request, a *answer.Answer) error {
+				a.Warn("mind the %s", "gap\nand more")
+				a.Audit(answer.AuditChartPinned, "nginx 0.0.1")
+				return nil
+			},
+			want: admissionv1.AdmissionResponse{
+				Allowed: true, Warnings: []string{"mind the gap and more"},
+				AuditAnnotations: map[string]string{"decision": "allowed", "chart-pinned": "nginx 0.0.1"},
+			},
+		},
+		"invalid": {
+			judge: func(context.Context, *admission.Request, *answer.Answer) error {
+				return answer.Invalidate("Release", "x-0", field.ErrorList{field.Invalid(field.NewPath("spec", "targetStep"), 7, "no")})
+			},
+			want: admissionv1.AdmissionResponse{
+				AuditAnnotations: map[string]string{"decision": "invalid"},
+				Result: &metav1.Status{
+					Status: "Failure", Code: 422, Reason: "Invalid",
+					Message: `Release.shipper.booking.com "x-0" is invalid: spec.targetStep: Invalid value: 7: no`,
+					Details: &metav1.StatusDetails{
+						Group: "shipper.booking.com", Kind: "Release", Name: "x-0",
+						Causes: []metav1.StatusCause{{Type: "FieldValueInvalid", Message: "Invalid value: 7: no", Field: "spec.targetStep"}},
+					},
+				},
+			},
+		},
+		"blocked, however the refusal is wrapped": {
+			judge: func(context.Context, *admission.Request, *answer.Answer) error {
+				return fmt.Errorf("judging: %w", blocked())
+			},
+			want: admissionv1.AdmissionResponse{
+				AuditAnnotations: map[string]string{"decision": "blocked"},
+				Result: &metav1.Status{
+					Status: "Failure", Code: 403, Reason: "Forbidden",
+					Message: "rollouts blocked by: global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago). To override: " +
+						"kubectl annotate rel x-0 shipper.booking.com/rollout-block.override=global/dns -n default " +
+						"(the verb override on these rolloutblocks is needed)",
+					Details: &metav1.StatusDetails{
+						Group: "shipper.booking.com", Kind: "releases", Name: "x-0",
+						Causes: []metav1.StatusCause{{Type: "RolloutBlock", Message: "global/dns: DNS issues, troubleshooting in progress"}},
+					},
+				},
+			},
+		},
+		"forbidden": {
+			judge: func(context.Context, *admission.Request, *answer.Answer) error {
+				return answer.Forbid("releases", "x-0", "not you")
+			},
+			want: admissionv1.AdmissionResponse{
+				AuditAnnotations: map[string]string{"decision": "forbidden"},
+				Result: &metav1.Status{
+					Status: "Failure", Code: 403, Reason: "Forbidden", Message: "not you",
+					Details: &metav1.StatusDetails{Group: "shipper.booking.com", Kind: "releases", Name: "x-0"},
+				},
+			},
+		},
+		"later": {
+			judge: func(context.Context, *admission.Request, *answer.Answer) error {
+				return answer.Later("not now", 2*time.Second)
+			},
+			want: admissionv1.AdmissionResponse{
+				AuditAnnotations: map[string]string{"decision": "unavailable"},
+				Result: &metav1.Status{
+					Status: "Failure", Code: 503, Reason: "ServiceUnavailable", Message: "not now",
+					Details: &metav1.StatusDetails{RetryAfterSeconds: 2},
+				},
+			},
+		},
+		"failed": {
+			judge: func(context.Context, *admission.Request, *answer.Answer) error { return errors.New("oh\nno") },
+			want: admissionv1.AdmissionResponse{
+				AuditAnnotations: map[string]string{"decision": "failed"},
+				Result:           &metav1.Status{Status: "Failure", Code: 500, Reason: "InternalError", Message: "the webhook failed: oh no"},
+			},
+		},
+		"panicking": {
+			judge: func(context.Context, *admission.Request, *answer.Answer) error {
+				var none map[string]string
+				none["x"] = "y"
+				return nil
+			},
+			want: admissionv1.AdmissionResponse{
+				AuditAnnotations: map[string]string{"decision": "failed"},
+				Result: &metav1.Status{
+					Status: "Failure", Code: 500, Reason: "InternalError",
+					Message: "the webhook failed: judging this object made it panic; its log says where",
+				},
+			},
+		},
+		"not judged: a report": {
+			sub: "status", judge: func(context.Context, *admission.Request, *answer.Answer) error {
+				return errors.New("must not be asked")
+			},
+			want: admissionv1.AdmissionResponse{Allowed: true, AuditAnnotations: map[string]string{"decision": "allowed"}},
+		},
+		"not judged: nothing is known yet": {
+			busy: true, judge: func(context.Context, *admission.Request, *answer.Answer) error { return nil },
+			want: admissionv1.AdmissionResponse{
+				AuditAnnotations: map[string]string{"decision": "unavailable"},
+				Result: &metav1.Status{
+					Status: "Failure", Code: 503, Reason: "ServiceUnavailable",
+					Message: "shipper's webhook has just started and does not know the RolloutBlocks yet",
+					Details: &metav1.StatusDetails{RetryAfterSeconds: 1},
+				},
+			},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			e, _ := endpoint(t, tc.judge)
+			e.Ready = func() bool { return !tc.busy }
+			req := *ask.Create("dev", ask.Application())
+			req.SubResource = tc.sub
+			if diff := cmp.Diff(tc.want, e.Handle(t.Context(), req).AdmissionResponse); diff != "" {
+				t.Errorf("response (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func endpoint(t *testing.T, judge answer.Judge) (*answer.Endpoint, *prometheus.Registry) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	metrics, err := answer.NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &answer.Endpoint{
+		Phase: answer.Validate, Kind: "Application", Judge: judge, Metrics: metrics, Clock: ask.Clock(),
+		Ready: func() bool { return true }, Log: funcr.New(func(_, _ string) {}, funcr.Options{Verbosity: 1}),
+	}, registry
+}
+
+func TestAnswersAreCounted(t *testing.T) {
+	answers := []error{nil, nil, blocked(), errors.New("no")}
+	e, registry := endpoint(t, func(context.Context, *admission.Request, *answer.Answer) error {
+		next := answers[0]
+		answers = answers[1:]
+		if len(answers) == 0 {
+			panic(next)
+		}
+		return next
+	})
+	for range 4 {
+		e.Handle(t.Context(), *ask.Create("dev", ask.Application()))
+	}
+	const want = `
+# HELP shipper_webhook_panics_total Panics while judging that were recovered and answered with 500. phase is mutate or validate; kind is the kind judged.
+# TYPE shipper_webhook_panics_total counter
+shipper_webhook_panics_total{kind="Application",phase="validate"} 1
+# HELP shipper_webhook_requests_total Admission requests answered. phase is mutate or validate; kind is the kind judged; operation is CREATE, UPDATE or DELETE; decision is allowed, invalid (422), blocked (403, a RolloutBlock), forbidden (403, the user), unavailable (503) or failed (500).
+# TYPE shipper_webhook_requests_total counter
+shipper_webhook_requests_total{decision="allowed",kind="Application",operation="CREATE",phase="validate"} 2
+shipper_webhook_requests_total{decision="blocked",kind="Application",operation="CREATE",phase="validate"} 1
+shipper_webhook_requests_total{decision="failed",kind="Application",operation="CREATE",phase="validate"} 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want),
+		"shipper_webhook_requests_total", "shipper_webhook_panics_total"); err != nil {
+		t.Error(err)
+	}
+	if n, err := testutil.GatherAndCount(registry, "shipper_webhook_request_duration_seconds"); err != nil || n != 1 {
+		t.Errorf("%d histograms, %v; want 1", n, err)
+	}
+	if _, err := answer.NewMetrics(registry); err == nil {
+		t.Error("the same metrics were registered twice")
+	}
+}
+
+func TestRefusalsTeach(t *testing.T) {
+	dns, demo := ask.Block("global/dns"), ask.Block("default/demo")
+	nobody := ask.Block("default/nobody")
+	nobody.Spec = shipper.RolloutBlockSpec{Message: "two\nlines"}
+	nobody.CreationTimestamp.Time = ask.Now.Add(time.Second) // clocks differ
+	blocks := []*shipper.RolloutBlock{dns, demo, nobody}
+	subject := answer.Subject{Short: "app", Namespace: "default", Name: "x", Override: "default/demo"}
+	v := block.Judge(blocks, block.Names([]*shipper.RolloutBlock{demo}))
+	err := answer.Refuse("applications", "x", subject, v, ask.Now)
+	const want = "rollouts blocked by: default/nobody (two lines; unknown author, 0s ago), " +
+		"global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago). To override: kubectl annotate app x " +
+		"shipper.booking.com/rollout-block.override=default/demo,default/nobody,global/dns -n default --overwrite " +
+		"(the verb override on these rolloutblocks is needed)"
+	ask.CheckRefusal(t, err, answer.Blocked, want)
+}
+
+func TestPatches(t *testing.T) {
+	meta := metav1.ObjectMeta{Name: "x"}
+	a := &answer.Answer{}
+	a.Set(int32(3), "spec", "a/b~c")
+	a.Annotate(&meta, "k/e~y", "1")
+	a.Annotate(&meta, "other", "2")
+	a.Unannotate(&meta, "other")
+	a.Unannotate(&meta, "absent")
+	a.Label(&meta, "l", "3")
+	text, err := json.Marshal(a.Patch())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `[{"op":"add","path":"/spec/a~1b~0c","value":3},{"op":"add","path":"/metadata/annotations","value":{}},` +
+		`{"op":"add","path":"/metadata/annotations/k~1e~0y","value":"1"},{"op":"add","path":"/metadata/annotations/other","value":"2"},` +
+		`{"op":"remove","path":"/metadata/annotations/other"},{"op":"add","path":"/metadata/labels","value":{}},` +
+		`{"op":"add","path":"/metadata/labels/l","value":"3"}]`
+	if diff := cmp.Diff(want, string(text)); diff != "" {
+		t.Errorf("patch (-want +got):\n%s", diff)
+	}
+	wantMeta := metav1.ObjectMeta{Name: "x", Annotations: map[string]string{"k/e~y": "1"}, Labels: map[string]string{"l": "3"}}
+	if diff := cmp.Diff(wantMeta, meta); diff != "" {
+		t.Errorf("metadata (-want +got):\n%s", diff)
+	}
+}
+
+func TestDecode(t *testing.T) {
+	req := ask.Update("dev", ask.Application(), ask.Application())
+	for sentence, edit := range map[string]func(*admission.Request){
+		"the object":     func(r *admission.Request) { r.Object.Raw = []byte("{") },
+		"the old object": func(r *admission.Request) { r.OldObject.Raw = []byte("[]") },
+	} {
+		broken := *req
+		edit(&broken)
+		if _, _, err := answer.Decode[shipper.Application](&broken); err == nil || !strings.HasPrefix(err.Error(), "decoding "+sentence) {
+			t.Errorf("decoding %s: got error %v", sentence, err)
+		}
+	}
+	req.OldObject.Raw = []byte("null")
+	now, old, err := answer.Decode[shipper.Application](req)
+	if err != nil || now == nil || old != nil {
+		t.Errorf("got %v, %v, %v", now, old, err)
+	}
+	if v := (*now.Spec.Template.Values)["replicaCount"]; v != int64(3) {
+		t.Errorf("a number was decoded as %T", v)
+	}
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/cluster"
+)
+
+// eu is a valid Cluster, changed by edits.
+func eu(edits ...func(*shipper.ClusterSpec)) *shipper.Cluster {
+	c := &shipper.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: "eu-1"},
+		Spec:       shipper.ClusterSpec{APIMaster: "https://10.0.0.1:6443", Region: "eu", Capabilities: []string{"gpu", "ssd"}},
+	}
+	for _, edit := range edits {
+		edit(&c.Spec)
+	}
+	return c
+}
+
+func server(url string) func(*shipper.ClusterSpec) {
+	return func(s *shipper.ClusterSpec) { s.APIMaster = url }
+}
+
+func capabilities(names ...string) func(*shipper.ClusterSpec) {
+	return func(s *shipper.ClusterSpec) { s.Capabilities = names }
+}
+
+func region(name string) func(*shipper.ClusterSpec) {
+	return func(s *shipper.ClusterSpec) { s.Region = name }
+}
+
+// placed are n Releases on the Cluster eu-1.
+func placed(n int) []client.Object {
+	var out []client.Object
+	for i := range n {
+		out = append(out, ask.Release(ask.Application(), nil, ask.ReleaseAnnotated(shipper.ReleaseClustersAnnotation, "eu-1,us-1"),
+			func(r *shipper.Release) { r.Name = fmt.Sprintf("rel-%d", i) }))
+	}
+	return out
+}
+
+func TestClustersAreJudged(t *testing.T) {
+	const invalid = `Cluster.shipper.booking.com "eu-1" is invalid: `
+	const like = "use the URL of the API server as in a kubeconfig, such as https://10.0.0.1:6443"
+	blank := " "
+	for sentence, tc := range map[string]struct {
+		req     *admission.Request
+		known   []client.Object
+		message string
+		warned  []string
+	}{
+		"a good one":       {req: ask.Create("ann", eu())},
+		"without a server": {req: ask.Create("ann", eu(server(""))), message: invalid + `spec.apiMaster: Invalid value: "": is needed: ` + like},
+		"with a server that is no URL": {
+			req: ask.Create("ann", eu(server("10.0.0.1:6443"))), message: invalid + `spec.apiMaster: Invalid value: "10.0.0.1:6443": is not a URL: ` + like,
+		},
+		"with a server that speaks http": {
+			req:     ask.Create("ann", eu(server("http://10.0.0.1"))),
+			message: invalid + `spec.apiMaster: Invalid value: "http://10.0.0.1": must be https: credentials are sent there; ` + like,
+		},
+		"with credentials in the URL": {
+			req: ask.Create("ann", eu(server("https://me:secret@10.0.0.1"))),
+			message: invalid + `spec.apiMaster: Invalid value: "https://me:secret@10.0.0.1": must have neither credentials, query nor fragment: ` +
+				`credentials belong into the Secret of the same name`,
+		},
+		"without a region": {
+			req: ask.Create("ann", eu(region(" "))), message: invalid + `spec.region: Required value: name the region as clusterRequirements.regions will`,
+		},
+		"with a capability twice": {
+			req: ask.Create("ann", eu(capabilities("gpu", "ssd", "gpu"))), message: invalid + `spec.capabilities[2]: Duplicate value: "gpu"`,
+		},
+		"with a capability without a name": {
+			req: ask.Create("ann", eu(capabilities(""))), message: invalid + `spec.capabilities[0]: Required value: a capability has a name`,
+		},
+		"with a blank identity": {
+			req:     ask.Create("ann", eu(func(s *shipper.ClusterSpec) { s.Scheduler.Identity = &blank })),
+			message: invalid + `spec.scheduler.identity: Invalid value: " ": leave it out to place by the cluster's own name`,
+		},
+		"what was wrong before does not hold metadata up": {req: ask.Update("ann", eu(region("")), eu(region("")))},
+		"what was wrong before holds a change of spec up": {
+			req:     ask.Update("ann", eu(region(""), capabilities()), eu(region(""))),
+			message: invalid + `spec.region: Required value: name the region as clusterRequirements.regions will`,
+		},
+		"a change of region moves nothing, and says so": {
+			req: ask.Update("ann", eu(region("us")), eu()), known: placed(1),
+			warned: []string{"1 Release(s) are placed on cluster eu-1 and stay, whatever it offers now: default/rel-0"},
+		},
+		"a capability less moves nothing, and says so": {
+			req: ask.Update("ann", eu(capabilities("ssd")), eu()), known: placed(1),
+			warned: []string{"1 Release(s) are placed on cluster eu-1 and stay, whatever it offers now: default/rel-0"},
+		},
+		"a capability more needs no word":  {req: ask.Update("ann", eu(capabilities("ssd", "gpu", "tpu")), eu()), known: placed(1)},
+		"a change where nothing is placed": {req: ask.Update("ann", eu(region("us")), eu())},
+		"one where Releases run is deleted with a word": {
+			req: ask.Delete("ann", eu()), known: placed(7),
+			warned: []string{"7 Release(s) are placed on cluster eu-1 and what they run there is left as it is: " +
+				"default/rel-0, default/rel-1, default/rel-2, default/rel-3, default/rel-4 and 2 more"},
+		},
+		"one where none run is deleted without": {req: ask.Delete("ann", eu())},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			hook, a := &cluster.Webhook{Facts: ask.Know(t, ask.Grant(), tc.known...).Facts}, &answer.Answer{}
+			decision := answer.Decision("")
+			if tc.message != "" {
+				decision = answer.Invalid
+			}
+			ask.CheckRefusal(t, hook.Validate(t.Context(), tc.req, a), decision, tc.message)
+			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatDoesNotDecode(t *testing.T) {
+	req := ask.Create("ann", eu())
+	req.Object.Raw = []byte(`{"spec":7}`)
+	hook := &cluster.Webhook{Facts: ask.Know(t, ask.Grant()).Facts}
+	if err := hook.Validate(t.Context(), req, &answer.Answer{}); err == nil {
+		t.Error("it passed")
+	}
+}

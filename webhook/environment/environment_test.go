@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package environment_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/environment"
+)
+
+type edit = func(*shipper.ReleaseEnvironment)
+
+func env(edits ...edit) *shipper.ReleaseEnvironment {
+	e := &ask.Application().Spec.Template
+	for _, edit := range edits {
+		edit(e)
+	}
+	return e
+}
+
+func steps(s ...shipper.RolloutStrategyStep) edit {
+	return func(e *shipper.ReleaseEnvironment) { e.Strategy = &shipper.RolloutStrategy{Steps: s} }
+}
+
+func regions(r ...shipper.RegionRequirement) edit {
+	return func(e *shipper.ReleaseEnvironment) { e.ClusterRequirements.Regions = r }
+}
+
+func repository(url string) edit {
+	return func(e *shipper.ReleaseEnvironment) { e.Chart.RepoURL = url }
+}
+
+func values(v *shipper.ChartValues) edit {
+	return func(e *shipper.ReleaseEnvironment) { e.Values = v }
+}
+
+func count(n int32) *int32 { return &n }
+
+func TestValidate(t *testing.T) {
+	path := field.NewPath("env")
+	chart, reqs, strategy := path.Child("chart"), path.Child("clusterRequirements"), path.Child("strategy", "steps")
+	for sentence, tc := range map[string]struct {
+		env  *shipper.ReleaseEnvironment
+		want field.ErrorList
+	}{
+		"a good one": {env: env()},
+		"a chart without a name": {
+			env: env(func(e *shipper.ReleaseEnvironment) { e.Chart.Name = " " }), want: field.ErrorList{field.Required(chart.Child("name"), "")},
+		},
+		"a repository that is no URL":   {env: env(repository("%")), want: field.ErrorList{field.Invalid(chart.Child("repoUrl"), "%", "")}},
+		"a repository that is not http": {env: env(repository("oci://x/y")), want: field.ErrorList{field.Invalid(chart.Child("repoUrl"), "oci://x/y", "")}},
+		"a repository without a host":   {env: env(repository("https:///x")), want: field.ErrorList{field.Invalid(chart.Child("repoUrl"), "https:///x", "")}},
+		"a version that is not exact": {
+			env:  env(func(e *shipper.ReleaseEnvironment) { e.Chart.Version = "1.2.3-4.5.6" }),
+			want: field.ErrorList{field.Invalid(chart.Child("version"), "1.2.3-4.5.6", "")},
+		},
+		"no values": {env: env(values(nil))},
+		"values that are too large": {
+			env:  env(values(&shipper.ChartValues{"blob": strings.Repeat("x", environment.MaxValuesBytes)})),
+			want: field.ErrorList{field.Invalid(path.Child("values"), "(1048587 bytes)", "")},
+		},
+		"values that no JSON can hold": {
+			env:  env(values(&shipper.ChartValues{"x": math.Inf(1)})),
+			want: field.ErrorList{field.Invalid(path.Child("values"), "(values)", "")},
+		},
+		"no regions": {env: env(regions()), want: field.ErrorList{field.Required(reqs.Child("regions"), "")}},
+		"regions without a name, twice, and with impossible numbers of clusters": {
+			env: env(regions(shipper.RegionRequirement{Name: "eu", Replicas: count(-1)}, shipper.RegionRequirement{Name: ""},
+				shipper.RegionRequirement{Name: "eu", Replicas: count(1001)}, shipper.RegionRequirement{Name: "us", Replicas: count(0)})),
+			want: field.ErrorList{
+				field.Invalid(reqs.Child("regions").Index(0).Child("replicas"), int32(-1), ""),
+				field.Required(reqs.Child("regions").Index(1).Child("name"), ""),
+				field.Duplicate(reqs.Child("regions").Index(2).Child("name"), "eu"),
+				field.Invalid(reqs.Child("regions").Index(2).Child("replicas"), int32(1001), ""),
+			},
+		},
+		"capabilities without a name and twice": {
+			env: env(func(e *shipper.ReleaseEnvironment) { e.ClusterRequirements.Capabilities = []string{"gpu", "", "gpu"} }),
+			want: field.ErrorList{
+				field.Required(reqs.Child("capabilities").Index(1), ""), field.Duplicate(reqs.Child("capabilities").Index(2), "gpu"),
+			},
+		},
+		"no strategy": {
+			env:  env(func(e *shipper.ReleaseEnvironment) { e.Strategy = nil }),
+			want: field.ErrorList{field.Required(path.Child("strategy"), "")},
+		},
+		"no steps":       {env: env(steps()), want: field.ErrorList{field.Required(strategy, "")}},
+		"too many steps": {env: env(steps(make([]shipper.RolloutStrategyStep, 101)...)), want: field.ErrorList{field.TooMany(strategy, 101, 100)}},
+		"numbers out of bounds": {
+			env: env(steps(ask.Step("x", 101, -1, -1, math.MinInt32))),
+			want: field.ErrorList{
+				field.Invalid(strategy.Index(0).Child("capacity", "incumbent"), int32(101), ""),
+				field.Invalid(strategy.Index(0).Child("capacity", "contender"), int32(-1), ""),
+				field.Invalid(strategy.Index(0).Child("traffic", "incumbent"), int32(-1), ""),
+				field.Invalid(strategy.Index(0).Child("traffic", "contender"), int32(math.MinInt32), ""),
+			},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := environment.Validate(tc.env, path)
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(field.Error{}, "Detail", "Origin")); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
+			}
+			for _, err := range got {
+				if err.Detail == "" && err.Type != field.ErrorTypeDuplicate {
+					t.Errorf("%v does not say what to do", err)
+				}
+			}
+		})
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	last := ask.Step("full on", 0, 100, 0, 100)
+	for sentence, tc := range map[string]struct {
+		env  *shipper.ReleaseEnvironment
+		want []string
+	}{
+		"the usual strategy": {env: env()},
+		"traffic for a contender without capacity": {
+			env: env(steps(ask.Step("a", 100, 0, 100, 1), last)), want: []string{"step 0 (a) gives traffic to the contender and no capacity"},
+		},
+		"traffic for an incumbent without capacity": {
+			env: env(steps(ask.Step("a", 0, 100, 1, 100), last)), want: []string{"step 0 (a) leaves traffic to the incumbent and no capacity"},
+		},
+		"traffic for nobody": {env: env(steps(ask.Step("a", 100, 1, 0, 0), last)), want: []string{"step 0 (a) gives traffic to nobody"}},
+		"a last step that leaves half": {
+			env:  env(steps(ask.Step("half", 50, 50, 50, 50))),
+			want: []string{"the last step (half) completes the release with 50 % of capacity and leaves 50 % to its predecessor; 100 and 0 are usual"},
+		},
+		"no cluster in any region": {
+			env:  env(regions(shipper.RegionRequirement{Name: "eu", Replicas: count(0)})),
+			want: []string{"clusterRequirements ask for no cluster in any region: nothing will run"},
+		},
+		"clusters in one of two regions": {
+			env: env(regions(shipper.RegionRequirement{Name: "eu", Replicas: count(0)}, shipper.RegionRequirement{Name: "us", Replicas: count(2)})),
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, environment.Warnings(tc.env)); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package target_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/target"
+)
+
+const (
+	name    = "super-server-8c60a3ae-0"
+	invalid = `CapacityTarget.shipper.booking.com "` + name + `" is invalid: `
+)
+
+func rel(edits ...func(*shipper.Release)) *shipper.Release {
+	return ask.Release(ask.Application(), nil, edits...)
+}
+
+func overriding(value string) func(*shipper.Release) {
+	return ask.ReleaseAnnotated(shipper.RolloutBlockOverrideAnnotation, value)
+}
+
+// capacity is the target of rel at percent.
+func capacity(percent int32, edits ...func(*shipper.CapacityTarget)) *shipper.CapacityTarget {
+	ct := &shipper.CapacityTarget{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name,
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "shipper.booking.com/v1alpha1", Kind: "Release", Name: name, UID: name + "-uid",
+			}},
+		},
+		Spec: shipper.CapacityTargetSpec{Clusters: []shipper.ClusterCapacityTarget{{Name: "eu-1", Percent: percent}}},
+	}
+	for _, edit := range edits {
+		edit(ct)
+	}
+	return ct
+}
+
+func blocked(command string) string {
+	return "rollouts blocked by: global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago). To override: " + command +
+		" (the verb override on these rolloutblocks is needed)"
+}
+
+func TestTargetsAreJudged(t *testing.T) {
+	now := metav1.Time{Time: ask.Now}
+	dns := ask.Block("global/dns")
+	going := rel(func(r *shipper.Release) { r.DeletionTimestamp = &now })
+	next := func(edits ...func(*shipper.Release)) *shipper.Release {
+		return ask.Release(ask.Application(ask.Version("0.0.2")), []*shipper.Release{rel()}, edits...)
+	}
+	goingNext := next(overriding("global/dns"), func(r *shipper.Release) { r.DeletionTimestamp = &now })
+	command := "kubectl annotate rel " + name + " shipper.booking.com/rollout-block.override=global/dns -n default"
+	const others = "spec of CapacityTargets is written by Shipper only, and would be written again: " +
+		"change targetStep of the Release, or the strategy of the Application instead"
+	orphan := func(ct *shipper.CapacityTarget) { ct.OwnerReferences = nil }
+	for sentence, tc := range map[string]struct {
+		req      *admission.Request
+		known    []client.Object
+		decision answer.Decision
+		message  string
+		warned   []string
+	}{
+		"the reconciler creates":      {req: ask.Create(ask.Reconciler, capacity(0)), known: []client.Object{rel()}},
+		"others do not create":        {req: ask.Create("dev", capacity(0)), known: []client.Object{rel()}, decision: answer.Forbidden, message: others},
+		"the reconciler changes":      {req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel()}},
+		"others do not change":        {req: ask.Update("dev", capacity(50), capacity(0)), known: []client.Object{rel()}, decision: answer.Forbidden, message: others},
+		"others change metadata":      {req: ask.Update("dev", capacity(50, orphan), capacity(50)), known: []client.Object{rel(), dns}},
+		"others delete, and are told": {req: ask.Delete("dev", capacity(0)), known: []client.Object{rel()}, warned: []string{"Release " + name + " still exists: Shipper makes this CapacityTarget again"}},
+		"a target of no Release": {
+			req: ask.Create(ask.Reconciler, capacity(0)), decision: answer.Invalid,
+			message: invalid + `metadata.name: Not found: "` + name + ` (there is no Release of this name)"`,
+		},
+		"a target that its Release does not own": {
+			req: ask.Create(ask.Reconciler, capacity(0, orphan)), known: []client.Object{rel()}, decision: answer.Invalid,
+			message: invalid + `metadata.ownerReferences: Required value: must refer to Release ` + name + ` with uid ` + name + `-uid`,
+		},
+		"a block stops creation": {
+			req: ask.Create(ask.Reconciler, capacity(0)), known: []client.Object{rel(), dns}, decision: answer.Blocked, message: blocked(command),
+		},
+		"a block stops a change": {
+			req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel(), dns}, decision: answer.Blocked,
+			message: blocked(command),
+		},
+		"a block stops deletion": {
+			req: ask.Delete("dev", capacity(0)), known: []client.Object{rel(), dns}, decision: answer.Blocked, message: blocked(command),
+		},
+		"an override of the Release lets a change through": {
+			req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel(overriding("global/dns")), dns},
+		},
+		"an override of the newest Release lets its predecessor's target change": {
+			req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel(), next(overriding("global/dns")), dns},
+		},
+		"an override of a Release that is going counts no more": {
+			req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel(), goingNext, dns},
+			decision: answer.Blocked, message: blocked(command),
+		},
+		"the newest Release is the one to annotate": {
+			req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel(), next(), dns}, decision: answer.Blocked,
+			message: blocked("kubectl annotate rel " + next().Name + " shipper.booking.com/rollout-block.override=global/dns -n default"),
+		},
+		"a target that outlives its Release is changed": {
+			req: ask.Update(ask.Reconciler, capacity(0), capacity(50)), known: []client.Object{dns},
+		},
+		"under a block, a target goes with its Release": {req: ask.Delete("gc", capacity(0)), known: []client.Object{dns}},
+		"under a block, a target goes when its Release is going": {
+			req: ask.Delete("gc", capacity(0)), known: []client.Object{going, dns},
+		},
+		"under a block, a target goes when its Release is another": {
+			req:   ask.Delete("gc", capacity(0)),
+			known: []client.Object{rel(func(r *shipper.Release) { r.UID = "another" }), dns},
+		},
+		"under a block, a target goes with its namespace": {
+			req: ask.Delete("gc", capacity(0)), known: []client.Object{rel(), dns, ask.GoingNamespace("default")},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w := ask.Know(t, ask.Grant(), tc.known...)
+			hook := &target.Webhook{Kind: target.Capacity, Gate: w.Gate, Facts: w.Facts, Reconciler: ask.Reconciler}
+			a := &answer.Answer{}
+			ask.CheckRefusal(t, hook.Validate(t.Context(), tc.req, a), tc.decision, tc.message)
+			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatDoesNotDecode(t *testing.T) {
+	req := ask.Create("dev", capacity(0))
+	req.Object.Raw = []byte(`{"metadata":7}`)
+	w := ask.Know(t, ask.Grant())
+	hook := &target.Webhook{Kind: target.Capacity, Gate: w.Gate, Facts: w.Facts}
+	if err := hook.Validate(t.Context(), req, &answer.Answer{}); err == nil {
+		t.Error("it passed")
+	}
+}
