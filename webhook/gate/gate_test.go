@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/gate"
+)
+
+const key = shipper.RolloutBlockOverrideAnnotation
+
+var errAway = errors.New("API server is away")
+
+// away knows no blocks and cannot ask for any.
+type away struct{}
+
+func (away) Bearing(string) ([]*shipper.RolloutBlock, error)              { return nil, errAway }
+func (away) HasBlock(context.Context, types.NamespacedName) (bool, error) { return false, errAway }
+func (away) GlobalNamespace() string                                      { return "global" }
+
+func nn(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+func TestWhatBlocksAreNotedForAuditors(t *testing.T) {
+	g := ask.Know(t, ask.Grant(), ask.Block("global/dns"), ask.Block("default/demo"), ask.Block("other/x")).Gate
+	a := &answer.Answer{}
+	err := g.Judge(a, "applications", "x", answer.Subject{Namespace: "default"}, []types.NamespacedName{nn("default", "demo"), nn("other", "x")})
+	if err == nil {
+		t.Error("nothing was refused")
+	}
+	want := map[string]string{answer.AuditBlocksMet: "global/dns", answer.AuditBlocksOverridden: "default/demo"}
+	if diff := cmp.Diff(want, a.AuditAnnotations()); diff != "" {
+		t.Errorf("audit annotations (-want +got):\n%s", diff)
+	}
+}
+
+func TestNothingIsJudgedByNothing(t *testing.T) {
+	g := &gate.Gate{Blocks: away{}, Rights: ask.Grant(), Clock: ask.Clock()}
+	if err := g.Judge(&answer.Answer{}, "applications", "x", answer.Subject{}, nil); !errors.Is(err, errAway) {
+		t.Errorf("Judge: got %v", err)
+	}
+	if _, errs := g.Check(t.Context(), "default", "global/dns"); len(errs) != 1 {
+		t.Errorf("Check: got %v", errs)
+	}
+	meta := &metav1.ObjectMeta{Annotations: map[string]string{key: "global/dns"}}
+	if err := g.Prune(t.Context(), &answer.Answer{}, meta); !errors.Is(err, errAway) || meta.Annotations[key] != "global/dns" {
+		t.Errorf("Prune: got %v and %v", err, meta.Annotations)
+	}
+}
+
+func TestNormalise(t *testing.T) {
+	for written, want := range map[string]string{
+		" b/b , a/a ": "a/a,b/b", "a/a": "a/a", "": "", ",": "", "bad": "bad",
+	} {
+		meta := &metav1.ObjectMeta{Annotations: map[string]string{key: written}}
+		gate.Normalise(&answer.Answer{}, meta)
+		if got := meta.Annotations[key]; got != want {
+			t.Errorf("%q became %q, want %q", written, got, want)
+		}
+	}
+	none := &metav1.ObjectMeta{}
+	if gate.Normalise(&answer.Answer{}, none); none.Annotations != nil {
+		t.Errorf("nothing became %v", none.Annotations)
+	}
+}
+
+func TestOverridesThatAreMalformedOverrideNothing(t *testing.T) {
+	if got := gate.Overrides(map[string]string{key: "global/dns,bad"}); got != nil {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestPermitAsksForEachBlock(t *testing.T) {
+	rights := ask.Grant("dev override rolloutblocks a/a")
+	g := &gate.Gate{Rights: rights}
+	who := ask.Create("dev", ask.Application()).UserInfo
+	err := g.Permit(t.Context(), who, "applications", "x", []types.NamespacedName{nn("a", "a"), nn("b", "b")})
+	ask.CheckRefusal(t, err, answer.Forbidden, `user "dev" may not override RolloutBlock b/b: the verb override on resource `+
+		`rolloutblocks.shipper.booking.com named b in namespace b is needed`)
+	if diff := cmp.Diff([]string{"dev override rolloutblocks a/a", "dev override rolloutblocks b/b"}, rights.Asked); diff != "" {
+		t.Errorf("rights asked for (-want +got):\n%s", diff)
+	}
+	rights.Err = errAway
+	ask.CheckRefusal(t, g.Permit(t.Context(), who, "applications", "x", []types.NamespacedName{nn("a", "a")}),
+		answer.Unavailable, "API server is away")
+}
