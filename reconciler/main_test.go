@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/manifests"
+	"shipper.dev/shipper/reconciler"
+	"shipper.dev/shipper/reconciler/capacity"
+	"shipper.dev/shipper/reconciler/cluster"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/installation"
+	"shipper.dev/shipper/reconciler/rolloutblock"
+	"shipper.dev/shipper/reconciler/traffic"
+	"shipper.dev/shipper/test/charts"
+	testfleet "shipper.dev/shipper/test/fleet"
+)
+
+// The application clusters.
+const (
+	west = "west"
+	east = "east"
+)
+
+// world is what all tests of the package share: a fleet with the reconcilers of application clusters running, and no
+// others, so that a test can play the release reconciler. Each test has a namespace of its own.
+var world struct {
+	management client.Client
+	clusters   map[string]client.Client
+	access     map[string]*rest.Config // of Shipper's account in the application clusters
+	wires      map[string]*wire
+	charts     *charts.Repository
+	fleet      *fleet.Fleet
+}
+
+func TestMain(m *testing.M) {
+	os.Exit(testMain(m))
+}
+
+func testMain(m *testing.M) int {
+	fail := func(err error) int {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	logger := zap.New(zap.UseDevMode(true), zap.WriteTo(logs()))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	f, err := testfleet.Start(ctx, testfleet.Options{
+		Applications: []string{west, east}, CRDs: []string{"../manifests/crd"},
+	})
+	if err != nil {
+		return fail(err)
+	}
+	defer f.Stop()
+	if world.charts, err = charts.Start(); err != nil {
+		return fail(err)
+	}
+	defer world.charts.Close()
+	if err := build(ctx, f); err != nil {
+		return fail(err)
+	}
+	ended, err := run(ctx, f.Management.Config)
+	if err != nil {
+		return fail(err)
+	}
+	code := m.Run()
+	cancel()
+	if err := <-ended; err != nil {
+		return fail(err)
+	}
+	return code
+}
+
+// logs is where the reconcilers' log goes: nowhere, unless RECONCILER_LOG names a file.
+func logs() *os.File {
+	name := os.Getenv("RECONCILER_LOG")
+	if name == "" {
+		name = os.DevNull
+	}
+	file, err := os.Create(name)
+	if err != nil {
+		return os.Stderr
+	}
+	return file
+}
+
+// build makes clients, and Shipper's account in each application cluster.
+func build(ctx context.Context, f *testfleet.Fleet) error {
+	scheme, err := reconciler.NewScheme()
+	if err != nil {
+		return err
+	}
+	if err := rbacv1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	if world.management, err = f.Management.Client(scheme); err != nil {
+		return err
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shipper.SystemNamespace}}
+	if err := world.management.Create(ctx, namespace); err != nil {
+		return err
+	}
+	world.clusters, world.access = map[string]client.Client{}, map[string]*rest.Config{}
+	world.wires = map[string]*wire{}
+	for _, c := range f.Applications {
+		if err := buildApplication(ctx, c, scheme); err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+		if err := join(ctx, c.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func buildApplication(ctx context.Context, c *testfleet.Cluster, scheme *runtime.Scheme) error {
+	admin, err := c.Client(scheme)
+	if err != nil {
+		return err
+	}
+	world.clusters[c.Name] = admin
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shipper.SystemNamespace}}
+	if err := admin.Create(ctx, namespace); err != nil {
+		return err
+	}
+	objects, err := manifests.Objects(manifests.RBAC)
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if o.GetLabels()[shipper.RBACDomainLabel] == shipper.RBACApplication {
+			if err := admin.Create(ctx, o); err != nil {
+				return err
+			}
+		}
+	}
+	if err := allowClusterRoles(ctx, admin); err != nil {
+		return err
+	}
+	path, err := c.ServiceAccountKubeconfig(ctx, shipper.SystemNamespace, shipper.ApplicationServiceAccount)
+	if err != nil {
+		return err
+	}
+	if world.access[c.Name], err = clientcmd.BuildConfigFromFlags("", path); err != nil {
+		return err
+	}
+	world.wires[c.Name], err = stretch(world.access[c.Name].Host)
+	return err
+}
+
+// allowClusterRoles is what an administrator adds to let charts bring ClusterRoles.
+func allowClusterRoles(ctx context.Context, admin client.Client) error {
+	name := metav1.ObjectMeta{Name: "more"}
+	return errors.Join(
+		admin.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"},
+			Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
+		}}}),
+		admin.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: name,
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "more"},
+			Subjects: []rbacv1.Subject{{
+				Kind: "ServiceAccount", Namespace: shipper.SystemNamespace, Name: shipper.ApplicationServiceAccount,
+			}},
+		}),
+	)
+}
+
+// join makes the Cluster and the Secret of an application cluster.
+func join(ctx context.Context, name string) error {
+	return errors.Join(
+		world.management.Create(ctx, clusterSecret(name, name)),
+		world.management.Create(ctx, aCluster(name, name)),
+	)
+}
+
+// aCluster is a Cluster of that name which is really another.
+func aCluster(name, really string) *shipper.Cluster {
+	return &shipper.Cluster{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       shipper.ClusterSpec{Region: "here", APIMaster: world.wires[really].url},
+	}
+}
+
+// clusterSecret holds the credentials for a cluster that is really another.
+func clusterSecret(name, really string) *corev1.Secret {
+	access := world.access[really]
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: name},
+		Data:       map[string][]byte{"token": []byte(access.BearerToken), "ca.crt": access.CAData},
+	}
+}
+
+// run starts the reconcilers. They stop with ctx; then their error comes.
+func run(ctx context.Context, config *rest.Config) (<-chan error, error) {
+	scheme, err := reconciler.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	mgr, err := ctrl.NewManager(config, manager.Options{
+		Scheme: scheme, Cache: reconciler.CacheOptions(shipper.SystemNamespace), Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	// A short heartbeat, so that nobody waits for a cluster's death.
+	world.fleet = fleet.New(fleet.Options{Reader: mgr.GetClient(), Heartbeat: time.Second, Timeout: time.Second})
+	now := clock.RealClock{}
+	catalog := chart.NewCatalog(ctx, chart.Options{})
+	err = errors.Join(
+		mgr.Add(world.fleet),
+		cluster.SetupWithManager(mgr, cluster.Options{
+			Fleet: world.fleet, Namespace: shipper.SystemNamespace, Clock: now, Workers: 2,
+		}),
+		installation.SetupWithManager(mgr, installation.Options{
+			Fleet: world.fleet, Renderer: installation.NewRenderer(catalog), Clock: now, Workers: 4,
+		}),
+		capacity.SetupWithManager(mgr, capacity.Options{Fleet: world.fleet, Clock: now, Workers: 4}),
+		traffic.SetupWithManager(mgr, traffic.Options{Fleet: world.fleet, Clock: now, Workers: 4}),
+		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
+			GlobalNamespace: shipper.GlobalBlocksNamespace, Workers: 2,
+		}),
+	)
+	if err != nil {
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	return ended, nil
+}
+
+// wire is a connection to an API server that can be cut.
+type wire struct {
+	url, far string
+
+	mu   sync.Mutex
+	cut  bool
+	open map[net.Conn]bool
+}
+
+// stretch listens for as long as the process lives.
+func stretch(host string) (*wire, error) {
+	u, err := url.Parse(host)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	port := listener.Addr().String()[strings.LastIndex(listener.Addr().String(), ":"):]
+	w := &wire{url: "https://" + u.Hostname() + port, far: u.Host, open: map[net.Conn]bool{}}
+	go func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go w.carry(near)
+		}
+	}()
+	return w, nil
+}
+
+// carry copies both ways until either side ends.
+func (w *wire) carry(near net.Conn) {
+	defer near.Close()
+	far, err := net.Dial("tcp", w.far)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	w.mu.Lock()
+	if w.cut {
+		w.mu.Unlock()
+		return
+	}
+	w.open[near], w.open[far] = true, true
+	w.mu.Unlock()
+	done := make(chan struct{}, 2)
+	pump := func(to, from net.Conn) {
+		buffer := make([]byte, 32*1024)
+		for {
+			n, err := from.Read(buffer)
+			if n > 0 {
+				if _, err := to.Write(buffer[:n]); err != nil {
+					break
+				}
+			}
+			if err != nil {
+				break
+			}
+		}
+		done <- struct{}{}
+	}
+	go pump(far, near)
+	go pump(near, far)
+	<-done
+	w.mu.Lock()
+	delete(w.open, near)
+	delete(w.open, far)
+	w.mu.Unlock()
+}
+
+// Cut ends all connections and takes no more.
+func (w *wire) Cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = true
+	for c := range w.open {
+		c.Close()
+	}
+}
+
+// Mend takes connections again.
+func (w *wire) Mend() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = false
+}

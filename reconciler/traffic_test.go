@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+func TestShiftsTrafficBetweenReleases(t *testing.T) {
+	s := begin(t, west, east)
+	both := []string{west, east}
+	for _, name := range []string{"web-1", "web-2"} {
+		s.install(name, "test-nginx", "0.0.1", shipper.ChartValues{}, both...)
+		s.installed(name)
+		s.scale(name, 100, 4, both...)
+		s.scaled(name)
+	}
+	counted := func(want map[string]int) {
+		t.Helper()
+		for _, c := range both {
+			if diff := cmp.Diff(want, s.endpoints(c, "test-nginx-prod")); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", c, diff)
+			}
+		}
+	}
+	s.weigh("web-1", 100, both...)
+	s.weigh("web-2", 0, both...)
+	s.weighed("web-1")
+	s.weighed("web-2")
+	counted(map[string]int{"web-1": 4})
+
+	s.weigh("web-1", 75, both...)
+	s.weigh("web-2", 25, both...)
+	tt := s.weighed("web-2")
+	s.weighed("web-1")
+	counted(map[string]int{"web-1": 4, "web-2": 2})
+	if c := tt.Status.Clusters[0]; c.AchievedTraffic != 25 || c.Status != shipper.TrafficStatusSynced {
+		t.Errorf("status is %+v", c)
+	}
+
+	s.weigh("web-1", 0, both...)
+	s.weigh("web-2", 1, both...)
+	s.weighed("web-1")
+	s.weighed("web-2")
+	counted(map[string]int{"web-2": 4})
+}
+
+func TestNewPodsOfAReleaseWithTrafficGetIt(t *testing.T) {
+	s := begin(t, west)
+	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, west)
+	s.installed("web-1")
+	s.weigh("web-1", 10, west)
+	s.scale("web-1", 100, 3, west)
+	s.scaled("web-1")
+	s.inTraffic(west, 3)
+	for _, pod := range s.pods(west, "web-1") {
+		s.must(world.clusters[west].Delete(s.ctx, &pod))
+	}
+	s.inTraffic(west, 3)
+	s.scale("web-1", 100, 5, west)
+	s.inTraffic(west, 5)
+	s.weighed("web-1")
+}
+
+// inTraffic waits until n Pods of web-1 that are not going are in endpoints.
+func (s *story) inTraffic(cluster string, n int) {
+	s.Helper()
+	s.soon(fmt.Sprintf("%d pods are not in traffic", n), func() string {
+		got := s.endpoints(cluster, "test-nginx-prod")["web-1"]
+		if labelled := len(s.pods(cluster, "web-1")); got != n || labelled != n {
+			return fmt.Sprintf("%d of %d", got, labelled)
+		}
+		return ""
+	})
+}
+
+func TestTrafficNeedsOneService(t *testing.T) {
+	s := begin(t, west)
+	s.weigh("web-1", 10, west)
+	s.soon("it does not say that the Service is missing", func() string {
+		var tt shipper.TrafficTarget
+		s.must(world.management.Get(s.ctx, s.key("web-1"), &tt))
+		for _, c := range tt.Status.Clusters {
+			if ready := shipper.FindCondition(c.Conditions, shipper.TargetReady); ready.Reason == shipper.MissingService {
+				return ""
+			}
+		}
+		return fmt.Sprintf("%+v", tt.Status)
+	})
+	s.weigh("web-1", 0, west)
+	s.weighed("web-1")
+}
