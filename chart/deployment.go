@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
 // deployment finds the one Deployment.
@@ -86,6 +88,10 @@ func prepareDeployment(o *unstructured.Unstructured, what string, t Target, own 
 		if err := mergeLabels(o.Object, own, fields...); err != nil {
 			return chartError("%s: %s", what, err)
 		}
+	}
+	if _, open := podLabels(o)[shipper.TrafficStatusLabel]; open {
+		return chartError("%s: its Pods have the label %s, which is Shipper's to give: they would have traffic from the start",
+			what, shipper.TrafficStatusLabel)
 	}
 	return checkSelector(o, what)
 }

@@ -131,7 +131,7 @@ func (f *fetcher) read(body *bytes.Buffer, from io.Reader, limit int64) error {
 }
 
 func tooLong(limit int64) error {
-	return fmt.Errorf("it is larger than the %s that are accepted", mebibytes(limit))
+	return &unusable{fmt.Errorf("is larger than the %s that are accepted", mebibytes(limit))}
 }
 
 // mebibytes writes a size for people.

@@ -95,20 +95,21 @@ func (c *Catalog) fetch(r *repository, pinned shipper.Chart, key archiveKey) (*C
 		return nil, brokenSpec(nil, "%s: the index gives no URL for it", what)
 	}
 	digest := orDefault(key.digest, found.digest)
+	told := &Error{Reason: shipper.BrokenChartSpec}
 	var failures []string
-	var last *Error
+	var causes []error
 	for _, reference := range found.urls {
 		loaded, err := c.fetchFrom(ctx, r.url, reference, key, digest)
 		if err == nil {
 			return loaded, nil
 		}
-		failures = append(failures, err.Message)
-		if last == nil || last.Retry {
-			last = err // what is wrong for good is told rather than what may pass
+		failures, causes = append(failures, err.Message), append(causes, err.Cause)
+		if err.Retry {
+			told.Reason, told.Retry = err.Reason, true
 		}
 	}
-	return nil, &Error{Reason: last.Reason, Retry: last.Retry, Cause: last.Cause,
-		Message: fmt.Sprintf("%s: %s", what, strings.Join(failures, "; "))}
+	told.Message, told.Cause = fmt.Sprintf("%s: %s", what, strings.Join(failures, "; ")), errors.Join(causes...)
+	return nil, told
 }
 
 // find looks the pinned version up in the index, which is asked for anew when it does not have it.
@@ -164,6 +165,9 @@ func (c *Catalog) fetchFrom(
 	})
 	if told, ok := errors.AsType[*Error](err); ok {
 		return nil, told
+	}
+	if told, ok := errors.AsType[*unusable](err); ok {
+		return nil, brokenSpec(told, "%s %s", redact(u), told)
 	}
 	if err != nil {
 		return nil, fetchFailure(err, "download %s: %s", redact(u), err)

@@ -53,6 +53,9 @@ func (m Manifest) Prepare(t Target) ([]unstructured.Unstructured, error) {
 func (t Target) ownLabels() map[string]string {
 	own := make(map[string]string, len(t.Labels)+3)
 	maps.Copy(own, t.Labels)
+	// These two say something of single objects; on all of them they would open the traffic at once.
+	delete(own, shipper.TrafficStatusLabel)
+	delete(own, shipper.LBLabel)
 	own[shipper.AppLabel] = t.App
 	own[shipper.ReleaseLabel] = t.ReleaseName
 	own[shipper.OwnedByLabel] = t.ReleaseName

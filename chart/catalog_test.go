@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/test/charts"
+)
+
+// noon is when tests begin.
+var noon = time.Date(2030, time.January, 2, 12, 0, 0, 0, time.UTC)
+
+// stage is a catalog in front of a repository, with a clock that stands still.
+type stage struct {
+	t     *testing.T
+	clock *clocktesting.FakePassiveClock
+	repo  *charts.Repository
+	*chart.Catalog
+}
+
+func newStage(t *testing.T, change ...func(*chart.Options)) *stage {
+	t.Helper()
+	s := &stage{t: t, clock: clocktesting.NewFakePassiveClock(noon), repo: charts.Serve(t)}
+	s.restart(change...)
+	return s
+}
+
+// restart puts a new catalog in the place of the old one.
+func (s *stage) restart(change ...func(*chart.Options)) {
+	options := chart.Options{Clock: s.clock, Patience: time.Minute}
+	for _, c := range change {
+		c(&options)
+	}
+	s.Catalog = chart.NewCatalog(s.t.Context(), options)
+}
+
+func (s *stage) pass(d time.Duration) { s.clock.SetTime(s.clock.Now().Add(d)) }
+
+func (s *stage) chart(name, version string) shipper.Chart {
+	return shipper.Chart{Name: name, Version: version, RepoURL: s.repo.URL}
+}
+
+func (s *stage) resolve(name, version string) (chart.Resolution, error) {
+	s.t.Helper()
+	return s.Resolve(s.t.Context(), s.chart(name, version))
+}
+
+// version resolves and fails the test when that fails.
+func (s *stage) version(name, version string) string {
+	s.t.Helper()
+	r, err := s.resolve(name, version)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r.Version
+}
+
+// publish adds an archive that is empty but for its name.
+func (s *stage) publish(name string, versions ...string) {
+	for _, v := range versions {
+		s.repo.Publish(charts.NewArchive(name, v, []byte(name+v)))
+	}
+}
+
+// told is an error as its reader sees it.
+type told struct {
+	Reason, Message string
+	Retry           bool
+	Is              error
+}
+
+func read(t *testing.T, err error) told {
+	t.Helper()
+	e, ok := errors.AsType[*chart.Error](err)
+	if !ok {
+		t.Fatalf("%#v is no *chart.Error", err)
+	}
+	got := told{Reason: e.Reason, Message: err.Error(), Retry: e.Retry}
+	for _, sentinel := range []error{
+		chart.ErrNoMatch, chart.ErrUnreachable, chart.ErrNotRepository, chart.ErrBadConstraint, chart.ErrDigest,
+	} {
+		if errors.Is(err, sentinel) {
+			got.Is = sentinel
+		}
+	}
+	return got
+}
+
+// same compares errors by identity.
+var same = cmp.Comparer(func(a, b error) bool { return errors.Is(a, b) || a == nil && b == nil })
+
+func TestResolve(t *testing.T) {
+	s := newStage(t)
+	s.publish("simple", "0.0.1")
+	s.publish("nginx", "0.0.3", "0.1.0-rc.1")
+	s.publish("odd", "1.2.3-4.5.6", "2.0.0", "v3.0.0", "3.1.0+b1", "3.1.0+b2", "not-a-version")
+	tests := []struct{ name, version, want string }{
+		{"simple", "0.0.1", "0.0.1"},
+		{"simple", ">=0.0.1", "0.0.1"},
+		{"simple", "~0.0.1", "0.0.1"},
+		{"nginx", "=0.0.1", "0.0.1"},
+		{"nginx", ">=0.0.1", "0.0.3"},
+		{"nginx", ">0.0.1", "0.0.3"},
+		{"nginx", "<=0.0.2", "0.0.2"},
+		{"nginx", "<0.0.2", "0.0.1"},
+		{"nginx", "~0.0", "0.0.3"},
+		{"nginx", "", "0.0.3"},
+		{"nginx", ">=0.0.1-0", "0.1.0-rc.1"},
+		{"nginx", "0.0.1-0.0.2", "0.0.2"},
+		{"odd", "1.2.3-4.5.6", "1.2.3-4.5.6"},
+		{"odd", "1.2.3-2.9.9", "2.0.0"},
+		{"odd", "3.0.0", "v3.0.0"},
+		{"odd", "v2.0.0", "2.0.0"},
+		{"odd", "3.1.0", "3.1.0+b2"},
+		{"odd", "3.1.0+b1", "3.1.0+b1"},
+		{"odd", "~3", "3.1.0+b2"},
+	}
+	for _, test := range tests {
+		if got := s.version(test.name, test.version); got != test.want {
+			t.Errorf("%s %q resolves to %s, want %s", test.name, test.version, got, test.want)
+		}
+	}
+	if got := s.repo.Requests("index.yaml"); got != 1 {
+		t.Errorf("the index was asked for %d times", got)
+	}
+}
+
+func TestResolveGivesTheDigest(t *testing.T) {
+	s := newStage(t)
+	archive, err := charts.Get("nginx", "0.0.2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.resolve("nginx", "~0.0")
+	if diff := cmp.Diff(chart.Resolution{Version: "0.0.2", Digest: archive.Digest}, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	s.repo.ForgetDigests()
+	s.restart()
+	got, err = s.resolve("nginx", "~0.0")
+	if diff := cmp.Diff(chart.Resolution{Version: "0.0.2"}, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+}
+
+func TestResolveRefuses(t *testing.T) {
+	s := newStage(t)
+	s.publish("many", "1.0.0", "1.1.0", "1.2.0", "2.0.0", "2.1.0", "3.0.0", "3.1.0")
+	s.publish("early", "1.0.0-rc.1", "1.0.0-rc.2")
+	tests := map[string]struct {
+		chart shipper.Chart
+		want  told
+	}{
+		"nothing matches; the nearest are around the version named": {
+			s.chart("many", "~1.3"),
+			told{"BrokenChartSpec", `chart "many" of repository URL has no version that satisfies "~1.3"; ` +
+				`the nearest are 2.1.0, 2.0.0, 1.2.0, 1.1.0, 1.0.0`, false, chart.ErrNoMatch},
+		},
+		"an exact version is missing": {
+			s.chart("many", "9.0.0"),
+			told{"BrokenChartSpec", `chart "many" of repository URL has no version that satisfies "9.0.0"; ` +
+				`the nearest are 3.1.0, 3.0.0, 2.1.0, 2.0.0, 1.2.0`, false, chart.ErrNoMatch},
+		},
+		"there are few versions": {
+			s.chart("nginx", ">1"),
+			told{"BrokenChartSpec", `chart "nginx" of repository URL has no version that satisfies ">1"; the nearest are 0.0.2, 0.0.1`,
+				false, chart.ErrNoMatch},
+		},
+		"only prereleases would match": {
+			s.chart("early", ">0"),
+			told{"BrokenChartSpec", `chart "early" of repository URL has no version that satisfies ">0"; the nearest are 1.0.0-rc.2, ` +
+				`1.0.0-rc.1; prereleases are taken only when the constraint names one, as in ">=1.0.0-0"`, false, chart.ErrNoMatch},
+		},
+		"there is no stable version": {
+			s.chart("early", ""),
+			told{"BrokenChartSpec", `chart "early" of repository URL has no stable version; the nearest are 1.0.0-rc.2, 1.0.0-rc.1`,
+				false, chart.ErrNoMatch},
+		},
+		"the build asked for does not exist": {
+			s.chart("nginx", "0.0.1+b7"),
+			told{"BrokenChartSpec", `chart "nginx" of repository URL has no version that satisfies "0.0.1+b7"; ` +
+				`the nearest are 0.0.2, 0.0.1`, false, chart.ErrNoMatch},
+		},
+		"the chart is unknown": {
+			s.chart("php", "1"),
+			told{"BrokenChartSpec", `repository URL has no chart "php"`, false, chart.ErrNoMatch},
+		},
+		"letters of the chart's name are swapped": {
+			s.chart("ngnix", "1"),
+			told{"BrokenChartSpec", `repository URL has no chart "ngnix"; did you mean "nginx"?`, false, chart.ErrNoMatch},
+		},
+		"the constraint is nonsense": {
+			s.chart("nginx", "newest please"),
+			told{"BrokenChartSpec", `"newest please" is neither a version nor a constraint such as "1.2.3", "~1.2" or ">=1.2.3, <2"; ` +
+				`leave it empty for the newest stable version: improper constraint: "newest please"`, false, chart.ErrBadConstraint},
+		},
+		"the URL is none": {
+			shipper.Chart{Name: "nginx", RepoURL: "http://bad host/%zz"},
+			told{"BrokenChartSpec", "repoUrl is not a URL", false, chart.ErrNotRepository},
+		},
+		"the URL is of another scheme": {
+			shipper.Chart{Name: "nginx", RepoURL: "oci://user:secret@example.com/charts"},
+			told{"BrokenChartSpec", "repoUrl oci://example.com/charts is not an http or https URL of a chart repository", false,
+				chart.ErrNotRepository},
+		},
+		"the URL has no host": {
+			shipper.Chart{Name: "nginx", RepoURL: "file:///etc"},
+			told{"BrokenChartSpec", "repoUrl file:///etc is not an http or https URL of a chart repository", false, chart.ErrNotRepository},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := s.Resolve(t.Context(), test.chart)
+			got := read(t, err)
+			got.Message = strings.ReplaceAll(got.Message, s.repo.URL, "URL")
+			if diff := cmp.Diff(test.want, got, same); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestFaults meets every way in which a repository can be broken, unknown before and known before.
+func TestFaults(t *testing.T) {
+	tests := map[charts.Fault]told{
+		charts.Missing: {"ChartFetchFailure", "there is no chart repository at URL/index.yaml: the answer is 404 Not Found", true,
+			chart.ErrNotRepository},
+		charts.Gone: {"ChartFetchFailure", "there is no chart repository at URL/index.yaml: the answer is 410 Gone", true,
+			chart.ErrNotRepository},
+		charts.Unavailable: {"ChartFetchFailure", "chart index URL/index.yaml cannot be fetched: the answer is 503 Service Unavailable",
+			true, chart.ErrUnreachable},
+		charts.EmptyFile: {"ChartFetchFailure", "URL/index.yaml is an empty file, not a chart index", true, chart.ErrNotRepository},
+		charts.NotYAML: {"ChartFetchFailure", "URL/index.yaml is not a chart index: yaml: mapping values are not allowed in this context",
+			true, chart.ErrNotRepository},
+		charts.HTML:       {"ChartFetchFailure", "URL/index.yaml is a page of HTML or XML, not a chart index", true, chart.ErrNotRepository},
+		charts.HugeIndex:  {"ChartFetchFailure", "URL/index.yaml is larger than the 64 MiB that are accepted", true, chart.ErrNotRepository},
+		charts.EmptyIndex: {"BrokenChartSpec", `repository URL has no chart "nginx"`, false, chart.ErrNoMatch},
+	}
+	for fault, want := range tests {
+		t.Run(string(fault), func(t *testing.T) {
+			s := newStage(t)
+			s.repo.Break(fault)
+			_, err := s.resolve("nginx", "~0.0")
+			got := read(t, err)
+			got.Message = strings.ReplaceAll(got.Message, s.repo.URL, "URL")
+			if diff := cmp.Diff(want, got, same); diff != "" {
+				t.Error(diff)
+			}
+			s.repo.Heal()
+			s.pass(time.Hour / 2)
+			if got := s.version("nginx", "~0.0"); got != "0.0.2" {
+				t.Errorf("healed, it resolves to %s", got)
+			}
+			checked := s.clock.Now()
+			s.repo.Break(fault)
+			s.pass(2 * time.Minute)
+			resolved, err := s.resolve("nginx", "~0.0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resolved.Version != "0.0.2" || !resolved.Stale || !resolved.StaleSince.Equal(checked) {
+				t.Errorf("known before, it resolves to %+v", resolved)
+			}
+		})
+	}
+}
+
+func TestRepositoryThatIsNotThere(t *testing.T) {
+	s := newStage(t)
+	s.repo.Close()
+	_, err := s.resolve("nginx", "~0.0")
+	got := read(t, err)
+	if !strings.Contains(got.Message, "cannot be fetched: dial tcp") || got.Is != chart.ErrUnreachable || !got.Retry {
+		t.Errorf("got %+v", got)
+	}
+	if err := s.Refresh(t.Context(), s.repo.URL); !errors.Is(err, chart.ErrUnreachable) {
+		t.Errorf("refreshing it gives %v", err)
+	}
+}
+
+func TestIndexIsRefreshedBehindTheCaller(t *testing.T) {
+	s := newStage(t)
+	s.version("nginx", "~0.0")
+	s.publish("nginx", "0.0.3")
+	s.pass(9 * time.Second)
+	if got := s.version("nginx", "~0.0"); got != "0.0.2" || s.repo.Requests("") != 1 {
+		t.Errorf("a fresh index is asked for again, or gives %s", got)
+	}
+	s.pass(2 * time.Second)
+	s.repo.Break(charts.Stalled)
+	if got := s.version("nginx", "~0.0"); got != "0.0.2" {
+		t.Errorf("an index that is not fresh gives %s", got)
+	}
+	s.repo.Heal()
+	if err := s.Refresh(t.Context(), s.repo.URL); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.version("nginx", "~0.0"); got != "0.0.3" || s.repo.Requests("") != 2 {
+		t.Errorf("after the refresh it gives %s, with %d requests", got, s.repo.Requests(""))
+	}
+}
+
+func TestUnchangedIndexIsNotSentAgain(t *testing.T) {
+	s := newStage(t)
+	for range 3 {
+		if err := s.Refresh(t.Context(), s.repo.URL); err != nil {
+			t.Fatal(err)
+		}
+		s.pass(time.Minute)
+	}
+	if diff := cmp.Diff([]int{1, 2}, []int{s.repo.Answers(http.StatusOK), s.repo.Answers(http.StatusNotModified)}); diff != "" {
+		t.Error(diff)
+	}
+	if resolved, err := s.resolve("nginx", ""); err != nil || resolved.Stale {
+		t.Errorf("it resolves to %+v, %v", resolved, err)
+	}
+}
+
+func TestOldIndexIsWaitedForALittle(t *testing.T) {
+	s := newStage(t)
+	s.version("nginx", "~0.0")
+	s.publish("nginx", "0.0.3")
+	s.pass(2 * time.Minute)
+	if got := s.version("nginx", "~0.0"); got != "0.0.3" {
+		t.Errorf("an old index gives %s", got)
+	}
+	s.restart(func(o *chart.Options) { o.Patience = time.Nanosecond })
+	s.version("nginx", "~0.0")
+	s.publish("nginx", "0.0.4")
+	s.repo.Break(charts.Stalled)
+	s.pass(2 * time.Minute)
+	if got := s.version("nginx", "~0.0"); got != "0.0.3" {
+		t.Errorf("an old index of a slow repository gives %s", got)
+	}
+}
+
+func TestMissMakesTheIndexBeAskedForAgain(t *testing.T) {
+	s := newStage(t)
+	s.version("nginx", "~0.0")
+	s.publish("nginx", "0.7.0")
+	if _, err := s.resolve("nginx", "0.7.0"); !errors.Is(err, chart.ErrNoMatch) {
+		t.Errorf("within a second of the last refresh: %v", err)
+	}
+	s.pass(time.Second)
+	if got := s.version("nginx", "0.7.0"); got != "0.7.0" {
+		t.Errorf("it resolves to %s", got)
+	}
+	s.repo.Break(charts.Unavailable)
+	s.pass(time.Second)
+	_, err := s.resolve("nginx", "0.8.0")
+	want := `chart "nginx" of repository URL has no version that satisfies "0.8.0"; the nearest are 0.7.0, 0.0.2, 0.0.1; ` +
+		`the repository may have more by now, but chart index URL/index.yaml cannot be fetched: the answer is 503 Service Unavailable`
+	if diff := cmp.Diff(want, strings.ReplaceAll(read(t, err).Message, s.repo.URL, "URL")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestBackoff watches how often a repository is asked that does not answer.
+func TestBackoff(t *testing.T) {
+	s := newStage(t)
+	s.repo.Break(charts.Unavailable)
+	asked := func() int {
+		_, err := s.resolve("nginx", "~0.0")
+		if !errors.Is(err, chart.ErrUnreachable) {
+			t.Fatal(err)
+		}
+		return s.repo.Requests("index.yaml")
+	}
+	if got := asked(); got != 1 {
+		t.Fatalf("asked %d times", got)
+	}
+	for i, delay := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
+		d := time.Duration(delay) * time.Second
+		s.pass(d - time.Millisecond)
+		if got := asked(); got != i+1 {
+			t.Errorf("asked %d times within %s of failure %d", got, d, i+1)
+		}
+		s.pass(d/2 + time.Millisecond)
+		if got := asked(); got != i+2 {
+			t.Errorf("asked %d times after %s of failure %d", got, d*3/2, i+1)
+		}
+	}
+	_, err := s.resolve("nginx", "~0.0")
+	if got := read(t, err).Message; !strings.Contains(got, "(not asked again for another 1m") {
+		t.Errorf("the refusal says %q", got)
+	}
+	s.repo.Heal()
+	s.pass(2 * time.Minute)
+	if got := s.version("nginx", "~0.0"); got != "0.0.2" {
+		t.Errorf("healed, it resolves to %s", got)
+	}
+	s.repo.Break(charts.Unavailable)
+	s.pass(2 * time.Minute)
+	s.version("nginx", "~0.0")
+	before := s.repo.Requests("index.yaml")
+	s.pass(1500 * time.Millisecond)
+	s.version("nginx", "~0.0")
+	if got := s.repo.Requests("index.yaml"); got != before+1 {
+		t.Errorf("the delays do not begin anew: asked %d times more", got-before)
+	}
+}
+
+func TestManyCallersMakeOneRequest(t *testing.T) {
+	s := newStage(t)
+	s.repo.Break(charts.Stalled)
+	var callers sync.WaitGroup
+	for range 16 {
+		callers.Go(func() {
+			if r, err := s.resolve("nginx", "~0.0"); err != nil || r.Version != "0.0.2" {
+				t.Errorf("resolved %+v, %v", r, err)
+			}
+		})
+	}
+	s.repo.Heal()
+	callers.Wait()
+	if got := s.repo.Requests(""); got != 1 {
+		t.Errorf("%d requests", got)
+	}
+}
+
+func TestCallerThatLeavesTakesNobodyAlong(t *testing.T) {
+	s := newStage(t)
+	s.repo.Break(charts.Stalled)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := s.Resolve(ctx, s.chart("nginx", ""))
+	if got := read(t, err); got.Is != chart.ErrUnreachable || !got.Retry || !errors.Is(err, context.Canceled) {
+		t.Errorf("the one who leaves gets %+v", got)
+	}
+	stays := make(chan error)
+	go func() {
+		_, err := s.resolve("nginx", "")
+		stays <- err
+	}()
+	s.repo.Heal()
+	if err := <-stays; err != nil {
+		t.Errorf("the one who stays gets %v", err)
+	}
+	if got := s.repo.Requests(""); got != 1 {
+		t.Errorf("%d requests", got)
+	}
+}
+
+func TestStalledRepositoryIsGivenUp(t *testing.T) {
+	s := newStage(t, func(o *chart.Options) { o.FetchTimeout = time.Millisecond })
+	s.repo.Break(charts.Stalled)
+	_, err := s.resolve("nginx", "")
+	want := told{"ChartFetchFailure", "chart index URL/index.yaml cannot be fetched: no whole answer in time: context deadline exceeded",
+		true, chart.ErrUnreachable}
+	got := read(t, err)
+	got.Message = strings.ReplaceAll(got.Message, s.repo.URL, "URL")
+	if diff := cmp.Diff(want, got, same); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestIdleRepositoriesAreForgotten(t *testing.T) {
+	s := newStage(t)
+	s.version("nginx", "")
+	other := charts.Serve(t)
+	s.pass(time.Hour)
+	if _, err := s.Resolve(t.Context(), shipper.Chart{Name: "nginx", RepoURL: other.URL}); err != nil {
+		t.Fatal(err)
+	}
+	s.repo.Break(charts.Unavailable)
+	if _, err := s.resolve("nginx", ""); !errors.Is(err, chart.ErrUnreachable) {
+		t.Errorf("the idle repository is still known: %v", err)
+	}
+}
+
+func TestLeastUsedRepositoriesAreForgottenWhenThereAreTooMany(t *testing.T) {
+	tests := map[string]func(*chart.Options){
+		"in number": func(o *chart.Options) { o.MaxIndexes = 1 },
+		"in memory": func(o *chart.Options) { o.MaxIndexMemory = 1 },
+	}
+	for name, limit := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, limit)
+			s.version("nginx", "")
+			s.pass(time.Second)
+			other := charts.Serve(t)
+			if _, err := s.Resolve(t.Context(), shipper.Chart{Name: "nginx", RepoURL: other.URL}); err != nil {
+				t.Fatal(err)
+			}
+			s.repo.Break(charts.Unavailable)
+			if _, err := s.resolve("nginx", ""); !errors.Is(err, chart.ErrUnreachable) {
+				t.Errorf("the first repository is still known: %v", err)
+			}
+		})
+	}
+}
+
+func TestCredentialsAreSentAndNeverTold(t *testing.T) {
+	s := newStage(t)
+	s.repo.Close()
+	secret := strings.Replace(s.repo.URL, "http://", "http://me:secret@", 1) + "/?token=secret#secret"
+	_, err := s.Resolve(t.Context(), shipper.Chart{Name: "nginx", RepoURL: secret})
+	got := read(t, err)
+	if strings.Contains(got.Message, "secret") || strings.Contains(got.Message, "me:") || !strings.Contains(got.Message, "/index.yaml?…") {
+		t.Error(got.Message)
+	}
+}
+
+func TestCatalogEndsWithItsContext(t *testing.T) {
+	s := newStage(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	catalog := chart.NewCatalog(ctx, chart.Options{})
+	cancel()
+	if _, err := catalog.Resolve(t.Context(), s.chart("nginx", "")); !errors.Is(err, chart.ErrUnreachable) {
+		t.Errorf("got %v", err)
+	}
+}
