@@ -9,9 +9,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"shipper.dev/shipper/apis/rules/block"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/release/blocks"
 	"shipper.dev/shipper/reconciler/release/history"
 )
 
@@ -63,7 +63,7 @@ func (r *Reconciler) observeLive(ctx context.Context, cached *scope) (*scope, er
 // surround reads what is around the Releases.
 func (r *Reconciler) surround(ctx context.Context, from client.Reader, s *scope) (*scope, error) {
 	var err error
-	if s.blocks, err = Blocks(ctx, from, s.app.Namespace, r.global); err != nil {
+	if s.blocks, err = blocks.Bearing(ctx, from, s.app.Namespace, r.global); err != nil {
 		return nil, err
 	}
 	if newest := s.history.Newest(); newest != nil && len(strategy.Clusters(newest)) == 0 {
@@ -74,32 +74,4 @@ func (r *Reconciler) surround(ctx context.Context, from client.Reader, s *scope)
 		s.clusters = clusters.Items
 	}
 	return s, nil
-}
-
-// Blocks reads the RolloutBlocks that bear on a namespace.
-func Blocks(ctx context.Context, from client.Reader, namespace, global string) ([]*shipper.RolloutBlock, error) {
-	var out []*shipper.RolloutBlock
-	namespaces := []string{namespace}
-	if global != namespace && global != "" {
-		namespaces = append(namespaces, global)
-	}
-	for _, namespace := range namespaces {
-		var list shipper.RolloutBlockList
-		if err := from.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("listing rollout blocks in %s: %w", namespace, err)
-		}
-		for i := range list.Items {
-			out = append(out, &list.Items[i])
-		}
-	}
-	return out, nil
-}
-
-// Verdict is what blocks mean for an object. An override that cannot be read overrides nothing.
-func Verdict(o client.Object, blocks []*shipper.RolloutBlock) block.Verdict {
-	overrides, err := block.ParseOverrides(o.GetAnnotations()[shipper.RolloutBlockOverrideAnnotation])
-	if err != nil {
-		overrides = nil
-	}
-	return block.Judge(blocks, overrides)
 }

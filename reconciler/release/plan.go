@@ -11,6 +11,7 @@ import (
 	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/release/blocks"
 )
 
 // plan is what one pass does.
@@ -48,7 +49,7 @@ func makePlan(s *scope, now metav1.Time) plan {
 	if newest == nil {
 		return p
 	}
-	if v := Verdict(newest, s.blocks); v.Blocked() {
+	if v := blocks.Verdict(newest, s.blocks); v.Blocked() {
 		p.blocked = v.Message()
 	}
 	observed := strategy.Observed{Releases: s.history.Live, Blocked: p.blocked}

@@ -17,6 +17,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/release/blocks"
 )
 
 // maxMessage bounds a condition's message.
@@ -39,7 +40,7 @@ func status(s *scope, p plan, d done, i int, now metav1.Time) shipper.ReleaseSta
 // blocked is the condition Blocked. The gate may know of a block before this reconciler does.
 func blocked(s *scope, d done, rel *shipper.Release) *shipper.Condition {
 	c := &shipper.Condition{Type: shipper.ReleaseBlocked, Status: corev1.ConditionFalse}
-	if v := Verdict(rel, s.blocks); v.Blocked() {
+	if v := blocks.Verdict(rel, s.blocks); v.Blocked() {
 		c.Message = v.Message()
 	} else if said := d.refused(); said != "" && rel == s.history.Newest() {
 		c.Message = said

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/release/blocks"
 )
 
 // tell persists the status of every Release and then tells the events of the pass. A Release whose status cannot be
@@ -32,8 +32,8 @@ func (r *Reconciler) tell(ctx context.Context, s *scope, p plan, d done, now met
 // written are the events of what was written for a Release, and that it was in spite of blocks.
 func written(s *scope, d done, rel *shipper.Release) []report.Event {
 	out := d.events[rel.Name]
-	if v := Verdict(rel, s.blocks); len(out) > 0 && len(v.Overridden) > 0 {
-		out = append(out, blockOverridden(block.FormatOverrides(block.Names(v.Overridden))))
+	if names := blocks.Overridden(rel, s.blocks); len(out) > 0 && names != "" {
+		out = append(out, blockOverridden(names))
 	}
 	return out
 }

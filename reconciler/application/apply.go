@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/release/blocks"
+)
+
+// applied is what a pass could not write.
+type applied struct {
+	// create is why the Release could not be made; nil when it was, or need not be.
+	create error
+	// rest is why something else could not be written.
+	rest error
+}
+
+// err is any error met.
+func (a applied) err() error {
+	if a.create != nil {
+		return a.create
+	}
+	return a.rest
+}
+
+// apply makes the Release, then remembers it, then deletes what is not needed any more; each only after the one before.
+func (r *Reconciler) apply(ctx context.Context, s *scope, p plan) applied {
+	if p.create != nil {
+		rel := p.create.DeepCopy()
+		if err := r.client.Create(ctx, rel); err != nil {
+			return applied{create: fmt.Errorf("creating release %s/%s: %w", rel.Namespace, rel.Name, err)}
+		}
+		if names := blocks.Overridden(s.app, s.blocks); names != "" {
+			report.Emit(r.recorder, s.app, []report.Event{overridden(names)})
+		}
+	}
+	if p.mark != nil {
+		if err := r.annotate(ctx, s.app, p.mark); err != nil {
+			return applied{rest: err}
+		}
+	}
+	for _, rel := range p.remove {
+		err := r.client.Delete(ctx, rel, client.Preconditions{UID: &rel.UID})
+		if client.IgnoreNotFound(err) != nil {
+			return applied{rest: fmt.Errorf("deleting release %s/%s: %w", rel.Namespace, rel.Name, err)}
+		}
+	}
+	return applied{}
+}
+
+func (r *Reconciler) annotate(ctx context.Context, app *shipper.Application, with map[string]string) error {
+	was := app.DeepCopy()
+	if app.Annotations == nil {
+		app.Annotations = map[string]string{}
+	}
+	maps.Copy(app.Annotations, with)
+	if err := r.client.Patch(ctx, app, onlyIfUnchanged(was)); err != nil {
+		return fmt.Errorf("remembering the newest release of application %s/%s: %w", app.Namespace, app.Name, err)
+	}
+	return nil
+}
+
+// abort tells that the template is taken back, and takes it back unless it was edited meanwhile.
+func (r *Reconciler) abort(ctx context.Context, s *scope, p plan, now metav1.Time) error {
+	if err := r.persist(ctx, s.app, abortStatus(s, p, now)); err != nil {
+		return err
+	}
+	restore(s.app, p.abort)
+	if err := r.client.Update(ctx, s.app); err != nil {
+		return fmt.Errorf("restoring the template of application %s/%s: %w", s.app.Namespace, s.app.Name, err)
+	}
+	return nil
+}
+
+// restore makes the template that of rel, as it was resolved then. The constraint the user wrote is kept while it speaks
+// of the same chart, so that applying the same manifest again does not roll out again what was aborted.
+func restore(app *shipper.Application, rel *shipper.Release) {
+	app.Spec.Template = *rel.Spec.Environment.DeepCopy()
+	if app.Annotations == nil {
+		app.Annotations = map[string]string{}
+	}
+	pin, notes := app.Spec.Template.Chart, app.Annotations
+	if notes[shipper.AppChartNameAnnotation] != pin.Name || notes[shipper.AppChartRepoAnnotation] != pin.RepoURL {
+		notes[shipper.AppChartVersionRawAnnotation] = pin.Version
+	}
+	notes[shipper.AppChartNameAnnotation] = pin.Name
+	notes[shipper.AppChartRepoAnnotation] = pin.RepoURL
+	notes[shipper.AppChartVersionResolvedAnnotation] = pin.Version
+	notes[shipper.AppChartDigestAnnotation] = rel.Annotations[shipper.ReleaseChartDigestAnnotation]
+	if notes[shipper.AppChartDigestAnnotation] == "" {
+		delete(notes, shipper.AppChartDigestAnnotation)
+	}
+	notes[shipper.AppHighestObservedGenerationAnnotation] = strconv.Itoa(generation(rel))
+	if hash, err := stamp.Hash(rel.Spec.Environment); err == nil {
+		notes[shipper.AppObservedTemplateAnnotation] = hash
+	}
+}
+
+// persist writes a status that differs from what it was, unless the Application was changed since it was read, and then
+// tells what is new in it.
+func (r *Reconciler) persist(ctx context.Context, app *shipper.Application, is shipper.ApplicationStatus) error {
+	was := app.DeepCopy()
+	if equality.Semantic.DeepEqual(was.Status, is) {
+		return nil
+	}
+	app.Status = is
+	if err := r.client.Status().Patch(ctx, app, onlyIfUnchanged(was)); err != nil {
+		return fmt.Errorf("writing the status of application %s/%s: %w", app.Namespace, app.Name, err)
+	}
+	report.Emit(r.recorder, app, changes(was.Status, is))
+	return nil
+}
+
+func onlyIfUnchanged(was client.Object) client.Patch {
+	return client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/release/blocks"
+	"shipper.dev/shipper/reconciler/release/history"
+)
+
+// scope is everything read in one pass.
+type scope struct {
+	// app is never nil and not being deleted.
+	app *shipper.Application
+	// history has the Releases and their targets.
+	history history.History
+	// blocks bear on the Application's namespace.
+	blocks []*shipper.RolloutBlock
+}
+
+// observe reads from the cache. The scope is nil when there is nothing to do, because the Application is gone or going.
+func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (*scope, error) {
+	return r.read(ctx, req, r.client, r.histories.Cached)
+}
+
+// observeLive reads the same from the API server.
+func (r *Reconciler) observeLive(ctx context.Context, req ctrl.Request) (*scope, error) {
+	return r.read(ctx, req, r.live, r.histories.Live)
+}
+
+func (r *Reconciler) read(
+	ctx context.Context, req ctrl.Request, from client.Reader,
+	histories func(context.Context, *shipper.Application) (history.History, error),
+) (*scope, error) {
+	s := &scope{app: &shipper.Application{}}
+	err := from.Get(ctx, req.NamespacedName, s.app)
+	if err != nil || !s.app.DeletionTimestamp.IsZero() {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if s.history, err = histories(ctx, s.app); err != nil {
+		return nil, err
+	}
+	if s.blocks, err = blocks.Bearing(ctx, from, s.app.Namespace, r.global); err != nil {
+		return nil, err
+	}
+	return s, nil
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/reconciler/release/blocks"
+)
+
+// plan is what one pass does.
+type plan struct {
+	// blocked says which blocks stop the Application; empty when none does. Nothing below is done then.
+	blocked string
+	// pending is true when blocks keep the template from becoming a Release.
+	pending bool
+	// disorder is the reason why history cannot be told, and what to do about it; empty when it can. Nothing is deleted
+	// and nothing taken back then.
+	disorder, remedy string
+	// unresolved says why no Release can be made of the template; empty when one can.
+	unresolved string
+	// stampErr is why the Release that is wanted cannot be named; nil when it can.
+	stampErr error
+	// create is the Release to be made; nil when the newest has the template's environment.
+	create *shipper.Release
+	// abort is the Release whose environment the template gets; nil unless a newer one was deleted.
+	abort *shipper.Release
+	// mark are annotations that must be brought up to date; nil when they are.
+	mark map[string]string
+	// lowers is true when mark forgets a generation that was observed.
+	lowers bool
+	// remove are the Releases to be deleted, oldest first.
+	remove []*shipper.Release
+}
+
+// acts tells whether the plan does something that old news could make wrong.
+func (p plan) acts() bool { return p.create != nil || p.abort != nil || p.lowers || len(p.remove) > 0 }
+
+// makePlan is pure.
+func makePlan(s *scope, now metav1.Time) plan {
+	var p plan
+	highest, known, err := stamp.HighestObserved(s.app)
+	newest := s.history.Newest()
+	p.disorder, p.remedy = disorder(s, err)
+	if v := blocks.Verdict(s.app, s.blocks); v.Blocked() {
+		p.blocked = v.Message()
+		p.pending = newest == nil || !stamp.SameEnvironment(&newest.Spec.Environment, &s.app.Spec.Template)
+		return p
+	}
+	if p.disorder == "" && aborted(s.app, newest, highest, known) {
+		p.abort = newest
+		return p
+	}
+	rel, isNew, err := stamp.Next(s.app, s.history.All)
+	head := rel
+	switch {
+	case err != nil:
+		p.stampErr = err
+		head = newest
+	case isNew && !resolved(s.app):
+		p.unresolved = fmt.Sprintf("version %q of chart %q was never resolved to one version: apply the Application again",
+			s.app.Spec.Template.Chart.Version, s.app.Spec.Template.Chart.Name)
+		head = newest
+	case isNew && slices.ContainsFunc(s.history.Broken, hasTemplateOf(s.app)):
+		head = newest
+	case isNew:
+		p.create = rel
+	}
+	if p.disorder == "" || p.create != nil {
+		p.mark = marks(s.app, head)
+		p.lowers = p.mark != nil && known && generation(head) < highest
+	}
+	if p.create == nil && p.disorder == "" {
+		p.remove = append(superseded(s, now), surplus(s)...)
+	}
+	return p
+}
+
+// hasTemplateOf tells of Releases whether they are the one that app asks for.
+func hasTemplateOf(app *shipper.Application) func(*shipper.Release) bool {
+	return func(rel *shipper.Release) bool {
+		return stamp.SameEnvironment(&rel.Spec.Environment, &app.Spec.Template)
+	}
+}
+
+// disorder says why the order of Releases cannot be told, if it cannot.
+func disorder(s *scope, observed error) (reason, message string) {
+	if len(s.history.Broken) > 0 {
+		var parts []string
+		for _, rel := range s.history.Broken {
+			if _, err := stamp.Generation(rel); err != nil {
+				parts = append(parts, err.Error())
+			}
+		}
+		return shipper.BrokenReleaseGeneration, strings.Join(parts, "; ") +
+			"; nothing is aborted or deleted until it has one, or is deleted"
+	}
+	if observed != nil {
+		return shipper.BrokenApplicationObservedGeneration, observed.Error() +
+			"; nothing is aborted or deleted until the annotation is corrected or removed"
+	}
+	return "", ""
+}
+
+// aborted tells whether a Release newer than newest was deleted and the template is still that Release's.
+func aborted(app *shipper.Application, newest *shipper.Release, highest int, known bool) bool {
+	if newest == nil || !known || generation(newest) >= highest ||
+		stamp.SameEnvironment(&newest.Spec.Environment, &app.Spec.Template) {
+		return false
+	}
+	observed := app.Annotations[shipper.AppObservedTemplateAnnotation]
+	hash, err := stamp.Hash(app.Spec.Template)
+	return err != nil || observed == "" || observed == hash
+}
+
+// resolved tells whether the template names one version of its chart.
+func resolved(app *shipper.Application) bool {
+	c := app.Spec.Template.Chart
+	return chart.IsExact(c.Version) || (c.Version != "" &&
+		c.Version == app.Annotations[shipper.AppChartVersionResolvedAnnotation] &&
+		c.Name == app.Annotations[shipper.AppChartNameAnnotation])
+}
+
+// marks are the annotations that tell of head, the newest Release; nil when they do already or there is none.
+func marks(app *shipper.Application, head *shipper.Release) map[string]string {
+	if head == nil {
+		return nil
+	}
+	want := map[string]string{
+		shipper.AppHighestObservedGenerationAnnotation: strconv.Itoa(generation(head)),
+	}
+	if hash, err := stamp.Hash(head.Spec.Environment); err == nil {
+		want[shipper.AppObservedTemplateAnnotation] = hash
+	}
+	for key, value := range want {
+		if app.Annotations[key] != value {
+			return want
+		}
+	}
+	return nil
+}
+
+// generation of a Release that is known to have one.
+func generation(rel *shipper.Release) int {
+	n, err := stamp.Generation(rel)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// superseded are the Releases that never completed and whose place is taken.
+func superseded(s *scope, now metav1.Time) []*shipper.Release {
+	if !slices.Contains(strategy.Roles(s.history.Releases()), strategy.Superseded) {
+		return nil
+	}
+	covered := strategy.Make(strategy.Observed{Releases: s.history.Live}, now).Covered
+	var out []*shipper.Release
+	for _, rel := range s.history.Releases() {
+		if slices.Contains(covered, rel.Name) {
+			out = append(out, rel)
+		}
+	}
+	return out
+}
+
+// surplus are the oldest complete Releases beyond the history limit that do not serve any more.
+func surplus(s *scope) []*shipper.Release {
+	var complete []strategy.Release
+	for i, role := range strategy.Roles(s.history.Releases()) {
+		if role == strategy.Incumbent || role == strategy.Retired {
+			complete = append(complete, s.history.Live[i])
+		}
+	}
+	var out []*shipper.Release
+	for i := range len(complete) - limit(s.app) {
+		if !serves(complete[i]) {
+			out = append(out, complete[i].Release)
+		}
+	}
+	return out
+}
+
+func limit(app *shipper.Application) int {
+	n := shipper.DefaultRevisionHistoryLimit
+	if app.Spec.RevisionHistoryLimit != nil {
+		n = *app.Spec.RevisionHistoryLimit
+	}
+	return int(min(max(n, shipper.MinRevisionHistoryLimit), shipper.MaxRevisionHistoryLimit))
+}
+
+// serves tells whether a Release has Pods, or may have some: none are asked for, or none are there.
+func serves(r strategy.Release) bool {
+	if r.Capacity == nil {
+		return false
+	}
+	asked := slices.ContainsFunc(r.Capacity.Spec.Clusters, func(c shipper.ClusterCapacityTarget) bool {
+		return c.Percent > 0 && c.TotalReplicaCount > 0
+	})
+	there := slices.ContainsFunc(r.Capacity.Status.Clusters, func(c shipper.ClusterCapacityStatus) bool {
+		return c.AvailableReplicas > 0
+	})
+	current := r.Capacity.Status.ObservedGeneration >= r.Capacity.Generation
+	return asked && (there || !current)
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/release/history"
+	"shipper.dev/shipper/reconciler/release/outcome"
+	"shipper.dev/shipper/reconciler/release/wake"
+)
+
+// Applications are users'; this one writes annotations, status and, when a rollout is aborted, the template.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=applications,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=applications/status,verbs=patch
+// Releases are made of templates, and deleted when they are superseded or history is long enough.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch;create;delete
+// Releases are stamped: the gate lets only those with this right write generations.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=applications;releases,verbs=stamp
+// Targets tell whether a Release still serves; blocks hold everything back.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=installationtargets;capacitytargets;traffictargets;rolloutblocks,verbs=get;list;watch
+// What happened is told as events.
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+const (
+	// name of the reconciler, in logs, metrics and indexes.
+	name = "application"
+	// defaultWorkers is how many Applications are worked on at the same time.
+	defaultWorkers = 4
+)
+
+// Options for SetupWithManager.
+type Options struct {
+	// GlobalBlocksNamespace is the one whose RolloutBlocks bear on every namespace.
+	GlobalBlocksNamespace string
+	// Clock tells the time of transitions.
+	Clock clock.PassiveClock
+	// Workers is how many Applications are worked on at the same time; 4 when it is 0.
+	Workers int
+}
+
+// Reconciler makes Releases of Applications.
+type Reconciler struct {
+	client    client.Client
+	live      client.Reader
+	histories *history.Reader
+	global    string
+	clock     clock.PassiveClock
+	recorder  events.EventRecorder
+	judge     *outcome.Judge
+}
+
+// SetupWithManager makes the reconciler run with mgr. ctx is needed for the time of the call only.
+func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if o.Workers == 0 {
+		o.Workers = defaultWorkers
+	}
+	histories, err := history.NewReader(ctx, mgr.GetFieldIndexer(), name, mgr.GetClient(), mgr.GetAPIReader())
+	if err != nil {
+		return fmt.Errorf("setting up application: %w", err)
+	}
+	r := &Reconciler{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: histories, global: o.GlobalBlocksNamespace,
+		clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent), judge: outcome.NewJudge(),
+	}
+	err = ctrl.NewControllerManagedBy(mgr).
+		Named(name).
+		For(&shipper.Application{}, wake.Meant()).
+		Watches(&shipper.Release{}, wake.Owner()).
+		Watches(&shipper.CapacityTarget{}, wake.Owner()).
+		Watches(&shipper.TrafficTarget{}, wake.Owner()).
+		Watches(&shipper.RolloutBlock{}, wake.Blocked(r.client, r.global), wake.ComeOrGone()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: outcome.RateLimiter()}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up application: %w", err)
+	}
+	return nil
+}
+
+// Reconcile takes one Application a step further.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	now := metav1.NewTime(r.clock.Now())
+	s, err := r.observe(ctx, req)
+	if s == nil || err != nil {
+		return r.judge.Result(req, err)
+	}
+	p := makePlan(s, now)
+	if p.acts() {
+		if s, err = r.observeLive(ctx, req); s == nil || err != nil {
+			return r.judge.Result(req, err)
+		}
+		p = makePlan(s, now)
+	}
+	if p.abort != nil {
+		return r.judge.Result(req, r.abort(ctx, s, p, now))
+	}
+	acted := r.apply(ctx, s, p)
+	return r.judge.Result(req, acted.err(), r.persist(ctx, s.app, status(s, p, acted, now)))
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wake says which Applications an event concerns, and which events concern nobody.
+package wake
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/release/history"
+)
+
+// Owner wakes the Application that an object says it belongs to.
+func Owner() handler.EventHandler { return handler.EnqueueRequestsFromMapFunc(Requests) }
+
+// Requests are for the Application that an object says it belongs to.
+func Requests(_ context.Context, o client.Object) []reconcile.Request {
+	var out []reconcile.Request
+	for _, app := range history.ApplicationOf(o) {
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: app}})
+	}
+	return out
+}
+
+// Blocked wakes the Applications that a RolloutBlock bears on; those in global bear on all.
+func Blocked(from client.Reader, global string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		where := []client.ListOption{client.InNamespace(o.GetNamespace())}
+		if o.GetNamespace() == global {
+			where = nil
+		}
+		var apps shipper.ApplicationList
+		if err := from.List(ctx, &apps, where...); err != nil {
+			log.FromContext(ctx).Error(err, "Cannot find the applications a block bears on", "rolloutBlock", o.GetName())
+		}
+		out := make([]reconcile.Request, len(apps.Items))
+		for i := range apps.Items {
+			out[i].NamespacedName = client.ObjectKeyFromObject(&apps.Items[i])
+		}
+		return out
+	})
+}
+
+// Meant lets through what somebody wants of an object, not what is said of it: changes of spec, annotations and labels, and
+// that it comes, is to go, or is gone.
+func Meant() builder.Predicates {
+	going := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+	}}
+	return builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
+		predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, going))
+}
+
+// ComeOrGone lets through that an object appears or disappears.
+func ComeOrGone() builder.Predicates {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
+}
