@@ -18,10 +18,12 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/reconciler/application"
 	"shipper.dev/shipper/reconciler/capacity"
 	"shipper.dev/shipper/reconciler/cluster"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/installation"
+	"shipper.dev/shipper/reconciler/release"
 	"shipper.dev/shipper/reconciler/rolloutblock"
 	"shipper.dev/shipper/reconciler/traffic"
 )
@@ -68,6 +70,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("adding the fleet: %w", err)
 	}
 	return errors.Join(
+		application.SetupWithManager(ctx, mgr, application.Options{
+			GlobalBlocksNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers,
+		}),
+		release.SetupWithManager(ctx, mgr, release.Options{
+			Charts: release.NewCharts(o.Charts), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
+			Clock: o.Clock, Workers: o.Workers,
+		}),
 		cluster.SetupWithManager(mgr, cluster.Options{
 			Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers,
 		}),

@@ -43,13 +43,14 @@ type Reconciler struct {
 	fleet    *fleet.Fleet
 	clock    clock.PassiveClock
 	recorder events.EventRecorder
+	retries  *fleet.Retries
 }
 
 // SetupWithManager makes the reconciler run with mgr.
 func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, clock: o.Clock,
-		recorder: mgr.GetEventRecorder(fleet.UserAgent),
+		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
 	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("capacity").
@@ -87,5 +88,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if changed {
 		report.Emit(r.recorder, ct, changes(was, ct))
 	}
-	return fleet.Outcome(failures(sights))
+	return r.retries.Outcome(ctx, req, failures(sights)...)
 }

@@ -75,6 +75,8 @@ func Classify(err error) (reason string, remedy Remedy) {
 		return shipper.CredentialsRefused, Retry
 	case meta.IsNoMatchError(err):
 		return shipper.ChartError, Recheck
+	case apierrors.IsConflict(err):
+		return shipper.InProgress, Retry
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return shipper.NamespaceMissing, Retry
 	case apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsNotFound(err),

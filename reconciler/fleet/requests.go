@@ -7,10 +7,12 @@ import (
 	"errors"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -34,24 +36,45 @@ func Pending(err error) bool {
 	return errors.As(err, &connection) && connection.Pending
 }
 
-// Outcome is what a pass returns that met these errors: an error when any is worth a retry, a look later when any needs
-// one, and nothing when an event will come.
-func Outcome(met []error) (ctrl.Result, error) {
-	var retry []error
+// Retries makes the results of passes. It is safe for concurrent use.
+type Retries struct {
+	limiter workqueue.TypedRateLimiter[reconcile.Request]
+}
+
+// NewRetries returns Retries for one reconciler.
+func NewRetries() *Retries {
+	return &Retries{limiter: RateLimiter()}
+}
+
+// Outcome is what a pass over req returns that met these errors, all of which a status tells of: a retry, later each time,
+// when any is worth one, a look much later when any needs one, and otherwise nothing, because an event will come.
+func (r *Retries) Outcome(ctx context.Context, req ctrl.Request, met ...error) (ctrl.Result, error) {
 	result := ctrl.Result{}
+	retry := false
 	for _, err := range met {
 		switch _, remedy := Classify(err); remedy {
 		case Retry:
-			retry = append(retry, err)
+			retry = true
+			log.FromContext(ctx).V(1).Info("Trying again", "reason", err.Error())
 		case Recheck:
 			result.RequeueAfter = recheck
 		case Wait:
 		}
 	}
-	if len(retry) > 0 {
-		return ctrl.Result{}, errors.Join(retry...)
+	if retry {
+		return ctrl.Result{RequeueAfter: r.limiter.When(req)}, nil
 	}
+	r.limiter.Forget(req)
 	return result, nil
+}
+
+// Persisted is what a pass over req returns whose writes to the management cluster failed. That somebody else was faster is
+// no error.
+func (r *Retries) Persisted(req ctrl.Request, err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: r.limiter.When(req)}, nil
+	}
+	return ctrl.Result{}, err
 }
 
 // ByReleaseLabel is a Mapper to the target of the Release that an object belongs to, or belonged to.

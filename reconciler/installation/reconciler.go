@@ -52,13 +52,14 @@ type Reconciler struct {
 	renderer Renderer
 	clock    clock.PassiveClock
 	recorder events.EventRecorder
+	retries  *fleet.Retries
 }
 
 // SetupWithManager makes the reconciler run with mgr.
 func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, renderer: o.Renderer, clock: o.Clock,
-		recorder: mgr.GetEventRecorder(fleet.UserAgent),
+		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
 	}
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -89,7 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if !leaving {
 		if err := r.remember(ctx, it); err != nil {
-			return ctrl.Result{}, err
+			return r.retries.Persisted(req, err)
 		}
 	}
 	outcomes, broken := r.work(ctx, it, leaving)
@@ -105,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	report.Emit(r.recorder, it, notes(outcomes))
 	if leaving && allGone(outcomes) {
-		return ctrl.Result{}, r.release(ctx, it)
+		return r.retries.Persisted(req, r.release(ctx, it))
 	}
-	return fleet.Outcome(failures(outcomes, broken))
+	return r.retries.Outcome(ctx, req, failures(outcomes, broken)...)
 }

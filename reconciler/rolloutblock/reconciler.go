@@ -43,13 +43,14 @@ type Reconciler struct {
 	live            client.Reader
 	globalNamespace string
 	recorder        events.EventRecorder
+	retries         *fleet.Retries
 }
 
 // SetupWithManager makes the reconciler run with mgr. ctx is needed for the time of the call only.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), globalNamespace: o.GlobalNamespace,
-		recorder: mgr.GetEventRecorder(fleet.UserAgent),
+		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
 	}
 	for _, kind := range []client.Object{&shipper.Application{}, &shipper.Release{}} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, byOverride, overrideKeys); err != nil {
@@ -79,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	block := &shipper.RolloutBlock{}
 	err = r.client.Get(ctx, req.NamespacedName, block)
 	if apierrors.IsNotFound(err) {
-		return ctrl.Result{}, r.clean(ctx, req.NamespacedName, by)
+		return r.retries.Persisted(req, r.clean(ctx, req.NamespacedName, by))
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading RolloutBlock %s: %w", req, err)

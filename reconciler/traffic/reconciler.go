@@ -44,13 +44,14 @@ type Reconciler struct {
 	fleet    *fleet.Fleet
 	clock    clock.PassiveClock
 	recorder events.EventRecorder
+	retries  *fleet.Retries
 }
 
 // SetupWithManager makes the reconciler run with mgr.
 func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, clock: o.Clock,
-		recorder: mgr.GetEventRecorder(fleet.UserAgent),
+		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
 	}
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	err := ctrl.NewControllerManagedBy(mgr).
@@ -95,5 +96,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if changed {
 		report.Emit(r.recorder, tt, changes(was, tt))
 	}
-	return fleet.Outcome(failures(sights, broken))
+	return r.retries.Outcome(ctx, req, failures(sights, broken)...)
 }
