@@ -25,8 +25,6 @@ import (
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=applications/status,verbs=patch
 // Releases are made of templates, and deleted when they are superseded or history is long enough.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch;create;delete
-// Releases are stamped: the gate lets only those with this right write generations.
-// +kubebuilder:rbac:groups=shipper.booking.com,resources=applications;releases,verbs=stamp
 // Targets tell whether a Release still serves; blocks hold everything back.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=installationtargets;capacitytargets;traffictargets;rolloutblocks,verbs=get;list;watch
 // What happened is told as events.

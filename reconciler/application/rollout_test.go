@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// running is a story in which web runs with strategy allIn.
+func running(t *testing.T) *story {
+	t.Helper()
+	s := newStory(t)
+	s.cluster("a")
+	s.cluster("b")
+	s.edit(0, allIn)
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	return s
+}
+
+func TestTheFirstReleaseIsRolledOut(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	a, b := s.cluster("a"), s.cluster("b")
+	s.edit(0, vanguard)
+	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
+
+	app, rel := s.app(), s.release(0)
+	want, err := stamp.Release(&shipper.Application{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web", UID: app.UID}, Spec: app.Spec,
+	}, nil)
+	s.must(err)
+	if rel.Name != want.Name || rel.Annotations[shipper.ReleaseGenerationAnnotation] != "0" {
+		t.Errorf("got %s %v, want %s", rel.Name, rel.Annotations, want.Name)
+	}
+	if got := rel.Annotations[shipper.ReleaseClustersAnnotation]; got != a+","+b {
+		t.Errorf("got clusters %q", got)
+	}
+	if got := app.Annotations[shipper.AppHighestObservedGenerationAnnotation]; got != "0" {
+		t.Errorf("got highest observed generation %q", got)
+	}
+	s.until(`True Rolling out initial release "`+rel.Name+`"`, s.appCondition(shipper.ApplicationRollingOut))
+	for _, conditionType := range []string{shipper.ApplicationReleaseSynced, shipper.ApplicationValidHistory} {
+		s.until("True", s.appCondition(conditionType))
+	}
+	s.until("False", s.appCondition(shipper.ApplicationAborting))
+	s.until("True", s.relCondition(0, shipper.ReleaseScheduled))
+	s.until("False", s.relCondition(0, shipper.ReleaseBlocked))
+
+	s.goTo(1)
+	s.until("50%/50 50%/50 at 50/50, waiting for command", s.shares)
+	s.goTo(2)
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until(`False Release "`+rel.Name+`" is active`, s.appCondition(shipper.ApplicationRollingOut))
+	s.until("True", s.relCondition(0, shipper.ReleaseStrategyExecuted))
+}
+
+func TestASecondReleaseTakesOverAndBack(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.edit(1, vanguard)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.until(`True Transitioning from "`+s.releases()[0]+`" to "`+s.releases()[1]+`"`,
+		s.appCondition(shipper.ApplicationRollingOut))
+	s.goTo(1)
+	s.until("50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command", s.shares)
+	s.goTo(0)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.goTo(2)
+	s.until("0%/0 0%/0 at full on, complete | 100%/100 100%/100 at full on, complete", s.shares)
+}
+
+func TestDeletingTheNewestReleaseAborts(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	before := s.app().Spec.Template
+	s.edit(1, vanguard)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.goTo(1)
+	s.until("50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command", s.shares)
+	s.must(s.Delete(t.Context(), s.release(1)))
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until("true", func() string {
+		app := s.app()
+		if stamp.SameEnvironment(&app.Spec.Template, &before) &&
+			app.Annotations[shipper.AppHighestObservedGenerationAnnotation] == "0" {
+			return "true"
+		}
+		return "false"
+	})
+	s.until("False", s.appCondition(shipper.ApplicationAborting))
+	s.until(`False Release "`+s.releases()[0]+`" is active`, s.appCondition(shipper.ApplicationRollingOut))
+	if got := s.app().Annotations[shipper.AppChartVersionResolvedAnnotation]; got != "0.0.1" {
+		t.Errorf("the template's chart is resolved to %q", got)
+	}
+	s.until("true", func() string {
+		it := &shipper.InstallationTarget{}
+		s.must(s.Get(t.Context(), client.ObjectKeyFromObject(s.release(0)), it))
+		return map[bool]string{true: "true"}[it.Spec.CanOverride]
+	})
+}
+
+func TestAnEditAfterTheDeletionIsNotTakenBack(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.edit(1, vanguard)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	second := s.release(1)
+	b := s.block("so-that-both-are-seen-at-once")
+	s.until("True RolloutsBlocked rollouts blocked by: "+s.namespace+"/"+b.Name, s.appCondition(shipper.ApplicationBlocked))
+	s.must(s.Delete(t.Context(), second))
+	s.edit(2, vanguard)
+	s.must(s.Delete(t.Context(), b))
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	if edit := (*s.app().Spec.Template.Values)["edit"]; edit != int64(2) || s.release(1).Name == second.Name {
+		t.Errorf("the template says %v, the newest release is %s", edit, s.release(1).Name)
+	}
+}
+
+func TestTheOnlyReleaseComesBackWhenItIsDeleted(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	first := s.release(0)
+	s.must(s.Delete(t.Context(), first))
+	s.until("100%/100 100%/100 at full on, complete", func() string {
+		if rel := s.release(0); rel.UID == first.UID || rel.Name != first.Name {
+			return "not yet"
+		}
+		return s.shares()
+	})
+}
+
+func TestASupersededReleaseStaysUntilItsPlaceIsTaken(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.edit(1, vanguard)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.goTo(1)
+	s.until("50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command", s.shares)
+	second := s.release(1).Name
+	b := s.namespace + "-b"
+	theHands.setDown(t, true, s.namespace, b)
+	s.edit(2, vanguard)
+	s.until(`False StrategyInProgress superseded by Release "`+s.releases()[0]+`"`, func() string {
+		if len(s.releases()) != 3 {
+			return "not yet"
+		}
+		third := s.release(2).Name
+		if s.relCondition(1, shipper.ReleaseStrategyExecuted)() ==
+			`False StrategyInProgress superseded by Release "`+third+`": kept as it is until Release "`+third+`" is at its step` {
+			return `False StrategyInProgress superseded by Release "` + s.releases()[0] + `"`
+		}
+		return s.relCondition(1, shipper.ReleaseStrategyExecuted)()
+	})
+	theHands.setDown(t, false, s.namespace, b)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	for _, name := range s.releases() {
+		if name == second {
+			t.Errorf("%s is still there", name)
+		}
+	}
+}
+
+func TestHistoryIsTrimmedToWhatServesNoMore(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	s.cluster("a")
+	s.cluster("b")
+	one := int32(1)
+	s.apply(func(app *shipper.Application) {
+		app.Spec.Template, app.Spec.RevisionHistoryLimit = s.template(0, allIn), &one
+	})
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.edit(1, allIn)
+	s.until("0%/0 0%/0 at full on, complete | 100%/100 100%/100 at full on, complete", s.shares)
+	second := s.releases()[1]
+	s.edit(2, allIn)
+	s.until("0%/0 0%/0 at full on, complete | 100%/100 100%/100 at full on, complete", func() string {
+		if names := s.releases(); names[0] != second {
+			return "not yet"
+		}
+		return s.shares()
+	})
+	s.edit(0, allIn)
+	s.until("3", func() string { return s.release(-1).Annotations[shipper.ReleaseGenerationAnnotation] })
+}
+
+func TestABlockHoldsEverything(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.edit(1, vanguard)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	b := s.block("dns-outage")
+	blocked := "True RolloutsBlocked rollouts blocked by: " + s.namespace + "/dns-outage"
+	s.until(blocked, s.appCondition(shipper.ApplicationBlocked))
+	s.until(blocked, s.relCondition(0, shipper.ReleaseBlocked))
+	s.until(blocked, s.relCondition(1, shipper.ReleaseBlocked))
+
+	s.goTo(1)
+	s.until("False StrategyInProgress step 1 (50/50) waits: rollouts blocked by: "+s.namespace+"/dns-outage",
+		s.relCondition(1, shipper.ReleaseStrategyExecuted))
+	s.edit(2, vanguard)
+	s.until("False RolloutsBlocked rollouts blocked by: "+s.namespace+"/dns-outage",
+		s.appCondition(shipper.ApplicationReleaseSynced))
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging", s.shares)
+
+	s.edit(1, vanguard)
+	s.until("True", s.appCondition(shipper.ApplicationReleaseSynced))
+	rel := s.release(1)
+	was := rel.DeepCopy()
+	rel.Annotations[shipper.RolloutBlockOverrideAnnotation] = s.namespace + "/dns-outage"
+	s.must(s.Patch(t.Context(), rel, client.MergeFrom(was)))
+	s.until("50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command", s.shares)
+	s.until(blocked, s.relCondition(0, shipper.ReleaseBlocked))
+	s.until("False", s.relCondition(1, shipper.ReleaseBlocked))
+
+	was = s.release(1)
+	rel = was.DeepCopy()
+	delete(rel.Annotations, shipper.RolloutBlockOverrideAnnotation)
+	s.must(s.Patch(t.Context(), rel, client.MergeFrom(was)))
+	s.until(blocked, s.relCondition(1, shipper.ReleaseBlocked))
+	s.must(s.Delete(t.Context(), b))
+	s.until("False", s.appCondition(shipper.ApplicationBlocked))
+	s.until("False", s.relCondition(1, shipper.ReleaseBlocked))
+}
+
+func TestAReleaseWaitsForClusters(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	s.cluster("a")
+	s.edit(0, allIn)
+	s.until(`False NotEnoughClustersInRegion region "`+s.namespace+`" has 1 of the 2 schedulable clusters wanted`,
+		s.relCondition(0, shipper.ReleaseScheduled))
+	s.cluster("b")
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until("True", s.relCondition(0, shipper.ReleaseScheduled))
+}
+
+func TestAChartThatIsNoneMakesNoTargets(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.apply(func(app *shipper.Application) {
+		app.Spec.Template = s.template(1, vanguard)
+		app.Spec.Template.Chart.Name = "broken"
+	})
+	s.until("100%/100 100%/100 at full on, complete |  at -", s.shares)
+	s.until(`False WrongChartDeployments counting the replicas of release `+s.namespace+"/"+s.release(1).Name+
+		": the chart has no Deployment", s.relCondition(1, shipper.ReleaseScheduled))
+	its := &shipper.InstallationTargetList{}
+	s.must(s.List(t.Context(), its, client.InNamespace(s.namespace)))
+	if len(its.Items) != 1 {
+		t.Errorf("got %d installation targets", len(its.Items))
+	}
+	s.edit(2, vanguard)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+}
+
+func TestAStepThatDoesNotExistIsTold(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.goTo(3)
+	s.until(`False StrategyExecutionFailed failed to execute strategy: "no step 3 in strategy for Release \"`+
+		s.namespace+"/"+s.releases()[0]+`\""`, s.relCondition(0, shipper.ReleaseStrategyExecuted))
+	s.until("False StrategyNotComplete targetStep is 3, the last step is 0", s.relCondition(0, shipper.ReleaseComplete))
+	s.goTo(0)
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+}
+
+func TestTargetsThatAreLostComeBackAsTheyWere(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.edit(1, vanguard)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.goTo(1)
+	const half = "50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command"
+	s.until(half, s.shares)
+	ct := &shipper.CapacityTarget{}
+	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(s.release(0)), ct))
+	s.must(s.Delete(t.Context(), ct))
+	s.until(half, func() string {
+		is := &shipper.CapacityTarget{}
+		s.must(client.IgnoreNotFound(s.Get(t.Context(), client.ObjectKeyFromObject(ct), is)))
+		if is.UID == ct.UID || is.UID == "" {
+			return "not yet"
+		}
+		if is.Generation != 1 {
+			t.Errorf("it was changed after it was made: generation %d", is.Generation)
+		}
+		return s.shares()
+	})
+}
+
+func TestWhatACrashLeftOutIsRemembered(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.apply(func(app *shipper.Application) {
+		delete(app.Annotations, shipper.AppHighestObservedGenerationAnnotation)
+		delete(app.Annotations, shipper.AppObservedTemplateAnnotation)
+	})
+	s.until("0", func() string { return s.app().Annotations[shipper.AppHighestObservedGenerationAnnotation] })
+	s.apply(func(app *shipper.Application) {
+		app.Annotations[shipper.AppHighestObservedGenerationAnnotation] = "many"
+	})
+	s.until(`False BrokenApplicationObservedGeneration application "web": annotation `+
+		shipper.AppHighestObservedGenerationAnnotation+`: "many" is not a decimal number from 0 on; `+
+		"nothing is aborted or deleted until the annotation is corrected or removed",
+		s.appCondition(shipper.ApplicationValidHistory))
+}
+
+func TestAReleaseWithoutAPlaceInHistoryStopsNobody(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.edit(1, vanguard)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	was := s.release(1)
+	rel := was.DeepCopy()
+	delete(rel.Annotations, shipper.ReleaseGenerationAnnotation)
+	s.must(s.Patch(t.Context(), rel, client.MergeFrom(was)))
+	s.until(`False BrokenReleaseGeneration release "`+rel.Name+`" has no annotation `+
+		shipper.ReleaseGenerationAnnotation+"; nothing is aborted or deleted until it has one, or is deleted",
+		s.appCondition(shipper.ApplicationValidHistory))
+	if edit := (*s.app().Spec.Template.Values)["edit"]; edit != int64(1) {
+		t.Errorf("the template was taken back to %v", edit)
+	}
+	back := rel.DeepCopy()
+	back.Annotations[shipper.ReleaseGenerationAnnotation] = "1"
+	s.must(s.Patch(t.Context(), back, client.MergeFrom(rel)))
+	s.until("True", s.appCondition(shipper.ApplicationValidHistory))
+}
