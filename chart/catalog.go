@@ -95,6 +95,7 @@ type Catalog struct {
 	ctx      context.Context
 	options  Options
 	fetcher  *fetcher
+	parser   parser
 	renderer *renderer
 
 	mu           sync.Mutex

@@ -282,7 +282,7 @@ func TestRepositoryThatIsNotThere(t *testing.T) {
 	s.repo.Close()
 	_, err := s.resolve("nginx", "~0.0")
 	got := read(t, err)
-	if !strings.Contains(got.Message, "cannot be fetched: dial tcp") || got.Is != chart.ErrUnreachable || !got.Retry {
+	if !strings.HasSuffix(got.Message, "connection refused") || got.Is != chart.ErrUnreachable || !got.Retry {
 		t.Errorf("got %+v", got)
 	}
 	if err := s.Refresh(t.Context(), s.repo.URL); !errors.Is(err, chart.ErrUnreachable) {

@@ -111,9 +111,13 @@ func checkSelector(o *unstructured.Unstructured, what string) error {
 	if err != nil {
 		return chartError("%s: spec.selector cannot be read: %s", what, shorten(err.Error()))
 	}
-	if pods := podLabels(o); !matches.Matches(pods) {
-		return chartError("%s: spec.selector %q does not match the labels of its Pods, %q; "+
-			"give spec.template.metadata.labels what the selector asks for", what, shorten(matches.String()), shorten(pods.String()))
+	pods := podLabels(o)
+	demands, _ := matches.Requirements()
+	for _, demand := range demands {
+		if !demand.Matches(pods) {
+			return chartError("%s: spec.selector asks for %q, but its Pods have no such label; "+
+				"give spec.template.metadata.labels what the selector asks for", what, shorten(demand.String()))
+		}
 	}
 	return nil
 }

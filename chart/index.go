@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 
 	"github.com/Masterminds/semver/v3"
 	"go.yaml.in/yaml/v3"
@@ -54,9 +55,14 @@ const (
 	entryOverhead = 224
 )
 
-// parseIndex reads an index file. The error is a phrase that follows the file's URL.
-func parseIndex(data []byte) (*index, error) {
-	read, err := decodeIndex(data)
+// parser reads index files. It lets the general YAML parser work on one at a time, since that takes so much memory.
+type parser struct {
+	general sync.Mutex
+}
+
+// parse reads an index file. The error is a phrase that follows the file's URL.
+func (p *parser) parse(data []byte) (*index, error) {
+	read, err := p.decode(data)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +88,8 @@ func parseIndex(data []byte) (*index, error) {
 	return ix, nil
 }
 
-// decodeIndex chooses the cheapest parser that understands data.
-func decodeIndex(data []byte) (*file, error) {
+// decode chooses the cheapest way to understand data.
+func (p *parser) decode(data []byte) (*file, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, errors.New("is an empty file, not a chart index")
 	}
@@ -101,6 +107,8 @@ func decodeIndex(data []byte) (*file, error) {
 		return nil, fmt.Errorf("has %d MiB and is not laid out as `helm repo index` writes it; such an index may have at most %d MiB",
 			len(data)>>20, maxFreeform>>20)
 	}
+	p.general.Lock()
+	defer p.general.Unlock()
 	return decodeYAML(data)
 }
 

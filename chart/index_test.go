@@ -118,7 +118,7 @@ serverInfo:
 			if _, fast := scanIndex([]byte(test.data)); fast != test.fast {
 				t.Errorf("scanned: %v, want %v", fast, test.fast)
 			}
-			ix, err := parseIndex([]byte(test.data))
+			ix, err := new(parser).parse([]byte(test.data))
 			if test.failure != "" {
 				if err == nil || err.Error() != test.failure {
 					t.Fatalf("got error %v, want %q", err, test.failure)
@@ -140,7 +140,7 @@ serverInfo:
 }
 
 func TestParseIndexKeepsDigestsAndURLs(t *testing.T) {
-	ix, err := parseIndex([]byte("entries:\n  a:\n  - digest: sha256:AB12\n    urls:\n    - x\n    - https://y\n    version: 1.0.0\n"))
+	ix, err := new(parser).parse([]byte("entries:\n  a:\n  - digest: sha256:AB12\n    urls:\n    - x\n    - https://y\n    version: 1.0.0\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -139,7 +139,7 @@ func (c *Catalog) refresh(r *repository, known validators, flight chan struct{})
 	defer cancel()
 	var fresh *index
 	marks, changed, err := c.fetcher.get(ctx, r.indexURL(), known, c.options.MaxIndexBytes, func(body []byte) error {
-		parsed, err := guard(func() (*index, error) { return parseIndex(body) })
+		parsed, err := guard(func() (*index, error) { return c.parser.parse(body) })
 		fresh = parsed
 		return err
 	})

@@ -53,8 +53,8 @@ func prepareService(o *unstructured.Unstructured, what string, t Target, pods la
 	}
 	for _, key := range slices.Sorted(maps.Keys(selector)) {
 		if key != shipper.AppLabel && key != shipper.TrafficStatusLabel && pods[key] != selector[key] {
-			return chartError("%s: spec.selector asks for %s=%s, which the Pods of the Deployment do not have (their labels are %q)",
-				what, shorten(key), shorten(selector[key]), shorten(pods.String()))
+			return chartError("%s: spec.selector asks for %q, but the Pods of the Deployment have no such label",
+				what, shorten(key+"="+selector[key]))
 		}
 	}
 	selector[shipper.AppLabel] = t.App

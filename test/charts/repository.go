@@ -53,7 +53,8 @@ type Repository struct {
 	// URL is the repoUrl to use.
 	URL string
 
-	server *http.Server
+	server   *http.Server
+	listener net.Listener
 
 	mu       sync.Mutex
 	archives []Archive
@@ -90,7 +91,8 @@ func StartAt(address string) (*Repository, error) {
 		return nil, fmt.Errorf("starting a chart repository: %w", err)
 	}
 	r := &Repository{
-		URL: "http://" + listener.Addr().String() + "/charts", archives: all, healed: make(chan struct{}), answers: map[int]int{},
+		URL: "http://" + listener.Addr().String() + "/charts", listener: listener,
+		archives: all, healed: make(chan struct{}), answers: map[int]int{},
 	}
 	r.server = &http.Server{Handler: r, ReadHeaderTimeout: time.Minute}
 	go func() { _ = r.server.Serve(listener) }()
@@ -100,7 +102,8 @@ func StartAt(address string) (*Repository, error) {
 // Close stops the repository at once.
 func (r *Repository) Close() {
 	r.Heal()
-	_ = r.server.Close()
+	// The listener too, for the server does not know it before it has begun to serve.
+	_, _ = r.server.Close(), r.listener.Close()
 }
 
 // Break gives the repository a fault, in place of any it had.

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	helmchart "helm.sh/helm/v3/pkg/chart"
+)
+
+// endless answers every request with bytes that do not end.
+type endless struct{}
+
+func (endless) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, ContentLength: -1, Body: endless{}}, nil
+}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+func (endless) Close() error               { return nil }
+
+func TestDownloadsAreBoundedOneAndAll(t *testing.T) {
+	u, err := parseRepository("http://example.com/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFetcher(endless{})
+	_, _, err = f.get(t.Context(), u, validators{}, 3<<20, nil)
+	if err == nil || err.Error() != "is larger than the 3 MiB that are accepted" {
+		t.Errorf("one that is too large gives %v", err)
+	}
+	if got := f.inFlight.Load(); got != 0 {
+		t.Errorf("%d bytes are still counted", got)
+	}
+	f.inFlight.Store(maxInFlight - 1)
+	_, _, err = f.get(t.Context(), u, validators{}, 3<<20, nil)
+	if !errors.Is(err, errBusy) {
+		t.Errorf("one too many gives %v", err)
+	}
+	if got := f.inFlight.Load(); got != maxInFlight-1 {
+		t.Errorf("%d bytes are counted", got)
+	}
+}
+
+func TestGuardTurnsPanicsIntoErrors(t *testing.T) {
+	_, err := guard(func() (int, error) { panic("oh " + strings.Repeat("x", 300)) })
+	if told, ok := errors.AsType[*unusable](err); !ok || !strings.HasPrefix(told.Error(), "cannot be read: oh xxx") || len(told.Error()) > 250 {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRenderTurnsPanicsIntoErrors(t *testing.T) {
+	c := &Chart{helm: &helmchart.Chart{Metadata: &helmchart.Metadata{Name: "x", Version: "1"}, Templates: []*helmchart.File{nil}},
+		renderer: newRenderer(1)}
+	c.helm.AddDependency(&helmchart.Chart{}) // without metadata, which the loader never lets pass
+	_, err := c.Render(t.Context(), nil, Target{})
+	told, ok := errors.AsType[*Error](err)
+	if !ok || !strings.HasPrefix(told.Message, `chart "x" 1: it cannot be rendered: runtime error: invalid memory address`) || told.Retry {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOneSlip(t *testing.T) {
+	tests := map[[2]string]bool{
+		{"nginx", "Nginx"}: true, {"nginx", "ngnix"}: true, {"nginx", "ngin"}: true, {"ngnx", "nginx"}: true, {"nginx", "nginy"}: true,
+		{"nginx", "php"}: false, {"nginx", "apache"}: false, {"ab", "xy"}: false, {"nginx", "nginxes"}: false, {"redis", "radix"}: false,
+	}
+	for names, want := range tests {
+		if got := oneSlip(names[0], names[1]); got != want {
+			t.Errorf("%v: %v", names, got)
+		}
+	}
+}
+
+func TestLRU(t *testing.T) {
+	l := newLRU[string, int](10)
+	var forgotten []string
+	for i, key := range []string{"a", "b", "c"} {
+		forgotten = append(forgotten, l.put(key, i, 3)...)
+	}
+	if _, ok := l.get("a"); !ok {
+		t.Error("a is not kept")
+	}
+	forgotten = append(forgotten, l.put("d", 3, 3)...) // b is the least recently used
+	forgotten = append(forgotten, l.put("e", 4, 11)...)
+	forgotten = append(forgotten, l.put("a", 5, 10)...)
+	l.drop("nothing")
+	if diff := cmp.Diff([]string{"b", "e", "c", "d"}, forgotten); diff != "" {
+		t.Error(diff)
+	}
+	if got, ok := l.get("a"); !ok || got != 5 || l.cost != 10 {
+		t.Errorf("a is %d, %v; all cost %d", got, ok, l.cost)
+	}
+}
+
+func TestAsErrorKeepsWhatItIsGiven(t *testing.T) {
+	if got := asError(context.Canceled); !got.Retry || !errors.Is(got, context.Canceled) {
+		t.Errorf("got %+v", got)
+	}
+}
