@@ -71,9 +71,11 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: histories, global: o.GlobalBlocksNamespace,
 		clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent), judge: outcome.NewJudge(),
 	}
+	// No predicate on the kind whose status is written here: a pass that read it as it was before its last write is put
+	// right by that write's event.
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named(name).
-		For(&shipper.Application{}, wake.Meant()).
+		For(&shipper.Application{}).
 		Watches(&shipper.Release{}, wake.Owner()).
 		Watches(&shipper.CapacityTarget{}, wake.Owner()).
 		Watches(&shipper.TrafficTarget{}, wake.Owner()).

@@ -14,9 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
@@ -63,9 +61,11 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	}
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	// No predicate on the own kind: a pass that read the status as it was before its last write is put right by that
+	// write's event.
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("installation").
-		For(&shipper.InstallationTarget{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&shipper.InstallationTarget{}).
 		WatchesRawSource(o.Fleet.WatchMembers(r.targetsIn)).
 		WatchesRawSource(o.Fleet.WatchInstalled(r.installedChanged)).
 		WatchesRawSource(o.Fleet.Watch(&corev1.ConfigMap{}, anchorChanged)).

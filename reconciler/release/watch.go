@@ -48,10 +48,12 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		global: o.GlobalBlocksNamespace, clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent),
 		judge: outcome.NewJudge(),
 	}
+	// No predicate on the kind whose status is written here: a pass that read it as it was before its last write is put
+	// right by that write's event.
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		For(&shipper.Application{}, wake.Meant()).
-		Watches(&shipper.Release{}, wake.Owner(), wake.Meant()).
+		Watches(&shipper.Release{}, wake.Owner()).
 		Watches(&shipper.InstallationTarget{}, wake.Owner()).
 		Watches(&shipper.CapacityTarget{}, wake.Owner()).
 		Watches(&shipper.TrafficTarget{}, wake.Owner()).

@@ -58,9 +58,11 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}
 	}
 	changed := builder.WithPredicates(predicate.AnnotationChangedPredicate{})
+	// No predicate on the own kind: a pass that read the status as it was before its last write is put right by that
+	// write's event.
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("rolloutblock").
-		For(&shipper.RolloutBlock{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&shipper.RolloutBlock{}).
 		Watches(&shipper.Application{}, overriders{}, changed).
 		Watches(&shipper.Release{}, overriders{}, changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter()}).
