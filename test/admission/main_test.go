@@ -19,6 +19,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -55,7 +56,9 @@ func setup(f *fleet.Fleet) error {
 		return err
 	}
 	var err error
-	if admin, err = client.NewWithWatch(management.Config, client.Options{Scheme: scheme}); err != nil {
+	config := rest.CopyConfig(management.Config)
+	config.WarningHandler = rest.NoWarnings{}
+	if admin, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
 	bin := filepath.Join(f.Dir, "bin")
@@ -84,5 +87,8 @@ func setup(f *fleet.Fleet) error {
 		return err
 	}
 	gate = &webhook{bin: bin, kubeconfig: kubeconfig, port: port, dir: f.Dir}
-	return gate.start(ctx)
+	if err := gate.start(ctx); err != nil {
+		return err
+	}
+	return install.SetFailurePolicy(ctx)
 }

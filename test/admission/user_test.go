@@ -5,6 +5,7 @@ package admission
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -40,11 +41,24 @@ func as(t *testing.T, name string) *user {
 	config.Impersonate = rest.ImpersonationConfig{UserName: name}
 	config.WarningHandlerWithContext = nil
 	config.WarningHandler = u
+	config.WrapTransport = func(next http.RoundTripper) http.RoundTripper { return impatient{next} }
 	var err error
 	if u.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
 	return u
+}
+
+// impatient takes from answers the advice to ask again: tests want the first answer.
+type impatient struct{ next http.RoundTripper }
+
+// RoundTrip is http.RoundTripper.
+func (i impatient) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := i.next.RoundTrip(r)
+	if err == nil {
+		response.Header.Del("Retry-After")
+	}
+	return response, err
 }
 
 // HandleWarningHeader is rest.WarningHandler.

@@ -40,7 +40,7 @@ var (
 	Application = State{
 		Kind: "Application", Resource: "applications",
 		Annotations: []string{
-			shipper.AppHighestObservedGenerationAnnotation,
+			shipper.AppHighestObservedGenerationAnnotation, shipper.AppObservedTemplateAnnotation,
 			shipper.AppChartNameAnnotation, shipper.AppChartRepoAnnotation, shipper.AppChartVersionResolvedAnnotation,
 			shipper.AppChartVersionRawAnnotation, shipper.AppChartDigestAnnotation, shipper.AppRequestedByAnnotation,
 		},

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/admission/ask"
+)
+
+// block makes a RolloutBlock and returns when the webhook knows of it.
+func block(t *testing.T, namespace string) *shipper.RolloutBlock {
+	t.Helper()
+	b := &shipper.RolloutBlock{Spec: ask.Block("x/y").Spec}
+	b.Namespace, b.GenerateName = namespace, "dns-outage-"
+	if err := admin.Create(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unblock(t, b) })
+	eventually(t, "the webhook to know the block", func(ctx context.Context) error { return probe(ctx, b, true) })
+	return b
+}
+
+// unblock removes a RolloutBlock and returns when the webhook knows that it is gone.
+func unblock(t *testing.T, b *shipper.RolloutBlock) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := admin.Delete(ctx, b); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	for probe(ctx, b, false) != nil && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// probe tells whether b blocks, or does not: whether an Application could be made in its namespace.
+func probe(ctx context.Context, b *shipper.RolloutBlock, blocks bool) error {
+	app := ask.Application(func(a *shipper.Application) {
+		a.Namespace, a.Name, a.UID = b.Namespace, "probe", ""
+		a.Spec.Template.Chart.RepoURL = "http://127.0.0.1:1"
+	})
+	err := admin.Create(ctx, app, client.DryRunAll)
+	if known := err != nil && strings.Contains(err.Error(), b.Namespace+"/"+b.Name); known != blocks {
+		return errors.New("it does not know yet")
+	}
+	return nil
+}
+
+func TestBlocksHaveAuthors(t *testing.T) {
+	ns := namespace(t)
+	for name, want := range map[string]shipper.RolloutBlockAuthor{
+		"ann": {Type: "user", Name: "ann"}, "system:serviceaccount:ci:deployer": {Type: "serviceaccount", Name: "ci/deployer"},
+	} {
+		b := &shipper.RolloutBlock{Spec: shipper.RolloutBlockSpec{Message: "wait"}}
+		b.Namespace, b.GenerateName = ns, "by-"
+		create(t, as(t, name), b)
+		if diff := cmp.Diff(want, b.Spec.Author); diff != "" {
+			t.Errorf("author of %s's block (-want +got):\n%s", name, diff)
+		}
+	}
+	err := as(t, "ann").Create(t.Context(), &shipper.RolloutBlock{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "silent"}, Spec: shipper.RolloutBlockSpec{Message: "  "},
+	})
+	checkRefused(t, err, refused{422, "spec.message: Required value"})
+}
+
+func TestAGlobalBlockSaysWhatItDoes(t *testing.T) {
+	ann := as(t, "ann")
+	b := ask.Block(shipper.GlobalBlocksNamespace + "/loud")
+	b.CreationTimestamp = metav1.Time{}
+	if err := ann.Create(t.Context(), b, client.DryRunAll); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"this stops rollouts in every namespace, at once"}, ann.warnings()); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// A block holds for whoever asks after it was created. What is measured is shown, not judged: machines differ.
+func TestHowSoonABlockHolds(t *testing.T) {
+	ns := namespace(t)
+	b := &shipper.RolloutBlock{Spec: ask.Block("x/y").Spec}
+	b.Namespace, b.Name = ns, "soon"
+	create(t, admin, b)
+	began := time.Now()
+	eventually(t, "the first refusal", func(ctx context.Context) error { return probe(ctx, b, true) })
+	t.Logf("the first refusal came %s after the block was created", time.Since(began).Round(time.Millisecond))
+}
+
+// audited are the audit annotations of the requests that name did, by what is behind the name of the webhook.
+func audited(t *testing.T, namespace, name string) map[string]string {
+	t.Helper()
+	file, err := os.Open(management.AuditLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	out := map[string]string{}
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var event auditv1.Event
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			continue
+		}
+		who := event.User.Username
+		if event.ImpersonatedUser != nil {
+			who = event.ImpersonatedUser.Username
+		}
+		if who != name || event.Stage != auditv1.StageResponseComplete || event.ObjectRef == nil || event.ObjectRef.Namespace != namespace {
+			continue
+		}
+		for key, value := range event.Annotations {
+			if strings.Contains(key, "shipper.booking.com/") {
+				out[key] = value
+			}
+		}
+	}
+	return out
+}
+
+func TestAnswersAreAudited(t *testing.T) {
+	ns, repo := namespace(t), startRepository(t, "0.0.1")
+	app := application(ns, repo, ask.Version("~0"))
+	create(t, as(t, "audited-creator"), app)
+	b := block(t, ns)
+	key := b.Namespace + "/" + b.Name
+	replicas(8)(app)
+	checkRefused(t, as(t, "audited-editor").Update(t.Context(), app), refused{403, key})
+	lifter := as(t, "audited-lifter")
+	checkRefused(t, lifter.Delete(t.Context(), b, client.DryRunAll), refused{})
+
+	const mutate, validate = "mutate.application.shipper.booking.com/", "application.shipper.booking.com/"
+	for who, want := range map[string]map[string]string{
+		"audited-creator": {
+			mutate + "decision": "allowed", mutate + "chart-pinned": "nginx 0.0.1",
+			validate + "decision": "allowed", validate + "release-stamped": nameOf(t, application(ns, repo)),
+		},
+		"audited-editor": {
+			mutate + "decision": "allowed", mutate + "chart-pinned": "nginx 0.0.1",
+			validate + "decision": "blocked", validate + "blocks-met": key,
+		},
+		"audited-lifter": {
+			"rolloutblock.shipper.booking.com/decision": "allowed", "rolloutblock.shipper.booking.com/block-lifted": key,
+		},
+	} {
+		eventually(t, "the audit log to have what "+who+" did", func(context.Context) error {
+			if diff := cmp.Diff(want, audited(t, ns, who)); diff != "" {
+				return errors.New("(-want +got):\n" + diff)
+			}
+			return nil
+		})
+	}
+}
