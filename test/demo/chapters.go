@@ -186,6 +186,10 @@ func (s *story) block(ctx context.Context) error {
 		s.condition(&shipper.Application{}, application, shipper.ApplicationBlocked)); err != nil {
 		return err
 	}
+	if err := s.await(ctx, patience, "Blocked of the Release", blocked,
+		s.condition(&shipper.Release{}, s.contender, shipper.ReleaseBlocked)); err != nil {
+		return err
+	}
 	s.fact("Application and Release say: Blocked %s", blocked)
 	return s.counted(ctx, s.contender, "2", s.endpoints(s.incumbent, s.contender), "2+2")
 }

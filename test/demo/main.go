@@ -4,7 +4,7 @@
 // step by step, a RolloutBlock stops it at the gate, an override lets it through, and an abort takes it back. Each line it
 // prints is true because it was just read from an API server; the first expectation that fails ends it with status 1.
 //
-// KEEP=1 leaves the fleet up when the story is over, until it is interrupted.
+// KEEP=1 leaves the fleet up when the story is over, or has failed, until it is interrupted.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+	if err := run(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "\ndemo failed: %v\n", err)
 		os.Exit(1)
 	}
@@ -48,12 +48,13 @@ func run(ctx context.Context) (err error) {
 		s.chapter(i+1, c.title)
 		if err := c.tell(ctx); err != nil {
 			s.showLogs()
-			return fmt.Errorf("chapter %d (%s): %w", i+1, c.title, err)
+			err = fmt.Errorf("chapter %d (%s): %w", i+1, c.title, err)
+			fmt.Fprintf(os.Stderr, "\n%v\n", err)
+			s.keep(ctx)
+			return err
 		}
 	}
 	s.sumUp()
-	if os.Getenv("KEEP") == "1" {
-		s.keep(ctx)
-	}
+	s.keep(ctx)
 	return nil
 }

@@ -125,8 +125,11 @@ func (s *story) sumUp() {
 		"\nan abort: %d facts read from three API servers in %.1f s.\n", s.facts, time.Since(s.start).Seconds())
 }
 
-// keep prints how to use what is still up, and waits to be interrupted.
+// keep prints, when KEEP=1, how to use what is still up, and waits to be interrupted.
 func (s *story) keep(ctx context.Context) {
+	if os.Getenv("KEEP") != "1" {
+		return
+	}
 	fmt.Fprintf(s.out, "\nThe fleet stays up until you press Ctrl-C. In another terminal:\n\n"+
 		"  export KUBECONFIG=%s\n  kubectl() { %s \"$@\"; }\n  kubectl get app,rel\n", s.fleet.Kubeconfig, s.kubectl.path)
 	for _, a := range s.fleet.Applications {
