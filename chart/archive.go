@@ -19,8 +19,8 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 )
 
-// What an archive may unpack to, subcharts included. Helm's loader has limits of its own, but for each archive alone, and
-// archives may be packed into archives.
+// What an archive may unpack to, subcharts included. Helm's loader has limits of its own, but for each archive alone,
+// and archives may be packed into archives.
 const (
 	maxUnpacked   = 100 << 20
 	maxFiles      = 10_000

@@ -63,7 +63,10 @@ func TestOpenRefuses(t *testing.T) {
 		"an archive cut off":  {whole[:len(whole)-20], "it is not a whole tar file: "},
 		"an empty archive":    {pack(t, func(func(string, []byte)) {}), "no files in chart archive"},
 		"no Chart.yaml":       {pack(t, func(add func(string, []byte)) { add("x/values.yaml", nil) }), "Chart.yaml file is missing"},
-		"a path that leaves":  {pack(t, func(add func(string, []byte)) { add("x/../../etc/passwd", nil) }), "chart illegally references parent directory"},
+		"a path that leaves": {
+			pack(t, func(add func(string, []byte)) { add("x/../../etc/passwd", nil) }),
+			"chart illegally references parent directory",
+		},
 		"a Chart.yaml without name": {
 			pack(t, func(add func(string, []byte)) { add("x/Chart.yaml", []byte("apiVersion: v2\nversion: 1.0.0\n")) }),
 			"validation: chart.metadata.name is required",
@@ -74,7 +77,10 @@ func TestOpenRefuses(t *testing.T) {
 		"a subchart that is text": {
 			pack(t, func(add func(string, []byte)) { add("x/charts/sub.tgz", []byte("hello")) }), "subchart sub.tgz: it is not a gzip file",
 		},
-		"a large file": {pack(t, func(add func(string, []byte)) { add("x/big", make([]byte, 6<<20)) }), `its file "x/big" is larger than 5 MiB`},
+		"a large file": {
+			pack(t, func(add func(string, []byte)) { add("x/big", make([]byte, 6<<20)) }),
+			`its file "x/big" is larger than 5 MiB`,
+		},
 		"many files": {
 			pack(t, func(add func(string, []byte)) {
 				for i := range 10_001 {

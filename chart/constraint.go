@@ -38,7 +38,8 @@ func parseConstraint(raw string) (constraint, error) {
 	set, err := semver.NewConstraint(expandHyphens(expanded))
 	if err != nil {
 		return constraint{}, brokenSpec(ErrBadConstraint, "%q is neither a version nor a constraint such as %q, %q or %q; "+
-			"leave it empty for the newest stable version: %s", shorten(raw), "1.2.3", "~1.2", ">=1.2.3, <2", shorten(err.Error()))
+			"leave it empty for the newest stable version: %s",
+			shorten(raw), "1.2.3", "~1.2", ">=1.2.3, <2", shorten(err.Error()))
 	}
 	c := constraint{raw: raw, set: set}
 	if v, err := exactVersion(raw); err == nil {
@@ -71,8 +72,8 @@ func Satisfies(constraint, version string) (bool, error) {
 	return err == nil && c.admits(v), nil
 }
 
-// IsExact tells whether version can only mean one version, whatever the index holds. What may be read as a range, such as
-// `1.2.3-4.5.6`, is not exact.
+// IsExact tells whether version can only mean one version, whatever the index holds. What may be read as a range,
+// such as `1.2.3-4.5.6`, is not exact.
 func IsExact(version string) bool {
 	if _, err := exactVersion(version); err != nil {
 		return false
@@ -114,8 +115,9 @@ func endsOpen(term string) bool {
 	return strings.ContainsRune(operators, rune(term[len(term)-1]))
 }
 
-// hyphenRange splits `1.2.3-4.5.6` and `1.2-4.5` into their bounds. A whole version followed by less than a whole version
-// is a prerelease (`1.2.3-4`), and so is a pair that is upside down (`2.0.0-1.0.0`): as a range it would match nothing.
+// hyphenRange splits `1.2.3-4.5.6` and `1.2-4.5` into their bounds. A whole version followed by less than a whole
+// version is a prerelease (`1.2.3-4`), and so is a pair that is upside down (`2.0.0-1.0.0`): as a range it would
+// match nothing.
 func hyphenRange(term string) (low, high string, ok bool) {
 	m := hyphenated.FindStringSubmatch(term)
 	if m == nil {

@@ -74,12 +74,12 @@ func (m Manifest) Replicas() int32 {
 	return int32(n)
 }
 
-// prepareDeployment makes a Deployment one that Shipper can scale and whose Pods it can tell apart: no replicas yet, and
-// the labels in its selector and on its Pods. what names it.
+// prepareDeployment makes a Deployment one that Shipper can scale and whose Pods it can tell apart: no replicas yet,
+// and the labels in its selector and on its Pods. what names it.
 func prepareDeployment(o *unstructured.Unstructured, what string, t Target, own map[string]string) error {
 	if !strings.Contains(o.GetName(), t.ReleaseName) {
-		return chartError("Deployment %q has invalid name. The name of the Deployment should be templated with {{ .Release.Name }}.",
-			o.GetName())
+		return chartError("Deployment %q has invalid name. "+
+			"The name of the Deployment should be templated with {{ .Release.Name }}.", o.GetName())
 	}
 	if err := unstructured.SetNestedField(o.Object, int64(0), "spec", "replicas"); err != nil {
 		return chartError("%s has no spec that is a map", what)
@@ -90,8 +90,8 @@ func prepareDeployment(o *unstructured.Unstructured, what string, t Target, own 
 		}
 	}
 	if _, open := podLabels(o)[shipper.TrafficStatusLabel]; open {
-		return chartError("%s: its Pods have the label %s, which is Shipper's to give: they would have traffic from the start",
-			what, shipper.TrafficStatusLabel)
+		return chartError("%s: its Pods have the label %s, which is Shipper's to give: "+
+			"they would have traffic from the start", what, shipper.TrafficStatusLabel)
 	}
 	return checkSelector(o, what)
 }

@@ -53,12 +53,14 @@ func newFetcher(transport http.RoundTripper) *fetcher {
 	if transport == nil {
 		transport = defaultTransport()
 	}
-	return &fetcher{client: &http.Client{Transport: transport, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
-		if len(via) > maxRedirects {
-			return fmt.Errorf("redirected more than %d times", maxRedirects)
-		}
-		return nil
-	}}}
+	return &fetcher{client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}
+}
+
+func checkRedirect(_ *http.Request, via []*http.Request) error {
+	if len(via) > maxRedirects {
+		return fmt.Errorf("redirected more than %d times", maxRedirects)
+	}
+	return nil
 }
 
 func defaultTransport() http.RoundTripper {
@@ -71,8 +73,8 @@ func defaultTransport() http.RoundTripper {
 	return transport
 }
 
-// get downloads u and gives the body to use, which must not keep it. It answers the validators of what it got; changed is
-// false when the server says that the caller's are still right, and then use is not called.
+// get downloads u and gives the body to use, which must not keep it. It answers the validators of what it got;
+// changed is false when the server says that the caller's are still right, and then use is not called.
 func (f *fetcher) get(
 	ctx context.Context, u *url.URL, known validators, limit int64, use func([]byte) error,
 ) (got validators, changed bool, err error) {

@@ -104,8 +104,8 @@ func (p *parser) decode(data []byte) (*file, error) {
 		return &file{Entries: entries}, nil
 	}
 	if len(data) > maxFreeform {
-		return nil, fmt.Errorf("has %d MiB and is not laid out as `helm repo index` writes it; such an index may have at most %d MiB",
-			len(data)>>20, maxFreeform>>20)
+		return nil, fmt.Errorf("has %d MiB and is not laid out as `helm repo index` writes it; "+
+			"such an index may have at most %d MiB", len(data)>>20, maxFreeform>>20)
 	}
 	p.general.Lock()
 	defer p.general.Unlock()

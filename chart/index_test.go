@@ -140,7 +140,8 @@ serverInfo:
 }
 
 func TestParseIndexKeepsDigestsAndURLs(t *testing.T) {
-	ix, err := new(parser).parse([]byte("entries:\n  a:\n  - digest: sha256:AB12\n    urls:\n    - x\n    - https://y\n    version: 1.0.0\n"))
+	const data = "entries:\n  a:\n  - digest: sha256:AB12\n    urls:\n    - x\n    - https://y\n    version: 1.0.0\n"
+	ix, err := new(parser).parse([]byte(data))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,8 @@ func TestDownloadsAreBoundedOneAndAll(t *testing.T) {
 
 func TestGuardTurnsPanicsIntoErrors(t *testing.T) {
 	_, err := guard(func() (int, error) { panic("oh " + strings.Repeat("x", 300)) })
-	if told, ok := errors.AsType[*unusable](err); !ok || !strings.HasPrefix(told.Error(), "cannot be read: oh xxx") || len(told.Error()) > 250 {
+	told, ok := errors.AsType[*unusable](err)
+	if !ok || !strings.HasPrefix(told.Error(), "cannot be read: oh xxx") || len(told.Error()) > 250 {
 		t.Errorf("got %v", err)
 	}
 }

@@ -18,9 +18,9 @@ import (
 // sha256Hex is what a digest looks like.
 var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// Load returns the chart of the exact version that pinned names. Its archive must have the digest given or, when that is
-// empty, the one in the index. An archive that was loaded before is used again without asking the repository, also after
-// a restart when there is a CacheDir: a version once published is taken never to change.
+// Load returns the chart of the exact version that pinned names. Its archive must have the digest given or, when that
+// is empty, the one in the index. An archive that was loaded before is used again without asking the repository, also
+// after a restart when there is a CacheDir: a version once published is taken never to change.
 func (c *Catalog) Load(ctx context.Context, pinned shipper.Chart, digest string) (*Chart, error) {
 	r, err := c.repository(pinned.RepoURL)
 	if err != nil {

@@ -139,7 +139,7 @@ func TestCorruptArchiveIsNotUsedNorAskedForAgainAtOnce(t *testing.T) {
 	s.repo.Break(charts.CorruptArchives)
 	for range 3 {
 		_, err := s.load("nginx", "0.0.1", "")
-		if got := read(t, err); got.Is != chart.ErrDigest || got.Retry {
+		if got := read(t, err); !errors.Is(got.Is, chart.ErrDigest) || got.Retry {
 			t.Fatalf("got %+v", got)
 		}
 	}

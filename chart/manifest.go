@@ -65,7 +65,8 @@ func assemble(c *helmchart.Chart, files map[string]string) (Manifest, error) {
 	manifest.Objects = append(definitions.Objects, manifest.Objects...)
 	manifest.sources = append(definitions.sources, manifest.sources...)
 	if len(manifest.Objects) > maxObjects {
-		return Manifest{}, chartError("it renders to %d objects, more than the %d that are accepted", len(manifest.Objects), maxObjects)
+		return Manifest{}, chartError("it renders to %d objects, more than the %d that are accepted",
+			len(manifest.Objects), maxObjects)
 	}
 	return manifest, manifest.checkUnique()
 }
@@ -145,7 +146,8 @@ func checkIdentity(source string, o *unstructured.Unstructured) error {
 		}
 	}
 	if gv, err := schema.ParseGroupVersion(o.GetAPIVersion()); err != nil || gv.Version == "" {
-		return chartError("template %s: %s has the apiVersion %q, which is none", source, o.GetKind(), shorten(o.GetAPIVersion()))
+		return chartError("template %s: %s has the apiVersion %q, which is none",
+			source, o.GetKind(), shorten(o.GetAPIVersion()))
 	}
 	if o.GetName() == "" {
 		return chartError("template %s: %s has no metadata.name", source, o.GetKind())
@@ -158,8 +160,8 @@ func checkIdentity(source string, o *unstructured.Unstructured) error {
 	return nil
 }
 
-// stringsOnly demands that a field is absent or a map of strings: what is read as numbers and booleans for want of quotes
-// would be lost silently.
+// stringsOnly demands that a field is absent or a map of strings: what is read as numbers and booleans for want of
+// quotes would be lost silently.
 func stringsOnly(object map[string]any, fields ...string) error {
 	where := strings.Join(fields, ".")
 	value, found, err := unstructured.NestedFieldNoCopy(object, fields...)
@@ -175,14 +177,15 @@ func stringsOnly(object map[string]any, fields ...string) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		if _, ok := entries[key].(string); !ok {
-			return fmt.Errorf("%s.%s is %v, which is not a string: quote it", where, shorten(key), shorten(fmt.Sprint(entries[key])))
+			return fmt.Errorf("%s.%s is %v, which is not a string: quote it",
+				where, shorten(key), shorten(fmt.Sprint(entries[key])))
 		}
 	}
 	return nil
 }
 
-// installs tells whether an object is installed: Helm's tests are not. Other hooks are refused: they would have to run at
-// a moment of a Helm operation, and a rollout has no such moments.
+// installs tells whether an object is installed: Helm's tests are not. Other hooks are refused: they would have to
+// run at a moment of a Helm operation, and a rollout has no such moments.
 func installs(source string, o *unstructured.Unstructured) (bool, error) {
 	events, isHook := o.GetAnnotations()[release.HookAnnotation]
 	if !isHook {
@@ -201,8 +204,8 @@ func installs(source string, o *unstructured.Unstructured) (bool, error) {
 	if tests {
 		return false, nil
 	}
-	return false, chartError("template %s: %s %q is a Helm hook (%s), which Shipper does not run; switch it off by the chart's values, "+
-		"or take the annotation %s away to install it like any other object",
+	return false, chartError("template %s: %s %q is a Helm hook (%s), which Shipper does not run; "+
+		"switch it off by the chart's values, or take the annotation %s away to install it like any other object",
 		source, o.GetKind(), shorten(o.GetName()), shorten(events), release.HookAnnotation)
 }
 

@@ -11,9 +11,10 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Prepare returns copies of the objects as installation writes them, and refuses a chart that Shipper could not roll out.
-// Every object carries the labels of t and the name of its owner; the Deployment has no replicas, and the labels in its
-// selector and on its Pods; one Service selects the Pods of all releases of the Application that may have traffic.
+// Prepare returns copies of the objects as installation writes them, and refuses a chart that Shipper could not roll
+// out. Every object carries the labels of t and the name of its owner; the Deployment has no replicas, and the labels
+// in its selector and on its Pods; one Service selects the Pods of all releases of the Application that may have
+// traffic.
 func (m Manifest) Prepare(t Target) ([]unstructured.Unstructured, error) {
 	if err := m.checkDeployment(); err != nil {
 		return nil, err
@@ -48,8 +49,8 @@ func (m Manifest) Prepare(t Target) ([]unstructured.Unstructured, error) {
 	return prepared, nil
 }
 
-// ownLabels are the labels that every object gets, whatever the chart gives it. They are in the Deployment's selector too,
-// the owner among them: that is how running Deployments have it, and a selector cannot be changed.
+// ownLabels are the labels that every object gets, whatever the chart gives it. They are in the Deployment's selector
+// too, the owner among them: that is how running Deployments have it, and a selector cannot be changed.
 func (t Target) ownLabels() map[string]string {
 	own := make(map[string]string, len(t.Labels)+3)
 	maps.Copy(own, t.Labels)
@@ -65,8 +66,9 @@ func (t Target) ownLabels() map[string]string {
 // clusterScoped are the kinds of Kubernetes itself that live in no namespace.
 var clusterScoped = map[string]bool{
 	"APIService": true, "CertificateSigningRequest": true, "ClusterRole": true, "ClusterRoleBinding": true,
-	"ClusterTrustBundle": true, "ComponentStatus": true, "CSIDriver": true, "CSINode": true, "CustomResourceDefinition": true,
-	"DeviceClass": true, "FlowSchema": true, "IngressClass": true, "IPAddress": true, "MutatingAdmissionPolicy": true,
+	"ClusterTrustBundle": true, "ComponentStatus": true, "CSIDriver": true, "CSINode": true,
+	"CustomResourceDefinition": true,
+	"DeviceClass":              true, "FlowSchema": true, "IngressClass": true, "IPAddress": true, "MutatingAdmissionPolicy": true,
 	"MutatingAdmissionPolicyBinding": true, "MutatingWebhookConfiguration": true, "Namespace": true, "Node": true,
 	"PersistentVolume": true, "PodSecurityPolicy": true, "PriorityClass": true, "PriorityLevelConfiguration": true,
 	"ResourceSlice": true, "RuntimeClass": true, "SelfSubjectAccessReview": true, "SelfSubjectReview": true,
@@ -76,8 +78,8 @@ var clusterScoped = map[string]bool{
 	"VolumeAttributesClass": true,
 }
 
-// checkNamespace refuses an object that asks for another namespace than the release's, as far as its kind is known to live
-// in one. What a custom kind does only the cluster knows.
+// checkNamespace refuses an object that asks for another namespace than the release's, as far as its kind is known to
+// live in one. What a custom kind does only the cluster knows.
 func checkNamespace(o *unstructured.Unstructured, what, namespace string) error {
 	asked := o.GetNamespace()
 	if asked == "" || asked == namespace || !builtin(o.GroupVersionKind()) || clusterScoped[o.GetKind()] {

@@ -213,12 +213,13 @@ func TestPrepareChoosesTheService(t *testing.T) {
 		lb   = "shipper-lb: production"
 		more = "; give the Service that takes the production traffic the label shipper-lb: production, and no other"
 	)
+	const knative = "apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: k}\n"
 	tests := map[string]struct{ services, want string }{
 		"one Service is promoted":                  {one("a", ""), "a"},
 		"one labelled Service":                     {one("a", lb), "a"},
 		"one labelled Service of two":              {one("a", "") + "---\n" + one("b", lb), "b"},
 		"one Service labelled for something else":  {one("a", "shipper-lb: staging"), "a"},
-		"a Service of Knative is not counted":      {one("a", "") + "---\napiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: k}\n", "a"},
+		"a Service of Knative is not counted":      {one("a", "") + "---\n" + knative, "a"},
 		"no Service":                               {"#", "error 0"},
 		"two Services, none labelled":              {one("a", "") + "---\n" + one("b", ""), "error 0"},
 		"two Services, both labelled":              {one("a", lb) + "---\n" + one("b", lb), "error 2"},
@@ -284,7 +285,8 @@ func TestPrepareRefuses(t *testing.T) {
 			want: `Unexpected value for label "enable-helm-release-workaround": "yes"; it may be "true" or "false"`,
 		},
 		"a Service bound to the release as newer charts do": {
-			file: "service.yaml", content: serving + "metadata: {name: s}\nspec: {selector: {app.kubernetes.io/instance: \"{{ .Release.Name }}\"}}",
+			file:    "service.yaml",
+			content: serving + "metadata: {name: s}\nspec: {selector: {app.kubernetes.io/instance: \"{{ .Release.Name }}\"}}",
 			want: `template sample/templates/service.yaml: Service "s": its selector has app.kubernetes.io/instance: super-6f19aa85-0, ` +
 				`which binds it to one release.` + label,
 		},
@@ -409,10 +411,13 @@ func TestDeploymentRule(t *testing.T) {
 		apiVersions []string
 		want        string
 	}{
-		"none":    {nil, "it must have exactly one Deployment, but 0 are found"},
-		"two":     {[]string{"apps/v1", "apps/v1"}, "it must have exactly one Deployment, but 2 are found (x, x)"},
-		"apps":    {[]string{"apps/v1beta2"}, `Deployment "x" has the apiVersion apps/v1beta2; Shipper rolls out Deployments of apps/v1 only`},
-		"legacy":  {[]string{"extensions/v1beta1"}, `Deployment "x" has the apiVersion extensions/v1beta1; Shipper rolls out Deployments of apps/v1 only`},
+		"none": {nil, "it must have exactly one Deployment, but 0 are found"},
+		"two":  {[]string{"apps/v1", "apps/v1"}, "it must have exactly one Deployment, but 2 are found (x, x)"},
+		"apps": {[]string{"apps/v1beta2"}, `Deployment "x" has the apiVersion apps/v1beta2; Shipper rolls out Deployments of apps/v1 only`},
+		"legacy": {
+			[]string{"extensions/v1beta1"},
+			`Deployment "x" has the apiVersion extensions/v1beta1; Shipper rolls out Deployments of apps/v1 only`,
+		},
 		"foreign": {[]string{"example.com/v1"}, "it must have exactly one Deployment, but 0 are found"},
 	}
 	for name, test := range tests {

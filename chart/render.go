@@ -26,9 +26,9 @@ const (
 	recentKubeVersion = "v1.37.0"
 )
 
-// Render runs the chart's templates with values for t, in Helm's way of a first installation. Helm's tests are left out;
-// other hooks are refused. A chart without exactly one apps/v1 Deployment is an error. The result holds nothing of t's
-// labels: Prepare puts them on.
+// Render runs the chart's templates with values for t, in Helm's way of a first installation. Helm's tests are left
+// out; other hooks are refused. A chart without exactly one apps/v1 Deployment is an error. The result holds nothing
+// of t's labels: Prepare puts them on.
 func (c *Chart) Render(ctx context.Context, values *shipper.ChartValues, t Target) (Manifest, error) {
 	given := map[string]any{}
 	if values != nil {
@@ -69,8 +69,7 @@ func (c *Chart) render(values map[string]any, t Target) (manifest Manifest, err 
 	if err != nil {
 		return Manifest{}, err
 	}
-	if wants := c.helm.Metadata.KubeVersion; wants != "" && t.KubeVersion != "" &&
-		!chartutil.IsCompatibleRange(wants, capabilities.KubeVersion.Version) && !chartutil.IsCompatibleRange(wants, plain(t.KubeVersion)) {
+	if wants := c.helm.Metadata.KubeVersion; !t.satisfies(wants) {
 		return Manifest{}, chartError("it requires Kubernetes %s, and this cluster has %s", wants, t.KubeVersion)
 	}
 	work := copyChart(c.helm)
@@ -89,7 +88,9 @@ func (c *Chart) render(values map[string]any, t Target) (manifest Manifest, err 
 }
 
 // execute runs the templates and returns what each file renders to.
-func execute(c *helmchart.Chart, values map[string]any, t Target, on *chartutil.Capabilities) (map[string]string, error) {
+func execute(
+	c *helmchart.Chart, values map[string]any, t Target, on *chartutil.Capabilities,
+) (map[string]string, error) {
 	if err := chartutil.ProcessDependenciesWithMerge(c, values); err != nil {
 		return nil, chartError("its dependencies cannot be processed: %s", shorten(err.Error()))
 	}
@@ -134,13 +135,14 @@ func (t Target) capabilities() (*chartutil.Capabilities, error) {
 	return on, nil
 }
 
-// plain is a version of Kubernetes without what providers add behind it, which a range would take for a prerelease.
-func plain(version string) string {
-	parsed, err := chartutil.ParseKubeVersion(version)
-	if err != nil {
-		return version
+// satisfies tells whether the cluster has a version in the range that a chart asks for. What providers add behind their
+// versions, which a range would take for a prerelease, does not count against it.
+func (t Target) satisfies(wants string) bool {
+	if wants == "" || t.KubeVersion == "" || chartutil.IsCompatibleRange(wants, t.KubeVersion) {
+		return true
 	}
-	return parsed.Version
+	parsed, err := chartutil.ParseKubeVersion(t.KubeVersion)
+	return err == nil && chartutil.IsCompatibleRange(wants, parsed.Version)
 }
 
 // packed refuses a chart whose subcharts are not in its archive.
@@ -151,7 +153,8 @@ func packed(c *helmchart.Chart) error {
 			found = found || child.Name() == wanted.Name
 		}
 		if !found {
-			return chartError("its dependency %q is not in its archive; run `helm dependency build` before packing it", wanted.Name)
+			return chartError("its dependency %q is not in its archive; run `helm dependency build` before packing it",
+				wanted.Name)
 		}
 	}
 	return nil

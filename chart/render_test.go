@@ -94,11 +94,13 @@ func TestRenderCharts(t *testing.T) {
 		want    []string
 		failure string
 	}{
-		"test-nginx":     {version: "0.0.2", want: []string{"Service/test-nginx-prod", "Deployment/super-6f19aa85-0-test-nginx"}},
-		"nginx":          {version: "0.0.2", want: []string{"Service/nginx", "Deployment/super-6f19aa85-0-nginx"}},
-		"configmap":      {want: []string{"ConfigMap/configmap-settings", "Service/configmap", "Deployment/super-6f19aa85-0-configmap"}},
-		"cluster-scoped": {want: []string{"ClusterRole/cluster-scoped-reader", "Service/cluster-scoped", "Deployment/super-6f19aa85-0-cluster-scoped"}},
-		"unknown-kind":   {want: []string{"Service/unknown-kind", "Deployment/super-6f19aa85-0-unknown-kind", "Gadget/unknown-kind"}},
+		"test-nginx": {version: "0.0.2", want: []string{"Service/test-nginx-prod", "Deployment/super-6f19aa85-0-test-nginx"}},
+		"nginx":      {version: "0.0.2", want: []string{"Service/nginx", "Deployment/super-6f19aa85-0-nginx"}},
+		"configmap":  {want: []string{"ConfigMap/configmap-settings", "Service/configmap", "Deployment/super-6f19aa85-0-configmap"}},
+		"cluster-scoped": {want: []string{
+			"ClusterRole/cluster-scoped-reader", "Service/cluster-scoped", "Deployment/super-6f19aa85-0-cluster-scoped",
+		}},
+		"unknown-kind": {want: []string{"Service/unknown-kind", "Deployment/super-6f19aa85-0-unknown-kind", "Gadget/unknown-kind"}},
 		"no-deployment": {
 			failure: `WrongChartDeployments: chart "no-deployment" 0.0.1: it must have exactly one Deployment, but 0 are found`,
 		},
@@ -150,15 +152,30 @@ func TestRenderRefuses(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"no kind":           {config("apiVersion: v1\nmetadata: {name: a}\n"), `template sample/templates/x.yaml renders an object without kind`},
-		"no apiVersion":     {config("kind: Secret\n"), `template sample/templates/x.yaml renders an object without apiVersion`},
-		"odd apiVersion":    {config("apiVersion: a/b/c\nkind: Secret\n"), `template sample/templates/x.yaml: Secret has the apiVersion "a/b/c", which is none`},
-		"no name":           {config("apiVersion: v1\nkind: Secret\n"), `template sample/templates/x.yaml: Secret has no metadata.name`},
-		"text":              {config("hello\n"), `template sample/templates/x.yaml renders to "hello", which is not an object`},
-		"a list":            {config("- a\n"), `template sample/templates/x.yaml renders to "[a]", which is not an object`},
-		"broken YAML":       {config("a: b: c\n"), `template sample/templates/x.yaml does not render to YAML: yaml: mapping values are not allowed in this context`},
-		"broken CRD":        {map[string]string{"crds/x.yaml": "a: b: c\n"}, `template sample/crds/x.yaml does not render to YAML: yaml: mapping values are not allowed in this context`},
-		"item without kind": {config("apiVersion: v1\nkind: List\nitems: [{apiVersion: v1}]\n"), `template sample/templates/x.yaml renders an object without kind`},
+		"no kind": {
+			config("apiVersion: v1\nmetadata: {name: a}\n"),
+			`template sample/templates/x.yaml renders an object without kind`,
+		},
+		"no apiVersion": {config("kind: Secret\n"), `template sample/templates/x.yaml renders an object without apiVersion`},
+		"odd apiVersion": {
+			config("apiVersion: a/b/c\nkind: Secret\n"),
+			`template sample/templates/x.yaml: Secret has the apiVersion "a/b/c", which is none`,
+		},
+		"no name": {config("apiVersion: v1\nkind: Secret\n"), `template sample/templates/x.yaml: Secret has no metadata.name`},
+		"text":    {config("hello\n"), `template sample/templates/x.yaml renders to "hello", which is not an object`},
+		"a list":  {config("- a\n"), `template sample/templates/x.yaml renders to "[a]", which is not an object`},
+		"broken YAML": {
+			config("a: b: c\n"),
+			`template sample/templates/x.yaml does not render to YAML: yaml: mapping values are not allowed in this context`,
+		},
+		"broken CRD": {
+			map[string]string{"crds/x.yaml": "a: b: c\n"},
+			`template sample/crds/x.yaml does not render to YAML: yaml: mapping values are not allowed in this context`,
+		},
+		"item without kind": {
+			config("apiVersion: v1\nkind: List\nitems: [{apiVersion: v1}]\n"),
+			`template sample/templates/x.yaml renders an object without kind`,
+		},
 		"labels with a number": {
 			config("apiVersion: v1\nkind: Secret\nmetadata: {name: a, labels: {version: 1}}\n"),
 			`template sample/templates/x.yaml: Secret "a": metadata.labels.version is 1, which is not a string: quote it`,
@@ -186,7 +203,10 @@ func TestRenderRefuses(t *testing.T) {
 		"a template that fails on purpose": {
 			config(`{{ fail "set the password" }}`), `it does not render: execution error at (sample/templates/x.yaml:1:3): set the password`,
 		},
-		"a template that cannot be parsed": {config(`{{ if }}`), `it does not render: parse error at (sample/templates/x.yaml:1): missing value for if`},
+		"a template that cannot be parsed": {
+			config(`{{ if }}`),
+			`it does not render: parse error at (sample/templates/x.yaml:1): missing value for if`,
+		},
 		"replicas that are text": {
 			map[string]string{"templates/deployment.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: many}\n"},
 			`template sample/templates/deployment.yaml: Deployment "d": spec.replicas is "many", which is not a number of Pods`,
@@ -199,9 +219,18 @@ func TestRenderRefuses(t *testing.T) {
 			map[string]string{"templates/deployment.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: text\n"},
 			`template sample/templates/deployment.yaml: Deployment "d" has no spec that is a map`,
 		},
-		"a library":            {map[string]string{"Chart.yaml": metadata + "type: library\n"}, `it is a library, which has nothing to install`},
-		"a newer Kubernetes":   {map[string]string{"Chart.yaml": metadata + "kubeVersion: \">=1.99\"\n"}, `it requires Kubernetes >=1.99, and this cluster has v1.31.2-gke.7`},
-		"a subchart not there": {map[string]string{"Chart.yaml": metadata + "dependencies: [{name: sub, version: \"1\"}]\n"}, "its dependency \"sub\" is not in its archive; run `helm dependency build` before packing it"},
+		"a library": {
+			map[string]string{"Chart.yaml": metadata + "type: library\n"},
+			`it is a library, which has nothing to install`,
+		},
+		"a newer Kubernetes": {
+			map[string]string{"Chart.yaml": metadata + "kubeVersion: \">=1.99\"\n"},
+			`it requires Kubernetes >=1.99, and this cluster has v1.31.2-gke.7`,
+		},
+		"a subchart not there": {
+			map[string]string{"Chart.yaml": metadata + "dependencies: [{name: sub, version: \"1\"}]\n"},
+			"its dependency \"sub\" is not in its archive; run `helm dependency build` before packing it",
+		},
 		"values against the schema": {
 			map[string]string{"values.schema.json": `{"properties": {"replicas": {"type": "integer"}}}`, "values.yaml": "replicas: three\n"},
 			"the values do not fit the schema of sample: - at '/replicas': got string, want integer",
@@ -236,7 +265,8 @@ func TestRenderRefuses(t *testing.T) {
 // everything is a chart that uses what charts may use.
 var everything = map[string]string{
 	"Chart.yaml": metadata + "kubeVersion: \">=1.30\"\n" +
-		"dependencies: [{name: sub, version: \"1\", condition: sub.enabled, import-values: [data]}, {name: spare, version: \"1\", condition: spare.enabled}]\n",
+		"dependencies: [{name: sub, version: \"1\", condition: sub.enabled, import-values: [data]}, " +
+		"{name: spare, version: \"1\", condition: spare.enabled}]\n",
 	"values.yaml":                        "greeting: hello\nsub: {size: 1}\nspare: {enabled: false}\n",
 	"charts/spare/Chart.yaml":            "apiVersion: v2\nname: spare\nversion: 1.0.0\n",
 	"charts/spare/templates/secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: spare}\n",
@@ -261,7 +291,8 @@ data:
   release: {{ .Release.Name }} {{ .Release.Namespace }} {{ .Release.Service }} {{ .Release.Revision }} {{ .Release.IsInstall }}
   cluster: {{ .Capabilities.KubeVersion }} {{ .Capabilities.KubeVersion.Major }} {{ .Capabilities.KubeVersion.Minor }}
   apis: {{ .Capabilities.APIVersions.Has "example.com/v1/Gadget" }} {{ .Capabilities.APIVersions.Has "apps/v1" }}
-  values: {{ .Values.greeting }} {{ .Values.imported }} {{ .Values.big }} {{ .Values.nothing }} {{ set .Values "greeting" "spoilt" | len }}
+  values: {{ .Values.greeting }} {{ .Values.imported }} {{ .Values.big }} {{ .Values.nothing }}
+  spoilt: n{{ set .Values "greeting" "spoilt" | len }}
   lookup: found {{ lookup "v1" "Secret" "" "" | len }}
 `,
 }
@@ -289,7 +320,7 @@ func TestRenderReadsWhatHelmReads(t *testing.T) {
 		}
 		wantData := map[string]string{
 			"release": "super-6f19aa85-0 shop Helm 1 true", "cluster": "v1.31.2-gke.7 1 31", "apis": "true false",
-			"values": "hello true 10000000  5", "lookup": "found 0",
+			"values": "hello true 10000000", "spoilt": "n5", "lookup": "found 0",
 		}
 		if diff := cmp.Diff(wantData, data); diff != "" {
 			t.Error(diff)

@@ -10,8 +10,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// renderer bounds how many charts are rendered at one time. Templates cannot be stopped: one that does not end in time is
-// left running and keeps its slot, and its chart is not rendered again until it ends.
+// renderer bounds how many charts are rendered at one time. Templates cannot be stopped: one that does not end in
+// time is left running and keeps its slot, and its chart is not rendered again until it ends.
 type renderer struct {
 	slots chan struct{}
 

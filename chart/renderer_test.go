@@ -31,7 +31,8 @@ func TestOverdueRenderingKeepsItsChartOut(t *testing.T) {
 		t.Fatalf("the overdue rendering gives %v", err)
 	}
 	<-started
-	if err := r.run(t.Context(), "slow", func() error { return nil }); err == nil || err.Error() != "an earlier rendering of it still goes on" {
+	err = r.run(t.Context(), "slow", func() error { return nil })
+	if err == nil || err.Error() != "an earlier rendering of it still goes on" {
 		t.Errorf("its chart gives %v", err)
 	}
 	if err := r.run(t.Context(), "other", func() error { return nil }); err != nil {

@@ -109,7 +109,9 @@ func (c *Catalog) index(ctx context.Context, r *repository, insist bool) (snapsh
 
 // begin decides whether the index has to be asked for. done is nil when it has not; otherwise it is closed when the
 // refresh, this one's or one already under way, has ended. refusal: nothing is known and it is too early to ask again.
-func (c *Catalog) begin(r *repository, now time.Time, insist bool) (known snapshot, done <-chan struct{}, refusal error) {
+func (c *Catalog) begin(
+	r *repository, now time.Time, insist bool,
+) (known snapshot, done <-chan struct{}, refusal error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known = snapshot{index: r.known, checked: r.checked, failure: r.failing.err}

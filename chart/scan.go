@@ -210,8 +210,8 @@ func scalar(value string) (string, bool) {
 		}
 		return inner, true
 	}
-	if strings.ContainsAny(value[:1], "|>&*!%@`{}[],?#-") || strings.Contains(value, " #") || strings.Contains(value, ": ") ||
-		strings.HasSuffix(value, ":") || strings.ContainsRune(value, '\t') {
+	if strings.ContainsAny(value[:1], "|>&*!%@`{}[],?#-") || strings.Contains(value, " #") ||
+		strings.Contains(value, ": ") || strings.HasSuffix(value, ":") || strings.ContainsRune(value, '\t') {
 		return "", false
 	}
 	return value, true

@@ -37,15 +37,16 @@ func (m Manifest) trafficService() (int, error) {
 	return labelled[0], nil
 }
 
-// prepareService makes a Service one that selects the Pods of every release that Shipper lets have traffic. pods are the
-// labels of the Deployment's Pods; what names the Service.
+// prepareService makes a Service one that selects the Pods of every release that Shipper lets have traffic. pods are
+// the labels of the Deployment's Pods; what names the Service.
 func prepareService(o *unstructured.Unstructured, what string, t Target, pods labels.Set) error {
 	if kind, _, _ := unstructured.NestedString(o.Object, "spec", "type"); kind == "ExternalName" {
 		return chartError("%s: a Service of type ExternalName has no Pods to shift traffic between", what)
 	}
 	if strings.Contains(o.GetName(), t.ReleaseName) {
-		return chartError("%s: the name of the Service carries that of the release, so that every release would have its own "+
-			"and no traffic could be shifted from one to the other; give it a name that stays the same from release to release", what)
+		return chartError("%s: the name of the Service carries that of the release, so that every release would have "+
+			"its own and no traffic could be shifted from one to the other; "+
+			"give it a name that stays the same from release to release", what)
 	}
 	selector, err := stableSelector(o, what, t)
 	if err != nil {
@@ -65,8 +66,8 @@ func prepareService(o *unstructured.Unstructured, what string, t Target, pods la
 	return mergeLabels(o.Object, map[string]string{shipper.LBLabel: shipper.LBForProduction}, "metadata", "labels")
 }
 
-// stableSelector is the Service's selector without what binds it to one release. That is taken out when the Application's
-// label asks for it, and refused otherwise.
+// stableSelector is the Service's selector without what binds it to one release. That is taken out when the
+// Application's label asks for it, and refused otherwise.
 func stableSelector(o *unstructured.Unstructured, what string, t Target) (map[string]string, error) {
 	if err := mergeLabels(o.Object, nil, "spec", "selector"); err != nil {
 		return nil, chartError("%s: %s", what, err)
@@ -88,8 +89,9 @@ func stableSelector(o *unstructured.Unstructured, what string, t Target) (map[st
 			}
 		case "", "false":
 			return nil, chartError("%s: its selector has %s: %s, which binds it to one release. "+
-				"This will break shipper traffic shifting logic. Take it out of the selector or, when the chart cannot be changed, "+
-				"label the Application %s: \"true\" to have Shipper take it out", what, key, shorten(found[key]), shipper.HelmWorkaroundLabel)
+				"This will break shipper traffic shifting logic. "+
+				"Take it out of the selector or, when the chart cannot be changed, label the Application "+
+				"%s: \"true\" to have Shipper take it out", what, key, shorten(found[key]), shipper.HelmWorkaroundLabel)
 		default:
 			return nil, chartError("Unexpected value for label %q: %q; it may be \"true\" or \"false\"",
 				shipper.HelmWorkaroundLabel, shorten(t.HelmWorkaround))

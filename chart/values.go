@@ -35,8 +35,8 @@ func sizeOf(value any, most int) int {
 	return size
 }
 
-// nothingElse is the loader of schemas that refer to other files: Helm would read them from this machine and its network,
-// where a chart has no business.
+// nothingElse is the loader of schemas that refer to other files: Helm would read them from this machine and its
+// network, where a chart has no business.
 type nothingElse struct{}
 
 // Load refuses.

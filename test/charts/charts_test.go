@@ -12,8 +12,8 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// TestDigestsAreStable fails when a chart changes: a version once published must not, so give it a new one, or bring the
-// digest here up to date when nothing was released with it.
+// TestDigestsAreStable fails when a chart changes: a version once published must not, so give it a new one, or bring
+// the digest here up to date when nothing was released with it.
 func TestDigestsAreStable(t *testing.T) {
 	first, err := charts.All()
 	if err != nil {

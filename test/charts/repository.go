@@ -253,7 +253,8 @@ func (r *Repository) index(fault Fault) []byte {
 		if i == 0 || byName[i-1].Name != a.Name {
 			fmt.Fprintf(&b, "  %s:\n", a.Name)
 		}
-		fmt.Fprintf(&b, "  - apiVersion: v1\n    name: %s\n    urls:\n    - %s-%s.tgz\n    version: %s\n", a.Name, a.Name, a.Version, a.Version)
+		fmt.Fprintf(&b, "  - apiVersion: v1\n    name: %s\n    urls:\n    - %s-%s.tgz\n    version: %s\n",
+			a.Name, a.Name, a.Version, a.Version)
 		if !r.noDigests {
 			fmt.Fprintf(&b, "    digest: %s\n", a.Digest)
 		}
