@@ -17,6 +17,7 @@
 //	rolloutblock  a block's status; overrides of blocks that are gone
 //	cluster       a Cluster's status
 //
-// Every reconciler is level-based: it reads what is, and never depends on which event woke it. Each may crash at every line
-// and goes on from there. Nothing is written that is already so, nothing polls, and one leader runs at a time.
+// Every reconciler is level-based: it reads what is, and never depends on which event woke it. Each may crash at
+// every line and goes on from there. Nothing is written that is already so, nothing polls, and one leader runs at a
+// time.
 package reconciler

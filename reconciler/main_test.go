@@ -227,7 +227,8 @@ func run(ctx context.Context, config *rest.Config) (<-chan error, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	mgr, err := ctrl.NewManager(config, manager.Options{
-		Scheme: scheme, Cache: reconciler.CacheOptions(shipper.SystemNamespace), Metrics: metricsserver.Options{BindAddress: "0"},
+		Scheme: scheme, Cache: reconciler.CacheOptions(shipper.SystemNamespace),
+		Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	if err != nil {
 		return nil, err

@@ -242,7 +242,8 @@ func (s *story) endpoints(cluster, service string) map[string]int {
 	for _, slice := range slices.Items {
 		for _, e := range slice.Endpoints {
 			var pod corev1.Pod
-			if e.Conditions.Ready != nil && !*e.Conditions.Ready || e.TargetRef == nil || !s.find(cluster, e.TargetRef.Name, &pod) {
+			ready := e.Conditions.Ready == nil || *e.Conditions.Ready
+			if !ready || e.TargetRef == nil || !s.find(cluster, e.TargetRef.Name, &pod) {
 				continue
 			}
 			out[pod.Labels[shipper.ReleaseLabel]]++

@@ -40,8 +40,10 @@ type options struct {
 func parse(args []string) (*options, error) {
 	o := &options{}
 	set := flag.NewFlagSet("shipper-reconciler", flag.ContinueOnError)
-	set.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` with the management cluster; empty: $KUBECONFIG, the cluster this runs in")
-	set.StringVar(&o.namespace, "namespace", shipper.SystemNamespace, "`namespace` of Shipper: the Secrets of clusters, and the Lease of the leader")
+	set.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"`file` with the management cluster; empty: $KUBECONFIG, the cluster this runs in")
+	set.StringVar(&o.namespace, "namespace", shipper.SystemNamespace,
+		"`namespace` of Shipper: the Secrets of clusters, and the Lease of the leader")
 	set.StringVar(&o.blocksNamespace, "rollout-blocks-global-namespace", shipper.GlobalBlocksNamespace,
 		"`namespace` whose RolloutBlocks stop rollouts in all namespaces")
 	set.BoolVar(&o.leaderElect, "leader-elect", true, "work only while no other reconciler of this namespace does")

@@ -34,7 +34,9 @@ type sight struct {
 }
 
 // observe reads the Deployment and the Pods of a target from the cluster's caches.
-func observe(ctx context.Context, m *fleet.Member, ct *shipper.CapacityTarget, want shipper.ClusterCapacityTarget) sight {
+func observe(
+	ctx context.Context, m *fleet.Member, ct *shipper.CapacityTarget, want shipper.ClusterCapacityTarget,
+) sight {
 	out := sight{want: want}
 	release := releaseOf(ct)
 	of := []client.ListOption{client.InNamespace(ct.Namespace), client.MatchingFields{fleet.ByRelease: release}}

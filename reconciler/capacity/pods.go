@@ -25,8 +25,8 @@ func sad(pods []corev1.Pod) []corev1.Pod {
 	return out
 }
 
-// sadCondition is the condition that keeps a Pod from being ready. Not being scheduled is the cause of all else, not being
-// ready says most of what is left.
+// sadCondition is the condition that keeps a Pod from being ready. Not being scheduled is the cause of all else,
+// not being ready says most of what is left.
 func sadCondition(pod corev1.Pod) (corev1.PodCondition, bool) {
 	var found []corev1.PodCondition
 	for _, c := range pod.Status.Conditions {
@@ -63,8 +63,8 @@ func sadPods(pods []corev1.Pod) []shipper.PodStatus {
 	return out
 }
 
-// summarize counts the containers of sad Pods by name and lists why they wait or ended:
-// `2x"app" containers with [ErrImagePull ImagePullBackOff]; …`. Where no container says anything, the Pods' conditions do.
+// summarize counts the containers of sad Pods by name and lists why they wait or ended: `2x"app" containers with
+// [ErrImagePull ImagePullBackOff]; …`. Where no container says anything, the Pods' conditions do.
 func summarize(pods []corev1.Pod) string {
 	containers, conditions := map[string][]string{}, map[string][]string{}
 	for _, pod := range pods {

@@ -83,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	ct.Status = status(was, sights, r.clock.Now())
 	changed, err := report.PatchStatus(ctx, r.client, ct, was)
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("writing the status of CapacityTarget %s: %w", req, err)
+		return r.retries.Persisted(req, fmt.Errorf("writing the status of CapacityTarget %s: %w", req, err))
 	}
 	if changed {
 		report.Emit(r.recorder, ct, changes(was, ct))

@@ -52,13 +52,14 @@ type Reconciler struct {
 	namespace string
 	clock     clock.PassiveClock
 	recorder  events.EventRecorder
+	retries   *fleet.Retries
 }
 
 // SetupWithManager makes the reconciler run with mgr.
 func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, namespace: o.Namespace, clock: o.Clock,
-		recorder: mgr.GetEventRecorder(fleet.UserAgent),
+		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
 	}
 	// No predicate on the own kind: a pass that read the status as it was before its last write is put right by that
 	// write's event.
@@ -98,7 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	cluster.Status = status(was, state, r.clock.Now())
 	changed, err := report.PatchStatus(ctx, r.client, cluster, was)
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("writing the status of Cluster %s: %w", req.Name, err)
+		return r.retries.Persisted(req, fmt.Errorf("writing the status of Cluster %s: %w", req.Name, err))
 	}
 	if changed {
 		report.Emit(r.recorder, cluster, changes(was, cluster))

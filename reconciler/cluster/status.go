@@ -16,8 +16,8 @@ import (
 // Reason of events.
 const clusterChanged = "ClusterConditionChanged"
 
-// status is the whole new status of a Cluster. While it is being connected to, what was said of it before stands: a restart
-// of Shipper is no news about a cluster.
+// status is the whole new status of a Cluster. While it is being connected to, what was said of it before stands: a
+// restart of Shipper is no news about a cluster.
 func status(c *shipper.Cluster, state fleet.State, now time.Time) shipper.ClusterStatus {
 	out := *c.Status.DeepCopy()
 	if state.Pending && len(out.Conditions) > 0 {

@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// connection is one cluster with one set of credentials. Its fields but the first three are guarded by the fleet's mutex.
+// connection is one cluster with one set of credentials. Its fields but the first three are guarded by the fleet's
+// mutex.
 type connection struct {
 	fleet  *Fleet
 	name   string
@@ -91,8 +92,8 @@ func (c *connection) beat(ctx context.Context, s *session) error {
 	}
 }
 
-// probe reads a Lease. Any answer tells that the API server lives, but 401, which tells that it does not know us, and 5xx,
-// which may as well come from a load balancer before a dead one.
+// probe reads a Lease. Any answer tells that the API server lives, but 401, which tells that it does not know us,
+// and 5xx, which may as well come from a load balancer before a dead one.
 func (c *connection) probe(ctx context.Context, s *session) error {
 	ctx, cancel := context.WithTimeout(ctx, c.fleet.options.Timeout)
 	defer cancel()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleet holds the connections to application clusters: one per Cluster object, made in the background, watched by
-// a heartbeat, closed when the Cluster or its credentials go.
+// Package fleet holds the connections to application clusters: one per Cluster object, made in the background,
+// watched by a heartbeat, closed when the Cluster or its credentials go.
 //
 // # Life of a connection
 //
@@ -25,14 +25,15 @@
 //	""                   pods                       get list watch patch            the traffic label
 //	""                   services                   get list watch create patch delete
 //	""                   configmaps                 get list watch create patch delete   the anchors
-//	""                   configmaps/finalizers      update                          anchors block their dependants' deletion
+//	""                   configmaps/finalizers      update                          anchors outlive what they own
 //	apps                 deployments                get list watch create patch delete
 //	apps                 replicasets                get list watch                  for people who debug
 //	discovery.k8s.io     endpointslices             get list watch                  who takes traffic
 //
 // and get, list, watch, create, patch and delete on every other kind that charts contain: serviceaccounts, secrets,
-// persistentvolumeclaims, statefulsets, daemonsets, jobs, cronjobs, ingresses, networkpolicies, horizontalpodautoscalers,
-// poddisruptionbudgets, roles and rolebindings are the usual ones. Roles and rolebindings of charts also need the rights
-// they grant, or the verbs escalate and bind. /api, /apis and /version are open to every account by default. A kind that
-// may not be listed and watched is read one by one and is not brought back when somebody deletes it.
+// persistentvolumeclaims, statefulsets, daemonsets, jobs, cronjobs, ingresses, networkpolicies,
+// horizontalpodautoscalers, poddisruptionbudgets, roles and rolebindings are the usual ones. Roles and rolebindings
+// of charts also need the rights they grant, or the verbs escalate and bind. /api, /apis and /version are open to
+// every account by default. A kind that may not be listed and watched is read one by one and is not brought back
+// when somebody deletes it.
 package fleet

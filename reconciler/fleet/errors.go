@@ -65,7 +65,8 @@ func (e *Error) Judge() (reason string, remedy Remedy) {
 	return e.Reason, Wait
 }
 
-// Classify is the one place where errors of application clusters are judged: the reason for the condition and the remedy.
+// Classify is the one place where errors of application clusters are judged: the reason for the condition and the
+// remedy.
 func Classify(err error) (reason string, remedy Remedy) {
 	var judged Judged
 	switch {

@@ -101,8 +101,8 @@ func (f *Fleet) Start(ctx context.Context) error {
 	return nil
 }
 
-// Set says how to reach a cluster, or by err, best an *Error, why that is not known. Credentials that differ from those in
-// use end the connection and begin another; the same ones change nothing.
+// Set says how to reach a cluster, or by err, best an *Error, why that is not known. Credentials that differ from
+// those in use end the connection and begin another; the same ones change nothing.
 func (f *Fleet) Set(name string, access *Access, err error) {
 	f.mu.Lock()
 	old := f.connections[name]
@@ -158,8 +158,8 @@ func (f *Fleet) State(name string) (state State, ok bool) {
 	return c.state, true
 }
 
-// Get returns the connection to a cluster. It never blocks on the cluster. The error is an *Error when the cluster cannot
-// be worked with; whoever registered with WatchMembers is woken when that changes.
+// Get returns the connection to a cluster. It never blocks on the cluster. The error is an *Error when the cluster
+// cannot be worked with; whoever registered with WatchMembers is woken when that changes.
 func (f *Fleet) Get(ctx context.Context, name string) (*Member, error) {
 	f.mu.Lock()
 	c, ok := f.connections[name]

@@ -24,8 +24,8 @@ type Member struct {
 	session *session
 }
 
-// Client reads Deployments, Services, Pods, ConfigMaps and EndpointSlices of ours from caches, and writes everything. The
-// data of ConfigMaps other than anchors is not cached. For other kinds read Metadata.
+// Client reads Deployments, Services, Pods, ConfigMaps and EndpointSlices of ours from caches, and writes
+// everything. The data of ConfigMaps other than anchors is not cached. For other kinds read Metadata.
 func (m *Member) Client() client.Client {
 	return m.session.cluster.GetClient()
 }
@@ -45,8 +45,8 @@ func (m *Member) APIVersions() []string {
 	return m.session.apis
 }
 
-// Mapping tells how the cluster serves a kind. The error satisfies meta.IsNoMatchError when it does not, also after asking
-// again.
+// Mapping tells how the cluster serves a kind. The error satisfies meta.IsNoMatchError when it does not, also after
+// asking again.
 func (m *Member) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	return m.session.cluster.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
 }
@@ -64,8 +64,8 @@ func (m *Member) Context(ctx context.Context, timeout time.Duration) (context.Co
 	return ctx, cancel
 }
 
-// Metadata reads an object of ours of any kind, or any Namespace, from a cache that is made when a kind is first asked for.
-// From then on those who registered with WatchInstalled hear of the kind's events.
+// Metadata reads an object of ours of any kind, or any Namespace, from a cache that is made when a kind is first
+// asked for. From then on those who registered with WatchInstalled hear of the kind's events.
 func (m *Member) Metadata(
 	ctx context.Context, gvk schema.GroupVersionKind, key client.ObjectKey,
 ) (*metav1.PartialObjectMetadata, error) {
@@ -141,8 +141,8 @@ func (s *session) use(ctx context.Context, gvk schema.GroupVersionKind) (*kind, 
 	return k, nil
 }
 
-// cacheMetadata makes a cache of the metadata of a kind. When it does not fill, most often because the account may not list
-// or watch the kind, the kind is read one by one until the next connection.
+// cacheMetadata makes a cache of the metadata of a kind. When it does not fill, most often because the account may
+// not list or watch the kind, the kind is read one by one until the next connection.
 func (s *session) cacheMetadata(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
 	like := &metav1.PartialObjectMetadata{}
 	like.SetGroupVersionKind(gvk)

@@ -46,8 +46,9 @@ func NewRetries() *Retries {
 	return &Retries{limiter: RateLimiter()}
 }
 
-// Outcome is what a pass over req returns that met these errors, all of which a status tells of: a retry, later each time,
-// when any is worth one, a look much later when any needs one, and otherwise nothing, because an event will come.
+// Outcome is what a pass over req returns that met these errors, all of which a status tells of: a retry, later
+// each time, when any is worth one, a look much later when any needs one, and otherwise nothing, because an event
+// will come.
 func (r *Retries) Outcome(ctx context.Context, req ctrl.Request, met ...error) (ctrl.Result, error) {
 	result := ctrl.Result{}
 	retry := false
@@ -68,8 +69,8 @@ func (r *Retries) Outcome(ctx context.Context, req ctrl.Request, met ...error) (
 	return result, nil
 }
 
-// Persisted is what a pass over req returns whose writes to the management cluster failed. That somebody else was faster is
-// no error.
+// Persisted is what a pass over req returns whose writes to the management cluster failed. That somebody else was
+// faster is no error.
 func (r *Retries) Persisted(req ctrl.Request, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: r.limiter.When(req)}, nil

@@ -224,7 +224,8 @@ func (s *session) discover(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("asking for the version: %w", err)
 	}
-	// An API server behind this one that does not answer leaves its groups out; that is no reason to leave the cluster out.
+	// An API server behind this one that does not answer leaves its groups out; that is no reason to leave the cluster
+	// out.
 	_, resources, err := d.ServerGroupsAndResourcesWithContext(ctx)
 	var partly *discovery.ErrGroupDiscoveryFailed
 	if err != nil && !errors.As(err, &partly) {

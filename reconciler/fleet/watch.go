@@ -82,7 +82,8 @@ func (f *Fleet) Watch(obj client.Object, mapper Mapper) source.Source {
 	})
 }
 
-// WatchInstalled is a source of requests for the events of every kind that Member.Metadata was asked for, in every cluster.
+// WatchInstalled is a source of requests for the events of every kind that Member.Metadata was asked for, in every
+// cluster.
 func (f *Fleet) WatchInstalled(mapper Mapper) source.Source {
 	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		f.addWatch(&watch{mapper: mapper, ctx: ctx, queue: q})

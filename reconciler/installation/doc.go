@@ -4,11 +4,12 @@
 //
 // # What is written
 //
-// In each cluster the ConfigMap `<target>-anchor` comes first: it owns every namespaced object of the target, so that the
-// cluster's own garbage collector removes them when the anchor goes, and it lists what was installed. Then the objects are
-// server-side applied in the order the chart room gives, all clusters at the same time. Every object carries the digest of
-// the manifest it was written from: what has it already is not written. At rest nothing is rendered at all, because the
-// anchor remembers what the rendering was made from; a chart that has vanished disturbs nothing that is installed.
+// In each cluster the ConfigMap `<target>-anchor` comes first: it owns every namespaced object of the target, so
+// that the cluster's own garbage collector removes them when the anchor goes, and it lists what was installed. Then
+// the objects are server-side applied in the order the chart room gives, all clusters at the same time. Every
+// object carries the digest of the manifest it was written from: what has it already is not written. At rest
+// nothing is rendered at all, because the anchor remembers what the rendering was made from; a chart that has
+// vanished disturbs nothing that is installed.
 //
 // # Who may write what
 //
@@ -21,15 +22,16 @@
 //	Application                          Release: on abort the incumbent becomes the newest and takes it back
 //	is anything else                     ObjectConflict; nothing of the target is written in that cluster
 //
-// A Namespace or CustomResourceDefinition that is there already and is not ours is used as it is. Neither is ever deleted.
+// A Namespace or CustomResourceDefinition that is there already and is not ours is used as it is. Neither is ever
+// deleted.
 //
 // # How it goes away
 //
-// A finalizer keeps the target until its anchor is gone from every cluster: anchors are deleted in the foreground, so that
-// an anchor goes after all it owns. Objects without a namespace have no owner; they are deleted one by one, unless another
-// anchor lists them too. A cluster is remembered in status.clusters before anything is written there, so that one that is
-// taken off spec.clusters is cleaned, also after a crash. A cluster that cannot be reached keeps the finalizer; one whose
-// Cluster object is gone is given up.
+// A finalizer keeps the target until its anchor is gone from every cluster: anchors are deleted in the foreground,
+// so that an anchor goes after all it owns. Objects without a namespace have no owner; they are deleted one by one,
+// unless another anchor lists them too. A cluster is remembered in status.clusters before anything is written
+// there, so that one that is taken off spec.clusters is cleaned, also after a crash. A cluster that cannot be
+// reached keeps the finalizer; one whose Cluster object is gone is given up.
 //
 // An anchor whose UID is another target's, as after a restore of the management cluster, is adopted and never deleted.
 package installation

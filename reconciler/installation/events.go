@@ -54,8 +54,8 @@ func anchorDeleted(cluster, name string) report.Event {
 func adopted(cluster, name string) report.Event {
 	return report.Event{
 		Type: corev1.EventTypeNormal, Reason: configMapAdopted, Action: "Install",
-		Note: fmt.Sprintf("Config map %q in cluster %q belonged to another InstallationTarget of this name and is now this one's",
-			name, cluster),
+		Note: fmt.Sprintf("Config map %q in cluster %q belonged to another InstallationTarget of this name "+
+			"and is now this one's", name, cluster),
 	}
 }
 

@@ -37,7 +37,8 @@ type step struct {
 	item   item
 	live   *metav1.PartialObjectMetadata
 	action action
-	// unknown is set when the cluster does not know the kind yet, and a CustomResourceDefinition of the chart will tell it.
+	// unknown is set when the cluster does not know the kind yet, and a CustomResourceDefinition of the chart will
+	// tell it.
 	unknown bool
 }
 
@@ -220,8 +221,8 @@ func (i *installer) planOne(ctx context.Context, object wanted, all []wanted) (s
 	return s, nil
 }
 
-// look reads an object's metadata: from the cache, and when it is not there, because it may be somebody else's, from the
-// API server. It returns nil when there is none.
+// look reads an object's metadata: from the cache, and when it is not there, because it may be somebody else's,
+// from the API server. It returns nil when there is none.
 func (i *installer) look(ctx context.Context, entry item) (*metav1.PartialObjectMetadata, error) {
 	live, err := i.member.Metadata(ctx, entry.gvk(), entry.key())
 	if apierrors.IsNotFound(err) {
@@ -254,7 +255,8 @@ func (i *installer) carryOut(ctx context.Context, s step) error {
 		again, err := i.planOne(ctx, s.wanted, nil)
 		var known *problem
 		if errors.As(err, &known) && known.reason == shipper.ChartError {
-			return &problem{shipper.InProgress, fleet.Retry, fmt.Sprintf("%s waits until the cluster serves its kind", s.item)}
+			message := fmt.Sprintf("%s waits until the cluster serves its kind", s.item)
+			return &problem{shipper.InProgress, fleet.Retry, message}
 		}
 		if err != nil {
 			return err

@@ -27,8 +27,8 @@ func (r *Reconciler) namespaceChanged(ctx context.Context, e fleet.Event) []reco
 	return r.requests(ctx, e.Cluster, client.InNamespace(e.Object().GetName()))
 }
 
-// installedChanged wakes targets when an installed object is gone or no longer marked as it was. What else changes in it is
-// not ours to judge. Any target of the Application may have to bring back what is gone.
+// installedChanged wakes targets when an installed object is gone or no longer marked as it was. What else changes
+// in it is not ours to judge. Any target of the Application may have to bring back what is gone.
 func (r *Reconciler) installedChanged(ctx context.Context, e fleet.Event) []reconcile.Request {
 	app := e.Object().GetLabels()[shipper.AppLabel]
 	if e.Old == nil || app == "" || e.New != nil && sameMark(e.Old, e.New) {
@@ -50,8 +50,8 @@ func sameMark(a, b client.Object) bool {
 		reflect.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences())
 }
 
-// anchorChanged wakes the target of an anchor that is gone or going. Changes of its data are our own, or those of another
-// management cluster that has the same target: to answer them would be to fight.
+// anchorChanged wakes the target of an anchor that is gone or going. Changes of its data are our own, or those of
+// another management cluster that has the same target: to answer them would be to fight.
 func anchorChanged(_ context.Context, e fleet.Event) []reconcile.Request {
 	cm, ok := e.Object().(*corev1.ConfigMap)
 	if !ok || cm.Data[shipper.AnchorTargetUIDKey] == "" || e.New != nil && cm.DeletionTimestamp == nil {

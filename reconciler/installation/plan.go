@@ -28,8 +28,8 @@ const (
 	refuse action = "refuse"
 )
 
-// decide says what to do with an object of a target. live is nil when it is not in the cluster, a when there is no anchor
-// yet. Objects without a namespace have no owner.
+// decide says what to do with an object of a target. live is nil when it is not in the cluster, a when there is no
+// anchor yet. Objects without a namespace have no owner.
 func decide(it *shipper.InstallationTarget, want item, a *anchor, live *metav1.PartialObjectMetadata) action {
 	if live == nil {
 		return create
@@ -81,7 +81,9 @@ func quote(s string) string {
 }
 
 // owners are the references an object is to have: the other anchors it has, and own, which is this target's.
-func owners(it *shipper.InstallationTarget, live *metav1.PartialObjectMetadata, own metav1.OwnerReference) []metav1.OwnerReference {
+func owners(
+	it *shipper.InstallationTarget, live *metav1.PartialObjectMetadata, own metav1.OwnerReference,
+) []metav1.OwnerReference {
 	var out []metav1.OwnerReference
 	if live != nil {
 		out = otherAnchors(it, live)

@@ -98,7 +98,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	it.Status = status(was, outcomes, broken, r.clock.Now())
 	changed, err := report.PatchStatus(ctx, r.client, it, was)
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("writing the status of InstallationTarget %s: %w", req, err)
+		return r.retries.Persisted(req, fmt.Errorf("writing the status of InstallationTarget %s: %w", req, err))
 	}
 	if changed {
 		report.Emit(r.recorder, it, changes(was, it))

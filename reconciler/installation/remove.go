@@ -16,9 +16,9 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
-// uninstall removes a target from a cluster: what has no namespace one by one, the rest by deleting the anchor that owns
-// it. deleted is true when this pass deleted the anchor. The error is nil once the anchor is gone, which it is after all it
-// owns.
+// uninstall removes a target from a cluster: what has no namespace one by one, the rest by deleting the anchor that
+// owns it. deleted is true when this pass deleted the anchor. The error is nil once the anchor is gone, which it is
+// after all it owns.
 func uninstall(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) (deleted bool, err error) {
 	a, err := readAnchor(ctx, m, it)
 	if err != nil || a == nil {
@@ -61,8 +61,8 @@ func ownerless(items []item) []item {
 	return out
 }
 
-// removeItems deletes those of the objects that this target wrote last, that no other anchor owns or lists, and that are
-// not everybody's.
+// removeItems deletes those of the objects that this target wrote last, that no other anchor owns or lists, and
+// that are not everybody's.
 func removeItems(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, items []item) error {
 	if len(items) == 0 {
 		return nil

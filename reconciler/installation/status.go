@@ -48,9 +48,11 @@ func status(
 	return out
 }
 
-// clusterStatus is the new status of one cluster. What is known of a cluster that connects for the first time stays as it
-// was; whether something is installed in one that cannot be reached, too.
-func clusterStatus(old shipper.ClusterInstallationStatus, o outcome, now metav1.Time) shipper.ClusterInstallationStatus {
+// clusterStatus is the new status of one cluster. What is known of a cluster that connects for the first time stays
+// as it was; whether something is installed in one that cannot be reached, too.
+func clusterStatus(
+	old shipper.ClusterInstallationStatus, o outcome, now metav1.Time,
+) shipper.ClusterInstallationStatus {
 	if fleet.Pending(o.err) && len(old.Conditions) > 0 {
 		return old
 	}

@@ -27,8 +27,8 @@ type outcome struct {
 	events []report.Event
 }
 
-// remember makes sure, before anything is written in a cluster, that the target cannot go before it is cleaned, and that
-// its status names every cluster.
+// remember makes sure, before anything is written in a cluster, that the target cannot go before it is cleaned, and
+// that its status names every cluster.
 func (r *Reconciler) remember(ctx context.Context, it *shipper.InstallationTarget) error {
 	if !controllerutil.ContainsFinalizer(it, shipper.InstallationFinalizer) {
 		was := it.DeepCopy()
@@ -57,8 +57,8 @@ func (r *Reconciler) release(ctx context.Context, it *shipper.InstallationTarget
 	return nil
 }
 
-// work installs in the clusters of spec and removes from those that only status still names, or from all. The error is one
-// that concerns no cluster in particular.
+// work installs in the clusters of spec and removes from those that only status still names, or from all. The error
+// is one that concerns no cluster in particular.
 func (r *Reconciler) work(ctx context.Context, it *shipper.InstallationTarget, leaving bool) ([]outcome, error) {
 	var renders *rendering
 	if !leaving {

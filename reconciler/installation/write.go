@@ -40,8 +40,8 @@ func (i *installer) write(ctx context.Context, s step) error {
 }
 
 // setReplicas makes a new Deployment start with no Pods, and leaves the number alone in one that has Pods: that is
-// capacity's. A Deployment that still has none must be told so again, because a field that is no longer applied falls back
-// to its default. The version it was read at makes sure that it has not been scaled meanwhile.
+// capacity's. A Deployment that still has none must be told so again, because a field that is no longer applied
+// falls back to its default. The version it was read at makes sure that it has not been scaled meanwhile.
 func (i *installer) setReplicas(ctx context.Context, s step, object *unstructured.Unstructured) error {
 	unstructured.RemoveNestedField(object.Object, "spec", "replicas")
 	none := s.live == nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rolloutblock writes into each RolloutBlock's status who overrides it, and takes a block that is gone out of the
-// override annotations that name it, because an override of a block that does not exist blocks.
+// Package rolloutblock writes into each RolloutBlock's status who overrides it, and takes a block that is gone out
+// of the override annotations that name it, because an override of a block that does not exist blocks.
 package rolloutblock
 
 import (
@@ -91,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	block.Status = status(block, by, r.globalNamespace)
 	changed, err := report.PatchStatus(ctx, r.client, block, was)
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("writing the status of RolloutBlock %s: %w", req, err)
+		return r.retries.Persisted(req, fmt.Errorf("writing the status of RolloutBlock %s: %w", req, err))
 	}
 	if changed {
 		report.Emit(r.recorder, block, changes(was, block))

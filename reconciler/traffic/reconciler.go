@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	tt.Status = status(was, sights, broken, r.clock.Now())
 	changed, err := report.PatchStatus(ctx, r.client, tt, was)
 	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("writing the status of TrafficTarget %s: %w", req, err)
+		return r.retries.Persisted(req, fmt.Errorf("writing the status of TrafficTarget %s: %w", req, err))
 	}
 	if changed {
 		report.Emit(r.recorder, tt, changes(was, tt))

@@ -67,8 +67,8 @@ func status(tt *shipper.TrafficTarget, sights []sight, general error, at time.Ti
 	return out
 }
 
-// clusterStatus is the new status of one cluster. What is known of a cluster that connects for the first time stays as it
-// was; so does the traffic in one that could not be read or written.
+// clusterStatus is the new status of one cluster. What is known of a cluster that connects for the first time stays
+// as it was; so does the traffic in one that could not be read or written.
 func clusterStatus(old shipper.ClusterTrafficStatus, s sight, now metav1.Time) shipper.ClusterTrafficStatus {
 	if fleet.Pending(s.err) && len(old.Conditions) > 0 {
 		return old

@@ -91,8 +91,8 @@ func For(r Release) Plan {
 	return plan
 }
 
-// Needed is min(own, ceil(all × weight / total)): how many of a Release's own Pods take traffic when the Application has
-// all Pods. No weight at all means no traffic.
+// Needed is min(own, ceil(all × weight / total)): how many of a Release's own Pods take traffic when the
+// Application has all Pods. No weight at all means no traffic.
 func Needed(own, all int, weight uint32, total uint64) int {
 	if own <= 0 || all <= 0 || total == 0 {
 		return 0
@@ -101,8 +101,8 @@ func Needed(own, all int, weight uint32, total uint64) int {
 	return int(min(uint64(own), need))
 }
 
-// Achieved is serving / all × total, rounded half up: the weight that serving Pods amount to when the Application has all
-// Pods and all weights sum to total.
+// Achieved is serving / all × total, rounded half up: the weight that serving Pods amount to when the Application
+// has all Pods and all weights sum to total.
 func Achieved(serving, all int, total uint64) uint32 {
 	if serving <= 0 || all <= 0 {
 		return 0

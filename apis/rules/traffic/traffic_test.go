@@ -34,8 +34,8 @@ var (
 	without = Pod{Ready: true}
 )
 
-// TestGoldenTable holds the values every implementation of the API has to give: releases of one Application with a weight,
-// Pods with traffic and Pods without.
+// TestGoldenTable holds the values every implementation of the API has to give: releases of one Application with a
+// weight, Pods with traffic and Pods without.
 func TestGoldenTable(t *testing.T) {
 	type release struct {
 		weight        uint32

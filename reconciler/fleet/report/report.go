@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report words what the reconcilers of targets tell people: conditions over many clusters, what changed in them,
-// and events.
+// Package report words what the reconcilers of targets tell people: conditions over many clusters, what changed in
+// them, and events.
 package report
 
 import (
@@ -29,8 +29,9 @@ type Cluster struct {
 	Conditions []shipper.Condition
 }
 
-// Overall sets Operational and Ready of a target from those of its clusters: True when they are True in every cluster, and
-// otherwise False with a message that names the clusters and what is wrong there, `cluster: Reason message; …`.
+// Overall sets Operational and Ready of a target from those of its clusters: True when they are True in every
+// cluster, and otherwise False with a message that names the clusters and what is wrong there, `cluster: Reason
+// message; …`.
 func Overall(conditions []shipper.Condition, clusters []Cluster, now metav1.Time) []shipper.Condition {
 	for conditionType, reason := range map[string]string{
 		shipper.TargetOperational: shipper.ClustersNotOperational,
@@ -61,8 +62,8 @@ func wrong(conditionType string, clusters []Cluster) string {
 	return Shorten(strings.Join(out, "; "), maxMessage)
 }
 
-// Changes words what differs between two lists of conditions, `[old] -> [new], …`, or is empty when nothing does. A time
-// that moved is no difference.
+// Changes words what differs between two lists of conditions, `[old] -> [new], …`, or is empty when nothing does. A
+// time that moved is no difference.
 func Changes(before, after []shipper.Condition) string {
 	var out []string
 	for _, c := range after {

@@ -15,8 +15,8 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
-// Failed sets Operational and Ready of one cluster from an error met there. When the cluster cannot be worked with, whether
-// it is ready is not known, and both conditions say why; otherwise it is operational and not ready.
+// Failed sets Operational and Ready of one cluster from an error met there. When the cluster cannot be worked with,
+// whether it is ready is not known, and both conditions say why; otherwise it is operational and not ready.
 func Failed(conditions []shipper.Condition, err error, now metav1.Time) []shipper.Condition {
 	reason, _ := fleet.Classify(err)
 	message := err.Error()
@@ -28,7 +28,9 @@ func Failed(conditions []shipper.Condition, err error, now metav1.Time) []shippe
 }
 
 // Failure is Failed with the words chosen by the caller. pending leaves open whether the cluster can be worked with.
-func Failure(conditions []shipper.Condition, reason, message string, pending bool, now metav1.Time) []shipper.Condition {
+func Failure(
+	conditions []shipper.Condition, reason, message string, pending bool, now metav1.Time,
+) []shipper.Condition {
 	operational := shipper.Condition{Type: shipper.TargetOperational, Status: corev1.ConditionTrue}
 	ready := shipper.Condition{
 		Type: shipper.TargetReady, Status: corev1.ConditionFalse, Reason: reason, Message: Shorten(message, maxMessage),
@@ -53,13 +55,17 @@ func ofConnection(reason string) bool {
 	return false
 }
 
-// PatchStatus writes the status of object when it differs from that of was, which is the object as it was read. An object
-// that has gone meanwhile needs no status.
+// PatchStatus writes the status of object when it differs from that of was, which is the object as it was read. An
+// object that has gone meanwhile needs no status. An object that was written meanwhile is a conflict: what was read
+// came from a cache that is late, and the difference to it is not what has to be written. For the same reason
+// whoever calls this has to hear of changes of status: when a late cache shows no difference, the event that brings
+// it up to date sets that right.
 func PatchStatus(ctx context.Context, c client.Client, object, was client.Object) (changed bool, err error) {
 	if equality.Semantic.DeepEqual(was, object) {
 		return false, nil
 	}
-	if err := c.Status().Patch(ctx, object, client.MergeFrom(was)); err != nil {
+	patch := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
+	if err := c.Status().Patch(ctx, object, patch); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
 	return true, nil
