@@ -83,8 +83,8 @@ func (r *Reconciler) abort(ctx context.Context, s *scope, p plan, now metav1.Tim
 	return nil
 }
 
-// restore makes the template that of rel, as it was resolved then. The constraint the user wrote is kept while it speaks
-// of the same chart, so that applying the same manifest again does not roll out again what was aborted.
+// restore makes the template that of rel, as it was resolved then. The constraint the user wrote is kept while it
+// speaks of the same chart, so that applying the same manifest again does not roll out again what was aborted.
 func restore(app *shipper.Application, rel *shipper.Release) {
 	app.Spec.Template = *rel.Spec.Environment.DeepCopy()
 	if app.Annotations == nil {

@@ -118,7 +118,8 @@ func (charts) Replicas(_ context.Context, rel *shipper.Release) (int32, error) {
 	return int32(n), nil
 }
 
-// hands play what installation, capacity and traffic do: all that is asked is there at once, but in clusters that are down.
+// hands play what installation, capacity and traffic do: all that is asked is there at once, but in clusters that are
+// down.
 type hands struct {
 	client client.Client
 	mu     sync.Mutex
@@ -131,7 +132,9 @@ func (h *hands) setup(mgr ctrl.Manager) error {
 	h.client = mgr.GetClient()
 	var errs []error
 	for name, o := range map[string]client.Object{
-		"hands-it": &shipper.InstallationTarget{}, "hands-ct": &shipper.CapacityTarget{}, "hands-tt": &shipper.TrafficTarget{},
+		"hands-it": &shipper.InstallationTarget{},
+		"hands-ct": &shipper.CapacityTarget{},
+		"hands-tt": &shipper.TrafficTarget{},
 	} {
 		errs = append(errs, ctrl.NewControllerManagedBy(mgr).Named(name).For(o).Complete(
 			ctrlReconciler(func(ctx context.Context, req ctrl.Request) error {
@@ -250,7 +253,9 @@ func (h *hands) isDown(name string) bool {
 }
 
 func (h *hands) cluster(name string) report.Cluster {
-	up := []shipper.Condition{{Type: shipper.TargetOperational, Status: "True"}, {Type: shipper.TargetReady, Status: "True"}}
+	up := []shipper.Condition{
+		{Type: shipper.TargetOperational, Status: "True"}, {Type: shipper.TargetReady, Status: "True"},
+	}
 	if h.isDown(name) {
 		up = []shipper.Condition{
 			{Type: shipper.TargetOperational, Status: "False", Reason: shipper.ClusterUnreachable, Message: "no answer"},

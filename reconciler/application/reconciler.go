@@ -26,7 +26,8 @@ import (
 // Releases are made of templates, and deleted when they are superseded or history is long enough.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch;create;delete
 // Targets tell whether a Release still serves; blocks hold everything back.
-// +kubebuilder:rbac:groups=shipper.booking.com,resources=installationtargets;capacitytargets;traffictargets;rolloutblocks,verbs=get;list;watch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=installationtargets;capacitytargets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=traffictargets;rolloutblocks,verbs=get;list;watch
 // What happened is told as events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 

@@ -3,9 +3,11 @@
 package application_test
 
 import (
+	"strconv"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/stamp"
@@ -112,7 +114,8 @@ func TestAnEditAfterTheDeletionIsNotTakenBack(t *testing.T) {
 	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
 	second := s.release(1)
 	b := s.block("so-that-both-are-seen-at-once")
-	s.until("True RolloutsBlocked rollouts blocked by: "+s.namespace+"/"+b.Name, s.appCondition(shipper.ApplicationBlocked))
+	s.until("True RolloutsBlocked rollouts blocked by: "+s.namespace+"/"+b.Name,
+		s.appCondition(shipper.ApplicationBlocked))
 	s.must(s.Delete(t.Context(), second))
 	s.edit(2, vanguard)
 	s.must(s.Delete(t.Context(), b))
@@ -126,13 +129,20 @@ func TestTheOnlyReleaseComesBackWhenItIsDeleted(t *testing.T) {
 	t.Parallel()
 	s := running(t)
 	first := s.release(0)
+	it := &shipper.InstallationTarget{}
+	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
+	was := it.DeepCopy()
+	it.Finalizers = []string{"shipper.booking.com/test"}
+	s.must(s.Patch(t.Context(), it, client.MergeFrom(was)))
 	s.must(s.Delete(t.Context(), first))
-	s.until("100%/100 100%/100 at full on, complete", func() string {
-		if rel := s.release(0); rel.UID == first.UID || rel.Name != first.Name {
-			return "not yet"
-		}
-		return s.shares()
-	})
+	s.until("False FailedAPICall waiting for targets of the same name to go: InstallationTarget is being deleted",
+		s.relCondition(0, shipper.ReleaseScheduled))
+	second := s.release(0)
+	if second.UID == first.UID || second.Name != first.Name {
+		t.Errorf("got %s, want another %s", second.Name, first.Name)
+	}
+	s.must(s.Patch(t.Context(), was, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
 }
 
 func TestASupersededReleaseStaysUntilItsPlaceIsTaken(t *testing.T) {
@@ -146,17 +156,10 @@ func TestASupersededReleaseStaysUntilItsPlaceIsTaken(t *testing.T) {
 	b := s.namespace + "-b"
 	theHands.setDown(t, true, s.namespace, b)
 	s.edit(2, vanguard)
-	s.until(`False StrategyInProgress superseded by Release "`+s.releases()[0]+`"`, func() string {
-		if len(s.releases()) != 3 {
-			return "not yet"
-		}
-		third := s.release(2).Name
-		if s.relCondition(1, shipper.ReleaseStrategyExecuted)() ==
-			`False StrategyInProgress superseded by Release "`+third+`": kept as it is until Release "`+third+`" is at its step` {
-			return `False StrategyInProgress superseded by Release "` + s.releases()[0] + `"`
-		}
-		return s.relCondition(1, shipper.ReleaseStrategyExecuted)()
-	})
+	s.until("3", func() string { return strconv.Itoa(len(s.releases())) })
+	third := s.release(2).Name
+	s.until(`False StrategyInProgress superseded by Release "`+third+`": kept as it is until Release "`+third+
+		`" is at its step`, s.relCondition(1, shipper.ReleaseStrategyExecuted))
 	theHands.setDown(t, false, s.namespace, b)
 	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
 	for _, name := range s.releases() {

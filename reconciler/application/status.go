@@ -92,8 +92,8 @@ func held(p plan, a applied) string {
 	return outcome.Blocked(a.create)
 }
 
-// failure says why the Release that the template asks for could not be made; the reason is empty when it could, or was not
-// tried because of blocks.
+// failure says why the Release that the template asks for could not be made; the reason is empty when it could, or was
+// not tried because of blocks.
 func failure(p plan, a applied) (reason, message string) {
 	switch {
 	case a.create != nil && outcome.Blocked(a.create) == "":

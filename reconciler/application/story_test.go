@@ -76,10 +76,12 @@ var (
 func (s *story) template(edit int64, steps []shipper.RolloutStrategyStep) shipper.ReleaseEnvironment {
 	two := int32(2)
 	return shipper.ReleaseEnvironment{
-		Chart:               shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: "https://charts.example"},
-		Values:              &shipper.ChartValues{"replicaCount": int64(4), "edit": edit},
-		ClusterRequirements: shipper.ClusterRequirements{Regions: []shipper.RegionRequirement{{Name: s.namespace, Replicas: &two}}},
-		Strategy:            &shipper.RolloutStrategy{Steps: steps},
+		Chart:  shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: "https://charts.example"},
+		Values: &shipper.ChartValues{"replicaCount": int64(4), "edit": edit},
+		ClusterRequirements: shipper.ClusterRequirements{
+			Regions: []shipper.RegionRequirement{{Name: s.namespace, Replicas: &two}},
+		},
+		Strategy: &shipper.RolloutStrategy{Steps: steps},
 	}
 }
 

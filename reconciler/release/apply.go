@@ -91,8 +91,8 @@ func (r *Reconciler) choose(ctx context.Context, rel *shipper.Release, clusters 
 	return nil
 }
 
-// create makes the targets that a Release lacks: none before its chart is known to be one, and the chart is asked for only
-// when capacity is among them.
+// create makes the targets that a Release lacks: none before its chart is known to be one, and the chart is asked for
+// only when capacity is among them.
 func (r *Reconciler) create(ctx context.Context, s *scope, c creation, d *done) error {
 	have := s.history.Live[c.index]
 	rel := have.Release

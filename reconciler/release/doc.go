@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release rolls Releases out: it chooses their clusters, makes their targets, and asks of these what the strategy
-// wants, step by step.
+// Package release rolls Releases out: it chooses their clusters, makes their targets, and asks of these what the
+// strategy wants, step by step.
 //
 // Requests are Applications: one pass is over all Releases of one, because a rollout moves two of them. A pass reads
-// everything (observe.go), plans (plan.go, apis/rules/strategy), writes (apply.go) and tells (status.go, events.go). What
-// a pass wants to write it plans once more from the API server itself before it writes, because a cache that is late may
-// show a target as ready that was asked for something else meanwhile.
+// everything (observe.go), plans (plan.go, apis/rules/strategy), writes (apply.go) and tells (tell.go, status.go,
+// events.go). What a pass wants to write it plans once more from the API server itself before it writes, because a
+// cache that is late may show a target as ready that was asked for something else meanwhile.
 //
-//	no clusters ──choose──► annotation release.clusters ──count replicas──► the three targets ──strategy──► complete
+//	no clusters ─choose─► annotation release.clusters ─count replicas─► three targets ─strategy─► complete
 package release

@@ -27,8 +27,8 @@ type scope struct {
 	clusters []shipper.Cluster
 }
 
-// observe reads from the cache. The scope is nil when there is nothing to do: an Application that is gone or going takes
-// its Releases with it, and what runs is left as it is until then.
+// observe reads from the cache. The scope is nil when there is nothing to do: an Application that is gone or going
+// takes its Releases with it, and what runs is left as it is until then.
 func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (*scope, error) {
 	app := &shipper.Application{}
 	if err := r.client.Get(ctx, req.NamespacedName, app); err != nil {

@@ -75,8 +75,8 @@ func makePlan(s *scope, now metav1.Time) plan {
 	return p
 }
 
-// missing lists the Releases that are to run and lack targets. Where a target of the same name is in the way, its end is
-// awaited first.
+// missing lists the Releases that are to run and lack targets. Where a target of the same name is in the way, its end
+// is awaited first.
 func (p plan) missing(s *scope, observed strategy.Observed) []creation {
 	var out []creation
 	for i, r := range s.history.Live {
@@ -134,8 +134,8 @@ func trafficTarget(rel *shipper.Release, clusters []string, weight uint32) *ship
 	return tt
 }
 
-// targetMeta is what the three targets of a Release have in common. The digest of the chart goes with them, so that what
-// is installed is what was pinned.
+// targetMeta is what the three targets of a Release have in common. The digest of the chart goes with them, so that
+// what is installed is what was pinned.
 func targetMeta(rel *shipper.Release) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Name: rel.Name, Namespace: rel.Namespace, Labels: map[string]string{},

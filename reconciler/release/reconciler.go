@@ -16,7 +16,8 @@ import (
 	"shipper.dev/shipper/reconciler/release/outcome"
 )
 
-// Releases are made by the application reconciler; this one writes the choice of clusters into an annotation, and status.
+// Releases are made by the application reconciler; this one writes the choice of clusters into an annotation, and
+// status.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=releases/status,verbs=patch
 // Targets are what it asks of the reconcilers that work in application clusters.

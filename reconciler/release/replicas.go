@@ -10,8 +10,9 @@ import (
 	"shipper.dev/shipper/chart"
 )
 
-// countTimeout bounds how long one Application keeps a worker busy with its chart.
-const countTimeout = 20 * time.Second
+// countTimeout bounds how long one Application keeps a worker busy with its chart. A download goes on after it, so
+// that a later pass finds it done.
+const countTimeout = 5 * time.Second
 
 // catalog counts replicas in charts of a catalog.
 type catalog struct{ charts *chart.Catalog }

@@ -38,8 +38,8 @@ func written(s *scope, d done, rel *shipper.Release) []report.Event {
 	return out
 }
 
-// persist writes a status that differs from what it was, unless the Release was changed since it was read, and then tells
-// what is new in it.
+// persist writes a status that differs from what it was, unless the Release was changed since it was read, and then
+// tells what is new in it.
 func (r *Reconciler) persist(ctx context.Context, rel *shipper.Release, is shipper.ReleaseStatus) error {
 	if equality.Semantic.DeepEqual(rel.Status, is) {
 		return nil

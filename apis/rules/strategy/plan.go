@@ -187,9 +187,9 @@ func (r *rollout) wish(i int) Write {
 	return w
 }
 
-// installation is what the InstallationTarget is to say: only the newest Release may take over shared objects, from the
-// moment it exists, so that its predecessors have let go before it takes. The set of clusters stays as it is unless it is
-// to follow the choice.
+// installation is what the InstallationTarget is to say: only the newest Release may take over shared objects, from
+// the moment it exists, so that its predecessors have let go before it takes. The set of clusters stays as it is
+// unless it is to follow the choice.
 func installation(r Release, newest, follow bool) *shipper.InstallationTargetSpec {
 	if r.Installation == nil {
 		return nil

@@ -249,7 +249,9 @@ func TestMissingTargetsAreCreatedWithWhatServesAlready(t *testing.T) {
 		edit func(*app)
 		want shares
 	}{
-		"a new release has nothing":                       {newApp(), func(a *app) { a.release(vanguard, 10, "a") }, shares{{0, 0}}},
+		"a new release has nothing": {
+			newApp(), func(a *app) { a.release(vanguard, 10, "a") }, shares{{0, 0}},
+		},
 		"a contender has what its achieved step gives it": {settled(t, 1, allIn, vanguard), nil, shares{{50, 50}, {50, 50}}},
 		"an incumbent has the most of both steps": {
 			settled(t, 1, allIn, vanguard), func(a *app) { a.newest().Spec.TargetStep = 0 }, shares{{100, 100}, {50, 50}},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package history reads an Application's Releases with their targets, from the cache or, before something is decided that
-// old news would make wrong, from the API server itself.
+// Package history reads an Application's Releases with their targets, from the cache or, before something is decided
+// that old news would make wrong, from the API server itself.
 package history
 
 import (
@@ -81,17 +81,18 @@ func ApplicationOf(o client.Object) []string {
 	return nil
 }
 
-// Cached reads app's history from the cache.
+// Cached reads app's history from the cache. What it returns is the cache's own and must not be changed: values may be
+// large, and most passes change nothing.
 func (r *Reader) Cached(ctx context.Context, app *shipper.Application) (History, error) {
-	return read(ctx, r.cached, app, client.MatchingFields{r.index: app.Name})
+	return read(ctx, r.cached, app, client.MatchingFields{r.index: app.Name}, client.UnsafeDisableDeepCopy)
 }
 
-// Live reads app's history from the API server.
+// Live reads app's history from the API server; it is the caller's own.
 func (r *Reader) Live(ctx context.Context, app *shipper.Application) (History, error) {
 	return read(ctx, r.live, app, client.MatchingLabels{shipper.AppLabel: app.Name})
 }
 
-func read(ctx context.Context, from client.Reader, app *shipper.Application, by client.ListOption) (History, error) {
+func read(ctx context.Context, from client.Reader, app *shipper.Application, by ...client.ListOption) (History, error) {
 	var (
 		rels shipper.ReleaseList
 		its  shipper.InstallationTargetList
@@ -100,7 +101,7 @@ func read(ctx context.Context, from client.Reader, app *shipper.Application, by 
 	)
 	// Releases come last: a target whose Release is not there yet is of no use, and the reverse happens all the time.
 	for _, list := range []client.ObjectList{&its, &cts, &tts, &rels} {
-		if err := from.List(ctx, list, client.InNamespace(app.Namespace), by); err != nil {
+		if err := from.List(ctx, list, append(by, client.InNamespace(app.Namespace))...); err != nil {
 			return History{}, fmt.Errorf("reading the history of application %s/%s: %w", app.Namespace, app.Name, err)
 		}
 	}

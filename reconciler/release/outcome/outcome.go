@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package outcome says what becomes of a pass that met errors: the one place where errors of the management cluster's API
-// are told apart.
+// Package outcome says what becomes of a pass that met errors: the one place where errors of the management cluster's
+// API are told apart.
 package outcome
 
 import (
@@ -62,8 +62,8 @@ func Of(err error) Remedy {
 	return Retry
 }
 
-// Blocked says, as conditions do, which RolloutBlock the gate named first when it refused a write; empty for every other
-// error. What the gate says beyond that changes with time.
+// Blocked says, as conditions do, which RolloutBlock the gate named first when it refused a write; empty for every
+// other error. What the gate says beyond that changes with time.
 func Blocked(err error) string {
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 		return ""
@@ -73,7 +73,7 @@ func Blocked(err error) string {
 		return ""
 	}
 	name, _, _ := strings.Cut(strings.TrimSpace(said), " ")
-	return blocked + " " + name
+	return blocked + " " + strings.TrimRight(name, `",;`)
 }
 
 // Judge makes the results of passes. It is safe for concurrent use.

@@ -50,8 +50,8 @@ func Blocked(from client.Reader, global string) handler.EventHandler {
 	})
 }
 
-// Meant lets through what somebody wants of an object, not what is said of it: changes of spec, annotations and labels, and
-// that it comes, is to go, or is gone.
+// Meant lets through what somebody wants of an object, not what is said of it: changes of spec, annotations and
+// labels, and that it comes, is to go, or is gone.
 func Meant() builder.Predicates {
 	going := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()

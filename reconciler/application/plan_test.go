@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application
+
+import (
+	"errors"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/release/history"
+)
+
+// env is an environment; each number makes another.
+func env(n int64) shipper.ReleaseEnvironment {
+	return shipper.ReleaseEnvironment{
+		Chart:  shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: "https://charts.example"},
+		Values: &shipper.ChartValues{"n": n},
+		Strategy: &shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{{
+			Name:     "full on",
+			Capacity: shipper.RolloutStrategyStepValue{Contender: 100}, Traffic: shipper.RolloutStrategyStepValue{Contender: 100},
+		}}},
+	}
+}
+
+func hashOf(n int64) string {
+	hash, _ := stamp.Hash(env(n))
+	return hash
+}
+
+// web is an Application of which generation observed was the newest Release, with environment n; its template is now env(t).
+func web(template int64, observed string, n int64) *shipper.Application {
+	app := &shipper.Application{}
+	app.Namespace, app.Name, app.UID, app.Generation = "default", "web", "uid", 7
+	app.Spec.Template = env(template)
+	app.Annotations = map[string]string{}
+	if observed != "" {
+		app.Annotations[shipper.AppHighestObservedGenerationAnnotation] = observed
+		app.Annotations[shipper.AppObservedTemplateAnnotation] = hashOf(n)
+	}
+	return app
+}
+
+// rel is a Release of web with a generation and environment n.
+func rel(generation int, n int64, conditions ...string) *shipper.Release {
+	r := &shipper.Release{}
+	r.Namespace, r.Name = "default", "web-"+hashOf(n)+"-"+strconv.Itoa(generation)
+	r.Labels = map[string]string{shipper.AppLabel: "web", shipper.ReleaseHashLabel: hashOf(n)}
+	r.Annotations = map[string]string{
+		shipper.ReleaseGenerationAnnotation:        strconv.Itoa(generation),
+		shipper.ReleaseTemplateIterationAnnotation: strconv.Itoa(generation),
+	}
+	r.Spec.Environment = env(n)
+	for _, conditionType := range conditions {
+		r.Status.Conditions = append(r.Status.Conditions, shipper.Condition{Type: conditionType, Status: corev1.ConditionTrue})
+	}
+	return r
+}
+
+func complete(generation int, n int64) *shipper.Release {
+	return rel(generation, n, shipper.ReleaseComplete)
+}
+
+// seen is a scope of an Application with Releases, none of which has targets.
+func seen(app *shipper.Application, rels ...*shipper.Release) *scope {
+	s := &scope{app: app, history: history.History{All: rels}}
+	ordered, broken := stamp.SortByGeneration(rels)
+	for _, r := range ordered {
+		s.history.Live = append(s.history.Live, strategy.Release{Release: r})
+	}
+	s.history.Broken = broken
+	return s
+}
+
+// told is what a plan does, in words.
+type told struct {
+	Create, Abort  string
+	Remove         []string
+	Mark           map[string]string
+	Disorder       string
+	Unresolved     bool
+	Failed, Blocks bool
+}
+
+func tell(p plan) told {
+	t := told{
+		Mark: p.mark, Disorder: p.disorder, Unresolved: p.unresolved != "", Failed: p.stampErr != nil, Blocks: p.blocked != "",
+	}
+	if p.create != nil {
+		t.Create = p.create.Name + " " + p.create.Annotations[shipper.ReleaseGenerationAnnotation]
+	}
+	if p.abort != nil {
+		t.Abort = p.abort.Name
+	}
+	t.Remove = names(p.remove)
+	return t
+}
+
+func mark(generation string, n int64) map[string]string {
+	return map[string]string{
+		shipper.AppHighestObservedGenerationAnnotation: generation, shipper.AppObservedTemplateAnnotation: hashOf(n),
+	}
+}
+
+func TestPlan(t *testing.T) {
+	unresolved := web(1, "", 0)
+	unresolved.Spec.Template.Chart.Version = "~0.0"
+	resolvedOdd := web(1, "", 0)
+	resolvedOdd.Spec.Template.Chart.Version = "~0.0"
+	resolvedOdd.Annotations[shipper.AppChartVersionResolvedAnnotation] = "~0.0"
+	resolvedOdd.Annotations[shipper.AppChartNameAnnotation] = "nginx"
+	odd, _ := stamp.Hash(resolvedOdd.Spec.Template)
+	noHash := web(1, "1", 1)
+	delete(noHash.Annotations, shipper.AppObservedTemplateAnnotation)
+	nameless := web(1, "", 0)
+	nameless.Name = "a-name-that-leaves-no-room-for-a-hash-and-an-iteration-in-a-label"
+	lost := rel(1, 1)
+	delete(lost.Annotations, shipper.ReleaseGenerationAnnotation)
+	name := func(n int64, iteration string) string { return "web-" + hashOf(n) + "-" + iteration }
+
+	cases := map[string]struct {
+		scope *scope
+		want  told
+	}{
+		"a template without releases becomes the first": {
+			seen(web(1, "", 0)), told{Create: name(1, "0") + " 0", Mark: mark("0", 1)},
+		},
+		"a template that is a release is left alone": {seen(web(1, "0", 1), rel(0, 1)), told{}},
+		"another template becomes the next release": {
+			seen(web(2, "3", 1), complete(3, 1)), told{Create: name(2, "0") + " 4", Mark: mark("4", 2)},
+		},
+		"an old template is a new release, too": {
+			seen(web(1, "1", 2), complete(0, 1), complete(1, 2)), told{Create: name(1, "1") + " 2", Mark: mark("2", 1)},
+		},
+		"a crash before the newest was remembered": {seen(web(2, "0", 1), rel(0, 1), rel(1, 2)), told{Mark: mark("1", 2), Remove: nil}},
+		"the newest was deleted":                   {seen(web(2, "1", 2), complete(0, 1)), told{Abort: name(1, "0")}},
+		"the newest of many was deleted":           {seen(web(2, "5", 2), complete(0, 1), rel(3, 3)), told{Abort: name(3, "3")}},
+		"the newest was deleted, and an older shipper knew it": {
+			seen(noHash, complete(0, 2)), told{Abort: name(2, "0")},
+		},
+		"the newest was deleted and the template edited": {
+			seen(web(3, "1", 2), complete(0, 1)), told{Create: name(3, "0") + " 1", Mark: mark("1", 3)},
+		},
+		"the newest was deleted and the template taken back by hand": {
+			seen(web(1, "1", 2), complete(0, 1)), told{Mark: mark("0", 1)},
+		},
+		"the only one was deleted": {seen(web(1, "0", 1)), told{Create: name(1, "0") + " 0"}},
+		"a constraint is no version": {
+			seen(unresolved, complete(0, 2)), told{Unresolved: true, Mark: mark("0", 2)},
+		},
+		"what the gate calls resolved is": {
+			seen(resolvedOdd), told{Create: "web-" + odd + "-0 0", Mark: map[string]string{
+				shipper.AppHighestObservedGenerationAnnotation: "0", shipper.AppObservedTemplateAnnotation: odd,
+			}},
+		},
+		"a name that is too long": {seen(nameless), told{Failed: true}},
+		"a release that lost its generation is not made again": {
+			seen(web(1, "1", 1), complete(0, 2), lost), told{Disorder: shipper.BrokenReleaseGeneration},
+		},
+		"an edit is a release even so": {
+			seen(web(3, "1", 1), complete(0, 2), lost),
+			told{Disorder: shipper.BrokenReleaseGeneration, Create: name(3, "0") + " 1", Mark: mark("1", 3)},
+		},
+		"an observed generation that is none": {
+			seen(web(1, "x", 1), complete(0, 1)), told{Disorder: shipper.BrokenApplicationObservedGeneration},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tell(makePlan(tc.scope, metav1.Unix(1, 0)))); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			tc.scope.blocks = []*shipper.RolloutBlock{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}}
+			p := makePlan(tc.scope, metav1.Unix(1, 0))
+			want := told{Blocks: true, Disorder: tc.want.Disorder}
+			if diff := cmp.Diff(want, tell(p)); diff != "" {
+				t.Errorf("while blocked: -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOnlyWhatServesNoMoreIsTrimmed(t *testing.T) {
+	ct := func(percent, total, available int32, current bool) *shipper.CapacityTarget {
+		ct := &shipper.CapacityTarget{}
+		ct.Generation = 1
+		if current {
+			ct.Status.ObservedGeneration = 1
+		}
+		ct.Spec.Clusters = []shipper.ClusterCapacityTarget{{Name: "a", Percent: percent, TotalReplicaCount: total}}
+		ct.Status.Clusters = []shipper.ClusterCapacityStatus{{Name: "a", AvailableReplicas: available}}
+		return ct
+	}
+	one := int32(1)
+	for name, tc := range map[string]struct {
+		ct   *shipper.CapacityTarget
+		gone bool
+	}{
+		"no target":                       {nil, true},
+		"nothing asked, nothing there":    {ct(0, 4, 0, true), true},
+		"nothing asked, some still there": {ct(0, 4, 2, true), true},
+		"all of nothing":                  {ct(100, 0, 0, true), true},
+		"some asked, none there":          {ct(50, 4, 0, true), true},
+		"some asked, none there yet":      {ct(50, 4, 0, false), false},
+		"some asked, some there":          {ct(50, 4, 2, true), false},
+		"some asked, and some were there": {ct(50, 4, 2, false), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := web(4, "3", 4)
+			app.Spec.RevisionHistoryLimit = &one
+			s := seen(app, complete(0, 1), complete(1, 2), complete(2, 3), rel(3, 4))
+			for i := range s.history.Live {
+				s.history.Live[i].Capacity = ct(100, 4, 4, true)
+			}
+			s.history.Live[0].Capacity = tc.ct
+			s.history.Live[1].Capacity = ct(0, 4, 0, true)
+			want := []string{s.history.Live[1].Release.Name}
+			if tc.gone {
+				want = []string{s.history.Live[0].Release.Name, s.history.Live[1].Release.Name}
+			}
+			p := makePlan(s, metav1.Unix(1, 0))
+			if diff := cmp.Diff(want, names(p.remove)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHistoryLimitHasBounds(t *testing.T) {
+	for _, tc := range []struct{ set, want int32 }{{-5, 1}, {0, 1}, {3, 3}, {5000, 1000}} {
+		app := web(0, "", 0)
+		app.Spec.RevisionHistoryLimit = &tc.set
+		if got := limit(app); got != int(tc.want) {
+			t.Errorf("%d: got %d, want %d", tc.set, got, tc.want)
+		}
+	}
+	if got := limit(web(0, "", 0)); got != 20 {
+		t.Errorf("by default: got %d", got)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	refused := apierrors.NewForbidden(shipper.Resource("releases"), "x", errors.New("rollouts blocked by: a/b (no)"))
+	down := errors.New("the gate is down")
+	p := func(s *scope) plan { return makePlan(s, metav1.Unix(1, 0)) }
+	first, second := complete(0, 1), rel(1, 2)
+	type conditions = map[string]string
+	cases := map[string]struct {
+		scope   *scope
+		applied applied
+		change  func(*plan)
+		history []string
+		want    conditions
+	}{
+		"a release is created": {
+			scope: seen(web(2, "0", 1), first), history: []string{first.Name, "web-" + hashOf(2) + "-0"},
+			want: conditions{"RollingOut": `True  Transitioning from "` + first.Name + `" to "web-` + hashOf(2) + `-0"`},
+		},
+		"the first release is created": {
+			scope: seen(web(2, "", 1)), history: []string{"web-" + hashOf(2) + "-0"},
+			want: conditions{"RollingOut": `True  Rolling out initial release "web-` + hashOf(2) + `-0"`},
+		},
+		"a release is active": {
+			scope: seen(web(1, "0", 1), first), history: []string{first.Name},
+			want: conditions{"RollingOut": `False  Release "` + first.Name + `" is active`},
+		},
+		"a release cannot be created": {
+			scope: seen(web(2, "0", 1), first), applied: applied{create: down}, history: []string{first.Name},
+			want: conditions{
+				"RollingOut":    `False CreateReleaseFailed could not create a new release: "the gate is down"`,
+				"ReleaseSynced": `False CreateReleaseFailed could not create a new release: "the gate is down"`,
+			},
+		},
+		"the gate knows of a block first": {
+			scope: seen(web(2, "0", 1), first), applied: applied{create: refused}, history: []string{first.Name},
+			want: conditions{
+				"Blocked":       "True RolloutsBlocked rollouts blocked by: a/b",
+				"ReleaseSynced": "False RolloutsBlocked rollouts blocked by: a/b",
+				"RollingOut":    `False  Release "` + first.Name + `" is active`,
+			},
+		},
+		"a release cannot be deleted": {
+			scope: seen(web(2, "1", 2), first, second), applied: applied{rest: refused},
+			change:  func(p *plan) { p.remove = []*shipper.Release{first} },
+			history: []string{first.Name, second.Name},
+			want: conditions{
+				"Blocked":    "True RolloutsBlocked rollouts blocked by: a/b",
+				"RollingOut": `True  Transitioning from "` + first.Name + `" to "` + second.Name + `"`,
+			},
+		},
+		"a release is deleted": {
+			scope: seen(web(2, "1", 2), first, second), change: func(p *plan) { p.remove = []*shipper.Release{first} },
+			history: []string{second.Name},
+			want:    conditions{"RollingOut": `True  Rolling out initial release "` + second.Name + `"`},
+		},
+		"nothing can be named": {
+			scope: seen(web(1, "", 0)), change: func(p *plan) { p.create, p.stampErr = nil, errors.New("too long") },
+			want: conditions{
+				"RollingOut":    `False CreateReleaseFailed could not create a new release: "too long"`,
+				"ReleaseSynced": `False CreateReleaseFailed could not create a new release: "too long"`,
+			},
+		},
+		"nothing is resolved": {
+			scope: seen(web(1, "", 0)), change: func(p *plan) { p.create, p.unresolved = nil, "not one version" },
+			want: conditions{
+				"RollingOut":    "False ChartVersionResolutionFailed not one version",
+				"ReleaseSynced": "False ChartVersionResolutionFailed not one version",
+			},
+		},
+		"blocked from the beginning": {
+			scope:  seen(web(1, "", 0)),
+			change: func(p *plan) { *p = plan{blocked: "rollouts blocked by: a/b", pending: true} },
+			want: conditions{
+				"Blocked":       "True RolloutsBlocked rollouts blocked by: a/b",
+				"ReleaseSynced": "False RolloutsBlocked rollouts blocked by: a/b",
+				"RollingOut":    `Unknown  no contender release found for application "web"`,
+			},
+		},
+		"history cannot be told": {
+			scope: seen(web(1, "0", 1), first), history: []string{first.Name},
+			change: func(p *plan) { p.disorder, p.remedy = "Broken", "mend it" },
+			want:   conditions{"ValidHistory": "False Broken mend it"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			plan := p(tc.scope)
+			if tc.change != nil {
+				tc.change(&plan)
+			}
+			got := status(tc.scope, plan, tc.applied, metav1.Unix(9, 0))
+			want := conditions{"Aborting": "False  ", "Blocked": "False  ", "ReleaseSynced": "True  ", "ValidHistory": "True  "}
+			for key, value := range tc.want {
+				want[key] = value
+			}
+			is := conditions{}
+			for _, c := range got.Conditions {
+				is[c.Type] = string(c.Status) + " " + c.Reason + " " + c.Message
+			}
+			if _, ok := want["RollingOut"]; !ok {
+				delete(is, "RollingOut")
+			}
+			if diff := cmp.Diff(want, is); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.history, got.History); diff != "" || got.ObservedGeneration != 7 {
+				t.Errorf("generation %d, history -want +got:\n%s", got.ObservedGeneration, diff)
+			}
+		})
+	}
+}
+
+func TestRestoreKeepsTheConstraintOfTheSameChart(t *testing.T) {
+	old := complete(3, 1)
+	old.Annotations[shipper.ReleaseChartDigestAnnotation] = "abc"
+	notes := func(name, raw, resolved, digest string) map[string]string {
+		return map[string]string{
+			shipper.AppChartNameAnnotation: name, shipper.AppChartRepoAnnotation: "https://charts.example",
+			shipper.AppChartVersionRawAnnotation: raw, shipper.AppChartVersionResolvedAnnotation: resolved,
+			shipper.AppChartDigestAnnotation: digest,
+		}
+	}
+	for name, tc := range map[string]struct{ before, want map[string]string }{
+		"the same chart":  {notes("nginx", "~0.0", "0.0.2", "def"), notes("nginx", "~0.0", "0.0.1", "abc")},
+		"another chart":   {notes("apache", "~2", "2.4", "def"), notes("nginx", "0.0.1", "0.0.1", "abc")},
+		"no chart at all": {nil, notes("nginx", "0.0.1", "0.0.1", "abc")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app := web(2, "", 2)
+			app.Annotations = tc.before
+			restore(app, old)
+			for key, value := range mark("3", 1) {
+				tc.want[key] = value
+			}
+			if diff := cmp.Diff(tc.want, app.Annotations); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if !stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Environment) {
+				t.Error("the template is not that of the release")
+			}
+		})
+	}
+	app := web(2, "", 2)
+	app.Annotations[shipper.AppChartDigestAnnotation] = "def"
+	restore(app, complete(3, 1))
+	if digest, ok := app.Annotations[shipper.AppChartDigestAnnotation]; ok {
+		t.Errorf("digest %q is of another version", digest)
+	}
+}
+
+func TestAbortIsToldBeforeItIsDone(t *testing.T) {
+	s := seen(web(2, "1", 2), complete(0, 1))
+	got := abortStatus(s, makePlan(s, metav1.Unix(1, 0)), metav1.Unix(9, 0))
+	message := `abort in progress, returning state to release "web-` + hashOf(1) + `-0"`
+	at := metav1.Unix(9, 0)
+	want := shipper.ApplicationStatus{
+		ObservedGeneration: 7, History: []string{"web-" + hashOf(1) + "-0"},
+		Conditions: []shipper.Condition{
+			{Type: shipper.ApplicationAborting, Status: corev1.ConditionTrue, Message: message, LastTransitionTime: at},
+			{Type: shipper.ApplicationRollingOut, Status: corev1.ConditionTrue, Message: message, LastTransitionTime: at},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestChangesAreTold(t *testing.T) {
+	blocked := shipper.ApplicationStatus{Conditions: []shipper.Condition{
+		{Type: shipper.ApplicationBlocked, Status: corev1.ConditionTrue, Reason: shipper.RolloutsBlocked, Message: "rollouts blocked by: a/b"},
+	}}
+	var got []string
+	for _, e := range changes(shipper.ApplicationStatus{}, blocked) {
+		got = append(got, e.Type+" "+e.Reason+" "+e.Note)
+	}
+	want := []string{
+		"Warning RolloutBlocked rollouts blocked by: a/b",
+		"Normal ApplicationConditionChanged [] -> [Blocked True RolloutsBlocked rollouts blocked by: a/b]",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if again := changes(blocked, blocked); again != nil {
+		t.Errorf("got %v for nothing", again)
+	}
+}

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/reconciler/release/history"
+)
+
+var at = metav1.Unix(9, 0)
+
+// rel is the i-th Release of web, in clusters a and b unless others are given; none stands for "not chosen yet".
+func rel(i int, clusters string) *shipper.Release {
+	r := &shipper.Release{}
+	r.Namespace, r.Name, r.Generation = "default", fmt.Sprintf("web-%d", i), 2
+	r.UID = "uid-of-" + "web"
+	r.Labels = map[string]string{shipper.AppLabel: "web", shipper.ReleaseLabel: r.Name}
+	r.Annotations = map[string]string{shipper.ReleaseGenerationAnnotation: fmt.Sprint(i)}
+	if clusters != "" {
+		r.Annotations[shipper.ReleaseClustersAnnotation] = clusters
+	}
+	r.Spec.Environment.Chart = shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: "https://charts.example"}
+	r.Spec.Environment.ClusterRequirements.Regions = []shipper.RegionRequirement{{Name: "r"}}
+	r.Spec.Environment.Strategy = &shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{{
+		Name:     "full on",
+		Capacity: shipper.RolloutStrategyStepValue{Contender: 100}, Traffic: shipper.RolloutStrategyStepValue{Contender: 100},
+	}}}
+	return r
+}
+
+// complete is a Release that has completed and runs whole.
+func complete(i int) strategy.Release {
+	r := rel(i, "a")
+	r.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: "True"}}
+	r.Status.AchievedStep = &shipper.AchievedStep{Name: "full on"}
+	out := strategy.Release{
+		Release: r, Installation: installationTarget(r, []string{"a"}, true),
+		Capacity: capacityTarget(r, []string{"a"}, 100, 4), Traffic: trafficTarget(r, []string{"a"}, 100),
+	}
+	ready := []shipper.Condition{{Type: shipper.TargetReady, Status: "True"}}
+	out.Installation.Status.Conditions, out.Capacity.Status.Conditions, out.Traffic.Status.Conditions = ready, ready, ready
+	return out
+}
+
+func seen(rels ...strategy.Release) *scope {
+	s := &scope{app: &shipper.Application{}, history: history.History{Live: rels, Foreign: map[string][]string{}}}
+	s.app.Namespace, s.app.Name = "default", "web"
+	for _, name := range []string{"a", "b"} {
+		c := shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		c.Spec.Region = "r"
+		s.clusters = append(s.clusters, c)
+	}
+	return s
+}
+
+// told is a plan in words.
+func told(s *scope, p plan) []string {
+	var out []string
+	if p.blocked != "" {
+		out = append(out, p.blocked)
+	}
+	if p.choice != nil {
+		out = append(out, "choose "+strings.Join(p.choice, ","))
+	}
+	if p.refusal != nil {
+		out = append(out, p.refusal.Error())
+	}
+	for i, o := range p.rollout.Outcomes {
+		if !o.Write.Empty() {
+			out = append(out, "ask of "+s.history.Live[i].Release.Name)
+		}
+	}
+	for _, c := range p.create {
+		out = append(out, fmt.Sprintf("make targets of %s in %v with %d%% and %d",
+			s.history.Live[c.index].Release.Name, c.clusters, c.percent, c.weight))
+	}
+	return out
+}
+
+func TestPlan(t *testing.T) {
+	bare := func(i int, clusters string) strategy.Release { return strategy.Release{Release: rel(i, clusters)} }
+	half := complete(0)
+	half.Capacity = nil
+	cases := map[string]struct {
+		scope  *scope
+		change func(*scope)
+		want   []string
+	}{
+		"nothing is there": {scope: seen()},
+		"a new release gets clusters and targets": {
+			scope: seen(bare(0, "")), want: []string{"choose b", "make targets of web-0 in [b] with 0% and 0"},
+		},
+		"clusters once chosen are kept": {
+			scope: seen(bare(0, "x,y")), want: []string{"make targets of web-0 in [x y] with 0% and 0"},
+		},
+		"too few clusters": {
+			scope: seen(bare(0, "")), change: func(s *scope) { s.clusters = nil },
+			want: []string{`region "r" has 0 of the 1 schedulable clusters wanted`},
+		},
+		"no clusters wanted": {
+			scope: seen(bare(0, "")), change: func(s *scope) {
+				none := int32(0)
+				s.history.Live[0].Release.Spec.Environment.ClusterRequirements.Regions[0].Replicas = &none
+			},
+			want: []string{"clusterRequirements.regions want no cluster: every region has replicas 0"},
+		},
+		"blocked": {
+			scope: seen(bare(0, "")), change: func(s *scope) {
+				s.blocks = []*shipper.RolloutBlock{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}}
+			},
+			want: []string{"rollouts blocked by: default/b"},
+		},
+		"targets of an earlier release of that name are awaited": {
+			scope:  seen(bare(0, "a")),
+			change: func(s *scope) { s.history.Foreign["web-0"] = []string{"CapacityTarget is being deleted"} },
+		},
+		"predecessors let go before the contender takes": {
+			scope: seen(complete(0), bare(1, "a")),
+			want:  []string{"ask of web-0", "make targets of web-1 in [a] with 0% and 0"},
+		},
+		"an incumbent gets back what it had": {
+			scope: seen(half, bare(1, "a")),
+			want: []string{
+				"ask of web-0", "make targets of web-0 in [a] with 100% and 100", "make targets of web-1 in [a] with 0% and 0",
+			},
+		},
+		"an incumbent whose clusters are not known is left": {
+			scope:  seen(half, bare(1, "a")),
+			change: func(s *scope) { delete(s.history.Live[0].Release.Annotations, shipper.ReleaseClustersAnnotation) },
+			want:   []string{"ask of web-0", "make targets of web-1 in [a] with 0% and 0"},
+		},
+		"the superseded get nothing": {
+			scope: seen(bare(0, "a"), bare(1, "a")), want: []string{"make targets of web-1 in [a] with 0% and 0"},
+		},
+		"all is well": {scope: seen(complete(0))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for i := range tc.scope.history.Live {
+				r := *tc.scope.history.Live[i].Release
+				r.Annotations = map[string]string{}
+				for key, value := range tc.scope.history.Live[i].Release.Annotations {
+					r.Annotations[key] = value
+				}
+				tc.scope.history.Live[i].Release = &r
+			}
+			if tc.change != nil {
+				tc.change(tc.scope)
+			}
+			p := makePlan(tc.scope, at)
+			if diff := cmp.Diff(tc.want, told(tc.scope, p)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			wants := p.choice != nil || len(p.create) > 0 || p.rollout.Writes()
+			if p.writes() != wants {
+				t.Errorf("writes: got %t, want %t", p.writes(), wants)
+			}
+		})
+	}
+}
+
+func TestTargetsAreMadeWhole(t *testing.T) {
+	r := rel(3, "a,b")
+	r.Annotations[shipper.ReleaseChartDigestAnnotation] = "abc"
+	r.Spec.Environment.Values = &shipper.ChartValues{"x": int64(1)}
+	meta := metav1.ObjectMeta{
+		Namespace: "default", Name: "web-3", Labels: r.Labels,
+		Annotations: map[string]string{shipper.ReleaseChartDigestAnnotation: "abc"},
+		OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: "shipper.booking.com/v1alpha1", Kind: "Release", Name: "web-3", UID: r.UID},
+		},
+	}
+	clusters := []string{"a", "b"}
+	chart := r.Spec.Environment.Chart
+	for _, tc := range []struct{ want, got any }{
+		{
+			&shipper.InstallationTarget{ObjectMeta: meta, Spec: shipper.InstallationTargetSpec{
+				Clusters: clusters, CanOverride: true, Chart: &chart, Values: r.Spec.Environment.Values,
+			}},
+			installationTarget(r, clusters, true),
+		},
+		{
+			&shipper.CapacityTarget{ObjectMeta: meta, Spec: shipper.CapacityTargetSpec{Clusters: []shipper.ClusterCapacityTarget{
+				{Name: "a", Percent: 5, TotalReplicaCount: 7}, {Name: "b", Percent: 5, TotalReplicaCount: 7},
+			}}},
+			capacityTarget(r, clusters, 5, 7),
+		},
+		{
+			&shipper.TrafficTarget{ObjectMeta: meta, Spec: shipper.TrafficTargetSpec{Clusters: []shipper.ClusterTrafficTarget{
+				{Name: "a", Weight: 9}, {Name: "b", Weight: 9},
+			}}},
+			trafficTarget(r, clusters, 9),
+		},
+	} {
+		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	}
+	if got := joined([]string{"b", "a", "b"}); got != "a,b" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	bare := strategy.Release{Release: rel(0, "")}
+	refused := apierrors.NewForbidden(shipper.Resource("x"), "x", errors.New("rollouts blocked by: a/b (no)"))
+	broken := fmt.Errorf("counting: %w", &chart.Error{Reason: shipper.BrokenChartSpec, Message: "no such chart"})
+	wait := "step 0 (full on) waits for clusters to be chosen and targets to be created"
+	type conditions = map[string]string
+	cases := map[string]struct {
+		scope *scope
+		plan  func(*plan)
+		done  done
+		want  conditions
+	}{
+		"scheduled just now": {scope: seen(bare), done: done{scheduled: []string{"web-0"}}, want: conditions{"Scheduled": "True  "}},
+		"no clusters": {
+			scope: seen(bare), plan: func(p *plan) { p.refusal = errors.New("too few") },
+			want: conditions{"Scheduled": "False FailedAPICall too few"},
+		},
+		"a broken chart": {
+			scope: seen(bare), done: done{scheduling: map[string]error{"web-0": broken}},
+			want: conditions{"Scheduled": "False BrokenChartSpec counting: no such chart"},
+		},
+		"refused by the gate": {
+			scope: seen(bare), done: done{scheduling: map[string]error{"web-0": refused}},
+			want: conditions{
+				"Scheduled": `False FailedAPICall x.shipper.booking.com "x" is forbidden: rollouts blocked by: a/b (no)`,
+				"Blocked":   "True RolloutsBlocked rollouts blocked by: a/b",
+			},
+		},
+		"nothing is known": {scope: seen(bare)},
+		"complete": {
+			scope: seen(complete(0)),
+			want:  conditions{"Scheduled": "True  ", "StrategyExecuted": "True  ", "Complete": "True  "},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := makePlan(tc.scope, at)
+			if tc.plan != nil {
+				tc.plan(&p)
+			}
+			got := status(tc.scope, p, tc.done, 0, at)
+			want := conditions{
+				"Blocked": "False  ", "StrategyExecuted": "False StrategyInProgress " + wait,
+				"Complete": "False StrategyNotComplete step 0, the last, is not achieved yet",
+			}
+			for key, value := range tc.want {
+				want[key] = value
+			}
+			is := conditions{}
+			for _, c := range got.Conditions {
+				is[c.Type] = string(c.Status) + " " + c.Reason + " " + c.Message
+			}
+			if diff := cmp.Diff(want, is); diff != "" || got.ObservedGeneration != 2 {
+				t.Errorf("generation %d, -want +got:\n%s", got.ObservedGeneration, diff)
+			}
+		})
+	}
+}
+
+func TestABrokenReleaseSaysSo(t *testing.T) {
+	r := rel(0, "a")
+	delete(r.Annotations, shipper.ReleaseGenerationAnnotation)
+	want := shipper.ReleaseStatus{ObservedGeneration: 2, Conditions: []shipper.Condition{{
+		Type: shipper.ReleaseStrategyExecuted, Status: "False", Reason: shipper.StrategyExecutionFailed, LastTransitionTime: at,
+		Message: `failed to execute strategy: "release \"web-0\" has no annotation shipper.booking.com/release.generation"`,
+	}}}
+	if diff := cmp.Diff(want, brokenStatus(r, at)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestEvents(t *testing.T) {
+	r := rel(0, "a")
+	r.Status = shipper.ReleaseStatus{
+		Strategy:   &shipper.ReleaseStrategyStatus{State: shipper.ReleaseStrategyState{WaitingForCapacity: "True"}},
+		Conditions: []shipper.Condition{{Type: shipper.ReleaseBlocked, Status: "False"}},
+	}
+	is := shipper.ReleaseStatus{
+		AchievedStep: &shipper.AchievedStep{Step: 1, Name: "50/50"},
+		Strategy:     &shipper.ReleaseStrategyStatus{State: shipper.ReleaseStrategyState{WaitingForCapacity: "False"}},
+		Conditions: []shipper.Condition{{
+			Type: shipper.ReleaseBlocked, Status: "True", Reason: shipper.RolloutsBlocked, Message: "rollouts blocked by: a/b",
+		}},
+	}
+	it := installationTarget(r, []string{"a", "b"}, true)
+	var got []string
+	for _, e := range append(changes(r, is), clustersSelected(r, []string{"b", "a"}), targetCreated("CapacityTarget", r),
+		clustersChanged(it), blockOverridden("a/b")) {
+		got = append(got, e.Type+" "+e.Reason+" "+e.Note)
+	}
+	want := []string{
+		"Warning RolloutBlocked rollouts blocked by: a/b",
+		"Normal StrategyApplied step [1] finished",
+		`Normal ReleaseStateTransitioned Release "default/web-0" had its state "WaitingForCapacity" transitioned to "False"`,
+		"Normal ReleaseConditionChanged [Blocked False] -> [Blocked True RolloutsBlocked rollouts blocked by: a/b]",
+		`Normal ClustersSelected Set clusters for "default/web-0" to a,b`,
+		`Normal ReleaseScheduled Created CapacityTarget "default/web-0"`,
+		`Normal ReleaseScheduled Updated InstallationTarget "default/web-0" cluster set to [a,b]`,
+		"Normal RolloutBlockOverridden a/b",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	r.Status = is
+	if again := changes(r, is); again != nil {
+		t.Errorf("got %v for nothing", again)
+	}
+}
