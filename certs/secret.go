@@ -84,7 +84,8 @@ func (s *secret) take(found *corev1.Secret) {
 		return
 	}
 	s.current.Store(&pair)
-	s.log.Info("Serving with a new certificate", "secret", klog.KObj(found), "until", pair.Leaf.NotAfter, "names", pair.Leaf.DNSNames)
+	s.log.Info("Serving with a new certificate", "secret", klog.KObj(found),
+		"until", pair.Leaf.NotAfter, "names", pair.Leaf.DNSNames)
 	if s.loaded != nil {
 		s.loaded()
 	}

@@ -93,8 +93,9 @@ func setupSelf(ctx context.Context, mgr manager.Manager, o Options) (Source, err
 	return s, nil
 }
 
-// prepare makes sure that the Secret exists and that its certificate, if there is one, is for all of the names: the rotator
-// looks at the first name only, and would go on with a certificate that lacks a name that was added to the flags.
+// prepare makes sure that the Secret exists and that its certificate, if there is one, is for all of the names: the
+// rotator looks at the first name only, and would go on with a certificate that lacks a name that was added to the
+// flags.
 func prepare(ctx context.Context, c client.Client, o Options) error {
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		found := &corev1.Secret{}

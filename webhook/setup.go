@@ -44,7 +44,8 @@ type Server interface {
 	Register(path string, hook http.Handler)
 }
 
-// Setup registers everything that is served with server. This is the one list of it; manifests/webhook has the same paths.
+// Setup registers everything that is served with server. This is the one list of it; manifests/webhook has the same
+// paths.
 func Setup(server Server, o Options) error {
 	metrics, err := answer.NewMetrics(o.Registry)
 	if err != nil {

@@ -54,12 +54,14 @@ type options struct {
 func parse(args []string) (*options, error) {
 	o := &options{}
 	set := flag.NewFlagSet("shipper-webhook", flag.ContinueOnError)
-	set.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` with the management cluster; empty: $KUBECONFIG, the cluster this runs in")
-	set.StringVar(&o.namespace, "namespace", shipper.SystemNamespace, "`namespace` of Shipper: its Service and its certificate's Secret")
+	set.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"`file` with the management cluster; empty: $KUBECONFIG, the cluster this runs in")
+	set.StringVar(&o.namespace, "namespace", shipper.SystemNamespace,
+		"`namespace` of Shipper: its Service and its certificate's Secret")
 	set.StringVar(&o.blocksNamespace, "rollout-blocks-global-namespace", shipper.GlobalBlocksNamespace,
 		"`namespace` whose RolloutBlocks stop rollouts in all namespaces")
 	set.StringVar(&o.reconcilerUser, "reconciler-user", "",
-		"`user` name of Shipper's reconciler (default system:serviceaccount:<namespace>:"+shipper.ManagementServiceAccount+")")
+		"`user` name of Shipper's reconciler (default that of service account "+shipper.ManagementServiceAccount+")")
 	set.StringVar(&o.addr, "addr", ":9443", "`address` to serve admission on")
 	set.StringVar(&o.healthAddr, "health-addr", ":8081", "`address` of /healthz and /readyz; 0 serves neither")
 	set.StringVar(&o.metricsAddr, "metrics-addr", ":8080", "`address` of /metrics; 0 serves none")

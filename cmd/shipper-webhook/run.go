@@ -86,7 +86,8 @@ func build(ctx context.Context, o *options, notDraining healthz.Checker) (manage
 		Charts: chart.NewCatalog(ctx, chart.Options{
 			CacheDir: o.chartCacheDir, Log: mgr.GetLogger().WithName("chart"),
 		}),
-		Reconciler: o.reconcilerUser, Registry: metrics.Registry, Clock: clock.RealClock{}, Log: mgr.GetLogger().WithName("webhook"),
+		Reconciler: o.reconcilerUser, Registry: metrics.Registry, Clock: clock.RealClock{},
+		Log: mgr.GetLogger().WithName("webhook"),
 	})
 	if err != nil {
 		return nil, err

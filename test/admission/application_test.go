@@ -86,7 +86,7 @@ func TestApplyingTwiceNeverMakesARelease(t *testing.T) {
 	apply := func(edits ...func(*shipper.Application)) *shipper.Application {
 		t.Helper()
 		app := application(ns, repo, edits...)
-		app.TypeMeta.APIVersion, app.TypeMeta.Kind = shipper.GroupVersion.String(), "Application"
+		app.APIVersion, app.Kind = shipper.GroupVersion.String(), "Application"
 		//nolint:staticcheck // what is applied is a whole typed object, as kubectl sends it
 		if err := dev.Patch(t.Context(), app, client.Apply, client.FieldOwner("test"), client.ForceOwnership); err != nil {
 			t.Fatal(err)
@@ -227,7 +227,8 @@ func TestAnApplicationUnderABlock(t *testing.T) {
 		if v, there := live.Annotations[shipper.RolloutBlockOverrideAnnotation]; there {
 			t.Errorf("the override is still %q", v)
 		}
-		if warned := dev.warnings(); len(warned) == 0 || warned[0] != "RolloutBlock "+key+" is gone and was taken out of the override annotation" {
+		want := "RolloutBlock " + key + " is gone and was taken out of the override annotation"
+		if warned := dev.warnings(); len(warned) == 0 || warned[0] != want {
 			t.Errorf("warned %q", warned)
 		}
 	})

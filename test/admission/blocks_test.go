@@ -63,7 +63,8 @@ func probe(ctx context.Context, b *shipper.RolloutBlock, blocks bool) error {
 func TestBlocksHaveAuthors(t *testing.T) {
 	ns := namespace(t)
 	for name, want := range map[string]shipper.RolloutBlockAuthor{
-		"ann": {Type: "user", Name: "ann"}, "system:serviceaccount:ci:deployer": {Type: "serviceaccount", Name: "ci/deployer"},
+		"ann": {
+			Type: "user", Name: "ann"}, "system:serviceaccount:ci:deployer": {Type: "serviceaccount", Name: "ci/deployer"},
 	} {
 		b := &shipper.RolloutBlock{Spec: shipper.RolloutBlockSpec{Message: "wait"}}
 		b.Namespace, b.GenerateName = ns, "by-"

@@ -24,7 +24,7 @@ func startRepository(t *testing.T, versions ...string) *repository {
 	t.Helper()
 	r := &repository{versions: versions}
 	r.Server = httptest.NewServer(r)
-	t.Cleanup(r.Server.Close)
+	t.Cleanup(r.Close)
 	return r
 }
 

@@ -69,7 +69,8 @@ func place(t *testing.T, o *unstructured.Unstructured, ns string) {
 	}
 }
 
-// refusedFor wants o to be refused with want. What came before it in its file may be known to the webhook a moment later.
+// refusedFor wants o to be refused with want. What came before it in its file may be known to the webhook a moment
+// later.
 func refusedFor(t *testing.T, o *unstructured.Unstructured, want string) {
 	t.Helper()
 	eventually(t, "the refusal", func(ctx context.Context) error {

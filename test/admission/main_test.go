@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission proves the gate on a real API server: Shipper's webhook runs as it would in its Pod, and everything is
-// asked for as a user would ask.
+// Package admission proves the gate on a real API server: Shipper's webhook runs as it would in its Pod, and everything
+// is asked for as a user would ask.
 package admission
 
 import (

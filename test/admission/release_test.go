@@ -32,7 +32,8 @@ func rollOut(t *testing.T, namespace string, edits ...func(*shipper.Application)
 	r.rel = release(t, r.app)
 	create(t, reconciler, r.rel)
 	r.capacity = &shipper.CapacityTarget{
-		ObjectMeta: child(r.rel), Spec: shipper.CapacityTargetSpec{Clusters: []shipper.ClusterCapacityTarget{{Name: "eu", Percent: 1}}},
+		ObjectMeta: child(r.rel),
+		Spec:       shipper.CapacityTargetSpec{Clusters: []shipper.ClusterCapacityTarget{{Name: "eu", Percent: 1}}},
 	}
 	r.traffic = &shipper.TrafficTarget{
 		ObjectMeta: child(r.rel), Spec: shipper.TrafficTargetSpec{Clusters: []shipper.ClusterTrafficTarget{{Name: "eu"}}},

@@ -4,6 +4,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -33,7 +34,8 @@ type user struct {
 	warned []string
 }
 
-// as returns a user by name. Users start with the rights that everybody has in these tests: to edit all of Shipper's kinds.
+// as returns a user by name. Users start with the rights that everybody has in these tests: to edit all of Shipper's
+// kinds.
 func as(t *testing.T, name string) *user {
 	t.Helper()
 	u := &user{name: name}
@@ -92,7 +94,8 @@ func grant(t *testing.T, name, verb, resource string) {
 		})
 }
 
-// everybodyEdits lets every user read and write all kinds of Shipper; what is forbidden is then forbidden by the webhook.
+// everybodyEdits lets every user read and write all kinds of Shipper; what is forbidden is then forbidden by the
+// webhook.
 func everybodyEdits(ctx context.Context) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "test-everybody-edits"}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{shipper.GroupName}, Resources: []string{"*"},
@@ -180,8 +183,8 @@ func checkRefused(t *testing.T, err error, want refused) {
 		}
 		return
 	}
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // the client returns it unwrapped
-	if !ok {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
 		t.Fatalf("got %v, want a refusal with code %d: %s", err, want.code, want.message)
 	}
 	if got := status.Status(); got.Code != want.code || !strings.Contains(got.Message, want.message) {

@@ -31,13 +31,14 @@ type Subject struct {
 	New bool
 }
 
-// Refuse says which blocks stop a change of the object of resource (a plural) and name, who put them there, since when and
-// what for, and how subject could override them.
+// Refuse says which blocks stop a change of the object of resource (a plural) and name, who put them there, since when
+// and what for, and how subject could override them.
 func Refuse(resource, name string, subject Subject, v block.Verdict, now time.Time) error {
 	stories, causes := make([]string, 0, len(v.Effective)), make([]metav1.StatusCause, 0, len(v.Effective))
 	for _, b := range v.Effective {
-		stories = append(stories, block.Name(b).String()+" ("+story(b, now)+")")
-		causes = append(causes, metav1.StatusCause{Type: CauseBlocked, Message: block.Name(b).String() + ": " + oneLine(b.Spec.Message)})
+		key := block.Name(b).String()
+		stories = append(stories, key+" ("+story(b, now)+")")
+		causes = append(causes, metav1.StatusCause{Type: CauseBlocked, Message: key + ": " + oneLine(b.Spec.Message)})
 	}
 	message := "rollouts blocked by: " + strings.Join(stories, ", ") + ". To override: " + howToOverride(subject, v) +
 		" (the verb override on these rolloutblocks is needed)"

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Decode reads the object and the old object of req; the one that the operation does not have is nil. Numbers in free-form
-// values are decoded as the API machinery decodes them, so that equal objects are equal.
+// Decode reads the object and the old object of req; the one that the operation does not have is nil. Numbers in
+// free-form values are decoded as the API machinery decodes them, so that equal objects are equal.
 func Decode[T any](req *admission.Request) (now, old *T, err error) {
 	if now, err = decode[T](req.Object.Raw); err != nil {
 		return nil, nil, fmt.Errorf("decoding the object: %w", err)

@@ -28,8 +28,8 @@ const (
 // retryUnsynced is when a client should ask again that asked before the caches were filled.
 const retryUnsynced = time.Second
 
-// Judge judges one request. It says what there is to say to a and returns nil to let the request pass, a *Refusal made by
-// Invalidate, Forbid, Refuse or Later to refuse it, or any other error when judging itself failed.
+// Judge judges one request. It says what there is to say to a and returns nil to let the request pass, a *Refusal made
+// by Invalidate, Forbid, Refuse or Later to refuse it, or any other error when judging itself failed.
 type Judge func(ctx context.Context, req *admission.Request, a *Answer) error
 
 // Endpoint serves one judge: it answers for it, counts, logs, and survives its panics.
@@ -100,7 +100,7 @@ func (e *Endpoint) log(req *admission.Request, decision Decision, status *metav1
 	if status != nil {
 		message = status.Message
 	}
-	log.Info("Answered an admission request", "decision", decision, "kind", e.Kind, "object", klog.KRef(req.Namespace, req.Name),
-		"operation", req.Operation, "user", req.UserInfo.Username, "phase", e.Phase, "reason", message, "took", took.String(),
-		"dryRun", req.DryRun != nil && *req.DryRun, "uid", req.UID)
+	log.Info("Answered an admission request", "decision", decision, "reason", message, "phase", e.Phase,
+		"kind", e.Kind, "object", klog.KRef(req.Namespace, req.Name), "operation", req.Operation,
+		"user", req.UserInfo.Username, "took", took.String(), "dryRun", req.DryRun != nil && *req.DryRun, "uid", req.UID)
 }

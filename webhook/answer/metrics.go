@@ -21,8 +21,9 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shipper_webhook_requests_total",
-			Help: "Admission requests answered. phase is mutate or validate; kind is the kind judged; operation is CREATE, UPDATE or " +
-				"DELETE; decision is allowed, invalid (422), blocked (403, a RolloutBlock), forbidden (403, the user), " +
+			Help: "Admission requests answered. phase is mutate or validate; kind is the kind judged; " +
+				"operation is CREATE, UPDATE or DELETE; " +
+				"decision is allowed, invalid (422), blocked (403, a RolloutBlock), forbidden (403, the user), " +
 				"unavailable (503) or failed (500).",
 		}, []string{"phase", "kind", "operation", "decision"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -33,7 +34,8 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		}, []string{"phase", "kind", "operation"}),
 		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shipper_webhook_panics_total",
-			Help: "Panics while judging that were recovered and answered with 500. phase is mutate or validate; kind is the kind judged.",
+			Help: "Panics while judging that were recovered and answered with 500. phase is mutate or validate; " +
+				"kind is the kind judged.",
 		}, []string{"phase", "kind"}),
 	}
 	for _, c := range []prometheus.Collector{m.requests, m.duration, m.panics} {

@@ -61,10 +61,11 @@ func Forbid(resource, name, why string) error {
 
 // Later refuses for now: clients that honour Retry-After, kubectl among them, try again after that time.
 func Later(why string, retryAfter time.Duration) error {
+	seconds := max(retryAfter.Round(time.Second), time.Second) / time.Second
 	return &Refusal{Decision: Unavailable, Status: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
 		Message: oneLine(why),
-		Details: &metav1.StatusDetails{RetryAfterSeconds: int32(max(retryAfter.Round(time.Second), time.Second) / time.Second)},
+		Details: &metav1.StatusDetails{RetryAfterSeconds: int32(seconds)},
 	}}
 }
 

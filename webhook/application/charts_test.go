@@ -194,8 +194,10 @@ func TestAChartThatCannotBeResolved(t *testing.T) {
 			message: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.version: Invalid value: "~9": nearest: 0.0.2`,
 		},
 		"a constraint that is none": {
-			version: "ha", err: &chart.Error{Message: "not a constraint", Cause: chart.ErrBadConstraint}, decision: answer.Invalid,
-			message: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.version: Invalid value: "ha": not a constraint`,
+			version: "ha", err: &chart.Error{Message: "not a constraint", Cause: chart.ErrBadConstraint},
+			decision: answer.Invalid,
+			message: `Application.shipper.booking.com "super-server" is invalid: ` +
+				`spec.template.chart.version: Invalid value: "ha": not a constraint`,
 		},
 		"a URL that is no repository": {
 			version: "1.0.0", err: &chart.Error{Message: "HTML", Cause: chart.ErrNotRepository}, decision: answer.Invalid,

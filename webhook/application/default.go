@@ -17,8 +17,8 @@ import (
 )
 
 // complete patches what Shipper decides, in this order: control annotations come back, the override is normalised, and,
-// when spec changes, its history limit is bounded, its chart pinned and its requester noted. Writes that leave spec alone
-// are not touched otherwise: they must pass whatever is wrong with the rest.
+// when spec changes, its history limit is bounded, its chart pinned and its requester noted. Writes that leave spec
+// alone are not touched otherwise: they must pass whatever is wrong with the rest.
 func (w *Webhook) complete(
 	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
 ) error {
@@ -47,7 +47,8 @@ func (w *Webhook) complete(
 			return err
 		}
 	}
-	if user := req.UserInfo.Username; user != w.Guard.Reconciler && app.Annotations[shipper.AppRequestedByAnnotation] != user {
+	requester := app.Annotations[shipper.AppRequestedByAnnotation]
+	if user := req.UserInfo.Username; user != w.Guard.Reconciler && user != requester {
 		a.Annotate(&app.ObjectMeta, shipper.AppRequestedByAnnotation, user)
 	}
 	return nil
@@ -79,7 +80,8 @@ func limitHistory(a *answer.Answer, app *shipper.Application) {
 
 // sameSpec tells whether two specs ask for the same.
 func sameSpec(a, b *shipper.ApplicationSpec) bool {
-	return equality.Semantic.DeepEqual(a.RevisionHistoryLimit, b.RevisionHistoryLimit) && stamp.SameEnvironment(&a.Template, &b.Template)
+	return equality.Semantic.DeepEqual(a.RevisionHistoryLimit, b.RevisionHistoryLimit) &&
+		stamp.SameEnvironment(&a.Template, &b.Template)
 }
 
 // refreshWanted tells whether the user asks for the constraint to be resolved anew.

@@ -20,8 +20,8 @@ const retryRepository = 2 * time.Second
 
 var chartPath = field.NewPath("spec", "template", "chart")
 
-// pin makes sure that the template's chart has an exact version and that the annotations say where it comes from. A pin is
-// kept as long as the user asks for the same; what is asked for anew is resolved anew.
+// pin makes sure that the template's chart has an exact version and that the annotations say where it comes from. A pin
+// is kept as long as the user asks for the same; what is asked for anew is resolved anew.
 func (w *Webhook) pin(ctx context.Context, a *answer.Answer, app, old *shipper.Application) error {
 	want := app.Spec.Template.Chart
 	if want.Name == "" || want.RepoURL == "" {
@@ -58,7 +58,8 @@ func pinned(app *shipper.Application) bool {
 	return c.Version != "" && app.Annotations[shipper.AppChartVersionResolvedAnnotation] == c.Version && sameChart(app, c)
 }
 
-// sameChart tells whether c is of the name and repository that was last resolved. The original did not note the repository.
+// sameChart tells whether c is of the name and repository that was last resolved. The original did not note the
+// repository.
 func sameChart(app *shipper.Application, c shipper.Chart) bool {
 	repo, noted := app.Annotations[shipper.AppChartRepoAnnotation]
 	return app.Annotations[shipper.AppChartNameAnnotation] == c.Name && (!noted || repo == c.RepoURL)

@@ -95,7 +95,8 @@ func validateName(name string) field.ErrorList {
 // validateLabels judges the one label of Applications that means something, when it changes.
 func validateLabels(now, old map[string]string) field.ErrorList {
 	value, there := now[shipper.HelmWorkaroundLabel]
-	if was, before := old[shipper.HelmWorkaroundLabel]; !there || (before && was == value) || value == "true" || value == "false" {
+	was, before := old[shipper.HelmWorkaroundLabel]
+	if !there || (before && was == value) || value == "true" || value == "false" {
 		return nil
 	}
 	return field.ErrorList{field.NotSupported(

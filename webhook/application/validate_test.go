@@ -74,15 +74,20 @@ func TestApplicationsAreJudged(t *testing.T) {
 			message: blockedStory + "add the annotation shipper.booking.com/rollout-block.override: global/dns" + needed,
 		},
 		"a block stops a change of spec": {
-			req: ask.Update("dev", ask.Application(changed), ask.Application()), known: []client.Object{dns}, decision: answer.Blocked,
-			message: blockedStory + "kubectl annotate app super-server shipper.booking.com/rollout-block.override=global/dns -n default" + needed,
+			req: ask.Update("dev", ask.Application(changed), ask.Application()), known: []client.Object{dns},
+			decision: answer.Blocked,
+			message:  blockedStory + "kubectl annotate app super-server shipper.booking.com/rollout-block.override=global/dns -n default" + needed,
 		},
 		"a block stops deletion": {
 			req: ask.Delete("dev", ask.Application()), known: []client.Object{dns}, decision: answer.Blocked,
 			message: blockedStory + "kubectl annotate app super-server shipper.booking.com/rollout-block.override=global/dns -n default" + needed,
 		},
-		"a block elsewhere stops nothing":            {req: ask.Create("dev", ask.Application()), known: []client.Object{local}},
-		"a block does not stop a change of metadata": {req: ask.Update("dev", ask.Application(ask.Annotated("a", "b")), ask.Application()), known: []client.Object{dns}},
+		"a block elsewhere stops nothing": {
+			req: ask.Create("dev", ask.Application()), known: []client.Object{local},
+		},
+		"a block does not stop a change of metadata": {
+			req: ask.Update("dev", ask.Application(ask.Annotated("a", "b")), ask.Application()), known: []client.Object{dns},
+		},
 		"a block does not stop deletion with the namespace": {
 			req: ask.Delete("dev", ask.Application()), known: []client.Object{dns, ask.GoingNamespace("default")},
 		},
@@ -95,9 +100,12 @@ func TestApplicationsAreJudged(t *testing.T) {
 			known: []client.Object{dns},
 		},
 		"an override that is taken away needs no right": {
-			req: ask.Update("dev", ask.Application(), ask.Application(ask.Overriding("global/dns"))), known: []client.Object{dns},
+			req:   ask.Update("dev", ask.Application(), ask.Application(ask.Overriding("global/dns"))),
+			known: []client.Object{dns},
 		},
-		"an override lets deletion through": {req: ask.Delete("dev", ask.Application(ask.Overriding("global/dns"))), known: []client.Object{dns}},
+		"an override lets deletion through": {
+			req: ask.Delete("dev", ask.Application(ask.Overriding("global/dns"))), known: []client.Object{dns},
+		},
 		"an override without the right": {
 			req: ask.Create("dev", ask.Application(ask.Overriding("global/dns"))), known: []client.Object{dns},
 			asked: []string{overrider}, decision: answer.Forbidden,
@@ -105,7 +113,8 @@ func TestApplicationsAreJudged(t *testing.T) {
 				`rolloutblocks.shipper.booking.com named dns in namespace global is needed`,
 		},
 		"an override without the right, as the only change": {
-			req: ask.Update("dev", ask.Application(ask.Overriding("global/dns")), ask.Application()), known: []client.Object{dns},
+			req:   ask.Update("dev", ask.Application(ask.Overriding("global/dns")), ask.Application()),
+			known: []client.Object{dns},
 			asked: []string{overrider}, decision: answer.Forbidden,
 			message: `user "dev" may not override RolloutBlock global/dns: the verb override on resource ` +
 				`rolloutblocks.shipper.booking.com named dns in namespace global is needed`,
@@ -126,12 +135,14 @@ func TestApplicationsAreJudged(t *testing.T) {
 			message: invalid + overrideKey + `: Invalid value: "global/typo": there is no RolloutBlock global/typo: take it out of the annotation`,
 		},
 		"an override of a block that stops others": {
-			req: ask.Create("dev", ask.Application(ask.Overriding("elsewhere/demo"))), known: []client.Object{local}, decision: answer.Invalid,
+			req: ask.Create("dev", ask.Application(ask.Overriding("elsewhere/demo"))), known: []client.Object{local},
+			decision: answer.Invalid,
 			message: invalid + overrideKey + `: Invalid value: "elsewhere/demo": RolloutBlock elsewhere/demo does not stop rollouts in ` +
 				`namespace default: only blocks in that namespace and in global do; take it out of the annotation`,
 		},
 		"an override that dangles does not hold metadata up": {
-			req: ask.Update("dev", ask.Application(ask.Overriding("global/gone"), ask.Annotated("a", "b")), ask.Application(ask.Overriding("global/gone"))),
+			req: ask.Update("dev", ask.Application(ask.Overriding("global/gone"), ask.Annotated("a", "b")),
+				ask.Application(ask.Overriding("global/gone"))),
 		},
 		"an override that dangles is refused with a change of spec that mutation did not see": {
 			req:      ask.Update("dev", ask.Application(ask.Overriding("global/gone"), changed), ask.Application(ask.Overriding("global/gone"))),
@@ -187,7 +198,8 @@ func TestWhatAnEditMakesIsAnnounced(t *testing.T) {
 			audit:  map[string]string{answer.AuditReleaseStamped: "super-server-b92aaa2b-0"},
 		},
 		"an edit of spec that makes none": {
-			req: ask.Update("dev", ask.Application(ask.Pinned("0.0.1"), limited(ptrTo[int32](3))), app), known: []client.Object{rel},
+			req:   ask.Update("dev", ask.Application(ask.Pinned("0.0.1"), limited(ptrTo[int32](3))), app),
+			known: []client.Object{rel},
 		},
 		"an edit of metadata": {req: ask.Update("dev", ask.Application(ask.Pinned("0.0.1"), ask.Annotated("a", "b")), app)},
 		"a region that no cluster has": {

@@ -39,8 +39,13 @@ func TestRevisionHistoryLimit(t *testing.T) {
 		"absent becomes 20":      {nil, ptrTo[int32](20), nil},
 		"within bounds it stays": {ptrTo[int32](3), ptrTo[int32](3), nil},
 		"the bounds are allowed": {ptrTo[int32](1000), ptrTo[int32](1000), nil},
-		"below the lower bound":  {ptrTo[int32](0), ptrTo[int32](1), []string{"spec.revisionHistoryLimit 0 was set to 1: it is bounded by 1 and 1000"}},
-		"above the upper bound":  {ptrTo[int32](1001), ptrTo[int32](1000), []string{"spec.revisionHistoryLimit 1001 was set to 1000: it is bounded by 1 and 1000"}},
+		"below the lower bound": {
+			ptrTo[int32](0), ptrTo[int32](1), []string{"spec.revisionHistoryLimit 0 was set to 1: it is bounded by 1 and 1000"},
+		},
+		"above the upper bound": {
+			ptrTo[int32](1001), ptrTo[int32](1000),
+			[]string{"spec.revisionHistoryLimit 1001 was set to 1000: it is bounded by 1 and 1000"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, req := &answer.Answer{}, ask.Create(ask.Developer, ask.Application(limited(tc.limit)))
@@ -91,8 +96,10 @@ func TestTheRequesterIsNoted(t *testing.T) {
 		now  *shipper.Application
 		want string
 	}{
-		"whoever changes spec":               {"ann", ask.Application(ask.Pinned("0.0.1"), changed), "ann"},
-		"not who changes only metadata":      {"ann", ask.Application(ask.Pinned("0.0.1"), ask.Annotated("a", "b")), ask.Developer},
+		"whoever changes spec": {"ann", ask.Application(ask.Pinned("0.0.1"), changed), "ann"},
+		"not who changes only metadata": {
+			"ann", ask.Application(ask.Pinned("0.0.1"), ask.Annotated("a", "b")), ask.Developer,
+		},
 		"not the reconciler that aborts":     {ask.Reconciler, ask.Application(ask.Pinned("0.0.1"), changed), ask.Developer},
 		"who leaves the annotation out, too": {"ann", ask.Application(changed), "ann"},
 	} {

@@ -61,10 +61,13 @@ func TestClustersAreJudged(t *testing.T) {
 		message string
 		warned  []string
 	}{
-		"a good one":       {req: ask.Create("ann", eu())},
-		"without a server": {req: ask.Create("ann", eu(server(""))), message: invalid + `spec.apiMaster: Invalid value: "": is needed: ` + like},
+		"a good one": {req: ask.Create("ann", eu())},
+		"without a server": {
+			req: ask.Create("ann", eu(server(""))), message: invalid + `spec.apiMaster: Invalid value: "": is needed: ` + like,
+		},
 		"with a server that is no URL": {
-			req: ask.Create("ann", eu(server("10.0.0.1:6443"))), message: invalid + `spec.apiMaster: Invalid value: "10.0.0.1:6443": is not a URL: ` + like,
+			req:     ask.Create("ann", eu(server("10.0.0.1:6443"))),
+			message: invalid + `spec.apiMaster: Invalid value: "10.0.0.1:6443": is not a URL: ` + like,
 		},
 		"with a server that speaks http": {
 			req:     ask.Create("ann", eu(server("http://10.0.0.1"))),
@@ -76,13 +79,16 @@ func TestClustersAreJudged(t *testing.T) {
 				`credentials belong into the Secret of the same name`,
 		},
 		"without a region": {
-			req: ask.Create("ann", eu(region(" "))), message: invalid + `spec.region: Required value: name the region as clusterRequirements.regions will`,
+			req:     ask.Create("ann", eu(region(" "))),
+			message: invalid + `spec.region: Required value: name the region as clusterRequirements.regions will`,
 		},
 		"with a capability twice": {
-			req: ask.Create("ann", eu(capabilities("gpu", "ssd", "gpu"))), message: invalid + `spec.capabilities[2]: Duplicate value: "gpu"`,
+			req:     ask.Create("ann", eu(capabilities("gpu", "ssd", "gpu"))),
+			message: invalid + `spec.capabilities[2]: Duplicate value: "gpu"`,
 		},
 		"with a capability without a name": {
-			req: ask.Create("ann", eu(capabilities(""))), message: invalid + `spec.capabilities[0]: Required value: a capability has a name`,
+			req:     ask.Create("ann", eu(capabilities(""))),
+			message: invalid + `spec.capabilities[0]: Required value: a capability has a name`,
 		},
 		"with a blank identity": {
 			req:     ask.Create("ann", eu(func(s *shipper.ClusterSpec) { s.Scheduler.Identity = &blank })),
@@ -101,7 +107,9 @@ func TestClustersAreJudged(t *testing.T) {
 			req: ask.Update("ann", eu(capabilities("ssd")), eu()), known: placed(1),
 			warned: []string{"1 Release(s) are placed on cluster eu-1 and stay, whatever it offers now: default/rel-0"},
 		},
-		"a capability more needs no word":  {req: ask.Update("ann", eu(capabilities("ssd", "gpu", "tpu")), eu()), known: placed(1)},
+		"a capability more needs no word": {
+			req: ask.Update("ann", eu(capabilities("ssd", "gpu", "tpu")), eu()), known: placed(1),
+		},
 		"a change where nothing is placed": {req: ask.Update("ann", eu(region("us")), eu())},
 		"one where Releases run is deleted with a word": {
 			req: ask.Delete("ann", eu()), known: placed(7),

@@ -66,7 +66,8 @@ func (w *Webhook) warnOfPlaced(a *answer.Answer, name string) error {
 	if err != nil || len(placed) == 0 {
 		return err
 	}
-	a.Warn("%d Release(s) are placed on cluster %s and what they run there is left as it is: %s", len(placed), name, listed(placed))
+	a.Warn("%d Release(s) are placed on cluster %s and what they run there is left as it is: %s",
+		len(placed), name, listed(placed))
 	return nil
 }
 
@@ -79,7 +80,8 @@ func (w *Webhook) warnOfStaying(a *answer.Answer, now, old *shipper.Cluster) err
 	if err != nil || len(placed) == 0 {
 		return err
 	}
-	a.Warn("%d Release(s) are placed on cluster %s and stay, whatever it offers now: %s", len(placed), now.Name, listed(placed))
+	a.Warn("%d Release(s) are placed on cluster %s and stay, whatever it offers now: %s",
+		len(placed), now.Name, listed(placed))
 	return nil
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster judges Clusters: where they are and what they offer must make sense, and whoever deletes one is told which
-// Releases run there.
+// Package cluster judges Clusters: where they are and what they offer must make sense, and whoever deletes one is told
+// which Releases run there.
 package cluster
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package control guards the annotations and labels by which Shipper decides what runs in production: they come back when
-// somebody leaves them out, and only those who hold the right may change them.
+// Package control guards the annotations and labels by which Shipper decides what runs in production: they come back
+// when somebody leaves them out, and only those who hold the right may change them.
 package control
 
 import (
@@ -55,9 +55,11 @@ var (
 	}
 )
 
-// Keep restores the control state that meta lacks and old has, and refuses what differs from old unless the user may stamp.
-// The reconciler may write, and leave out, all of it.
-func (g *Guard) Keep(ctx context.Context, req *admission.Request, a *answer.Answer, s State, old, meta *metav1.ObjectMeta) error {
+// Keep restores the control state that meta lacks and old has, and refuses what differs from old unless the user may
+// stamp. The reconciler may write, and leave out, all of it.
+func (g *Guard) Keep(
+	ctx context.Context, req *admission.Request, a *answer.Answer, s State, old, meta *metav1.ObjectMeta,
+) error {
 	if req.UserInfo.Username == g.Reconciler {
 		return nil
 	}
@@ -82,7 +84,9 @@ func (g *Guard) Keep(ctx context.Context, req *admission.Request, a *answer.Answ
 
 // Ignore takes control state out of the annotations of an object that is being created, unless the user may stamp: a
 // manifest exported from another cluster says of its own charts and generations, not of those here.
-func (g *Guard) Ignore(ctx context.Context, req *admission.Request, a *answer.Answer, s State, meta *metav1.ObjectMeta) error {
+func (g *Guard) Ignore(
+	ctx context.Context, req *admission.Request, a *answer.Answer, s State, meta *metav1.ObjectMeta,
+) error {
 	there := missing(s.Annotations, meta.Annotations, nil)
 	if len(there) == 0 || req.UserInfo.Username == g.Reconciler {
 		return nil
@@ -132,7 +136,8 @@ func forgedAt(path *field.Path, keys []string, old, now map[string]string) field
 		switch {
 		case !has, had && before == after:
 		case had:
-			errs = append(errs, field.Forbidden(path.Key(key), fmt.Sprintf("is written by Shipper; leave it out, or at %q", before)))
+			errs = append(errs, field.Forbidden(path.Key(key),
+				fmt.Sprintf("is written by Shipper; leave it out, or at %q", before)))
 		default:
 			errs = append(errs, field.Forbidden(path.Key(key), "is written by Shipper; leave it out"))
 		}

@@ -32,12 +32,20 @@ func TestKeep(t *testing.T) {
 		decision answer.Decision
 		message  string
 	}{
-		"what is the same stays":          {user: "dev", now: meta(m{generation: "1"}, m{shipper.AppLabel: "x"}), want: old},
-		"what is left out comes back":     {user: "dev", now: meta(nil, nil), want: old},
-		"the reconciler leaves out":       {user: ask.Reconciler, now: meta(nil, nil), want: meta(nil, nil)},
-		"the reconciler changes":          {user: ask.Reconciler, now: meta(m{generation: "2"}, nil), want: meta(m{generation: "2"}, nil)},
-		"who has the right changes":       {user: "ann", now: meta(m{generation: "2"}, m{shipper.AppLabel: "x"}), want: meta(m{generation: "2"}, m{shipper.AppLabel: "x"})},
-		"what is others' is left to them": {user: "dev", now: meta(m{generation: "1", "a": "b"}, m{shipper.AppLabel: "x"}), want: meta(m{generation: "1", "a": "b"}, m{shipper.AppLabel: "x"})},
+		"what is the same stays":      {user: "dev", now: meta(m{generation: "1"}, m{shipper.AppLabel: "x"}), want: old},
+		"what is left out comes back": {user: "dev", now: meta(nil, nil), want: old},
+		"the reconciler leaves out":   {user: ask.Reconciler, now: meta(nil, nil), want: meta(nil, nil)},
+		"the reconciler changes": {
+			user: ask.Reconciler, now: meta(m{generation: "2"}, nil), want: meta(m{generation: "2"}, nil),
+		},
+		"who has the right changes": {
+			user: "ann", now: meta(m{generation: "2"}, m{shipper.AppLabel: "x"}),
+			want: meta(m{generation: "2"}, m{shipper.AppLabel: "x"}),
+		},
+		"what is others' is left to them": {
+			user: "dev", now: meta(m{generation: "1", "a": "b"}, m{shipper.AppLabel: "x"}),
+			want: meta(m{generation: "1", "a": "b"}, m{shipper.AppLabel: "x"}),
+		},
 		"nobody else changes": {
 			user: "dev", now: meta(m{generation: "2"}, m{shipper.AppLabel: "x"}), decision: answer.Invalid,
 			message: `Release.shipper.booking.com "x-0" is invalid: metadata.annotations[` + generation +

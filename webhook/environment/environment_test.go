@@ -53,11 +53,18 @@ func TestValidate(t *testing.T) {
 	}{
 		"a good one": {env: env()},
 		"a chart without a name": {
-			env: env(func(e *shipper.ReleaseEnvironment) { e.Chart.Name = " " }), want: field.ErrorList{field.Required(chart.Child("name"), "")},
+			env:  env(func(e *shipper.ReleaseEnvironment) { e.Chart.Name = " " }),
+			want: field.ErrorList{field.Required(chart.Child("name"), "")},
 		},
-		"a repository that is no URL":   {env: env(repository("%")), want: field.ErrorList{field.Invalid(chart.Child("repoUrl"), "%", "")}},
-		"a repository that is not http": {env: env(repository("oci://x/y")), want: field.ErrorList{field.Invalid(chart.Child("repoUrl"), "oci://x/y", "")}},
-		"a repository without a host":   {env: env(repository("https:///x")), want: field.ErrorList{field.Invalid(chart.Child("repoUrl"), "https:///x", "")}},
+		"a repository that is no URL": {
+			env: env(repository("%")), want: field.ErrorList{field.Invalid(chart.Child("repoUrl"), "%", "")},
+		},
+		"a repository that is not http": {
+			env: env(repository("oci://x/y")), want: field.ErrorList{field.Invalid(chart.Child("repoUrl"), "oci://x/y", "")},
+		},
+		"a repository without a host": {
+			env: env(repository("https:///x")), want: field.ErrorList{field.Invalid(chart.Child("repoUrl"), "https:///x", "")},
+		},
 		"a version that is not exact": {
 			env:  env(func(e *shipper.ReleaseEnvironment) { e.Chart.Version = "1.2.3-4.5.6" }),
 			want: field.ErrorList{field.Invalid(chart.Child("version"), "1.2.3-4.5.6", "")},
@@ -92,8 +99,11 @@ func TestValidate(t *testing.T) {
 			env:  env(func(e *shipper.ReleaseEnvironment) { e.Strategy = nil }),
 			want: field.ErrorList{field.Required(path.Child("strategy"), "")},
 		},
-		"no steps":       {env: env(steps()), want: field.ErrorList{field.Required(strategy, "")}},
-		"too many steps": {env: env(steps(make([]shipper.RolloutStrategyStep, 101)...)), want: field.ErrorList{field.TooMany(strategy, 101, 100)}},
+		"no steps": {env: env(steps()), want: field.ErrorList{field.Required(strategy, "")}},
+		"too many steps": {
+			env:  env(steps(make([]shipper.RolloutStrategyStep, 101)...)),
+			want: field.ErrorList{field.TooMany(strategy, 101, 100)},
+		},
 		"numbers out of bounds": {
 			env: env(steps(ask.Step("x", 101, -1, -1, math.MinInt32))),
 			want: field.ErrorList{
@@ -126,15 +136,20 @@ func TestWarnings(t *testing.T) {
 	}{
 		"the usual strategy": {env: env()},
 		"traffic for a contender without capacity": {
-			env: env(steps(ask.Step("a", 100, 0, 100, 1), last)), want: []string{"step 0 (a) gives traffic to the contender and no capacity"},
+			env:  env(steps(ask.Step("a", 100, 0, 100, 1), last)),
+			want: []string{"step 0 (a) gives traffic to the contender and no capacity"},
 		},
 		"traffic for an incumbent without capacity": {
-			env: env(steps(ask.Step("a", 0, 100, 1, 100), last)), want: []string{"step 0 (a) leaves traffic to the incumbent and no capacity"},
+			env:  env(steps(ask.Step("a", 0, 100, 1, 100), last)),
+			want: []string{"step 0 (a) leaves traffic to the incumbent and no capacity"},
 		},
-		"traffic for nobody": {env: env(steps(ask.Step("a", 100, 1, 0, 0), last)), want: []string{"step 0 (a) gives traffic to nobody"}},
+		"traffic for nobody": {
+			env: env(steps(ask.Step("a", 100, 1, 0, 0), last)), want: []string{"step 0 (a) gives traffic to nobody"},
+		},
 		"a last step that leaves half": {
 			env:  env(steps(ask.Step("half", 50, 50, 50, 50))),
-			want: []string{"the last step (half) completes the release with 50 % of capacity and leaves 50 % to its predecessor; 100 and 0 are usual"},
+			want: []string{"the last step (half) completes the release with 50 % of capacity and leaves 50 % to its predecessor; " +
+				"100 and 0 are usual"},
 		},
 		"no cluster in any region": {
 			env:  env(regions(shipper.RegionRequirement{Name: "eu", Replicas: count(0)})),

@@ -26,7 +26,8 @@ func Warnings(env *shipper.ReleaseEnvironment) []string {
 	}
 	last := steps[len(steps)-1]
 	if last.Capacity.Contender != MaxPercent || last.Capacity.Incumbent != 0 {
-		warn("the last step (%s) completes the release with %d %% of capacity and leaves %d %% to its predecessor; 100 and 0 are usual",
+		warn("the last step (%s) completes the release with %d %% of capacity and leaves %d %% to its predecessor; "+
+			"100 and 0 are usual",
 			last.Name, last.Capacity.Contender, last.Capacity.Incumbent)
 	}
 	if wanted(env.ClusterRequirements) == 0 {

@@ -41,7 +41,8 @@ var releaseIndices = cache.Indexers{byApplication: applicationOf, byCluster: clu
 // NewIndexers returns empty indexers with the indices that Facts use.
 func NewIndexers() Indexers {
 	empty := func() cache.Indexer {
-		return cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+		byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+		return cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace)
 	}
 	i := Indexers{Blocks: empty(), Releases: empty(), Applications: empty(), Clusters: empty(), Namespaces: empty()}
 	for name, f := range releaseIndices {
@@ -50,7 +51,8 @@ func NewIndexers() Indexers {
 	return i
 }
 
-// Facts answer questions about the objects that are known. What they return belongs to the watch: it must not be changed.
+// Facts answer questions about the objects that are known. What they return belongs to the watch: it must not be
+// changed.
 type Facts struct {
 	known Indexers
 	// live asks the API server about the one object that is not known: one that was created a moment ago must not be
@@ -100,8 +102,8 @@ func (f *Facts) Releases(app types.NamespacedName) ([]*shipper.Release, error) {
 	return list[*shipper.Release](f.known.Releases, byApplication, app.String())
 }
 
-// Newest are the newest Release of rel's Application that is not being deleted, and the one before it; nil where there is
-// none.
+// Newest are the newest Release of rel's Application that is not being deleted, and the one before it; nil where there
+// is none.
 func (f *Facts) Newest(rel *shipper.Release) (newest, previous *shipper.Release, err error) {
 	rels, err := f.Releases(types.NamespacedName{Namespace: rel.Namespace, Name: rel.Labels[shipper.AppLabel]})
 	if err != nil {
@@ -169,7 +171,9 @@ func list[T any](indexer cache.Indexer, index, value string) ([]T, error) {
 
 // get returns the known object of key, asks for it live into empty when it is not known, and returns the zero T, which
 // is nil, when there is none.
-func get[T client.Object](ctx context.Context, f *Facts, indexer cache.Indexer, key types.NamespacedName, empty T) (T, error) {
+func get[T client.Object](
+	ctx context.Context, f *Facts, indexer cache.Indexer, key types.NamespacedName, empty T,
+) (T, error) {
 	var none T
 	o, there, err := indexer.GetByKey(key.String())
 	if err != nil {

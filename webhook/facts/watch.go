@@ -19,8 +19,8 @@ import (
 // lastApplied is kubectl's copy of the whole object; nothing is judged by it.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// Strip drops what nothing is judged by before an object is kept: who owns which field, kubectl's copy of the object, and
-// the status of Releases and Clusters. It is a transform for the cache that Watch is given.
+// Strip drops what nothing is judged by before an object is kept: who owns which field, kubectl's copy of the object,
+// and the status of Releases and Clusters. It is a transform for the cache that Watch is given.
 func Strip(o any) (any, error) {
 	if meta, ok := o.(metav1.Object); ok {
 		meta.SetManagedFields(nil)
@@ -45,8 +45,8 @@ type Watched struct {
 	done   atomic.Bool
 }
 
-// Watch returns Facts that follow the API server through c, which must transform with Strip. It must be called before c is
-// started. live is asked about objects that c does not know.
+// Watch returns Facts that follow the API server through c, which must transform with Strip. It must be called before c
+// is started. live is asked about objects that c does not know.
 func Watch(ctx context.Context, c cache.Cache, live client.Reader, globalNamespace string) (*Watched, error) {
 	w := &watcher{ctx: ctx, cache: c}
 	known := Indexers{

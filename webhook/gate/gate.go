@@ -40,8 +40,9 @@ type Gate struct {
 	Clock  clock.PassiveClock
 }
 
-// Judge refuses a change of the object of resource (a plural) and name while a block bears on subject's namespace that none
-// of overrides names. Overrides that name no bearing block do no harm here: Check has judged them when they were set.
+// Judge refuses a change of the object of resource (a plural) and name while a block bears on subject's namespace that
+// none of overrides names. Overrides that name no bearing block do no harm here: Check has judged them when they were
+// set.
 func (g *Gate) Judge(
 	a *answer.Answer, resource, name string, subject answer.Subject, overrides []types.NamespacedName,
 ) error {
@@ -60,8 +61,8 @@ func (g *Gate) Judge(
 	return answer.Refuse(resource, name, subject, v, g.Clock.Now())
 }
 
-// Check judges the overrides in annotation: it must be well-formed, and every name must be that of a RolloutBlock that bears
-// on namespace.
+// Check judges the overrides in annotation: it must be well-formed, and every name must be that of a RolloutBlock that
+// bears on namespace.
 func (g *Gate) Check(ctx context.Context, namespace, annotation string) ([]types.NamespacedName, field.ErrorList) {
 	names, err := block.ParseOverrides(annotation)
 	if err != nil {
@@ -93,7 +94,8 @@ func (g *Gate) checkName(ctx context.Context, namespace string, name types.Names
 	return nil
 }
 
-// Permit refuses when who may not override one of names, which were added to the object of resource (a plural) and name.
+// Permit refuses when who may not override one of names, which were added to the object of resource (a plural) and
+// name.
 func (g *Gate) Permit(
 	ctx context.Context, who authenticationv1.UserInfo, resource, name string, added []types.NamespacedName,
 ) error {
@@ -104,7 +106,8 @@ func (g *Gate) Permit(
 		}
 		if !allowed {
 			return answer.Forbid(resource, name, fmt.Sprintf(
-				"user %q may not override RolloutBlock %s: the verb %s on resource rolloutblocks.%s named %s in namespace %s is needed",
+				"user %q may not override RolloutBlock %s: "+
+					"the verb %s on resource rolloutblocks.%s named %s in namespace %s is needed",
 				who.Username, b, rights.Override, shipper.GroupName, b.Name, b.Namespace))
 		}
 	}
@@ -126,7 +129,8 @@ func (g *Gate) Dangling(ctx context.Context, names []types.NamespacedName) ([]ty
 	return gone, nil
 }
 
-// Overrides reads an annotation that was judged when it was written. One that is malformed nonetheless overrides nothing.
+// Overrides reads an annotation that was judged when it was written. One that is malformed nonetheless overrides
+// nothing.
 func Overrides(annotations map[string]string) []types.NamespacedName {
 	names, err := block.ParseOverrides(annotations[shipper.RolloutBlockOverrideAnnotation])
 	if err != nil {

@@ -35,7 +35,8 @@ func nn(namespace, name string) types.NamespacedName {
 func TestWhatBlocksAreNotedForAuditors(t *testing.T) {
 	g := ask.Know(t, ask.Grant(), ask.Block("global/dns"), ask.Block("default/demo"), ask.Block("other/x")).Gate
 	a := &answer.Answer{}
-	err := g.Judge(a, "applications", "x", answer.Subject{Namespace: "default"}, []types.NamespacedName{nn("default", "demo"), nn("other", "x")})
+	overrides := []types.NamespacedName{nn("default", "demo"), nn("other", "x")}
+	err := g.Judge(a, "applications", "x", answer.Subject{Namespace: "default"}, overrides)
 	if err == nil {
 		t.Error("nothing was refused")
 	}

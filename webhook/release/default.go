@@ -13,9 +13,11 @@ import (
 	"shipper.dev/shipper/webhook/gate"
 )
 
-// complete restores the stamp that an update left out and normalises the override. Overrides of blocks that are gone are
-// taken out of a Release that Shipper makes, which has them from its Application, and of one that is moved.
-func (w *Webhook) complete(ctx context.Context, req *admission.Request, a *answer.Answer, rel, old *shipper.Release) error {
+// complete restores the stamp that an update left out and normalises the override. Overrides of blocks that are gone
+// are taken out of a Release that Shipper makes, which has them from its Application, and of one that is moved.
+func (w *Webhook) complete(
+	ctx context.Context, req *admission.Request, a *answer.Answer, rel, old *shipper.Release,
+) error {
 	if old != nil {
 		if err := w.Guard.Keep(ctx, req, a, control.Release, &old.ObjectMeta, &rel.ObjectMeta); err != nil {
 			return err
@@ -23,7 +25,8 @@ func (w *Webhook) complete(ctx context.Context, req *admission.Request, a *answe
 	}
 	gate.Normalise(a, &rel.ObjectMeta)
 	made := old == nil && req.UserInfo.Username == w.Guard.Reconciler
-	moved := old != nil && rel.Spec.TargetStep != old.Spec.TargetStep && gate.SameOverride(rel.Annotations, old.Annotations)
+	moved := old != nil && rel.Spec.TargetStep != old.Spec.TargetStep &&
+		gate.SameOverride(rel.Annotations, old.Annotations)
 	if made || moved {
 		return w.Gate.Prune(ctx, a, &rel.ObjectMeta)
 	}

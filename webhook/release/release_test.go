@@ -73,7 +73,8 @@ func TestReleasesAreMadeByShipper(t *testing.T) {
 			message: invalid + `metadata.labels[shipper-app]: Not found: "super-server"`,
 		},
 		"of no Application": {
-			req: ask.Create(ask.Reconciler, rel(func(r *shipper.Release) { delete(r.Labels, shipper.AppLabel) })), decision: answer.Invalid,
+			req:      ask.Create(ask.Reconciler, rel(func(r *shipper.Release) { delete(r.Labels, shipper.AppLabel) })),
+			decision: answer.Invalid,
 			message: invalid + `[metadata.labels[shipper-app]: Required value: name the Application this is a Release of, ` +
 				`metadata.name: Invalid value: "` + name + `": must be <application>-<hash of spec.environment>-<iteration>: -8c60a3ae-0]`,
 		},
@@ -114,7 +115,8 @@ func TestReleasesAreMadeByShipper(t *testing.T) {
 			known: []client.Object{ask.Application(ask.Overriding("global/dns")), dns},
 		},
 		"under a block that its Application does not override": {
-			req: ask.Create(ask.Reconciler, rel(overriding("global/dns"))), known: []client.Object{app, dns}, decision: answer.Forbidden,
+			req: ask.Create(ask.Reconciler, rel(overriding("global/dns"))), known: []client.Object{app, dns},
+			decision: answer.Forbidden,
 			message: `user "system:serviceaccount:shipper-system:shipper-mgmt-cluster" may not override RolloutBlock global/dns: the verb ` +
 				`override on resource rolloutblocks.shipper.booking.com named dns in namespace global is needed`,
 		},
@@ -159,17 +161,21 @@ func TestReleasesMove(t *testing.T) {
 			req: ask.Update("dev", rel(ask.ReleaseAnnotated("a", "b")), rel()), known: []client.Object{dns},
 		},
 		"under a block they override": {
-			req: ask.Update("dev", rel(ask.TargetStep(1), overriding("global/dns")), rel(overriding("global/dns"))), known: []client.Object{dns},
+			req:   ask.Update("dev", rel(ask.TargetStep(1), overriding("global/dns")), rel(overriding("global/dns"))),
+			known: []client.Object{dns},
 		},
 		"under a block that only their Application overrides, they do not": {
 			req:   ask.Update("dev", rel(ask.TargetStep(1)), rel()),
-			known: []client.Object{ask.Application(ask.Overriding("global/dns")), dns}, decision: answer.Blocked, message: story + command + needed,
+			known: []client.Object{ask.Application(ask.Overriding("global/dns")), dns}, decision: answer.Blocked,
+			message: story + command + needed,
 		},
 		"and override in the same edit, with the right": {
-			req: ask.Update("dev", rel(ask.TargetStep(1), overriding("global/dns")), rel()), known: []client.Object{dns}, rights: []string{right},
+			req: ask.Update("dev", rel(ask.TargetStep(1), overriding("global/dns")), rel()), known: []client.Object{dns},
+			rights: []string{right},
 		},
 		"and do not override without it": {
-			req: ask.Update("dev", rel(overriding("global/dns")), rel()), known: []client.Object{dns}, decision: answer.Forbidden,
+			req: ask.Update("dev", rel(overriding("global/dns")), rel()), known: []client.Object{dns},
+			decision: answer.Forbidden,
 			message: `user "dev" may not override RolloutBlock global/dns: the verb override on resource ` +
 				`rolloutblocks.shipper.booking.com named dns in namespace global is needed`,
 		},
@@ -205,10 +211,16 @@ func TestReleasesGo(t *testing.T) {
 			req: ask.Delete("dev", rel()), known: []client.Object{app, dns}, decision: answer.Blocked,
 			message: story + "kubectl annotate rel " + name + " shipper.booking.com/rollout-block.override=global/dns -n default" + needed,
 		},
-		"under a block they override":                      {req: ask.Delete("dev", rel(overriding("global/dns"))), known: []client.Object{app, dns}},
-		"under a block, when their Application is gone":    {req: ask.Delete("dev", rel()), known: []client.Object{dns}},
-		"under a block, when their Application is going":   {req: ask.Delete("dev", rel()), known: []client.Object{going, dns}},
-		"under a block, when their Application is another": {req: ask.Delete("dev", rel()), known: []client.Object{another, dns}},
+		"under a block they override": {
+			req: ask.Delete("dev", rel(overriding("global/dns"))), known: []client.Object{app, dns},
+		},
+		"under a block, when their Application is gone": {req: ask.Delete("dev", rel()), known: []client.Object{dns}},
+		"under a block, when their Application is going": {
+			req: ask.Delete("dev", rel()), known: []client.Object{going, dns},
+		},
+		"under a block, when their Application is another": {
+			req: ask.Delete("dev", rel()), known: []client.Object{another, dns},
+		},
 		"under a block, when their namespace is going": {
 			req: ask.Delete("dev", rel()), known: []client.Object{app, dns, ask.GoingNamespace("default")},
 		},
@@ -244,13 +256,15 @@ func TestTheStampOfReleasesIsKept(t *testing.T) {
 	}{
 		"left out, it comes back": {user: "bob", now: bare, want: old},
 		"changed by the reconciler, it changes": {
-			user: ask.Reconciler, now: rel(ask.ReleaseAnnotated(clusters, "eu-2")), want: rel(ask.ReleaseAnnotated(clusters, "eu-2")),
+			user: ask.Reconciler, now: rel(ask.ReleaseAnnotated(clusters, "eu-2")),
+			want: rel(ask.ReleaseAnnotated(clusters, "eu-2")),
 		},
 		"changed by who may stamp, it changes": {
 			user: "ann", now: rel(ask.ReleaseAnnotated(clusters, "eu-2")), want: rel(ask.ReleaseAnnotated(clusters, "eu-2")),
 		},
 		"changed by a user, it is refused": {
-			user: "bob", now: rel(ask.ReleaseAnnotated(clusters, "eu-2"), func(r *shipper.Release) { r.Labels[shipper.AppLabel] = "x" }),
+			user: "bob",
+			now:  rel(ask.ReleaseAnnotated(clusters, "eu-2"), func(r *shipper.Release) { r.Labels[shipper.AppLabel] = "x" }),
 			refuse: invalid + `[metadata.annotations[shipper.booking.com/release.clusters]: Forbidden: is written by Shipper; leave it out, ` +
 				`or at "eu-1", metadata.labels[shipper-app]: Forbidden: is written by Shipper; leave it out, or at "super-server"]`,
 		},

@@ -20,7 +20,9 @@ import (
 
 var specPath = field.NewPath("spec")
 
-func (w *Webhook) validateCreate(ctx context.Context, req *admission.Request, a *answer.Answer, rel *shipper.Release) error {
+func (w *Webhook) validateCreate(
+	ctx context.Context, req *admission.Request, a *answer.Answer, rel *shipper.Release,
+) error {
 	if allowed, err := w.Guard.MayStamp(ctx, req, control.Release); err != nil {
 		return err
 	} else if !allowed {
@@ -116,7 +118,8 @@ func (w *Webhook) warnOfAbort(a *answer.Answer, old *shipper.Release) error {
 		return err
 	}
 	if previous == nil {
-		a.Warn("this is the only Release of Application %s: Shipper makes it again from the template", old.Labels[shipper.AppLabel])
+		a.Warn("this is the only Release of Application %s: Shipper makes it again from the template",
+			old.Labels[shipper.AppLabel])
 		return nil
 	}
 	a.Warn("deleting the newest Release aborts its rollout: Application %s goes back to Release %s",

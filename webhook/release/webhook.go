@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release judges Releases: they are what their stamp says, their environment does not change, their targetStep is a
-// step of their strategy, and they do not move while a RolloutBlock holds them.
+// Package release judges Releases: they are what their stamp says, their environment does not change, their targetStep
+// is a step of their strategy, and they do not move while a RolloutBlock holds them.
 package release
 
 import (

@@ -36,7 +36,9 @@ const (
 
 // Rights tell whether a user may do verb to the object of resource (a plural of Shipper's group) and key.
 type Rights interface {
-	Allowed(ctx context.Context, who authenticationv1.UserInfo, verb, resource string, key types.NamespacedName) (bool, error)
+	Allowed(
+		ctx context.Context, who authenticationv1.UserInfo, verb, resource string, key types.NamespacedName,
+	) (bool, error)
 }
 
 // Delegated asks with SubjectAccessReviews and keeps the answers for a while.

@@ -65,7 +65,8 @@ func TestTheAPIServerIsAsked(t *testing.T) {
 	want := []authorizationv1.SubjectAccessReviewSpec{{
 		User: "ann", UID: "7", Groups: []string{"sre"}, Extra: map[string]authorizationv1.ExtraValue{"scope": {"x"}},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: "override", Group: "shipper.booking.com", Version: "v1alpha1", Resource: "rolloutblocks", Namespace: "global", Name: "dns",
+			Verb: "override", Group: "shipper.booking.com", Version: "v1alpha1", Resource: "rolloutblocks", Namespace: "global",
+			Name: "dns",
 		},
 	}}
 	if diff := cmp.Diff(want, server.asked); diff != "" {

@@ -38,13 +38,28 @@ func TestTheAuthorIsStamped(t *testing.T) {
 		req  *admission.Request
 		want author
 	}{
-		"a user":                                         {ask.Create("ann", by(key, "", "")), author{Type: "user", Name: "ann"}},
-		"a service account":                              {ask.Create("system:serviceaccount:ci:deployer", by(key, "", "")), author{Type: "serviceaccount", Name: "ci/deployer"}},
-		"unless it is there":                             {ask.Create("ann", by(key, "team", "dns")), author{Type: "team", Name: "dns"}},
-		"with a type when there is only a name":          {ask.Create("ann", by(key, "", "jdoe")), author{Type: "user", Name: "jdoe"}},
-		"with a name when there is only a type":          {ask.Create("ann", by(key, "team", "")), author{Type: "user", Name: "ann"}},
-		"the one before, when an update leaves it out":   {ask.Update("bob", by(key, "", ""), by(key, "user", "ann")), author{Type: "user", Name: "ann"}},
-		"who updates, when there was none before either": {ask.Update("bob", by(key, "", ""), by(key, "", "")), author{Type: "user", Name: "bob"}},
+		"a user": {
+			ask.Create("ann", by(key, "", "")), author{Type: "user", Name: "ann"},
+		},
+		"a service account": {
+			ask.Create("system:serviceaccount:ci:deployer", by(key, "", "")),
+			author{Type: "serviceaccount", Name: "ci/deployer"},
+		},
+		"unless it is there": {
+			ask.Create("ann", by(key, "team", "dns")), author{Type: "team", Name: "dns"},
+		},
+		"with a type when there is only a name": {
+			ask.Create("ann", by(key, "", "jdoe")), author{Type: "user", Name: "jdoe"},
+		},
+		"with a name when there is only a type": {
+			ask.Create("ann", by(key, "team", "")), author{Type: "user", Name: "ann"},
+		},
+		"the one before, when an update leaves it out": {
+			ask.Update("bob", by(key, "", ""), by(key, "user", "ann")), author{Type: "user", Name: "ann"},
+		},
+		"who updates, when there was none before either": {
+			ask.Update("bob", by(key, "", ""), by(key, "", "")), author{Type: "user", Name: "bob"},
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			a := &answer.Answer{}
@@ -74,13 +89,17 @@ func TestBlocksAreJudged(t *testing.T) {
 		warned  []string
 		audit   map[string]string
 	}{
-		"a local one":  {req: ask.Create("ann", ask.Block("default/demo"))},
-		"a global one": {req: ask.Create("ann", ask.Block("global/dns")), warned: []string{"this stops rollouts in every namespace, at once"}},
+		"a local one": {req: ask.Create("ann", ask.Block("default/demo"))},
+		"a global one": {
+			req: ask.Create("ann", ask.Block("global/dns")), warned: []string{"this stops rollouts in every namespace, at once"},
+		},
 		"one that says nothing": {
-			req: ask.Create("ann", saying(" \n")), message: invalid + `spec.message: Required value: tell those who are refused why, and until when`,
+			req:     ask.Create("ann", saying(" \n")),
+			message: invalid + `spec.message: Required value: tell those who are refused why, and until when`,
 		},
 		"one by nobody": {
-			req: ask.Create("ann", by("default/demo", "user", "")), message: invalid + `spec.author.name: Required value: name whom to ask`,
+			req:     ask.Create("ann", by("default/demo", "user", "")),
+			message: invalid + `spec.author.name: Required value: name whom to ask`,
 		},
 		"what was wrong before does not hold metadata up": {req: ask.Update("ann", saying(""), saying(""))},
 		"deletion is allowed and recorded": {

@@ -70,12 +70,24 @@ func TestTargetsAreJudged(t *testing.T) {
 		message  string
 		warned   []string
 	}{
-		"the reconciler creates":      {req: ask.Create(ask.Reconciler, capacity(0)), known: []client.Object{rel()}},
-		"others do not create":        {req: ask.Create("dev", capacity(0)), known: []client.Object{rel()}, decision: answer.Forbidden, message: others},
-		"the reconciler changes":      {req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel()}},
-		"others do not change":        {req: ask.Update("dev", capacity(50), capacity(0)), known: []client.Object{rel()}, decision: answer.Forbidden, message: others},
-		"others change metadata":      {req: ask.Update("dev", capacity(50, orphan), capacity(50)), known: []client.Object{rel(), dns}},
-		"others delete, and are told": {req: ask.Delete("dev", capacity(0)), known: []client.Object{rel()}, warned: []string{"Release " + name + " still exists: Shipper makes this CapacityTarget again"}},
+		"the reconciler creates": {req: ask.Create(ask.Reconciler, capacity(0)), known: []client.Object{rel()}},
+		"others do not create": {
+			req: ask.Create("dev", capacity(0)), known: []client.Object{rel()}, decision: answer.Forbidden, message: others,
+		},
+		"the reconciler changes": {
+			req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel()},
+		},
+		"others do not change": {
+			req: ask.Update("dev", capacity(50), capacity(0)), known: []client.Object{rel()}, decision: answer.Forbidden,
+			message: others,
+		},
+		"others change metadata": {
+			req: ask.Update("dev", capacity(50, orphan), capacity(50)), known: []client.Object{rel(), dns},
+		},
+		"others delete, and are told": {
+			req: ask.Delete("dev", capacity(0)), known: []client.Object{rel()},
+			warned: []string{"Release " + name + " still exists: Shipper makes this CapacityTarget again"},
+		},
 		"a target of no Release": {
 			req: ask.Create(ask.Reconciler, capacity(0)), decision: answer.Invalid,
 			message: invalid + `metadata.name: Not found: "` + name + ` (there is no Release of this name)"`,
@@ -85,28 +97,34 @@ func TestTargetsAreJudged(t *testing.T) {
 			message: invalid + `metadata.ownerReferences: Required value: must refer to Release ` + name + ` with uid ` + name + `-uid`,
 		},
 		"a block stops creation": {
-			req: ask.Create(ask.Reconciler, capacity(0)), known: []client.Object{rel(), dns}, decision: answer.Blocked, message: blocked(command),
-		},
-		"a block stops a change": {
-			req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel(), dns}, decision: answer.Blocked,
+			req: ask.Create(ask.Reconciler, capacity(0)), known: []client.Object{rel(), dns}, decision: answer.Blocked,
 			message: blocked(command),
 		},
+		"a block stops a change": {
+			req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel(), dns},
+			decision: answer.Blocked,
+			message:  blocked(command),
+		},
 		"a block stops deletion": {
-			req: ask.Delete("dev", capacity(0)), known: []client.Object{rel(), dns}, decision: answer.Blocked, message: blocked(command),
+			req: ask.Delete("dev", capacity(0)), known: []client.Object{rel(), dns}, decision: answer.Blocked,
+			message: blocked(command),
 		},
 		"an override of the Release lets a change through": {
-			req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel(overriding("global/dns")), dns},
+			req:   ask.Update(ask.Reconciler, capacity(50), capacity(0)),
+			known: []client.Object{rel(overriding("global/dns")), dns},
 		},
 		"an override of the newest Release lets its predecessor's target change": {
-			req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel(), next(overriding("global/dns")), dns},
+			req:   ask.Update(ask.Reconciler, capacity(50), capacity(0)),
+			known: []client.Object{rel(), next(overriding("global/dns")), dns},
 		},
 		"an override of a Release that is going counts no more": {
 			req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel(), goingNext, dns},
 			decision: answer.Blocked, message: blocked(command),
 		},
 		"the newest Release is the one to annotate": {
-			req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel(), next(), dns}, decision: answer.Blocked,
-			message: blocked("kubectl annotate rel " + next().Name + " shipper.booking.com/rollout-block.override=global/dns -n default"),
+			req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel(), next(), dns},
+			decision: answer.Blocked,
+			message:  blocked("kubectl annotate rel " + next().Name + " shipper.booking.com/rollout-block.override=global/dns -n default"),
 		},
 		"a target that outlives its Release is changed": {
 			req: ask.Update(ask.Reconciler, capacity(0), capacity(50)), known: []client.Object{dns},

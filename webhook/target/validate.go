@@ -32,7 +32,9 @@ func (w *Webhook) validateCreate(ctx context.Context, req *admission.Request, a 
 	return w.judge(a, now.Name, rel)
 }
 
-func (w *Webhook) validateUpdate(ctx context.Context, req *admission.Request, a *answer.Answer, now, old *object) error {
+func (w *Webhook) validateUpdate(
+	ctx context.Context, req *admission.Request, a *answer.Answer, now, old *object,
+) error {
 	if equality.Semantic.DeepEqual(now.Spec, old.Spec) {
 		return nil
 	}
@@ -75,8 +77,8 @@ func (w *Webhook) release(ctx context.Context, o *object) (*shipper.Release, err
 	return w.Facts.Release(ctx, types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
 }
 
-// judge lets a target of rel change when no block is in effect for rel, or for the newest Release of the same Application:
-// its rollout moves the targets of its predecessors too.
+// judge lets a target of rel change when no block is in effect for rel, or for the newest Release of the same
+// Application: its rollout moves the targets of its predecessors too.
 func (w *Webhook) judge(a *answer.Answer, name string, rel *shipper.Release) error {
 	newest, _, err := w.Facts.Newest(rel)
 	if err != nil {
@@ -96,7 +98,8 @@ func (w *Webhook) judge(a *answer.Answer, name string, rel *shipper.Release) err
 func validateOwner(o *object, rel *shipper.Release) field.ErrorList {
 	switch {
 	case rel == nil:
-		return field.ErrorList{field.NotFound(field.NewPath("metadata", "name"), o.Name+" (there is no Release of this name)")}
+		name := o.Name + " (there is no Release of this name)"
+		return field.ErrorList{field.NotFound(field.NewPath("metadata", "name"), name)}
 	case !references(o, rel):
 		return field.ErrorList{field.Required(field.NewPath("metadata", "ownerReferences"), fmt.Sprintf(
 			"must refer to Release %s with uid %s", rel.Name, rel.UID))}

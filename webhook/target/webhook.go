@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package target judges InstallationTargets, CapacityTargets and TrafficTargets: only Shipper writes what they want, for a
-// Release that exists, and not while a RolloutBlock holds that Release.
+// Package target judges InstallationTargets, CapacityTargets and TrafficTargets: only Shipper writes what they want,
+// for a Release that exists, and not while a RolloutBlock holds that Release.
 package target
 
 import (
@@ -32,11 +32,14 @@ type Kind struct {
 	Instead string
 }
 
+// byStrategy is how capacity and traffic are changed.
+const byStrategy = "change targetStep of the Release, or the strategy of the Application"
+
 // The kinds of targets.
 var (
 	Installation = Kind{"InstallationTarget", "installationtargets", "edit spec.template of the Application"}
-	Capacity     = Kind{"CapacityTarget", "capacitytargets", "change targetStep of the Release, or the strategy of the Application"}
-	Traffic      = Kind{"TrafficTarget", "traffictargets", "change targetStep of the Release, or the strategy of the Application"}
+	Capacity     = Kind{"CapacityTarget", "capacitytargets", byStrategy}
+	Traffic      = Kind{"TrafficTarget", "traffictargets", byStrategy}
 )
 
 // Webhook judges targets of one kind.

@@ -13,7 +13,8 @@ import (
 )
 
 // ParseOverrides reads an override annotation: RolloutBlocks as `namespace/name`, separated by commas. Blanks around
-// entries, empty entries and repetitions do not matter. The names come back sorted; the error names the first bad entry.
+// entries, empty entries and repetitions do not matter. The names come back sorted; the error names the first bad
+// entry.
 func ParseOverrides(annotation string) ([]types.NamespacedName, error) {
 	var names []types.NamespacedName
 	for _, entry := range strings.Split(annotation, ",") {

@@ -16,7 +16,9 @@ func TestParseOverrides(t *testing.T) {
 		wantErr    string
 	}{
 		"an empty annotation overrides nothing": {annotation: ""},
-		"one block":                             {annotation: "global/dns", want: []types.NamespacedName{nn("global", "dns")}},
+		"one block": {
+			annotation: "global/dns", want: []types.NamespacedName{nn("global", "dns")},
+		},
 		"blanks, line breaks, empty entries and repetitions do not matter": {
 			annotation: " global/dns ,\n frontend/demo,, global/dns,",
 			want:       []types.NamespacedName{nn("frontend", "demo"), nn("global", "dns")},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ask builds what tests ask the webhook without an API server: admission requests, the objects it knows, and the
-// rights that users have.
+// Package ask builds what tests ask the webhook without an API server: admission requests, the objects it knows, and
+// the rights that users have.
 package ask
 
 import (
@@ -147,7 +147,8 @@ func (w *World) Add(o client.Object) error {
 	return fmt.Errorf("nobody knows objects of type %T", o)
 }
 
-// Patched is now after what a set and removed; old's raw text is that of the request, so that what is not patched survives.
+// Patched is now after what a set and removed; old's raw text is that of the request, so that what is not patched
+// survives.
 func Patched[T any](t testing.TB, req *admission.Request, a *answer.Answer) *T {
 	t.Helper()
 	text := req.Object.Raw

@@ -85,7 +85,8 @@ func Version(version string) func(*shipper.Application) {
 	return func(app *shipper.Application) { app.Spec.Template.Chart.Version = version }
 }
 
-// Release is the Release that app makes next to existing, with a UID, changed by edits. It is nil when app cannot make one.
+// Release is the Release that app makes next to existing, with a UID, changed by edits. It is nil when app cannot make
+// one.
 func Release(app *shipper.Application, existing []*shipper.Release, edits ...func(*shipper.Release)) *shipper.Release {
 	rel, err := stamp.Release(app, existing)
 	if err != nil {
