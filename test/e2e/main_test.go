@@ -13,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -40,6 +42,7 @@ var world struct {
 }
 
 func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
 	os.Exit(testMain(m))
 }
 

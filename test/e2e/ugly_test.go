@@ -28,6 +28,7 @@ func TestBrokenChartsSayWhatIsWrong(t *testing.T) {
 		"broken-template":         {shipper.ChartError, "template"},
 		"release-selector":        {shipper.ChartError, "release", shipper.HelmWorkaroundLabel},
 		"invalid-deployment-name": {shipper.ChartError, "{{ .Release.Name }}"},
+		"no-template-labels":      {shipper.ChartError, "selector", "label"},
 		"hook":                    {shipper.ChartError, "hook"},
 		"unknown-kind":            {"Gadget"},
 	} {
@@ -43,18 +44,6 @@ func TestBrokenChartsSayWhatIsWrong(t *testing.T) {
 	s.completes(rel)
 	s.readyPods(rel, 2)
 	s.nobodyDied()
-}
-
-// TestChartWithoutTemplateLabelsRollsOut shows that labels which a chart left out are put there, not missed.
-func TestChartWithoutTemplateLabelsRollsOut(t *testing.T) {
-	t.Parallel()
-	s := begin(t, []string{west}, []string{westRegion})
-	app := s.application("0.0.1", 1, allIn)
-	app.Spec.Template.Chart.Name = "no-template-labels"
-	s.applies(app)
-	rel := s.release(0)
-	s.completes(rel)
-	s.readyPods(rel, 1)
 }
 
 func TestRegionWithoutClusterIsSaidAndRevived(t *testing.T) {
