@@ -16,6 +16,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/release/blocks"
+	"shipper.dev/shipper/reconciler/release/diary"
 )
 
 // applied is what a pass could not write.
@@ -42,7 +43,7 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, p plan) applied {
 			return applied{create: fmt.Errorf("creating release %s/%s: %w", rel.Namespace, rel.Name, err)}
 		}
 		if names := blocks.Overridden(s.app, s.blocks); names != "" {
-			report.Emit(r.recorder, s.app, []report.Event{overridden(names)})
+			report.Emit(r.recorder, s.app, []report.Event{diary.Override(names)})
 		}
 	}
 	if p.mark != nil {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -75,7 +76,8 @@ func start() (client.Client, error) {
 	}
 	started.fleet = f
 	scheme := runtime.NewScheme()
-	if err := errors.Join(shipper.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(shipper.AddToScheme(scheme), corev1.AddToScheme(scheme),
+		admissionregistrationv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	c, err := f.Management.Client(scheme)

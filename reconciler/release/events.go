@@ -3,13 +3,11 @@
 package release
 
 import (
-	"fmt"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/release/diary"
 )
 
 // Reasons of events.
@@ -19,43 +17,28 @@ const (
 	strategyAppliedReason   = "StrategyApplied"
 	stateTransitionedReason = "ReleaseStateTransitioned"
 	conditionChangedReason  = "ReleaseConditionChanged"
-	blockedReason           = "RolloutBlocked"
-	overriddenReason        = "RolloutBlockOverridden"
 )
 
-func normal(reason, action, format string, args ...any) report.Event {
-	return report.Event{Type: corev1.EventTypeNormal, Reason: reason, Action: action, Note: fmt.Sprintf(format, args...)}
-}
-
 func clustersSelected(rel *shipper.Release, clusters []string) report.Event {
-	return normal(clustersSelectedReason, "Schedule", "Set clusters for %q to %v", key(rel), joined(clusters))
+	return diary.Normal(clustersSelectedReason, "ChooseClusters", "Set clusters for %q to %v", key(rel), joined(clusters))
 }
 
 func targetCreated(kind string, rel *shipper.Release) report.Event {
-	return normal(releaseScheduledReason, "Schedule", "Created %s %q", kind, key(rel))
+	return diary.Normal(releaseScheduledReason, "Create "+kind, "Created %s %q", kind, key(rel))
 }
 
 func clustersChanged(it *shipper.InstallationTarget) report.Event {
-	return normal(releaseScheduledReason, "Schedule", "Updated InstallationTarget %q cluster set to [%s]",
-		it.Namespace+"/"+it.Name, strings.Join(it.Spec.Clusters, ","))
-}
-
-func blockOverridden(names string) report.Event {
-	return normal(overriddenReason, "Override", "%s", names)
+	clusters := strings.Join(it.Spec.Clusters, ",")
+	return diary.Normal(releaseScheduledReason, "Use "+clusters, "Updated InstallationTarget %q cluster set to [%s]",
+		it.Namespace+"/"+it.Name, clusters)
 }
 
 // changes tells what is new in a status. What rel says is what was.
 func changes(rel *shipper.Release, is shipper.ReleaseStatus) []report.Event {
 	var out []report.Event
 	was := rel.Status
-	now := shipper.FindCondition(is.Conditions, shipper.ReleaseBlocked)
-	if now != nil && now.Status == corev1.ConditionTrue && !shipper.ConditionTrue(was.Conditions, shipper.ReleaseBlocked) {
-		out = append(out, report.Event{
-			Type: corev1.EventTypeWarning, Reason: blockedReason, Action: "Block", Note: now.Message,
-		})
-	}
 	if a := is.AchievedStep; a != nil && (was.AchievedStep == nil || *was.AchievedStep != *a) {
-		out = append(out, normal(strategyAppliedReason, "ExecuteStrategy", "step [%d] finished", a.Step))
+		out = append(out, diary.Normal(strategyAppliedReason, "Achieve "+a.Name, "step [%d] finished", a.Step))
 	}
 	if is.Strategy != nil {
 		before := shipper.ReleaseStrategyState{}
@@ -64,10 +47,8 @@ func changes(rel *shipper.Release, is shipper.ReleaseStatus) []report.Event {
 		}
 		out = append(out, transitions(rel, before, is.Strategy.State)...)
 	}
-	if change := report.Changes(was.Conditions, is.Conditions); change != "" {
-		out = append(out, normal(conditionChangedReason, "UpdateStatus", "%s", change))
-	}
-	return out
+	return append(out,
+		diary.Changes(conditionChangedReason, shipper.ReleaseBlocked, was.Conditions, is.Conditions)...)
 }
 
 func transitions(rel *shipper.Release, was, is shipper.ReleaseStrategyState) []report.Event {
@@ -82,7 +63,7 @@ func transitions(rel *shipper.Release, was, is shipper.ReleaseStrategyState) []r
 		{"WaitingForCommand", was.WaitingForCommand, is.WaitingForCommand},
 	} {
 		if state.was != state.is {
-			out = append(out, normal(stateTransitionedReason, "UpdateStatus",
+			out = append(out, diary.Normal(stateTransitionedReason, state.name+"="+string(state.is),
 				"Release %q had its state %q transitioned to %q", key(rel), state.name, state.is))
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/reconciler/release/diary"
 	"shipper.dev/shipper/reconciler/release/history"
 )
 
@@ -299,13 +300,13 @@ func TestEvents(t *testing.T) {
 	it := installationTarget(r, []string{"a", "b"}, true)
 	var got []string
 	for _, e := range append(changes(r, is), clustersSelected(r, []string{"b", "a"}), targetCreated("CapacityTarget", r),
-		clustersChanged(it), blockOverridden("a/b")) {
+		clustersChanged(it), diary.Override("a/b")) {
 		got = append(got, e.Type+" "+e.Reason+" "+e.Note)
 	}
 	want := []string{
-		"Warning RolloutBlocked rollouts blocked by: a/b",
 		"Normal StrategyApplied step [1] finished",
 		`Normal ReleaseStateTransitioned Release "default/web-0" had its state "WaitingForCapacity" transitioned to "False"`,
+		"Warning RolloutBlocked rollouts blocked by: a/b",
 		"Normal ReleaseConditionChanged [Blocked False] -> [Blocked True RolloutsBlocked rollouts blocked by: a/b]",
 		`Normal ClustersSelected Set clusters for "default/web-0" to a,b`,
 		`Normal ReleaseScheduled Created CapacityTarget "default/web-0"`,

@@ -12,6 +12,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/release/blocks"
+	"shipper.dev/shipper/reconciler/release/diary"
 )
 
 // tell persists the status of every Release and then tells the events of the pass. A Release whose status cannot be
@@ -33,7 +34,7 @@ func (r *Reconciler) tell(ctx context.Context, s *scope, p plan, d done, now met
 func written(s *scope, d done, rel *shipper.Release) []report.Event {
 	out := d.events[rel.Name]
 	if names := blocks.Overridden(rel, s.blocks); len(out) > 0 && names != "" {
-		out = append(out, blockOverridden(names))
+		out = append(out, diary.Override(names))
 	}
 	return out
 }
