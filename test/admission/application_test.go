@@ -88,7 +88,7 @@ func TestApplyingTwiceNeverMakesARelease(t *testing.T) {
 		app := application(ns, repo, edits...)
 		app.APIVersion, app.Kind = shipper.GroupVersion.String(), "Application"
 		//nolint:staticcheck // what is applied is a whole typed object, as kubectl sends it
-		if err := dev.Patch(t.Context(), app, client.Apply, client.FieldOwner("test"), client.ForceOwnership); err != nil {
+		if err := dev.Patch(t.Context(), app, client.Apply, client.FieldOwner("test")); err != nil {
 			t.Fatal(err)
 		}
 		return app

@@ -86,7 +86,7 @@ func setup(f *fleet.Fleet) error {
 	if err != nil {
 		return err
 	}
-	gate = &webhook{bin: bin, kubeconfig: kubeconfig, port: port, dir: f.Dir}
+	gate = &webhook{name: "shipper-webhook", bin: bin, kubeconfig: kubeconfig, port: port, dir: f.Dir}
 	if err := gate.start(ctx); err != nil {
 		return err
 	}

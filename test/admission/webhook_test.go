@@ -18,8 +18,10 @@ import (
 
 // webhook is the binary, run with the credentials of its service account.
 type webhook struct {
+	name                 string // of its log
 	bin, kubeconfig, dir string
 	port                 int
+	flags                []string
 
 	healthPort, metricsPort int
 	process                 *exec.Cmd
@@ -40,10 +42,12 @@ func (w *webhook) start(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
-	w.process = exec.Command(filepath.Join(w.bin, "shipper-webhook"),
+	w.process = exec.Command(filepath.Join(w.bin, "shipper-webhook"), append([]string{
 		"--kubeconfig", w.kubeconfig, "--extra-dns-names", "localhost", "--shutdown-delay", "100ms", "--log-level", "1",
 		"--addr", fmt.Sprintf("127.0.0.1:%d", w.port), "--health-addr", fmt.Sprintf("127.0.0.1:%d", w.healthPort),
-		"--metrics-addr", fmt.Sprintf("127.0.0.1:%d", w.metricsPort), "--chart-cache-dir", filepath.Join(w.dir, "charts"))
+		"--metrics-addr", fmt.Sprintf("127.0.0.1:%d", w.metricsPort),
+		"--chart-cache-dir", filepath.Join(w.dir, "charts-"+w.name),
+	}, w.flags...)...)
 	w.process.Stdout, w.process.Stderr = log, log
 	w.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	w.ended = make(chan error, 1)
@@ -104,7 +108,7 @@ func (w *webhook) get(ctx context.Context, port int, path string) int {
 	return response.StatusCode
 }
 
-func (w *webhook) log() string { return filepath.Join(w.dir, "logs", "shipper-webhook.log") }
+func (w *webhook) log() string { return filepath.Join(w.dir, "logs", w.name+".log") }
 
 func (w *webhook) said() string {
 	text, err := os.ReadFile(w.log())

@@ -147,7 +147,7 @@ func TestWarnings(t *testing.T) {
 			env: env(steps(ask.Step("a", 100, 1, 0, 0), last)), want: []string{"step 0 (a) gives traffic to nobody"},
 		},
 		"a last step that leaves half": {
-			env:  env(steps(ask.Step("half", 50, 50, 50, 50))),
+			env: env(steps(ask.Step("half", 50, 50, 50, 50))),
 			want: []string{"the last step (half) completes the release with 50 % of capacity and leaves 50 % to its predecessor; " +
 				"100 and 0 are usual"},
 		},

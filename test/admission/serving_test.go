@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestCertificatesRotate(t *testing.T) {
+	key := types.NamespacedName{Namespace: "shipper-system", Name: "shipper-webhook-cert"}
+	var secret corev1.Secret
+	if err := admin.Get(t.Context(), key, &secret); err != nil {
+		t.Fatal(err)
+	}
+	before := secret.DeepCopy()
+	secret.Data = nil // as if it had been lost; the authority goes with it
+	if err := admin.Update(t.Context(), &secret); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "another certificate", func(ctx context.Context) error {
+		if err := admin.Get(ctx, key, &secret); err != nil {
+			return err
+		}
+		if len(secret.Data["tls.crt"]) == 0 || string(secret.Data["tls.crt"]) == string(before.Data["tls.crt"]) {
+			return errors.New("it is not there yet")
+		}
+		return nil
+	})
+	block, _ := pem.Decode(secret.Data["tls.crt"])
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"shipper-webhook.shipper-system.svc", "shipper-webhook.shipper-system.svc.cluster.local", "localhost"}
+	if diff := cmp.Diff(want, certificate.DNSNames); diff != "" {
+		t.Errorf("names of the certificate (-want +got):\n%s", diff)
+	}
+	ns, repo := namespace(t), startRepository(t, "0.0.1")
+	eventually(t, "the API server to trust it", func(ctx context.Context) error {
+		return admin.Create(ctx, application(ns, repo), client.DryRunAll)
+	})
+}
+
+func TestTheWebhookIsObserved(t *testing.T) {
+	for path, port := range map[string]int{"/healthz": gate.healthPort, "/readyz": gate.healthPort, "/metrics": gate.metricsPort} {
+		if code := gate.get(t.Context(), port, path); code != http.StatusOK {
+			t.Errorf("%s: %d", path, code)
+		}
+	}
+}
+
+// another starts a second webhook beside the one that the API server asks, with other flags.
+func another(t *testing.T, name string, flags ...string) *webhook {
+	t.Helper()
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &webhook{name: name, bin: gate.bin, kubeconfig: gate.kubeconfig, dir: gate.dir, port: port, flags: flags}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := w.start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.process.Process.Kill() })
+	return w
+}
+
+// served is the certificate that w serves with.
+func served(t *testing.T, w *webhook) *x509.Certificate {
+	t.Helper()
+	//nolint:gosec // which certificate it is, is what the test looks at
+	connection, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", w.port), &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	if v := connection.ConnectionState().Version; v != tls.VersionTLS13 {
+		t.Errorf("%s speaks %s", w.name, tls.VersionName(v))
+	}
+	return connection.ConnectionState().PeerCertificates[0]
+}
+
+func TestReplicasServeTheSameCertificate(t *testing.T) {
+	want := served(t, gate)
+	for name, flags := range map[string][]string{"replica": nil, "replica-cert-manager": {"--certs=cert-manager"}} {
+		if got := served(t, another(t, name, flags...)); !got.Equal(want) {
+			t.Errorf("%s serves the certificate %s, want %s", name, got.SerialNumber, want.SerialNumber)
+		}
+	}
+}
+
+func TestCertificatesFromFiles(t *testing.T) {
+	var secret corev1.Secret
+	key := types.NamespacedName{Namespace: "shipper-system", Name: "shipper-webhook-cert"}
+	if err := admin.Get(t.Context(), key, &secret); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"tls.crt", "tls.key"} {
+		if err := os.WriteFile(filepath.Join(dir, name), secret.Data[name], 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := served(t, another(t, "replica-files", "--certs=files", "--cert-dir", dir)); !got.Equal(served(t, gate)) {
+		t.Errorf("the certificate %s is served, not that in the files", got.SerialNumber)
+	}
+}
+
+// A webhook that is asked to end says so before it stops answering, so that nobody is sent to a closed door.
+func TestShuttingDownIsToldFirst(t *testing.T) {
+	w := another(t, "replica-leaving", "--shutdown-delay=2s")
+	if err := w.process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "readiness to go", func(ctx context.Context) error {
+		if code := w.get(ctx, w.healthPort, "/readyz"); code != http.StatusInternalServerError {
+			return fmt.Errorf("/readyz says %d", code)
+		}
+		return nil
+	})
+	served(t, w)
+	select {
+	case err := <-w.ended:
+		if err != nil {
+			t.Errorf("it ended with %v: %s", err, w.said())
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it did not end")
+	}
+}
