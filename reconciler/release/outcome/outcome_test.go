@@ -24,6 +24,7 @@ func forbidden(why string) error { return apierrors.NewForbidden(rels, "web-0", 
 
 func TestOf(t *testing.T) {
 	const gate = `admission webhook "r" denied the request: rollouts blocked by: a/b (no; eve, 1m ago), c/d (no). To override: x`
+	policy := apierrors.NewInvalid(schema.GroupKind{}, "rollouts blocked by: a/b", nil)
 	cases := map[string]struct {
 		err     error
 		want    outcome.Remedy
@@ -36,7 +37,7 @@ func TestOf(t *testing.T) {
 		"the pass is over":            {context.Canceled, outcome.Again, ""},
 		"a right is missing":          {forbidden("User x cannot patch"), outcome.Retry, ""},
 		"the gate says blocked":       {forbidden(gate), outcome.Again, "rollouts blocked by: a/b"},
-		"the policy says blocked":     {apierrors.NewInvalid(schema.GroupKind{}, "rollouts blocked by: a/b", nil), outcome.Again, "rollouts blocked by: a/b"},
+		"the policy says blocked":     {policy, outcome.Again, "rollouts blocked by: a/b"},
 		"the object is not valid":     {apierrors.NewInvalid(schema.GroupKind{}, "web-0", nil), outcome.Wait, ""},
 		"the request is nonsense":     {apierrors.NewBadRequest("what?"), outcome.Wait, ""},
 		"the object is too large":     {apierrors.NewRequestEntityTooLargeError("12 MB"), outcome.Wait, ""},
