@@ -41,6 +41,8 @@ type Options struct {
 	DNSNames []string
 	// Configurations is the name of the two webhook configurations that get the CA, in mode Self.
 	Configurations string
+	// Scratch is a folder that can be written to, in mode Self.
+	Scratch string
 	// Registry takes the metric of when the certificate ends.
 	Registry prometheus.Registerer
 }

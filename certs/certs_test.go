@@ -186,10 +186,22 @@ func TestTheEndOfTheCertificateIsPublished(t *testing.T) {
 }
 
 func TestTheSignIsRaised(t *testing.T) {
-	s := &sign{t.TempDir()}
-	s.raise()
-	if _, err := os.Stat(filepath.Join(s.dir, certKey)); err != nil {
-		t.Error(err)
+	scratch := t.TempDir()
+	for range 2 { // the second process does not trust the sign of the first
+		s, err := newSign(scratch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(s.dir, certKey)); !os.IsNotExist(err) {
+			t.Errorf("the sign is there already: %v", err)
+		}
+		s.raise()
+		if _, err := os.Stat(filepath.Join(s.dir, certKey)); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := newSign("/dev/null"); err == nil {
+		t.Error("a folder that cannot be written to was taken")
 	}
 }
 

@@ -62,7 +62,7 @@ func setupSelf(ctx context.Context, mgr manager.Manager, o Options) (Source, err
 	if err := prepare(ctx, direct, o); err != nil {
 		return nil, err
 	}
-	sign, err := newSign(ctx, mgr)
+	sign, err := newSign(o.Scratch)
 	if err != nil {
 		return nil, err
 	}
@@ -140,19 +140,13 @@ func covers(certPEM []byte, names []string) bool {
 // certificate is served.
 type sign struct{ dir string }
 
-func newSign(ctx context.Context, mgr manager.Manager) (*sign, error) {
-	dir, err := os.MkdirTemp("", "shipper-webhook-")
-	if err != nil {
+// newSign takes down a sign that an earlier process left.
+func newSign(scratch string) (*sign, error) {
+	s := &sign{filepath.Join(scratch, "certificate-is-served")}
+	if err := errors.Join(os.RemoveAll(s.dir), os.MkdirAll(s.dir, 0o700)); err != nil {
 		return nil, fmt.Errorf("making a folder to tell of certificates: %w", err)
 	}
-	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		<-ctx.Done()
-		return os.RemoveAll(dir)
-	}))
-	if err != nil {
-		return nil, fmt.Errorf("cleaning up after certificates: %w", err)
-	}
-	return &sign{dir}, ctx.Err()
+	return s, nil
 }
 
 func (s *sign) raise() {

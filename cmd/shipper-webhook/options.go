@@ -71,7 +71,7 @@ func parse(args []string) (*options, error) {
 		"comma-separated `names` of the certificate, with --certs=self (default those of the Service "+serviceName+")")
 	set.StringVar(&o.extraDNSNames, "extra-dns-names", "", "comma-separated `names` beside those, such as localhost")
 	set.StringVar(&o.chartCacheDir, "chart-cache-dir", filepath.Join(os.TempDir(), "shipper-webhook-charts"),
-		"`folder` for what is known of chart repositories")
+		"`folder` for files that are made again when they are lost; the only one that is written to")
 	set.DurationVar(&o.shutdownDelay, "shutdown-delay", 3*time.Second,
 		"`time` between telling that this is not ready any more and taking no more requests")
 	set.IntVar(&o.logLevel, "log-level", 0, "0: refusals and what people want to know; 1: every request; 2: more")
@@ -140,6 +140,7 @@ func (o *options) certOptions() certs.Options {
 		Dir:            o.certDir,
 		DNSNames:       o.names(),
 		Configurations: configurations,
+		Scratch:        o.chartCacheDir,
 	}
 }
 

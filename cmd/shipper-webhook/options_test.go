@@ -20,7 +20,7 @@ func TestDefaults(t *testing.T) {
 	want := certs.Options{
 		Mode: certs.Self, Secret: types.NamespacedName{Namespace: "shipper-system", Name: "shipper-webhook-cert"},
 		DNSNames:       []string{"shipper-webhook.shipper-system.svc", "shipper-webhook.shipper-system.svc.cluster.local"},
-		Configurations: "shipper.booking.com",
+		Configurations: "shipper.booking.com", Scratch: o.chartCacheDir,
 	}
 	if diff := cmp.Diff(want, o.certOptions()); diff != "" {
 		t.Errorf("certificates (-want +got):\n%s", diff)

@@ -48,6 +48,7 @@ func (w *webhook) start(ctx context.Context) error {
 		"--metrics-addr", fmt.Sprintf("127.0.0.1:%d", w.metricsPort),
 		"--chart-cache-dir", filepath.Join(w.dir, "charts-"+w.name),
 	}, w.flags...)...)
+	w.process.Env = append(os.Environ(), "TMPDIR=/nonexistent") // as in a Pod whose root file system is read-only
 	w.process.Stdout, w.process.Stderr = log, log
 	w.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	w.ended = make(chan error, 1)
