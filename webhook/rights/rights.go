@@ -62,6 +62,7 @@ func Of(a authorizer.Authorizer) Rights { return delegated{a} }
 
 type delegated struct{ authorizer authorizer.Authorizer }
 
+// Allowed asks the authorizer.
 func (d delegated) Allowed(
 	ctx context.Context, who authenticationv1.UserInfo, verb, resource string, key types.NamespacedName,
 ) (bool, error) {
