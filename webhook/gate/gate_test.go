@@ -96,3 +96,53 @@ func TestPermitAsksForEachBlock(t *testing.T) {
 	ask.CheckRefusal(t, g.Permit(t.Context(), who, "applications", "x", []types.NamespacedName{nn("a", "a")}),
 		answer.Unavailable, "API server is away")
 }
+
+func TestCheck(t *testing.T) {
+	g := ask.Know(t, ask.Grant(), ask.Block("global/dns"), ask.Block("default/demo"), ask.Block("other/x")).Gate
+	at := "metadata.annotations[shipper.booking.com/rollout-block.override]: Invalid value: "
+	for annotation, want := range map[string]string{
+		"":                        "",
+		"default/demo,global/dns": "",
+		"demo": at + `"demo": "demo" is not namespace/name of a RolloutBlock; ` +
+			"list the blocks to override as namespace/name, separated by commas",
+		"global/dns,global/typo": at + `"global/typo": there is no RolloutBlock global/typo: take it out of the annotation`,
+		"other/x": at + `"other/x": RolloutBlock other/x does not stop rollouts in namespace default: ` +
+			"only blocks in that namespace and in global do; take it out of the annotation",
+	} {
+		_, errs := g.Check(t.Context(), "default", annotation)
+		got := ""
+		if len(errs) > 0 {
+			got = errs[0].Error()
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", annotation, diff)
+		}
+	}
+}
+
+func TestPrune(t *testing.T) {
+	g := ask.Know(t, ask.Grant(), ask.Block("global/dns")).Gate
+	for written, want := range map[string]map[string]string{
+		"global/dns":             {key: "global/dns"},
+		"global/dns,global/gone": {key: "global/dns"},
+		"global/gone":            {},
+	} {
+		a, meta := &answer.Answer{}, &metav1.ObjectMeta{Annotations: map[string]string{key: written}}
+		if err := g.Prune(t.Context(), a, meta); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, meta.Annotations); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", written, diff)
+		}
+		if told := len(a.Warnings()) == 1; told != (meta.Annotations[key] != written) {
+			t.Errorf("%q: warned %q", written, a.Warnings())
+		}
+	}
+}
+
+func TestSameOverride(t *testing.T) {
+	a, b := map[string]string{key: "a/b", "x": "y"}, map[string]string{key: "a/b"}
+	if !gate.SameOverride(a, b) || gate.SameOverride(a, nil) || !gate.SameOverride(nil, nil) {
+		t.Error("overrides are compared by more or less than their annotation")
+	}
+}
