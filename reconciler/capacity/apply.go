@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +23,7 @@ func (r *Reconciler) work(ctx context.Context, ct *shipper.CapacityTarget, want 
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
 	seen := observe(ctx, member, ct, want)
+	seen.late = r.isLate(seen.deployments)
 	replicas, needed := seen.scale()
 	if !needed {
 		return seen
@@ -32,6 +34,25 @@ func (r *Reconciler) work(ctx context.Context, ct *shipper.CapacityTarget, want 
 		seen.err = fmt.Errorf("scaling Deployment %s to %d: %w", deployment.Name, replicas, err)
 		return seen
 	}
+	r.written.Store(deployment.UID, deployment.Generation)
 	seen.scaled = true
 	return seen
+}
+
+// isLate tells whether the cache shows a Deployment as it was before it was last scaled here: one that seems to be as it
+// should may be about to change.
+func (r *Reconciler) isLate(deployments []appsv1.Deployment) bool {
+	late := false
+	for _, d := range deployments {
+		generation, ok := r.written.Load(d.UID)
+		if !ok {
+			continue
+		}
+		if generation, _ := generation.(int64); d.Generation < generation {
+			late = true
+		} else {
+			r.written.Delete(d.UID)
+		}
+	}
+	return late
 }

@@ -29,6 +29,8 @@ type sight struct {
 	pods []corev1.Pod
 	// scaled is true when spec.replicas was written in this pass.
 	scaled bool
+	// late is true when the cache does not show yet what was written in an earlier pass.
+	late bool
 	// err is why the cluster could not be read or written.
 	err error
 }

@@ -5,6 +5,7 @@ package capacity
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -42,6 +43,9 @@ type Reconciler struct {
 	clock    clock.PassiveClock
 	recorder events.EventRecorder
 	retries  *fleet.Retries
+
+	// written are the generations of Deployments that were scaled, until a cache shows them.
+	written sync.Map
 }
 
 // SetupWithManager makes the reconciler run with mgr.

@@ -34,17 +34,12 @@ func (c *connection) stop() {
 
 // run connects, again and again, until ctx is done.
 func (c *connection) run(ctx context.Context) {
-	logger := log.FromContext(ctx).WithName("fleet").WithValues("cluster", c.name)
 	backoff := c.fleet.options.Backoff
 	for {
-		err := c.serve(ctx, &backoff)
+		c.serve(ctx, &backoff)
 		if ctx.Err() != nil {
 			return
 		}
-		failure := connectError(c.name, c.access.Config.Host, err)
-		logger.Info("Cluster cannot be worked with", "reason", failure.Reason, "message", failure.Message)
-		c.fleet.set(c, State{Reason: failure.Reason, Message: failure.Message}, nil)
-
 		timer := c.fleet.options.Clock.NewTimer(backoff.Step())
 		select {
 		case <-ctx.Done():
@@ -55,20 +50,33 @@ func (c *connection) run(ctx context.Context) {
 	}
 }
 
-// serve connects, and stays until the cluster is lost. Once connected it resets backoff.
-func (c *connection) serve(ctx context.Context, backoff *wait.Backoff) error {
+// serve connects, and stays until the cluster is lost. Once connected it resets backoff. That the cluster is lost is said
+// before anything is taken down.
+func (c *connection) serve(ctx context.Context, backoff *wait.Backoff) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s, err := c.open(ctx)
 	if err != nil {
-		return err
+		c.lost(ctx, err)
+		return
 	}
 	defer s.close(cancel)
 	*backoff = c.fleet.options.Backoff
 	log.FromContext(ctx).WithName("fleet").Info("Cluster is connected", "cluster", c.name, "version", s.version)
 	c.fleet.set(c, State{Ready: true, KubernetesVersion: s.version}, &Member{Name: c.name, session: s})
 	s.attach(c.fleet.allWatches())
-	return c.beat(ctx, s)
+	c.lost(ctx, c.beat(ctx, s))
+}
+
+// lost says why the cluster cannot be worked with, unless it is left on purpose.
+func (c *connection) lost(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	failure := connectError(c.name, c.access.Config.Host, err)
+	log.FromContext(ctx).WithName("fleet").Info("Cluster cannot be worked with",
+		"cluster", c.name, "reason", failure.Reason, "message", failure.Message)
+	c.fleet.set(c, State{Reason: failure.Reason, Message: failure.Message}, nil)
 }
 
 // beat returns when the cluster is lost or ctx is done.

@@ -77,19 +77,9 @@ type session struct {
 
 // open connects: probe, discover, check the rights, fill the caches. The session ends with ctx.
 func (c *connection) open(ctx context.Context) (*session, error) {
-	hc, err := rest.HTTPClientFor(c.access.Config)
+	s, err := c.newSession(ctx)
 	if err != nil {
-		return nil, &Error{Cluster: c.name, Reason: shipper.SecretInvalid, Message: err.Error(), Err: err}
-	}
-	hc.CloseIdleConnections() // a connection that died with the last session would hang this one
-	leases, err := coordinationv1client.NewForConfigAndClient(c.access.Config, hc)
-	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
-	}
-	s := &session{
-		name: c.name, watches: c.fleet.allWatches,
-		http: hc, leases: leases, done: ctx.Done(), ended: make(chan error, 1), stopped: make(chan struct{}),
-		kinds: map[schema.GroupVersionKind]*kind{},
+		return nil, err
 	}
 	if err := c.probe(ctx, s); err != nil {
 		return nil, err
@@ -101,13 +91,31 @@ func (c *connection) open(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("selecting our objects: %w", err)
 	}
-	if s.cluster, err = cluster.New(c.access.Config, c.fleet.clusterOptions(ctx, hc, ours)); err != nil {
+	if s.cluster, err = cluster.New(c.access.Config, c.fleet.clusterOptions(ctx, s.http, ours)); err != nil {
 		return nil, fmt.Errorf("making clients: %w", err)
 	}
 	if err := s.fill(ctx, c.fleet.options.SyncTimeout); err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// newSession makes a session that knows nothing yet.
+func (c *connection) newSession(ctx context.Context) (*session, error) {
+	hc, err := rest.HTTPClientFor(c.access.Config)
+	if err != nil {
+		return nil, &Error{Cluster: c.name, Reason: shipper.SecretInvalid, Message: err.Error(), Err: err}
+	}
+	hc.CloseIdleConnections() // a connection that died with the last session would hang this one
+	leases, err := coordinationv1client.NewForConfigAndClient(c.access.Config, hc)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return &session{
+		name: c.name, watches: c.fleet.allWatches,
+		http: hc, leases: leases, done: ctx.Done(), ended: make(chan error, 1), stopped: make(chan struct{}),
+		kinds: map[schema.GroupVersionKind]*kind{},
+	}, nil
 }
 
 // close waits until the caches have stopped.

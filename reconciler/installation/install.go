@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,7 +67,7 @@ func (i *installer) install(ctx context.Context) error {
 	if intact && i.anchor.rendered == fingerprint {
 		return i.adoptAnchor(ctx)
 	}
-	objects, err := i.rendering.manifest(ctx, t, fingerprint)
+	objects, err := i.rendering.manifest(t, fingerprint)
 	if err != nil {
 		if intact && i.anchor.rendered != "" {
 			// Only the cluster's version or APIs changed. What runs there goes on running without the chart.
@@ -142,8 +143,10 @@ func (i *installer) converge(ctx context.Context, objects []wanted, fingerprint 
 		before = i.anchor.inventory
 		i.noteAdoption()
 	}
-	if i.anchor, err = writeAnchor(ctx, i.member, i.it, merge(inventory, before), ""); err != nil {
-		return err
+	if changes := slices.ContainsFunc(steps, func(s step) bool { return s.action != keep }); changes || i.anchor == nil {
+		if i.anchor, err = writeAnchor(ctx, i.member, i.it, merge(inventory, before), ""); err != nil {
+			return err
+		}
 	}
 	for _, s := range steps {
 		if err := i.carryOut(ctx, s); err != nil {

@@ -93,17 +93,28 @@ type wanted struct {
 	digest  string
 }
 
-// rendering renders once for all clusters that are alike. It lasts for one pass.
+// rendering renders once for all clusters that are alike. It lasts for one pass, and a cluster that is lost meanwhile does
+// not end it for the others.
 type rendering struct {
-	renderer Renderer
-	source   Source
+	source Source
+	render func(t chart.Target) ([]wanted, error)
 
 	mu   sync.Mutex
 	done map[string]func() ([]wanted, error)
 }
 
-func newRendering(renderer Renderer, source Source) *rendering {
-	return &rendering{renderer: renderer, source: source, done: map[string]func() ([]wanted, error){}}
+func newRendering(ctx context.Context, renderer Renderer, source Source) *rendering {
+	return &rendering{
+		source: source,
+		render: func(t chart.Target) ([]wanted, error) {
+			objects, err := renderer.Render(ctx, source, t)
+			if err != nil {
+				return nil, ofChart(err)
+			}
+			return want(objects)
+		},
+		done: map[string]func() ([]wanted, error){},
+	}
 }
 
 // fingerprint differs when anything differs that a manifest is rendered from.
@@ -112,22 +123,19 @@ func (r *rendering) fingerprint(t chart.Target) (string, error) {
 }
 
 // manifest renders for t. Objects are shared between clusters and must not be changed.
-func (r *rendering) manifest(ctx context.Context, t chart.Target, fingerprint string) ([]wanted, error) {
+func (r *rendering) manifest(t chart.Target, fingerprint string) ([]wanted, error) {
 	r.mu.Lock()
 	once, ok := r.done[fingerprint]
 	if !ok {
-		once = sync.OnceValues(func() ([]wanted, error) { return r.render(ctx, t) })
+		once = sync.OnceValues(func() ([]wanted, error) { return r.render(t) })
 		r.done[fingerprint] = once
 	}
 	r.mu.Unlock()
 	return once()
 }
 
-func (r *rendering) render(ctx context.Context, t chart.Target) ([]wanted, error) {
-	objects, err := r.renderer.Render(ctx, r.source, t)
-	if err != nil {
-		return nil, ofChart(err)
-	}
+// want digests what is to be written.
+func want(objects []unstructured.Unstructured) ([]wanted, error) {
 	out := make([]wanted, 0, len(objects))
 	for i := range objects {
 		sum, err := digest(objects[i].Object)

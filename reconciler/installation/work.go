@@ -66,7 +66,7 @@ func (r *Reconciler) work(ctx context.Context, it *shipper.InstallationTarget, l
 		if err != nil {
 			return nil, err
 		}
-		renders = newRendering(r.renderer, source)
+		renders = newRendering(ctx, r.renderer, source)
 	}
 	names := clusterNames(it)
 	out := make([]outcome, len(names))

@@ -47,7 +47,7 @@ func (i *installer) setReplicas(ctx context.Context, s step, object *unstructure
 	none := s.live == nil
 	if s.live != nil {
 		var live appsv1.Deployment
-		if err := i.member.Client().Get(ctx, s.item.key(), &live); err != nil {
+		if err := i.member.Live().Get(ctx, s.item.key(), &live); err != nil {
 			return fmt.Errorf("reading its replicas: %w", err)
 		}
 		object.SetResourceVersion(live.ResourceVersion)

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
+)
+
+func TestStatus(t *testing.T) {
+	then, now := metav1.Unix(1000, 0), metav1.Unix(2000, 0)
+	ready := func(status corev1.ConditionStatus, reason, message string, at metav1.Time) []shipper.Condition {
+		return []shipper.Condition{{Type: "Ready", Status: status, Reason: reason, Message: message, LastTransitionTime: at}}
+	}
+	inService := shipper.ClusterStatus{
+		ObservedGeneration: 1, InService: true, KubernetesVersion: "v1.37.1", Conditions: ready("True", "", "", then),
+	}
+	connecting := fleet.State{Pending: true, Reason: shipper.TargetClusterClientError, Message: "connecting to x"}
+	tests := map[string]struct {
+		before shipper.ClusterStatus
+		state  fleet.State
+		want   shipper.ClusterStatus
+		events []report.Event
+	}{
+		"a new cluster": {
+			shipper.ClusterStatus{}, connecting,
+			shipper.ClusterStatus{
+				ObservedGeneration: 2, Conditions: ready("Unknown", "TargetClusterClientError", "connecting to x", now),
+			},
+			[]report.Event{{
+				Type: "Normal", Reason: "ClusterConditionChanged", Action: "UpdateStatus",
+				Note: "[] -> [Ready Unknown TargetClusterClientError connecting to x]",
+			}},
+		},
+		"a cluster that was known before Shipper started": {inService, connecting, inService, nil},
+		"a cluster that stays": {
+			inService, fleet.State{Ready: true, KubernetesVersion: "v1.38.0"},
+			shipper.ClusterStatus{
+				ObservedGeneration: 2, InService: true, KubernetesVersion: "v1.38.0", Conditions: ready("True", "", "", then),
+			},
+			nil,
+		},
+		"a cluster that is lost": {
+			inService, fleet.State{Reason: shipper.ClusterUnreachable, Message: "no answer"},
+			shipper.ClusterStatus{
+				ObservedGeneration: 2, KubernetesVersion: "v1.37.1",
+				Conditions: ready("False", "ClusterUnreachable", "no answer", now),
+			},
+			[]report.Event{{
+				Type: "Warning", Reason: "ClusterConditionChanged", Action: "UpdateStatus",
+				Note: "[Ready True] -> [Ready False ClusterUnreachable no answer]",
+			}},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			was := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: tc.before}
+			is := was.DeepCopy()
+			is.Status = status(was, tc.state, time.Unix(2000, 0))
+			if diff := cmp.Diff(tc.want, is.Status); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.events, changes(was, is)); diff != "" {
+				t.Errorf("events: -want +got:\n%s", diff)
+			}
+		})
+	}
+}

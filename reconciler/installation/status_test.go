@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/reconciler/fleet"
+)
+
+var then, now = metav1.Unix(1000, 0), metav1.Unix(2000, 0)
+
+func condition(kind string, status corev1.ConditionStatus, reason, message string, at metav1.Time) shipper.Condition {
+	return shipper.Condition{Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: at}
+}
+
+func good(at metav1.Time) []shipper.Condition {
+	return []shipper.Condition{condition("Operational", "True", "", "", at), condition("Ready", "True", "", "", at)}
+}
+
+func TestStatus(t *testing.T) {
+	before := shipper.InstallationTargetStatus{
+		ObservedGeneration: 1, Conditions: good(then),
+		Clusters: []shipper.ClusterInstallationStatus{{Name: "east", Status: "Installed", Conditions: good(then)}},
+	}
+	lost := &fleet.Error{Cluster: "east", Reason: shipper.ClusterUnreachable, Message: "no answer"}
+	connecting := &fleet.Error{Cluster: "east", Reason: shipper.TargetClusterClientError, Pending: true}
+	type clusters = []shipper.ClusterInstallationStatus
+	failed := func(status, reason, message string, operational shipper.Condition) clusters {
+		return clusters{{Name: "east", Status: status, Message: message, Conditions: []shipper.Condition{
+			operational, condition("Ready", "False", reason, message, now),
+		}}}
+	}
+	fine := condition("Operational", "True", "", "", then)
+	notReady := func(message string) []shipper.Condition {
+		return []shipper.Condition{fine, condition("Ready", "False", "ClustersNotReady", message, now)}
+	}
+	tests := map[string]struct {
+		outcomes []outcome
+		general  error
+		want     shipper.InstallationTargetStatus
+	}{
+		"installed everywhere": {
+			[]outcome{{cluster: "west"}, {cluster: "east"}}, nil,
+			shipper.InstallationTargetStatus{ObservedGeneration: 2, Conditions: good(then), Clusters: clusters{
+				{Name: "east", Status: "Installed", Conditions: good(then)},
+				{Name: "west", Status: "Installed", Conditions: good(now)},
+			}},
+		},
+		"a cluster that was left is forgotten": {
+			[]outcome{{cluster: "east", leaving: true}}, nil,
+			shipper.InstallationTargetStatus{ObservedGeneration: 2, Conditions: good(then)},
+		},
+		"a cluster that is being left keeps nobody from being ready": {
+			[]outcome{{cluster: "east", leaving: true, err: waiting("still there")}}, nil,
+			shipper.InstallationTargetStatus{
+				ObservedGeneration: 2, Conditions: good(then), Clusters: failed("", "InProgress", "still there", fine),
+			},
+		},
+		"a conflict": {
+			[]outcome{{cluster: "east", err: conflict("it is theirs")}}, nil,
+			shipper.InstallationTargetStatus{
+				ObservedGeneration: 2, Clusters: failed("Failed", "ObjectConflict", "it is theirs", fine),
+				Conditions: notReady("east: ObjectConflict it is theirs"),
+			},
+		},
+		"a chart that is broken": {
+			[]outcome{{
+				cluster: "east", err: ofChart(&chart.Error{Reason: shipper.BrokenChartSpec, Message: "no such chart"}),
+			}}, nil,
+			shipper.InstallationTargetStatus{
+				ObservedGeneration: 2, Clusters: failed("Failed", "BrokenChartSpec", "no such chart", fine),
+				Conditions: notReady("east: BrokenChartSpec no such chart"),
+			},
+		},
+		"what is installed in a cluster that is lost is still said to be": {
+			[]outcome{{cluster: "east", err: lost}}, nil,
+			shipper.InstallationTargetStatus{
+				ObservedGeneration: 2,
+				Clusters: clusters{{Name: "east", Status: "Installed", Message: "no answer", Conditions: []shipper.Condition{
+					condition("Operational", "False", "ClusterUnreachable", "no answer", now),
+					condition("Ready", "Unknown", "ClusterUnreachable", "no answer", now),
+				}}},
+				Conditions: []shipper.Condition{
+					condition("Operational", "False", "ClustersNotOperational", "east: ClusterUnreachable no answer", now),
+					condition("Ready", "False", "ClustersNotReady", "east: ClusterUnreachable no answer", now),
+				},
+			},
+		},
+		"while a cluster is being connected to nothing is known to have changed": {
+			[]outcome{{cluster: "east", err: connecting}}, nil, before,
+		},
+		"an error that concerns no cluster": {
+			nil, broken("no chart"),
+			shipper.InstallationTargetStatus{
+				ObservedGeneration: 1, Clusters: before.Clusters, Conditions: []shipper.Condition{
+					condition("Operational", "False", "ChartError", "no chart", now), condition("Ready", "True", "", "", then),
+				},
+			},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			it := &shipper.InstallationTarget{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: *before.DeepCopy()}
+			if diff := cmp.Diff(tc.want, status(it, tc.outcomes, tc.general, time.Unix(2000, 0))); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(before, it.Status); diff != "" {
+				t.Errorf("the argument was modified: -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestErrorsKnowTheirRemedy(t *testing.T) {
+	type judgement struct {
+		Reason string
+		Remedy fleet.Remedy
+	}
+	tests := map[string]struct {
+		err  error
+		want judgement
+	}{
+		"a chart that may be fetched later": {
+			ofChart(&chart.Error{Reason: shipper.ChartFetchFailure, Retry: true}),
+			judgement{shipper.ChartFetchFailure, fleet.Retry},
+		},
+		"a chart that breaks a rule": {
+			ofChart(&chart.Error{Reason: shipper.ChartError}), judgement{shipper.ChartError, fleet.Wait},
+		},
+		"an unknown error of the chart room": {ofChart(errors.New("x")), judgement{shipper.InternalError, fleet.Retry}},
+		"a conflict":                         {conflict("x"), judgement{shipper.ObjectConflict, fleet.Recheck}},
+		"something that goes by itself":      {waiting("x"), judgement{shipper.InProgress, fleet.Recheck}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var got judgement
+			got.Reason, got.Remedy = fleet.Classify(tc.err)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestClusterNames(t *testing.T) {
+	it := &shipper.InstallationTarget{
+		Spec:   shipper.InstallationTargetSpec{Clusters: []string{"c", "a"}},
+		Status: shipper.InstallationTargetStatus{Clusters: []shipper.ClusterInstallationStatus{{Name: "b"}, {Name: "a"}}},
+	}
+	if diff := cmp.Diff([]string{"a", "b", "c"}, clusterNames(it)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	var names []string
+	for _, c := range withClusters(it.Status.Clusters, it.Spec.Clusters) {
+		names = append(names, c.Name)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "c"}, names); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
