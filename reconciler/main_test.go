@@ -162,7 +162,7 @@ func buildApplication(ctx context.Context, c *testfleet.Cluster, scheme *runtime
 			}
 		}
 	}
-	if err := allowClusterRoles(ctx, admin); err != nil {
+	if err := allowMore(ctx, admin); err != nil {
 		return err
 	}
 	path, err := c.ServiceAccountKubeconfig(ctx, shipper.SystemNamespace, shipper.ApplicationServiceAccount)
@@ -176,13 +176,14 @@ func buildApplication(ctx context.Context, c *testfleet.Cluster, scheme *runtime
 	return err
 }
 
-// allowClusterRoles is what an administrator adds to let charts bring ClusterRoles.
-func allowClusterRoles(ctx context.Context, admin client.Client) error {
+// allowMore is what an administrator adds to let charts bring ClusterRoles, and kinds of their own.
+func allowMore(ctx context.Context, admin client.Client) error {
 	name := metav1.ObjectMeta{Name: "more"}
 	return errors.Join(
 		admin.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"},
-			Verbs: []string{"get", "list", "watch", "create", "patch", "delete"},
+			APIGroups: []string{rbacv1.GroupName, "apiextensions.k8s.io", "shipper.test"},
+			Resources: []string{"clusterroles", "customresourcedefinitions", "gizmos"},
+			Verbs:     []string{"get", "list", "watch", "create", "patch", "delete"},
 		}}}),
 		admin.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: name,
 			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "more"},

@@ -27,11 +27,11 @@
 //
 // # How it goes away
 //
-// A finalizer keeps the target until its anchor is gone from every cluster: anchors are deleted in the foreground,
-// so that an anchor goes after all it owns. Objects without a namespace have no owner; they are deleted one by one,
-// unless another anchor lists them too. A cluster is remembered in status.clusters before anything is written
-// there, so that one that is taken off spec.clusters is cleaned, also after a crash. A cluster that cannot be
-// reached keeps the finalizer; one whose Cluster object is gone is given up.
+// A finalizer keeps the target until its anchor is gone from every cluster. What the target wrote is deleted first,
+// unless another anchor owns or lists it too; then the anchor, in the foreground, so that it goes after whatever else
+// it owns. A cluster is remembered in status.clusters before anything is written there, so that one that is taken off
+// spec.clusters is cleaned, also after a crash. A cluster that cannot be reached keeps the finalizer; one whose
+// Cluster object is gone is given up.
 //
 // An anchor whose UID is another target's, as after a restore of the management cluster, is adopted and never deleted.
 package installation

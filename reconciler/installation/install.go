@@ -153,7 +153,7 @@ func (i *installer) converge(ctx context.Context, objects []wanted, fingerprint 
 			return err
 		}
 	}
-	if err := removeItems(ctx, i.member, i.it, without(before, inventory)); err != nil {
+	if _, err := removeItems(ctx, i.member, i.it, without(before, inventory)); err != nil {
 		return err
 	}
 	_, err = writeAnchor(ctx, i.member, i.it, inventory, fingerprint)

@@ -167,9 +167,6 @@ func TestItems(t *testing.T) {
 	if diff := cmp.Diff([]item{b}, without([]item{a, b}, []item{newer})); diff != "" {
 		t.Errorf("without: -want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff([]item{role}, ownerless([]item{a, role})); diff != "" {
-		t.Errorf("ownerless: -want +got:\n%s", diff)
-	}
 	if got := b.String(); got != `Service "a"` {
 		t.Errorf("String is %s", got)
 	}

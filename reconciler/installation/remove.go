@@ -5,6 +5,7 @@ package installation
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,30 +17,44 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
-// uninstall removes a target from a cluster: what has no namespace one by one, the rest by deleting the anchor that
-// owns it. deleted is true when this pass deleted the anchor. The error is nil once the anchor is gone, which it is
-// after all it owns.
+// uninstall removes a target from a cluster: first what it wrote, then the anchor, in the foreground, so that the anchor
+// goes after whatever else it owns. What others own too stays. deleted is true when this pass deleted the anchor. The error
+// is nil once the anchor is gone.
 func uninstall(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) (deleted bool, err error) {
+	name := shipper.AnchorName(it.Name)
 	a, err := readAnchor(ctx, m, it)
 	if err != nil || a == nil {
 		return false, foreignIsNone(err)
 	}
 	if a.deleting {
-		return false, waiting("waiting until everything that %q owns is gone", shipper.AnchorName(it.Name))
+		return false, waiting("waiting until everything that %q owns is gone", name)
 	}
-	if err := removeItems(ctx, m, it, ownerless(a.inventory)); err != nil {
+	left, err := removeItems(ctx, m, it, a.inventory)
+	if err != nil {
 		return false, err
 	}
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: it.Namespace, Name: shipper.AnchorName(it.Name)}}
+	if len(left) > 0 {
+		return false, waiting("waiting until these are gone: %s", list(left))
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: it.Namespace, Name: name}}
 	err = m.Client().Delete(ctx, cm, client.PropagationPolicy(metav1.DeletePropagationForeground),
 		client.Preconditions{UID: &a.uid})
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("deleting ConfigMap %s: %w", cm.Name, err)
+		return false, fmt.Errorf("deleting ConfigMap %s: %w", name, err)
 	}
-	return true, waiting("waiting until everything that %q owns is gone", cm.Name)
+	return true, waiting("waiting until everything that %q owns is gone", name)
+}
+
+// list names items for people.
+func list(items []item) string {
+	names := make([]string, 0, len(items))
+	for _, entry := range items {
+		names = append(names, entry.String())
+	}
+	return strings.Join(names, ", ")
 }
 
 // foreignIsNone takes a ConfigMap that is not an anchor for no anchor: there is nothing of ours to remove.
@@ -50,26 +65,17 @@ func foreignIsNone(err error) error {
 	return err
 }
 
-// ownerless are the items that no anchor can own.
-func ownerless(items []item) []item {
-	var out []item
-	for _, entry := range items {
-		if entry.Namespace == "" {
-			out = append(out, entry)
-		}
-	}
-	return out
-}
-
 // removeItems deletes those of the objects that this target wrote last, that no other anchor owns or lists, and
-// that are not everybody's.
-func removeItems(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, items []item) error {
+// that are not everybody's. left are those of them that are still there, because what they own goes first.
+func removeItems(
+	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, items []item,
+) (left []item, err error) {
 	if len(items) == 0 {
-		return nil
+		return nil, nil
 	}
 	others, err := otherInventories(ctx, m, it)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, entry := range items {
 		if everybodys(entry) || contains(others, entry) {
@@ -80,18 +86,22 @@ func removeItems(ctx context.Context, m *fleet.Member, it *shipper.InstallationT
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if live.Labels[shipper.OwnedByLabel] != it.Name || live.DeletionTimestamp != nil || len(otherAnchors(it, live)) > 0 {
+		if live.Labels[shipper.OwnedByLabel] != it.Name || len(otherAnchors(it, live)) > 0 {
 			continue
 		}
-		err = m.Client().Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationBackground),
+		left = append(left, entry)
+		if live.DeletionTimestamp != nil {
+			continue
+		}
+		err = m.Client().Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationForeground),
 			client.Preconditions{UID: &live.UID})
 		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting %s: %w", entry, err)
+			return nil, fmt.Errorf("deleting %s: %w", entry, err)
 		}
 	}
-	return nil
+	return left, nil
 }
 
 // otherInventories are the objects that other anchors in the cluster list.
