@@ -6,10 +6,9 @@ import (
 	"errors"
 	"fmt"
 
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler/fleet"
-
-	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
 // problem is an error with the reason for the condition and what to do about it.
