@@ -70,7 +70,8 @@ func begin(ctx context.Context, out io.Writer) (*story, error) {
 	for _, r := range regions {
 		names = append(names, r.cluster)
 	}
-	if s.fleet, err = fleet.Start(ctx, fleet.Options{Applications: names, Dir: filepath.Join(s.dir, "fleet"), Progress: os.Stderr}); err != nil {
+	o := fleet.Options{Applications: names, Dir: filepath.Join(s.dir, "fleet"), Progress: os.Stderr}
+	if s.fleet, err = fleet.Start(ctx, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the control planes: %w", err), os.RemoveAll(s.dir))
 	}
 	if err := s.connect(); err != nil {
@@ -121,8 +122,8 @@ func clientFor(config *rest.Config) (client.Client, error) {
 
 // sumUp is the last line.
 func (s *story) sumUp() {
-	fmt.Fprintf(s.out, "\nShown: a first rollout, a canary over two regions, a block that held, an override that left its trace, a retreat and"+
-		"\nan abort: %d facts read from three API servers in %.1f s.\n", s.facts, time.Since(s.start).Seconds())
+	fmt.Fprintf(s.out, "\nShown: a first rollout, a canary over two regions, a block that held, an override that left its trace, a retreat"+
+		"\nand an abort: %d facts read from three API servers in %.1f s.\n", s.facts, time.Since(s.start).Seconds())
 }
 
 // keep prints, when KEEP=1, how to use what is still up, and waits to be interrupted.

@@ -3,8 +3,12 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -71,6 +75,166 @@ func Test07NewApplicationOverridingAMissingBlock(t *testing.T) {
 		app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: s.namespace + "/no-such-block"}
 		s.refused("creating the application", world.management.Create(s.ctx, app),
 			shipper.RolloutBlockOverrideAnnotation, s.namespace+"/no-such-block")
+	})
+}
+
+func Test08BlockProgressOfANewApplication(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		s.applies(s.application("0.0.1", 4, vanguard))
+		rel := s.release(0)
+		s.waitsForCommand(rel, 0)
+		block := s.blocks()
+		s.saysBlocked(rel, block)
+		before := s.targets(rel)
+
+		s.refused("advancing", s.tryStep(rel, 1), "rollouts blocked by: "+block)
+		s.refused("editing the application", s.tryEdit(func(app *shipper.Application) {
+			app.Spec.Template.Chart.Version = "0.0.2"
+		}), "rollouts blocked by: "+block)
+		s.readyPods(rel, 1)
+		if diff := cmp.Diff(before, s.targets(rel)); diff != "" {
+			s.Errorf("targets moved under a block (-before +after):\n%s", diff)
+		}
+	})
+}
+
+func Test11RolloutOverridingABlock(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		app := s.application("0.0.1", 4, allIn)
+		app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: s.blocks()}
+		s.applies(app)
+		incumbent := s.release(0)
+		s.completes(incumbent)
+		s.edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
+		contender := s.release(1)
+		s.completes(contender)
+		s.readyPods(contender, 4)
+		s.readyPods(incumbent, 0)
+	})
+}
+
+func Test19NewApplicationBlockStrategyBackwards(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		s.applies(s.application("0.0.1", 4, vanguard))
+		rel := s.release(0)
+		s.waitsForCommand(rel, 0)
+		s.steps(rel, 1)
+		s.waitsForCommand(rel, 1)
+		block := s.blocks()
+		s.refused("retreating", s.tryStep(rel, 0), "rollouts blocked by: "+block)
+		s.saysBlocked(rel, block)
+		s.waitsForCommand(rel, 1)
+		s.readyPods(rel, 2)
+	})
+}
+
+func Test21RolloutBlockMovingStrategy(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		incumbent, contender := s.vanguardOverAllIn(4)
+		block := s.blocks()
+		s.refused("advancing", s.tryStep(contender, 1), "rollouts blocked by: "+block)
+		s.saysBlocked(contender, block)
+		s.waitsForCommand(contender, 0)
+		s.readyPods(contender, 1)
+		s.readyPods(incumbent, 4)
+	})
+}
+
+func Test24BlockListsItsOverrides(t *testing.T) {
+	onTwoClusters(t, func(s *story) { s.overrides(s.blocks()) })
+}
+
+// Test25 and Test27 are not parallel: a global block stops every other test.
+func Test25GlobalBlockListsItsOverrides(t *testing.T) {
+	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+	s.overrides(s.blocksGlobally())
+}
+
+func Test26ReleaseThatOverridesNoMoreIsTakenOffTheList(t *testing.T) {
+	onTwoClusters(t, func(s *story) { s.overridesNoMore(s.blocks()) })
+}
+
+func Test27ReleaseThatOverridesNoMoreIsTakenOffTheGlobalList(t *testing.T) {
+	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+	s.overridesNoMore(s.blocksGlobally())
+}
+
+// overrides rolls an Application out that overrides the block, and expects the block to say so.
+func (s *story) overrides(block string) (release string) {
+	s.Helper()
+	app := s.application("0.0.1", 1, allIn)
+	app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: block}
+	s.applies(app)
+	release = s.release(0)
+	s.completes(release)
+	s.listed(block, s.namespace+"/"+appName, s.namespace+"/"+release)
+	return release
+}
+
+// overridesNoMore is overrides, and then the Release's override is emptied.
+func (s *story) overridesNoMore(block string) {
+	s.Helper()
+	release := s.overrides(block)
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:""}}}`, shipper.RolloutBlockOverrideAnnotation)
+	s.must("emptying the override", world.management.Patch(s.ctx,
+		&shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: release}},
+		client.RawPatch(types.MergePatchType, patch)))
+	s.listed(block, s.namespace+"/"+appName, "")
+}
+
+// TestBlockThatIsDeletedLeavesNoOverride shows that an override does not outlive its block.
+func TestBlockThatIsDeletedLeavesNoOverride(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		block := s.blocks()
+		release := s.overrides(block)
+		s.lifts(block)
+		s.eventually("overrides of Application and Release", "none", func() (string, error) {
+			app := &shipper.Application{}
+			if err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app); err != nil {
+				return "", err
+			}
+			rel, err := s.get(release)
+			left := app.Annotations[shipper.RolloutBlockOverrideAnnotation] + rel.Annotations[shipper.RolloutBlockOverrideAnnotation]
+			if left == "" {
+				return "none", err
+			}
+			return left, err
+		})
+		s.edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
+		s.completes(s.release(1))
+	})
+}
+
+// TestBlockMidStepFreezesItAndLiftingResumesIt blocks while the contender's Pods are starting.
+func TestBlockMidStepFreezesItAndLiftingResumesIt(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		s.applies(s.application("0.0.1", 4, allIn))
+		incumbent := s.release(0)
+		s.completes(incumbent)
+		next := s.application("0.0.2", 4, vanguard)
+		(*next.Spec.Template.Values)["image"] = map[string]any{"tag": "slow"}
+		s.edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
+		contender := s.release(1)
+		s.waitsForCommand(contender, 0)
+		s.steps(contender, 1)
+		s.eventually("the capacity asked of the contender", "50 50", func() (string, error) {
+			ct := &shipper.CapacityTarget{}
+			err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: contender}, ct)
+			if err != nil || len(ct.Spec.Clusters) != 2 {
+				return "none", err
+			}
+			return fmt.Sprint(ct.Spec.Clusters[0].Percent, " ", ct.Spec.Clusters[1].Percent), nil
+		})
+		block := s.blocks()
+		s.saysBlocked(contender, block)
+		s.readyPods(contender, 2) // what was requested already goes on
+		s.readyPods(incumbent, 4) // what was not, does not begin
+		s.endpoints(4)
+
+		s.lifts(block)
+		s.waitsForCommand(contender, 1)
+		s.readyPods(contender, 2)
+		s.readyPods(incumbent, 2)
 	})
 }
 

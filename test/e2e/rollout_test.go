@@ -5,6 +5,10 @@ package e2e
 import (
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -34,39 +38,88 @@ func Test09RolloutAllIn(t *testing.T) {
 }
 
 func Test12NewApplicationVanguard(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *story) {
-		s.applies(s.application("0.0.1", 3, vanguard))
-		rel := s.release(0)
-		s.waitsForCommand(rel, 0)
-		s.readyPods(rel, 1)
-		s.steps(rel, 1)
-		s.waitsForCommand(rel, 1)
-		s.readyPods(rel, 2)
-		s.steps(rel, 2)
-		s.completes(rel)
-		s.readyPods(rel, 3)
-	})
+	onOneAndTwoClusters(t, func(s *story) { s.firstVanguard("", 1, 2, 3) })
+}
+
+func Test13NewApplicationVanguardOverridingABlock(t *testing.T) {
+	onTwoClusters(t, func(s *story) { s.firstVanguard(s.blocks(), 1, 2, 3) })
+}
+
+func Test14NewApplicationVanguardOneReplica(t *testing.T) {
+	onTwoClusters(t, func(s *story) { s.firstVanguard("", 1, 1, 1) })
+}
+
+func Test15NewApplicationVanguardOneReplicaOverridingABlock(t *testing.T) {
+	onTwoClusters(t, func(s *story) { s.firstVanguard(s.blocks(), 1, 1, 1) })
+}
+
+// firstVanguard rolls a first release out step by step and counts its Pods at each; the last count is all there are.
+func (s *story) firstVanguard(override string, pods ...int) {
+	s.Helper()
+	app := s.application("0.0.1", pods[len(pods)-1], vanguard)
+	if override != "" {
+		app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: override}
+	}
+	s.applies(app)
+	rel := s.release(0)
+	for step, count := range pods {
+		if step > 0 {
+			s.steps(rel, int32(step))
+		}
+		if step == len(pods)-1 {
+			s.completes(rel)
+		} else {
+			s.waitsForCommand(rel, int32(step))
+		}
+		s.readyPods(rel, count)
+	}
 }
 
 func Test16RolloutVanguard(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *story) {
-		incumbent, contender := s.vanguardOverAllIn()
-		s.steps(contender, 1)
-		s.waitsForCommand(contender, 1)
-		s.readyPods(contender, 2)
-		s.readyPods(incumbent, 2)
-		s.endpoints(4)
-		s.steps(contender, 2)
-		s.completes(contender)
-		s.readyPods(contender, 4)
-		s.readyPods(incumbent, 0)
-		s.endpoints(4)
+	onOneAndTwoClusters(t, func(s *story) { s.secondVanguard(4, [][2]int{{1, 4}, {2, 2}, {4, 0}}) })
+}
+
+func Test17RolloutVanguardOneReplica(t *testing.T) {
+	onTwoClusters(t, func(s *story) { s.secondVanguard(1, [][2]int{{1, 1}, {1, 1}, {1, 0}}) })
+}
+
+// secondVanguard replaces one release by another step by step, and counts the Pods of contender and incumbent at each.
+func (s *story) secondVanguard(replicas int, pods [][2]int) {
+	s.Helper()
+	incumbent, contender := s.vanguardOverAllIn(replicas)
+	for step, counts := range pods {
+		if step > 0 {
+			s.steps(contender, int32(step))
+		}
+		if step == len(pods)-1 {
+			s.completes(contender)
+		} else {
+			s.waitsForCommand(contender, int32(step))
+		}
+		s.readyPods(contender, counts[0])
+		s.readyPods(incumbent, counts[1])
+	}
+	s.endpoints(replicas)
+}
+
+func Test18NewApplicationMovingStrategyBackwards(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		s.applies(s.application("0.0.1", 4, vanguard))
+		rel := s.release(0)
+		for _, at := range []struct {
+			step int32
+			pods int
+		}{{0, 1}, {1, 2}, {0, 1}} {
+			s.steps(rel, at.step)
+			s.waitsForCommand(rel, at.step)
+			s.readyPods(rel, at.pods)
+		}
 	})
 }
 
 func Test20RolloutMovingStrategyBackwards(t *testing.T) {
 	onOneAndTwoClusters(t, func(s *story) {
-		incumbent, contender := s.vanguardOverAllIn()
+		incumbent, contender := s.vanguardOverAllIn(4)
 		s.steps(contender, 1)
 		s.waitsForCommand(contender, 1)
 		s.readyPods(contender, 2)
@@ -79,19 +132,135 @@ func Test20RolloutMovingStrategyBackwards(t *testing.T) {
 	})
 }
 
-// vanguardOverAllIn rolls version 0.0.1 out at once with four replicas, then 0.0.2 to step staging.
-func (s *story) vanguardOverAllIn() (incumbent, contender string) {
+func Test10BrokenRolloutAllIn(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		s.applies(s.application("0.0.1", 4, allIn))
+		incumbent := s.release(0)
+		s.completes(incumbent)
+
+		s.edits(func(app *shipper.Application) {
+			(*app.Spec.Template.Values)["image"] = map[string]any{"tag": "broken"}
+		})
+		contender := s.release(1)
+		s.complains(appName, shipper.StrategyInProgress, "capacity", west, east, "ImagePullBackOff")
+		s.readyPods(contender, 0)
+		s.readyPods(incumbent, 4)
+		s.endpoints(4)
+	})
+}
+
+func Test22NewApplicationAbort(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		s.applies(s.application("0.0.1", 4, vanguard))
+		rel := s.release(0)
+		s.waitsForCommand(rel, 0)
+		s.steps(rel, 1)
+		s.waitsForCommand(rel, 1)
+		before, err := s.get(rel)
+		s.must("reading the release", err)
+
+		s.must("deleting the only release", s.deletionOf(&shipper.Release{}, rel))
+		s.eventually("the release of the same name", "another", func() (string, error) {
+			after, err := s.get(rel)
+			if err == nil && after.UID != before.UID && after.DeletionTimestamp == nil {
+				return "another", nil
+			}
+			return "the old one, or none", client.IgnoreNotFound(err)
+		})
+		s.waitsForCommand(rel, 0)
+		s.readyPods(rel, 1)
+	})
+}
+
+func Test23RolloutAbort(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		incumbent, contender := s.vanguardOverAllIn(4)
+		s.steps(contender, 1)
+		s.waitsForCommand(contender, 1)
+		s.readyPods(incumbent, 2)
+
+		s.must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
+		s.settles(incumbent)
+		s.readyPods(incumbent, 4)
+		s.readyPods(contender, 0)
+		s.endpoints(4)
+		s.templateIs("0.0.1")
+	})
+}
+
+func Test28DeletedDeploymentsAreReinstalled(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		s.applies(s.application("0.0.1", 4, allIn))
+		rel := s.release(0)
+		s.completes(rel)
+		s.readyPods(rel, 4)
+		for _, name := range s.clusters {
+			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: rel + "-test-nginx"}}
+			s.must("deleting the deployment in "+name, world.clusters[name].Delete(s.ctx, deployment))
+		}
+		s.eventually("the deployments", "new", func() (string, error) {
+			for _, name := range s.clusters {
+				list := &appsv1.DeploymentList{}
+				err := world.clusters[name].List(s.ctx, list, client.InNamespace(s.namespace))
+				if err != nil || len(list.Items) != 1 || list.Items[0].DeletionTimestamp != nil {
+					return "not there in " + name, err
+				}
+			}
+			return "new", nil
+		})
+		s.settles(rel)
+		s.readyPods(rel, 4)
+		s.endpoints(4)
+	})
+}
+
+func Test29TrafficIsRightOnStraightFullOn(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		s.applies(s.application("0.0.1", 0, allIn))
+		incumbent := s.release(0)
+		s.completes(incumbent)
+
+		next := s.application("0.0.2", 2, vanguard)
+		s.edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
+		contender := s.release(1)
+		s.steps(contender, 2)
+		s.completes(contender)
+		s.readyPods(contender, 2)
+		s.endpoints(2)
+	})
+}
+
+func Test30TwoApplicationsInANamespace(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		for _, name := range []string{"first", "second"} {
+			app := s.application("0.0.1", 1, allIn)
+			app.Name = name
+			values := shipper.ChartValues{"replicaCount": int64(1), "nameOverride": name}
+			app.Spec.Template.Values = &values
+			s.applies(app)
+		}
+		for _, name := range []string{"first", "second"} {
+			s.rolledOut(name)
+			for _, cluster := range s.clusters {
+				s.eventually("the releases behind "+name+"-prod in "+cluster, "1 of "+name, s.behind(cluster, name))
+			}
+		}
+	})
+}
+
+// vanguardOverAllIn rolls version 0.0.1 out at once, then 0.0.2 to step staging.
+func (s *story) vanguardOverAllIn(replicas int) (incumbent, contender string) {
 	s.Helper()
-	s.applies(s.application("0.0.1", 4, allIn))
+	s.applies(s.application("0.0.1", replicas, allIn))
 	incumbent = s.release(0)
 	s.completes(incumbent)
 
-	next := s.application("0.0.2", 4, vanguard)
+	next := s.application("0.0.2", replicas, vanguard)
 	s.edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
 	contender = s.release(1)
 	s.waitsForCommand(contender, 0)
 	s.readyPods(contender, 1)
-	s.readyPods(incumbent, 4)
-	s.endpoints(4)
+	s.readyPods(incumbent, replicas)
+	s.endpoints(replicas)
 	return incumbent, contender
 }

@@ -48,6 +48,12 @@ func onOneAndTwoClusters(t *testing.T, tell func(s *story)) {
 	}
 }
 
+// onTwoClusters tells the story on both application clusters.
+func onTwoClusters(t *testing.T, tell func(s *story)) {
+	t.Parallel()
+	tell(begin(t, []string{west, east}, []string{westRegion, eastRegion}))
+}
+
 // begin makes a namespace for the test in every cluster.
 func begin(t *testing.T, clusters, regions []string) *story {
 	s := &story{T: t, ctx: t.Context(), clusters: clusters, regions: regions}
@@ -137,11 +143,17 @@ func (s *story) applies(app *shipper.Application) {
 // edits changes the Application as a user who read it a moment ago would.
 func (s *story) edits(edit func(*shipper.Application)) {
 	s.Helper()
+	s.must("editing the application", s.tryEdit(edit))
+}
+
+func (s *story) tryEdit(edit func(*shipper.Application)) error {
 	app := &shipper.Application{}
-	s.must("reading the application", world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app))
+	if err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app); err != nil {
+		return err
+	}
 	before := app.DeepCopy()
 	edit(app)
-	s.must("editing the application", world.management.Patch(s.ctx, app, client.MergeFrom(before)))
+	return world.management.Patch(s.ctx, app, client.MergeFrom(before))
 }
 
 // release waits until the Application has its n-th release, counting from 0, and names it.
@@ -244,42 +256,26 @@ func (s *story) endpoints(count int) {
 	s.Helper()
 	for _, name := range s.clusters {
 		s.eventually("endpoints in "+name, fmt.Sprint(count), func() (string, error) {
-			list := &discoveryv1.EndpointSliceList{}
-			err := world.clusters[name].List(s.ctx, list, client.InNamespace(s.namespace),
-				client.MatchingLabels{discoveryv1.LabelServiceName: "test-nginx-prod"})
-			ready := 0
-			for _, slice := range list.Items {
-				for _, e := range slice.Endpoints {
-					if e.Conditions.Ready != nil && *e.Conditions.Ready {
-						ready++
-					}
-				}
-			}
+			ready, err := s.readyEndpoints(name)
 			return fmt.Sprint(ready), err
 		})
 	}
 }
 
-// blocks creates a RolloutBlock in the test's namespace, waits until it holds, and returns what an override must name.
-// The webhook learns of a block by a watch, some milliseconds after its creation.
-func (s *story) blocks() string {
-	s.Helper()
-	rb := &shipper.RolloutBlock{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "my-test-rollout-block"},
-		Spec: shipper.RolloutBlockSpec{
-			Message: "Simulate rollout block", Author: shipper.RolloutBlockAuthor{Type: "user", Name: "testUser"},
-		},
-	}
-	s.must("creating the rollout block", world.management.Create(s.ctx, rb))
-	s.eventually("a rehearsed creation under the block", "refused", func() (string, error) {
-		probe := s.application("0.0.1", 1, allIn)
-		probe.Name = "probe"
-		if err := world.management.Create(s.ctx, probe, client.DryRunAll); err != nil {
-			return "refused", nil //nolint:nilerr // the refusal is what is awaited
+// readyEndpoints counts the ready endpoints of the chart's Service in a cluster.
+func (s *story) readyEndpoints(cluster string) (int, error) {
+	list := &discoveryv1.EndpointSliceList{}
+	err := world.clusters[cluster].List(s.ctx, list, client.InNamespace(s.namespace),
+		client.MatchingLabels{discoveryv1.LabelServiceName: "test-nginx-prod"})
+	ready := 0
+	for _, slice := range list.Items {
+		for _, e := range slice.Endpoints {
+			if e.Conditions.Ready != nil && *e.Conditions.Ready {
+				ready++
+			}
 		}
-		return "admitted", nil
-	})
-	return rb.Namespace + "/" + rb.Name
+	}
+	return ready, err
 }
 
 // refused fails unless err is a refusal that says all of words.

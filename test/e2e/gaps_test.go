@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/charts"
+)
+
+// The tests of this file have no number: they are what the original's scenarios left out.
+
+func TestStepsSkippedBackwards(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		incumbent, contender := s.vanguardOverAllIn(4)
+		s.steps(contender, 2)
+		s.completes(contender)
+		s.readyPods(incumbent, 0)
+		s.steps(contender, 0)
+		s.waitsForCommand(contender, 0)
+		s.readyPods(contender, 1)
+		s.readyPods(incumbent, 4)
+		s.endpoints(4)
+	})
+}
+
+// TestSupersededContenderServesUntilItIsCovered replaces a contender at 50/50 by a third release.
+func TestSupersededContenderServesUntilItIsCovered(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		incumbent, superseded := s.vanguardOverAllIn(4)
+		s.steps(superseded, 1)
+		s.waitsForCommand(superseded, 1)
+		s.readyPods(superseded, 2)
+		s.endpoints(4)
+
+		served := s.serving()
+		s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["note"] = "third" })
+		s.eventually("the newest release", "a third", func() (string, error) {
+			app := &shipper.Application{}
+			err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
+			h := app.Status.History
+			if len(h) == 2 && h[0] == incumbent && h[1] != superseded {
+				return "a third", err
+			}
+			return strings.Join(h, " "), err
+		})
+		if least := served(); least < 4 {
+			t.Errorf("a cluster served with %d endpoints while the contender was superseded, want 4 at least", least)
+		}
+		contender := s.release(1)
+		s.waitsForCommand(contender, 0)
+		s.readyPods(contender, 1)
+		s.readyPods(superseded, 0)
+		s.readyPods(incumbent, 4)
+		s.endpoints(4)
+	})
+}
+
+// TestClusterTakenFromAReleaseLeavesTheOthersAlone edits the clusters of a release that serves.
+func TestClusterTakenFromAReleaseLeavesTheOthersAlone(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		s.applies(s.application("0.0.1", 4, allIn))
+		rel := s.release(0)
+		s.completes(rel)
+		s.endpoints(4)
+
+		s.clusters = []string{west}
+		served := s.serving()
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, shipper.ReleaseClustersAnnotation, west)
+		s.must("taking a cluster away", world.management.Patch(s.ctx,
+			&shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: rel}},
+			client.RawPatch(types.MergePatchType, patch)))
+		s.readyPods(rel, 4) // none in the other cluster
+		if least := served(); least < 4 {
+			t.Errorf("the cluster that stayed served with %d endpoints, want 4 always", least)
+		}
+		s.completes(rel)
+	})
+}
+
+func TestRollbackGrowsTheIteration(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		s.applies(s.application("0.0.1", 1, allIn))
+		first := s.release(0)
+		s.completes(first)
+		s.edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
+		s.completes(s.release(1))
+		rel, err := s.get(first)
+		s.must("reading the first release", err)
+		s.edits(func(app *shipper.Application) { app.Spec.Template = rel.Spec.Environment })
+		back := s.release(2)
+		s.completes(back)
+		if want := strings.TrimSuffix(first, "-0") + "-1"; back != want {
+			t.Errorf("the release that rolls back is %s, want %s", back, want)
+		}
+		s.readyPods(back, 1)
+		s.readyPods(first, 0)
+	})
+}
+
+func TestHistoryIsTrimmedToItsLimit(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		app := s.application("0.0.1", 1, allIn)
+		app.Spec.RevisionHistoryLimit = ptr.To[int32](1)
+		s.applies(app)
+		newest := s.release(0)
+		s.completes(newest)
+		for i := range 3 {
+			before := newest
+			s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["round"] = int64(i) })
+			s.eventually("the history", "the last release and its predecessor", func() (string, error) {
+				app := &shipper.Application{}
+				err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
+				h := app.Status.History
+				if len(h) == 2 && h[0] == before {
+					newest = h[1]
+					return "the last release and its predecessor", err
+				}
+				return strings.Join(h, " "), err
+			})
+			s.completes(newest)
+		}
+		s.readyPods(newest, 1)
+	})
+}
+
+// TestSharedObjectsFollowTheNewestReleaseAndReturnOnAbort uses a chart with a ConfigMap of a fixed name.
+func TestSharedObjectsFollowTheNewestReleaseAndReturnOnAbort(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		app := s.application("0.0.1", 2, vanguard)
+		app.Spec.Template.Chart.Name = "configmap"
+		(*app.Spec.Template.Values)["message"] = "from the incumbent"
+		s.applies(app)
+		incumbent := s.release(0)
+		s.steps(incumbent, 2)
+		s.completes(incumbent)
+		s.greets("from the incumbent")
+
+		s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["message"] = "from the contender" })
+		contender := s.release(1)
+		s.waitsForCommand(contender, 0)
+		s.greets("from the contender")
+
+		s.must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
+		s.greets("from the incumbent")
+		s.settles(incumbent)
+		s.readyPods(incumbent, 2)
+	})
+}
+
+// greets waits until the ConfigMap that all releases of the chart share has a greeting, in each cluster.
+func (s *story) greets(greeting string) {
+	s.Helper()
+	for _, name := range s.clusters {
+		s.eventually("the shared ConfigMap in "+name, greeting, func() (string, error) {
+			list := &corev1.ConfigMapList{}
+			err := world.clusters[name].List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingLabels{shipper.AppLabel: appName})
+			for _, cm := range list.Items {
+				if seen, found := cm.Data["message"]; found {
+					return seen, err
+				}
+			}
+			return "no such ConfigMap", err
+		})
+	}
+}
+
+func TestRegionMayAskForSeveralClusters(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		app := s.application("0.0.1", 1, allIn)
+		app.Spec.Template.ClusterRequirements.Regions = []shipper.RegionRequirement{{Name: westRegion, Replicas: ptr.To[int32](2)}}
+		s.applies(app)
+		s.complains(appName, shipper.NotEnoughClustersInRegion, westRegion)
+	})
+}
+
+// TestReconcilerKilledMidStep is not parallel: the reconciler is everybody's.
+func TestReconcilerKilledMidStep(t *testing.T) {
+	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+	incumbent, contender := s.vanguardOverAllIn(4)
+	s.steps(contender, 1)
+	world.pod.Reconciler.Kill()
+	s.must("starting the reconciler again", world.pod.StartReconciler(s.ctx))
+	s.waitsForCommand(contender, 1)
+	s.readyPods(contender, 2)
+	s.readyPods(incumbent, 2)
+	s.endpoints(4)
+}
+
+// TestRepositoryDownDisturbsNothingThatRuns is not parallel: the chart repository is everybody's.
+func TestRepositoryDownDisturbsNothingThatRuns(t *testing.T) {
+	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+	incumbent, contender := s.vanguardOverAllIn(4)
+	world.charts.Break(charts.Missing)
+	defer world.charts.Heal()
+	s.steps(contender, 1)
+	s.waitsForCommand(contender, 1)
+	s.readyPods(incumbent, 2)
+	for _, rel := range []string{incumbent, contender} {
+		got, err := s.get(rel)
+		s.must("reading a release", err)
+		if !shipper.ConditionTrue(got.Status.Conditions, shipper.ReleaseScheduled) {
+			t.Errorf("Scheduled of %s is not True while the repository is down", rel)
+		}
+	}
+	world.charts.Heal()
+	s.steps(contender, 2)
+	s.completes(contender)
+}
+
+// serving watches the Service's endpoints in the story's clusters until the function it returns is called, which tells the
+// least number any cluster had meanwhile.
+func (s *story) serving() func() int {
+	stop, least := make(chan struct{}), make(chan int)
+	go func() {
+		fewest := 1 << 30
+		for {
+			for _, name := range s.clusters {
+				if ready, err := s.readyEndpoints(name); err == nil {
+					fewest = min(fewest, ready)
+				}
+			}
+			select {
+			case <-stop:
+				least <- fewest
+				return
+			default:
+			}
+		}
+	}()
+	return func() int { close(stop); return <-least }
+}

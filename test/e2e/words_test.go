@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// blockName is the RolloutBlock of every test, in its own namespace.
+const blockName = "my-test-rollout-block"
+
+// blocks creates a RolloutBlock in the test's namespace, waits until it holds, and returns what an override must name.
+// The webhook learns of a block by a watch, some milliseconds after its creation.
+func (s *story) blocks() string {
+	s.Helper()
+	return s.blocksIn(s.namespace, blockName)
+}
+
+// blocksGlobally is blocks for all namespaces, for the time of the test. Its name is the test's own: what another test's
+// Application overrode is not this.
+func (s *story) blocksGlobally() string {
+	s.Helper()
+	block := s.blocksIn(shipper.GlobalBlocksNamespace, s.namespace)
+	s.Cleanup(func() {
+		rb := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: shipper.GlobalBlocksNamespace, Name: s.namespace}}
+		if err := client.IgnoreNotFound(world.management.Delete(context.Background(), rb)); err != nil {
+			s.Errorf("lifting the global block: %v", err)
+		}
+	})
+	return block
+}
+
+func (s *story) blocksIn(namespace, name string) string {
+	s.Helper()
+	rb := &shipper.RolloutBlock{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: shipper.RolloutBlockSpec{
+			Message: "Simulate rollout block", Author: shipper.RolloutBlockAuthor{Type: "user", Name: "testUser"},
+		},
+	}
+	s.must("creating the rollout block", world.management.Create(s.ctx, rb))
+	s.eventually("a rehearsed creation under the block", "refused", func() (string, error) {
+		probe := s.application("0.0.1", 1, allIn)
+		probe.Name = "probe"
+		if err := world.management.Create(s.ctx, probe, client.DryRunAll); err != nil {
+			return "refused", nil //nolint:nilerr // the refusal is what is awaited
+		}
+		return "admitted", nil
+	})
+	return rb.Namespace + "/" + rb.Name
+}
+
+// lifts deletes a block.
+func (s *story) lifts(block string) {
+	s.Helper()
+	namespace, name, _ := strings.Cut(block, "/")
+	rb := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	s.must("lifting the block", world.management.Delete(s.ctx, rb))
+}
+
+// saysBlocked waits until Application and Release name the block that stops them.
+func (s *story) saysBlocked(release, block string) {
+	s.Helper()
+	want := "True RolloutsBlocked rollouts blocked by: " + block
+	say := func(conditions []shipper.Condition) string {
+		c := shipper.FindCondition(conditions, shipper.ReleaseBlocked)
+		if c == nil {
+			return "nothing"
+		}
+		return fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message)
+	}
+	s.eventually("Blocked of the application", want, func() (string, error) {
+		app := &shipper.Application{}
+		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
+		return say(app.Status.Conditions), err
+	})
+	s.eventually("Blocked of the release", want, func() (string, error) {
+		rel, err := s.get(release)
+		return say(rel.Status.Conditions), err
+	})
+}
+
+// listed waits until the block's status lists just these overriding objects.
+func (s *story) listed(block, application, release string) {
+	s.Helper()
+	namespace, name, _ := strings.Cut(block, "/")
+	s.eventually("overrides of "+block, application+" "+release, func() (string, error) {
+		rb := &shipper.RolloutBlock{}
+		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: name}, rb)
+		return rb.Status.Overrides.Application + " " + rb.Status.Overrides.Release, err
+	})
+}
+
+// targets is what is asked of the clusters for a release.
+func (s *story) targets(release string) []any {
+	s.Helper()
+	key := client.ObjectKey{Namespace: s.namespace, Name: release}
+	it, ct, tt := &shipper.InstallationTarget{}, &shipper.CapacityTarget{}, &shipper.TrafficTarget{}
+	for _, target := range []client.Object{it, ct, tt} {
+		s.must("reading a target", world.management.Get(s.ctx, key, target))
+	}
+	return []any{it.Spec, ct.Spec, tt.Spec}
+}
+
+// settles waits until the release waits for nothing.
+func (s *story) settles(release string) {
+	s.Helper()
+	s.eventually("state of "+release, "False False False False", func() (string, error) {
+		rel, err := s.get(release)
+		if err != nil || rel.Status.Strategy == nil {
+			return "none", err
+		}
+		st := rel.Status.Strategy.State
+		return fmt.Sprint(st.WaitingForInstallation, " ", st.WaitingForCapacity, " ", st.WaitingForTraffic, " ", st.WaitingForCommand), nil
+	})
+}
+
+// templateIs waits until the Application's template names that chart version.
+func (s *story) templateIs(version string) {
+	s.Helper()
+	s.eventually("the version in the application's template", version, func() (string, error) {
+		app := &shipper.Application{}
+		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
+		return app.Spec.Template.Chart.Version, err
+	})
+}
+
+// rolledOut waits until an Application says that it is not rolling out any more.
+func (s *story) rolledOut(application string) {
+	s.Helper()
+	s.eventually("RollingOut of "+application, "False", func() (string, error) {
+		app := &shipper.Application{}
+		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: application}, app)
+		if c := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationRollingOut); c != nil {
+			return string(c.Status), err
+		}
+		return "absent", err
+	})
+}
+
+// behind tells how many Pods of which Applications are behind the Service of an Application in a cluster.
+func (s *story) behind(cluster, application string) func() (string, error) {
+	return func() (string, error) {
+		list := &discoveryv1.EndpointSliceList{}
+		err := world.clusters[cluster].List(s.ctx, list, client.InNamespace(s.namespace),
+			client.MatchingLabels{discoveryv1.LabelServiceName: application + "-prod"})
+		if err != nil {
+			return "", err
+		}
+		counts := map[string]int{}
+		for _, slice := range list.Items {
+			for _, e := range slice.Endpoints {
+				pod := &corev1.Pod{}
+				if err := world.clusters[cluster].Get(s.ctx,
+					client.ObjectKey{Namespace: s.namespace, Name: e.TargetRef.Name}, pod); err != nil {
+					return "", err
+				}
+				counts[pod.Labels[shipper.AppLabel]]++
+			}
+		}
+		var all []string
+		for app, count := range counts {
+			all = append(all, fmt.Sprintf("%d of %s", count, app))
+		}
+		slices.Sort(all)
+		return strings.Join(all, ", "), nil
+	}
+}
