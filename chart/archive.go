@@ -30,11 +30,11 @@ const (
 
 // Open reads the bytes of a chart's archive, as `helm package` makes it.
 func Open(archive []byte) (*Chart, error) {
-	return open(archive, newRenderer(1))
+	return open(archive, make(chan struct{}, 1))
 }
 
-// open reads an archive of a chart that r renders.
-func open(archive []byte, r *renderer) (*Chart, error) {
+// open reads an archive; renders bounds how many charts are rendered at one time.
+func open(archive []byte, renders chan struct{}) (*Chart, error) {
 	unpacked := budget{bytes: maxUnpacked, files: maxFiles}
 	if err := unpacked.spend(bytes.NewReader(archive), maxDepth); err != nil {
 		return nil, brokenSpec(nil, "the chart's archive cannot be used: %s", err)
@@ -44,7 +44,7 @@ func open(archive []byte, r *renderer) (*Chart, error) {
 		return nil, brokenSpec(nil, "the chart's archive cannot be used: %s", shorten(err.Error()))
 	}
 	dropRaw(loaded)
-	return &Chart{helm: loaded, digest: digestOf(archive), size: maxUnpacked - unpacked.bytes, renderer: r}, nil
+	return &Chart{helm: loaded, digest: digestOf(archive), size: maxUnpacked - unpacked.bytes, renders: renders}, nil
 }
 
 // digestOf is the sha256 of an archive in hex.

@@ -46,8 +46,7 @@ type Options struct {
 	MaxDiskBytes int64
 	// MaxChartMemory bounds what loaded charts take in memory. Default: 128 MiB.
 	MaxChartMemory int64
-	// MaxRenders bounds the charts that are rendered at one time, those included that nobody waits for any more.
-	// Default: 8.
+	// MaxRenders bounds the charts that are rendered at one time. Default: 8.
 	MaxRenders int
 }
 
@@ -92,11 +91,11 @@ type Resolution struct {
 // Catalog knows chart repositories. It is safe for concurrent use, and bounded in memory and disk.
 type Catalog struct {
 	// ctx ends what outlives the callers.
-	ctx      context.Context
-	options  Options
-	fetcher  *fetcher
-	parser   parser
-	renderer *renderer
+	ctx     context.Context
+	options Options
+	fetcher *fetcher
+	parser  parser
+	renders chan struct{}
 
 	mu           sync.Mutex
 	repositories map[string]*repository
@@ -112,7 +111,7 @@ type Catalog struct {
 func NewCatalog(ctx context.Context, o Options) *Catalog {
 	o = o.withDefaults()
 	return &Catalog{
-		ctx: ctx, options: o, fetcher: newFetcher(o.Transport), renderer: newRenderer(o.MaxRenders),
+		ctx: ctx, options: o, fetcher: newFetcher(o.Transport), renders: make(chan struct{}, o.MaxRenders),
 		repositories: map[string]*repository{},
 		disk:         openDisk(o.CacheDir, o.MaxDiskBytes, o.Clock, o.Log),
 		charts:       newLRU[archiveKey, *Chart](o.MaxChartMemory),

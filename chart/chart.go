@@ -33,8 +33,9 @@ type Chart struct {
 	helm   *helmchart.Chart
 	digest string
 	// size is what its files take in memory.
-	size     int64
-	renderer *renderer
+	size int64
+	// renders bounds how many charts are rendered at one time.
+	renders chan struct{}
 }
 
 // Name is the name in Chart.yaml.

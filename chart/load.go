@@ -54,7 +54,7 @@ func (c *Catalog) Load(ctx context.Context, pinned shipper.Chart, digest string)
 // load finds the archive on disk or fetches it, and opens it.
 func (c *Catalog) load(r *repository, pinned shipper.Chart, key archiveKey) (*Chart, error) {
 	if archive, ok := c.disk.get(key); ok {
-		loaded, err := open(archive, c.renderer)
+		loaded, err := open(archive, c.renders)
 		if err == nil {
 			c.charts.put(key.stored(), loaded, loaded.size)
 			return loaded, nil
@@ -155,7 +155,7 @@ func (c *Catalog) fetchFrom(
 		if got := digestOf(archive); digest != "" && got != digest {
 			return brokenSpec(ErrDigest, "%s has the sha256 %s, but %s is expected", redact(u), got, shorten(digest))
 		}
-		opened, err := open(archive, c.renderer)
+		opened, err := open(archive, c.renders)
 		if err != nil {
 			return err
 		}

@@ -10,16 +10,14 @@ import (
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/engine"
 )
 
 const (
 	// maxValues bounds the values of one release. An API server stores no object half as large.
 	maxValues = 4 << 20
-	// maxRendered bounds what all templates of one chart render to.
-	maxRendered = 16 << 20
 	// maxRenderTime bounds one rendering when the caller's ctx does not.
 	maxRenderTime = 30 * time.Second
 	// recentKubeVersion is assumed when the cluster's is not known; it goes with the APIs that Helm then assumes.
@@ -35,18 +33,11 @@ func (c *Chart) Render(ctx context.Context, values *shipper.ChartValues, t Targe
 		if size := sizeOf(map[string]any(*values), maxValues); size > maxValues {
 			return Manifest{}, chartError("the values take more than the %s that are accepted", mebibytes(maxValues))
 		}
-		given = copyValues(*values)
+		given = *values
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxRenderTime)
 	defer cancel()
-	var manifest Manifest
-	err := c.renderer.run(ctx, c.digest, func() error {
-		rendered, err := c.render(given, t)
-		if err == nil {
-			manifest = rendered
-		}
-		return err
-	})
+	manifest, err := c.inTurn(ctx, given, t)
 	if err != nil {
 		told := *asError(err)
 		told.Message = fmt.Sprintf("chart %q %s: %s", c.Name(), c.Version(), told.Message)
@@ -55,8 +46,19 @@ func (c *Chart) Render(ctx context.Context, values *shipper.ChartValues, t Targe
 	return manifest, nil
 }
 
-// render does the work of Render, within this goroutine. Whatever the chart makes panic is an error of the chart.
-func (c *Chart) render(values map[string]any, t Target) (manifest Manifest, err error) {
+// inTurn renders when there is room for one more.
+func (c *Chart) inTurn(ctx context.Context, values map[string]any, t Target) (Manifest, error) {
+	select {
+	case c.renders <- struct{}{}:
+		defer func() { <-c.renders }()
+		return c.render(ctx, values, t)
+	case <-ctx.Done():
+		return Manifest{}, late(ctx.Err())
+	}
+}
+
+// render does the work of Render. Whatever the chart makes panic is an error of the chart.
+func (c *Chart) render(ctx context.Context, values map[string]any, t Target) (manifest Manifest, err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
 			err = chartError("it cannot be rendered: %s", shorten(fmt.Sprint(caught)))
@@ -76,7 +78,7 @@ func (c *Chart) render(values map[string]any, t Target) (manifest Manifest, err 
 	if err := packed(work); err != nil {
 		return Manifest{}, err
 	}
-	files, err := execute(work, values, t, capabilities)
+	files, err := execute(ctx, work, values, t, capabilities)
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -89,7 +91,7 @@ func (c *Chart) render(values map[string]any, t Target) (manifest Manifest, err 
 
 // execute runs the templates and returns what each file renders to.
 func execute(
-	c *helmchart.Chart, values map[string]any, t Target, on *chartutil.Capabilities,
+	ctx context.Context, c *helmchart.Chart, values map[string]any, t Target, on *chartutil.Capabilities,
 ) (map[string]string, error) {
 	if err := chartutil.ProcessDependenciesWithMerge(c, values); err != nil {
 		return nil, chartError("its dependencies cannot be processed: %s", shorten(err.Error()))
@@ -104,19 +106,19 @@ func execute(
 			return nil, err
 		}
 	}
-	// An engine without a client: lookup finds nothing, as it does for helm template.
-	files, err := engine.Engine{}.Render(c, scope)
+	files, err := engine.Render(ctx, c, scope)
+	if ended := ctx.Err(); ended != nil {
+		return nil, late(ended)
+	}
 	if err != nil {
 		return nil, chartError("it does not render: %s", limit(err.Error(), 1000))
 	}
-	var size int
-	for _, content := range files {
-		size += len(content)
-	}
-	if size > maxRendered {
-		return nil, chartError("it renders to more than the %s that are accepted", mebibytes(maxRendered))
-	}
 	return files, nil
+}
+
+// late is a failure that another time may not see.
+func late(cause error) *Error {
+	return &Error{Reason: shipper.ChartError, Message: "it did not render in time", Retry: true, Cause: cause}
 }
 
 // capabilities are what the templates may know of the cluster.

@@ -109,7 +109,7 @@ func TestRenderCharts(t *testing.T) {
 				`(super-6f19aa85-0-two-deployments, super-6f19aa85-0-second)`,
 		},
 		"broken-template": {
-			failure: `ChartError: chart "broken-template" 0.0.1: it does not render: template: broken-template/templates/broken.yaml:4:20: ` +
+			failure: `ChartError: chart "broken-template" 0.0.1: it does not render: broken-template/templates/broken.yaml:4:20: ` +
 				`executing "broken-template/templates/broken.yaml" at <{{template "no-such-template" .}}>: template "no-such-template" not defined`,
 		},
 		"hook": {
@@ -198,14 +198,19 @@ func TestRenderRefuses(t *testing.T) {
 		},
 		"too many objects": {config(many.String()), `it renders to 5003 objects, more than the 5000 that are accepted`},
 		"too much text": {
-			config(`{{ range until 400 }}# {{ repeat 50000 "x" }}{{ "\n" }}{{ end }}`), `it renders to more than the 16 MiB that are accepted`,
+			config(`{{ range until 400 }}# {{ repeat 50000 "x" }}{{ "\n" }}{{ end }}`),
+			`it does not render: out of bounds: a template renders to more than 16 MiB`,
+		},
+		"a template that would end the process": {
+			config(`{{ $_ := set .Values "self" .Values }}{{ .Values }}`), `it does not render: sample/templates/x.yaml:1:41: ` +
+				`out of bounds: printing is given a value that is larger than 8 MiB or nested more than 200 deep`,
 		},
 		"a template that fails on purpose": {
-			config(`{{ fail "set the password" }}`), `it does not render: execution error at (sample/templates/x.yaml:1:3): set the password`,
+			config(`{{ fail "set the password" }}`), `it does not render: sample/templates/x.yaml:1:3: set the password`,
 		},
 		"a template that cannot be parsed": {
 			config(`{{ if }}`),
-			`it does not render: parse error at (sample/templates/x.yaml:1): missing value for if`,
+			`it does not render: sample/templates/x.yaml:1: missing value for if`,
 		},
 		"replicas that are text": {
 			map[string]string{"templates/deployment.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: many}\n"},
@@ -242,6 +247,10 @@ func TestRenderRefuses(t *testing.T) {
 		"a schema that is none": {
 			map[string]string{"values.schema.json": `hello`},
 			"the values do not fit the schema of sample: invalid character 'h' looking for beginning of value",
+		},
+		"a schema that is only itself": {
+			map[string]string{"values.schema.json": `{"allOf": [{"$ref": "#"}]}`},
+			"the values do not fit the schema of sample: ",
 		},
 		"a schema of the wrong kind": {
 			map[string]string{"values.schema.json": `{"type": 7}`},
@@ -385,7 +394,7 @@ func TestRenderIsSafeForConcurrentUse(t *testing.T) {
 }
 
 func TestRenderEndsWithTheCaller(t *testing.T) {
-	slow := sample(t, map[string]string{"templates/x.yaml": "{{ range until 2000 }}{{ range until 2000 }}{{ end }}{{ end }}"})
+	slow := sample(t, map[string]string{"templates/x.yaml": "{{ range 1000000 }}{{ end }}"})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	_, err := slow.Render(ctx, nil, target)
@@ -394,6 +403,7 @@ func TestRenderEndsWithTheCaller(t *testing.T) {
 	if diff := cmp.Diff(want, got, same); diff != "" || !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(diff, err)
 	}
+	render(t, sample(t, nil), nil) // others go on
 }
 
 func TestReplicas(t *testing.T) {

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package engine runs the templates of a chart as Helm's engine does, and within bounds.
+//
+// Helm's own engine serves people who render their own charts. It cannot be stopped, what it renders may grow
+// without limit, and a template of one line can end the process that runs it: a map that is put into itself and
+// printed overflows the stack, which Go lets nobody recover from. Here many tenants' charts are rendered in one
+// process. So the same templates, with the same functions and scopes, run on the same library, but every template,
+// loop and function call asks first whether there is time and room left.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"sort"
+	"strings"
+	"text/template"
+
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+)
+
+// noValue is what text/template prints for what is not there; Helm prints nothing.
+const noValue = "<no value>"
+
+// longError is how long an error may be before its middle is left out.
+const longError = 900
+
+// ErrBounds means that the templates asked for more than they may have.
+var ErrBounds = errors.New("out of bounds")
+
+// source is one template file of a chart or subchart.
+type source struct {
+	name string
+	text string
+	// scope is what the file's templates see; the files of one chart share it.
+	scope map[string]any
+	// folder is the chart's folder of templates.
+	folder string
+}
+
+// Render runs the templates of c and its subcharts in the scope that chartutil.ToRenderValues made, and returns
+// what each file renders to, by its path in the chart. It stops with ctx. lookup finds nothing, and getHostByName
+// neither.
+func Render(ctx context.Context, c *chart.Chart, scope chartutil.Values) (map[string]string, error) {
+	sources := collect(c, scope, nil)
+	inOrder(sources)
+	r := newRun(ctx)
+	root := template.New("chart").Option("missingkey=zero").Funcs(r.functions())
+	root.Funcs(r.late(root))
+	for _, s := range sources {
+		if err := r.acceptable(s.text); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
+		}
+		if _, err := root.New(s.name).Parse(s.text); err != nil {
+			return nil, errors.New(strings.TrimPrefix(err.Error(), "template: "))
+		}
+	}
+	r.instrument(root)
+	rendered := make(map[string]string, len(sources))
+	for _, s := range sources {
+		if strings.HasPrefix(path.Base(s.name), "_") {
+			continue // only for others to include
+		}
+		s.scope["Template"] = chartutil.Values{"Name": s.name, "BasePath": s.folder}
+		text, err := r.execute(root, s.name, s.scope)
+		if err != nil {
+			return nil, explain(err)
+		}
+		if r.output -= int64(len(text)); r.output < 0 {
+			return nil, exceeded("the chart renders to more than %d MiB", maxOutput>>20)
+		}
+		rendered[s.name] = strings.ReplaceAll(text, noValue, "")
+	}
+	return rendered, nil
+}
+
+// collect appends the files of c and its subcharts, each with its scope: a subchart sees the values under its name, and
+// every chart sees the scopes of its own subcharts.
+func collect(c *chart.Chart, outer chartutil.Values, sources []source) []source {
+	_, sources = collectScoped(c, outer, sources)
+	return sources
+}
+
+func collectScoped(c *chart.Chart, outer chartutil.Values, sources []source) (map[string]any, []source) {
+	values := any(map[string]any{})
+	if c.IsRoot() {
+		values = outer["Values"]
+	} else if own, err := outer.Table("Values." + c.Name()); err == nil {
+		values = own
+	}
+	if typed, ok := values.(chartutil.Values); ok {
+		values = map[string]any(typed) // without the methods, which nothing bounds
+	}
+	subcharts := map[string]any{}
+	scope := map[string]any{
+		"Chart": struct {
+			chart.Metadata
+			IsRoot bool
+		}{*c.Metadata, c.IsRoot()},
+		"Files": newFiles(c.Files), "Release": outer["Release"], "Capabilities": outer["Capabilities"],
+		"Values": values, "Subcharts": subcharts,
+	}
+	for _, child := range c.Dependencies() {
+		subcharts[child.Name()], sources = collectScoped(child, scope, sources)
+	}
+	folder := c.ChartFullPath()
+	isLibrary := strings.EqualFold(c.Metadata.Type, "library")
+	for _, t := range c.Templates {
+		if t == nil || (isLibrary && !strings.HasPrefix(path.Base(t.Name), "_")) {
+			continue
+		}
+		sources = append(sources, source{
+			name: path.Join(folder, t.Name), text: string(t.Data), scope: scope, folder: path.Join(folder, "templates"),
+		})
+	}
+	return scope, sources
+}
+
+// inOrder puts the files of deeper charts first, so that of two templates with one name the outer chart's is
+// defined last and counts.
+func inOrder(sources []source) {
+	sort.SliceStable(sources, func(i, j int) bool {
+		a, b := sources[i].name, sources[j].name
+		if depthA, depthB := strings.Count(a, "/"), strings.Count(b, "/"); depthA != depthB {
+			return depthA > depthB
+		}
+		return a > b
+	})
+}
+
+// explain turns an error of text/template into one for the chart's author: where it happened and what.
+func explain(err error) error {
+	text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "template: "), " | "+showName, "")
+	if _, inside := errors.AsType[template.ExecError](err); inside {
+		where, _, _ := strings.Cut(text, ": ")
+		if told, ok := errors.AsType[*said](err); ok {
+			return fmt.Errorf("%s: %w", where, told)
+		}
+		if told, ok := errors.AsType[*outOfBounds](err); ok {
+			return fmt.Errorf("%s: %w", where, told)
+		}
+	}
+	if len(text) > longError {
+		// Templates that call one another repeat themselves in between.
+		head, tail := text[:longError/3], text[len(text)-longError/2:]
+		text = strings.ToValidUTF8(head, "") + " … " + strings.ToValidUTF8(tail, "")
+	}
+	return &located{text: text, err: err}
+}
+
+// outOfBounds is an ErrBounds that says which.
+type outOfBounds struct{ message string }
+
+// Error says which bound.
+func (o *outOfBounds) Error() string { return o.message }
+
+// Is makes it an ErrBounds.
+func (o *outOfBounds) Is(target error) bool { return target == ErrBounds }
+
+func exceeded(format string, args ...any) error {
+	return &outOfBounds{"out of bounds: " + fmt.Sprintf(format, args...)}
+}
+
+// said is what a chart says of itself by fail and required.
+type said struct{ message string }
+
+// Error is the chart's message.
+func (s *said) Error() string { return s.message }
+
+// located is an error whose text was tidied up.
+type located struct {
+	text string
+	err  error
+}
+
+// Error is the tidy text.
+func (l *located) Error() string { return l.text }
+
+// Unwrap returns the error itself.
+func (l *located) Unwrap() error { return l.err }

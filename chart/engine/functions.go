@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"text/template"
+
+	"github.com/BurntSushi/toml"
+	"github.com/Masterminds/sprig/v3"
+	"sigs.k8s.io/yaml"
+	yamlv3 "sigs.k8s.io/yaml/goyaml.v3"
+)
+
+// functions are those of sprig and Helm, each within bounds.
+func (r *run) functions() template.FuncMap {
+	all := sprig.TxtFuncMap()
+	delete(all, "env")
+	delete(all, "expandenv")
+	for name, f := range helmFunctions() {
+		all[name] = f
+	}
+	bounded := make(template.FuncMap, len(all))
+	for name, f := range all {
+		bounded[name] = r.bound(name, f)
+	}
+	for name, f := range r.inserted() {
+		bounded[name] = f
+	}
+	return bounded
+}
+
+// helmFunctions are those that Helm has beyond sprig, and those of text/template that print.
+func helmFunctions() template.FuncMap {
+	return template.FuncMap{
+		"toYaml": toYAML, "toYamlPretty": toYAMLPretty, "toJson": toJSON, "toToml": toTOML,
+		"fromYaml":      decodeMap(func(text string, into any) error { return yaml.Unmarshal([]byte(text), into) }),
+		"fromJson":      decodeMap(func(text string, into any) error { return json.Unmarshal([]byte(text), into) }),
+		"fromToml":      decodeMap(func(text string, into any) error { return toml.Unmarshal([]byte(text), into) }),
+		"fromYamlArray": decodeList(func(text string, into any) error { return yaml.Unmarshal([]byte(text), into) }),
+		"fromJsonArray": decodeList(func(text string, into any) error { return json.Unmarshal([]byte(text), into) }),
+		"required":      required,
+		"fail":          func(message string) (string, error) { return "", &said{message} },
+		"lookup":        func(_, _, _, _ string) map[string]any { return map[string]any{} },
+		"getHostByName": func(string) string { return "" },
+		"print":         fmt.Sprint, "printf": fmt.Sprintf, "println": fmt.Sprintln,
+		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
+	}
+}
+
+// required demands a value that is neither nil nor empty.
+func required(message string, value any) (any, error) {
+	if value == nil || value == "" {
+		return value, &said{message}
+	}
+	return value, nil
+}
+
+// toYAML and its like give an empty text for what cannot be encoded, as they do in Helm.
+func toYAML(value any) string {
+	encoded, err := yaml.Marshal(value)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(string(encoded), "\n")
+}
+
+func toYAMLPretty(value any) string {
+	var encoded bytes.Buffer
+	encoder := yamlv3.NewEncoder(&encoded)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(value); err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(encoded.String(), "\n")
+}
+
+func toJSON(value any) string {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return ""
+	}
+	return string(encoded)
+}
+
+// toTOML gives the error as text, as Helm does for this one.
+func toTOML(value any) string {
+	var encoded bytes.Buffer
+	if err := toml.NewEncoder(&encoded).Encode(value); err != nil {
+		return err.Error()
+	}
+	return encoded.String()
+}
+
+// decodeMap makes a function that puts what is wrong with a text under the key Error.
+func decodeMap(decode func(text string, into any) error) func(string) map[string]any {
+	return func(text string) map[string]any {
+		decoded := map[string]any{}
+		if err := decode(text, &decoded); err != nil {
+			decoded["Error"] = err.Error()
+		}
+		return decoded
+	}
+}
+
+// decodeList makes a function that gives what is wrong with a text as the one item.
+func decodeList(decode func(text string, into any) error) func(string) []any {
+	return func(text string) []any {
+		decoded := []any{}
+		if err := decode(text, &decoded); err != nil {
+			return []any{err.Error()}
+		}
+		return decoded
+	}
+}
+
+// errorType is the type of errors.
+var errorType = reflect.TypeFor[error]()
+
+// bound makes a function that pays before it calls f, and for what f gives.
+func (r *run) bound(name string, f any) any {
+	inner := reflect.ValueOf(f)
+	kind := inner.Type()
+	in := make([]reflect.Type, kind.NumIn())
+	for i := range in {
+		in[i] = kind.In(i)
+	}
+	outer := reflect.FuncOf(in, []reflect.Type{kind.Out(0), errorType}, kind.IsVariadic())
+	return reflect.MakeFunc(outer, func(args []reflect.Value) []reflect.Value {
+		if err := r.before(name, args); err != nil {
+			return []reflect.Value{reflect.Zero(kind.Out(0)), reflect.ValueOf(&err).Elem()}
+		}
+		var out []reflect.Value
+		if kind.IsVariadic() {
+			out = inner.CallSlice(args)
+		} else {
+			out = inner.Call(args)
+		}
+		if len(out) == 2 && !out[1].IsNil() {
+			return out
+		}
+		err := r.after(name, out[0])
+		return []reflect.Value{out[0], reflect.ValueOf(&err).Elem()}
+	}).Interface()
+}

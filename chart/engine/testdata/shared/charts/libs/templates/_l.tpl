@@ -1,0 +1,1 @@
+{{ define "lib.say" }}lib {{ .Chart.Name }}{{ end }}

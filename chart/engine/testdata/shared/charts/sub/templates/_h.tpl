@@ -1,0 +1,1 @@
+{{ define "which" }}child{{ end }}{{ define "fromsub" }}sub says {{ .Values.name }}{{ end }}

@@ -1,0 +1,1 @@
+{{ define "greet" }}hello {{ .Values.name }}{{ end }}{{ define "outer" }}{{ .a }}{{ include "inner" .b }}{{ end }}{{ define "inner" }}({{ . }}){{ end }}{{ define "which" }}parent{{ end }}{{ define "recurse" }}{{ . }}{{ if gt . 0 }}{{ include "recurse" (sub . 1 | int) }}{{ end }}{{ end }}
