@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package troubleshooting
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"shipper.dev/shipper/apis/rules/block"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// guideRepository is where the guide's charts are; the test has them elsewhere.
+const guideRepository = "https://charts.example.com"
+
+var fenced = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```")
+
+// TestManifestsOfTheUserGuideApply rehearses every manifest of the guide on the server, through the gate.
+func TestManifestsOfTheUserGuideApply(t *testing.T) {
+	u := begin(t)
+	text, err := os.ReadFile("../../docs/user-guide.md")
+	u.must("reading the guide", err)
+	found := fenced.FindAllSubmatch(text, -1)
+	if n := strings.Count(string(text), "```yaml"); len(found) != n || n < 5 {
+		t.Fatalf("%d blocks of YAML were found, and %d begin", len(found), n)
+	}
+	for i, match := range found {
+		for j, document := range strings.Split(string(match[1]), "\n---\n") {
+			document = strings.ReplaceAll(document, guideRepository, world.charts.URL)
+			object := &unstructured.Unstructured{}
+			u.must("reading YAML:\n"+document, yaml.UnmarshalStrict([]byte(document), &object.Object))
+			if object.GetKind() == "" {
+				t.Errorf("block %d of the guide is not a manifest; fence it without a language:\n%s", i+1, document)
+				continue
+			}
+			t.Run(fmt.Sprintf("block %d.%d, %s %s", i+1, j+1, object.GetKind(), object.GetName()), func(t *testing.T) {
+				u.on(t).rehearses(object, document)
+			})
+		}
+	}
+}
+
+// rehearses applies a manifest by a server-side dry run. What it names must exist: namespaces, and blocks it overrides.
+func (u *user) rehearses(object *unstructured.Unstructured, document string) {
+	if ns := object.GetNamespace(); ns != "" && ns != shipper.GlobalBlocksNamespace {
+		u.has(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
+	}
+	overridden, err := block.ParseOverrides(object.GetAnnotations()[shipper.RolloutBlockOverrideAnnotation])
+	u.must("reading overrides", err)
+	for _, name := range overridden {
+		u.blocked(name)
+	}
+	args := []string{"apply", "--dry-run=server", "--validate=strict", "-f", "-", "--kubeconfig", world.fleet.Management.Kubeconfig}
+	if object.GetNamespace() == "" && object.GetKind() != "Cluster" {
+		args = append(args, "-n", u.namespace)
+	}
+	out, err := u.with(u.ctx, document, args...)
+	if err != nil {
+		u.Errorf("%v\n%s\n%s", err, out, document)
+	}
+}
+
+// blocked has a RolloutBlock for the time of the test.
+func (u *user) blocked(name types.NamespacedName) {
+	u.has(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name.Namespace}})
+	u.has(&shipper.RolloutBlock{
+		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name},
+		Spec: shipper.RolloutBlockSpec{
+			Message: "the guide speaks of it", Author: shipper.RolloutBlockAuthor{Type: "user", Name: "jdoe"},
+		},
+	})
+}
+
+// has creates an object unless it is there, and deletes a block after the test.
+func (u *user) has(object client.Object) {
+	u.Helper()
+	err := world.management.Create(u.ctx, object)
+	u.must("creating what the guide speaks of", client.IgnoreAlreadyExists(err))
+	if _, ok := object.(*shipper.RolloutBlock); ok {
+		u.Cleanup(func() {
+			if err := world.management.Delete(context.Background(), object); err != nil {
+				u.Error(err)
+			}
+			u.eventually("a rehearsed change without the block", "admitted", u.probe)
+		})
+	}
+}
+
+// probe tells whether a change is admitted in the user's namespace.
+func (u *user) probe() (string, error) {
+	out, err := u.with(context.Background(), u.application(world.charts.URL, "0.0.1", "stable"), "apply", "--dry-run=server", "-f", "-",
+		"--kubeconfig", world.fleet.Management.Kubeconfig, "-n", u.namespace)
+	if err != nil {
+		return out, nil
+	}
+	return "admitted", nil
+}
