@@ -16,6 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
@@ -46,6 +47,8 @@ import (
 const (
 	west = "west"
 	east = "east"
+	// self is the management cluster, which may be an application cluster too.
+	self = testfleet.ManagementName
 )
 
 // world is what all tests of the package share: a fleet with the reconcilers of application clusters running, and no
@@ -130,7 +133,7 @@ func build(ctx context.Context, f *testfleet.Fleet) error {
 	}
 	world.clusters, world.access = map[string]client.Client{}, map[string]*rest.Config{}
 	world.wires = map[string]*wire{}
-	for _, c := range f.Applications {
+	for _, c := range append([]*testfleet.Cluster{f.Management}, f.Applications...) {
 		if err := buildApplication(ctx, c, scheme); err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
@@ -148,7 +151,7 @@ func buildApplication(ctx context.Context, c *testfleet.Cluster, scheme *runtime
 	}
 	world.clusters[c.Name] = admin
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shipper.SystemNamespace}}
-	if err := admin.Create(ctx, namespace); err != nil {
+	if err := admin.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 	objects, err := manifests.Objects(manifests.RBAC)

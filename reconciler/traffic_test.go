@@ -50,6 +50,19 @@ func TestShiftsTrafficBetweenReleases(t *testing.T) {
 	counted(map[string]int{"web-2": 4})
 }
 
+func TestTheManagementClusterMayBeAnApplicationCluster(t *testing.T) {
+	s := begin(t)
+	it := s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, self)
+	s.scale("web-1", 100, 2, self)
+	s.weigh("web-1", 1, self)
+	s.installed("web-1")
+	s.scaled("web-1")
+	s.inTraffic(self, 2)
+	s.weighed("web-1")
+	s.must(world.management.Delete(s.ctx, it))
+	s.gone(it)
+}
+
 func TestNewPodsOfAReleaseWithTrafficGetIt(t *testing.T) {
 	s := begin(t, west)
 	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, west)
