@@ -39,7 +39,7 @@ func newStage(t *testing.T, change ...func(*chart.Options)) *stage {
 
 // restart puts a new catalog in the place of the old one.
 func (s *stage) restart(change ...func(*chart.Options)) {
-	options := chart.Options{Clock: s.clock, Patience: time.Minute}
+	options := chart.Options{Clock: s.clock, Patience: time.Hour, FetchTimeout: time.Hour}
 	for _, c := range change {
 		c(&options)
 	}

@@ -128,7 +128,8 @@ func (c *Catalog) find(ctx context.Context, r *repository, pinned shipper.Chart)
 			pin := constraint{raw: pinned.Version, build: true}
 			told := known.noMatch(r.name, pinned.Name, pin)
 			// It was there when it was admitted, or nobody could look: it may come.
-			return entry{}, fetchFailure(errors.Join(ErrNoMatch, errIndex), "%s", told.Message)
+			told.Retry, told.Cause = true, errors.Join(ErrNoMatch, errIndex)
+			return entry{}, told
 		}
 	}
 	return entry{}, nil

@@ -77,12 +77,12 @@ func TestLoadRefuses(t *testing.T) {
 	}{
 		"the version does not exist": {
 			name: "nginx", version: "0.0.9",
-			want: told{"ChartFetchFailure", `chart "nginx" of repository URL has no version that satisfies "0.0.9"; ` +
+			want: told{"BrokenChartSpec", `chart "nginx" of repository URL has no version that satisfies "0.0.9"; ` +
 				`the nearest are 0.0.2, 0.0.1`, true, chart.ErrNoMatch},
 		},
 		"a constraint is no version": {
 			name: "nginx", version: "~0.0",
-			want: told{"ChartFetchFailure", `chart "nginx" of repository URL has no version that satisfies "~0.0"; ` +
+			want: told{"BrokenChartSpec", `chart "nginx" of repository URL has no version that satisfies "~0.0"; ` +
 				`the nearest are 0.0.2, 0.0.1`, true, chart.ErrNoMatch},
 		},
 		"the repository is gone": {
@@ -407,7 +407,7 @@ func TestURLs(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			clear(seen)
-			catalog := chart.NewCatalog(t.Context(), chart.Options{})
+			catalog := chart.NewCatalog(t.Context(), chart.Options{FetchTimeout: time.Hour})
 			_, err := catalog.Load(t.Context(), shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: test.repo}, "")
 			if test.failure == "" {
 				if err != nil {
