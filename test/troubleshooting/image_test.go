@@ -149,8 +149,8 @@ func (u *user) capacityTells(release string) {
 		u.Fatalf("the status speaks of %d clusters, want 1", len(ct.Status.Clusters))
 	}
 	in := ct.Status.Clusters[0]
-	if len(in.SadPods) != shipper.MaxSadPods {
-		u.Errorf("%d sad pods are described, want %d of the 6", len(in.SadPods), shipper.MaxSadPods)
+	if len(in.SadPods) != 5 {
+		u.Errorf("%d sad pods are described, want 5 of the 6", len(in.SadPods))
 	}
 	for _, sad := range in.SadPods {
 		if sad.Phase != corev1.PodPending || sad.Condition.Type != corev1.PodReady || sad.Condition.Status != corev1.ConditionFalse ||
