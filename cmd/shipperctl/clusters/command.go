@@ -4,6 +4,7 @@
 package clusters
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,6 +32,7 @@ func NewCommand() *cobra.Command {
 		Long: "Set up the management cluster, then join application clusters to it. The commands can be repeated: what is\n" +
 			"already so is left alone. They do not deploy Shipper itself.",
 		Args: cobra.NoArgs,
+		RunE: needsCommand,
 	}
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&o.kubeconfig, "kube-config", "",
@@ -49,10 +51,16 @@ func NewCommand() *cobra.Command {
 		Use:   "setup",
 		Short: "Set up a cluster",
 		Args:  cobra.NoArgs,
+		RunE:  needsCommand,
 	}
 	setup.AddCommand(newSetupManagement(o))
 	cmd.AddCommand(setup, newJoin(o))
 	return cmd
+}
+
+// needsCommand refuses a command that only has sub-commands, so that a misspelt one does not pass for success.
+func needsCommand(cmd *cobra.Command, _ []string) error {
+	return fmt.Errorf("%s needs one of its commands: see %s --help", cmd.CommandPath(), cmd.CommandPath())
 }
 
 // spelling accepts the flags by the names of the original's code beside those of its documentation.
