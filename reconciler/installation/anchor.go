@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -99,6 +100,11 @@ func anchorOf(cm *corev1.ConfigMap) *anchor {
 		out.inventory, out.rendered = nil, ""
 	}
 	return out
+}
+
+// says tells whether the anchor was written for this target with that list.
+func (a *anchor) says(it *shipper.InstallationTarget, inventory []item, rendered string) bool {
+	return a != nil && a.targetUID == string(it.UID) && a.rendered == rendered && slices.Equal(a.inventory, inventory)
 }
 
 // writeAnchor makes or rewrites the anchor and returns it with its UID.

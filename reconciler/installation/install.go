@@ -144,7 +144,7 @@ func (i *installer) converge(ctx context.Context, objects []wanted, fingerprint 
 		i.noteAdoption()
 	}
 	if changes := slices.ContainsFunc(steps, func(s step) bool { return s.action != keep }); changes || i.anchor == nil {
-		if i.anchor, err = writeAnchor(ctx, i.member, i.it, merge(inventory, before), ""); err != nil {
+		if err := i.record(ctx, merge(inventory, before), ""); err != nil {
 			return err
 		}
 	}
@@ -156,7 +156,16 @@ func (i *installer) converge(ctx context.Context, objects []wanted, fingerprint 
 	if _, err := removeItems(ctx, i.member, i.it, without(before, inventory)); err != nil {
 		return err
 	}
-	_, err = writeAnchor(ctx, i.member, i.it, inventory, fingerprint)
+	return i.record(ctx, inventory, fingerprint)
+}
+
+// record writes the anchor, unless it says so already: a pass that ended after this write must not begin with it again.
+func (i *installer) record(ctx context.Context, inventory []item, rendered string) error {
+	if i.anchor.says(i.it, inventory, rendered) {
+		return nil
+	}
+	var err error
+	i.anchor, err = writeAnchor(ctx, i.member, i.it, inventory, rendered)
 	return err
 }
 
