@@ -42,10 +42,15 @@ func (r *Reconciler) work(
 	return seen
 }
 
-// label sets the traffic label of Pods. Those that went meanwhile need none.
+// label sets the traffic label of Pods, and lets Pods in traffic go last when their Deployment is scaled down: otherwise
+// Kubernetes takes any, and what is served shrinks until others are let in. Pods that went meanwhile need neither.
 func label(ctx context.Context, m *fleet.Member, namespace string, pods []string, value string) error {
-	patch := client.RawPatch(types.MergePatchType,
-		fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, shipper.TrafficStatusLabel, value))
+	cost := `null` // no annotation: 0
+	if value == shipper.TrafficEnabled {
+		cost = `"1"`
+	}
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q},"annotations":{%q:%s}}}`,
+		shipper.TrafficStatusLabel, value, corev1.PodDeletionCost, cost))
 	met := make([]error, len(pods))
 	fleet.Each(len(pods), parallelPods, func(i int) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pods[i]}}
