@@ -33,6 +33,7 @@ controlplane: ## Build etcd, the Kubernetes binaries and kwok once, into a cache
 .PHONY: generate
 generate: ## Write everything that is generated
 	@hack/update-generated.sh
+	@hack/update-api-docs.sh
 	@hack/update-format.sh
 	@hack/update-modules.sh
 

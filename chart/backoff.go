@@ -36,12 +36,12 @@ func (b *backoff) holds(now time.Time) bool {
 	return b.err != nil && now.Before(b.until)
 }
 
-// refusal is the last failure, with when it is tried again.
-func (b *backoff) refusal(now time.Time) *Error {
+// refusal is the last failure, with when it is tried again at the latest. The text is the same every time: it ends up in
+// conditions, and a condition that only counts down would be written over and over.
+func (b *backoff) refusal() *Error {
 	again := *b.err
 	if again.Retry {
-		wait := max(time.Second, b.until.Sub(now).Round(time.Second))
-		again.Message += " (not asked again for another " + wait.String() + ")"
+		again.Message += " (it is asked again within " + (mostDelay + mostDelay/2).String() + ")"
 	}
 	return &again
 }

@@ -393,7 +393,7 @@ func TestBackoff(t *testing.T) {
 		}
 	}
 	_, err := s.resolve("nginx", "~0.0")
-	if got := read(t, err).Message; !strings.Contains(got, "(not asked again for another 1m") {
+	if got := read(t, err).Message; !strings.Contains(got, "(it is asked again within 1m30s)") {
 		t.Errorf("the refusal says %q", got)
 	}
 	s.repo.Heal()

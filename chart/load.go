@@ -64,7 +64,7 @@ func (c *Catalog) load(r *repository, pinned shipper.Chart, key archiveKey) (*Ch
 	now := c.options.Clock.Now()
 	failing, _ := c.broken.get(key)
 	if failing.holds(now) {
-		return nil, failing.refusal(now)
+		return nil, failing.refusal()
 	}
 	loaded, err := c.fetch(r, pinned, key)
 	if err == nil {

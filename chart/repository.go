@@ -127,7 +127,7 @@ func (c *Catalog) begin(
 	case r.failing.holds(now) && r.known != nil:
 		return known, nil, nil
 	case r.failing.holds(now):
-		return known, nil, r.failing.refusal(now)
+		return known, nil, r.failing.refusal()
 	}
 	flight := make(chan struct{})
 	r.flight = flight

@@ -57,11 +57,16 @@ const (
 
 // Condition types in a Release's status.strategy.
 const (
+	// StrategyContenderAchievedInstallation is True when the contender's chart is installed in every cluster.
 	StrategyContenderAchievedInstallation = "ContenderAchievedInstallation"
-	StrategyContenderAchievedCapacity     = "ContenderAchievedCapacity"
-	StrategyContenderAchievedTraffic      = "ContenderAchievedTraffic"
-	StrategyIncumbentAchievedCapacity     = "IncumbentAchievedCapacity"
-	StrategyIncumbentAchievedTraffic      = "IncumbentAchievedTraffic"
+	// StrategyContenderAchievedCapacity is True when the contender has the step's number of available Pods in every cluster.
+	StrategyContenderAchievedCapacity = "ContenderAchievedCapacity"
+	// StrategyContenderAchievedTraffic is True when the contender has the step's share of traffic in every cluster.
+	StrategyContenderAchievedTraffic = "ContenderAchievedTraffic"
+	// StrategyIncumbentAchievedCapacity is True when the incumbent has the step's number of Pods in every cluster.
+	StrategyIncumbentAchievedCapacity = "IncumbentAchievedCapacity"
+	// StrategyIncumbentAchievedTraffic is True when the incumbent has the step's share of traffic in every cluster.
+	StrategyIncumbentAchievedTraffic = "IncumbentAchievedTraffic"
 )
 
 // Condition types of the three targets, of each of their clusters, and of Clusters.
