@@ -36,12 +36,9 @@ func (b *backoff) holds(now time.Time) bool {
 	return b.err != nil && now.Before(b.until)
 }
 
-// refusal is the last failure, with when it is tried again at the latest. The text is the same every time: it ends up in
-// conditions, and a condition that only counts down would be written over and over.
+// refusal is the last failure, to the letter: it ends up in conditions, and a text that tells an attempt from the wait
+// for the next would be written over and over.
 func (b *backoff) refusal() *Error {
 	again := *b.err
-	if again.Retry {
-		again.Message += " (it is asked again within " + (mostDelay + mostDelay/2).String() + ")"
-	}
 	return &again
 }

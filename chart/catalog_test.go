@@ -273,6 +273,10 @@ func TestFaults(t *testing.T) {
 			if resolved.Version != "0.0.2" || !resolved.Stale || !resolved.StaleSince.Equal(checked) {
 				t.Errorf("known before, it resolves to %+v", resolved)
 			}
+			requests := s.repo.Requests("")
+			if again, err := s.resolve("nginx", "~0.0"); err != nil || again != resolved || s.repo.Requests("") != requests {
+				t.Errorf("before the next attempt it resolves to %+v, %v", again, err)
+			}
 		})
 	}
 }
@@ -392,9 +396,11 @@ func TestBackoff(t *testing.T) {
 			t.Errorf("asked %d times after %s of failure %d", got, d*3/2, i+1)
 		}
 	}
-	_, err := s.resolve("nginx", "~0.0")
-	if got := read(t, err).Message; !strings.Contains(got, "(it is asked again within 1m30s)") {
-		t.Errorf("the refusal says %q", got)
+	_, held := s.resolve("nginx", "~0.0")
+	s.pass(2 * time.Minute)
+	_, asking := s.resolve("nginx", "~0.0")
+	if diff := cmp.Diff(read(t, asking), read(t, held), same); diff != "" {
+		t.Errorf("an attempt and the wait for the next are told differently: %s", diff)
 	}
 	s.repo.Heal()
 	s.pass(2 * time.Minute)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -95,7 +96,7 @@ func (f *fetcher) get(
 	}
 	response, err := f.client.Do(request)
 	if err != nil {
-		return known, false, withoutURL(err)
+		return known, false, tidy(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	switch {
@@ -109,7 +110,7 @@ func (f *fetcher) get(
 	var body bytes.Buffer
 	defer func() { f.inFlight.Add(-int64(body.Len())) }()
 	if err := f.read(&body, response.Body, limit); err != nil {
-		return known, false, withoutURL(err)
+		return known, false, tidy(err)
 	}
 	got = validators{etag: response.Header.Get("ETag"), modified: response.Header.Get("Last-Modified")}
 	return got, true, use(body.Bytes())
@@ -144,13 +145,20 @@ func mebibytes(size int64) string {
 	return fmt.Sprintf("%d bytes", size)
 }
 
-// withoutURL takes the URL out of an error of net/http: it may hold credentials, and messages name it already.
-func withoutURL(err error) error {
+// tidy takes out of an error of net/http what is told elsewhere, may hold credentials, or differs from one attempt to the
+// next though nothing has changed: the URL, our own port, and the name server.
+func tidy(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("no whole answer in time: %w", context.DeadlineExceeded)
+	}
+	if lookup, ok := errors.AsType[*net.DNSError](err); ok {
+		return fmt.Errorf("looking up %s: %s", lookup.Name, lookup.Err)
+	}
+	if met, ok := errors.AsType[*net.OpError](err); ok && met.Addr != nil {
+		return fmt.Errorf("%s %s: %w", met.Op, met.Addr, met.Err)
 	}
 	return err
 }

@@ -5,7 +5,9 @@ package chart
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -101,5 +103,22 @@ func TestLRU(t *testing.T) {
 func TestAsErrorKeepsWhatItIsGiven(t *testing.T) {
 	if got := asError(context.Canceled); !got.Retry || !errors.Is(got, context.Canceled) {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestNetworkErrorsAreTheSameEachTime(t *testing.T) {
+	at := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 443}
+	tests := map[string]error{
+		"read 10.0.0.1:443: reset": &url.Error{Op: "Get", URL: "http://me:secret@x", Err: &net.OpError{
+			Op: "read", Net: "tcp", Source: &net.TCPAddr{Port: 4711}, Addr: at, Err: errors.New("reset"),
+		}},
+		"looking up x: no such host":                         &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Name: "x", Server: "10.0.0.2:53", Err: "no such host"}},
+		"no whole answer in time: context deadline exceeded": &net.OpError{Op: "read", Addr: at, Err: context.DeadlineExceeded},
+		"other": errors.New("other"),
+	}
+	for want, err := range tests {
+		if got := tidy(err).Error(); got != want {
+			t.Errorf("%v is told as %q, want %q", err, got, want)
+		}
 	}
 }

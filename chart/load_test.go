@@ -253,6 +253,23 @@ func TestRottenFilesAreFetchedAgain(t *testing.T) {
 	}
 }
 
+func TestExchangedFilesAreFetchedAgain(t *testing.T) {
+	dir := t.TempDir()
+	disk := func(o *chart.Options) { o.CacheDir = dir }
+	s := newStage(t, disk)
+	digest := archive(t, "nginx", "0.0.1").Digest
+	other, err := charts.PackFiles("nginx", "0.0.1", map[string]string{"Chart.yaml": "name: nginx\nversion: 0.0.1\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "sha256-"+digest+".tgz"), other.Bytes, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.load("nginx", "0.0.1", digest); err != nil || got != digest {
+		t.Errorf("loaded %s, %v", got, err)
+	}
+}
+
 func TestDiskIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	first, second := archive(t, "nginx", "0.0.1"), archive(t, "nginx", "0.0.2")

@@ -340,6 +340,18 @@ func TestRenderReadsWhatHelmReads(t *testing.T) {
 	}
 }
 
+func TestRenderLeavesTheChartAsItWas(t *testing.T) {
+	c := sample(t, everything)
+	want := names(render(t, c, nil).Objects)
+	without := names(render(t, c, shipper.ChartValues{"sub": map[string]any{"enabled": false}}).Objects)
+	if len(without) != len(want)-2 {
+		t.Errorf("without its subchart it renders %v", without)
+	}
+	if diff := cmp.Diff(want, names(render(t, c, nil).Objects)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestRenderForAClusterThatIsNotKnown(t *testing.T) {
 	c := sample(t, map[string]string{"templates/x.yaml": `apiVersion: v1
 kind: ConfigMap
