@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -78,6 +79,39 @@ func TestNewPodsOfAReleaseWithTrafficGetIt(t *testing.T) {
 	s.scale("web-1", 100, 5, west)
 	s.inTraffic(west, 5)
 	s.weighed("web-1")
+}
+
+// TestPodsInTrafficGoLast looks at what tells Kubernetes which Pods to delete when a Release shrinks.
+func TestPodsInTrafficGoLast(t *testing.T) {
+	s := begin(t, west)
+	for _, name := range []string{"web-1", "web-2"} {
+		s.install(name, "test-nginx", "0.0.1", shipper.ChartValues{}, west)
+		s.installed(name)
+		s.weigh(name, 1, west)
+	}
+	s.scale("web-1", 100, 4, west)
+	s.scaled("web-1")
+	s.scale("web-2", 100, 1, west)
+	s.goLast(west, 3) // of five Pods half are needed, rounded up
+	s.weigh("web-1", 0, west)
+	s.goLast(west, 0)
+}
+
+// goLast waits until n Pods of web-1 are in endpoints, and fails unless just those are the last to be deleted.
+func (s *story) goLast(cluster string, n int) {
+	s.Helper()
+	s.soon(fmt.Sprintf("%d pods are not in traffic", n), func() string {
+		if got := s.endpoints(cluster, "test-nginx-prod")["web-1"]; got != n {
+			return fmt.Sprint(got)
+		}
+		return ""
+	})
+	for _, pod := range s.pods(cluster, "web-1") {
+		cost, has := pod.Annotations[corev1.PodDeletionCost]
+		if in := pod.Labels[shipper.TrafficStatusLabel] == shipper.TrafficEnabled; has != in || has && cost != "1" {
+			s.Errorf("pod %s: in traffic %t, cost of deletion %q", pod.Name, in, cost)
+		}
+	}
 }
 
 // inTraffic waits until n Pods of web-1 that are not going are in endpoints.
