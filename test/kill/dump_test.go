@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kill
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// dump is everything in a namespace of all clusters that a rollout decides, in words that are the same in another
+// namespace and at another time: no times, versions and names of Pods; UIDs and digests are numbered as they appear.
+func dump(ctx context.Context, namespace string) (string, error) {
+	var out strings.Builder
+	for _, list := range []client.ObjectList{
+		&shipper.ApplicationList{}, &shipper.ReleaseList{}, &shipper.InstallationTargetList{}, &shipper.CapacityTargetList{},
+		&shipper.TrafficTargetList{},
+	} {
+		if err := dumpList(ctx, &out, world.management, namespace, list); err != nil {
+			return "", err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(world.clients)) {
+		fmt.Fprintf(&out, "## cluster %s\n", name)
+		for _, list := range []client.ObjectList{
+			&appsv1.DeploymentList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.PodList{}, &discoveryv1.EndpointSliceList{},
+		} {
+			if err := dumpList(ctx, &out, world.clients[name], namespace, list); err != nil {
+				return "", err
+			}
+		}
+	}
+	return anonymous(strings.ReplaceAll(out.String(), namespace, "<namespace>")), nil
+}
+
+// dumpList adds what a list has of the Application.
+func dumpList(ctx context.Context, out *strings.Builder, c client.Client, namespace string, list client.ObjectList) error {
+	objects, err := objectsOf(ctx, c, namespace, list)
+	if err != nil {
+		return err
+	}
+	var parts []string
+	for _, o := range objects {
+		if o.GetName() != appName && o.GetLabels()[shipper.AppLabel] != appName {
+			continue
+		}
+		part, err := plain(o)
+		if err != nil {
+			return err
+		}
+		parts = append(parts, part)
+	}
+	if _, named := list.(*shipper.ApplicationList); !named {
+		slices.Sort(parts) // Pods have no names here
+	}
+	for _, part := range parts {
+		fmt.Fprintf(out, "---\n%T\n%s", objects[0], part)
+	}
+	return nil
+}
+
+// plain is one object in YAML.
+func plain(o client.Object) (string, error) {
+	switch o := o.(type) {
+	case *corev1.Pod:
+		return fmt.Sprintf("labels: %v\nready: %t, going: %t\nspec: %v\n",
+			o.Labels, podReady(o), o.DeletionTimestamp != nil, o.Spec.Containers[0].Image), nil
+	case *discoveryv1.EndpointSlice:
+		ready := 0
+		for _, e := range o.Endpoints {
+			if e.Conditions.Ready == nil || *e.Conditions.Ready {
+				ready++
+			}
+		}
+		return fmt.Sprintf("service: %s\nendpoints: %d, ready: %d\n", o.Labels[discoveryv1.LabelServiceName], len(o.Endpoints), ready), nil
+	}
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return "", err
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		return "", err
+	}
+	if metadata, ok := tree["metadata"].(map[string]any); ok {
+		generation := metadata["generation"]
+		if status, ok := tree["status"].(map[string]any); ok && status["observedGeneration"] != nil {
+			status["observed"] = status["observedGeneration"] == generation
+		}
+	}
+	prune(tree)
+	text, err := yaml.Marshal(tree)
+	return string(text), err
+}
+
+// accidental are fields that another run has others of.
+var accidental = []string{
+	"resourceVersion", "creationTimestamp", "generation", "observedGeneration", "managedFields", "lastTransitionTime",
+	"lastUpdateTime", "message", "clusterIP", "clusterIPs", "deployment.kubernetes.io/revision", "pod",
+}
+
+// prune takes out what is accidental.
+func prune(tree any) {
+	switch t := tree.(type) {
+	case map[string]any:
+		for _, key := range accidental {
+			delete(t, key)
+		}
+		for _, value := range t {
+			prune(value)
+		}
+	case []any:
+		for _, value := range t {
+			prune(value)
+		}
+	}
+}
+
+var identifier = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{64}\b`)
+
+// anonymous numbers UIDs and digests in the order of their appearance.
+func anonymous(text string) string {
+	seen := map[string]string{}
+	return identifier.ReplaceAllStringFunc(text, func(id string) string {
+		if seen[id] == "" {
+			seen[id] = fmt.Sprintf("<id %d>", len(seen)+1)
+		}
+		return seen[id]
+	})
+}
+
+// eachItem calls f with every object of a list.
+func eachItem(list client.ObjectList, f func(client.Object)) error {
+	return meta.EachListItem(list, func(item runtime.Object) error {
+		o, ok := item.(client.Object)
+		if !ok {
+			return fmt.Errorf("%T is no object", item)
+		}
+		f(o)
+		return nil
+	})
+}

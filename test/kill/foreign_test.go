@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kill
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+const (
+	// foreign is the name of what Shipper did not make.
+	foreign = "foreign"
+	// otherApp is an Application that rests beside that of the story.
+	otherApp = "other-server"
+)
+
+// bystand puts things into the namespace that nobody may touch: objects without labels of Shipper's, objects that
+// somebody else labelled as another application's, and another Application that rests.
+func (s *story) bystand() {
+	s.Helper()
+	other := s.application(otherApp, "0.0.1", 1, allIn)
+	(*other.Spec.Template.Values)["nameOverride"] = otherApp
+	s.must("creating the other application", world.management.Create(s.ctx, other))
+	s.completes(s.release(otherApp, 0))
+	for _, c := range world.clients {
+		for name, labels := range map[string]map[string]string{
+			foreign:               nil,
+			foreign + "-labelled": {shipper.AppLabel: "somebody", shipper.ReleaseLabel: "somebody-1", shipper.LBLabel: shipper.LBForProduction},
+		} {
+			for _, o := range strangers(name, labels) {
+				o.SetNamespace(s.namespace)
+				s.must("creating a foreign object", c.Create(s.ctx, o))
+			}
+		}
+	}
+	for cluster, c := range world.clients {
+		s.eventually("ready foreign pods in "+cluster, "4", func() (string, error) {
+			pods := &corev1.PodList{}
+			err := c.List(s.ctx, pods, client.InNamespace(s.namespace))
+			ready := 0
+			for i := range pods.Items {
+				if strings.HasPrefix(pods.Items[i].Name, foreign) && podReady(&pods.Items[i]) {
+					ready++
+				}
+			}
+			return fmt.Sprint(ready), err
+		})
+		s.eventually("available foreign deployments in "+cluster, "2", func() (string, error) {
+			list := &appsv1.DeploymentList{}
+			err := c.List(s.ctx, list, client.InNamespace(s.namespace))
+			available := 0
+			for _, d := range list.Items {
+				if strings.HasPrefix(d.Name, foreign) && d.Status.AvailableReplicas == 1 && d.Status.ObservedGeneration == d.Generation {
+					available++
+				}
+			}
+			return fmt.Sprint(available), err
+		})
+	}
+}
+
+// strangers are a Deployment, a Service, a ConfigMap and a Pod.
+func strangers(name string, labels map[string]string) []client.Object {
+	template := map[string]string{"name": foreign}
+	for key, value := range labels {
+		template[key] = value
+	}
+	pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "nginx:stable"}}}
+	about := func() metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Labels: labels} }
+	return []client.Object{
+		&appsv1.Deployment{ObjectMeta: about(), Spec: appsv1.DeploymentSpec{
+			Replicas: ptr.To[int32](1), Selector: &metav1.LabelSelector{MatchLabels: template},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: template}, Spec: pod},
+		}},
+		&corev1.Service{ObjectMeta: about(), Spec: corev1.ServiceSpec{Selector: template, Ports: []corev1.ServicePort{{Port: 80}}}},
+		&corev1.ConfigMap{ObjectMeta: about(), Data: map[string]string{"a": "b"}},
+		&corev1.Pod{ObjectMeta: about(), Spec: pod},
+	}
+}
+
+// othersVersions are the versions of everything in the namespace that is not of the story's Application, by cluster.
+func (s *story) othersVersions() map[string]map[string]string {
+	s.Helper()
+	out := map[string]map[string]string{}
+	others := func(o client.Object) bool {
+		return o.GetName() != appName && o.GetLabels()[shipper.AppLabel] != appName && o.GetName() != "kube-root-ca.crt"
+	}
+	var err error
+	out["management"], err = versions(s.ctx, world.management, s.namespace, others, &shipper.ApplicationList{},
+		&shipper.ReleaseList{}, &shipper.InstallationTargetList{}, &shipper.CapacityTargetList{}, &shipper.TrafficTargetList{})
+	s.must("reading versions", err)
+	for name, c := range world.clients {
+		out[name], err = versions(s.ctx, c, s.namespace, others, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{},
+			&corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.PodList{})
+		s.must("reading versions", err)
+	}
+	return out
+}
+
+// leftAlone fails when anything foreign was touched since the story began, or a request to write it was made.
+func (s *story) leftAlone(writes []string) {
+	s.Helper()
+	if diff := cmp.Diff(s.bystanders, s.othersVersions()); diff != "" {
+		s.Errorf("foreign objects were written (-before +after):\n%s", diff)
+	}
+	for _, w := range writes {
+		if strings.Contains(w, "/"+foreign) || strings.Contains(w, otherApp) {
+			s.Errorf("the reconciler wrote something foreign: %s", w)
+		}
+	}
+}

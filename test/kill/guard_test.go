@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kill
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// guard watches one namespace of one application cluster and judges it after every event, in the order of events.
+// Caches would not do: they may tell of the deletion of one Pod before the creation of another that came first.
+type guard struct {
+	cluster string
+
+	mu        sync.Mutex
+	floor     int // how many Pods must serve; 0 while nothing is judged
+	pods      map[string]*corev1.Pod
+	slices    map[string]*discoveryv1.EndpointSlice
+	services  map[string]*corev1.Service
+	events    int
+	least     int // that served since the floor was set, by Pods or by endpoints
+	offences  []string
+	forgotten int // offences beyond the first few
+}
+
+// newGuard watches until ctx ends.
+func newGuard(ctx context.Context, cluster, namespace string) (*guard, error) {
+	g := &guard{
+		cluster: cluster, pods: map[string]*corev1.Pod{}, slices: map[string]*discoveryv1.EndpointSlice{},
+		services: map[string]*corev1.Service{},
+	}
+	for _, list := range []client.ObjectList{&corev1.PodList{}, &discoveryv1.EndpointSliceList{}, &corev1.ServiceList{}} {
+		// From resourceVersion "" on a watch begins with what there is.
+		w, err := world.clients[cluster].Watch(ctx, list, client.InNamespace(namespace))
+		if err != nil {
+			return nil, fmt.Errorf("watching %T in %s: %w", list, cluster, err)
+		}
+		go g.follow(ctx, w)
+	}
+	return g, nil
+}
+
+// follow judges every event.
+func (g *guard) follow(ctx context.Context, w watch.Interface) {
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		g.mu.Lock()
+		what := g.take(event)
+		g.events++
+		g.judge(what)
+		g.mu.Unlock()
+	}
+	if ctx.Err() == nil {
+		g.mu.Lock()
+		g.offend("a watch has ended: not every event was judged")
+		g.mu.Unlock()
+	}
+}
+
+// take remembers what an event tells of.
+func (g *guard) take(event watch.Event) string {
+	gone := event.Type == watch.Deleted
+	switch o := event.Object.(type) {
+	case *corev1.Pod:
+		put(g.pods, o, gone)
+	case *discoveryv1.EndpointSlice:
+		put(g.slices, o, gone)
+	case *corev1.Service:
+		put(g.services, o, gone)
+	default:
+		g.offend(fmt.Sprintf("a watch said %v", event.Object))
+		return string(event.Type)
+	}
+	o, _ := event.Object.(client.Object)
+	return fmt.Sprintf("%s %T %s", event.Type, o, o.GetName())
+}
+
+func put[T client.Object](into map[string]T, o T, gone bool) {
+	if gone {
+		delete(into, o.GetName())
+	} else {
+		into[o.GetName()] = o
+	}
+}
+
+// judge holds what is known against the invariants.
+func (g *guard) judge(after string) {
+	if g.floor == 0 {
+		return
+	}
+	service, ok := g.services[serviceName]
+	if !ok {
+		g.offend(fmt.Sprintf("after %s: the Service is gone", after))
+		return
+	}
+	chosen := labels.SelectorFromSet(service.Spec.Selector)
+	ready, traffic := map[string]int{}, map[string]int{} // Pods by Release
+	serving := 0
+	for _, pod := range g.pods {
+		if pod.DeletionTimestamp != nil || pod.Labels[shipper.AppLabel] != appName {
+			continue
+		}
+		release := pod.Labels[shipper.ReleaseLabel]
+		if podReady(pod) {
+			ready[release]++
+		}
+		if chosen.Matches(labels.Set(pod.Labels)) {
+			traffic[release]++
+			if podReady(pod) {
+				serving++
+			}
+		}
+	}
+	g.least = min(g.least, serving, g.endpoints())
+	if serving < g.floor {
+		g.offend(fmt.Sprintf("after %s: %d ready Pods are in traffic, %d must be: %s", after, serving, g.floor, g.sight()))
+	}
+	if n := g.endpoints(); n < g.floor {
+		g.offend(fmt.Sprintf("after %s: %d endpoints are ready, %d must be: %s", after, n, g.floor, g.sight()))
+	}
+	for release := range traffic {
+		if ready[release] == 0 && len(ready) > 0 {
+			g.offend(fmt.Sprintf("after %s: traffic points at %s, none of whose Pods is ready: %s", after, release, g.sight()))
+		}
+	}
+}
+
+// endpoints counts the ready endpoints of the Service.
+func (g *guard) endpoints() int {
+	ready := map[string]bool{}
+	for _, slice := range g.slices {
+		if slice.Labels[discoveryv1.LabelServiceName] != serviceName {
+			continue
+		}
+		for _, e := range slice.Endpoints {
+			if e.TargetRef != nil && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
+				ready[e.TargetRef.Name] = true
+			}
+		}
+	}
+	return len(ready)
+}
+
+// sight describes the Application's Pods.
+func (g *guard) sight() string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(g.pods)) {
+		pod := g.pods[name]
+		if pod.Labels[shipper.AppLabel] == appName {
+			all = append(all, fmt.Sprintf("%s ready=%t going=%t traffic=%s",
+				name, podReady(pod), pod.DeletionTimestamp != nil, pod.Labels[shipper.TrafficStatusLabel]))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+func (g *guard) offend(what string) {
+	if len(g.offences) == 5 {
+		g.forgotten++
+		return
+	}
+	g.offences = append(g.offences, g.cluster+": "+what)
+}
+
+// hold begins to judge: from now on floor Pods must serve.
+func (g *guard) hold(floor int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.floor, g.least = floor, floor+100
+	g.judge("the beginning")
+}
+
+// report tells what was broken since hold, and how many events were judged. Judging ends.
+func (g *guard) report() (offences []string, events, least int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	offences, events, least = g.offences, g.events, g.least
+	if g.forgotten > 0 {
+		offences = append(offences, fmt.Sprintf("%s: and %d more", g.cluster, g.forgotten))
+	}
+	g.floor, g.offences, g.forgotten, g.events = 0, nil, 0, 0
+	return offences, events, least
+}
+
+func podReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// versions are the resourceVersions of the objects of lists, by kind and name.
+func versions(ctx context.Context, c client.Client, namespace string, picked func(client.Object) bool,
+	lists ...client.ObjectList,
+) (map[string]string, error) {
+	out := map[string]string{}
+	for _, list := range lists {
+		objects, err := objectsOf(ctx, c, namespace, list)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range objects {
+			if picked(o) {
+				out[fmt.Sprintf("%T %s", o, o.GetName())] = o.GetResourceVersion()
+			}
+		}
+	}
+	return out, nil
+}
+
+// objectsOf lists the objects of one kind.
+func objectsOf(ctx context.Context, c client.Client, namespace string, list client.ObjectList) ([]client.Object, error) {
+	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing %T: %w", list, err)
+	}
+	var out []client.Object
+	err := eachItem(list, func(o client.Object) { out = append(out, o) })
+	slices.SortFunc(out, func(a, b client.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return out, err
+}

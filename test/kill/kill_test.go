@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kill
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// replicas of the Application in each cluster.
+const replicas = 4
+
+// TestKilledAfterEveryWrite tells a rollout forward, one backward and an abort: first undisturbed, then to a reconciler
+// that never lives longer than one write.
+func TestKilledAfterEveryWrite(t *testing.T) {
+	undisturbed := map[string]string{}
+	t.Run("undisturbed", func(t *testing.T) { tell(t, spared, undisturbed) })
+	if t.Failed() {
+		return
+	}
+	t.Run("the answer lost", func(t *testing.T) { tell(t, unanswered, undisturbed) })
+	if os.Getenv("SHIPPER_KILL") == "all" {
+		t.Run("the answer read", func(t *testing.T) { tell(t, answered, undisturbed) })
+	}
+}
+
+// tell tells the three stories one after the other in one namespace. Ends are what the end of each has to be; those that
+// are not known yet are remembered.
+func tell(t *testing.T, how death, ends map[string]string) {
+	s := begin(t)
+	s.bystand()
+	s.must("creating the application", world.management.Create(s.ctx, s.application(appName, "0.0.1", replicas, allIn)))
+	incumbent := s.release(appName, 0)
+	s.completes(incumbent)
+	s.rests()
+	s.bystanders = s.othersVersions()
+
+	contender := ""
+	s.chapter("forward", how, replicas, ends, func() {
+		s.edits(s.application(appName, "0.0.2", replicas, vanguard).Spec.Template)
+		contender = s.release(appName, 1)
+		s.waitsForCommand(contender, 0)
+		s.steps(contender, 1)
+		s.waitsForCommand(contender, 1)
+		s.steps(contender, 2)
+		s.completes(contender)
+	})
+	s.chapter("backward", how, replicas, ends, func() {
+		s.steps(contender, 1)
+		s.waitsForCommand(contender, 1)
+		s.steps(contender, 0)
+		s.waitsForCommand(contender, 0)
+	})
+	s.steps(contender, 1)
+	s.waitsForCommand(contender, 1)
+	s.rests()
+	// Half of the Pods are the contender's, and go with it.
+	s.chapter("abort", how, replicas/2, ends, func() {
+		s.must("deleting the contender", world.management.Delete(s.ctx, s.releaseNamed(contender)))
+		s.settles(incumbent)
+	})
+}
+
+func (s *story) releaseNamed(name string) *shipper.Release {
+	s.Helper()
+	rel := &shipper.Release{}
+	s.must("reading the release", world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, rel))
+	return rel
+}
+
+// chapter tells a part of the story to a reconciler that dies that way, holds its end against the known one, and reports
+// what was broken meanwhile. All the time floor Pods must serve in each cluster.
+func (s *story) chapter(name string, how death, floor int, ends map[string]string, tell func()) {
+	s.Helper()
+	began := time.Now()
+	for _, g := range s.guards {
+		g.hold(floor)
+	}
+	world.gate.count()
+	world.gate.decide(how)
+	if how != spared {
+		s.patience = perseverance
+	}
+	tell()
+	s.ends(name, ends)
+	s.rests()
+	s.ends(name, ends)
+	world.gate.decide(spared)
+	s.patience = patience
+
+	writes, lives := world.gate.count()
+	s.leftAlone(writes)
+	for _, g := range s.guards {
+		offences, events, least := g.report()
+		s.Logf("%s: %d events in %s, %d served at least", name, events, g.cluster, least)
+		if len(offences) > 0 {
+			s.Errorf("%s: invariants were broken:\n%s", name, strings.Join(offences, "\n"))
+		}
+	}
+	s.Logf("%s: %d writes, %d lives, %s", name, len(writes), lives, time.Since(began).Round(time.Second))
+	if os.Getenv("SHIPPER_KILL_WRITES") != "" {
+		s.Logf("%s:\n%s", name, strings.Join(writes, "\n"))
+	}
+	if want := len(writes) - 1; how != spared && lives < want {
+		s.Errorf("%s: of %d writes only %d were the last of a life", name, len(writes), lives)
+	}
+	if s.Failed() {
+		s.FailNow()
+	}
+}
+
+// ends waits until everything is as it is known to have to be at the end of the chapter.
+func (s *story) ends(name string, ends map[string]string) {
+	s.Helper()
+	if ends[name] == "" {
+		s.rests()
+		end, err := dump(s.ctx, s.namespace)
+		s.must("reading everything", err)
+		ends[name] = end
+		return
+	}
+	deadline := time.Now().Add(s.patience)
+	last := ""
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		end, err := dump(s.ctx, s.namespace)
+		s.must("reading everything", err)
+		if end == ends[name] {
+			return
+		}
+		last = end
+		s.must("running the reconciler", world.reconciler.failure())
+		if time.Now().After(deadline) {
+			break
+		}
+		<-tick.C
+	}
+	lines := func(text string) []string { return slices.Collect(strings.SplitSeq(text, "\n")) }
+	s.Fatalf("%s: the end is not that of the undisturbed run (-undisturbed +killed):\n%s", name,
+		cmp.Diff(lines(ends[name]), lines(last)))
+}
