@@ -112,7 +112,9 @@ func TestNetworkErrorsAreTheSameEachTime(t *testing.T) {
 		"read 10.0.0.1:443: reset": &url.Error{Op: "Get", URL: "http://me:secret@x", Err: &net.OpError{
 			Op: "read", Net: "tcp", Source: &net.TCPAddr{Port: 4711}, Addr: at, Err: errors.New("reset"),
 		}},
-		"looking up x: no such host":                         &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Name: "x", Server: "10.0.0.2:53", Err: "no such host"}},
+		"looking up x: no such host": &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{
+			Name: "x", Server: "10.0.0.2:53", Err: "no such host",
+		}},
 		"no whole answer in time: context deadline exceeded": &net.OpError{Op: "read", Addr: at, Err: context.DeadlineExceeded},
 		"other": errors.New("other"),
 	}

@@ -48,17 +48,10 @@ var grown = map[string]func(args []reflect.Value) float64{
 
 // number reads an argument that is a number.
 func number(v reflect.Value) float64 {
-	v = plain(v)
-	switch {
-	case v.CanInt():
+	if v.CanInt() {
 		return float64(v.Int())
-	case v.CanUint():
-		return float64(v.Uint())
-	case v.CanFloat():
-		return v.Float()
-	default:
-		return 0
 	}
+	return 0
 }
 
 // length reads how long an argument is.
@@ -114,19 +107,12 @@ func printed(args []reflect.Value) float64 {
 }
 
 func indented(args []reflect.Value) float64 {
-	text := plain(args[1])
-	if text.Kind() != reflect.String {
-		return 0
-	}
-	return length(text) + number(args[0])*float64(1+strings.Count(text.String(), "\n"))
+	return length(args[1]) + number(args[0])*float64(1+strings.Count(args[1].String(), "\n"))
 }
 
 func replaced(args []reflect.Value) float64 {
-	old, text := plain(args[0]), plain(args[2])
-	if old.Kind() != reflect.String || text.Kind() != reflect.String {
-		return 0
-	}
-	return length(text) + length(args[1])*float64(strings.Count(text.String(), old.String()))
+	old, text := args[0].String(), args[2].String()
+	return float64(len(text)) + length(args[1])*float64(strings.Count(text, old))
 }
 
 // rewritten bounds what a regular expression may be replaced by. It may match at every byte, but hardly ever does.

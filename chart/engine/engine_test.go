@@ -152,15 +152,16 @@ func TestErrorsSayWhere(t *testing.T) {
 // return.
 func TestNothingGrowsWithoutBound(t *testing.T) {
 	tests := map[string]string{
-		"a template of too many actions":             strings.Repeat("{{ 1 }}", 50_001),
-		"a template nested too deep":                 strings.Repeat("{{if 1}}", 50_001),
-		"a template that is too long":                strings.Repeat("x", 5<<20),
-		"many variables":                             `{{ $s := repeat 4000000 "x" }}` + strings.Repeat(`{{ $a := print $s "y" }}`, 100),
-		"many variables of files":                    strings.Repeat(`{{ $a := .Files.Lines "big" }}`, 40),
-		"many variables of files within one another": strings.Repeat(`{{ with $a := $.Files.Lines "big" }}`, 40) + strings.Repeat(`{{ end }}`, 40),
-		"a wide format":                              `{{ printf "` + strings.Repeat("%1000000d", 100) + `" 1 }}`,
-		"a wide format by arguments":                 `{{ printf "` + strings.Repeat("%*d", 100) + `" 1000000 1 }}`,
-		"an argument printed often":                  `{{ $s := repeat 1000000 "x" }}{{ printf "` + strings.Repeat("%[1]s", 1000) + `" $s }}`,
+		"a template of too many actions": strings.Repeat("{{ 1 }}", 50_001),
+		"a template nested too deep":     strings.Repeat("{{if 1}}", 50_001),
+		"a template that is too long":    strings.Repeat("x", 5<<20),
+		"many variables":                 `{{ $s := repeat 4000000 "x" }}` + strings.Repeat(`{{ $a := print $s "y" }}`, 100),
+		"many variables of files":        strings.Repeat(`{{ $a := .Files.Lines "big" }}`, 40),
+		"many variables of files within one another": strings.Repeat(`{{ with $a := $.Files.Lines "big" }}`, 40) +
+			strings.Repeat(`{{ end }}`, 40),
+		"a wide format":              `{{ printf "` + strings.Repeat("%1000000d", 100) + `" 1 }}`,
+		"a wide format by arguments": `{{ printf "` + strings.Repeat("%*d", 100) + `" 1000000 1 }}`,
+		"an argument printed often":  `{{ $s := repeat 1000000 "x" }}{{ printf "` + strings.Repeat("%[1]s", 1000) + `" $s }}`,
 	}
 	for _, line := range lines(t, "bounds.txt") {
 		name, text, _ := strings.Cut(line, ": ")
