@@ -79,16 +79,23 @@ func (c *connection) lost(ctx context.Context, err error) {
 	c.fleet.set(c, State{Reason: failure.Reason, Message: failure.Message}, nil)
 }
 
-// beat returns when the cluster is lost or ctx is done.
+// beat returns when the cluster is lost or ctx is done. A request that waits for long is as good as a heartbeat that
+// failed: one more probe decides, unless another request is answered meanwhile.
 func (c *connection) beat(ctx context.Context, s *session) error {
 	ticker := c.fleet.options.Clock.NewTicker(c.fleet.options.Heartbeat)
 	defer ticker.Stop()
 	for {
+		answered := s.answers.count.Load()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-s.ended:
 			return err
+		case <-s.answers.suspected:
+			if err := c.probe(ctx, s); err != nil && s.answers.count.Load() == answered {
+				return err
+			}
+			continue
 		case <-ticker.C():
 		}
 		if err := c.probe(ctx, s); err == nil {

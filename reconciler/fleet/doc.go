@@ -7,13 +7,16 @@
 //
 //	Set ──► connecting ──► ready ──► (heartbeat fails twice, or credentials are refused) ──► failed
 //	             ▲                                                                             │
-//	             └───────────── after a back-off of 1 s to 15 s, jittered ─────────────────────┘
+//	             └───────────── after a back-off of 1 s to 5 s, jittered ──────────────────────┘
 //
 // Connecting asks for the version and the APIs the cluster serves, checks that the account may list what has to be
-// watched, and fills the caches. Only then Get returns the Member. Every 10 s a Lease is read, with 5 s to answer: any
+// watched, and fills the caches. Only then Get returns the Member. Every 10 s a Lease is read, with 3 s to answer: any
 // HTTP answer but 401 and 5xx means that the cluster lives. When the heartbeat fails, a second one follows at once, so
-// that a dead cluster is named within 20 s. Its caches are thrown away: nothing is ever decided on what a cluster said
-// before it died. Credentials that change, or a Cluster that goes, end the connection at once.
+// that a dead cluster is named within 16 s. A request that has waited 2 s for its answer counts as the first of the
+// two: a cluster that freezes while somebody works in it is named within some 5 s. Every request ends when its cluster
+// is lost, and after 12 s without an answer when it lives, so that no cluster holds up the work in others. The caches
+// of a lost cluster are thrown away: nothing is ever decided on what it said before it died. Credentials that change,
+// or a Cluster that goes, end the connection at once.
 //
 // Every change of a connection's state wakes those who registered with WatchMembers; every event of a cluster's objects
 // wakes those who registered with Watch or WatchInstalled, for clusters that connect later too.

@@ -28,11 +28,11 @@ type Options struct {
 	Clock clock.WithTicker
 	// Heartbeat is the time between two heartbeats. Default: 10 s.
 	Heartbeat time.Duration
-	// Timeout is how long a heartbeat may take. Default: 5 s.
+	// Timeout is how long a heartbeat may take. Default: 3 s.
 	Timeout time.Duration
 	// SyncTimeout is how long the caches may take to fill. Default: 2 min.
 	SyncTimeout time.Duration
-	// Backoff paces attempts to connect. Default: from 1 s to 15 s, jittered.
+	// Backoff paces attempts to connect. Default: from 1 s to 5 s, jittered.
 	Backoff wait.Backoff
 }
 
@@ -72,13 +72,13 @@ func New(o Options) *Fleet {
 		o.Heartbeat = 10 * time.Second
 	}
 	if o.Timeout == 0 {
-		o.Timeout = 5 * time.Second
+		o.Timeout = 3 * time.Second
 	}
 	if o.SyncTimeout == 0 {
 		o.SyncTimeout = 2 * time.Minute
 	}
 	if o.Backoff == (wait.Backoff{}) {
-		o.Backoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.5, Steps: 5, Cap: 15 * time.Second}
+		o.Backoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.25, Steps: 5, Cap: 4 * time.Second}
 	}
 	return &Fleet{options: o, scheme: scheme.Scheme, connections: map[string]*connection{}}
 }
@@ -133,18 +133,16 @@ func (f *Fleet) Set(name string, access *Access, err error) {
 	}
 }
 
-// Remove closes the connection to a cluster and forgets it.
+// Remove closes the connection to a cluster and forgets it. It wakes listeners also when there is none: a Cluster that
+// is being deleted has no connection any more, and what is waited for is its end.
 func (f *Fleet) Remove(name string) {
 	f.mu.Lock()
-	c, ok := f.connections[name]
-	if ok {
+	if c, ok := f.connections[name]; ok {
 		c.stop()
 		delete(f.connections, name)
 	}
 	f.mu.Unlock()
-	if ok {
-		f.notify(name)
-	}
+	f.notify(name)
 }
 
 // State tells how the connection to a cluster is. ok is false when it was never set, or removed.
@@ -176,8 +174,11 @@ func (f *Fleet) Get(ctx context.Context, name string) (*Member, error) {
 		return nil, &Error{Cluster: name, Reason: state.Reason, Message: state.Message, Pending: state.Pending}
 	}
 	unknown := &Error{Cluster: name, Reason: shipper.TargetClusterClientError, Message: "connecting", Pending: true}
-	err := f.options.Reader.Get(ctx, types.NamespacedName{Name: name}, &shipper.Cluster{})
+	cluster := &shipper.Cluster{}
+	err := f.options.Reader.Get(ctx, types.NamespacedName{Name: name}, cluster)
 	switch {
+	case err == nil && cluster.DeletionTimestamp != nil:
+		unknown.Message, unknown.Pending = fmt.Sprintf("Cluster %q is being deleted", name), false
 	case apierrors.IsNotFound(err):
 		unknown.Message, unknown.Pending = fmt.Sprintf("there is no Cluster %q", name), false
 	case err != nil:

@@ -25,12 +25,15 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// oneCluster is a management cluster that has one Cluster, called known.
+// oneCluster is a management cluster that has one Cluster, called known, and one that is being deleted, called going.
 type oneCluster struct{ client.Reader }
 
-func (oneCluster) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+func (oneCluster) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 	switch key.Name {
 	case "known":
+		return nil
+	case "going":
+		o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
 		return nil
 	case "unreadable":
 		return errors.New("the cache is broken")
@@ -86,6 +89,9 @@ func TestTellsWhyAClusterCannotBeWorkedWith(t *testing.T) {
 		}},
 		"known": {&Error{
 			Cluster: "known", Reason: shipper.TargetClusterClientError, Message: "connecting", Pending: true,
+		}},
+		"going": {&Error{
+			Cluster: "going", Reason: shipper.TargetClusterClientError, Message: `Cluster "going" is being deleted`,
 		}},
 		"absent": {&Error{
 			Cluster: "absent", Reason: shipper.TargetClusterClientError, Message: `there is no Cluster "absent"`,
@@ -146,6 +152,15 @@ func TestRetriesWithBackOffAndHearsOfNewCredentials(t *testing.T) {
 	f.Remove("c")
 	if _, ok := f.State("c"); ok {
 		t.Error("a cluster that was removed has a state")
+	}
+}
+
+func TestTellsThatAClusterIsGoneThatHadNoConnection(t *testing.T) {
+	f := New(Options{Reader: oneCluster{}})
+	next := listen(t, f)
+	f.Remove("absent")
+	if got := next(); got.Name != "absent" {
+		t.Errorf("told of %v", got)
 	}
 }
 

@@ -21,13 +21,15 @@ import (
 const (
 	// WorkTimeout bounds what a reconciler does in one cluster in one pass.
 	WorkTimeout = time.Minute
+	// lastRetry is the longest time between two retries.
+	lastRetry = 30 * time.Second
 	// recheck is when something is looked at again that no event will tell of.
 	recheck = 2 * time.Minute
 )
 
-// RateLimiter spaces the retries of a request: 100 ms, doubled up to a minute.
+// RateLimiter spaces the retries of a request: 100 ms, doubled up to half a minute.
 func RateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, time.Minute)
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, lastRetry)
 }
 
 // Pending tells whether err only means that a cluster is being connected to for the first time.

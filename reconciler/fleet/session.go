@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/discovery"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
@@ -31,7 +32,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// requestTimeout bounds requests that carry no context of their own.
+// requestTimeout bounds the questions that are asked while connecting.
 const requestTimeout = 30 * time.Second
 
 // heartbeatLease is the Lease that heartbeats ask for. It need not exist.
@@ -63,7 +64,8 @@ type session struct {
 	name    string
 	watches func() []*watch // all there are
 	cluster cluster.Cluster
-	http    *http.Client
+	http    *http.Client // for the heartbeat and discovery
+	answers *answers     // the transport of everything else
 	leases  coordinationv1client.LeasesGetter
 	version string
 	apis    []string
@@ -91,7 +93,7 @@ func (c *connection) open(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("selecting our objects: %w", err)
 	}
-	if s.cluster, err = cluster.New(c.access.Config, c.fleet.clusterOptions(ctx, s.http, ours)); err != nil {
+	if s.cluster, err = cluster.New(c.access.Config, c.fleet.clusterOptions(ctx, s.answers, ours)); err != nil {
 		return nil, fmt.Errorf("making clients: %w", err)
 	}
 	if err := s.fill(ctx, c.fleet.options.SyncTimeout); err != nil {
@@ -106,14 +108,15 @@ func (c *connection) newSession(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, &Error{Cluster: c.name, Reason: shipper.SecretInvalid, Message: err.Error(), Err: err}
 	}
-	hc.CloseIdleConnections() // a connection that died with the last session would hang this one
+	// A connection that died with the last session would hang this one.
+	utilnet.CloseIdleConnectionsFor(hc.Transport)
 	leases, err := coordinationv1client.NewForConfigAndClient(c.access.Config, hc)
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	return &session{
 		name: c.name, watches: c.fleet.allWatches,
-		http: hc, leases: leases, done: ctx.Done(), ended: make(chan error, 1), stopped: make(chan struct{}),
+		http: hc, answers: newAnswers(ctx, hc.Transport), leases: leases, done: ctx.Done(), ended: make(chan error, 1), stopped: make(chan struct{}),
 		kinds: map[schema.GroupVersionKind]*kind{},
 	}, nil
 }
@@ -122,7 +125,7 @@ func (c *connection) newSession(ctx context.Context) (*session, error) {
 func (s *session) close(cancel context.CancelFunc) {
 	cancel()
 	<-s.stopped
-	s.http.CloseIdleConnections()
+	utilnet.CloseIdleConnectionsFor(s.http.Transport)
 }
 
 // readLease asks the API server for something small.
@@ -133,19 +136,14 @@ func (s *session) readLease(ctx context.Context) error {
 
 // clusterOptions keep caches small: only what carries our label, without managedFields, and of ConfigMaps that charts
 // bring nothing but metadata.
-func (f *Fleet) clusterOptions(ctx context.Context, hc *http.Client, ours labels.Selector) cluster.Option {
+func (f *Fleet) clusterOptions(ctx context.Context, rt http.RoundTripper, ours labels.Selector) cluster.Option {
 	logger := log.FromContext(ctx).WithName("fleet")
 	return func(o *cluster.Options) {
 		namespace := &metav1.PartialObjectMetadata{}
 		namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 		o.Scheme = f.scheme
-		o.HTTPClient = hc
+		o.HTTPClient = &http.Client{Transport: rt}
 		o.Logger = logger
-		o.MapperProvider = func(config *rest.Config, hc *http.Client) (meta.RESTMapper, error) {
-			bounded := *hc
-			bounded.Timeout = requestTimeout
-			return apiutil.NewDynamicRESTMapper(config, &bounded)
-		}
 		o.Cache = cache.Options{
 			DefaultLabelSelector: ours,
 			DefaultTransform:     strip,

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+const (
+	// suspicion is how long a request may wait for its answer before the heartbeat looks whether anything answers.
+	suspicion = 2 * time.Second
+	// answerTimeout is how long a request may wait for its answer while the cluster lives: somewhat longer than the
+	// API server itself waits for an admission webhook by default.
+	answerTimeout = 12 * time.Second
+)
+
+// errNoAnswer is why a request was given up.
+var errNoAnswer = fmt.Errorf("no answer within %s: %w", answerTimeout, context.DeadlineExceeded)
+
+// answers is a transport to one cluster for one session. No request outlasts the session, so that whoever waits for a
+// cluster that is lost waits no longer. Watches are not bounded: they end with the caches.
+type answers struct {
+	next http.RoundTripper
+	done context.Context // of the session
+	// suspected has one element when a request waits for long.
+	suspected chan struct{}
+	// count grows with every answer that comes from the API server itself.
+	count atomic.Int64
+}
+
+func newAnswers(session context.Context, next http.RoundTripper) *answers {
+	if next == nil { // plain HTTP without credentials
+		next = http.DefaultTransport
+	}
+	return &answers{next: next, done: session, suspected: make(chan struct{}, 1)}
+}
+
+// RoundTrip sends a request and waits for the head of its answer. Once that has come, the rest may take its time.
+func (a *answers) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Query().Has("watch") {
+		return a.next.RoundTrip(request)
+	}
+	ctx, cancel := context.WithCancelCause(request.Context())
+	leave := context.AfterFunc(a.done, func() { cancel(context.Cause(a.done)) })
+	end := func() {
+		leave()
+		cancel(nil)
+	}
+	suspect := time.AfterFunc(suspicion, a.suspect)
+	giveUp := time.AfterFunc(answerTimeout, func() { cancel(errNoAnswer) })
+	answer, err := a.next.RoundTrip(request.WithContext(ctx))
+	suspect.Stop()
+	giveUp.Stop()
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		end()
+		return nil, err
+	}
+	if answer.StatusCode < http.StatusInternalServerError {
+		a.count.Add(1)
+	}
+	answer.Body = &body{ReadCloser: answer.Body, end: sync.OnceFunc(end)}
+	return answer, nil
+}
+
+// WrappedRoundTripper lets idle connections be closed.
+func (a *answers) WrappedRoundTripper() http.RoundTripper {
+	return a.next
+}
+
+var _ utilnet.RoundTripperWrapper = (*answers)(nil)
+
+// suspect asks the heartbeat to look at once.
+func (a *answers) suspect() {
+	select {
+	case a.suspected <- struct{}{}:
+	default:
+	}
+}
+
+// body is that of an answer.
+type body struct {
+	io.ReadCloser
+	end func()
+}
+
+// Close lets go of what watched over the request.
+func (b *body) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// stand is a connection to a server, as after it was opened, with its heartbeat beating.
+func stand(t *testing.T, answer http.HandlerFunc) (*Fleet, *answers, string) {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	f := New(Options{Reader: oneCluster{}, Timeout: time.Second, Heartbeat: time.Hour})
+	c := &connection{fleet: f, name: "c", access: &Access{Config: &rest.Config{Host: server.URL}}}
+	f.connections["c"] = c
+	ctx, cancel := context.WithCancel(t.Context())
+	s, err := c.newSession(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.set(c, State{Ready: true}, &Member{Name: "c", session: s})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.lost(ctx, c.beat(ctx, s))
+		cancel()
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	return f, s.answers, server.URL
+}
+
+// ask sends a request as a reconciler does.
+func ask(ctx context.Context, t *testing.T, a *answers, url string) error {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := (&http.Client{Transport: a}).Do(request)
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
+}
+
+func TestAFrozenClusterIsNamedAsSoonAsSomebodyWaits(t *testing.T) {
+	frozen := make(chan struct{})
+	f, a, url := stand(t, func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-frozen:
+		case <-r.Context().Done():
+		}
+	})
+	defer close(frozen)
+	began := time.Now()
+	err := ask(t.Context(), t, a, url)
+	if reason, _ := Classify(err); reason != shipper.ClusterUnreachable {
+		t.Errorf("the request that waited says %v", err)
+	}
+	if took := time.Since(began); took >= answerTimeout {
+		t.Errorf("the request waited %s", took)
+	}
+	var lost *Error
+	if _, err := f.Get(t.Context(), "c"); !errors.As(err, &lost) || lost.Reason != shipper.ClusterUnreachable {
+		t.Errorf("the next pass is told %v", err)
+	}
+}
+
+func TestASlowAnswerDoesNotEndAClusterThatLives(t *testing.T) {
+	f, a, url := stand(t, func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.URL.Path, "leases") {
+			select { // a webhook there is slow
+			case <-r.Context().Done():
+			case <-time.After(suspicion + 500*time.Millisecond):
+			}
+			return
+		}
+		http.Error(w, "no such Lease", http.StatusNotFound)
+	})
+	if err := ask(t.Context(), t, a, url); err != nil {
+		t.Errorf("the request failed: %v", err)
+	}
+	if _, err := f.Get(t.Context(), "c"); err != nil {
+		t.Errorf("the cluster is lost: %v", err)
+	}
+}
+
+func TestWatchesAreNotBounded(t *testing.T) {
+	_, a, url := stand(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	ctx, cancel := context.WithTimeout(t.Context(), suspicion+500*time.Millisecond)
+	defer cancel()
+	if err := ask(ctx, t, a, url+"?watch=true"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the watch ended with %v", err)
+	}
+	if len(a.suspected) != 0 {
+		t.Error("a watch that tells nothing was suspected")
+	}
+}
