@@ -29,7 +29,9 @@ type app struct {
 	// pace is how many Pods a cluster starts in one tick; all of them when it is 0.
 	pace    int32
 	blocked string
-	now     time.Time
+	// returning is true between the deletion of the newest Release and what the application reconciler does about it.
+	returning bool
+	now       time.Time
 	plan    strategy.Plan
 	serial  int
 }
@@ -93,7 +95,7 @@ func (a *app) remove(name string) {
 func (a *app) newest() *shipper.Release { return a.releases[len(a.releases)-1].Release }
 
 func (a *app) observed() strategy.Observed {
-	o := strategy.Observed{Blocked: a.blocked}
+	o := strategy.Observed{Blocked: a.blocked, Returning: a.returning}
 	for _, r := range a.releases {
 		o.Releases = append(o.Releases, *r)
 	}

@@ -15,6 +15,9 @@ type Observed struct {
 	Releases []Release
 	// Blocked says which RolloutBlocks stop the newest Release; while it is not empty nothing is asked of targets.
 	Blocked string
+	// Returning is true while a Release newer than the newest here was deleted and nobody has dealt with that yet. The
+	// newest was moved while that had no effect, if it was moved; when it is complete it serves as its last step says.
+	Returning bool
 }
 
 // Release is a Release with its targets.
@@ -25,6 +28,8 @@ type Release struct {
 	Installation *shipper.InstallationTarget
 	Capacity     *shipper.CapacityTarget
 	Traffic      *shipper.TrafficTarget
+	// Held says which RolloutBlocks keep the Release from being deleted; empty when none do.
+	Held string
 }
 
 // Scheduled tells whether all three targets are there.

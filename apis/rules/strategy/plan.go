@@ -78,6 +78,8 @@ type rollout struct {
 	step *shipper.RolloutStrategyStep
 	// fault says why no step can be executed.
 	fault string
+	// inconsistent says that the contender serves as its last step says although targetStep is another one.
+	inconsistent string
 	// sides by index of the Release; the superseded have none. Nil before decide.
 	sides map[int]*side
 	// stages of the step in the order in which they are to be achieved. Nil before decide.
@@ -92,7 +94,11 @@ type rollout struct {
 
 func newRollout(observed Observed) *rollout {
 	r := &rollout{Observed: observed, roles: observed.roles(), uncovered: map[string]string{}}
-	rel := observed.contender().Release
+	if rel := observed.contender().Release; observed.Returning && Complete(rel) && !last(rel) && len(steps(rel)) > 0 {
+		r.inconsistent = inconsistent(rel)
+		r.bringBack(rel)
+	}
+	rel := r.contender().Release
 	r.step = stepAt(rel, rel.Spec.TargetStep)
 	switch {
 	case len(steps(rel)) == 0:
@@ -103,6 +109,14 @@ func newRollout(observed Observed) *rollout {
 			fmt.Sprintf("no step %d in strategy for Release %q", rel.Spec.TargetStep, rel.Namespace+"/"+rel.Name))
 	}
 	return r
+}
+
+// bringBack plans as if the contender's targetStep were its last step.
+func (r *rollout) bringBack(rel *shipper.Release) {
+	at := *rel
+	at.Spec.TargetStep = int32(len(steps(rel)) - 1)
+	r.Releases = slices.Clone(r.Releases)
+	r.Releases[len(r.Releases)-1].Release = &at
 }
 
 // decide fills sides, stages and covered.

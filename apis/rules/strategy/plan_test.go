@@ -281,6 +281,40 @@ func TestMissingTargetsAreCreatedWithWhatServesAlready(t *testing.T) {
 	}
 }
 
+func TestNobodyGivesWayToASideThatLacksCapacity(t *testing.T) {
+	// Both steps want the same traffic of the contender, so that its capacity alone tells that it does not serve yet.
+	same := []shipper.RolloutStrategyStep{step("half", 100, 50, 100, 100), step("full on", 0, 100, 0, 100)}
+	type share struct {
+		percent int32
+		weight  uint32
+	}
+	cases := map[string]struct {
+		change func(*app)
+		want   share
+	}{
+		"the pods do not become available": {func(a *app) { a.broken["web-1"] = true }, share{100, 100}},
+		"the pods come one by one": {func(a *app) { a.pace = 1 }, share{100, 100}},
+		"all are there":                    {func(*app) {}, share{0, 0}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			a := settled(t, 0, allIn, same)
+			tc.change(a)
+			a.newest().Spec.TargetStep = 1
+			for range 4 {
+				a.reconcile()
+				a.work()
+			}
+			for i := range places[:2] {
+				capacity, traffic := a.releases[0].Capacity.Spec.Clusters[i], a.releases[0].Traffic.Spec.Clusters[i]
+				if got := (share{capacity.Percent, traffic.Weight}); got != tc.want {
+					t.Errorf("%s: the incumbent has %v, want %v", capacity.Name, got, tc.want)
+				}
+			}
+		})
+	}
+}
+
 func TestClustersAreReadAsTheyWereMeant(t *testing.T) {
 	rel := &shipper.Release{}
 	if got := strategy.Clusters(rel); got != nil {

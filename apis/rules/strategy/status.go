@@ -76,6 +76,8 @@ func (r *rollout) executed(rel *shipper.Release) shipper.Condition {
 	switch {
 	case r.fault != "":
 		c.Reason, c.Message = shipper.StrategyExecutionFailed, r.fault
+	case r.inconsistent != "":
+		c.Reason, c.Message = shipper.StrategyExecutionFailed, r.inconsistent
 	case r.stages == nil:
 		c.Message = step + " waits for clusters to be chosen and targets to be created"
 	case awaited != nil && r.held:
@@ -118,7 +120,11 @@ func (r *rollout) bystanderStatus(rel *shipper.Release, role Role, now metav1.Ti
 		status.Strategy = &shipper.ReleaseStrategyStatus{State: quiet(), Conditions: met}
 	}
 	executed := shipper.Condition{Type: shipper.ReleaseStrategyExecuted, Status: corev1.ConditionTrue}
-	if role == Superseded {
+	switch {
+	case role != Superseded && !last(rel):
+		executed.Status, executed.Reason = corev1.ConditionFalse, shipper.StrategyExecutionFailed
+		executed.Message = inconsistent(rel)
+	case role == Superseded:
 		executed.Status, executed.Reason = corev1.ConditionFalse, shipper.StrategyInProgress
 		executed.Message = fmt.Sprintf("superseded by Release %q", r.contender().Release.Name)
 		if why := r.uncovered[rel.Name]; why != "" {
@@ -127,6 +133,13 @@ func (r *rollout) bystanderStatus(rel *shipper.Release, role Role, now metav1.Ti
 	}
 	status.Conditions = shipper.SetCondition(status.Conditions, executed, now)
 	return status
+}
+
+// inconsistent says that a Release which completed, and is not the newest, was moved from its last step. It serves on.
+func inconsistent(rel *shipper.Release) string {
+	return fmt.Sprintf("failed to execute strategy: %q", fmt.Sprintf(
+		"Release %s/%s target step is inconsistent: unexpected value %d (expected: %d)",
+		rel.Namespace, rel.Name, rel.Spec.TargetStep, len(steps(rel))-1))
 }
 
 // quiet is the state in which nothing is awaited.

@@ -302,6 +302,34 @@ var stories = map[string]func(*teller){
 		s.blocked = ""
 		s.settle()
 	},
+	"the-incumbent-is-moved-and-then-returned-to": func(s *teller) {
+		s.create(vanguard, 4, "a", "b")
+		s.goTo(2)
+		s.create(vanguard, 4, "a", "b")
+		first := s.releases[0].Release
+		first.Spec.TargetStep = 0
+		s.note("targetStep of %s, which is not the newest, becomes 0", first.Name)
+		s.settle()
+		s.returning = true
+		s.abort()
+		s.note("the application reconciler brings %s back to its last step", first.Name)
+		first.Spec.TargetStep, s.returning = 2, false
+		s.settle()
+		s.goTo(1)
+	},
+	"superseded-and-held": func(s *teller) {
+		s.create(allIn, 10, "a")
+		s.create(vanguard, 10, "a")
+		s.note("a block comes that web-2 overrides and web-1 does not")
+		s.releases[1].Held = "rollouts blocked by: default/freeze"
+		s.create(vanguard, 10, "a")
+		s.note("the block is everybody's now")
+		s.blocked = "rollouts blocked by: default/freeze"
+		s.settle()
+		s.note("the block goes")
+		s.blocked, s.releases[1].Held = "", ""
+		s.settle()
+	},
 	"no-such-step": func(s *teller) {
 		s.create(allIn, 10, "a")
 		s.create(vanguard, 10, "a")

@@ -37,15 +37,31 @@ func (r *rollout) cover(contender, incumbent *side, serving bool) {
 	lacking := r.lacking(need, left, contender, incumbent)
 	switch {
 	case completed, serving && len(lacking) == 0:
-		r.covered = names
-		for _, name := range names {
-			r.uncovered[name] = "its place is taken, it is about to be deleted"
+		for i, role := range r.roles {
+			if role == Superseded {
+				r.uncovered[r.Releases[i].Release.Name] = r.farewell(r.Releases[i])
+				if r.Releases[i].Held == "" {
+					r.covered = append(r.covered, r.Releases[i].Release.Name)
+				}
+			}
 		}
 	case !serving:
 		r.note(names, fmt.Sprintf("kept as it is until Release %q is at its step", contender.release.Release.Name))
 	default:
 		r.note(names, fmt.Sprintf("kept as it is until others have as many Pods in clusters: %s", bracketed(lacking)))
 	}
+}
+
+// farewell says what becomes of a Release whose place is taken.
+func (r *rollout) farewell(release Release) string {
+	held := release.Held
+	if held == "" {
+		held = r.Blocked
+	}
+	if held != "" {
+		return "its place is taken, and it is not deleted: " + held
+	}
+	return "its place is taken, it is about to be deleted"
 }
 
 func (r *rollout) note(names []string, message string) {
