@@ -91,6 +91,62 @@ func TestAGlobalBlockSaysWhatItDoes(t *testing.T) {
 	}
 }
 
+// What is deleted with an owner that is gone is let go: nobody but Shipper says who the owner is.
+func TestOwnersDoNotLeadAroundABlock(t *testing.T) {
+	r, dev := rollOut(t, namespace(t)), as(t, "dev")
+	b := block(t, r.rel.Namespace)
+	const why = "metadata.ownerReferences: Forbidden: the reference to "
+	orphaned := r.rel.DeepCopy()
+	orphaned.OwnerReferences = nil
+	if err := dev.Update(t.Context(), orphaned); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(r.rel.OwnerReferences, orphaned.OwnerReferences); diff != "" {
+		t.Errorf("the owner that was left out (-want +got):\n%s", diff)
+	}
+	forged := orphaned.DeepCopy()
+	forged.OwnerReferences[0].UID = "forged"
+	checkRefused(t, dev.Update(t.Context(), forged), refused{422, why + "Application"})
+	for _, o := range []client.Object{r.capacity, r.traffic, r.install} {
+		without, of := o.DeepCopyObject().(client.Object), o.DeepCopyObject().(client.Object)
+		without.SetOwnerReferences(nil)
+		checkRefused(t, dev.Update(t.Context(), without), refused{422, why + "Release"})
+		of.SetOwnerReferences([]metav1.OwnerReference{{
+			APIVersion: shipper.GroupVersion.String(), Kind: "Release", Name: r.rel.Name, UID: "forged",
+		}})
+		checkRefused(t, dev.Update(t.Context(), of), refused{422, why + "Release"})
+	}
+
+	for _, o := range []client.Object{orphaned, r.capacity, r.traffic, r.install} { // as a backup may bring them back
+		o.SetOwnerReferences(nil)
+		if err := as(t, reconcilerUser).Update(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		checkRefused(t, dev.Delete(t.Context(), o.DeepCopyObject().(client.Object)), refused{403, b.Name})
+	}
+}
+
+func TestBlocksThatEndTogetherLeaveNoOverride(t *testing.T) {
+	ns := namespace(t)
+	first, second := block(t, ns), block(t, ns)
+	app := application(ns, startRepository(t, "0.0.1"), ask.Overriding(ns+"/"+first.Name+","+ns+"/"+second.Name))
+	if err := admin.Create(t.Context(), app); err != nil {
+		t.Fatal(err)
+	}
+	unblock(t, first)
+	unblock(t, second)
+	ask.Overriding(ns + "/" + second.Name)(app)
+	if err := as(t, reconcilerUser).Update(t.Context(), app); err != nil {
+		t.Fatalf("one of two overrides was not taken out: %v", err)
+	}
+	ask.Overriding(ns + "/typo," + ns + "/" + second.Name)(app)
+	checkRefused(t, as(t, "dev").Update(t.Context(), app.DeepCopy()), refused{422, "there is no RolloutBlock " + ns + "/typo"})
+	delete(app.Annotations, shipper.RolloutBlockOverrideAnnotation)
+	if err := as(t, "dev").Update(t.Context(), app); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A block holds for whoever asks after it was created. What is measured is shown, not judged: machines differ.
 func TestHowSoonABlockHolds(t *testing.T) {
 	ns := namespace(t)

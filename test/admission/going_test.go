@@ -50,6 +50,26 @@ func TestGarbageIsCollectedUnderABlock(t *testing.T) {
 	}
 }
 
+func TestDependentsAreLeftBehindWhenThatIsAsked(t *testing.T) {
+	r := rollOut(t, namespace(t))
+	if err := as(t, "dev").Delete(t.Context(), r.app, client.PropagationPolicy("Orphan")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the Application to go", func(ctx context.Context) error { return gone(ctx, r.app) })
+	if err := as(t, "dev").Delete(t.Context(), r.rel.DeepCopy(), client.PropagationPolicy("Orphan")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the Release to go", func(ctx context.Context) error { return gone(ctx, r.rel.DeepCopy()) })
+	for _, o := range []client.Object{r.capacity, r.traffic, r.install} {
+		if err := admin.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			t.Fatal(err)
+		}
+		if owners := o.GetOwnerReferences(); len(owners) > 0 {
+			t.Errorf("%T is still owned by %v", o, owners)
+		}
+	}
+}
+
 func TestANamespaceGoesUnderABlock(t *testing.T) {
 	ns := namespace(t)
 	r := rollOut(t, ns)

@@ -29,17 +29,17 @@ func (w *Webhook) validateWrite(
 		errs = append(errs, environment.Validate(&app.Spec.Template, field.NewPath("spec", "template"))...)
 	}
 	errs = append(errs, validateLabels(app.Labels, metaOf(old).Labels)...)
-	overrides := gate.Overrides(app.Annotations)
+	before, overrides := gate.Overrides(metaOf(old).Annotations), gate.Overrides(app.Annotations)
 	overrideChanged := !gate.SameOverride(app.Annotations, metaOf(old).Annotations)
 	if specChanged || overrideChanged {
 		var more field.ErrorList
-		overrides, more = w.Gate.Check(ctx, app.Namespace, app.Annotations[shipper.RolloutBlockOverrideAnnotation])
+		overrides, more = w.Gate.Check(ctx, app.Namespace, app.Annotations[shipper.RolloutBlockOverrideAnnotation], before)
 		errs = append(errs, more...)
 	}
 	if err := answer.Invalidate(kind, app.Name, errs); err != nil {
 		return err
 	}
-	added := gate.Added(gate.Overrides(metaOf(old).Annotations), overrides)
+	added := gate.Added(before, overrides)
 	if err := w.Gate.Permit(ctx, req.UserInfo, resource, app.Name, added); err != nil {
 		return err
 	}

@@ -145,7 +145,7 @@ func TestApplicationsAreJudged(t *testing.T) {
 				ask.Application(ask.Overriding("global/gone"))),
 		},
 		"an override that dangles is refused with a change of spec that mutation did not see": {
-			req:      ask.Update("dev", ask.Application(ask.Overriding("global/gone"), changed), ask.Application(ask.Overriding("global/gone"))),
+			req:      ask.Update("dev", ask.Application(ask.Overriding("global/gone"), changed), ask.Application()),
 			decision: answer.Invalid,
 			message:  invalid + overrideKey + `: Invalid value: "global/gone": there is no RolloutBlock global/gone: take it out of the annotation`,
 		},

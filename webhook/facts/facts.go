@@ -97,6 +97,24 @@ func (f *Facts) Release(ctx context.Context, key types.NamespacedName) (*shipper
 	return get(ctx, f, f.known.Releases, key, &shipper.Release{})
 }
 
+// ApplicationNow is Application as the API server has it at this moment.
+func (f *Facts) ApplicationNow(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
+	if f.live == nil || key.Name == "" {
+		return f.Application(ctx, key)
+	}
+	empty := &metav1.PartialObjectMetadata{}
+	empty.SetGroupVersionKind(shipper.GroupVersion.WithKind("Application"))
+	return read(ctx, f.live, key, empty)
+}
+
+// ReleaseNow is Release as the API server has it at this moment.
+func (f *Facts) ReleaseNow(ctx context.Context, key types.NamespacedName) (*shipper.Release, error) {
+	if f.live == nil {
+		return f.Release(ctx, key)
+	}
+	return read(ctx, f.live, key, &shipper.Release{})
+}
+
 // Releases are those that carry the label of the Application, in no order, without their status.
 func (f *Facts) Releases(app types.NamespacedName) ([]*shipper.Release, error) {
 	return list[*shipper.Release](f.known.Releases, byApplication, app.String())
@@ -182,10 +200,16 @@ func get[T client.Object](
 	if known, ok := o.(T); there && ok {
 		return known, nil
 	}
-	if f.live == nil {
+	if f.live == nil || key.Name == "" {
 		return none, nil
 	}
-	if err := f.live.Get(ctx, key, empty); apierrors.IsNotFound(err) {
+	return read(ctx, f.live, key, empty)
+}
+
+// read reads key into empty; it returns the zero T when there is none.
+func read[T client.Object](ctx context.Context, live client.Reader, key types.NamespacedName, empty T) (T, error) {
+	var none T
+	if err := live.Get(ctx, key, empty); apierrors.IsNotFound(err) {
 		return none, nil
 	} else if err != nil {
 		return none, fmt.Errorf("reading %s: %w", key, err)

@@ -61,16 +61,19 @@ func (g *Gate) Judge(
 	return answer.Refuse(resource, name, subject, v, g.Clock.Now())
 }
 
-// Check judges the overrides in annotation: it must be well-formed, and every name must be that of a RolloutBlock that
-// bears on namespace.
-func (g *Gate) Check(ctx context.Context, namespace, annotation string) ([]types.NamespacedName, field.ErrorList) {
+// Check judges the overrides in annotation: it must be well-formed, and every name that is not one of before must be
+// that of a RolloutBlock that bears on namespace. Names that were there before were judged when they came; if their
+// blocks ended since, nobody who takes one of them out must be kept from it by the others.
+func (g *Gate) Check(
+	ctx context.Context, namespace, annotation string, before []types.NamespacedName,
+) ([]types.NamespacedName, field.ErrorList) {
 	names, err := block.ParseOverrides(annotation)
 	if err != nil {
 		return nil, field.ErrorList{field.Invalid(OverridePath, annotation,
 			err.Error()+"; list the blocks to override as namespace/name, separated by commas")}
 	}
 	var errs field.ErrorList
-	for _, name := range names {
+	for _, name := range Added(before, names) {
 		if errs = append(errs, g.checkName(ctx, namespace, name)...); len(errs) > 0 {
 			return names, errs
 		}

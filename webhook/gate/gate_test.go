@@ -51,7 +51,7 @@ func TestNothingIsJudgedByNothing(t *testing.T) {
 	if err := g.Judge(&answer.Answer{}, "applications", "x", answer.Subject{}, nil); !errors.Is(err, errAway) {
 		t.Errorf("Judge: got %v", err)
 	}
-	if _, errs := g.Check(t.Context(), "default", "global/dns"); len(errs) != 1 {
+	if _, errs := g.Check(t.Context(), "default", "global/dns", nil); len(errs) != 1 {
 		t.Errorf("Check: got %v", errs)
 	}
 	meta := &metav1.ObjectMeta{Annotations: map[string]string{key: "global/dns"}}
@@ -101,15 +101,16 @@ func TestCheck(t *testing.T) {
 	g := ask.Know(t, ask.Grant(), ask.Block("global/dns"), ask.Block("default/demo"), ask.Block("other/x")).Gate
 	at := "metadata.annotations[shipper.booking.com/rollout-block.override]: Invalid value: "
 	for annotation, want := range map[string]string{
-		"":                        "",
-		"default/demo,global/dns": "",
+		"":                         "",
+		"default/demo,global/dns":  "",
+		"global/gone,other/before": "",
 		"demo": at + `"demo": "demo" is not namespace/name of a RolloutBlock; ` +
 			"list the blocks to override as namespace/name, separated by commas",
 		"global/dns,global/typo": at + `"global/typo": there is no RolloutBlock global/typo: take it out of the annotation`,
 		"other/x": at + `"other/x": RolloutBlock other/x does not stop rollouts in namespace default: ` +
 			"only blocks in that namespace and in global do; take it out of the annotation",
 	} {
-		_, errs := g.Check(t.Context(), "default", annotation)
+		_, errs := g.Check(t.Context(), "default", annotation, []types.NamespacedName{nn("global", "gone"), nn("other", "before")})
 		got := ""
 		if len(errs) > 0 {
 			got = errs[0].Error()

@@ -13,13 +13,18 @@ import (
 	"shipper.dev/shipper/webhook/gate"
 )
 
-// complete restores the stamp that an update left out and normalises the override. Overrides of blocks that are gone
+// complete restores the stamp and the owner that an update left out and normalises the override. Overrides of blocks that are gone
 // are taken out of a Release that Shipper makes, which has them from its Application, and of one that is moved.
 func (w *Webhook) complete(
 	ctx context.Context, req *admission.Request, a *answer.Answer, rel, old *shipper.Release,
 ) error {
 	if old != nil {
 		if err := w.Guard.Keep(ctx, req, a, control.Release, &old.ObjectMeta, &rel.ObjectMeta); err != nil {
+			return err
+		}
+	}
+	if old != nil && req.UserInfo.Username != w.Guard.Reconciler {
+		if err := w.ownerOf(old).Restore(ctx, a, &old.ObjectMeta, &rel.ObjectMeta); err != nil {
 			return err
 		}
 	}

@@ -198,6 +198,7 @@ func TestReleasesMove(t *testing.T) {
 }
 
 func TestReleasesGo(t *testing.T) {
+	const override = "kubectl annotate rel " + name + " shipper.booking.com/rollout-block.override=global/dns -n default"
 	app, dns := ask.Application(), ask.Block("global/dns")
 	now := metav1.Time{Time: ask.Now}
 	going := ask.Application(func(a *shipper.Application) { a.DeletionTimestamp = &now })
@@ -209,7 +210,7 @@ func TestReleasesGo(t *testing.T) {
 		"when nothing blocks": {req: ask.Delete("dev", rel()), known: []client.Object{app}},
 		"but not under a block": {
 			req: ask.Delete("dev", rel()), known: []client.Object{app, dns}, decision: answer.Blocked,
-			message: story + "kubectl annotate rel " + name + " shipper.booking.com/rollout-block.override=global/dns -n default" + needed,
+			message: story + override + needed,
 		},
 		"under a block they override": {
 			req: ask.Delete("dev", rel(overriding("global/dns"))), known: []client.Object{app, dns},
@@ -218,8 +219,21 @@ func TestReleasesGo(t *testing.T) {
 		"under a block, when their Application is going": {
 			req: ask.Delete("dev", rel()), known: []client.Object{going, dns},
 		},
-		"under a block, when their Application is another": {
-			req: ask.Delete("dev", rel()), known: []client.Object{another, dns},
+		"but not under a block, when their Application has another uid": {
+			req: ask.Delete("dev", rel()), known: []client.Object{another, dns}, decision: answer.Blocked,
+			message: story + override + needed,
+		},
+		"but not under a block, when they refer to no Application": {
+			req: ask.Delete("dev", rel(orphan)), known: []client.Object{app, dns}, decision: answer.Blocked,
+			message: story + override + needed,
+		},
+		"but not under a block, when only the reference names their Application": {
+			req:   ask.Delete("dev", rel(func(r *shipper.Release) { r.Labels = nil })),
+			known: []client.Object{app, dns}, decision: answer.Blocked, message: story + override + needed,
+		},
+		"under a block, when nothing names their Application": {
+			req:   ask.Delete("dev", rel(orphan, func(r *shipper.Release) { r.Labels = nil })),
+			known: []client.Object{app, dns},
 		},
 		"under a block, when their namespace is going": {
 			req: ask.Delete("dev", rel()), known: []client.Object{app, dns, ask.GoingNamespace("default")},
@@ -239,6 +253,72 @@ func TestReleasesGo(t *testing.T) {
 		"without a word when it is an old one": {req: ask.Delete("dev", rel()), known: []client.Object{app, rel(), next}},
 	} {
 		t.Run(sentence, tc.check)
+	}
+}
+
+func orphan(r *shipper.Release) { r.OwnerReferences = nil }
+
+// TestTheOwnerOfReleasesIsKept asks as the API server does: what is completed first is judged then.
+func TestTheOwnerOfReleasesIsKept(t *testing.T) {
+	now := metav1.Time{Time: ask.Now}
+	app := ask.Application()
+	going := ask.Application(func(a *shipper.Application) { a.DeletionTimestamp = &now })
+	owners := func(edit func(*metav1.OwnerReference)) func(*shipper.Release) {
+		return func(r *shipper.Release) { edit(&r.OwnerReferences[0]) }
+	}
+	forged := owners(func(ref *metav1.OwnerReference) { ref.UID = "forged" })
+	another := metav1.OwnerReference{APIVersion: "shipper.booking.com/v1alpha1", Kind: "Application", Name: "other", UID: "o"}
+	foreign := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "c", UID: "c"}
+	with := func(ref metav1.OwnerReference) func(*shipper.Release) {
+		return func(r *shipper.Release) { r.OwnerReferences = append(r.OwnerReferences, ref) }
+	}
+	const refusal = invalid + "metadata.ownerReferences: Forbidden: the reference to Application is written by Shipper; " +
+		"leave it at super-server with uid app-uid"
+	for sentence, tc := range map[string]struct {
+		user     string
+		now, old *shipper.Release
+		app      *shipper.Application
+		want     *shipper.Release
+		refuse   bool
+	}{
+		"left out, it comes back":                       {user: "bob", now: rel(orphan), old: rel(), app: app, want: rel()},
+		"left out by the reconciler, it is gone":        {user: ask.Reconciler, now: rel(orphan), old: rel(), app: app, want: rel(orphan)},
+		"left out while it is going, it is gone":        {user: "gc", now: rel(orphan), old: rel(), app: going, want: rel(orphan)},
+		"left out when there is none, it is gone":       {user: "gc", now: rel(orphan), old: rel(), want: rel(orphan)},
+		"left out when it is of another, it is gone":    {user: "gc", now: rel(orphan), old: rel(forged), app: app, want: rel(orphan)},
+		"changed, it is refused":                        {user: "bob", now: rel(forged), old: rel(), app: app, refuse: true},
+		"changed by the reconciler, it changes":         {user: ask.Reconciler, now: rel(forged), old: rel(), app: app, want: rel(forged)},
+		"set to another, it is refused":                 {user: "bob", now: rel(forged), old: rel(orphan), app: app, refuse: true},
+		"set right, it changes":                         {user: "bob", now: rel(), old: rel(forged), app: app, want: rel()},
+		"with another Application, it is refused":       {user: "bob", now: rel(with(another)), old: rel(), app: app, refuse: true},
+		"with something else, that is nobody's concern": {user: "bob", now: rel(with(foreign)), old: rel(), app: app, want: rel(with(foreign))},
+		"of another name, it is refused": {
+			user: "bob", now: rel(owners(func(ref *metav1.OwnerReference) { ref.Name = "x" })), old: rel(), app: app, refuse: true,
+		},
+		"of a version that there is not, it is refused": {
+			user: "bob", now: rel(owners(func(ref *metav1.OwnerReference) { ref.APIVersion = "shipper.booking.com/v9" })),
+			old: rel(), app: app, refuse: true,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var known []client.Object
+			if tc.app != nil {
+				known = append(known, tc.app)
+			}
+			hook := webhookOf(t, ask.Grant(), known...)
+			req, a := ask.Update(tc.user, tc.now, tc.old), &answer.Answer{}
+			ask.CheckRefusal(t, hook.Default(t.Context(), req, a), "", "")
+			completed := ask.Patched[shipper.Release](t, req, a)
+			err := hook.Validate(t.Context(), ask.Update(tc.user, completed, tc.old), a)
+			if tc.refuse {
+				ask.CheckRefusal(t, err, answer.Invalid, refusal)
+				return
+			}
+			ask.CheckRefusal(t, err, "", "")
+			if diff := cmp.Diff(tc.want.OwnerReferences, completed.OwnerReferences); diff != "" {
+				t.Errorf("owners (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

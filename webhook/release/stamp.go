@@ -68,7 +68,7 @@ func validateOwner(rel *shipper.Release, app *metav1.PartialObjectMetadata) fiel
 func references(refs []metav1.OwnerReference, app *metav1.PartialObjectMetadata) bool {
 	found := false
 	for _, ref := range refs {
-		if ref.Kind != "Application" || !strings.HasPrefix(ref.APIVersion, shipper.GroupName+"/") {
+		if !isApplication(ref) {
 			continue
 		}
 		if ref.Name != app.Name || ref.UID != app.UID {
@@ -77,6 +77,10 @@ func references(refs []metav1.OwnerReference, app *metav1.PartialObjectMetadata)
 		found = true
 	}
 	return found
+}
+
+func isApplication(ref metav1.OwnerReference) bool {
+	return ref.Kind == "Application" && strings.HasPrefix(ref.APIVersion, shipper.GroupName+"/")
 }
 
 func describe(refs []metav1.OwnerReference) string {

@@ -37,7 +37,7 @@ func (w *Webhook) validateCreate(
 	errs := validateStamp(rel, app)
 	errs = append(errs, environment.Validate(&rel.Spec.Environment, specPath.Child("environment"))...)
 	errs = append(errs, validateTargetStep(rel)...)
-	overrides, more := w.Gate.Check(ctx, rel.Namespace, rel.Annotations[shipper.RolloutBlockOverrideAnnotation])
+	overrides, more := w.Gate.Check(ctx, rel.Namespace, rel.Annotations[shipper.RolloutBlockOverrideAnnotation], nil)
 	if err := answer.Invalidate(kind, rel.Name, append(errs, more...)); err != nil {
 		return err
 	}
@@ -63,6 +63,13 @@ func (w *Webhook) validateUpdate(
 		errs = append(errs, field.Forbidden(specPath.Child("environment"),
 			"the Release environment must not be changed; edit the Application instead"))
 	}
+	if req.UserInfo.Username != w.Guard.Reconciler {
+		more, err := w.ownerOf(old).Check(ctx, &old.ObjectMeta, &rel.ObjectMeta)
+		if err != nil {
+			return err
+		}
+		errs = append(errs, more...)
+	}
 	moved := rel.Spec.TargetStep != old.Spec.TargetStep
 	if moved {
 		errs = append(errs, validateTargetStep(rel)...)
@@ -70,7 +77,7 @@ func (w *Webhook) validateUpdate(
 	before, overrides := gate.Overrides(old.Annotations), gate.Overrides(rel.Annotations)
 	if moved || !gate.SameOverride(rel.Annotations, old.Annotations) {
 		var more field.ErrorList
-		overrides, more = w.Gate.Check(ctx, rel.Namespace, rel.Annotations[shipper.RolloutBlockOverrideAnnotation])
+		overrides, more = w.Gate.Check(ctx, rel.Namespace, rel.Annotations[shipper.RolloutBlockOverrideAnnotation], before)
 		errs = append(errs, more...)
 	}
 	if err := answer.Invalidate(kind, rel.Name, errs); err != nil {
@@ -103,13 +110,14 @@ func (w *Webhook) validateDelete(ctx context.Context, a *answer.Answer, old *shi
 	return w.warnOfAbort(a, old)
 }
 
-// ownerGone tells whether rel's Application does not exist, is another one of the same name, or is being deleted.
+// ownerGone tells whether there is no Application of the name that rel has from its own, or it is being deleted. What
+// rel refers to is not asked: a reference that is missing or refers to another Application says nothing of this one.
 func (w *Webhook) ownerGone(ctx context.Context, rel *shipper.Release) (bool, error) {
 	app, err := w.Facts.Application(ctx, owner(rel))
 	if err != nil {
 		return false, err
 	}
-	return app == nil || !app.DeletionTimestamp.IsZero() || !references(rel.OwnerReferences, app), nil
+	return app == nil || !app.DeletionTimestamp.IsZero(), nil
 }
 
 func (w *Webhook) warnOfAbort(a *answer.Answer, old *shipper.Release) error {

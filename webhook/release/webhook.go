@@ -27,6 +27,7 @@ const (
 // Facts are what is known of the objects around a Release.
 type Facts interface {
 	Application(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error)
+	ApplicationNow(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error)
 	Newest(rel *shipper.Release) (newest, previous *shipper.Release, err error)
 	NamespaceGoing(namespace string) bool
 }
@@ -70,7 +71,24 @@ func subject(rel *shipper.Release) answer.Subject {
 	}
 }
 
-// owner is the key of rel's Application, by its label.
+// owner is the key of rel's Application, by its label, or by its reference when it has no label.
 func owner(rel *shipper.Release) types.NamespacedName {
-	return types.NamespacedName{Namespace: rel.Namespace, Name: rel.Labels[shipper.AppLabel]}
+	name, labelled := rel.Labels[shipper.AppLabel]
+	for _, ref := range rel.OwnerReferences {
+		if !labelled && isApplication(ref) {
+			name = ref.Name
+		}
+	}
+	return types.NamespacedName{Namespace: rel.Namespace, Name: name}
+}
+
+// ownerOf is what the garbage collector goes by.
+func (w *Webhook) ownerOf(rel *shipper.Release) control.Owner {
+	return control.Owner{Kind: "Application", Now: func(ctx context.Context) (metav1.Object, error) {
+		app, err := w.Facts.ApplicationNow(ctx, owner(rel))
+		if err != nil || app == nil {
+			return nil, err
+		}
+		return app, nil
+	}}
 }

@@ -63,6 +63,9 @@ func TestTargetsAreJudged(t *testing.T) {
 	const others = "spec of CapacityTargets is written by Shipper only, and would be written again: " +
 		"change targetStep of the Release, or the strategy of the Application instead"
 	orphan := func(ct *shipper.CapacityTarget) { ct.OwnerReferences = nil }
+	forged := func(ct *shipper.CapacityTarget) { ct.OwnerReferences[0].UID = "forged" }
+	const owned = invalid + "metadata.ownerReferences: Forbidden: the reference to Release is written by Shipper; " +
+		"leave it at " + name + " with uid " + name + "-uid"
 	for sentence, tc := range map[string]struct {
 		req      *admission.Request
 		known    []client.Object
@@ -82,7 +85,26 @@ func TestTargetsAreJudged(t *testing.T) {
 			message: others,
 		},
 		"others change metadata": {
-			req: ask.Update("dev", capacity(50, orphan), capacity(50)), known: []client.Object{rel(), dns},
+			req:   ask.Update("dev", capacity(50, func(ct *shipper.CapacityTarget) { ct.Finalizers = []string{"x/y"} }), capacity(50)),
+			known: []client.Object{rel(), dns},
+		},
+		"others do not take the owner away": {
+			req: ask.Update("dev", capacity(50, orphan), capacity(50)), known: []client.Object{rel()}, decision: answer.Invalid,
+			message: owned,
+		},
+		"others do not give it another owner": {
+			req: ask.Update("dev", capacity(50, forged), capacity(50)), known: []client.Object{rel()}, decision: answer.Invalid,
+			message: owned,
+		},
+		"the reconciler changes the owner": {
+			req: ask.Update(ask.Reconciler, capacity(50, forged), capacity(50)), known: []client.Object{rel()},
+		},
+		"an owner that is going is taken away": {
+			req: ask.Update("gc", capacity(50, orphan), capacity(50)), known: []client.Object{going},
+		},
+		"an owner that is gone is taken away": {req: ask.Update("gc", capacity(50, orphan), capacity(50))},
+		"an owner that was wrong is set right": {
+			req: ask.Update("dev", capacity(50), capacity(50, forged)), known: []client.Object{rel()},
 		},
 		"others delete, and are told": {
 			req: ask.Delete("dev", capacity(0)), known: []client.Object{rel()},
@@ -133,9 +155,14 @@ func TestTargetsAreJudged(t *testing.T) {
 		"under a block, a target goes when its Release is going": {
 			req: ask.Delete("gc", capacity(0)), known: []client.Object{going, dns},
 		},
-		"under a block, a target goes when its Release is another": {
-			req:   ask.Delete("gc", capacity(0)),
-			known: []client.Object{rel(func(r *shipper.Release) { r.UID = "another" }), dns},
+		"a block stops deletion, whatever uid the Release has": {
+			req:      ask.Delete("gc", capacity(0)),
+			known:    []client.Object{rel(func(r *shipper.Release) { r.UID = "another" }), dns},
+			decision: answer.Blocked, message: blocked(command),
+		},
+		"a block stops deletion of a target that refers to no Release": {
+			req: ask.Delete("gc", capacity(0, orphan)), known: []client.Object{rel(), dns},
+			decision: answer.Blocked, message: blocked(command),
 		},
 		"under a block, a target goes with its namespace": {
 			req: ask.Delete("gc", capacity(0)), known: []client.Object{rel(), dns, ask.GoingNamespace("default")},

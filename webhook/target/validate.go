@@ -9,12 +9,14 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/control"
 	"shipper.dev/shipper/webhook/gate"
 )
 
@@ -35,6 +37,9 @@ func (w *Webhook) validateCreate(ctx context.Context, req *admission.Request, a 
 func (w *Webhook) validateUpdate(
 	ctx context.Context, req *admission.Request, a *answer.Answer, now, old *object,
 ) error {
+	if err := w.keepOwner(ctx, req, now, old); err != nil {
+		return err
+	}
 	if equality.Semantic.DeepEqual(now.Spec, old.Spec) {
 		return nil
 	}
@@ -48,12 +53,33 @@ func (w *Webhook) validateUpdate(
 	return w.judge(a, now.Name, rel)
 }
 
+// keepOwner refuses everybody but the reconciler who changes the reference to the Release.
+func (w *Webhook) keepOwner(ctx context.Context, req *admission.Request, now, old *object) error {
+	if req.UserInfo.Username == w.Reconciler {
+		return nil
+	}
+	owner := control.Owner{Kind: "Release", Now: func(ctx context.Context) (metav1.Object, error) {
+		rel, err := w.Facts.ReleaseNow(ctx, types.NamespacedName{Namespace: old.Namespace, Name: old.Name})
+		if err != nil || rel == nil {
+			return nil, err
+		}
+		return rel, nil
+	}}
+	errs, err := owner.Check(ctx, &old.ObjectMeta, &now.ObjectMeta)
+	if err != nil {
+		return err
+	}
+	return answer.Invalidate(w.Kind.Name, now.Name, errs)
+}
+
+// validateDelete goes by the Release of the target's name, whatever the target refers to: a reference that is missing or
+// refers to another Release says nothing of this one.
 func (w *Webhook) validateDelete(ctx context.Context, a *answer.Answer, old *object) error {
 	if old == nil || w.Facts.NamespaceGoing(old.Namespace) {
 		return nil
 	}
 	rel, err := w.release(ctx, old)
-	if err != nil || rel == nil || !rel.DeletionTimestamp.IsZero() || !references(old, rel) {
+	if err != nil || rel == nil || !rel.DeletionTimestamp.IsZero() {
 		return err
 	}
 	if err := w.judge(a, old.Name, rel); err != nil {

@@ -20,6 +20,7 @@ import (
 // Facts are what is known of the objects around a target.
 type Facts interface {
 	Release(ctx context.Context, key types.NamespacedName) (*shipper.Release, error)
+	ReleaseNow(ctx context.Context, key types.NamespacedName) (*shipper.Release, error)
 	Newest(rel *shipper.Release) (newest, previous *shipper.Release, err error)
 	NamespaceGoing(namespace string) bool
 }
