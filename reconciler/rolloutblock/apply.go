@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,29 +22,41 @@ func (r *Reconciler) clean(ctx context.Context, block types.NamespacedName, by n
 	if len(by.applications)+len(by.releases) == 0 {
 		return nil
 	}
-	err := r.live.Get(ctx, block, &shipper.RolloutBlock{})
-	if err == nil {
-		return nil // its own event comes
+	missing := map[types.NamespacedName]bool{}
+	if err := r.look(ctx, missing, block); err != nil {
+		return err
 	}
-	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reading RolloutBlock %s: %w", block, err)
+	if !missing[block] {
+		return nil // its own event comes
 	}
 	var met []error
 	for i := range by.applications {
-		met = append(met, r.cleanOne(ctx, block, &by.applications[i]))
+		met = append(met, r.cleanOne(ctx, missing, &by.applications[i]))
 	}
 	for i := range by.releases {
-		met = append(met, r.cleanOne(ctx, block, &by.releases[i]))
+		met = append(met, r.cleanOne(ctx, missing, &by.releases[i]))
 	}
 	return errors.Join(met...)
 }
 
-func (r *Reconciler) cleanOne(ctx context.Context, block types.NamespacedName, object client.Object) error {
+// cleanOne takes every block that is gone out of one annotation, in one write: blocks that end together must not leave
+// names behind that override the next blocks to be called so. What is found out is noted in missing.
+func (r *Reconciler) cleanOne(ctx context.Context, missing map[types.NamespacedName]bool, object client.Object) error {
 	was, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
 		return nil
 	}
-	rest := slices.DeleteFunc(overrides(object), func(name types.NamespacedName) bool { return name == block })
+	var rest, gone []types.NamespacedName
+	for _, name := range overrides(object) {
+		if err := r.look(ctx, missing, name); err != nil {
+			return err
+		}
+		if missing[name] {
+			gone = append(gone, name)
+		} else {
+			rest = append(rest, name)
+		}
+	}
 	annotations := object.GetAnnotations()
 	if len(rest) == 0 {
 		delete(annotations, shipper.RolloutBlockOverrideAnnotation)
@@ -55,7 +66,20 @@ func (r *Reconciler) cleanOne(ctx context.Context, block types.NamespacedName, o
 	object.SetAnnotations(annotations)
 	patch := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Patch(ctx, object, patch); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing the override of %s from %s/%s: %w", block, object.GetNamespace(), object.GetName(), err)
+		return fmt.Errorf("removing the override of %s from %s/%s: %w", rules.FormatOverrides(gone), object.GetNamespace(), object.GetName(), err)
 	}
+	return nil
+}
+
+// look notes in missing whether the block is gone, unless that is noted already.
+func (r *Reconciler) look(ctx context.Context, missing map[types.NamespacedName]bool, block types.NamespacedName) error {
+	if _, noted := missing[block]; noted {
+		return nil
+	}
+	err := r.live.Get(ctx, block, &shipper.RolloutBlock{})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading RolloutBlock %s: %w", block, err)
+	}
+	missing[block] = apierrors.IsNotFound(err)
 	return nil
 }
