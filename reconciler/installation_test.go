@@ -229,6 +229,32 @@ func TestGivesUpAClusterThatIsNoMore(t *testing.T) {
 	}
 }
 
+func TestGivesUpAClusterThatIsNoMoreAfterAWhile(t *testing.T) {
+	s := begin(t, west)
+	const finalizer = "test.example.com/wait"
+	s.must(world.management.Create(s.ctx, clusterSecret("lingering", west)))
+	lingering := aCluster("lingering", west)
+	lingering.Finalizers = []string{finalizer}
+	s.must(world.management.Create(s.ctx, lingering))
+	it := s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, lingering.Name)
+	s.installed("web-1")
+	s.must(world.management.Delete(s.ctx, lingering, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+	message := s.notInstalled("web-1", lingering.Name, shipper.TargetClusterClientError)
+	if want := `Cluster "lingering" is being deleted`; message != want {
+		t.Errorf("message is %q, want %q", message, want)
+	}
+	s.must(world.management.Delete(s.ctx, it))
+	s.soon("the target does not wait for the Cluster", func() string {
+		s.must(world.management.Get(s.ctx, s.key("web-1"), it))
+		if it.Status.ObservedGeneration == it.Generation {
+			return ""
+		}
+		return fmt.Sprintf("%+v", it.Status)
+	})
+	s.change(lingering, func(o client.Object) { o.SetFinalizers(nil) })
+	s.gone(it)
+}
+
 func TestAdoptsWhatTheOriginalInstalled(t *testing.T) {
 	s := begin(t, west)
 	labels := map[string]string{

@@ -81,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	cluster := &shipper.Cluster{}
 	err := r.client.Get(ctx, req.NamespacedName, cluster)
 	if apierrors.IsNotFound(err) || err == nil && cluster.DeletionTimestamp != nil {
-		r.fleet.Remove(req.Name)
+		r.fleet.Remove(req.Name) // once more when it is gone at last: targets wait for that too
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
