@@ -11,6 +11,8 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	rules "shipper.dev/shipper/apis/rules/traffic"
@@ -38,17 +40,43 @@ func (r *Reconciler) family(ctx context.Context, tt *shipper.TrafficTarget) (fam
 	}
 	for i := range all.Items {
 		sibling := &all.Items[i]
-		if sibling.DeletionTimestamp != nil {
-			continue
-		}
-		if sibling.Name != tt.Name && releaseOf(sibling) == releaseOf(tt) {
-			return out, invalid("TrafficTarget %q is for the same release %q", sibling.Name, releaseOf(tt))
+		if sibling.Name != tt.Name {
+			if going, err := r.going(ctx, sibling); err != nil {
+				return out, err
+			} else if going {
+				continue
+			}
+			if releaseOf(sibling) == releaseOf(tt) {
+				return out, invalid("TrafficTarget %q is for the same release %q", sibling.Name, releaseOf(tt))
+			}
 		}
 		for _, c := range sibling.Spec.Clusters {
 			out.weights[c.Name] += uint64(c.Weight)
 		}
 	}
 	return out, nil
+}
+
+// going tells whether a target is being deleted, or will be because the Release that owns it is or has been. Its
+// weight counts no longer then; the garbage collector takes its time.
+func (r *Reconciler) going(ctx context.Context, tt *shipper.TrafficTarget) (bool, error) {
+	if tt.DeletionTimestamp != nil {
+		return true, nil
+	}
+	for _, owner := range tt.OwnerReferences {
+		if owner.APIVersion != shipper.GroupVersion.String() || owner.Kind != "Release" {
+			continue
+		}
+		var release shipper.Release
+		key := client.ObjectKey{Namespace: tt.Namespace, Name: owner.Name}
+		if err := r.client.Get(ctx, key, &release); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("reading Release %s: %w", owner.Name, err)
+		}
+		if release.UID != owner.UID || release.DeletionTimestamp != nil { // no UID: there is none
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // sight is what was read of a target in one cluster, and what was done there.
@@ -156,10 +184,18 @@ func releaseOf(tt *shipper.TrafficTarget) string {
 	return tt.Name
 }
 
-// siblings are all TrafficTargets of the Application of one: its weight bears on theirs.
-func (r *Reconciler) siblings(ctx context.Context, tt client.Object) []reconcile.Request {
-	return r.requests(ctx, "", client.InNamespace(tt.GetNamespace()),
-		client.MatchingLabels{shipper.AppLabel: tt.GetLabels()[shipper.AppLabel]})
+// siblings are all TrafficTargets of the Application of a target, whose weight bears on theirs, or of a Release.
+func (r *Reconciler) siblings(ctx context.Context, one client.Object) []reconcile.Request {
+	return r.requests(ctx, "", client.InNamespace(one.GetNamespace()),
+		client.MatchingLabels{shipper.AppLabel: one.GetLabels()[shipper.AppLabel]})
+}
+
+// comesOrGoes passes those events of Releases that decide whether a target's weight counts.
+var comesOrGoes = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
+	},
 }
 
 // ofApplication are the TrafficTargets of the Application an object belongs to.

@@ -25,6 +25,8 @@ import (
 // TrafficTargets are written by the release reconciler; this one only reads them and writes their status.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=traffictargets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=traffictargets/status,verbs=patch
+// The weight of a Release that is going counts no longer.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch
 // Conditions that change are told as events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -60,6 +62,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Named("traffic").
 		For(&shipper.TrafficTarget{}).
 		Watches(&shipper.TrafficTarget{}, handler.EnqueueRequestsFromMapFunc(r.siblings), changed).
+		Watches(&shipper.Release{}, handler.EnqueueRequestsFromMapFunc(r.siblings), builder.WithPredicates(comesOrGoes)).
 		WatchesRawSource(o.Fleet.WatchMembers(r.targetsIn)).
 		WatchesRawSource(o.Fleet.Watch(&corev1.Pod{}, r.ofApplication)).
 		WatchesRawSource(o.Fleet.Watch(&corev1.Service{}, r.ofApplication)).
