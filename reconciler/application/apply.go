@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +18,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/release/blocks"
 	"shipper.dev/shipper/reconciler/release/diary"
+	"shipper.dev/shipper/reconciler/release/outcome"
 )
 
 // applied is what a pass could not write.
@@ -36,6 +38,7 @@ func (a applied) err() error {
 }
 
 // apply makes the Release, then remembers it, then deletes what is not needed any more; each only after the one before.
+// A Release that was moved without effect is brought back before what was there after it is forgotten.
 func (r *Reconciler) apply(ctx context.Context, s *scope, p plan) applied {
 	if p.create != nil {
 		rel := p.create.DeepCopy()
@@ -44,6 +47,11 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, p plan) applied {
 		}
 		if names := blocks.Overridden(s.app, s.blocks); names != "" {
 			report.Emit(r.recorder, s.app, []report.Event{diary.Override(names)})
+		}
+	}
+	if p.back != nil {
+		if err := r.bringBack(ctx, p.back); err != nil {
+			return applied{rest: err}
 		}
 	}
 	if p.mark != nil {
@@ -77,9 +85,29 @@ func (r *Reconciler) abort(ctx context.Context, s *scope, p plan, now metav1.Tim
 	if err := r.persist(ctx, s.app, abortStatus(s, p, now)); err != nil {
 		return err
 	}
+	if p.back != nil {
+		if err := r.bringBack(ctx, p.back); err != nil {
+			return err
+		}
+	}
 	restore(s.app, p.abort)
 	if err := r.client.Update(ctx, s.app); err != nil {
 		return fmt.Errorf("restoring the template of application %s/%s: %w", s.app.Namespace, s.app.Name, err)
+	}
+	return nil
+}
+
+// bringBack moves a Release to its last step, before anything else is done of what tells that it has to be.
+func (r *Reconciler) bringBack(ctx context.Context, rel *shipper.Release) error {
+	is := rel.DeepCopy()
+	is.Spec.TargetStep = lastStep(rel)
+	err := r.client.Patch(ctx, is, onlyIfUnchanged(rel))
+	switch {
+	case apierrors.IsInvalid(err) && outcome.Blocked(err) == "":
+		// The gate may know the newer Release for a moment longer, and no event tells when it does not.
+		return fmt.Errorf("bringing release %s/%s back to its last step: %v", rel.Namespace, rel.Name, err)
+	case err != nil:
+		return fmt.Errorf("bringing release %s/%s back to its last step: %w", rel.Namespace, rel.Name, err)
 	}
 	return nil
 }

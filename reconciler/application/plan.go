@@ -34,6 +34,9 @@ type plan struct {
 	create *shipper.Release
 	// abort is the Release whose environment the template gets; nil unless a newer one was deleted.
 	abort *shipper.Release
+	// back is the Release to be brought back to its last step; nil when it is there. It was complete when a newer one
+	// came, and was moved while that had no effect.
+	back *shipper.Release
 	// mark are annotations that must be brought up to date; nil when they are.
 	mark map[string]string
 	// lowers is true when mark forgets a generation that was observed.
@@ -43,7 +46,9 @@ type plan struct {
 }
 
 // acts tells whether the plan does something that old news could make wrong.
-func (p plan) acts() bool { return p.create != nil || p.abort != nil || p.lowers || len(p.remove) > 0 }
+func (p plan) acts() bool {
+	return p.create != nil || p.abort != nil || p.back != nil || p.lowers || len(p.remove) > 0
+}
 
 // makePlan is pure.
 func makePlan(s *scope, now metav1.Time) plan {
@@ -51,24 +56,31 @@ func makePlan(s *scope, now metav1.Time) plan {
 	highest, known, err := stamp.HighestObserved(s.app)
 	newest := s.history.Newest()
 	p.disorder, p.remedy = disorder(s, err)
-	if v := blocks.Verdict(s.app, s.blocks); v.Blocked() {
-		p.blocked = v.Message()
-		p.pending = newest == nil || !stamp.SameEnvironment(&newest.Spec.Environment, &s.app.Spec.Template)
+	pending := newest == nil || !stamp.SameEnvironment(&newest.Spec.Environment, &s.app.Spec.Template)
+	abort := p.disorder == "" && aborted(s.app, newest, highest, known)
+	returns := abort || (p.disorder == "" && !pending && known && generation(newest) < highest)
+	if returns && moved(newest) {
+		p.back = newest
+	}
+	if p.blocked = stops(s, p.back); p.blocked != "" {
+		p.pending, p.back = pending, nil
 		return p
 	}
-	if p.disorder == "" && aborted(s.app, newest, highest, known) {
+	if abort {
 		p.abort = newest
 		return p
 	}
-	rel, isNew, err := stamp.Next(s.app, s.history.All)
+	rel, isNew, err := stamp.Next(s.app, s.history.All, s.history.Stuck...)
 	head := rel
 	switch {
 	case err != nil:
 		p.stampErr = err
 		head = newest
 	case isNew && !resolved(s.app):
-		p.unresolved = fmt.Sprintf("version %q of chart %q was never resolved to one version: apply the Application again",
-			s.app.Spec.Template.Chart.Version, s.app.Spec.Template.Chart.Name)
+		p.unresolved = fmt.Sprintf("version %q of chart %q was never resolved to one version: "+
+			"kubectl annotate app %s %s=<anything new> --overwrite -n %s",
+			s.app.Spec.Template.Chart.Version, s.app.Spec.Template.Chart.Name,
+			s.app.Name, shipper.AppChartVersionRefreshAnnotation, s.app.Namespace)
 		head = newest
 	case isNew && slices.ContainsFunc(s.history.Broken, hasTemplateOf(s.app)):
 		head = newest
@@ -83,6 +95,33 @@ func makePlan(s *scope, now metav1.Time) plan {
 		p.remove = append(superseded(s, now), surplus(s)...)
 	}
 	return p
+}
+
+// stops says which blocks stop the Application, or the Release that is to be brought back: half an abort would be
+// forgotten.
+func stops(s *scope, back *shipper.Release) string {
+	if v := blocks.Verdict(s.app, s.blocks); v.Blocked() {
+		return v.Message()
+	}
+	if back != nil {
+		if v := blocks.Verdict(back, s.blocks); v.Blocked() {
+			return v.Message()
+		}
+	}
+	return ""
+}
+
+// moved tells whether a Release that completed is to be at another step than its last.
+func moved(rel *shipper.Release) bool {
+	return strategy.Complete(rel) && rel.Spec.TargetStep != lastStep(rel)
+}
+
+// lastStep of a Release; where it is when it has no steps.
+func lastStep(rel *shipper.Release) int32 {
+	if s := rel.Spec.Environment.Strategy; s != nil && len(s.Steps) > 0 {
+		return int32(len(s.Steps) - 1)
+	}
+	return rel.Spec.TargetStep
 }
 
 // hasTemplateOf tells of Releases whether they are the one that app asks for.
@@ -158,12 +197,14 @@ func generation(rel *shipper.Release) int {
 	return n
 }
 
-// superseded are the Releases that never completed and whose place is taken.
+// superseded are the Releases that never completed and whose place is taken. What blocks hold is not tried: their end
+// wakes this Application.
 func superseded(s *scope, now metav1.Time) []*shipper.Release {
 	if !slices.Contains(strategy.Roles(s.history.Releases()), strategy.Superseded) {
 		return nil
 	}
-	covered := strategy.Make(strategy.Observed{Releases: s.history.Live}, now).Covered
+	rels := blocks.Hold(s.app, s.history.Live, s.blocks)
+	covered := strategy.Make(strategy.Observed{Releases: rels}, now).Covered
 	var out []*shipper.Release
 	for _, rel := range s.history.Releases() {
 		if slices.Contains(covered, rel.Name) {
@@ -176,14 +217,15 @@ func superseded(s *scope, now metav1.Time) []*shipper.Release {
 // surplus are the oldest complete Releases beyond the history limit that do not serve any more.
 func surplus(s *scope) []*shipper.Release {
 	var complete []strategy.Release
+	live := blocks.Hold(s.app, s.history.Live, s.blocks)
 	for i, role := range strategy.Roles(s.history.Releases()) {
 		if role == strategy.Incumbent || role == strategy.Retired {
-			complete = append(complete, s.history.Live[i])
+			complete = append(complete, live[i])
 		}
 	}
 	var out []*shipper.Release
 	for i := range len(complete) - limit(s.app) {
-		if !serves(complete[i]) {
+		if !serves(complete[i]) && complete[i].Held == "" {
 			out = append(out, complete[i].Release)
 		}
 	}

@@ -66,6 +66,17 @@ func complete(generation int, n int64) *shipper.Release {
 	return rel(generation, n, shipper.ReleaseComplete)
 }
 
+// at moves a Release.
+func at(step int32, r *shipper.Release) *shipper.Release {
+	r.Spec.TargetStep = step
+	return r
+}
+
+func stuckAt(s *scope, names ...string) *scope {
+	s.history.Stuck = names
+	return s
+}
+
 // seen is a scope of an Application with Releases, none of which has targets.
 func seen(app *shipper.Application, rels ...*shipper.Release) *scope {
 	s := &scope{app: app, history: history.History{All: rels}}
@@ -80,6 +91,7 @@ func seen(app *shipper.Application, rels ...*shipper.Release) *scope {
 // told is what a plan does, in words.
 type told struct {
 	Create, Abort  string
+	Back           string
 	Remove         []string
 	Mark           map[string]string
 	Disorder       string
@@ -96,6 +108,9 @@ func tell(p plan) told {
 	}
 	if p.abort != nil {
 		t.Abort = p.abort.Name
+	}
+	if p.back != nil {
+		t.Back = p.back.Name
 	}
 	t.Remove = names(p.remove)
 	return t
@@ -150,6 +165,22 @@ func TestPlan(t *testing.T) {
 			seen(web(1, "1", 2), complete(0, 1)), told{Mark: mark("0", 1)},
 		},
 		"the only one was deleted": {seen(web(1, "0", 1)), told{Create: name(1, "0") + " 0"}},
+		"the newest was deleted and the one before moved meanwhile": {
+			seen(web(2, "1", 2), at(3, complete(0, 1))), told{Abort: name(1, "0"), Back: name(1, "0")},
+		},
+		"the newest was deleted and the one before never completed": {
+			seen(web(2, "1", 2), at(3, rel(0, 1))), told{Abort: name(1, "0")},
+		},
+		"the one before moved, and the template taken back by hand": {
+			seen(web(1, "1", 2), at(3, complete(0, 1))), told{Back: name(1, "0"), Mark: mark("0", 1)},
+		},
+		"the one before moved, and the template edited": {
+			seen(web(3, "1", 2), at(3, complete(0, 1))), told{Create: name(3, "0") + " 1", Mark: mark("1", 3)},
+		},
+		"the newest itself was moved": {seen(web(1, "0", 1), at(3, complete(0, 1))), told{}},
+		"a name that is kept by a cluster out of reach": {
+			stuckAt(seen(web(1, "0", 1)), name(1, "0")), told{Create: name(1, "1") + " 0"},
+		},
 		"a constraint is no version": {
 			seen(unresolved, complete(0, 2)), told{Unresolved: true, Mark: mark("0", 2)},
 		},
@@ -228,6 +259,30 @@ func TestOnlyWhatServesNoMoreIsTrimmed(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestWhatBlocksHoldIsNotTried(t *testing.T) {
+	blocked := func(s *scope) *scope {
+		s.app.Annotations[shipper.RolloutBlockOverrideAnnotation] = "default/b"
+		s.blocks = []*shipper.RolloutBlock{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}}
+		return s
+	}
+	one := int32(1)
+	long := func() *scope {
+		app := web(2, "1", 2)
+		app.Spec.RevisionHistoryLimit = &one
+		return seen(app, complete(0, 3), complete(1, 1), rel(2, 2))
+	}
+	if p := makePlan(long(), metav1.Unix(1, 0)); len(p.remove) != 1 {
+		t.Errorf("without a block: got %v, want the oldest to go", names(p.remove))
+	}
+	if p := makePlan(blocked(long()), metav1.Unix(1, 0)); p.acts() || p.blocked != "" {
+		t.Errorf("with a block only the application overrides: got %+v", tell(p))
+	}
+	p := makePlan(blocked(seen(web(2, "1", 2), at(3, complete(0, 1)))), metav1.Unix(1, 0))
+	if p.acts() || p.blocked != "rollouts blocked by: default/b" || !p.pending {
+		t.Errorf("half an abort: got %+v", tell(p))
 	}
 }
 

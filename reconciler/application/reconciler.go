@@ -23,8 +23,9 @@ import (
 // Applications are users'; this one writes annotations, status and, when a rollout is aborted, the template.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=applications,verbs=get;list;watch;update;patch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=applications/status,verbs=patch
-// Releases are made of templates, and deleted when they are superseded or history is long enough.
-// +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch;create;delete
+// Releases are made of templates, brought back to their last step on abort, and deleted when they are superseded or
+// history is long enough.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch;create;patch;delete
 // Targets tell whether a Release still serves; blocks hold everything back.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=installationtargets;capacitytargets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=traffictargets;rolloutblocks,verbs=get;list;watch
@@ -78,6 +79,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Named(name).
 		For(&shipper.Application{}).
 		Watches(&shipper.Release{}, wake.Owner()).
+		Watches(&shipper.InstallationTarget{}, wake.Owner()).
 		Watches(&shipper.CapacityTarget{}, wake.Owner()).
 		Watches(&shipper.TrafficTarget{}, wake.Owner()).
 		Watches(&shipper.RolloutBlock{}, wake.Blocked(r.client, r.global), wake.ComeOrGone()).

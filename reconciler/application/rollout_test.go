@@ -107,6 +107,61 @@ func TestDeletingTheNewestReleaseAborts(t *testing.T) {
 	})
 }
 
+func TestAnIncumbentThatWasMovedComesBackWhole(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	s.cluster("a")
+	s.cluster("b")
+	s.edit(0, vanguard)
+	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.goTo(2)
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.edit(1, vanguard)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	first := s.release(0)
+	ct := &shipper.CapacityTarget{}
+	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), ct))
+	generation := ct.Generation
+	was := first.DeepCopy()
+	first.Spec.TargetStep = 0
+	s.must(s.Patch(t.Context(), first, client.MergeFrom(was)))
+	s.until(`False StrategyExecutionFailed failed to execute strategy: "Release `+s.namespace+"/"+first.Name+
+		` target step is inconsistent: unexpected value 0 (expected: 2)"`, s.relCondition(0, shipper.ReleaseStrategyExecuted))
+	s.must(s.Delete(t.Context(), s.release(1)))
+	s.until("2", func() string { return strconv.Itoa(int(s.release(0).Spec.TargetStep)) })
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until("True", s.relCondition(0, shipper.ReleaseStrategyExecuted))
+	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), ct))
+	if ct.Generation != generation {
+		t.Errorf("its capacity was changed meanwhile: generation %d, was %d", ct.Generation, generation)
+	}
+}
+
+func TestAClusterOutOfReachKeepsANameToItself(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	first := s.release(0)
+	it := &shipper.InstallationTarget{}
+	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
+	was := it.DeepCopy()
+	it.Finalizers = []string{"shipper.booking.com/test"}
+	s.must(s.Patch(t.Context(), it, client.MergeFrom(was)))
+	theHands.setDown(t, true, s.namespace, s.namespace+"-b")
+	s.until("False", func() string {
+		s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
+		return condition(it.Status.Clusters[1].Conditions, shipper.TargetOperational)[:5]
+	})
+	s.must(s.Delete(t.Context(), first))
+	s.until(first.Labels[shipper.ReleaseHashLabel]+" 1", func() string {
+		rel := s.release(0)
+		return rel.Labels[shipper.ReleaseHashLabel] + " " + rel.Annotations[shipper.ReleaseTemplateIterationAnnotation]
+	})
+	s.until("True", s.relCondition(0, shipper.ReleaseScheduled))
+	theHands.setDown(t, false, s.namespace, s.namespace+"-b")
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.must(s.Patch(t.Context(), was, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+}
+
 func TestAnEditAfterTheDeletionIsNotTakenBack(t *testing.T) {
 	t.Parallel()
 	s := running(t)

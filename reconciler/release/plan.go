@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"shipper.dev/shipper/apis/rules/placement"
+	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/release/blocks"
@@ -52,7 +53,9 @@ func makePlan(s *scope, now metav1.Time) plan {
 	if v := blocks.Verdict(newest, s.blocks); v.Blocked() {
 		p.blocked = v.Message()
 	}
-	observed := strategy.Observed{Releases: s.history.Live, Blocked: p.blocked}
+	observed := strategy.Observed{
+		Releases: blocks.Hold(s.app, s.history.Live, s.blocks), Blocked: p.blocked, Returning: returning(s.app, newest),
+	}
 	p.rollout = strategy.Make(observed, now)
 	if p.blocked != "" {
 		return p
@@ -73,6 +76,13 @@ func makePlan(s *scope, now metav1.Time) plan {
 	}
 	p.create = p.missing(s, observed)
 	return p
+}
+
+// returning tells whether a Release newer than newest was deleted and the Application does not know of it yet.
+func returning(app *shipper.Application, newest *shipper.Release) bool {
+	highest, known, err := stamp.HighestObserved(app)
+	generation, broken := stamp.Generation(newest)
+	return err == nil && broken == nil && known && generation < highest
 }
 
 // missing lists the Releases that are to run and lack targets. Where a target of the same name is in the way, its end

@@ -28,7 +28,7 @@ func TestReplicasAreThoseOfTheChart(t *testing.T) {
 		"a chart":                    {name: "test-nginx", version: "0.0.1", want: 7},
 		"a chart without Deployment": {name: "no-deployment", version: "0.0.1", reason: shipper.WrongChartDeployments},
 		"a chart that does not exist": {
-			name: "nothing", version: "0.0.1", reason: shipper.ChartFetchFailure, retry: true,
+			name: "nothing", version: "0.0.1", reason: shipper.BrokenChartSpec, retry: true,
 		},
 		"a chart that was exchanged": {
 			name: "test-nginx", version: "0.0.2", reason: shipper.BrokenChartSpec,

@@ -19,11 +19,14 @@ const applicationKind = "Application"
 // Next says which Release app's template asks for. The newest of existing is returned with isNew false when it has the
 // template's environment; otherwise a Release that is yet to be created. Existing are the Releases in app's namespace
 // that carry its label; those being deleted are not considered, but their names and generations are not given again.
-func Next(app *shipper.Application, existing []*shipper.Release) (rel *shipper.Release, isNew bool, err error) {
+// Taken are more names that cannot be given.
+func Next(
+	app *shipper.Application, existing []*shipper.Release, taken ...string,
+) (rel *shipper.Release, isNew bool, err error) {
 	if newest := Newest(app, existing); newest != nil && SameEnvironment(&newest.Spec.Environment, &app.Spec.Template) {
 		return newest, false, nil
 	}
-	rel, err = Release(app, existing)
+	rel, err = Release(app, existing, taken...)
 	return rel, true, err
 }
 
@@ -40,13 +43,13 @@ func Newest(app *shipper.Application, existing []*shipper.Release) *shipper.Rele
 
 // Release returns the Release that app's template makes next to existing, stamped whole. Its generation is one more
 // than the highest of app's, its iteration one more than the highest of those that share its hash, in name or label,
-// whoever owns them. Labels of Shipper win over labels of the Application.
-func Release(app *shipper.Application, existing []*shipper.Release) (*shipper.Release, error) {
+// whoever owns them, and of the names taken. Labels of Shipper win over labels of the Application.
+func Release(app *shipper.Application, existing []*shipper.Release, taken ...string) (*shipper.Release, error) {
 	hash, err := Hash(app.Spec.Template)
 	if err != nil {
 		return nil, fmt.Errorf("stamping release of application %q: %w", app.Name, err)
 	}
-	iteration := nextIteration(app.Name, hash, existing)
+	iteration := nextIteration(app.Name, hash, existing, taken)
 	name := fmt.Sprintf("%s-%s-%d", app.Name, hash, iteration)
 	if errs := validation.IsValidLabelValue(name); len(errs) > 0 {
 		return nil, fmt.Errorf("stamping release of application %q: %q cannot be the name of a release: %s",
@@ -119,7 +122,7 @@ func nextGeneration(app *shipper.Application, existing []*shipper.Release) int {
 }
 
 // nextIteration looks at names too: a label may have been edited, and a name that is taken cannot be given.
-func nextIteration(app, hash string, existing []*shipper.Release) int {
+func nextIteration(app, hash string, existing []*shipper.Release, taken []string) int {
 	next := 0
 	for _, rel := range existing {
 		if rel.Labels[shipper.ReleaseHashLabel] == hash {
@@ -127,11 +130,20 @@ func nextIteration(app, hash string, existing []*shipper.Release) int {
 				next = max(next, n+1)
 			}
 		}
-		if suffix, ok := strings.CutPrefix(rel.Name, app+"-"+hash+"-"); ok {
-			if n, err := parseCounter(suffix); err == nil {
-				next = max(next, n+1)
-			}
-		}
+		next = max(next, after(app, hash, rel.Name))
+	}
+	for _, name := range taken {
+		next = max(next, after(app, hash, name))
 	}
 	return next
+}
+
+// after is the first iteration whose name comes after this one; 0 when it is the name of something else.
+func after(app, hash, name string) int {
+	if suffix, ok := strings.CutPrefix(name, app+"-"+hash+"-"); ok {
+		if n, err := parseCounter(suffix); err == nil {
+			return n + 1
+		}
+	}
+	return 0
 }

@@ -167,6 +167,20 @@ func TestReleaseIsNumberedAfterAllThatExist(t *testing.T) {
 	}
 }
 
+func TestNamesThatAreTakenAreNotGivenAgain(t *testing.T) {
+	app := quickStart()
+	for want, taken := range map[string][]string{
+		"super-server-6f19aa85-0": {"super-server-1-4", "super-server-6f19aa85-x", "server-6f19aa85-0"},
+		"super-server-6f19aa85-3": {"super-server-6f19aa85-2", "super-server-6f19aa85-0"},
+	} {
+		rel, isNew, err := stamp.Next(app, nil, taken...)
+		if err != nil || !isNew || rel.Name != want ||
+			rel.Annotations[shipper.ReleaseTemplateIterationAnnotation] != want[len(want)-1:] {
+			t.Errorf("%v are taken: got %v, %t, %v, want %s", taken, rel, isNew, err, want)
+		}
+	}
+}
+
 func TestNextIsNewOnlyWhenTheEnvironmentIs(t *testing.T) {
 	app := quickStart()
 	newest := release(app, "super-server-6f19aa85-0", 1, 0)

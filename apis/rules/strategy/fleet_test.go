@@ -32,8 +32,8 @@ type app struct {
 	// returning is true between the deletion of the newest Release and what the application reconciler does about it.
 	returning bool
 	now       time.Time
-	plan    strategy.Plan
-	serial  int
+	plan      strategy.Plan
+	serial    int
 }
 
 func newApp() *app {

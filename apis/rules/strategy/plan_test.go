@@ -293,7 +293,7 @@ func TestNobodyGivesWayToASideThatLacksCapacity(t *testing.T) {
 		want   share
 	}{
 		"the pods do not become available": {func(a *app) { a.broken["web-1"] = true }, share{100, 100}},
-		"the pods come one by one": {func(a *app) { a.pace = 1 }, share{100, 100}},
+		"the pods come one by one":         {func(a *app) { a.pace = 1 }, share{100, 100}},
 		"all are there":                    {func(*app) {}, share{0, 0}},
 	}
 	for name, tc := range cases {

@@ -6,10 +6,12 @@ package blocks
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -40,6 +42,20 @@ func Verdict(o client.Object, bearing []*shipper.RolloutBlock) block.Verdict {
 		overrides = nil
 	}
 	return block.Judge(bearing, overrides)
+}
+
+// Hold returns rels with what keeps each from being deleted: the blocks that stop its Application, or itself.
+func Hold(app *shipper.Application, rels []strategy.Release, bearing []*shipper.RolloutBlock) []strategy.Release {
+	out := slices.Clone(rels)
+	for i := range out {
+		for _, o := range []client.Object{app, out[i].Release} {
+			if v := Verdict(o, bearing); v.Blocked() {
+				out[i].Held = v.Message()
+				break
+			}
+		}
+	}
+	return out
 }
 
 // Overridden lists the blocks that an object overrides, as overrides do; empty when it overrides none or is blocked.

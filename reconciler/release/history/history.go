@@ -7,7 +7,9 @@ package history
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +29,9 @@ type History struct {
 	Broken []*shipper.Release
 	// Foreign says, by name of a live Release, which targets of that name it does not own or are being deleted.
 	Foreign map[string][]string
+	// Stuck are the names of InstallationTargets whose Release is gone while one of their clusters does not answer: it
+	// cannot be said when they go.
+	Stuck []string
 }
 
 // Releases are the live ones without their targets, oldest first.
@@ -117,6 +122,7 @@ func read(ctx context.Context, from client.Reader, app *shipper.Application, by 
 		h.Live = append(h.Live, strategy.Release{Release: rel})
 		byName[rel.Name] = &h.Live[len(h.Live)-1]
 	}
+	h.Stuck = stuck(h.All, its.Items)
 	for i := range its.Items {
 		if r := h.claims(byName, "InstallationTarget", &its.Items[i]); r != nil {
 			r.Installation = &its.Items[i]
@@ -133,6 +139,23 @@ func read(ctx context.Context, from client.Reader, app *shipper.Application, by 
 		}
 	}
 	return h, nil
+}
+
+// stuck finds the InstallationTargets that no Release owns any more and that are kept by a cluster out of reach. Whether
+// they are being deleted is not asked: the garbage collector may be later than who makes the next Release.
+func stuck(rels []*shipper.Release, its []shipper.InstallationTarget) []string {
+	var out []string
+	for i := range its {
+		it := &its[i]
+		away := slices.ContainsFunc(it.Status.Clusters, func(c shipper.ClusterInstallationStatus) bool {
+			operational := shipper.FindCondition(c.Conditions, shipper.TargetOperational)
+			return operational != nil && operational.Status == corev1.ConditionFalse
+		})
+		if away && !slices.ContainsFunc(rels, func(rel *shipper.Release) bool { return owned(it, rel.UID) }) {
+			out = append(out, it.Name)
+		}
+	}
+	return out
 }
 
 func alive(rels []*shipper.Release) []*shipper.Release {
