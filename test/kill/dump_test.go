@@ -64,8 +64,9 @@ func dumpList(ctx context.Context, out *strings.Builder, c client.Client, namesp
 		}
 		parts = append(parts, part)
 	}
-	if _, named := list.(*shipper.ApplicationList); !named {
-		slices.Sort(parts) // Pods have no names here
+	switch list.(type) {
+	case *corev1.PodList, *discoveryv1.EndpointSliceList:
+		slices.Sort(parts) // they have no names here
 	}
 	for _, part := range parts {
 		fmt.Fprintf(out, "---\n%T\n%s", objects[0], part)
@@ -110,7 +111,8 @@ func plain(o client.Object) (string, error) {
 // accidental are fields that another run has others of.
 var accidental = []string{
 	"resourceVersion", "creationTimestamp", "generation", "observedGeneration", "managedFields", "lastTransitionTime",
-	"lastUpdateTime", "message", "clusterIP", "clusterIPs", "deployment.kubernetes.io/revision", "pod",
+	"lastUpdateTime", "message", "clusterIP", "clusterIPs", "deployment.kubernetes.io/revision",
+	"pod", // the example in a capacity report
 }
 
 // prune takes out what is accidental.

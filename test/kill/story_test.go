@@ -25,7 +25,7 @@ const (
 	// patience bounds every wait while nobody dies.
 	patience = 60 * time.Second
 	// perseverance bounds every wait while every write is the last one of a life.
-	perseverance = 150 * time.Second
+	perseverance = 4 * time.Minute
 	// quiet is how long nothing is written by a reconciler that has nothing to do.
 	quiet = 3 * time.Second
 )
