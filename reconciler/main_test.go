@@ -56,6 +56,7 @@ const (
 var world struct {
 	management client.Client
 	clusters   map[string]client.Client
+	members    map[string]*testfleet.Cluster
 	access     map[string]*rest.Config // of Shipper's account in the application clusters
 	wires      map[string]*wire
 	charts     *charts.Repository
@@ -132,7 +133,7 @@ func build(ctx context.Context, f *testfleet.Fleet) error {
 		return err
 	}
 	world.clusters, world.access = map[string]client.Client{}, map[string]*rest.Config{}
-	world.wires = map[string]*wire{}
+	world.wires, world.members = map[string]*wire{}, map[string]*testfleet.Cluster{}
 	for _, c := range append([]*testfleet.Cluster{f.Management}, f.Applications...) {
 		if err := buildApplication(ctx, c, scheme); err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
@@ -149,7 +150,7 @@ func buildApplication(ctx context.Context, c *testfleet.Cluster, scheme *runtime
 	if err != nil {
 		return err
 	}
-	world.clusters[c.Name] = admin
+	world.clusters[c.Name], world.members[c.Name] = admin, c
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shipper.SystemNamespace}}
 	if err := admin.Create(ctx, namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		return err

@@ -33,5 +33,13 @@
 // spec.clusters is cleaned, also after a crash. A cluster that cannot be reached keeps the finalizer; one whose
 // Cluster object is gone is given up.
 //
-// An anchor whose UID is another target's, as after a restore of the management cluster, is adopted and never deleted.
+// # Whose an anchor is
+//
+// The anchor says the UID of its target. One with another UID is adopted by the target that installs: after a restore
+// of the management cluster all targets have new UIDs. A target that is deleted removes what has its own UID. What has
+// another is judged by the target's status: when a pass has been through in that cluster, the anchor was this target's
+// and was adopted by another since, most likely that of another management cluster, and everything is left to that one,
+// which an event tells. Otherwise the target was restored and deleted before it could adopt, and the anchor is adopted
+// first and then removed. A restore that brings back the status too, and a deletion before the first pass, leave what
+// was installed behind: rather that than to delete what somebody else runs.
 package installation

@@ -17,6 +17,7 @@ const (
 	clusterChanged   = "ClusterInstallationConditionChanged"
 	configMapDeleted = "ConfigMapDeleted"
 	configMapAdopted = "ConfigMapAdopted"
+	configMapLeft    = "ConfigMapLeft"
 	cleanupAbandoned = "CleanupAbandoned"
 )
 
@@ -56,6 +57,14 @@ func adopted(cluster, name string) report.Event {
 		Type: corev1.EventTypeNormal, Reason: configMapAdopted, Action: "Install",
 		Note: fmt.Sprintf("Config map %q in cluster %q belonged to another InstallationTarget of this name "+
 			"and is now this one's", name, cluster),
+	}
+}
+
+func leftAlone(cluster, name string) report.Event {
+	return report.Event{
+		Type: corev1.EventTypeWarning, Reason: configMapLeft, Action: "Uninstall",
+		Note: fmt.Sprintf("Config map %q in cluster %q belongs to another InstallationTarget of this name by now, perhaps "+
+			"that of another management cluster; what is installed there is left as it is", name, cluster),
 	}
 }
 

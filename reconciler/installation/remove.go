@@ -15,37 +15,59 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
 )
 
 // uninstall removes a target from a cluster: first what it wrote, then the anchor, in the foreground, so that the anchor
-// goes after whatever else it owns. What others own too stays. deleted is true when this pass deleted the anchor. The error
-// is nil once the anchor is gone.
-func uninstall(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) (deleted bool, err error) {
+// goes after whatever else it owns. What others own too stays. The error is nil once the anchor is gone, or is somebody
+// else's.
+func uninstall(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) ([]report.Event, error) {
 	name := shipper.AnchorName(it.Name)
 	a, err := readAnchor(ctx, m, it)
 	if err != nil || a == nil {
-		return false, foreignIsNone(err)
+		return nil, foreignIsNone(err)
+	}
+	if a.targetUID != string(it.UID) {
+		if workedIn(it, m.Name) {
+			return []report.Event{leftAlone(m.Name, name)}, nil
+		}
+		if a.deleting {
+			return nil, waiting("waiting until everything that %q owns is gone", name)
+		}
+		// From here on it is known to be this target's, also to the passes that follow.
+		if a, err = writeAnchor(ctx, m, it, a.inventory, a.rendered); err != nil {
+			return nil, err
+		}
 	}
 	if a.deleting {
-		return false, waiting("waiting until everything that %q owns is gone", name)
+		return nil, waiting("waiting until everything that %q owns is gone", name)
 	}
-	left, err := removeItems(ctx, m, it, a.inventory)
+	remaining, err := removeItems(ctx, m, it, a.inventory)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	if len(left) > 0 {
-		return false, waiting("waiting until these are gone: %s", list(left))
+	if len(remaining) > 0 {
+		return nil, waiting("waiting until these are gone: %s", list(remaining))
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: it.Namespace, Name: name}}
 	err = m.Client().Delete(ctx, cm, client.PropagationPolicy(metav1.DeletePropagationForeground),
 		client.Preconditions{UID: &a.uid})
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("deleting ConfigMap %s: %w", name, err)
+		return nil, fmt.Errorf("deleting ConfigMap %s: %w", name, err)
 	}
-	return true, waiting("waiting until everything that %q owns is gone", name)
+	return []report.Event{anchorDeleted(m.Name, name)}, waiting("waiting until everything that %q owns is gone", name)
+}
+
+// workedIn tells whether a pass over the target has been through in a cluster: then the target had its UID in the anchor,
+// or would have, and one that says otherwise was given to another since. A target that was restored without its status
+// and is deleted before its first pass has not.
+func workedIn(it *shipper.InstallationTarget, cluster string) bool {
+	c := find(it.Status.Clusters, cluster)
+	return it.Status.ObservedGeneration > 0 &&
+		(c.Status != "" || shipper.ConditionTrue(c.Conditions, shipper.TargetOperational))
 }
 
 // list names items for people.

@@ -115,10 +115,7 @@ func (r *Reconciler) uninstall(ctx context.Context, it *shipper.InstallationTarg
 	}
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
-	var deleted bool
-	if deleted, out.err = uninstall(ctx, member, it); deleted {
-		out.events = []report.Event{anchorDeleted(cluster, shipper.AnchorName(it.Name))}
-	}
+	out.events, out.err = uninstall(ctx, member, it)
 	return out
 }
 
