@@ -108,6 +108,8 @@ func TestInstallsNothingWhereAnObjectIsSomebodyElses(t *testing.T) {
 	if s.find(west, theirs.Name, &now); now.ResourceVersion != theirs.ResourceVersion {
 		t.Errorf("somebody else's Service was written: %+v", now)
 	}
+	s.must(world.clusters[west].Delete(s.ctx, theirs))
+	s.installed("web-1")
 }
 
 func TestWaitsForTheNamespace(t *testing.T) {

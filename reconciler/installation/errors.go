@@ -28,8 +28,9 @@ func (p *problem) Judge() (reason string, remedy fleet.Remedy) {
 	return p.reason, p.remedy
 }
 
+// conflict is looked at again and again: what is not ours is in no cache, so no event tells that it is gone.
 func conflict(format string, args ...any) error {
-	return &problem{shipper.ObjectConflict, fleet.Recheck, fmt.Sprintf(format, args...)}
+	return &problem{shipper.ObjectConflict, fleet.Retry, fmt.Sprintf(format, args...)}
 }
 
 func broken(format string, args ...any) error {

@@ -137,7 +137,7 @@ func TestErrorsKnowTheirRemedy(t *testing.T) {
 			ofChart(&chart.Error{Reason: shipper.ChartError}), judgement{shipper.ChartError, fleet.Wait},
 		},
 		"an unknown error of the chart room": {ofChart(errors.New("x")), judgement{shipper.InternalError, fleet.Retry}},
-		"a conflict":                         {conflict("x"), judgement{shipper.ObjectConflict, fleet.Recheck}},
+		"a conflict":                         {conflict("x"), judgement{shipper.ObjectConflict, fleet.Retry}},
 		"something that goes by itself":      {waiting("x"), judgement{shipper.InProgress, fleet.Recheck}},
 	}
 	for name, tc := range tests {
