@@ -11,12 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/charts"
 	"shipper.dev/shipper/test/fleet"
 	"shipper.dev/shipper/test/pod"
@@ -84,11 +80,11 @@ func begin(ctx context.Context, out io.Writer) (*story, error) {
 // connect makes clients and the two programs a user has at hand.
 func (s *story) connect() error {
 	var err error
-	if s.management, err = clientFor(s.fleet.Management.Config); err != nil {
+	if s.management, err = pod.NewClient(s.fleet.Management.Config); err != nil {
 		return err
 	}
 	for _, a := range s.fleet.Applications {
-		c, err := clientFor(a.Config)
+		c, err := pod.NewClient(a.Config)
 		if err != nil {
 			return err
 		}
@@ -106,18 +102,6 @@ func (s *story) connect() error {
 	s.kubectl = exe{name: "kubectl", path: kubectl, env: env}
 	s.shipperctl = exe{name: "shipperctl", path: filepath.Join("bin", "shipperctl"), env: env}
 	return nil
-}
-
-func clientFor(config *rest.Config) (client.Client, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), shipper.AddToScheme(scheme)); err != nil {
-		return nil, err
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
-	}
-	return c, nil
 }
 
 // sumUp is the last line.

@@ -4,23 +4,16 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/charts"
 	"shipper.dev/shipper/test/fleet"
 	"shipper.dev/shipper/test/pod"
@@ -82,19 +75,17 @@ func install(ctx context.Context, dir string) error {
 	if world.charts, err = charts.Start(); err != nil {
 		return err
 	}
-	if world.management, err = clientFor(world.fleet.Management.Config); err != nil {
+	if world.management, err = pod.NewClient(world.fleet.Management.Config); err != nil {
 		return err
 	}
 	world.clusters = map[string]client.Client{}
 	for _, c := range world.fleet.Applications {
-		if world.clusters[c.Name], err = clientFor(c.Config); err != nil {
+		if world.clusters[c.Name], err = pod.NewClient(c.Config); err != nil {
 			return err
 		}
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-o", dir+"/", "../../cmd/shipper-webhook", "../../cmd/shipper-reconciler",
-		"../../cmd/shipperctl")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the binaries: %w\n%s", err, out)
+	if err := pod.Build(ctx, dir); err != nil {
+		return err
 	}
 	port, err := pod.FreePort()
 	if err != nil {
@@ -102,31 +93,9 @@ func install(ctx context.Context, dir string) error {
 	}
 	clusters := fmt.Sprintf("applicationClusters:\n- name: %s\n  region: %s\n- name: %s\n  region: %s\n",
 		west, westRegion, east, eastRegion)
-	file := filepath.Join(dir, "clusters.yaml")
-	if err := os.WriteFile(file, []byte(clusters), 0o600); err != nil {
-		return err
-	}
-	for _, args := range [][]string{
-		{"clusters", "setup", "management", "--webhook-url", pod.WebhookURL(port)},
-		{"clusters", "join", "-f", file},
-	} {
-		cmd := exec.CommandContext(ctx, filepath.Join(dir, "shipperctl"), args...)
-		cmd.Env = append(os.Environ(), "KUBECONFIG="+world.fleet.Kubeconfig)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("shipperctl %s: %w\n%s", strings.Join(args, " "), err, out)
-		}
-	}
-	if err := world.fleet.Management.RestartControllers(); err != nil { // so that the garbage collector knows our kinds
+	if err := pod.SetUp(ctx, world.fleet, dir, clusters, port); err != nil {
 		return err
 	}
 	world.pod, err = pod.Start(ctx, pod.Options{Management: world.fleet.Management, Bin: dir, Dir: dir, WebhookPort: port})
 	return err
-}
-
-func clientFor(config *rest.Config) (client.Client, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), shipper.AddToScheme(scheme)); err != nil {
-		return nil, err
-	}
-	return client.New(config, client.Options{Scheme: scheme})
 }

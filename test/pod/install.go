@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/fleet"
+)
+
+// Build builds the three binaries into dir.
+func Build(ctx context.Context, dir string) error {
+	const commands = "shipper.dev/shipper/cmd/"
+	build := exec.CommandContext(ctx, "go", "build", "-o", dir+"/",
+		commands+"shipper-webhook", commands+"shipper-reconciler", commands+"shipperctl")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the binaries: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// SetUp sets a fleet up as its administrator would, with the shipperctl of the folder bin: the management cluster for a
+// webhook that listens on port, then what clusters, the text of a clusters.yaml, says.
+func SetUp(ctx context.Context, f *fleet.Fleet, bin, clusters string, port int) error {
+	file := filepath.Join(bin, "clusters.yaml")
+	if err := os.WriteFile(file, []byte(clusters), 0o600); err != nil {
+		return fmt.Errorf("writing clusters.yaml: %w", err)
+	}
+	for _, args := range [][]string{
+		{"clusters", "setup", "management", "--webhook-url", WebhookURL(port)},
+		{"clusters", "join", "-f", file},
+	} {
+		cmd := exec.CommandContext(ctx, filepath.Join(bin, "shipperctl"), args...)
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+f.Kubeconfig)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("shipperctl %s: %w\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	// The garbage collector looks for new kinds every 30 s, and at its start.
+	return f.Management.RestartControllers()
+}
+
+// NewClient is a client for Shipper's kinds and those of Kubernetes.
+func NewClient(config *rest.Config) (client.WithWatch, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), shipper.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("building the scheme: %w", err)
+	}
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return c, nil
+}
