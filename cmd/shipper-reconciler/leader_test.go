@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	testfleet "shipper.dev/shipper/test/fleet"
+)
+
+// leaseDuration is how long a Lease that nobody released keeps others out.
+const leaseDuration = 15 * time.Second
+
+// candidate is a reconciler that may lead.
+type candidate struct {
+	leads chan struct{} // closed once it leads
+	stop  context.CancelFunc
+	ended chan error
+}
+
+// stand makes a candidate that counts itself among those who act while it leads.
+func stand(t *testing.T, o *options, acting *atomic.Int32) *candidate {
+	t.Helper()
+	mgr, err := newManager(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &candidate{leads: make(chan struct{}), ended: make(chan error, 1)}
+	err = mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		if acting.Add(1) > 1 {
+			return errors.New("two act at the same time")
+		}
+		close(c.leads)
+		<-ctx.Done()
+		acting.Add(-1)
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ctx context.Context
+	ctx, c.stop = context.WithCancel(t.Context())
+	go func() { c.ended <- mgr.Start(ctx) }()
+	return c
+}
+
+func TestOneLeadsAndTheNextTakesOverAtOnce(t *testing.T) {
+	f, err := testfleet.Start(t.Context(), testfleet.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Stop()
+	admin, err := f.Management.Client(scheme.Scheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shipper.SystemNamespace}}
+	if err := admin.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	o, err := parse([]string{"--kubeconfig", f.Management.Kubeconfig, "--health-addr", "0", "--metrics-addr", "0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var acting atomic.Int32
+	candidates := [2]*candidate{stand(t, o, &acting), stand(t, o, &acting)}
+	first, second := candidates[0], candidates[1]
+	select {
+	case <-first.leads:
+	case <-second.leads:
+		first, second = second, first
+	case <-time.After(time.Minute):
+		t.Fatal("nobody leads")
+	}
+	first.stop()
+	if err := <-first.ended; err != nil {
+		t.Errorf("the first ended with %v", err)
+	}
+	began := time.Now()
+	select {
+	case <-second.leads:
+	case err := <-second.ended:
+		t.Fatalf("the second ended with %v", err)
+	case <-time.After(time.Minute):
+		t.Fatal("nobody took over")
+	}
+	if took := time.Since(began); took >= leaseDuration {
+		t.Errorf("the second took over after %s: the Lease ran out", took)
+	}
+	second.stop()
+	if err := <-second.ended; err != nil {
+		t.Errorf("the second ended with %v", err)
+	}
+}
