@@ -105,7 +105,7 @@ func (r *Reconciler) bringBack(ctx context.Context, rel *shipper.Release) error 
 	switch {
 	case apierrors.IsInvalid(err) && outcome.Blocked(err) == "":
 		// The gate may know the newer Release for a moment longer, and no event tells when it does not.
-		return fmt.Errorf("bringing release %s/%s back to its last step: %v", rel.Namespace, rel.Name, err)
+		return fmt.Errorf("bringing release %s/%s back to its last step: %s", rel.Namespace, rel.Name, err.Error())
 	case err != nil:
 		return fmt.Errorf("bringing release %s/%s back to its last step: %w", rel.Namespace, rel.Name, err)
 	}

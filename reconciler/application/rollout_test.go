@@ -157,6 +157,7 @@ func TestAClusterOutOfReachKeepsANameToItself(t *testing.T) {
 		return rel.Labels[shipper.ReleaseHashLabel] + " " + rel.Annotations[shipper.ReleaseTemplateIterationAnnotation]
 	})
 	s.until("True", s.relCondition(0, shipper.ReleaseScheduled))
+	s.until("100%/100 0%/0 at -", s.shares)
 	theHands.setDown(t, false, s.namespace, s.namespace+"-b")
 	s.until("100%/100 100%/100 at full on, complete", s.shares)
 	s.must(s.Patch(t.Context(), was, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))

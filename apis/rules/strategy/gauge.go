@@ -129,22 +129,19 @@ func (g *gauge) readyIn(cluster string) bool {
 	return g.current && (g.ready || shipper.ConditionTrue(g.status[cluster], shipper.TargetReady))
 }
 
-// enough tells whether every cluster has at least what is wanted. Where more was asked for than is wanted, it suffices
-// that the Pods wanted are available.
+// enough tells whether every cluster has at least what is wanted.
 func (g *gauge) enough() bool {
-	if !g.exists || !g.current {
+	return g.exists && g.current && !slices.ContainsFunc(g.clusters, func(c string) bool { return !g.enoughIn(c) })
+}
+
+// enoughIn tells whether a cluster has at least what is wanted. Where more was asked for than is wanted, it suffices
+// that the Pods wanted are available.
+func (g *gauge) enoughIn(cluster string) bool {
+	if !g.exists || !g.current || g.asked[cluster] < g.wanted {
 		return false
 	}
-	for _, c := range g.clusters {
-		if g.asked[c] < g.wanted {
-			return false
-		}
-		surplus := g.asked[c] > g.wanted && g.reachable(c) && g.available[c] >= replicas(g.total[c], g.wanted)
-		if !g.readyIn(c) && !surplus {
-			return false
-		}
-	}
-	return true
+	return g.readyIn(cluster) || (g.asked[cluster] > g.wanted && g.reachable(cluster) &&
+		g.available[cluster] >= replicas(g.total[cluster], g.wanted))
 }
 
 // reachable tells whether what is said of a cluster was seen lately.

@@ -127,6 +127,7 @@ func (r *rollout) decide() {
 		capacity: capacityGauge(newest, r.step.Capacity.Contender),
 		traffic:  trafficGauge(newest, r.step.Traffic.Contender),
 		mayGrow:  installed(newest) || Complete(newest.Release),
+		alone:    len(r.Releases) == 1,
 
 		achievedCapacity: shipper.StrategyContenderAchievedCapacity,
 		achievedTraffic:  shipper.StrategyContenderAchievedTraffic,
@@ -256,4 +257,13 @@ func installed(r Release) bool {
 	return it != nil && it.Status.ObservedGeneration >= it.Generation &&
 		slices.Equal(slices.Sorted(slices.Values(it.Spec.Clusters)), clustersOf(r)) &&
 		shipper.ConditionTrue(it.Status.Conditions, shipper.TargetReady)
+}
+
+// installedIn tells whether a Release's chart is in one of its clusters.
+func installedIn(r Release, cluster string) bool {
+	it := r.Installation
+	return it != nil && it.Status.ObservedGeneration >= it.Generation &&
+		slices.ContainsFunc(it.Status.Clusters, func(c shipper.ClusterInstallationStatus) bool {
+			return c.Name == cluster && shipper.ConditionTrue(c.Conditions, shipper.TargetReady)
+		})
 }

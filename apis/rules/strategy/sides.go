@@ -15,6 +15,8 @@ type side struct {
 	traffic  *gauge
 	// mayGrow is false while the Release must not get more capacity: until it is installed.
 	mayGrow bool
+	// alone is true for the only Release there is: nobody serves in its stead, so that no cluster waits for another.
+	alone bool
 	// achievedCapacity and achievedTraffic are the types of this side's conditions.
 	achievedCapacity, achievedTraffic string
 }
@@ -40,12 +42,21 @@ func move(contender, incumbent *side) {
 
 // raise asks for more: capacity at once, traffic once the capacity is ready.
 func (s *side) raise() {
-	if s.capacity.exists && s.mayGrow {
-		s.capacity.set(s.capacity.below())
+	if s.capacity.exists {
+		s.capacity.set(s.where(s.capacity.below(), s.mayGrow, func(c string) bool { return installedIn(s.release, c) }))
 	}
-	if s.traffic.exists && s.capacity.enough() {
-		s.traffic.set(s.traffic.below())
+	if s.traffic.exists {
+		s.traffic.set(s.where(s.traffic.below(), s.capacity.enough(), s.capacity.enoughIn))
 	}
+}
+
+// where is in which of the clusters something may be raised: in all when all are ready, and where it is alone in those
+// that are.
+func (s *side) where(clusters []string, all bool, ready func(cluster string) bool) []string {
+	if all {
+		return clusters
+	}
+	return slices.DeleteFunc(clusters, func(c string) bool { return !s.alone || !ready(c) })
 }
 
 // lower asks for less: traffic once the other side serves, capacity once the traffic is gone too.

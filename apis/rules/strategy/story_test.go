@@ -238,6 +238,15 @@ var stories = map[string]func(*teller){
 		first.Capacity.Spec.Clusters[0].Percent, first.Traffic.Spec.Clusters[0].Weight = 50, 10
 		s.create(allIn, 10, "a")
 	},
+	"the-first-rollout-while-a-cluster-is-down": func(s *teller) {
+		s.down["b"] = true
+		s.note("cluster b is down")
+		s.create(vanguard, 10, "a", "b")
+		s.goTo(2)
+		s.note("cluster b is back")
+		s.down["b"] = false
+		s.settle()
+	},
 	"a-cluster-is-down": func(s *teller) {
 		s.create(allIn, 10, "a", "b")
 		s.create(vanguard, 10, "a", "b")
