@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/charts"
+	"shipper.dev/shipper/test/fleet"
 )
 
 // The tests of this file have no number: they are what the original's scenarios left out.
@@ -238,4 +240,25 @@ func (s *story) serving() func() int {
 		}
 	}()
 	return func() int { close(stop); return <-least }
+}
+
+// TestKubectlWaits shows that people and pipelines can wait for a rollout with what they have.
+func TestKubectlWaits(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		s.applies(s.application("0.0.1", 2, allIn))
+		rel := s.release(0)
+		kubectl, err := fleet.Kubectl()
+		s.must("finding kubectl", err)
+		for _, args := range [][]string{
+			{"wait", "--for=condition=Complete", "rel/" + rel},
+			{"wait", "--for=condition=RollingOut=False", "app/" + appName},
+			{"wait", "--for=jsonpath={.status.achievedStep.name}=full on", "rel/" + rel},
+		} {
+			cmd := exec.CommandContext(s.ctx, kubectl, append(args, "-n", s.namespace, "--timeout", patience.String(),
+				"--kubeconfig", world.fleet.Management.Kubeconfig)...)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+			}
+		}
+	})
 }
