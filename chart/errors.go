@@ -14,6 +14,8 @@ var (
 	// ErrNoMatch means that the repository answers, but has no such chart or no version that satisfies the constraint.
 	// The message lists the nearest versions. Refuse; the user has to choose another.
 	ErrNoMatch = errors.New("no version matches")
+	// ErrNoChart is the ErrNoMatch of a repository that has no chart of the name at all.
+	ErrNoChart = fmt.Errorf("no such chart: %w", ErrNoMatch)
 	// ErrUnreachable means that the repository does not answer and that nothing is known of it. Try again later.
 	ErrUnreachable = errors.New("repository cannot be reached")
 	// ErrNotRepository means that something answers under the URL, but that it is not a chart repository: an error

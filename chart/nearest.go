@@ -30,7 +30,7 @@ func (s snapshot) noMatch(repository, chart string, c constraint) *Error {
 func (ix *index) noMatch(repository, chart string, c constraint) *Error {
 	entries := ix.charts[chart]
 	if len(entries) == 0 {
-		return brokenSpec(ErrNoMatch, "repository %s has no chart %q%s", repository, shorten(chart), ix.similar(chart))
+		return brokenSpec(ErrNoChart, "repository %s has no chart %q%s", repository, shorten(chart), ix.similar(chart))
 	}
 	asked := fmt.Sprintf("version that satisfies %q", shorten(c.raw))
 	if c.raw == "" {

@@ -16,10 +16,11 @@
 //	Release             create: the user may stamp; stamp, environment and owner match; no block in effect
 //	                    spec:   environment immutable; targetStep is a step; no block in effect
 //	                    delete: no block in effect, or the Application or the namespace is gone or going
-//	                    meta:   as for Applications, labels of the stamp too
+//	                    meta:   as for Applications, labels of the stamp and the reference to the Application too
 //	InstallationTarget  create: the reconciler only; its Release exists and owns it; no block in effect
 //	CapacityTarget      spec:   the reconciler only; no block in effect
 //	TrafficTarget       delete: no block in effect, or the Release or the namespace is gone or going
+//	                    meta:   the reference to the Release is the reconciler's, until the Release is gone or going
 //	Cluster             create: URL, region, capabilities, scheduler
 //	                    spec:   the same; warned of Releases that stay
 //	                    delete: warned of Releases that run there
@@ -31,8 +32,8 @@
 // Release or of the newest Release of the same Application, whose rollout moves it.
 //
 // How requests are refused: 422 with one cause per field for what the user can mend in the object; 403 for
-// RolloutBlocks and for missing rights; 503 with Retry-After when it cannot be judged now: caches not filled, a chart
-// constraint whose repository is unknown and does not answer, an API server that cannot say what a user may do. If the
+// RolloutBlocks and for missing rights; 503 when it cannot be judged now: caches not filled or an API server that cannot
+// say what a user may do, both with Retry-After; a chart constraint whose repository is unknown and does not answer. If the
 // webhook itself cannot be reached the API server refuses (failurePolicy: Fail), but for Shipper's own namespace, from
 // which it is mended.
 //

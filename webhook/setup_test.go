@@ -126,7 +126,7 @@ func TestAnswersComeInTime(t *testing.T) {
 	if took := time.Since(began); took > 590*time.Millisecond {
 		t.Errorf("answered after %s, and the API server waits for 600 ms", took)
 	}
-	if response.Allowed || response.Result.Code != http.StatusServiceUnavailable || response.Result.Details.RetryAfterSeconds != 2 {
+	if response.Allowed || response.Result.Code != http.StatusServiceUnavailable || response.Result.Details != nil {
 		t.Errorf("got %+v", response.Result)
 	}
 }

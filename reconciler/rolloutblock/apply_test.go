@@ -66,7 +66,8 @@ func TestAllBlocksThatAreGoneAreCleanedAtOnce(t *testing.T) {
 		t.Errorf("a block that is there was cleaned: %v, %v", api.written, err)
 	}
 	api.away = errors.New("away")
-	if err := r.clean(t.Context(), types.NamespacedName{Namespace: "a", Name: "gone"}, by()); !errors.Is(err, api.away) || len(api.written) > 0 {
+	err := r.clean(t.Context(), types.NamespacedName{Namespace: "a", Name: "gone"}, by())
+	if !errors.Is(err, api.away) || len(api.written) > 0 {
 		t.Errorf("nobody said that the block is gone, and still: %v, %v", api.written, err)
 	}
 }

@@ -9,6 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/admission/ask"
 )
 
 // repository is a chart repository: an index of versions of the chart nginx. Archives are not asked for at admission.
@@ -57,4 +62,19 @@ func (r *repository) setDown(down bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.down = down
+}
+
+func TestChartsThatCannotBeHad(t *testing.T) {
+	ns, dev := namespace(t), as(t, "dev")
+	repo := startRepository(t, "0.0.1")
+	other := application(ns, repo, func(a *shipper.Application) { a.Spec.Template.Chart.Name = "nosuch" })
+	checkRefused(t, dev.Create(t.Context(), other), refused{422, "spec.template.chart.name: Invalid value: \"nosuch\""})
+
+	down := startRepository(t)
+	down.setDown(true)
+	err := dev.Create(t.Context(), application(ns, down, ask.Version("~0")))
+	checkRefused(t, err, refused{503, "try again in a minute"})
+	if seconds, advised := apierrors.SuggestsClientDelay(err); advised {
+		t.Errorf("clients are told to try again in %d s, which they do ten times and without a word", seconds)
+	}
 }

@@ -7,6 +7,7 @@ package answer
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"gomodules.xyz/jsonpatch/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,7 +103,14 @@ func pointer(path []string) string {
 	return b.String()
 }
 
-// oneLine keeps what users wrote from breaking the line it is quoted in.
+// oneLine keeps what users wrote from breaking the line it is quoted in, and from commanding the terminal it is shown on:
+// what does not print, controls of the direction of writing included, becomes a space.
 func oneLine(s string) string {
-	return strings.Join(strings.Fields(s), " ")
+	printable := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, s)
+	return strings.Join(strings.Fields(printable), " ")
 }

@@ -51,7 +51,7 @@ func TestResponses(t *testing.T) {
 		},
 		"invalid": {
 			judge: func(context.Context, *admission.Request, *answer.Answer) error {
-				return answer.Invalidate("Release", "x-0", field.ErrorList{field.Invalid(field.NewPath("spec", "targetStep"), 7, "no")})
+				return answer.Invalidate("Release", "x-0", field.ErrorList{field.Invalid(field.NewPath("spec", "targetStep"), 7, "\x1bno\u2066")})
 			},
 			want: admissionv1.AdmissionResponse{
 				AuditAnnotations: map[string]string{"decision": "invalid"},
@@ -104,6 +104,15 @@ func TestResponses(t *testing.T) {
 				Result: &metav1.Status{
 					Status: "Failure", Code: 503, Reason: "ServiceUnavailable", Message: "not now",
 					Details: &metav1.StatusDetails{RetryAfterSeconds: 2},
+				},
+			},
+		},
+		"unable": {
+			judge: func(context.Context, *admission.Request, *answer.Answer) error { return answer.Unable("not\tow") },
+			want: admissionv1.AdmissionResponse{
+				AuditAnnotations: map[string]string{"decision": "unavailable"},
+				Result: &metav1.Status{
+					Status: "Failure", Code: 503, Reason: "ServiceUnavailable", Message: "not ow",
 				},
 			},
 		},
@@ -213,13 +222,13 @@ func TestAnswersAreCounted(t *testing.T) {
 func TestRefusalsTeach(t *testing.T) {
 	dns, demo := ask.Block("global/dns"), ask.Block("default/demo")
 	nobody := ask.Block("default/nobody")
-	nobody.Spec = shipper.RolloutBlockSpec{Message: "two\nlines"}
+	nobody.Spec = shipper.RolloutBlockSpec{Message: "two\n\x1b[2J\u202elines\x7f"}
 	nobody.CreationTimestamp.Time = ask.Now.Add(time.Second) // clocks differ
 	blocks := []*shipper.RolloutBlock{dns, demo, nobody}
-	subject := answer.Subject{Short: "app", Namespace: "default", Name: "x", Override: "default/demo"}
+	subject := answer.Subject{Short: "app", Namespace: "default", Name: "x", Annotated: true}
 	v := block.Judge(blocks, block.Names([]*shipper.RolloutBlock{demo}))
 	err := answer.Refuse("applications", "x", subject, v, ask.Now)
-	const want = "rollouts blocked by: default/nobody (two lines; unknown author, 0s ago), " +
+	const want = "rollouts blocked by: default/nobody (two [2J lines; unknown author, 0s ago), " +
 		"global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago). To override: kubectl annotate app x " +
 		"shipper.booking.com/rollout-block.override=default/demo,default/nobody,global/dns -n default --overwrite " +
 		"(the verb override on these rolloutblocks is needed)"
@@ -264,6 +273,20 @@ func TestDecode(t *testing.T) {
 			t.Errorf("decoding %s: got error %v", sentence, err)
 		}
 	}
+	for sentence, edit := range map[string]func(*admission.Request){
+		"the request has no object":     func(r *admission.Request) { r.Object.Raw = []byte("null") },
+		"the request has no old object": func(r *admission.Request) { r.OldObject.Raw = nil },
+	} {
+		broken := *req
+		edit(&broken)
+		_, _, err := answer.Decode[shipper.Application](&broken)
+		ask.CheckRefusal(t, err, answer.Invalid, sentence)
+	}
+	deletion := ask.Delete("dev", ask.Application())
+	deletion.OldObject.Raw = nil
+	_, _, err := answer.Decode[shipper.Application](deletion)
+	ask.CheckRefusal(t, err, answer.Invalid, "the request has no old object")
+	req = ask.Create("dev", ask.Application())
 	req.OldObject.Raw = []byte("null")
 	now, old, err := answer.Decode[shipper.Application](req)
 	if err != nil || now == nil || old != nil {

@@ -25,8 +25,8 @@ type Subject struct {
 	Short string
 	// Namespace and Name are those of the object.
 	Namespace, Name string
-	// Override is the override annotation that it has; empty when it has none.
-	Override string
+	// Annotated is true when it has an override annotation, be it an empty one.
+	Annotated bool
 	// New is true while the object does not exist yet, and therefore cannot be annotated.
 	New bool
 }
@@ -66,7 +66,7 @@ func howToOverride(s Subject, v block.Verdict) string {
 	}
 	command := fmt.Sprintf("kubectl annotate %s %s %s=%s -n %s",
 		s.Short, s.Name, shipper.RolloutBlockOverrideAnnotation, override, s.Namespace)
-	if s.Override != "" {
+	if s.Annotated {
 		command += " --overwrite"
 	}
 	return command

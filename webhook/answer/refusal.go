@@ -21,7 +21,7 @@ type Decision string
 const (
 	// Allowed means that the request may go on.
 	Allowed Decision = "allowed"
-	// Invalid means that the object breaks a rule; the user can mend it. 422.
+	// Invalid means that the object breaks a rule; the user can mend it. 422. A request without an object is too. 400.
 	Invalid Decision = "invalid"
 	// Blocked means that a RolloutBlock is in effect. 403.
 	Blocked Decision = "blocked"
@@ -48,7 +48,19 @@ func Invalidate(kind, name string, errs field.ErrorList) error {
 		return nil
 	}
 	invalid := apierrors.NewInvalid(shipper.GroupVersion.WithKind(kind).GroupKind(), name, errs)
-	return &Refusal{Decision: Invalid, Status: invalid.ErrStatus}
+	status := invalid.ErrStatus
+	status.Message = oneLine(status.Message)
+	for i := range status.Details.Causes {
+		status.Details.Causes[i].Message = oneLine(status.Details.Causes[i].Message)
+	}
+	return &Refusal{Decision: Invalid, Status: status}
+}
+
+// malformed refuses a request that is none: an API server does not send it.
+func malformed(why string) error {
+	return &Refusal{Decision: Invalid, Status: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: why,
+	}}
 }
 
 // Forbid refuses because this user may not do this to the object of resource (a plural) and name.
@@ -59,13 +71,20 @@ func Forbid(resource, name, why string) error {
 	}}
 }
 
-// Later refuses for now: clients that honour Retry-After, kubectl among them, try again after that time.
+// Later refuses for now: clients that honour Retry-After, kubectl among them, try again after that time, ten times over
+// and without a word. It is for what mends itself in a moment.
 func Later(why string, retryAfter time.Duration) error {
 	seconds := max(retryAfter.Round(time.Second), time.Second) / time.Second
+	return unavailable(why, &metav1.StatusDetails{RetryAfterSeconds: int32(seconds)})
+}
+
+// Unable refuses for now what may take long to mend: the user is told at once, and decides when to try again.
+func Unable(why string) error { return unavailable(why, nil) }
+
+func unavailable(why string, details *metav1.StatusDetails) error {
 	return &Refusal{Decision: Unavailable, Status: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
-		Message: oneLine(why),
-		Details: &metav1.StatusDetails{RetryAfterSeconds: int32(seconds)},
+		Message: oneLine(why), Details: details,
 	}}
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
@@ -140,8 +142,20 @@ func TestAChartIsPinned(t *testing.T) {
 			now: live(refreshed, changed), old: live(refreshed), found: newer, want: pinsOf("~0.0", "0.0.2", ""),
 		},
 		"an edit that leaves spec alone asks nobody": {
-			now: ask.Application(ask.Version("~9")), old: ask.Application(ask.Version("~9")),
-			want: map[string]string{"version": "~9"},
+			now: live(ask.Annotated("a", "b")), old: live(), found: newer, want: pinsOf("~0.0", "0.0.2", ""),
+		},
+		"an Application that was stored unresolved is resolved with any write": {
+			now: ask.Application(ask.Version("~0.0"), ask.Annotated("a", "b")), old: ask.Application(ask.Version("~0.0")),
+			found: newer, want: pinsOf("~0.0", "0.0.9", "cafe"), asked: []string{"~0.0"},
+			warned: []string{`chart nginx, version "~0.0", was resolved to 0.0.9`},
+		},
+		"an Application that was stored unresolved and is going is left alone": {
+			now: ask.Application(ask.Version("~0.0"), going), old: ask.Application(ask.Version("~0.0")),
+			found: newer, want: map[string]string{"version": "~0.0"},
+		},
+		"an Application that was stored unresolved and is invalid otherwise is left alone": {
+			now: ask.Application(ask.Version("~0.0"), stepless), old: ask.Application(ask.Version("~0.0"), stepless),
+			found: newer, want: map[string]string{"version": "~0.0"},
 		},
 		"an Application that was stored unresolved is resolved with its next edit": {
 			now: ask.Application(ask.Version("~0.0"), changed), old: ask.Application(ask.Version("~0.0")), found: newer,
@@ -193,6 +207,10 @@ func TestAChartThatCannotBeResolved(t *testing.T) {
 			version: "~9", err: &chart.Error{Message: "nearest: 0.0.2", Cause: chart.ErrNoMatch}, decision: answer.Invalid,
 			message: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.version: Invalid value: "~9": nearest: 0.0.2`,
 		},
+		"a chart that the repository does not have": {
+			version: "~9", err: &chart.Error{Message: "no nginx", Cause: chart.ErrNoChart}, decision: answer.Invalid,
+			message: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.name: Invalid value: "nginx": no nginx`,
+		},
 		"a constraint that is none": {
 			version: "ha", err: &chart.Error{Message: "not a constraint", Cause: chart.ErrBadConstraint},
 			decision: answer.Invalid,
@@ -209,7 +227,8 @@ func TestAChartThatCannotBeResolved(t *testing.T) {
 		},
 		"a constraint while the repository is down": {
 			version: "~1", err: unreachable, decision: answer.Unavailable,
-			message: `chart nginx, version "~1", cannot be resolved to a version now: nobody answers; try again, or name an exact version`,
+			message: `chart nginx, version "~1", cannot be resolved to a version now: nobody answers; ` +
+				`try again in a minute, or name an exact version`,
 		},
 		"an exact version while the repository is down": {
 			version: "1.0.0", err: unreachable,
@@ -258,6 +277,40 @@ func TestABlockedEditIsNotResolved(t *testing.T) {
 		t.Errorf("got %v, asked %v; want a refusal by the block and nothing asked", err, charts.asked)
 	}
 }
+
+// TestWhatCannotBeResolvedStillTakesMetadata has an Application that was never resolved, and writes that leave it so.
+func TestWhatCannotBeResolvedStillTakesMetadata(t *testing.T) {
+	old := ask.Application(ask.Version("~0.0"))
+	now := ask.Application(ask.Version("~0.0"), ask.Annotated("a", "b"))
+	down := &chart.Error{Message: "nobody answers", Retry: true, Cause: chart.ErrUnreachable}
+	for sentence, tc := range map[string]struct {
+		user   string
+		known  []client.Object
+		asked  int
+		warned []string
+	}{
+		"because of a block":          {user: "dev", known: []client.Object{ask.Block("global/dns")}},
+		"because Shipper writes them": {user: ask.Reconciler},
+		"because nobody answers": {user: "dev", asked: 1, warned: []string{
+			`chart nginx, version "~0.0", cannot be resolved to a version now: nobody answers; try again in a minute, or name an exact version`,
+		}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			charts, a := &catalog{err: down}, &answer.Answer{}
+			hook := webhookOf(t, ask.Grant(), charts, tc.known...)
+			if err := hook.Default(t.Context(), ask.Update(tc.user, now, old), a); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" || len(charts.asked) != tc.asked || len(a.Patch()) > 0 {
+				t.Errorf("asked %v, patched %v; warnings (-want +got):\n%s", charts.asked, a.Patch(), diff)
+			}
+		})
+	}
+}
+
+func going(app *shipper.Application) { app.DeletionTimestamp = &metav1.Time{Time: ask.Now} }
+
+func stepless(app *shipper.Application) { app.Spec.Template.Strategy.Steps = nil }
 
 func withoutRepo(app *shipper.Application) *shipper.Application {
 	delete(app.Annotations, shipper.AppChartRepoAnnotation)

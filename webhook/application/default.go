@@ -7,18 +7,21 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/webhook/answer"
 	"shipper.dev/shipper/webhook/control"
+	"shipper.dev/shipper/webhook/environment"
 	"shipper.dev/shipper/webhook/gate"
 )
 
 // complete patches what Shipper decides, in this order: control annotations come back, the override is normalised, and,
 // when spec changes, its history limit is bounded, its chart pinned and its requester noted. Writes that leave spec
-// alone are not touched otherwise: they must pass whatever is wrong with the rest.
+// alone are not touched otherwise, but to resolve what never was: they must pass whatever is wrong with the rest.
 func (w *Webhook) complete(
 	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
 ) error {
@@ -30,7 +33,7 @@ func (w *Webhook) complete(
 	}
 	gate.Normalise(a, &app.ObjectMeta)
 	if old != nil && !refreshWanted(app, old) && sameSpec(&app.Spec, &old.Spec) {
-		return nil
+		return w.catchUp(ctx, req, a, app, old)
 	}
 	if app.Spec.Template.Chart == (shipper.Chart{}) {
 		return nil // there may be no spec to complete; the schema refuses it
@@ -47,10 +50,40 @@ func (w *Webhook) complete(
 			return err
 		}
 	}
+	w.noteRequester(req, a, app)
+	return nil
+}
+
+// noteRequester says whose write makes the next Release.
+func (w *Webhook) noteRequester(req *admission.Request, a *answer.Answer, app *shipper.Application) {
 	requester := app.Annotations[shipper.AppRequestedByAnnotation]
 	if user := req.UserInfo.Username; user != w.Guard.Reconciler && user != requester {
 		a.Annotate(&app.ObjectMeta, shipper.AppRequestedByAnnotation, user)
 	}
+}
+
+// catchUp resolves, with a write that leaves spec alone, a chart that was never resolved: its Application was written
+// while the webhook was not asked. Whatever keeps it from being resolved does not keep the write from passing.
+func (w *Webhook) catchUp(
+	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
+) error {
+	want := app.Spec.Template.Chart
+	switch {
+	case want.Name == "" || want.RepoURL == "" || chart.IsExact(want.Version) || pinned(old),
+		req.UserInfo.Username == w.Guard.Reconciler,
+		!app.DeletionTimestamp.IsZero(),
+		!validOnceResolved(app),
+		w.judge(&answer.Answer{}, app, old) != nil:
+		return nil
+	}
+	found, err := w.resolve(ctx, a, app.Name, want)
+	if err != nil {
+		a.Warn("%s", err)
+		return nil
+	}
+	write(a, app, want, found)
+	audit(a, app)
+	w.noteRequester(req, a, app)
 	return nil
 }
 
@@ -61,6 +94,13 @@ func (w *Webhook) guard(
 		return w.Guard.Ignore(ctx, req, a, control.Application, &app.ObjectMeta)
 	}
 	return w.Guard.Keep(ctx, req, a, control.Application, &old.ObjectMeta, &app.ObjectMeta)
+}
+
+// validOnceResolved tells whether app would pass if its chart had a version.
+func validOnceResolved(app *shipper.Application) bool {
+	template := app.Spec.Template
+	template.Chart.Version = "0.0.0"
+	return len(validateName(app.Name))+len(environment.Validate(&template, field.NewPath("spec", "template"))) == 0
 }
 
 // limitHistory gives revisionHistoryLimit its default and moves it into its bounds.

@@ -15,9 +15,6 @@ import (
 	"shipper.dev/shipper/webhook/gate"
 )
 
-// retryRepository is when to ask again after a repository did not answer.
-const retryRepository = 2 * time.Second
-
 var chartPath = field.NewPath("spec", "template", "chart")
 
 // pin makes sure that the template's chart has an exact version and that the annotations say where it comes from. A pin
@@ -115,6 +112,8 @@ func unresolved(a *answer.Answer, app string, want shipper.Chart, err error) (ch
 	var known *chart.Error
 	errors.As(err, &known)
 	switch {
+	case errors.Is(err, chart.ErrNoChart):
+		return chart.Resolution{}, refuse(app, "name", want.Name, err)
 	case errors.Is(err, chart.ErrBadConstraint), errors.Is(err, chart.ErrNoMatch):
 		return chart.Resolution{}, refuse(app, "version", want.Version, err)
 	case errors.Is(err, chart.ErrNotRepository):
@@ -125,8 +124,8 @@ func unresolved(a *answer.Answer, app string, want shipper.Chart, err error) (ch
 		a.Warn("%s was admitted unseen: %v", describe(want), err)
 		return chart.Resolution{Version: want.Version}, nil
 	}
-	return chart.Resolution{}, answer.Later(describe(want)+" cannot be resolved to a version now: "+err.Error()+
-		"; try again, or name an exact version", retryRepository)
+	return chart.Resolution{}, answer.Unable(describe(want) + " cannot be resolved to a version now: " + err.Error() +
+		"; try again in a minute, or name an exact version")
 }
 
 func refuse(app, child, value string, err error) error {

@@ -53,7 +53,7 @@ func (w *Webhook) validateWrite(
 }
 
 func (w *Webhook) validateDelete(a *answer.Answer, old *shipper.Application) error {
-	if old == nil || w.Facts.NamespaceGoing(old.Namespace) {
+	if w.Facts.NamespaceGoing(old.Namespace) {
 		return nil
 	}
 	return w.Gate.Judge(a, resource, old.Name, subject(old, false), gate.Overrides(old.Annotations))

@@ -69,9 +69,10 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *answe
 }
 
 func subject(app *shipper.Application, isNew bool) answer.Subject {
+	_, annotated := app.Annotations[shipper.RolloutBlockOverrideAnnotation]
 	return answer.Subject{
 		Short: short, Namespace: app.Namespace, Name: app.Name, New: isNew,
-		Override: app.Annotations[shipper.RolloutBlockOverrideAnnotation],
+		Annotated: annotated,
 	}
 }
 

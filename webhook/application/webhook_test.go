@@ -63,8 +63,8 @@ func TestRevisionHistoryLimit(t *testing.T) {
 }
 
 func TestWhatAnEditLeavesAloneIsNotPatched(t *testing.T) {
-	old := ask.Application(limited(nil), ask.Version("~9")) // stored long ago, unbounded and unresolved
-	now := ask.Application(limited(nil), ask.Version("~9"), ask.Annotated("team", "web"))
+	old := ask.Application(limited(nil), ask.Version("9.0.0")) // stored long ago, and unbounded
+	now := ask.Application(limited(nil), ask.Version("9.0.0"), ask.Annotated("team", "web"))
 	a := &answer.Answer{}
 	if err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), ask.Update(ask.Developer, now, old), a); err != nil {
 		t.Fatal(err)

@@ -59,7 +59,8 @@ func (o Owner) Check(ctx context.Context, old, meta *metav1.ObjectMeta) (field.E
 		return nil, err
 	}
 	right := func(ref metav1.OwnerReference) bool { return o.names(ref, owner) }
-	if !slices.ContainsFunc(lost, right) && !slices.ContainsFunc(added, func(ref metav1.OwnerReference) bool { return !right(ref) }) {
+	wrong := func(ref metav1.OwnerReference) bool { return !right(ref) }
+	if !slices.ContainsFunc(lost, right) && !slices.ContainsFunc(added, wrong) {
 		return nil, nil
 	}
 	return field.ErrorList{field.Forbidden(ownersPath, fmt.Sprintf(

@@ -48,9 +48,10 @@ func (w *Webhook) validateCreate(
 	if err := w.Gate.Permit(ctx, req.UserInfo, resource, rel.Name, added); err != nil {
 		return err
 	}
+	_, annotated := app.Annotations[shipper.RolloutBlockOverrideAnnotation]
 	maker := answer.Subject{
 		Short: "app", Namespace: app.Namespace, Name: app.Name,
-		Override: app.Annotations[shipper.RolloutBlockOverrideAnnotation],
+		Annotated: annotated,
 	}
 	return w.Gate.Judge(a, resource, rel.Name, maker, overrides)
 }
@@ -98,7 +99,7 @@ func (w *Webhook) validateUpdate(
 // validateDelete lets a Release go with its Application or namespace, whoever asks: the garbage collector has no other
 // choice, and nobody is kept from rolling out by an Application that is gone.
 func (w *Webhook) validateDelete(ctx context.Context, a *answer.Answer, old *shipper.Release) error {
-	if old == nil || w.Facts.NamespaceGoing(old.Namespace) {
+	if w.Facts.NamespaceGoing(old.Namespace) {
 		return nil
 	}
 	if gone, err := w.ownerGone(ctx, old); err != nil || gone {

@@ -65,9 +65,10 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *answe
 }
 
 func subject(rel *shipper.Release) answer.Subject {
+	_, annotated := rel.Annotations[shipper.RolloutBlockOverrideAnnotation]
 	return answer.Subject{
 		Short: short, Namespace: rel.Namespace, Name: rel.Name,
-		Override: rel.Annotations[shipper.RolloutBlockOverrideAnnotation],
+		Annotated: annotated,
 	}
 }
 

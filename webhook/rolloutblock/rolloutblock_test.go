@@ -133,7 +133,6 @@ func TestWhatDoesNotDecode(t *testing.T) {
 	}
 	gone := ask.Delete("ann", ask.Block("default/demo"))
 	gone.OldObject.Raw = nil
-	if err := webhookOf(t).Validate(t.Context(), gone, &answer.Answer{}); err != nil {
-		t.Errorf("a deletion of which nothing is known was refused: %v", err)
-	}
+	err := webhookOf(t).Validate(t.Context(), gone, &answer.Answer{})
+	ask.CheckRefusal(t, err, answer.Invalid, "the request has no old object")
 }

@@ -59,9 +59,6 @@ func (w *Webhook) Validate(_ context.Context, req *admission.Request, a *answer.
 
 // record leaves a trace of who lifted a block, in the API server's audit log and in ours.
 func (w *Webhook) record(req *admission.Request, a *answer.Answer, old *shipper.RolloutBlock) {
-	if old == nil {
-		return
-	}
 	a.Audit(answer.AuditBlockLifted, block.Name(old).String())
 	w.Log.Info("RolloutBlock is being deleted", "rolloutBlock", klog.KObj(old), "user", req.UserInfo.Username,
 		"author", old.Spec.Author.Name, "message", old.Spec.Message, "since", old.CreationTimestamp.Time,

@@ -75,7 +75,7 @@ func (w *Webhook) keepOwner(ctx context.Context, req *admission.Request, now, ol
 // validateDelete goes by the Release of the target's name, whatever the target refers to: a reference that is missing or
 // refers to another Release says nothing of this one.
 func (w *Webhook) validateDelete(ctx context.Context, a *answer.Answer, old *object) error {
-	if old == nil || w.Facts.NamespaceGoing(old.Namespace) {
+	if w.Facts.NamespaceGoing(old.Namespace) {
 		return nil
 	}
 	rel, err := w.release(ctx, old)
@@ -114,9 +114,10 @@ func (w *Webhook) judge(a *answer.Answer, name string, rel *shipper.Release) err
 		newest = rel // it is going, or not known yet
 	}
 	overrides := slices.Concat(gate.Overrides(rel.Annotations), gate.Overrides(newest.Annotations))
+	_, annotated := newest.Annotations[shipper.RolloutBlockOverrideAnnotation]
 	subject := answer.Subject{
 		Short: "rel", Namespace: newest.Namespace, Name: newest.Name,
-		Override: newest.Annotations[shipper.RolloutBlockOverrideAnnotation],
+		Annotated: annotated,
 	}
 	return w.Gate.Judge(a, w.Kind.Resource, name, subject, overrides)
 }
