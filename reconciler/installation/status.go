@@ -34,7 +34,14 @@ func status(
 		if o.leaving && o.err == nil {
 			continue
 		}
-		c := clusterStatus(find(it.Status.Clusters, o.cluster), o, now)
+		known := find(it.Status.Clusters, o.cluster)
+		if o.leaving && known.Name == "" && fleet.Pending(o.err) {
+			// It was gone from there before Shipper started. Naming the cluster again until it connects would be no news, and
+			// a Shipper that dies after each write would never get further.
+			out.ObservedGeneration = it.Status.ObservedGeneration
+			continue
+		}
+		c := clusterStatus(known, o, now)
 		out.Clusters = append(out.Clusters, c)
 		if !o.leaving || it.DeletionTimestamp != nil {
 			staying = append(staying, report.Cluster{Name: c.Name, Conditions: c.Conditions})

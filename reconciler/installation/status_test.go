@@ -65,6 +65,9 @@ func TestStatus(t *testing.T) {
 				ObservedGeneration: 2, Conditions: good(then), Clusters: failed("", "InProgress", "still there", fine),
 			},
 		},
+		"a cluster that was forgotten is not named again while Shipper connects to it": {
+			[]outcome{{cluster: "west", leaving: true, err: connecting}, {cluster: "east", err: connecting}}, nil, before,
+		},
 		"a conflict": {
 			[]outcome{{cluster: "east", err: conflict("it is theirs")}}, nil,
 			shipper.InstallationTargetStatus{
