@@ -54,11 +54,11 @@ func (a *answers) RoundTrip(request *http.Request) (*http.Response, error) {
 		leave()
 		cancel(nil)
 	}
-	suspect := time.AfterFunc(suspicion, a.suspect)
-	giveUp := time.AfterFunc(answerTimeout, func() { cancel(errNoAnswer) })
+	trust := after(ctx, suspicion, a.suspect)
+	hope := after(ctx, answerTimeout, func() { cancel(errNoAnswer) })
 	answer, err := a.next.RoundTrip(request.WithContext(ctx))
-	suspect.Stop()
-	giveUp.Stop()
+	trust()
+	hope()
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
@@ -71,6 +71,20 @@ func (a *answers) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	answer.Body = &body{ReadCloser: answer.Body, end: sync.OnceFunc(end)}
 	return answer, nil
+}
+
+// after does something when a time has passed, unless ctx is done or stop is called before.
+func after(ctx context.Context, wait time.Duration, do func()) (stop func()) {
+	timer, cancel := context.WithTimeout(ctx, wait)
+	leave := context.AfterFunc(timer, func() {
+		if ctx.Err() == nil {
+			do()
+		}
+	})
+	return func() {
+		leave()
+		cancel()
+	}
 }
 
 // WrappedRoundTripper lets idle connections be closed.

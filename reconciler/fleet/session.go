@@ -116,7 +116,8 @@ func (c *connection) newSession(ctx context.Context) (*session, error) {
 	}
 	return &session{
 		name: c.name, watches: c.fleet.allWatches,
-		http: hc, answers: newAnswers(ctx, hc.Transport), leases: leases, done: ctx.Done(), ended: make(chan error, 1), stopped: make(chan struct{}),
+		http: hc, answers: newAnswers(ctx, hc.Transport), leases: leases,
+		done: ctx.Done(), ended: make(chan error, 1), stopped: make(chan struct{}),
 		kinds: map[schema.GroupVersionKind]*kind{},
 	}, nil
 }
