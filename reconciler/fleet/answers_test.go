@@ -60,12 +60,18 @@ func ask(ctx context.Context, t *testing.T, a *answers, url string) error {
 func TestAFrozenClusterIsNamedAsSoonAsSomebodyWaits(t *testing.T) {
 	frozen := make(chan struct{})
 	f, a, url := stand(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/before" {
+			return
+		}
 		select {
 		case <-frozen:
 		case <-r.Context().Done():
 		}
 	})
 	defer close(frozen)
+	if err := ask(t.Context(), t, a, url+"/before"); err != nil {
+		t.Errorf("before it froze: %v", err)
+	}
 	began := time.Now()
 	err := ask(t.Context(), t, a, url)
 	if reason, _ := Classify(err); reason != shipper.ClusterUnreachable {

@@ -85,13 +85,13 @@ func (c *connection) beat(ctx context.Context, s *session) error {
 	ticker := c.fleet.options.Clock.NewTicker(c.fleet.options.Heartbeat)
 	defer ticker.Stop()
 	for {
-		answered := s.answers.count.Load()
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-s.ended:
 			return err
 		case <-s.answers.suspected:
+			answered := s.answers.count.Load()
 			if err := c.probe(ctx, s); err != nil && s.answers.count.Load() == answered {
 				return err
 			}
