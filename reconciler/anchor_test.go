@@ -26,9 +26,14 @@ func TestLeavesAnAnchorThatAnotherTargetAdopted(t *testing.T) {
 	s := begin(t, west)
 	it := s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, west)
 	s.installed("web-1")
+	// Out of reach, so that the target that lives does not take its anchor back before it is deleted.
+	world.wires[west].Cut()
+	defer s.mended(west)
+	s.clusterIs(west, shipper.ClusterUnreachable)
 	var anchor, now corev1.ConfigMap
 	s.giveAway(&anchor)
 	s.must(world.management.Delete(s.ctx, it))
+	s.mended(west)
 	s.gone(it)
 	if !s.find(west, anchor.Name, &now) || now.DeletionTimestamp != nil || now.ResourceVersion != anchor.ResourceVersion {
 		t.Errorf("the anchor of another target was touched: %+v", now)

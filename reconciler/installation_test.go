@@ -135,7 +135,7 @@ func TestNamesTheKindThatIsUnknown(t *testing.T) {
 func TestSaysWhatIsWrongWithAChart(t *testing.T) {
 	for chart, reason := range map[string]string{
 		"no-deployment": shipper.WrongChartDeployments, "broken-template": shipper.ChartError,
-		"not-gzip": shipper.BrokenChartSpec, "not-there": shipper.ChartFetchFailure,
+		"not-gzip": shipper.BrokenChartSpec, "not-there": shipper.BrokenChartSpec,
 	} {
 		t.Run(chart, func(t *testing.T) {
 			s := begin(t, west)
