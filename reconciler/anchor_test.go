@@ -13,36 +13,6 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// giveAway writes another target's UID into the anchor in west.
-func (s *story) giveAway(anchor *corev1.ConfigMap) {
-	s.Helper()
-	s.must(world.clusters[west].Get(s.ctx, s.key("web-1-anchor"), anchor))
-	was := anchor.DeepCopy()
-	anchor.Data[shipper.AnchorTargetUIDKey] = "that-of-another-life"
-	s.must(world.clusters[west].Patch(s.ctx, anchor, client.MergeFrom(was)))
-}
-
-func TestLeavesAnAnchorThatAnotherTargetAdopted(t *testing.T) {
-	s := begin(t, west)
-	it := s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, west)
-	s.installed("web-1")
-	// Out of reach, so that the target that lives does not take its anchor back before it is deleted.
-	world.wires[west].Cut()
-	defer s.mended(west)
-	s.clusterIs(west, shipper.ClusterUnreachable)
-	var anchor, now corev1.ConfigMap
-	s.giveAway(&anchor)
-	s.must(world.management.Delete(s.ctx, it))
-	s.mended(west)
-	s.gone(it)
-	if !s.find(west, anchor.Name, &now) || now.DeletionTimestamp != nil || now.ResourceVersion != anchor.ResourceVersion {
-		t.Errorf("the anchor of another target was touched: %+v", now)
-	}
-	if d := s.deployment(west, "web-1"); d == nil || d.DeletionTimestamp != nil {
-		t.Error("the Deployment of another target was deleted")
-	}
-}
-
 // TestCleansUpAfterATargetThatWasRestoredAndDeletedAtOnce makes the target what a restore makes of it, without status, and
 // deletes it before a pass: while the cluster is not known.
 func TestCleansUpAfterATargetThatWasRestoredAndDeletedAtOnce(t *testing.T) {

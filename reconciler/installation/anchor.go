@@ -75,7 +75,9 @@ func readAnchor(ctx context.Context, m *fleet.Member, it *shipper.InstallationTa
 	key := types.NamespacedName{Namespace: it.Namespace, Name: shipper.AnchorName(it.Name)}
 	var cm corev1.ConfigMap
 	err := m.Client().Get(ctx, key, &cm)
-	if apierrors.IsNotFound(err) { // one without our label is in no cache
+	if apierrors.IsNotFound(err) || it.DeletionTimestamp != nil {
+		// One without our label is in no cache. And what is deleted is not decided by old news: the anchor may have become
+		// somebody else's.
 		err = m.Live().Get(ctx, key, &cm)
 	}
 	if apierrors.IsNotFound(err) {
