@@ -72,6 +72,41 @@ func TestAPlanIsMadeOfItsArgumentsOnly(t *testing.T) {
 	}
 }
 
+func TestConditionsOfHistoricalReleasesAreRepaired(t *testing.T) {
+	a := settled(t, 2, allIn, vanguard, vanguard)
+	at := metav1.NewTime(a.now.Add(time.Hour))
+	for i, r := range a.releases[:2] {
+		// As a Release is left behind whose turn ended while something was awaited.
+		status := &r.Release.Status
+		status.Strategy = &shipper.ReleaseStrategyStatus{
+			State: shipper.ReleaseStrategyState{WaitingForCapacity: shipper.StrategyStateTrue},
+			Conditions: []shipper.ReleaseStrategyCondition{
+				{Condition: shipper.Condition{Type: shipper.StrategyContenderAchievedCapacity, Status: "False", Reason: "X"}, Step: 7},
+				{Condition: shipper.Condition{Type: shipper.StrategyContenderAchievedInstallation, Status: "True"}, Step: 7},
+			},
+		}
+		status.Conditions = shipper.SetCondition(status.Conditions, shipper.Condition{
+			Type: shipper.ReleaseStrategyExecuted, Status: "False", Reason: shipper.StrategyInProgress, Message: "it waits",
+		}, at)
+		o := a.replan().Outcomes[i]
+		want := &shipper.ReleaseStrategyStatus{
+			State: shipper.ReleaseStrategyState{
+				WaitingForInstallation: "False", WaitingForCapacity: "False", WaitingForTraffic: "False", WaitingForCommand: "False",
+			},
+			Conditions: []shipper.ReleaseStrategyCondition{
+				{Condition: shipper.Condition{Type: shipper.StrategyContenderAchievedInstallation, Status: "True"}, Step: 7},
+			},
+		}
+		if diff := cmp.Diff(want, o.Status.Strategy); diff != "" {
+			t.Errorf("%s, %s: -want +got:\n%s", r.Release.Name, o.Role, diff)
+		}
+		executed := shipper.Condition{Type: shipper.ReleaseStrategyExecuted, Status: "True"}
+		if diff := cmp.Diff(executed, condition(o, shipper.ReleaseStrategyExecuted)); diff != "" {
+			t.Errorf("%s, %s: -want +got:\n%s", r.Release.Name, o.Role, diff)
+		}
+	}
+}
+
 func TestTransitionTimesMoveWithStatusOnly(t *testing.T) {
 	a := settled(t, 0, allIn, vanguard)
 	since := a.newest().Status.Strategy.Conditions[1].LastTransitionTime

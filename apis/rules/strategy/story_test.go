@@ -293,6 +293,22 @@ var stories = map[string]func(*teller){
 		s.create(vanguard, 2, "a")
 		s.goTo(2)
 	},
+	"a-step-that-shrinks-the-contender": func(s *teller) {
+		s.create(allIn, 10, "a")
+		s.create([]shipper.RolloutStrategyStep{
+			step("load test", 100, 80, 3, 1), step("watch", 100, 20, 3, 1), step("full on", 0, 100, 0, 1),
+		}, 10, "a")
+		s.goTo(1)
+		s.goTo(2)
+	},
+	"traffic-for-nobody-and-weights-of-any-sum": func(s *teller) {
+		s.create(allIn, 10, "a")
+		s.create([]shipper.RolloutStrategyStep{
+			step("one in eight", 100, 100, 7, 1), step("maintenance", 100, 100, 0, 0), step("full on", 0, 100, 0, 12345),
+		}, 10, "a")
+		s.goTo(1)
+		s.goTo(2)
+	},
 	"the-clusters-change": func(s *teller) {
 		s.create(allIn, 10, "a", "b")
 		s.note("web-0 is moved from a and b to b and c")
