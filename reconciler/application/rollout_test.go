@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -105,6 +106,43 @@ func TestDeletingTheNewestReleaseAborts(t *testing.T) {
 		s.must(s.Get(t.Context(), client.ObjectKeyFromObject(s.release(0)), it))
 		return map[bool]string{true: "true"}[it.Spec.CanOverride]
 	})
+}
+
+func TestDeletingAnOlderReleaseAbortsNothing(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.edit(1, allIn)
+	s.until("0%/0 0%/0 at full on, complete | 100%/100 100%/100 at full on, complete", s.shares)
+	s.edit(2, vanguard)
+	const before = "100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command"
+	s.until("0%/0 0%/0 at full on, complete | "+before, s.shares)
+	template := s.app().Spec.Template
+	newest := s.release(2).Name
+	targets := func() []int64 {
+		key := client.ObjectKey{Namespace: s.namespace, Name: newest}
+		ct, tt := &shipper.CapacityTarget{}, &shipper.TrafficTarget{}
+		s.must(s.Get(t.Context(), key, ct))
+		s.must(s.Get(t.Context(), key, tt))
+		return []int64{ct.Generation, tt.Generation}
+	}
+	was := targets()
+
+	s.must(s.Delete(t.Context(), s.release(1))) // the one in the middle, which served: the one before it does now
+	s.until("2", func() string { return strconv.Itoa(len(s.releases())) })
+	s.until(before, s.shares)
+	s.must(s.Delete(t.Context(), s.release(0))) // the oldest
+	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
+	if diff := cmp.Diff(was, targets()); diff != "" {
+		t.Errorf("the newest was asked for something else (-before +after):\n%s", diff)
+	}
+	app := s.app()
+	if !stamp.SameEnvironment(&template, &app.Spec.Template) {
+		t.Errorf("the template was taken back to %v", *app.Spec.Template.Values)
+	}
+	if got := app.Annotations[shipper.AppHighestObservedGenerationAnnotation]; got != "2" {
+		t.Errorf("the highest observed generation is %q now", got)
+	}
+	s.until("False", s.appCondition(shipper.ApplicationAborting))
 }
 
 func TestAnIncumbentThatWasMovedComesBackWhole(t *testing.T) {
@@ -298,6 +336,30 @@ func TestAReleaseWaitsForClusters(t *testing.T) {
 	s.cluster("b")
 	s.until("100%/100 100%/100 at full on, complete", s.shares)
 	s.until("True", s.relCondition(0, shipper.ReleaseScheduled))
+}
+
+func TestAReleaseWaitsForAClusterToBeFreed(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	s.cluster("a")
+	drained := &shipper.Cluster{}
+	s.must(s.Get(t.Context(), client.ObjectKey{Name: s.cluster("b")}, drained))
+	drained.Spec.Scheduler.Unschedulable = true
+	s.must(s.Update(t.Context(), drained))
+	s.edit(0, allIn)
+	s.until(`False NotEnoughClustersInRegion region "`+s.namespace+`" has 1 of the 2 schedulable clusters wanted`,
+		s.relCondition(0, shipper.ReleaseScheduled))
+	drained.Spec.Scheduler.Unschedulable = false
+	s.must(s.Update(t.Context(), drained))
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+
+	// What is placed stays, whatever becomes of the cluster.
+	drained.Spec.Scheduler.Unschedulable = true
+	s.must(s.Update(t.Context(), drained))
+	s.edit(1, allIn)
+	s.until("100%/100 100%/100 at full on, complete |  at -", s.shares)
+	s.until(`False NotEnoughClustersInRegion region "`+s.namespace+`" has 1 of the 2 schedulable clusters wanted`,
+		s.relCondition(1, shipper.ReleaseScheduled))
 }
 
 func TestAChartThatIsNoneMakesNoTargets(t *testing.T) {
