@@ -25,11 +25,13 @@ type family struct {
 	app string
 	// weights is the sum of all weights per cluster.
 	weights map[string]uint64
+	// others are the weights of the other Releases, by cluster and Release. Those without weight are left out.
+	others map[string]map[string]uint32
 }
 
 // family reads the TrafficTargets that share traffic with tt. Two of them must not speak for one Release.
 func (r *Reconciler) family(ctx context.Context, tt *shipper.TrafficTarget) (family, error) {
-	out := family{app: tt.Labels[shipper.AppLabel], weights: map[string]uint64{}}
+	out := family{app: tt.Labels[shipper.AppLabel], weights: map[string]uint64{}, others: map[string]map[string]uint32{}}
 	if out.app == "" {
 		return out, invalid("the label %s is missing", shipper.AppLabel)
 	}
@@ -50,11 +52,34 @@ func (r *Reconciler) family(ctx context.Context, tt *shipper.TrafficTarget) (fam
 				return out, invalid("TrafficTarget %q is for the same release %q", sibling.Name, releaseOf(tt))
 			}
 		}
-		for _, c := range sibling.Spec.Clusters {
-			out.weights[c.Name] += uint64(c.Weight)
-		}
+		out.add(sibling, sibling.Name != tt.Name)
 	}
 	return out, nil
+}
+
+// add counts the weights of a target, another one's than that in question or its own.
+func (f family) add(tt *shipper.TrafficTarget, other bool) {
+	for _, c := range tt.Spec.Clusters {
+		f.weights[c.Name] += uint64(c.Weight)
+		if !other || c.Weight == 0 {
+			continue
+		}
+		if f.others[c.Name] == nil {
+			f.others[c.Name] = map[string]uint32{}
+		}
+		f.others[c.Name][releaseOf(tt)] = c.Weight
+	}
+}
+
+// coming counts the Pods of other Releases that are about to take traffic in a cluster.
+func (f family) coming(cluster string, pods []corev1.Pod, serving sets.Set[string]) int {
+	count := 0
+	for release, weight := range f.others[cluster] {
+		other := releaseIn(pods, release, serving)
+		other.Weight, other.TotalWeight = weight, f.weights[cluster]
+		count += rules.For(other).Coming
+	}
+	return count
 }
 
 // going tells whether a target is being deleted, or will be because the Release that owns it is or has been. Its
@@ -120,8 +145,10 @@ func observe(
 		out.err = fmt.Errorf("listing EndpointSlices: %w", err)
 		return out
 	}
-	release := releaseIn(pods.Items, releaseOf(tt), serving(slices.Items, out.services))
+	serve := serving(slices.Items, out.services)
+	release := releaseIn(pods.Items, releaseOf(tt), serve)
 	release.Weight, release.TotalWeight = want.Weight, fam.weights[want.Name]
+	release.Coming = fam.coming(want.Name, pods.Items, serve)
 	out.idle = want.Weight == 0 && len(release.Pods) == 0
 	if len(out.services) == 1 {
 		out.plan = rules.For(release)

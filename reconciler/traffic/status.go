@@ -116,6 +116,8 @@ func ready(s sight) shipper.Condition {
 	case p.Serving < p.Needed:
 		return no(shipper.PodsNotInEndpoints, "%d/%d pods designated to receive traffic are not yet in endpoints",
 			p.Needed-p.Serving, p.Needed)
+	case p.Held > 0:
+		return no(shipper.InProgress, "%d pods stay in traffic until as many of other releases are in endpoints", p.Held)
 	default:
 		return no(shipper.InProgress, "%d pods taken out of traffic are still in endpoints", p.Serving-p.Needed)
 	}

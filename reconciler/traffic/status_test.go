@@ -45,6 +45,10 @@ func TestReady(t *testing.T) {
 			sight{services: one, plan: rules.Plan{Needed: 3, Labelled: 3, Serving: 1}},
 			"False", shipper.PodsNotInEndpoints, "2/3 pods designated to receive traffic are not yet in endpoints",
 		},
+		"pods wait for those of others": {
+			sight{services: one, plan: rules.Plan{Needed: 1, Labelled: 3, Serving: 3, Held: 2}},
+			"False", shipper.InProgress, "2 pods stay in traffic until as many of other releases are in endpoints",
+		},
 		"pods are still in endpoints": {
 			sight{services: one, plan: rules.Plan{Needed: 1, Labelled: 1, Serving: 3}},
 			"False", shipper.InProgress, "2 pods taken out of traffic are still in endpoints",

@@ -32,6 +32,8 @@ type Release struct {
 	TotalWeight uint64
 	// AppPods is the number of Pods of the Application that are not gone, this Release's included.
 	AppPods int
+	// Coming is the number of Pods of other Releases that are about to take traffic; the sum of their plans' Coming.
+	Coming int
 	// Pods of this Release.
 	Pods []Pod
 }
@@ -46,6 +48,11 @@ type Plan struct {
 	Serving int
 	// NotReady is the number of labelled Pods that are not ready themselves.
 	NotReady int
+	// Coming is the number of ready Pods that should take traffic and do not yet.
+	Coming int
+	// Held is the number of Pods that stay in traffic, though no longer needed, until as many of other Releases have come:
+	// what is served must not shrink in between.
+	Held int
 	// Enable names the Pods to let traffic into, Disable those to take it from. Both are sorted.
 	Enable, Disable []string
 	// Achieved is the weight that the serving Pods amount to.
@@ -54,7 +61,7 @@ type Plan struct {
 
 // Ready tells whether exactly the Pods needed take traffic and none has to be moved.
 func (p Plan) Ready() bool {
-	return p.Serving == p.Needed && !p.Moves()
+	return p.Serving == p.Needed && p.Held == 0 && !p.Moves()
 }
 
 // Moves tells whether any Pod has to be moved in or out of traffic.
@@ -72,6 +79,8 @@ func For(r Release) Plan {
 		switch wanted := i < plan.Needed; {
 		case wanted && !pod.Labelled:
 			plan.Enable = append(plan.Enable, pod.Name)
+		case !wanted && pod.Labelled && pod.Ready && plan.Held < r.Coming:
+			plan.Held++
 		case !wanted && pod.Labelled:
 			plan.Disable = append(plan.Disable, pod.Name)
 		}
@@ -83,6 +92,8 @@ func For(r Release) Plan {
 		}
 		if pod.Serving {
 			plan.Serving++
+		} else if pod.Ready && i < plan.Needed {
+			plan.Coming++
 		}
 	}
 	slices.Sort(plan.Enable)

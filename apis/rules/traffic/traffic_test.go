@@ -135,7 +135,7 @@ func TestFor(t *testing.T) {
 		},
 		"pods of others count in the application only": {
 			Release{Weight: 10, TotalWeight: 10, AppPods: 6, Pods: pods("own", 5, without)},
-			Plan{Needed: 5, Enable: names("own", 5)},
+			Plan{Needed: 5, Coming: 5, Enable: names("own", 5)},
 		},
 		"sixty of a hundred with five pods of ten": {
 			Release{Weight: 60, TotalWeight: 100, AppPods: 10, Pods: pods("own", 5, with)},
@@ -143,13 +143,13 @@ func TestFor(t *testing.T) {
 		},
 		"forty of a hundred with five pods of ten": {
 			Release{Weight: 40, TotalWeight: 100, AppPods: 10, Pods: pods("own", 5, without)},
-			Plan{Needed: 4, Enable: names("own", 4)},
+			Plan{Needed: 4, Coming: 4, Enable: names("own", 4)},
 		},
 		"ready pods are let in before others": {
 			Release{Weight: 1, TotalWeight: 2, AppPods: 4, Pods: []Pod{
 				{Name: "a"}, {Name: "b", Ready: true}, {Name: "c"}, {Name: "d", Ready: true},
 			}},
-			Plan{Needed: 2, Enable: []string{"b", "d"}},
+			Plan{Needed: 2, Coming: 2, Enable: []string{"b", "d"}},
 		},
 		"pods that are not ready are taken out before others": {
 			Release{Weight: 1, TotalWeight: 2, AppPods: 4, Pods: []Pod{
@@ -164,7 +164,7 @@ func TestFor(t *testing.T) {
 				{Name: "c", Ready: true}, {Name: "d"},
 			}},
 			Plan{
-				Needed: 2, Labelled: 2, Serving: 1, NotReady: 1, Achieved: 1,
+				Needed: 2, Labelled: 2, Serving: 1, NotReady: 1, Coming: 1, Achieved: 1,
 				Enable: []string{"c"}, Disable: []string{"a"},
 			},
 		},
@@ -186,6 +186,26 @@ func TestFor(t *testing.T) {
 		"a pod that lost its label and still serves is waited for": {
 			Release{Weight: 0, TotalWeight: 10, AppPods: 2, Pods: []Pod{{Name: "a", Ready: true, Serving: true}}},
 			Plan{Serving: 1, Achieved: 5},
+		},
+		"pods leave as far as those of others have come, the ones that are not ready first": {
+			Release{TotalWeight: 10, AppPods: 8, Coming: 2, Pods: []Pod{
+				{Name: "a", Ready: true, Labelled: true, Serving: true}, {Name: "b", Labelled: true},
+				{Name: "c", Ready: true, Labelled: true, Serving: true}, {Name: "d", Ready: true, Labelled: true, Serving: true},
+			}},
+			Plan{Labelled: 4, Serving: 3, NotReady: 1, Held: 2, Disable: []string{"b", "d"}, Achieved: 4},
+		},
+		"pods that are needed hold nobody up": {
+			Release{Weight: 10, TotalWeight: 10, AppPods: 2, Coming: 2, Pods: []Pod{
+				{Name: "a", Ready: true, Labelled: true, Serving: true}, {Name: "b", Ready: true, Labelled: true, Serving: true},
+			}},
+			Plan{Needed: 2, Labelled: 2, Serving: 2, Achieved: 10},
+		},
+		"pods that are ready and not in endpoints yet are coming": {
+			Release{Weight: 10, TotalWeight: 10, AppPods: 4, Pods: []Pod{
+				{Name: "a", Ready: true, Labelled: true, Serving: true}, {Name: "b", Ready: true, Labelled: true},
+				{Name: "c", Ready: true}, {Name: "d"},
+			}},
+			Plan{Needed: 4, Labelled: 2, Serving: 1, Coming: 2, Enable: []string{"c", "d"}, Achieved: 3},
 		},
 		"the weight achieved fits its field": {
 			Release{Weight: math.MaxUint32, TotalWeight: 2 * math.MaxUint32, AppPods: 1, Pods: pods("own", 1, with)},
