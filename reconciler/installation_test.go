@@ -119,6 +119,10 @@ func TestWaitsForTheNamespace(t *testing.T) {
 	if !strings.Contains(message, s.namespace) {
 		t.Errorf("the message does not name the namespace: %q", message)
 	}
+	never := s.install("web-2", "test-nginx", "0.0.1", shipper.ChartValues{}, west)
+	s.notInstalled("web-2", west, shipper.NamespaceMissing)
+	s.must(world.management.Delete(s.ctx, never)) // which ends the waiting, too
+	s.gone(never)
 	s.makeNamespace(world.clusters[west])
 	s.installed("web-1")
 }
