@@ -5,11 +5,16 @@ package e2e
 import (
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,26 +72,70 @@ func TestSupersededContenderServesUntilItIsCovered(t *testing.T) {
 	})
 }
 
-// TestClusterTakenFromAReleaseLeavesTheOthersAlone edits the clusters of a release that serves.
+// TestClusterTakenFromAReleaseLeavesTheOthersAlone edits the clusters of a release that serves: one is taken away, and given
+// back.
 func TestClusterTakenFromAReleaseLeavesTheOthersAlone(t *testing.T) {
 	onTwoClusters(t, func(s *story) {
 		s.applies(s.application("0.0.1", 4, allIn))
 		rel := s.release(0)
 		s.completes(rel)
 		s.endpoints(4)
+		stays := s.identities(west)
 
-		s.clusters = []string{west}
-		served := s.serving()
-		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, shipper.ReleaseClustersAnnotation, west)
-		s.must("taking a cluster away", world.management.Patch(s.ctx,
-			&shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: rel}},
-			client.RawPatch(types.MergePatchType, patch)))
-		s.readyPods(rel, 4) // none in the other cluster
-		if least := served(); least < 4 {
-			t.Errorf("the cluster that stayed served with %d endpoints, want 4 always", least)
+		both := s.clusters
+		for _, now := range [][]string{{west}, both} {
+			s.clusters = []string{west}
+			served := s.serving()
+			s.places(rel, now...)
+			s.clusters = now
+			s.readyPods(rel, 4) // none in the other cluster
+			s.endpoints(4)
+			if least := served(); least < 4 {
+				t.Errorf("in %v, the cluster that stayed served with %d endpoints, want 4 always", now, least)
+			}
+			s.settles(rel)
+			s.completes(rel)
+			if diff := cmp.Diff(stays, s.identities(west)); diff != "" {
+				t.Errorf("in %v, the cluster that stayed was changed (-before +after):\n%s", now, diff)
+			}
 		}
-		s.completes(rel)
 	})
+}
+
+// places edits the annotation that says which clusters a release is in.
+func (s *story) places(release string, clusters ...string) {
+	s.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, shipper.ReleaseClustersAnnotation, strings.Join(clusters, ","))
+	s.must("changing the clusters", world.management.Patch(s.ctx,
+		&shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: release}},
+		client.RawPatch(types.MergePatchType, patch)))
+}
+
+// identities are the Pods of a cluster by UID, and the Deployments and Services by UID and generation: what changes when they
+// do, or are others of the same name.
+func (s *story) identities(cluster string) []string {
+	s.Helper()
+	var out []string
+	for _, list := range []client.ObjectList{&corev1.PodList{}, &appsv1.DeploymentList{}, &corev1.ServiceList{}} {
+		s.must("listing", world.clusters[cluster].List(s.ctx, list, client.InNamespace(s.namespace), client.HasLabels{shipper.AppLabel}))
+		for _, object := range itemsOf(list) {
+			out = append(out, fmt.Sprintf("%T %s %s %d", object, object.GetName(), object.GetUID(), object.GetGeneration()))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// itemsOf are the objects of a list.
+func itemsOf(list client.ObjectList) []client.Object {
+	var out []client.Object
+	_ = meta.EachListItem(list, func(item runtime.Object) error {
+		if object, ok := item.(client.Object); ok {
+			out = append(out, object)
+		}
+		return nil
+	})
+	return out
 }
 
 func TestRollbackGrowsTheIteration(t *testing.T) {
@@ -198,6 +247,54 @@ func TestReconcilerKilledMidStep(t *testing.T) {
 	s.endpoints(4)
 }
 
+// TestPodsBornWhileShipperIsAwayGetTrafficWhenItIsBack is not parallel: the reconciler is everybody's.
+func TestPodsBornWhileShipperIsAwayGetTrafficWhenItIsBack(t *testing.T) {
+	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+	s.applies(s.application("0.0.1", 4, allIn))
+	rel := s.release(0)
+	s.completes(rel)
+	s.endpoints(4)
+	s.must("stopping the reconciler", world.pod.Reconciler.Stop())
+	s.replaces(west, rel)
+	s.readyPods(rel, 4)
+	s.eventually("endpoints in "+west+" without Shipper", "3", func() (string, error) {
+		ready, err := s.readyEndpoints(west)
+		return fmt.Sprint(ready), err
+	})
+	s.must("starting the reconciler", world.pod.StartReconciler(s.ctx))
+	s.endpoints(4)
+}
+
+// TestOddSteps has a step that takes Pods away from the contender, one that gives traffic to nobody, and weights of any sum.
+func TestOddSteps(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		s.applies(s.application("0.0.1", 4, allIn))
+		incumbent := s.release(0)
+		s.completes(incumbent)
+		next := s.application("0.0.2", 4, strategy{
+			{"load test", 100, 75, 3, 1}, {"maintenance", 100, 25, 0, 0}, {"a quarter", 100, 100, 3, 1}, {"full on", 0, 100, 0, 1},
+		})
+		s.edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
+		contender := s.release(1)
+		for step, want := range []struct{ contender, incumbent, endpoints int }{{3, 4, 6}, {1, 4, 0}, {4, 4, 6}} {
+			s.steps(contender, int32(step))
+			s.waitsForCommand(contender, int32(step))
+			s.readyPods(contender, want.contender)
+			s.readyPods(incumbent, want.incumbent)
+			s.endpoints(want.endpoints)
+		}
+		served := s.serving()
+		s.steps(contender, 3)
+		s.completes(contender)
+		s.readyPods(contender, 4)
+		s.readyPods(incumbent, 0)
+		s.endpoints(4)
+		if least := served(); least < 4 {
+			t.Errorf("a cluster served with %d endpoints during the last step, want 4 at least", least)
+		}
+	})
+}
+
 // TestRepositoryDownDisturbsNothingThatRuns is not parallel: the chart repository is everybody's.
 func TestRepositoryDownDisturbsNothingThatRuns(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
@@ -222,11 +319,11 @@ func TestRepositoryDownDisturbsNothingThatRuns(t *testing.T) {
 // serving watches the Service's endpoints in the story's clusters until the function it returns is called, which tells the
 // least number any cluster had meanwhile.
 func (s *story) serving() func() int {
-	stop, least := make(chan struct{}), make(chan int)
+	stop, least, clusters := make(chan struct{}), make(chan int), slices.Clone(s.clusters)
 	go func() {
 		fewest := 1 << 30
 		for {
-			for _, name := range s.clusters {
+			for _, name := range clusters {
 				if ready, err := s.readyEndpoints(name); err == nil {
 					fewest = min(fewest, ready)
 				}

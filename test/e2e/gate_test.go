@@ -205,39 +205,6 @@ func TestBlockThatIsDeletedLeavesNoOverride(t *testing.T) {
 	})
 }
 
-// TestBlockMidStepFreezesItAndLiftingResumesIt blocks while the contender's Pods are starting.
-func TestBlockMidStepFreezesItAndLiftingResumesIt(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
-		s.applies(s.application("0.0.1", 4, allIn))
-		incumbent := s.release(0)
-		s.completes(incumbent)
-		next := s.application("0.0.2", 4, vanguard)
-		(*next.Spec.Template.Values)["image"] = map[string]any{"tag": "slow"}
-		s.edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
-		contender := s.release(1)
-		s.waitsForCommand(contender, 0)
-		s.steps(contender, 1)
-		s.eventually("the capacity asked of the contender", "50 50", func() (string, error) {
-			ct := &shipper.CapacityTarget{}
-			err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: contender}, ct)
-			if err != nil || len(ct.Spec.Clusters) != 2 {
-				return "none", err
-			}
-			return fmt.Sprint(ct.Spec.Clusters[0].Percent, " ", ct.Spec.Clusters[1].Percent), nil
-		})
-		block := s.blocks()
-		s.saysBlocked(contender, block)
-		s.readyPods(contender, 2) // what was requested already goes on
-		s.readyPods(incumbent, 4) // what was not, does not begin
-		s.endpoints(4)
-
-		s.lifts(block)
-		s.waitsForCommand(contender, 1)
-		s.readyPods(contender, 2)
-		s.readyPods(incumbent, 2)
-	})
-}
-
 // deletionOf deletes an object of the test's namespace.
 func (s *story) deletionOf(object client.Object, name string) error {
 	object.SetNamespace(s.namespace)

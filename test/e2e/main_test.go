@@ -30,7 +30,7 @@ var world struct {
 	fleet      *fleet.Fleet
 	pod        *pod.Pod
 	charts     *charts.Repository
-	management client.Client
+	management client.WithWatch
 	clusters   map[string]client.Client // application clusters by name
 }
 

@@ -228,21 +228,27 @@ func (s *story) readyPods(release string, count int) {
 	s.eventually("ready pods of "+release, strings.Join(want, ", "), func() (string, error) {
 		var seen []string
 		for _, name := range []string{west, east} {
-			pods := &corev1.PodList{}
-			if err := world.clusters[name].List(s.ctx, pods, client.InNamespace(s.namespace),
-				client.MatchingLabels{shipper.ReleaseLabel: release}); err != nil {
+			ready, err := s.ready(name, release)
+			if err != nil {
 				return "", err
-			}
-			ready := 0
-			for i := range pods.Items {
-				if pods.Items[i].DeletionTimestamp == nil && podReady(&pods.Items[i]) {
-					ready++
-				}
 			}
 			seen = append(seen, fmt.Sprintf("%s: %d", name, ready))
 		}
 		return strings.Join(seen, ", "), nil
 	})
+}
+
+// ready counts the ready Pods of a release in a cluster that are not going.
+func (s *story) ready(cluster, release string) (int, error) {
+	pods := &corev1.PodList{}
+	err := world.clusters[cluster].List(s.ctx, pods, client.InNamespace(s.namespace), client.MatchingLabels{shipper.ReleaseLabel: release})
+	ready := 0
+	for i := range pods.Items {
+		if pods.Items[i].DeletionTimestamp == nil && podReady(&pods.Items[i]) {
+			ready++
+		}
+	}
+	return ready, err
 }
 
 func podReady(pod *corev1.Pod) bool {

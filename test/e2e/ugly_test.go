@@ -102,14 +102,7 @@ func TestClusterThatIsDownStopsOnlyWhatNeedsIt(t *testing.T) {
 	s.must("stopping an API server", down.StopAPIServer())
 	stopped := time.Now()
 	s.applies(s.application("0.0.1", 1, allIn))
-	s.eventually("Ready of the Cluster", "False", func() (string, error) {
-		cluster := &shipper.Cluster{}
-		err := world.management.Get(s.ctx, client.ObjectKey{Name: east}, cluster)
-		if c := shipper.FindCondition(cluster.Status.Conditions, shipper.ClusterReady); c != nil {
-			return string(c.Status), err
-		}
-		return "absent", err
-	})
+	s.clusterIs(east, corev1.ConditionFalse)
 	s.complains(appName, east, shipper.ClusterUnreachable)
 	if took := time.Since(stopped); took > 30*time.Second {
 		t.Errorf("the cluster that is down was named after %s, want 30 s at most", took)
@@ -135,6 +128,19 @@ func TestClusterThatIsDownStopsOnlyWhatNeedsIt(t *testing.T) {
 	s.completes(rel)
 	s.readyPods(rel, 1)
 	s.nobodyDied()
+}
+
+// clusterIs waits until a Cluster says that it is Ready, or not.
+func (s *story) clusterIs(name string, ready corev1.ConditionStatus) {
+	s.Helper()
+	s.eventually("Ready of Cluster "+name, string(ready), func() (string, error) {
+		cluster := &shipper.Cluster{}
+		err := world.management.Get(s.ctx, client.ObjectKey{Name: name}, cluster)
+		if c := shipper.FindCondition(cluster.Status.Conditions, shipper.ClusterReady); c != nil {
+			return string(c.Status), err
+		}
+		return "absent", err
+	})
 }
 
 // cluster creates a Cluster that has no credentials, for the time of the test.

@@ -88,18 +88,23 @@ func (p *Pod) startContainer(ctx context.Context, name string, args ...string) (
 	if err != nil {
 		return nil, err
 	}
+	metricsPort, err := FreePort()
+	if err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(p.options.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making a folder for %s: %w", name, err)
 	}
-	health := fmt.Sprintf("127.0.0.1:%d", port)
+	health, metrics := fmt.Sprintf("127.0.0.1:%d", port), fmt.Sprintf("127.0.0.1:%d", metricsPort)
 	process, err := start(name, filepath.Join(p.options.Bin, name), filepath.Join(p.options.Dir, name+".log"), append(args,
 		"--kubeconfig", p.kubeconfig,
-		"--metrics-addr", "0",
+		"--metrics-addr", metrics,
 		"--health-addr", health,
 		"--chart-cache-dir", filepath.Join(p.options.Dir, name+"-charts"))...)
 	if err != nil {
 		return nil, err
 	}
+	process.Metrics = "http://" + metrics + "/metrics"
 	return process, process.ready(ctx, "http://"+health+"/readyz")
 }
 

@@ -20,6 +20,8 @@ type Process struct {
 	Name string
 	// Log is the file its output goes to.
 	Log string
+	// Metrics is the URL that its metrics are read at.
+	Metrics string
 
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when it has ended

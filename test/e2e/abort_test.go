@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// TestAbortWhileMoving deletes a contender that is between two steps.
+func TestAbortWhileMoving(t *testing.T) {
+	t.Parallel()
+	for name, until := range map[string]func(s *story, incumbent, contender string){
+		"while the contender's pods are starting": func(s *story, _, contender string) {
+			s.steps(contender, 1)
+			s.asked(contender, "50 50")
+		},
+		"while the incumbent's pods are going": func(s *story, incumbent, contender string) {
+			s.steps(contender, 1)
+			s.waitsForCommand(contender, 1)
+			s.steps(contender, 2)
+			s.asked(incumbent, "0 0")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+			incumbent, contender := s.vanguardOverAllIn(4)
+			until(s, incumbent, contender)
+			s.must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
+			s.templateIs("0.0.1")
+			s.settles(incumbent)
+			s.readyPods(incumbent, 4)
+			s.readyPods(contender, 0)
+			s.endpoints(4)
+			for _, cluster := range s.clusters {
+				s.holdsNothingBut(cluster, incumbent)
+			}
+		})
+	}
+}
+
+// TestAbortWhileAClusterIsDown is not parallel: no other test runs while a cluster is down.
+func TestAbortWhileAClusterIsDown(t *testing.T) {
+	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+	incumbent, contender := s.vanguardOverAllIn(4)
+	s.steps(contender, 1)
+	s.waitsForCommand(contender, 1)
+	s.readyPods(incumbent, 2)
+
+	down := world.fleet.Applications[1]
+	s.must("stopping an API server", down.StopAPIServer())
+	s.clusterIs(east, corev1.ConditionFalse)
+	s.must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
+	s.templateIs("0.0.1")
+	alone := *s
+	alone.clusters = []string{west}
+	alone.eventually("pods of the incumbent in "+west, "4 ready", func() (string, error) {
+		ready, err := s.ready(west, incumbent)
+		return fmt.Sprint(ready, " ready"), err
+	})
+	alone.endpoints(4)
+	s.holdsNothingBut(west, incumbent)
+
+	s.must("starting the API server", down.StartAPIServer(s.ctx))
+	s.settles(incumbent)
+	s.readyPods(incumbent, 4)
+	s.readyPods(contender, 0)
+	s.endpoints(4)
+	s.holdsNothingBut(east, incumbent)
+	s.nobodyDied()
+}
+
+// TestWhatIsDeletedWhileTheReconcilerIsAwayIsCleanedUp is not parallel: the reconciler is everybody's.
+func TestWhatIsDeletedWhileTheReconcilerIsAwayIsCleanedUp(t *testing.T) {
+	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+	_, contender := s.vanguardOverAllIn(2)
+	s.must("stopping the reconciler", world.pod.Reconciler.Stop())
+	s.must("deleting the application", s.deletionOf(&shipper.Application{}, appName))
+	s.eventually("the application's releases", "gone", func() (string, error) {
+		rels := &shipper.ReleaseList{}
+		err := world.management.List(s.ctx, rels, client.InNamespace(s.namespace))
+		if len(rels.Items) > 0 {
+			return rels.Items[0].Name + " is there", err
+		}
+		return "gone", err
+	})
+	s.readyPods(contender, 1) // nobody has cleaned up yet
+
+	s.must("starting the reconciler", world.pod.StartReconciler(s.ctx))
+	for _, cluster := range s.clusters {
+		s.holdsNothingBut(cluster)
+	}
+	s.eventually("the installation targets", "gone", func() (string, error) {
+		its := &shipper.InstallationTargetList{}
+		err := world.management.List(s.ctx, its, client.InNamespace(s.namespace))
+		if len(its.Items) > 0 {
+			return its.Items[0].Name + " is there", err
+		}
+		return "gone", err
+	})
+}
+
+// holdsNothingBut waits until a cluster has Shipper's objects of these releases only.
+func (s *story) holdsNothingBut(cluster string, releases ...string) {
+	s.Helper()
+	s.eventually("releases that "+cluster+" has something of", strings.Join(releases, " "), func() (string, error) {
+		var seen []string
+		for _, list := range []client.ObjectList{
+			&appsv1.DeploymentList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.PodList{},
+		} {
+			err := world.clusters[cluster].List(s.ctx, list, client.InNamespace(s.namespace), client.HasLabels{shipper.ReleaseLabel})
+			if err != nil {
+				return "", err
+			}
+			for _, object := range itemsOf(list) {
+				seen = append(seen, object.GetLabels()[shipper.ReleaseLabel])
+			}
+		}
+		slices.Sort(seen)
+		return strings.Join(slices.Compact(seen), " "), nil
+	})
+}
