@@ -7,12 +7,14 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/webhook/answer"
 	"shipper.dev/shipper/webhook/application"
 	"shipper.dev/shipper/webhook/cluster"
+	"shipper.dev/shipper/webhook/condition"
 	"shipper.dev/shipper/webhook/control"
 	"shipper.dev/shipper/webhook/facts"
 	"shipper.dev/shipper/webhook/gate"
@@ -35,8 +37,10 @@ type Options struct {
 	Reconciler string
 	// Registry takes the metrics.
 	Registry prometheus.Registerer
-	Clock    clock.PassiveClock
-	Log      logr.Logger
+	// Events are told who lifts or weakens a block. Nil: nobody is told.
+	Events events.EventRecorder
+	Clock  clock.PassiveClock
+	Log    logr.Logger
 }
 
 // Server takes handlers by their path.
@@ -51,7 +55,8 @@ func Setup(server Server, o Options) error {
 	if err != nil {
 		return err
 	}
-	blocks := &gate.Gate{Blocks: o.Facts, Rights: o.Rights, Clock: o.Clock}
+	conditions := condition.New()
+	blocks := &gate.Gate{Blocks: o.Facts, Rights: o.Rights, Clock: o.Clock, Conditions: conditions}
 	guard := &control.Guard{Rights: o.Rights, Reconciler: o.Reconciler}
 	serve := func(path string, phase answer.Phase, kind string, judge answer.Judge) {
 		endpoint := &answer.Endpoint{
@@ -80,7 +85,9 @@ func Setup(server Server, o Options) error {
 	cl := &cluster.Webhook{Facts: o.Facts}
 	serve("/validate-cluster", answer.Validate, "Cluster", cl.Validate)
 
-	rb := &rolloutblock.Webhook{GlobalNamespace: o.Facts.GlobalNamespace(), Log: o.Log}
+	rb := &rolloutblock.Webhook{
+		GlobalNamespace: o.Facts.GlobalNamespace(), Conditions: conditions, Events: o.Events, Clock: o.Clock, Log: o.Log,
+	}
 	serve("/mutate-rolloutblock", answer.Mutate, "RolloutBlock", rb.Default)
 	serve("/validate-rolloutblock", answer.Validate, "RolloutBlock", rb.Validate)
 	return nil

@@ -45,7 +45,7 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, p plan) applied {
 		if err := r.client.Create(ctx, rel); err != nil {
 			return applied{create: fmt.Errorf("creating release %s/%s: %w", rel.Namespace, rel.Name, err)}
 		}
-		if names := blocks.Overridden(s.app, s.blocks); names != "" {
+		if names := blocks.Overridden(p.verdict); names != "" {
 			report.Emit(r.recorder, s.app, []report.Event{diary.Override(names)})
 		}
 	}

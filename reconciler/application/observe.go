@@ -4,7 +4,9 @@ package application
 
 import (
 	"context"
+	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,6 +23,13 @@ type scope struct {
 	history history.History
 	// blocks bear on the Application's namespace.
 	blocks []*shipper.RolloutBlock
+	// clusters are all there are; nil while no block asks.
+	clusters []shipper.Cluster
+}
+
+// view is how the blocks are seen at a time.
+func (s *scope) view(now metav1.Time) blocks.View {
+	return blocks.View{Bearing: s.blocks, Clusters: s.clusters, Now: now.Time}
 }
 
 // observe reads from the cache. The scope is nil when there is nothing to do, because the Application is gone or going.
@@ -47,6 +56,13 @@ func (r *Reconciler) read(
 	}
 	if s.blocks, err = blocks.Bearing(ctx, from, s.app.Namespace, r.global); err != nil {
 		return nil, err
+	}
+	if blocks.NameClusters(s.blocks) {
+		var clusters shipper.ClusterList
+		if err := from.List(ctx, &clusters); err != nil {
+			return nil, fmt.Errorf("listing clusters: %w", err)
+		}
+		s.clusters = clusters.Items
 	}
 	return s, nil
 }

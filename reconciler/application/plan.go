@@ -10,16 +10,18 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"shipper.dev/shipper/apis/rules/block"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/reconciler/release/blocks"
 )
 
 // plan is what one pass does.
 type plan struct {
-	// blocked says which blocks stop the Application; empty when none does. Nothing below is done then.
+	// verdict is what blocks mean for the Application; blocked says which stop it, and is empty when none does. Nothing
+	// below is done while one does.
+	verdict block.Verdict
 	blocked string
 	// pending is true when blocks keep the template from becoming a Release.
 	pending bool
@@ -62,7 +64,8 @@ func makePlan(s *scope, now metav1.Time) plan {
 	if returns && moved(newest) {
 		p.back = newest
 	}
-	if p.blocked = stops(s, p.back); p.blocked != "" {
+	p.verdict, p.blocked = stops(s, p.back, returns, now)
+	if p.blocked != "" {
 		p.pending, p.back = pending, nil
 		return p
 	}
@@ -92,23 +95,22 @@ func makePlan(s *scope, now metav1.Time) plan {
 		p.lowers = p.mark != nil && known && generation(head) < highest
 	}
 	if p.create == nil && p.disorder == "" {
-		p.remove = append(superseded(s, now), surplus(s)...)
+		p.remove = append(superseded(s, now), surplus(s, now)...)
 	}
 	return p
 }
 
 // stops says which blocks stop the Application, or the Release that is to be brought back: half an abort would be
 // forgotten.
-func stops(s *scope, back *shipper.Release) string {
-	if v := blocks.Verdict(s.app, s.blocks); v.Blocked() {
-		return v.Message()
+func stops(s *scope, back *shipper.Release, returns bool, now metav1.Time) (v block.Verdict, blocked string) {
+	view, rels := s.view(now), s.history.Releases()
+	if v = view.OfApplication(s.app, rels, returns); v.Blocked() {
+		return v, v.Message()
 	}
 	if back != nil {
-		if v := blocks.Verdict(back, s.blocks); v.Blocked() {
-			return v.Message()
-		}
+		return v, view.OfRollout(rels).Message()
 	}
-	return ""
+	return v, ""
 }
 
 // moved tells whether a Release that completed is to be at another step than its last.
@@ -203,7 +205,7 @@ func superseded(s *scope, now metav1.Time) []*shipper.Release {
 	if !slices.Contains(strategy.Roles(s.history.Releases()), strategy.Superseded) {
 		return nil
 	}
-	rels := blocks.Hold(s.app, s.history.Live, s.blocks)
+	rels := s.view(now).Hold(s.app, s.history.Live)
 	covered := strategy.Make(strategy.Observed{Releases: rels}, now).Covered
 	var out []*shipper.Release
 	for _, rel := range s.history.Releases() {
@@ -215,9 +217,9 @@ func superseded(s *scope, now metav1.Time) []*shipper.Release {
 }
 
 // surplus are the oldest complete Releases beyond the history limit that do not serve any more.
-func surplus(s *scope) []*shipper.Release {
+func surplus(s *scope, now metav1.Time) []*shipper.Release {
 	var complete []strategy.Release
-	live := blocks.Hold(s.app, s.history.Live, s.blocks)
+	live := s.view(now).Hold(s.app, s.history.Live)
 	for i, role := range strategy.Roles(s.history.Releases()) {
 		if role == strategy.Incumbent || role == strategy.Retired {
 			complete = append(complete, live[i])

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,8 +24,13 @@ type scope struct {
 	history history.History
 	// blocks bear on the Application's namespace.
 	blocks []*shipper.RolloutBlock
-	// clusters are all there are; nil while the newest Release has its clusters.
+	// clusters are all there are; nil while nobody needs to know.
 	clusters []shipper.Cluster
+}
+
+// view is how the blocks are seen at a time.
+func (s *scope) view(now metav1.Time) blocks.View {
+	return blocks.View{Bearing: s.blocks, Clusters: s.clusters, Now: now.Time}
 }
 
 // observe reads from the cache. The scope is nil when there is nothing to do: an Application that is gone or going
@@ -66,7 +72,8 @@ func (r *Reconciler) surround(ctx context.Context, from client.Reader, s *scope)
 	if s.blocks, err = blocks.Bearing(ctx, from, s.app.Namespace, r.global); err != nil {
 		return nil, err
 	}
-	if newest := s.history.Newest(); newest != nil && len(strategy.Clusters(newest)) == 0 {
+	newest := s.history.Newest()
+	if blocks.NameClusters(s.blocks) || (newest != nil && len(strategy.Clusters(newest)) == 0) {
 		var clusters shipper.ClusterList
 		if err := from.List(ctx, &clusters); err != nil {
 			return nil, fmt.Errorf("listing clusters: %w", err)

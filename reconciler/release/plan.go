@@ -8,16 +8,18 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"shipper.dev/shipper/apis/rules/block"
 	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/reconciler/release/blocks"
 )
 
 // plan is what one pass does.
 type plan struct {
-	// blocked says which blocks stop the newest Release; empty when none does.
+	// verdict is what blocks mean for the rollout of the newest Release; blocked says which stop it, and is empty when none
+	// does.
+	verdict block.Verdict
 	blocked string
 	// choice are the clusters for the newest Release; nil when they are chosen already or cannot be.
 	choice []string
@@ -50,11 +52,13 @@ func makePlan(s *scope, now metav1.Time) plan {
 	if newest == nil {
 		return p
 	}
-	if v := blocks.Verdict(newest, s.blocks); v.Blocked() {
-		p.blocked = v.Message()
+	view := s.view(now)
+	p.verdict = view.OfRollout(s.history.Releases())
+	if p.verdict.Blocked() {
+		p.blocked = p.verdict.Message()
 	}
 	observed := strategy.Observed{
-		Releases: blocks.Hold(s.app, s.history.Live, s.blocks), Blocked: p.blocked, Returning: returning(s.app, newest),
+		Releases: view.Hold(s.app, s.history.Live), Blocked: p.blocked, Returning: returning(s.app, newest),
 	}
 	p.rollout = strategy.Make(observed, now)
 	if p.blocked != "" {

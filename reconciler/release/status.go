@@ -11,13 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"shipper.dev/shipper/apis/rules/block"
 	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler/fleet/report"
-	"shipper.dev/shipper/reconciler/release/blocks"
 )
 
 // maxMessage bounds a condition's message.
@@ -28,7 +28,7 @@ func status(s *scope, p plan, d done, i int, now metav1.Time) shipper.ReleaseSta
 	rel := s.history.Live[i].Release
 	out := *p.rollout.Outcomes[i].Status.DeepCopy()
 	out.ObservedGeneration = rel.Generation
-	for _, c := range []*shipper.Condition{blocked(s, d, rel), scheduled(s, p, d, i)} {
+	for _, c := range []*shipper.Condition{blocked(s, d, verdict(s, p, rel, now), rel), scheduled(s, p, d, i)} {
 		if c != nil {
 			c.Message = report.Shorten(c.Message, maxMessage)
 			out.Conditions = shipper.SetCondition(out.Conditions, *c, now)
@@ -37,10 +37,18 @@ func status(s *scope, p plan, d done, i int, now metav1.Time) shipper.ReleaseSta
 	return out
 }
 
+// verdict is what blocks mean for a Release: for its rollout if it is the newest, and else for what becomes of it.
+func verdict(s *scope, p plan, rel *shipper.Release, now metav1.Time) block.Verdict {
+	if rel == s.history.Newest() {
+		return p.verdict
+	}
+	return s.view(now).OfRelease(rel)
+}
+
 // blocked is the condition Blocked. The gate may know of a block before this reconciler does.
-func blocked(s *scope, d done, rel *shipper.Release) *shipper.Condition {
+func blocked(s *scope, d done, v block.Verdict, rel *shipper.Release) *shipper.Condition {
 	c := &shipper.Condition{Type: shipper.ReleaseBlocked, Status: corev1.ConditionFalse}
-	if v := blocks.Verdict(rel, s.blocks); v.Blocked() {
+	if v.Blocked() {
 		c.Message = v.Message()
 	} else if said := d.refused(); said != "" && rel == s.history.Newest() {
 		c.Message = said

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/release/blocks"
@@ -21,7 +22,7 @@ func (r *Reconciler) tell(ctx context.Context, s *scope, p plan, d done, now met
 	var errs []error
 	for i := range s.history.Live {
 		rel := s.history.Live[i].Release
-		report.Emit(r.recorder, rel, written(s, d, rel))
+		report.Emit(r.recorder, rel, written(d, rel, verdict(s, p, rel, now)))
 		errs = append(errs, r.persist(ctx, rel, status(s, p, d, i, now)))
 	}
 	for _, rel := range s.history.Broken {
@@ -31,9 +32,9 @@ func (r *Reconciler) tell(ctx context.Context, s *scope, p plan, d done, now met
 }
 
 // written are the events of what was written for a Release, and that it was in spite of blocks.
-func written(s *scope, d done, rel *shipper.Release) []report.Event {
+func written(d done, rel *shipper.Release, v block.Verdict) []report.Event {
 	out := d.events[rel.Name]
-	if names := blocks.Overridden(rel, s.blocks); len(out) > 0 && names != "" {
+	if names := blocks.Overridden(v); len(out) > 0 && names != "" {
 		out = append(out, diary.Override(names))
 	}
 	return out

@@ -57,7 +57,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&shipper.InstallationTarget{}, wake.Owner()).
 		Watches(&shipper.CapacityTarget{}, wake.Owner()).
 		Watches(&shipper.TrafficTarget{}, wake.Owner()).
-		Watches(&shipper.RolloutBlock{}, wake.Blocked(r.client, r.global), wake.ComeOrGone()).
+		Watches(&shipper.RolloutBlock{}, wake.Blocked(r.client, r.global), wake.Stops()).
 		Watches(&shipper.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.withoutClusters), wake.Meant()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: outcome.RateLimiter()}).
 		Complete(r)

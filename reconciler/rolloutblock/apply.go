@@ -15,71 +15,80 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// clean takes a block that is gone out of the annotations that name it. One object that cannot be written does not keep
-// the others from being cleaned. Who overrides a new block may be heard of before the block itself: only the API server
-// knows that it is gone.
+// known are the UIDs of blocks as the API server has them; empty for those that are gone.
+type known map[types.NamespacedName]types.UID
+
+// clean takes a block that is gone out of the annotations that name it. Who overrides a new block may be heard of before
+// the block itself: only the API server knows that it is gone.
 func (r *Reconciler) clean(ctx context.Context, block types.NamespacedName, by namers) error {
-	if len(by.applications)+len(by.releases) == 0 {
+	if !by.any() {
 		return nil
 	}
-	missing := map[types.NamespacedName]bool{}
-	if err := r.look(ctx, missing, block); err != nil {
+	there := known{}
+	if err := r.look(ctx, there, block); err != nil {
 		return err
 	}
-	if !missing[block] {
+	if there[block] != "" {
 		return nil // its own event comes
 	}
+	return r.sweep(ctx, there, by)
+}
+
+// sweep cleans all who name a block. One object that cannot be written does not keep the others from being cleaned.
+func (r *Reconciler) sweep(ctx context.Context, there known, by namers) error {
 	var met []error
 	for i := range by.applications {
-		met = append(met, r.cleanOne(ctx, missing, &by.applications[i]))
+		met = append(met, r.cleanOne(ctx, there, &by.applications[i]))
 	}
 	for i := range by.releases {
-		met = append(met, r.cleanOne(ctx, missing, &by.releases[i]))
+		met = append(met, r.cleanOne(ctx, there, &by.releases[i]))
 	}
 	return errors.Join(met...)
 }
 
-// cleanOne takes every block that is gone out of one annotation, in one write: blocks that end together must not leave
-// names behind that override the next blocks to be called so. What is found out is noted in missing.
-func (r *Reconciler) cleanOne(ctx context.Context, missing map[types.NamespacedName]bool, object client.Object) error {
+// cleanOne takes every override that is one of no block any more out of one object, in one write: blocks that end
+// together must not leave names behind that override the next blocks to be called so. What is found out is noted in there.
+func (r *Reconciler) cleanOne(ctx context.Context, there known, object client.Object) error {
 	was, ok := object.DeepCopyObject().(client.Object)
 	if !ok {
 		return nil
 	}
 	var rest, gone []types.NamespacedName
-	for _, name := range overrides(object) {
-		if err := r.look(ctx, missing, name); err != nil {
+	for _, o := range rules.Overrides(object.GetAnnotations()) {
+		if err := r.look(ctx, there, o.Name); err != nil {
 			return err
 		}
-		if missing[name] {
-			gone = append(gone, name)
+		if uid := there[o.Name]; uid == "" || (o.UID != "" && o.UID != uid) {
+			gone = append(gone, o.Name)
 		} else {
-			rest = append(rest, name)
+			rest = append(rest, o.Name)
 		}
 	}
-	annotations := object.GetAnnotations()
-	if len(rest) == 0 {
-		delete(annotations, shipper.RolloutBlockOverrideAnnotation)
-	} else {
-		annotations[shipper.RolloutBlockOverrideAnnotation] = rules.FormatOverrides(rest)
+	if len(gone) == 0 {
+		return nil
 	}
-	object.SetAnnotations(annotations)
+	object.SetAnnotations(rules.Keep(object.GetAnnotations(), rest))
 	patch := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Patch(ctx, object, patch); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing the override of %s from %s/%s: %w", rules.FormatOverrides(gone), object.GetNamespace(), object.GetName(), err)
+		return fmt.Errorf("removing the override of %s from %s/%s: %w",
+			rules.FormatOverrides(gone), object.GetNamespace(), object.GetName(), err)
 	}
 	return nil
 }
 
-// look notes in missing whether the block is gone, unless that is noted already.
-func (r *Reconciler) look(ctx context.Context, missing map[types.NamespacedName]bool, block types.NamespacedName) error {
-	if _, noted := missing[block]; noted {
+// look notes in there whether a block exists, unless that is noted already.
+func (r *Reconciler) look(ctx context.Context, there known, block types.NamespacedName) error {
+	if _, noted := there[block]; noted {
 		return nil
 	}
-	err := r.live.Get(ctx, block, &shipper.RolloutBlock{})
+	b := &shipper.RolloutBlock{}
+	err := r.live.Get(ctx, block, b)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading RolloutBlock %s: %w", block, err)
 	}
-	missing[block] = apierrors.IsNotFound(err)
+	there[block] = b.UID
+	if apierrors.IsNotFound(err) {
+		there[block] = ""
+	}
 	return nil
 }

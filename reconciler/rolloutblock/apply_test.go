@@ -27,9 +27,10 @@ type blocks struct {
 }
 
 // Get is client.Reader.
-func (b *blocks) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+func (b *blocks) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 	b.asked++
 	if b.away != nil || b.there[key.String()] {
+		o.SetUID("uid-of-" + types.UID(key.Name))
 		return b.away
 	}
 	return apierrors.NewNotFound(schema.GroupResource{}, key.String())

@@ -44,6 +44,29 @@ type namers struct {
 	releases     []shipper.Release
 }
 
+// any tells whether there are any.
+func (n namers) any() bool { return len(n.applications)+len(n.releases) > 0 }
+
+// ofAnother are those whose override was one of an earlier block of that name.
+func (n namers) ofAnother(b *shipper.RolloutBlock) namers {
+	other := func(o client.Object) bool {
+		r, ok := rules.Recorded(rules.Records(o.GetAnnotations()), rules.Name(b))
+		return ok && r.UID != "" && r.UID != b.UID
+	}
+	var out namers
+	for i := range n.applications {
+		if other(&n.applications[i]) {
+			out.applications = append(out.applications, n.applications[i])
+		}
+	}
+	for i := range n.releases {
+		if other(&n.releases[i]) {
+			out.releases = append(out.releases, n.releases[i])
+		}
+	}
+	return out
+}
+
 // observe lists who names a block.
 func (r *Reconciler) observe(ctx context.Context, block types.NamespacedName) (namers, error) {
 	of := client.MatchingFields{byOverride: block.String()}

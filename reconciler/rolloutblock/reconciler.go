@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rolloutblock writes into each RolloutBlock's status who overrides it, and takes a block that is gone out
-// of the override annotations that name it, because an override of a block that does not exist blocks.
+// Package rolloutblock writes into each RolloutBlock's status whether it is in effect and who overrides it, and takes a
+// block that is gone out of the override annotations that name it, because an override of a block that does not exist
+// blocks, and one of a block that was made anew is none.
+//
+// The status is what wakes everybody else when a block comes into effect or ceases to be: this reconciler alone waits for
+// the time.
 package rolloutblock
 
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	rules "shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
@@ -33,6 +40,8 @@ import (
 type Options struct {
 	// GlobalNamespace is the one whose blocks bear on every namespace.
 	GlobalNamespace string
+	// Clock tells when blocks come into effect and cease to be.
+	Clock clock.PassiveClock
 	// Workers is how many blocks are worked on at the same time.
 	Workers int
 }
@@ -42,6 +51,7 @@ type Reconciler struct {
 	client          client.Client
 	live            client.Reader
 	globalNamespace string
+	clock           clock.PassiveClock
 	recorder        events.EventRecorder
 	retries         *fleet.Retries
 }
@@ -50,7 +60,7 @@ type Reconciler struct {
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), globalNamespace: o.GlobalNamespace,
-		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
+		clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
 	}
 	for _, kind := range []client.Object{&shipper.Application{}, &shipper.Release{}} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, byOverride, overrideKeys); err != nil {
@@ -87,8 +97,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading RolloutBlock %s: %w", req, err)
 	}
+	if err := r.sweep(ctx, known{}, by.ofAnother(block)); err != nil {
+		return r.retries.Persisted(req, err)
+	}
 	was := block.DeepCopy()
-	block.Status = status(block, by, r.globalNamespace)
+	now := r.clock.Now()
+	timing, wrong := rules.When(block, now)
+	block.Status = status(block, by, r.globalNamespace, timing, wrong)
 	changed, err := report.PatchStatus(ctx, r.client, block, was)
 	if err != nil {
 		return r.retries.Persisted(req, fmt.Errorf("writing the status of RolloutBlock %s: %w", req, err))
@@ -96,5 +111,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if changed {
 		report.Emit(r.recorder, block, changes(was, block))
 	}
-	return ctrl.Result{}, nil
+	return ctrl.Result{RequeueAfter: untilNext(timing, now)}, nil
+}
+
+// untilNext is how long it takes until a block comes into effect or ceases to be; 0 when that is not known.
+func untilNext(t rules.Timing, now time.Time) time.Duration {
+	next := t.NextStart
+	if t.Active {
+		next = t.NextEnd
+	}
+	if next.IsZero() {
+		return 0
+	}
+	return max(next.Sub(now), time.Millisecond)
 }

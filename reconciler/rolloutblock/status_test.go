@@ -7,7 +7,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
+	rules "shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
 )
@@ -38,8 +40,8 @@ func TestStatus(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			b := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: tc.namespace, Name: "stop", Generation: 3}}
-			want := shipper.RolloutBlockStatus{ObservedGeneration: 3, Overrides: tc.want}
-			if diff := cmp.Diff(want, status(b, tc.by, global)); diff != "" {
+			want := shipper.RolloutBlockStatus{ObservedGeneration: 3, Active: ptr.To(true), Overrides: tc.want}
+			if diff := cmp.Diff(want, status(b, tc.by, global, rules.Timing{Active: true}, nil)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

@@ -21,12 +21,20 @@ const (
 	AuditBlocksMet = "blocks-met"
 	// AuditBlocksOverridden lists the RolloutBlocks that the object overrides.
 	AuditBlocksOverridden = "blocks-overridden"
+	// AuditBlocksWarned lists the RolloutBlocks that only warn, AuditBlocksAudited those that only note.
+	AuditBlocksWarned  = "blocks-warned"
+	AuditBlocksAudited = "blocks-audited"
+	// AuditOverride lists the RolloutBlocks that this request begins to override, AuditOverrideReason says why.
+	AuditOverride       = "override"
+	AuditOverrideReason = "override-reason"
 	// AuditReleaseStamped names the Release that the edit of an Application makes.
 	AuditReleaseStamped = "release-stamped"
 	// AuditChartPinned is the chart's name and the exact version it was resolved to.
 	AuditChartPinned = "chart-pinned"
 	// AuditBlockLifted names the RolloutBlock whose deletion was let through.
 	AuditBlockLifted = "block-lifted"
+	// AuditBlockWeakened names the RolloutBlock that was made to stop less, and the fields by which.
+	AuditBlockWeakened = "block-weakened"
 )
 
 // Answer gathers, while a request is judged, what is said besides yes or no. It belongs to one request.

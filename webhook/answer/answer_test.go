@@ -28,7 +28,7 @@ import (
 
 func blocked() error {
 	return answer.Refuse("releases", "x-0", answer.Subject{Short: "rel", Namespace: "default", Name: "x-0"},
-		block.Judge([]*shipper.RolloutBlock{ask.Block("global/dns")}, nil), ask.Now)
+		block.Judge([]*shipper.RolloutBlock{ask.Block("global/dns")}, nil, block.Change{}, ask.Now), ask.Now)
 }
 
 func TestResponses(t *testing.T) {
@@ -226,7 +226,7 @@ func TestRefusalsTeach(t *testing.T) {
 	nobody.CreationTimestamp.Time = ask.Now.Add(time.Second) // clocks differ
 	blocks := []*shipper.RolloutBlock{dns, demo, nobody}
 	subject := answer.Subject{Short: "app", Namespace: "default", Name: "x", Annotated: true}
-	v := block.Judge(blocks, block.Names([]*shipper.RolloutBlock{demo}))
+	v := block.Judge(blocks, []block.Override{{Name: block.Name(demo)}}, block.Change{}, ask.Now)
 	err := answer.Refuse("applications", "x", subject, v, ask.Now)
 	const want = "rollouts blocked by: default/nobody (two [2J lines; unknown author, 0s ago), " +
 		"global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago). To override: kubectl annotate app x " +

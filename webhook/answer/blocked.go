@@ -34,18 +34,30 @@ type Subject struct {
 // Refuse says which blocks stop a change of the object of resource (a plural) and name, who put them there, since when
 // and what for, and how subject could override them.
 func Refuse(resource, name string, subject Subject, v block.Verdict, now time.Time) error {
-	stories, causes := make([]string, 0, len(v.Effective)), make([]metav1.StatusCause, 0, len(v.Effective))
+	causes := make([]metav1.StatusCause, 0, len(v.Effective))
 	for _, b := range v.Effective {
-		key := block.Name(b).String()
-		stories = append(stories, key+" ("+story(b, now)+")")
-		causes = append(causes, metav1.StatusCause{Type: CauseBlocked, Message: key + ": " + oneLine(b.Spec.Message)})
+		message := block.Name(b).String() + ": " + oneLine(b.Spec.Message)
+		causes = append(causes, metav1.StatusCause{Type: CauseBlocked, Message: message})
 	}
-	message := "rollouts blocked by: " + strings.Join(stories, ", ") + ". To override: " + howToOverride(subject, v) +
-		" (the verb override on these rolloutblocks is needed)"
+	message := "rollouts blocked by: " + stories(v.Effective, now) + ". " + howToGoOn(subject, v)
 	return &Refusal{Decision: Blocked, Status: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
 		Details: &metav1.StatusDetails{Group: shipper.GroupName, Kind: resource, Name: name, Causes: causes},
 	}}
+}
+
+// Discourage says which blocks would stop a change, were they enforced.
+func Discourage(v block.Verdict, now time.Time) string {
+	return "rollouts are asked to wait by: " + stories(v.Warning, now)
+}
+
+// stories tell of each block why it is there, who put it there, and when it ends if that is known.
+func stories(blocks []*shipper.RolloutBlock, now time.Time) string {
+	out := make([]string, len(blocks))
+	for i, b := range blocks {
+		out[i] = block.Name(b).String() + " (" + story(b, now) + ")"
+	}
+	return strings.Join(out, ", ")
 }
 
 func story(b *shipper.RolloutBlock, now time.Time) string {
@@ -54,18 +66,54 @@ func story(b *shipper.RolloutBlock, now time.Time) string {
 		author = "unknown author"
 	}
 	age := duration.HumanDuration(max(now.Sub(b.CreationTimestamp.Time), 0))
-	return fmt.Sprintf("%s; %s, %s ago", oneLine(b.Spec.Message), author, age)
+	out := fmt.Sprintf("%s; %s, %s ago", oneLine(b.Spec.Message), author, age)
+	if t, err := block.When(b, now); err == nil && !t.NextEnd.IsZero() {
+		out += "; until " + t.NextEnd.UTC().Format(time.RFC3339)
+	}
+	return out
+}
+
+// howToGoOn is how to override the blocks, or that they cannot be.
+func howToGoOn(s Subject, v block.Verdict) string {
+	var nobody []*shipper.RolloutBlock
+	rights, reason := false, false
+	for _, b := range v.Effective {
+		switch b.Spec.OverridePolicy {
+		case shipper.RolloutBlockNobody:
+			nobody = append(nobody, b)
+		case shipper.RolloutBlockAnyone:
+		default:
+			rights = true
+		}
+		reason = reason || b.Spec.RequireOverrideReason
+	}
+	if len(nobody) > 0 {
+		return "Nobody may override " + block.FormatOverrides(block.Names(nobody)) +
+			": wait until it ends, or ask its author to lift it"
+	}
+	out := "To override: " + howToOverride(s, v, reason)
+	if rights {
+		out += " (the verb override on these rolloutblocks is needed)"
+	}
+	return out
 }
 
 // howToOverride adds to the overrides that are there. kubectl does not change an annotation unless it is told to.
-func howToOverride(s Subject, v block.Verdict) string {
+func howToOverride(s Subject, v block.Verdict, reason bool) string {
 	names := slices.Concat(block.Names(v.Effective), block.Names(v.Overridden))
 	override := block.FormatOverrides(names)
 	if s.New {
-		return fmt.Sprintf("add the annotation %s: %s", shipper.RolloutBlockOverrideAnnotation, override)
+		out := fmt.Sprintf("add the annotation %s: %s", shipper.RolloutBlockOverrideAnnotation, override)
+		if reason {
+			out += fmt.Sprintf(", and %s: <why>", shipper.RolloutBlockOverrideReasonAnnotation)
+		}
+		return out
 	}
 	command := fmt.Sprintf("kubectl annotate %s %s %s=%s -n %s",
 		s.Short, s.Name, shipper.RolloutBlockOverrideAnnotation, override, s.Namespace)
+	if reason {
+		command += fmt.Sprintf(" %s='<why>'", shipper.RolloutBlockOverrideReasonAnnotation)
+	}
 	if s.Annotated {
 		command += " --overwrite"
 	}

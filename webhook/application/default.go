@@ -32,6 +32,11 @@ func (w *Webhook) complete(
 		return err
 	}
 	gate.Normalise(a, &app.ObjectMeta)
+	if req.UserInfo.Username != w.Guard.Reconciler {
+		if err := w.Gate.Stamp(ctx, req.UserInfo.Username, a, &app.ObjectMeta, metaOf(old)); err != nil {
+			return err
+		}
+	}
 	if old != nil && !refreshWanted(app, old) && sameSpec(&app.Spec, &old.Spec) {
 		return w.catchUp(ctx, req, a, app, old)
 	}
@@ -39,7 +44,7 @@ func (w *Webhook) complete(
 		return nil // there may be no spec to complete; the schema refuses it
 	}
 	limitHistory(a, app)
-	if err := w.pin(ctx, a, app, old); err != nil {
+	if err := w.pin(ctx, req, a, app, old); err != nil {
 		return err
 	}
 	if old != nil && sameSpec(&app.Spec, &old.Spec) {
@@ -73,7 +78,7 @@ func (w *Webhook) catchUp(
 		req.UserInfo.Username == w.Guard.Reconciler,
 		!app.DeletionTimestamp.IsZero(),
 		!validOnceResolved(app),
-		w.judge(&answer.Answer{}, app, old) != nil:
+		w.judge(ctx, req, &answer.Answer{}, app, old) != nil:
 		return nil
 	}
 	found, err := w.resolve(ctx, a, app.Name, want)

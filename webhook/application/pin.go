@@ -8,18 +8,21 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/webhook/answer"
-	"shipper.dev/shipper/webhook/gate"
 )
 
 var chartPath = field.NewPath("spec", "template", "chart")
 
 // pin makes sure that the template's chart has an exact version and that the annotations say where it comes from. A pin
 // is kept as long as the user asks for the same; what is asked for anew is resolved anew.
-func (w *Webhook) pin(ctx context.Context, a *answer.Answer, app, old *shipper.Application) error {
+func (w *Webhook) pin(
+	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
+) error {
 	want := app.Spec.Template.Chart
 	if want.Name == "" || want.RepoURL == "" {
 		return nil // the schema refuses it
@@ -29,7 +32,7 @@ func (w *Webhook) pin(ctx context.Context, a *answer.Answer, app, old *shipper.A
 		audit(a, app)
 		return nil
 	}
-	if err := w.judge(a, app, old); err != nil {
+	if err := w.judge(ctx, req, a, app, old); err != nil {
 		return err // a repository need not be asked for what will be refused anyway
 	}
 	if refresh {
@@ -86,8 +89,14 @@ func kept(a *answer.Answer, app, old *shipper.Application) bool {
 }
 
 // judge refuses a change that is blocked, before anything is resolved for it.
-func (w *Webhook) judge(a *answer.Answer, app, old *shipper.Application) error {
-	return w.Gate.Judge(a, resource, app.Name, subject(app, old == nil), gate.Overrides(app.Annotations))
+func (w *Webhook) judge(
+	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
+) error {
+	c, err := w.change(ctx, req, app, old)
+	if err != nil {
+		return err
+	}
+	return w.Gate.Judge(a, resource, app.Name, subject(app, old == nil), block.Overrides(app.Annotations), c)
 }
 
 // resolve asks for the version of want, and answers for a repository that does not.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"shipper.dev/shipper/apis/rules/block"
 	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -33,30 +34,36 @@ func (w *Webhook) validateWrite(
 	overrideChanged := !gate.SameOverride(app.Annotations, metaOf(old).Annotations)
 	if specChanged || overrideChanged {
 		var more field.ErrorList
-		overrides, more = w.Gate.Check(ctx, app.Namespace, app.Annotations[shipper.RolloutBlockOverrideAnnotation], before)
+		overrides, more = w.Gate.Check(ctx, app.Namespace, app.Annotations, before)
 		errs = append(errs, more...)
 	}
 	if err := answer.Invalidate(kind, app.Name, errs); err != nil {
 		return err
 	}
 	added := gate.Added(before, overrides)
-	if err := w.Gate.Permit(ctx, req.UserInfo, resource, app.Name, added); err != nil {
+	if err := w.Gate.Permit(ctx, a, req.UserInfo, resource, &app.ObjectMeta, added); err != nil {
 		return err
 	}
 	if !specChanged {
 		return nil
 	}
-	if err := w.Gate.Judge(a, resource, app.Name, subject(app, old == nil), overrides); err != nil {
+	if err := w.judge(ctx, req, a, app, old); err != nil {
 		return err
 	}
 	return w.announce(a, app)
 }
 
-func (w *Webhook) validateDelete(a *answer.Answer, old *shipper.Application) error {
+func (w *Webhook) validateDelete(
+	ctx context.Context, req *admission.Request, a *answer.Answer, old *shipper.Application,
+) error {
 	if w.Facts.NamespaceGoing(old.Namespace) {
 		return nil
 	}
-	return w.Gate.Judge(a, resource, old.Name, subject(old, false), gate.Overrides(old.Annotations))
+	c, err := w.change(ctx, req, nil, old)
+	if err != nil {
+		return err
+	}
+	return w.Gate.Judge(a, resource, old.Name, subject(old, false), block.Overrides(old.Annotations), c)
 }
 
 // announce says which Release the template makes and what is to be expected of it.

@@ -63,7 +63,7 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *answe
 		return err
 	}
 	if req.Operation == admissionv1.Delete {
-		return w.validateDelete(a, old)
+		return w.validateDelete(ctx, req, a, old)
 	}
 	return w.validateWrite(ctx, req, a, app, old)
 }

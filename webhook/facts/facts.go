@@ -79,10 +79,9 @@ func (f *Facts) Bearing(namespace string) ([]*shipper.RolloutBlock, error) {
 	return append(blocks, global...), err
 }
 
-// HasBlock tells whether the RolloutBlock exists, wherever it is.
-func (f *Facts) HasBlock(ctx context.Context, key types.NamespacedName) (bool, error) {
-	b, err := get(ctx, f, f.known.Blocks, key, &shipper.RolloutBlock{})
-	return b != nil, err
+// Block is the RolloutBlock, wherever it is; nil when there is none.
+func (f *Facts) Block(ctx context.Context, key types.NamespacedName) (*shipper.RolloutBlock, error) {
+	return get(ctx, f, f.known.Blocks, key, &shipper.RolloutBlock{})
 }
 
 // Application is the metadata of the Application; nil when there is none.

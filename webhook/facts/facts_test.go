@@ -125,7 +125,8 @@ func TestWhatIsNotKnownIsAskedFor(t *testing.T) {
 	}
 	f := facts.New(known, server, "global")
 	has := func(name string) (bool, error) {
-		return f.HasBlock(t.Context(), types.NamespacedName{Namespace: "global", Name: name})
+		b, err := f.Block(t.Context(), types.NamespacedName{Namespace: "global", Name: name})
+		return b != nil, err
 	}
 	for name, want := range map[string]bool{"dns": true, "there": true, "gone": false} {
 		if got, err := has(name); got != want || err != nil {
@@ -151,7 +152,16 @@ func TestStrip(t *testing.T) {
 	rel := ask.Release(ask.Application(), nil, ask.ReleaseAnnotated("kubectl.kubernetes.io/last-applied-configuration", "{}"))
 	want := ask.Release(ask.Application(), nil)
 	rel.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
-	rel.Status.AchievedStep = &shipper.AchievedStep{Step: 1}
+	rel.Status = shipper.ReleaseStatus{
+		ObservedGeneration: 7, AchievedStep: &shipper.AchievedStep{Step: 1}, Conditions: []shipper.Condition{
+			{Type: shipper.ReleaseBlocked, Status: "True", Message: "long"},
+			{Type: shipper.ReleaseComplete, Status: "True", Reason: "dropped"},
+		},
+	}
+	want.Status = shipper.ReleaseStatus{ // what tells whether a rollout goes back
+		AchievedStep: &shipper.AchievedStep{Step: 1},
+		Conditions:   []shipper.Condition{{Type: shipper.ReleaseComplete, Status: "True"}},
+	}
 	got, err := facts.Strip(rel)
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,8 @@ import (
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // Strip drops what nothing is judged by before an object is kept: who owns which field, kubectl's copy of the object,
-// and the status of Releases and Clusters. It is a transform for the cache that Watch is given.
+// and the status of Releases and Clusters but for what tells whether a rollout goes back. It is a transform for the cache
+// that Watch is given.
 func Strip(o any) (any, error) {
 	if meta, ok := o.(metav1.Object); ok {
 		meta.SetManagedFields(nil)
@@ -31,7 +32,11 @@ func Strip(o any) (any, error) {
 	}
 	switch o := o.(type) {
 	case *shipper.Release:
-		o.Status = shipper.ReleaseStatus{}
+		was := o.Status
+		o.Status = shipper.ReleaseStatus{AchievedStep: was.AchievedStep}
+		if c := shipper.FindCondition(was.Conditions, shipper.ReleaseComplete); c != nil {
+			o.Status.Conditions = []shipper.Condition{{Type: c.Type, Status: c.Status}}
+		}
 	case *shipper.Cluster:
 		o.Status = shipper.ClusterStatus{}
 	}

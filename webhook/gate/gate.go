@@ -6,13 +6,15 @@ package gate
 import (
 	"context"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -23,14 +25,26 @@ import (
 // retryRights is when to ask again after the API server could not say what a user may do.
 const retryRights = time.Second
 
-// OverridePath is where the override annotation is.
-var OverridePath = field.NewPath("metadata", "annotations").Key(shipper.RolloutBlockOverrideAnnotation)
+// maxReason is how long the reason for an override may be, in bytes.
+const maxReason = 1024
+
+// OverridePath and ReasonPath are where the override annotation is, and the reason for it.
+var (
+	OverridePath = field.NewPath("metadata", "annotations").Key(shipper.RolloutBlockOverrideAnnotation)
+	ReasonPath   = field.NewPath("metadata", "annotations").Key(shipper.RolloutBlockOverrideReasonAnnotation)
+)
 
 // Blocks are the RolloutBlocks that are known.
 type Blocks interface {
 	Bearing(namespace string) ([]*shipper.RolloutBlock, error)
-	HasBlock(ctx context.Context, key types.NamespacedName) (bool, error)
+	// Block is nil when there is none.
+	Block(ctx context.Context, key types.NamespacedName) (*shipper.RolloutBlock, error)
 	GlobalNamespace() string
+}
+
+// Conditions are asked about requests.
+type Conditions interface {
+	Match(ctx context.Context, conditions []shipper.RolloutBlockMatchCondition, req *admission.Request) bool
 }
 
 // Gate judges by blocks and overrides.
@@ -38,111 +52,145 @@ type Gate struct {
 	Blocks Blocks
 	Rights rights.Rights
 	Clock  clock.PassiveClock
+	// Conditions are those of blocks.
+	Conditions Conditions
 }
 
-// Judge refuses a change of the object of resource (a plural) and name while a block bears on subject's namespace that
-// none of overrides names. Overrides that name no bearing block do no harm here: Check has judged them when they were
-// set.
+// Judge refuses a change of the object of resource (a plural) and name while a block bears on subject's namespace that is
+// in its way and that none of overrides names. Blocks that only warn or note do so. Overrides that name no bearing block
+// do no harm here: Check has judged them when they were set.
 func (g *Gate) Judge(
-	a *answer.Answer, resource, name string, subject answer.Subject, overrides []types.NamespacedName,
+	a *answer.Answer, resource, name string, subject answer.Subject, overrides []block.Override, c block.Change,
 ) error {
 	bearing, err := g.Blocks.Bearing(subject.Namespace)
 	if err != nil {
 		return err
 	}
-	v := block.Judge(bearing, overrides)
-	if len(v.Overridden) > 0 {
-		a.Audit(answer.AuditBlocksOverridden, block.FormatOverrides(block.Names(v.Overridden)))
+	v := block.Judge(bearing, overrides, c, g.Clock.Now())
+	for key, blocks := range map[string][]*shipper.RolloutBlock{
+		answer.AuditBlocksOverridden: v.Overridden, answer.AuditBlocksWarned: v.Warning,
+		answer.AuditBlocksAudited: v.Auditing, answer.AuditBlocksMet: v.Effective,
+	} {
+		if len(blocks) > 0 {
+			a.Audit(key, block.FormatOverrides(block.Names(blocks)))
+		}
+	}
+	if len(v.Warning) > 0 {
+		a.Warn("%s", answer.Discourage(v, g.Clock.Now()))
 	}
 	if len(v.Effective) == 0 {
 		return nil
 	}
-	a.Audit(answer.AuditBlocksMet, block.FormatOverrides(block.Names(v.Effective)))
 	return answer.Refuse(resource, name, subject, v, g.Clock.Now())
 }
 
-// Check judges the overrides in annotation: it must be well-formed, and every name that is not one of before must be
-// that of a RolloutBlock that bears on namespace. Names that were there before were judged when they came; if their
-// blocks ended since, nobody who takes one of them out must be kept from it by the others.
+// Asked is the question which matchConditions match a request.
+func (g *Gate) Asked(ctx context.Context, req *admission.Request) func(*shipper.RolloutBlock) bool {
+	return func(b *shipper.RolloutBlock) bool { return g.Conditions.Match(ctx, b.Spec.MatchConditions, req) }
+}
+
+// Check judges the overrides in annotations: they must be well-formed, and every name that is not one of before must be
+// that of a RolloutBlock that bears on namespace, and have the reason that the block wants. Names that were there before
+// were judged when they came; if their blocks ended since, nobody who takes one of them out must be kept from it by the
+// others.
 func (g *Gate) Check(
-	ctx context.Context, namespace, annotation string, before []types.NamespacedName,
+	ctx context.Context, namespace string, annotations map[string]string, before []types.NamespacedName,
 ) ([]types.NamespacedName, field.ErrorList) {
+	annotation := annotations[shipper.RolloutBlockOverrideAnnotation]
+	reason := annotations[shipper.RolloutBlockOverrideReasonAnnotation]
 	names, err := block.ParseOverrides(annotation)
 	if err != nil {
 		return nil, field.ErrorList{field.Invalid(OverridePath, annotation,
 			err.Error()+"; list the blocks to override as namespace/name, separated by commas")}
 	}
+	if len(reason) > maxReason {
+		return names, field.ErrorList{field.TooLong(ReasonPath, "", maxReason)}
+	}
 	var errs field.ErrorList
 	for _, name := range Added(before, names) {
-		if errs = append(errs, g.checkName(ctx, namespace, name)...); len(errs) > 0 {
+		if errs = append(errs, g.checkName(ctx, namespace, name, reason)...); len(errs) > 0 {
 			return names, errs
 		}
 	}
 	return names, nil
 }
 
-func (g *Gate) checkName(ctx context.Context, namespace string, name types.NamespacedName) field.ErrorList {
-	there, err := g.Blocks.HasBlock(ctx, name)
+func (g *Gate) checkName(
+	ctx context.Context, namespace string, name types.NamespacedName, reason string,
+) field.ErrorList {
+	b, err := g.Blocks.Block(ctx, name)
 	switch {
 	case err != nil:
 		return field.ErrorList{field.InternalError(OverridePath, err)}
-	case !there:
+	case b == nil:
 		return field.ErrorList{field.Invalid(OverridePath, name.String(),
 			fmt.Sprintf("there is no RolloutBlock %s: take it out of the annotation", name))}
-	case !block.Bears(&shipper.RolloutBlock{ObjectMeta: metaOf(name)}, namespace, g.Blocks.GlobalNamespace()):
+	case !block.Bears(b, namespace, g.Blocks.GlobalNamespace()):
 		return field.ErrorList{field.Invalid(OverridePath, name.String(), fmt.Sprintf(
 			"RolloutBlock %s does not stop rollouts in namespace %s: only blocks in that namespace and in %s do; "+
 				"take it out of the annotation", name, namespace, g.Blocks.GlobalNamespace()))}
+	case b.Spec.RequireOverrideReason && strings.TrimSpace(reason) == "":
+		return field.ErrorList{field.Required(ReasonPath, fmt.Sprintf(
+			"RolloutBlock %s wants to know why it is overridden: say it in this annotation", name))}
 	}
 	return nil
 }
 
 // Permit refuses when who may not override one of names, which were added to the object of resource (a plural) and
-// name.
+// name. Who may is for the block to say; for most it is who has the verb override on it. What is permitted is left for
+// auditors.
 func (g *Gate) Permit(
+	ctx context.Context, a *answer.Answer, who authenticationv1.UserInfo, resource string, meta *metav1.ObjectMeta,
+	added []types.NamespacedName,
+) error {
+	if len(added) == 0 {
+		return nil
+	}
+	if err := g.permitAll(ctx, who, resource, meta.Name, added); err != nil {
+		return err
+	}
+	a.Audit(answer.AuditOverride, block.FormatOverrides(added))
+	if reason := meta.Annotations[shipper.RolloutBlockOverrideReasonAnnotation]; reason != "" {
+		a.Audit(answer.AuditOverrideReason, reason)
+	}
+	return nil
+}
+
+func (g *Gate) permitAll(
 	ctx context.Context, who authenticationv1.UserInfo, resource, name string, added []types.NamespacedName,
 ) error {
-	for _, b := range added {
-		allowed, err := g.Rights.Allowed(ctx, who, rights.Override, "rolloutblocks", b)
+	for _, key := range added {
+		b, err := g.Blocks.Block(ctx, key)
 		if err != nil {
 			return answer.Later(err.Error(), retryRights)
 		}
-		if !allowed {
-			return answer.Forbid(resource, name, fmt.Sprintf(
-				"user %q may not override RolloutBlock %s: "+
-					"the verb %s on resource rolloutblocks.%s named %s in namespace %s is needed",
-				who.Username, b, rights.Override, shipper.GroupName, b.Name, b.Namespace))
+		switch {
+		case b == nil: // Check has refused it
+		case b.Spec.OverridePolicy == shipper.RolloutBlockAnyone:
+			continue
+		case b.Spec.OverridePolicy == shipper.RolloutBlockNobody:
+			return answer.Forbid(resource, name, fmt.Sprintf("nobody may override RolloutBlock %s (its overridePolicy is %s)",
+				key, shipper.RolloutBlockNobody))
+		}
+		if err := g.permitOne(ctx, who, resource, name, key); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// Dangling are those of names whose RolloutBlock is gone.
-func (g *Gate) Dangling(ctx context.Context, names []types.NamespacedName) ([]types.NamespacedName, error) {
-	var gone []types.NamespacedName
-	for _, name := range names {
-		there, err := g.Blocks.HasBlock(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if !there {
-			gone = append(gone, name)
-		}
-	}
-	return gone, nil
-}
-
-// Overrides reads an annotation that was judged when it was written. One that is malformed nonetheless overrides
-// nothing.
-func Overrides(annotations map[string]string) []types.NamespacedName {
-	names, err := block.ParseOverrides(annotations[shipper.RolloutBlockOverrideAnnotation])
+func (g *Gate) permitOne(
+	ctx context.Context, who authenticationv1.UserInfo, resource, name string, b types.NamespacedName,
+) error {
+	allowed, err := g.Rights.Allowed(ctx, who, rights.Override, "rolloutblocks", b)
 	if err != nil {
-		return nil
+		return answer.Later(err.Error(), retryRights)
 	}
-	return names
-}
-
-// Added are those of names that were not there before.
-func Added(before, names []types.NamespacedName) []types.NamespacedName {
-	return slices.DeleteFunc(slices.Clone(names), func(n types.NamespacedName) bool { return slices.Contains(before, n) })
+	if !allowed {
+		return answer.Forbid(resource, name, fmt.Sprintf(
+			"user %q may not override RolloutBlock %s: "+
+				"the verb %s on resource rolloutblocks.%s named %s in namespace %s is needed",
+			who.Username, b, rights.Override, shipper.GroupName, b.Name, b.Namespace))
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/webhook/answer"
@@ -24,9 +25,11 @@ var errAway = errors.New("API server is away")
 // away knows no blocks and cannot ask for any.
 type away struct{}
 
-func (away) Bearing(string) ([]*shipper.RolloutBlock, error)              { return nil, errAway }
-func (away) HasBlock(context.Context, types.NamespacedName) (bool, error) { return false, errAway }
-func (away) GlobalNamespace() string                                      { return "global" }
+func (away) Bearing(string) ([]*shipper.RolloutBlock, error) { return nil, errAway }
+func (away) Block(context.Context, types.NamespacedName) (*shipper.RolloutBlock, error) {
+	return nil, errAway
+}
+func (away) GlobalNamespace() string { return "global" }
 
 func nn(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
@@ -35,8 +38,8 @@ func nn(namespace, name string) types.NamespacedName {
 func TestWhatBlocksAreNotedForAuditors(t *testing.T) {
 	g := ask.Know(t, ask.Grant(), ask.Block("global/dns"), ask.Block("default/demo"), ask.Block("other/x")).Gate
 	a := &answer.Answer{}
-	overrides := []types.NamespacedName{nn("default", "demo"), nn("other", "x")}
-	err := g.Judge(a, "applications", "x", answer.Subject{Namespace: "default"}, overrides)
+	overrides := []block.Override{{Name: nn("default", "demo")}, {Name: nn("other", "x")}}
+	err := g.Judge(a, "applications", "x", answer.Subject{Namespace: "default"}, overrides, block.Change{})
 	if err == nil {
 		t.Error("nothing was refused")
 	}
@@ -48,10 +51,10 @@ func TestWhatBlocksAreNotedForAuditors(t *testing.T) {
 
 func TestNothingIsJudgedByNothing(t *testing.T) {
 	g := &gate.Gate{Blocks: away{}, Rights: ask.Grant(), Clock: ask.Clock()}
-	if err := g.Judge(&answer.Answer{}, "applications", "x", answer.Subject{}, nil); !errors.Is(err, errAway) {
+	if err := g.Judge(&answer.Answer{}, "applications", "x", answer.Subject{}, nil, block.Change{}); !errors.Is(err, errAway) {
 		t.Errorf("Judge: got %v", err)
 	}
-	if _, errs := g.Check(t.Context(), "default", "global/dns", nil); len(errs) != 1 {
+	if _, errs := g.Check(t.Context(), "default", map[string]string{key: "global/dns"}, nil); len(errs) != 1 {
 		t.Errorf("Check: got %v", errs)
 	}
 	meta := &metav1.ObjectMeta{Annotations: map[string]string{key: "global/dns"}}
@@ -84,17 +87,19 @@ func TestOverridesThatAreMalformedOverrideNothing(t *testing.T) {
 
 func TestPermitAsksForEachBlock(t *testing.T) {
 	rights := ask.Grant("dev override rolloutblocks a/a")
-	g := &gate.Gate{Rights: rights}
+	g := ask.Know(t, rights, ask.Block("a/a"), ask.Block("b/b")).Gate
 	who := ask.Create("dev", ask.Application()).UserInfo
-	err := g.Permit(t.Context(), who, "applications", "x", []types.NamespacedName{nn("a", "a"), nn("b", "b")})
+	permit := func(names ...types.NamespacedName) error {
+		return g.Permit(t.Context(), &answer.Answer{}, who, "applications", &metav1.ObjectMeta{Name: "x"}, names)
+	}
+	err := permit(nn("a", "a"), nn("b", "b"))
 	ask.CheckRefusal(t, err, answer.Forbidden, `user "dev" may not override RolloutBlock b/b: the verb override on resource `+
 		`rolloutblocks.shipper.booking.com named b in namespace b is needed`)
 	if diff := cmp.Diff([]string{"dev override rolloutblocks a/a", "dev override rolloutblocks b/b"}, rights.Asked); diff != "" {
 		t.Errorf("rights asked for (-want +got):\n%s", diff)
 	}
 	rights.Err = errAway
-	ask.CheckRefusal(t, g.Permit(t.Context(), who, "applications", "x", []types.NamespacedName{nn("a", "a")}),
-		answer.Unavailable, "API server is away")
+	ask.CheckRefusal(t, permit(nn("a", "a")), answer.Unavailable, "API server is away")
 }
 
 func TestCheck(t *testing.T) {
@@ -110,7 +115,8 @@ func TestCheck(t *testing.T) {
 		"other/x": at + `"other/x": RolloutBlock other/x does not stop rollouts in namespace default: ` +
 			"only blocks in that namespace and in global do; take it out of the annotation",
 	} {
-		_, errs := g.Check(t.Context(), "default", annotation, []types.NamespacedName{nn("global", "gone"), nn("other", "before")})
+		before := []types.NamespacedName{nn("global", "gone"), nn("other", "before")}
+		_, errs := g.Check(t.Context(), "default", map[string]string{key: annotation}, before)
 		got := ""
 		if len(errs) > 0 {
 			got = errs[0].Error()

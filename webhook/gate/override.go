@@ -4,6 +4,7 @@ package gate
 
 import (
 	"context"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,28 +30,102 @@ func Normalise(a *answer.Answer, meta *metav1.ObjectMeta) {
 	}
 }
 
-// Prune takes overrides out of meta whose block is gone. It is for objects whose rollout goes on while they carry an
-// override that was right when it was written: nobody should have to tidy up before the next change.
+// Prune takes overrides out of meta whose block is gone, or was made anew since. It is for objects whose rollout goes on
+// while they carry an override that was right when it was written: nobody should have to tidy up before the next change.
 func (g *Gate) Prune(ctx context.Context, a *answer.Answer, meta *metav1.ObjectMeta) error {
-	names := Overrides(meta.Annotations)
-	gone, err := g.Dangling(ctx, names)
-	if err != nil || len(gone) == 0 {
-		return err
+	var left, gone []types.NamespacedName
+	for _, o := range block.Overrides(meta.Annotations) {
+		b, err := g.Blocks.Block(ctx, o.Name)
+		if err != nil {
+			return err
+		}
+		if b == nil || (o.UID != "" && o.UID != b.UID) {
+			gone = append(gone, o.Name)
+		} else {
+			left = append(left, o.Name)
+		}
+	}
+	if len(gone) == 0 {
+		return nil
 	}
 	a.Warn("RolloutBlock %s is gone and was taken out of the override annotation", block.FormatOverrides(gone))
-	if left := Added(gone, names); len(left) > 0 {
-		a.Annotate(meta, shipper.RolloutBlockOverrideAnnotation, block.FormatOverrides(left))
-	} else {
-		a.Unannotate(meta, shipper.RolloutBlockOverrideAnnotation)
-	}
+	rewrite(a, meta, block.Keep(meta.Annotations, left))
 	return nil
 }
 
-func metaOf(name types.NamespacedName) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}
+// Stamp notes in meta who added which override, when and why. What was noted in old stays; old is nil on creation. What
+// meta itself says of it counts for nothing: nobody but the webhook writes it.
+func (g *Gate) Stamp(ctx context.Context, user string, a *answer.Answer, meta, old *metav1.ObjectMeta) error {
+	if old == nil {
+		old = &metav1.ObjectMeta{}
+	}
+	names, err := block.ParseOverrides(meta.Annotations[shipper.RolloutBlockOverrideAnnotation])
+	if err != nil {
+		return nil // Check refuses it
+	}
+	known, before := block.Records(old.Annotations), Overrides(old.Annotations)
+	var records []block.Record
+	for _, name := range names {
+		if r, ok := block.Recorded(known, name); ok {
+			records = append(records, r)
+			continue
+		}
+		if slices.Contains(before, name) {
+			continue // from before overrides were noted
+		}
+		b, err := g.Blocks.Block(ctx, name)
+		if err != nil {
+			return err
+		}
+		if b == nil {
+			continue // Check refuses it
+		}
+		records = append(records, block.Record{
+			Block: name.String(), UID: b.UID, User: user, Time: metav1.Time{Time: g.Clock.Now().UTC()}.Rfc3339Copy(),
+			Reason: meta.Annotations[shipper.RolloutBlockOverrideReasonAnnotation],
+		})
+	}
+	set(a, meta, shipper.RolloutBlockOverrideStampAnnotation, block.FormatRecords(records))
+	return nil
+}
+
+// rewrite makes what meta's annotations say of overrides what to says.
+func rewrite(a *answer.Answer, meta *metav1.ObjectMeta, to map[string]string) {
+	for _, key := range []string{
+		shipper.RolloutBlockOverrideAnnotation, shipper.RolloutBlockOverrideStampAnnotation,
+		shipper.RolloutBlockOverrideReasonAnnotation,
+	} {
+		set(a, meta, key, to[key])
+	}
+}
+
+// set writes an annotation, or takes it away when value is empty, unless it is so already.
+func set(a *answer.Answer, meta *metav1.ObjectMeta, key, value string) {
+	switch {
+	case meta.Annotations[key] == value:
+	case value == "":
+		a.Unannotate(meta, key)
+	default:
+		a.Annotate(meta, key, value)
+	}
 }
 
 // SameOverride tells whether two sets of annotations override the same blocks.
 func SameOverride(a, b map[string]string) bool {
 	return a[shipper.RolloutBlockOverrideAnnotation] == b[shipper.RolloutBlockOverrideAnnotation]
+}
+
+// Overrides reads the names in an annotation that was judged when it was written. One that is malformed nonetheless
+// overrides nothing.
+func Overrides(annotations map[string]string) []types.NamespacedName {
+	names, err := block.ParseOverrides(annotations[shipper.RolloutBlockOverrideAnnotation])
+	if err != nil {
+		return nil
+	}
+	return names
+}
+
+// Added are those of names that were not there before.
+func Added(before, names []types.NamespacedName) []types.NamespacedName {
+	return slices.DeleteFunc(slices.Clone(names), func(n types.NamespacedName) bool { return slices.Contains(before, n) })
 }

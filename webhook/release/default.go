@@ -5,6 +5,7 @@ package release
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -33,7 +34,16 @@ func (w *Webhook) complete(
 	moved := old != nil && rel.Spec.TargetStep != old.Spec.TargetStep &&
 		gate.SameOverride(rel.Annotations, old.Annotations)
 	if made || moved {
-		return w.Gate.Prune(ctx, a, &rel.ObjectMeta)
+		if err := w.Gate.Prune(ctx, a, &rel.ObjectMeta); err != nil {
+			return err
+		}
 	}
-	return nil
+	if req.UserInfo.Username == w.Guard.Reconciler {
+		return nil // it copies what was noted of the Application, and takes away what is over
+	}
+	var before *metav1.ObjectMeta
+	if old != nil {
+		before = &old.ObjectMeta
+	}
+	return w.Gate.Stamp(ctx, req.UserInfo.Username, a, &rel.ObjectMeta, before)
 }

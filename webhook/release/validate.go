@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"shipper.dev/shipper/apis/rules/block"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/answer"
@@ -37,7 +38,7 @@ func (w *Webhook) validateCreate(
 	errs := validateStamp(rel, app)
 	errs = append(errs, environment.Validate(&rel.Spec.Environment, specPath.Child("environment"))...)
 	errs = append(errs, validateTargetStep(rel)...)
-	overrides, more := w.Gate.Check(ctx, rel.Namespace, rel.Annotations[shipper.RolloutBlockOverrideAnnotation], nil)
+	overrides, more := w.Gate.Check(ctx, rel.Namespace, rel.Annotations, nil)
 	if err := answer.Invalidate(kind, rel.Name, append(errs, more...)); err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (w *Webhook) validateCreate(
 	if req.UserInfo.Username == w.Guard.Reconciler {
 		added = gate.Added(gate.Overrides(app.Annotations), overrides) // who overrode for the Application was judged then
 	}
-	if err := w.Gate.Permit(ctx, req.UserInfo, resource, rel.Name, added); err != nil {
+	if err := w.Gate.Permit(ctx, a, req.UserInfo, resource, &rel.ObjectMeta, added); err != nil {
 		return err
 	}
 	_, annotated := app.Annotations[shipper.RolloutBlockOverrideAnnotation]
@@ -53,7 +54,11 @@ func (w *Webhook) validateCreate(
 		Short: "app", Namespace: app.Namespace, Name: app.Name,
 		Annotated: annotated,
 	}
-	return w.Gate.Judge(a, resource, rel.Name, maker, overrides)
+	c, err := w.change(ctx, req, rel)
+	if err != nil {
+		return err
+	}
+	return w.Gate.Judge(a, resource, rel.Name, maker, block.Overrides(rel.Annotations), c)
 }
 
 func (w *Webhook) validateUpdate(
@@ -78,19 +83,24 @@ func (w *Webhook) validateUpdate(
 	before, overrides := gate.Overrides(old.Annotations), gate.Overrides(rel.Annotations)
 	if moved || !gate.SameOverride(rel.Annotations, old.Annotations) {
 		var more field.ErrorList
-		overrides, more = w.Gate.Check(ctx, rel.Namespace, rel.Annotations[shipper.RolloutBlockOverrideAnnotation], before)
+		overrides, more = w.Gate.Check(ctx, rel.Namespace, rel.Annotations, before)
 		errs = append(errs, more...)
 	}
 	if err := answer.Invalidate(kind, rel.Name, errs); err != nil {
 		return err
 	}
-	if err := w.Gate.Permit(ctx, req.UserInfo, resource, rel.Name, gate.Added(before, overrides)); err != nil {
+	if err := w.Gate.Permit(ctx, a, req.UserInfo, resource, &rel.ObjectMeta, gate.Added(before, overrides)); err != nil {
 		return err
 	}
 	if !moved {
 		return nil
 	}
-	if err := w.Gate.Judge(a, resource, rel.Name, subject(rel), overrides); err != nil {
+	c, err := w.change(ctx, req, rel)
+	if err != nil {
+		return err
+	}
+	c = c.And(w.moves(req, rel, old)...)
+	if err := w.Gate.Judge(a, resource, rel.Name, subject(rel), block.Overrides(rel.Annotations), c); err != nil {
 		return err
 	}
 	return w.warnWithoutEffect(a, rel)
@@ -98,17 +108,34 @@ func (w *Webhook) validateUpdate(
 
 // validateDelete lets a Release go with its Application or namespace, whoever asks: the garbage collector has no other
 // choice, and nobody is kept from rolling out by an Application that is gone.
-func (w *Webhook) validateDelete(ctx context.Context, a *answer.Answer, old *shipper.Release) error {
+func (w *Webhook) validateDelete(
+	ctx context.Context, req *admission.Request, a *answer.Answer, old *shipper.Release,
+) error {
 	if w.Facts.NamespaceGoing(old.Namespace) {
 		return nil
 	}
 	if gone, err := w.ownerGone(ctx, old); err != nil || gone {
 		return err
 	}
-	if err := w.Gate.Judge(a, resource, old.Name, subject(old), gate.Overrides(old.Annotations)); err != nil {
+	newest, previous, err := w.Facts.Newest(old)
+	if err != nil {
 		return err
 	}
-	return w.warnOfAbort(a, old)
+	c, err := w.change(ctx, req, old)
+	if err != nil {
+		return err
+	}
+	aborts := newest != nil && newest.Name == old.Name
+	if aborts && previous != nil {
+		c = c.And(shipper.RolloutBlockAbort)
+	}
+	if err := w.Gate.Judge(a, resource, old.Name, subject(old), block.Overrides(old.Annotations), c); err != nil {
+		return err
+	}
+	if aborts {
+		warnOfAbort(a, old, previous)
+	}
+	return nil
 }
 
 // ownerGone tells whether there is no Application of the name that rel has from its own, or it is being deleted. What
@@ -121,19 +148,15 @@ func (w *Webhook) ownerGone(ctx context.Context, rel *shipper.Release) (bool, er
 	return app == nil || !app.DeletionTimestamp.IsZero(), nil
 }
 
-func (w *Webhook) warnOfAbort(a *answer.Answer, old *shipper.Release) error {
-	newest, previous, err := w.Facts.Newest(old)
-	if err != nil || newest == nil || newest.Name != old.Name {
-		return err
-	}
+// warnOfAbort says what comes of the deletion of the newest Release; previous is nil when it is the only one.
+func warnOfAbort(a *answer.Answer, newest, previous *shipper.Release) {
 	if previous == nil {
 		a.Warn("this is the only Release of Application %s: Shipper makes it again from the template",
-			old.Labels[shipper.AppLabel])
-		return nil
+			newest.Labels[shipper.AppLabel])
+		return
 	}
 	a.Warn("deleting the newest Release aborts its rollout: Application %s goes back to Release %s",
-		old.Labels[shipper.AppLabel], previous.Name)
-	return nil
+		newest.Labels[shipper.AppLabel], previous.Name)
 }
 
 func (w *Webhook) warnWithoutEffect(a *answer.Answer, rel *shipper.Release) error {

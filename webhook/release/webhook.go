@@ -29,6 +29,7 @@ type Facts interface {
 	Application(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error)
 	ApplicationNow(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error)
 	Newest(rel *shipper.Release) (newest, previous *shipper.Release, err error)
+	Releases(app types.NamespacedName) ([]*shipper.Release, error)
 	NamespaceGoing(namespace string) bool
 }
 
@@ -56,7 +57,7 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *answe
 	}
 	switch req.Operation {
 	case admissionv1.Delete:
-		return w.validateDelete(ctx, a, old)
+		return w.validateDelete(ctx, req, a, old)
 	case admissionv1.Create:
 		return w.validateCreate(ctx, req, a, rel)
 	default:

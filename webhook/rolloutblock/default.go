@@ -37,6 +37,22 @@ func stampAuthor(a *answer.Answer, b, old *shipper.RolloutBlock, username string
 	a.Set(author, "spec", "author")
 }
 
+// stampCreator writes down who creates the block, and keeps that as it is: an author is whom the block's maker names.
+func stampCreator(a *answer.Answer, b, old *shipper.RolloutBlock, username string) {
+	creator := username
+	if old != nil {
+		creator = old.Annotations[shipper.RolloutBlockCreatedByAnnotation]
+	}
+	switch {
+	case b.Spec.Message == "": // there may be no spec; the schema refuses it
+	case b.Annotations[shipper.RolloutBlockCreatedByAnnotation] == creator:
+	case creator == "": // a block of before this was noted
+		a.Unannotate(&b.ObjectMeta, shipper.RolloutBlockCreatedByAnnotation)
+	default:
+		a.Annotate(&b.ObjectMeta, shipper.RolloutBlockCreatedByAnnotation, creator)
+	}
+}
+
 func authorOf(username string) shipper.RolloutBlockAuthor {
 	if account, ok := strings.CutPrefix(username, serviceAccountPrefix); ok {
 		return shipper.RolloutBlockAuthor{Type: authorServiceAccount, Name: strings.Replace(account, ":", "/", 1)}

@@ -12,6 +12,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/condition"
 	"shipper.dev/shipper/webhook/rolloutblock"
 )
 
@@ -28,7 +29,9 @@ func saying(message string) *shipper.RolloutBlock {
 }
 
 func webhookOf(t *testing.T) *rolloutblock.Webhook {
-	return &rolloutblock.Webhook{GlobalNamespace: "global", Log: testr.New(t)}
+	return &rolloutblock.Webhook{
+		GlobalNamespace: "global", Conditions: condition.New(), Clock: ask.Clock(), Log: testr.New(t),
+	}
 }
 
 func TestTheAuthorIsStamped(t *testing.T) {

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rolloutblock judges RolloutBlocks: they say why and by whom, and lifting one leaves a trace.
+// Package rolloutblock judges RolloutBlocks: they say why and by whom, what they say of when and what can be read, and
+// lifting or weakening one leaves a trace.
 package rolloutblock
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
-	"k8s.io/klog/v2"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/block"
@@ -18,49 +23,70 @@ import (
 
 const kind = "RolloutBlock"
 
+// Conditions tells which expressions cannot be compiled.
+type Conditions interface {
+	Validate(path *field.Path, conditions []shipper.RolloutBlockMatchCondition) field.ErrorList
+}
+
 // Webhook judges RolloutBlocks.
 type Webhook struct {
 	// GlobalNamespace is the namespace whose blocks stop rollouts everywhere.
 	GlobalNamespace string
-	Log             logr.Logger
+	Conditions      Conditions
+	// Events are told who lifted or weakened a block. Nil: nobody is told.
+	Events events.EventRecorder
+	Clock  clock.PassiveClock
+	Log    logr.Logger
 }
 
-// Default stamps the author.
+// Default stamps the author, and who really created the block.
 func (w *Webhook) Default(_ context.Context, req *admission.Request, a *answer.Answer) error {
 	b, old, err := answer.Decode[shipper.RolloutBlock](req)
 	if err != nil || b == nil {
 		return nil // the schema refuses it in better words, and deletions are not completed
 	}
 	stampAuthor(a, b, old, req.UserInfo.Username)
+	stampCreator(a, b, old, req.UserInfo.Username)
 	return nil
 }
 
-// Validate judges what is about to be stored, and records what is deleted.
+// Validate judges what is about to be stored, and records what is lifted or weakened.
 func (w *Webhook) Validate(_ context.Context, req *admission.Request, a *answer.Answer) error {
 	b, old, err := answer.Decode[shipper.RolloutBlock](req)
 	if err != nil {
 		return err
 	}
 	if req.Operation == admissionv1.Delete {
-		w.record(req, a, old)
+		w.recordLifted(req, a, old)
 		return nil
 	}
-	if old != nil && b.Spec == old.Spec {
+	if old != nil && equality.Semantic.DeepEqual(b.Spec, old.Spec) {
 		return nil
 	}
-	if err := answer.Invalidate(kind, b.Name, validate(&b.Spec)); err != nil {
+	if err := answer.Invalidate(kind, b.Name, w.validate(b, old)); err != nil {
 		return err
 	}
-	if old == nil && b.Namespace == w.GlobalNamespace {
-		a.Warn("this stops rollouts in every namespace, at once")
+	if old != nil {
+		w.recordWeakened(req, a, b, old)
 	}
+	w.announce(a, b, old)
 	return nil
 }
 
-// record leaves a trace of who lifted a block, in the API server's audit log and in ours.
-func (w *Webhook) record(req *admission.Request, a *answer.Answer, old *shipper.RolloutBlock) {
-	a.Audit(answer.AuditBlockLifted, block.Name(old).String())
-	w.Log.Info("RolloutBlock is being deleted", "rolloutBlock", klog.KObj(old), "user", req.UserInfo.Username,
-		"author", old.Spec.Author.Name, "message", old.Spec.Message, "since", old.CreationTimestamp.Time,
-		"dryRun", req.DryRun != nil && *req.DryRun)
+// announce says what the block does, as far as that may surprise.
+func (w *Webhook) announce(a *answer.Answer, b, old *shipper.RolloutBlock) {
+	now := w.Clock.Now()
+	t, err := block.When(b, now)
+	if err != nil {
+		return
+	}
+	switch {
+	case !t.Active && t.NextStart.IsZero():
+		a.Warn("this block is not in effect, and as it is it never will be again")
+	case !t.Active:
+		a.Warn("this block is not in effect now; it will be from %s on", t.NextStart.UTC().Format(time.RFC3339))
+	case old == nil && b.Namespace == w.GlobalNamespace && b.Spec.Scope == nil && len(b.Spec.MatchConditions) == 0 &&
+		(b.Spec.Enforcement == "" || b.Spec.Enforcement == shipper.RolloutBlockDeny):
+		a.Warn("this stops rollouts in every namespace, at once")
+	}
 }

@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/answer"
 	"shipper.dev/shipper/webhook/control"
-	"shipper.dev/shipper/webhook/gate"
 )
 
 func (w *Webhook) validateCreate(ctx context.Context, req *admission.Request, a *answer.Answer, now *object) error {
@@ -113,13 +113,17 @@ func (w *Webhook) judge(a *answer.Answer, name string, rel *shipper.Release) err
 	if newest == nil {
 		newest = rel // it is going, or not known yet
 	}
-	overrides := slices.Concat(gate.Overrides(rel.Annotations), gate.Overrides(newest.Annotations))
+	rels, err := w.Facts.Releases(types.NamespacedName{Namespace: rel.Namespace, Name: rel.Labels[shipper.AppLabel]})
+	if err != nil {
+		return err
+	}
+	overrides := slices.Concat(block.Overrides(rel.Annotations), block.Overrides(newest.Annotations))
 	_, annotated := newest.Annotations[shipper.RolloutBlockOverrideAnnotation]
 	subject := answer.Subject{
 		Short: "rel", Namespace: newest.Namespace, Name: newest.Name,
 		Annotated: annotated,
 	}
-	return w.Gate.Judge(a, w.Kind.Resource, name, subject, overrides)
+	return w.Gate.Judge(a, w.Kind.Resource, name, subject, overrides, block.OfRollout(newest, rels))
 }
 
 func validateOwner(o *object, rel *shipper.Release) field.ErrorList {

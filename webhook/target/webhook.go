@@ -22,6 +22,7 @@ type Facts interface {
 	Release(ctx context.Context, key types.NamespacedName) (*shipper.Release, error)
 	ReleaseNow(ctx context.Context, key types.NamespacedName) (*shipper.Release, error)
 	Newest(rel *shipper.Release) (newest, previous *shipper.Release, err error)
+	Releases(app types.NamespacedName) ([]*shipper.Release, error)
 	NamespaceGoing(namespace string) bool
 }
 

@@ -1,53 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package block judges which RolloutBlocks bear on a change and which of them are overridden.
+// Package block judges which RolloutBlocks bear on a change, when, and which of them are overridden.
 package block
 
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Bears tells whether b stops rollouts in namespace: it is there, or in the global namespace. A block that is being
-// deleted bears until it is gone. An empty globalNamespace means that there are no global blocks.
+// Bears tells whether b reaches into namespace: it is there, or in the global namespace. A block that is being deleted
+// bears until it is gone. An empty globalNamespace means that there are no global blocks.
 func Bears(b *shipper.RolloutBlock, namespace, globalNamespace string) bool {
 	return b.Namespace == namespace || (globalNamespace != "" && b.Namespace == globalNamespace)
 }
 
-// Verdict is what RolloutBlocks mean for one object. Every list is sorted by namespace, then name.
+// Verdict is what RolloutBlocks mean for one change. Every list is sorted by namespace, then name.
 type Verdict struct {
 	// Effective are the blocks that stop the change.
 	Effective []*shipper.RolloutBlock
-	// Overridden are the blocks that would stop the change, were they not overridden.
+	// Warning and Auditing are those that would stop it, were they enforced.
+	Warning, Auditing []*shipper.RolloutBlock
+	// Overridden are those that would stop it, were they not overridden.
 	Overridden []*shipper.RolloutBlock
-	// Unknown are overrides that name none of the blocks bearing on the object.
+	// Unknown are overrides that name none of the blocks bearing on the object, in effect or not.
 	Unknown []types.NamespacedName
 }
 
-// Judge weighs the blocks that bear on an object against the overrides the object has. Its arguments are not modified,
-// their order does not matter, and neither do repetitions.
-func Judge(bearing []*shipper.RolloutBlock, overrides []types.NamespacedName) Verdict {
-	wanted := make(map[types.NamespacedName]bool, len(overrides)) // true once a bearing block was met
-	for _, name := range overrides {
-		wanted[name] = false
+// Judge weighs the blocks that bear on an object's namespace against the overrides the object has, for one change of it
+// at one time. Its arguments are not modified, their order does not matter, and neither do repetitions.
+func Judge(bearing []*shipper.RolloutBlock, overrides []Override, c Change, now time.Time) Verdict {
+	wanted := make(map[types.NamespacedName][]Override, len(overrides))
+	for _, o := range overrides {
+		wanted[o.Name] = append(wanted[o.Name], o)
 	}
 	var v Verdict
 	for _, b := range sorted(bearing) {
-		if _, overridden := wanted[Name(b)]; overridden {
-			wanted[Name(b)] = true
+		honoured := slices.ContainsFunc(wanted[Name(b)], func(o Override) bool { return o.honoured(b) })
+		delete(wanted, Name(b))
+		switch {
+		case !applies(b, c, now):
+		case honoured:
 			v.Overridden = append(v.Overridden, b)
-		} else {
+		case b.Spec.Enforcement == shipper.RolloutBlockWarn:
+			v.Warning = append(v.Warning, b)
+		case b.Spec.Enforcement == shipper.RolloutBlockAudit:
+			v.Auditing = append(v.Auditing, b)
+		default:
 			v.Effective = append(v.Effective, b)
 		}
 	}
-	for name, met := range wanted {
-		if !met {
-			v.Unknown = append(v.Unknown, name)
-		}
+	for name := range wanted {
+		v.Unknown = append(v.Unknown, name)
 	}
 	slices.SortFunc(v.Unknown, compareNames)
 	return v

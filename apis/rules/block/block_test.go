@@ -4,6 +4,7 @@ package block
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,11 @@ func aBlock(namespace, name string) *shipper.RolloutBlock {
 func nn(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
+
+// over is an override of which nothing was recorded.
+func over(namespace, name string) Override { return Override{Name: nn(namespace, name)} }
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 func TestBears(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -45,7 +51,7 @@ func TestJudge(t *testing.T) {
 	dns, demo := aBlock("global", "dns"), aBlock("frontend", "demo")
 	for name, tc := range map[string]struct {
 		bearing   []*shipper.RolloutBlock
-		overrides []types.NamespacedName
+		overrides []Override
 		want      Verdict
 		blocked   bool
 		message   string
@@ -63,12 +69,12 @@ func TestJudge(t *testing.T) {
 		},
 		"an override of every block lets the change through": {
 			bearing:   []*shipper.RolloutBlock{dns, demo},
-			overrides: []types.NamespacedName{nn("global", "dns"), nn("frontend", "demo")},
+			overrides: []Override{over("global", "dns"), over("frontend", "demo")},
 			want:      Verdict{Overridden: []*shipper.RolloutBlock{demo, dns}},
 		},
 		"an override of one block leaves the other in effect": {
 			bearing:   []*shipper.RolloutBlock{dns, demo},
-			overrides: []types.NamespacedName{nn("frontend", "demo")},
+			overrides: []Override{over("frontend", "demo")},
 			want: Verdict{
 				Effective:  []*shipper.RolloutBlock{dns},
 				Overridden: []*shipper.RolloutBlock{demo},
@@ -76,14 +82,14 @@ func TestJudge(t *testing.T) {
 			blocked: true, message: "rollouts blocked by: global/dns",
 		},
 		"an override that names no block blocks": {
-			overrides: []types.NamespacedName{nn("global", "typo"), nn("backend", "gone"), nn("global", "typo")},
+			overrides: []Override{over("global", "typo"), over("backend", "gone"), over("global", "typo")},
 			want:      Verdict{Unknown: []types.NamespacedName{nn("backend", "gone"), nn("global", "typo")}},
 			blocked:   true,
 			message:   "the override names blocks that do not bear on this namespace: backend/gone,global/typo",
 		},
 		"a block in effect and an override that names none are both told": {
 			bearing:   []*shipper.RolloutBlock{dns},
-			overrides: []types.NamespacedName{nn("global", "typo")},
+			overrides: []Override{over("global", "typo")},
 			want: Verdict{
 				Effective: []*shipper.RolloutBlock{dns},
 				Unknown:   []types.NamespacedName{nn("global", "typo")},
@@ -94,7 +100,7 @@ func TestJudge(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Judge(tc.bearing, tc.overrides)
+			got := Judge(tc.bearing, tc.overrides, Change{}, noon)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("Judge() (-want +got):\n%s", diff)
 			}
@@ -110,9 +116,9 @@ func TestJudge(t *testing.T) {
 
 func TestJudgeLeavesItsArgumentsAlone(t *testing.T) {
 	bearing := []*shipper.RolloutBlock{aBlock("z", "z"), aBlock("a", "a")}
-	overrides := []types.NamespacedName{nn("z", "z"), nn("a", "a")}
-	Judge(bearing, overrides)
-	if bearing[0].Name != "z" || overrides[0].Name != "z" {
+	overrides := []Override{over("z", "z"), over("a", "a")}
+	Judge(bearing, overrides, Change{}, noon)
+	if bearing[0].Name != "z" || overrides[0].Name.Name != "z" {
 		t.Errorf("Judge sorted its arguments: %v %v", bearing, overrides)
 	}
 }

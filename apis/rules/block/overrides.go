@@ -4,12 +4,17 @@ package block
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
 // ParseOverrides reads an override annotation: RolloutBlocks as `namespace/name`, separated by commas. Blanks around
@@ -41,6 +46,101 @@ func FormatOverrides(names []types.NamespacedName) string {
 		entries[i] = n.String()
 	}
 	return strings.Join(entries, ",")
+}
+
+// Override is a block that an object overrides.
+type Override struct {
+	Name types.NamespacedName
+	// UID is that of the block that was overridden; empty when that was not recorded. A later block of the same name is
+	// another block.
+	UID types.UID
+}
+
+// honoured tells whether the override is one of b, and b can be overridden at all.
+func (o Override) honoured(b *shipper.RolloutBlock) bool {
+	return (o.UID == "" || o.UID == b.UID) && b.Spec.OverridePolicy != shipper.RolloutBlockNobody
+}
+
+// Overrides are the blocks that an object with these annotations overrides. An annotation that is malformed, which the
+// webhook refuses, overrides nothing.
+func Overrides(annotations map[string]string) []Override {
+	names, err := ParseOverrides(annotations[shipper.RolloutBlockOverrideAnnotation])
+	if err != nil || len(names) == 0 {
+		return nil
+	}
+	records := Records(annotations)
+	out := make([]Override, len(names))
+	for i, name := range names {
+		out[i].Name = name
+		if r, ok := Recorded(records, name); ok {
+			out[i].UID = r.UID
+		}
+	}
+	return out
+}
+
+// Record says who overrode which block, when and why.
+type Record struct {
+	// Block is `namespace/name`.
+	Block string    `json:"block"`
+	UID   types.UID `json:"uid,omitempty"`
+	User  string    `json:"user"`
+	// Time of the override, to the second.
+	Time   metav1.Time `json:"time"`
+	Reason string      `json:"reason,omitempty"`
+}
+
+// Records are those in an object's annotations. What cannot be read, which nobody but the webhook may write, is none.
+func Records(annotations map[string]string) []Record {
+	var out []Record
+	stamp := annotations[shipper.RolloutBlockOverrideStampAnnotation]
+	if stamp == "" || json.Unmarshal([]byte(stamp), &out) != nil {
+		return nil
+	}
+	return out
+}
+
+// Recorded is the record of a block, if there is one.
+func Recorded(records []Record, name types.NamespacedName) (Record, bool) {
+	i := slices.IndexFunc(records, func(r Record) bool { return r.Block == name.String() })
+	if i < 0 {
+		return Record{}, false
+	}
+	return records[i], true
+}
+
+// FormatRecords writes records as the annotation has them; empty when there are none.
+func FormatRecords(records []Record) string {
+	if len(records) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(records)
+	if err != nil {
+		return "" // strings and a time always can be written
+	}
+	return string(text)
+}
+
+// Keep returns annotations that override none but names, with their records. Without any, nothing is left of overrides
+// and the reason for them.
+func Keep(annotations map[string]string, names []types.NamespacedName) map[string]string {
+	out := maps.Clone(annotations)
+	if len(names) == 0 {
+		delete(out, shipper.RolloutBlockOverrideAnnotation)
+		delete(out, shipper.RolloutBlockOverrideStampAnnotation)
+		delete(out, shipper.RolloutBlockOverrideReasonAnnotation)
+		return out
+	}
+	out[shipper.RolloutBlockOverrideAnnotation] = FormatOverrides(names)
+	records := slices.DeleteFunc(Records(annotations), func(r Record) bool {
+		return !slices.ContainsFunc(names, func(n types.NamespacedName) bool { return n.String() == r.Block })
+	})
+	if stamp := FormatRecords(records); stamp == "" {
+		delete(out, shipper.RolloutBlockOverrideStampAnnotation)
+	} else {
+		out[shipper.RolloutBlockOverrideStampAnnotation] = stamp
+	}
+	return out
 }
 
 func parseEntry(entry string) (types.NamespacedName, error) {

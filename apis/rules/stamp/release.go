@@ -91,6 +91,8 @@ func annotations(app *shipper.Application, generation, iteration int) map[string
 		shipper.ReleaseTemplateIterationAnnotation: strconv.Itoa(iteration),
 	}
 	copyAnnotation(out, shipper.RolloutBlockOverrideAnnotation, app, shipper.RolloutBlockOverrideAnnotation)
+	copyAnnotation(out, shipper.RolloutBlockOverrideReasonAnnotation, app, shipper.RolloutBlockOverrideReasonAnnotation)
+	copyAnnotation(out, shipper.RolloutBlockOverrideStampAnnotation, app, shipper.RolloutBlockOverrideStampAnnotation)
 	copyAnnotation(out, shipper.ReleaseRequestedByAnnotation, app, shipper.AppRequestedByAnnotation)
 	if pinned(app) {
 		copyAnnotation(out, shipper.ReleaseChartDigestAnnotation, app, shipper.AppChartDigestAnnotation)

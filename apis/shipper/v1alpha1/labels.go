@@ -85,6 +85,17 @@ const (
 	ReleaseRequestedByAnnotation = "shipper.booking.com/release.requested-by"
 	// RolloutBlockOverrideAnnotation on an Application or Release lists blocks it overrides: `namespace/name`, comma-separated.
 	RolloutBlockOverrideAnnotation = "shipper.booking.com/rollout-block.override"
+	// RolloutBlockOverrideReasonAnnotation beside it says why. A block may require it.
+	RolloutBlockOverrideReasonAnnotation = "shipper.booking.com/rollout-block.override-reason"
+	// RolloutBlockOverrideStampAnnotation beside it says, as JSON, who overrode which block, when and why. Written by the
+	// webhook.
+	RolloutBlockOverrideStampAnnotation = "shipper.booking.com/rollout-block.override-stamp"
+)
+
+// Annotations of RolloutBlocks.
+const (
+	// RolloutBlockCreatedByAnnotation names the user who created the block, whatever its author says. Written by the webhook.
+	RolloutBlockCreatedByAnnotation = "shipper.booking.com/rollout-block.created-by"
 )
 
 // Annotations and data keys in application clusters and on Secrets.

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -60,7 +61,12 @@ func Meant() builder.Predicates {
 		predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, going))
 }
 
-// ComeOrGone lets through that an object appears or disappears.
-func ComeOrGone() builder.Predicates {
-	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
+// Stops lets through that a RolloutBlock appears, disappears, is changed, or comes into effect or ceases to be in effect.
+func Stops() builder.Predicates {
+	turned := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, ok := e.ObjectOld.(*shipper.RolloutBlock)
+		is, ok2 := e.ObjectNew.(*shipper.RolloutBlock)
+		return ok && ok2 && !ptr.Equal(was.Status.Active, is.Status.Active)
+	}}
+	return builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, turned))
 }

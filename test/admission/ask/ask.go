@@ -25,6 +25,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/condition"
 	"shipper.dev/shipper/webhook/control"
 	"shipper.dev/shipper/webhook/facts"
 	"shipper.dev/shipper/webhook/gate"
@@ -120,7 +121,7 @@ func Know(t testing.TB, rights *Rights, objects ...client.Object) *World {
 	t.Helper()
 	w := &World{Indexers: facts.NewIndexers(), Rights: rights}
 	w.Facts = facts.New(w.Indexers, nil, "global")
-	w.Gate = &gate.Gate{Blocks: w.Facts, Rights: rights, Clock: Clock()}
+	w.Gate = &gate.Gate{Blocks: w.Facts, Rights: rights, Clock: Clock(), Conditions: condition.New()}
 	w.Guard = &control.Guard{Rights: rights, Reconciler: Reconciler}
 	for _, o := range objects {
 		if err := w.Add(o); err != nil {
