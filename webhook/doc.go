@@ -20,7 +20,8 @@
 //	InstallationTarget  create: the reconciler only; its Release exists and owns it; no block in effect
 //	CapacityTarget      spec:   the reconciler only; no block in effect
 //	TrafficTarget       delete: no block in effect, or the Release or the namespace is gone or going
-//	                    meta:   the reference to the Release is the reconciler's, until the Release is gone or going
+//	                    meta:   the reference to the Release is the reconciler's, until the Release is gone or going;
+//	                            so are labels and annotations of Shipper's, and whoever's who may stamp
 //	Cluster             create: URL, region, capabilities, scheduler
 //	                    spec:   the same; warned of Releases that stay
 //	                    delete: warned of Releases that run there

@@ -78,7 +78,7 @@ func Setup(server Server, o Options) error {
 		"/validate-capacitytarget":     target.Capacity,
 		"/validate-traffictarget":      target.Traffic,
 	} {
-		t := &target.Webhook{Kind: kind, Gate: blocks, Facts: o.Facts, Reconciler: o.Reconciler}
+		t := &target.Webhook{Kind: kind, Gate: blocks, Facts: o.Facts, Guard: guard}
 		serve(path, answer.Validate, kind.Name, t.Validate)
 	}
 

@@ -79,7 +79,7 @@ func setup(f *fleet.Fleet) error {
 	if err := install.Setup(ctx); err != nil {
 		return err
 	}
-	if err := everybodyEdits(ctx); err != nil {
+	if err := editorsEdit(ctx); err != nil {
 		return err
 	}
 	kubeconfig, err := management.ServiceAccountKubeconfig(ctx, shipper.SystemNamespace, shipper.ManagementServiceAccount)

@@ -179,9 +179,9 @@ func TestTargetsAreTheReconcilers(t *testing.T) {
 		checkRefused(t, reconciler.Update(t.Context(), edit(), client.DryRunAll), refused{})
 		checkRefused(t, dev.Update(t.Context(), edit(), client.DryRunAll), refused{403, "spec of " + kind + "s is written by Shipper only"})
 	}
-	labelled := r.capacity.DeepCopy()
-	labelled.Labels["mine"] = "x"
-	checkRefused(t, dev.Update(t.Context(), labelled, client.DryRunAll), refused{})
+	annotated := r.capacity.DeepCopy()
+	annotated.Annotations = map[string]string{"mine": "x"}
+	checkRefused(t, dev.Update(t.Context(), annotated, client.DryRunAll), refused{})
 
 	orphan := &shipper.CapacityTarget{ObjectMeta: child(r.rel), Spec: r.capacity.Spec}
 	orphan.Name = "no-release"

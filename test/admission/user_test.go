@@ -34,13 +34,21 @@ type user struct {
 	warned []string
 }
 
-// as returns a user by name. Users start with the rights that everybody has in these tests: to edit all of Shipper's
-// kinds.
+// editors may edit all of Shipper's kinds, everywhere.
+const editors = "editors"
+
+// as returns a user by name, who is one of the editors.
 func as(t *testing.T, name string) *user {
+	t.Helper()
+	return inGroups(t, name, editors)
+}
+
+// inGroups returns a user by name, with what these groups may do.
+func inGroups(t *testing.T, name string, groups ...string) *user {
 	t.Helper()
 	u := &user{name: name}
 	config := rest.CopyConfig(management.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: name}
+	config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: groups}
 	config.WarningHandlerWithContext = nil
 	config.WarningHandler = u
 	config.WrapTransport = func(next http.RoundTripper) http.RoundTripper { return impatient{next} }
@@ -94,17 +102,16 @@ func grant(t *testing.T, name, verb, resource string) {
 		})
 }
 
-// everybodyEdits lets every user read and write all kinds of Shipper; what is forbidden is then forbidden by the
-// webhook.
-func everybodyEdits(ctx context.Context) error {
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "test-everybody-edits"}, Rules: []rbacv1.PolicyRule{{
+// editorsEdit lets editors read and write all kinds of Shipper; what is forbidden is then forbidden by the webhook.
+func editorsEdit(ctx context.Context) error {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "test-editors-edit"}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{shipper.GroupName}, Resources: []string{"*"},
 		Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
 	}}}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: "system:authenticated"}},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: editors}},
 	}
 	for _, o := range []client.Object{role, binding} {
 		if err := admin.Create(ctx, o); err != nil {

@@ -296,3 +296,34 @@ func TestDecode(t *testing.T) {
 		t.Errorf("a number was decoded as %T", v)
 	}
 }
+
+// The API server takes a status out of a write only after the mutating webhooks were asked: one that makes no sense must
+// not keep them from reading the rest.
+func TestAStatusThatMakesNoSenseIsLeftOut(t *testing.T) {
+	named := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
+	for sentence, tc := range map[string]struct {
+		raw  string
+		want *shipper.Application
+	}{
+		"a status": {`{"metadata":{"name":"x"},"status":{"history":["a"]}}`, &shipper.Application{
+			ObjectMeta: metav1.ObjectMeta{Name: "x"}, Status: shipper.ApplicationStatus{History: []string{"a"}},
+		}},
+		"a status of the wrong type":   {`{"metadata":{"name":"x"},"status":7}`, named},
+		"a status with wrong fields":   {`{"status":{"history":["a"],"conditions":"x"},"metadata":{"name":"x"}}`, named},
+		"a spec of the wrong type":     {`{"metadata":{"name":"x"},"spec":7}`, nil},
+		"both of them":                 {`{"metadata":{"name":"x"},"spec":7,"status":7}`, nil},
+		"a status of another spelling": {`{"metadata":{"name":"x"},"Status":7}`, named},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			req := ask.Create("dev", ask.Application())
+			req.Object.Raw = []byte(tc.raw)
+			got, _, err := answer.Decode[shipper.Application](req)
+			if (err == nil) != (tc.want != nil) {
+				t.Fatalf("got error %v", err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("decoded (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

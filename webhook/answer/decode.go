@@ -3,6 +3,7 @@
 package answer
 
 import (
+	stdjson "encoding/json"
 	"fmt"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -13,6 +14,9 @@ import (
 // Decode reads the object and the old object of req; the one that the operation does not have is nil.
 // A request without one that its operation has is refused. Numbers in
 // free-form values are decoded as the API machinery decodes them, so that equal objects are equal.
+//
+// A status that cannot be decoded is left out: whoever writes an object may send any, for the API server puts the old one
+// in its place, but only after the mutating webhooks were asked. It must not keep them from looking at the rest.
 func Decode[T any](req *admission.Request) (now, old *T, err error) {
 	if now, err = decode[T](req.Object.Raw); err != nil {
 		return nil, nil, fmt.Errorf("decoding the object: %w", err)
@@ -34,8 +38,28 @@ func decode[T any](raw []byte) (*T, error) {
 		return nil, nil
 	}
 	out := new(T)
-	if err := json.Unmarshal(raw, out); err != nil {
+	err := json.Unmarshal(raw, out)
+	if err == nil {
+		return out, nil
+	}
+	rest, there := withoutStatus(raw)
+	if !there {
 		return nil, err
 	}
-	return out, nil
+	out = new(T) // the one before is half filled
+	return out, json.Unmarshal(rest, out)
+}
+
+// withoutStatus is raw without its status; there is false when it has none.
+func withoutStatus(raw []byte) (rest []byte, there bool) {
+	var fields map[string]stdjson.RawMessage
+	if err := stdjson.Unmarshal(raw, &fields); err != nil {
+		return nil, false
+	}
+	if _, there = fields["status"]; !there {
+		return nil, false
+	}
+	delete(fields, "status")
+	rest, err := stdjson.Marshal(fields)
+	return rest, err == nil
 }

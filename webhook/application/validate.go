@@ -15,6 +15,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/control"
 	"shipper.dev/shipper/webhook/environment"
 	"shipper.dev/shipper/webhook/gate"
 )
@@ -24,6 +25,9 @@ func (w *Webhook) validateWrite(
 	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
 ) error {
 	specChanged := old == nil || !sameSpec(&app.Spec, &old.Spec)
+	if err := w.Guard.Check(ctx, req, control.Observed, metaOf(old), &app.ObjectMeta); err != nil {
+		return err
+	}
 	var errs field.ErrorList
 	if specChanged {
 		errs = append(errs, validateName(app.Name)...)

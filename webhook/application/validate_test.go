@@ -50,6 +50,16 @@ func TestApplicationsAreJudged(t *testing.T) {
 			message: invalid + `spec.template.chart.version: Invalid value: "~0.0": must be an exact version here; ` +
 				`constraints are resolved in Applications, by Shipper's mutating webhook`,
 		},
+		"an observed generation that a user writes": {
+			req:      ask.Update("dev", ask.Application(ask.Annotated(shipper.AppHighestObservedGenerationAnnotation, "9")), ask.Application()),
+			decision: answer.Invalid,
+			message: invalid + `metadata.annotations[shipper.booking.com/app.highestObservedGeneration]: Forbidden: ` +
+				`is written by Shipper; leave it out`,
+			asked: []string{"dev stamp applications default/super-server"},
+		},
+		"an observed generation that the reconciler writes": {
+			req: ask.Update(ask.Reconciler, ask.Application(ask.Annotated(shipper.AppHighestObservedGenerationAnnotation, "9")), ask.Application()),
+		},
 		"a name that cannot be a label": {
 			req: ask.Create("dev", ask.Application(named(strings.Repeat("a", 64)))), decision: answer.Invalid,
 			message: `Application.shipper.booking.com "` + strings.Repeat("a", 64) + `" is invalid: metadata.name: Invalid value: "` +

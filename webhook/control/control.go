@@ -53,6 +53,12 @@ var (
 		},
 		Labels: []string{shipper.AppLabel, shipper.ReleaseLabel, shipper.ReleaseHashLabel},
 	}
+	// Observed is the part of Application that the reconciler alone writes. The rest is the mutating webhook's to write, so
+	// that afterwards it cannot be told whether a user wrote it.
+	Observed = State{
+		Kind: Application.Kind, Resource: Application.Resource,
+		Annotations: []string{shipper.AppHighestObservedGenerationAnnotation, shipper.AppObservedTemplateAnnotation},
+	}
 )
 
 // Keep restores the control state that meta lacks and old has, and refuses what differs from old unless the user may
@@ -69,17 +75,48 @@ func (g *Guard) Keep(
 	for _, key := range missing(s.Labels, old.Labels, meta.Labels) {
 		a.Label(meta, key, old.Labels[key])
 	}
-	forged := append(
-		forgedAt(field.NewPath("metadata", "annotations"), s.Annotations, old.Annotations, meta.Annotations),
-		forgedAt(field.NewPath("metadata", "labels"), s.Labels, old.Labels, meta.Labels)...)
-	if len(forged) == 0 {
+	return g.refuse(ctx, req, s, meta.Name, s.forged(old, meta))
+}
+
+// Check refuses what Keep refuses, and control state that meta lacks and old has, unless the user may stamp. It is for
+// what is about to be stored: that Keep was asked before is not relied on. Old is nil on creation.
+func (g *Guard) Check(ctx context.Context, req *admission.Request, s State, old, meta *metav1.ObjectMeta) error {
+	if req.UserInfo.Username == g.Reconciler {
+		return nil
+	}
+	if old == nil {
+		old = &metav1.ObjectMeta{}
+	}
+	return g.refuse(ctx, req, s, meta.Name, append(s.forged(old, meta), s.lost(old, meta)...))
+}
+
+// refuse refuses errs unless the user may stamp.
+func (g *Guard) refuse(ctx context.Context, req *admission.Request, s State, name string, errs field.ErrorList) error {
+	if len(errs) == 0 {
 		return nil
 	}
 	allowed, err := g.MayStamp(ctx, req, s)
 	if err != nil || allowed {
 		return err
 	}
-	return answer.Invalidate(s.Kind, meta.Name, forged)
+	return answer.Invalidate(s.Kind, name, errs)
+}
+
+var (
+	annotationsPath = field.NewPath("metadata", "annotations")
+	labelsPath      = field.NewPath("metadata", "labels")
+)
+
+// forged has an error for each part of the state that meta has otherwise than old.
+func (s State) forged(old, meta *metav1.ObjectMeta) field.ErrorList {
+	return append(forgedAt(annotationsPath, s.Annotations, old.Annotations, meta.Annotations),
+		forgedAt(labelsPath, s.Labels, old.Labels, meta.Labels)...)
+}
+
+// lost has an error for each part of the state that old has and meta has not.
+func (s State) lost(old, meta *metav1.ObjectMeta) field.ErrorList {
+	return append(lostAt(annotationsPath, s.Annotations, old.Annotations, meta.Annotations),
+		lostAt(labelsPath, s.Labels, old.Labels, meta.Labels)...)
 }
 
 // Ignore takes control state out of the annotations of an object that is being created, unless the user may stamp: a
@@ -125,6 +162,15 @@ func missing(keys []string, old, now map[string]string) []string {
 		}
 	}
 	return out
+}
+
+// lostAt has an error for each key that old has and now has not.
+func lostAt(path *field.Path, keys []string, old, now map[string]string) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range missing(keys, old, now) {
+		errs = append(errs, field.Required(path.Key(key), fmt.Sprintf("is written by Shipper; leave it at %q", old[key])))
+	}
+	return errs
 }
 
 // forgedAt has an error for each key that now has and old has not, or has otherwise.

@@ -71,6 +71,40 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+// What is about to be stored is judged whether or not it was completed before.
+func TestCheck(t *testing.T) {
+	old := meta(m{generation: "1"}, m{shipper.AppLabel: "x"})
+	const invalid = `Release.shipper.booking.com "x-0" is invalid: `
+	for sentence, tc := range map[string]struct {
+		user     string
+		old, now *metav1.ObjectMeta
+		message  string
+	}{
+		"what is the same passes":            {user: "dev", old: old, now: old},
+		"what is others' passes":             {user: "dev", old: old, now: meta(m{generation: "1", "a": "b"}, m{shipper.AppLabel: "x"})},
+		"the reconciler writes and takes":    {user: ask.Reconciler, old: old, now: meta(m{generation: "2"}, nil)},
+		"who has the right writes and takes": {user: "ann", old: old, now: meta(m{generation: "2"}, nil)},
+		"nothing is written on creation":     {user: "dev", now: meta(m{"a": "b"}, nil)},
+		"nobody else takes away": {user: "dev", old: old, now: meta(nil, nil), message: invalid +
+			"[metadata.annotations[" + generation + `]: Required value: is written by Shipper; leave it at "1", ` +
+			`metadata.labels[shipper-app]: Required value: is written by Shipper; leave it at "x"]`},
+		"nobody else changes": {user: "dev", old: old, now: meta(m{generation: "1"}, m{shipper.AppLabel: "y"}), message: invalid +
+			`metadata.labels[shipper-app]: Forbidden: is written by Shipper; leave it out, or at "x"`},
+		"nobody else brings along": {user: "dev", now: meta(m{generation: "1"}, nil), message: invalid +
+			"metadata.annotations[" + generation + "]: Forbidden: is written by Shipper; leave it out"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			guard := &control.Guard{Rights: ask.Grant("ann stamp releases default/x-0"), Reconciler: ask.Reconciler}
+			req := ask.Create(tc.user, &shipper.Release{ObjectMeta: *tc.now})
+			var decision answer.Decision
+			if tc.message != "" {
+				decision = answer.Invalid
+			}
+			ask.CheckRefusal(t, guard.Check(t.Context(), req, control.Release, tc.old, tc.now), decision, tc.message)
+		})
+	}
+}
+
 func TestIgnore(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		user string
@@ -104,5 +138,6 @@ func TestRightsThatCannotBeAsked(t *testing.T) {
 	req := ask.Create("dev", &shipper.Release{ObjectMeta: *now})
 	ask.CheckRefusal(t, guard.Keep(t.Context(), req, &answer.Answer{}, control.Release, meta(nil, nil), now),
 		answer.Unavailable, "API server is away")
+	ask.CheckRefusal(t, guard.Check(t.Context(), req, control.Release, nil, now), answer.Unavailable, "API server is away")
 	ask.CheckRefusal(t, guard.Ignore(t.Context(), req, &answer.Answer{}, control.Release, now), answer.Unavailable, "API server is away")
 }

@@ -354,6 +354,8 @@ func TestTheStampOfReleasesIsKept(t *testing.T) {
 			err := webhookOf(t, ask.Grant(stamper)).Default(t.Context(), req, a)
 			if tc.refuse != "" {
 				ask.CheckRefusal(t, err, answer.Invalid, tc.refuse)
+				err = webhookOf(t, ask.Grant(stamper)).Validate(t.Context(), req, a) // as if it had not been completed
+				ask.CheckRefusal(t, err, answer.Invalid, tc.refuse)
 				return
 			}
 			ask.CheckRefusal(t, err, "", "")

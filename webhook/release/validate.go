@@ -64,6 +64,9 @@ func (w *Webhook) validateCreate(
 func (w *Webhook) validateUpdate(
 	ctx context.Context, req *admission.Request, a *answer.Answer, rel, old *shipper.Release,
 ) error {
+	if err := w.Guard.Check(ctx, req, control.Release, &old.ObjectMeta, &rel.ObjectMeta); err != nil {
+		return err
+	}
 	var errs field.ErrorList
 	if !stamp.SameEnvironment(&rel.Spec.Environment, &old.Spec.Environment) {
 		errs = append(errs, field.Forbidden(specPath.Child("environment"),

@@ -46,6 +46,16 @@ func capacity(percent int32, edits ...func(*shipper.CapacityTarget)) *shipper.Ca
 	return ct
 }
 
+const digest = shipper.ReleaseChartDigestAnnotation
+
+func labelled(key, value string) func(*shipper.CapacityTarget) {
+	return func(ct *shipper.CapacityTarget) { ct.Labels = map[string]string{key: value} }
+}
+
+func annotated(key, value string) func(*shipper.CapacityTarget) {
+	return func(ct *shipper.CapacityTarget) { ct.Annotations = map[string]string{key: value} }
+}
+
 func blocked(command string) string {
 	return "rollouts blocked by: global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago). To override: " + command +
 		" (the verb override on these rolloutblocks is needed)"
@@ -87,6 +97,29 @@ func TestTargetsAreJudged(t *testing.T) {
 		"others change metadata": {
 			req:   ask.Update("dev", capacity(50, func(ct *shipper.CapacityTarget) { ct.Finalizers = []string{"x/y"} }), capacity(50)),
 			known: []client.Object{rel(), dns},
+		},
+		"others annotate for themselves": {
+			req:   ask.Update("dev", capacity(50, annotated("mine", "x")), capacity(50, annotated("theirs", "x"))),
+			known: []client.Object{rel(), dns},
+		},
+		"others do not label": {
+			req:   ask.Update("dev", capacity(50, labelled("shipper-app", "other")), capacity(50, labelled("shipper-release", name))),
+			known: []client.Object{rel()}, decision: answer.Invalid,
+			message: `CapacityTarget.shipper.booking.com "` + name + `" is invalid: [metadata.labels[shipper-app]: Forbidden: ` +
+				`is written by Shipper; leave it out, metadata.labels[shipper-release]: Required value: is written by Shipper; ` +
+				`leave it at "` + name + `"]`,
+		},
+		"others do not annotate for Shipper": {
+			req:   ask.Update("dev", capacity(50, annotated(digest, "b")), capacity(50, annotated(digest, "a"))),
+			known: []client.Object{rel()}, decision: answer.Invalid,
+			message: invalid + "metadata.annotations[" + digest + `]: Forbidden: is written by Shipper; leave it out, or at "a"`,
+		},
+		"who may stamp labels": {
+			req:   ask.Update("ann", capacity(50, labelled("shipper-app", "other")), capacity(50)),
+			known: []client.Object{rel()},
+		},
+		"the reconciler labels": {
+			req: ask.Update(ask.Reconciler, capacity(50, labelled("shipper-app", "other")), capacity(50)), known: []client.Object{rel()},
 		},
 		"others do not take the owner away": {
 			req: ask.Update("dev", capacity(50, orphan), capacity(50)), known: []client.Object{rel()}, decision: answer.Invalid,
@@ -169,8 +202,8 @@ func TestTargetsAreJudged(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			w := ask.Know(t, ask.Grant(), tc.known...)
-			hook := &target.Webhook{Kind: target.Capacity, Gate: w.Gate, Facts: w.Facts, Reconciler: ask.Reconciler}
+			w := ask.Know(t, ask.Grant("ann stamp capacitytargets default/"+name), tc.known...)
+			hook := &target.Webhook{Kind: target.Capacity, Gate: w.Gate, Facts: w.Facts, Guard: w.Guard}
 			a := &answer.Answer{}
 			ask.CheckRefusal(t, hook.Validate(t.Context(), tc.req, a), tc.decision, tc.message)
 			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
@@ -184,7 +217,7 @@ func TestWhatDoesNotDecode(t *testing.T) {
 	req := ask.Create("dev", capacity(0))
 	req.Object.Raw = []byte(`{"metadata":7}`)
 	w := ask.Know(t, ask.Grant())
-	hook := &target.Webhook{Kind: target.Capacity, Gate: w.Gate, Facts: w.Facts}
+	hook := &target.Webhook{Kind: target.Capacity, Gate: w.Gate, Facts: w.Facts, Guard: w.Guard}
 	if err := hook.Validate(t.Context(), req, &answer.Answer{}); err == nil {
 		t.Error("it passed")
 	}

@@ -5,6 +5,7 @@ package target
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,6 +41,13 @@ func (w *Webhook) validateUpdate(
 	if err := w.keepOwner(ctx, req, now, old); err != nil {
 		return err
 	}
+	state := control.State{
+		Kind: w.Kind.Name, Resource: w.Kind.Resource,
+		Labels: keys(old.Labels, now.Labels), Annotations: slices.DeleteFunc(keys(old.Annotations, now.Annotations), foreign),
+	}
+	if err := w.Guard.Check(ctx, req, state, &old.ObjectMeta, &now.ObjectMeta); err != nil {
+		return err
+	}
 	if equality.Semantic.DeepEqual(now.Spec, old.Spec) {
 		return nil
 	}
@@ -53,9 +61,23 @@ func (w *Webhook) validateUpdate(
 	return w.judge(a, now.Name, rel)
 }
 
+// keys are those of both maps. All labels of a target decide something: which Release's Pods it counts and which
+// Application's traffic it shares in; whatever else is there is put on all that is installed, selectors included.
+func keys(a, b map[string]string) []string {
+	all := maps.Clone(a)
+	if all == nil {
+		return slices.Sorted(maps.Keys(b))
+	}
+	maps.Copy(all, b)
+	return slices.Sorted(maps.Keys(all))
+}
+
+// foreign tells of an annotation whether it is none of Shipper's.
+func foreign(key string) bool { return !strings.HasPrefix(key, shipper.GroupName+"/") }
+
 // keepOwner refuses everybody but the reconciler who changes the reference to the Release.
 func (w *Webhook) keepOwner(ctx context.Context, req *admission.Request, now, old *object) error {
-	if req.UserInfo.Username == w.Reconciler {
+	if req.UserInfo.Username == w.Guard.Reconciler {
 		return nil
 	}
 	owner := control.Owner{Kind: "Release", Now: func(ctx context.Context) (metav1.Object, error) {
@@ -91,7 +113,7 @@ func (w *Webhook) validateDelete(ctx context.Context, a *answer.Answer, old *obj
 
 // onlyReconciler refuses everybody else, and tells them what they want to do instead.
 func (w *Webhook) onlyReconciler(req *admission.Request, name string) error {
-	if req.UserInfo.Username == w.Reconciler {
+	if req.UserInfo.Username == w.Guard.Reconciler {
 		return nil
 	}
 	return answer.Forbid(w.Kind.Resource, name, fmt.Sprintf(

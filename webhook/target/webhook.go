@@ -14,6 +14,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/control"
 	"shipper.dev/shipper/webhook/gate"
 )
 
@@ -49,8 +50,8 @@ type Webhook struct {
 	Kind  Kind
 	Gate  *gate.Gate
 	Facts Facts
-	// Reconciler is the user name of the one who writes targets.
-	Reconciler string
+	// Guard knows the reconciler, who writes targets.
+	Guard *control.Guard
 }
 
 // object is what the three kinds have in common.

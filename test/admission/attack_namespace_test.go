@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/admission/ask"
+)
+
+// Somebody with every right in one namespace reaches no other, neither by name nor by what objects say of each other.
+func TestOneNamespaceDoesNotReachAnother(t *testing.T) {
+	ours, theirs := namespace(t), namespace(t)
+	r, b, m := rollOut(t, ours), rollOut(t, theirs), newAttacker(t, ours)
+	stop := ask.Block(theirs + "/theirs")
+	stop.CreationTimestamp = metav1.Time{}
+	create(t, admin, stop)
+	global := block(t, shipper.GlobalBlocksNamespace)
+	everywhere := global.Namespace + "/" + global.Name
+	app := m.on(r.app)
+	attacks := map[string]attack{
+		"makes a block for all": unreached(func(ctx context.Context) error {
+			o := sibling(stop)
+			o.SetNamespace(shipper.GlobalBlocksNamespace)
+			return m.Create(ctx, o)
+		}),
+		"lifts a block for all": unreached(m.on(global).remove()),
+		"overrides what does not bear here": {
+			app.merge(annotations(override + `"` + theirs + `/theirs"`)), refused{422, "does not stop rollouts in namespace " + ours},
+		},
+		"overrides without the right": {
+			app.merge(annotations(override + `"` + everywhere + `"`)), refused{403, "may not override RolloutBlock " + everywhere},
+		},
+		"says that an object is there": {app.merge(`{"metadata":{"namespace":"` + theirs + `"}}`), refused{400, "namespace"}},
+	}
+	for _, o := range []client.Object{b.app, b.rel, b.capacity, b.traffic, b.install, stop} {
+		v, kind := m.on(o), kindOf(o)
+		labelled := client.RawPatch(types.MergePatchType, []byte(labels(`"a":"b"`)))
+		for what, try := range map[string]attempt{
+			"reads":               func(ctx context.Context) error { return m.Get(ctx, client.ObjectKeyFromObject(o), copyOf(o)) },
+			"creates":             v.create(),
+			"updates":             func(ctx context.Context) error { return m.Update(ctx, copyOf(o)) },
+			"patches":             func(ctx context.Context) error { return m.Patch(ctx, copyOf(o), labelled) },
+			"reports on":          func(ctx context.Context) error { return m.Status().Update(ctx, copyOf(o)) },
+			"deletes":             v.remove(),
+			"rehearses to delete": v.remove(client.DryRunAll),
+		} {
+			attacks[what+" a "+kind] = unreached(try)
+		}
+	}
+	comesToNothing(t, attacks, ours, theirs)
+}
+
+// unreached is an attack that RBAC must refuse.
+func unreached(try attempt) attack {
+	return attack{try: func(ctx context.Context) error { return denied(try(ctx)) }}
+}
+
+// The garbage collector deletes what has lost its owner. An owner that a user gives to an object does not lead it around
+// a block.
+func TestAnOwnerOfOnesOwnDoesNotLeadAroundABlock(t *testing.T) {
+	ns := namespace(t)
+	r, m := rollOut(t, ns), newAttacker(t, ns)
+	b := block(t, ns)
+	for _, o := range []client.Object{r.app, r.rel} {
+		gone := owner("v1", "ConfigMap", "gone", "00000000-0000-0000-0000-000000000000")
+		if err := m.on(o).merge(owners(gone))(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the garbage collector to be refused", func(context.Context) error {
+		return deletionRefused(t, ns, "applications", r.app.Name)
+	})
+	for _, o := range []client.Object{r.app, r.rel} {
+		if err := admin.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			t.Errorf("under block %s: %v", b.Name, err)
+		}
+	}
+}
+
+// deletionRefused is nil when the audit log has that somebody was refused to delete an object.
+func deletionRefused(t *testing.T, namespace, resource, name string) error {
+	t.Helper()
+	for event := range audits(t, namespace) {
+		if event.Verb == "delete" && event.ObjectRef.Resource == resource && event.ObjectRef.Name == name &&
+			event.ResponseStatus.Code == http.StatusForbidden {
+			return nil
+		}
+	}
+	return fmt.Errorf("nobody was refused to delete %s %s/%s", resource, namespace, name)
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// attacker is somebody with every right on Shipper's kinds in one namespace that RBAC can give by a verb of Kubernetes,
+// subresources included, with the role `edit` beside it, and with no right anywhere else.
+type attacker struct {
+	*user
+	namespace string
+	raw       rest.Interface
+}
+
+func newAttacker(t *testing.T, namespace string) *attacker {
+	t.Helper()
+	name := "mallory-of-" + namespace
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
+	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}}
+	create(t, admin,
+		&rbacv1.Role{ObjectMeta: meta("all-of-shipper"), Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{shipper.GroupName}, Resources: []string{"*"},
+			Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
+		}}},
+		&rbacv1.RoleBinding{ObjectMeta: meta("all-of-shipper"), Subjects: subjects, RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "Role", Name: "all-of-shipper",
+		}},
+		&rbacv1.RoleBinding{ObjectMeta: meta("edit"), Subjects: subjects, RoleRef: rbacv1.RoleRef{
+			APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit",
+		}})
+	m := &attacker{user: inGroups(t, name), namespace: namespace}
+	config := rest.CopyConfig(management.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: name}
+	config.WarningHandler = rest.NoWarnings{}
+	config.GroupVersion, config.APIPath = &shipper.GroupVersion, "/apis"
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	var err error
+	if m.raw, err = rest.RESTClientFor(config); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "RBAC to grant the attacker's rights", func(ctx context.Context) error {
+		return m.List(ctx, &shipper.ApplicationList{}, client.InNamespace(namespace))
+	})
+	return m
+}
+
+// attempt is something tried.
+type attempt func(context.Context) error
+
+// on is what the attacker tries on one object of the namespace.
+func (m *attacker) on(o client.Object) victim { return victim{m, o} }
+
+// victim is an object that an attacker tries things on.
+type victim struct {
+	m *attacker
+	o client.Object
+}
+
+// path is where the object is, or a subresource of it.
+func (v victim) path(subresource []string) []string {
+	path := []string{"/apis", shipper.GroupName, shipper.GroupVersion.Version, "namespaces", v.m.namespace}
+	return append(append(path, resourceOf(v.o), v.o.GetName()), subresource...)
+}
+
+// patch sends body as no client library would.
+func (v victim) patch(how types.PatchType, body string, subresource ...string) attempt {
+	return func(ctx context.Context) error {
+		return v.m.raw.Patch(how).AbsPath(v.path(subresource)...).Body([]byte(body)).Do(ctx).Error()
+	}
+}
+
+func (v victim) merge(body string, subresource ...string) attempt {
+	return v.patch(types.MergePatchType, body, subresource...)
+}
+
+// apply applies body server-side as manager, by force.
+func (v victim) apply(manager, body string, subresource ...string) attempt {
+	body = fmt.Sprintf(`{"apiVersion":%q,"kind":%q,%s`, shipper.GroupVersion, kindOf(v.o), strings.TrimPrefix(body, "{"))
+	return func(ctx context.Context) error {
+		return v.m.raw.Patch(types.ApplyYAMLPatchType).AbsPath(v.path(subresource)...).
+			Param("fieldManager", manager).Param("force", "true").Body([]byte(body)).Do(ctx).Error()
+	}
+}
+
+// replace sends the object as it is now, changed by edits.
+func (v victim) replace(edits ...func(*unstructured.Unstructured)) attempt {
+	return func(ctx context.Context) error {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(shipper.GroupVersion.WithKind(kindOf(v.o)))
+		if err := v.m.Get(ctx, client.ObjectKeyFromObject(v.o), u); err != nil {
+			return err
+		}
+		for _, edit := range edits {
+			edit(u)
+		}
+		return v.m.Update(ctx, u)
+	}
+}
+
+// create makes another object of the kind: the same, changed by edits.
+func (v victim) create(edits ...func(client.Object)) attempt {
+	return func(ctx context.Context) error {
+		o := sibling(v.o)
+		for _, edit := range edits {
+			edit(o)
+		}
+		return v.m.Create(ctx, o)
+	}
+}
+
+func (v victim) remove(options ...client.DeleteOption) attempt {
+	return func(ctx context.Context) error { return v.m.Delete(ctx, copyOf(v.o), options...) }
+}
+
+func copyOf(o client.Object) client.Object { return o.DeepCopyObject().(client.Object) }
+
+// sibling is o under another name, as it would be created.
+func sibling(o client.Object) client.Object {
+	o = copyOf(o)
+	o.SetName("another")
+	o.SetUID("")
+	o.SetResourceVersion("")
+	return o
+}
+
+// annotations is a patch of annotations, `key: value` each, with more fields of the object.
+func annotations(pairs string, more ...string) string {
+	return object(`"metadata":{"annotations":{`+pairs+`}}`, more...)
+}
+
+func labels(pairs string, more ...string) string {
+	return object(`"metadata":{"labels":{`+pairs+`}}`, more...)
+}
+
+func object(field string, more ...string) string {
+	return "{" + strings.Join(append([]string{field}, more...), ",") + "}"
+}
+
+func kindOf(o client.Object) string {
+	gvks, _, err := scheme.ObjectKinds(o)
+	if err != nil {
+		return err.Error()
+	}
+	return gvks[0].Kind
+}
+
+func resourceOf(o client.Object) string { return strings.ToLower(kindOf(o)) + "s" }
+
+// state is what nobody but Shipper, or who edits the Application for all to see, may change.
+type state struct {
+	Spec                any
+	Labels, Annotations map[string]string
+	Owners              []metav1.OwnerReference
+}
+
+// stateOf reads the state of everything of Shipper's in namespaces, by kind and name.
+func stateOf(t *testing.T, namespaces ...string) map[string]state {
+	t.Helper()
+	out := map[string]state{}
+	for _, kind := range []string{
+		"Application", "Release", "InstallationTarget", "CapacityTarget", "TrafficTarget", "RolloutBlock",
+	} {
+		for _, namespace := range namespaces {
+			all := &unstructured.UnstructuredList{}
+			all.SetGroupVersionKind(shipper.GroupVersion.WithKind(kind + "List"))
+			if err := admin.List(t.Context(), all, client.InNamespace(namespace)); err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range all.Items {
+				annotations := map[string]string{}
+				for key, value := range o.GetAnnotations() {
+					if strings.HasPrefix(key, shipper.GroupName+"/") {
+						annotations[key] = value
+					}
+				}
+				out[fmt.Sprintf("%s %s/%s", kind, namespace, o.GetName())] = state{
+					Spec: o.Object["spec"], Labels: o.GetLabels(), Annotations: annotations, Owners: o.GetOwnerReferences(),
+				}
+			}
+		}
+	}
+	return out
+}
+
+// attack is something tried; the zero refusal is for what is let through and comes to nothing.
+type attack struct {
+	try  attempt
+	want refused
+}
+
+// comesToNothing tries every attack for real, and then looks whether anything in namespaces has changed.
+func comesToNothing(t *testing.T, attacks map[string]attack, namespaces ...string) {
+	t.Helper()
+	for sentence, a := range attacks {
+		t.Run(sentence, func(t *testing.T) {
+			before := stateOf(t, namespaces...)
+			err := a.try(t.Context())
+			if diff := cmp.Diff(before, stateOf(t, namespaces...)); diff != "" {
+				t.Errorf("what came of it (-before +after):\n%s\nthe answer was: %v", diff, err)
+			}
+			checkRefused(t, err, a.want)
+		})
+	}
+}
+
+// denied is nil when err is a refusal by RBAC.
+func denied(err error) error {
+	if apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "admission webhook") {
+		return nil
+	}
+	return errors.Join(errors.New("this was not refused by RBAC"), err)
+}
+
+// audits are the finished requests about objects in namespace, as the API server noted them so far.
+func audits(t *testing.T, namespace string) iter.Seq[*auditv1.Event] {
+	t.Helper()
+	file, err := os.Open(management.AuditLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(yield func(*auditv1.Event) bool) {
+		defer file.Close()
+		lines := bufio.NewScanner(file)
+		lines.Buffer(nil, 16<<20)
+		for lines.Scan() {
+			event := &auditv1.Event{}
+			if json.Unmarshal(lines.Bytes(), event) != nil || event.Stage != auditv1.StageResponseComplete ||
+				event.ObjectRef == nil || event.ObjectRef.Namespace != namespace {
+				continue
+			}
+			if !yield(event) {
+				return
+			}
+		}
+	}
+}
