@@ -51,6 +51,7 @@ func TestShipperctl(t *testing.T) {
 		{"before setup", beforeSetup},
 		{"setup management", setupManagement},
 		{"setup management again writes nothing", setupManagementAgainWritesNothing},
+		{"setup management of another context", setupManagementOfAnotherContext},
 		{"setup management brings rights up to date", setupManagementBringsRightsUpToDate},
 		{"setup management keeps the authority of the webhooks", setupManagementKeepsTheAuthorityOfTheWebhooks},
 		{"setup management elsewhere", setupManagementElsewhere},

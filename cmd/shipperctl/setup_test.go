@@ -3,14 +3,19 @@
 package main
 
 import (
+	"bytes"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -51,6 +56,10 @@ Finished setting up management cluster
 	if got := policies(t); got != "[Ignore:true]" {
 		t.Errorf("the failurePolicies are %s", got)
 	}
+	deployments := &appsv1.DeploymentList{}
+	if err := management(t).List(t.Context(), deployments); err != nil || len(deployments.Items) > 0 {
+		t.Errorf("who deploys Shipper is another: %v, %v", deployments.Items, err)
+	}
 	kinds := &shipper.ApplicationList{}
 	if err := management(t).List(t.Context(), kinds); err != nil {
 		t.Errorf("the kinds are not served: %v", err)
@@ -77,6 +86,32 @@ Finished setting up management cluster
 `, "setup", "management")
 	if diff := cmp.Diff(before, versions(t)); diff != "" {
 		t.Errorf("the second run has written\n%s", diff)
+	}
+}
+
+// setupManagementOfAnotherContext is run by somebody whose kubeconfig points to an application cluster.
+func setupManagementOfAnotherContext(t *testing.T) {
+	config, err := clientcmd.LoadFromFile(theFleet.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.CurrentContext = west
+	path := filepath.Join(t.TempDir(), "config")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	before := versions(t)
+	var out bytes.Buffer
+	cmd := newCommand(&out)
+	cmd.SetArgs([]string{"clusters", "setup", "management", "--kube-config", path, "--management-cluster-context", "mgmt"})
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	if !strings.Contains(out.String(), "Creating a service account called shipper-mgmt-cluster... already exists. Skipping\n") {
+		t.Errorf("it was not the management cluster that was set up:\n%s", out.String())
+	}
+	if diff := cmp.Diff(before, versions(t)); diff != "" {
+		t.Errorf("it has written\n%s", diff)
 	}
 }
 
