@@ -253,7 +253,7 @@ func run(ctx context.Context, config *rest.Config) (<-chan error, error) {
 		capacity.SetupWithManager(mgr, capacity.Options{Fleet: world.fleet, Clock: now, Workers: 4}),
 		traffic.SetupWithManager(mgr, traffic.Options{Fleet: world.fleet, Clock: now, Workers: 4}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
-			GlobalNamespace: shipper.GlobalBlocksNamespace, Workers: 2,
+			GlobalNamespace: shipper.GlobalBlocksNamespace, Clock: now, Workers: 2,
 		}),
 	)
 	if err != nil {

@@ -86,7 +86,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		capacity.SetupWithManager(mgr, capacity.Options{Fleet: clusters, Clock: o.Clock, Workers: o.Workers}),
 		traffic.SetupWithManager(mgr, traffic.Options{Fleet: clusters, Clock: o.Clock, Workers: o.Workers}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
-			GlobalNamespace: o.GlobalBlocksNamespace, Workers: o.Workers,
+			GlobalNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers,
 		}),
 	)
 }
