@@ -28,7 +28,8 @@ func bounded(c clock.PassiveClock, next http.Handler) http.Handler {
 	return http.MaxBytesHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Servers that cannot set a deadline, as in tests, need none.
 		_ = http.NewResponseController(w).SetReadDeadline(c.Now().Add(readTime))
-		ctx, cancel := context.WithTimeout(r.Context(), timeFor(r))
+		// A server that is shutting down cancels the contexts of the requests it still answers.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), timeFor(r))
 		defer cancel()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	}), maxBody)

@@ -72,8 +72,9 @@ func parse(args []string) (*options, error) {
 	set.StringVar(&o.extraDNSNames, "extra-dns-names", "", "comma-separated `names` beside those, such as localhost")
 	set.StringVar(&o.chartCacheDir, "chart-cache-dir", filepath.Join(os.TempDir(), "shipper-webhook-charts"),
 		"`folder` for files that are made again when they are lost; the only one that is written to")
-	set.DurationVar(&o.shutdownDelay, "shutdown-delay", 3*time.Second,
-		"`time` between telling that this is not ready any more and taking no more requests")
+	set.DurationVar(&o.shutdownDelay, "shutdown-delay", 6*time.Second,
+		"`time` between telling that this is not ready any more and taking no more requests; in its second half "+
+			"connections are asked to go elsewhere")
 	set.IntVar(&o.logLevel, "log-level", 0, "0: refusals and what people want to know; 1: every request; 2: more")
 	set.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	if err := set.Parse(args); err != nil {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -31,24 +30,24 @@ import (
 	"shipper.dev/shipper/webhook/rights"
 )
 
-// run serves until asked is done, and then for a while longer: first this says that it is not ready, so that no new
-// requests are sent here, then it takes none, and then it answers those it has.
+// run serves until asked is done, and then for a while longer, until it has left in order.
 func run(asked context.Context, o *options) error {
 	ctx, stop := context.WithCancel(context.WithoutCancel(asked))
 	defer stop()
-	var draining atomic.Bool
+	host, port, err := o.listen()
+	if err != nil {
+		return err
+	}
+	late := &lateCertificate{}
+	d := newDoor(ctx, ctrlwebhook.NewServer(ctrlwebhook.Options{
+		Host: host, Port: port, TLSOpts: []func(*tls.Config){late.configure},
+	}))
 	go func() {
 		<-asked.Done()
-		draining.Store(true)
-		clock.RealClock{}.Sleep(o.shutdownDelay)
+		d.leave(clock.RealClock{}, o.shutdownDelay)
 		stop()
 	}()
-	mgr, err := build(ctx, o, func(*http.Request) error {
-		if draining.Load() {
-			return errors.New("shutting down")
-		}
-		return nil
-	})
+	mgr, err := build(ctx, o, d, late)
 	if err != nil {
 		return err
 	}
@@ -56,19 +55,21 @@ func run(asked context.Context, o *options) error {
 }
 
 // build wires everything to one manager.
-func build(ctx context.Context, o *options, notDraining healthz.Checker) (manager.Manager, error) {
+func build(ctx context.Context, o *options, d *door, late *lateCertificate) (manager.Manager, error) {
 	certOptions := o.certOptions()
 	certOptions.Registry = metrics.Registry
-	tlsConfig := &lateCertificate{}
-	mgr, err := newManager(o, certOptions, tlsConfig)
+	mgr, err := newManager(o, certOptions)
 	if err != nil {
 		return nil, err
+	}
+	if err := mgr.Add(d); err != nil {
+		return nil, fmt.Errorf("adding the server: %w", err)
 	}
 	source, err := certs.Setup(ctx, mgr, certOptions)
 	if err != nil {
 		return nil, err
 	}
-	tlsConfig.source = source
+	late.source = source
 	known, err := facts.Watch(ctx, mgr.GetCache(), mgr.GetAPIReader(), o.blocksNamespace)
 	if err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func build(ctx context.Context, o *options, notDraining healthz.Checker) (manage
 	if err != nil {
 		return nil, err
 	}
-	err = webhook.Setup(mgr.GetWebhookServer(), webhook.Options{
+	err = webhook.Setup(d, webhook.Options{
 		Facts: known.Facts, Ready: known.Synced, Rights: who,
 		Charts: chart.NewCatalog(ctx, chart.Options{
 			CacheDir: o.chartCacheDir, Log: mgr.GetLogger().WithName("chart"),
@@ -93,14 +94,14 @@ func build(ctx context.Context, o *options, notDraining healthz.Checker) (manage
 		return nil, err
 	}
 	return mgr, addChecks(mgr, map[string]healthz.Checker{
-		"draining":    notDraining,
+		"leaving":     d.ready,
 		"caches":      synced(known.Synced),
 		"certificate": source.Ready,
-		"webhook":     mgr.GetWebhookServer().StartedChecker(),
+		"webhook":     d.StartedChecker(),
 	})
 }
 
-func newManager(o *options, certOptions certs.Options, late *lateCertificate) (manager.Manager, error) {
+func newManager(o *options, certOptions certs.Options) (manager.Manager, error) {
 	config, err := o.restConfig()
 	if err != nil {
 		return nil, err
@@ -108,10 +109,6 @@ func newManager(o *options, certOptions certs.Options, late *lateCertificate) (m
 	scheme := runtime.NewScheme()
 	if err := errors.Join(shipper.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("building scheme: %w", err)
-	}
-	host, port, err := o.listen()
-	if err != nil {
-		return nil, err
 	}
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme:                 scheme,
@@ -121,9 +118,6 @@ func newManager(o *options, certOptions certs.Options, late *lateCertificate) (m
 			DefaultTransform: facts.Strip,
 			ByObject:         map[client.Object]cache.ByObject{&corev1.Secret{}: certs.CacheOptions(certOptions)},
 		},
-		WebhookServer: ctrlwebhook.NewServer(ctrlwebhook.Options{
-			Host: host, Port: port, TLSOpts: []func(*tls.Config){late.configure},
-		}),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("building manager: %w", err)
