@@ -33,12 +33,12 @@
 // Release or of the newest Release of the same Application, whose rollout moves it.
 //
 // How requests are refused: 422 with one cause per field for what the user can mend in the object; 403 for
-// RolloutBlocks and for missing rights; 503 when it cannot be judged now: caches not filled or an API server that cannot
-// say what a user may do, both with Retry-After; a chart constraint whose repository is unknown and does not answer. If the
+// RolloutBlocks and for missing rights; 503 when it cannot be judged now: caches not filled, an API server that is lost or
+// cannot say what a user may do, all with Retry-After; a chart constraint whose repository is unknown and does not answer. If the
 // webhook itself cannot be reached the API server refuses (failurePolicy: Fail), but for Shipper's own namespace, from
 // which it is mended.
 //
 // Facts come from watches (package facts). A request waits for the network only when a chart's index is not in memory,
-// when an override or a control annotation is added (a SubjectAccessReview, kept for seconds), and when an object is
-// not known that may just have been created.
+// when an override or a control annotation is added (a SubjectAccessReview, kept for seconds), when an object is
+// not known that may just have been created, and for the RolloutBlocks while their watch is down.
 package webhook

@@ -3,6 +3,7 @@
 package webhook
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/go-logr/logr"
@@ -26,9 +27,9 @@ import (
 
 // Options are what the judges need.
 type Options struct {
-	// Facts are the objects that are known, Ready whether they are known yet.
+	// Facts are the objects that are known, Ready says why they are not to be relied on, if so.
 	Facts *facts.Facts
-	Ready func() bool
+	Ready func(context.Context) error
 	// Rights tell what users may do beyond writing objects.
 	Rights rights.Rights
 	// Charts resolve constraints.
@@ -58,11 +59,12 @@ func Setup(server Server, o Options) error {
 	conditions := condition.New()
 	blocks := &gate.Gate{Blocks: o.Facts, Rights: o.Rights, Clock: o.Clock, Conditions: conditions}
 	guard := &control.Guard{Rights: o.Rights, Reconciler: o.Reconciler}
-	serve := func(path string, phase answer.Phase, kind string, judge answer.Judge) {
+	serve := func(path string, phase answer.Phase, kind string, judge answer.Judge) *answer.Endpoint {
 		endpoint := &answer.Endpoint{
 			Phase: phase, Kind: kind, Judge: judge, Ready: o.Ready, Metrics: metrics, Clock: o.Clock, Log: o.Log,
 		}
 		server.Register(path, bounded(o.Clock, &admission.Webhook{Handler: endpoint}))
+		return endpoint
 	}
 
 	app := &application.Webhook{Gate: blocks, Guard: guard, Facts: o.Facts, Charts: o.Charts}
@@ -88,7 +90,11 @@ func Setup(server Server, o Options) error {
 	rb := &rolloutblock.Webhook{
 		GlobalNamespace: o.Facts.GlobalNamespace(), Conditions: conditions, Events: o.Events, Clock: o.Clock, Log: o.Log,
 	}
-	serve("/mutate-rolloutblock", answer.Mutate, "RolloutBlock", rb.Default)
-	serve("/validate-rolloutblock", answer.Validate, "RolloutBlock", rb.Validate)
+	// A block is judged by itself, and can be made whatever else is not known.
+	serve("/mutate-rolloutblock", answer.Mutate, "RolloutBlock", rb.Default).Ready = always
+	serve("/validate-rolloutblock", answer.Validate, "RolloutBlock", rb.Validate).Ready = always
 	return nil
 }
+
+// always is ready.
+func always(context.Context) error { return nil }

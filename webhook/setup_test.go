@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -48,7 +49,7 @@ func setUp(t testing.TB, known ...client.Object) served {
 	w := ask.Know(t, ask.Grant(), known...)
 	s := served{}
 	err := webhook.Setup(s, webhook.Options{
-		Facts: w.Facts, Ready: func() bool { return true }, Rights: w.Rights, Charts: slow{}, Reconciler: ask.Reconciler,
+		Facts: w.Facts, Ready: func(context.Context) error { return nil }, Rights: w.Rights, Charts: slow{}, Reconciler: ask.Reconciler,
 		Registry: prometheus.NewRegistry(), Clock: ask.Clock(), Log: logr.Discard(),
 	})
 	if err != nil {
@@ -172,6 +173,31 @@ func BenchmarkApplicationUpdate(b *testing.B) {
 			if _, response := post(b, s, path, body); !response.Allowed {
 				b.Fatal(response.Result)
 			}
+		}
+	}
+}
+
+// While nothing is known nobody rolls out, and whoever wants to stop all rollouts can.
+func TestABlockCanBeMadeWhileNothingIsKnown(t *testing.T) {
+	w, s := ask.Know(t, ask.Grant()), served{}
+	err := webhook.Setup(s, webhook.Options{
+		Facts: w.Facts, Ready: func(context.Context) error { return errors.New("nothing is known") }, Rights: w.Rights,
+		Charts: slow{}, Reconciler: ask.Reconciler, Registry: prometheus.NewRegistry(), Clock: ask.Clock(), Log: logr.Discard(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, app := ask.Create("sre", ask.Block("default/demo")), ask.Create("dev", ask.Application())
+	for path, want := range map[string]bool{
+		"/mutate-rolloutblock": true, "/validate-rolloutblock": true,
+		"/mutate-application": false, "/validate-application": false,
+	} {
+		request := app
+		if want {
+			request = b
+		}
+		if _, got := post(t, s, path, review(t, request.AdmissionRequest)); got.Allowed != want {
+			t.Errorf("%s: %+v", path, got)
 		}
 	}
 }

@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -58,7 +61,8 @@ func run(asked context.Context, o *options) error {
 func build(ctx context.Context, o *options, d *door, late *lateCertificate) (manager.Manager, error) {
 	certOptions := o.certOptions()
 	certOptions.Registry = metrics.Registry
-	mgr, err := newManager(o, certOptions)
+	stream := facts.NewStream(clock.RealClock{})
+	mgr, err := newManager(o, certOptions, stream)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +74,7 @@ func build(ctx context.Context, o *options, d *door, late *lateCertificate) (man
 		return nil, err
 	}
 	late.source = source
-	known, err := facts.Watch(ctx, mgr.GetCache(), mgr.GetAPIReader(), o.blocksNamespace)
+	known, err := facts.Watch(ctx, mgr.GetCache(), stream, mgr.GetAPIReader(), o.blocksNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +87,7 @@ func build(ctx context.Context, o *options, d *door, late *lateCertificate) (man
 		return nil, err
 	}
 	err = webhook.Setup(d, webhook.Options{
-		Facts: known.Facts, Ready: known.Synced, Rights: who,
+		Facts: known.Facts, Ready: known.Ready, Rights: who,
 		Charts: chart.NewCatalog(ctx, chart.Options{
 			CacheDir: o.chartCacheDir, Log: mgr.GetLogger().WithName("chart"),
 		}),
@@ -95,17 +99,21 @@ func build(ctx context.Context, o *options, d *door, late *lateCertificate) (man
 	}
 	return mgr, addChecks(mgr, map[string]healthz.Checker{
 		"leaving":     d.ready,
-		"caches":      synced(known.Synced),
+		"caches":      func(r *http.Request) error { return known.Ready(r.Context()) },
 		"certificate": source.Ready,
 		"webhook":     d.StartedChecker(),
 	})
 }
 
-func newManager(o *options, certOptions certs.Options) (manager.Manager, error) {
+func newManager(o *options, certOptions certs.Options, stream *facts.Stream) (manager.Manager, error) {
+	if err := errors.Join(pings(), stream.Register(metrics.Registry)); err != nil {
+		return nil, err
+	}
 	config, err := o.restConfig()
 	if err != nil {
 		return nil, err
 	}
+	config.Wrap(stream.Wrap)
 	scheme := runtime.NewScheme()
 	if err := errors.Join(shipper.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("building scheme: %w", err)
@@ -125,6 +133,19 @@ func newManager(o *options, certOptions certs.Options) (manager.Manager, error) 
 	return mgr, nil
 }
 
+// pings makes client-go end connections on which nothing is heard, sooner than it would. Only the environment tells it.
+func pings() error {
+	var errs []error
+	for name, after := range map[string]time.Duration{
+		"HTTP2_READ_IDLE_TIMEOUT_SECONDS": facts.PingAfter, "HTTP2_PING_TIMEOUT_SECONDS": facts.PingTimeout,
+	} {
+		if os.Getenv(name) == "" {
+			errs = append(errs, os.Setenv(name, strconv.Itoa(int(after.Seconds()))))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // lateCertificate is the certificate of a server that has to exist before the source of certificates does.
 type lateCertificate struct{ source certs.Source }
 
@@ -139,13 +160,4 @@ func addChecks(mgr manager.Manager, ready map[string]healthz.Checker) error {
 		errs = append(errs, mgr.AddReadyzCheck(name, check))
 	}
 	return errors.Join(errs...)
-}
-
-func synced(known func() bool) healthz.Checker {
-	return func(*http.Request) error {
-		if !known() {
-			return errors.New("caches are not filled yet")
-		}
-		return nil
-	}
 }

@@ -148,7 +148,7 @@ func TestResponses(t *testing.T) {
 				AuditAnnotations: map[string]string{"decision": "unavailable"},
 				Result: &metav1.Status{
 					Status: "Failure", Code: 503, Reason: "ServiceUnavailable",
-					Message: "shipper's webhook has just started and does not know the RolloutBlocks yet",
+					Message: "the RolloutBlocks are not known yet",
 					Details: &metav1.StatusDetails{RetryAfterSeconds: 1},
 				},
 			},
@@ -156,7 +156,9 @@ func TestResponses(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			e, _ := endpoint(t, tc.judge)
-			e.Ready = func() bool { return !tc.busy }
+			if tc.busy {
+				e.Ready = func(context.Context) error { return errors.New("the RolloutBlocks are not known yet") }
+			}
 			req := *ask.Create("dev", ask.Application())
 			req.SubResource = tc.sub
 			if diff := cmp.Diff(tc.want, e.Handle(t.Context(), req).AdmissionResponse); diff != "" {
@@ -175,7 +177,7 @@ func endpoint(t *testing.T, judge answer.Judge) (*answer.Endpoint, *prometheus.R
 	}
 	return &answer.Endpoint{
 		Phase: answer.Validate, Kind: "Application", Judge: judge, Metrics: metrics, Clock: ask.Clock(),
-		Ready: func() bool { return true }, Log: funcr.New(func(_, _ string) {}, funcr.Options{Verbosity: 1}),
+		Ready: func(context.Context) error { return nil }, Log: funcr.New(func(_, _ string) {}, funcr.Options{Verbosity: 1}),
 	}, registry
 }
 

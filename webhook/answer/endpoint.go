@@ -25,8 +25,8 @@ const (
 	Validate Phase = "validate"
 )
 
-// retryUnsynced is when a client should ask again that asked before the caches were filled.
-const retryUnsynced = time.Second
+// retryUnknown is when a client should ask again that asked while it was not known what to judge by.
+const retryUnknown = time.Second
 
 // Judge judges one request. It says what there is to say to a and returns nil to let the request pass, a *Refusal made
 // by Invalidate, Forbid, Refuse or Later to refuse it, or any other error when judging itself failed.
@@ -37,8 +37,8 @@ type Endpoint struct {
 	Phase Phase
 	Kind  string
 	Judge Judge
-	// Ready tells whether what is judged by is known yet. Until then every request is refused for a moment.
-	Ready   func() bool
+	// Ready says why what is judged by is not known, if so. Every request is then refused for a moment.
+	Ready   func(context.Context) error
 	Metrics *Metrics
 	Clock   clock.PassiveClock
 	Log     logr.Logger
@@ -78,11 +78,11 @@ func (e *Endpoint) judge(ctx context.Context, req *admission.Request, a *Answer)
 			err = fmt.Errorf("judging this object made it panic; its log says where")
 		}
 	}()
-	switch {
-	case req.SubResource != "": // status is the reconciler's report, not a change of what is wanted
+	if req.SubResource != "" { // status is the reconciler's report, not a change of what is wanted
 		return nil
-	case !e.Ready():
-		return Later("shipper's webhook has just started and does not know the RolloutBlocks yet", retryUnsynced)
+	}
+	if err := e.Ready(ctx); err != nil {
+		return Later(err.Error(), retryUnknown)
 	}
 	return e.Judge(ctx, req, a)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,6 +60,8 @@ type Facts struct {
 	// taken for missing. Nil asks nobody.
 	live            client.Reader
 	globalNamespace string
+	// asked, when it is there, is to be believed rather than the watch.
+	asked atomic.Pointer[asked]
 }
 
 // New returns Facts over known. RolloutBlocks in globalNamespace bear on every namespace.
@@ -71,17 +74,18 @@ func (f *Facts) GlobalNamespace() string { return f.globalNamespace }
 
 // Bearing are the RolloutBlocks that bear on namespace, in no order.
 func (f *Facts) Bearing(namespace string) ([]*shipper.RolloutBlock, error) {
-	blocks, err := list[*shipper.RolloutBlock](f.known.Blocks, cache.NamespaceIndex, namespace)
+	known := f.blocks()
+	blocks, err := list[*shipper.RolloutBlock](known, cache.NamespaceIndex, namespace)
 	if err != nil || f.globalNamespace == "" || f.globalNamespace == namespace {
 		return blocks, err
 	}
-	global, err := list[*shipper.RolloutBlock](f.known.Blocks, cache.NamespaceIndex, f.globalNamespace)
+	global, err := list[*shipper.RolloutBlock](known, cache.NamespaceIndex, f.globalNamespace)
 	return append(blocks, global...), err
 }
 
 // Block is the RolloutBlock, wherever it is; nil when there is none.
 func (f *Facts) Block(ctx context.Context, key types.NamespacedName) (*shipper.RolloutBlock, error) {
-	return get(ctx, f, f.known.Blocks, key, &shipper.RolloutBlock{})
+	return get(ctx, f, f.blocks(), key, &shipper.RolloutBlock{})
 }
 
 // Application is the metadata of the Application; nil when there is none.

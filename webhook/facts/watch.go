@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"golang.org/x/sync/singleflight"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -46,13 +47,18 @@ func Strip(o any) (any, error) {
 // Watched are Facts that follow the API server.
 type Watched struct {
 	*Facts
+	stream *Stream
 	synced func() bool
 	done   atomic.Bool
+	asking singleflight.Group
 }
 
 // Watch returns Facts that follow the API server through c, which must transform with Strip. It must be called before c
-// is started. live is asked about objects that c does not know.
-func Watch(ctx context.Context, c cache.Cache, live client.Reader, globalNamespace string) (*Watched, error) {
+// is started. live is asked about objects that c does not know, and for RolloutBlocks while s, which must follow the
+// watches of c, is down.
+func Watch(
+	ctx context.Context, c cache.Cache, s *Stream, live client.Reader, globalNamespace string,
+) (*Watched, error) {
 	w := &watcher{ctx: ctx, cache: c}
 	known := Indexers{
 		Blocks:       w.indexer(&shipper.RolloutBlock{}, nil),
@@ -64,7 +70,7 @@ func Watch(ctx context.Context, c cache.Cache, live client.Reader, globalNamespa
 	if w.err != nil {
 		return nil, w.err
 	}
-	return &Watched{Facts: New(known, live, globalNamespace), synced: w.synced}, nil
+	return &Watched{Facts: New(known, live, globalNamespace), stream: s, synced: w.synced}, nil
 }
 
 // Synced tells whether every watch has delivered what there was when it began. Once true it stays so.

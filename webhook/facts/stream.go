@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// How soon a watch that has ended is doubted. API servers end every watch after some minutes, and it is opened again at
+// once; and what was missed takes a moment to arrive on one that was opened again after a longer while.
+const (
+	tolerated = time.Second
+	settling  = time.Second
+)
+
+// Stream knows whether the watch of RolloutBlocks is up, from the requests themselves: it is to be wrapped around the
+// transport that watches go through.
+type Stream struct {
+	clock clock.PassiveClock
+
+	mu   sync.Mutex
+	open int       // watches that are
+	lost time.Time // when there was none any more
+	back time.Time // when there was one again after it was missed; zero if it never was
+}
+
+// The transport below must ask for a sign of life on a connection where nothing was heard for PingAfter, and end it when
+// none comes within PingTimeout. That ends the watches on it.
+const (
+	PingAfter   = 2 * time.Second
+	PingTimeout = 3 * time.Second
+)
+
+// MaxStaleness is how old what is judged by can be when the API server is lost without a word.
+const MaxStaleness = PingAfter + PingTimeout + tolerated
+
+// NewStream returns a Stream without a watch.
+func NewStream(c clock.PassiveClock) *Stream { return &Stream{clock: c} }
+
+// Up tells whether the watch can be relied on.
+func (s *Stream) Up() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Now()
+	if s.open == 0 {
+		return now.Sub(s.lost) <= tolerated
+	}
+	return s.back.IsZero() || now.Sub(s.back) > settling
+}
+
+// Down is how long there has been no watch that can be relied on; zero while there is one.
+func (s *Stream) Down() time.Duration {
+	if s.Up() {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.clock.Since(s.lost)
+}
+
+// Wrap follows the watches that go through next.
+func (s *Stream) Wrap(next http.RoundTripper) http.RoundTripper { return follow{s, next} }
+
+func (s *Stream) opened() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := s.clock.Now(); s.open == 0 && !s.lost.IsZero() && now.Sub(s.lost) > tolerated {
+		s.back = now
+	}
+	s.open++
+}
+
+func (s *Stream) ended() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open--
+	s.lost = s.clock.Now()
+}
+
+// follow is a transport whose watches of RolloutBlocks are followed.
+type follow struct {
+	stream *Stream
+	next   http.RoundTripper
+}
+
+// RoundTrip is http.RoundTripper.
+func (f follow) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := f.next.RoundTrip(r)
+	if err != nil || response.StatusCode != http.StatusOK || !watchesBlocks(r) {
+		return response, err
+	}
+	f.stream.opened()
+	response.Body = &body{ReadCloser: response.Body, ended: sync.OnceFunc(f.stream.ended)}
+	return response, nil
+}
+
+// WrappedRoundTripper lets client-go find what is below.
+func (f follow) WrappedRoundTripper() http.RoundTripper { return f.next }
+
+func watchesBlocks(r *http.Request) bool {
+	watch := r.URL.Query().Get("watch")
+	return strings.HasSuffix(r.URL.Path, "/rolloutblocks") && (watch == "true" || watch == "1")
+}
+
+// body tells when there is no more to be read.
+type body struct {
+	io.ReadCloser
+
+	ended func()
+}
+
+// Read is io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.ended()
+	}
+	return n, err
+}
+
+// Close is io.Closer.
+func (b *body) Close() error {
+	b.ended()
+	return b.ReadCloser.Close()
+}
