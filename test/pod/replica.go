@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pod
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Replica is one webhook of several.
+type Replica struct {
+	*Process
+	// Address is where it serves admission.
+	Address string
+
+	health string // URL
+}
+
+// StartReplica starts the webhook of the folder bin as name, with the credentials of kubeconfig, and returns at once. Its
+// log and its caches are in dir.
+func StartReplica(bin, dir, name, kubeconfig string, flags ...string) (*Replica, error) {
+	var ports [2]int
+	for i := range ports {
+		var err error
+		if ports[i], err = FreePort(); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making a folder for %s: %w", name, err)
+	}
+	r := &Replica{Address: fmt.Sprintf("127.0.0.1:%d", ports[0])}
+	health := fmt.Sprintf("127.0.0.1:%d", ports[1])
+	r.health = "http://" + health
+	var err error
+	r.Process, err = start(name, filepath.Join(bin, "shipper-webhook"), filepath.Join(dir, name+".log"), append([]string{
+		"--kubeconfig", kubeconfig, "--addr", r.Address, "--health-addr", health, "--metrics-addr", "0",
+		"--extra-dns-names", "localhost", "--chart-cache-dir", filepath.Join(dir, name+"-charts"),
+	}, flags...)...)
+	return r, err
+}
+
+// AwaitReady returns once its readiness probe succeeds.
+func (r *Replica) AwaitReady(ctx context.Context) error { return r.ready(ctx, r.health+"/readyz") }
+
+// Ready tells whether its readiness probe succeeds.
+func (r *Replica) Ready(ctx context.Context) bool { return answers(ctx, r.health+"/readyz") }
+
+// Terminate asks it to end, as a kubelet does, and returns at once.
+func (r *Replica) Terminate() { _ = r.cmd.Process.Signal(syscall.SIGTERM) } // an error means that it has ended
+
+// Exited is closed when it has ended.
+func (r *Replica) Exited() <-chan struct{} { return r.exited }
