@@ -44,6 +44,8 @@ func (slow) Resolve(ctx context.Context, _ shipper.Chart) (chart.Resolution, err
 
 func (slow) Refresh(ctx context.Context, _ string) error { return ctx.Err() }
 
+func (slow) Replicas(ctx context.Context, _ *shipper.Release) (int32, error) { return 0, ctx.Err() }
+
 func setUp(t testing.TB, known ...client.Object) served {
 	t.Helper()
 	w := ask.Know(t, ask.Grant(), known...)

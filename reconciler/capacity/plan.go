@@ -5,12 +5,13 @@ package capacity
 import (
 	"math"
 
+	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
 // Desired is the number of Pods asked for: ceil(totalReplicaCount × percent / 100).
 func Desired(want shipper.ClusterCapacityTarget) int32 {
-	return ceil(int64(want.TotalReplicaCount)*int64(want.Percent), 100)
+	return strategy.Pods(want.TotalReplicaCount, want.Percent)
 }
 
 // Achieved is available Pods as a percentage of totalReplicaCount, rounded up. Of nothing, everything is achieved.

@@ -20,21 +20,9 @@ type catalog struct{ charts *chart.Catalog }
 // NewCharts returns Charts that come from a catalog.
 func NewCharts(charts *chart.Catalog) Charts { return catalog{charts: charts} }
 
-// Replicas renders the chart as for any cluster: how many Pods there are does not depend on where they are.
+// Replicas is Charts.
 func (c catalog) Replicas(ctx context.Context, rel *shipper.Release) (int32, error) {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
-	env := &rel.Spec.Environment
-	loaded, err := c.charts.Load(ctx, env.Chart, rel.Annotations[shipper.ReleaseChartDigestAnnotation])
-	if err != nil {
-		return 0, err
-	}
-	manifest, err := loaded.Render(ctx, env.Values, chart.Target{
-		ReleaseName: rel.Name, Namespace: rel.Namespace, App: rel.Labels[shipper.AppLabel],
-		HelmWorkaround: rel.Labels[shipper.HelmWorkaroundLabel], Labels: rel.Labels,
-	})
-	if err != nil {
-		return 0, err
-	}
-	return manifest.Replicas(), nil
+	return c.charts.Replicas(ctx, rel)
 }

@@ -24,6 +24,16 @@ type catalog struct {
 	err, refreshErr error
 	asked           []shipper.Chart
 	refreshed       int
+	countErr        error
+}
+
+// Replicas is what the values say.
+func (c *catalog) Replicas(_ context.Context, rel *shipper.Release) (int32, error) {
+	if c.countErr != nil {
+		return 0, c.countErr
+	}
+	n, _ := (*rel.Spec.Environment.Values)["replicaCount"].(int64)
+	return int32(n), nil
 }
 
 func (c *catalog) Resolve(_ context.Context, want shipper.Chart) (chart.Resolution, error) {

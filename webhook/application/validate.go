@@ -54,7 +54,10 @@ func (w *Webhook) validateWrite(
 	if err := w.judge(ctx, req, a, app, old); err != nil {
 		return err
 	}
-	return w.announce(a, app)
+	if err := w.warnOfVainOverrides(ctx, req, a, app, old); err != nil {
+		return err
+	}
+	return w.announce(ctx, req, a, app)
 }
 
 func (w *Webhook) validateDelete(
@@ -70,8 +73,10 @@ func (w *Webhook) validateDelete(
 	return w.Gate.Judge(a, resource, old.Name, subject(old, false), block.Overrides(old.Annotations), c)
 }
 
-// announce says which Release the template makes and what is to be expected of it.
-func (w *Webhook) announce(a *answer.Answer, app *shipper.Application) error {
+// announce says which Release the template makes and what is to be expected of it; to who only tries, in full.
+func (w *Webhook) announce(
+	ctx context.Context, req *admission.Request, a *answer.Answer, app *shipper.Application,
+) error {
 	for _, warning := range environment.Warnings(&app.Spec.Template) {
 		a.Warn("%s", warning)
 	}
@@ -87,6 +92,12 @@ func (w *Webhook) announce(a *answer.Answer, app *shipper.Application) error {
 	if isNew {
 		a.Audit(answer.AuditReleaseStamped, next.Name)
 		a.Warn("this makes Release %s", next.Name)
+		if req.DryRun != nil && *req.DryRun {
+			rels, _ := stamp.SortByGeneration(stamp.Own(app, existing))
+			if err := w.preview(ctx, req, a, app, next, rels); err != nil {
+				return err
+			}
+		}
 		if _, err := placement.Choose(app.Name, app.Spec.Template.ClusterRequirements, w.Facts.Clusters()); err != nil {
 			a.Warn("no clusters can be chosen for it as they are now: %v", err)
 		}

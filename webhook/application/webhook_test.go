@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -18,7 +19,7 @@ import (
 
 func webhookOf(t testing.TB, rights *ask.Rights, charts application.Resolver, known ...client.Object) *application.Webhook {
 	t.Helper()
-	known = append(known, &shipper.Cluster{Spec: shipper.ClusterSpec{Region: "local"}})
+	known = append(known, &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "here"}, Spec: shipper.ClusterSpec{Region: "local"}})
 	w := ask.Know(t, rights, known...)
 	return &application.Webhook{Gate: w.Gate, Guard: w.Guard, Facts: w.Facts, Charts: charts}
 }

@@ -12,6 +12,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -62,11 +63,10 @@ type Gate struct {
 func (g *Gate) Judge(
 	a *answer.Answer, resource, name string, subject answer.Subject, overrides []block.Override, c block.Change,
 ) error {
-	bearing, err := g.Blocks.Bearing(subject.Namespace)
+	v, err := g.Verdict(subject.Namespace, overrides, c)
 	if err != nil {
 		return err
 	}
-	v := block.Judge(bearing, overrides, c, g.Clock.Now())
 	for key, blocks := range map[string][]*shipper.RolloutBlock{
 		answer.AuditBlocksOverridden: v.Overridden, answer.AuditBlocksWarned: v.Warning,
 		answer.AuditBlocksAudited: v.Auditing, answer.AuditBlocksMet: v.Effective,
@@ -82,6 +82,29 @@ func (g *Gate) Judge(
 		return nil
 	}
 	return answer.Refuse(resource, name, subject, v, g.Clock.Now())
+}
+
+// Verdict is what the blocks that bear on a namespace mean for a change now.
+func (g *Gate) Verdict(namespace string, overrides []block.Override, c block.Change) (block.Verdict, error) {
+	bearing, err := g.Blocks.Bearing(namespace)
+	if err != nil {
+		return block.Verdict{}, err
+	}
+	return block.Judge(bearing, overrides, c, g.Clock.Now()), nil
+}
+
+// Foresee warns of the next block that will be in the way of such a change in a namespace.
+func (g *Gate) Foresee(a *answer.Answer, namespace string, c block.Change) error {
+	bearing, err := g.Blocks.Bearing(namespace)
+	if err != nil {
+		return err
+	}
+	now := g.Clock.Now()
+	if b, at := block.Upcoming(bearing, c, now); b != nil {
+		a.Warn("plan: RolloutBlock %s will stop rollouts from %s on, in %s: %s",
+			block.Name(b), at.UTC().Format(time.RFC3339), duration.HumanDuration(at.Sub(now)), b.Spec.Message)
+	}
+	return nil
 }
 
 // Asked is the question which matchConditions match a request.

@@ -5,6 +5,7 @@ package strategy
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -141,7 +142,7 @@ func (g *gauge) enoughIn(cluster string) bool {
 		return false
 	}
 	return g.readyIn(cluster) || (g.asked[cluster] > g.wanted && g.reachable(cluster) &&
-		g.available[cluster] >= replicas(g.total[cluster], g.wanted))
+		g.available[cluster] >= Pods(g.total[cluster], int32(g.wanted)))
 }
 
 // reachable tells whether what is said of a cluster was seen lately.
@@ -182,7 +183,10 @@ func (g *gauge) pending() string {
 
 func bracketed(names []string) string { return fmt.Sprintf("[%s]", strings.Join(names, " ")) }
 
-// replicas is the number of Pods that a percentage makes, rounded up.
-func replicas(total int32, percent int64) int32 {
-	return int32((int64(total)*percent + 99) / 100)
+// Pods is the number of Pods that a percentage of total makes, rounded up.
+func Pods(total, percent int32) int32 {
+	if total <= 0 || percent <= 0 {
+		return 0
+	}
+	return int32(min((int64(total)*int64(percent)+99)/100, math.MaxInt32))
 }

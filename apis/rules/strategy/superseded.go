@@ -26,7 +26,7 @@ func (r *rollout) cover(contender, incumbent *side, serving bool) {
 		}
 		if incumbent != nil {
 			for cluster, total := range incumbent.capacity.total {
-				left[cluster] = max(left[cluster], replicas(total, leaves(r.Releases[i].Release)))
+				left[cluster] = max(left[cluster], Pods(total, int32(leaves(r.Releases[i].Release))))
 			}
 		}
 	}

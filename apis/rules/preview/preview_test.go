@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+func step(name string, capacityContender, capacityIncumbent, trafficContender, trafficIncumbent int32) shipper.RolloutStrategyStep {
+	return shipper.RolloutStrategyStep{
+		Name:     name,
+		Capacity: shipper.RolloutStrategyStepValue{Contender: capacityContender, Incumbent: capacityIncumbent},
+		Traffic:  shipper.RolloutStrategyStepValue{Contender: trafficContender, Incumbent: trafficIncumbent},
+	}
+}
+
+func of(n int32) *int32 { return &n }
+
+func TestSteps(t *testing.T) {
+	usual := &shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{
+		step("staging", 1, 100, 0, 100), step("50/50", 50, 50, 50, 50), step("full on", 100, 0, 100, 0),
+	}}
+	for sentence, tc := range map[string]struct {
+		strategy  *shipper.RolloutStrategy
+		contender int32
+		incumbent *int32
+		want      []string
+	}{
+		"a rollout over an incumbent": {usual, 10, of(10), []string{
+			"step 0 (staging): contender 1 Pod, 0 in traffic, incumbent 10 Pods, 10 in traffic",
+			"step 1 (50/50): contender 5 Pods, 5 in traffic, incumbent 5 Pods, 5 in traffic",
+			"step 2 (full on): contender 10 Pods, 10 in traffic, incumbent 0 Pods, 0 in traffic",
+		}},
+		"a first rollout": {usual, 3, nil, []string{
+			"step 0 (staging): contender 1 Pod, 0 in traffic",
+			"step 1 (50/50): contender 2 Pods, 2 in traffic",
+			"step 2 (full on): contender 3 Pods, 3 in traffic",
+		}},
+		"weights that ask for more Pods than there are": {
+			&shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{step("canary", 10, 100, 50, 50)}}, 10, of(10),
+			[]string{"step 0 (canary): contender 1 Pod, 1 in traffic, incumbent 10 Pods, 6 in traffic"},
+		},
+		"no weight at all": {
+			&shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{step("dark", 100, 100, 0, 0)}}, 2, of(2),
+			[]string{"step 0 (dark): contender 2 Pods, 0 in traffic, incumbent 2 Pods, 0 in traffic"},
+		},
+		"no replicas": {
+			&shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{step("full on", 100, 0, 100, 0)}}, 0, of(0),
+			[]string{"step 0 (full on): contender 0 Pods, 0 in traffic, incumbent 0 Pods, 0 in traffic"},
+		},
+		"no strategy": {nil, 3, nil, nil},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var got []string
+			for _, s := range Steps(tc.strategy, tc.contender, tc.incumbent) {
+				got = append(got, s.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSharesSayWhatTheStepSays(t *testing.T) {
+	s := Steps(&shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{step("canary", 10, 90, 1, 99)}}, 0, of(0))[0]
+	const want = "step 0 (canary): contender 10 % of capacity, weight 1 in traffic, " +
+		"incumbent 90 % of capacity, weight 99 in traffic"
+	if got := s.Shares(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

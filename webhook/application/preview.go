@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/placement"
+	"shipper.dev/shipper/apis/rules/preview"
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/answer"
+)
+
+// countTimeout is how long a dry run waits for a chart to be fetched and rendered, to count its Pods. Where it is not
+// there by then the plan speaks of shares; it will be there the next time.
+const countTimeout = 2 * time.Second
+
+// maxClustersNamed is how many clusters a plan names; API servers shorten long warnings.
+const maxClustersNamed = 8
+
+// preview tells who only tries what would come of it: what is rolled out, where, in which steps, and what may stop it on
+// the way. rel is the Release that would be made, and rels those there are.
+func (w *Webhook) preview(
+	ctx context.Context, req *admission.Request, a *answer.Answer, app *shipper.Application, rel *shipper.Release,
+	rels []*shipper.Release,
+) error {
+	env := &app.Spec.Template
+	a.Warn("plan: Release %s of %s", rel.Name, w.describePinned(app))
+	choice, err := placement.Choose(app.Name, env.ClusterRequirements, w.Facts.Clusters())
+	if err == nil {
+		a.Warn("plan: %s: %s", count(len(choice), "cluster"), abridged(choice))
+	}
+	incumbent := incumbentOf(rels)
+	for _, line := range w.steps(ctx, env, rel, incumbent) {
+		a.Warn("plan: %s", line)
+	}
+	if incumbent != nil {
+		a.Warn("plan: the incumbent is Release %s", incumbent.Name)
+	}
+	return w.foresee(ctx, req, a, app)
+}
+
+// describePinned is the chart as it was pinned.
+func (w *Webhook) describePinned(app *shipper.Application) string {
+	c := app.Spec.Template.Chart
+	out := fmt.Sprintf("chart %s %s", c.Name, c.Version)
+	if raw := app.Annotations[shipper.AppChartVersionRawAnnotation]; raw != "" && raw != c.Version {
+		out += fmt.Sprintf(" (%s)", raw)
+	}
+	if digest := app.Annotations[shipper.AppChartDigestAnnotation]; digest != "" {
+		out += ", sha256 " + digest
+	}
+	return out
+}
+
+// steps are the lines about a strategy; incumbent is nil when there is none.
+func (w *Webhook) steps(
+	ctx context.Context, env *shipper.ReleaseEnvironment, rel, incumbent *shipper.Release,
+) []string {
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	pods, err := w.Charts.Replicas(ctx, rel)
+	var before *int32
+	if incumbent != nil {
+		n, failed := w.Charts.Replicas(ctx, incumbent)
+		if before = &n; err == nil {
+			err = failed
+		}
+	}
+	var out []string
+	for _, step := range preview.Steps(env.Strategy, pods, before) {
+		if err != nil {
+			out = append(out, step.Shares())
+		} else {
+			out = append(out, step.String()+", in each cluster")
+		}
+	}
+	if err != nil {
+		out = append(out, "Pods cannot be counted: "+err.Error())
+	}
+	return out
+}
+
+// foresee tells of the next block that will be in the way.
+func (w *Webhook) foresee(
+	ctx context.Context, req *admission.Request, a *answer.Answer, app *shipper.Application,
+) error {
+	c, err := w.change(ctx, req, app, nil)
+	if err != nil {
+		return err
+	}
+	return w.Gate.Foresee(a, app.Namespace, c)
+}
+
+// incumbentOf is the newest complete Release; nil when there is none.
+func incumbentOf(rels []*shipper.Release) *shipper.Release {
+	for _, rel := range slices.Backward(rels) {
+		if strategy.Complete(rel) {
+			return rel
+		}
+	}
+	return nil
+}
+
+// warnOfVainOverrides tells of overrides that change nothing now: the blocks they name stop no such change.
+func (w *Webhook) warnOfVainOverrides(
+	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
+) error {
+	overrides := block.Overrides(app.Annotations)
+	if len(overrides) == 0 {
+		return nil
+	}
+	c, err := w.change(ctx, req, app, old)
+	if err != nil {
+		return err
+	}
+	v, err := w.Gate.Verdict(app.Namespace, overrides, c)
+	if err != nil {
+		return err
+	}
+	var vain []types.NamespacedName
+	for _, o := range overrides {
+		if !slices.Contains(block.Names(v.Overridden), o.Name) {
+			vain = append(vain, o.Name)
+		}
+	}
+	if len(vain) > 0 {
+		a.Warn("the override of %s covers nothing now: what it names does not stop this change", block.FormatOverrides(vain))
+	}
+	return nil
+}
+
+func abridged(names []string) string {
+	sorted := slices.Sorted(slices.Values(names))
+	if len(sorted) > maxClustersNamed {
+		return fmt.Sprintf("%s and %d more", strings.Join(sorted[:maxClustersNamed], ", "), len(sorted)-maxClustersNamed)
+	}
+	return strings.Join(sorted, ", ")
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

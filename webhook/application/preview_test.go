@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/answer"
+)
+
+// freeze is a block that comes in two hours, changed by edits.
+func freeze(edits ...func(*shipper.RolloutBlock)) *shipper.RolloutBlock {
+	b := ask.Block("global/freeze")
+	b.Spec.Schedule = &shipper.RolloutBlockSchedule{Start: &metav1.Time{Time: ask.Now.Add(2 * time.Hour)}}
+	for _, edit := range edits {
+		edit(b)
+	}
+	return b
+}
+
+func TestADryRunTellsThePlan(t *testing.T) {
+	complete := ask.Release(ask.Application(), nil, func(r *shipper.Release) {
+		r.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: "True"}}
+	})
+	next := ask.Application(ask.Version("0.0.2"), func(app *shipper.Application) {
+		app.Spec.Template.Values = &shipper.ChartValues{"replicaCount": int64(10)}
+		app.Annotations = map[string]string{
+			shipper.AppChartVersionRawAnnotation: "~0.0", shipper.AppChartDigestAnnotation: "cafe",
+		}
+	})
+	const makes = "super-server-993dd0d-0"
+	scoped := func(b *shipper.RolloutBlock) { b.Spec.Scope = &shipper.RolloutBlockScope{Charts: []string{"other"}} }
+	for sentence, tc := range map[string]struct {
+		known  []client.Object
+		count  error
+		warned []string
+	}{
+		"over an incumbent, with a freeze ahead": {
+			known: []client.Object{complete, freeze()},
+			warned: []string{
+				"this makes Release " + makes,
+				"plan: Release " + makes + " of chart nginx 0.0.2 (~0.0), sha256 cafe",
+				"plan: 1 cluster: here",
+				"plan: step 0 (staging): contender 1 Pod, 0 in traffic, incumbent 3 Pods, 3 in traffic, in each cluster",
+				"plan: step 1 (full on): contender 10 Pods, 10 in traffic, incumbent 0 Pods, 0 in traffic, in each cluster",
+				"plan: the incumbent is Release super-server-8c60a3ae-0",
+				"plan: RolloutBlock global/freeze will stop rollouts from 2026-11-21T14:00:00Z on, in 120m: " +
+					"DNS issues, troubleshooting in progress",
+			},
+		},
+		"a first one, with a freeze ahead of others": {
+			known: []client.Object{freeze(scoped)},
+			warned: []string{
+				"this makes Release " + makes,
+				"plan: Release " + makes + " of chart nginx 0.0.2 (~0.0), sha256 cafe",
+				"plan: 1 cluster: here",
+				"plan: step 0 (staging): contender 1 Pod, 0 in traffic, in each cluster",
+				"plan: step 1 (full on): contender 10 Pods, 10 in traffic, in each cluster",
+			},
+		},
+		"a chart that is not there yet": {
+			count: errors.New("chart nginx 0.0.2 is still being fetched"),
+			warned: []string{
+				"this makes Release " + makes,
+				"plan: Release " + makes + " of chart nginx 0.0.2 (~0.0), sha256 cafe",
+				"plan: 1 cluster: here",
+				"plan: step 0 (staging): contender 1 % of capacity, weight 0 in traffic",
+				"plan: step 1 (full on): contender 100 % of capacity, weight 100 in traffic",
+				"plan: Pods cannot be counted: chart nginx 0.0.2 is still being fetched",
+			},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			charts := &catalog{found: chart.Resolution{Version: "0.0.2"}, countErr: tc.count}
+			hook := webhookOf(t, ask.Grant(), charts, tc.known...)
+			a, req, dry := &answer.Answer{}, ask.Create(ask.Developer, next), true
+			req.DryRun = &dry
+			if err := hook.Validate(t.Context(), req, a); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+			if a, req.DryRun = (&answer.Answer{}), nil; hook.Validate(t.Context(), req, a) != nil || len(a.Warnings()) != 1 {
+				t.Errorf("who means it is told more than the Release: %q", a.Warnings())
+			}
+		})
+	}
+}
+
+func TestAnOverrideThatCoversNothingIsToldOf(t *testing.T) {
+	overriding := ask.Annotated(shipper.RolloutBlockOverrideAnnotation, "global/freeze")
+	hook := webhookOf(t, ask.Grant("dev override rolloutblocks global/freeze"), exact(), freeze())
+	a := &answer.Answer{}
+	if err := hook.Validate(t.Context(), ask.Create(ask.Developer, ask.Application(overriding)), a); err != nil {
+		t.Fatal(err)
+	}
+	const want = "the override of global/freeze covers nothing now: what it names does not stop this change"
+	if got := a.Warnings(); len(got) == 0 || got[0] != want {
+		t.Errorf("warned %q, want %q first", got, want)
+	}
+}
