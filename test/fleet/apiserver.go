@@ -16,7 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// auditPolicy has the API server note every request about Shipper's own kinds, with the annotations that admission adds.
+// auditPolicy has the API server note every request about Shipper's own kinds, and what the administrator, or whom he
+// impersonates, writes to the kinds that are rolled out, with the annotations that admission adds.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -24,6 +25,12 @@ rules:
 - level: Metadata
   resources:
   - group: shipper.booking.com
+- level: Metadata
+  users: [admin]
+  verbs: [create, update, patch]
+  resources:
+  - {group: "", resources: [pods, services]}
+  - {group: apps, resources: [deployments, deployments/scale]}
 - level: None
 `
 

@@ -31,8 +31,8 @@ type Cluster struct {
 	Kubeconfig string
 	// Config is the same for Go programs, without a limit to the rate of requests.
 	Config *rest.Config
-	// AuditLog is a file with one audit Event per line for every request about Shipper's own kinds, written before the
-	// request is answered.
+	// AuditLog is a file with one audit Event per line for every request about Shipper's own kinds, and for what the
+	// administrator writes to Pods, Services and Deployments, written before the request is answered.
 	AuditLog string
 
 	index       int
@@ -71,7 +71,19 @@ func newCluster(f *Fleet, index int, name string) (*Cluster, error) {
 		},
 		QPS: unlimited,
 	}
+	for program, pair := range c.credentials.programs {
+		config := rest.AnonymousClientConfig(c.Config)
+		config.CertData, config.KeyData = pair.cert, pair.key
+		if err := writeKubeconfig(kubeconfig(name, program, config), c.kubeconfigOf(program)); err != nil {
+			return nil, err
+		}
+	}
 	return c, writeKubeconfig(kubeconfig(name, name+"-admin", c.Config), c.Kubeconfig)
+}
+
+// kubeconfigOf is the file that makes a program of the cluster what it is anywhere.
+func (c *Cluster) kubeconfigOf(program string) string {
+	return filepath.Join(filepath.Dir(c.credentials.ca), program+".kubeconfig")
 }
 
 // start starts the cluster's programs and returns when the cluster can be used. It has the kinds of crds, which are files

@@ -95,6 +95,18 @@ func (a *authority) bundle() []byte {
 type credentials struct {
 	ca, serverCert, serverKey, accountKey string // files
 	caPEM, adminCert, adminKey            []byte
+	programs                              map[string]keyPair // what each program proves who it is with
+}
+
+// keyPair is a client's certificate and its key, both in PEM.
+type keyPair struct{ cert, key []byte }
+
+// identities are who the programs of a cluster are to its API server, as in clusters that kubeadm makes. The one program
+// that plays all kubelets may do what all of them may.
+var identities = map[string]pkix.Name{
+	"kube-controller-manager": {CommonName: "system:kube-controller-manager"},
+	"kube-scheduler":          {CommonName: "system:kube-scheduler"},
+	"kwok":                    {CommonName: "system:node:fleet", Organization: []string{"system:nodes", "system:masters"}},
 }
 
 // newCredentials makes all certificates and keys of a cluster and writes those its programs read into a folder.
@@ -118,6 +130,14 @@ func newCredentials(name, folder string) (*credentials, error) {
 	c.adminCert, c.adminKey, err = a.issue(pkix.Name{CommonName: "admin", Organization: []string{"system:masters"}})
 	if err != nil {
 		return nil, err
+	}
+	c.programs = map[string]keyPair{}
+	for program, identity := range identities {
+		cert, key, err := a.issue(identity)
+		if err != nil {
+			return nil, err
+		}
+		c.programs[program] = keyPair{cert, key}
 	}
 	signer, err := newKey()
 	if err != nil {

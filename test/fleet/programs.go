@@ -83,7 +83,8 @@ func (c *Cluster) apiServerArgs(etcd int) []string {
 // controllerManagerArgs are the arguments of a cluster's controller manager.
 func (c *Cluster) controllerManagerArgs() []string {
 	return []string{
-		"--kubeconfig=" + c.Kubeconfig,
+		"--kubeconfig=" + c.kubeconfigOf("kube-controller-manager"),
+		"--use-service-account-credentials=true",
 		"--controllers=" + strings.Join(controllers, ","),
 		"--service-account-private-key-file=" + c.credentials.accountKey,
 		"--root-ca-file=" + c.credentials.ca,
@@ -98,7 +99,7 @@ func (c *Cluster) controllerManagerArgs() []string {
 // schedulerArgs are the arguments of a cluster's scheduler.
 func (c *Cluster) schedulerArgs() []string {
 	return []string{
-		"--kubeconfig=" + c.Kubeconfig,
+		"--kubeconfig=" + c.kubeconfigOf("kube-scheduler"),
 		"--secure-port=0",
 		"--leader-elect=false",
 		"--kube-api-qps=1000",
@@ -110,7 +111,7 @@ func (c *Cluster) schedulerArgs() []string {
 // kwokArgs are the arguments of the program that plays the kubelets of a cluster.
 func (c *Cluster) kwokArgs(stages string) []string {
 	args := []string{
-		"--kubeconfig=" + c.Kubeconfig,
+		"--kubeconfig=" + c.kubeconfigOf("kwok"),
 		"--manage-all-nodes=true",
 		fmt.Sprintf("--cidr=10.%d.0.0/16", 116+c.index),
 		fmt.Sprintf("--node-ip=10.%d.255.254", 116+c.index),
