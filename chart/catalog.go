@@ -4,7 +4,9 @@ package chart
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -22,7 +24,9 @@ const idleFor = time.Hour
 type Options struct {
 	// Clock tells the age of what is known. Default: the real one.
 	Clock clock.PassiveClock
-	// Transport makes the requests. Default: that of net/http, with a limit on the wait for an answer.
+	// Repositories says where charts may be fetched from. Default: AnyHTTPS.
+	Repositories Policy
+	// Transport makes the requests. Default: one that connects only to what Repositories allows.
 	Transport http.RoundTripper
 	// CacheDir keeps archives over restarts. It must belong to Shipper alone. Default: none, archives are kept in memory.
 	CacheDir string
@@ -111,7 +115,7 @@ type Catalog struct {
 func NewCatalog(ctx context.Context, o Options) *Catalog {
 	o = o.withDefaults()
 	return &Catalog{
-		ctx: ctx, options: o, fetcher: newFetcher(o.Transport), renders: make(chan struct{}, o.MaxRenders),
+		ctx: ctx, options: o, fetcher: newFetcher(o.Repositories, o.Transport), renders: make(chan struct{}, o.MaxRenders),
 		repositories: map[string]*repository{},
 		disk:         openDisk(o.CacheDir, o.MaxDiskBytes, o.Clock, o.Log),
 		charts:       newLRU[archiveKey, *Chart](o.MaxChartMemory),
@@ -156,6 +160,25 @@ func (c *Catalog) Refresh(ctx context.Context, repoURL string) error {
 	return err
 }
 
+// Allows says why charts may not be fetched from a repository; nil when they may. What its name resolves to is only known
+// when it is fetched from.
+func (c *Catalog) Allows(repoURL string) error {
+	_, err := c.allowed(repoURL)
+	return err
+}
+
+// allowed reads a repository's URL.
+func (c *Catalog) allowed(repoURL string) (*url.URL, error) {
+	u, err := parseRepository(repoURL)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.options.Repositories.check(u); err != nil {
+		return nil, brokenSpec(errors.Join(ErrNotAllowed, err), "repository %s: %s", redact(u), err)
+	}
+	return u, nil
+}
+
 func (s snapshot) resolution(found entry) Resolution {
 	resolved := Resolution{Version: found.version, Digest: found.digest, Stale: s.failure != nil}
 	if resolved.Stale {
@@ -166,7 +189,7 @@ func (s snapshot) resolution(found entry) Resolution {
 
 // repository returns what is known of a repository, nothing at first.
 func (c *Catalog) repository(repoURL string) (*repository, error) {
-	u, err := parseRepository(repoURL)
+	u, err := c.allowed(repoURL)
 	if err != nil {
 		return nil, err
 	}

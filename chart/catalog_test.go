@@ -39,7 +39,7 @@ func newStage(t *testing.T, change ...func(*chart.Options)) *stage {
 
 // restart puts a new catalog in the place of the old one.
 func (s *stage) restart(change ...func(*chart.Options)) {
-	options := chart.Options{Clock: s.clock, Patience: time.Hour, FetchTimeout: time.Hour}
+	options := chart.Options{Repositories: charts.Policy(s.t), Clock: s.clock, Patience: time.Hour, FetchTimeout: time.Hour}
 	for _, c := range change {
 		c(&options)
 	}
@@ -90,6 +90,7 @@ func read(t *testing.T, err error) told {
 	got := told{Reason: e.Reason, Message: err.Error(), Retry: e.Retry}
 	for _, sentinel := range []error{
 		chart.ErrNoMatch, chart.ErrUnreachable, chart.ErrNotRepository, chart.ErrBadConstraint, chart.ErrDigest,
+		chart.ErrNotAllowed,
 	} {
 		if errors.Is(err, sentinel) {
 			got.Is = sentinel
@@ -522,7 +523,7 @@ func TestCredentialsAreSentAndNeverTold(t *testing.T) {
 func TestCatalogEndsWithItsContext(t *testing.T) {
 	s := newStage(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	catalog := chart.NewCatalog(ctx, chart.Options{})
+	catalog := chart.NewCatalog(ctx, chart.Options{Repositories: charts.Policy(t)})
 	cancel()
 	if _, err := catalog.Resolve(t.Context(), s.chart("nginx", "")); !errors.Is(err, chart.ErrUnreachable) {
 		t.Errorf("got %v", err)

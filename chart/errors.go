@@ -21,6 +21,8 @@ var (
 	// ErrNotRepository means that something answers under the URL, but that it is not a chart repository: an error
 	// status such as 404, a page of HTML, a file that is no index, or a URL that is not http or https. Refuse.
 	ErrNotRepository = errors.New("not a chart repository")
+	// ErrNotAllowed means that the Policy of Options does not let this be fetched. Refuse.
+	ErrNotAllowed = errors.New("not allowed")
 	// ErrBadConstraint means that the version asked for is neither a version nor a constraint. Refuse.
 	ErrBadConstraint = errors.New("not a version constraint")
 	// ErrDigest means that the bytes fetched are not those that were pinned. Do not install; do not try again.

@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
-	"time"
 )
 
 const (
@@ -46,32 +45,16 @@ type validators struct {
 
 // fetcher downloads over http and https, each download bounded and all of them together.
 type fetcher struct {
+	policy   Policy
 	client   *http.Client
 	inFlight atomic.Int64
 }
 
-func newFetcher(transport http.RoundTripper) *fetcher {
+func newFetcher(policy Policy, transport http.RoundTripper) *fetcher {
 	if transport == nil {
-		transport = defaultTransport()
+		transport = newTransport(policy)
 	}
-	return &fetcher{client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}
-}
-
-func checkRedirect(_ *http.Request, via []*http.Request) error {
-	if len(via) > maxRedirects {
-		return fmt.Errorf("redirected more than %d times", maxRedirects)
-	}
-	return nil
-}
-
-func defaultTransport() http.RoundTripper {
-	base, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		return http.DefaultTransport
-	}
-	transport := base.Clone()
-	transport.ResponseHeaderTimeout = 15 * time.Second
-	return transport
+	return &fetcher{policy: policy, client: &http.Client{Transport: transport, CheckRedirect: policy.redirect}}
 }
 
 // get downloads u and gives the body to use, which must not keep it. It answers the validators of what it got;
@@ -79,6 +62,9 @@ func defaultTransport() http.RoundTripper {
 func (f *fetcher) get(
 	ctx context.Context, u *url.URL, known validators, limit int64, use func([]byte) error,
 ) (got validators, changed bool, err error) {
+	if err := f.policy.check(u); err != nil {
+		return known, false, err
+	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return known, false, errors.New("the URL cannot be asked for")
@@ -148,6 +134,9 @@ func mebibytes(size int64) string {
 // tidy takes out of an error of net/http what is told elsewhere, may hold credentials, or differs from one attempt to the
 // next though nothing has changed: the URL, our own port, and the name server.
 func tidy(err error) error {
+	if why, ok := errors.AsType[*denied](err); ok {
+		return why
+	}
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}

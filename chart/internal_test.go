@@ -26,11 +26,11 @@ func (endless) Read(p []byte) (int, error) { return len(p), nil }
 func (endless) Close() error               { return nil }
 
 func TestDownloadsAreBoundedOneAndAll(t *testing.T) {
-	u, err := parseRepository("http://example.com/x")
+	u, err := parseRepository("https://example.com/x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFetcher(endless{})
+	f := newFetcher(Policy{}, endless{})
 	_, _, err = f.get(t.Context(), u, validators{}, 3<<20, nil)
 	if err == nil || err.Error() != "is larger than the 3 MiB that are accepted" {
 		t.Errorf("one that is too large gives %v", err)

@@ -170,6 +170,9 @@ func (c *Catalog) fetchFrom(
 	if told, ok := errors.AsType[*unusable](err); ok {
 		return nil, brokenSpec(told, "%s %s", redact(u), told)
 	}
+	if why, ok := errors.AsType[*denied](err); ok {
+		return nil, fetchFailure(errors.Join(ErrNotAllowed, why), "archive %s: %s", redact(u), why)
+	}
 	if err != nil {
 		return nil, fetchFailure(err, "download %s: %s", redact(u), err)
 	}

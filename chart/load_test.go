@@ -424,7 +424,7 @@ func TestURLs(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			clear(seen)
-			catalog := chart.NewCatalog(t.Context(), chart.Options{FetchTimeout: time.Hour})
+			catalog := chart.NewCatalog(t.Context(), chart.Options{Repositories: charts.Policy(t), FetchTimeout: time.Hour})
 			_, err := catalog.Load(t.Context(), shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: test.repo}, "")
 			if test.failure == "" {
 				if err != nil {

@@ -175,6 +175,9 @@ func (r *repository) explain(err error) *Error {
 	if told, ok := errors.AsType[*unusable](err); ok {
 		return fetchFailure(ErrNotRepository, "%s %s", where, told.err)
 	}
+	if why, ok := errors.AsType[*denied](err); ok {
+		return fetchFailure(errors.Join(ErrNotAllowed, why), "chart index %s: %s", where, why)
+	}
 	return fetchFailure(fmt.Errorf("%w: %w", ErrUnreachable, err), "chart index %s cannot be fetched: %s", where, err)
 }
 

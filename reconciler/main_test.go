@@ -241,7 +241,11 @@ func run(ctx context.Context, config *rest.Config) (<-chan error, error) {
 	// A short heartbeat, so that nobody waits for a cluster's death.
 	world.fleet = fleet.New(fleet.Options{Reader: mgr.GetClient(), Heartbeat: time.Second, Timeout: time.Second})
 	now := clock.RealClock{}
-	catalog := chart.NewCatalog(ctx, chart.Options{})
+	policy, err := chart.ParsePolicy(charts.URLs)
+	if err != nil {
+		return nil, err
+	}
+	catalog := chart.NewCatalog(ctx, chart.Options{Repositories: policy})
 	err = errors.Join(
 		mgr.Add(world.fleet),
 		cluster.SetupWithManager(mgr, cluster.Options{

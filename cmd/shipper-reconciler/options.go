@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
@@ -32,8 +33,12 @@ type options struct {
 
 	workers       int
 	chartCacheDir string
-	logLevel      int
-	logFormat     string
+	// repositories is what chartRepositories says.
+	repositories      chart.Policy
+	chartRepositories string
+
+	logLevel  int
+	logFormat string
 }
 
 // parse reads the flags and refuses those that cannot be meant.
@@ -52,12 +57,18 @@ func parse(args []string) (*options, error) {
 	set.IntVar(&o.workers, "workers", 8, "how many objects of each kind are worked on at the same time")
 	set.StringVar(&o.chartCacheDir, "chart-cache-dir", filepath.Join(os.TempDir(), "shipper-reconciler-charts"),
 		"`folder` for what is known of chart repositories")
+	set.StringVar(&o.chartRepositories, "chart-repositories", chart.AnyHTTPS,
+		"comma-separated `URLs` that charts may be fetched from, with all below them; a host may be * or begin with *., a port be *")
 	set.IntVar(&o.logLevel, "log-level", 0, "0: what people want to know; 1: every change; 2: more")
 	set.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
+	var err error
+	o.repositories, err = chart.ParsePolicy(o.chartRepositories)
 	switch {
+	case err != nil:
+		return nil, fmt.Errorf("--chart-repositories: %w", err)
 	case set.NArg() > 0:
 		return nil, fmt.Errorf("unexpected arguments: %s", strings.Join(set.Args(), " "))
 	case o.workers < 1:

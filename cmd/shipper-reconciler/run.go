@@ -31,7 +31,7 @@ func run(ctx context.Context, o *options) error {
 	err = reconciler.Setup(ctx, mgr, reconciler.Options{
 		Namespace: o.namespace, GlobalBlocksNamespace: o.blocksNamespace,
 		Charts: chart.NewCatalog(ctx, chart.Options{
-			CacheDir: o.chartCacheDir, Log: mgr.GetLogger().WithName("chart"),
+			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
 		}),
 		Clock: clock.RealClock{}, Workers: o.workers,
 	})

@@ -21,6 +21,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/certs"
+	"shipper.dev/shipper/chart"
 )
 
 // Names that are the same wherever Shipper is installed.
@@ -46,8 +47,12 @@ type options struct {
 
 	chartCacheDir string
 	shutdownDelay time.Duration
-	logLevel      int
-	logFormat     string
+	// repositories is what chartRepositories says.
+	repositories      chart.Policy
+	chartRepositories string
+
+	logLevel  int
+	logFormat string
 }
 
 // parse reads the flags and refuses those that cannot be meant.
@@ -75,6 +80,8 @@ func parse(args []string) (*options, error) {
 	set.DurationVar(&o.shutdownDelay, "shutdown-delay", 6*time.Second,
 		"`time` between telling that this is not ready any more and taking no more requests; in its second half "+
 			"connections are asked to go elsewhere")
+	set.StringVar(&o.chartRepositories, "chart-repositories", chart.AnyHTTPS,
+		"comma-separated `URLs` that charts may be fetched from, with all below them; a host may be * or begin with *., a port be *")
 	set.IntVar(&o.logLevel, "log-level", 0, "0: refusals and what people want to know; 1: every request; 2: more")
 	set.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	if err := set.Parse(args); err != nil {
@@ -96,6 +103,8 @@ func (o *options) complete() error {
 		o.dnsNames = service + "," + service + ".cluster.local"
 	}
 	_, _, addrErr := o.listen()
+	var policyErr error
+	o.repositories, policyErr = chart.ParsePolicy(o.chartRepositories)
 	switch mode := certs.Mode(o.certs); {
 	case addrErr != nil:
 		return addrErr
@@ -103,6 +112,8 @@ func (o *options) complete() error {
 		return fmt.Errorf("--certs=%s: use self, cert-manager or files", o.certs)
 	case mode == certs.Files && o.certDir == "":
 		return errors.New("--certs=files needs --cert-dir")
+	case policyErr != nil:
+		return fmt.Errorf("--chart-repositories: %w", policyErr)
 	case o.logFormat != "json" && o.logFormat != "text":
 		return fmt.Errorf("--log-format=%s: use json or text", o.logFormat)
 	case o.shutdownDelay < 0:

@@ -56,6 +56,7 @@ func TestFlagsThatCannotBeMeant(t *testing.T) {
 		"--addr=9443":               "--addr=9443: address 9443: missing port in address",
 		"--addr=:0":                 "--addr=:0: the port must be a number from 1 to 65535",
 		"--addr=:https":             "--addr=:https: the port must be a number from 1 to 65535",
+		"--chart-repositories=x":    `--chart-repositories: "x" must begin with https:// or http://`,
 		"--log-format=xml":          "--log-format=xml: use json or text",
 		"--shutdown-delay=-1s":      "--shutdown-delay must not be negative",
 		"serve":                     "unexpected arguments: serve",

@@ -89,7 +89,7 @@ func build(ctx context.Context, o *options, d *door, late *lateCertificate) (man
 	err = webhook.Setup(d, webhook.Options{
 		Facts: known.Facts, Ready: known.Ready, Rights: who,
 		Charts: chart.NewCatalog(ctx, chart.Options{
-			CacheDir: o.chartCacheDir, Log: mgr.GetLogger().WithName("chart"),
+			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
 		}),
 		Reconciler: o.reconcilerUser, Registry: metrics.Registry, Clock: clock.RealClock{},
 		Log: mgr.GetLogger().WithName("webhook"),

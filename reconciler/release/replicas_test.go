@@ -14,7 +14,7 @@ import (
 
 func TestReplicasAreThoseOfTheChart(t *testing.T) {
 	repository := charts.Serve(t)
-	count := release.NewCharts(chart.NewCatalog(t.Context(), chart.Options{CacheDir: t.TempDir()}))
+	count := release.NewCharts(chart.NewCatalog(t.Context(), chart.Options{Repositories: charts.Policy(t), CacheDir: t.TempDir()}))
 	rel := &shipper.Release{}
 	rel.Namespace, rel.Name = "default", "web-0"
 	rel.Labels = map[string]string{shipper.AppLabel: "web", shipper.ReleaseLabel: "web-0"}

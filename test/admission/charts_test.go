@@ -4,6 +4,7 @@ package admission
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -62,6 +63,44 @@ func (r *repository) setDown(down bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.down = down
+}
+
+func TestChartsAreNotFetchedFromEverywhere(t *testing.T) {
+	ns, dev := namespace(t), as(t, "dev")
+	asked := 0
+	inside := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	listener, err := net.Listen("tcp", "[::1]:0") // the tests' webhook may ask 127.0.0.1 and no other address of this machine
+	if err != nil {
+		t.Skip("there is no IPv6 here: ", err)
+	}
+	inside.Listener = listener
+	inside.Start()
+	t.Cleanup(inside.Close)
+	away := httptest.NewServer(http.RedirectHandler(inside.URL+"/secret?token=x", http.StatusFound))
+	t.Cleanup(away.Close)
+	const path = "spec.template.chart.repoUrl: Invalid value: "
+	for sentence, tc := range map[string]struct{ url, want string }{
+		"over http":                  {"http://charts.example.com", path + `"http://charts.example.com"`},
+		"of the machine itself":      {strings.Replace(inside.URL, "http", "https", 1), "::1 is a loopback address"},
+		"of a metadata service":      {"https://169.254.169.254", "169.254.169.254 is a link-local address"},
+		"by a name that leads there": {"https://localhost.:1", "localhost is a name of the machine itself"},
+		"that sends whoever asks inside": {
+			away.URL, path + `"` + away.URL + `": chart index ` + away.URL + "/index.yaml: redirected to " + inside.URL + "/secret?…: ",
+		},
+		"of another address that is its own": {"http://127.0.0.2:1", "charts may be fetched only from https://*:*, http://127.0.0.1:*"},
+	} {
+		for _, version := range []string{"~0.0", "0.0.1"} {
+			t.Run(sentence+", "+version, func(t *testing.T) {
+				app := ask.Application(ask.Version(version), func(a *shipper.Application) {
+					a.Namespace, a.UID, a.Spec.Template.Chart.RepoURL = ns, "", tc.url
+				})
+				checkRefused(t, dev.Create(t.Context(), app), refused{422, tc.want})
+			})
+		}
+	}
+	if asked > 0 {
+		t.Errorf("what is inside was asked %d times", asked)
+	}
 }
 
 func TestChartsThatCannotBeHad(t *testing.T) {

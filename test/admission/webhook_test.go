@@ -14,6 +14,9 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/test/charts"
 )
 
 // webhook is the binary, run with the credentials of its service account.
@@ -46,6 +49,7 @@ func (w *webhook) start(ctx context.Context) error {
 		"--kubeconfig", w.kubeconfig, "--extra-dns-names", "localhost", "--shutdown-delay", "100ms", "--log-level", "1",
 		"--addr", fmt.Sprintf("127.0.0.1:%d", w.port), "--health-addr", fmt.Sprintf("127.0.0.1:%d", w.healthPort),
 		"--metrics-addr", fmt.Sprintf("127.0.0.1:%d", w.metricsPort),
+		"--chart-repositories", chart.AnyHTTPS + "," + charts.URLs,
 		"--chart-cache-dir", filepath.Join(w.dir, "charts-"+w.name),
 	}, w.flags...)...)
 	w.process.Env = append(os.Environ(), "TMPDIR=/nonexistent") // as in a Pod whose root file system is read-only

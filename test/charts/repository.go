@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"shipper.dev/shipper/chart"
 )
 
 // Fault is a way in which a Repository can be broken.
@@ -64,6 +66,19 @@ type Repository struct {
 	noDigests bool
 	requests  []string
 	answers   map[int]int
+}
+
+// URLs are those of repositories of this package, as `--chart-repositories` takes them.
+const URLs = "http://127.0.0.1:*"
+
+// Policy allows URLs.
+func Policy(t testing.TB) chart.Policy {
+	t.Helper()
+	p, err := chart.ParsePolicy(URLs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // Serve starts a repository of all charts that ends with the test.

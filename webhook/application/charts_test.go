@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
@@ -25,6 +26,7 @@ type catalog struct {
 	asked           []shipper.Chart
 	refreshed       int
 	countErr        error
+	notAllowed      error
 }
 
 // Replicas is what the values say.
@@ -35,6 +37,8 @@ func (c *catalog) Replicas(_ context.Context, rel *shipper.Release) (int32, erro
 	n, _ := (*rel.Spec.Environment.Values)["replicaCount"].(int64)
 	return int32(n), nil
 }
+
+func (c *catalog) Allows(string) error { return c.notAllowed }
 
 func (c *catalog) Resolve(_ context.Context, want shipper.Chart) (chart.Resolution, error) {
 	c.asked = append(c.asked, want)
@@ -231,6 +235,11 @@ func TestAChartThatCannotBeResolved(t *testing.T) {
 			version: "1.0.0", err: &chart.Error{Message: "HTML", Cause: chart.ErrNotRepository}, decision: answer.Invalid,
 			message: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.repoUrl: Invalid value: "` + repo + `": HTML`,
 		},
+		"a URL that charts may not be fetched from": {
+			version: "1.0.0", err: &chart.Error{Message: "not that", Retry: true, Cause: chart.ErrNotAllowed}, decision: answer.Invalid,
+			message: `Application.shipper.booking.com "super-server" is invalid: ` +
+				`spec.template.chart.repoUrl: Invalid value: "` + repo + `": not that`,
+		},
 		"a chart that is broken otherwise": {
 			version: "1.0.0", err: &chart.Error{Message: "broken"}, decision: answer.Invalid,
 			message: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.name: Invalid value: "nginx": broken`,
@@ -257,6 +266,32 @@ func TestAChartThatCannotBeResolved(t *testing.T) {
 			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
+		})
+	}
+}
+
+// Once a user names it. What was admitted when more was allowed is edited on, and Shipper goes back to it.
+func TestARepositoryThatIsNotAllowed(t *testing.T) {
+	charts := &catalog{notAllowed: &chart.Error{Message: "not that", Cause: chart.ErrNotAllowed}}
+	elsewhere := func(app *shipper.Application) { app.Spec.Template.Chart.RepoURL = "https://elsewhere" }
+	const message = `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.repoUrl: Invalid value: "`
+	for sentence, tc := range map[string]struct {
+		req     *admission.Request
+		message string
+	}{
+		"is not created with": {ask.Create("dev", ask.Application()), message + repo + `": not that`},
+		"is not changed to":   {ask.Update("dev", ask.Application(elsewhere), ask.Application()), message + `https://elsewhere": not that`},
+		"stays":               {ask.Update("dev", ask.Application(changed), ask.Application()), ""},
+		"is gone back to":     {ask.Update(ask.Reconciler, ask.Application(elsewhere), ask.Application()), ""},
+		"is deleted with":     {ask.Delete("dev", ask.Application()), ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var decision answer.Decision
+			if tc.message != "" {
+				decision = answer.Invalid
+			}
+			err := webhookOf(t, ask.Grant(), charts).Validate(t.Context(), tc.req, &answer.Answer{})
+			ask.CheckRefusal(t, err, decision, tc.message)
 		})
 	}
 }

@@ -125,7 +125,7 @@ func unresolved(a *answer.Answer, app string, want shipper.Chart, err error) (ch
 		return chart.Resolution{}, refuse(app, "name", want.Name, err)
 	case errors.Is(err, chart.ErrBadConstraint), errors.Is(err, chart.ErrNoMatch):
 		return chart.Resolution{}, refuse(app, "version", want.Version, err)
-	case errors.Is(err, chart.ErrNotRepository):
+	case errors.Is(err, chart.ErrNotRepository), errors.Is(err, chart.ErrNotAllowed):
 		return chart.Resolution{}, refuse(app, "repoUrl", want.RepoURL, err)
 	case known != nil && !known.Retry:
 		return chart.Resolution{}, refuse(app, "name", want.Name, err)

@@ -4,6 +4,7 @@ package application
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -14,6 +15,7 @@ import (
 	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/webhook/answer"
 	"shipper.dev/shipper/webhook/control"
 	"shipper.dev/shipper/webhook/environment"
@@ -33,6 +35,7 @@ func (w *Webhook) validateWrite(
 		errs = append(errs, validateName(app.Name)...)
 		errs = append(errs, environment.Validate(&app.Spec.Template, field.NewPath("spec", "template"))...)
 	}
+	errs = append(errs, w.validateRepository(req, app, old)...)
 	errs = append(errs, validateLabels(app.Labels, metaOf(old).Labels)...)
 	before, overrides := gate.Overrides(metaOf(old).Annotations), gate.Overrides(app.Annotations)
 	overrideChanged := !gate.SameOverride(app.Annotations, metaOf(old).Annotations)
@@ -58,6 +61,19 @@ func (w *Webhook) validateWrite(
 		return err
 	}
 	return w.announce(ctx, req, a, app)
+}
+
+// validateRepository refuses a repository that charts may not be fetched from, once a user names it. What was admitted
+// when more was allowed stays, and Shipper goes back to it; that it is not fetched is seen to by who fetches.
+func (w *Webhook) validateRepository(req *admission.Request, app, old *shipper.Application) field.ErrorList {
+	repoURL := app.Spec.Template.Chart.RepoURL
+	if req.UserInfo.Username == w.Guard.Reconciler || (old != nil && old.Spec.Template.Chart.RepoURL == repoURL) {
+		return nil
+	}
+	if err := w.Charts.Allows(repoURL); errors.Is(err, chart.ErrNotAllowed) {
+		return field.ErrorList{field.Invalid(chartPath.Child("repoUrl"), repoURL, err.Error())}
+	}
+	return nil
 }
 
 func (w *Webhook) validateDelete(

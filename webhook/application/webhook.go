@@ -30,6 +30,8 @@ type Resolver interface {
 	Resolve(ctx context.Context, want shipper.Chart) (chart.Resolution, error)
 	// Replicas is how many Pods a Release has when all of it runs.
 	Replicas(ctx context.Context, rel *shipper.Release) (int32, error)
+	// Allows is nil when charts may be fetched from the repository.
+	Allows(repoURL string) error
 	// Refresh makes the next Resolve know what the repository has now, if it can be asked.
 	Refresh(ctx context.Context, repoURL string) error
 }
