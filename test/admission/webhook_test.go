@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/test/charts"
 )
 
@@ -49,7 +48,7 @@ func (w *webhook) start(ctx context.Context) error {
 		"--kubeconfig", w.kubeconfig, "--extra-dns-names", "localhost", "--shutdown-delay", "100ms", "--log-level", "1",
 		"--addr", fmt.Sprintf("127.0.0.1:%d", w.port), "--health-addr", fmt.Sprintf("127.0.0.1:%d", w.healthPort),
 		"--metrics-addr", fmt.Sprintf("127.0.0.1:%d", w.metricsPort),
-		"--chart-repositories", chart.AnyHTTPS + "," + charts.URLs,
+		charts.Flag,
 		"--chart-cache-dir", filepath.Join(w.dir, "charts-"+w.name),
 	}, w.flags...)...)
 	w.process.Env = append(os.Environ(), "TMPDIR=/nonexistent") // as in a Pod whose root file system is read-only

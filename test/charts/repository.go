@@ -71,6 +71,9 @@ type Repository struct {
 // URLs are those of repositories of this package, as `--chart-repositories` takes them.
 const URLs = "http://127.0.0.1:*"
 
+// Flag has Shipper's binaries fetch from repositories of this package, too.
+const Flag = "--chart-repositories=" + chart.AnyHTTPS + "," + URLs
+
 // Policy allows URLs.
 func Policy(t testing.TB) chart.Policy {
 	t.Helper()

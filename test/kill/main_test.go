@@ -198,7 +198,7 @@ func start(ctx context.Context, dir string, port int) error {
 	world.reconciler = &lives{gate: world.gate, path: filepath.Join(dir, "shipper-reconciler"), log: filepath.Join(dir, "lives.log"),
 		args: []string{
 			"--kubeconfig", kubeconfig, "--leader-elect=false", "--metrics-addr", "0", "--health-addr", "0",
-			"--chart-cache-dir", filepath.Join(dir, "charts"),
+			charts.Flag, "--chart-cache-dir", filepath.Join(dir, "charts"),
 		}}
 	world.reconciler.live(context.WithoutCancel(ctx))
 	return nil

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/test/charts"
 	"shipper.dev/shipper/test/fleet"
 )
@@ -103,7 +102,7 @@ func (p *Pod) startContainer(ctx context.Context, name string, args ...string) (
 		"--kubeconfig", p.kubeconfig,
 		"--metrics-addr", metrics,
 		"--health-addr", health,
-		"--chart-repositories", chart.AnyHTTPS+","+charts.URLs,
+		charts.Flag,
 		"--chart-cache-dir", filepath.Join(p.options.Dir, name+"-charts"))...)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"shipper.dev/shipper/test/charts"
 )
 
 // Replica is one webhook of several.
@@ -38,7 +40,7 @@ func StartReplica(bin, dir, name, kubeconfig string, flags ...string) (*Replica,
 	var err error
 	r.Process, err = start(name, filepath.Join(bin, "shipper-webhook"), filepath.Join(dir, name+".log"), append([]string{
 		"--kubeconfig", kubeconfig, "--addr", r.Address, "--health-addr", health, "--metrics-addr", "0",
-		"--extra-dns-names", "localhost", "--chart-cache-dir", filepath.Join(dir, name+"-charts"),
+		"--extra-dns-names", "localhost", charts.Flag, "--chart-cache-dir", filepath.Join(dir, name+"-charts"),
 	}, flags...)...)
 	return r, err
 }

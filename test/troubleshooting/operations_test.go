@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/charts"
 	"shipper.dev/shipper/test/pod"
 )
 
@@ -69,7 +70,7 @@ func (u *user) serves(name string, args ...string) (url string) {
 	ctx, stop := context.WithCancel(context.Background())
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	cmd := exec.CommandContext(ctx, filepath.Join(world.dir, name), append(args, "--kubeconfig", kubeconfig, "--health-addr", "0",
-		"--metrics-addr", address, "--chart-cache-dir", filepath.Join(world.dir, name+"-charts"))...)
+		"--metrics-addr", address, charts.Flag, "--chart-cache-dir", filepath.Join(world.dir, name+"-charts"))...)
 	u.must("starting "+name, cmd.Start())
 	u.Cleanup(func() {
 		stop()
