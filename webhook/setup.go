@@ -59,11 +59,12 @@ func Setup(server Server, o Options) error {
 	conditions := condition.New()
 	blocks := &gate.Gate{Blocks: o.Facts, Rights: o.Rights, Clock: o.Clock, Conditions: conditions}
 	guard := &control.Guard{Rights: o.Rights, Reconciler: o.Reconciler}
+	room := newLanes()
 	serve := func(path string, phase answer.Phase, kind string, judge answer.Judge) *answer.Endpoint {
 		endpoint := &answer.Endpoint{
 			Phase: phase, Kind: kind, Judge: judge, Ready: o.Ready, Metrics: metrics, Clock: o.Clock, Log: o.Log,
 		}
-		server.Register(path, bounded(o.Clock, &admission.Webhook{Handler: endpoint}))
+		server.Register(path, bounded(o.Clock, room, &admission.Webhook{Handler: endpoint}))
 		return endpoint
 	}
 

@@ -40,6 +40,8 @@ type options struct {
 
 	addr, healthAddr, metricsAddr string
 
+	clientCAFile, clientNames string
+
 	certs         string
 	certDir       string
 	dnsNames      string
@@ -70,6 +72,10 @@ func parse(args []string) (*options, error) {
 	set.StringVar(&o.addr, "addr", ":9443", "`address` to serve admission on")
 	set.StringVar(&o.healthAddr, "health-addr", ":8081", "`address` of /healthz and /readyz; 0 serves neither")
 	set.StringVar(&o.metricsAddr, "metrics-addr", ":8080", "`address` of /metrics; 0 serves none")
+	set.StringVar(&o.clientCAFile, "client-ca-file", "",
+		"`file` with the authorities of those who may ask, read again when it changes; empty: whoever reaches this may ask")
+	set.StringVar(&o.clientNames, "client-names", "",
+		"comma-separated common `names`, one of which their certificate must have; empty: any")
 	set.StringVar(&o.certs, "certs", string(certs.Self), "who makes certificates: self, cert-manager or files")
 	set.StringVar(&o.certDir, "cert-dir", "", "`folder` with tls.crt and tls.key, with --certs=files")
 	set.StringVar(&o.dnsNames, "dns-names", "",
@@ -110,6 +116,8 @@ func (o *options) complete() error {
 		return addrErr
 	case mode != certs.Self && mode != certs.CertManager && mode != certs.Files:
 		return fmt.Errorf("--certs=%s: use self, cert-manager or files", o.certs)
+	case o.clientNames != "" && o.clientCAFile == "":
+		return errors.New("--client-names needs --client-ca-file")
 	case mode == certs.Files && o.certDir == "":
 		return errors.New("--certs=files needs --cert-dir")
 	case policyErr != nil:
@@ -135,9 +143,20 @@ func (o *options) listen() (host string, port int, err error) {
 	return host, port, nil
 }
 
-func (o *options) names() []string {
+// clients are those who may ask; nil for everybody.
+func (o *options) clients() (*certs.Clients, error) {
+	if o.clientCAFile == "" {
+		return nil, nil
+	}
+	return certs.NewClients(o.clientCAFile, split(o.clientNames))
+}
+
+func (o *options) names() []string { return split(o.dnsNames + "," + o.extraDNSNames) }
+
+// split is what is between commas, without blanks.
+func split(list string) []string {
 	var names []string
-	for _, name := range strings.Split(o.dnsNames+","+o.extraDNSNames, ",") {
+	for _, name := range strings.Split(list, ",") {
 		if name = strings.TrimSpace(name); name != "" {
 			names = append(names, name)
 		}

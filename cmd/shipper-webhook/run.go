@@ -41,16 +41,20 @@ func run(asked context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
+	clients, err := o.clients()
+	if err != nil {
+		return err
+	}
 	late := &lateCertificate{}
 	d := newDoor(ctx, ctrlwebhook.NewServer(ctrlwebhook.Options{
-		Host: host, Port: port, TLSOpts: []func(*tls.Config){late.configure},
+		Host: host, Port: port, TLSOpts: []func(*tls.Config){late.configure, clients.Configure},
 	}))
 	go func() {
 		<-asked.Done()
 		d.leave(clock.RealClock{}, o.shutdownDelay)
 		stop()
 	}()
-	mgr, err := build(ctx, o, d, late)
+	mgr, err := build(ctx, o, d, late, clients)
 	if err != nil {
 		return err
 	}
@@ -58,7 +62,9 @@ func run(asked context.Context, o *options) error {
 }
 
 // build wires everything to one manager.
-func build(ctx context.Context, o *options, d *door, late *lateCertificate) (manager.Manager, error) {
+func build(
+	ctx context.Context, o *options, d *door, late *lateCertificate, clients *certs.Clients,
+) (manager.Manager, error) {
 	certOptions := o.certOptions()
 	certOptions.Registry = metrics.Registry
 	stream := facts.NewStream(clock.RealClock{})
@@ -68,6 +74,11 @@ func build(ctx context.Context, o *options, d *door, late *lateCertificate) (man
 	}
 	if err := mgr.Add(d); err != nil {
 		return nil, fmt.Errorf("adding the server: %w", err)
+	}
+	if clients != nil {
+		if err := mgr.Add(clients); err != nil {
+			return nil, fmt.Errorf("adding those who may ask: %w", err)
+		}
 	}
 	source, err := certs.Setup(ctx, mgr, certOptions)
 	if err != nil {
@@ -86,7 +97,7 @@ func build(ctx context.Context, o *options, d *door, late *lateCertificate) (man
 	if err != nil {
 		return nil, err
 	}
-	err = webhook.Setup(d, webhook.Options{
+	err = webhook.Setup(guarded{d, clients}, webhook.Options{
 		Facts: known.Facts, Ready: known.Ready, Rights: who,
 		Charts: chart.NewCatalog(ctx, chart.Options{
 			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
@@ -150,8 +161,19 @@ func pings() error {
 type lateCertificate struct{ source certs.Source }
 
 func (l *lateCertificate) configure(c *tls.Config) {
-	c.MinVersion = tls.VersionTLS12 // and 1.3 with every API server that speaks it
+	c.MinVersion = tls.VersionTLS13 // every API server that Shipper runs with speaks it
 	c.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return l.source.GetCertificate(hello) }
+}
+
+// guarded is a server that answers only those who may ask.
+type guarded struct {
+	webhook.Server
+	clients *certs.Clients
+}
+
+// Register has hook answer those who may ask.
+func (g guarded) Register(path string, hook http.Handler) {
+	g.Server.Register(path, g.clients.Require(hook))
 }
 
 func addChecks(mgr manager.Manager, ready map[string]healthz.Checker) error {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -120,6 +121,59 @@ func TestCertificatesFromFiles(t *testing.T) {
 	}
 	if got := served(t, another(t, "replica-files", "--certs=files", "--cert-dir", dir)); !got.Equal(served(t, gate)) {
 		t.Errorf("the certificate %s is served, not that in the files", got.SerialNumber)
+	}
+}
+
+// asks posts a review to w, over TLS of at most a version and with these certificates, and returns the code of the answer.
+func asks(t *testing.T, w *webhook, most uint16, certificates ...tls.Certificate) (int, error) {
+	t.Helper()
+	//nolint:gosec // who answers is not what the test looks at
+	config := &tls.Config{InsecureSkipVerify: true, MaxVersion: most, Certificates: certificates}
+	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
+	defer transport.CloseIdleConnections()
+	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"x","operation":"DELETE","oldObject":{}}}`
+	where := fmt.Sprintf("https://127.0.0.1:%d/validate-cluster", w.port)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, where, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	return response.StatusCode, nil
+}
+
+func TestTheWebhookSpeaksTLS13Only(t *testing.T) {
+	if code, err := asks(t, gate, tls.VersionTLS13); code != http.StatusOK {
+		t.Errorf("over TLS 1.3: %d, %v", code, err)
+	}
+	if code, err := asks(t, gate, tls.VersionTLS12); err == nil || !strings.Contains(err.Error(), "protocol version not supported") {
+		t.Errorf("over TLS 1.2: %d, %v", code, err)
+	}
+}
+
+func TestOnlyKnownClientsAreAnswered(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(file, management.Config.CAData, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	known, err := tls.X509KeyPair(management.Config.CertData, management.Config.KeyData)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := another(t, "replica-particular", "--client-ca-file", file)
+	if code, err := asks(t, w, tls.VersionTLS13, known); code != http.StatusOK {
+		t.Errorf("with a certificate: %d, %v", code, err)
+	}
+	if code, err := asks(t, w, tls.VersionTLS13); code != http.StatusUnauthorized {
+		t.Errorf("without: %d, %v", code, err)
+	}
+	w = another(t, "replica-strict", "--client-ca-file", file, "--client-names", "kube-apiserver")
+	if code, err := asks(t, w, tls.VersionTLS13, known); code != http.StatusUnauthorized {
+		t.Errorf("with another name: %d, %v", code, err)
 	}
 }
 
