@@ -97,17 +97,15 @@ func (r *Reconciler) abort(ctx context.Context, s *scope, p plan, now metav1.Tim
 	return nil
 }
 
-// bringBack moves a Release to its last step, before anything else is done of what tells that it has to be.
+// bringBack does what broughtBack says, before anything else is done of what tells that it has to be.
 func (r *Reconciler) bringBack(ctx context.Context, rel *shipper.Release) error {
-	is := rel.DeepCopy()
-	is.Spec.TargetStep = lastStep(rel)
-	err := r.client.Patch(ctx, is, onlyIfUnchanged(rel))
+	err := r.client.Patch(ctx, broughtBack(rel), onlyIfUnchanged(rel))
 	switch {
 	case apierrors.IsInvalid(err) && outcome.Blocked(err) == "":
 		// The gate may know the newer Release for a moment longer, and no event tells when it does not.
-		return fmt.Errorf("bringing release %s/%s back to its last step: %s", rel.Namespace, rel.Name, err.Error())
+		return fmt.Errorf("bringing release %s/%s back: %s", rel.Namespace, rel.Name, err.Error())
 	case err != nil:
-		return fmt.Errorf("bringing release %s/%s back to its last step: %w", rel.Namespace, rel.Name, err)
+		return fmt.Errorf("bringing release %s/%s back: %w", rel.Namespace, rel.Name, err)
 	}
 	return nil
 }

@@ -29,7 +29,9 @@ type scope struct {
 
 // view is how the blocks are seen at a time.
 func (s *scope) view(now metav1.Time) blocks.View {
-	return blocks.View{Bearing: s.blocks, Clusters: s.clusters, Now: now.Time}
+	return blocks.View{
+		App: s.app, Releases: s.history.Releases(), Bearing: s.blocks, Clusters: s.clusters, Now: now.Time,
+	}
 }
 
 // observe reads from the cache. The scope is nil when there is nothing to do, because the Application is gone or going.

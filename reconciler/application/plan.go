@@ -3,11 +3,13 @@
 package application
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"shipper.dev/shipper/apis/rules/block"
@@ -19,12 +21,13 @@ import (
 
 // plan is what one pass does.
 type plan struct {
-	// verdict is what blocks mean for the Application; blocked says which stop it, and is empty when none does. Nothing
-	// below is done while one does.
-	verdict block.Verdict
+	// blocked says which blocks stop whatever might be asked of the Application; empty when none does. A rollback or an
+	// abort may be done all the same.
 	blocked string
-	// pending is true when blocks keep the template from becoming a Release.
-	pending bool
+	// verdict is what blocks mean for what is done below.
+	verdict block.Verdict
+	// pending says which blocks keep the template from becoming a Release; empty when none do.
+	pending string
 	// disorder is the reason why history cannot be told, and what to do about it; empty when it can. Nothing is deleted
 	// and nothing taken back then.
 	disorder, remedy string
@@ -36,8 +39,7 @@ type plan struct {
 	create *shipper.Release
 	// abort is the Release whose environment the template gets; nil unless a newer one was deleted.
 	abort *shipper.Release
-	// back is the Release to be brought back to its last step; nil when it is there. It was complete when a newer one
-	// came, and was moved while that had no effect.
+	// back is the newest Release before it is brought back; nil when there is nothing to do for that. See broughtBack.
 	back *shipper.Release
 	// mark are annotations that must be brought up to date; nil when they are.
 	mark map[string]string
@@ -61,12 +63,20 @@ func makePlan(s *scope, now metav1.Time) plan {
 	pending := newest == nil || !stamp.SameEnvironment(&newest.Spec.Environment, &s.app.Spec.Template)
 	abort := p.disorder == "" && aborted(s.app, newest, highest, known)
 	returns := abort || (p.disorder == "" && !pending && known && generation(newest) < highest)
-	if returns && moved(newest) {
+	if returns && !equality.Semantic.DeepEqual(newest, broughtBack(newest)) {
 		p.back = newest
 	}
-	p.verdict, p.blocked = stops(s, p.back, returns, now)
-	if p.blocked != "" {
-		p.pending, p.back = pending, nil
+	var stopped string
+	p.verdict, stopped = stops(s, p.back, returns, now)
+	p.blocked = cmp.Or(s.view(now).OfApplication().Message(), stopped)
+	if stopped != "" {
+		p.back = nil
+		switch {
+		case pending:
+			p.pending = stopped
+		case p.disorder == "" && !returns:
+			p.remove = superseded(s, now) // as far as it belongs to a rollback that is allowed
+		}
 		return p
 	}
 	if abort {
@@ -100,22 +110,29 @@ func makePlan(s *scope, now metav1.Time) plan {
 	return p
 }
 
-// stops says which blocks stop the Application, or the Release that is to be brought back: half an abort would be
-// forgotten.
-func stops(s *scope, back *shipper.Release, returns bool, now metav1.Time) (v block.Verdict, blocked string) {
-	view, rels := s.view(now), s.history.Releases()
-	if v = view.OfApplication(s.app, rels, returns); v.Blocked() {
+// stops says which blocks stop what is to be done, or the rollout of the Release that is to be brought back: half an abort
+// would be forgotten.
+func stops(s *scope, back *shipper.Release, returns bool, now metav1.Time) (v block.Verdict, stopped string) {
+	view := s.view(now)
+	if v = view.OfTemplate(returns); v.Blocked() || back == nil {
 		return v, v.Message()
 	}
-	if back != nil {
-		return v, view.OfRollout(rels).Message()
-	}
-	return v, ""
+	view.Releases[len(view.Releases)-1] = broughtBack(back)
+	return v, view.OfRollout().Message()
 }
 
-// moved tells whether a Release that completed is to be at another step than its last.
-func moved(rel *shipper.Release) bool {
-	return strategy.Complete(rel) && rel.Spec.TargetStep != lastStep(rel)
+// broughtBack is how a Release is to be when an abort brings it back. One that had completed is to be at its last step,
+// whereto it was moved while that had no effect. One that had not goes on to its step: that it was the abort's doing is
+// written down, for blocks that let aborts pass.
+func broughtBack(rel *shipper.Release) *shipper.Release {
+	out := rel.DeepCopy()
+	switch achieved := rel.Status.AchievedStep; {
+	case strategy.Complete(rel):
+		out.Spec.TargetStep = lastStep(rel)
+	case achieved == nil || achieved.Step < rel.Spec.TargetStep:
+		out.Annotations[shipper.ReleaseReturnedAnnotation] = strconv.Itoa(int(rel.Spec.TargetStep))
+	}
+	return out
 }
 
 // lastStep of a Release; where it is when it has no steps.
@@ -205,7 +222,7 @@ func superseded(s *scope, now metav1.Time) []*shipper.Release {
 	if !slices.Contains(strategy.Roles(s.history.Releases()), strategy.Superseded) {
 		return nil
 	}
-	rels := s.view(now).Hold(s.app, s.history.Live)
+	rels := s.view(now).Hold(s.history.Live)
 	covered := strategy.Make(strategy.Observed{Releases: rels}, now).Covered
 	var out []*shipper.Release
 	for _, rel := range s.history.Releases() {
@@ -219,7 +236,7 @@ func superseded(s *scope, now metav1.Time) []*shipper.Release {
 // surplus are the oldest complete Releases beyond the history limit that do not serve any more.
 func surplus(s *scope, now metav1.Time) []*shipper.Release {
 	var complete []strategy.Release
-	live := s.view(now).Hold(s.app, s.history.Live)
+	live := s.view(now).Hold(s.history.Live)
 	for i, role := range strategy.Roles(s.history.Releases()) {
 		if role == strategy.Incumbent || role == strategy.Retired {
 			complete = append(complete, live[i])

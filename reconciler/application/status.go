@@ -86,8 +86,8 @@ func releaseSynced(p plan, a applied) shipper.Condition {
 
 // held says which blocks keep the template from becoming a Release; empty when none do.
 func held(p plan, a applied) string {
-	if p.pending {
-		return p.blocked
+	if p.pending != "" {
+		return p.pending
 	}
 	return outcome.Blocked(a.create)
 }

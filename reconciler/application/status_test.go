@@ -85,7 +85,7 @@ func TestStatus(t *testing.T) {
 		},
 		"blocked from the beginning": {
 			scope:  seen(web(1, "", 0)),
-			change: func(p *plan) { *p = plan{blocked: "rollouts blocked by: a/b", pending: true} },
+			change: func(p *plan) { *p = plan{blocked: "rollouts blocked by: a/b", pending: "rollouts blocked by: a/b"} },
 			want: conditions{
 				"Blocked":       "True RolloutsBlocked rollouts blocked by: a/b",
 				"ReleaseSynced": "False RolloutsBlocked rollouts blocked by: a/b",

@@ -53,12 +53,12 @@ func makePlan(s *scope, now metav1.Time) plan {
 		return p
 	}
 	view := s.view(now)
-	p.verdict = view.OfRollout(s.history.Releases())
+	p.verdict = view.OfRollout()
 	if p.verdict.Blocked() {
 		p.blocked = p.verdict.Message()
 	}
 	observed := strategy.Observed{
-		Releases: view.Hold(s.app, s.history.Live), Blocked: p.blocked, Returning: returning(s.app, newest),
+		Releases: view.Hold(s.history.Live), Blocked: p.blocked, Returning: returning(s.app, newest),
 	}
 	p.rollout = strategy.Make(observed, now)
 	if p.blocked != "" {

@@ -28,7 +28,7 @@ func status(s *scope, p plan, d done, i int, now metav1.Time) shipper.ReleaseSta
 	rel := s.history.Live[i].Release
 	out := *p.rollout.Outcomes[i].Status.DeepCopy()
 	out.ObservedGeneration = rel.Generation
-	for _, c := range []*shipper.Condition{blocked(s, d, verdict(s, p, rel, now), rel), scheduled(s, p, d, i)} {
+	for _, c := range []*shipper.Condition{blocked(s, d, s.view(now).OfRelease(rel), rel), scheduled(s, p, d, i)} {
 		if c != nil {
 			c.Message = report.Shorten(c.Message, maxMessage)
 			out.Conditions = shipper.SetCondition(out.Conditions, *c, now)
@@ -37,15 +37,8 @@ func status(s *scope, p plan, d done, i int, now metav1.Time) shipper.ReleaseSta
 	return out
 }
 
-// verdict is what blocks mean for a Release: for its rollout if it is the newest, and else for what becomes of it.
-func verdict(s *scope, p plan, rel *shipper.Release, now metav1.Time) block.Verdict {
-	if rel == s.history.Newest() {
-		return p.verdict
-	}
-	return s.view(now).OfRelease(rel)
-}
-
-// blocked is the condition Blocked. The gate may know of a block before this reconciler does.
+// blocked is the condition Blocked: to go on is not allowed, while going back may be. The gate may know of a block before
+// this reconciler does.
 func blocked(s *scope, d done, v block.Verdict, rel *shipper.Release) *shipper.Condition {
 	c := &shipper.Condition{Type: shipper.ReleaseBlocked, Status: corev1.ConditionFalse}
 	if v.Blocked() {

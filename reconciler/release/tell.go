@@ -22,7 +22,7 @@ func (r *Reconciler) tell(ctx context.Context, s *scope, p plan, d done, now met
 	var errs []error
 	for i := range s.history.Live {
 		rel := s.history.Live[i].Release
-		report.Emit(r.recorder, rel, written(d, rel, verdict(s, p, rel, now)))
+		report.Emit(r.recorder, rel, written(d, rel, p.verdict))
 		errs = append(errs, r.persist(ctx, rel, status(s, p, d, i, now)))
 	}
 	for _, rel := range s.history.Broken {

@@ -9,9 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/block"
-	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/stamp"
-	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -19,61 +17,63 @@ import (
 func (w *Webhook) change(
 	ctx context.Context, req *admission.Request, app, old *shipper.Application,
 ) (block.Change, error) {
-	var c block.Change
-	for _, a := range []*shipper.Application{app, old} {
-		if a != nil {
-			c.Labels = append(c.Labels, a.Labels)
-			c.Environments = append(c.Environments, &a.Spec.Template)
-		}
+	around, err := w.around(app, old)
+	if err != nil {
+		return block.Change{}, err
 	}
+	c := around.Edit(template(old), template(app))
+	if req.UserInfo.Username == w.Guard.Reconciler {
+		// It writes the spec of an Application only to take it back.
+		return c.And(shipper.RolloutBlockAbort), nil
+	}
+	c.Matches = w.Gate.Asked(ctx, req)
+	return c, nil
+}
+
+// around is the Application as blocks ask about it; one of app and old may be nil.
+func (w *Webhook) around(app, old *shipper.Application) (block.App, error) {
 	some := app
 	if some == nil {
 		some = old
 	}
 	rels, err := w.Facts.Releases(key(some))
 	if err != nil {
-		return c, err
+		return block.App{}, err
 	}
-	rels = stamp.Own(some, rels)
-	newest := newestOf(rels)
-	c.Clusters = func() []string { return w.clusters(app, newest) }
-	switch {
-	case app == nil:
-	case req.UserInfo.Username == w.Guard.Reconciler:
-		// It writes the spec of an Application only to take it back.
-		c.Kinds = append(c.Kinds, shipper.RolloutBlockAbort)
-	case block.Rollback(&app.Spec.Template, newest, rels):
-		c.Kinds = append(c.Kinds, shipper.RolloutBlockRollback)
-	}
-	if req.UserInfo.Username != w.Guard.Reconciler {
-		c.Matches = w.Gate.Asked(ctx, req)
-	}
-	return c, nil
-}
-
-// newestOf is the newest that is not being deleted; nil when there is none.
-func newestOf(rels []*shipper.Release) *shipper.Release {
-	ordered, _ := stamp.SortByGeneration(rels)
-	for _, rel := range slices.Backward(ordered) {
-		if rel.DeletionTimestamp.IsZero() {
-			return rel
+	ordered, _ := stamp.SortByGeneration(stamp.Own(some, rels))
+	out := block.App{Name: some.Name, Clusters: w.Facts.Clusters}
+	out.Releases = slices.DeleteFunc(ordered, func(rel *shipper.Release) bool { return !rel.DeletionTimestamp.IsZero() })
+	for _, a := range []*shipper.Application{app, old} {
+		if a != nil {
+			out.Labels = append(out.Labels, a.Labels)
 		}
 	}
-	return nil
+	return out, nil
 }
 
-// clusters are those that the newest Release has, and those that would be chosen for app; nil when none can be.
-func (w *Webhook) clusters(app *shipper.Application, newest *shipper.Release) []string {
-	var out []string
-	if newest != nil {
-		out = strategy.Clusters(newest)
-	}
+func template(app *shipper.Application) *shipper.ReleaseEnvironment {
 	if app == nil {
-		return out
-	}
-	choice, err := placement.Choose(app.Name, app.Spec.Template.ClusterRequirements, w.Facts.Clusters())
-	if err != nil {
 		return nil
 	}
-	return slices.Concat(out, choice)
+	return &app.Spec.Template
+}
+
+// unresolved is change before the version of app's chart is known. It may turn out to be that of an earlier Release.
+func (w *Webhook) unresolved(
+	ctx context.Context, req *admission.Request, app, old *shipper.Application,
+) (block.Change, error) {
+	c, err := w.change(ctx, req, app, old)
+	if err != nil || old == nil {
+		return c, err
+	}
+	around, err := w.around(app, old)
+	if err != nil {
+		return c, err
+	}
+	for _, rel := range around.Releases {
+		resolved := app.Spec.Template
+		resolved.Chart.Version = rel.Spec.Environment.Chart.Version
+		c = c.And(around.Edit(&old.Spec.Template, &resolved).Kinds...)
+	}
+	return c, nil
 }

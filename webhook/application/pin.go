@@ -32,8 +32,8 @@ func (w *Webhook) pin(
 		audit(a, app)
 		return nil
 	}
-	if err := w.judge(ctx, req, a, app, old); err != nil {
-		return err // a repository need not be asked for what will be refused anyway
+	if err := w.judgeUnresolved(ctx, req, a, app, old); err != nil {
+		return err
 	}
 	if refresh {
 		if pinned(app) {
@@ -88,7 +88,19 @@ func kept(a *answer.Answer, app, old *shipper.Application) bool {
 	return true
 }
 
-// judge refuses a change that is blocked, before anything is resolved for it.
+// judgeUnresolved refuses what will be refused whatever its chart is resolved to: no repository need be asked for it.
+func (w *Webhook) judgeUnresolved(
+	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
+) error {
+	c, err := w.unresolved(ctx, req, app, old)
+	if err != nil {
+		return err
+	}
+	overrides := block.Overrides(app.Annotations)
+	return w.Gate.Judge(a, resource, app.Name, subject(app, old == nil), overrides, c)
+}
+
+// judge refuses a change that is blocked.
 func (w *Webhook) judge(
 	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
 ) error {

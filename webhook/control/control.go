@@ -49,7 +49,7 @@ var (
 		Kind: "Release", Resource: "releases",
 		Annotations: []string{
 			shipper.ReleaseGenerationAnnotation, shipper.ReleaseTemplateIterationAnnotation, shipper.ReleaseClustersAnnotation,
-			shipper.ReleaseChartDigestAnnotation, shipper.ReleaseRequestedByAnnotation,
+			shipper.ReleaseChartDigestAnnotation, shipper.ReleaseRequestedByAnnotation, shipper.ReleaseReturnedAnnotation,
 		},
 		Labels: []string{shipper.AppLabel, shipper.ReleaseLabel, shipper.ReleaseHashLabel},
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/block"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -24,7 +25,7 @@ import (
 // Indexers hold the objects that are known. Every object in them belongs to the watch: nobody may change it.
 type Indexers struct {
 	Blocks       cache.Indexer // RolloutBlocks, by namespace
-	Releases     cache.Indexer // Releases without status, by application and by cluster
+	Releases     cache.Indexer // Releases as Strip leaves them, by application and by cluster
 	Applications cache.Indexer // metadata
 	Clusters     cache.Indexer
 	Namespaces   cache.Indexer // metadata
@@ -95,7 +96,7 @@ func (f *Facts) Application(ctx context.Context, key types.NamespacedName) (*met
 	return get(ctx, f, f.known.Applications, key, empty)
 }
 
-// Release is the Release, without its status; nil when there is none.
+// Release is the Release; nil when there is none.
 func (f *Facts) Release(ctx context.Context, key types.NamespacedName) (*shipper.Release, error) {
 	return get(ctx, f, f.known.Releases, key, &shipper.Release{})
 }
@@ -118,29 +119,31 @@ func (f *Facts) ReleaseNow(ctx context.Context, key types.NamespacedName) (*ship
 	return read(ctx, f.live, key, &shipper.Release{})
 }
 
-// Releases are those that carry the label of the Application, in no order, without their status.
+// Releases are those that carry the label of the Application, in no order. Of their status there is what blocks ask of.
 func (f *Facts) Releases(app types.NamespacedName) ([]*shipper.Release, error) {
 	return list[*shipper.Release](f.known.Releases, byApplication, app.String())
 }
 
-// Newest are the newest Release of rel's Application that is not being deleted, and the one before it; nil where there
-// is none.
-func (f *Facts) Newest(rel *shipper.Release) (newest, previous *shipper.Release, err error) {
-	rels, err := f.Releases(types.NamespacedName{Namespace: rel.Namespace, Name: rel.Labels[shipper.AppLabel]})
+// App is the Application of rel as blocks ask about it. Its Releases are those of that very Application, not of an earlier
+// one of its name; rel is among them once it is known.
+func (f *Facts) App(rel *shipper.Release) (block.App, error) {
+	name := rel.Labels[shipper.AppLabel]
+	key := types.NamespacedName{Namespace: rel.Namespace, Name: name}
+	rels, err := f.Releases(key)
 	if err != nil {
-		return nil, nil, err
+		return block.App{}, err
 	}
 	ordered, _ := stamp.SortByGeneration(rels)
-	for _, r := range slices.Backward(ordered) {
-		switch {
-		case !r.DeletionTimestamp.IsZero() || applicationUID(r) != applicationUID(rel):
-		case newest == nil:
-			newest = r
-		default:
-			return newest, r, nil
+	app := block.App{Name: name, Clusters: f.Clusters}
+	app.Releases = slices.DeleteFunc(ordered, func(r *shipper.Release) bool {
+		return !r.DeletionTimestamp.IsZero() || applicationUID(r) != applicationUID(rel)
+	})
+	if o, there, err := f.known.Applications.GetByKey(key.String()); err == nil && there {
+		if meta, ok := o.(metav1.Object); ok {
+			app.Labels = []map[string]string{meta.GetLabels()}
 		}
 	}
-	return newest, nil, nil
+	return app, nil
 }
 
 // PlacedOn are the Releases for which the cluster was chosen, sorted.

@@ -46,7 +46,7 @@ func boolean(b bool) int {
 }
 
 func TestReleasesAreFound(t *testing.T) {
-	app := ask.Application()
+	app := ask.Application(func(a *shipper.Application) { a.Labels = map[string]string{"tier": "one"} })
 	on := func(clusters string) func(*shipper.Release) {
 		return ask.ReleaseAnnotated(shipper.ReleaseClustersAnnotation, clusters)
 	}
@@ -64,12 +64,15 @@ func TestReleasesAreFound(t *testing.T) {
 	if err != nil || len(rels) != 4 {
 		t.Errorf("Releases: got %d, %v; want 4", len(rels), err)
 	}
-	newest, previous, err := f.Newest(first)
-	if err != nil || newest != second || previous != first {
-		t.Errorf("Newest: got %v, %v, %v", newest, previous, err)
+	around, err := f.App(first)
+	if err != nil || around.Newest() != second || around.Previous() != first || around.Name != app.Name {
+		t.Errorf("App: got %+v, %v", around, err)
 	}
-	if newest, previous, err = f.Newest(other); err != nil || newest != other || previous != nil {
-		t.Errorf("Newest of the only one: got %v, %v, %v", newest, previous, err)
+	if diff := cmp.Diff([]map[string]string{app.Labels}, around.Labels); diff != "" {
+		t.Errorf("labels of the application (-want +got):\n%s", diff)
+	}
+	if around, err = f.App(other); err != nil || around.Newest() != other || around.Previous() != nil || around.Labels != nil {
+		t.Errorf("App of the only one, whose Application is not known: got %+v, %v", around, err)
 	}
 	for cluster, want := range map[string][]string{
 		"us-1": {"default/" + second.Name, "default/" + first.Name}, "eu-1": {"default/" + first.Name}, "": {},

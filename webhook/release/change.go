@@ -11,29 +11,38 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// change is what blocks ask of a write of rel: whatever happens to a Release that rolls back belongs to the rollback.
-func (w *Webhook) change(ctx context.Context, req *admission.Request, rel *shipper.Release) (block.Change, error) {
-	c := block.OfRelease(rel)
-	rels, err := w.Facts.Releases(owner(rel))
-	if err != nil {
-		return c, err
-	}
-	if block.Rollback(&rel.Spec.Environment, rel, rels) {
-		c = c.And(shipper.RolloutBlockRollback)
-	}
-	if req.UserInfo.Username != w.Guard.Reconciler {
+// asked is c with what blocks ask of the request itself. They do not ask of Shipper's own: what was admitted is rolled out.
+func (w *Webhook) asked(ctx context.Context, req *admission.Request, c block.Change) block.Change {
+	if !w.reconciler(req) {
 		c.Matches = w.Gate.Asked(ctx, req)
 	}
-	return c, nil
+	return c
 }
 
-// moves is as what a new targetStep may pass. The reconciler moves it only when it aborts.
-func (w *Webhook) moves(req *admission.Request, rel, old *shipper.Release) []shipper.RolloutBlockChange {
+// step is the change that a new targetStep is. The reconciler moves a Release only when it aborts a newer one.
+func (w *Webhook) step(
+	ctx context.Context, req *admission.Request, app block.App, rel, old *shipper.Release,
+) block.Change {
+	c := w.asked(ctx, req, app.Step(rel))
 	switch {
-	case req.UserInfo.Username == w.Guard.Reconciler:
-		return []shipper.RolloutBlockChange{shipper.RolloutBlockAbort}
+	case w.reconciler(req):
+		return c.And(shipper.RolloutBlockAbort)
 	case rel.Spec.TargetStep < old.Spec.TargetStep:
-		return []shipper.RolloutBlockChange{shipper.RolloutBlockRetreat}
+		return c.And(shipper.RolloutBlockRetreat)
 	}
-	return nil
+	return c
+}
+
+// deletion is the change that the deletion of a Release is. The reconciler deletes what it does not need any more.
+func (w *Webhook) deletion(
+	ctx context.Context, req *admission.Request, app block.App, rel *shipper.Release,
+) block.Change {
+	if w.reconciler(req) {
+		return app.Trimming(rel)
+	}
+	return w.asked(ctx, req, app.Deletion(rel))
+}
+
+func (w *Webhook) reconciler(req *admission.Request) bool {
+	return req.UserInfo.Username == w.Guard.Reconciler
 }

@@ -54,10 +54,11 @@ func (w *Webhook) validateCreate(
 		Short: "app", Namespace: app.Namespace, Name: app.Name,
 		Annotated: annotated,
 	}
-	c, err := w.change(ctx, req, rel)
+	around, err := w.Facts.App(rel)
 	if err != nil {
 		return err
 	}
+	c := w.asked(ctx, req, around.Step(rel))
 	return w.Gate.Judge(a, resource, rel.Name, maker, block.Overrides(rel.Annotations), c)
 }
 
@@ -98,15 +99,16 @@ func (w *Webhook) validateUpdate(
 	if !moved {
 		return nil
 	}
-	c, err := w.change(ctx, req, rel)
+	app, err := w.Facts.App(old)
 	if err != nil {
 		return err
 	}
-	c = c.And(w.moves(req, rel, old)...)
+	c := w.step(ctx, req, app, rel, old)
 	if err := w.Gate.Judge(a, resource, rel.Name, subject(rel), block.Overrides(rel.Annotations), c); err != nil {
 		return err
 	}
-	return w.warnWithoutEffect(a, rel)
+	warnWithoutEffect(a, rel, app.Newest())
+	return nil
 }
 
 // validateDelete lets a Release go with its Application or namespace, whoever asks: the garbage collector has no other
@@ -120,23 +122,16 @@ func (w *Webhook) validateDelete(
 	if gone, err := w.ownerGone(ctx, old); err != nil || gone {
 		return err
 	}
-	newest, previous, err := w.Facts.Newest(old)
+	app, err := w.Facts.App(old)
 	if err != nil {
 		return err
 	}
-	c, err := w.change(ctx, req, old)
-	if err != nil {
-		return err
-	}
-	aborts := newest != nil && newest.Name == old.Name
-	if aborts && previous != nil {
-		c = c.And(shipper.RolloutBlockAbort)
-	}
+	c := w.deletion(ctx, req, app, old)
 	if err := w.Gate.Judge(a, resource, old.Name, subject(old), block.Overrides(old.Annotations), c); err != nil {
 		return err
 	}
-	if aborts {
-		warnOfAbort(a, old, previous)
+	if newest := app.Newest(); newest != nil && newest.Name == old.Name {
+		warnOfAbort(a, old, app.Previous())
 	}
 	return nil
 }
@@ -162,13 +157,11 @@ func warnOfAbort(a *answer.Answer, newest, previous *shipper.Release) {
 		newest.Labels[shipper.AppLabel], previous.Name)
 }
 
-func (w *Webhook) warnWithoutEffect(a *answer.Answer, rel *shipper.Release) error {
-	newest, _, err := w.Facts.Newest(rel)
-	if err != nil || newest == nil || newest.Name == rel.Name {
-		return err
+// warnWithoutEffect tells who moves a Release that is not the newest.
+func warnWithoutEffect(a *answer.Answer, rel, newest *shipper.Release) {
+	if newest != nil && newest.Name != rel.Name {
+		a.Warn("targetStep has no effect here: Release %s is newer, and its targetStep moves both", newest.Name)
 	}
-	a.Warn("targetStep has no effect here: Release %s is newer, and its targetStep moves both", newest.Name)
-	return nil
 }
 
 // validateTargetStep wants targetStep to be a step of the strategy.

@@ -32,7 +32,7 @@ func (w *Webhook) validateCreate(ctx context.Context, req *admission.Request, a 
 	if err := answer.Invalidate(w.Kind.Name, now.Name, validateOwner(now, rel)); err != nil {
 		return err
 	}
-	return w.judge(a, now.Name, rel)
+	return w.judge(a, now.Name, rel, false)
 }
 
 func (w *Webhook) validateUpdate(
@@ -58,7 +58,7 @@ func (w *Webhook) validateUpdate(
 	if err != nil || rel == nil { // a target that outlives its Release is emptied, not rolled out
 		return err
 	}
-	return w.judge(a, now.Name, rel)
+	return w.judge(a, now.Name, rel, false)
 }
 
 // keys are those of both maps. All labels of a target decide something: which Release's Pods it counts and which
@@ -104,7 +104,7 @@ func (w *Webhook) validateDelete(ctx context.Context, a *answer.Answer, old *obj
 	if err != nil || rel == nil || !rel.DeletionTimestamp.IsZero() {
 		return err
 	}
-	if err := w.judge(a, old.Name, rel); err != nil {
+	if err := w.judge(a, old.Name, rel, true); err != nil {
 		return err
 	}
 	a.Warn("Release %s still exists: Shipper makes this %s again", rel.Name, w.Kind.Name)
@@ -126,18 +126,19 @@ func (w *Webhook) release(ctx context.Context, o *object) (*shipper.Release, err
 }
 
 // judge lets a target of rel change when no block is in effect for rel, or for the newest Release of the same
-// Application: its rollout moves the targets of its predecessors too.
-func (w *Webhook) judge(a *answer.Answer, name string, rel *shipper.Release) error {
-	newest, _, err := w.Facts.Newest(rel)
+// Application: its rollout moves the targets of its predecessors too. What blocks let through of a rollout they let through
+// when Shipper rolls it out; byHand is another's doing.
+func (w *Webhook) judge(a *answer.Answer, name string, rel *shipper.Release, byHand bool) error {
+	app, err := w.Facts.App(rel)
 	if err != nil {
 		return err
 	}
-	if newest == nil {
-		newest = rel // it is going, or not known yet
+	if len(app.Releases) == 0 {
+		app.Releases = []*shipper.Release{rel} // it is going, or not known yet
 	}
-	rels, err := w.Facts.Releases(types.NamespacedName{Namespace: rel.Namespace, Name: rel.Labels[shipper.AppLabel]})
-	if err != nil {
-		return err
+	newest, c := app.Newest(), app.Rollout()
+	if byHand {
+		c.Kinds = nil
 	}
 	overrides := slices.Concat(block.Overrides(rel.Annotations), block.Overrides(newest.Annotations))
 	_, annotated := newest.Annotations[shipper.RolloutBlockOverrideAnnotation]
@@ -145,7 +146,7 @@ func (w *Webhook) judge(a *answer.Answer, name string, rel *shipper.Release) err
 		Short: "rel", Namespace: newest.Namespace, Name: newest.Name,
 		Annotated: annotated,
 	}
-	return w.Gate.Judge(a, w.Kind.Resource, name, subject, overrides, block.OfRollout(newest, rels))
+	return w.Gate.Judge(a, w.Kind.Resource, name, subject, overrides, c)
 }
 
 func validateOwner(o *object, rel *shipper.Release) field.ErrorList {

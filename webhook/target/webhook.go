@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/answer"
 	"shipper.dev/shipper/webhook/control"
@@ -22,8 +23,8 @@ import (
 type Facts interface {
 	Release(ctx context.Context, key types.NamespacedName) (*shipper.Release, error)
 	ReleaseNow(ctx context.Context, key types.NamespacedName) (*shipper.Release, error)
-	Newest(rel *shipper.Release) (newest, previous *shipper.Release, err error)
-	Releases(app types.NamespacedName) ([]*shipper.Release, error)
+	// App is the Application of rel, with its Releases.
+	App(rel *shipper.Release) (block.App, error)
 	NamespaceGoing(namespace string) bool
 }
 

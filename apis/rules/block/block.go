@@ -4,6 +4,7 @@
 package block
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -34,17 +35,13 @@ type Verdict struct {
 // Judge weighs the blocks that bear on an object's namespace against the overrides the object has, for one change of it
 // at one time. Its arguments are not modified, their order does not matter, and neither do repetitions.
 func Judge(bearing []*shipper.RolloutBlock, overrides []Override, c Change, now time.Time) Verdict {
-	wanted := make(map[types.NamespacedName][]Override, len(overrides))
-	for _, o := range overrides {
-		wanted[o.Name] = append(wanted[o.Name], o)
-	}
 	var v Verdict
-	for _, b := range sorted(bearing) {
-		honoured := slices.ContainsFunc(wanted[Name(b)], func(o Override) bool { return o.honoured(b) })
-		delete(wanted, Name(b))
+	for _, b := range bearing {
+		if !applies(b, c, now) {
+			continue
+		}
 		switch {
-		case !applies(b, c, now):
-		case honoured:
+		case slices.ContainsFunc(overrides, func(o Override) bool { return o.Honoured(b) }):
 			v.Overridden = append(v.Overridden, b)
 		case b.Spec.Enforcement == shipper.RolloutBlockWarn:
 			v.Warning = append(v.Warning, b)
@@ -54,10 +51,16 @@ func Judge(bearing []*shipper.RolloutBlock, overrides []Override, c Change, now 
 			v.Effective = append(v.Effective, b)
 		}
 	}
-	for name := range wanted {
-		v.Unknown = append(v.Unknown, name)
+	for _, list := range []*[]*shipper.RolloutBlock{&v.Effective, &v.Warning, &v.Auditing, &v.Overridden} {
+		*list = sort(*list)
+	}
+	for _, o := range overrides {
+		if !slices.ContainsFunc(bearing, func(b *shipper.RolloutBlock) bool { return o.names(b) }) {
+			v.Unknown = append(v.Unknown, o.Name)
+		}
 	}
 	slices.SortFunc(v.Unknown, compareNames)
+	v.Unknown = slices.Compact(v.Unknown)
 	return v
 }
 
@@ -93,8 +96,11 @@ func Names(blocks []*shipper.RolloutBlock) []types.NamespacedName {
 	return names
 }
 
-func sorted(blocks []*shipper.RolloutBlock) []*shipper.RolloutBlock {
-	byName := func(a, b *shipper.RolloutBlock) int { return compareNames(Name(a), Name(b)) }
-	same := func(a, b *shipper.RolloutBlock) bool { return Name(a) == Name(b) }
-	return slices.CompactFunc(slices.SortedFunc(slices.Values(blocks), byName), same)
+// sort brings blocks into order, once each, in place.
+func sort(blocks []*shipper.RolloutBlock) []*shipper.RolloutBlock {
+	compare := func(a, b *shipper.RolloutBlock) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	}
+	slices.SortFunc(blocks, compare)
+	return slices.CompactFunc(blocks, func(a, b *shipper.RolloutBlock) bool { return compare(a, b) == 0 })
 }

@@ -114,6 +114,62 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// one is a block with a UID, changed by an edit.
+func one(name string, edit func(*shipper.RolloutBlockSpec)) *shipper.RolloutBlock {
+	b := aBlock("global", name)
+	b.UID = types.UID(name + "-uid")
+	if edit != nil {
+		edit(&b.Spec)
+	}
+	return b
+}
+
+func TestJudgeByPolicies(t *testing.T) {
+	plain := one("plain", nil)
+	nobody := one("nobody", func(s *shipper.RolloutBlockSpec) { s.OverridePolicy = shipper.RolloutBlockNobody })
+	anyone := one("anyone", func(s *shipper.RolloutBlockSpec) { s.OverridePolicy = shipper.RolloutBlockAnyone })
+	warns := one("warns", func(s *shipper.RolloutBlockSpec) { s.Enforcement = shipper.RolloutBlockWarn })
+	audits := one("audits", func(s *shipper.RolloutBlockSpec) { s.Enforcement = shipper.RolloutBlockAudit })
+	denies := one("denies", func(s *shipper.RolloutBlockSpec) { s.Enforcement = shipper.RolloutBlockDeny })
+	sleeps := one("sleeps", func(s *shipper.RolloutBlockSpec) { s.ExpiresAt = &metav1.Time{Time: noon} })
+	elsewhere := one("elsewhere", func(s *shipper.RolloutBlockSpec) { s.Scope = &shipper.RolloutBlockScope{Charts: []string{"x"}} })
+	uid := func(name, uid string) Override { return Override{Name: nn("global", name), UID: types.UID(uid)} }
+	type list = []*shipper.RolloutBlock
+	for sentence, tc := range map[string]struct {
+		bearing   list
+		overrides []Override
+		want      Verdict
+	}{
+		"one that warns and one that notes stop nothing": {
+			list{warns, audits}, nil, Verdict{Warning: list{warns}, Auditing: list{audits}},
+		},
+		"one that denies does so beside them": {
+			list{warns, denies, audits}, nil, Verdict{Effective: list{denies}, Warning: list{warns}, Auditing: list{audits}},
+		},
+		"one that warns can be overridden too": {list{warns}, []Override{uid("warns", "")}, Verdict{Overridden: list{warns}}},
+		"nobody overrides what nobody may":     {list{nobody}, []Override{uid("nobody", "nobody-uid")}, Verdict{Effective: list{nobody}}},
+		"anyone overrides what anyone may":     {list{anyone}, []Override{uid("anyone", "anyone-uid")}, Verdict{Overridden: list{anyone}}},
+		"an override is of this very block":    {list{plain}, []Override{uid("plain", "plain-uid")}, Verdict{Overridden: list{plain}}},
+		"an override of an earlier block of the name is none, nor unknown": {
+			list{plain}, []Override{uid("plain", "earlier")}, Verdict{Effective: list{plain}},
+		},
+		"an override of which nothing was recorded is one of any": {list{plain}, []Override{uid("plain", "")}, Verdict{Overridden: list{plain}}},
+		"one of several overrides of the name is enough": {
+			list{plain, plain}, []Override{uid("plain", "earlier"), uid("plain", "plain-uid")}, Verdict{Overridden: list{plain}},
+		},
+		"an override of what is asleep is neither in the way nor unknown": {list{sleeps}, []Override{uid("sleeps", "")}, Verdict{}},
+		"an override of what is elsewhere is neither":                     {list{elsewhere}, []Override{uid("elsewhere", "")}, Verdict{}},
+		"what is asleep and what is elsewhere are not in the way":         {list{sleeps, elsewhere}, nil, Verdict{}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			change := Change{Environments: []*shipper.ReleaseEnvironment{env("nginx")}}
+			if diff := cmp.Diff(tc.want, Judge(tc.bearing, tc.overrides, change, noon)); diff != "" {
+				t.Errorf("Judge() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestJudgeLeavesItsArgumentsAlone(t *testing.T) {
 	bearing := []*shipper.RolloutBlock{aBlock("z", "z"), aBlock("a", "a")}
 	overrides := []Override{over("z", "z"), over("a", "a")}

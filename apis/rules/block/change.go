@@ -4,21 +4,19 @@ package block
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
-	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Change is what is about to happen to an Application or to one of its Releases, as far as blocks ask.
+// Change is what is about to happen to an Application or to one of its Releases, as far as blocks ask. App makes them.
 type Change struct {
 	// Kinds are what the change may pass as where a block allows that. Most changes are none of them.
 	Kinds []shipper.RolloutBlockChange
-	// Labels are the object's, before and after the change: a block whose scope selects one of them is in its way.
+	// Labels are those of the Application, before and after the change, and those it had when what runs was made: a block
+	// whose scope selects one of them is in the way.
 	Labels []map[string]string
 	// Environments are what is run, before and after: their regions and charts count.
 	Environments []*shipper.ReleaseEnvironment
@@ -36,38 +34,6 @@ func (c Change) And(kinds ...shipper.RolloutBlockChange) Change {
 	return c
 }
 
-// OfRelease is a change of a Release, or of its targets; as what it may pass is for the caller to say.
-func OfRelease(rel *shipper.Release, kinds ...shipper.RolloutBlockChange) Change {
-	return Change{
-		Kinds: kinds, Labels: []map[string]string{rel.Labels},
-		Environments: []*shipper.ReleaseEnvironment{&rel.Spec.Environment},
-		Clusters:     func() []string { return clusters(rel) },
-	}
-}
-
-// OfRollout is what the strategy does for the newest Release of an Application, without being asked again: going back to
-// a step that was achieved, after a retreat or the abort of a newer Release, is both of these; rolling out an environment
-// that completed before is a rollback. earlier are the Application's other Releases.
-func OfRollout(newest *shipper.Release, earlier []*shipper.Release) Change {
-	var kinds []shipper.RolloutBlockChange
-	if achieved := newest.Status.AchievedStep; achieved != nil && newest.Spec.TargetStep <= achieved.Step {
-		kinds = append(kinds, shipper.RolloutBlockAbort, shipper.RolloutBlockRetreat)
-	}
-	if Rollback(&newest.Spec.Environment, newest, earlier) {
-		kinds = append(kinds, shipper.RolloutBlockRollback)
-	}
-	return OfRelease(newest, kinds...)
-}
-
-// Rollback tells whether env is that of a complete Release among earlier. newest is left out: what runs is no rollback.
-func Rollback(env *shipper.ReleaseEnvironment, newest *shipper.Release, earlier []*shipper.Release) bool {
-	return slices.ContainsFunc(earlier, func(rel *shipper.Release) bool {
-		return (newest == nil || rel.Name != newest.Name) &&
-			shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete) &&
-			stamp.SameEnvironment(&rel.Spec.Environment, env)
-	})
-}
-
 // applies tells whether a block that bears on the namespace is in the way of a change.
 func applies(b *shipper.RolloutBlock, c Change, now time.Time) bool {
 	for _, kind := range c.Kinds {
@@ -75,23 +41,46 @@ func applies(b *shipper.RolloutBlock, c Change, now time.Time) bool {
 			return false
 		}
 	}
-	return Active(b, now) && inScope(b.Spec.Scope, c) &&
+	return inScope(b.Spec.Scope, c) && Active(b, now) &&
 		(len(b.Spec.MatchConditions) == 0 || (c.Matches != nil && c.Matches(b)))
 }
 
 // inScope tells whether every part of a scope matches.
 func inScope(s *shipper.RolloutBlockScope, c Change) bool {
-	return s == nil || selects(s.Applications, c.Labels) && charts(s.Charts, c.Environments) &&
-		regions(s.Regions, c.Environments) && places(s.Clusters, c.Clusters)
+	return s == nil || charts(s.Charts, c.Environments) && regions(s.Regions, c.Environments) &&
+		selects(s.Applications, c.Labels) && places(s.Clusters, c.Clusters)
 }
 
-// selects tells whether a selector selects one of several sets of labels. One that cannot be read selects all.
+// selects tells whether a selector selects one of several sets of labels.
 func selects(selector *metav1.LabelSelector, sets []map[string]string) bool {
-	if selector == nil {
-		return true
+	return selector == nil || slices.ContainsFunc(sets, func(set map[string]string) bool { return matches(selector, set) })
+}
+
+// matches is what metav1.LabelSelectorAsSelector makes of a selector, without making it: blocks are many.
+func matches(selector *metav1.LabelSelector, set map[string]string) bool {
+	for key, want := range selector.MatchLabels {
+		if value, there := set[key]; !there || value != want {
+			return false
+		}
 	}
-	s, err := metav1.LabelSelectorAsSelector(selector)
-	return err != nil || slices.ContainsFunc(sets, func(set map[string]string) bool { return s.Matches(labels.Set(set)) })
+	return !slices.ContainsFunc(selector.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool { return !meets(e, set) })
+}
+
+// meets tells whether labels meet a requirement. All meet what is none, and what the webhook therefore refuses: nobody
+// may get through by what is malformed.
+func meets(e metav1.LabelSelectorRequirement, set map[string]string) bool {
+	value, there := set[e.Key]
+	switch e.Operator {
+	case metav1.LabelSelectorOpIn:
+		return len(e.Values) == 0 || (there && slices.Contains(e.Values, value))
+	case metav1.LabelSelectorOpNotIn:
+		return !there || !slices.Contains(e.Values, value)
+	case metav1.LabelSelectorOpExists:
+		return there
+	case metav1.LabelSelectorOpDoesNotExist:
+		return !there
+	}
+	return true
 }
 
 func charts(names []string, envs []*shipper.ReleaseEnvironment) bool {
@@ -103,7 +92,7 @@ func charts(names []string, envs []*shipper.ReleaseEnvironment) bool {
 func regions(names []string, envs []*shipper.ReleaseEnvironment) bool {
 	return len(names) == 0 || slices.ContainsFunc(envs, func(env *shipper.ReleaseEnvironment) bool {
 		return slices.ContainsFunc(env.ClusterRequirements.Regions, func(r shipper.RegionRequirement) bool {
-			return slices.Contains(names, r.Name)
+			return slices.Contains(names, r.Name) && (r.Replicas == nil || *r.Replicas > 0)
 		})
 	})
 }
@@ -114,15 +103,4 @@ func places(names []string, where func() []string) bool {
 	}
 	known := where()
 	return known == nil || slices.ContainsFunc(known, func(name string) bool { return slices.Contains(names, name) })
-}
-
-// clusters are those that were chosen for a Release; nil when they were not chosen yet.
-func clusters(rel *shipper.Release) []string {
-	var out []string
-	for _, name := range strings.Split(rel.Annotations[shipper.ReleaseClustersAnnotation], ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			out = append(out, name)
-		}
-	}
-	return out
 }

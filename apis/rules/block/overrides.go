@@ -56,9 +56,14 @@ type Override struct {
 	UID types.UID
 }
 
-// honoured tells whether the override is one of b, and b can be overridden at all.
-func (o Override) honoured(b *shipper.RolloutBlock) bool {
-	return (o.UID == "" || o.UID == b.UID) && b.Spec.OverridePolicy != shipper.RolloutBlockNobody
+// names tells whether the override is one of b, or of an earlier block of its name.
+func (o Override) names(b *shipper.RolloutBlock) bool {
+	return o.Name.Name == b.Name && o.Name.Namespace == b.Namespace
+}
+
+// Honoured tells whether the override is one of b, this very one, and b can be overridden at all.
+func (o Override) Honoured(b *shipper.RolloutBlock) bool {
+	return o.names(b) && (o.UID == "" || o.UID == b.UID) && b.Spec.OverridePolicy != shipper.RolloutBlockNobody
 }
 
 // Overrides are the blocks that an object with these annotations overrides. An annotation that is malformed, which the

@@ -3,10 +3,14 @@
 package block
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
 func TestParseOverrides(t *testing.T) {
@@ -68,6 +72,83 @@ func TestFormatOverrides(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := FormatOverrides(tc.names); got != tc.want {
 				t.Errorf("FormatOverrides() = %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// stamped are annotations with an override and what was recorded of it.
+func stamped(override string, records ...Record) map[string]string {
+	return map[string]string{
+		shipper.RolloutBlockOverrideAnnotation:       override,
+		shipper.RolloutBlockOverrideReasonAnnotation: "outage",
+		shipper.RolloutBlockOverrideStampAnnotation:  FormatRecords(records),
+		"other": "kept",
+	}
+}
+
+func record(block, uid string) Record {
+	return Record{Block: block, UID: types.UID(uid), User: "ann", Time: metav1.Time{Time: noon}, Reason: "outage"}
+}
+
+func TestOverrides(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		annotations map[string]string
+		want        []Override
+	}{
+		"no annotations override nothing":     {nil, nil},
+		"an empty one overrides nothing":      {stamped(" , "), nil},
+		"a malformed one overrides nothing":   {stamped("a/b,c", record("a/b", "1")), nil},
+		"with what was recorded of each":      {stamped("a/b,a/c", record("a/c", "2")), []Override{over("a", "b"), {Name: nn("a", "c"), UID: "2"}}},
+		"what is recorded alone is none":      {stamped("a/b", record("a/c", "2")), []Override{over("a", "b")}},
+		"a record without a UID is of any":    {stamped("a/b", record("a/b", "")), []Override{over("a", "b")}},
+		"records that cannot be read are nil": {map[string]string{shipper.RolloutBlockOverrideAnnotation: "a/b", shipper.RolloutBlockOverrideStampAnnotation: "["}, []Override{over("a", "b")}},
+		"records of another form are nil":     {map[string]string{shipper.RolloutBlockOverrideAnnotation: "a/b", shipper.RolloutBlockOverrideStampAnnotation: `[{"block":"a/b"},7]`}, []Override{over("a", "b")}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Overrides(tc.annotations)); diff != "" {
+				t.Errorf("Overrides() (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRecordsAreReadAsTheyAreWritten(t *testing.T) {
+	records := []Record{record("a/b", "1"), {Block: "a/c", User: "bob", Time: metav1.Time{Time: noon}}}
+	text := FormatRecords(records)
+	const want = `[{"block":"a/b","uid":"1","user":"ann","time":"2026-11-20T12:00:00Z","reason":"outage"},` +
+		`{"block":"a/c","user":"bob","time":"2026-11-20T12:00:00Z"}]`
+	if diff := cmp.Diff(want, text); diff != "" {
+		t.Errorf("the annotation (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(records, Records(map[string]string{shipper.RolloutBlockOverrideStampAnnotation: text})); diff != "" {
+		t.Errorf("the records (-want +got):\n%s", diff)
+	}
+	if text := FormatRecords(nil); text != "" {
+		t.Errorf("none are %q", text)
+	}
+}
+
+func TestKeep(t *testing.T) {
+	before := stamped("a/b,a/c", record("a/b", "1"), record("a/c", "2"))
+	for sentence, tc := range map[string]struct {
+		names []types.NamespacedName
+		want  map[string]string
+	}{
+		"nothing":              {nil, map[string]string{"other": "kept"}},
+		"everything":           {[]types.NamespacedName{nn("a", "b"), nn("a", "c")}, before},
+		"one, with its record": {[]types.NamespacedName{nn("a", "c")}, stamped("a/c", record("a/c", "2"))},
+		"one without a record": {[]types.NamespacedName{nn("a", "d")}, map[string]string{
+			"other": "kept", shipper.RolloutBlockOverrideAnnotation: "a/d", shipper.RolloutBlockOverrideReasonAnnotation: "outage",
+		}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			was := maps.Clone(before)
+			if diff := cmp.Diff(tc.want, Keep(before, tc.names)); diff != "" {
+				t.Errorf("Keep() (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(was, before); diff != "" {
+				t.Errorf("what was given changed (-want +got):\n%s", diff)
 			}
 		})
 	}

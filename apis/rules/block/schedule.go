@@ -4,7 +4,6 @@ package block
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -13,7 +12,7 @@ import (
 // How far ahead windows are followed that overlap or touch, to find the end of all of them: in steps, and in time.
 const (
 	maxSteps  = 1000
-	lookAhead = 5 * 366 * 24 * time.Hour
+	lookAhead = 2 * 366 * 24 * time.Hour
 )
 
 // Timing is when a block is in effect.
@@ -32,18 +31,42 @@ type Timing struct {
 // Active tells whether b is in effect at a time. A block whose schedule cannot be read is: nobody may get through by
 // what is malformed.
 func Active(b *shipper.RolloutBlock, now time.Time) bool {
-	if b.Spec.Schedule == nil && b.Spec.ExpiresAt == nil && b.Spec.TTL == nil {
+	if end, ends := expiry(b); ends && !now.Before(end) {
+		return false
+	}
+	in := b.Spec.Schedule
+	if in == nil {
 		return true
 	}
-	s, _ := scheduleOf(b)
-	return s.active(now)
+	open := len(in.Windows) == 0
+	for _, w := range in.Windows {
+		window, err := windowOf(w)
+		if err != nil {
+			return true
+		}
+		open = open || window.open(now)
+	}
+	return open && (in.Start == nil || !now.Before(in.Start.Time)) && (in.End == nil || now.Before(in.End.Time))
+}
+
+// expiry is when b lifts itself for good, if it does.
+func expiry(b *shipper.RolloutBlock) (end time.Time, ends bool) {
+	if b.Spec.ExpiresAt != nil {
+		end, ends = b.Spec.ExpiresAt.Time, true
+	}
+	if b.Spec.TTL != nil && !b.CreationTimestamp.IsZero() {
+		if dies := b.CreationTimestamp.Add(b.Spec.TTL.Duration); !ends || dies.Before(end) {
+			end, ends = dies, true
+		}
+	}
+	return end, ends
 }
 
 // When is Active with the times at which that changes. The error says what is wrong with the schedule; the block is in
 // effect then, until it expires.
 func When(b *shipper.RolloutBlock, now time.Time) (Timing, error) {
 	s, err := scheduleOf(b)
-	t := Timing{Active: s.active(now)}
+	t := Timing{Active: Active(b, now)}
 	if !t.Active {
 		t.NextStart = s.next(now)
 		t.Look = t.NextStart
@@ -74,11 +97,8 @@ func scheduleOf(b *shipper.RolloutBlock) (schedule, error) {
 			s = schedule{}
 		}
 	}
-	if b.Spec.ExpiresAt != nil {
-		s.endAt(b.Spec.ExpiresAt.Time)
-	}
-	if b.Spec.TTL != nil && !b.CreationTimestamp.IsZero() {
-		s.endAt(b.CreationTimestamp.Add(b.Spec.TTL.Duration))
+	if end, ends := expiry(b); ends {
+		s.endAt(end)
 	}
 	return s, err
 }
@@ -110,12 +130,6 @@ func (s *schedule) endAt(t time.Time) {
 
 // over tells whether s has ended at t.
 func (s schedule) over(t time.Time) bool { return s.ends && !t.Before(s.end) }
-
-// active tells whether s is in effect at t.
-func (s schedule) active(t time.Time) bool {
-	return !t.Before(s.start) && !s.over(t) &&
-		(len(s.windows) == 0 || slices.ContainsFunc(s.windows, func(w *Window) bool { return w.open(t) }))
-}
 
 // until is when s, which is in effect at t, ceases to be. Where that is not known, end is how far was looked, or the zero
 // time when it never ceases.

@@ -3,6 +3,7 @@
 package block
 
 import (
+	"slices"
 	"time"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -11,7 +12,7 @@ import (
 // Upcoming is which of the blocks that bear on an object's namespace is the next to come into a change's way, and when:
 // the first of those that are not in effect now. It is nil when none is known to.
 func Upcoming(bearing []*shipper.RolloutBlock, c Change, now time.Time) (next *shipper.RolloutBlock, at time.Time) {
-	for _, b := range sorted(bearing) {
+	for _, b := range sort(slices.Clone(bearing)) {
 		t, err := When(b, now)
 		if err != nil || t.Active || t.NextStart.IsZero() || (next != nil && !t.NextStart.Before(at)) ||
 			!applies(b, c, t.NextStart) {

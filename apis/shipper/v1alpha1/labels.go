@@ -81,6 +81,9 @@ const (
 	ReleaseClustersAnnotation = "shipper.booking.com/release.clusters"
 	// ReleaseChartDigestAnnotation is the sha256 (hex) the chart's archive must have. Empty or absent: not known.
 	ReleaseChartDigestAnnotation = "shipper.booking.com/release.chart.digest"
+	// ReleaseReturnedAnnotation is the targetStep, decimal, that a Release had when an abort brought it back before it had
+	// achieved that step. Written by the reconciler.
+	ReleaseReturnedAnnotation = "shipper.booking.com/release.returned-to-step"
 	// ReleaseRequestedByAnnotation names the user whose edit made this Release.
 	ReleaseRequestedByAnnotation = "shipper.booking.com/release.requested-by"
 	// RolloutBlockOverrideAnnotation on an Application or Release lists blocks it overrides: `namespace/name`, comma-separated.

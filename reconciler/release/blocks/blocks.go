@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/block"
-	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -43,91 +42,74 @@ func NameClusters(bearing []*shipper.RolloutBlock) bool {
 	})
 }
 
-// View is the blocks that bear on an Application's namespace, at one time, and what they are asked with.
+// View is an Application with its Releases and the blocks that bear on its namespace, at one time.
 type View struct {
-	Bearing []*shipper.RolloutBlock
+	App *shipper.Application
+	// Releases are its own that are not being deleted, oldest first.
+	Releases []*shipper.Release
+	Bearing  []*shipper.RolloutBlock
 	// Clusters are all there are. They are needed only when NameClusters.
 	Clusters []shipper.Cluster
 	Now      time.Time
 }
 
-// OfApplication is what the blocks mean for an Application whose template is to become a Release, and that is to be
-// tidied up. rels are its Releases, oldest first. returns is true while it goes back to the newest of them.
-func (v View) OfApplication(app *shipper.Application, rels []*shipper.Release, returns bool) block.Verdict {
-	template := &app.Spec.Template
-	c := block.Change{
-		Labels: []map[string]string{app.Labels}, Environments: []*shipper.ReleaseEnvironment{template},
+// OfApplication is what the blocks mean for whatever might be asked of the Application.
+func (v View) OfApplication() block.Verdict {
+	template := &v.App.Spec.Template
+	return v.judge(v.app().Edit(template, template), v.App)
+}
+
+// OfTemplate is what the blocks mean for making the newest Release and the template one. Returns is true while that is
+// done by going back to the newest.
+func (v View) OfTemplate(returns bool) block.Verdict {
+	app := v.app()
+	var runs *shipper.ReleaseEnvironment
+	if newest := app.Newest(); newest != nil {
+		runs = &newest.Spec.Environment
 	}
-	var newest *shipper.Release
-	if len(rels) > 0 {
-		newest = rels[len(rels)-1]
-	}
+	c := app.Edit(runs, &v.App.Spec.Template)
 	if returns {
 		c = c.And(shipper.RolloutBlockAbort)
 	}
-	if block.Rollback(template, newest, rels) {
-		c = c.And(shipper.RolloutBlockRollback)
-	}
-	c.Clusters = func() []string {
-		choice, err := placement.Choose(app.Name, template.ClusterRequirements, v.Clusters)
-		if err != nil {
-			return nil
-		}
-		if newest != nil {
-			choice = append(choice, strategy.Clusters(newest)...)
-		}
-		return choice
-	}
-	return v.judge(app, c)
+	return v.judge(c, v.App)
 }
 
-// OfRelease is what the blocks mean for what is to become of a Release apart from its rollout.
-func (v View) OfRelease(rel *shipper.Release) block.Verdict {
-	return v.judge(rel, v.change(rel, block.OfRelease(rel)))
+// OfRelease is what the blocks mean for whatever might be asked of a Release, but to go back.
+func (v View) OfRelease(rel *shipper.Release) block.Verdict { return v.judge(v.app().Step(rel), rel) }
+
+// OfRollout is what the blocks mean for the rollout of the newest Release, as far as it was asked for.
+func (v View) OfRollout() block.Verdict {
+	app := v.app()
+	return v.judge(app.Rollout(), app.Newest())
 }
 
-// OfRollout is what the blocks mean for the rollout of the newest of an Application's Releases, oldest first.
-func (v View) OfRollout(rels []*shipper.Release) block.Verdict {
-	newest := rels[len(rels)-1]
-	return v.judge(newest, v.change(newest, block.OfRollout(newest, rels)))
-}
-
-// change knows where a Release that has no clusters yet would be placed.
-func (v View) change(rel *shipper.Release, c block.Change) block.Change {
-	if len(strategy.Clusters(rel)) == 0 {
-		c.Clusters = func() []string {
-			choice, err := placement.Choose(rel.Labels[shipper.AppLabel], rel.Spec.Environment.ClusterRequirements, v.Clusters)
-			if err != nil {
-				return nil
-			}
-			return choice
-		}
-	}
-	return c
-}
-
-// judge has no request to ask about: what the webhook admitted is rolled out, whatever matchConditions say.
-func (v View) judge(o client.Object, c block.Change) block.Verdict {
-	return block.Judge(v.Bearing, block.Overrides(o.GetAnnotations()), c, v.Now)
-}
-
-// Hold returns rels with what keeps each from being deleted: the blocks that stop its Application, or itself.
-func (v View) Hold(app *shipper.Application, rels []strategy.Release) []strategy.Release {
-	out := slices.Clone(rels)
-	all := make([]*shipper.Release, len(rels))
-	for i := range rels {
-		all[i] = rels[i].Release
-	}
-	ofApplication := v.OfApplication(app, all, false)
+// Hold returns rels with what keeps each from being deleted: the blocks that its Application does not override, or itself
+// does not.
+func (v View) Hold(rels []strategy.Release) []strategy.Release {
+	out, app := slices.Clone(rels), v.app()
 	for i := range out {
-		for _, verdict := range []block.Verdict{ofApplication, v.OfRelease(out[i].Release)} {
-			if verdict.Blocked() {
+		c := app.Trimming(out[i].Release)
+		for _, o := range []client.Object{v.App, out[i].Release} {
+			if verdict := v.judge(c, o); verdict.Blocked() {
 				out[i].Held = verdict.Message()
 				break
 			}
 		}
 	}
 	return out
+}
+
+func (v View) app() block.App {
+	return block.App{
+		Name: v.App.Name, Labels: []map[string]string{v.App.Labels}, Releases: v.Releases,
+		Clusters: func() []shipper.Cluster { return v.Clusters },
+	}
+}
+
+// judge judges by the overrides that o has. There is no request to ask about: what the webhook admitted is rolled out,
+// whatever matchConditions say.
+func (v View) judge(c block.Change, o client.Object) block.Verdict {
+	return block.Judge(v.Bearing, block.Overrides(o.GetAnnotations()), c, v.Now)
 }
 
 // Overridden lists the blocks that a verdict says were overridden, as overrides do; empty when there are none or the
