@@ -21,9 +21,11 @@ const (
 	RBAC    = "rbac"    // accounts and what they may do
 	Webhook = "webhook" // the two webhook configurations
 	Deploy  = "deploy"  // namespaces, Service, Secret and Deployment
+	Policy  = "policy"  // the policy that holds blocks with no webhook
+	Guard   = "guard"   // the policies of application clusters
 )
 
-//go:embed crd rbac webhook deploy
+//go:embed crd rbac webhook policy deploy guard
 var files embed.FS
 
 // kustomization is the name of the files that are for kustomize and hold no object of a cluster.

@@ -54,10 +54,16 @@ type Webhook struct {
 // Default judges and completes what a user sent.
 func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *answer.Answer) error {
 	app, old, err := answer.Decode[shipper.Application](req)
-	if err != nil || app == nil {
-		return nil // the schema refuses it in better words, and deletions are not completed
+	if err != nil {
+		return nil // the schema refuses it in better words
 	}
-	return w.complete(ctx, req, a, app, old)
+	if app == nil {
+		return w.Gate.Early(a, req.Namespace, func(a *answer.Answer) error { return w.validateDelete(ctx, req, a, old) })
+	}
+	if err := w.complete(ctx, req, a, app, old); err != nil {
+		return err
+	}
+	return w.Gate.Early(a, req.Namespace, func(a *answer.Answer) error { return w.validateWrite(ctx, req, a, app, old) })
 }
 
 // Validate judges what is about to be stored or deleted.

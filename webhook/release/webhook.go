@@ -44,10 +44,15 @@ type Webhook struct {
 // Default judges and completes what was sent.
 func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *answer.Answer) error {
 	rel, old, err := answer.Decode[shipper.Release](req)
-	if err != nil || rel == nil {
-		return nil // the schema refuses it in better words, and deletions are not completed
+	if err != nil {
+		return nil // the schema refuses it in better words
 	}
-	return w.complete(ctx, req, a, rel, old)
+	if rel != nil {
+		if err := w.complete(ctx, req, a, rel, old); err != nil {
+			return err
+		}
+	}
+	return w.Gate.Early(a, req.Namespace, func(a *answer.Answer) error { return w.validate(ctx, req, a, rel, old) })
 }
 
 // Validate judges what is about to be stored or deleted.
@@ -56,6 +61,12 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *answe
 	if err != nil {
 		return err
 	}
+	return w.validate(ctx, req, a, rel, old)
+}
+
+func (w *Webhook) validate(
+	ctx context.Context, req *admission.Request, a *answer.Answer, rel, old *shipper.Release,
+) error {
 	switch req.Operation {
 	case admissionv1.Delete:
 		return w.validateDelete(ctx, req, a, old)

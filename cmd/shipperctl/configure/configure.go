@@ -51,6 +51,7 @@ func (m *Management) Setup(ctx context.Context) error {
 		m.account().serviceAccount,
 		m.account().rules,
 		m.certificate,
+		m.policies,
 		m.webhooks,
 		m.service,
 	}
