@@ -154,7 +154,9 @@ func TestPlan(t *testing.T) {
 		},
 		"a crash before the newest was remembered": {seen(web(2, "0", 1), rel(0, 1), rel(1, 2)), told{Mark: mark("1", 2), Remove: nil}},
 		"the newest was deleted":                   {seen(web(2, "1", 2), complete(0, 1)), told{Abort: name(1, "0")}},
-		"the newest of many was deleted":           {seen(web(2, "5", 2), complete(0, 1), rel(3, 3)), told{Abort: name(3, "3"), Back: name(3, "3")}},
+		"the newest of many was deleted": {
+			seen(web(2, "5", 2), complete(0, 1), rel(3, 3)), told{Abort: name(3, "3"), Back: name(3, "3")},
+		},
 		"the newest was deleted, and an older shipper knew it": {
 			seen(noHash, complete(0, 2)), told{Abort: name(2, "0")},
 		},

@@ -18,6 +18,11 @@ func TestScope(t *testing.T) {
 	label := func(kv ...string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{kv[0]: kv[1]}}
 	}
+	all := func(chart string) *shipper.RolloutBlockScope {
+		return &shipper.RolloutBlockScope{
+			Applications: label("tier", "now"), Charts: []string{chart}, Regions: []string{"eu"}, Clusters: []string{"eu-1"},
+		}
+	}
 	none := env("nginx", "us")
 	none.ClusterRequirements.Regions = append(none.ClusterRequirements.Regions,
 		shipper.RegionRequirement{Name: "eu", Replicas: ptr.To[int32](0)})
@@ -30,38 +35,69 @@ func TestScope(t *testing.T) {
 		"no scope is everything":       {nil, shop().Edit(nil, env("nginx", "eu")), true},
 		"an empty scope is everything": {&shipper.RolloutBlockScope{}, shop().Edit(nil, env("nginx", "eu")), true},
 
-		"a chart by its name":     {&shipper.RolloutBlockScope{Charts: []string{"redis", "nginx"}}, shop().Edit(nil, env("nginx", "eu")), true},
-		"another chart":           {&shipper.RolloutBlockScope{Charts: []string{"redis"}}, shop().Edit(nil, env("nginx", "eu")), false},
-		"a chart that is left":    {&shipper.RolloutBlockScope{Charts: []string{"nginx"}}, shop(runs).Edit(env("nginx", "eu"), env("redis", "eu")), true},
-		"a chart that is come to": {&shipper.RolloutBlockScope{Charts: []string{"redis"}}, shop(runs).Edit(env("nginx", "eu"), env("redis", "eu")), true},
+		"a chart by its name": {&shipper.RolloutBlockScope{Charts: []string{"redis", "nginx"}}, shop().Edit(nil, env("nginx", "eu")), true},
+		"another chart":       {&shipper.RolloutBlockScope{Charts: []string{"redis"}}, shop().Edit(nil, env("nginx", "eu")), false},
+		"a chart that is left": {
+			&shipper.RolloutBlockScope{Charts: []string{"nginx"}}, shop(runs).Edit(env("nginx", "eu"), env("redis", "eu")), true,
+		},
+		"a chart that is come to": {
+			&shipper.RolloutBlockScope{Charts: []string{"redis"}}, shop(runs).Edit(env("nginx", "eu"), env("redis", "eu")), true,
+		},
 
-		"a region that is wanted":            {&shipper.RolloutBlockScope{Regions: []string{"eu"}}, shop().Edit(nil, env("nginx", "us", "eu")), true},
-		"another region":                     {&shipper.RolloutBlockScope{Regions: []string{"eu"}}, shop().Edit(nil, env("nginx", "us")), false},
-		"a region of which none is wanted":   {&shipper.RolloutBlockScope{Regions: []string{"eu"}}, shop().Edit(nil, none), false},
-		"a region that is left":              {&shipper.RolloutBlockScope{Regions: []string{"eu"}}, shop(runs).Edit(env("nginx", "eu"), env("nginx", "us")), true},
-		"a region that a rollout leaves":     {&shipper.RolloutBlockScope{Regions: []string{"eu"}}, shop(runs, rel(1, env("nginx", "us"))).Rollout(), true},
-		"a region that was left before that": {&shipper.RolloutBlockScope{Regions: []string{"eu"}}, shop(runs, rel(1, env("nginx", "us"), completed), rel(2, env("x", "us"))).Rollout(), false},
+		"a region that is wanted": {
+			&shipper.RolloutBlockScope{Regions: []string{"eu"}}, shop().Edit(nil, env("nginx", "us", "eu")), true,
+		},
+		"another region":                   {&shipper.RolloutBlockScope{Regions: []string{"eu"}}, shop().Edit(nil, env("nginx", "us")), false},
+		"a region of which none is wanted": {&shipper.RolloutBlockScope{Regions: []string{"eu"}}, shop().Edit(nil, none), false},
+		"a region that is left": {
+			&shipper.RolloutBlockScope{Regions: []string{"eu"}}, shop(runs).Edit(env("nginx", "eu"), env("nginx", "us")), true,
+		},
+		"a region that a rollout leaves": {
+			&shipper.RolloutBlockScope{Regions: []string{"eu"}}, shop(runs, rel(1, env("nginx", "us"))).Rollout(), true,
+		},
+		"a region that was left before that": {
+			&shipper.RolloutBlockScope{Regions: []string{"eu"}},
+			shop(runs, rel(1, env("nginx", "us"), completed), rel(2, env("x", "us"))).Rollout(), false,
+		},
 
-		"a cluster that would be chosen":         {&shipper.RolloutBlockScope{Clusters: []string{"eu-1"}}, shop().Edit(nil, env("nginx", "eu")), true},
-		"a cluster that would not be chosen":     {&shipper.RolloutBlockScope{Clusters: []string{"us-1"}}, shop().Edit(nil, env("nginx", "eu")), false},
-		"a cluster where it runs":                {&shipper.RolloutBlockScope{Clusters: []string{"eu-1"}}, shop(runs).Edit(env("nginx", "eu"), env("nginx", "us")), true},
-		"a cluster where it is rolled out":       {&shipper.RolloutBlockScope{Clusters: []string{"eu-1"}}, shop(runs, rel(1, env("nginx", "us"), in("us-1"))).Rollout(), true},
-		"a cluster where it is not rolled out":   {&shipper.RolloutBlockScope{Clusters: []string{"eu-2"}}, shop(runs).Rollout(), false},
-		"a cluster when none can be chosen":      {&shipper.RolloutBlockScope{Clusters: []string{"eu-1"}}, shop().Edit(nil, env("nginx", "mars")), true},
+		"a cluster that would be chosen": {
+			&shipper.RolloutBlockScope{Clusters: []string{"eu-1"}}, shop().Edit(nil, env("nginx", "eu")), true,
+		},
+		"a cluster that would not be chosen": {
+			&shipper.RolloutBlockScope{Clusters: []string{"us-1"}}, shop().Edit(nil, env("nginx", "eu")), false,
+		},
+		"a cluster where it runs": {
+			&shipper.RolloutBlockScope{Clusters: []string{"eu-1"}}, shop(runs).Edit(env("nginx", "eu"), env("nginx", "us")), true,
+		},
+		"a cluster where it is rolled out": {
+			&shipper.RolloutBlockScope{Clusters: []string{"eu-1"}}, shop(runs, rel(1, env("nginx", "us"), in("us-1"))).Rollout(), true,
+		},
+		"a cluster where it is not rolled out": {&shipper.RolloutBlockScope{Clusters: []string{"eu-2"}}, shop(runs).Rollout(), false},
+		"a cluster when none can be chosen": {
+			&shipper.RolloutBlockScope{Clusters: []string{"eu-1"}}, shop().Edit(nil, env("nginx", "mars")), true,
+		},
 		"a cluster when nobody says which it is": {&shipper.RolloutBlockScope{Clusters: []string{"eu-1"}}, Change{}, true},
 
-		"a label that the Application has":            {&shipper.RolloutBlockScope{Applications: label("tier", "now")}, shop().Edit(nil, env("nginx")), true},
-		"a label that it does not have":               {&shipper.RolloutBlockScope{Applications: label("tier", "then")}, shop().Edit(nil, env("nginx")), false},
-		"a label that it had when what runs was made": {&shipper.RolloutBlockScope{Applications: label("tier", "then")}, shop(runs).Edit(env("a"), env("b")), true},
-		"a label that Shipper gives to Releases":      {&shipper.RolloutBlockScope{Applications: label(shipper.AppLabel, "shop")}, shop(runs).Rollout(), false},
-		"a label of what nothing is known":            {&shipper.RolloutBlockScope{Applications: label("tier", "now")}, Change{}, false},
+		"a label that the Application has": {
+			&shipper.RolloutBlockScope{Applications: label("tier", "now")}, shop().Edit(nil, env("nginx")), true,
+		},
+		"a label that it does not have": {
+			&shipper.RolloutBlockScope{Applications: label("tier", "then")}, shop().Edit(nil, env("nginx")), false,
+		},
+		"a label that it had when what runs was made": {
+			&shipper.RolloutBlockScope{Applications: label("tier", "then")}, shop(runs).Edit(env("a"), env("b")), true,
+		},
+		"a label that Shipper gives to Releases": {
+			&shipper.RolloutBlockScope{Applications: label(shipper.AppLabel, "shop")}, shop(runs).Rollout(), false,
+		},
+		"a label of what nothing is known": {&shipper.RolloutBlockScope{Applications: label("tier", "now")}, Change{}, false},
 
 		"all parts match": {
-			&shipper.RolloutBlockScope{Applications: label("tier", "now"), Charts: []string{"nginx"}, Regions: []string{"eu"}, Clusters: []string{"eu-1"}},
+			all("nginx"),
 			shop().Edit(nil, env("nginx", "eu")), true,
 		},
 		"all parts but one match": {
-			&shipper.RolloutBlockScope{Applications: label("tier", "now"), Charts: []string{"redis"}, Regions: []string{"eu"}, Clusters: []string{"eu-1"}},
+			all("redis"),
 			shop().Edit(nil, env("nginx", "eu")), false,
 		},
 	} {
@@ -89,7 +125,8 @@ func TestSelectorsAreThoseOfKubernetes(t *testing.T) {
 	for range 20_000 {
 		selector := &metav1.LabelSelector{MatchLabels: set()}
 		for range r.IntN(3) {
-			e := metav1.LabelSelectorRequirement{Key: some("a", "b", "c"), Operator: metav1.LabelSelectorOperator(some("In", "NotIn", "Exists", "DoesNotExist"))}
+			operator := metav1.LabelSelectorOperator(some("In", "NotIn", "Exists", "DoesNotExist"))
+			e := metav1.LabelSelectorRequirement{Key: some("a", "b", "c"), Operator: operator}
 			if e.Operator == "In" || e.Operator == "NotIn" {
 				e.Values = []string{some("x", "y"), some("x", "")}
 			}

@@ -87,6 +87,13 @@ func stamped(override string, records ...Record) map[string]string {
 	}
 }
 
+// noted are annotations with an override and whatever is where records are.
+func noted(override, stamp string) map[string]string {
+	return map[string]string{
+		shipper.RolloutBlockOverrideAnnotation: override, shipper.RolloutBlockOverrideStampAnnotation: stamp,
+	}
+}
+
 func record(block, uid string) Record {
 	return Record{Block: block, UID: types.UID(uid), User: "ann", Time: metav1.Time{Time: noon}, Reason: "outage"}
 }
@@ -96,14 +103,20 @@ func TestOverrides(t *testing.T) {
 		annotations map[string]string
 		want        []Override
 	}{
-		"no annotations override nothing":     {nil, nil},
-		"an empty one overrides nothing":      {stamped(" , "), nil},
-		"a malformed one overrides nothing":   {stamped("a/b,c", record("a/b", "1")), nil},
-		"with what was recorded of each":      {stamped("a/b,a/c", record("a/c", "2")), []Override{over("a", "b"), {Name: nn("a", "c"), UID: "2"}}},
-		"what is recorded alone is none":      {stamped("a/b", record("a/c", "2")), []Override{over("a", "b")}},
-		"a record without a UID is of any":    {stamped("a/b", record("a/b", "")), []Override{over("a", "b")}},
-		"records that cannot be read are nil": {map[string]string{shipper.RolloutBlockOverrideAnnotation: "a/b", shipper.RolloutBlockOverrideStampAnnotation: "["}, []Override{over("a", "b")}},
-		"records of another form are nil":     {map[string]string{shipper.RolloutBlockOverrideAnnotation: "a/b", shipper.RolloutBlockOverrideStampAnnotation: `[{"block":"a/b"},7]`}, []Override{over("a", "b")}},
+		"no annotations override nothing":   {nil, nil},
+		"an empty one overrides nothing":    {stamped(" , "), nil},
+		"a malformed one overrides nothing": {stamped("a/b,c", record("a/b", "1")), nil},
+		"with what was recorded of each": {
+			stamped("a/b,a/c", record("a/c", "2")), []Override{over("a", "b"), {Name: nn("a", "c"), UID: "2"}},
+		},
+		"what is recorded alone is none":   {stamped("a/b", record("a/c", "2")), []Override{over("a", "b")}},
+		"a record without a UID is of any": {stamped("a/b", record("a/b", "")), []Override{over("a", "b")}},
+		"records that cannot be read are nil": {
+			noted("a/b", "["), []Override{over("a", "b")},
+		},
+		"records of another form are nil": {
+			noted("a/b", `[{"block":"a/b"},7]`), []Override{over("a", "b")},
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Overrides(tc.annotations)); diff != "" {

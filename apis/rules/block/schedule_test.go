@@ -395,22 +395,31 @@ func TestWindowsGoByTheClocksOfTheirZone(t *testing.T) {
 }
 
 func TestWindowsThatCannotBeRead(t *testing.T) {
+	const form = "must be minute, hour, day of month, month and day of week; the time zone has a field of its own"
 	for sentence, tc := range map[string]struct {
 		window shipper.RolloutBlockWindow
 		want   string
 	}{
-		"no cron":                {window("", "1h", ""), `cron "": empty spec string`},
-		"six fields":             {window("0 0 0 * * *", "1h", ""), `cron "0 0 0 * * *": expected exactly 5 fields, found 6: [0 0 0 * * *]`},
-		"an interval":            {window("@every 1h", "1h", ""), `cron "@every 1h": must be minute, hour, day of month, month and day of week; the time zone has a field of its own`},
-		"a zone in it":           {window("TZ=UTC 0 0 * * *", "1h", ""), `cron "TZ=UTC 0 0 * * *": must be minute, hour, day of month, month and day of week; the time zone has a field of its own`},
+		"no cron":    {window("", "1h", ""), `cron "": empty spec string`},
+		"six fields": {window("0 0 0 * * *", "1h", ""), `cron "0 0 0 * * *": expected exactly 5 fields, found 6: [0 0 0 * * *]`},
+		"an interval": {
+			window("@every 1h", "1h", ""), `cron "@every 1h": ` + form,
+		},
+		"a zone in it": {
+			window("TZ=UTC 0 0 * * *", "1h", ""), `cron "TZ=UTC 0 0 * * *": ` + form,
+		},
 		"an eighth day":          {window("0 0 * * 8", "1h", ""), `cron "0 0 * * 8": end of range (8) above maximum (6): 8`},
 		"a day that never comes": {window("0 0 30 2 *", "1h", ""), `cron "0 0 30 2 *": there is no such day`},
 		"too short":              {window("0 0 * * *", "59s", ""), `duration 59s must be from 1m to 8784h`},
 		"too long":               {window("0 0 * * *", "8784h1s", ""), `duration 8784h0m1s must be from 1m to 8784h`},
 		"negative":               {window("0 0 * * *", "-1h", ""), `duration -1h0m0s must be from 1m to 8784h`},
-		"no such zone":           {window("0 0 * * *", "1h", "Europe/Atlantis"), `timeZone "Europe/Atlantis" is not an IANA time zone, like Europe/Amsterdam`},
-		"where it runs":          {window("0 0 * * *", "1h", "Local"), `timeZone "Local" is not an IANA time zone, like Europe/Amsterdam`},
-		"a path":                 {window("0 0 * * *", "1h", "../../etc/passwd"), `timeZone "../../etc/passwd" is not an IANA time zone, like Europe/Amsterdam`},
+		"no such zone": {
+			window("0 0 * * *", "1h", "Europe/Atlantis"), `timeZone "Europe/Atlantis" is not an IANA time zone, like Europe/Amsterdam`,
+		},
+		"where it runs": {window("0 0 * * *", "1h", "Local"), `timeZone "Local" is not an IANA time zone, like Europe/Amsterdam`},
+		"a path": {
+			window("0 0 * * *", "1h", "../../etc/passwd"), `timeZone "../../etc/passwd" is not an IANA time zone, like Europe/Amsterdam`,
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			for range 2 { // the second time as well
