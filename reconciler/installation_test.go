@@ -157,12 +157,33 @@ func TestUninstallsEverywhereBeforeATargetGoes(t *testing.T) {
 	s.installed("web-1")
 	s.must(world.management.Delete(s.ctx, it))
 	s.gone(it)
+	// Of both clusters, in whatever order they were cleaned.
 	for _, c := range []string{west, east} {
 		if s.deployment(c, "web-1") != nil || s.find(c, "web-1-anchor", &corev1.ConfigMap{}) ||
 			s.find(c, "test-nginx-prod", &corev1.Service{}) {
 			t.Errorf("%s: something was left behind", c)
 		}
+		s.hears("web-1", "Normal ConfigMapDeleted", fmt.Sprintf("Config map %q has been deleted from cluster %q", "web-1-anchor", c))
 	}
+}
+
+// hears waits for an event about an object of that name, with a type, reason and note.
+func (s *story) hears(name, what, note string) {
+	s.Helper()
+	s.soon("it is not told: "+note, func() string {
+		var events corev1.EventList
+		s.must(world.management.List(s.ctx, &events, client.InNamespace(s.namespace)))
+		var seen []string
+		for _, e := range events.Items {
+			if e.InvolvedObject.Name == name {
+				seen = append(seen, e.Type+" "+e.Reason+": "+e.Message)
+			}
+		}
+		if slices.Contains(seen, what+": "+note) {
+			return ""
+		}
+		return strings.Join(seen, "\n")
+	})
 }
 
 // gone waits until the management cluster no longer has an object.

@@ -102,6 +102,8 @@ func TestWhatAnApplicationOverridesItsReleasesOverride(t *testing.T) {
 	s.until("False", s.appCondition(shipper.ApplicationBlocked))
 	s.until("True RolloutsBlocked rollouts blocked by: "+s.namespace+"/known", s.relCondition(0, shipper.ReleaseBlocked))
 	s.until("False", s.relCondition(1, shipper.ReleaseBlocked))
+	s.untilEvent("web", "RolloutBlockOverridden", s.namespace+"/known")
+	s.untilEvent(s.release(1).Name, "RolloutBlockOverridden", s.namespace+"/known")
 }
 
 func TestABlockOfAllNamespacesHoldsEverybody(t *testing.T) {
@@ -146,15 +148,6 @@ func TestWhatHappensIsToldInEvents(t *testing.T) {
 		{"ReleaseScheduled", `Created CapacityTarget "` + s.namespace + "/" + rel.Name + `"`},
 		{"StrategyApplied", "step [0] finished"},
 	} {
-		s.until(want.note, func() string {
-			var events corev1.EventList
-			s.must(s.List(t.Context(), &events, client.InNamespace(s.namespace)))
-			for _, e := range events.Items {
-				if e.InvolvedObject.Name == rel.Name && e.Reason == want.reason && e.Message == want.note {
-					return e.Message
-				}
-			}
-			return "no event " + want.reason
-		})
+		s.untilEvent(rel.Name, want.reason, want.note)
 	}
 }

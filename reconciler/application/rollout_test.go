@@ -97,6 +97,8 @@ func TestDeletingTheNewestReleaseAborts(t *testing.T) {
 		return "false"
 	})
 	s.until("False", s.appCondition(shipper.ApplicationAborting))
+	s.untilEvent("web", "ApplicationConditionChanged",
+		`-> [Aborting True abort in progress, returning state to release "`+s.releases()[0]+`"]`)
 	s.until(`False Release "`+s.releases()[0]+`" is active`, s.appCondition(shipper.ApplicationRollingOut))
 	if got := s.app().Annotations[shipper.AppChartVersionResolvedAnnotation]; got != "0.0.1" {
 		t.Errorf("the template's chart is resolved to %q", got)
@@ -313,6 +315,7 @@ func TestABlockHoldsEverything(t *testing.T) {
 	rel.Annotations[shipper.RolloutBlockOverrideAnnotation] = s.namespace + "/dns-outage"
 	s.must(s.Patch(t.Context(), rel, client.MergeFrom(was)))
 	s.until("50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command", s.shares)
+	s.untilEvent(rel.Name, "RolloutBlockOverridden", s.namespace+"/dns-outage")
 	s.until(blocked, s.relCondition(0, shipper.ReleaseBlocked))
 	s.until("False", s.relCondition(1, shipper.ReleaseBlocked))
 

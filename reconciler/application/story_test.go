@@ -129,6 +129,26 @@ func (s *story) until(want string, look func() string) {
 	s.t.Fatalf("-want +got after %s:\n%s\n%s", patience, cmp.Diff(want, got), s.everything())
 }
 
+// untilEvent waits for an event about an object of that name, with a reason and a note of which part is part.
+func (s *story) untilEvent(name, reason, part string) {
+	s.t.Helper()
+	s.until("told", func() string {
+		var events corev1.EventList
+		s.must(s.List(s.t.Context(), &events, client.InNamespace(s.namespace)))
+		seen := "of " + name + ", no event " + reason
+		for _, e := range events.Items {
+			if e.InvolvedObject.Name != name || e.Reason != reason {
+				continue
+			}
+			if strings.Contains(e.Message, part) {
+				return "told"
+			}
+			seen += "\n" + e.Message
+		}
+		return seen
+	})
+}
+
 // releases are the names of the Application's Releases in order, from its history, each with the step it is at.
 func (s *story) releases() []string { return s.app().Status.History }
 

@@ -47,14 +47,14 @@ func notes(outcomes []outcome) []report.Event {
 
 func anchorDeleted(cluster, name string) report.Event {
 	return report.Event{
-		Type: corev1.EventTypeNormal, Reason: configMapDeleted, Action: "Uninstall",
+		Type: corev1.EventTypeNormal, Reason: configMapDeleted, Action: "Uninstall from " + cluster,
 		Note: fmt.Sprintf("Config map %q has been deleted from cluster %q", name, cluster),
 	}
 }
 
 func adopted(cluster, name string) report.Event {
 	return report.Event{
-		Type: corev1.EventTypeNormal, Reason: configMapAdopted, Action: "Install",
+		Type: corev1.EventTypeNormal, Reason: configMapAdopted, Action: "Install in " + cluster,
 		Note: fmt.Sprintf("Config map %q in cluster %q belonged to another InstallationTarget of this name "+
 			"and is now this one's", name, cluster),
 	}
@@ -62,7 +62,7 @@ func adopted(cluster, name string) report.Event {
 
 func leftAlone(cluster, name string) report.Event {
 	return report.Event{
-		Type: corev1.EventTypeWarning, Reason: configMapLeft, Action: "Uninstall",
+		Type: corev1.EventTypeWarning, Reason: configMapLeft, Action: "Uninstall from " + cluster,
 		Note: fmt.Sprintf("Config map %q in cluster %q belongs to another InstallationTarget of this name by now, perhaps "+
 			"that of another management cluster; what is installed there is left as it is", name, cluster),
 	}
@@ -70,7 +70,7 @@ func leftAlone(cluster, name string) report.Event {
 
 func abandoned(cluster string) report.Event {
 	return report.Event{
-		Type: corev1.EventTypeWarning, Reason: cleanupAbandoned, Action: "Uninstall",
+		Type: corev1.EventTypeWarning, Reason: cleanupAbandoned, Action: "Uninstall from " + cluster,
 		Note: fmt.Sprintf("There is no Cluster %q any more; what was installed in it stays there", cluster),
 	}
 }

@@ -93,6 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 	}
 	outcomes, broken := r.work(ctx, it, leaving)
+	report.Emit(r.recorder, it, notes(outcomes)) // of what was done; the next pass does not do it again
 
 	was := it.DeepCopy()
 	it.Status = status(was, outcomes, broken, r.clock.Now())
@@ -103,7 +104,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if changed {
 		report.Emit(r.recorder, it, changes(was, it))
 	}
-	report.Emit(r.recorder, it, notes(outcomes))
 	if leaving && allGone(outcomes) {
 		return r.retries.Persisted(req, r.release(ctx, it))
 	}

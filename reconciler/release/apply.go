@@ -21,6 +21,9 @@ type done struct {
 	scheduling map[string]error
 	// scheduled are the names of Releases whose targets are all there now.
 	scheduled []string
+	// newest is the name of the newest Release; asked is true when what targets say was changed for it.
+	newest string
+	asked  bool
 	// rollout is why the strategy's writes stopped; nil when they did not.
 	rollout error
 	// events by name of the Release they are about.
@@ -52,6 +55,7 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, p plan) done {
 	if !p.writes() {
 		return d
 	}
+	d.newest = s.history.Newest().Name
 	if p.choice != nil {
 		newest := s.history.Newest()
 		if err := r.choose(ctx, newest, p.choice); err != nil {
@@ -135,14 +139,14 @@ func (r *Reconciler) ask(ctx context.Context, s *scope, p plan, d *done) error {
 		if o.Write.Capacity != nil {
 			ct := have.Capacity.DeepCopy()
 			ct.Spec = *o.Write.Capacity
-			if err := r.write(ctx, ct, have.Capacity); err != nil {
+			if err := r.write(ctx, ct, have.Capacity, d); err != nil {
 				return err
 			}
 		}
 		if o.Write.Traffic != nil {
 			tt := have.Traffic.DeepCopy()
 			tt.Spec = *o.Write.Traffic
-			if err := r.write(ctx, tt, have.Traffic); err != nil {
+			if err := r.write(ctx, tt, have.Traffic, d); err != nil {
 				return err
 			}
 		}
@@ -158,7 +162,7 @@ func (r *Reconciler) askInstallation(
 	}
 	it := have.Installation.DeepCopy()
 	it.Spec = *want
-	if err := r.write(ctx, it, have.Installation); err != nil {
+	if err := r.write(ctx, it, have.Installation, d); err != nil {
 		return err
 	}
 	if !slices.Equal(want.Clusters, have.Installation.Spec.Clusters) {
@@ -168,11 +172,12 @@ func (r *Reconciler) askInstallation(
 }
 
 // write patches a target, unless it was changed since it was read.
-func (r *Reconciler) write(ctx context.Context, o, was client.Object) error {
+func (r *Reconciler) write(ctx context.Context, o, was client.Object, d *done) error {
 	kind := kindOf(o)
 	if err := r.client.Patch(ctx, o, onlyIfUnchanged(was)); err != nil {
 		return fmt.Errorf("writing %s %s/%s: %w", kind, o.GetNamespace(), o.GetName(), err)
 	}
+	d.asked = true
 	return nil
 }
 

@@ -31,10 +31,11 @@ func (r *Reconciler) tell(ctx context.Context, s *scope, p plan, d done, now met
 	return errs
 }
 
-// written are the events of what was written for a Release, and that it was in spite of blocks.
+// written are the events of what was written for a Release, and that it was in spite of blocks. What targets are asked for is
+// the doing of the newest Release, whosever they are.
 func written(d done, rel *shipper.Release, v block.Verdict) []report.Event {
 	out := d.events[rel.Name]
-	if names := blocks.Overridden(v); len(out) > 0 && names != "" {
+	if names := blocks.Overridden(v); names != "" && (len(out) > 0 || d.asked && d.newest == rel.Name) {
 		out = append(out, diary.Override(names))
 	}
 	return out

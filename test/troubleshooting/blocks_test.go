@@ -38,7 +38,9 @@ func TestARolloutBlock(t *testing.T) {
 	if out, err := u.globally(u.ctx, dnsOutage, "apply", "-f", "-"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	u.Cleanup(func() { _, _ = u.globally(context.Background(), "", "delete", "rb", "dns-outage", "--ignore-not-found") })
+	u.Cleanup(func() {
+		_, _ = u.globally(context.Background(), "", "delete", "rb", "dns-outage", "--ignore-not-found")
+	})
 	for kind, name := range map[string]string{"app": appName, "rel": rel} {
 		for _, phrase := range []string{
 			"Message: " + said + " Reason: RolloutsBlocked Status: True Type: Blocked", // the condition
@@ -69,6 +71,7 @@ func TestARolloutBlock(t *testing.T) {
 	u.eventually("achieved step", "staging", func() (string, error) {
 		return u.run(u.ctx, "", "get", "rel", rel, "-o", "jsonpath={.status.achievedStep.name}")
 	})
+	u.describes("rel", rel, "Normal RolloutBlockOverridden", block)
 
 	u.kubectl("annotate", "app/"+appName, annotation+"", "--overwrite")
 	u.overriddenBy("dns-outage", map[string]string{"OVERRIDING APPLICATIONS": "", "OVERRIDING RELEASES": u.namespace + "/" + rel})

@@ -17,9 +17,10 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Limits of what the API takes in a message.
+// Limits of what the API takes in a message, and of an event.
 const (
 	maxNote    = 1024
+	maxAction  = 128
 	maxMessage = 32 * 1024
 )
 
@@ -108,10 +109,16 @@ type Event struct {
 	Note string
 }
 
-// Emit records events. Call it once what they tell is persisted.
+// Emit records events. Call it once what they tell is persisted. Of several with the same type, reason and action the API keeps
+// the first, whatever they say, and counts the rest: those that follow it in the list get an action of their own.
 func Emit(recorder events.EventRecorder, about runtime.Object, list []Event) {
+	alike := map[Event]int{}
 	for _, e := range list {
-		recorder.Eventf(about, nil, e.Type, e.Reason, e.Action, "%s", Shorten(e.Note, maxNote))
+		action, kind := e.Action, Event{Type: e.Type, Reason: e.Reason, Action: e.Action}
+		if alike[kind]++; alike[kind] > 1 {
+			action = fmt.Sprintf("%s %d", action, alike[kind])
+		}
+		recorder.Eventf(about, nil, e.Type, e.Reason, Shorten(action, maxAction), "%s", Shorten(e.Note, maxNote))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -94,6 +95,29 @@ func TestConditionEvents(t *testing.T) {
 	Emit(recorder, &shipper.CapacityTarget{}, got[1:])
 	if event := <-recorder.Events; event != "Normal TargetChanged [] -> [Operational True], [] -> [Ready True]" {
 		t.Errorf("emitted %q", event)
+	}
+}
+
+// actions is a recorder that notes actions.
+type actions []string
+
+// Eventf is events.EventRecorder.
+func (a *actions) Eventf(_ runtime.Object, _ runtime.Object, _, reason, action, note string, args ...any) {
+	*a = append(*a, reason+" by "+action+": "+fmt.Sprintf(note, args...))
+}
+
+func TestEventsThatAreAlikeAreToldApart(t *testing.T) {
+	var got actions
+	Emit(&got, &shipper.CapacityTarget{}, []Event{
+		{"Normal", "Changed", "Update", "east"}, {"Normal", "Changed", "Update", "west"}, {"Warning", "Changed", "Update", "hot"},
+		{"Normal", "Changed", "Update", "north"}, {"Normal", "Gone", "Update", "south"},
+	})
+	want := actions{
+		"Changed by Update: east", "Changed by Update 2: west", "Changed by Update: hot", "Changed by Update 3: north",
+		"Gone by Update: south",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

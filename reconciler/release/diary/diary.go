@@ -24,13 +24,10 @@ const (
 	Overridden = "RolloutBlockOverridden"
 )
 
-// maxAction is what the API takes in an event's action.
-const maxAction = 128
-
 // Normal is an event of the expected kind.
 func Normal(reason, action, format string, args ...any) report.Event {
 	return report.Event{
-		Type: corev1.EventTypeNormal, Reason: reason, Action: report.Shorten(action, maxAction),
+		Type: corev1.EventTypeNormal, Reason: reason, Action: action,
 		Note: fmt.Sprintf(format, args...),
 	}
 }
@@ -44,7 +41,7 @@ func Changes(reason, blocked string, before, after []shipper.Condition) []report
 	if is := shipper.FindCondition(after, blocked); is != nil && is.Status == corev1.ConditionTrue &&
 		!shipper.ConditionTrue(before, blocked) {
 		out = append(out, report.Event{
-			Type: corev1.EventTypeWarning, Reason: Blocked, Action: report.Shorten("Hold: "+is.Message, maxAction),
+			Type: corev1.EventTypeWarning, Reason: Blocked, Action: "Hold: " + is.Message,
 			Note: is.Message,
 		})
 	}
