@@ -24,8 +24,8 @@ const (
 	// shownBy is the column that names tests, or says notYet. rulingOf names rulings by their number.
 	shownBy, rulingOf = "shown by", "ruling"
 	notYet            = "not yet"
-	// rulings is how many points text and original disagree in.
-	rulings = 24
+	// disagreements is how many points text and original disagree in, at least. What was decided beyond them follows.
+	disagreements = 24
 	// least is how many promises the original's documentation makes, if it was read well.
 	least = 120
 )
@@ -181,24 +181,25 @@ func TestEveryRulingIsGivenAndUsed(t *testing.T) {
 	for _, r := range tables(text, "#", rulingOf) {
 		given = append(given, r.cells["#"])
 	}
-	var want []string
-	for i := range rulings {
-		want = append(want, fmt.Sprint(i+1))
+	for i, number := range given {
+		if number != fmt.Sprint(i+1) {
+			t.Errorf("ruling %d is called %q", i+1, number)
+		}
 	}
-	if !slices.Equal(want, given) {
-		t.Errorf("the rulings are %v, want %v", given, want)
+	if len(given) < disagreements {
+		t.Errorf("there are %d rulings, want %d at least", len(given), disagreements)
 	}
 	used := map[string]bool{}
 	for _, r := range tables(text, shownBy, rulingOf) {
 		for _, number := range strings.FieldsFunc(r.cells[rulingOf], func(c rune) bool { return c == ',' || c == ' ' }) {
 			used[number] = true
-			if !slices.Contains(want, number) {
+			if !slices.Contains(given, number) {
 				t.Errorf("line %d: there is no ruling %s", r.line, number)
 			}
 		}
 	}
-	for _, number := range want {
-		if !used[number] {
+	for i, number := range given {
+		if i < disagreements && !used[number] {
 			t.Errorf("no promise refers to ruling %s", number)
 		}
 	}
