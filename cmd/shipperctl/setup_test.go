@@ -48,6 +48,9 @@ Creating a ClusterRoleBinding called shipper:management-cluster... done
 Creating a Role called shipper:management-cluster... done
 Creating a RoleBinding called shipper:management-cluster... done
 Checking if a secret already exists for the validating webhook in the shipper-system namespace... no. Creating... done
+Creating a ValidatingAdmissionPolicy called blocks.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicyBinding called blocks.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicyBinding called global-blocks.shipper.booking.com... done
 Creating the ValidatingWebhookConfiguration in shipper-system namespace... done
 Creating the MutatingWebhookConfiguration in shipper-system namespace... done
 Creating a Service object for the validating webhook... done
@@ -67,6 +70,7 @@ Finished setting up management cluster
 }
 
 func setupManagementAgainWritesNothing(t *testing.T) {
+	settle(t, management(t))
 	before := versions(t)
 	tells(t, `
 Setting up management cluster:
@@ -79,6 +83,9 @@ Creating a ClusterRoleBinding called shipper:management-cluster... already exist
 Creating a Role called shipper:management-cluster... already exists. Skipping
 Creating a RoleBinding called shipper:management-cluster... already exists. Skipping
 Checking if a secret already exists for the validating webhook in the shipper-system namespace... yes. Skipping
+Creating a ValidatingAdmissionPolicy called blocks.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called blocks.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called global-blocks.shipper.booking.com... already exists. Skipping
 Creating the ValidatingWebhookConfiguration in shipper-system namespace... already exists. Skipping
 Creating the MutatingWebhookConfiguration in shipper-system namespace... already exists. Skipping
 Creating a Service object for the validating webhook... already exists. Skipping
@@ -145,6 +152,9 @@ Creating a ClusterRoleBinding called shipper:management-cluster... already exist
 Creating a Role called shipper:management-cluster... already exists. Skipping
 Creating a RoleBinding called shipper:management-cluster... already exists. Skipping
 Checking if a secret already exists for the validating webhook in the shipper-system namespace... yes. Skipping
+Creating a ValidatingAdmissionPolicy called blocks.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called blocks.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called global-blocks.shipper.booking.com... already exists. Skipping
 Creating the ValidatingWebhookConfiguration in shipper-system namespace... already exists. Skipping
 Creating the MutatingWebhookConfiguration in shipper-system namespace... already exists. Skipping
 Creating a Service object for the validating webhook... already exists. Skipping
