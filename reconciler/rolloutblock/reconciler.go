@@ -10,6 +10,7 @@ package rolloutblock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -83,7 +84,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// Reconcile makes one RolloutBlock's status tell who overrides it; of one that is gone, it cleans what names it.
+// Reconcile makes one RolloutBlock's status tell whether it is in effect and who overrides it; of one that is gone, it
+// cleans what names it.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	by, err := r.observe(ctx, req.NamespacedName)
 	if err != nil {
@@ -97,31 +99,35 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading RolloutBlock %s: %w", req, err)
 	}
-	if err := r.sweep(ctx, known{}, by.ofAnother(block)); err != nil {
-		return r.retries.Persisted(req, err)
+	// What cannot be cleaned does not keep the block from being told of, nor from being looked at in time.
+	failed := r.sweep(ctx, known{}, by.ofAnother(block))
+	look, err := r.tell(ctx, block, by)
+	if result, err := r.retries.Persisted(req, errors.Join(failed, err)); err != nil || result.RequeueAfter > 0 {
+		return result, err
 	}
+	return ctrl.Result{RequeueAfter: r.until(look)}, nil
+}
+
+// tell writes the status of a block, and says when to look at it again; the zero time when nothing but an event will
+// change it.
+func (r *Reconciler) tell(ctx context.Context, block *shipper.RolloutBlock, by namers) (look time.Time, err error) {
 	was := block.DeepCopy()
-	now := r.clock.Now()
-	timing, wrong := rules.When(block, now)
+	timing, wrong := rules.When(block, r.clock.Now())
 	block.Status = status(block, by, r.globalNamespace, timing, wrong)
 	changed, err := report.PatchStatus(ctx, r.client, block, was)
 	if err != nil {
-		return r.retries.Persisted(req, fmt.Errorf("writing the status of RolloutBlock %s: %w", req, err))
+		return timing.Look, fmt.Errorf("writing the status of RolloutBlock %s: %w", rules.Name(block), err)
 	}
 	if changed {
 		report.Emit(r.recorder, block, changes(was, block))
 	}
-	return ctrl.Result{RequeueAfter: untilNext(timing, now)}, nil
+	return timing.Look, nil
 }
 
-// untilNext is how long it takes until a block comes into effect or ceases to be; 0 when that is not known.
-func untilNext(t rules.Timing, now time.Time) time.Duration {
-	next := t.NextStart
-	if t.Active {
-		next = t.NextEnd
-	}
-	if next.IsZero() {
+// until is how long it is to a time, but no less than a moment; 0 when there is none.
+func (r *Reconciler) until(look time.Time) time.Duration {
+	if look.IsZero() {
 		return 0
 	}
-	return max(next.Sub(now), time.Millisecond)
+	return max(look.Sub(r.clock.Now()), time.Millisecond)
 }

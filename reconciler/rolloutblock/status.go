@@ -18,13 +18,17 @@ import (
 	rules "shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/release/diary"
 )
 
 // maxRecords is how many overrides are told of in detail.
 const maxRecords = 100
 
-// status says when a block is in effect, and names the objects that override it: those that name it and that it bears on.
-func status(b *shipper.RolloutBlock, by namers, globalNamespace string, t rules.Timing, wrong error) shipper.RolloutBlockStatus {
+// status says when a block is in effect, and names the objects that override it: those that name it, this very one, and that
+// it bears on, if it can be overridden at all.
+func status(
+	b *shipper.RolloutBlock, by namers, globalNamespace string, t rules.Timing, wrong error,
+) shipper.RolloutBlockStatus {
 	var applications, releases overriding
 	for i := range by.applications {
 		applications.add(b, "Application", &by.applications[i], globalNamespace)
@@ -43,7 +47,10 @@ func status(b *shipper.RolloutBlock, by namers, globalNamespace string, t rules.
 		},
 	}
 	if wrong != nil {
-		out.Message = "in effect, because its schedule cannot be read: " + wrong.Error()
+		out.Message = "its schedule cannot be read: " + wrong.Error()
+		if t.Active {
+			out.Message = "in effect, because " + out.Message
+		}
 	}
 	return out
 }
@@ -63,7 +70,9 @@ type overriding struct {
 }
 
 func (o *overriding) add(b *shipper.RolloutBlock, kind string, object client.Object, globalNamespace string) {
-	if !rules.Bears(b, object.GetNamespace(), globalNamespace) {
+	honoured := func(o rules.Override) bool { return o.Honoured(b) }
+	if !rules.Bears(b, object.GetNamespace(), globalNamespace) ||
+		!slices.ContainsFunc(rules.Overrides(object.GetAnnotations()), honoured) {
 		return
 	}
 	name := client.ObjectKeyFromObject(object)
@@ -110,7 +119,7 @@ func changes(was, is *shipper.RolloutBlock) []report.Event {
 // overrode tells who overrode the block, and why.
 func overrode(r shipper.RolloutBlockOverrideRecord) report.Event {
 	e := report.Event{
-		Type: corev1.EventTypeWarning, Reason: "RolloutBlockOverridden", Action: "UpdateStatus",
+		Type: corev1.EventTypeWarning, Reason: diary.Overridden, Action: "Override for " + r.Kind + " " + r.Name,
 		Note: fmt.Sprintf("%s overrides the block for %s %s", r.User, r.Kind, r.Name),
 	}
 	if r.Reason != "" {
@@ -121,7 +130,7 @@ func overrode(r shipper.RolloutBlockOverrideRecord) report.Event {
 
 // turned tells that a block came into effect, or ceased to be.
 func turned(b *shipper.RolloutBlock) report.Event {
-	e := report.Event{Type: corev1.EventTypeNormal, Reason: "RolloutBlockStarted", Action: "UpdateStatus", Note: "in effect"}
+	e := report.Event{Type: corev1.EventTypeNormal, Reason: "RolloutBlockStarted", Action: "Turn", Note: "in effect"}
 	if !*b.Status.Active {
 		e.Reason, e.Note = "RolloutBlockEnded", "not in effect any more"
 	}
