@@ -3,17 +3,20 @@
 package configure
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// apply writes want by server-side apply: fields it names become so, fields of others stay. The API server stores
-// nothing when all is so already, which shows in the resource version. want is what is stored afterwards.
+// apply writes want by server-side apply: fields it names become so, fields of others stay. Nothing is written when all
+// is so already. want is what is stored afterwards.
 func apply(ctx context.Context, c client.Client, want *unstructured.Unstructured) (outcome, error) {
 	before, err := current(ctx, c, want)
 	if err != nil {
@@ -21,23 +24,51 @@ func apply(ctx context.Context, c client.Client, want *unstructured.Unstructured
 	}
 	// The role of a binding cannot be changed. Shipper before 0.10 bound its accounts to cluster-admin under the same
 	// name.
-	if before != nil && !reflect.DeepEqual(before.Object["roleRef"], want.Object["roleRef"]) {
+	replaced := before != nil && !reflect.DeepEqual(before.Object["roleRef"], want.Object["roleRef"])
+	if replaced {
 		if err := remove(ctx, c, before); err != nil {
 			return "", err
 		}
+	} else if before != nil {
+		rehearsed := want.DeepCopy()
+		if err := applyAs(ctx, c, rehearsed, client.DryRunAll); err != nil {
+			return "", err
+		}
+		if reflect.DeepEqual(timeless(before), timeless(rehearsed)) {
+			want.Object = before.Object
+			return unchanged, nil
+		}
 	}
-	err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(want),
-		client.FieldOwner(fieldOwner), client.ForceOwnership)
-	switch {
-	case err != nil:
+	if err := applyAs(ctx, c, want); err != nil {
 		return "", err
-	case before == nil:
-		return created, nil
-	case before.GetResourceVersion() == want.GetResourceVersion():
-		return unchanged, nil
-	default:
-		return updated, nil
 	}
+	if before == nil {
+		return created, nil
+	}
+	return updated, nil
+}
+
+// applyAs applies want as its field owner.
+func applyAs(ctx context.Context, c client.Client, want *unstructured.Unstructured, options ...client.ApplyOption) error {
+	return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(want),
+		append(options, client.FieldOwner(fieldOwner), client.ForceOwnership)...)
+}
+
+// timeless is an object without what says when it was written. An API server that is given what it has takes note of the
+// time once more if somebody has applied the status since, so the resource version does not tell whether anything changed.
+func timeless(o *unstructured.Unstructured) map[string]any {
+	out := o.DeepCopy()
+	out.SetResourceVersion("")
+	owners := out.GetManagedFields()
+	for i := range owners {
+		owners[i].Time = nil
+	}
+	slices.SortFunc(owners, func(a, b metav1.ManagedFieldsEntry) int {
+		return cmp.Or(cmp.Compare(a.Manager, b.Manager), cmp.Compare(a.Operation, b.Operation),
+			cmp.Compare(a.Subresource, b.Subresource), cmp.Compare(a.APIVersion, b.APIVersion))
+	})
+	out.SetManagedFields(owners)
+	return out.Object
 }
 
 // ensure creates want unless there is an object of that kind and name, whatever it says.

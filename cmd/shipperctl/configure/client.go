@@ -42,7 +42,7 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
 		mapper.Add(rbacv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
 	}
-	for _, kind := range []string{validating, mutating} {
+	for _, kind := range []string{validating, mutating, policy, policyBinding} {
 		mapper.Add(admissionregistrationv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
