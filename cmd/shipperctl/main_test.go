@@ -62,8 +62,16 @@ func TestShipperctl(t *testing.T) {
 		{"join one and the same", joinOneAndTheSame},
 		{"join renews the token of a new account", joinRenewsTheTokenOfANewAccount},
 		{"join keeps a client certificate", joinKeepsAClientCertificate},
+		{"join with a guard", joinWithAGuard},
+		{"join with a guard again writes nothing", joinWithAGuardAgainWritesNothing},
+		{"join with another break-glass group", joinWithAnotherBreakGlassGroup},
+		{"join repairs the guard", joinRepairsTheGuard},
 		{"join tells what is wrong", joinTellsWhatIsWrong},
 		{"join from two places", joinFromTwoPlaces},
+		{"the guard knows all accounts", theGuardKnowsAllAccounts},
+		{"join takes the guard away", joinTakesTheGuardAway},
+		{"a guard needs policies", aGuardNeedsPolicies},
+		{"the flags of the guard are checked", theFlagsOfTheGuardAreChecked},
 		{"what shipper may in the management cluster", whatShipperMayInTheManagementCluster},
 		{"what shipper may in an application cluster", whatShipperMayInAnApplicationCluster},
 		{"a chart grants only what shipper holds", aChartGrantsOnlyWhatShipperHolds},
@@ -76,9 +84,15 @@ func TestShipperctl(t *testing.T) {
 // run runs shipperctl and returns what it writes.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
+	return runIn(t, theFleet.Kubeconfig, args...)
+}
+
+// runIn runs shipperctl with a kubeconfig and returns what it writes.
+func runIn(t *testing.T, kubeconfig string, args ...string) (string, error) {
+	t.Helper()
 	var out bytes.Buffer
 	cmd := newCommand(&out)
-	cmd.SetArgs(append([]string{"clusters"}, append(args, "--kubeconfig", theFleet.Kubeconfig)...))
+	cmd.SetArgs(append([]string{"clusters"}, append(args, "--kubeconfig", kubeconfig)...))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err := cmd.ExecuteContext(ctx)
@@ -200,7 +214,9 @@ func versions(t *testing.T) map[string]string {
 			&corev1.ServiceList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{},
 			&rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
 			&admissionregistrationv1.ValidatingWebhookConfigurationList{},
-			&admissionregistrationv1.MutatingWebhookConfigurationList{}, &shipper.ClusterList{},
+			&admissionregistrationv1.MutatingWebhookConfigurationList{},
+			&admissionregistrationv1.ValidatingAdmissionPolicyList{},
+			&admissionregistrationv1.ValidatingAdmissionPolicyBindingList{}, &shipper.ClusterList{},
 		} {
 			if _, is := list.(*shipper.ClusterList); is && cluster != theFleet.Management {
 				continue

@@ -21,11 +21,16 @@ import (
 // newJoin returns `clusters join`.
 func newJoin(o *options) *cobra.Command {
 	var path, serviceAccount string
+	var g guarding
 	cmd := &cobra.Command{
 		Use:   "join",
 		Short: "Join the application clusters of a clusters.yaml to the management cluster",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			g.asked = cmd.Flags().Changed("guard")
+			if err := g.check(cmd.Flags().Changed("guard-break-glass-group")); err != nil {
+				return err
+			}
 			text, err := os.ReadFile(path)
 			if err != nil {
 				return fmt.Errorf("reading the clusters: %w", err)
@@ -34,7 +39,9 @@ func newJoin(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			j := joiner{options: o, serviceAccount: serviceAccount, report: configure.NewReport(cmd.OutOrStdout())}
+			j := joiner{
+				options: o, serviceAccount: serviceAccount, guarding: g, report: configure.NewReport(cmd.OutOrStdout()),
+			}
 			return j.join(cmd.Context(), file)
 		},
 	}
@@ -42,6 +49,11 @@ func newJoin(o *options) *cobra.Command {
 	flags.StringVarP(&path, "file", "f", "clusters.yaml", "path to the YAML file that lists the clusters")
 	flags.StringVar(&serviceAccount, "application-cluster-service-account", shipper.ApplicationServiceAccount,
 		"name of the service account Shipper uses in application clusters")
+	flags.BoolVar(&g.on, "guard", false,
+		"install policies in application clusters that refuse edits by others to what Shipper owns; --guard=false removes them "+
+			"(default: what is there stays)")
+	flags.StringVar(&g.group, "guard-break-glass-group", configure.BreakGlassGroup,
+		"group of users whom the guard refuses nothing, with --guard")
 	return cmd
 }
 
@@ -49,6 +61,7 @@ func newJoin(o *options) *cobra.Command {
 type joiner struct {
 	*options
 	serviceAccount string
+	guarding       guarding
 	report         *configure.Report
 
 	management   []manager
@@ -71,6 +84,9 @@ type member struct {
 // join first looks at everything that can be wrong without writing anything, then joins.
 func (j *joiner) join(ctx context.Context, file *File) error {
 	if err := errors.Join(j.findManagement(file), j.findApplications(file)); err != nil {
+		return err
+	}
+	if err := j.guarding.possible(ctx, j.applications); err != nil {
 		return err
 	}
 	for _, m := range j.management {
@@ -120,7 +136,7 @@ func (j *joiner) joinOne(ctx context.Context, a member) error {
 		}
 		j.report.Say("Finished joining %s to application cluster %s\n", who, a.Name)
 	}
-	return nil
+	return j.guarding.do(ctx, a)
 }
 
 // failed says which management cluster err came from, when there are several.

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package guard
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// attempt is something that somebody tries to do to what Shipper owns, or to what it does not. Nothing comes of it: every
+// request is a dry run, which the guard judges like any.
+type attempt struct {
+	name string
+	do   func(context.Context, client.Client) error
+	// refused is a part of the guard's answer to all who are neither Shipper, Kubernetes nor breaking the glass; empty when it
+	// has no objection.
+	refused string
+}
+
+// patches is an attempt to change an object by a merge patch, or its status when sub says so.
+func patches(o client.Object, sub, patch string, args ...any) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		o, raw := o.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, patch, args...))
+		if sub != "" {
+			return c.SubResource(sub).Patch(ctx, o, raw)
+		}
+		return c.Patch(ctx, o, raw)
+	}
+}
+
+// scales is an attempt to do as `kubectl scale` and autoscalers do.
+func scales(o client.Object, replicas int32) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
+		scale.Namespace, scale.Name = o.GetNamespace(), o.GetName()
+		return c.SubResource("scale").Update(ctx, o.DeepCopyObject().(client.Object), client.WithSubResourceBody(scale))
+	}
+}
+
+// makes is an attempt to create an object.
+func makes(o client.Object) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		return c.Create(ctx, o.DeepCopyObject().(client.Object))
+	}
+}
+
+// removes is an attempt to delete an object.
+func removes(o client.Object) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		return c.Delete(ctx, o.DeepCopyObject().(client.Object))
+	}
+}
+
+// binds is an attempt to put a Pod on a node, with labels for it.
+func binds(pod *corev1.Pod, labels map[string]string) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: cluster + "-1"}}
+		binding.Namespace, binding.Name, binding.Labels = pod.Namespace, pod.Name, labels
+		return c.SubResource("binding").Create(ctx, pod.DeepCopy(), binding)
+	}
+}
+
+// evicts is an attempt to do what `kubectl drain` does.
+func evicts(pod *corev1.Pod) func(context.Context, client.Client) error {
+	return func(ctx context.Context, c client.Client) error {
+		return c.SubResource("eviction").Create(ctx, pod.DeepCopy(), &policyv1.Eviction{})
+	}
+}
+
+// shop is what the attempts are made on: what Shipper has rolled out, and things of others beside it.
+type shop struct {
+	*story
+	release    string
+	deployment *appsv1.Deployment
+	replicaSet *appsv1.ReplicaSet
+	service    *corev1.Service
+	pod        *corev1.Pod
+	others     []client.Object // a Deployment and a Service
+	theirs     *corev1.Pod     // not scheduled to a node yet
+	leader     *corev1.Pod     // of Shipper's, with an account of its own
+}
+
+// newShop rolls an Application out.
+func newShop(t *testing.T) *shop {
+	s := &shop{story: begin(t, "attempts-")}
+	s.release = s.rolledOut()
+	s.deployment, s.service = s.story.deployment(s.release), s.story.service()
+	sets := &appsv1.ReplicaSetList{}
+	s.must("listing replica sets", world.cluster.List(s.ctx, sets, client.InNamespace(s.namespace)))
+	if len(sets.Items) != 1 {
+		t.Fatalf("there are %d replica sets", len(sets.Items))
+	}
+	s.replicaSet, s.pod = &sets.Items[0], &s.pods(s.release)[0]
+
+	s.others = []client.Object{aDeployment(s.namespace, nil, nil), aService(s.namespace, nil)}
+	for i := range s.others {
+		s.others[i].SetName("beside")
+		s.must("creating things of others", world.cluster.Create(s.ctx, s.others[i]))
+	}
+	s.theirs = aPod(s.namespace, theirs)
+	s.theirs.Spec.SchedulerName = "nobody"
+	s.must("creating a pod of others", world.cluster.Create(s.ctx, s.theirs))
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "leader"}}
+	s.must("creating an account", world.cluster.Create(s.ctx, account))
+	s.leader = aPod(s.namespace, map[string]string{shipper.AppLabel: appName, "app": "web", "role": "follower"})
+	s.leader.Name, s.leader.Spec.ServiceAccountName = "leader", account.Name
+	s.must("creating a pod with an account", shippersAccount(t).Create(s.ctx, s.leader))
+	for _, name := range []string{"ci", "leader"} {
+		s.must("granting rights", world.cluster.Create(s.ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: s.namespace}},
+		}))
+	}
+	return s
+}
+
+// account is a service account's client.
+func account(t *testing.T, namespace, name string) client.Client {
+	t.Helper()
+	return as(t, "system:serviceaccount:"+namespace+":"+name, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
+}
+
+// shippersAccount is Shipper in the application cluster.
+func shippersAccount(t *testing.T) client.Client {
+	t.Helper()
+	return account(t, shipper.SystemNamespace, shipper.ApplicationServiceAccount)
+}
+
+// attempts is the table.
+func (s *shop) attempts() []attempt {
+	d, rs, svc, pod := s.deployment, s.replicaSet, s.service, s.pod
+	const label, template = `{"metadata":{"labels":{%q:%s}}}`, `{"spec":{"template":{"metadata":{"labels":{%q:%s}}}}}`
+	const relabels, podsRelabels = "only Shipper may change its labels (you may add others)",
+		"only Shipper may change its Pods' labels (you may add others)"
+	const rescales, reselects, forges = "only Shipper may change its replicas", "only Shipper may change its selector",
+		"would pass for Shipper's: only Shipper gives the labels shipper-app and shipper-traffic-status"
+	out := []attempt{
+		{"scale a Deployment", scales(d, 7), rescales},
+		{"scale a Deployment to none", scales(d, 0), rescales},
+		{"scale a Deployment to what it has", scales(d, *d.Spec.Replicas), ""},
+		{"patch the replicas of a Deployment", patches(d, "", `{"spec":{"replicas":7}}`), rescales},
+		{"take the replicas out of a Deployment", patches(d, "", `{"spec":{"replicas":null}}`), rescales},
+		{"take a label of Shipper's off a Deployment", patches(d, "", label, shipper.AppLabel, "null"), relabels},
+		{"change a label of Shipper's on a Deployment", patches(d, "", label, shipper.ReleaseLabel, `"x"`), relabels},
+		{"give a label of Shipper's to a Deployment", patches(d, "", label, shipper.LBLabel, `"production"`), relabels},
+		{"change a label of the chart on a Deployment", patches(d, "", label, "app", `"x"`), relabels},
+		{"take all labels off a Deployment", patches(d, "", `{"metadata":{"labels":null}}`), relabels},
+		{"give a label of one's own to a Deployment", patches(d, "", label, "team", `"x"`), ""},
+		{"annotate a Deployment", patches(d, "", `{"metadata":{"annotations":{"note":"x"}}}`), ""},
+		{"change the image of a Deployment", patches(d, "", `{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":1}}}}`), ""},
+		{"restart a Deployment", patches(d, "", `{"spec":{"template":{"metadata":{"annotations":{"restartedAt":"x"}}}}}`), ""},
+		{"pause a Deployment", patches(d, "", `{"spec":{"paused":true}}`), ""},
+		{"report on a Deployment", patches(d, "status", `{"status":{"collisionCount":1}}`), ""},
+		{"let a Deployment's Pods have traffic", patches(d, "", template, shipper.TrafficStatusLabel, `"enabled"`), podsRelabels},
+		{"change a label of the chart on a Deployment's Pods", patches(d, "", template, "version", `"x"`), podsRelabels},
+		{"give a label of one's own to a Deployment's Pods", patches(d, "", template, "team", `"x"`), ""},
+		{"delete a Deployment", removes(d), ""},
+
+		{"scale a ReplicaSet", scales(rs, 7), rescales},
+		{"patch the replicas of a ReplicaSet", patches(rs, "", `{"spec":{"replicas":7}}`), rescales},
+		{"let a ReplicaSet's Pods have traffic", patches(rs, "", template, shipper.TrafficStatusLabel, `"enabled"`), podsRelabels},
+		{"change a label of a ReplicaSet by its status", patches(rs, "status", label, shipper.ReleaseLabel, `"x"`), relabels},
+
+		{"change the selector of a Service", patches(svc, "", `{"spec":{"selector":{"shipper-traffic-status":null}}}`), reselects},
+		{"point a Service at others", patches(svc, "", `{"spec":{"selector":{"name":"x"}}}`), reselects},
+		{"take a label of Shipper's off a Service", patches(svc, "", label, shipper.LBLabel, "null"), relabels},
+		{"change a label of a Service by its status", patches(svc, "status", label, shipper.AppLabel, "null"), relabels},
+		{"change the ports of a Service", patches(svc, "", `{"spec":{"ports":[{"name":"http","port":81}]}}`), ""},
+		{"annotate a Service", patches(svc, "", `{"metadata":{"annotations":{"note":"x"}}}`), ""},
+		{"report on a Service", patches(svc, "status", `{"status":{"conditions":[`+
+			`{"type":"T","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`), ""},
+		{"delete a Service", removes(svc), ""},
+
+		{"take a Pod out of traffic", patches(pod, "", label, shipper.TrafficStatusLabel, `"disabled"`), relabels},
+		{"take the traffic label off a Pod", patches(pod, "", label, shipper.TrafficStatusLabel, "null"), relabels},
+		{"take a Pod out of its ReplicaSet", patches(pod, "", label, "app", "null"), relabels},
+		{"move a Pod to another release", patches(pod, "", label, shipper.ReleaseLabel, `"x"`), relabels},
+		{"take a Pod out of traffic by its status", patches(pod, "status", label, shipper.TrafficStatusLabel, "null"), relabels},
+		{"give a label of one's own to a Pod", patches(pod, "", label, "team", `"x"`), ""},
+		{"annotate a Pod", patches(pod, "", `{"metadata":{"annotations":{"note":"x"}}}`), ""},
+		{"report on a Pod", patches(pod, "status", `{"status":{"message":"x"}}`), ""},
+		{"evict a Pod", evicts(pod), ""},
+		{"delete a Pod", removes(pod), ""},
+
+		{"give traffic to a Pod of one's own", patches(s.theirs, "", label, shipper.TrafficStatusLabel, `"enabled"`), forges},
+		{"give a Pod of one's own to Shipper", patches(s.theirs, "", label, shipper.AppLabel, `"web"`), forges},
+		{"give a Pod of one's own to Shipper by its status", patches(s.theirs, "status", label, shipper.AppLabel, `"web"`), forges},
+		{"give a Pod to Shipper when it is bound", binds(s.theirs, forged), forges},
+		{"bind a Pod", binds(s.theirs, nil), ""},
+		{"relabel a Pod of one's own", patches(s.theirs, "", label, "app", `"x"`), ""},
+
+		{"make a Pod in traffic", makes(s.another(aPod(s.namespace, forged))), forges},
+		{"make a Pod with the traffic label alone", makes(s.another(aPod(s.namespace, inTraffic))), forges},
+		{"make a Pod", makes(s.another(aPod(s.namespace, theirs))), ""},
+		{"make a Service that passes for Shipper's", makes(aService(s.namespace, forged)), forges},
+		{"make a Service for Shipper's Pods", makes(aService(s.namespace, theirs)), ""},
+		{"make a Deployment that passes for Shipper's", makes(aDeployment(s.namespace, forged, nil)), forges},
+		{"make a ConfigMap with Shipper's label", makes(&corev1.ConfigMap{ObjectMeta: named(s.namespace, forged)}), ""},
+	}
+	for _, o := range s.others {
+		out = append(out, attempt{fmt.Sprintf("give a %T to Shipper", o), patches(o, "", label, shipper.AppLabel, `"web"`), forges},
+			attempt{fmt.Sprintf("relabel a %T of one's own", o), patches(o, "", label, "app", `"x"`), ""})
+	}
+	for _, o := range workloads(s.namespace, forged) {
+		out = append(out, attempt{fmt.Sprintf("make a %T whose Pods pass for Shipper's", o), makes(o), forges})
+	}
+	for _, o := range workloads(s.namespace, theirs) {
+		out = append(out, attempt{fmt.Sprintf("make a %T", o), makes(o), ""})
+	}
+	return out
+}
+
+// another has a name that no object has yet.
+func (s *shop) another(pod *corev1.Pod) *corev1.Pod {
+	pod.Name = "another"
+	return pod
+}
+
+func TestAttempts(t *testing.T) {
+	s := newShop(t)
+	others := map[string]client.Client{
+		"an administrator":             as(t, "jdoe", "system:masters"),
+		"an account of the namespace":  account(t, s.namespace, "ci"),
+		"an account in Shipper's room": as(t, "system:serviceaccount:"+shipper.SystemNamespace+":default", "system:masters"),
+	}
+	for who, c := range others {
+		for _, a := range s.attempts() {
+			t.Run(who+" tries to "+a.name, func(t *testing.T) {
+				err := a.do(s.ctx, client.NewDryRunClient(c))
+				switch {
+				case a.refused == "" && err != nil:
+					t.Errorf("refused: %v", err)
+				case a.refused != "" && (!guarded(err) || !strings.Contains(err.Error(), a.refused)):
+					t.Errorf("the answer is %v\nand should be a refusal of the guard's that says\n%s", err, a.refused)
+				}
+			})
+		}
+	}
+	for who, c := range map[string]client.Client{
+		"who breaks the glass": as(t, "jdoe", "system:masters", "shipper:break-glass"),
+		// With all rights, so that it is the guard alone that is asked.
+		"Shipper": as(t, "system:serviceaccount:shipper-system:shipper-app-cluster", "system:masters"),
+	} {
+		for _, a := range s.attempts() {
+			t.Run(who+" tries to "+a.name, func(t *testing.T) {
+				if err := a.do(s.ctx, client.NewDryRunClient(c)); err != nil {
+					t.Errorf("refused: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// TestAttemptsOfKubernetes tries what parts of Kubernetes do, as the accounts they have, with their own rights.
+func TestAttemptsOfKubernetes(t *testing.T) {
+	s := newShop(t)
+	const label = `{"metadata":{"labels":{%q:%s}}}`
+	kube := func(name string) client.Client { return account(t, "kube-system", name) }
+	node := as(t, "system:node:"+cluster+"-1", "system:nodes", "system:masters")
+	byController := s.pod.DeepCopy()
+	byController.ObjectMeta = metav1.ObjectMeta{Namespace: s.namespace, Name: "another", Labels: s.pod.Labels}
+	byController.Spec.NodeName = ""
+	newSet := s.replicaSet.DeepCopy()
+	newSet.ObjectMeta = metav1.ObjectMeta{Namespace: s.namespace, Name: "another", Labels: s.replicaSet.Labels}
+	for _, a := range []struct {
+		attempt
+		who client.Client
+	}{
+		{attempt{"the deployment controller scales a ReplicaSet", func(ctx context.Context, c client.Client) error {
+			rs := s.replicaSet.DeepCopy()
+			*rs.Spec.Replicas = 2
+			return c.Update(ctx, rs)
+		}, ""}, kube("deployment-controller")},
+		{attempt{"the deployment controller makes a ReplicaSet", makes(newSet), ""}, kube("deployment-controller")},
+		{attempt{"the replica set controller makes a Pod", makes(byController), ""}, kube("replicaset-controller")},
+		{attempt{"the replica set controller lets go of a Pod",
+			patches(s.pod, "", `{"metadata":{"ownerReferences":null}}`), ""}, kube("replicaset-controller")},
+		{attempt{"the job controller makes a Pod", makes(byController), ""}, kube("job-controller")},
+		{attempt{"the stateful set controller makes a Pod", makes(byController), ""}, kube("statefulset-controller")},
+		{attempt{"the daemon set controller makes a Pod", makes(byController), ""}, kube("daemon-set-controller")},
+		{attempt{"the garbage collector lets go of a Deployment",
+			patches(s.deployment, "", `{"metadata":{"ownerReferences":null,"finalizers":null}}`), ""}, kube("generic-garbage-collector")},
+		{attempt{"the garbage collector deletes a Pod", removes(s.pod), ""}, kube("generic-garbage-collector")},
+		{attempt{"the namespace controller deletes a Service", removes(s.service), ""}, kube("namespace-controller")},
+		{attempt{"the node controller reports on a Pod",
+			patches(s.pod, "status", `{"status":{"reason":"NodeLost"}}`), ""}, kube("node-controller")},
+		{attempt{"the scheduler binds a Pod", binds(s.theirs, nil), ""}, as(t, "system:kube-scheduler")},
+		{attempt{"a kubelet reports on a Pod", patches(s.pod, "status", `{"status":{"message":"x"}}`), ""}, node},
+		{attempt{"a kubelet takes a Pod out of traffic",
+			patches(s.pod, "status", label, shipper.TrafficStatusLabel, "null"), "only Shipper may change its labels"}, node},
+		{attempt{"an autoscaler scales a Deployment", scales(s.deployment, 7), "only Shipper may change its replicas"},
+			kube("horizontal-pod-autoscaler")},
+		{attempt{"a Pod's own account makes it the leader",
+			patches(s.leader, "", label, "role", `"leader"`), ""}, account(t, s.namespace, "leader")},
+		{attempt{"a Pod's own account takes a label off", patches(s.leader, "", label, "role", "null"), ""},
+			account(t, s.namespace, "leader")},
+		{attempt{"a Pod's own account gives it traffic",
+			patches(s.leader, "", label, shipper.TrafficStatusLabel, `"enabled"`), "only Shipper may change its labels"},
+			account(t, s.namespace, "leader")},
+		{attempt{"a Pod's own account relabels another Pod", patches(s.pod, "", label, "version", `"x"`),
+			"only Shipper may change its labels"}, account(t, s.namespace, "leader")},
+		{attempt{"another account relabels the Pod", patches(s.leader, "", label, "role", `"leader"`),
+			"only Shipper may change its labels"}, account(t, s.namespace, "ci")},
+	} {
+		t.Run(a.name, func(t *testing.T) {
+			err := a.do(s.ctx, client.NewDryRunClient(a.who))
+			switch {
+			case a.refused == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case a.refused != "" && (!guarded(err) || !strings.Contains(err.Error(), a.refused)):
+				t.Errorf("the answer is %v\nand should be a refusal of the guard's that says\n%s", err, a.refused)
+			}
+		})
+	}
+}
+
+// TestRefusalsTeach compares whole answers: whose it is, what to do instead, and who may all the same.
+func TestRefusalsTeach(t *testing.T) {
+	s := newShop(t)
+	const refusal = "%s is forbidden: ValidatingAdmissionPolicy '%[2]s.guard.shipper.booking.com' with binding " +
+		"'%[2]s.guard.shipper.booking.com' denied request: %[3]s Instead, in the management cluster: to move Pods and traffic, " +
+		"kubectl -n %[4]s patch rel NEWEST --type=merge -p '{\"spec\":{\"targetStep\":STEP}}'; to change the chart or its values, " +
+		"kubectl -n %[4]s edit app web. In an emergency, members of the group shipper:break-glass may."
+	whose := fmt.Sprintf("is Shipper's (Application web, Release %s): only Shipper may change its ", s.release)
+	d, svc, pod := s.deployment.Name, s.service.Name, s.pod.Name
+	forges := " would pass for Shipper's: only Shipper gives the labels shipper-app and shipper-traffic-status, for they decide " +
+		"about traffic. Leave them out."
+	for name, tc := range map[string]struct {
+		do                   func(context.Context, client.Client) error
+		object, policy, says string
+	}{
+		"scaling": {scales(s.deployment, 7), fmt.Sprintf("deployments.apps %q", d), "scale",
+			"Deployment " + d + " " + whose + "replicas."},
+		"patching replicas": {patches(s.deployment, "", `{"spec":{"replicas":7}}`), fmt.Sprintf("deployments.apps %q", d),
+			"deployments", "Deployment " + d + " " + whose + "replicas."},
+		"changing a selector": {patches(s.service, "", `{"spec":{"selector":null}}`), fmt.Sprintf("services %q", svc), "services",
+			"Service " + svc + " " + whose + "selector."},
+		"changing labels": {patches(s.pod, "", `{"metadata":{"labels":null}}`), fmt.Sprintf("pods %q", pod), "pods",
+			"Pod " + pod + " " + whose + "labels (you may add others)."},
+		"making a Pod": {makes(s.another(aPod(s.namespace, forged))), `pods "another"`, "pods", "Pod another" + forges},
+		"making what makes Pods": {makes(aDeployment(s.namespace, nil, forged)), `deployments.apps "theirs"`, "templates",
+			"Pods of Deployment theirs" + forges},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := tc.do(s.ctx, client.NewDryRunClient(as(t, "jdoe", "system:masters")))
+			want := fmt.Sprintf(refusal, tc.object, tc.policy, tc.says, s.namespace)
+			if err == nil || err.Error() != want {
+				t.Errorf("the answer is\n%v\nand should be\n%s", err, want)
+			}
+		})
+	}
+}
