@@ -50,6 +50,9 @@ type RolloutBlockSpec struct {
 
 	// expiresAt is when the block lifts itself for good. Absent: never. The object stays, and is not in effect.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 
 	// ttl is how long after its creation the block lifts itself for good, for example 90m. Absent: never. With expiresAt
@@ -58,6 +61,7 @@ type RolloutBlockSpec struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(h|m|s))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be more than nothing"
 	TTL *metav1.Duration `json:"ttl,omitempty"`
 
 	// scope says what the block stops. Absent: everything in its reach. Of the parts that are given, all must match.
@@ -101,10 +105,16 @@ type RolloutBlockSpec struct {
 type RolloutBlockSchedule struct {
 	// start is when it begins. Absent: at once.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	Start *metav1.Time `json:"start,omitempty"`
 
 	// end is when it ends; the block is not in effect at that moment any more. Absent: never.
 	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	End *metav1.Time `json:"end,omitempty"`
 
 	// windows recur. Absent: from start to end without a gap.
@@ -126,6 +136,7 @@ type RolloutBlockWindow struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(h|m|s))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('8784h')",message="must be from 1m to 8784h"
 	Duration metav1.Duration `json:"duration"`
 
 	// timeZone of cron, an IANA name like Europe/Amsterdam. Absent: UTC.
