@@ -81,7 +81,19 @@ func overridingIt(s func() string) func(*shipper.Application) {
 	return func(app *shipper.Application) { ask.Annotated(shipper.RolloutBlockOverrideAnnotation, s())(app) }
 }
 
-const blockName = "the-block"
+const (
+	blockName = "the-block"
+	collector = "system:serviceaccount:kube-system:generic-garbage-collector"
+)
+
+// inRegion and ofChart are scopes.
+func inRegion(name string) func(*shipper.RolloutBlock) {
+	return scoped(shipper.RolloutBlockScope{Regions: []string{name}})
+}
+
+func ofChart(names ...string) func(*shipper.RolloutBlock) {
+	return scoped(shipper.RolloutBlockScope{Charts: names})
+}
 
 // local, global and foreign are where the block of a case is.
 func local(s *scene) string   { return s.ns }
@@ -171,7 +183,7 @@ func theLines(s *scene) map[string]struct {
 		"it is deleted":                                      {local, nil, byUser("dev", deletingApplication), both},
 		"a Release is moved":                                 {local, nil, byUser("dev", moving(2)), both},
 		"a Release is deleted":                               {local, nil, byUser("dev", deletingRelease), both},
-		"the garbage collector deletes a Release with owner": {local, nil, byUser("system:serviceaccount:kube-system:generic-garbage-collector", deletingRelease), first},
+		"the garbage collector deletes a Release with owner": {local, nil, byUser(collector, deletingRelease), first},
 		"a target is edited by hand":                         {local, nil, byUser("dev", scaling), first},
 		"the reconciler moves a target":                      {local, nil, byUser(reconcilerUser, scaling), first},
 
@@ -192,10 +204,10 @@ func theLines(s *scene) map[string]struct {
 		"no label, which is in scope":     {local, labelled(notGold), byUser("dev", creating()), both},
 		"one of several labels":           {local, labelled(someTier), byUser("dev", creating(tier("silver"))), both},
 		"none of several labels":          {local, labelled(someTier), byUser("dev", creating(tier("bronze"))), none},
-		"a chart in scope":                {local, scoped(shipper.RolloutBlockScope{Charts: []string{"x", "nginx"}}), byUser("dev", moving(2)), both},
-		"another chart":                   {local, scoped(shipper.RolloutBlockScope{Charts: []string{"x"}}), byUser("dev", moving(2)), none},
-		"a region in scope":               {local, scoped(shipper.RolloutBlockScope{Regions: []string{"local"}}), byUser("dev", creating()), both},
-		"another region":                  {local, scoped(shipper.RolloutBlockScope{Regions: []string{"far"}}), byUser("dev", creating()), none},
+		"a chart in scope":                {local, ofChart("x", "nginx"), byUser("dev", moving(2)), both},
+		"another chart":                   {local, ofChart("x"), byUser("dev", moving(2)), none},
+		"a region in scope":               {local, inRegion("local"), byUser("dev", creating()), both},
+		"another region":                  {local, inRegion("far"), byUser("dev", creating()), none},
 		"a cluster that is not known yet": {local, scoped(shipper.RolloutBlockScope{Clusters: []string{"far"}}), byUser("dev", moving(2)), first},
 
 		"a retreat where that is allowed":  {local, allowing(shipper.RolloutBlockRetreat), byUser("dev", moving(0)), none},
