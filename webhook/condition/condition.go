@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	celgo "github.com/google/cel-go/cel"
@@ -28,6 +29,9 @@ import (
 
 // kept is how many sets of conditions are kept compiled.
 const kept = 1024
+
+// budget is what all conditions together may cost that one request is asked about: a quarter of a second.
+const budget = celconfig.RuntimeCELCostBudgetMatchConditions
 
 // Conditions compiles expressions, once, and asks them. It is safe for concurrent use.
 type Conditions struct {
@@ -50,43 +54,47 @@ func (e expression) GetExpression() string { return string(e) }
 // ReturnTypes are what it may be.
 func (e expression) ReturnTypes() []*celgo.Type { return []*celgo.Type{celgo.BoolType} }
 
-// Validate says which expressions cannot be compiled. path is that of the conditions.
+// Validate says which expressions cannot be compiled. path is that of the conditions. What only this version of Shipper
+// knows of CEL is refused: another may have to ask it.
 func (c *Conditions) Validate(path *field.Path, conditions []shipper.RolloutBlockMatchCondition) field.ErrorList {
 	var errs field.ErrorList
 	for i, m := range conditions {
-		evaluator := c.compile(conditions[i : i+1])
-		for _, err := range evaluator.CompilationErrors() {
+		for _, err := range c.compile([]string{m.Expression}, environment.NewExpressions).CompilationErrors() {
 			errs = append(errs, field.Invalid(path.Index(i).Child("expression"), m.Expression, err.Error()))
 		}
 	}
 	return errs
 }
 
-// Match tells whether all conditions are true for a request. One that cannot be answered counts as true: a freeze does
-// not end because an expression does not know some kind of object.
-func (c *Conditions) Match(
-	ctx context.Context, conditions []shipper.RolloutBlockMatchCondition, req *webhook.Request,
-) bool {
-	attributes, err := attributesOf(req)
-	if err != nil {
-		return true
-	}
+// Ask returns who tells of a request whether all of some conditions are true for it. One that cannot be answered counts as
+// true: a freeze does not end because an expression does not know some kind of object, or takes too long.
+func (c *Conditions) Ask(
+	ctx context.Context, req *webhook.Request,
+) func(conditions []shipper.RolloutBlockMatchCondition) bool {
+	var attributes *admission.VersionedAttributes
+	var broken error
+	left := int64(budget)
 	asked := req.AdmissionRequest
 	asked.Object, asked.OldObject = runtime.RawExtension{}, runtime.RawExtension{}
-	results, _, err := c.compile(conditions).ForInput(ctx, attributes, &asked, cel.OptionalVariableBindings{}, nil,
-		celconfig.RuntimeCELCostBudgetMatchConditions)
-	if err != nil {
-		return true
-	}
-	for _, r := range results {
-		if r.Error == nil && r.EvalResult == types.False {
-			return false
+	return func(conditions []shipper.RolloutBlockMatchCondition) bool {
+		if attributes == nil && broken == nil {
+			attributes, broken = attributesOf(req)
 		}
+		if broken != nil || left < 0 {
+			return true
+		}
+		var results []cel.EvaluationResult
+		var err error
+		evaluator := c.evaluator(conditions)
+		results, left, err = evaluator.ForInput(ctx, attributes, &asked, cel.OptionalVariableBindings{}, nil, left)
+		return err != nil || !slices.ContainsFunc(results, func(r cel.EvaluationResult) bool {
+			return r.Error == nil && r.EvalResult == types.False
+		})
 	}
-	return true
 }
 
-func (c *Conditions) compile(conditions []shipper.RolloutBlockMatchCondition) cel.ConditionEvaluator {
+// evaluator compiles conditions that were not compiled before.
+func (c *Conditions) evaluator(conditions []shipper.RolloutBlockMatchCondition) cel.ConditionEvaluator {
 	texts := make([]string, len(conditions))
 	for i, m := range conditions {
 		texts[i] = m.Expression
@@ -97,13 +105,17 @@ func (c *Conditions) compile(conditions []shipper.RolloutBlockMatchCondition) ce
 			return evaluator
 		}
 	}
+	evaluator := c.compile(texts, environment.StoredExpressions)
+	c.compiled.Add(key, evaluator)
+	return evaluator
+}
+
+func (c *Conditions) compile(texts []string, mode environment.Type) cel.ConditionEvaluator {
 	accessors := make([]cel.ExpressionAccessor, len(texts))
 	for i, text := range texts {
 		accessors[i] = expression(text)
 	}
-	evaluator := c.compiler.CompileCondition(accessors, cel.OptionalVariableDeclarations{}, environment.StoredExpressions)
-	c.compiled.Add(key, evaluator)
-	return evaluator
+	return c.compiler.CompileCondition(accessors, cel.OptionalVariableDeclarations{}, mode)
 }
 
 // attributesOf is a request as expressions see it.

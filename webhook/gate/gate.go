@@ -46,7 +46,7 @@ type Blocks interface {
 
 // Conditions are asked about requests.
 type Conditions interface {
-	Match(ctx context.Context, conditions []shipper.RolloutBlockMatchCondition, req *admission.Request) bool
+	Ask(ctx context.Context, req *admission.Request) func([]shipper.RolloutBlockMatchCondition) bool
 }
 
 // Gate judges by blocks and overrides.
@@ -130,7 +130,8 @@ func (g *Gate) Foresee(a *answer.Answer, namespace string, c block.Change) error
 
 // Asked is the question which matchConditions match a request.
 func (g *Gate) Asked(ctx context.Context, req *admission.Request) func(*shipper.RolloutBlock) bool {
-	return func(b *shipper.RolloutBlock) bool { return g.Conditions.Match(ctx, b.Spec.MatchConditions, req) }
+	match := g.Conditions.Ask(ctx, req)
+	return func(b *shipper.RolloutBlock) bool { return match(b.Spec.MatchConditions) }
 }
 
 // Check judges the overrides in annotations: they must be well-formed, and every name that is not one of before must be
