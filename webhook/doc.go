@@ -25,6 +25,7 @@
 //	Cluster             create: URL, region, capabilities, scheduler
 //	                    spec:   the same; warned of Releases that stay
 //	                    delete: warned of Releases that run there
+//	Namespace           delete: every Application in it may be deleted, or nothing can be judged; warned of its RolloutBlocks
 //	RolloutBlock        create: message and author; completed: author
 //	                    spec:   the same
 //	                    delete: allowed, recorded

@@ -19,6 +19,7 @@ import (
 	"shipper.dev/shipper/webhook/control"
 	"shipper.dev/shipper/webhook/facts"
 	"shipper.dev/shipper/webhook/gate"
+	"shipper.dev/shipper/webhook/namespace"
 	"shipper.dev/shipper/webhook/release"
 	"shipper.dev/shipper/webhook/rights"
 	"shipper.dev/shipper/webhook/rolloutblock"
@@ -87,6 +88,9 @@ func Setup(server Server, o Options) error {
 
 	cl := &cluster.Webhook{Facts: o.Facts}
 	serve("/validate-cluster", answer.Validate, "Cluster", cl.Validate)
+
+	ns := &namespace.Webhook{Gate: blocks, Facts: o.Facts, Ready: o.Ready}
+	serve("/validate-namespace", answer.Validate, "Namespace", ns.Validate).Ready = always // it says so itself
 
 	rb := &rolloutblock.Webhook{
 		GlobalNamespace: o.Facts.GlobalNamespace(), Conditions: conditions, Events: o.Events, Clock: o.Clock, Log: o.Log,

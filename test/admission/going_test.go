@@ -70,13 +70,21 @@ func TestDependentsAreLeftBehindWhenThatIsAsked(t *testing.T) {
 	}
 }
 
-func TestANamespaceGoesUnderABlock(t *testing.T) {
+func TestANamespaceUnderABlockGoesWhenItsApplicationsMay(t *testing.T) {
 	ns := namespace(t)
 	r := rollOut(t, ns)
 	dns := block(t, shipper.GlobalBlocksNamespace)
 	checkRefused(t, as(t, "dev").Delete(t.Context(), r.rel.DeepCopy(), client.DryRunAll), refused{403, dns.Name})
 	o := &corev1.Namespace{}
 	o.Name = ns
+	key := shipper.GlobalBlocksNamespace + "/" + dns.Name
+	checkRefused(t, admin.Delete(t.Context(), o), refused{403, "with namespace " + ns + " would go Application super-server: " +
+		"rollouts blocked by: " + key})
+	ask.Overriding(key)(r.app) // the Release does not override
+	if err := admin.Update(t.Context(), r.app); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the webhook to know the override", func(ctx context.Context) error { return admin.Delete(ctx, o, client.DryRunAll) })
 	if err := admin.Delete(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}

@@ -84,9 +84,19 @@ func (f *Facts) Bearing(namespace string) ([]*shipper.RolloutBlock, error) {
 	return append(blocks, global...), err
 }
 
+// Blocks are the RolloutBlocks in namespace, in no order.
+func (f *Facts) Blocks(namespace string) ([]*shipper.RolloutBlock, error) {
+	return list[*shipper.RolloutBlock](f.blocks(), cache.NamespaceIndex, namespace)
+}
+
 // Block is the RolloutBlock, wherever it is; nil when there is none.
 func (f *Facts) Block(ctx context.Context, key types.NamespacedName) (*shipper.RolloutBlock, error) {
 	return get(ctx, f, f.blocks(), key, &shipper.RolloutBlock{})
+}
+
+// Applications are the metadata of those in namespace, in no order.
+func (f *Facts) Applications(namespace string) ([]*metav1.PartialObjectMetadata, error) {
+	return list[*metav1.PartialObjectMetadata](f.known.Applications, cache.NamespaceIndex, namespace)
 }
 
 // Application is the metadata of the Application; nil when there is none.

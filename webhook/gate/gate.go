@@ -68,6 +68,11 @@ func (g *Gate) Judge(
 	if err != nil {
 		return err
 	}
+	return g.Decide(a, resource, name, subject, v)
+}
+
+// Decide refuses when a block is effective, and says what else there is to say of v.
+func (g *Gate) Decide(a *answer.Answer, resource, name string, subject answer.Subject, v block.Verdict) error {
 	for key, blocks := range map[string][]*shipper.RolloutBlock{
 		answer.AuditBlocksOverridden: v.Overridden, answer.AuditBlocksWarned: v.Warning,
 		answer.AuditBlocksAudited: v.Auditing, answer.AuditBlocksMet: v.Effective,

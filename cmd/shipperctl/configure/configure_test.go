@@ -150,7 +150,8 @@ func TestAccountIsWholeAndForItsNames(t *testing.T) {
 	}
 }
 
-// configuration is a webhook configuration as it is in the manifests.
+// configuration is a webhook configuration as it is in the manifests: one webhook has a policy that can be set, the other
+// always lets pass.
 func configuration() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"webhooks": []any{map[string]any{
 		"name":          "validate-application.shipper.booking.com",
@@ -159,6 +160,11 @@ func configuration() *unstructured.Unstructured {
 			"name": "shipper-webhook", "namespace": "shipper-system", "path": "/validate-application"}},
 		"namespaceSelector": map[string]any{"matchExpressions": []any{map[string]any{
 			"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": []any{"kube-system", "shipper-system"}}}},
+	}, map[string]any{
+		"name":          "namespace.shipper.booking.com",
+		"failurePolicy": "Ignore",
+		"clientConfig": map[string]any{"service": map[string]any{
+			"name": "shipper-webhook", "namespace": "shipper-system", "path": "/validate-namespace"}},
 	}}}}
 }
 
@@ -168,30 +174,39 @@ func TestWebhooksPointToShipper(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		m      Management
-		client map[string]any
+		m           Management
+		policy      string
+		application map[string]any
+		namespace   map[string]any
 	}{
 		"in a namespace of its own": {
-			m: Management{Namespace: "elsewhere"},
-			client: map[string]any{"service": map[string]any{
+			m: Management{Namespace: "elsewhere"}, policy: policyIgnore,
+			application: map[string]any{"service": map[string]any{
 				"name": "shipper-webhook", "namespace": "elsewhere", "path": "/validate-application"}},
+			namespace: map[string]any{"service": map[string]any{
+				"name": "shipper-webhook", "namespace": "elsewhere", "path": "/validate-namespace"}},
 		},
 		"outside the cluster": {
-			m:      Management{Namespace: "elsewhere", WebhookURL: outside},
-			client: map[string]any{"url": "https://localhost:9443/base/validate-application"},
+			m: Management{Namespace: "elsewhere", WebhookURL: outside}, policy: policyFail,
+			application: map[string]any{"url": "https://localhost:9443/base/validate-application"},
+			namespace:   map[string]any{"url": "https://localhost:9443/base/validate-namespace"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := configuration()
-			if err := c.m.address(got, policyIgnore); err != nil {
+			if err := c.m.address(got, c.policy); err != nil {
 				t.Fatal(err)
 			}
 			want := map[string]any{"webhooks": []any{map[string]any{
 				"name":          "validate-application.shipper.booking.com",
-				"failurePolicy": "Ignore",
-				"clientConfig":  c.client,
+				"failurePolicy": c.policy,
+				"clientConfig":  c.application,
 				"namespaceSelector": map[string]any{"matchExpressions": []any{map[string]any{
 					"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": []any{"kube-system", "elsewhere"}}}},
+			}, map[string]any{
+				"name":          "namespace.shipper.booking.com",
+				"failurePolicy": "Ignore",
+				"clientConfig":  c.namespace,
 			}}}
 			if diff := cmp.Diff(want, got.Object); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)

@@ -103,10 +103,13 @@ func keepAuthority(live, want *unstructured.Unstructured) error {
 	})
 }
 
-// address points every webhook of a configuration to where Shipper's is, and sets its failurePolicy.
+// address points every webhook of a configuration, as it is in the manifests, to where Shipper's is, and sets its
+// failurePolicy. One that never refuses when it does not answer stays so.
 func (m *Management) address(configuration *unstructured.Unstructured, policy string) error {
 	return eachWebhook(configuration, func(webhook map[string]any) error {
-		webhook["failurePolicy"] = policy
+		if webhook["failurePolicy"] == policyFail {
+			webhook["failurePolicy"] = policy
+		}
 		path, _, err := unstructured.NestedString(webhook, "clientConfig", "service", "path")
 		if err != nil {
 			return err
@@ -182,10 +185,20 @@ func (m *Management) setPolicy(ctx context.Context, kind, policy string) (change
 		if live == nil {
 			return fmt.Errorf("there is no %s %s: run `shipperctl clusters setup management` first", kind, shipper.GroupName)
 		}
+		lenient := map[any]bool{} // by name
+		err = eachWebhook(want, func(webhook map[string]any) error {
+			lenient[webhook["name"]] = webhook["failurePolicy"] == policyIgnore
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 		changed = false
 		err = eachWebhook(live, func(webhook map[string]any) error {
-			changed = changed || webhook["failurePolicy"] != policy
-			webhook["failurePolicy"] = policy
+			if !lenient[webhook["name"]] {
+				changed = changed || webhook["failurePolicy"] != policy
+				webhook["failurePolicy"] = policy
+			}
 			return nil
 		})
 		if err != nil || !changed {

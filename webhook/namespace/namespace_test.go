@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package namespace_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/namespace"
+)
+
+// named edits the name of an Application.
+func named(name string) func(*shipper.Application) {
+	return func(app *shipper.Application) { app.Name = name }
+}
+
+// in is ns as it is deleted.
+func in(name string, edits ...func(*corev1.Namespace)) *corev1.Namespace {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	for _, edit := range edits {
+		edit(ns)
+	}
+	return ns
+}
+
+func scoped(b *shipper.RolloutBlock, scope shipper.RolloutBlockScope) *shipper.RolloutBlock {
+	b.Spec.Scope = &scope
+	return b
+}
+
+func enforced(b *shipper.RolloutBlock, how shipper.RolloutBlockEnforcement) *shipper.RolloutBlock {
+	b.Spec.Enforcement = how
+	return b
+}
+
+func TestDeletion(t *testing.T) {
+	app := ask.Application()
+	type told struct {
+		Warnings []string
+		Audit    map[string]string
+	}
+	const why = " (DNS issues, troubleshooting in progress; jdoe, 12m ago). "
+	const right = " (the verb override on these rolloutblocks is needed)"
+	for sentence, tc := range map[string]struct {
+		known   []client.Object
+		ns      *corev1.Namespace
+		unready error
+		refused string
+		told    told
+	}{
+		"an empty one goes under a block": {known: []client.Object{ask.Block("global/dns")}},
+		"one with Applications goes when nothing stops them": {
+			known: []client.Object{app, ask.Block("other/dns")},
+		},
+		"under a block it stays, and how to go on is told": {
+			known: []client.Object{app, ask.Block("global/dns")},
+			refused: "with namespace default would go Application super-server: rollouts blocked by: global/dns" + why +
+				"To override: kubectl annotate app --all shipper.booking.com/rollout-block.override=global/dns -n default" + right,
+			told: told{Audit: map[string]string{"blocks-met": "global/dns"}},
+		},
+		"when every Application overrides the block it goes": {
+			known: []client.Object{
+				ask.Application(ask.Overriding("global/dns")), ask.Application(named("b"), ask.Overriding("global/dns")),
+				ask.Block("global/dns"),
+			},
+			told: told{Audit: map[string]string{"blocks-overridden": "global/dns"}},
+		},
+		"what is overridden by some is added to, and those it stops are named": {
+			known: []client.Object{
+				ask.Application(ask.Overriding("global/dns")), ask.Application(named("f")), ask.Application(named("e")),
+				ask.Application(named("d")), ask.Application(named("c")), ask.Application(named("b")), ask.Application(named("a")),
+				ask.Block("global/dns"), scoped(ask.Block("global/early"), shipper.RolloutBlockScope{Charts: []string{"httpd"}}),
+				scoped(ask.Block("global/late"), shipper.RolloutBlockScope{Charts: []string{"nginx"}}),
+				ask.Release(ask.Application(named("c")), nil),
+			},
+			refused: "with namespace default would go Applications a, b, c, d, e and 1 more: rollouts blocked by: global/dns" +
+				" (DNS issues, troubleshooting in progress; jdoe, 12m ago), global/late" + why +
+				"To override: kubectl annotate app --all shipper.booking.com/rollout-block.override=global/dns,global/late " +
+				"-n default --overwrite" + right,
+			told: told{Audit: map[string]string{"blocks-met": "global/dns,global/late", "blocks-overridden": "global/dns"}},
+		},
+		"a block that only warns does so": {
+			known: []client.Object{app, enforced(ask.Block("global/dns"), shipper.RolloutBlockWarn)},
+			told: told{
+				Warnings: []string{"rollouts are asked to wait by: global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago)"},
+				Audit:    map[string]string{"blocks-warned": "global/dns"},
+			},
+		},
+		"one that is going already is not kept": {
+			known: []client.Object{app, ask.Block("global/dns")},
+			ns:    in("default", func(ns *corev1.Namespace) { ns.DeletionTimestamp = &metav1.Time{Time: ask.Now} }),
+		},
+		"while nothing is known it goes, and that is told": {
+			known:   []client.Object{app, ask.Block("global/dns")},
+			unready: errors.New("the API server is lost"),
+			told: told{Warnings: []string{
+				"whether RolloutBlocks hold what is in this namespace was not judged: the API server is lost",
+			}},
+		},
+		"blocks that go with it are told of": {
+			known: []client.Object{ask.Block("default/b"), ask.Block("default/a")},
+			told: told{
+				Warnings: []string{"with it go RolloutBlocks that stop rollouts in this namespace: default/a,default/b"},
+				Audit:    map[string]string{"block-lifted": "default/a,default/b"},
+			},
+		},
+		"blocks that hold everywhere are told of as such": {
+			known: []client.Object{ask.Block("global/dns")}, ns: in("global"),
+			told: told{
+				Warnings: []string{"with it go RolloutBlocks that stop rollouts in every namespace: global/dns"},
+				Audit:    map[string]string{"block-lifted": "global/dns"},
+			},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			world := ask.Know(t, ask.Grant(), tc.known...)
+			w := &namespace.Webhook{
+				Gate: world.Gate, Facts: world.Facts, Ready: func(context.Context) error { return tc.unready },
+			}
+			ns := tc.ns
+			if ns == nil {
+				ns = in("default")
+			}
+			a := &answer.Answer{}
+			err := w.Validate(t.Context(), ask.Delete("dev", ns), a)
+			decision := answer.Blocked
+			if tc.refused == "" {
+				decision = ""
+			}
+			ask.CheckRefusal(t, err, decision, tc.refused)
+			got := told{a.Warnings(), a.AuditAnnotations()}
+			if diff := cmp.Diff(tc.told, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("what is told (-want +got):\n%s", diff)
+			}
+			var refusal *answer.Refusal
+			if errors.As(err, &refusal) && (refusal.Status.Details.Kind != "namespaces" || refusal.Status.Details.Group != "") {
+				t.Errorf("it is about %v", refusal.Status.Details)
+			}
+		})
+	}
+}

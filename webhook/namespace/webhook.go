@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package namespace judges the deletion of namespaces: one goes when every Application in it may go. Whoever may delete a
+// namespace could otherwise take down under a RolloutBlock what nobody may touch.
+package namespace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"shipper.dev/shipper/apis/rules/block"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/gate"
+)
+
+const resource = "namespaces"
+
+// named is how many Applications a refusal names.
+const named = 5
+
+// Facts are what is known of what is in a namespace.
+type Facts interface {
+	Applications(namespace string) ([]*metav1.PartialObjectMetadata, error)
+	Releases(app types.NamespacedName) ([]*shipper.Release, error)
+	GlobalNamespace() string
+	Blocks(namespace string) ([]*shipper.RolloutBlock, error)
+}
+
+// Webhook judges deletions of namespaces.
+type Webhook struct {
+	Gate  *gate.Gate
+	Facts Facts
+	// Ready says why what is known is not to be relied on, if so. A namespace is not kept for that: it may have nothing to do
+	// with Shipper.
+	Ready func(context.Context) error
+}
+
+// Validate judges what is about to be deleted.
+func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *answer.Answer) error {
+	_, old, err := answer.Decode[metav1.PartialObjectMetadata](req)
+	if err != nil {
+		return err
+	}
+	if req.Operation != admissionv1.Delete || !old.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	if err := w.Ready(ctx); err != nil {
+		a.Warn("whether RolloutBlocks hold what is in this namespace was not judged: %v", err)
+		return nil
+	}
+	if err := w.judge(ctx, req, a, old.Name); err != nil {
+		return err
+	}
+	return w.announce(a, old.Name)
+}
+
+// judge refuses for what any Application would be refused for that were deleted by itself. What overrides a block for
+// an Application overrides it here: there is no annotation of the namespace to be judged, granted and forgotten.
+func (w *Webhook) judge(ctx context.Context, req *admission.Request, a *answer.Answer, namespace string) error {
+	apps, err := w.Facts.Applications(namespace)
+	if err != nil {
+		return err
+	}
+	all, held := tally{}, []string(nil)
+	subject := answer.Subject{Short: "app", Namespace: namespace, Name: "--all"}
+	for _, app := range apps {
+		v, err := w.verdict(ctx, req, app)
+		if err != nil {
+			return err
+		}
+		all.add(v)
+		_, annotated := app.Annotations[shipper.RolloutBlockOverrideAnnotation]
+		subject.Annotated = subject.Annotated || annotated
+		if len(v.Effective) > 0 {
+			held = append(held, app.Name)
+		}
+	}
+	err = w.Gate.Decide(a, resource, namespace, subject, block.Verdict(all))
+	var refusal *answer.Refusal
+	if errors.As(err, &refusal) {
+		refusal.Status.Details.Group = ""
+		refusal.Status.Message = "with namespace " + namespace + " would go " + list(held) + ": " + refusal.Status.Message
+	}
+	return err
+}
+
+// verdict is what blocks mean for the deletion of one Application.
+func (w *Webhook) verdict(
+	ctx context.Context, req *admission.Request, app *metav1.PartialObjectMetadata,
+) (block.Verdict, error) {
+	rels, err := w.Facts.Releases(types.NamespacedName{Namespace: app.Namespace, Name: app.Name})
+	if err != nil {
+		return block.Verdict{}, err
+	}
+	c := block.Change{Labels: []map[string]string{app.Labels}, Matches: w.Gate.Asked(ctx, req)}
+	for _, rel := range rels {
+		c.Environments = append(c.Environments, &rel.Spec.Environment)
+	}
+	return w.Gate.Verdict(app.Namespace, block.Overrides(app.Annotations), c)
+}
+
+// tally is what blocks mean for several Applications together. A block can be overridden by one and stop another.
+type tally block.Verdict
+
+func (t *tally) add(v block.Verdict) {
+	t.Effective = merge(t.Effective, v.Effective)
+	t.Warning = merge(t.Warning, v.Warning)
+	t.Auditing = merge(t.Auditing, v.Auditing)
+	t.Overridden = merge(t.Overridden, v.Overridden)
+}
+
+// merge joins two lists in the order of names, without repetitions.
+func merge(a, b []*shipper.RolloutBlock) []*shipper.RolloutBlock {
+	if len(b) == 0 || slices.Equal(a, b) {
+		return a
+	}
+	byName := func(x, y *shipper.RolloutBlock) int {
+		return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Name, y.Name))
+	}
+	same := func(x, y *shipper.RolloutBlock) bool { return byName(x, y) == 0 }
+	return slices.CompactFunc(slices.SortedFunc(slices.Values(slices.Concat(a, b)), byName), same)
+}
+
+// announce tells which blocks go with the namespace.
+func (w *Webhook) announce(a *answer.Answer, namespace string) error {
+	blocks, err := w.Facts.Blocks(namespace)
+	if err != nil || len(blocks) == 0 {
+		return err
+	}
+	where := "this namespace"
+	if namespace == w.Facts.GlobalNamespace() {
+		where = "every namespace"
+	}
+	names := block.FormatOverrides(block.Names(blocks))
+	a.Audit(answer.AuditBlockLifted, names)
+	a.Warn("with it go RolloutBlocks that stop rollouts in %s: %s", where, names)
+	return nil
+}
+
+// list names the first few Applications.
+func list(apps []string) string {
+	slices.Sort(apps)
+	out := "Application " + apps[0]
+	if len(apps) > 1 {
+		out = "Applications " + strings.Join(apps[:min(len(apps), named)], ", ")
+	}
+	if more := len(apps) - named; more > 0 {
+		out += fmt.Sprintf(" and %d more", more)
+	}
+	return out
+}
