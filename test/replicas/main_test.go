@@ -34,6 +34,7 @@ import (
 
 // world is what all tests share, one after the other: a management cluster, a Service, and three replicas behind it.
 var world struct {
+	fleet      *fleet.Fleet
 	management *fleet.Cluster
 	admin      client.WithWatch
 	config     *rest.Config // admin's
@@ -56,7 +57,7 @@ type replica struct {
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	os.Exit(fleet.Main(m, fleet.Options{CRDs: []string{"../../manifests/crd"}}, func(f *fleet.Fleet) {
-		world.management, world.dir = f.Management, f.Dir
+		world.fleet, world.management, world.dir = f, f.Management, f.Dir
 		if err := setUp(); err != nil {
 			fmt.Fprintln(os.Stderr, "setting up:", err)
 			_ = f.Stop()
