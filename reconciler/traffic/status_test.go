@@ -136,6 +136,16 @@ func TestStatus(t *testing.T) {
 				},
 			},
 		},
+		"an error of the cluster's API": {
+			[]sight{{want: in("east"), err: errors.New("it broke")}}, nil,
+			shipper.TrafficTargetStatus{
+				ObservedGeneration: 2,
+				Clusters: clusters{{Name: "east", AchievedTraffic: 7, Status: "Failed", Conditions: []shipper.Condition{
+					fine, condition("Ready", "False", "InternalError", "it broke", now),
+				}}},
+				Conditions: []shipper.Condition{fine, condition("Ready", "False", "ClustersNotReady", "east: InternalError it broke", now)},
+			},
+		},
 		"while a cluster is being connected to nothing is known to have changed": {
 			[]sight{{want: in("east"), err: connecting}}, nil, before,
 		},
