@@ -5,15 +5,19 @@ package certs
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -37,14 +41,16 @@ type Options struct {
 	Secret types.NamespacedName
 	// Dir holds tls.crt and tls.key, in mode Files.
 	Dir string
-	// DNSNames are the names the certificate is for, in mode Self. The first is the Service's.
+	// DNSNames are the names, and IP addresses, the certificate is for, in mode Self. The first is the Service's.
 	DNSNames []string
+	// Lifetimes are how long what is made is good for, in mode Self.
+	Lifetimes Lifetimes
 	// Configurations is the name of the two webhook configurations that get the CA, in mode Self.
 	Configurations string
-	// Scratch is a folder that can be written to, in mode Self.
-	Scratch string
-	// Registry takes the metric of when the certificate ends.
+	// Registry takes the metric of when certificates end.
 	Registry prometheus.Registerer
+	// Clock tells when it is time to renew, in mode Self.
+	Clock clock.PassiveClock
 }
 
 // Source has a certificate to serve with.
@@ -55,20 +61,29 @@ type Source interface {
 	Ready(*http.Request) error
 }
 
-// keys of the Secret and names of the files.
-const (
-	certKey = corev1.TLSCertKey
-	keyKey  = corev1.TLSPrivateKeyKey
-)
-
-// CacheOptions keep the manager's cache from reading any Secret but that of the certificate.
-func CacheOptions(o Options) cache.ByObject {
-	return cache.ByObject{Namespaces: map[string]cache.Config{
-		o.Secret.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", o.Secret.Name)},
-	}}
+// CacheOptions keep the manager's cache from reading any Secret but that of the certificate, and any webhook configuration
+// but Shipper's.
+func CacheOptions(o Options) map[client.Object]cache.ByObject {
+	named := func(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }
+	return map[client.Object]cache.ByObject{
+		&corev1.Secret{}: {Namespaces: map[string]cache.Config{
+			o.Secret.Namespace: {FieldSelector: named(o.Secret.Name)},
+		}},
+		&admissionv1.ValidatingWebhookConfiguration{}: {Field: named(o.Configurations)},
+		&admissionv1.MutatingWebhookConfiguration{}:   {Field: named(o.Configurations)},
+	}
 }
 
-// Setup adds to mgr what keeps the certificate fresh. mgr's cache must have CacheOptions for Secrets.
+// AddToScheme adds the kinds that are read and written here.
+func AddToScheme(s *runtime.Scheme) error {
+	if err := errors.Join(corev1.AddToScheme(s), admissionv1.AddToScheme(s)); err != nil {
+		return fmt.Errorf("building scheme: %w", err)
+	}
+	return nil
+}
+
+// Setup adds to mgr what keeps the certificate fresh. mgr must have a cache with CacheOptions and a scheme with
+// AddToScheme.
 func Setup(ctx context.Context, mgr manager.Manager, o Options) (Source, error) {
 	switch o.Mode {
 	case Self:
@@ -79,21 +94,4 @@ func Setup(ctx context.Context, mgr manager.Manager, o Options) (Source, error) 
 		return setupFiles(mgr, o)
 	}
 	return nil, fmt.Errorf("mode of certificates %q: use %s, %s or %s", o.Mode, Self, CertManager, Files)
-}
-
-// register publishes when the certificate that current returns ends; 0 while there is none.
-func register(registry prometheus.Registerer, current func() *tls.Certificate) error {
-	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "shipper_webhook_certificate_end_timestamp_seconds",
-		Help: "When the certificate that is served ends, in seconds since 1970; 0 while there is none.",
-	}, func() float64 {
-		if c := current(); c != nil && c.Leaf != nil {
-			return float64(c.Leaf.NotAfter.UnixNano()) / float64(time.Second)
-		}
-		return 0
-	})
-	if err := registry.Register(gauge); err != nil {
-		return fmt.Errorf("registering certificate metric: %w", err)
-	}
-	return nil
 }

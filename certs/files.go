@@ -4,6 +4,7 @@ package certs
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -37,5 +38,13 @@ func setupFiles(mgr manager.Manager, o Options) (Source, error) {
 	if err := mgr.Add(watcher); err != nil {
 		return nil, fmt.Errorf("watching certificate in %s: %w", o.Dir, err)
 	}
-	return f, register(o.Registry, f.current.Load)
+	return f, register(o.Registry, f.ends)
+}
+
+// ends are the certificates whose end is published. Who signed is not in the files.
+func (f *files) ends() (leaf, authority *x509.Certificate) {
+	if c := f.current.Load(); c != nil {
+		return c.Leaf, nil
+	}
+	return nil, nil
 }

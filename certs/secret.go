@@ -5,6 +5,7 @@ package certs
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -22,10 +23,16 @@ var errNoCertificate = errors.New("there is no certificate to serve with yet")
 
 // secret serves the certificate that was last seen in a Secret.
 type secret struct {
-	current atomic.Pointer[tls.Certificate]
+	current atomic.Pointer[served]
 	log     logr.Logger
 	// loaded, unless nil, is called after a certificate was taken over.
 	loaded func()
+}
+
+// served is a certificate and the authority beside it in the Secret, nil if there is none.
+type served struct {
+	pair      tls.Certificate
+	authority *x509.Certificate
 }
 
 var _ Source = &secret{}
@@ -33,7 +40,7 @@ var _ Source = &secret{}
 // GetCertificate returns the current certificate.
 func (s *secret) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c := s.current.Load(); c != nil {
-		return c, nil
+		return &c.pair, nil
 	}
 	return nil, errNoCertificate
 }
@@ -68,7 +75,15 @@ func (s *secret) watch(ctx context.Context, mgr manager.Manager, o Options) erro
 	}); err != nil {
 		return fmt.Errorf("watching secret %s: %w", o.Secret, err)
 	}
-	return register(o.Registry, s.current.Load)
+	return register(o.Registry, s.ends)
+}
+
+// ends are the certificates whose end is published.
+func (s *secret) ends() (leaf, authority *x509.Certificate) {
+	if c := s.current.Load(); c != nil {
+		return c.pair.Leaf, c.authority
+	}
+	return nil, nil
 }
 
 // take serves with found's certificate from now on. One that is missing or broken leaves the current one in place: a
@@ -83,7 +98,14 @@ func (s *secret) take(found *corev1.Secret) {
 		s.log.Error(err, "The secret holds no usable certificate; the one before is served", "secret", klog.KObj(found))
 		return
 	}
-	s.current.Store(&pair)
+	now := &served{pair: pair}
+	if authorities := certificates(found.Data[caKey]); len(authorities) > 0 {
+		now.authority = authorities[0]
+	}
+	before := s.current.Swap(now)
+	if before != nil && before.pair.Leaf.Equal(pair.Leaf) {
+		return // something else in the Secret has changed
+	}
 	s.log.Info("Serving with a new certificate", "secret", klog.KObj(found),
 		"until", pair.Leaf.NotAfter, "names", pair.Leaf.DNSNames)
 	if s.loaded != nil {

@@ -44,6 +44,7 @@ type options struct {
 
 	certs         string
 	certDir       string
+	lifetimes     certs.Lifetimes
 	dnsNames      string
 	extraDNSNames string
 
@@ -81,6 +82,10 @@ func parse(args []string) (*options, error) {
 	set.StringVar(&o.dnsNames, "dns-names", "",
 		"comma-separated `names` of the certificate, with --certs=self (default those of the Service "+serviceName+")")
 	set.StringVar(&o.extraDNSNames, "extra-dns-names", "", "comma-separated `names` beside those, such as localhost")
+	set.DurationVar(&o.lifetimes.Certificate, "certificate-lifetime", certs.DefaultCertificateLifetime,
+		"`time` a certificate is good for, with --certs=self; it is renewed when a third is left")
+	set.DurationVar(&o.lifetimes.Authority, "authority-lifetime", certs.DefaultAuthorityLifetime,
+		"`time` the CA is good for, with --certs=self; another takes over when a third is left")
 	set.StringVar(&o.chartCacheDir, "chart-cache-dir", filepath.Join(os.TempDir(), "shipper-webhook-charts"),
 		"`folder` for files that are made again when they are lost; the only one that is written to")
 	set.DurationVar(&o.shutdownDelay, "shutdown-delay", 6*time.Second,
@@ -111,6 +116,7 @@ func (o *options) complete() error {
 	_, _, addrErr := o.listen()
 	var policyErr error
 	o.repositories, policyErr = chart.ParsePolicy(o.chartRepositories)
+	lifetimesErr := o.lifetimes.Validate()
 	switch mode := certs.Mode(o.certs); {
 	case addrErr != nil:
 		return addrErr
@@ -122,6 +128,8 @@ func (o *options) complete() error {
 		return errors.New("--certs=files needs --cert-dir")
 	case policyErr != nil:
 		return fmt.Errorf("--chart-repositories: %w", policyErr)
+	case lifetimesErr != nil:
+		return fmt.Errorf("--certificate-lifetime and --authority-lifetime: %w", lifetimesErr)
 	case o.logFormat != "json" && o.logFormat != "text":
 		return fmt.Errorf("--log-format=%s: use json or text", o.logFormat)
 	case o.shutdownDelay < 0:
@@ -170,8 +178,8 @@ func (o *options) certOptions() certs.Options {
 		Secret:         types.NamespacedName{Namespace: o.namespace, Name: certificateSecret},
 		Dir:            o.certDir,
 		DNSNames:       o.names(),
+		Lifetimes:      o.lifetimes,
 		Configurations: configurations,
-		Scratch:        o.chartCacheDir,
 	}
 }
 

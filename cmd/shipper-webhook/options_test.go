@@ -5,6 +5,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,7 +21,8 @@ func TestDefaults(t *testing.T) {
 	want := certs.Options{
 		Mode: certs.Self, Secret: types.NamespacedName{Namespace: "shipper-system", Name: "shipper-webhook-cert"},
 		DNSNames:       []string{"shipper-webhook.shipper-system.svc", "shipper-webhook.shipper-system.svc.cluster.local"},
-		Configurations: "shipper.booking.com", Scratch: o.chartCacheDir,
+		Lifetimes:      certs.Lifetimes{Authority: 87600 * time.Hour, Certificate: 2160 * time.Hour},
+		Configurations: "shipper.booking.com",
 	}
 	if diff := cmp.Diff(want, o.certOptions()); diff != "" {
 		t.Errorf("certificates (-want +got):\n%s", diff)
@@ -51,14 +53,17 @@ func TestAnotherNamespace(t *testing.T) {
 
 func TestFlagsThatCannotBeMeant(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--certs=magic":             "--certs=magic: use self, cert-manager or files",
-		"--certs=files":             "--certs=files needs --cert-dir",
-		"--addr=9443":               "--addr=9443: address 9443: missing port in address",
-		"--addr=:0":                 "--addr=:0: the port must be a number from 1 to 65535",
-		"--addr=:https":             "--addr=:https: the port must be a number from 1 to 65535",
-		"--chart-repositories=x":    `--chart-repositories: "x" must begin with https:// or http://`,
-		"--log-format=xml":          "--log-format=xml: use json or text",
-		"--shutdown-delay=-1s":      "--shutdown-delay must not be negative",
+		"--certs=magic":          "--certs=magic: use self, cert-manager or files",
+		"--certs=files":          "--certs=files needs --cert-dir",
+		"--addr=9443":            "--addr=9443: address 9443: missing port in address",
+		"--chart-repositories=x": `--chart-repositories: "x" must begin with https:// or http://`,
+		"--addr=:0":              "--addr=:0: the port must be a number from 1 to 65535",
+		"--addr=:https":          "--addr=:https: the port must be a number from 1 to 65535",
+		"--log-format=xml":       "--log-format=xml: use json or text",
+		"--shutdown-delay=-1s":   "--shutdown-delay must not be negative",
+		"--authority-lifetime=24h": "--certificate-lifetime and --authority-lifetime: the authority must live for three times " +
+			"as long as a certificate (2160h0m0s) at least, not 24h0m0s",
+		"--certificate-lifetime=1s": "--certificate-lifetime and --authority-lifetime: a certificate must live for 5s at least, not 1s",
 		"serve":                     "unexpected arguments: serve",
 		"--kubeconfig=/nonexistent": "",
 	} {

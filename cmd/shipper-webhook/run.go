@@ -18,7 +18,6 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -66,7 +65,7 @@ func build(
 	ctx context.Context, o *options, d *door, late *lateCertificate, clients *certs.Clients,
 ) (manager.Manager, error) {
 	certOptions := o.certOptions()
-	certOptions.Registry = metrics.Registry
+	certOptions.Registry, certOptions.Clock = metrics.Registry, clock.RealClock{}
 	stream := facts.NewStream(clock.RealClock{})
 	mgr, err := newManager(o, certOptions, stream)
 	if err != nil {
@@ -103,7 +102,8 @@ func build(
 			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
 		}),
 		Reconciler: o.reconcilerUser, Registry: metrics.Registry, Clock: clock.RealClock{},
-		Log: mgr.GetLogger().WithName("webhook"),
+		Events: mgr.GetEventRecorder("shipper-webhook"),
+		Log:    mgr.GetLogger().WithName("webhook"),
 	})
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func newManager(o *options, certOptions certs.Options, stream *facts.Stream) (ma
 	}
 	config.Wrap(stream.Wrap)
 	scheme := runtime.NewScheme()
-	if err := errors.Join(shipper.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(shipper.AddToScheme(scheme), corev1.AddToScheme(scheme), certs.AddToScheme(scheme)); err != nil {
 		return nil, fmt.Errorf("building scheme: %w", err)
 	}
 	mgr, err := ctrl.NewManager(config, manager.Options{
@@ -135,7 +135,7 @@ func newManager(o *options, certOptions certs.Options, stream *facts.Stream) (ma
 		HealthProbeBindAddress: o.healthAddr,
 		Cache: cache.Options{
 			DefaultTransform: facts.Strip,
-			ByObject:         map[client.Object]cache.ByObject{&corev1.Secret{}: certs.CacheOptions(certOptions)},
+			ByObject:         certs.CacheOptions(certOptions),
 		},
 	})
 	if err != nil {

@@ -6,8 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -17,46 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
-
-func TestCertificatesRotate(t *testing.T) {
-	key := types.NamespacedName{Namespace: "shipper-system", Name: "shipper-webhook-cert"}
-	var secret corev1.Secret
-	if err := admin.Get(t.Context(), key, &secret); err != nil {
-		t.Fatal(err)
-	}
-	before := secret.DeepCopy()
-	secret.Data = nil // as if it had been lost; the authority goes with it
-	if err := admin.Update(t.Context(), &secret); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "another certificate", func(ctx context.Context) error {
-		if err := admin.Get(ctx, key, &secret); err != nil {
-			return err
-		}
-		if len(secret.Data["tls.crt"]) == 0 || string(secret.Data["tls.crt"]) == string(before.Data["tls.crt"]) {
-			return errors.New("it is not there yet")
-		}
-		return nil
-	})
-	block, _ := pem.Decode(secret.Data["tls.crt"])
-	certificate, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"shipper-webhook.shipper-system.svc", "shipper-webhook.shipper-system.svc.cluster.local", "localhost"}
-	if diff := cmp.Diff(want, certificate.DNSNames); diff != "" {
-		t.Errorf("names of the certificate (-want +got):\n%s", diff)
-	}
-	ns, repo := namespace(t), startRepository(t, "0.0.1")
-	eventually(t, "the API server to trust it", func(ctx context.Context) error {
-		return admin.Create(ctx, application(ns, repo), client.DryRunAll)
-	})
-}
 
 func TestTheWebhookIsObserved(t *testing.T) {
 	for path, port := range map[string]int{"/healthz": gate.healthPort, "/readyz": gate.healthPort, "/metrics": gate.metricsPort} {
