@@ -28,6 +28,8 @@ type Options struct {
 	Dir string
 	// WebhookPort is the port of 127.0.0.1 that the webhook configurations point at.
 	WebhookPort int
+	// WebhookFlags are flags of the webhook beside those that a Pod always has; they win.
+	WebhookFlags []string
 }
 
 // Pod is the two running binaries.
@@ -43,11 +45,17 @@ func WebhookURL(port int) string {
 	return fmt.Sprintf("https://localhost:%d", port)
 }
 
-// Start starts both binaries and waits until both are ready. What has started is returned also with an error.
-func Start(ctx context.Context, o Options) (*Pod, error) {
+// New is a Pod in which nothing runs yet.
+func New(ctx context.Context, o Options) (*Pod, error) {
 	p := &Pod{options: o}
 	var err error
 	p.kubeconfig, err = o.Management.ServiceAccountKubeconfig(ctx, shipper.SystemNamespace, shipper.ManagementServiceAccount)
+	return p, err
+}
+
+// Start starts both binaries and waits until both are ready. What has started is returned also with an error.
+func Start(ctx context.Context, o Options) (*Pod, error) {
+	p, err := New(ctx, o)
 	if err != nil {
 		return p, err
 	}
@@ -60,9 +68,10 @@ func Start(ctx context.Context, o Options) (*Pod, error) {
 // StartWebhook starts the webhook and waits until it is ready.
 func (p *Pod) StartWebhook(ctx context.Context) error {
 	var err error
-	p.Webhook, err = p.startContainer(ctx, "shipper-webhook",
+	p.Webhook, err = p.startContainer(ctx, "shipper-webhook", append([]string{
 		"--addr", fmt.Sprintf("127.0.0.1:%d", p.options.WebhookPort), "--extra-dns-names", "localhost",
-		"--shutdown-delay", "100ms") // nobody else takes over
+		"--shutdown-delay", "100ms", // nobody else takes over
+	}, p.options.WebhookFlags...)...)
 	return err
 }
 

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package certs proves on a real API server that certificates which the webhook makes itself are renewed, and their
+// authority succeeded, without a request that fails: two replicas run as they would in their Pods, with certificates that
+// live for seconds.
+package certs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/configure"
+	"shipper.dev/shipper/test/charts"
+	"shipper.dev/shipper/test/fleet"
+	"shipper.dev/shipper/test/pod"
+)
+
+// The lifetimes of what the replicas make. A certificate is renewed 3 s before it ends.
+const (
+	certificateLifetime = 9 * time.Second
+	authorityLifetime   = 27 * time.Second
+)
+
+// What all tests share.
+var (
+	management *fleet.Cluster
+	admin      client.WithWatch
+	service    *pod.Service
+	replicas   []*replica
+	repository *charts.Repository
+)
+
+func TestMain(m *testing.M) {
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(fleet.Main(m, fleet.Options{CRDs: []string{"../../manifests/crd"}}, func(f *fleet.Fleet) {
+		management = f.Management
+		if err := setup(f); err != nil {
+			fmt.Fprintln(os.Stderr, "setting up:", err)
+			_ = f.Stop()
+			os.Exit(1)
+		}
+	}))
+}
+
+func setup(f *fleet.Fleet) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	bin := filepath.Join(f.Dir, "bin")
+	var err error
+	build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(bin, "shipper-webhook"), "../../cmd/shipper-webhook")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building the webhook: %w: %s", err, out)
+	}
+	if admin, err = pod.NewClient(management.Config); err != nil {
+		return err
+	}
+	if repository, err = charts.Start(); err != nil {
+		return err
+	}
+	var ports []int
+	for range 2 {
+		port, err := pod.FreePort()
+		if err != nil {
+			return err
+		}
+		ports = append(ports, port)
+	}
+	if service, err = pod.NewService(ports...); err != nil {
+		return err
+	}
+	if err = install(ctx); err != nil {
+		return err
+	}
+	for i, port := range ports {
+		r, err := newReplica(ctx, fmt.Sprintf("replica-%d", i+1), bin, filepath.Join(f.Dir, "logs"), port)
+		if err != nil {
+			return err
+		}
+		replicas = append(replicas, r)
+	}
+	return nil
+}
+
+// install sets the management cluster up.
+func install(ctx context.Context) error {
+	where, err := url.Parse(pod.WebhookURL(service.Port))
+	if err != nil {
+		return err
+	}
+	c, err := configure.NewClient(management.Config)
+	if err != nil {
+		return err
+	}
+	m := &configure.Management{
+		Client: c, Report: configure.NewReport(io.Discard), Namespace: shipper.SystemNamespace,
+		GlobalBlocksNamespace: shipper.GlobalBlocksNamespace, ServiceAccount: shipper.ManagementServiceAccount,
+		WebhookURL: where, Patience: configure.DefaultPatience,
+	}
+	return errors.Join(m.Setup(ctx), m.SetFailurePolicy(ctx))
+}
+
+// replica is one webhook.
+type replica struct {
+	*pod.Pod
+	port int
+}
+
+func newReplica(ctx context.Context, name, bin, dir string, port int) (*replica, error) {
+	p, err := pod.New(ctx, pod.Options{
+		Management: management, Bin: bin, Dir: filepath.Join(dir, name), WebhookPort: port,
+		WebhookFlags: []string{
+			"--certificate-lifetime", certificateLifetime.String(), "--authority-lifetime", authorityLifetime.String(),
+		},
+	})
+	return &replica{p, port}, err
+}
+
+// start starts all replicas, and stops them after the test.
+func start(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	t.Cleanup(func() {
+		for _, r := range replicas {
+			if r.Webhook == nil {
+				continue
+			}
+			if t.Failed() {
+				t.Logf("%s", r.Webhook.Tail())
+			}
+			if err := r.Webhook.Stop(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for _, r := range replicas {
+		if err := r.StartWebhook(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// namespace makes one for the writes of a test.
+func namespace(t *testing.T) string {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "certs-"}}
+	if err := admin.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	return ns.Name
+}
+
+// secret is where the certificate is.
+func secret(ctx context.Context) (*corev1.Secret, error) {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shipper-system", Name: "shipper-webhook-cert"}}
+	return s, admin.Get(ctx, client.ObjectKeyFromObject(s), s)
+}
+
+// eventually asks until there is no error.
+func eventually(t *testing.T, what string, ask func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ask(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waiting for %s: %v", what, err)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package certs
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/test/load"
+)
+
+// perSecond is how many writes are asked for.
+const perSecond = 100
+
+// under runs do under load and fails when any write did, or any connection to a replica.
+func under(t *testing.T, do func(*lookout)) {
+	t.Helper()
+	watch := newLookout(t.Context())
+	writes := load.Start(t.Context(), admin, namespace(t), repository.URL, perSecond)
+	renewing, stop := context.WithCancel(t.Context())
+	renewed := make(chan struct{})
+	go func() {
+		defer close(renewed)
+		renew(renewing, writes)
+	}()
+	defer func() {
+		stop()
+		<-renewed
+		result := writes.Stop()
+		watch.end(t)
+		t.Logf("%d requests, the slowest took %s; connections %v", result.Requests, result.Longest, service.Taken())
+		for i, f := range result.Failed[:min(len(result.Failed), 10)] {
+			t.Errorf("failure %d of %d: %s", i+1, len(result.Failed), f)
+		}
+	}()
+	do(watch)
+}
+
+// renew has the API server connect anew every quarter of a second: it keeps connections, and would not see what is served
+// for as long as they live.
+func renew(ctx context.Context, writes *load.Load) {
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			writes.Pause(service.Renew)
+		}
+	}
+}
+
+// until waits for something to be so.
+func until(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	eventually(t, what, func(context.Context) error {
+		if !so() {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
+
+// The authority of before ends soon, and so does its certificate. In the time of this test two authorities follow it, and
+// each signs more than one certificate, all by time alone.
+func TestNoRequestFailsWhileCertificatesRotate(t *testing.T) {
+	plant(t, time.Now().Add(14*time.Second), time.Now().Add(6*time.Second))
+	start(t)
+	under(t, func(watch *lookout) {
+		until(t, "certificates of two other authorities, and three more", func() bool {
+			leaves := watch.served()
+			authorities := map[string]bool{}
+			for _, leaf := range leaves {
+				authorities[string(leaf.AuthorityKeyId)] = true
+			}
+			return len(authorities) >= 3 && len(leaves) >= 6
+		})
+		for i, r := range replicas {
+			ends := r.ends(t)
+			if left := time.Until(ends["serving"]); left <= 0 || left > certificateLifetime {
+				t.Errorf("replica %d says that its certificate ends in %s", i+1, left)
+			}
+			if left := time.Until(ends["authority"]); left <= 0 || left > authorityLifetime {
+				t.Errorf("replica %d says that its authority ends in %s", i+1, left)
+			}
+		}
+	})
+	for port, n := range service.Taken() {
+		if n < 10 {
+			t.Errorf("the replica at %d was connected to %d times", port, n)
+		}
+	}
+}
+
+// An administrator who takes something out of the Secret gets it made anew, with nobody noticing.
+func TestNoRequestFailsWhileAnAdministratorRotates(t *testing.T) {
+	start(t)
+	under(t, func(watch *lookout) {
+		for _, step := range []struct {
+			sentence string
+			do       func(context.Context) error
+		}{
+			{"the certificate", func(ctx context.Context) error { return take(ctx, "tls.crt") }},
+			{"the key of the authority", func(ctx context.Context) error { return take(ctx, "ca.key") }},
+			{"the secret", func(ctx context.Context) error {
+				s, err := secret(ctx)
+				return errors.Join(err, admin.Delete(ctx, s))
+			}},
+		} {
+			var before []*x509.Certificate
+			until(t, "connections", func() bool {
+				before = watch.served()
+				return len(before) > 0
+			})
+			if err := step.do(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			until(t, "another certificate after "+step.sentence+" was taken away", func() bool {
+				return len(watch.served()) > len(before)
+			})
+		}
+	})
+}
+
+// mayWrite lets replicas write the Secret, or not.
+func mayWrite(ctx context.Context, may bool) error {
+	var role rbacv1.Role
+	key := client.ObjectKey{Namespace: "shipper-system", Name: "shipper:management-cluster"}
+	if err := admin.Get(ctx, key, &role); err != nil {
+		return err
+	}
+	for i, rule := range role.Rules {
+		if len(rule.ResourceNames) == 1 {
+			role.Rules[i].Verbs = []string{"get"}
+			if may {
+				role.Rules[i].Verbs = []string{"create", "patch"}
+			}
+		}
+	}
+	return admin.Update(ctx, &role)
+}
+
+// With nobody allowed to write it, the certificate ends. What is seen then is what docs/certificates.md says, and once it
+// may be written again nobody has to do more.
+func TestReplicasRecoverFromACertificateThatHasEnded(t *testing.T) {
+	start(t)
+	ns := namespace(t)
+	if err := mayWrite(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := mayWrite(context.Background(), true); err != nil {
+			t.Error(err)
+		}
+	})
+	write := func(ctx context.Context) error {
+		service.Renew()
+		return load.Once(ctx, admin, ns, repository.URL)
+	}
+	var seen string
+	eventually(t, "writes to fail", func(ctx context.Context) error {
+		if err := write(ctx); err != nil {
+			seen = err.Error()
+			return nil
+		}
+		return errors.New("they succeed")
+	})
+	if !strings.Contains(seen, "tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time ") {
+		t.Errorf("what is seen: %s", seen)
+	}
+	t.Logf("what is seen: %s", seen)
+	for i, r := range replicas {
+		if left := time.Until(r.ends(t)["serving"]); left > 0 {
+			t.Errorf("replica %d says that its certificate ends in %s", i+1, left)
+		}
+	}
+	began := time.Now()
+	if err := mayWrite(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "writes to succeed", write)
+	t.Logf("recovered within %s", time.Since(began))
+}
+
+// Everything has ended a year ago: authority and certificate, in the Secret and in the webhook configurations.
+func TestAPodThatWasOffForAYearRecovers(t *testing.T) {
+	plant(t, time.Now().AddDate(-1, 0, 0), time.Now().AddDate(-1, 0, 0))
+	ns := namespace(t)
+	began := time.Now()
+	start(t)
+	eventually(t, "a write to succeed", func(ctx context.Context) error {
+		return load.Once(ctx, admin, ns, repository.URL)
+	})
+	t.Logf("recovered %s after the first process was started", time.Since(began))
+	trusted, err := bundles(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, bundle := range trusted {
+		if n := len(parse(bundle)); n != 1 {
+			t.Errorf("the bundle of webhook %d has %d authorities", i, n)
+		}
+	}
+}
