@@ -227,7 +227,9 @@ func TestRefusalsTeach(t *testing.T) {
 	nobody.Spec = shipper.RolloutBlockSpec{Message: "two\n\x1b[2J\u202elines\x7f"}
 	nobody.CreationTimestamp.Time = ask.Now.Add(time.Second) // clocks differ
 	blocks := []*shipper.RolloutBlock{dns, demo, nobody}
-	subject := answer.Subject{Short: "app", Namespace: "default", Name: "x", Annotated: true}
+	app := ask.Application(ask.Overriding("default/demo"))
+	app.Name = "x"
+	subject := answer.SubjectOf("app", &app.ObjectMeta)
 	v := block.Judge(blocks, []block.Override{{Name: block.Name(demo)}}, block.Change{}, ask.Now)
 	err := answer.Refuse("applications", "x", subject, v, ask.Now)
 	const want = "rollouts blocked by: default/nobody (two [2J lines; unknown author, 0s ago), " +
@@ -235,6 +237,108 @@ func TestRefusalsTeach(t *testing.T) {
 		"shipper.booking.com/rollout-block.override=default/demo,default/nobody,global/dns -n default --overwrite " +
 		"(the verb override on these rolloutblocks is needed)"
 	ask.CheckRefusal(t, err, answer.Blocked, want)
+}
+
+func TestRefusalsSayHowToGoOn(t *testing.T) {
+	freeze := func(key string, edits ...func(*shipper.RolloutBlock)) *shipper.RolloutBlock {
+		b := ask.Block(key)
+		for _, edit := range edits {
+			edit(b)
+		}
+		return b
+	}
+	policy := func(p shipper.RolloutBlockOverridePolicy) func(*shipper.RolloutBlock) {
+		return func(b *shipper.RolloutBlock) { b.Spec.OverridePolicy = p }
+	}
+	reasons := func(b *shipper.RolloutBlock) { b.Spec.RequireOverrideReason = true }
+	expires := func(b *shipper.RolloutBlock) { b.Spec.ExpiresAt = &metav1.Time{Time: ask.Now.Add(time.Hour)} }
+	allows := func(b *shipper.RolloutBlock) {
+		b.Spec.Allow = []shipper.RolloutBlockChange{shipper.RolloutBlockAbort, shipper.RolloutBlockRetreat}
+	}
+	var many []*shipper.RolloutBlock
+	var manyTold, manyNames []string
+	for i := range 12 {
+		name := fmt.Sprintf("global/b%02d", i)
+		many, manyNames = append(many, freeze(name)), append(manyNames, name)
+		if i < 10 {
+			manyTold = append(manyTold, name+" (DNS issues, troubleshooting in progress; jdoe, 12m ago)")
+		}
+	}
+	const (
+		dns      = "global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago"
+		annotate = "kubectl annotate app super-server shipper.booking.com/rollout-block.override="
+		right    = " (the verb override on these rolloutblocks is needed)"
+	)
+	for sentence, tc := range map[string]struct {
+		blocks []*shipper.RolloutBlock
+		app    *shipper.Application
+		isNew  bool
+		want   string
+	}{
+		"of what is new": {
+			blocks: []*shipper.RolloutBlock{freeze("global/dns")}, isNew: true,
+			want: dns + "). To override: add the annotation shipper.booking.com/rollout-block.override: global/dns" + right,
+		},
+		"of what is new, with a reason": {
+			blocks: []*shipper.RolloutBlock{freeze("global/dns", reasons)}, isNew: true,
+			want: dns + "). To override: add the annotation shipper.booking.com/rollout-block.override: global/dns, " +
+				"and shipper.booking.com/rollout-block.override-reason: <why>" + right,
+		},
+		"with a reason": {
+			blocks: []*shipper.RolloutBlock{freeze("global/dns", reasons)},
+			want: dns + "). To override: " + annotate + "global/dns -n default " +
+				"shipper.booking.com/rollout-block.override-reason='<why>'" + right,
+		},
+		"with another reason": {
+			blocks: []*shipper.RolloutBlock{freeze("global/dns", reasons)},
+			app:    ask.Application(ask.Annotated(shipper.RolloutBlockOverrideReasonAnnotation, "the last one")),
+			want: dns + "). To override: " + annotate + "global/dns -n default " +
+				"shipper.booking.com/rollout-block.override-reason='<why>' --overwrite" + right,
+		},
+		"beside overrides of what is asleep": {
+			blocks: []*shipper.RolloutBlock{freeze("global/dns")}, app: ask.Application(ask.Overriding("default/asleep")),
+			want: dns + "). To override: " + annotate + "default/asleep,global/dns -n default --overwrite" + right,
+		},
+		"which anyone may": {
+			blocks: []*shipper.RolloutBlock{freeze("global/dns", policy("Anyone"))},
+			want:   dns + "). To override: " + annotate + "global/dns -n default",
+		},
+		"which nobody may": {
+			blocks: []*shipper.RolloutBlock{freeze("global/dns"), freeze("global/law", policy("Nobody"))},
+			want: dns + "), global/law (DNS issues, troubleshooting in progress; jdoe, 12m ago). " +
+				"Nobody may override global/law: wait until it ends, or ask its author to lift it",
+		},
+		"which lets something pass": {
+			blocks: []*shipper.RolloutBlock{freeze("global/dns", allows)},
+			want:   dns + "; lets pass: Abort, Retreat). To override: " + annotate + "global/dns -n default" + right,
+		},
+		"which ends": {
+			blocks: []*shipper.RolloutBlock{freeze("global/dns", allows, expires)},
+			want: dns + "; lets pass: Abort, Retreat; until 2026-11-21T13:00:00Z). To override: " + annotate +
+				"global/dns -n default" + right,
+		},
+		"of which there are many": {
+			blocks: many,
+			want: strings.Join(manyTold, ", ") + " and 2 more. To override: " + annotate + strings.Join(manyNames, ",") +
+				" -n default" + right,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if tc.app == nil {
+				tc.app = ask.Application()
+			}
+			subject := answer.SubjectOf("app", &tc.app.ObjectMeta)
+			subject.New = tc.isNew
+			v := block.Judge(tc.blocks, nil, block.Change{}, ask.Now)
+			err := answer.Refuse("applications", "super-server", subject, v, ask.Now)
+			ask.CheckRefusal(t, err, answer.Blocked, "rollouts blocked by: "+tc.want)
+			v = block.Verdict{Warning: v.Effective}
+			stories, _, _ := strings.Cut(tc.want, ". ")
+			if diff := cmp.Diff("rollouts are asked to wait by: "+stories, answer.Discourage(v, ask.Now)); diff != "" {
+				t.Errorf("were it only asked for (-want +got):\n%s", diff)
+			}
+		})
+	}
 }
 
 func TestPatches(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"shipper.dev/shipper/apis/rules/block"
@@ -25,11 +26,27 @@ type Subject struct {
 	Short string
 	// Namespace and Name are those of the object.
 	Namespace, Name string
-	// Annotated is true when it has an override annotation, be it an empty one.
+	// Overrides are the blocks that it names already.
+	Overrides []types.NamespacedName
+	// Annotated is true when it has an override annotation or a reason for one, be it an empty one.
 	Annotated bool
 	// New is true while the object does not exist yet, and therefore cannot be annotated.
 	New bool
 }
+
+// SubjectOf is the object of a short name that has meta.
+func SubjectOf(short string, meta *metav1.ObjectMeta) Subject {
+	_, named := meta.Annotations[shipper.RolloutBlockOverrideAnnotation]
+	_, reasoned := meta.Annotations[shipper.RolloutBlockOverrideReasonAnnotation]
+	s := Subject{Short: short, Namespace: meta.Namespace, Name: meta.Name, Annotated: named || reasoned}
+	for _, o := range block.Overrides(meta.Annotations) {
+		s.Overrides = append(s.Overrides, o.Name)
+	}
+	return s
+}
+
+// maxStories is how many blocks are told of; a refusal is read by people.
+const maxStories = 10
 
 // Refuse says which blocks stop a change of the object of resource (a plural) and name, who put them there, since when
 // and what for, and how subject could override them.
@@ -51,13 +68,17 @@ func Discourage(v block.Verdict, now time.Time) string {
 	return "rollouts are asked to wait by: " + stories(v.Warning, now)
 }
 
-// stories tell of each block why it is there, who put it there, and when it ends if that is known.
+// stories tell of each block why it is there, who put it there, what it lets pass, and when it ends if that is known.
 func stories(blocks []*shipper.RolloutBlock, now time.Time) string {
-	out := make([]string, len(blocks))
-	for i, b := range blocks {
-		out[i] = block.Name(b).String() + " (" + story(b, now) + ")"
+	out := make([]string, min(len(blocks), maxStories))
+	for i := range out {
+		out[i] = block.Name(blocks[i]).String() + " (" + story(blocks[i], now) + ")"
 	}
-	return strings.Join(out, ", ")
+	told := strings.Join(out, ", ")
+	if more := len(blocks) - len(out); more > 0 {
+		told += fmt.Sprintf(" and %d more", more)
+	}
+	return told
 }
 
 func story(b *shipper.RolloutBlock, now time.Time) string {
@@ -67,6 +88,13 @@ func story(b *shipper.RolloutBlock, now time.Time) string {
 	}
 	age := duration.HumanDuration(max(now.Sub(b.CreationTimestamp.Time), 0))
 	out := fmt.Sprintf("%s; %s, %s ago", oneLine(b.Spec.Message), author, age)
+	if len(b.Spec.Allow) > 0 {
+		var passes []string
+		for _, change := range b.Spec.Allow {
+			passes = append(passes, string(change))
+		}
+		out += "; lets pass: " + strings.Join(passes, ", ")
+	}
 	if t, err := block.When(b, now); err == nil && !t.NextEnd.IsZero() {
 		out += "; until " + t.NextEnd.UTC().Format(time.RFC3339)
 	}
@@ -100,7 +128,7 @@ func howToGoOn(s Subject, v block.Verdict) string {
 
 // howToOverride adds to the overrides that are there. kubectl does not change an annotation unless it is told to.
 func howToOverride(s Subject, v block.Verdict, reason bool) string {
-	names := slices.Concat(block.Names(v.Effective), block.Names(v.Overridden))
+	names := slices.Concat(block.Names(v.Effective), s.Overrides)
 	override := block.FormatOverrides(names)
 	if s.New {
 		out := fmt.Sprintf("add the annotation %s: %s", shipper.RolloutBlockOverrideAnnotation, override)

@@ -79,11 +79,9 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *answe
 }
 
 func subject(app *shipper.Application, isNew bool) answer.Subject {
-	_, annotated := app.Annotations[shipper.RolloutBlockOverrideAnnotation]
-	return answer.Subject{
-		Short: short, Namespace: app.Namespace, Name: app.Name, New: isNew,
-		Annotated: annotated,
-	}
+	out := answer.SubjectOf(short, &app.ObjectMeta)
+	out.New = isNew
+	return out
 }
 
 func key(app *shipper.Application) types.NamespacedName {

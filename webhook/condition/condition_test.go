@@ -106,12 +106,12 @@ func TestConditionsShareOneBudget(t *testing.T) {
 	match := condition.New().Ask(t.Context(), ask.Create("dev", ask.Application(large)))
 	const dear = `object.spec.template.values.list.all(x, x == "other" || object.spec.template.values.list[0] == x && x.contains("value"))`
 	began := time.Now()
-	for i := range 2000 {
-		if !match(named(fmt.Sprintf("%s || %d == 0", dear, i))) {
+	for range 2000 {
+		if !match(named(dear)) {
 			t.Fatal("what could not be asked any more does not match")
 		}
 	}
-	if match(named("false")) != true {
+	if !match(named("false")) {
 		t.Error("there is still something left")
 	}
 	t.Logf("2000 blocks took %s", time.Since(began).Round(time.Millisecond))

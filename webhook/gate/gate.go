@@ -153,11 +153,12 @@ func (g *Gate) Check(
 		return nil, field.ErrorList{field.Invalid(OverridePath, annotation,
 			err.Error()+"; list the blocks to override as namespace/name, separated by commas")}
 	}
-	if len(reason) > maxReason {
+	added := Added(before, names)
+	if len(added) > 0 && len(reason) > maxReason {
 		return names, field.ErrorList{field.TooLong(ReasonPath, "", maxReason)}
 	}
 	var errs field.ErrorList
-	for _, name := range Added(before, names) {
+	for _, name := range added {
 		if errs = append(errs, g.checkName(ctx, namespace, name, reason)...); len(errs) > 0 {
 			return names, errs
 		}

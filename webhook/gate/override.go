@@ -53,25 +53,25 @@ func (g *Gate) Prune(ctx context.Context, a *answer.Answer, meta *metav1.ObjectM
 	return nil
 }
 
-// Stamp notes in meta who added which override, when and why. What was noted in old stays; old is nil on creation. What
-// meta itself says of it counts for nothing: nobody but the webhook writes it.
+// Stamp notes in meta who added which override, when and why. What was noted in old of those that it has stays; old is nil on
+// creation. What meta itself says of it counts for nothing: nobody but the webhook writes it.
 func (g *Gate) Stamp(ctx context.Context, user string, a *answer.Answer, meta, old *metav1.ObjectMeta) error {
 	if old == nil {
 		old = &metav1.ObjectMeta{}
 	}
 	names, err := block.ParseOverrides(meta.Annotations[shipper.RolloutBlockOverrideAnnotation])
-	if err != nil {
-		return nil // Check refuses it
+	if err != nil { // Check refuses it, unless it was there before
+		set(a, meta, shipper.RolloutBlockOverrideStampAnnotation, old.Annotations[shipper.RolloutBlockOverrideStampAnnotation])
+		return nil
 	}
 	known, before := block.Records(old.Annotations), Overrides(old.Annotations)
 	var records []block.Record
 	for _, name := range names {
-		if r, ok := block.Recorded(known, name); ok {
-			records = append(records, r)
-			continue
-		}
 		if slices.Contains(before, name) {
-			continue // from before overrides were noted
+			if r, ok := block.Recorded(known, name); ok { // there is none from before overrides were noted
+				records = append(records, r)
+			}
+			continue
 		}
 		b, err := g.Blocks.Block(ctx, name)
 		if err != nil {

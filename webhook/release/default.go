@@ -14,8 +14,9 @@ import (
 	"shipper.dev/shipper/webhook/gate"
 )
 
-// complete restores the stamp and the owner that an update left out and normalises the override. Overrides of blocks that are gone
-// are taken out of a Release that Shipper makes, which has them from its Application, and of one that is moved.
+// complete restores the stamp and the owner that an update left out, normalises the override and notes who overrode.
+// Overrides of blocks that are gone are taken out of a Release that Shipper makes, which has them from its Application, and
+// of one that is moved.
 func (w *Webhook) complete(
 	ctx context.Context, req *admission.Request, a *answer.Answer, rel, old *shipper.Release,
 ) error {
@@ -30,20 +31,21 @@ func (w *Webhook) complete(
 		}
 	}
 	gate.Normalise(a, &rel.ObjectMeta)
-	made := old == nil && req.UserInfo.Username == w.Guard.Reconciler
-	moved := old != nil && rel.Spec.TargetStep != old.Spec.TargetStep &&
-		gate.SameOverride(rel.Annotations, old.Annotations)
-	if made || moved {
-		if err := w.Gate.Prune(ctx, a, &rel.ObjectMeta); err != nil {
+	byReconciler := w.reconciler(req)
+	if !byReconciler { // the reconciler copies what was noted of the Application, and takes away what is over
+		var before *metav1.ObjectMeta
+		if old != nil {
+			before = &old.ObjectMeta
+		}
+		if err := w.Gate.Stamp(ctx, req.UserInfo.Username, a, &rel.ObjectMeta, before); err != nil {
 			return err
 		}
 	}
-	if req.UserInfo.Username == w.Guard.Reconciler {
-		return nil // it copies what was noted of the Application, and takes away what is over
+	made := old == nil && byReconciler
+	moved := old != nil && rel.Spec.TargetStep != old.Spec.TargetStep &&
+		gate.SameOverride(rel.Annotations, old.Annotations)
+	if made || moved {
+		return w.Gate.Prune(ctx, a, &rel.ObjectMeta)
 	}
-	var before *metav1.ObjectMeta
-	if old != nil {
-		before = &old.ObjectMeta
-	}
-	return w.Gate.Stamp(ctx, req.UserInfo.Username, a, &rel.ObjectMeta, before)
+	return nil
 }

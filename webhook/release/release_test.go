@@ -384,8 +384,11 @@ func TestOverridesOfReleases(t *testing.T) {
 		"by hand stay for validation to refuse": {ask.Create("ann", rel(overriding("global/gone"))), "global/gone"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
+			rights := ask.Grant("dev override rolloutblocks global/dns", "ann stamp releases default/"+name)
+			dns := ask.Block("global/dns")
+			dns.Spec.Enforcement = shipper.RolloutBlockAudit // so that it is not in the way
 			a := &answer.Answer{}
-			if err := webhookOf(t, ask.Grant(), ask.Block("global/dns")).Default(t.Context(), tc.req, a); err != nil {
+			if err := webhookOf(t, rights, dns).Default(t.Context(), tc.req, a); err != nil {
 				t.Fatal(err)
 			}
 			got := ask.Patched[shipper.Release](t, tc.req, a).Annotations[shipper.RolloutBlockOverrideAnnotation]

@@ -49,16 +49,12 @@ func (w *Webhook) validateCreate(
 	if err := w.Gate.Permit(ctx, a, req.UserInfo, resource, &rel.ObjectMeta, added); err != nil {
 		return err
 	}
-	_, annotated := app.Annotations[shipper.RolloutBlockOverrideAnnotation]
-	maker := answer.Subject{
-		Short: "app", Namespace: app.Namespace, Name: app.Name,
-		Annotated: annotated,
-	}
 	around, err := w.Facts.App(rel)
 	if err != nil {
 		return err
 	}
 	c := w.asked(ctx, req, around.Step(rel))
+	maker := answer.SubjectOf("app", &app.ObjectMeta)
 	return w.Gate.Judge(a, resource, rel.Name, maker, block.Overrides(rel.Annotations), c)
 }
 

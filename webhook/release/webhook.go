@@ -77,13 +77,7 @@ func (w *Webhook) validate(
 	}
 }
 
-func subject(rel *shipper.Release) answer.Subject {
-	_, annotated := rel.Annotations[shipper.RolloutBlockOverrideAnnotation]
-	return answer.Subject{
-		Short: short, Namespace: rel.Namespace, Name: rel.Name,
-		Annotated: annotated,
-	}
-}
+func subject(rel *shipper.Release) answer.Subject { return answer.SubjectOf(short, &rel.ObjectMeta) }
 
 // owner is the key of rel's Application, by its label, or by its reference when it has no label.
 func owner(rel *shipper.Release) types.NamespacedName {

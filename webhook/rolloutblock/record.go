@@ -3,6 +3,7 @@
 package rolloutblock
 
 import (
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,8 +21,8 @@ func (w *Webhook) recordLifted(req *admission.Request, a *answer.Answer, old *sh
 	w.Log.Info("RolloutBlock is being deleted", "rolloutBlock", klog.KObj(old), "user", req.UserInfo.Username,
 		"author", old.Spec.Author.Name, "message", old.Spec.Message, "since", old.CreationTimestamp.Time,
 		"dryRun", dryRun(req))
-	w.tell(req, old, "RolloutBlockLifted", "Delete", "%s deletes the block that %s made: %s",
-		req.UserInfo.Username, old.Spec.Author.Name, old.Spec.Message)
+	w.tell(req, old, "RolloutBlockLifted", "Delete",
+		fmt.Sprintf("%s deletes the block of %s: %s", req.UserInfo.Username, authors(old), old.Spec.Message))
 }
 
 // recordWeakened leaves the same trace of who makes a block stop less.
@@ -33,17 +34,40 @@ func (w *Webhook) recordWeakened(req *admission.Request, a *answer.Answer, b, ol
 	a.Audit(answer.AuditBlockWeakened, block.Name(b).String()+": "+fields)
 	w.Log.Info("RolloutBlock is being weakened", "rolloutBlock", klog.KObj(old), "user", req.UserInfo.Username,
 		"fields", fields, "dryRun", dryRun(req))
-	w.tell(req, b, "RolloutBlockWeakened", "Update", "%s changes what the block stops: %s", req.UserInfo.Username, fields)
+	w.tell(req, b, "RolloutBlockWeakened", "Update by "+req.UserInfo.Username+" of "+fields,
+		fmt.Sprintf("%s changes what the block of %s stops: %s", req.UserInfo.Username, authors(old), fields))
 }
 
-// tell is silent on dry runs, which leave nothing behind.
-func (w *Webhook) tell(
-	req *admission.Request, b *shipper.RolloutBlock, reason, action, note string, args ...any,
-) {
+// authors are who the block says has put it in place, and who really has, if that is another.
+func authors(b *shipper.RolloutBlock) string {
+	author, creator := b.Spec.Author.Name, b.Annotations[shipper.RolloutBlockCreatedByAnnotation]
+	if creator == "" || authorOf(creator).Name == author {
+		return author
+	}
+	return author + " (created by " + creator + ")"
+}
+
+// What the API takes of an event.
+const (
+	maxNote   = 1024
+	maxAction = 128
+)
+
+// tell is silent on dry runs, which leave nothing behind. Of several events alike the API keeps the first note for some
+// minutes: what is to be told on its own has an action of its own.
+func (w *Webhook) tell(req *admission.Request, b *shipper.RolloutBlock, reason, action, note string) {
 	if w.Events == nil || dryRun(req) {
 		return
 	}
-	w.Events.Eventf(b, nil, corev1.EventTypeWarning, reason, action, note, args...)
+	w.Events.Eventf(b, nil, corev1.EventTypeWarning, reason, shorten(action, maxAction), "%s", shorten(note, maxNote))
+}
+
+// shorten cuts a text to at most n bytes, on a rune.
+func shorten(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "")
 }
 
 func dryRun(req *admission.Request) bool { return req.DryRun != nil && *req.DryRun }

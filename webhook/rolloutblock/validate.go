@@ -5,6 +5,7 @@ package rolloutblock
 import (
 	"errors"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -44,7 +45,7 @@ func validateSchedule(path *field.Path, s *shipper.RolloutBlockSchedule) field.E
 	}
 	var errs field.ErrorList
 	if s.Start != nil && s.End != nil && !s.Start.Before(s.End) {
-		errs = append(errs, field.Invalid(path.Child("end"), s.End.UTC().String(), "must be after start"))
+		errs = append(errs, field.Invalid(path.Child("end"), s.End.UTC().Format(time.RFC3339), "must be after start"))
 	}
 	for i, window := range s.Windows {
 		at := path.Child("windows").Index(i)

@@ -141,12 +141,7 @@ func (w *Webhook) judge(a *answer.Answer, name string, rel *shipper.Release, byH
 		c.Kinds = nil
 	}
 	overrides := slices.Concat(block.Overrides(rel.Annotations), block.Overrides(newest.Annotations))
-	_, annotated := newest.Annotations[shipper.RolloutBlockOverrideAnnotation]
-	subject := answer.Subject{
-		Short: "rel", Namespace: newest.Namespace, Name: newest.Name,
-		Annotated: annotated,
-	}
-	return w.Gate.Judge(a, w.Kind.Resource, name, subject, overrides, c)
+	return w.Gate.Judge(a, w.Kind.Resource, name, answer.SubjectOf("rel", &newest.ObjectMeta), overrides, c)
 }
 
 func validateOwner(o *object, rel *shipper.Release) field.ErrorList {
