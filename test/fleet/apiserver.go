@@ -66,7 +66,7 @@ func (c *Cluster) runAPIServer() error {
 		return fmt.Errorf("writing the audit policy of %s: %w", c.Name, err)
 	}
 	var err error
-	c.apiServer, err = c.run("kube-apiserver", c.apiServerArgs(c.fleet.etcdPort.port))
+	c.apiServer, err = c.run("kube-apiserver", c.apiServerArgs(c.store.port.port))
 	return err
 }
 
@@ -84,25 +84,25 @@ func (c *Cluster) Pause() error {
 		if err := p.signal(syscall.SIGSTOP); err != nil {
 			return err
 		}
-		return c.awaitSilence()
+		transport, err := rest.HTTPClientFor(c.Config)
+		if err != nil {
+			return fmt.Errorf("making a client for %s: %w", c.Name, err)
+		}
+		return awaitSilence(transport, c.Config.Host+"/livez")
 	})
 }
 
-// awaitSilence returns once the API server does not answer, for a signal takes time to reach all threads of a program.
-func (c *Cluster) awaitSilence() error {
-	transport, err := rest.HTTPClientFor(c.Config)
-	if err != nil {
-		return fmt.Errorf("making a client for %s: %w", c.Name, err)
-	}
+// awaitSilence returns once a URL does not answer, for a signal takes time to reach all threads of a program.
+func awaitSilence(transport *http.Client, url string) error {
 	for range 20 {
 		ctx, cancel := context.WithTimeout(context.Background(), 250*time.Millisecond)
-		_, err := healthy(ctx, transport, c.Config.Host+"/livez")
+		_, err := healthy(ctx, transport, url)
 		cancel()
 		if errors.Is(err, context.DeadlineExceeded) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s: the API server answers although it was stopped", c.Name)
+	return fmt.Errorf("%s answers although who serves it was stopped", url)
 }
 
 // Resume ends what Pause began.

@@ -37,6 +37,7 @@ type Cluster struct {
 
 	index       int
 	fleet       *Fleet
+	store       *store // nil when this process did not start the cluster
 	port        *reservation
 	credentials *credentials
 
@@ -50,8 +51,8 @@ type Cluster struct {
 const unlimited = -1
 
 // newCluster reserves what a cluster needs before any of its programs can start.
-func newCluster(f *Fleet, index int, name string) (*Cluster, error) {
-	c := &Cluster{Name: name, index: index, fleet: f}
+func newCluster(f *Fleet, index int, name string, in *store) (*Cluster, error) {
+	c := &Cluster{Name: name, index: index, fleet: f, store: in}
 	c.Kubeconfig = filepath.Join(f.Dir, name+".kubeconfig")
 	c.AuditLog = filepath.Join(f.Dir, "logs", name+"-audit.log")
 	folder, err := f.folder("credentials", name)
@@ -107,13 +108,22 @@ func (c *Cluster) start(ctx context.Context, crds []string) error {
 	if err := c.createNodes(ctx, typed); err != nil {
 		return err
 	}
-	if err := c.wait(ctx, "its nodes and service accounts", func(ctx context.Context) (bool, error) {
-		return usable(ctx, typed)
-	}); err != nil {
+	if err := c.awaitUse(ctx); err != nil {
 		return err
 	}
 	c.fleet.say("%s: ready after %s", c.Name, since(began))
 	return nil
+}
+
+// awaitUse waits until Pods can be made and will run.
+func (c *Cluster) awaitUse(ctx context.Context) error {
+	typed, err := kubernetes.NewForConfig(c.Config)
+	if err != nil {
+		return fmt.Errorf("making a client for %s: %w", c.Name, err)
+	}
+	return c.wait(ctx, "its nodes and service accounts", func(ctx context.Context) (bool, error) {
+		return usable(ctx, typed)
+	})
 }
 
 // installCRDs makes the API server serve the kinds of some files and folders.
@@ -210,7 +220,7 @@ func (c *Cluster) wait(ctx context.Context, what string, ask func(context.Contex
 func (c *Cluster) failure() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	errs := []error{c.fleet.etcd.failure()}
+	errs := []error{c.store.etcd.failure()}
 	for _, p := range c.running() {
 		errs = append(errs, p.failure())
 	}

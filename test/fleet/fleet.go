@@ -17,6 +17,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -38,6 +39,9 @@ var stages embed.FS
 type Options struct {
 	// Applications are the names of the application clusters. Each is a DNS label other than ManagementName.
 	Applications []string
+	// OwnEtcd are the names of those application clusters that have an etcd of their own, so that Cluster.Restore can put
+	// them back. The others share one.
+	OwnEtcd []string
 	// CRDs are files and folders with CustomResourceDefinitions for the management cluster. Kinds that are installed
 	// later are not garbage-collected in their first 30 seconds, unless Cluster.RestartControllers is called.
 	CRDs []string
@@ -64,8 +68,7 @@ type Fleet struct {
 	stages    string // folder
 	temporary bool
 	lock      *os.File
-	etcdPort  *reservation
-	etcd      *process
+	stores    []*store // the first is shared
 
 	mu       sync.Mutex // guards progress
 	progress io.Writer
@@ -103,7 +106,7 @@ func (o Options) validate() error {
 	if len(seen) > 100 {
 		return fmt.Errorf("%d clusters: at most 100 are possible", len(seen))
 	}
-	return nil
+	return o.validateStores()
 }
 
 // start does what Start does; what it has begun when it fails is ended by Stop.
@@ -122,14 +125,21 @@ func (f *Fleet) start(ctx context.Context, o Options) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := f.startEtcd(); err != nil {
+	shared, err := f.startStore("etcd")
+	if err != nil {
 		return err
 	}
-	if f.Management, err = newCluster(f, 0, ManagementName); err != nil {
+	if f.Management, err = newCluster(f, 0, ManagementName, shared); err != nil {
 		return err
 	}
 	for i, name := range o.Applications {
-		c, err := newCluster(f, i+1, name)
+		in := shared
+		if slices.Contains(o.OwnEtcd, name) {
+			if in, err = f.startStore(name + "-etcd"); err != nil {
+				return err
+			}
+		}
+		c, err := newCluster(f, i+1, name, in)
 		if err != nil {
 			return err
 		}
@@ -187,20 +197,6 @@ func (f *Fleet) folder(path ...string) (string, error) {
 		return "", fmt.Errorf("making a folder of the fleet: %w", err)
 	}
 	return folder, nil
-}
-
-// startEtcd starts the one etcd that all clusters share, each under a prefix of its own. API servers wait for it.
-func (f *Fleet) startEtcd() error {
-	data := filepath.Join(f.Dir, "etcd")
-	if err := os.RemoveAll(data); err != nil {
-		return fmt.Errorf("removing what an earlier fleet left: %w", err)
-	}
-	var err error
-	if f.etcdPort, err = reservePort(); err != nil {
-		return err
-	}
-	f.etcd, err = f.run("etcd", "etcd", etcdArgs(f.etcdPort.port, data))
-	return err
 }
 
 // run starts a program of the fleet under a name that also names its log.
@@ -274,16 +270,15 @@ func (f *Fleet) end() error {
 		}
 	}
 	errs := []error{stopProcesses(time.Second, controllers...), stopProcesses(time.Second, servers...)}
-	if f.etcd != nil {
-		errs = append(errs, stopProcesses(time.Second/2, f.etcd))
-	}
-	if f.etcdPort != nil {
-		f.etcdPort.release()
+	for _, s := range f.stores {
+		if s.etcd != nil {
+			errs = append(errs, stopProcesses(time.Second/2, s.etcd))
+		}
+		s.port.release()
+		errs = append(errs, os.RemoveAll(s.data))
 	}
 	if f.temporary {
 		errs = append(errs, os.RemoveAll(f.Dir), f.lock.Close())
-	} else if f.Dir != "" {
-		errs = append(errs, os.RemoveAll(filepath.Join(f.Dir, "etcd")))
 	}
 	return errors.Join(errs...)
 }

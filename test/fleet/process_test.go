@@ -29,7 +29,7 @@ func beVictim(dir string) int {
 		return 1
 	}
 	fmt.Println(strings.TrimPrefix(f.Management.Config.Host, "https://"))
-	fmt.Println(address(f.etcdPort.port))
+	fmt.Println(address(f.stores[0].port.port))
 	time.Sleep(time.Minute)
 	return 1
 }

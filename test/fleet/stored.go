@@ -20,7 +20,7 @@ func (c *Cluster) Stored(ctx context.Context) (map[string]int64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking etcd: %w", err)
 	}
-	url := "http://" + address(c.fleet.etcdPort.port) + "/v3/kv/range"
+	url := c.store.url("/v3/kv/range")
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("asking etcd: %w", err)

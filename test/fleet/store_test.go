@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// TestAClusterIsPutBack also sees that controllers work afterwards, which knew of things to come.
+func TestAClusterIsPutBack(t *testing.T) {
+	f, err := Start(t.Context(), Options{Applications: []string{"past", "present"}, OwnEtcd: []string{"past"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := f.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	past := f.Applications[0]
+	c := clientOf(t, past)
+	where := namespace(t, c)
+	d := deployment(where, "nginx:1", 2)
+	create(t, c, d)
+	available(t, c, where, 2)
+
+	then, err := past.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: where, Name: "later"}}
+	create(t, c, later)
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+		t.Fatal(err)
+	}
+	d.Spec.Replicas = ptr.To[int32](1)
+	if err := c.Update(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	available(t, c, where, 1)
+
+	if err := past.Restore(t.Context(), then); err != nil {
+		t.Fatal(err)
+	}
+	if err := gone(t.Context(), c, later); err != nil {
+		t.Error(err)
+	}
+	updated := version(t, d)
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil || version(t, d) >= updated {
+		t.Errorf("the Deployment has version %s, want one before %d (error: %v)", d.ResourceVersion, updated, err)
+	}
+	available(t, c, where, 2)
+	again := deployment(where, "nginx:2", 3)
+	again.Name = "again"
+	create(t, c, again)
+	available(t, c, where, 5)
+
+	if _, err := f.Applications[1].Snapshot(); !errors.Is(err, errShared) {
+		t.Errorf("a snapshot of what is shared: %v", err)
+	}
+	if err := f.Applications[1].Restore(t.Context(), then); err == nil {
+		t.Error("a cluster takes the snapshot of another")
+	}
+}
+
+// available waits for a number of running Pods.
+func available(t *testing.T, c client.Client, namespace string, want int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d pods", want), func(ctx context.Context) error {
+		list, err := pods(ctx, c, namespace)
+		running := 0
+		for _, pod := range list {
+			if pod.DeletionTimestamp == nil && pod.Status.Phase == corev1.PodRunning {
+				running++
+			}
+		}
+		if err == nil && running != want {
+			err = fmt.Errorf("there are %d", running)
+		}
+		return err
+	})
+}
+
+// version of an object, as a number.
+func version(t *testing.T, of client.Object) int {
+	t.Helper()
+	n, err := strconv.Atoi(of.GetResourceVersion())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
