@@ -30,7 +30,7 @@ var errNoAnswer = fmt.Errorf("no answer within %s: %w", answerTimeout, context.D
 type answers struct {
 	next http.RoundTripper
 	done context.Context // of the session
-	// suspected has one element when a request waits for long.
+	// suspected has one element when a request waits for long, or a watch cannot be begun.
 	suspected chan struct{}
 	// count grows with every answer that comes from the API server itself.
 	count atomic.Int64
@@ -46,7 +46,7 @@ func newAnswers(session context.Context, next http.RoundTripper) *answers {
 // RoundTrip sends a request and waits for the head of its answer. Once that has come, the rest may take its time.
 func (a *answers) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.URL.Query().Has("watch") {
-		return a.next.RoundTrip(request)
+		return a.watch(request)
 	}
 	ctx, cancel := context.WithCancelCause(request.Context())
 	leave := context.AfterFunc(a.done, func() { cancel(context.Cause(a.done)) })
@@ -71,6 +71,17 @@ func (a *answers) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	answer.Body = &body{ReadCloser: answer.Body, end: sync.OnceFunc(end)}
 	return answer, nil
+}
+
+// watch begins a watch. One that cannot be begun because nobody answers would be tried again from where the last one ended,
+// and would go on from there without a word after somebody has put the API server back to an earlier time: caches would
+// tell of what never was. The heartbeat looks at once, and a cluster that is lost is read anew.
+func (a *answers) watch(request *http.Request) (*http.Response, error) {
+	answer, err := a.next.RoundTrip(request)
+	if err != nil && request.Context().Err() == nil || err == nil && answer.StatusCode >= http.StatusInternalServerError {
+		a.suspect()
+	}
+	return answer, err
 }
 
 // after does something when a time has passed, unless ctx is done or stop is called before.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -114,5 +115,46 @@ func TestWatchesAreNotBounded(t *testing.T) {
 	}
 	if len(a.suspected) != 0 {
 		t.Error("a watch that tells nothing was suspected")
+	}
+}
+
+func TestAWatchThatCannotBeBegunMakesTheHeartbeatLook(t *testing.T) {
+	for name, tc := range map[string]struct {
+		heartbeat int // what the API server says to it
+		lost      bool
+	}{
+		"nobody answers":             {http.StatusServiceUnavailable, true},
+		"only the watch was refused": {http.StatusNotFound, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			looked := make(chan struct{})
+			f, a, url := stand(t, func(w http.ResponseWriter, r *http.Request) {
+				if strings.Contains(r.URL.Path, "leases") {
+					defer close(looked)
+					http.Error(w, "{}", tc.heartbeat)
+					return
+				}
+				http.Error(w, "{}", http.StatusBadGateway)
+			})
+			told := make(chan struct{}, 1)
+			f.listeners = append(f.listeners, &listener{mapper: func(context.Context, string) []reconcile.Request {
+				told <- struct{}{}
+				return nil
+			}})
+			if err := ask(t.Context(), t, a, url+"?watch=true"); err != nil {
+				t.Fatal(err)
+			}
+			<-looked
+			if !tc.lost {
+				if _, err := f.Get(t.Context(), "c"); err != nil {
+					t.Errorf("the cluster is lost: %v", err)
+				}
+				return
+			}
+			<-told
+			if state, _ := f.State("c"); state.Ready || state.Reason != shipper.ClusterUnreachable {
+				t.Errorf("the cluster is %+v", state)
+			}
+		})
 	}
 }

@@ -13,7 +13,8 @@
 // watched, and fills the caches. Only then Get returns the Member. Every 10 s a Lease is read, with 3 s to answer: any
 // HTTP answer but 401 and 5xx means that the cluster lives. When the heartbeat fails, a second one follows at once, so
 // that a dead cluster is named within 16 s. A request that has waited 2 s for its answer counts as the first of the
-// two: a cluster that freezes while somebody works in it is named within some 5 s. Every request ends when its cluster
+// two: a cluster that freezes while somebody works in it is named within some 5 s. So does a watch that cannot be begun
+// anew: an API server that is away for a moment may come back with an older etcd. Every request ends when its cluster
 // is lost, and after 12 s without an answer when it lives, so that no cluster holds up the work in others. The caches
 // of a lost cluster are thrown away: nothing is ever decided on what it said before it died. Credentials that change,
 // or a Cluster that goes, end the connection at once.
