@@ -125,9 +125,10 @@ type hands struct {
 	client client.Client
 	mu     sync.Mutex
 	down   map[string]bool
+	pods   map[string]int32 // by target and cluster: what is there, also when nobody asks for it any more
 }
 
-var theHands = &hands{down: map[string]bool{}}
+var theHands = &hands{down: map[string]bool{}, pods: map[string]int32{}}
 
 func (h *hands) setup(mgr ctrl.Manager) error {
 	h.client = mgr.GetClient()
@@ -220,7 +221,7 @@ func (h *hands) work(ctx context.Context, o client.Object) error {
 		o.Status.ObservedGeneration, o.Status.Clusters = o.Generation, nil
 		for _, c := range o.Spec.Clusters {
 			s := shipper.ClusterCapacityStatus{Name: c.Name, Conditions: h.cluster(c.Name).Conditions}
-			s.AvailableReplicas = (c.TotalReplicaCount*c.Percent + 99) / 100
+			s.AvailableReplicas = h.scale(o, c)
 			if h.isDown(c.Name) {
 				s.AvailableReplicas = 0
 				for _, b := range before {
@@ -245,6 +246,17 @@ func (h *hands) work(ctx context.Context, o client.Object) error {
 	}
 	_, err := report.PatchStatus(ctx, h.client, o, was)
 	return err
+}
+
+// scale makes as many Pods as are asked for, if any number is.
+func (h *hands) scale(ct *shipper.CapacityTarget, c shipper.ClusterCapacityTarget) int32 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key := ct.Namespace + "/" + ct.Name + " " + c.Name
+	if !c.AsFound {
+		h.pods[key] = (c.TotalReplicaCount*c.Percent + 99) / 100
+	}
+	return h.pods[key]
 }
 
 func (h *hands) isDown(name string) bool {

@@ -31,6 +31,8 @@ type plan struct {
 	// disorder is the reason why history cannot be told, and what to do about it; empty when it can. Nothing is deleted
 	// and nothing taken back then.
 	disorder, remedy string
+	// restoring is true while the newest Release of an Application that was restored was not: nothing is done until it is.
+	restoring bool
 	// unresolved says why no Release can be made of the template; empty when one can.
 	unresolved string
 	// stampErr is why the Release that is wanted cannot be named; nil when it can.
@@ -60,6 +62,10 @@ func makePlan(s *scope, now metav1.Time) plan {
 	highest, known, err := stamp.HighestObserved(s.app)
 	newest := s.history.Newest()
 	p.disorder, p.remedy = disorder(s, err)
+	if p.restoring = stamp.Restoring(s.app, newest); p.restoring {
+		p.disorder, p.remedy = shipper.ReleasesMissing, restoring(s.app, newest, highest)
+		return p
+	}
 	pending := newest == nil || !stamp.SameEnvironment(&newest.Spec.Environment, &s.app.Spec.Template)
 	abort := p.disorder == "" && aborted(s.app, newest, highest, known)
 	returns := abort || (p.disorder == "" && !pending && known && generation(newest) < highest)
@@ -169,6 +175,18 @@ func disorder(s *scope, observed error) (reason, message string) {
 	return "", ""
 }
 
+// restoring says what is waited for until an Application is whole again, and what else would help.
+func restoring(app *shipper.Application, newest *shipper.Release, highest int) string {
+	key := shipper.AppHighestObservedGenerationAnnotation
+	message := fmt.Sprintf("waiting for the Release of generation %d to be restored; nothing is made, moved or deleted until then. "+
+		"If it is lost, ", highest)
+	if newest == nil {
+		return message + fmt.Sprintf("delete the Application and create it without the annotation %s", key)
+	}
+	return message + fmt.Sprintf("go on with %s: kubectl annotate app %s %s=%d --overwrite -n %s",
+		newest.Name, app.Name, key, generation(newest), app.Namespace)
+}
+
 // aborted tells whether a Release newer than newest was deleted and the template is still that Release's.
 func aborted(app *shipper.Application, newest *shipper.Release, highest int, known bool) bool {
 	if newest == nil || !known || generation(newest) >= highest ||
@@ -259,13 +277,14 @@ func limit(app *shipper.Application) int {
 	return int(min(max(n, shipper.MinRevisionHistoryLimit), shipper.MaxRevisionHistoryLimit))
 }
 
-// serves tells whether a Release has Pods, or may have some: none are asked for, or none are there.
+// serves tells whether a Release has Pods, or may have some: some are asked for, or nothing is asked, and some are there
+// or that is not known.
 func serves(r strategy.Release) bool {
 	if r.Capacity == nil {
-		return false
+		return r.Lost()
 	}
 	asked := slices.ContainsFunc(r.Capacity.Spec.Clusters, func(c shipper.ClusterCapacityTarget) bool {
-		return c.Percent > 0 && c.TotalReplicaCount > 0
+		return c.Percent > 0 && c.TotalReplicaCount > 0 || c.AsFound
 	})
 	there := slices.ContainsFunc(r.Capacity.Status.Clusters, func(c shipper.ClusterCapacityStatus) bool {
 		return c.AvailableReplicas > 0

@@ -39,6 +39,7 @@ func web(template int64, observed string, n int64) *shipper.Application {
 	app.Namespace, app.Name, app.UID, app.Generation = "default", "web", "uid", 7
 	app.Spec.Template = env(template)
 	app.Annotations = map[string]string{}
+	app.Status.Conditions = []shipper.Condition{{Type: shipper.ApplicationValidHistory, Status: corev1.ConditionTrue}}
 	if observed != "" {
 		app.Annotations[shipper.AppHighestObservedGenerationAnnotation] = observed
 		app.Annotations[shipper.AppObservedTemplateAnnotation] = hashOf(n)
@@ -74,6 +75,20 @@ func at(step int32, r *shipper.Release) *shipper.Release {
 
 func stuckAt(s *scope, names ...string) *scope {
 	s.history.Stuck = names
+	return s
+}
+
+// restored takes away all that was ever said of an Application.
+func restored(s *scope) *scope {
+	s.app.Status = shipper.ApplicationStatus{}
+	return s
+}
+
+// waiting says of an Application that its newest Release is missing.
+func waiting(s *scope) *scope {
+	s.app.Status.Conditions = []shipper.Condition{{
+		Type: shipper.ApplicationValidHistory, Status: corev1.ConditionFalse, Reason: shipper.ReleasesMissing,
+	}}
 	return s
 }
 
@@ -199,6 +214,20 @@ func TestPlan(t *testing.T) {
 			seen(web(3, "1", 1), complete(0, 2), lost),
 			told{Disorder: shipper.BrokenReleaseGeneration, Create: name(3, "0") + " 1", Mark: mark("1", 3)},
 		},
+		"restored, and no release is yet": {
+			restored(seen(web(1, "3", 1))), told{Disorder: shipper.ReleasesMissing},
+		},
+		"restored, and the newest release is not yet": {
+			restored(seen(web(2, "1", 2), rel(0, 1))), told{Disorder: shipper.ReleasesMissing},
+		},
+		"restored, and it was said that something is missing": {
+			waiting(seen(web(2, "1", 2), rel(0, 1))), told{Disorder: shipper.ReleasesMissing},
+		},
+		"restored, and all is there":         {restored(seen(web(2, "1", 2), rel(0, 1), rel(1, 2))), told{}},
+		"restored before it had any release": {restored(seen(web(1, "", 0))), told{Create: name(1, "0") + " 0", Mark: mark("0", 1)}},
+		"restored at last, and edited meanwhile": {
+			waiting(seen(web(3, "1", 2), rel(0, 1), rel(1, 2))), told{Create: name(3, "0") + " 2", Mark: mark("2", 3)},
+		},
 		"an observed generation that is none": {
 			seen(web(1, "x", 1), complete(0, 1)), told{Disorder: shipper.BrokenApplicationObservedGeneration},
 		},
@@ -210,7 +239,7 @@ func TestPlan(t *testing.T) {
 			}
 			tc.scope.blocks = []*shipper.RolloutBlock{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}}
 			p := makePlan(tc.scope, metav1.Unix(1, 0))
-			want := told{Blocks: true, Disorder: tc.want.Disorder}
+			want := told{Blocks: tc.want.Disorder != shipper.ReleasesMissing, Disorder: tc.want.Disorder}
 			if diff := cmp.Diff(want, tell(p)); diff != "" {
 				t.Errorf("while blocked: -want +got:\n%s", diff)
 			}
@@ -229,6 +258,10 @@ func TestOnlyWhatServesNoMoreIsTrimmed(t *testing.T) {
 		ct.Status.Clusters = []shipper.ClusterCapacityStatus{{Name: "a", AvailableReplicas: available}}
 		return ct
 	}
+	found := func(ct *shipper.CapacityTarget) *shipper.CapacityTarget {
+		ct.Spec.Clusters[0].AsFound = true
+		return ct
+	}
 	one := int32(1)
 	for name, tc := range map[string]struct {
 		ct   *shipper.CapacityTarget
@@ -242,6 +275,9 @@ func TestOnlyWhatServesNoMoreIsTrimmed(t *testing.T) {
 		"some asked, none there yet":      {ct(50, 4, 0, false), false},
 		"some asked, some there":          {ct(50, 4, 2, true), false},
 		"some asked, and some were there": {ct(50, 4, 2, false), false},
+		"as found, some there":            {found(ct(0, 4, 2, true)), false},
+		"as found, none there":            {found(ct(0, 4, 0, true)), true},
+		"as found, not looked at":         {found(ct(0, 4, 0, false)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := web(4, "3", 4)

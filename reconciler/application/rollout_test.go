@@ -412,8 +412,8 @@ func TestTargetsThatAreLostComeBackAsTheyWere(t *testing.T) {
 		if is.UID == ct.UID || is.UID == "" {
 			return "not yet"
 		}
-		if is.Generation != 1 {
-			t.Errorf("it was changed after it was made: generation %d", is.Generation)
+		if is.Generation > 2 {
+			t.Errorf("it was asked for more than for what was found: generation %d", is.Generation)
 		}
 		return s.shares()
 	})

@@ -96,6 +96,8 @@ func held(p plan, a applied) string {
 // not tried because of blocks.
 func failure(p plan, a applied) (reason, message string) {
 	switch {
+	case p.restoring:
+		return p.disorder, p.remedy
 	case a.create != nil && outcome.Blocked(a.create) == "":
 		return shipper.CreateReleaseFailed, fmt.Sprintf("could not create a new release: %q", a.create)
 	case p.stampErr != nil:

@@ -174,6 +174,7 @@ func TestAbortIsToldBeforeItIsDone(t *testing.T) {
 		Conditions: []shipper.Condition{
 			{Type: shipper.ApplicationAborting, Status: corev1.ConditionTrue, Message: message, LastTransitionTime: at},
 			{Type: shipper.ApplicationRollingOut, Status: corev1.ConditionTrue, Message: message, LastTransitionTime: at},
+			{Type: shipper.ApplicationValidHistory, Status: corev1.ConditionTrue},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -34,8 +34,17 @@ func (s sight) scale() (replicas int32, needed bool) {
 	if s.err != nil || len(s.deployments) != 1 {
 		return 0, false
 	}
-	desired := Desired(s.want)
+	desired := s.desired()
 	return desired, s.replicas() != desired
+}
+
+// desired is the number of Pods there is to be: what the Deployment asks for while nobody asks for anything else. There
+// must be one.
+func (s sight) desired() int32 {
+	if s.want.AsFound {
+		return s.replicas()
+	}
+	return Desired(s.want)
 }
 
 // replicas is what the Deployment asks for now.

@@ -74,7 +74,7 @@ func ready(s sight) shipper.Condition {
 	if len(s.deployments) != 1 {
 		return no(shipper.MissingDeployment, "expected one Deployment of this release, found %d", len(s.deployments))
 	}
-	d, desired := &s.deployments[0], Desired(s.want)
+	d, desired := &s.deployments[0], s.desired()
 	available := d.Status.AvailableReplicas
 	switch {
 	case s.scaled:

@@ -49,7 +49,8 @@ func (d done) refused() string {
 	return ""
 }
 
-// apply writes what is planned, and stops at the first thing that cannot be written.
+// apply writes what is planned, and stops at the first thing that cannot be written. Only that the targets of one Release
+// cannot be made keeps no other from its own.
 func (r *Reconciler) apply(ctx context.Context, s *scope, p plan) done {
 	d := done{scheduling: map[string]error{}, events: map[string][]report.Event{}}
 	if !p.writes() {
@@ -71,7 +72,7 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, p plan) done {
 		rel := s.history.Live[c.index].Release
 		if err := r.create(ctx, s, c, &d); err != nil {
 			d.scheduling[rel.Name] = err
-			return d
+			continue
 		}
 		d.scheduled = append(d.scheduled, rel.Name)
 	}
@@ -112,10 +113,10 @@ func (r *Reconciler) create(ctx context.Context, s *scope, c creation, d *done) 
 		objects = append(objects, installationTarget(rel, c.clusters, rel == s.history.Newest()))
 	}
 	if have.Traffic == nil {
-		objects = append(objects, trafficTarget(rel, c.clusters, c.weight))
+		objects = append(objects, trafficTarget(rel, c.clusters))
 	}
 	if have.Capacity == nil {
-		objects = append(objects, capacityTarget(rel, c.clusters, c.percent, replicas))
+		objects = append(objects, capacityTarget(rel, c.clusters, replicas))
 	}
 	for _, o := range objects {
 		kind := kindOf(o)

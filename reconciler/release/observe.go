@@ -10,6 +10,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/release/blocks"
@@ -36,7 +37,8 @@ func (s *scope) view(now metav1.Time) blocks.View {
 }
 
 // observe reads from the cache. The scope is nil when there is nothing to do: an Application that is gone or going
-// takes its Releases with it, and what runs is left as it is until then.
+// takes its Releases with it, and what runs is left as it is until then; one that is being restored says itself what it
+// waits for.
 func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (*scope, error) {
 	app := &shipper.Application{}
 	if err := r.client.Get(ctx, req.NamespacedName, app); err != nil {
@@ -46,7 +48,7 @@ func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (*scope, err
 		return nil, nil
 	}
 	h, err := r.histories.Cached(ctx, app)
-	if err != nil {
+	if err != nil || stamp.Restoring(app, h.Newest()) {
 		return nil, err
 	}
 	return r.surround(ctx, r.client, &scope{app: app, history: h})
@@ -62,7 +64,7 @@ func (r *Reconciler) observeLive(ctx context.Context, cached *scope) (*scope, er
 		return nil, nil
 	}
 	h, err := r.histories.Live(ctx, app)
-	if err != nil {
+	if err != nil || stamp.Restoring(app, h.Newest()) {
 		return nil, err
 	}
 	return r.surround(ctx, r.live, &scope{app: app, history: h})

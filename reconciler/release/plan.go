@@ -37,9 +37,6 @@ type creation struct {
 	index int
 	// clusters it is to have.
 	clusters []string
-	// percent and weight its targets begin with.
-	percent int32
-	weight  uint32
 }
 
 // writes tells whether anything but status is to be written.
@@ -78,7 +75,7 @@ func makePlan(s *scope, now metav1.Time) plan {
 			p.choice = choice
 		}
 	}
-	p.create = p.missing(s, observed)
+	p.create = p.missing(s)
 	return p
 }
 
@@ -89,25 +86,23 @@ func returning(app *shipper.Application, newest *shipper.Release) bool {
 	return err == nil && broken == nil && known && generation < highest
 }
 
-// missing lists the Releases that are to run and lack targets. Where a target of the same name is in the way, its end
-// is awaited first.
-func (p plan) missing(s *scope, observed strategy.Observed) []creation {
+// missing lists the Releases that are to run, or may, and lack targets, the newest first. Where a target of the same name
+// is in the way, its end is awaited first.
+func (p plan) missing(s *scope) []creation {
 	var out []creation
-	for i, r := range s.history.Live {
+	for i, r := range slices.Backward(s.history.Live) {
 		role := p.rollout.Outcomes[i].Role
 		if r.Scheduled() || len(s.history.Foreign[r.Release.Name]) > 0 ||
-			(role != strategy.Contender && role != strategy.Incumbent) {
+			(role != strategy.Contender && role != strategy.Incumbent && !r.Lost()) {
 			continue
 		}
 		c := creation{index: i, clusters: strategy.Clusters(r.Release)}
 		if role == strategy.Contender && p.choice != nil {
 			c.clusters = p.choice
 		}
-		if len(c.clusters) == 0 {
-			continue
+		if len(c.clusters) > 0 {
+			out = append(out, c)
 		}
-		c.percent, c.weight = observed.Initial(i)
-		out = append(out, c)
 	}
 	return out
 }
@@ -126,24 +121,25 @@ func installationTarget(rel *shipper.Release, clusters []string, newest bool) *s
 	return it
 }
 
-// capacityTarget is the missing CapacityTarget of rel.
-func capacityTarget(rel *shipper.Release, clusters []string, percent, replicas int32) *shipper.CapacityTarget {
+// capacityTarget is the missing CapacityTarget of rel. It asks for nothing yet: what runs may be more than is known here,
+// after a restore above all, and is found first.
+func capacityTarget(rel *shipper.Release, clusters []string, replicas int32) *shipper.CapacityTarget {
 	ct := &shipper.CapacityTarget{ObjectMeta: targetMeta(rel)}
 	ct.Spec.Clusters = []shipper.ClusterCapacityTarget{}
 	for _, cluster := range clusters {
 		ct.Spec.Clusters = append(ct.Spec.Clusters, shipper.ClusterCapacityTarget{
-			Name: cluster, Percent: percent, TotalReplicaCount: replicas,
+			Name: cluster, TotalReplicaCount: replicas, AsFound: true,
 		})
 	}
 	return ct
 }
 
-// trafficTarget is the missing TrafficTarget of rel.
-func trafficTarget(rel *shipper.Release, clusters []string, weight uint32) *shipper.TrafficTarget {
+// trafficTarget is the missing TrafficTarget of rel, which asks for nothing yet, as its CapacityTarget does.
+func trafficTarget(rel *shipper.Release, clusters []string) *shipper.TrafficTarget {
 	tt := &shipper.TrafficTarget{ObjectMeta: targetMeta(rel)}
 	tt.Spec.Clusters = []shipper.ClusterTrafficTarget{}
 	for _, cluster := range clusters {
-		tt.Spec.Clusters = append(tt.Spec.Clusters, shipper.ClusterTrafficTarget{Name: cluster, Weight: weight})
+		tt.Spec.Clusters = append(tt.Spec.Clusters, shipper.ClusterTrafficTarget{Name: cluster, AsFound: true})
 	}
 	return tt
 }

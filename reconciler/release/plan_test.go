@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -47,11 +48,19 @@ func complete(i int) strategy.Release {
 	r.Status.AchievedStep = &shipper.AchievedStep{Name: "full on"}
 	out := strategy.Release{
 		Release: r, Installation: installationTarget(r, []string{"a"}, true),
-		Capacity: capacityTarget(r, []string{"a"}, 100, 4), Traffic: trafficTarget(r, []string{"a"}, 100),
+		Capacity: capacityTarget(r, []string{"a"}, 4), Traffic: trafficTarget(r, []string{"a"}),
 	}
+	out.Capacity.Spec.Clusters[0].Percent, out.Capacity.Spec.Clusters[0].AsFound = 100, false
+	out.Traffic.Spec.Clusters[0].Weight, out.Traffic.Spec.Clusters[0].AsFound = 100, false
 	ready := []shipper.Condition{{Type: shipper.TargetReady, Status: "True"}}
 	out.Installation.Status.Conditions, out.Capacity.Status.Conditions, out.Traffic.Status.Conditions = ready, ready, ready
 	return out
+}
+
+// known is a Release of which one condition is known.
+func known(r strategy.Release, condition string, status corev1.ConditionStatus) strategy.Release {
+	r.Release.Status.Conditions = []shipper.Condition{{Type: condition, Status: status}}
+	return r
 }
 
 func seen(rels ...strategy.Release) *scope {
@@ -83,8 +92,7 @@ func told(s *scope, p plan) []string {
 		}
 	}
 	for _, c := range p.create {
-		out = append(out, fmt.Sprintf("make targets of %s in %v with %d%% and %d",
-			s.history.Live[c.index].Release.Name, c.clusters, c.percent, c.weight))
+		out = append(out, fmt.Sprintf("make targets of %s in %v", s.history.Live[c.index].Release.Name, c.clusters))
 	}
 	return out
 }
@@ -100,10 +108,10 @@ func TestPlan(t *testing.T) {
 	}{
 		"nothing is there": {scope: seen()},
 		"a new release gets clusters and targets": {
-			scope: seen(bare(0, "")), want: []string{"choose b", "make targets of web-0 in [b] with 0% and 0"},
+			scope: seen(bare(0, "")), want: []string{"choose b", "make targets of web-0 in [b]"},
 		},
 		"clusters once chosen are kept": {
-			scope: seen(bare(0, "x,y")), want: []string{"make targets of web-0 in [x y] with 0% and 0"},
+			scope: seen(bare(0, "x,y")), want: []string{"make targets of web-0 in [x y]"},
 		},
 		"too few clusters": {
 			scope: seen(bare(0, "")), change: func(s *scope) { s.clusters = nil },
@@ -128,21 +136,36 @@ func TestPlan(t *testing.T) {
 		},
 		"predecessors let go before the contender takes": {
 			scope: seen(complete(0), bare(1, "a")),
-			want:  []string{"ask of web-0", "make targets of web-1 in [a] with 0% and 0"},
+			want:  []string{"ask of web-0", "make targets of web-1 in [a]"},
 		},
-		"an incumbent gets back what it had": {
+		"an incumbent gets back what it lacks": {
 			scope: seen(half, bare(1, "a")),
-			want: []string{
-				"ask of web-0", "make targets of web-0 in [a] with 100% and 100", "make targets of web-1 in [a] with 0% and 0",
-			},
+			want:  []string{"ask of web-0", "make targets of web-1 in [a]", "make targets of web-0 in [a]"},
 		},
 		"an incumbent whose clusters are not known is left": {
 			scope:  seen(half, bare(1, "a")),
 			change: func(s *scope) { delete(s.history.Live[0].Release.Annotations, shipper.ReleaseClustersAnnotation) },
-			want:   []string{"ask of web-0", "make targets of web-1 in [a] with 0% and 0"},
+			want:   []string{"ask of web-0", "make targets of web-1 in [a]"},
 		},
-		"the superseded get nothing": {
-			scope: seen(bare(0, "a"), bare(1, "a")), want: []string{"make targets of web-1 in [a] with 0% and 0"},
+		"the superseded that never ran get nothing": {
+			scope: seen(known(bare(0, "a"), shipper.ReleaseScheduled, "False"), bare(1, "a")),
+			want:  []string{"make targets of web-1 in [a]"},
+		},
+		"the superseded that may run are looked after again": {
+			scope: seen(known(bare(0, "a"), shipper.ReleaseScheduled, "True"),
+				known(bare(1, "a"), shipper.ReleaseScheduled, "Unknown"), bare(2, "a")),
+			want: []string{
+				"make targets of web-2 in [a]", "make targets of web-1 in [a]", "make targets of web-0 in [a]",
+			},
+		},
+		"all releases that were restored without status get targets": {
+			scope: seen(bare(0, "a"), bare(1, "a"), bare(2, "a")),
+			want: []string{
+				"make targets of web-2 in [a]", "make targets of web-1 in [a]", "make targets of web-0 in [a]",
+			},
+		},
+		"a release that clusters were never chosen for gets nothing when it is superseded": {
+			scope: seen(bare(0, ""), bare(1, "a")), want: []string{"make targets of web-1 in [a]"},
 		},
 		"all is well": {scope: seen(complete(0))},
 	}
@@ -193,15 +216,15 @@ func TestTargetsAreMadeWhole(t *testing.T) {
 		},
 		{
 			&shipper.CapacityTarget{ObjectMeta: meta, Spec: shipper.CapacityTargetSpec{Clusters: []shipper.ClusterCapacityTarget{
-				{Name: "a", Percent: 5, TotalReplicaCount: 7}, {Name: "b", Percent: 5, TotalReplicaCount: 7},
+				{Name: "a", TotalReplicaCount: 7, AsFound: true}, {Name: "b", TotalReplicaCount: 7, AsFound: true},
 			}}},
-			capacityTarget(r, clusters, 5, 7),
+			capacityTarget(r, clusters, 7),
 		},
 		{
 			&shipper.TrafficTarget{ObjectMeta: meta, Spec: shipper.TrafficTargetSpec{Clusters: []shipper.ClusterTrafficTarget{
-				{Name: "a", Weight: 9}, {Name: "b", Weight: 9},
+				{Name: "a", AsFound: true}, {Name: "b", AsFound: true},
 			}}},
-			trafficTarget(r, clusters, 9),
+			trafficTarget(r, clusters),
 		},
 	} {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
@@ -233,6 +256,10 @@ func TestStatus(t *testing.T) {
 		"a broken chart": {
 			scope: seen(bare), done: done{scheduling: map[string]error{"web-0": broken}},
 			want: conditions{"Scheduled": "False BrokenChartSpec counting: no such chart"},
+		},
+		"a chart that is broken by now": {
+			scope: seen(strategy.Release{Release: rel(0, "a")}), done: done{scheduling: map[string]error{"web-0": broken}},
+			want: conditions{"Scheduled": "Unknown BrokenChartSpec counting: no such chart"},
 		},
 		"refused by the gate": {
 			scope: seen(bare), done: done{scheduling: map[string]error{"web-0": refused}},

@@ -52,7 +52,8 @@ func blocked(s *scope, d done, v block.Verdict, rel *shipper.Release) *shipper.C
 	return c
 }
 
-// scheduled is the condition Scheduled; nil when nothing new is known.
+// scheduled is the condition Scheduled; nil when nothing new is known. Unknown is of a Release that may have been scheduled
+// elsewhere or before, and may run.
 func scheduled(s *scope, p plan, d done, i int) *shipper.Condition {
 	r := s.history.Live[i]
 	c := &shipper.Condition{Type: shipper.ReleaseScheduled, Status: corev1.ConditionFalse}
@@ -64,6 +65,9 @@ func scheduled(s *scope, p plan, d done, i int) *shipper.Condition {
 		c.Message = fmt.Sprintf("waiting for targets of the same name to go: %s", strings.Join(foreign, "; "))
 	case err != nil:
 		c.Reason, c.Message = reasonOf(err), err.Error()
+		if r.Lost() && (p.choice == nil || r.Release != s.history.Newest()) {
+			c.Status = corev1.ConditionUnknown
+		}
 	case p.refusal != nil && p.rollout.Outcomes[i].Role == strategy.Contender:
 		c.Reason, c.Message = reasonOf(p.refusal), p.refusal.Error()
 	default:

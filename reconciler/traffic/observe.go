@@ -147,7 +147,7 @@ func observe(
 	}
 	serve := serving(slices.Items, out.services)
 	release := releaseIn(pods.Items, releaseOf(tt), serve)
-	release.Weight, release.TotalWeight = want.Weight, fam.weights[want.Name]
+	release.Weight, release.TotalWeight, release.AsFound = want.Weight, fam.weights[want.Name], want.AsFound
 	release.Coming = fam.coming(want.Name, pods.Items, serve)
 	out.idle = want.Weight == 0 && len(release.Pods) == 0
 	if len(out.services) == 1 {
@@ -163,13 +163,16 @@ func releaseIn(pods []corev1.Pod, release string, serving sets.Set[string]) rule
 		pod := &pods[i]
 		finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 		gone := finished || pod.DeletionTimestamp != nil
+		labelled := pod.Labels[shipper.TrafficStatusLabel] == shipper.TrafficEnabled
 		if !gone {
 			out.AppPods++
 		}
+		if !gone && labelled {
+			out.AppLabelled++
+		}
 		if pod.Labels[shipper.ReleaseLabel] == release {
 			out.Pods = append(out.Pods, rules.Pod{
-				Name: pod.Name, Gone: gone, Ready: isReady(pod), Serving: serving.Has(pod.Name),
-				Labelled: pod.Labels[shipper.TrafficStatusLabel] == shipper.TrafficEnabled,
+				Name: pod.Name, Gone: gone, Ready: isReady(pod), Serving: serving.Has(pod.Name), Labelled: labelled,
 			})
 		}
 	}

@@ -209,7 +209,7 @@ func TestReleaseIn(t *testing.T) {
 		aPod("other", "web-2", corev1.PodRunning, true, true), aPod("job", "web-1", corev1.PodSucceeded, false, false), going,
 		aPod("evicted", "web-2", corev1.PodFailed, false, true),
 	}, "web-1", sets.New("a", "other"))
-	want := rules.Release{AppPods: 4, Pods: []rules.Pod{
+	want := rules.Release{AppPods: 4, AppLabelled: 2, Pods: []rules.Pod{
 		{Name: "a", Ready: true, Labelled: true, Serving: true}, {Name: "b"}, {Name: "odd", Ready: true},
 		{Name: "job", Gone: true}, {Name: "going", Gone: true, Ready: true, Labelled: true},
 	}}

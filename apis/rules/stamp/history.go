@@ -57,6 +57,23 @@ func HighestObserved(app *shipper.Application) (generation int, known bool, err 
 	return n, true, nil
 }
 
+// Restoring tells whether app was made anew from a backup and the newest Release there was of it is yet to come, newest
+// being the newest there is, or nil: a Release was materialised for app that is not there, and nobody has ever said anything
+// of app but that. Once something was said, a Release that is missing was deleted.
+func Restoring(app *shipper.Application, newest *shipper.Release) bool {
+	highest, known, err := HighestObserved(app)
+	if err != nil || !known {
+		return false
+	}
+	if newest != nil {
+		if generation, err := Generation(newest); err != nil || generation >= highest {
+			return false
+		}
+	}
+	valid := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationValidHistory)
+	return len(app.Status.Conditions) == 0 || valid != nil && valid.Reason == shipper.ReleasesMissing
+}
+
 // SortByGeneration returns the Releases whose generation can be told, oldest first, and apart from them, by name, those
 // whose generation cannot. Equal generations, which only hands can make, are ordered by age and then name.
 func SortByGeneration(rels []*shipper.Release) (ordered, broken []*shipper.Release) {

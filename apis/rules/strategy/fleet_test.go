@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"shipper.dev/shipper/apis/rules/strategy"
+	"shipper.dev/shipper/apis/rules/traffic"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -67,23 +68,38 @@ func (a *app) release(steps []shipper.RolloutStrategyStep, replicas int32, clust
 	}
 	rel.Spec.Environment.Strategy = &shipper.RolloutStrategy{Steps: steps}
 	a.serial++
-	r := &strategy.Release{
-		Release: rel, Installation: &shipper.InstallationTarget{}, Capacity: &shipper.CapacityTarget{},
-		Traffic: &shipper.TrafficTarget{},
-	}
+	rel.Status.ObservedGeneration = 1 // a status is written in the pass that makes the targets
+	r := &strategy.Release{Release: rel}
+	schedule(r, replicas, clusters)
+	a.runs[rel.Name] = map[string]*run{}
+	a.releases = append(a.releases, r)
+	return r
+}
+
+// schedule gives a Release new targets, which leave everything as it is.
+func schedule(r *strategy.Release, replicas int32, clusters []string) {
+	r.Installation, r.Capacity, r.Traffic = &shipper.InstallationTarget{}, &shipper.CapacityTarget{}, &shipper.TrafficTarget{}
 	for _, o := range []metav1.Object{r.Installation, r.Capacity, r.Traffic} {
-		o.SetName(rel.Name)
+		o.SetName(r.Release.Name)
 		o.SetGeneration(1)
 	}
 	r.Installation.Spec = shipper.InstallationTargetSpec{Clusters: clusters, CanOverride: true}
-	a.runs[rel.Name] = map[string]*run{}
 	for _, c := range clusters {
 		r.Capacity.Spec.Clusters = append(r.Capacity.Spec.Clusters,
-			shipper.ClusterCapacityTarget{Name: c, TotalReplicaCount: replicas})
-		r.Traffic.Spec.Clusters = append(r.Traffic.Spec.Clusters, shipper.ClusterTrafficTarget{Name: c})
+			shipper.ClusterCapacityTarget{Name: c, TotalReplicaCount: replicas, AsFound: true})
+		r.Traffic.Spec.Clusters = append(r.Traffic.Spec.Clusters, shipper.ClusterTrafficTarget{Name: c, AsFound: true})
 	}
-	a.releases = append(a.releases, r)
-	return r
+}
+
+// restore is the loss of the management cluster, and its restoration in another: all targets are new, and statuses come
+// back with it or not.
+func (a *app) restore(status bool) {
+	for _, r := range a.releases {
+		schedule(r, r.Capacity.Spec.Clusters[0].TotalReplicaCount, strategy.Clusters(r.Release))
+		if !status {
+			r.Release.Status = shipper.ReleaseStatus{}
+		}
+	}
 }
 
 // remove deletes a Release and all that runs of it.
@@ -162,6 +178,9 @@ func (a *app) scale(r *strategy.Release) {
 	verdicts := map[string]string{}
 	for _, c := range r.Capacity.Spec.Clusters {
 		here, desired := a.runs[r.Release.Name][c.Name], (c.TotalReplicaCount*c.Percent+99)/100
+		if c.AsFound && here != nil {
+			desired = here.pods
+		}
 		verdicts[c.Name] = ""
 		switch {
 		case a.down[c.Name]:
@@ -201,14 +220,30 @@ func (a *app) shift(r *strategy.Release) {
 	verdicts := map[string]string{}
 	for _, c := range r.Traffic.Spec.Clusters {
 		verdicts[c.Name] = ""
+		status := shipper.ClusterTrafficStatus{Name: c.Name}
 		if a.down[c.Name] {
 			verdicts[c.Name] = "ClusterUnreachable no answer"
-		} else if here := a.runs[r.Release.Name][c.Name]; here != nil {
+		} else if here := a.runs[r.Release.Name][c.Name]; here != nil && c.AsFound {
+			here.traffic = min(here.traffic, here.pods)
+			status.AchievedTraffic = a.found(c.Name, here)
+		} else if here != nil {
 			here.traffic = a.share(c, here)
 		}
-		s.Clusters = append(s.Clusters, shipper.ClusterTrafficStatus{Name: c.Name, Conditions: conditions(verdicts[c.Name])})
+		status.Conditions = conditions(verdicts[c.Name])
+		s.Clusters = append(s.Clusters, status)
 	}
 	s.Conditions = summary(verdicts)
+}
+
+// found is what is said of the traffic of a Release that nobody has asked anything of.
+func (a *app) found(cluster string, here *run) uint32 {
+	var all, inTraffic int
+	for _, r := range a.releases {
+		if other := a.runs[r.Release.Name][cluster]; other != nil {
+			all, inTraffic = all+int(other.pods), inTraffic+int(min(other.traffic, other.pods))
+		}
+	}
+	return traffic.Found(int(here.traffic), int(here.pods), all, inTraffic)
 }
 
 // share is how many of a Release's Pods its weight puts in traffic.

@@ -35,6 +35,12 @@ type gauge struct {
 	status map[string][]shipper.Condition
 	// available Pods and Pods at 100 %, per cluster; of capacity only.
 	available, total map[string]int32
+	// asFound are the clusters of which nothing has been asked for and is not going to be.
+	asFound map[string]bool
+	// settling are the clusters left as found that are not moved in this plan: it is not known yet what there is, or it
+	// is, and that is asked for first. Adopts is true when there are any of the latter.
+	settling map[string]bool
+	adopts   bool
 }
 
 func newGauge(clusters []string, wanted int64, conditions []shipper.Condition, current bool) *gauge {
@@ -42,6 +48,7 @@ func newGauge(clusters []string, wanted int64, conditions []shipper.Condition, c
 		clusters: clusters, wanted: wanted, exists: true, current: current,
 		asked: map[string]int64{}, status: map[string][]shipper.Condition{},
 		available: map[string]int32{}, total: map[string]int32{},
+		asFound: map[string]bool{}, settling: map[string]bool{},
 	}
 	if c := shipper.FindCondition(conditions, shipper.TargetReady); c != nil {
 		g.ready, g.message = c.Status == "True", c.Message
@@ -56,27 +63,35 @@ func capacityGauge(r Release, wanted int32) *gauge {
 	}
 	g := newGauge(clustersOf(r), int64(wanted), ct.Status.Conditions, ct.Status.ObservedGeneration >= ct.Generation)
 	for _, c := range ct.Spec.Clusters {
-		g.asked[c.Name], g.total[c.Name] = int64(c.Percent), c.TotalReplicaCount
+		g.asked[c.Name], g.total[c.Name], g.asFound[c.Name] = int64(c.Percent), c.TotalReplicaCount, c.AsFound
 	}
+	found := map[string]int64{}
 	for _, c := range ct.Status.Clusters {
 		g.status[c.Name], g.available[c.Name] = c.Conditions, c.AvailableReplicas
+		found[c.Name] = percentage(g.total[c.Name], c.AvailableReplicas)
+		if c.AvailableReplicas > 0 && Pods(g.total[c.Name], int32(g.wanted)) == c.AvailableReplicas {
+			found[c.Name] = g.wanted
+		}
 	}
-	return g.begin()
+	return g.begin(found)
 }
 
-func trafficGauge(r Release, wanted int32) *gauge {
+// trafficGauge takes sum for the weights of all Releases together, when it has to tell a weight from what was found.
+func trafficGauge(r Release, wanted int32, sum int64) *gauge {
 	tt := r.Traffic
 	if tt == nil {
 		return &gauge{clusters: Clusters(r.Release), wanted: int64(wanted)}
 	}
 	g := newGauge(clustersOf(r), int64(wanted), tt.Status.Conditions, tt.Status.ObservedGeneration >= tt.Generation)
 	for _, c := range tt.Spec.Clusters {
-		g.asked[c.Name] = int64(c.Weight)
+		g.asked[c.Name], g.asFound[c.Name] = int64(c.Weight), c.AsFound
 	}
+	found := map[string]int64{}
 	for _, c := range tt.Status.Clusters {
 		g.status[c.Name] = c.Conditions
+		found[c.Name] = (int64(c.AchievedTraffic)*sum + 99) / 100
 	}
-	return g.begin()
+	return g.begin(found)
 }
 
 // clustersOf are the clusters chosen; while that is not known, those its targets have.
@@ -87,16 +102,26 @@ func clustersOf(r Release) []string {
 	return slices.Sorted(slices.Values(r.Installation.Spec.Clusters))
 }
 
-func (g *gauge) begin() *gauge {
+// begin asks for what is asked for, and in clusters that are left as found for what was found there.
+func (g *gauge) begin(found map[string]int64) *gauge {
 	g.next = make(map[string]int64, len(g.clusters))
 	for _, c := range g.clusters {
+		switch known := g.current && g.operational(c); {
+		case !g.asFound[c]:
+		case !known:
+			g.settling[c] = true
+		case found[c] > 0:
+			g.asked[c] = found[c]
+			g.settling[c], g.adopts = true, true
+			delete(g.asFound, c)
+		}
 		g.next[c] = g.asked[c]
 	}
 	return g
 }
 
 // changed tells whether something else is to be asked for than is.
-func (g *gauge) changed() bool { return g.exists && !maps.Equal(g.asked, g.next) }
+func (g *gauge) changed() bool { return g.exists && (g.adopts || !maps.Equal(g.asked, g.next)) }
 
 // achieved tells whether what is wanted was asked for in every cluster and is there.
 func (g *gauge) achieved() bool {
@@ -151,10 +176,18 @@ func (g *gauge) reachable(cluster string) bool {
 	return c == nil || c.Status == "True"
 }
 
-// set asks for what is wanted in these clusters.
+// operational tells whether a cluster is known to have been seen lately.
+func (g *gauge) operational(cluster string) bool {
+	return shipper.ConditionTrue(g.status[cluster], shipper.TargetOperational)
+}
+
+// set asks for what is wanted in these clusters, but for those that settle.
 func (g *gauge) set(clusters []string) {
 	for _, c := range clusters {
-		g.next[c] = g.wanted
+		if !g.settling[c] {
+			g.next[c] = g.wanted
+			delete(g.asFound, c)
+		}
 	}
 }
 
@@ -169,7 +202,9 @@ func (g *gauge) pending() string {
 	if !g.exists || !g.current {
 		return bracketed(g.clusters)
 	}
-	if unequal := g.unequal(); len(unequal) > 0 {
+	unequal := g.unequal()
+	settling := slices.ContainsFunc(unequal, func(c string) bool { return g.settling[c] })
+	if len(unequal) > 0 && (!settling || g.message == "") {
 		return bracketed(unequal)
 	}
 	if g.message != "" {
@@ -182,6 +217,17 @@ func (g *gauge) pending() string {
 }
 
 func bracketed(names []string) string { return fmt.Sprintf("[%s]", strings.Join(names, " ")) }
+
+// percentage is the smallest one that makes no fewer Pods, if there is one.
+func percentage(total, pods int32) int64 {
+	if pods <= 0 {
+		return 0
+	}
+	if total <= 0 {
+		return 100
+	}
+	return min(100*(int64(pods)-1)/int64(total)+1, 100)
+}
 
 // Pods is the number of Pods that a percentage of total makes, rounded up.
 func Pods(total, percent int32) int32 {

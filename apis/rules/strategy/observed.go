@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -35,6 +37,13 @@ type Release struct {
 // Scheduled tells whether all three targets are there.
 func (r Release) Scheduled() bool {
 	return r.Installation != nil && r.Capacity != nil && r.Traffic != nil
+}
+
+// Lost tells whether targets are missing of a Release that may have had them: then it may run somewhere, and nobody looks
+// after it. One that is known not to have been scheduled has never run.
+func (r Release) Lost() bool {
+	c := shipper.FindCondition(r.Release.Status.Conditions, shipper.ReleaseScheduled)
+	return !r.Scheduled() && len(Clusters(r.Release)) > 0 && (c == nil || c.Status != corev1.ConditionFalse)
 }
 
 // Clusters are those chosen for a Release, sorted; none when they were not chosen yet.
@@ -72,7 +81,7 @@ func Roles(rels []*shipper.Release) []Role {
 		switch {
 		case i == len(rels)-1:
 			roles[i] = Contender
-		case Complete(rels[i]):
+		case Complete(rels[i]) || takenForComplete(rels[i]):
 			roles[i] = complete
 			complete = Retired
 		default:
@@ -85,6 +94,18 @@ func Roles(rels []*shipper.Release) []Role {
 // Complete tells whether a Release is known to have completed.
 func Complete(rel *shipper.Release) bool {
 	return shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete)
+}
+
+// statusless tells whether nothing is known of a Release. When clusters were chosen for it, it has been worked on: it was
+// restored without its status.
+func statusless(rel *shipper.Release) bool {
+	return rel.Status.ObservedGeneration == 0 && len(rel.Status.Conditions) == 0
+}
+
+// takenForComplete tells whether a Release that is not the newest has to be taken for complete, because it was restored
+// without its status and is wanted at its last step.
+func takenForComplete(rel *shipper.Release) bool {
+	return statusless(rel) && len(Clusters(rel)) > 0 && last(rel)
 }
 
 // roles are Roles of what was observed.
@@ -101,33 +122,6 @@ func (o Observed) incumbent() int { return slices.Index(o.roles(), Incumbent) }
 
 // contender is the newest Release; there must be one.
 func (o Observed) contender() Release { return o.Releases[len(o.Releases)-1] }
-
-// Initial is the percentage and weight with which missing targets of the i-th Release are created: nothing for a
-// Release that never ran, and for one that serves already what it may have now, so that targets lost are no outage.
-func (o Observed) Initial(i int) (percent int32, weight uint32) {
-	switch o.roles()[i] {
-	case Contender:
-		rel := o.Releases[i].Release
-		if step := stepAt(rel, achieved(rel)); step != nil {
-			return step.Capacity.Contender, uint32(max(0, step.Traffic.Contender))
-		}
-	case Incumbent:
-		return o.initialIncumbent()
-	}
-	return 0, 0
-}
-
-// initialIncumbent is the higher of what the contender's achieved and wanted steps leave the incumbent; all of it while
-// the contender has achieved nothing.
-func (o Observed) initialIncumbent() (percent int32, weight uint32) {
-	rel := o.contender().Release
-	was, wanted := stepAt(rel, achieved(rel)), stepAt(rel, rel.Spec.TargetStep)
-	if was == nil || wanted == nil {
-		return 100, 100
-	}
-	return max(was.Capacity.Incumbent, wanted.Capacity.Incumbent),
-		uint32(max(0, was.Traffic.Incumbent, wanted.Traffic.Incumbent))
-}
 
 // achieved is the index of the step achieved last; -1 before the first.
 func achieved(rel *shipper.Release) int32 {

@@ -4,6 +4,7 @@ package strategy
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,7 +126,7 @@ func (r *rollout) decide() {
 	contender := &side{
 		release:  newest,
 		capacity: capacityGauge(newest, r.step.Capacity.Contender),
-		traffic:  trafficGauge(newest, r.step.Traffic.Contender),
+		traffic:  trafficGauge(newest, r.step.Traffic.Contender, r.weights()),
 		mayGrow:  installed(newest) || Complete(newest.Release),
 		alone:    len(r.Releases) == 1,
 
@@ -138,7 +139,7 @@ func (r *rollout) decide() {
 		incumbent = &side{
 			release:  r.Releases[i],
 			capacity: capacityGauge(r.Releases[i], r.step.Capacity.Incumbent),
-			traffic:  trafficGauge(r.Releases[i], r.step.Traffic.Incumbent),
+			traffic:  trafficGauge(r.Releases[i], r.step.Traffic.Incumbent, r.weights()),
 			mayGrow:  true,
 
 			achievedCapacity: shipper.StrategyIncumbentAchievedCapacity,
@@ -150,7 +151,7 @@ func (r *rollout) decide() {
 	serving := contender.serves() && incumbent.serves()
 	for i, role := range r.roles {
 		if role == Retired && serving {
-			r.sides[i] = retire(r.Releases[i])
+			r.sides[i] = r.retire(r.Releases[i])
 		}
 	}
 	r.stages = stagesOf(contender, incumbent, r.backward(contender, incumbent))
@@ -189,17 +190,27 @@ func (r *rollout) write(i int) Write {
 func (r *rollout) wish(i int) Write {
 	release, newest := r.Releases[i], i == len(r.Releases)-1
 	w := Write{Installation: installation(release, newest, r.sides != nil && r.roles[i] != Superseded)}
-	s, ok := r.sides[i]
-	if !ok {
-		return w
+	s, moved := r.sides[i]
+	if !moved {
+		s = r.still(release)
 	}
-	if s.capacity.changed() {
+	if s.capacity.adopts || moved && s.capacity.changed() {
 		w.Capacity = capacitySpec(release, s.capacity)
 	}
-	if s.traffic.changed() {
+	if s.traffic.adopts || moved && s.traffic.changed() {
 		w.Traffic = trafficSpec(s.traffic)
 	}
 	return w
+}
+
+// weights is what those of the step sum up to; 100 when there is no step that gives anybody traffic.
+func (r *rollout) weights() int64 {
+	if r.step != nil {
+		if sum := int64(r.step.Traffic.Contender) + int64(r.step.Traffic.Incumbent); sum > 0 {
+			return sum
+		}
+	}
+	return 100
 }
 
 // installation is what the InstallationTarget is to say: only the newest Release may take over shared objects, from
@@ -237,7 +248,7 @@ func capacitySpec(r Release, g *gauge) *shipper.CapacityTargetSpec {
 			total = usual
 		}
 		spec.Clusters = append(spec.Clusters, shipper.ClusterCapacityTarget{
-			Name: name, Percent: int32(g.next[name]), TotalReplicaCount: total,
+			Name: name, Percent: int32(g.next[name]), TotalReplicaCount: total, AsFound: g.asFound[name],
 		})
 	}
 	return spec
@@ -246,7 +257,9 @@ func capacitySpec(r Release, g *gauge) *shipper.CapacityTargetSpec {
 func trafficSpec(g *gauge) *shipper.TrafficTargetSpec {
 	spec := &shipper.TrafficTargetSpec{Clusters: []shipper.ClusterTrafficTarget{}}
 	for _, name := range g.clusters {
-		spec.Clusters = append(spec.Clusters, shipper.ClusterTrafficTarget{Name: name, Weight: uint32(g.next[name])})
+		spec.Clusters = append(spec.Clusters, shipper.ClusterTrafficTarget{
+			Name: name, Weight: uint32(min(g.next[name], math.MaxInt32)), AsFound: g.asFound[name],
+		})
 	}
 	return spec
 }

@@ -277,45 +277,6 @@ func TestPendingClustersAreNamed(t *testing.T) {
 	}
 }
 
-func TestMissingTargetsAreCreatedWithWhatServesAlready(t *testing.T) {
-	type shares = [][2]int
-	cases := map[string]struct {
-		app  *app
-		edit func(*app)
-		want shares
-	}{
-		"a new release has nothing": {
-			newApp(), func(a *app) { a.release(vanguard, 10, "a") }, shares{{0, 0}},
-		},
-		"a contender has what its achieved step gives it": {settled(t, 1, allIn, vanguard), nil, shares{{50, 50}, {50, 50}}},
-		"an incumbent has the most of both steps": {
-			settled(t, 1, allIn, vanguard), func(a *app) { a.newest().Spec.TargetStep = 0 }, shares{{100, 100}, {50, 50}},
-		},
-		"an incumbent has everything before the first step is achieved": {
-			settled(t, 0, allIn), func(a *app) { a.release(vanguard, 10, "a") }, shares{{100, 100}, {0, 0}},
-		},
-		"the retired and the superseded have nothing": {
-			settled(t, 0, allIn, allIn, vanguard), func(a *app) { a.release(vanguard, 10, "a") },
-			shares{{0, 0}, {100, 100}, {0, 0}, {0, 0}},
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if tc.edit != nil {
-				tc.edit(tc.app)
-			}
-			var got shares
-			for i := range tc.app.releases {
-				percent, weight := tc.app.observed().Initial(i)
-				got = append(got, [2]int{int(percent), int(weight)})
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-		})
-	}
-}
-
 func TestNobodyGivesWayToASideThatLacksCapacity(t *testing.T) {
 	// Both steps want the same traffic of the contender, so that its capacity alone tells that it does not serve yet.
 	same := []shipper.RolloutStrategyStep{step("half", 100, 50, 100, 100), step("full on", 0, 100, 0, 100)}

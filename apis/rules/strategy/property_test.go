@@ -5,6 +5,7 @@ package strategy_test
 import (
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -81,6 +82,9 @@ func (g *gambler) turn() bool {
 		weights := map[string]uint32{}
 		for _, c := range r.Traffic.Spec.Clusters {
 			weights[c.Name] = c.Weight
+			if run := g.runs[r.Release.Name][c.Name]; c.AsFound && run != nil && run.traffic > 0 {
+				weights[c.Name] = math.MaxInt32 // whatever is asked for, it is what was found
+			}
 		}
 		before[r.Release.Name] = weights
 	}
@@ -121,7 +125,7 @@ func (g *gambler) sight() []any {
 }
 
 func (g *gambler) edit() {
-	switch g.dice.IntN(10) {
+	switch g.dice.IntN(11) {
 	case 0, 1, 2, 3:
 		rel := g.newest()
 		rel.Spec.TargetStep = int32(g.dice.IntN(len(rel.Spec.Environment.Strategy.Steps)))
@@ -140,6 +144,10 @@ func (g *gambler) edit() {
 	case 8:
 		g.broken[g.newest().Name] = !g.broken[g.newest().Name]
 		g.note("broken is %v", g.broken)
+	case 9:
+		status := g.dice.IntN(2) == 0
+		g.restore(status)
+		g.note("the management cluster is lost and restored, with status: %t", status)
 	default:
 		g.blocked = map[string]string{"": "rollouts blocked by: a/b"}[g.blocked]
 		g.note("blocked is %q", g.blocked)
@@ -193,11 +201,16 @@ func (g *gambler) serving(cluster string) int32 {
 	var out int32
 	for _, r := range g.releases {
 		for _, c := range r.Traffic.Spec.Clusters {
-			if run := g.runs[r.Release.Name][cluster]; run != nil && c.Name == cluster && c.Weight > 0 {
-				// Pods above what is asked for are as good as gone
-				asked := wantedPods(r, r.Capacity.Spec.Clusters[slices.IndexFunc(r.Capacity.Spec.Clusters,
-					func(c shipper.ClusterCapacityTarget) bool { return c.Name == cluster })].Percent, cluster)
-				out += min(run.pods, asked)
+			run := g.runs[r.Release.Name][cluster]
+			if run == nil || c.Name != cluster || c.Weight == 0 && (!c.AsFound || run.traffic == 0) {
+				continue
+			}
+			of := r.Capacity.Spec.Clusters[slices.IndexFunc(r.Capacity.Spec.Clusters,
+				func(c shipper.ClusterCapacityTarget) bool { return c.Name == cluster })]
+			if of.AsFound {
+				out += run.pods
+			} else { // Pods above what is asked for are as good as gone
+				out += min(run.pods, wantedPods(r, of.Percent, cluster))
 			}
 		}
 	}

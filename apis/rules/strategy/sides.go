@@ -89,7 +89,7 @@ func (s *side) drained(cluster string) bool {
 	if !t.exists {
 		return true
 	}
-	return t.next[cluster] == t.asked[cluster] && t.asked[cluster] <= t.wanted &&
+	return !t.settling[cluster] && t.next[cluster] == t.asked[cluster] && t.asked[cluster] <= t.wanted &&
 		(t.readyIn(cluster) || t.asked[cluster] < t.wanted)
 }
 
@@ -135,8 +135,13 @@ func (s *side) lacks() string {
 
 // retire takes traffic from a Release that has no part any more, then capacity. It is not waited for: a cluster that is
 // gone must not stop what comes after.
-func retire(r Release) *side {
-	s := &side{release: r, capacity: capacityGauge(r, 0), traffic: trafficGauge(r, 0)}
+func (r *rollout) retire(release Release) *side {
+	s := r.still(release)
 	s.lower(nil)
 	return s
+}
+
+// still is a Release that is not moved: all that is asked for is what was found where nothing had been asked for.
+func (r *rollout) still(release Release) *side {
+	return &side{release: release, capacity: capacityGauge(release, 0), traffic: trafficGauge(release, 0, r.weights())}
 }

@@ -75,14 +75,22 @@ func (s *teller) tellWrites(name string, w strategy.Write) {
 	if w.Capacity != nil {
 		var parts []string
 		for _, c := range w.Capacity.Clusters {
-			parts = append(parts, fmt.Sprintf("%s %d%%", c.Name, c.Percent))
+			if c.AsFound {
+				parts = append(parts, c.Name+" as found")
+			} else {
+				parts = append(parts, fmt.Sprintf("%s %d%%", c.Name, c.Percent))
+			}
 		}
 		s.line("ask  %s capacity %s", name, strings.Join(parts, ", "))
 	}
 	if w.Traffic != nil {
 		var parts []string
 		for _, c := range w.Traffic.Clusters {
-			parts = append(parts, fmt.Sprintf("%s %d", c.Name, c.Weight))
+			if c.AsFound {
+				parts = append(parts, c.Name+" as found")
+			} else {
+				parts = append(parts, fmt.Sprintf("%s %d", c.Name, c.Weight))
+			}
 		}
 		s.line("ask  %s traffic %s", name, strings.Join(parts, ", "))
 	}
@@ -150,6 +158,12 @@ func (s *teller) create(steps []shipper.RolloutStrategyStep, replicas int32, clu
 func (s *teller) goTo(step int32) {
 	s.newest().Spec.TargetStep = step
 	s.note("targetStep of %s becomes %d", s.newest().Name, step)
+	s.settle()
+}
+
+func (s *teller) lose(status bool) {
+	s.restore(status)
+	s.note("the management cluster is lost and restored, with status: %t", status)
 	s.settle()
 }
 
@@ -354,6 +368,67 @@ var stories = map[string]func(*teller){
 		s.note("the block goes")
 		s.blocked, s.releases[1].Held = "", ""
 		s.settle()
+	},
+	"restored-when-all-was-done": func(s *teller) {
+		s.create(allIn, 10, "a", "b")
+		s.create(vanguard, 10, "a", "b")
+		s.goTo(2)
+		s.create(vanguard, 10, "a", "b")
+		s.goTo(2)
+		s.lose(true)
+		s.lose(false)
+		s.create(vanguard, 10, "a", "b")
+	},
+	"restored-halfway": func(s *teller) {
+		s.create(allIn, 3, "a")
+		s.create(vanguard, 3, "a")
+		s.goTo(1)
+		s.lose(true)
+		s.lose(false)
+		s.goTo(2)
+	},
+	"restored-on-the-way-there-and-back": func(s *teller) {
+		s.create(allIn, 10, "a")
+		s.create(vanguard, 10, "a")
+		s.goTo(1)
+		s.newest().Spec.TargetStep = 2
+		s.note("targetStep of %s becomes 2, and nobody does anything about it", s.newest().Name)
+		s.lose(false)
+		s.newest().Spec.TargetStep = 0
+		s.note("targetStep of %s becomes 0, and nobody does anything about it", s.newest().Name)
+		s.lose(false)
+	},
+	"restored-while-a-cluster-is-down": func(s *teller) {
+		s.create(allIn, 10, "a", "b")
+		s.create(vanguard, 10, "a", "b")
+		s.goTo(1)
+		s.down["b"] = true
+		s.note("cluster b is down")
+		s.lose(false)
+		s.goTo(2)
+		s.note("cluster b is back")
+		s.down["b"] = false
+		s.work()
+		s.settle()
+	},
+	"restored-when-superseded": func(s *teller) {
+		s.create(allIn, 10, "a")
+		s.create(vanguard, 10, "a")
+		s.goTo(1)
+		s.note("web-2 is created, and nobody does anything about it: 10 replicas in a")
+		s.release(vanguard, 10, "a")
+		s.lose(false)
+		s.goTo(2)
+	},
+	"restored-when-the-incumbent-had-been-moved": func(s *teller) {
+		s.create(vanguard, 10, "a")
+		s.goTo(2)
+		s.create(vanguard, 10, "a")
+		s.goTo(1)
+		s.note("targetStep of web-0, which is not the newest, becomes 0")
+		s.releases[0].Release.Spec.TargetStep = 0
+		s.lose(false)
+		s.goTo(2)
 	},
 	"no-such-step": func(s *teller) {
 		s.create(allIn, 10, "a")

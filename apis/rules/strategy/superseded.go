@@ -12,15 +12,22 @@ import (
 // cover finds the superseded Releases whose place is taken. Together they may go when the step serves as it is meant to
 // and, in every cluster, what serves besides makes up for them: the contender's Pods, and those the incumbent has more
 // than a superseded Release's own step left it. They may also go when the contender has completed: its last step says
-// how much there is to be, whatever there was before.
+// how much there is to be, whatever there was before. Nothing goes that may run without a target to look after it, and
+// what was restored without its status waits for the contender to complete: it may have been the incumbent.
 func (r *rollout) cover(contender, incumbent *side, serving bool) {
-	var names []string
+	var names, lost, obscure []string
 	need, left := map[string]int32{}, map[string]int32{}
 	for i, role := range r.roles {
 		if role != Superseded {
 			continue
 		}
 		names = append(names, r.Releases[i].Release.Name)
+		if r.Releases[i].Lost() {
+			lost = append(lost, r.Releases[i].Release.Name)
+		}
+		if restored(r.Releases[i].Release) {
+			obscure = append(obscure, r.Releases[i].Release.Name)
+		}
 		for cluster, n := range available(r.Releases[i]) {
 			need[cluster] += n
 		}
@@ -36,7 +43,9 @@ func (r *rollout) cover(contender, incumbent *side, serving bool) {
 	completed := serving && last(contender.release.Release)
 	lacking := r.lacking(need, left, contender, incumbent)
 	switch {
-	case completed, serving && len(lacking) == 0:
+	case len(lost) > 0:
+		r.note(names, fmt.Sprintf("kept as it is until these Releases have targets again: %s", bracketed(lost)))
+	case completed, serving && len(lacking) == 0 && len(obscure) == 0:
 		for i, role := range r.roles {
 			if role == Superseded {
 				r.uncovered[r.Releases[i].Release.Name] = r.farewell(r.Releases[i])
@@ -45,11 +54,19 @@ func (r *rollout) cover(contender, incumbent *side, serving bool) {
 				}
 			}
 		}
+	case serving && len(lacking) == 0:
+		r.note(names, fmt.Sprintf("kept as it is until Release %q has completed: the status was lost of %s",
+			contender.release.Release.Name, bracketed(obscure)))
 	case !serving:
 		r.note(names, fmt.Sprintf("kept as it is until Release %q is at its step", contender.release.Release.Name))
 	default:
 		r.note(names, fmt.Sprintf("kept as it is until others have as many Pods in clusters: %s", bracketed(lacking)))
 	}
+}
+
+// restored tells whether a Release that was superseded has lost its status: whether it had completed before is not known.
+func restored(rel *shipper.Release) bool {
+	return len(Clusters(rel)) > 0 && shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseComplete) == nil
 }
 
 // farewell says what becomes of a Release whose place is taken.

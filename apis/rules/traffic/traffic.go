@@ -30,8 +30,11 @@ type Release struct {
 	Weight uint32
 	// TotalWeight is the sum of the weights of all Releases of the Application, this one included.
 	TotalWeight uint64
-	// AppPods is the number of Pods of the Application that are not gone, this Release's included.
-	AppPods int
+	// AsFound is true while nobody has asked for any weight: the Pods that take traffic go on, and Weight means nothing.
+	AsFound bool
+	// AppPods is the number of Pods of the Application that are not gone, this Release's included; AppLabelled is how many
+	// of them carry the label that lets traffic in.
+	AppPods, AppLabelled int
 	// Coming is the number of Pods of other Releases that are about to take traffic; the sum of their plans' Coming.
 	Coming int
 	// Pods of this Release.
@@ -55,7 +58,7 @@ type Plan struct {
 	Held int
 	// Enable names the Pods to let traffic into, Disable those to take it from. Both are sorted.
 	Enable, Disable []string
-	// Achieved is the weight that the serving Pods amount to.
+	// Achieved is the weight that the serving Pods amount to; of a Release as found, what Found says.
 	Achieved uint32
 }
 
@@ -73,6 +76,9 @@ func (p Plan) Moves() bool {
 // then by name, so that a plan that was carried out is not changed by planning again.
 func For(r Release) Plan {
 	own := living(r.Pods)
+	if r.AsFound {
+		return asFound(r, own)
+	}
 	plan := Plan{Needed: Needed(len(own), r.AppPods, r.Weight, r.TotalWeight)}
 	slices.SortFunc(own, byPreference)
 	for i, pod := range own {
@@ -120,6 +126,40 @@ func Achieved(serving, all int, total uint64) uint32 {
 	}
 	weight := (2*uint64(serving)*total + uint64(all)) / (2 * uint64(all))
 	return uint32(min(weight, math.MaxUint32))
+}
+
+// asFound plans to move no Pod.
+func asFound(r Release, own []Pod) Plan {
+	var plan Plan
+	for _, pod := range own {
+		if pod.Labelled {
+			plan.Needed++
+			plan.Labelled++
+			if !pod.Ready {
+				plan.NotReady++
+			}
+		}
+		if pod.Serving {
+			plan.Serving++
+		}
+	}
+	plan.Achieved = Found(plan.Labelled, len(own), r.AppPods, r.AppLabelled)
+	return plan
+}
+
+// Found is the percentage of an Application's traffic, rounded up, that labelled of a Release's own Pods take when the
+// Application has all Pods and, in all Releases, appLabelled of them take traffic. A Release whose Pods all take it would
+// take that of the Pods that do not, if it had more: with this percentage as its weight, and others with theirs, none has
+// fewer Pods in traffic than it has.
+func Found(labelled, own, all, appLabelled int) uint32 {
+	if labelled <= 0 || all <= 0 {
+		return 0
+	}
+	share := labelled
+	if labelled == own {
+		share = max(share, all-(appLabelled-labelled))
+	}
+	return uint32((100*share + all - 1) / all)
 }
 
 // living returns a new list of the Pods that are not gone.

@@ -285,3 +285,62 @@ func TestNeededIsExact(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsFoundIsLeftAlone(t *testing.T) {
+	mixed := []Pod{
+		{Name: "a", Ready: true, Labelled: true, Serving: true}, {Name: "b", Labelled: true},
+		{Name: "c", Ready: true}, {Name: "d", Labelled: true, Gone: true},
+	}
+	got := For(Release{AsFound: true, Weight: 7, TotalWeight: 7, AppPods: 6, AppLabelled: 3, Pods: mixed})
+	want := Plan{Needed: 2, Labelled: 2, Serving: 1, NotReady: 1, Achieved: 34}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestFoundIsAWeightThatTakesNothingAway gives each Release what was found of it for its weight.
+func TestFoundIsAWeightThatTakesNothingAway(t *testing.T) {
+	type release struct{ own, labelled int }
+	tests := map[string]struct {
+		releases []release
+		want     []uint32
+		needed   []int
+	}{
+		"nothing takes traffic":            {[]release{{4, 0}}, []uint32{0}, []int{0}},
+		"there are no pods":                {[]release{{0, 0}}, []uint32{0}, []int{0}},
+		"one takes everything":             {[]release{{4, 4}, {0, 0}}, []uint32{100, 0}, []int{4, 0}},
+		"half and half":                    {[]release{{2, 2}, {2, 2}}, []uint32{50, 50}, []int{2, 2}},
+		"a third and two thirds":           {[]release{{1, 1}, {2, 2}}, []uint32{34, 67}, []int{1, 2}},
+		"one waits on the stage":           {[]release{{4, 4}, {1, 0}}, []uint32{100, 0}, []int{4, 0}},
+		"one in eight, with all its pods":  {[]release{{4, 4}, {4, 1}}, []uint32{88, 13}, []int{4, 2}},
+		"neither has all its pods in":      {[]release{{4, 3}, {4, 1}}, []uint32{38, 13}, []int{4, 3}},
+		"three, two of them with all pods": {[]release{{4, 4}, {2, 2}, {4, 1}}, []uint32{70, 50, 10}, []int{4, 2, 1}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			all, in := 0, 0
+			for _, r := range tc.releases {
+				all, in = all+r.own, in+r.labelled
+			}
+			var got []uint32
+			var sum uint64
+			for _, r := range tc.releases {
+				got = append(got, Found(r.labelled, r.own, all, in))
+				sum += uint64(got[len(got)-1])
+			}
+			var needed []int
+			for i, r := range tc.releases {
+				needed = append(needed, Needed(r.own, all, got[i], sum))
+				if needed[i] < r.labelled {
+					t.Errorf("of %d pods in traffic %d are needed", r.labelled, needed[i])
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("weights: -want +got:\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.needed, needed); diff != "" {
+				t.Errorf("needed: -want +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -53,6 +53,10 @@ type ClusterCapacityTarget struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TotalReplicaCount int32 `json:"totalReplicaCount"`
+	// asFound is true until capacity is asked of this cluster for the first time: as many Pods as run there go on running.
+	// percent is 0 meanwhile, and means nothing.
+	// +optional
+	AsFound bool `json:"asFound,omitempty"`
 }
 
 // CapacityTargetStatus is how much capacity there is.

@@ -38,7 +38,7 @@ const (
 	// ApplicationRollingOut is True until the newest Release has achieved its last step.
 	ApplicationRollingOut = "RollingOut"
 	// ApplicationValidHistory is False when the order of Releases cannot be told.
-	// False: BrokenReleaseGeneration, BrokenApplicationObservedGeneration.
+	// False: BrokenReleaseGeneration, BrokenApplicationObservedGeneration, ReleasesMissing.
 	ApplicationValidHistory = "ValidHistory"
 )
 
@@ -91,6 +91,8 @@ const (
 	BrokenReleaseGeneration = "BrokenReleaseGeneration"
 	// BrokenApplicationObservedGeneration means that the Application's highestObservedGeneration is not a number.
 	BrokenApplicationObservedGeneration = "BrokenApplicationObservedGeneration"
+	// ReleasesMissing means that the Application was restored and its newest Release was not yet.
+	ReleasesMissing = "ReleasesMissing"
 
 	// NoRegionsSpecified means that clusterRequirements.regions is empty.
 	NoRegionsSpecified = "NoRegionsSpecified"

@@ -43,6 +43,10 @@ type ClusterTrafficTarget struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	Weight uint32 `json:"weight"`
+	// asFound is true until traffic is asked of this cluster for the first time: the Pods that take traffic there go on
+	// taking it. weight is 0 meanwhile, and means nothing.
+	// +optional
+	AsFound bool `json:"asFound,omitempty"`
 }
 
 // TrafficTargetStatus is how much traffic there is.
@@ -74,7 +78,8 @@ const (
 type ClusterTrafficStatus struct {
 	// name of the cluster.
 	Name string `json:"name"`
-	// achievedTraffic is the weight that the Pods now in traffic amount to.
+	// achievedTraffic is the weight that the Pods now in traffic amount to; in a cluster that is left as it was found,
+	// their percentage of the traffic.
 	AchievedTraffic uint32 `json:"achievedTraffic"`
 	// status is Synced or Failed; empty while neither is known.
 	// +optional
