@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// guard watches one namespace of one application cluster and judges it after every event.
+type guard struct {
+	cluster string
+	ctx     context.Context
+
+	mu       sync.Mutex
+	on       bool
+	floor    int  // how many Pods must serve
+	podsMove bool // Pods may be deleted, as long as enough serve
+	pods     map[string]*corev1.Pod
+	slices   map[string]*discoveryv1.EndpointSlice
+	services map[string]*corev1.Service
+	offences []string
+}
+
+// newGuard watches until ctx ends.
+func newGuard(ctx context.Context, cluster, namespace string) (*guard, error) {
+	g := &guard{
+		cluster: cluster, ctx: ctx, pods: map[string]*corev1.Pod{}, slices: map[string]*discoveryv1.EndpointSlice{},
+		services: map[string]*corev1.Service{},
+	}
+	for _, list := range []client.ObjectList{
+		&corev1.PodList{}, &discoveryv1.EndpointSliceList{}, &corev1.ServiceList{}, &appsv1.DeploymentList{},
+	} {
+		// From resourceVersion "" on a watch begins with what there is.
+		w, err := world.clusters[cluster].Watch(ctx, list, client.InNamespace(namespace))
+		if err != nil {
+			return nil, fmt.Errorf("watching %T in %s: %w", list, cluster, err)
+		}
+		go g.follow(w)
+	}
+	return g, nil
+}
+
+// follow judges every event.
+func (g *guard) follow(w watch.Interface) {
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		g.mu.Lock()
+		g.take(event)
+		g.mu.Unlock()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ctx.Err() == nil {
+		g.offend("a watch has ended: not every event was judged")
+	}
+}
+
+// take remembers what an event tells of, and judges.
+func (g *guard) take(event watch.Event) {
+	o, ok := event.Object.(client.Object)
+	if !ok {
+		g.offend(fmt.Sprintf("a watch said %v", event.Object))
+		return
+	}
+	gone := event.Type == watch.Deleted
+	what := fmt.Sprintf("%s %T %s", event.Type, o, o.GetName())
+	switch o := o.(type) {
+	case *corev1.Pod:
+		if (gone || o.DeletionTimestamp != nil) && !g.podsMove {
+			g.offend(what + " goes")
+		}
+		put(g.pods, o, gone)
+	case *discoveryv1.EndpointSlice:
+		put(g.slices, o, gone)
+	case *corev1.Service:
+		if gone || o.DeletionTimestamp != nil {
+			g.offend(what + " goes")
+		}
+		put(g.services, o, gone)
+	case *appsv1.Deployment:
+		if gone || o.DeletionTimestamp != nil {
+			g.offend(what + " goes")
+		}
+	}
+	g.judge(what)
+}
+
+func put[T client.Object](into map[string]T, o T, gone bool) {
+	if gone {
+		delete(into, o.GetName())
+	} else {
+		into[o.GetName()] = o
+	}
+}
+
+// judge counts what serves: ready Pods that the Service selects, and ready endpoints.
+func (g *guard) judge(after string) {
+	service, ok := g.services[serviceName]
+	if !g.on || !ok {
+		return
+	}
+	chosen := labels.SelectorFromSet(service.Spec.Selector)
+	serving := 0
+	for _, pod := range g.pods {
+		if pod.DeletionTimestamp == nil && podReady(pod) && chosen.Matches(labels.Set(pod.Labels)) {
+			serving++
+		}
+	}
+	endpoints := 0
+	for _, slice := range g.slices {
+		for _, e := range slice.Endpoints {
+			if slice.Labels[discoveryv1.LabelServiceName] == serviceName && (e.Conditions.Ready == nil || *e.Conditions.Ready) {
+				endpoints++
+			}
+		}
+	}
+	if serving < g.floor || endpoints < g.floor {
+		g.offend(fmt.Sprintf("after %s: %d ready Pods are in traffic, %d endpoints are ready, and %d must be: %s",
+			after, serving, endpoints, g.floor, g.sight()))
+	}
+}
+
+// sight describes the Application's Pods.
+func (g *guard) sight() string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(g.pods)) {
+		pod := g.pods[name]
+		all = append(all, fmt.Sprintf("%s ready=%t going=%t traffic=%s",
+			name, podReady(pod), pod.DeletionTimestamp != nil, pod.Labels[shipper.TrafficStatusLabel]))
+	}
+	return strings.Join(all, "; ")
+}
+
+// offend notes what must not be, the first few times.
+func (g *guard) offend(what string) {
+	if g.on && len(g.offences) < 5 {
+		g.offences = append(g.offences, g.cluster+": "+what)
+	}
+}
+
+// hold begins to judge: from now on floor Pods must serve, and nothing may be deleted, or nothing but Pods.
+func (g *guard) hold(floor int, podsMove bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.on, g.floor, g.podsMove = true, floor, podsMove
+	g.judge("the beginning")
+}
+
+// report tells what was wrong since hold, and ends judging.
+func (g *guard) report() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.on = false
+	return g.offences
+}
+
+func podReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/pod"
+)
+
+// scenario is how a management cluster is lost and restored.
+type scenario struct {
+	// before is what has been rolled out when the backup is taken.
+	before func(*story)
+	// after happens between the backup and the loss; may be nil.
+	after func(*story)
+	// cut is what somebody has asked for, and is in the backup, when the reconciler ends for good; may be nil.
+	cut func(*story)
+	// status tells whether the backup has status.
+	status bool
+	// running tells whether Shipper's reconciler runs while objects are restored; otherwise it is started afterwards.
+	running bool
+	// podsMove is true when the restored management cluster has Pods to delete.
+	podsMove bool
+	// then waits until all is well in the new management cluster.
+	then func(*story)
+}
+
+// finished rolls the second Release out.
+func finished(s *story) {
+	half(s)
+	contender := s.release(1)
+	s.steps(contender, 2)
+	s.completes(contender)
+	s.pods(contender, replicas, replicas)
+}
+
+// half rolls the second Release out to 50/50.
+func half(s *story) {
+	s.applies(environment("first", "0.0.1", allIn))
+	s.completes(s.release(0))
+	s.edits(environment("second", "0.0.2", vanguard))
+	contender := s.release(1)
+	s.waitsForCommand(contender, 0)
+	s.steps(contender, 1)
+	s.waitsForCommand(contender, 1)
+	s.pods(contender, replicas/2, replicas/2)
+}
+
+// isFinished waits until the second Release has everything and the first nothing.
+func isFinished(s *story) {
+	s.release(1)
+	incumbent, contender := s.backup.releases[0].Name, s.backup.releases[1].Name
+	s.completes(contender)
+	s.completes(incumbent)
+	s.pods(contender, replicas, replicas)
+	s.pods(incumbent, 0, 0)
+}
+
+// isHalf waits until both Releases have half.
+func isHalf(s *story) {
+	s.release(1)
+	incumbent, contender := s.backup.releases[0].Name, s.backup.releases[1].Name
+	s.waitsForCommand(contender, 1)
+	s.completes(incumbent)
+	s.pods(contender, replicas/2, replicas/2)
+	s.pods(incumbent, replicas/2, replicas/2)
+}
+
+var scenarios = map[string]scenario{
+	"a finished rollout, with status":    {before: finished, status: true, then: isFinished},
+	"a finished rollout, without status": {before: finished, then: isFinished},
+	"a finished rollout, without status, while Shipper runs": {
+		before: finished, running: true, then: isFinished,
+	},
+	"half a rollout, with status":                        {before: half, status: true, then: isHalf},
+	"half a rollout, without status":                     {before: half, then: isHalf},
+	"half a rollout, without status, while Shipper runs": {before: half, running: true, then: isHalf},
+	"a rollout on its way, with status": {
+		before: half, cut: toTheEnd, status: true, podsMove: true, then: isFinished,
+	},
+	"a rollout on its way, without status": {before: half, cut: toTheEnd, podsMove: true, then: isFinished},
+	"a rollout on its way back, without status": {
+		before: half, cut: back, podsMove: true, then: isBack,
+	},
+	"a backup older than what runs, with status":    {before: finished, after: newer, status: true, then: isOlder},
+	"a backup older than what runs, without status": {before: finished, after: newer, then: isOlder},
+}
+
+// toTheEnd asks for the last step.
+func toTheEnd(s *story) { s.steps(s.release(1), 2) }
+
+// back asks for the first step.
+func back(s *story) { s.steps(s.release(1), 0) }
+
+// isBack waits until the second Release has its one Pod and no traffic again.
+func isBack(s *story) {
+	s.release(1)
+	incumbent, contender := s.backup.releases[0].Name, s.backup.releases[1].Name
+	s.waitsForCommand(contender, 0)
+	s.completes(incumbent)
+	s.pods(incumbent, replicas, replicas)
+	s.pods(contender, 1, 0)
+}
+
+// newer rolls out a third Release, which no backup knows.
+func newer(s *story) {
+	s.edits(environment("third", "0.0.1", vanguard))
+	contender := s.release(2)
+	s.waitsForCommand(contender, 0)
+	s.steps(contender, 2)
+	s.completes(contender)
+	s.pods(contender, replicas, replicas)
+	s.pods(s.release(2), replicas, replicas)
+}
+
+// isOlder waits until the newest Release of the backup serves again, beside the one that nobody knows.
+func isOlder(s *story) {
+	isFinished(s)
+	s.pods(s.unknown(), replicas, replicas)
+}
+
+// unknown names the Release that is in no backup.
+func (s *story) unknown() string {
+	s.Helper()
+	rels := &shipper.ReleaseList{}
+	s.must("listing what there was", world.lost.List(s.ctx, rels, client.InNamespace(s.namespace)))
+	for _, rel := range rels.Items {
+		if !strings.Contains(" "+strings.Join(s.backup.names(), " ")+" ", " "+rel.Name+" ") {
+			return rel.Name
+		}
+	}
+	s.Fatal("the backup has all Releases")
+	return ""
+}
+
+// TestNothingThatRunsIsTakenAway loses a management cluster and restores it in another.
+func TestNothingThatRunsIsTakenAway(t *testing.T) {
+	stories := map[string]*story{}
+	for name := range scenarios {
+		stories[name] = begin(t)
+	}
+	t.Run("before", func(t *testing.T) {
+		for name, sc := range scenarios {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s := stories[name].on(t)
+				sc.before(s)
+				stories[name].saves()
+				if sc.after != nil {
+					sc.after(s)
+				}
+			})
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	lose(t, stories)
+	for name, sc := range scenarios {
+		for _, g := range stories[name].guards {
+			g.hold(replicas, sc.podsMove)
+		}
+	}
+	ctx := t.Context()
+	for name, sc := range scenarios {
+		if !sc.running {
+			must(t, name, stories[name].backup.restore(ctx, world.new.restorer, sc.status))
+		}
+	}
+	must(t, "starting the reconciler", world.new.pod.StartReconciler(ctx))
+	for name, sc := range scenarios {
+		if sc.running {
+			must(t, name, stories[name].backup.restore(ctx, world.new.restorer, sc.status))
+		}
+	}
+	t.Run("after", func(t *testing.T) {
+		for name, sc := range scenarios {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				stories[name].on(t).goesOn(sc)
+			})
+		}
+	})
+}
+
+// lose ends the first Shipper and makes a management cluster in which nothing is restored yet but what Shipper itself needs.
+func lose(t *testing.T, stories map[string]*story) {
+	t.Helper()
+	must(t, "ending the reconciler", world.lost.pod.Reconciler.Stop())
+	for name, sc := range scenarios {
+		if sc.cut != nil {
+			sc.cut(stories[name])
+			stories[name].saves()
+		}
+	}
+	must(t, "ending the webhook", world.lost.pod.Webhook.Stop())
+	must(t, "replacing the management cluster", replace(t.Context()))
+	var err error
+	world.new.pod, err = pod.New(t.Context(), world.new.options)
+	must(t, "starting Shipper", err)
+	must(t, "starting the webhook", world.new.pod.StartWebhook(t.Context()))
+	for _, s := range stories {
+		s.management = &world.new
+	}
+}
+
+// goesOn waits until all is well after a restore, asks whether it was meanwhile, and rolls out once more.
+func (s *story) goesOn(sc scenario) {
+	func() {
+		defer s.judged() // also when it is not well in the end
+		sc.then(s)
+		for _, name := range s.backup.names() {
+			s.scheduled(name)
+		}
+	}()
+	if s.Failed() {
+		return
+	}
+	contender := s.backup.names()[1]
+	rel, err := s.get(contender)
+	s.must("reading the contender", err)
+	if rel.Spec.TargetStep < 2 {
+		s.steps(contender, 2)
+		isFinished(s)
+	}
+	s.edits(environment("fourth", "0.0.2", vanguard))
+	next := s.release(2)
+	s.waitsForCommand(next, 0)
+	s.steps(next, 2)
+	s.completes(next)
+	s.pods(next, replicas, replicas)
+	s.pods(contender, 0, 0)
+	if sc.after != nil {
+		s.pods(s.unknown(), replicas, replicas)
+	}
+}
+
+// judged ends the judging, and tells of what was wrong meanwhile.
+func (s *story) judged() {
+	for _, g := range s.guards {
+		for _, offence := range g.report() {
+			s.Error(offence)
+		}
+	}
+}
+
+func must(t *testing.T, doing string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s: %v", doing, err)
+	}
+}
+
+// saves takes the backup.
+func (s *story) saves() {
+	var err error
+	s.backup, err = save(s.ctx, s.management, s.namespace)
+	s.must("saving", err)
+}
+
+// names of the Releases in a backup, oldest first.
+func (b *backup) names() []string {
+	var out []string
+	for _, rel := range b.releases {
+		out = append(out, rel.Name)
+	}
+	return out
+}
