@@ -46,6 +46,11 @@ verify: ## Check everything that is checked without running it: generated files,
 test: controlplane ## Run all tests, those on real control planes too
 	@hack/test.sh
 
+.PHONY: bench-admission
+bench-admission: controlplane ## Measure what the gate costs, beside a no-op webhook, and how soon a block holds
+	@go test ./webhook -run '^$$' -bench Review
+	@go run ./test/bench/admission
+
 .PHONY: help
 help: ## Show this
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -3,14 +3,27 @@
 package pod
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"syscall"
 
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"shipper.dev/shipper/test/charts"
 )
+
+// direct speaks to replicas without an API server in between. Whose certificate they have is not what it is for.
+var direct = &http.Client{Transport: &http.Transport{
+	TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
+	ForceAttemptHTTP2: true,
+}}
 
 // Replica is one webhook of several.
 type Replica struct {
@@ -56,3 +69,30 @@ func (r *Replica) Terminate() { _ = r.cmd.Process.Signal(syscall.SIGTERM) } // a
 
 // Exited is closed when it has ended.
 func (r *Replica) Exited() <-chan struct{} { return r.exited }
+
+// Review asks it itself, at path, as an API server does.
+func (r *Replica) Review(
+	ctx context.Context, path string, request *admissionv1.AdmissionRequest,
+) (*admissionv1.AdmissionResponse, error) {
+	body, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: request,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encoding a review: %w", err)
+	}
+	post, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+r.Address+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("asking %s: %w", r.Name, err)
+	}
+	post.Header.Set("Content-Type", "application/json")
+	answer, err := direct.Do(post)
+	if err != nil {
+		return nil, fmt.Errorf("asking %s: %w", r.Name, err)
+	}
+	defer answer.Body.Close()
+	var review admissionv1.AdmissionReview
+	if err := json.NewDecoder(answer.Body).Decode(&review); err != nil || review.Response == nil {
+		return nil, fmt.Errorf("%s answered %s: %w", r.Name, answer.Status, err)
+	}
+	return review.Response, nil
+}

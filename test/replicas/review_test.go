@@ -3,28 +3,17 @@
 package replicas
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
 )
-
-// direct speaks to replicas without an API server in between. Whose certificate they have is not what is tested with it.
-var direct = &http.Client{Transport: &http.Transport{
-	TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
-	ForceAttemptHTTP2: true,
-}}
 
 // asks asks r itself whether an Application may be made in namespace.
 func (r *replica) asks(ctx context.Context, namespace string) (*admissionv1.AdmissionResponse, error) {
@@ -36,28 +25,7 @@ func (r *replica) asks(ctx context.Context, namespace string) (*admissionv1.Admi
 func (r *replica) review(
 	ctx context.Context, path string, app *shipper.Application,
 ) (*admissionv1.AdmissionResponse, error) {
-	body, err := json.Marshal(admissionv1.AdmissionReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
-		Request:  &ask.Create("dev", app).AdmissionRequest,
-	})
-	if err != nil {
-		return nil, err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+r.Address+path, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := direct.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer answer.Body.Close()
-	var review admissionv1.AdmissionReview
-	if err := json.NewDecoder(answer.Body).Decode(&review); err != nil || review.Response == nil {
-		return nil, fmt.Errorf("%s answered %s: %w", r.Name, answer.Status, err)
-	}
-	return review.Response, nil
+	return r.Review(ctx, path, &ask.Create("dev", app).AdmissionRequest)
 }
 
 // knows asks r until it refuses for b, or lets pass when it should, and returns when that was.
