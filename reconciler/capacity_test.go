@@ -50,7 +50,7 @@ func TestSaysWhyPodsAreNotReady(t *testing.T) {
 		return ""
 	})
 	var ct shipper.CapacityTarget
-	s.must(world.management.Get(s.ctx, s.key("web-1"), &ct))
+	s.must(s.management.Get(s.ctx, s.key("web-1"), &ct))
 	if n := len(ct.Status.Clusters[0].SadPods); n != shipper.MaxSadPods {
 		t.Errorf("%d pods are described, want %d", n, shipper.MaxSadPods)
 	}
@@ -62,7 +62,7 @@ func (s *story) notScaled(name, cluster, reason string) string {
 	var message string
 	s.soon(fmt.Sprintf("CapacityTarget %s does not say %s of %s", name, reason, cluster), func() string {
 		var ct shipper.CapacityTarget
-		s.must(world.management.Get(s.ctx, s.key(name), &ct))
+		s.must(s.management.Get(s.ctx, s.key(name), &ct))
 		for _, c := range ct.Status.Clusters {
 			ready := shipper.FindCondition(c.Conditions, shipper.TargetReady)
 			if c.Name == cluster && ready != nil && ready.Reason == reason {

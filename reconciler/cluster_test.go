@@ -18,7 +18,7 @@ func (s *story) clusterIs(name, reason string) *shipper.Cluster {
 	s.Helper()
 	c := &shipper.Cluster{}
 	s.soon(fmt.Sprintf("Cluster %s is not %q", name, reason), func() string {
-		s.must(world.management.Get(s.ctx, client.ObjectKey{Name: name}, c))
+		s.must(s.management.Get(s.ctx, client.ObjectKey{Name: name}, c))
 		ready := shipper.FindCondition(c.Status.Conditions, shipper.ClusterReady)
 		if ready != nil && ready.Reason == reason && (reason == "") == (ready.Status == corev1.ConditionTrue) &&
 			c.Status.InService == (reason == "") {
@@ -47,15 +47,15 @@ func TestTellsTheVersionOfACluster(t *testing.T) {
 func TestTellsWhatIsWrongWithASecret(t *testing.T) {
 	s := begin(t, west)
 	c := aCluster("doubtful", west)
-	s.must(world.management.Create(s.ctx, c))
-	defer func() { s.must(world.management.Delete(s.ctx, c)) }()
+	s.must(s.management.Create(s.ctx, c))
+	defer func() { s.must(s.management.Delete(s.ctx, c)) }()
 	s.clusterIs(c.Name, shipper.SecretMissing)
 	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, c.Name)
 	s.notInstalled("web-1", c.Name, shipper.SecretMissing)
 
 	secret := clusterSecret(c.Name, west)
 	secret.Data["token"] = []byte("not a token of that cluster")
-	s.must(world.management.Create(s.ctx, secret))
+	s.lend(secret)
 	s.clusterIs(c.Name, shipper.CredentialsRefused)
 	s.notInstalled("web-1", c.Name, shipper.CredentialsRefused)
 
@@ -75,7 +75,7 @@ func TestTellsWhatIsWrongWithASecret(t *testing.T) {
 	s.change(secret, func(client.Object) { secret.Data = clusterSecret(c.Name, west).Data })
 	s.clusterIs(c.Name, "")
 	it := s.installed("web-1")
-	s.must(world.management.Delete(s.ctx, it))
+	s.must(s.management.Delete(s.ctx, it))
 	s.gone(it)
 }
 
@@ -88,7 +88,7 @@ func TestNamesAClusterThatDiedAndFindsItAgain(t *testing.T) {
 	s.clusterIs(west, shipper.ClusterUnreachable)
 	s.notInstalled("web-1", west, shipper.ClusterUnreachable)
 	var it shipper.InstallationTarget
-	s.must(world.management.Get(s.ctx, s.key("web-1"), &it))
+	s.must(s.management.Get(s.ctx, s.key("web-1"), &it))
 	operational := shipper.FindCondition(it.Status.Conditions, shipper.TargetOperational)
 	if operational.Status != corev1.ConditionFalse || operational.Reason != shipper.ClustersNotOperational ||
 		!strings.HasPrefix(operational.Message, "west: ClusterUnreachable the API server at ") {

@@ -6,6 +6,7 @@
 //	                                            ├──► CapacityTarget ───── capacity ─────┼─ fleet ─► application clusters
 //	                                            └──► TrafficTarget ────── traffic ──────┘
 //	Cluster, Secret ─ cluster ─► fleet                      RolloutBlock ─ rolloutblock ─► RolloutBlock.status
+//	ConfigMap ────── identity ─► fleet
 //
 // Who writes what:
 //
@@ -16,6 +17,7 @@
 //	traffic       a target's status; the traffic label of Pods
 //	rolloutblock  a block's status; overrides of blocks that are gone
 //	cluster       a Cluster's status
+//	identity      the ConfigMap with the management cluster's identity, once
 //
 // Every reconciler is level-based: it reads what is, and never depends on which event woke it. Each may crash at
 // every line and goes on from there. Nothing is written that is already so, nothing polls, and one leader runs at a

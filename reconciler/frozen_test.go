@@ -28,7 +28,7 @@ func TestAFrozenClusterDoesNotHoldUpOthers(t *testing.T) {
 	defer func() { s.must(world.members[east].Resume()) }()
 	began := time.Now()
 	for i, name := range names {
-		s.change(&shipper.InstallationTarget{ObjectMeta: s.meta(name, "web")}, func(o client.Object) {
+		s.change(&shipper.InstallationTarget{ObjectMeta: s.meta(name)}, func(o client.Object) {
 			if it, ok := o.(*shipper.InstallationTarget); ok {
 				(*it.Spec.Values)["nameOverride"] = fmt.Sprint("m", i)
 			}

@@ -155,7 +155,7 @@ func TestUninstallsEverywhereBeforeATargetGoes(t *testing.T) {
 	s := begin(t, west, east)
 	it := s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, west, east)
 	s.installed("web-1")
-	s.must(world.management.Delete(s.ctx, it))
+	s.must(s.management.Delete(s.ctx, it))
 	s.gone(it)
 	// Of both clusters, in whatever order they were cleaned.
 	for _, c := range []string{west, east} {
@@ -190,7 +190,7 @@ func (s *story) hears(name, what, note string) {
 func (s *story) gone(object client.Object) {
 	s.Helper()
 	s.soon(object.GetName()+" does not go", func() string {
-		err := world.management.Get(s.ctx, client.ObjectKeyFromObject(object), object)
+		err := s.management.Get(s.ctx, client.ObjectKeyFromObject(object), object)
 		if apierrors.IsNotFound(err) {
 			return ""
 		}
@@ -204,7 +204,7 @@ func TestLeavesAClusterThatIsTakenOff(t *testing.T) {
 	it := s.installed("web-1")
 	s.change(it, func(client.Object) { it.Spec.Clusters = []string{east} })
 	s.soon("west is not left", func() string {
-		s.must(world.management.Get(s.ctx, s.key("web-1"), it))
+		s.must(s.management.Get(s.ctx, s.key("web-1"), it))
 		if s.deployment(west, "web-1") != nil || len(it.Status.Clusters) != 1 {
 			return fmt.Sprintf("%+v", it.Status)
 		}
@@ -222,7 +222,7 @@ func TestCleansUpAClusterThatWasDown(t *testing.T) {
 	world.wires[west].Cut()
 	defer s.mended(west)
 	s.clusterIs(west, shipper.ClusterUnreachable)
-	s.must(world.management.Delete(s.ctx, it))
+	s.must(s.management.Delete(s.ctx, it))
 	s.notInstalled("web-1", west, shipper.ClusterUnreachable)
 	s.soon("the cluster that is up is not cleaned", func() string {
 		if s.deployment(east, "web-1") != nil {
@@ -239,17 +239,17 @@ func TestCleansUpAClusterThatWasDown(t *testing.T) {
 
 func TestGivesUpAClusterThatIsNoMore(t *testing.T) {
 	s := begin(t, west)
-	s.must(world.management.Create(s.ctx, clusterSecret("brief", west)))
+	s.lend(clusterSecret("brief", west))
 	brief := aCluster("brief", west)
-	s.must(world.management.Create(s.ctx, brief))
+	s.must(s.management.Create(s.ctx, brief))
 	it := s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, "brief")
 	s.installed("web-1")
-	s.must(world.management.Delete(s.ctx, brief))
+	s.must(s.management.Delete(s.ctx, brief))
 	message := s.notInstalled("web-1", "brief", shipper.TargetClusterClientError)
 	if want := `there is no Cluster "brief"`; message != want {
 		t.Errorf("message is %q, want %q", message, want)
 	}
-	s.must(world.management.Delete(s.ctx, it))
+	s.must(s.management.Delete(s.ctx, it))
 	s.gone(it)
 	if s.deployment(west, "web-1") == nil {
 		t.Error("what nobody can reach should stay")
@@ -259,20 +259,20 @@ func TestGivesUpAClusterThatIsNoMore(t *testing.T) {
 func TestGivesUpAClusterThatIsNoMoreAfterAWhile(t *testing.T) {
 	s := begin(t, west)
 	const finalizer = "test.example.com/wait"
-	s.must(world.management.Create(s.ctx, clusterSecret("lingering", west)))
+	s.lend(clusterSecret("lingering", west))
 	lingering := aCluster("lingering", west)
 	lingering.Finalizers = []string{finalizer}
-	s.must(world.management.Create(s.ctx, lingering))
+	s.must(s.management.Create(s.ctx, lingering))
 	it := s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, lingering.Name)
 	s.installed("web-1")
-	s.must(world.management.Delete(s.ctx, lingering, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+	s.must(s.management.Delete(s.ctx, lingering, client.PropagationPolicy(metav1.DeletePropagationForeground)))
 	message := s.notInstalled("web-1", lingering.Name, shipper.TargetClusterClientError)
 	if want := `Cluster "lingering" is being deleted`; message != want {
 		t.Errorf("message is %q, want %q", message, want)
 	}
-	s.must(world.management.Delete(s.ctx, it))
+	s.must(s.management.Delete(s.ctx, it))
 	s.soon("the target does not wait for the Cluster", func() string {
-		s.must(world.management.Get(s.ctx, s.key("web-1"), it))
+		s.must(s.management.Get(s.ctx, s.key("web-1"), it))
 		if it.Status.ObservedGeneration == it.Generation {
 			return ""
 		}
@@ -358,7 +358,7 @@ func TestSharedObjectsFollowTheNewestReleaseAndComeBackOnAbort(t *testing.T) {
 		t.Errorf("owners: -want +got:\n%s", diff)
 	}
 
-	s.must(world.management.Delete(s.ctx, contender))
+	s.must(s.management.Delete(s.ctx, contender))
 	s.takeOver("web-1", true)
 	s.gone(contender)
 	s.soon("the settings are not those of the incumbent", says("one"))
@@ -374,7 +374,7 @@ func TestObjectsWithoutANamespaceGoWithTheLastTargetThatListsThem(t *testing.T) 
 	s.installed("web-2")
 	role := client.ObjectKey{Name: s.namespace + "-reader"}
 
-	s.must(world.management.Delete(s.ctx, contender))
+	s.must(s.management.Delete(s.ctx, contender))
 	s.gone(contender)
 	if err := world.clusters[west].Get(s.ctx, role, &rbacv1.ClusterRole{}); err != nil {
 		t.Errorf("the ClusterRole that the incumbent lists: %v", err)
@@ -388,7 +388,7 @@ func TestObjectsWithoutANamespaceGoWithTheLastTargetThatListsThem(t *testing.T) 
 		}
 		return fmt.Sprint(now.Labels)
 	})
-	s.must(world.management.Delete(s.ctx, incumbent))
+	s.must(s.management.Delete(s.ctx, incumbent))
 	s.gone(incumbent)
 	if err := world.clusters[west].Get(s.ctx, role, &rbacv1.ClusterRole{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the ClusterRole is left behind: %v", err)

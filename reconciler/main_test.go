@@ -25,6 +25,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	controllers "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -36,6 +37,7 @@ import (
 	"shipper.dev/shipper/reconciler/capacity"
 	"shipper.dev/shipper/reconciler/cluster"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/identity"
 	"shipper.dev/shipper/reconciler/installation"
 	"shipper.dev/shipper/reconciler/rolloutblock"
 	"shipper.dev/shipper/reconciler/traffic"
@@ -60,7 +62,6 @@ var world struct {
 	access     map[string]*rest.Config // of Shipper's account in the application clusters
 	wires      map[string]*wire
 	charts     *charts.Repository
-	fleet      *fleet.Fleet
 }
 
 func TestMain(m *testing.M) {
@@ -91,7 +92,7 @@ func testMain(m *testing.M) int {
 	if err := build(ctx, f); err != nil {
 		return fail(err)
 	}
-	ended, err := run(ctx, f.Management.Config)
+	ended, err := operate(ctx, f.Management.Config)
 	if err != nil {
 		return fail(err)
 	}
@@ -223,23 +224,25 @@ func clusterSecret(name, really string) *corev1.Secret {
 	}
 }
 
-// run starts the reconcilers. They stop with ctx; then their error comes.
-func run(ctx context.Context, config *rest.Config) (<-chan error, error) {
+// operate starts the reconcilers in a management cluster. They stop with ctx; then their error comes.
+func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 	scheme, err := reconciler.NewScheme()
 	if err != nil {
 		return nil, err
 	}
 	config = rest.CopyConfig(config)
 	config.QPS = -1
+	twice := true // two management clusters run in one process
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme: scheme, Cache: reconciler.CacheOptions(shipper.SystemNamespace),
-		Metrics: metricsserver.Options{BindAddress: "0"},
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: controllers.Controller{SkipNameValidation: &twice},
 	})
 	if err != nil {
 		return nil, err
 	}
 	// A short heartbeat, so that nobody waits for a cluster's death.
-	world.fleet = fleet.New(fleet.Options{Reader: mgr.GetClient(), Heartbeat: time.Second, Timeout: time.Second})
+	clusters := fleet.New(fleet.Options{Reader: mgr.GetClient(), Heartbeat: time.Second, Timeout: time.Second})
 	now := clock.RealClock{}
 	policy, err := chart.ParsePolicy(charts.URLs)
 	if err != nil {
@@ -247,15 +250,16 @@ func run(ctx context.Context, config *rest.Config) (<-chan error, error) {
 	}
 	catalog := chart.NewCatalog(ctx, chart.Options{Repositories: policy})
 	err = errors.Join(
-		mgr.Add(world.fleet),
+		mgr.Add(clusters),
 		cluster.SetupWithManager(mgr, cluster.Options{
-			Fleet: world.fleet, Namespace: shipper.SystemNamespace, Clock: now, Workers: 2,
+			Fleet: clusters, Namespace: shipper.SystemNamespace, Clock: now, Workers: 2,
 		}),
+		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: shipper.SystemNamespace}),
 		installation.SetupWithManager(mgr, installation.Options{
-			Fleet: world.fleet, Renderer: installation.NewRenderer(catalog), Clock: now, Workers: 4,
+			Fleet: clusters, Renderer: installation.NewRenderer(catalog), Clock: now, Workers: 4,
 		}),
-		capacity.SetupWithManager(mgr, capacity.Options{Fleet: world.fleet, Clock: now, Workers: 4}),
-		traffic.SetupWithManager(mgr, traffic.Options{Fleet: world.fleet, Clock: now, Workers: 4}),
+		capacity.SetupWithManager(mgr, capacity.Options{Fleet: clusters, Clock: now, Workers: 4}),
+		traffic.SetupWithManager(mgr, traffic.Options{Fleet: clusters, Clock: now, Workers: 4}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
 			GlobalNamespace: shipper.GlobalBlocksNamespace, Clock: now, Workers: 2,
 		}),

@@ -68,36 +68,14 @@ func TestWritingADeploymentLeavesItsReplicas(t *testing.T) {
 	}
 }
 
-func TestARestoredTargetAdoptsItsAnchor(t *testing.T) {
-	s := begin(t, west)
-	it := s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, west)
-	s.installed("web-1")
-	before := s.deployment(west, "web-1")
-	anchor := &corev1.ConfigMap{}
-	s.find(west, "web-1-anchor", anchor)
-	uid := anchor.UID
-	s.meddle(west, anchor, func() { anchor.Data[shipper.AnchorTargetUIDKey] = "that-of-another-life" })
-	s.takeOver("web-1", false)
-	s.soon("the anchor is not adopted", func() string {
-		s.find(west, "web-1-anchor", anchor)
-		if now := anchor.Data[shipper.AnchorTargetUIDKey]; now != string(it.UID) {
-			return now
-		}
-		return ""
-	})
-	if now := s.deployment(west, "web-1"); anchor.UID != uid || now.UID != before.UID || now.Generation != before.Generation {
-		t.Error("more was written than the UID")
-	}
-}
-
 func TestAVanishedRepositoryDisturbsNothingThatIsInstalled(t *testing.T) {
 	repository := charts.Serve(t)
 	s := begin(t, west)
-	it := &shipper.InstallationTarget{ObjectMeta: s.meta("web-1", "web"), Spec: shipper.InstallationTargetSpec{
+	it := &shipper.InstallationTarget{ObjectMeta: s.meta("web-1"), Spec: shipper.InstallationTargetSpec{
 		Clusters: []string{west}, CanOverride: true,
 		Chart: &shipper.Chart{Name: "test-nginx", Version: "0.0.1", RepoURL: repository.URL},
 	}}
-	s.must(world.management.Create(s.ctx, it))
+	s.must(s.management.Create(s.ctx, it))
 	s.installed("web-1")
 	repository.Break(charts.Gone)
 	s.change(it, func(client.Object) {
@@ -157,7 +135,7 @@ func TestInstallsAKindThatTheChartDefines(t *testing.T) {
 		}
 		return ""
 	})
-	s.must(world.management.Delete(s.ctx, it))
+	s.must(s.management.Delete(s.ctx, it))
 	s.gone(it)
 	if s.find(west, "gizmo", gizmo) {
 		t.Error("the Gizmo is left behind")

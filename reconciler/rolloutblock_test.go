@@ -21,7 +21,7 @@ func (s *story) block(namespace, name string) *shipper.RolloutBlock {
 	b := &shipper.RolloutBlock{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: shipper.RolloutBlockSpec{Message: "stop"},
 	}
-	s.must(world.management.Create(s.ctx, b))
+	s.lend(b)
 	return b
 }
 
@@ -37,10 +37,10 @@ func (s *story) application(name, overrides string) {
 		Namespace: s.namespace, Name: name,
 		Annotations: map[string]string{shipper.RolloutBlockOverrideAnnotation: overrides},
 	}
-	s.must(world.management.Create(s.ctx, &shipper.Application{
+	s.must(s.management.Create(s.ctx, &shipper.Application{
 		ObjectMeta: meta, Spec: shipper.ApplicationSpec{Template: environment},
 	}))
-	s.must(world.management.Create(s.ctx, &shipper.Release{
+	s.must(s.management.Create(s.ctx, &shipper.Release{
 		ObjectMeta: meta, Spec: shipper.ReleaseSpec{Environment: environment},
 	}))
 }
@@ -49,7 +49,7 @@ func (s *story) application(name, overrides string) {
 func (s *story) overridden(b *shipper.RolloutBlock, want string) {
 	s.Helper()
 	s.soon("the overrides are not exact", func() string {
-		s.must(world.management.Get(s.ctx, client.ObjectKeyFromObject(b), b))
+		s.must(s.management.Get(s.ctx, client.ObjectKeyFromObject(b), b))
 		return cmp.Diff(shipper.RolloutBlockOverrides{Application: want, Release: want}, b.Status.Overrides)
 	})
 }
@@ -57,7 +57,7 @@ func (s *story) overridden(b *shipper.RolloutBlock, want string) {
 func TestBlocksTellWhoOverridesThem(t *testing.T) {
 	s := begin(t)
 	global := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shipper.GlobalBlocksNamespace}}
-	if err := world.management.Create(s.ctx, global); !apierrors.IsAlreadyExists(err) {
+	if err := s.management.Create(s.ctx, global); !apierrors.IsAlreadyExists(err) {
 		s.must(err)
 	}
 	local, everywhere := s.block(s.namespace, "here"), s.block(shipper.GlobalBlocksNamespace, "everywhere")
@@ -70,12 +70,12 @@ func TestBlocksTellWhoOverridesThem(t *testing.T) {
 	s.overridden(everywhere, s.namespace+"/two")
 
 	two := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "two"}}
-	s.must(world.management.Delete(s.ctx, two))
-	s.must(world.management.Delete(s.ctx, &shipper.Release{ObjectMeta: metav1.ObjectMeta{
+	s.must(s.management.Delete(s.ctx, two))
+	s.must(s.management.Delete(s.ctx, &shipper.Release{ObjectMeta: metav1.ObjectMeta{
 		Namespace: s.namespace, Name: "one",
 	}}))
 	s.soon("the overrides are not exact", func() string {
-		s.must(world.management.Get(s.ctx, client.ObjectKeyFromObject(local), local))
+		s.must(s.management.Get(s.ctx, client.ObjectKeyFromObject(local), local))
 		return cmp.Diff(shipper.RolloutBlockOverrides{
 			Application: s.namespace + "/one", Release: s.namespace + "/two",
 		}, local.Status.Overrides)
@@ -88,16 +88,16 @@ func TestABlockThatIsGoneIsOverriddenByNobody(t *testing.T) {
 	s.application("one", s.namespace+"/going")
 	s.application("two", fmt.Sprintf("%[1]s/going,%[1]s/staying", s.namespace))
 	s.overridden(going, fmt.Sprintf("%[1]s/one,%[1]s/two", s.namespace))
-	s.must(world.management.Delete(s.ctx, going))
+	s.must(s.management.Delete(s.ctx, going))
 	s.soon("the overrides are not cleaned", func() string {
 		got := map[string]string{}
 		var applications shipper.ApplicationList
-		s.must(world.management.List(s.ctx, &applications, client.InNamespace(s.namespace)))
+		s.must(s.management.List(s.ctx, &applications, client.InNamespace(s.namespace)))
 		for _, o := range applications.Items {
 			got["app "+o.Name] = o.Annotations[shipper.RolloutBlockOverrideAnnotation]
 		}
 		var releases shipper.ReleaseList
-		s.must(world.management.List(s.ctx, &releases, client.InNamespace(s.namespace)))
+		s.must(s.management.List(s.ctx, &releases, client.InNamespace(s.namespace)))
 		for _, o := range releases.Items {
 			got["rel "+o.Name] = o.Annotations[shipper.RolloutBlockOverrideAnnotation]
 		}

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,6 +23,7 @@ import (
 	"shipper.dev/shipper/reconciler/capacity"
 	"shipper.dev/shipper/reconciler/cluster"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/identity"
 	"shipper.dev/shipper/reconciler/installation"
 	"shipper.dev/shipper/reconciler/release"
 	"shipper.dev/shipper/reconciler/rolloutblock"
@@ -30,7 +32,7 @@ import (
 
 // Options for Setup.
 type Options struct {
-	// Namespace is where Shipper and the Secrets of clusters live.
+	// Namespace is where Shipper, its identity and the Secrets of clusters live.
 	Namespace string
 	// GlobalBlocksNamespace is the one whose RolloutBlocks bear on every namespace.
 	GlobalBlocksNamespace string
@@ -53,19 +55,22 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// CacheOptions keep the manager's cache small: no managedFields, and Secrets of one namespace only.
+// CacheOptions keep the manager's cache small: no managedFields, Secrets of one namespace only, and no ConfigMap but that
+// of the identity.
 func CacheOptions(namespace string) cache.Options {
+	identity := fields.OneTermEqualSelector("metadata.name", shipper.IdentityName)
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}: {Namespaces: map[string]cache.Config{namespace: {}}},
+			&corev1.Secret{}:    {Namespaces: map[string]cache.Config{namespace: {}}},
+			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{namespace: {FieldSelector: identity}}},
 		},
 	}
 }
 
 // Setup makes everything run with mgr: the one list of what there is. ctx is needed for the time of the call only.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	clusters := fleet.New(fleet.Options{Reader: mgr.GetClient(), Clock: o.Clock})
+	clusters := fleet.New(fleet.Options{Reader: mgr.GetClient(), Namespace: o.Namespace, Clock: o.Clock})
 	if err := mgr.Add(clusters); err != nil {
 		return fmt.Errorf("adding the fleet: %w", err)
 	}
@@ -80,6 +85,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		cluster.SetupWithManager(mgr, cluster.Options{
 			Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers,
 		}),
+		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: o.Namespace}),
 		installation.SetupWithManager(mgr, installation.Options{
 			Fleet: clusters, Renderer: installation.NewRenderer(o.Charts), Clock: o.Clock, Workers: o.Workers,
 		}),

@@ -23,18 +23,27 @@ import (
 // patience is how long anything may take, on a machine that is busy with other things.
 const patience = 90 * time.Second
 
-// story is one test in a namespace of its own.
+// story is one test in a namespace of its own, told in one management cluster of one Application.
 type story struct {
 	*testing.T
-	ctx       context.Context
-	namespace string
+	ctx        context.Context
+	management client.Client
+	namespace  string
+	app        string
 }
+
+// begun counts the stories by name: a test that runs again needs another namespace.
+var begun = map[string]int{}
 
 // begin makes the namespace in the management cluster and in the application clusters given.
 func begin(t *testing.T, clusters ...string) *story {
 	t.Helper()
 	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
-	s := &story{T: t, ctx: t.Context(), namespace: name[:min(len(name), 60)]}
+	name = strings.Trim(name[:min(len(name), 56)], "-")
+	if begun[name]++; begun[name] > 1 {
+		name = fmt.Sprintf("%s-%d", name, begun[name])
+	}
+	s := &story{T: t, ctx: t.Context(), management: world.management, namespace: name, app: "web"}
 	s.makeNamespace(world.management)
 	for _, c := range clusters {
 		s.makeNamespace(world.clusters[c])
@@ -44,7 +53,10 @@ func begin(t *testing.T, clusters ...string) *story {
 
 func (s *story) makeNamespace(c client.Client) {
 	s.Helper()
-	s.must(c.Create(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}))
+	err := c.Create(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
+	if !apierrors.IsAlreadyExists(err) { // a cluster may have both parts
+		s.must(err)
+	}
 }
 
 func (s *story) must(err error) {
@@ -52,6 +64,17 @@ func (s *story) must(err error) {
 	if err != nil {
 		s.Fatal(err)
 	}
+}
+
+// lend makes an object of the management cluster that has no namespace of the story's, for the time of the test.
+func (s *story) lend(object client.Object) {
+	s.Helper()
+	s.must(s.management.Create(s.ctx, object))
+	s.Cleanup(func() {
+		if err := s.management.Delete(context.Background(), object); client.IgnoreNotFound(err) != nil {
+			s.Error(err)
+		}
+	})
 }
 
 // soon waits until wrong returns nothing that is wrong.
@@ -72,11 +95,11 @@ func (s *story) key(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: s.namespace, Name: name}
 }
 
-// meta is the metadata of an object of a Release of the Application app.
-func (s *story) meta(name, app string) metav1.ObjectMeta {
+// meta is the metadata of an object of a Release of the Application.
+func (s *story) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: s.namespace, Name: name,
-		Labels: map[string]string{shipper.AppLabel: app, shipper.ReleaseLabel: name, shipper.ReleaseHashLabel: "cafe"},
+		Labels: map[string]string{shipper.AppLabel: s.app, shipper.ReleaseLabel: name, shipper.ReleaseHashLabel: "cafe"},
 	}
 }
 
@@ -85,11 +108,11 @@ func (s *story) install(
 	name, chart, version string, values shipper.ChartValues, clusters ...string,
 ) *shipper.InstallationTarget {
 	s.Helper()
-	it := &shipper.InstallationTarget{ObjectMeta: s.meta(name, "web"), Spec: shipper.InstallationTargetSpec{
+	it := &shipper.InstallationTarget{ObjectMeta: s.meta(name), Spec: shipper.InstallationTargetSpec{
 		Clusters: clusters, CanOverride: true, Values: &values,
 		Chart: &shipper.Chart{Name: chart, Version: version, RepoURL: world.charts.URL},
 	}}
-	s.must(world.management.Create(s.ctx, it))
+	s.must(s.management.Create(s.ctx, it))
 	return it
 }
 
@@ -98,7 +121,7 @@ func (s *story) installed(name string) *shipper.InstallationTarget {
 	s.Helper()
 	it := &shipper.InstallationTarget{}
 	s.soon("InstallationTarget "+name+" is not ready", func() string {
-		s.must(world.management.Get(s.ctx, s.key(name), it))
+		s.must(s.management.Get(s.ctx, s.key(name), it))
 		if it.Status.ObservedGeneration == it.Generation && shipper.ConditionTrue(it.Status.Conditions, shipper.TargetReady) {
 			return ""
 		}
@@ -113,7 +136,7 @@ func (s *story) notInstalled(name, cluster, reason string) string {
 	var message string
 	s.soon(fmt.Sprintf("InstallationTarget %s does not say %s of %s", name, reason, cluster), func() string {
 		var it shipper.InstallationTarget
-		s.must(world.management.Get(s.ctx, s.key(name), &it))
+		s.must(s.management.Get(s.ctx, s.key(name), &it))
 		for _, c := range it.Status.Clusters {
 			ready := shipper.FindCondition(c.Conditions, shipper.TargetReady)
 			if c.Name == cluster && ready != nil && ready.Status != corev1.ConditionTrue && ready.Reason == reason {
@@ -129,7 +152,7 @@ func (s *story) notInstalled(name, cluster, reason string) string {
 // scale makes a CapacityTarget, or changes it.
 func (s *story) scale(name string, percent, total int32, clusters ...string) {
 	s.Helper()
-	ct := &shipper.CapacityTarget{ObjectMeta: s.meta(name, "web")}
+	ct := &shipper.CapacityTarget{ObjectMeta: s.meta(name)}
 	for _, c := range clusters {
 		ct.Spec.Clusters = append(ct.Spec.Clusters,
 			shipper.ClusterCapacityTarget{Name: c, Percent: percent, TotalReplicaCount: total})
@@ -143,7 +166,7 @@ func (s *story) scaled(name string) *shipper.CapacityTarget {
 	s.Helper()
 	ct := &shipper.CapacityTarget{}
 	s.soon("CapacityTarget "+name+" is not ready", func() string {
-		s.must(world.management.Get(s.ctx, s.key(name), ct))
+		s.must(s.management.Get(s.ctx, s.key(name), ct))
 		if ct.Status.ObservedGeneration == ct.Generation && shipper.ConditionTrue(ct.Status.Conditions, shipper.TargetReady) {
 			return ""
 		}
@@ -155,7 +178,7 @@ func (s *story) scaled(name string) *shipper.CapacityTarget {
 // weigh makes a TrafficTarget, or changes it.
 func (s *story) weigh(name string, weight uint32, clusters ...string) {
 	s.Helper()
-	tt := &shipper.TrafficTarget{ObjectMeta: s.meta(name, "web")}
+	tt := &shipper.TrafficTarget{ObjectMeta: s.meta(name)}
 	for _, c := range clusters {
 		tt.Spec.Clusters = append(tt.Spec.Clusters, shipper.ClusterTrafficTarget{Name: c, Weight: weight})
 	}
@@ -168,7 +191,7 @@ func (s *story) weighed(name string) *shipper.TrafficTarget {
 	s.Helper()
 	tt := &shipper.TrafficTarget{}
 	s.soon("TrafficTarget "+name+" is not ready", func() string {
-		s.must(world.management.Get(s.ctx, s.key(name), tt))
+		s.must(s.management.Get(s.ctx, s.key(name), tt))
 		if tt.Status.ObservedGeneration == tt.Generation && shipper.ConditionTrue(tt.Status.Conditions, shipper.TargetReady) {
 			return ""
 		}
@@ -180,7 +203,7 @@ func (s *story) weighed(name string) *shipper.TrafficTarget {
 // put creates an object, or changes the one there is.
 func (s *story) put(object client.Object, change func(client.Object)) {
 	s.Helper()
-	err := world.management.Create(s.ctx, object)
+	err := s.management.Create(s.ctx, object)
 	if apierrors.IsAlreadyExists(err) {
 		s.change(object, change)
 		return
@@ -192,9 +215,9 @@ func (s *story) put(object client.Object, change func(client.Object)) {
 func (s *story) change(object client.Object, change func(client.Object)) {
 	s.Helper()
 	s.soon("changing "+object.GetName(), func() string {
-		s.must(world.management.Get(s.ctx, client.ObjectKeyFromObject(object), object))
+		s.must(s.management.Get(s.ctx, client.ObjectKeyFromObject(object), object))
 		change(object)
-		if err := world.management.Update(s.ctx, object); err != nil {
+		if err := s.management.Update(s.ctx, object); err != nil {
 			return err.Error()
 		}
 		return ""
@@ -204,7 +227,7 @@ func (s *story) change(object client.Object, change func(client.Object)) {
 // takeOver says whether a target may take shared objects.
 func (s *story) takeOver(name string, may bool) {
 	s.Helper()
-	s.change(&shipper.InstallationTarget{ObjectMeta: s.meta(name, "web")}, func(o client.Object) {
+	s.change(&shipper.InstallationTarget{ObjectMeta: s.meta(name)}, func(o client.Object) {
 		if it, ok := o.(*shipper.InstallationTarget); ok {
 			it.Spec.CanOverride = may
 		}

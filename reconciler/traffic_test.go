@@ -60,7 +60,7 @@ func TestTheManagementClusterMayBeAnApplicationCluster(t *testing.T) {
 	s.scaled("web-1")
 	s.inTraffic(self, 2)
 	s.weighed("web-1")
-	s.must(world.management.Delete(s.ctx, it))
+	s.must(s.management.Delete(s.ctx, it))
 	s.gone(it)
 }
 
@@ -129,16 +129,26 @@ func (s *story) inTraffic(cluster string, n int) {
 func TestTrafficNeedsOneService(t *testing.T) {
 	s := begin(t, west)
 	s.weigh("web-1", 10, west)
-	s.soon("it does not say that the Service is missing", func() string {
+	s.notWeighed("web-1", west, shipper.MissingService)
+	s.weigh("web-1", 0, west)
+	s.weighed("web-1")
+}
+
+// notWeighed waits until a target says of a cluster that it is not Ready for a reason, and returns the message.
+func (s *story) notWeighed(name, cluster, reason string) string {
+	s.Helper()
+	var message string
+	s.soon(fmt.Sprintf("TrafficTarget %s does not say %s of %s", name, reason, cluster), func() string {
 		var tt shipper.TrafficTarget
-		s.must(world.management.Get(s.ctx, s.key("web-1"), &tt))
+		s.must(s.management.Get(s.ctx, s.key(name), &tt))
 		for _, c := range tt.Status.Clusters {
-			if ready := shipper.FindCondition(c.Conditions, shipper.TargetReady); ready.Reason == shipper.MissingService {
+			ready := shipper.FindCondition(c.Conditions, shipper.TargetReady)
+			if c.Name == cluster && ready != nil && ready.Reason == reason {
+				message = ready.Message
 				return ""
 			}
 		}
 		return fmt.Sprintf("%+v", tt.Status)
 	})
-	s.weigh("web-1", 0, west)
-	s.weighed("web-1")
+	return message
 }

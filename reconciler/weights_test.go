@@ -16,21 +16,21 @@ import (
 // release makes a Release.
 func (s *story) release(name string) *shipper.Release {
 	s.Helper()
-	r := &shipper.Release{ObjectMeta: s.meta(name, "web"), Spec: shipper.ReleaseSpec{
+	r := &shipper.Release{ObjectMeta: s.meta(name), Spec: shipper.ReleaseSpec{
 		Environment: shipper.ReleaseEnvironment{
 			Chart:               shipper.Chart{Name: "test-nginx", Version: "0.0.1", RepoURL: world.charts.URL},
 			ClusterRequirements: shipper.ClusterRequirements{Regions: []shipper.RegionRequirement{{Name: "here"}}},
 			Strategy:            &shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{{Name: "full on"}}},
 		},
 	}}
-	s.must(world.management.Create(s.ctx, r))
+	s.must(s.management.Create(s.ctx, r))
 	return r
 }
 
 // give makes a Release the owner of its TrafficTarget.
 func (s *story) give(r *shipper.Release) {
 	s.Helper()
-	s.change(&shipper.TrafficTarget{ObjectMeta: s.meta(r.Name, "web")}, func(o client.Object) {
+	s.change(&shipper.TrafficTarget{ObjectMeta: s.meta(r.Name)}, func(o client.Object) {
 		o.SetOwnerReferences([]metav1.OwnerReference{{
 			APIVersion: shipper.GroupVersion.String(), Kind: "Release", Name: r.Name, UID: r.UID,
 		}})
@@ -54,12 +54,12 @@ func TestTheWeightOfAReleaseThatIsGoingCountsNoLonger(t *testing.T) {
 
 	going := releases["web-2"]
 	s.change(going, func(o client.Object) { o.SetFinalizers([]string{finalizer}) })
-	s.must(world.management.Delete(s.ctx, going))
+	s.must(s.management.Delete(s.ctx, going))
 	s.soon("its weight still counts", s.serves(map[string]int{"web-1": 4, "web-2": 4}))
 	s.weighed("web-1")
 	s.change(going, func(o client.Object) { o.SetFinalizers(nil) })
 	s.gone(going)
-	s.gone(&shipper.TrafficTarget{ObjectMeta: s.meta(going.Name, "web")})
+	s.gone(&shipper.TrafficTarget{ObjectMeta: s.meta(going.Name)})
 	s.soon("the share changed once more", s.serves(map[string]int{"web-1": 4, "web-2": 4}))
 }
 

@@ -14,7 +14,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
-// work reads one cluster and scales there what has to be scaled.
+// work reads one cluster and scales there what has to be scaled, and is ours.
 func (r *Reconciler) work(ctx context.Context, ct *shipper.CapacityTarget, want shipper.ClusterCapacityTarget) sight {
 	member, err := r.fleet.Get(ctx, want.Name)
 	if err != nil {
@@ -22,6 +22,9 @@ func (r *Reconciler) work(ctx context.Context, ct *shipper.CapacityTarget, want 
 	}
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
+	if err := member.Claimed(ctx, ct.Namespace, ct.Labels[shipper.AppLabel]); err != nil {
+		return sight{want: want, err: err}
+	}
 	seen := observe(ctx, member, ct, want)
 	seen.late = r.isLate(seen.deployments)
 	replicas, needed := seen.scale()

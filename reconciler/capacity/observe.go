@@ -91,14 +91,25 @@ func releaseOf(ct *shipper.CapacityTarget) string {
 
 // targetsIn are the CapacityTargets that ask for capacity in a cluster.
 func (r *Reconciler) targetsIn(ctx context.Context, cluster string) []reconcile.Request {
+	return r.requests(ctx, cluster)
+}
+
+// claimChanged wakes the targets of an Application that another management cluster took or gave up.
+func (r *Reconciler) claimChanged(ctx context.Context, e fleet.Event) []reconcile.Request {
+	of := client.MatchingLabels{shipper.AppLabel: e.Object().GetLabels()[shipper.AppLabel]}
+	return r.requests(ctx, e.Cluster, client.InNamespace(e.Object().GetNamespace()), of)
+}
+
+// requests are for the targets among those listed that are in a cluster.
+func (r *Reconciler) requests(ctx context.Context, cluster string, of ...client.ListOption) []reconcile.Request {
 	var targets shipper.CapacityTargetList
-	if err := r.client.List(ctx, &targets); err != nil {
+	if err := r.client.List(ctx, &targets, of...); err != nil {
 		return nil
 	}
 	var out []reconcile.Request
 	for i := range targets.Items {
-		of := func(c shipper.ClusterCapacityTarget) bool { return c.Name == cluster }
-		if slices.ContainsFunc(targets.Items[i].Spec.Clusters, of) {
+		in := func(c shipper.ClusterCapacityTarget) bool { return c.Name == cluster }
+		if slices.ContainsFunc(targets.Items[i].Spec.Clusters, in) {
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&targets.Items[i])})
 		}
 	}

@@ -62,6 +62,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(o.Fleet.WatchMembers(r.targetsIn)).
 		WatchesRawSource(o.Fleet.Watch(&appsv1.Deployment{}, fleet.ByReleaseLabel)).
 		WatchesRawSource(o.Fleet.Watch(&corev1.Pod{}, fleet.ByReleaseLabel)).
+		WatchesRawSource(o.Fleet.WatchClaims(r.claimChanged)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter()}).
 		Complete(r)
 	if err != nil {

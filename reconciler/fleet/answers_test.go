@@ -23,6 +23,7 @@ func stand(t *testing.T, answer http.HandlerFunc) (*Fleet, *answers, string) {
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
 	f := New(Options{Reader: oneCluster{}, Timeout: time.Second, Heartbeat: time.Hour})
+	f.Identify("this", nil)
 	c := &connection{fleet: f, name: "c", access: &Access{Config: &rest.Config{Host: server.URL}}}
 	f.connections["c"] = c
 	ctx, cancel := context.WithCancel(t.Context())

@@ -22,6 +22,12 @@
 // Every change of a connection's state wakes those who registered with WatchMembers; every event of a cluster's objects
 // wakes those who registered with Watch or WatchInstalled, for clusters that connect later too.
 //
+// # Who works there
+//
+// Get returns no Member before Identify has said which management cluster this is, and the Member says it for the time of one
+// pass. Whoever writes in a cluster asks Member.Claimed first: an Application that another management cluster has there
+// is not touched. WatchClaims tells when that changes.
+//
 // # What the account needs in an application cluster
 //
 //	coordination.k8s.io  leases                     get                             the heartbeat

@@ -24,6 +24,8 @@ import (
 type Options struct {
 	// Reader reads Clusters of the management cluster, to tell clusters that do not exist from those that connect.
 	Reader client.Reader
+	// Namespace is Shipper's in the management cluster; messages name it. Default: shipper.SystemNamespace.
+	Namespace string
 	// Clock paces heartbeats and back-off. Default: the real one.
 	Clock clock.WithTicker
 	// Heartbeat is the time between two heartbeats. Default: 10 s.
@@ -55,6 +57,7 @@ type Fleet struct {
 	running sync.WaitGroup
 
 	mu          sync.Mutex
+	identity    identity
 	base        context.Context // nil until Start
 	connections map[string]*connection
 	watches     []*watch
@@ -65,6 +68,9 @@ var _ manager.LeaderElectionRunnable = (*Fleet)(nil)
 
 // New makes an empty Fleet. Nothing connects before Start.
 func New(o Options) *Fleet {
+	if o.Namespace == "" {
+		o.Namespace = shipper.SystemNamespace
+	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
@@ -157,19 +163,27 @@ func (f *Fleet) State(name string) (state State, ok bool) {
 }
 
 // Get returns the connection to a cluster. It never blocks on the cluster. The error is an *Error when the cluster
-// cannot be worked with; whoever registered with WatchMembers is woken when that changes.
+// cannot be worked with, or nobody knows yet who it is that works there; whoever registered with WatchMembers is woken
+// when that changes.
 func (f *Fleet) Get(ctx context.Context, name string) (*Member, error) {
 	f.mu.Lock()
 	c, ok := f.connections[name]
 	var state State
-	var member *Member
+	var member Member
 	if ok {
-		state, member = c.state, c.member
+		state = c.state
 	}
+	if state.Ready {
+		member = *c.member
+	}
+	who := f.identity
 	f.mu.Unlock()
 	switch {
+	case ok && state.Ready && who.id == "":
+		return nil, who.missing(name)
 	case ok && state.Ready:
-		return member, nil
+		member.Identity, member.home = who.id, f.options.Namespace
+		return &member, nil
 	case ok:
 		return nil, &Error{Cluster: name, Reason: state.Reason, Message: state.Message, Pending: state.Pending}
 	}

@@ -20,7 +20,10 @@ const kindSyncTimeout = 10 * time.Second
 type Member struct {
 	// Name of the Cluster.
 	Name string
+	// Identity is that of the management cluster, at the time of the pass.
+	Identity string
 
+	home    string // the namespace of Shipper in the management cluster
 	session *session
 }
 

@@ -40,7 +40,7 @@ const heartbeatLease = "shipper-heartbeat"
 
 // Indexes over cached objects: the value of a label.
 const (
-	// ByApp indexes Pods, Services and EndpointSlices by the Application they belong to.
+	// ByApp indexes Pods, Services, EndpointSlices and ConfigMaps by the Application they belong to.
 	ByApp = "shipper-app"
 	// ByRelease indexes Pods and Deployments by the Release they belong to.
 	ByRelease = "shipper-release"

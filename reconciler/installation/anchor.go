@@ -63,40 +63,61 @@ func (i item) String() string {
 
 // anchor is the ConfigMap that owns a target's objects in one cluster.
 type anchor struct {
-	uid       types.UID
-	targetUID string
+	uid             types.UID
+	resourceVersion string
+	targetUID       string
+	// identity is that of the management cluster that wrote it; empty when it does not say.
+	identity  string
 	deleting  bool
 	rendered  string
 	inventory []item
+	// claim is set when it is another management cluster's.
+	claim error
 }
 
 // readAnchor returns nil when there is none.
 func readAnchor(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) (*anchor, error) {
+	a, err := anchorFrom(ctx, m.Client(), m, it)
+	if a != nil || err != nil {
+		return a, err
+	}
+	// One without our label is in no cache, and no event will tell of it.
+	if a, err = liveAnchor(ctx, m, it); a != nil && a.claim != nil {
+		return nil, conflict("%s", a.claim)
+	}
+	return a, err
+}
+
+// liveAnchor is readAnchor by what the API server itself says. What goes is not decided by old news, nor what is made: the
+// anchor may have become another management cluster's.
+func liveAnchor(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) (*anchor, error) {
+	return anchorFrom(ctx, m.Live(), m, it)
+}
+
+func anchorFrom(
+	ctx context.Context, reader client.Reader, m *fleet.Member, it *shipper.InstallationTarget,
+) (*anchor, error) {
 	key := types.NamespacedName{Namespace: it.Namespace, Name: shipper.AnchorName(it.Name)}
 	var cm corev1.ConfigMap
-	err := m.Client().Get(ctx, key, &cm)
-	if apierrors.IsNotFound(err) || it.DeletionTimestamp != nil {
-		// One without our label is in no cache. And what is deleted is not decided by old news: the anchor may have become
-		// somebody else's.
-		err = m.Live().Get(ctx, key, &cm)
-	}
+	err := reader.Get(ctx, key, &cm)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading ConfigMap %s: %w", key.Name, err)
 	}
-	if cm.Data[shipper.AnchorTargetUIDKey] == "" {
+	if !fleet.IsAnchor(&cm) {
 		return nil, conflict("ConfigMap %q is not Shipper's, and its name is needed for the anchor", key.Name)
 	}
-	return anchorOf(&cm), nil
+	return anchorOf(m, &cm), nil
 }
 
 // anchorOf reads an anchor. An inventory that cannot be read is none: it is made again.
-func anchorOf(cm *corev1.ConfigMap) *anchor {
+func anchorOf(m *fleet.Member, cm *corev1.ConfigMap) *anchor {
 	out := &anchor{
-		uid: cm.UID, targetUID: cm.Data[shipper.AnchorTargetUIDKey],
-		deleting: cm.DeletionTimestamp != nil, rendered: cm.Data[renderedKey],
+		uid: cm.UID, resourceVersion: cm.ResourceVersion,
+		targetUID: cm.Data[shipper.AnchorTargetUIDKey], identity: cm.Data[shipper.AnchorIdentityKey],
+		deleting: cm.DeletionTimestamp != nil, rendered: cm.Data[renderedKey], claim: m.Claim(cm),
 	}
 	if err := json.Unmarshal([]byte(cm.Data[inventoryKey]), &out.inventory); err != nil {
 		out.inventory, out.rendered = nil, ""
@@ -104,16 +125,64 @@ func anchorOf(cm *corev1.ConfigMap) *anchor {
 	return out
 }
 
-// says tells whether the anchor was written for this target with that list.
-func (a *anchor) says(it *shipper.InstallationTarget, inventory []item, rendered string) bool {
-	return a != nil && a.targetUID == string(it.UID) && a.rendered == rendered && slices.Equal(a.inventory, inventory)
+// anchorFor is the anchor as it is to be, before it is written.
+func anchorFor(m *fleet.Member, it *shipper.InstallationTarget, inventory []item, rendered string) *anchor {
+	return &anchor{targetUID: string(it.UID), identity: m.Identity, rendered: rendered, inventory: inventory}
 }
 
-// writeAnchor makes or rewrites the anchor and returns it with its UID.
+// says tells whether the anchor says what want does.
+func (a *anchor) says(want *anchor) bool {
+	return a != nil && a.targetUID == want.targetUID && a.identity == want.identity && a.rendered == want.rendered &&
+		slices.Equal(a.inventory, want.inventory)
+}
+
+// goesWith tells whether what the anchor owns goes with a target of its name: it was written by this management cluster,
+// or does not say by which, and was written for this very target. After a restore a target has another UID than its
+// anchor says.
+func (a *anchor) goesWith(it *shipper.InstallationTarget) bool {
+	return a.claim == nil && (a.identity != "" || a.targetUID == string(it.UID))
+}
+
+// writeAnchor makes the anchor say what want does, and returns it with its UID. It looks at what there is now: what
+// another management cluster wrote meanwhile is not overwritten.
 func writeAnchor(
-	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, inventory []item, rendered string,
+	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, want *anchor,
 ) (*anchor, error) {
-	list, err := json.Marshal(inventory)
+	now, err := liveAnchor(ctx, m, it)
+	switch {
+	case err != nil:
+		return nil, err
+	case now == nil:
+		err = m.ClaimedLive(ctx, it.Namespace, it.Labels[shipper.AppLabel])
+	case now.deleting:
+		err = waiting("what an earlier installation left behind is still being removed")
+	default:
+		err = now.claim
+	}
+	if err != nil || now.says(want) {
+		return now, err
+	}
+	cm, err := want.object(it)
+	if err != nil {
+		return nil, err
+	}
+	if now == nil {
+		err = m.Client().Create(ctx, cm, client.FieldOwner(shipper.FieldOwner))
+	} else {
+		cm.SetResourceVersion(now.resourceVersion)
+		err = apply(ctx, m, cm)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing ConfigMap %s: %w", cm.GetName(), err)
+	}
+	out := *want
+	out.uid, out.resourceVersion = cm.GetUID(), cm.GetResourceVersion()
+	return &out, nil
+}
+
+// object is the ConfigMap.
+func (a *anchor) object(it *shipper.InstallationTarget) (*unstructured.Unstructured, error) {
+	list, err := json.Marshal(a.inventory)
 	if err != nil {
 		return nil, fmt.Errorf("writing the inventory: %w", err)
 	}
@@ -124,20 +193,17 @@ func writeAnchor(
 		}
 	}
 	labels[shipper.OwnedByLabel] = it.Name
-	cm := &unstructured.Unstructured{Object: map[string]any{
+	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1",
 		"kind":       "ConfigMap",
 		"metadata": map[string]any{
 			"namespace": it.Namespace, "name": shipper.AnchorName(it.Name), "labels": labels,
 		},
 		"data": map[string]any{
-			shipper.AnchorTargetUIDKey: string(it.UID), inventoryKey: string(list), renderedKey: rendered,
+			shipper.AnchorTargetUIDKey: a.targetUID, shipper.AnchorIdentityKey: a.identity,
+			inventoryKey: string(list), renderedKey: a.rendered,
 		},
-	}}
-	if err := apply(ctx, m, cm); err != nil {
-		return nil, fmt.Errorf("writing ConfigMap %s: %w", cm.GetName(), err)
-	}
-	return &anchor{uid: cm.GetUID(), targetUID: string(it.UID), rendered: rendered, inventory: inventory}, nil
+	}}, nil
 }
 
 // apply writes an object as we have it. On return the object is as the API server has it.

@@ -3,11 +3,13 @@
 package installation
 
 import (
+	"errors"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
 )
 
 func TestAnchorSaysWhatItWasWrittenWith(t *testing.T) {
@@ -15,7 +17,10 @@ func TestAnchorSaysWhatItWasWrittenWith(t *testing.T) {
 	one, two := item{Kind: "Service", Name: "one", Digest: "1"}, item{Kind: "Service", Name: "two", Digest: "2"}
 	changed := one
 	changed.Digest = "3"
-	written := &anchor{targetUID: "this", rendered: "from", inventory: []item{one}}
+	here := &fleet.Member{Identity: "here"}
+	written := anchorFor(here, it, []item{one}, "from")
+	written.uid, written.resourceVersion = "of the ConfigMap", "7"
+	earlier := anchorFor(here, &shipper.InstallationTarget{ObjectMeta: metav1.ObjectMeta{UID: "that"}}, []item{one}, "from")
 	tests := map[string]struct {
 		anchor    *anchor
 		inventory []item
@@ -27,12 +32,36 @@ func TestAnchorSaysWhatItWasWrittenWith(t *testing.T) {
 		"one object more":                 {written, []item{one, two}, "from", false},
 		"another form of the same object": {written, []item{changed}, "from", false},
 		"not done yet":                    {written, []item{one}, "", false},
-		"written for an earlier target":   {&anchor{targetUID: "that", rendered: "from", inventory: []item{one}}, []item{one}, "from", false},
+		"written for an earlier target":   {earlier, []item{one}, "from", false},
+		"written by an earlier version":   {anchorFor(&fleet.Member{}, it, []item{one}, "from"), []item{one}, "from", false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.anchor.says(it, tc.inventory, tc.rendered); got != tc.want {
+			if got := tc.anchor.says(anchorFor(here, it, tc.inventory, tc.rendered)); got != tc.want {
 				t.Errorf("says %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhatGoesWithATarget(t *testing.T) {
+	it := &shipper.InstallationTarget{ObjectMeta: metav1.ObjectMeta{UID: "this"}}
+	theirs := errors.New("it is that of another management cluster")
+	tests := map[string]struct {
+		anchor anchor
+		want   bool
+	}{
+		"ours, of this target":                           {anchor{identity: "here", targetUID: "this"}, true},
+		"ours, of the target that this one was restored": {anchor{identity: "here", targetUID: "that"}, true},
+		"another's":                               {anchor{identity: "there", targetUID: "that", claim: theirs}, false},
+		"another's, with the UID of this target":  {anchor{identity: "there", targetUID: "this", claim: theirs}, false},
+		"an earlier version's, of this target":    {anchor{targetUID: "this"}, true},
+		"an earlier version's, of another target": {anchor{targetUID: "that"}, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.anchor.goesWith(it); got != tc.want {
+				t.Errorf("goes %t, want %t", got, tc.want)
 			}
 		})
 	}

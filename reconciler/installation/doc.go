@@ -22,8 +22,9 @@
 //	Application                          Release: on abort the incumbent becomes the newest and takes it back
 //	is anything else                     ObjectConflict; nothing of the target is written in that cluster
 //
-// A Namespace or CustomResourceDefinition that is there already and is not ours is used as it is. Neither is ever
-// deleted.
+// What an anchor of another management cluster owns is anything else, whatever its labels say; so is an object without a
+// namespace that an anchor of another Application lists. A Namespace or CustomResourceDefinition that is there already and
+// is not ours is used as it is. Neither is ever deleted.
 //
 // # How it goes away
 //
@@ -35,11 +36,25 @@
 //
 // # Whose an anchor is
 //
-// The anchor says the UID of its target. One with another UID is adopted by the target that installs: after a restore
-// of the management cluster all targets have new UIDs. A target that is deleted removes what has its own UID. What has
-// another is judged by the target's status: when a pass has been through in that cluster, the anchor was this target's
-// and was adopted by another since, most likely that of another management cluster, and everything is left to that one,
-// which an event tells. Otherwise the target was restored and deleted before it could adopt, and the anchor is adopted
-// first and then removed. A restore that brings back the status too, and a deletion before the first pass, leave what
-// was installed behind: rather that than to delete what somebody else runs.
+// Several management clusters may share an application cluster. Each has an identity (reconciler/identity), and each anchor
+// says the identity of the one that wrote it, and the UID of its target. Where another management cluster has an anchor of
+// the Application in the namespace, nothing is written: not here, and not by capacity and traffic either. It is by
+// Application and not by object, because Pods of both would share one Service. When the other's anchors go, an event of them
+// lets this one go on.
+//
+//	the anchor says                       install                 uninstall
+//	our identity, this target's UID       nothing                 it goes, with what was installed
+//	our identity, another UID             it is adopted           it goes, with what was installed
+//	no identity, this target's UID        it is adopted           it goes, with what was installed
+//	no identity, another UID              it is adopted           all is left alone, and an event tells
+//	another identity                      ObjectConflict          all is left alone, and an event tells
+//
+// After a restore of the management cluster all targets have new UIDs, and its identity is what it was. Anchors without
+// an identity are the original's or an earlier version's. They are adopted when they are first seen, not when they next
+// change: until then another management cluster could take them for its own. Adopting writes the anchor alone.
+//
+// What is at rest is read from the cache. Before an anchor is written or goes it is read from the API server, and the write
+// holds for what was read only; before a new one is made, the API server is asked for those of others. So an anchor never
+// changes hands between two management clusters. Two that begin with the same Application in the same moment may both make
+// their anchors, see each other's, and both refuse, until one of the two Applications goes.
 package installation

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
 )
 
@@ -60,11 +61,14 @@ func adopted(cluster, name string) report.Event {
 	}
 }
 
-func leftAlone(cluster, name string) report.Event {
+func leftAlone(m *fleet.Member, a *anchor, name string) report.Event {
+	whose := "was written for another InstallationTarget of this name, and does not say by which management cluster"
+	if a.claim != nil {
+		whose = fmt.Sprintf("is that of the management cluster %q, and this one is %q", a.identity, m.Identity)
+	}
 	return report.Event{
-		Type: corev1.EventTypeWarning, Reason: configMapLeft, Action: "Uninstall from " + cluster,
-		Note: fmt.Sprintf("Config map %q in cluster %q belongs to another InstallationTarget of this name by now, perhaps "+
-			"that of another management cluster; what is installed there is left as it is", name, cluster),
+		Type: corev1.EventTypeWarning, Reason: configMapLeft, Action: "Uninstall from " + m.Name,
+		Note: fmt.Sprintf("Config map %q in cluster %q %s; what is installed there is left as it is", name, m.Name, whose),
 	}
 }
 

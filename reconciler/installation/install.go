@@ -38,6 +38,8 @@ type step struct {
 	item   item
 	live   *metav1.PartialObjectMetadata
 	action action
+	// whose says, when it is to be refused, to whom the object belongs.
+	whose string
 	// unknown is set when the cluster does not know the kind yet, and a CustomResourceDefinition of the chart will
 	// tell it.
 	unknown bool
@@ -48,9 +50,15 @@ func (i *installer) install(ctx context.Context) error {
 	if err := i.findNamespace(ctx); err != nil {
 		return err
 	}
+	if err := i.member.Claimed(ctx, i.it.Namespace, i.it.Labels[shipper.AppLabel]); err != nil {
+		return err
+	}
 	var err error
 	if i.anchor, err = readAnchor(ctx, i.member, i.it); err != nil {
 		return err
+	}
+	if i.anchor != nil && i.anchor.claim != nil { // one without an Application
+		return i.anchor.claim
 	}
 	if i.anchor != nil && i.anchor.deleting {
 		return waiting("what an earlier installation left behind is still being removed")
@@ -117,14 +125,11 @@ func (i *installer) intact(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// adoptAnchor rewrites the UID in an anchor that was another target's of the same name, as after a restore.
+// adoptAnchor rewrites an anchor that was another target's of the same name, as after a restore, or that does not say yet
+// whose it is. It is not left to the next change: until then another management cluster could take it for its own.
 func (i *installer) adoptAnchor(ctx context.Context) error {
-	if i.anchor.targetUID == string(i.it.UID) {
-		return nil
-	}
 	i.noteAdoption()
-	_, err := writeAnchor(ctx, i.member, i.it, i.anchor.inventory, i.anchor.rendered)
-	return err
+	return i.record(ctx, i.anchor.inventory, i.anchor.rendered)
 }
 
 // converge writes what has to be written: first the anchor with the list of all that will be there, so that nothing is
@@ -161,11 +166,14 @@ func (i *installer) converge(ctx context.Context, objects []wanted, fingerprint 
 
 // record writes the anchor, unless it says so already: a pass that ended after this write must not begin with it again.
 func (i *installer) record(ctx context.Context, inventory []item, rendered string) error {
-	if i.anchor.says(i.it, inventory, rendered) {
+	want := anchorFor(i.member, i.it, inventory, rendered)
+	if i.anchor.says(want) {
 		return nil
 	}
-	var err error
-	i.anchor, err = writeAnchor(ctx, i.member, i.it, inventory, rendered)
+	written, err := writeAnchor(ctx, i.member, i.it, want)
+	if err == nil {
+		i.anchor = written
+	}
 	return err
 }
 
@@ -187,7 +195,7 @@ func (i *installer) plan(ctx context.Context, objects []wanted) ([]step, error) 
 		}
 		switch s.action {
 		case refuse:
-			conflicts = append(conflicts, fmt.Sprintf("%s cannot be installed: %s", s.item, whose(s.live)))
+			conflicts = append(conflicts, fmt.Sprintf("%s cannot be installed: %s", s.item, s.whose))
 		case wait:
 			return nil, waiting("%s is there and is being deleted", s.item)
 		}
@@ -230,7 +238,14 @@ func (i *installer) planOne(ctx context.Context, object wanted, all []wanted) (s
 		return s, err
 	}
 	s.action = decide(i.it, s.item, i.anchor, s.live)
-	return s, nil
+	switch s.action {
+	case refuse:
+		s.whose = whose(s.live)
+	case write, mark:
+		err = i.yield(ctx, &s)
+	case create, keep, wait:
+	}
+	return s, err
 }
 
 // look reads an object's metadata: from the cache, and when it is not there, because it may be somebody else's,
@@ -282,7 +297,7 @@ func (i *installer) carryOut(ctx context.Context, s step) error {
 	case mark:
 		err = i.mark(ctx, s)
 	case refuse:
-		err = conflict("%s cannot be installed: %s", s.item, whose(s.live))
+		err = conflict("%s cannot be installed: %s", s.item, s.whose)
 	case wait:
 		err = waiting("%s is there and is being deleted", s.item)
 	case keep:

@@ -50,15 +50,20 @@ func sameMark(a, b client.Object) bool {
 		reflect.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences())
 }
 
-// anchorChanged wakes the target of an anchor that is gone or going. Changes of its data are our own, or those of
-// another management cluster that has the same target: to answer them would be to fight.
+// anchorChanged wakes the target of an anchor that is gone or going. Changes of its data are our own.
 func anchorChanged(_ context.Context, e fleet.Event) []reconcile.Request {
 	cm, ok := e.Object().(*corev1.ConfigMap)
-	if !ok || cm.Data[shipper.AnchorTargetUIDKey] == "" || e.New != nil && cm.DeletionTimestamp == nil {
+	if !ok || !fleet.IsAnchor(cm) || e.New != nil && cm.DeletionTimestamp == nil {
 		return nil
 	}
 	name := strings.TrimSuffix(cm.Name, anchorSuffix)
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: cm.Namespace, Name: name}}}
+}
+
+// claimChanged wakes the targets of an Application that another management cluster took or gave up.
+func (r *Reconciler) claimChanged(ctx context.Context, e fleet.Event) []reconcile.Request {
+	of := client.MatchingLabels{shipper.AppLabel: e.Object().GetLabels()[shipper.AppLabel]}
+	return r.requests(ctx, e.Cluster, client.InNamespace(e.Object().GetNamespace()), of)
 }
 
 // requests are for the targets among those listed that are or were in a cluster.

@@ -68,6 +68,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(o.Fleet.WatchMembers(r.targetsIn)).
 		WatchesRawSource(o.Fleet.WatchInstalled(r.installedChanged)).
 		WatchesRawSource(o.Fleet.Watch(&corev1.ConfigMap{}, anchorChanged)).
+		WatchesRawSource(o.Fleet.WatchClaims(r.claimChanged)).
 		WatchesRawSource(o.Fleet.Watch(namespace, r.namespaceChanged)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter()}).
 		Complete(r)

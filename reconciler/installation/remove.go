@@ -3,8 +3,10 @@
 package installation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,21 +25,12 @@ import (
 // else's.
 func uninstall(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) ([]report.Event, error) {
 	name := shipper.AnchorName(it.Name)
-	a, err := readAnchor(ctx, m, it)
+	a, err := liveAnchor(ctx, m, it)
 	if err != nil || a == nil {
 		return nil, foreignIsNone(err)
 	}
-	if a.targetUID != string(it.UID) {
-		if workedIn(it, m.Name) {
-			return []report.Event{leftAlone(m.Name, name)}, nil
-		}
-		if a.deleting {
-			return nil, waiting("waiting until everything that %q owns is gone", name)
-		}
-		// From here on it is known to be this target's, also to the passes that follow.
-		if a, err = writeAnchor(ctx, m, it, a.inventory, a.rendered); err != nil {
-			return nil, err
-		}
+	if !a.goesWith(it) {
+		return []report.Event{leftAlone(m, a, name)}, nil
 	}
 	if a.deleting {
 		return nil, waiting("waiting until everything that %q owns is gone", name)
@@ -51,7 +44,7 @@ func uninstall(ctx context.Context, m *fleet.Member, it *shipper.InstallationTar
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: it.Namespace, Name: name}}
 	err = m.Client().Delete(ctx, cm, client.PropagationPolicy(metav1.DeletePropagationForeground),
-		client.Preconditions{UID: &a.uid})
+		client.Preconditions{UID: &a.uid, ResourceVersion: &a.resourceVersion})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -59,15 +52,6 @@ func uninstall(ctx context.Context, m *fleet.Member, it *shipper.InstallationTar
 		return nil, fmt.Errorf("deleting ConfigMap %s: %w", name, err)
 	}
 	return []report.Event{anchorDeleted(m.Name, name)}, waiting("waiting until everything that %q owns is gone", name)
-}
-
-// workedIn tells whether a pass over the target has been through in a cluster: then the target had its UID in the anchor,
-// or would have, and one that says otherwise was given to another since. A target that was restored without its status
-// and is deleted before its first pass has not.
-func workedIn(it *shipper.InstallationTarget, cluster string) bool {
-	c := find(it.Status.Clusters, cluster)
-	return it.Status.ObservedGeneration > 0 &&
-		(c.Status != "" || shipper.ConditionTrue(c.Conditions, shipper.TargetOperational))
 }
 
 // list names items for people.
@@ -128,17 +112,30 @@ func removeItems(
 
 // otherInventories are the objects that other anchors in the cluster list.
 func otherInventories(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) ([]item, error) {
-	var anchors corev1.ConfigMapList
-	if err := m.Client().List(ctx, &anchors); err != nil {
-		return nil, fmt.Errorf("listing anchors: %w", err)
+	others, err := otherAnchorsIn(ctx, m, it)
+	if err != nil {
+		return nil, err
 	}
 	var out []item
-	for i := range anchors.Items {
-		cm := &anchors.Items[i]
-		own := cm.Namespace == it.Namespace && cm.Name == shipper.AnchorName(it.Name)
-		if !own && cm.DeletionTimestamp == nil && cm.Data[shipper.AnchorTargetUIDKey] != "" {
-			out = append(out, anchorOf(cm).inventory...)
+	for i := range others {
+		if cm := &others[i]; cm.DeletionTimestamp == nil {
+			out = append(out, anchorOf(m, cm).inventory...)
 		}
 	}
+	return out, nil
+}
+
+// otherAnchorsIn are all anchors in a cluster but the target's, by name.
+func otherAnchorsIn(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) ([]corev1.ConfigMap, error) {
+	var list corev1.ConfigMapList
+	if err := m.Client().List(ctx, &list); err != nil {
+		return nil, fmt.Errorf("listing anchors: %w", err)
+	}
+	out := slices.DeleteFunc(list.Items, func(cm corev1.ConfigMap) bool {
+		return !fleet.IsAnchor(&cm) || cm.Namespace == it.Namespace && cm.Name == shipper.AnchorName(it.Name)
+	})
+	slices.SortFunc(out, func(a, b corev1.ConfigMap) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	return out, nil
 }

@@ -19,7 +19,7 @@ import (
 // parallelPods is how many Pods of one cluster are labelled at the same time.
 const parallelPods = 10
 
-// work reads one cluster and moves Pods there.
+// work reads one cluster and moves Pods there, when they are ours.
 func (r *Reconciler) work(
 	ctx context.Context, tt *shipper.TrafficTarget, want shipper.ClusterTrafficTarget, fam family,
 ) sight {
@@ -29,6 +29,9 @@ func (r *Reconciler) work(
 	}
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
+	if err := member.Claimed(ctx, tt.Namespace, fam.app); err != nil {
+		return sight{want: want, err: err}
+	}
 	seen := observe(ctx, member, tt, want, fam)
 	if seen.err != nil || !seen.plan.Moves() {
 		return seen

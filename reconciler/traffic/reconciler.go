@@ -67,6 +67,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(o.Fleet.Watch(&corev1.Pod{}, r.ofApplication)).
 		WatchesRawSource(o.Fleet.Watch(&corev1.Service{}, r.ofApplication)).
 		WatchesRawSource(o.Fleet.Watch(&discoveryv1.EndpointSlice{}, r.ofApplication)).
+		WatchesRawSource(o.Fleet.WatchClaims(r.ofApplication)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter()}).
 		Complete(r)
 	if err != nil {

@@ -128,7 +128,7 @@ const (
 	InternalError = "InternalError"
 	// TargetClusterClientError means that there is no working connection to the cluster.
 	TargetClusterClientError = "TargetClusterClientError"
-	// ObjectConflict means that an object to be installed belongs to something else.
+	// ObjectConflict means that an object to be installed, or the whole Application in that cluster, belongs to something else.
 	ObjectConflict = "ObjectConflict"
 	// NamespaceMissing means that the application cluster does not have the namespace; Shipper never creates it.
 	NamespaceMissing = "NamespaceMissing"

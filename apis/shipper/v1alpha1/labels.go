@@ -110,6 +110,18 @@ const (
 	SecretSkipTLSVerifyAnnotation = "shipper.booking.com/cluster-secret.insecure-tls-skip-verify"
 	// AnchorTargetUIDKey is the anchor ConfigMap's data key for the UID of its InstallationTarget.
 	AnchorTargetUIDKey = "InstallationTargetUID"
+	// AnchorIdentityKey is its data key for the identity of the management cluster that wrote it. Absent: an earlier version
+	// or the original did.
+	AnchorIdentityKey = "ManagementCluster"
+)
+
+// Identity of a management cluster.
+const (
+	// IdentityName is the ConfigMap in Shipper's namespace that tells this management cluster from others that share an
+	// application cluster. The reconciler makes it when there is none.
+	IdentityName = "shipper-identity"
+	// IdentityKey is its data key for the id, a DNS subdomain: a random UUID, or what an administrator wrote.
+	IdentityKey = "id"
 )
 
 // InstallationFinalizer keeps an InstallationTarget until what it installed is gone from every cluster.
