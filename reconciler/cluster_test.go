@@ -3,11 +3,18 @@
 package reconciler_test
 
 import (
+	"encoding/pem"
 	"fmt"
+	"io"
+	"log"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -104,4 +111,54 @@ func TestNamesAClusterThatDiedAndFindsItAgain(t *testing.T) {
 	s.mended(west)
 	s.installed("web-1")
 	s.scaled("web-1")
+}
+
+// TestNamesAClusterWhoseCertificateChanged lets another server, with a certificate of its own, answer for a cluster.
+func TestNamesAClusterWhoseCertificateChanged(t *testing.T) {
+	s := begin(t, west)
+	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, west)
+	s.installed("web-1")
+	other, err := inFrontOf(world.access[west])
+	s.must(err)
+	t.Cleanup(other.Close)
+	address := strings.TrimPrefix(other.URL, "https://")
+	was := world.wires[west].Lead(address)
+	secret := clusterSecret(west, west)
+	defer s.clusterIs(west, "")
+	defer func() { s.change(secret, func(client.Object) { secret.Data = clusterSecret(west, west).Data }) }()
+	defer world.wires[west].Lead(was)
+	s.clusterIs(west, shipper.SecretInvalid)
+	message := s.notInstalled("web-1", west, shipper.SecretInvalid)
+	if want := "the certificate of " + world.wires[west].url + " is not signed by the CA in the Secret"; message != want {
+		t.Errorf("it says %q, want %q", message, want)
+	}
+
+	s.change(secret, func(client.Object) {
+		secret.Data["ca.crt"] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: other.Certificate().Raw})
+	})
+	s.clusterIs(west, "")
+	s.scale("web-1", 100, 2, west)
+	s.scaled("web-1")
+}
+
+// inFrontOf starts a server that passes on what it is asked, and has a certificate of its own.
+func inFrontOf(config *rest.Config) (*httptest.Server, error) {
+	target, err := url.Parse(config.Host)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := rest.TransportFor(rest.AnonymousClientConfig(config))
+	if err != nil {
+		return nil, err
+	}
+	server := httptest.NewUnstartedServer(&httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     transport,
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0),
+	})
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	return server, nil
 }

@@ -308,7 +308,10 @@ func stretch(host string) (*wire, error) {
 // carry copies both ways until either side ends.
 func (w *wire) carry(near net.Conn) {
 	defer near.Close()
-	far, err := net.Dial("tcp", w.far)
+	w.mu.Lock()
+	to := w.far
+	w.mu.Unlock()
+	far, err := net.Dial("tcp", to)
 	if err != nil {
 		return
 	}
@@ -353,6 +356,17 @@ func (w *wire) Cut() {
 	for c := range w.open {
 		c.Close()
 	}
+}
+
+// Lead makes the wire end elsewhere, ends all connections, and returns where it ended before.
+func (w *wire) Lead(far string) (before string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before, w.far = w.far, far
+	for c := range w.open {
+		c.Close()
+	}
+	return before
 }
 
 // Mend takes connections again.

@@ -208,8 +208,7 @@ func TestAnswersAreAudited(t *testing.T) {
 			validate + "decision": "allowed", validate + "release-stamped": nameOf(t, application(ns, repo)),
 		},
 		"audited-editor": {
-			mutate + "decision": "allowed", mutate + "chart-pinned": "nginx 0.0.1",
-			validate + "decision": "blocked", validate + "blocks-met": key,
+			mutate + "decision": "blocked", mutate + "chart-pinned": "nginx 0.0.1", mutate + "blocks-met": key,
 		},
 		"audited-lifter": {
 			"rolloutblock.shipper.booking.com/decision": "allowed", "rolloutblock.shipper.booking.com/block-lifted": key,

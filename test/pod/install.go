@@ -41,20 +41,20 @@ func SetUp(ctx context.Context, f *fleet.Fleet, bin, clusters string, port int) 
 	if err := SetUpManagement(ctx, f, bin, port); err != nil {
 		return err
 	}
-	return shipperctl(ctx, f, bin, "clusters", "join", "-f", file)
+	return Shipperctl(ctx, f, bin, "clusters", "join", "-f", file)
 }
 
 // SetUpManagement is SetUp without joining any cluster.
 func SetUpManagement(ctx context.Context, f *fleet.Fleet, bin string, port int) error {
-	if err := shipperctl(ctx, f, bin, "clusters", "setup", "management", "--webhook-url", WebhookURL(port)); err != nil {
+	if err := Shipperctl(ctx, f, bin, "clusters", "setup", "management", "--webhook-url", WebhookURL(port)); err != nil {
 		return err
 	}
 	// The garbage collector looks for new kinds every 30 s, and at its start.
 	return f.Management.RestartControllers()
 }
 
-// shipperctl runs the one of the folder bin as the administrator of a fleet.
-func shipperctl(ctx context.Context, f *fleet.Fleet, bin string, args ...string) error {
+// Shipperctl runs the one of the folder bin as the administrator of a fleet.
+func Shipperctl(ctx context.Context, f *fleet.Fleet, bin string, args ...string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "shipperctl"), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+f.Kubeconfig)
 	if out, err := cmd.CombinedOutput(); err != nil {

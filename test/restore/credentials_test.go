@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/pod"
+)
+
+// TestCredentialsAreRotated revokes the credentials of one application cluster before there are new ones. What runs, runs
+// on; the other cluster is worked with; and nothing has to be restarted when the Secret is right again.
+func TestCredentialsAreRotated(t *testing.T) {
+	s := begin(t).on(t)
+	s.applies(environment("first", "0.0.1", allIn))
+	incumbent := s.release(0)
+	s.completes(incumbent)
+	s.pods(incumbent, replicas, replicas)
+	for _, g := range s.guards {
+		g.hold(replicas, false)
+	}
+
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: shipper.SystemNamespace, Name: shipper.ApplicationServiceAccount,
+	}}
+	s.must("revoking the credentials", world.clusters[putBack].Delete(s.ctx, account))
+	revoked := time.Now()
+	s.operational(incumbent, "False", putBack+": CredentialsRefused the API server at ")
+	if took := time.Since(revoked); took > 30*time.Second {
+		t.Errorf("it was said after %s, want 30 s at most", took)
+	}
+	s.clusterReady("False CredentialsRefused")
+
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: putBack}}
+	s.must("reading the Secret", world.lost.Get(s.ctx, client.ObjectKeyFromObject(secret), secret))
+	secret.Data["ca.crt"] = []byte("no certificate")
+	s.must("writing a wrong Secret", world.lost.Update(s.ctx, secret))
+	s.clusterReady("False SecretInvalid")
+	s.operational(incumbent, "False", putBack+`: SecretInvalid Secret "shipper-system/`+putBack+`" has a CA that is not a PEM certificate`)
+
+	// As the guide says: a new account, a new token, a new Secret.
+	file := filepath.Join(world.lost.options.Bin, "clusters.yaml")
+	s.must("joining again", pod.Shipperctl(s.ctx, world.lost.fleet, world.lost.options.Bin, "clusters", "join", "-f", file))
+	s.clusterReady("True ")
+	s.operational(incumbent, "True", "")
+	s.scheduled(incumbent)
+	s.judged()
+	s.must("running the reconciler", world.lost.pod.Reconciler.Ended())
+
+	s.edits(environment("second", "0.0.2", allIn))
+	contender := s.release(1)
+	s.completes(contender)
+	s.pods(contender, replicas, replicas)
+	s.pods(incumbent, 0, 0)
+}
+
+// clusterReady waits until the Cluster whose credentials are rotated says so.
+func (s *story) clusterReady(want string) {
+	s.Helper()
+	s.eventually("Ready of "+putBack, want, func() (string, error) {
+		cluster := &shipper.Cluster{}
+		err := s.management.Get(s.ctx, client.ObjectKey{Name: putBack}, cluster)
+		if c := shipper.FindCondition(cluster.Status.Conditions, shipper.ClusterReady); c != nil {
+			return fmt.Sprintf("%s %s", c.Status, c.Reason), err
+		}
+		return "absent", err
+	})
+}
+
+// operational waits until all three targets of a Release say so, with a message that begins like that.
+func (s *story) operational(release, status, message string) {
+	s.Helper()
+	want := fmt.Sprintf("%s %s", status, message)
+	for _, target := range []client.Object{&shipper.InstallationTarget{}, &shipper.CapacityTarget{}, &shipper.TrafficTarget{}} {
+		s.eventually(fmt.Sprintf("Operational of %T %s", target, release), want, func() (string, error) {
+			err := s.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: release}, target)
+			c := shipper.FindCondition(conditionsOf(target), shipper.TargetOperational)
+			if c == nil {
+				return "absent", err
+			}
+			seen := fmt.Sprintf("%s %s", c.Status, c.Message)
+			if message != "" && strings.HasPrefix(seen, want) {
+				seen = want
+			}
+			return seen, err
+		})
+	}
+}
+
+func conditionsOf(target client.Object) []shipper.Condition {
+	switch o := target.(type) {
+	case *shipper.InstallationTarget:
+		return o.Status.Conditions
+	case *shipper.CapacityTarget:
+		return o.Status.Conditions
+	case *shipper.TrafficTarget:
+		return o.Status.Conditions
+	}
+	return nil
+}
