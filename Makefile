@@ -51,6 +51,10 @@ bench-admission: controlplane ## Measure what the gate costs, beside a no-op web
 	@go test ./webhook -run '^$$' -bench Review
 	@go run ./test/bench/admission
 
+.PHONY: fuzz
+fuzz: ## Fuzz every target for FUZZTIME each (default 60s); their seeds are tests anyway
+	@hack/fuzz.sh
+
 .PHONY: help
 help: ## Show this
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
