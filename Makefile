@@ -34,6 +34,7 @@ controlplane: ## Build etcd, the Kubernetes binaries and kwok once, into a cache
 generate: ## Write everything that is generated
 	@hack/update-generated.sh
 	@hack/update-api-docs.sh
+	@hack/update-rbac-docs.sh
 	@hack/update-format.sh
 	@hack/update-modules.sh
 
