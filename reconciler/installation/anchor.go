@@ -112,17 +112,29 @@ func anchorFrom(
 	return anchorOf(m, &cm), nil
 }
 
-// anchorOf reads an anchor. An inventory that cannot be read is none: it is made again.
+// anchorOf reads an anchor.
 func anchorOf(m *fleet.Member, cm *corev1.ConfigMap) *anchor {
 	out := &anchor{
 		uid: cm.UID, resourceVersion: cm.ResourceVersion,
 		targetUID: cm.Data[shipper.AnchorTargetUIDKey], identity: cm.Data[shipper.AnchorIdentityKey],
-		deleting: cm.DeletionTimestamp != nil, rendered: cm.Data[renderedKey], claim: m.Claim(cm),
+		deleting: cm.DeletionTimestamp != nil, claim: m.Claim(cm),
 	}
-	if err := json.Unmarshal([]byte(cm.Data[inventoryKey]), &out.inventory); err != nil {
-		out.inventory, out.rendered = nil, ""
-	}
+	out.inventory, out.rendered = inventoryOf(cm)
 	return out
+}
+
+// inventoryOf reads what an anchor lists, and what that was rendered from. An inventory that cannot be read is none: it is
+// made again. What it lists of another namespace, which Shipper never writes, is passed over: whoever may write ConfigMaps
+// here, a chart among them, has no say there.
+func inventoryOf(cm *corev1.ConfigMap) (inventory []item, rendered string) {
+	if err := json.Unmarshal([]byte(cm.Data[inventoryKey]), &inventory); err != nil {
+		return nil, ""
+	}
+	elsewhere := func(i item) bool { return i.Namespace != "" && i.Namespace != cm.Namespace }
+	if slices.ContainsFunc(inventory, elsewhere) {
+		return slices.DeleteFunc(inventory, elsewhere), ""
+	}
+	return inventory, cm.Data[renderedKey]
 }
 
 // anchorFor is the anchor as it is to be, before it is written.

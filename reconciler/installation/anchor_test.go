@@ -6,6 +6,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -64,5 +66,28 @@ func TestWhatGoesWithATarget(t *testing.T) {
 				t.Errorf("goes %t, want %t", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestAnAnchorSpeaksOfItsOwnNamespaceOnly(t *testing.T) {
+	const own = `{"apiVersion":"v1","kind":"Service","namespace":"ours","name":"web"}`
+	const wide = `{"apiVersion":"v1","kind":"PersistentVolume","name":"web"}`
+	const theirs = `{"apiVersion":"apps/v1","kind":"Deployment","namespace":"theirs","name":"web-0"}`
+	service := item{APIVersion: "v1", Kind: "Service", Namespace: "ours", Name: "web"}
+	volume := item{APIVersion: "v1", Kind: "PersistentVolume", Name: "web"}
+	for text, want := range map[string]struct {
+		inventory []item
+		rendered  string
+	}{
+		"[" + own + "," + wide + "]":   {[]item{service, volume}, "x"},
+		"[" + own + "," + theirs + "]": {[]item{service}, ""},
+		"nonsense":                     {},
+	} {
+		inventory, rendered := inventoryOf(&corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ours"}, Data: map[string]string{inventoryKey: text, renderedKey: "x"},
+		})
+		if diff := cmp.Diff(want.inventory, inventory); diff != "" || rendered != want.rendered {
+			t.Errorf("%s: rendered from %q (-want +got):\n%s", text, rendered, diff)
+		}
 	}
 }
