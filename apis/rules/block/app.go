@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 
 	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/stamp"
@@ -131,9 +132,8 @@ func goesBack(rel *shipper.Release) bool {
 
 // change concerns rels, and templates, of which the last is one to be placed; those that are nil are none.
 func (a App) change(rels []*shipper.Release, templates ...*shipper.ReleaseEnvironment) Change {
-	c := Change{Labels: slices.Clone(a.Labels)}
+	c := Change{Labels: sync.OnceValue(func() []map[string]string { return a.labels(rels) })}
 	for _, rel := range rels {
-		c.Labels = append(c.Labels, labelsOf(rel))
 		c.Environments = append(c.Environments, &rel.Spec.Environment)
 	}
 	var place *shipper.ReleaseEnvironment
@@ -146,9 +146,18 @@ func (a App) change(rels []*shipper.Release, templates ...*shipper.ReleaseEnviro
 	return c
 }
 
-// labelsOf are those the Application had when rel was made of it: who takes a label away first does not get out of a
+// labels are those of a and those of rels.
+func (a App) labels(rels []*shipper.Release) []map[string]string {
+	out := slices.Clone(a.Labels)
+	for _, rel := range rels {
+		out = append(out, LabelsOf(rel))
+	}
+	return out
+}
+
+// LabelsOf are those the Application had when rel was made of it: who takes a label away first does not get out of a
 // scope that way.
-func labelsOf(rel *shipper.Release) map[string]string {
+func LabelsOf(rel *shipper.Release) map[string]string {
 	own := maps.Clone(rel.Labels)
 	for _, key := range []string{shipper.AppLabel, shipper.ReleaseLabel, shipper.ReleaseHashLabel} {
 		delete(own, key)

@@ -83,7 +83,7 @@ func told(c Change) string {
 	for _, k := range c.Kinds {
 		kinds = append(kinds, string(k))
 	}
-	for _, set := range c.Labels {
+	for _, set := range c.Labels() {
 		labels = append(labels, strings.ReplaceAll(fmt.Sprint(set), "map", ""))
 	}
 	for _, e := range c.Environments {

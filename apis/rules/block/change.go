@@ -16,8 +16,8 @@ type Change struct {
 	// Kinds are what the change may pass as where a block allows that. Most changes are none of them.
 	Kinds []shipper.RolloutBlockChange
 	// Labels are those of the Application, before and after the change, and those it had when what runs was made: a block
-	// whose scope selects one of them is in the way.
-	Labels []map[string]string
+	// whose scope selects one of them is in the way. They are asked for only when a scope has a selector. Nil: there are none.
+	Labels func() []map[string]string
 	// Environments are what is run, before and after: their regions and charts count.
 	Environments []*shipper.ReleaseEnvironment
 	// Clusters are where it runs or would be placed. They are asked for only when a scope names clusters; nil, or an
@@ -52,8 +52,9 @@ func inScope(s *shipper.RolloutBlockScope, c Change) bool {
 }
 
 // selects tells whether a selector selects one of several sets of labels.
-func selects(selector *metav1.LabelSelector, sets []map[string]string) bool {
-	return selector == nil || slices.ContainsFunc(sets, func(set map[string]string) bool { return matches(selector, set) })
+func selects(selector *metav1.LabelSelector, sets func() []map[string]string) bool {
+	return selector == nil || sets != nil &&
+		slices.ContainsFunc(sets(), func(set map[string]string) bool { return matches(selector, set) })
 }
 
 // matches is what metav1.LabelSelectorAsSelector makes of a selector, without making it: blocks are many.

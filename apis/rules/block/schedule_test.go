@@ -408,6 +408,7 @@ func TestWindowsThatCannotBeRead(t *testing.T) {
 		"a zone in it": {
 			window("TZ=UTC 0 0 * * *", "1h", ""), `cron "TZ=UTC 0 0 * * *": ` + form,
 		},
+		"nothing but a zone":     {window("TZ=", "1h", ""), `cron "TZ=": ` + form},
 		"an eighth day":          {window("0 0 * * 8", "1h", ""), `cron "0 0 * * 8": end of range (8) above maximum (6): 8`},
 		"a day that never comes": {window("0 0 30 2 *", "1h", ""), `cron "0 0 30 2 *": there is no such day`},
 		"too short":              {window("0 0 * * *", "59s", ""), `duration 59s must be from 1m to 8784h`},
@@ -476,6 +477,9 @@ func TestUpcoming(t *testing.T) {
 	also := named("z-also-today", plan{start: "2026-11-21T20:00:00Z"})
 	elsewhere := named("elsewhere", plan{start: "2026-11-21T13:00:00Z"})
 	elsewhere.Spec.Scope = &shipper.RolloutBlockScope{Charts: []string{"other"}}
+	warns, audits := named("warns", plan{start: "2026-11-21T13:00:00Z"}), named("audits", plan{start: "2026-11-21T13:00:00Z"})
+	warns.Spec.Enforcement, audits.Spec.Enforcement = shipper.RolloutBlockWarn, shipper.RolloutBlockAudit
+	overridden := named("overridden", plan{start: "2026-11-21T13:00:00Z"})
 	for sentence, tc := range map[string]struct {
 		bearing []*shipper.RolloutBlock
 		want    string
@@ -486,10 +490,12 @@ func TestUpcoming(t *testing.T) {
 		"none that is over":           {[]*shipper.RolloutBlock{named("over", plan{expires: "2026-11-21T11:00:00Z"})}, ""},
 		"none that cannot be read":    {[]*shipper.RolloutBlock{named("bad", plan{windows: []shipper.RolloutBlockWindow{{}}})}, ""},
 		"none that is not in the way": {[]*shipper.RolloutBlock{elsewhere, tomorrow}, "tomorrow 2026-11-22T00:00:00Z"},
+		"none that stops nothing":     {[]*shipper.RolloutBlock{warns, audits, tomorrow}, "tomorrow 2026-11-22T00:00:00Z"},
+		"none that is overridden":     {[]*shipper.RolloutBlock{overridden, tomorrow}, "tomorrow 2026-11-22T00:00:00Z"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c := Change{Environments: []*shipper.ReleaseEnvironment{{Chart: shipper.Chart{Name: "nginx"}}}}
-			next, when := Upcoming(tc.bearing, c, at(t, created))
+			next, when := Upcoming(tc.bearing, []Override{{Name: Name(overridden)}}, c, at(t, created))
 			got := ""
 			if next != nil {
 				got = strings.Join([]string{next.Name, when.UTC().Format(time.RFC3339)}, " ")

@@ -9,13 +9,15 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Upcoming is which of the blocks that bear on an object's namespace is the next to come into a change's way, and when:
-// the first of those that are not in effect now. It is nil when none is known to.
-func Upcoming(bearing []*shipper.RolloutBlock, c Change, now time.Time) (next *shipper.RolloutBlock, at time.Time) {
+// Upcoming is which of the blocks that bear on an object's namespace is the next to stop a change, and when: the first of
+// those that are not in effect now, are enforced, and are not overridden. It is nil when none is known to.
+func Upcoming(
+	bearing []*shipper.RolloutBlock, overrides []Override, c Change, now time.Time,
+) (next *shipper.RolloutBlock, at time.Time) {
 	for _, b := range sort(slices.Clone(bearing)) {
 		t, err := When(b, now)
 		if err != nil || t.Active || t.NextStart.IsZero() || (next != nil && !t.NextStart.Before(at)) ||
-			!applies(b, c, t.NextStart) {
+			len(Judge([]*shipper.RolloutBlock{b}, overrides, c, t.NextStart).Effective) == 0 {
 			continue
 		}
 		next, at = b, t.NextStart

@@ -5,6 +5,7 @@ package block
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,20 +59,34 @@ func ParseWindow(w shipper.RolloutBlockWindow) (*Window, error) {
 	if w.Duration.Duration < minWindow || w.Duration.Duration > maxWindow {
 		return nil, fmt.Errorf("duration %s %w", w.Duration.Duration, ErrDuration)
 	}
-	parsed, err := fields.Parse(w.Cron)
+	spec, err := parseCron(w.Cron)
 	if err != nil {
 		return nil, fmt.Errorf("cron %q: %w", w.Cron, err)
-	}
-	spec, ok := parsed.(*cron.SpecSchedule)
-	if !ok || spec.Location != time.Local {
-		return nil, fmt.Errorf("cron %q: must be minute, hour, day of month, month and day of week; "+
-			"the time zone has a field of its own", w.Cron)
 	}
 	spec.Location = time.UTC
 	if spec.Next(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, fmt.Errorf("cron %q: there is no such day", w.Cron)
 	}
 	return &Window{cron: spec, duration: w.Duration.Duration, zone: zone}, nil
+}
+
+// errCron is told of expressions that robfig/cron knows and that have no place here.
+var errCron = errors.New("must be minute, hour, day of month, month and day of week; the time zone has a field of its own")
+
+func parseCron(expression string) (*cron.SpecSchedule, error) {
+	// Not even handed on: the parser panics where nothing follows the zone.
+	if strings.HasPrefix(expression, "TZ=") || strings.HasPrefix(expression, "CRON_TZ=") {
+		return nil, errCron
+	}
+	parsed, err := fields.Parse(expression)
+	if err != nil {
+		return nil, err
+	}
+	spec, ok := parsed.(*cron.SpecSchedule)
+	if !ok {
+		return nil, errCron
+	}
+	return spec, nil
 }
 
 // windows are those that were read, and zones: reading one takes longer than all the rest of a judgement.

@@ -3,6 +3,7 @@
 package stamp
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -77,26 +78,33 @@ func Restoring(app *shipper.Application, newest *shipper.Release) bool {
 // SortByGeneration returns the Releases whose generation can be told, oldest first, and apart from them, by name, those
 // whose generation cannot. Equal generations, which only hands can make, are ordered by age and then name.
 func SortByGeneration(rels []*shipper.Release) (ordered, broken []*shipper.Release) {
-	generations := make(map[*shipper.Release]int, len(rels))
+	type numbered struct {
+		*shipper.Release
+		generation int
+	}
+	known := make([]numbered, 0, len(rels))
 	for _, rel := range rels {
 		generation, err := Generation(rel)
 		if err != nil {
 			broken = append(broken, rel)
 			continue
 		}
-		generations[rel] = generation
-		ordered = append(ordered, rel)
+		known = append(known, numbered{rel, generation})
 	}
-	slices.SortFunc(ordered, func(a, b *shipper.Release) int {
-		if d := generations[a] - generations[b]; d != 0 {
-			return d
-		}
-		if d := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); d != 0 {
-			return d
-		}
-		return strings.Compare(a.Name, b.Name)
+	slices.SortFunc(known, func(a, b numbered) int {
+		return cmp.Or(
+			cmp.Compare(a.generation, b.generation),
+			a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
+			strings.Compare(a.Name, b.Name),
+		)
 	})
 	slices.SortFunc(broken, func(a, b *shipper.Release) int { return strings.Compare(a.Name, b.Name) })
+	if len(known) > 0 {
+		ordered = make([]*shipper.Release, len(known))
+	}
+	for i, n := range known {
+		ordered[i] = n.Release
+	}
 	return ordered, broken
 }
 

@@ -55,7 +55,7 @@ func Release(app *shipper.Application, existing []*shipper.Release, taken ...str
 		return nil, fmt.Errorf("stamping release of application %q: %q cannot be the name of a release: %s",
 			app.Name, name, strings.Join(errs, "; "))
 	}
-	return &shipper.Release{
+	rel := &shipper.Release{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            name,
 			Namespace:       app.Namespace,
@@ -64,7 +64,18 @@ func Release(app *shipper.Application, existing []*shipper.Release, taken ...str
 			OwnerReferences: []metav1.OwnerReference{OwnerReference(app)},
 		},
 		Spec: shipper.ReleaseSpec{Environment: *app.Spec.Template.DeepCopy()},
-	}, nil
+	}
+	rel.Spec.TargetStep = firstStep(app)
+	return rel, nil
+}
+
+// firstStep is the step that a new Release is asked for: the first, or the last when it is rolled back to immediately.
+func firstStep(app *shipper.Application) int32 {
+	steps := app.Spec.Template.Strategy
+	if app.Annotations[shipper.AppRollbackStrategyAnnotation] != string(shipper.RollbackImmediate) || steps == nil {
+		return 0
+	}
+	return max(int32(len(steps.Steps))-1, 0)
 }
 
 // OwnerReference is the reference by which a Release is owned by its Application.
@@ -93,6 +104,7 @@ func annotations(app *shipper.Application, generation, iteration int) map[string
 	copyAnnotation(out, shipper.RolloutBlockOverrideAnnotation, app, shipper.RolloutBlockOverrideAnnotation)
 	copyAnnotation(out, shipper.RolloutBlockOverrideReasonAnnotation, app, shipper.RolloutBlockOverrideReasonAnnotation)
 	copyAnnotation(out, shipper.RolloutBlockOverrideStampAnnotation, app, shipper.RolloutBlockOverrideStampAnnotation)
+	copyAnnotation(out, shipper.ReleaseRollbackOfAnnotation, app, shipper.AppRolledBackToAnnotation)
 	copyAnnotation(out, shipper.ReleaseRequestedByAnnotation, app, shipper.AppRequestedByAnnotation)
 	if pinned(app) {
 		copyAnnotation(out, shipper.ReleaseChartDigestAnnotation, app, shipper.AppChartDigestAnnotation)

@@ -87,6 +87,24 @@ func TestReleaseIsStampedWhole(t *testing.T) {
 	}
 }
 
+func TestReleaseOfARollbackGoesAsItWasAsked(t *testing.T) {
+	steps := []shipper.RolloutStrategyStep{{Name: "staging"}, {Name: "half"}, {Name: "full on"}}
+	for how, want := range map[string]int32{"": 0, "Steps": 0, "Immediate": 2} {
+		app := quickStart()
+		app.Spec.Template.Strategy = &shipper.RolloutStrategy{Steps: steps}
+		app.Annotations = map[string]string{
+			shipper.AppRolledBackToAnnotation: "super-server-1-0", shipper.AppRollbackStrategyAnnotation: how,
+		}
+		rel, err := stamp.Release(app, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rel.Annotations[shipper.ReleaseRollbackOfAnnotation]; got != "super-server-1-0" || rel.Spec.TargetStep != want {
+			t.Errorf("%q: step %d of a rollback to %q, want step %d", how, rel.Spec.TargetStep, got, want)
+		}
+	}
+}
+
 func TestReleaseTakesNoDigestOfAnotherChart(t *testing.T) {
 	app := quickStart()
 	app.Annotations = map[string]string{

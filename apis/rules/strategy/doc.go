@@ -17,8 +17,8 @@
 // installation, capacity and traffic, then the incumbent's traffic and capacity; moving backward it is the mirror. No
 // direction has to be remembered, so that a user may turn round halfway, and no step has to be taken before another.
 //
-// Where there is only one Release, nobody serves in its stead, and no cluster waits for another: one out of reach must
-// not keep the others from serving. Its step is achieved when all are there.
+// In a cluster where nobody else serves, a Release waits for no other cluster: one out of reach must not keep the others
+// from serving. The step is achieved when all are there.
 //
 // Everything is planned per cluster, though today every cluster gets the same values of the step.
 package strategy

@@ -128,7 +128,7 @@ func (r *rollout) decide() {
 		capacity: capacityGauge(newest, r.step.Capacity.Contender),
 		traffic:  trafficGauge(newest, r.step.Traffic.Contender, r.weights()),
 		mayGrow:  installed(newest) || Complete(newest.Release),
-		alone:    len(r.Releases) == 1,
+		alone:    r.alone(len(r.Releases) - 1),
 
 		achievedCapacity: shipper.StrategyContenderAchievedCapacity,
 		achievedTraffic:  shipper.StrategyContenderAchievedTraffic,
@@ -141,6 +141,7 @@ func (r *rollout) decide() {
 			capacity: capacityGauge(r.Releases[i], r.step.Capacity.Incumbent),
 			traffic:  trafficGauge(r.Releases[i], r.step.Traffic.Incumbent, r.weights()),
 			mayGrow:  true,
+			alone:    r.alone(i),
 
 			achievedCapacity: shipper.StrategyIncumbentAchievedCapacity,
 			achievedTraffic:  shipper.StrategyIncumbentAchievedTraffic,

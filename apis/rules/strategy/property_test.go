@@ -51,6 +51,7 @@ func (g *gambler) play() {
 	}
 	g.rest()
 	g.checkExplained()
+	g.checkServed()
 	g.down, g.broken, g.blocked = map[string]bool{}, map[string]bool{}, ""
 	g.setFloor()
 	g.rest()
@@ -125,7 +126,7 @@ func (g *gambler) sight() []any {
 }
 
 func (g *gambler) edit() {
-	switch g.dice.IntN(11) {
+	switch g.dice.IntN(14) {
 	case 0, 1, 2, 3:
 		rel := g.newest()
 		rel.Spec.TargetStep = int32(g.dice.IntN(len(rel.Spec.Environment.Strategy.Steps)))
@@ -148,6 +149,19 @@ func (g *gambler) edit() {
 		status := g.dice.IntN(2) == 0
 		g.restore(status)
 		g.note("the management cluster is lost and restored, with status: %t", status)
+	case 10:
+		r := g.releases[g.dice.IntN(len(g.releases))].Release
+		r.Annotations[shipper.ReleaseClustersAnnotation] = strings.Join(g.somePlaces(), ",")
+		g.note("%s is to be in %s", r.Name, r.Annotations[shipper.ReleaseClustersAnnotation])
+	case 11:
+		if i := g.dice.IntN(len(g.releases)); i < len(g.releases)-1 {
+			g.note("%s, which is not the newest, is deleted", g.releases[i].Release.Name)
+			g.remove(g.releases[i].Release.Name)
+		}
+	case 12:
+		rel := g.releases[g.dice.IntN(len(g.releases))].Release
+		rel.Spec.TargetStep = int32(g.dice.IntN(len(rel.Spec.Environment.Strategy.Steps)))
+		g.note("targetStep of %s, the newest or not, is %d", rel.Name, rel.Spec.TargetStep)
 	default:
 		g.blocked = map[string]string{"": "rollouts blocked by: a/b"}[g.blocked]
 		g.note("blocked is %q", g.blocked)
@@ -160,12 +174,16 @@ func (g *gambler) newRelease() {
 		n := func(limit int32) int32 { return []int32{0, limit, 1 + g.dice.Int32N(limit)}[g.dice.IntN(3)] }
 		steps = append(steps, step(fmt.Sprint(i), n(100), n(100), n(200), n(200)))
 	}
-	clusters := slices.Clone(places)
-	g.dice.Shuffle(len(clusters), func(i, j int) { clusters[i], clusters[j] = clusters[j], clusters[i] })
-	clusters = slices.Sorted(slices.Values(clusters[:1+g.dice.IntN(len(clusters))]))
+	clusters := g.somePlaces()
 	g.pace = g.dice.Int32N(4)
 	r := g.release(steps, g.dice.Int32N(12), clusters...)
 	g.note("%s in %v: %v", r.Release.Name, clusters, steps)
+}
+
+func (g *gambler) somePlaces() []string {
+	out := slices.Clone(places)
+	g.dice.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return slices.Sorted(slices.Values(out[:1+g.dice.IntN(len(out))]))
 }
 
 // sides are the newest Release and its incumbent, each with what the step wants of it.
@@ -196,18 +214,23 @@ func wantedPods(r *strategy.Release, percent int32, cluster string) int32 {
 	return 0
 }
 
-// serving are the Pods in a cluster of Releases that are to have traffic there.
+// serving are the Pods in a cluster of Releases that are to have traffic there, and are to be there at all.
 func (g *gambler) serving(cluster string) int32 {
 	var out int32
 	for _, r := range g.releases {
+		if !slices.Contains(strategy.Clusters(r.Release), cluster) {
+			continue
+		}
 		for _, c := range r.Traffic.Spec.Clusters {
 			run := g.runs[r.Release.Name][cluster]
 			if run == nil || c.Name != cluster || c.Weight == 0 && (!c.AsFound || run.traffic == 0) {
 				continue
 			}
-			of := r.Capacity.Spec.Clusters[slices.IndexFunc(r.Capacity.Spec.Clusters,
-				func(c shipper.ClusterCapacityTarget) bool { return c.Name == cluster })]
-			if of.AsFound {
+			i := slices.IndexFunc(r.Capacity.Spec.Clusters, func(c shipper.ClusterCapacityTarget) bool { return c.Name == cluster })
+			if i < 0 {
+				continue
+			}
+			if of := r.Capacity.Spec.Clusters[i]; of.AsFound {
 				out += run.pods
 			} else { // Pods above what is asked for are as good as gone
 				out += min(run.pods, wantedPods(r, of.Percent, cluster))
@@ -222,7 +245,7 @@ func (g *gambler) setFloor() {
 	for _, cluster := range places {
 		var allowed int32
 		for r, wants := range g.sides() {
-			if wants[1] > 0 {
+			if wants[1] > 0 && slices.Contains(strategy.Clusters(r.Release), cluster) {
 				allowed += wantedPods(r, wants[0], cluster)
 			}
 		}
@@ -248,9 +271,12 @@ func (g *gambler) checkRaises(r *strategy.Release, o strategy.Outcome, before ma
 		if c.Weight <= before[c.Name] || !ok {
 			continue
 		}
-		run := g.runs[r.Release.Name][c.Name]
-		if run == nil || run.pods < wantedPods(r, wants[0], c.Name) {
-			g.t.Errorf("%s gets traffic in %s without capacity: %v", r.Release.Name, c.Name, run)
+		var have int32
+		if run := g.runs[r.Release.Name][c.Name]; run != nil {
+			have = run.pods
+		}
+		if want := wantedPods(r, wants[0], c.Name); have < want {
+			g.t.Errorf("%s gets traffic in %s with %d pods instead of %d", r.Release.Name, c.Name, have, want)
 		}
 	}
 }
@@ -293,6 +319,27 @@ func (g *gambler) checkExplained() {
 		}
 	}
 	g.t.Errorf("nothing explains why it waits: %s", executed.Message)
+}
+
+// checkServed: at rest no cluster that answers waits for another while the newest Release is to have traffic there, has the
+// Pods, and nobody else is asked to serve.
+func (g *gambler) checkServed() {
+	newest := g.releases[len(g.releases)-1]
+	wants := g.sides()[newest]
+	for _, cluster := range places {
+		run := g.runs[newest.Release.Name][cluster]
+		if g.blocked != "" || g.down[cluster] || run == nil || run.pods < max(1, wantedPods(newest, wants[0], cluster)) {
+			continue
+		}
+		asked := func(r *strategy.Release) bool {
+			return slices.ContainsFunc(r.Traffic.Spec.Clusters, func(c shipper.ClusterTrafficTarget) bool {
+				return c.Name == cluster && c.Weight > 0
+			})
+		}
+		if wants[1] > 0 && !slices.ContainsFunc(g.releases, asked) {
+			g.t.Errorf("nobody serves in %s although %s could", cluster, newest.Release.Name)
+		}
+	}
 }
 
 // checkAchieved: when nothing is in the way, the step is achieved and nobody else has anything.

@@ -15,8 +15,9 @@ type side struct {
 	traffic  *gauge
 	// mayGrow is false while the Release must not get more capacity: until it is installed.
 	mayGrow bool
-	// alone is true for the only Release there is: nobody serves in its stead, so that no cluster waits for another.
-	alone bool
+	// alone tells whether nobody else serves in a cluster: nobody does in this side's stead, so that the cluster waits for
+	// no other.
+	alone func(cluster string) bool
 	// achievedCapacity and achievedTraffic are the types of this side's conditions.
 	achievedCapacity, achievedTraffic string
 }
@@ -50,13 +51,13 @@ func (s *side) raise() {
 	}
 }
 
-// where is in which of the clusters something may be raised: in all when all are ready, and where it is alone in those
-// that are.
+// where is in which of the clusters something may be raised: in all when all are ready, otherwise in those that are where
+// nobody else serves.
 func (s *side) where(clusters []string, all bool, ready func(cluster string) bool) []string {
 	if all {
 		return clusters
 	}
-	return slices.DeleteFunc(clusters, func(c string) bool { return !s.alone || !ready(c) })
+	return slices.DeleteFunc(clusters, func(c string) bool { return !s.alone(c) || !ready(c) })
 }
 
 // lower asks for less: traffic once the other side serves, capacity once the traffic is gone too.
@@ -139,6 +140,22 @@ func (r *rollout) retire(release Release) *side {
 	s := r.still(release)
 	s.lower(nil)
 	return s
+}
+
+// alone tells of every cluster whether it is known to give traffic to nobody but the i-th Release.
+func (r *rollout) alone(i int) func(cluster string) bool {
+	var others []*gauge
+	for j, release := range r.Releases {
+		if j != i {
+			if release.Lost() {
+				return func(string) bool { return false }
+			}
+			others = append(others, r.still(release).traffic)
+		}
+	}
+	return func(cluster string) bool {
+		return !slices.ContainsFunc(others, func(g *gauge) bool { return g.asked[cluster] > 0 || g.settling[cluster] })
+	}
 }
 
 // still is a Release that is not moved: all that is asked for is what was found where nothing had been asked for.

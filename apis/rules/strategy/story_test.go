@@ -279,6 +279,20 @@ var stories = map[string]func(*teller){
 		s.settle()
 		s.abort()
 	},
+	"abort-of-all-traffic-while-a-cluster-is-down": func(s *teller) {
+		s.create(allIn, 10, "a", "b")
+		s.create(allIn, 10, "a", "b")
+		s.create([]shipper.RolloutStrategyStep{
+			step("all traffic", 100, 100, 0, 100), step("full on", 0, 100, 0, 100),
+		}, 10, "a", "b")
+		s.down["b"] = true
+		s.note("cluster b is down")
+		s.settle()
+		s.abort()
+		s.note("cluster b is back")
+		s.down["b"] = false
+		s.settle()
+	},
 	"broken-contender": func(s *teller) {
 		s.create(allIn, 4, "a")
 		s.broken["web-1"] = true

@@ -39,8 +39,46 @@ type ApplicationSpec struct {
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
+	// rollbackTo puts the environment of an earlier Release into template when the Application is admitted, and is gone then.
+	// Absent means no rollback; {} one to the newest Release before the current one that completed. The original had
+	// no such field.
+	// +optional
+	RollbackTo *RollbackTo `json:"rollbackTo,omitempty"`
+
 	// template is the mold of the next Release's environment.
 	Template ReleaseEnvironment `json:"template"`
+}
+
+// RollbackStrategy says by which steps a rollback goes.
+// +kubebuilder:validation:Enum=Steps;Immediate
+type RollbackStrategy string
+
+// The strategies of rollbacks.
+const (
+	// RollbackSteps goes through the steps of the Release that is gone back to, one by one, as when it was first rolled out.
+	RollbackSteps RollbackStrategy = "Steps"
+	// RollbackImmediate asks for its last step at once.
+	RollbackImmediate RollbackStrategy = "Immediate"
+)
+
+// RollbackTo says which Release to go back to, by its name or its generation, and how.
+// +kubebuilder:validation:XValidation:rule="!(has(self.release) && has(self.generation) && self.generation != 0)",message="name the release or its generation, not both"
+type RollbackTo struct {
+	// release is the name of a Release of this Application.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Release string `json:"release,omitempty"`
+
+	// generation is that of a Release of this Application: the number in its annotation
+	// shipper.booking.com/release.generation. Absent and 0 mean the newest Release before the current one that completed; the
+	// Release of generation 0 is named.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Generation int64 `json:"generation,omitempty"`
+
+	// strategy is Steps or Immediate. Absent means Steps.
+	// +optional
+	Strategy RollbackStrategy `json:"strategy,omitempty"`
 }
 
 // ApplicationStatus is what Shipper has observed of an Application.
@@ -49,7 +87,7 @@ type ApplicationStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions, sorted by type: Aborting, Blocked, ReleaseSynced, RollingOut, ValidHistory.
+	// conditions, sorted by type: Aborting, Blocked, ReleaseSynced, RolledBack, RollingOut, ValidHistory.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

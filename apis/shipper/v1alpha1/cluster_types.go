@@ -86,7 +86,7 @@ type ClusterStatus struct {
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 
-	// conditions, sorted by type: Ready.
+	// conditions, sorted by type: CredentialsValid, Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -37,6 +37,9 @@ const (
 	ApplicationReleaseSynced = "ReleaseSynced"
 	// ApplicationRollingOut is True until the newest Release has achieved its last step.
 	ApplicationRollingOut = "RollingOut"
+	// ApplicationRolledBack is True while the newest Release came of spec.rollbackTo; the message says what it went back to.
+	// Absent until the first rollback.
+	ApplicationRolledBack = "RolledBack"
 	// ApplicationValidHistory is False when the order of Releases cannot be told.
 	// False: BrokenReleaseGeneration, BrokenApplicationObservedGeneration, ReleasesMissing.
 	ApplicationValidHistory = "ValidHistory"
@@ -77,6 +80,9 @@ const (
 	TargetReady = "Ready"
 	// ClusterReady is True while Shipper can reach the cluster with the credentials it has.
 	ClusterReady = "Ready"
+	// ClusterCredentialsValid is False when a cluster's credentials have ended, or end soon and nobody renews them; otherwise
+	// True. Absent: they do not end, or it is not known when.
+	ClusterCredentialsValid = "CredentialsValid"
 )
 
 // Reasons of conditions. Empty in the expected case.
@@ -153,6 +159,14 @@ const (
 	ClusterUnreachable = "ClusterUnreachable"
 	// CredentialsRefused means that the cluster's API server does not accept the credentials.
 	CredentialsRefused = "CredentialsRefused"
+	// CredentialsRevoked means that the cluster's token was revoked by shipperctl.
+	CredentialsRevoked = "CredentialsRevoked"
+	// CredentialsEnded means that the cluster's token or client certificate has expired.
+	CredentialsEnded = "CredentialsEnded"
+	// CredentialsEndSoon means that the cluster's token or client certificate expires soon, and that nobody renews it.
+	CredentialsEndSoon = "CredentialsEndSoon"
+	// RenewalFailed means that the cluster's token was to be renewed and could not be.
+	RenewalFailed = "RenewalFailed"
 )
 
 // FindCondition returns a copy of the condition of that type, or nil.

@@ -2,7 +2,10 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // InstallationTarget says in which clusters a Release's chart is installed, and how that went. It has its Release's name
 // and is written by the reconciler only.
@@ -91,6 +94,27 @@ type ClusterInstallationStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty"`
+	// clusterScoped are the objects without a namespace that are installed in the cluster, but Namespaces and
+	// CustomResourceDefinitions. Should the namespace there go, and with it the anchor that lists them, they are cleaned up by
+	// this list.
+	// +optional
+	// +listType=atomic
+	ClusterScoped []ClusterScopedObject `json:"clusterScoped,omitempty"`
+}
+
+// ClusterScopedObject is an installed object that has no namespace.
+type ClusterScopedObject struct {
+	// apiVersion is its group and version.
+	APIVersion string `json:"apiVersion"`
+	// kind is its kind.
+	Kind string `json:"kind"`
+	// name is its name.
+	Name string `json:"name"`
+	// uid tells it from another of its name.
+	UID types.UID `json:"uid"`
+	// digest is that of the manifest it was written from, as its annotation shipper.booking.com/installed-digest says.
+	// +optional
+	Digest string `json:"digest,omitempty"`
 }
 
 // InstallationTargetList is a list of InstallationTargets.

@@ -63,6 +63,11 @@ const (
 	AppChartVersionRawAnnotation = "shipper.booking.com/app.chart.version.raw"
 	// AppChartVersionRefreshAnnotation set by a user to a new value makes the webhook resolve the constraint anew.
 	AppChartVersionRefreshAnnotation = "shipper.booking.com/app.chart.version.refresh"
+	// AppRolledBackToAnnotation names the Release whose environment the template was given by spec.rollbackTo. Gone with the
+	// next edit of the template. Written by the webhook.
+	AppRolledBackToAnnotation = "shipper.booking.com/app.rolled-back-to"
+	// AppRollbackStrategyAnnotation beside it says how, when that is not Steps. Written by the webhook.
+	AppRollbackStrategyAnnotation = "shipper.booking.com/app.rollback-strategy"
 	// AppChartDigestAnnotation is the digest the index gave for the resolved version; empty when the index has none.
 	// Written by the webhook, copied to the Release.
 	AppChartDigestAnnotation = "shipper.booking.com/app.chart.digest"
@@ -79,6 +84,8 @@ const (
 	// ReleaseClustersAnnotation lists the chosen clusters: sorted, unique, comma-separated. It is the decision itself:
 	// once set, clusters are not chosen again.
 	ReleaseClustersAnnotation = "shipper.booking.com/release.clusters"
+	// ReleaseRollbackOfAnnotation names the Release whose environment this one was given by a rollback.
+	ReleaseRollbackOfAnnotation = "shipper.booking.com/release.rollback-of"
 	// ReleaseChartDigestAnnotation is the sha256 (hex) the chart's archive must have. Empty or absent: not known.
 	ReleaseChartDigestAnnotation = "shipper.booking.com/release.chart.digest"
 	// ReleaseReturnedAnnotation is the targetStep, decimal, that a Release had when an abort brought it back before it had
@@ -101,6 +108,12 @@ const (
 	RolloutBlockCreatedByAnnotation = "shipper.booking.com/rollout-block.created-by"
 )
 
+// Labels of ChartSnapshots.
+const (
+	// ChartPartsLabel on the ChartSnapshot that says what an archive is: how many parts it is in. Parts have none.
+	ChartPartsLabel = "shipper.booking.com/chart-parts"
+)
+
 // Annotations and data keys in application clusters and on Secrets.
 const (
 	// InstalledDigestAnnotation on an installed object is the digest of the manifest it was written from, so that
@@ -108,6 +121,12 @@ const (
 	InstalledDigestAnnotation = "shipper.booking.com/installed-digest"
 	// SecretSkipTLSVerifyAnnotation set to "true" on a cluster's Secret skips verification of that API server's certificate.
 	SecretSkipTLSVerifyAnnotation = "shipper.booking.com/cluster-secret.insecure-tls-skip-verify"
+	// SecretRenewAnnotation on a cluster's Secret lets Shipper renew the token in it, and is how long the next one is to live: a
+	// duration, 10m at least. The token must be one that the cluster gave an account by TokenRequest, bound to a Secret. Absent:
+	// Shipper never writes the Secret. Written by shipperctl.
+	SecretRenewAnnotation = "shipper.booking.com/cluster-secret.renew"
+	// SecretRevokedAnnotation on a cluster's Secret is when its token was revoked, and taken out. Written by shipperctl.
+	SecretRevokedAnnotation = "shipper.booking.com/cluster-secret.revoked"
 	// AnchorTargetUIDKey is the anchor ConfigMap's data key for the UID of its InstallationTarget.
 	AnchorTargetUIDKey = "InstallationTargetUID"
 	// AnchorIdentityKey is its data key for the identity of the management cluster that wrote it. Absent: an earlier version

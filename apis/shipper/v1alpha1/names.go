@@ -2,7 +2,19 @@
 
 package v1alpha1
 
+import "fmt"
+
 // AnchorName is the name of the ConfigMap that owns what an InstallationTarget installed in an application cluster.
 func AnchorName(installationTarget string) string {
 	return installationTarget + "-anchor"
+}
+
+// ChartSnapshotName is the name of the ChartSnapshot that says what the archive of a digest is.
+func ChartSnapshotName(digest string) string {
+	return "sha256-" + digest
+}
+
+// ChartSnapshotPartName is the name of the ChartSnapshot that has a part of it, from 1 on.
+func ChartSnapshotPartName(digest string, part int32) string {
+	return fmt.Sprintf("%s-%d", ChartSnapshotName(digest), part)
 }

@@ -19,7 +19,7 @@ func Resource(plural string) schema.GroupResource {
 	return GroupVersion.WithResource(plural).GroupResource()
 }
 
-// AddToScheme registers all seven kinds and their lists. It always returns nil; the error is what scheme builders expect.
+// AddToScheme registers all eight kinds and their lists. It always returns nil; the error is what scheme builders expect.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&Application{}, &ApplicationList{},
@@ -29,6 +29,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&TrafficTarget{}, &TrafficTargetList{},
 		&Cluster{}, &ClusterList{},
 		&RolloutBlock{}, &RolloutBlockList{},
+		&ChartSnapshot{}, &ChartSnapshotList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
