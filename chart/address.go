@@ -11,6 +11,7 @@ import (
 // metadataServices are where clouds tell machines their secrets, beside the link-local addresses that most use.
 var metadataServices = []netip.Addr{
 	netip.MustParseAddr("fd00:ec2::254"),   // AWS
+	netip.MustParseAddr("fd00:ec2::23"),    // AWS, for Pods
 	netip.MustParseAddr("fd20:ce::254"),    // Google Cloud
 	netip.MustParseAddr("100.100.100.200"), // Alibaba Cloud
 	netip.MustParseAddr("168.63.129.16"),   // Azure

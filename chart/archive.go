@@ -28,12 +28,12 @@ const (
 	maxFileOfHelm = 5 << 20
 )
 
-// Open reads the bytes of a chart's archive, as `helm package` makes it.
+// Open reads the bytes of a chart's archive, as `helm package` makes it, and keeps them.
 func Open(archive []byte) (*Chart, error) {
 	return open(archive, make(chan struct{}, 1))
 }
 
-// open reads an archive; renders bounds how many charts are rendered at one time.
+// open reads an archive and keeps it; renders bounds how many charts are rendered at one time.
 func open(archive []byte, renders chan struct{}) (*Chart, error) {
 	unpacked := budget{bytes: maxUnpacked, files: maxFiles}
 	if err := unpacked.spend(bytes.NewReader(archive), maxDepth); err != nil {
@@ -44,7 +44,10 @@ func open(archive []byte, renders chan struct{}) (*Chart, error) {
 		return nil, brokenSpec(nil, "the chart's archive cannot be used: %s", shorten(err.Error()))
 	}
 	dropRaw(loaded)
-	return &Chart{helm: loaded, digest: digestOf(archive), size: maxUnpacked - unpacked.bytes, renders: renders}, nil
+	return &Chart{
+		helm: loaded, archive: archive, digest: digestOf(archive),
+		size: int64(len(archive)) + maxUnpacked - unpacked.bytes, renders: renders,
+	}, nil
 }
 
 // digestOf is the sha256 of an archive in hex.

@@ -30,9 +30,10 @@ type Target struct {
 // Chart is one version of a chart, loaded. It is safe for concurrent use.
 type Chart struct {
 	// helm is never changed: rendering works on a copy.
-	helm   *helmchart.Chart
-	digest string
-	// size is what its files take in memory.
+	helm    *helmchart.Chart
+	archive []byte
+	digest  string
+	// size is what it takes in memory: its archive, and its files.
 	size int64
 	// renders bounds how many charts are rendered at one time.
 	renders chan struct{}
@@ -46,6 +47,9 @@ func (c *Chart) Version() string { return c.helm.Metadata.Version }
 
 // Digest is the sha256 (hex) of the archive's bytes.
 func (c *Chart) Digest() string { return c.digest }
+
+// Archive is the archive that the chart was read from. It must not be changed.
+func (c *Chart) Archive() []byte { return c.archive }
 
 // copyChart copies what rendering changes: the tree of dependencies, their conditions and values. Files are shared.
 func copyChart(c *helmchart.Chart) *helmchart.Chart {

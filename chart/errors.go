@@ -27,6 +27,8 @@ var (
 	ErrBadConstraint = errors.New("not a version constraint")
 	// ErrDigest means that the bytes fetched are not those that were pinned. Do not install; do not try again.
 	ErrDigest = errors.New("digest differs")
+	// ErrNotKept means that an archive is not where LoadKept was told to look.
+	ErrNotKept = errors.New("not kept")
 )
 
 // Error is what every function of this package returns when it fails, other than by the caller's ctx.

@@ -3,11 +3,14 @@
 package chart
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+	sigsyaml "sigs.k8s.io/yaml"
 )
 
 // versions lists what an index has of a chart.
@@ -179,6 +182,10 @@ func TestScanIndexGivesUp(t *testing.T) {
 		"a URL that is nothing":           head + "    urls:\n    -\n",
 		"something below a URL":           head + "    urls:\n    - x\n      y\n",
 		"a field before any version":      "entries:\n  a:\n    version: 1.0.0\n",
+		"a chart called nothing":          "entries:\n  ~:\n  - version: 1.0.0\n",
+		"a chart called null":             "entries:\n  null:\n  - version: 1.0.0\n",
+		"a line that only YAML ends":      "entries:\n  a:\n  - version: 1.0.0\u2028  - version: 2.0.0\n",
+		"a carriage return":               "entries:\n  a:\n  - version: 1.0.0\r  - version: 2.0.0\n",
 		"a key with blanks":               head + "    my key: 1\n",
 		"a list where charts should be":   "entries:\n- a\n",
 		"a line that is no key":           "hello\n" + head,
@@ -193,22 +200,42 @@ func TestScanIndexGivesUp(t *testing.T) {
 	}
 }
 
-// FuzzScanIndex holds the scanner to the general parser: what both understand, both understand alike.
+// FuzzScanIndex holds the scanner to the general parser: of what writers of YAML make of an index, both understand the
+// same, if the scanner understands it at all; and whatever else a repository answers does not upset it.
 func FuzzScanIndex(f *testing.F) {
-	f.Add("apiVersion: v1\nentries:\n  a:\n  - version: 1.0.0\n    urls:\n    - x\n    digest: ab\n  b:\n  - name: b\n    version: 2\n")
-	f.Add("entries:\n  a:\n  - keywords:\n    - b\n    maintainers:\n    - name: x\n      version: 3\n    version: '1'\n")
-	f.Add("entries:\n  a:\n    - description: |\n        text\n      version: \"1\"\ngenerated: x\n")
-	f.Fuzz(func(t *testing.T, data string) {
-		scanned, ok := scanIndex([]byte(data))
-		if !ok {
-			return
+	f.Add("nginx", "1.0.0", "https://charts.example.com/nginx-1.0.0.tgz", "A \"web\" server:\n- fast", "entries:\n  a:\n  - version: 1\n")
+	f.Add("~", "0", "null", "'", "a: {\nentries:\n")
+	f.Add("a.b/c", "=", "- x", "|\n  entries:\n", "entries:\n  a:\n  - keywords:\n    - b\n    version: '1'\n")
+	f.Add("1", "2001-01-01", "# x", " \u2028version: 3", "entries:\n  a:\n  - description: |\n        text\n    version: \"1\"\n")
+	f.Fuzz(func(t *testing.T, name, version, url, text, raw string) {
+		scanIndex([]byte(raw))
+		listing := map[string]any{
+			"version": version, "digest": url, "urls": []string{url, text}, "description": text,
+			"annotations": map[string]string{text: text}, "keywords": []string{text, version}, "deprecated": text == "",
+			"maintainers": []map[string]string{{"name": name, "version": text}},
 		}
-		read, err := decodeYAML([]byte(data))
-		if err != nil {
-			return // the scanner may be more lenient than YAML is
+		index := map[string]any{
+			"apiVersion": "v1", "generated": text,
+			"entries": map[string]any{name: []any{listing, map[string]any{"version": "0.1.0", "urls": []string{}}}},
 		}
-		if got, want := fmt.Sprint(known(scanned)), fmt.Sprint(known(read.Entries)); got != want {
-			t.Errorf("scanned %s\nparsed  %s\nfrom\n%s", got, want, data)
+		for writer, write := range map[string]func(any) ([]byte, error){
+			"sigs.k8s.io/yaml": sigsyaml.Marshal, "yaml.v3": yaml.Marshal, "json": json.Marshal,
+		} {
+			data, err := write(index)
+			if err != nil {
+				continue // not every text can be written
+			}
+			scanned, ok := scanIndex(data)
+			if !ok {
+				continue
+			}
+			read, err := decodeYAML(data)
+			if err != nil {
+				continue // nor can everything that is written be read again
+			}
+			if got, want := fmt.Sprint(known(scanned)), fmt.Sprint(known(read.Entries)); got != want {
+				t.Errorf("scanned %s\nparsed  %s\nfrom, as written by %s,\n%s", got, want, writer, data)
+			}
 		}
 	})
 }

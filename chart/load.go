@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -22,6 +23,14 @@ var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
 // is empty, the one in the index. An archive that was loaded before is used again without asking the repository, also
 // after a restart when there is a CacheDir: a version once published is taken never to change.
 func (c *Catalog) Load(ctx context.Context, pinned shipper.Chart, digest string) (*Chart, error) {
+	return c.LoadKept(ctx, pinned, digest, nil)
+}
+
+// LoadKept is Load with another place to look before the repository is asked: kept returns the archive of that digest, or
+// ErrNotKept. It is not called without a digest, and what it returns is held against it.
+func (c *Catalog) LoadKept(
+	ctx context.Context, pinned shipper.Chart, digest string, kept func(context.Context) ([]byte, error),
+) (*Chart, error) {
 	r, err := c.repository(pinned.RepoURL)
 	if err != nil {
 		return nil, err
@@ -37,7 +46,7 @@ func (c *Catalog) Load(ctx context.Context, pinned shipper.Chart, digest string)
 		return loaded, loaded.isA(pinned)
 	}
 	// The load goes on when this caller leaves: others may wait for it too.
-	flight := c.loads.DoChan(fmt.Sprintf("%q", key), func() (any, error) { return c.load(r, pinned, key) })
+	flight := c.loads.DoChan(fmt.Sprintf("%q", key), func() (any, error) { return c.load(r, pinned, key, kept) })
 	select {
 	case <-ctx.Done():
 		return nil, fetchFailure(ctx.Err(), "chart %q %s of repository %s is still being fetched",
@@ -51,8 +60,10 @@ func (c *Catalog) Load(ctx context.Context, pinned shipper.Chart, digest string)
 	}
 }
 
-// load finds the archive on disk or fetches it, and opens it.
-func (c *Catalog) load(r *repository, pinned shipper.Chart, key archiveKey) (*Chart, error) {
+// load finds the archive on disk or where it is kept, or fetches it, and opens it.
+func (c *Catalog) load(
+	r *repository, pinned shipper.Chart, key archiveKey, kept func(context.Context) ([]byte, error),
+) (*Chart, error) {
 	if archive, ok := c.disk.get(key); ok {
 		loaded, err := open(archive, c.renders)
 		if err == nil {
@@ -60,6 +71,9 @@ func (c *Catalog) load(r *repository, pinned shipper.Chart, key archiveKey) (*Ch
 			return loaded, nil
 		}
 		c.disk.drop(key)
+	}
+	if loaded, err := c.loadKept(key, kept); loaded != nil || err != nil {
+		return loaded, err
 	}
 	now := c.options.Clock.Now()
 	failing, _ := c.broken.get(key)
@@ -77,6 +91,33 @@ func (c *Catalog) load(r *repository, pinned shipper.Chart, key archiveKey) (*Ch
 		c.broken.put(key, failing, 1)
 	}
 	return nil, err
+}
+
+// loadKept opens the archive that is kept elsewhere. It returns nothing where nothing is, or nothing that is right: then the
+// repository is asked.
+func (c *Catalog) loadKept(key archiveKey, kept func(context.Context) ([]byte, error)) (*Chart, error) {
+	if kept == nil || key.digest == "" {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, c.options.FetchTimeout)
+	defer cancel()
+	archive, err := kept(ctx)
+	switch {
+	case errors.Is(err, ErrNotKept):
+		return nil, nil
+	case err != nil:
+		return nil, fetchFailure(err, "reading the chart that is kept under %s: %s", shorten(key.digest), err)
+	case digestOf(archive) != key.digest:
+		c.options.Log.Info("What is kept of a chart is not what it should be, and is not used", "digest", key.digest)
+		return nil, nil
+	}
+	loaded, err := open(archive, c.renders)
+	if err != nil {
+		return nil, err
+	}
+	c.disk.put(key, archive)
+	c.charts.put(key.stored(), loaded, loaded.size)
+	return loaded, nil
 }
 
 // errIndex marks failures that are the index's, which has a backoff of its own.
@@ -156,6 +197,7 @@ func (c *Catalog) fetchFrom(
 		if got := digestOf(archive); digest != "" && got != digest {
 			return brokenSpec(ErrDigest, "%s has the sha256 %s, but %s is expected", redact(u), got, shorten(digest))
 		}
+		archive = slices.Clone(archive) // what was downloaded is the fetcher's
 		opened, err := open(archive, c.renders)
 		if err != nil {
 			return err

@@ -443,3 +443,47 @@ func TestURLs(t *testing.T) {
 		})
 	}
 }
+
+func TestLoadKept(t *testing.T) {
+	want := archive(t, "nginx", "0.0.1")
+	down := errors.New("down")
+	broken := charts.NewArchive("nginx", "0.0.1", []byte("no archive"))
+	for name, tc := range map[string]struct {
+		digest        string
+		kept          []byte
+		fails, err    error
+		asked, looked int
+	}{
+		"what is kept is used, and the repository is not asked": {digest: want.Digest, kept: want.Bytes, looked: 1},
+		"what is not kept is fetched":                           {digest: want.Digest, fails: chart.ErrNotKept, asked: 1, looked: 1},
+		"what is kept and wrong is fetched":                     {digest: want.Digest, kept: []byte("wrong"), asked: 1, looked: 1},
+		"what cannot be read is not made up for":                {digest: want.Digest, fails: down, err: down, looked: 1},
+		"what is kept and no chart is told of":                  {digest: broken.Digest, kept: broken.Bytes, err: errAny, looked: 1},
+		"without a digest nothing is looked for":                {asked: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, calls := newStage(t), 0
+			loaded, err := s.LoadKept(t.Context(), s.chart("nginx", "0.0.1"), tc.digest, func(context.Context) ([]byte, error) {
+				calls++
+				return tc.kept, tc.fails
+			})
+			switch {
+			case tc.err == nil && (err != nil || loaded.Digest() != want.Digest):
+				t.Errorf("not loaded: %v", err)
+			case tc.err != nil && (err == nil || !errors.Is(tc.err, errAny) && !errors.Is(err, tc.err)):
+				t.Errorf("the error is %v, want %v", err, tc.err)
+			}
+			if got := s.repo.Requests(".tgz"); got != tc.asked || calls != tc.looked {
+				t.Errorf("the repository was asked %d times and what is kept %d times, want %d and %d", got, calls, tc.asked, tc.looked)
+			}
+			if tc.err == nil { // it is in memory now
+				if _, err := s.LoadKept(t.Context(), s.chart("nginx", "0.0.1"), tc.digest, nil); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// errAny stands for any error.
+var errAny = errors.New("any")

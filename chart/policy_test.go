@@ -96,6 +96,7 @@ func TestPolicyOfURLs(t *testing.T) {
 			"https://[64:ff9b::a9fe:a9fe]":          "64:ff9b::a9fe:a9fe" + linkLocal,
 			"https://[2002:a9fe:a9fe::]":            "2002:a9fe:a9fe::" + linkLocal,
 			"https://[fd00:ec2::254]":               "fd00:ec2::254" + metadata,
+			"https://[fd00:ec2::23]":                "fd00:ec2::23" + metadata,
 			"https://100.100.100.200":               "100.100.100.200" + metadata,
 			"https://168.63.129.16":                 "168.63.129.16" + metadata,
 			"https://224.0.0.1":                     "224.0.0.1 is a multicast address, which charts are not fetched from",

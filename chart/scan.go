@@ -9,8 +9,12 @@ import (
 
 // scanIndex reads an index in the layout that helm, ChartMuseum and their kin write: block style, one field a line. It
 // passes over what it does not need by indentation alone, which YAML lets no value undercut, and gives up (ok false) at
-// the first thing it is not sure to understand; then the general parser decides.
+// the first thing it is not sure to understand; then the general parser decides. What only a hand would write, a quoted
+// text that goes on further left than it began, is not looked for.
 func scanIndex(data []byte) (entries map[string][]listing, ok bool) {
+	if breaksLines(data) {
+		return nil, false
+	}
 	s := &scanner{rest: data, entries: map[string][]listing{}}
 	for s.next() {
 		if !s.take() {
@@ -21,6 +25,19 @@ func scanIndex(data []byte) (entries map[string][]listing, ok bool) {
 		return nil, false
 	}
 	return s.entries, true
+}
+
+// breaksLines tells whether there are line breaks that YAML knows and that are not a line feed.
+func breaksLines(data []byte) bool {
+	if bytes.Count(data, []byte("\r")) != bytes.Count(data, []byte("\r\n")) {
+		return true
+	}
+	for _, other := range []string{"\u0085", "\u2028", "\u2029"} {
+		if bytes.Contains(data, []byte(other)) {
+			return true
+		}
+	}
+	return false
 }
 
 // scanner walks the lines of an index. Depths are columns.
@@ -184,10 +201,10 @@ func (s *scanner) leaveItem() {
 	s.fieldAt, s.inURLs, s.closed = -1, false, false
 }
 
-// split parts `key: value`; a key that is not plain is not understood.
+// split parts `key: value`; a key that is not one plain word is not understood.
 func split(line string) (key, value string, ok bool) {
 	key, value, found := strings.Cut(line, ":")
-	if !found || (value != "" && value[0] != ' ') || key == "" || strings.ContainsAny(key, "\"'{}[]&*!|>%@`#?\t, ") {
+	if !found || (value != "" && value[0] != ' ') || !isWord(key) || isNull(key) {
 		return "", "", false
 	}
 	value = strings.TrimLeft(value, " ")
@@ -197,10 +214,27 @@ func split(line string) (key, value string, ok bool) {
 	return key, value, true
 }
 
+// isWord tells whether a text has nothing that YAML could make something of.
+func isWord(text string) bool {
+	for i, c := range []byte(text) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_':
+		case i > 0 && (c == '-' || c == '.' || c == '/'):
+		default:
+			return false
+		}
+	}
+	return text != ""
+}
+
+// isNull tells whether YAML takes a plain text for nothing.
+func isNull(text string) bool {
+	return text == "" || text == "~" || text == "null" || text == "Null" || text == "NULL"
+}
+
 // scalar reads a value that stands whole on its line: plain, or quoted with nothing to unescape.
 func scalar(value string) (string, bool) {
-	switch value {
-	case "", "~", "null", "Null", "NULL":
+	if isNull(value) {
 		return "", true
 	}
 	if quote := value[0]; quote == '"' || quote == '\'' {

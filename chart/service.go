@@ -48,18 +48,19 @@ func prepareService(o *unstructured.Unstructured, what string, t Target, pods la
 			"its own and no traffic could be shifted from one to the other; "+
 			"give it a name that stays the same from release to release", what)
 	}
-	selector, err := stableSelector(o, what, t)
+	asked, err := stableSelector(o, what, t)
 	if err != nil {
 		return err
 	}
-	for _, key := range slices.Sorted(maps.Keys(selector)) {
-		if key != shipper.AppLabel && key != shipper.TrafficStatusLabel && pods[key] != selector[key] {
+	for _, key := range slices.Sorted(maps.Keys(asked)) {
+		if key != shipper.AppLabel && key != shipper.TrafficStatusLabel && pods[key] != asked[key] {
 			return chartError("%s: spec.selector asks for %q, but the Pods of the Deployment have no such label",
-				what, shorten(key+"="+selector[key]))
+				what, shorten(key+"="+asked[key]))
 		}
 	}
-	selector[shipper.AppLabel] = t.App
-	selector[shipper.TrafficStatusLabel] = shipper.TrafficEnabled
+	// Nothing else is left of it: it says no more of this release's own Pods, and those of another release, which may serve
+	// now, need not have the labels that this one's have.
+	selector := map[string]string{shipper.AppLabel: t.App, shipper.TrafficStatusLabel: shipper.TrafficEnabled}
 	if err := unstructured.SetNestedStringMap(o.Object, selector, "spec", "selector"); err != nil {
 		return chartError("%s has no spec that is a map", what)
 	}
