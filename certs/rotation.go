@@ -51,19 +51,19 @@ func (r *rotation) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 		return reconcile.Result{}, err
 	}
 	r.note(s, now)
-	todo := next(s.observed, r.policy, now)
-	if todo.act == rest {
-		return wait(todo.again, now), nil
+	due := next(s.observed, r.policy, now)
+	if due.act == rest {
+		return wait(due.again, now), nil
 	}
 	// Caches lag behind each other. What is written is decided by what the API server has.
 	if s, err = r.observe(ctx, r.api); err != nil {
 		return reconcile.Result{}, err
 	}
-	if todo = next(s.observed, r.policy, now); todo.act == rest {
-		return wait(todo.again, now), nil
+	if due = next(s.observed, r.policy, now); due.act == rest {
+		return wait(due.again, now), nil
 	}
-	if err := r.do(ctx, s, todo, now); apierrors.IsConflict(err) {
-		r.log.V(1).Info("Another writer was first", "act", todo.act, "reason", err.Error())
+	if err := r.do(ctx, s, due, now); apierrors.IsConflict(err) {
+		r.log.V(1).Info("Another writer was first", "act", due.act, "reason", err.Error())
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	} else if err != nil {
 		return reconcile.Result{}, err
@@ -99,18 +99,18 @@ func (r *rotation) check() error {
 	return nil
 }
 
-// do writes what todo says.
-func (r *rotation) do(ctx context.Context, s *seen, todo step, now time.Time) error {
+// do writes what due says.
+func (r *rotation) do(ctx context.Context, s *seen, due step, now time.Time) error {
 	var err error
-	switch todo.act {
+	switch due.act {
 	case publish, withdraw:
-		err = r.writeConfigurations(ctx, s, todo.act, now)
+		err = r.writeConfigurations(ctx, s, due.act, now)
 	default:
-		err = r.writeSecret(ctx, s, todo.act, now)
+		err = r.writeSecret(ctx, s, due.act, now)
 	}
 	if err != nil {
-		return fmt.Errorf("certificates: %s, for %s: %w", todo.act, todo.why, err)
+		return fmt.Errorf("certificates: %s, for %s: %w", due.act, due.why, err)
 	}
-	r.log.Info("Rotated certificates", "act", todo.act, "reason", todo.why)
+	r.log.Info("Rotated certificates", "act", due.act, "reason", due.why)
 	return nil
 }

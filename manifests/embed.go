@@ -17,11 +17,11 @@ import (
 
 // The folders of manifests that can be asked for.
 const (
-	CRD     = "crd"     // the seven kinds, generated
+	CRD     = "crd"     // the eight kinds, generated
 	RBAC    = "rbac"    // accounts and what they may do
 	Webhook = "webhook" // the two webhook configurations
-	Deploy  = "deploy"  // namespaces, Service, Secret and Deployment
-	Policy  = "policy"  // the policy that holds blocks with no webhook
+	Deploy  = "deploy"  // namespaces, Service, Secret, PriorityClass, Deployment and PodDisruptionBudget
+	Policy  = "policy"  // the policies that hold blocks with no webhook, and Shipper to the Secrets it needs
 	Guard   = "guard"   // the policies of application clusters
 )
 
