@@ -17,7 +17,7 @@
 //	                    spec:   environment immutable; targetStep is a step; no block in effect
 //	                    delete: no block in effect, or the Application or the namespace is gone or going
 //	                    meta:   as for Applications, labels of the stamp and the reference to the Application too
-//	InstallationTarget  create: the reconciler only; its Release exists and owns it; no block in effect
+//	InstallationTarget  create: the reconciler, or the user may stamp; its Release exists and owns it; no block in effect
 //	CapacityTarget      spec:   the reconciler only; no block in effect
 //	TrafficTarget       delete: no block in effect, or the Release or the namespace is gone or going
 //	                    meta:   the reference to the Release is the reconciler's, until the Release is gone or going;

@@ -63,7 +63,8 @@ func Setup(server Server, o Options) error {
 	room := newLanes()
 	serve := func(path string, phase answer.Phase, kind string, judge answer.Judge) *answer.Endpoint {
 		endpoint := &answer.Endpoint{
-			Phase: phase, Kind: kind, Judge: judge, Ready: o.Ready, Metrics: metrics, Clock: o.Clock, Log: o.Log,
+			Phase: phase, Kind: kind, Judge: judge, Unwarned: o.Reconciler,
+			Ready: o.Ready, Metrics: metrics, Clock: o.Clock, Log: o.Log,
 		}
 		server.Register(path, bounded(o.Clock, room, &admission.Webhook{Handler: endpoint}))
 		return endpoint
@@ -89,7 +90,7 @@ func Setup(server Server, o Options) error {
 	cl := &cluster.Webhook{Facts: o.Facts}
 	serve("/validate-cluster", answer.Validate, "Cluster", cl.Validate)
 
-	ns := &namespace.Webhook{Gate: blocks, Facts: o.Facts, Ready: o.Ready}
+	ns := &namespace.Webhook{Gate: blocks, Facts: o.Facts, Events: o.Events, Ready: o.Ready}
 	serve("/validate-namespace", answer.Validate, "Namespace", ns.Validate).Ready = always // it says so itself
 
 	rb := &rolloutblock.Webhook{

@@ -71,6 +71,11 @@ func (a *Answer) Set(value any, path ...string) {
 	a.patch = append(a.patch, jsonpatch.NewOperation("add", pointer(path), value))
 }
 
+// Remove patches the field at path away, which must be there.
+func (a *Answer) Remove(path ...string) {
+	a.patch = append(a.patch, jsonpatch.NewOperation("remove", pointer(path), nil))
+}
+
 // Annotate patches one annotation, and sets it on meta too, which must be that of the object as it was sent.
 func (a *Answer) Annotate(meta *metav1.ObjectMeta, key, value string) {
 	if meta.Annotations == nil {

@@ -181,6 +181,24 @@ func endpoint(t *testing.T, judge answer.Judge) (*answer.Endpoint, *prometheus.R
 	}, registry
 }
 
+func TestOnlyPeopleAreWarned(t *testing.T) {
+	e, _ := endpoint(t, func(_ context.Context, _ *admission.Request, a *answer.Answer) error {
+		a.Warn("mind the gap")
+		a.Audit(answer.AuditBlocksWarned, "x/y")
+		return nil
+	})
+	e.Unwarned = "the-reconciler"
+	for user, want := range map[string][]string{"dev": {"mind the gap"}, "the-reconciler": nil} {
+		got := e.Handle(t.Context(), *ask.Create(user, ask.Application()))
+		if diff := cmp.Diff(want, got.Warnings); diff != "" {
+			t.Errorf("%s is warned (-want +got):\n%s", user, diff)
+		}
+		if got.AuditAnnotations[answer.AuditBlocksWarned] != "x/y" {
+			t.Errorf("what %s asks is not left to auditors: %v", user, got.AuditAnnotations)
+		}
+	}
+}
+
 func TestAnswersAreCounted(t *testing.T) {
 	answers := []error{nil, nil, blocked(), errors.New("no")}
 	e, registry := endpoint(t, func(context.Context, *admission.Request, *answer.Answer) error {

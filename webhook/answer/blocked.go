@@ -104,20 +104,19 @@ func story(b *shipper.RolloutBlock, now time.Time) string {
 // howToGoOn is how to override the blocks, or that they cannot be.
 func howToGoOn(s Subject, v block.Verdict) string {
 	var nobody []*shipper.RolloutBlock
-	rights, reason := false, false
 	for _, b := range v.Effective {
-		switch b.Spec.OverridePolicy {
-		case shipper.RolloutBlockNobody:
+		if b.Spec.OverridePolicy == shipper.RolloutBlockNobody {
 			nobody = append(nobody, b)
-		case shipper.RolloutBlockAnyone:
-		default:
-			rights = true
 		}
-		reason = reason || b.Spec.RequireOverrideReason
 	}
 	if len(nobody) > 0 {
 		return "Nobody may override " + block.FormatOverrides(block.Names(nobody)) +
 			": wait until it ends, or ask its author to lift it"
+	}
+	rights, reason := false, false
+	for _, b := range added(s, v) {
+		rights = rights || b.Spec.OverridePolicy != shipper.RolloutBlockAnyone
+		reason = reason || b.Spec.RequireOverrideReason
 	}
 	out := "To override: " + howToOverride(s, v, reason)
 	if rights {
@@ -126,9 +125,17 @@ func howToGoOn(s Subject, v block.Verdict) string {
 	return out
 }
 
+// added are the blocks whose names s has not yet and needs. One that is overridden is among them when s stands for several
+// objects, some of which override it.
+func added(s Subject, v block.Verdict) []*shipper.RolloutBlock {
+	return slices.DeleteFunc(slices.Concat(v.Effective, v.Overridden), func(b *shipper.RolloutBlock) bool {
+		return slices.Contains(s.Overrides, block.Name(b)) && !slices.Contains(v.Effective, b)
+	})
+}
+
 // howToOverride adds to the overrides that are there. kubectl does not change an annotation unless it is told to.
 func howToOverride(s Subject, v block.Verdict, reason bool) string {
-	names := slices.Concat(block.Names(v.Effective), s.Overrides)
+	names := slices.Concat(block.Names(added(s, v)), s.Overrides)
 	override := block.FormatOverrides(names)
 	if s.New {
 		out := fmt.Sprintf("add the annotation %s: %s", shipper.RolloutBlockOverrideAnnotation, override)

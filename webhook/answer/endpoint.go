@@ -37,6 +37,9 @@ type Endpoint struct {
 	Phase Phase
 	Kind  string
 	Judge Judge
+	// Unwarned is the name of the user who is given no warnings: the reconciler's, which would write into its log, at each
+	// step, what people were told when they asked for the rollout. What auditors are left is the same.
+	Unwarned string
 	// Ready says why what is judged by is not known, if so. Every request is then refused for a moment.
 	Ready   func(context.Context) error
 	Metrics *Metrics
@@ -61,7 +64,10 @@ func (e *Endpoint) Handle(ctx context.Context, req admission.Request) admission.
 		response.Result = refusal.Status.DeepCopy()
 	}
 	a.Audit(AuditDecision, string(decision))
-	response.Warnings, response.AuditAnnotations = a.warnings, a.audit
+	response.AuditAnnotations = a.audit
+	if req.UserInfo.Username != e.Unwarned {
+		response.Warnings = a.warnings
+	}
 	took := e.Clock.Since(start)
 	e.Metrics.answered(e.Phase, e.Kind, string(req.Operation), decision, took)
 	e.log(&req, decision, response.Result, took)

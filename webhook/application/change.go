@@ -58,12 +58,13 @@ func template(app *shipper.Application) *shipper.ReleaseEnvironment {
 	return &app.Spec.Template
 }
 
-// unresolved is change before the version of app's chart is known. It may turn out to be that of an earlier Release.
+// unresolved is change before the version of app's chart is known. It may turn out to be that of an earlier Release, or one that
+// blocks do not ask for: their conditions are asked when it is known.
 func (w *Webhook) unresolved(
 	ctx context.Context, req *admission.Request, app, old *shipper.Application,
 ) (block.Change, error) {
 	c, err := w.change(ctx, req, app, old)
-	if err != nil || old == nil {
+	if c.Matches = nil; err != nil || old == nil {
 		return c, err
 	}
 	around, err := w.around(app, old)

@@ -313,6 +313,34 @@ func TestARefreshThatFails(t *testing.T) {
 	}
 }
 
+// Conditions are asked of what is about to be stored: of the version, and not of the constraint that it is resolved from.
+func TestConditionsAreAskedOfTheVersionThatAConstraintIsResolvedTo(t *testing.T) {
+	majors := ask.Block("global/major-versions")
+	majors.Spec.MatchConditions = []shipper.RolloutBlockMatchCondition{{Name: "another-major-version", Expression: `oldObject != null && ` +
+		`object.spec.template.chart.version.split(".")[0] != oldObject.spec.template.chart.version.split(".")[0]`}}
+	old := ask.Application(ask.Pinned("~0"))
+	for constraint, tc := range map[string]struct {
+		found    string
+		decision answer.Decision
+	}{
+		"~0":   {"0.0.1", ""},
+		"~0.0": {"0.0.2", ""},
+		"~1":   {"1.0.0", answer.Blocked},
+	} {
+		t.Run(constraint, func(t *testing.T) {
+			edited := ask.Application(ask.Pinned("~0"), ask.Version(constraint), func(app *shipper.Application) {
+				app.Spec.Template.Values = &shipper.ChartValues{"replicaCount": int64(7)}
+			})
+			charts := &catalog{found: chart.Resolution{Version: tc.found}}
+			err := webhookOf(t, ask.Grant(), charts, majors).Default(t.Context(), ask.Update("dev", edited, old), &answer.Answer{})
+			var refusal *answer.Refusal
+			if errors.As(err, &refusal); (refusal == nil) != (tc.decision == "") || refusal != nil && refusal.Decision != tc.decision {
+				t.Errorf("got %v, want %q", err, tc.decision)
+			}
+		})
+	}
+}
+
 func TestABlockedEditIsNotResolved(t *testing.T) {
 	charts := &catalog{err: errors.New("must not be asked")}
 	w := webhookOf(t, ask.Grant(), charts, ask.Block("global/dns-outage"))
@@ -365,4 +393,38 @@ func withoutRepo(app *shipper.Application) *shipper.Application {
 // changed edits something beside the chart.
 func changed(app *shipper.Application) {
 	(*app.Spec.Template.Values)["replicaCount"] = int64(4)
+}
+
+// What a Release was made of is what it was then, whatever the repository says by now, or whether it is there at all.
+func TestAVersionThatWasReleasedIsNotLookedUpAgain(t *testing.T) {
+	was := ask.Application(ask.Version("0.0.2"))
+	first := ask.Release(was, nil, ask.ReleaseAnnotated(shipper.ReleaseChartDigestAnnotation, "old"),
+		ask.ReleaseAnnotated(shipper.ReleaseGenerationAnnotation, "9"))
+	second := ask.Release(was, nil, ask.ReleaseAnnotated(shipper.ReleaseChartDigestAnnotation, "new"),
+		ask.ReleaseAnnotated(shipper.ReleaseGenerationAnnotation, "10"))
+	second.Name += "-again"
+	refresh := ask.Annotated(shipper.AppChartVersionRefreshAnnotation, "now")
+	for sentence, tc := range map[string]struct {
+		now    *shipper.Application
+		digest string
+		asked  int
+	}{
+		"as the newest Release of it has it":           {ask.Application(ask.Version("0.0.2")), "new", 0},
+		"but another version is":                       {ask.Application(ask.Version("0.0.3")), "index", 1},
+		"nor is a constraint taken for what it gave":   {ask.Application(ask.Version("~0.0")), "index", 1},
+		"unless one asks for what the repository says": {ask.Application(ask.Version("0.0.2"), refresh), "index", 1},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			charts := &catalog{found: chart.Resolution{Version: tc.now.Spec.Template.Chart.Version, Digest: "index"}}
+			w := webhookOf(t, ask.Grant(), charts, first, second)
+			a, req := &answer.Answer{}, ask.Update(ask.Developer, tc.now, ask.Application(ask.Version("0.0.1")))
+			if err := w.Default(t.Context(), req, a); err != nil {
+				t.Fatal(err)
+			}
+			got := ask.Patched[shipper.Application](t, req, a).Annotations[shipper.AppChartDigestAnnotation]
+			if got != tc.digest || len(charts.asked) != tc.asked {
+				t.Errorf("digest %q after %d questions, want %q after %d", got, len(charts.asked), tc.digest, tc.asked)
+			}
+		})
+	}
 }

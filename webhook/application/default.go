@@ -20,8 +20,9 @@ import (
 )
 
 // complete patches what Shipper decides, in this order: control annotations come back, the override is normalised, and,
-// when spec changes, its history limit is bounded, its chart pinned and its requester noted. Writes that leave spec
-// alone are not touched otherwise, but to resolve what never was: they must pass whatever is wrong with the rest.
+// when spec changes, what is to be rolled back is, its history limit is bounded, its chart pinned and its requester noted.
+// Writes that leave spec alone are not touched otherwise, but to resolve what never was: they must pass whatever is wrong with
+// the rest.
 func (w *Webhook) complete(
 	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
 ) error {
@@ -40,6 +41,9 @@ func (w *Webhook) complete(
 	if old != nil && !refreshWanted(app, old) && sameSpec(&app.Spec, &old.Spec) {
 		return w.catchUp(ctx, req, a, app, old)
 	}
+	if err := w.rollBack(a, app, old); err != nil {
+		return err
+	}
 	if app.Spec.Template.Chart == (shipper.Chart{}) {
 		return nil // there may be no spec to complete; the schema refuses it
 	}
@@ -54,6 +58,9 @@ func (w *Webhook) complete(
 		if err := w.Gate.Prune(ctx, a, &app.ObjectMeta); err != nil {
 			return err
 		}
+	}
+	if _, restored := app.Annotations[shipper.AppRequestedByAnnotation]; old == nil && restored {
+		return nil // guard lets nobody bring it along but who may stamp
 	}
 	w.noteRequester(req, a, app)
 	return nil
@@ -126,6 +133,7 @@ func limitHistory(a *answer.Answer, app *shipper.Application) {
 // sameSpec tells whether two specs ask for the same.
 func sameSpec(a, b *shipper.ApplicationSpec) bool {
 	return equality.Semantic.DeepEqual(a.RevisionHistoryLimit, b.RevisionHistoryLimit) &&
+		equality.Semantic.DeepEqual(a.RollbackTo, b.RollbackTo) &&
 		stamp.SameEnvironment(&a.Template, &b.Template)
 }
 

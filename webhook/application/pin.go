@@ -5,9 +5,11 @@ package application
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/block"
@@ -43,9 +45,12 @@ func (w *Webhook) pin(
 			a.Warn("repository %s could not be asked for newer versions: %v", want.RepoURL, err)
 		}
 	}
-	found, err := w.resolve(ctx, a, app.Name, want)
-	if err != nil {
-		return err
+	found, ok := w.released(app, want)
+	if refresh || !ok {
+		var err error
+		if found, err = w.resolve(ctx, a, app.Name, want); err != nil {
+			return err
+		}
 	}
 	write(a, app, want, found)
 	audit(a, app)
@@ -98,6 +103,24 @@ func (w *Webhook) judgeUnresolved(
 	}
 	overrides := block.Overrides(app.Annotations)
 	return w.Gate.Judge(a, resource, app.Name, subject(app, old == nil), overrides, c)
+}
+
+// released is what an exact version was when the newest Release was made of it: it is kept, so that going back to it needs
+// no repository, and takes nothing else that was published under its name since.
+func (w *Webhook) released(app *shipper.Application, want shipper.Chart) (found chart.Resolution, ok bool) {
+	releases, err := w.Facts.Releases(client.ObjectKeyFromObject(app))
+	if err != nil || !chart.IsExact(want.Version) {
+		return found, false
+	}
+	newest := -1
+	for _, rel := range releases {
+		digest := rel.Annotations[shipper.ReleaseChartDigestAnnotation]
+		generation, _ := strconv.Atoi(rel.Annotations[shipper.ReleaseGenerationAnnotation])
+		if digest != "" && rel.Spec.Environment.Chart == want && generation > newest {
+			found, newest = chart.Resolution{Version: want.Version, Digest: digest}, generation
+		}
+	}
+	return found, newest >= 0
 }
 
 // judge refuses a change that is blocked.

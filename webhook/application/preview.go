@@ -28,9 +28,9 @@ const countTimeout = 2 * time.Second
 const maxClustersNamed = 8
 
 // preview tells who only tries what would come of it: what is rolled out, where, in which steps, and what may stop it on
-// the way. rel is the Release that would be made, and rels those there are.
+// the way. old is app before, or nil, rel is the Release that would be made, and rels those there are.
 func (w *Webhook) preview(
-	ctx context.Context, req *admission.Request, a *answer.Answer, app *shipper.Application, rel *shipper.Release,
+	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application, rel *shipper.Release,
 	rels []*shipper.Release,
 ) error {
 	env := &app.Spec.Template
@@ -46,7 +46,7 @@ func (w *Webhook) preview(
 	if incumbent != nil {
 		a.Warn("plan: the incumbent is Release %s", incumbent.Name)
 	}
-	return w.foresee(ctx, req, a, app)
+	return w.foresee(ctx, req, a, app, old)
 }
 
 // describePinned is the chart as it was pinned.
@@ -92,13 +92,13 @@ func (w *Webhook) steps(
 
 // foresee tells of the next block that will be in the way.
 func (w *Webhook) foresee(
-	ctx context.Context, req *admission.Request, a *answer.Answer, app *shipper.Application,
+	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
 ) error {
-	c, err := w.change(ctx, req, app, nil)
+	c, err := w.change(ctx, req, app, old)
 	if err != nil {
 		return err
 	}
-	return w.Gate.Foresee(a, app.Namespace, c)
+	return w.Gate.Foresee(a, app.Namespace, block.Overrides(app.Annotations), c)
 }
 
 // incumbentOf is the newest complete Release; nil when there is none.

@@ -4,6 +4,8 @@ package application_test
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,6 +94,64 @@ func TestADryRunTellsThePlan(t *testing.T) {
 			}
 			if a, req.DryRun = (&answer.Answer{}), nil; hook.Validate(t.Context(), req, a) != nil || len(a.Warnings()) != 1 {
 				t.Errorf("who means it is told more than the Release: %q", a.Warnings())
+			}
+		})
+	}
+}
+
+func TestAPlanForeseesWhatWillStopIt(t *testing.T) {
+	complete := func(app *shipper.Application) *shipper.Release {
+		return ask.Release(app, nil, func(r *shipper.Release) {
+			r.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: "True"}}
+		})
+	}
+	override := ask.Overriding("global/freeze")
+	before, after := ask.Application(), ask.Application(ask.Version("0.0.2"))
+	for sentence, tc := range map[string]struct {
+		freeze   func(*shipper.RolloutBlock)
+		old, now *shipper.Application
+		known    []client.Object
+		told     bool
+	}{
+		"a freeze": {func(*shipper.RolloutBlock) {}, before, after, nil, true},
+		"one that warns stops nothing": {
+			func(b *shipper.RolloutBlock) { b.Spec.Enforcement = shipper.RolloutBlockWarn }, before, after, nil, false,
+		},
+		"one that notes stops nothing": {
+			func(b *shipper.RolloutBlock) { b.Spec.Enforcement = shipper.RolloutBlockAudit }, before, after, nil, false,
+		},
+		"one that is overridden stops nothing": {
+			func(*shipper.RolloutBlock) {}, ask.Application(override), ask.Application(override, ask.Version("0.0.2")), nil, false,
+		},
+		"one that nobody may override stops it": {
+			func(b *shipper.RolloutBlock) { b.Spec.OverridePolicy = shipper.RolloutBlockNobody },
+			ask.Application(override), ask.Application(override, ask.Version("0.0.2")), nil, true,
+		},
+		"one that lets rollbacks pass stops no rollback": {
+			func(b *shipper.RolloutBlock) {
+				b.Spec.Allow = []shipper.RolloutBlockChange{shipper.RolloutBlockRollback}
+			},
+			before, after, []client.Object{complete(after)}, false,
+		},
+		"one that lets rollbacks pass stops what is none": {
+			func(b *shipper.RolloutBlock) {
+				b.Spec.Allow = []shipper.RolloutBlockChange{shipper.RolloutBlockRollback}
+			},
+			before, after, nil, true,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			charts := &catalog{found: chart.Resolution{Version: "0.0.2"}}
+			runs := ask.Release(tc.old, []*shipper.Release{complete(after)})
+			hook := webhookOf(t, ask.Grant(), charts, append(tc.known, runs, freeze(tc.freeze))...)
+			a, req, dry := &answer.Answer{}, ask.Update(ask.Developer, tc.now, tc.old), true
+			req.DryRun = &dry
+			if err := hook.Validate(t.Context(), req, a); err != nil {
+				t.Fatal(err)
+			}
+			told := slices.ContainsFunc(a.Warnings(), func(w string) bool { return strings.Contains(w, "will stop rollouts") })
+			if told != tc.told {
+				t.Errorf("told of the freeze: %v, want %v: %q", told, tc.told, a.Warnings())
 			}
 		})
 	}

@@ -5,6 +5,8 @@ package application
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -52,7 +54,7 @@ func (w *Webhook) validateWrite(
 		return err
 	}
 	if !specChanged {
-		return nil
+		return w.judgeLabels(ctx, req, a, app, old)
 	}
 	if err := w.judge(ctx, req, a, app, old); err != nil {
 		return err
@@ -60,7 +62,35 @@ func (w *Webhook) validateWrite(
 	if err := w.warnOfVainOverrides(ctx, req, a, app, old); err != nil {
 		return err
 	}
-	return w.announce(ctx, req, a, app)
+	return w.announce(ctx, req, a, app, old)
+}
+
+// judgeLabels refuses to take an Application out of the scope of a block that holds it: what is made of it next, a rollback
+// that the block lets pass, would be out of it for good.
+func (w *Webhook) judgeLabels(
+	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
+) error {
+	if maps.Equal(app.Labels, old.Labels) {
+		return nil
+	}
+	c, err := w.change(ctx, req, app, old)
+	if err != nil {
+		return err
+	}
+	verdict := func(labels map[string]string) (block.Verdict, error) {
+		c.Labels = func() []map[string]string { return []map[string]string{labels} }
+		return w.Gate.Verdict(app.Namespace, block.Overrides(app.Annotations), c)
+	}
+	before, err := verdict(old.Labels)
+	if err != nil || len(before.Effective) == 0 {
+		return err
+	}
+	after, err := verdict(app.Labels)
+	if err != nil {
+		return err
+	}
+	left := slices.DeleteFunc(before.Effective, func(b *shipper.RolloutBlock) bool { return slices.Contains(after.Effective, b) })
+	return w.Gate.Decide(a, resource, app.Name, subject(app, false), block.Verdict{Effective: left})
 }
 
 // validateRepository refuses a repository that charts may not be fetched from, once a user names it. What was admitted
@@ -91,7 +121,7 @@ func (w *Webhook) validateDelete(
 
 // announce says which Release the template makes and what is to be expected of it; to who only tries, in full.
 func (w *Webhook) announce(
-	ctx context.Context, req *admission.Request, a *answer.Answer, app *shipper.Application,
+	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
 ) error {
 	for _, warning := range environment.Warnings(&app.Spec.Template) {
 		a.Warn("%s", warning)
@@ -110,7 +140,7 @@ func (w *Webhook) announce(
 		a.Warn("this makes Release %s", next.Name)
 		if req.DryRun != nil && *req.DryRun {
 			rels, _ := stamp.SortByGeneration(stamp.Own(app, existing))
-			if err := w.preview(ctx, req, a, app, next, rels); err != nil {
+			if err := w.preview(ctx, req, a, app, old, next, rels); err != nil {
 				return err
 			}
 		}

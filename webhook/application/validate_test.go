@@ -36,6 +36,9 @@ func TestApplicationsAreJudged(t *testing.T) {
 	overrider := "dev override rolloutblocks global/dns"
 	pinned := ask.Application(ask.Pinned("0.0.1"))
 	const invalid = `Application.shipper.booking.com "super-server" is invalid: `
+	scoped := ask.Block("global/dns")
+	scoped.Spec.Scope = &shipper.RolloutBlockScope{Applications: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "a"}}}
+	scoped.Spec.Allow = []shipper.RolloutBlockChange{shipper.RolloutBlockRollback}
 	for name, tc := range map[string]struct {
 		req      *admission.Request
 		rights   []string
@@ -44,6 +47,24 @@ func TestApplicationsAreJudged(t *testing.T) {
 		message  string
 		asked    []string
 	}{
+		"a label that is taken off to leave the scope of a block": {
+			req: ask.Update("dev", ask.Application(), ask.Application(labelled("tier", "a"))), known: []client.Object{scoped},
+			decision: answer.Blocked,
+			message: "rollouts blocked by: global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago; lets pass: Rollback). " +
+				"To override: kubectl annotate app super-server shipper.booking.com/rollout-block.override=global/dns -n default " +
+				"(the verb override on these rolloutblocks is needed)",
+		},
+		"a label that is taken off with an override": {
+			req: ask.Update("dev", ask.Application(ask.Overriding("global/dns")),
+				ask.Application(labelled("tier", "a"), ask.Overriding("global/dns"))), known: []client.Object{scoped},
+		},
+		"a label by which the scope of a block is entered": {
+			req: ask.Update("dev", ask.Application(labelled("tier", "a")), ask.Application()), known: []client.Object{scoped},
+		},
+		"a label that no scope asks for, under a block": {
+			req:   ask.Update("dev", ask.Application(labelled("team", "b")), ask.Application(labelled("team", "a"))),
+			known: []client.Object{dns, scoped},
+		},
 		"a good one is created": {req: ask.Create("dev", ask.Application())},
 		"a constraint that was not resolved": {
 			req: ask.Create("dev", ask.Application(ask.Version("~0.0"))), decision: answer.Invalid,

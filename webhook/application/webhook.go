@@ -6,6 +6,7 @@ package application
 
 import (
 	"context"
+	"encoding/json"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,7 +64,22 @@ func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *answer
 	if err := w.complete(ctx, req, a, app, old); err != nil {
 		return err
 	}
-	return w.Gate.Early(a, req.Namespace, func(a *answer.Answer) error { return w.validateWrite(ctx, req, a, app, old) })
+	completed := len(a.Patch()) > 0
+	return w.Gate.Early(a, req.Namespace, func(a *answer.Answer) error {
+		if completed {
+			req = with(req, app)
+		}
+		return w.validateWrite(ctx, req, a, app, old)
+	})
+}
+
+// with is req as it will be asked to validate app: what blocks ask of a request they ask of what is to be stored.
+func with(req *admission.Request, app *shipper.Application) *admission.Request {
+	out := *req
+	if raw, err := json.Marshal(app); err == nil { // it was JSON before
+		out.Object.Raw = raw
+	}
+	return &out
 }
 
 // Validate judges what is about to be stored or deleted.

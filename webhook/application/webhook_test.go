@@ -157,8 +157,11 @@ func TestControlAnnotationsOfApplications(t *testing.T) {
 		},
 		"given by who may stamp on creation, they are taken": {
 			user: "ann", now: ask.Application(ask.Pinned("~0.0"), ask.Annotated(observed, "9")),
-			want: with(ask.Application(ask.Pinned("~0.0"), ask.Annotated(observed, "9")).Annotations,
-				shipper.AppRequestedByAnnotation, "ann"),
+			want: ask.Application(ask.Pinned("~0.0"), ask.Annotated(observed, "9")).Annotations,
+		},
+		"who may stamp and says nothing of it is the requester": {
+			user: "ann", now: ask.Application(),
+			want: with(ask.Application(ask.Pinned("0.0.1")).Annotations, shipper.AppRequestedByAnnotation, "ann"),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,8 @@ package control
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +37,17 @@ type State struct {
 	Annotations, Labels []string
 }
 
+// AllLabels is s with every label that either of two objects has.
+func (s State) AllLabels(old, now map[string]string) State {
+	all := maps.Clone(old)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, now)
+	s.Labels = slices.Sorted(maps.Keys(all))
+	return s
+}
+
 // The control state that is guarded.
 var (
 	Application = State{
@@ -43,6 +56,7 @@ var (
 			shipper.AppHighestObservedGenerationAnnotation, shipper.AppObservedTemplateAnnotation,
 			shipper.AppChartNameAnnotation, shipper.AppChartRepoAnnotation, shipper.AppChartVersionResolvedAnnotation,
 			shipper.AppChartVersionRawAnnotation, shipper.AppChartDigestAnnotation, shipper.AppRequestedByAnnotation,
+			shipper.AppRolledBackToAnnotation, shipper.AppRollbackStrategyAnnotation,
 		},
 	}
 	Release = State{
@@ -50,6 +64,7 @@ var (
 		Annotations: []string{
 			shipper.ReleaseGenerationAnnotation, shipper.ReleaseTemplateIterationAnnotation, shipper.ReleaseClustersAnnotation,
 			shipper.ReleaseChartDigestAnnotation, shipper.ReleaseRequestedByAnnotation, shipper.ReleaseReturnedAnnotation,
+			shipper.ReleaseRollbackOfAnnotation,
 		},
 		Labels: []string{shipper.AppLabel, shipper.ReleaseLabel, shipper.ReleaseHashLabel},
 	}

@@ -119,14 +119,14 @@ func (g *Gate) Verdict(namespace string, overrides []block.Override, c block.Cha
 	return block.Judge(bearing, overrides, c, g.Clock.Now()), nil
 }
 
-// Foresee warns of the next block that will be in the way of such a change in a namespace.
-func (g *Gate) Foresee(a *answer.Answer, namespace string, c block.Change) error {
+// Foresee warns of the next block that will stop such a change in a namespace, as far as it is not overridden.
+func (g *Gate) Foresee(a *answer.Answer, namespace string, overrides []block.Override, c block.Change) error {
 	bearing, err := g.Blocks.Bearing(namespace)
 	if err != nil {
 		return err
 	}
 	now := g.Clock.Now()
-	if b, at := block.Upcoming(bearing, c, now); b != nil {
+	if b, at := block.Upcoming(bearing, overrides, c, now); b != nil {
 		a.Warn("plan: RolloutBlock %s will stop rollouts from %s on, in %s: %s",
 			block.Name(b), at.UTC().Format(time.RFC3339), duration.HumanDuration(at.Sub(now)), b.Spec.Message)
 	}

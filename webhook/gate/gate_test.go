@@ -5,6 +5,7 @@ package gate_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -354,6 +355,37 @@ func TestStamp(t *testing.T) {
 	err := g.Stamp(t.Context(), "ann", &answer.Answer{}, &metav1.ObjectMeta{Annotations: notes("global/dns", "")}, nil)
 	if !errors.Is(err, errAway) {
 		t.Errorf("nobody knew which block it was: %v", err)
+	}
+}
+
+// counting knows no blocks and counts how often it is asked for one.
+type counting struct {
+	away
+	asked *int
+}
+
+func (c counting) Block(context.Context, types.NamespacedName) (*shipper.RolloutBlock, error) {
+	*c.asked++
+	return nil, nil
+}
+
+// Whoever may write an Application could otherwise have the webhook ask the API server ten thousand times.
+func TestALongListOfUnknownBlocksIsNotLookedUpWhole(t *testing.T) {
+	names := make([]string, 10_000)
+	for i := range names {
+		names[i] = fmt.Sprintf("global/no-%d", i)
+	}
+	asked := 0
+	g := &gate.Gate{Blocks: counting{asked: &asked}, Clock: ask.Clock()}
+	meta := &metav1.ObjectMeta{Annotations: map[string]string{key: strings.Join(names, ",")}}
+	if err := g.Stamp(t.Context(), "ann", &answer.Answer{}, meta, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs := g.Check(t.Context(), "default", meta.Annotations, nil); len(errs) != 1 {
+		t.Errorf("got %v", errs)
+	}
+	if asked != 2 {
+		t.Errorf("%d blocks were looked up", asked)
 	}
 }
 

@@ -13,8 +13,10 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/block"
@@ -24,6 +26,9 @@ import (
 )
 
 const resource = "namespaces"
+
+// maxNote is what the API takes of an event, in bytes.
+const maxNote = 1024
 
 // named is how many Applications a refusal names.
 const named = 5
@@ -40,6 +45,8 @@ type Facts interface {
 type Webhook struct {
 	Gate  *gate.Gate
 	Facts Facts
+	// Events are told who lifts blocks with a namespace. Nil: nobody is told.
+	Events events.EventRecorder
 	// Ready says why what is known is not to be relied on, if so. A namespace is not kept for that: it may have nothing to do
 	// with Shipper.
 	Ready func(context.Context) error
@@ -61,7 +68,7 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *answe
 	if err := w.judge(ctx, req, a, old.Name); err != nil {
 		return err
 	}
-	return w.announce(a, old.Name)
+	return w.announce(req, a, old)
 }
 
 // judge refuses for what any Application would be refused for that were deleted by itself. What overrides a block for
@@ -102,10 +109,12 @@ func (w *Webhook) verdict(
 	if err != nil {
 		return block.Verdict{}, err
 	}
-	c := block.Change{Labels: []map[string]string{app.Labels}, Matches: w.Gate.Asked(ctx, req)}
+	labels, c := []map[string]string{app.Labels}, block.Change{Matches: w.Gate.Asked(ctx, req)}
 	for _, rel := range rels {
+		labels = append(labels, block.LabelsOf(rel))
 		c.Environments = append(c.Environments, &rel.Spec.Environment)
 	}
+	c.Labels = func() []map[string]string { return labels }
 	return w.Gate.Verdict(app.Namespace, block.Overrides(app.Annotations), c)
 }
 
@@ -131,19 +140,24 @@ func merge(a, b []*shipper.RolloutBlock) []*shipper.RolloutBlock {
 	return slices.CompactFunc(slices.SortedFunc(slices.Values(slices.Concat(a, b)), byName), same)
 }
 
-// announce tells which blocks go with the namespace.
-func (w *Webhook) announce(a *answer.Answer, namespace string) error {
-	blocks, err := w.Facts.Blocks(namespace)
+// announce tells which blocks go with the namespace: in it nothing can be told any more of who deletes them.
+func (w *Webhook) announce(req *admission.Request, a *answer.Answer, ns *metav1.PartialObjectMetadata) error {
+	blocks, err := w.Facts.Blocks(ns.Name)
 	if err != nil || len(blocks) == 0 {
 		return err
 	}
 	where := "this namespace"
-	if namespace == w.Facts.GlobalNamespace() {
+	if ns.Name == w.Facts.GlobalNamespace() {
 		where = "every namespace"
 	}
 	names := block.FormatOverrides(block.Names(blocks))
 	a.Audit(answer.AuditBlockLifted, names)
 	a.Warn("with it go RolloutBlocks that stop rollouts in %s: %s", where, names)
+	if w.Events != nil && (req.DryRun == nil || !*req.DryRun) {
+		ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		note := fmt.Sprintf("%s deletes the namespace, and with it RolloutBlocks: %s", req.UserInfo.Username, names)
+		w.Events.Eventf(ns, nil, corev1.EventTypeWarning, "RolloutBlocksLifted", "Delete", "%s", note[:min(len(note), maxNote)])
+	}
 	return nil
 }
 

@@ -14,6 +14,12 @@ import (
 	"shipper.dev/shipper/webhook/gate"
 )
 
+// guarded is what nobody but Shipper changes of a Release. All its labels decide something: they are put on all that is
+// installed, and whoever took one off that its Application had would get out of the scope of a block.
+func guarded(old, rel *shipper.Release) control.State {
+	return control.Release.AllLabels(old.Labels, rel.Labels)
+}
+
 // complete restores the stamp and the owner that an update left out, normalises the override and notes who overrode.
 // Overrides of blocks that are gone are taken out of a Release that Shipper makes, which has them from its Application, and
 // of one that is moved.
@@ -21,7 +27,7 @@ func (w *Webhook) complete(
 	ctx context.Context, req *admission.Request, a *answer.Answer, rel, old *shipper.Release,
 ) error {
 	if old != nil {
-		if err := w.Guard.Keep(ctx, req, a, control.Release, &old.ObjectMeta, &rel.ObjectMeta); err != nil {
+		if err := w.Guard.Keep(ctx, req, a, guarded(old, rel), &old.ObjectMeta, &rel.ObjectMeta); err != nil {
 			return err
 		}
 	}

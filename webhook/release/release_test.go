@@ -328,13 +328,25 @@ func TestTheStampOfReleasesIsKept(t *testing.T) {
 	old := rel(ask.ReleaseAnnotated(clusters, "eu-1"))
 	bare := old.DeepCopy()
 	bare.Annotations, bare.Labels = nil, nil
+	tiered := old.DeepCopy()
+	tiered.Labels["tier"] = "payments"
+	retiered := tiered.DeepCopy()
+	retiered.Labels["tier"], retiered.Labels["exempt"] = "none", "yes"
 	for sentence, tc := range map[string]struct {
 		user   string
+		was    *shipper.Release // old, if nil
 		now    *shipper.Release
 		want   *shipper.Release
 		refuse string
 	}{
-		"left out, it comes back": {user: "bob", now: bare, want: old},
+		"left out, it comes back":                                {user: "bob", now: bare, want: old},
+		"a label of the Application, left out, comes back":       {user: "bob", was: tiered, now: old, want: tiered},
+		"a label of the Application, taken by Shipper, is taken": {user: ask.Reconciler, was: tiered, now: old, want: old},
+		"a label of the Application, changed, and another, added, are refused": {
+			user: "bob", was: tiered, now: retiered,
+			refuse: invalid + `[metadata.labels[exempt]: Forbidden: is written by Shipper; leave it out, ` +
+				`metadata.labels[tier]: Forbidden: is written by Shipper; leave it out, or at "payments"]`,
+		},
 		"changed by the reconciler, it changes": {
 			user: ask.Reconciler, now: rel(ask.ReleaseAnnotated(clusters, "eu-2")),
 			want: rel(ask.ReleaseAnnotated(clusters, "eu-2")),
@@ -350,7 +362,11 @@ func TestTheStampOfReleasesIsKept(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			req, a := ask.Update(tc.user, tc.now, old), &answer.Answer{}
+			was := tc.was
+			if was == nil {
+				was = old
+			}
+			req, a := ask.Update(tc.user, tc.now, was), &answer.Answer{}
 			err := webhookOf(t, ask.Grant(stamper)).Default(t.Context(), req, a)
 			if tc.refuse != "" {
 				ask.CheckRefusal(t, err, answer.Invalid, tc.refuse)

@@ -61,7 +61,7 @@ func (w *Webhook) validateCreate(
 func (w *Webhook) validateUpdate(
 	ctx context.Context, req *admission.Request, a *answer.Answer, rel, old *shipper.Release,
 ) error {
-	if err := w.Guard.Check(ctx, req, control.Release, &old.ObjectMeta, &rel.ObjectMeta); err != nil {
+	if err := w.Guard.Check(ctx, req, guarded(old, rel), &old.ObjectMeta, &rel.ObjectMeta); err != nil {
 		return err
 	}
 	var errs field.ErrorList

@@ -24,7 +24,8 @@ import (
 const (
 	// Override on rolloutblocks allows to name the block in an override annotation.
 	Override = "override"
-	// Stamp on applications and releases allows to write the annotations and labels that Shipper writes.
+	// Stamp on applications, releases and the kinds of targets allows to write the annotations and labels that Shipper
+	// writes, and to make Releases and targets that a backup has.
 	Stamp = "stamp"
 )
 

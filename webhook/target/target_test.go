@@ -3,6 +3,7 @@
 package target_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,6 +87,18 @@ func TestTargetsAreJudged(t *testing.T) {
 		"the reconciler creates": {req: ask.Create(ask.Reconciler, capacity(0)), known: []client.Object{rel()}},
 		"others do not create": {
 			req: ask.Create("dev", capacity(0)), known: []client.Object{rel()}, decision: answer.Forbidden, message: others,
+		},
+		"who may stamp creates": {req: ask.Create("ann", capacity(0)), known: []client.Object{rel()}},
+		"who may stamp creates for its Release only": {
+			req: ask.Create("ann", capacity(0, forged)), known: []client.Object{rel()}, decision: answer.Invalid,
+			message: invalid + `metadata.ownerReferences: Required value: must refer to Release ` + name + ` with uid ` + name + `-uid`,
+		},
+		"a block stops who may stamp": {
+			req: ask.Create("ann", capacity(0)), known: []client.Object{rel(), dns}, decision: answer.Blocked, message: blocked(command),
+		},
+		"who may stamp does not change": {
+			req: ask.Update("ann", capacity(50), capacity(0)), known: []client.Object{rel()}, decision: answer.Forbidden,
+			message: others,
 		},
 		"the reconciler changes": {
 			req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel()},
@@ -211,6 +224,15 @@ func TestTargetsAreJudged(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestRightsThatCannotBeAsked(t *testing.T) {
+	rights := ask.Grant()
+	rights.Err = errors.New("API server is away")
+	w := ask.Know(t, rights, rel())
+	hook := &target.Webhook{Kind: target.Capacity, Gate: w.Gate, Facts: w.Facts, Guard: w.Guard}
+	err := hook.Validate(t.Context(), ask.Create("ann", capacity(0)), &answer.Answer{})
+	ask.CheckRefusal(t, err, answer.Unavailable, "API server is away")
 }
 
 func TestWhatDoesNotDecode(t *testing.T) {

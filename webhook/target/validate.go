@@ -22,7 +22,7 @@ import (
 )
 
 func (w *Webhook) validateCreate(ctx context.Context, req *admission.Request, a *answer.Answer, now *object) error {
-	if err := w.onlyReconciler(req, now.Name); err != nil {
+	if err := w.mayMake(ctx, req, now.Name); err != nil {
 		return err
 	}
 	rel, err := w.release(ctx, now)
@@ -109,6 +109,16 @@ func (w *Webhook) validateDelete(ctx context.Context, a *answer.Answer, old *obj
 	}
 	a.Warn("Release %s still exists: Shipper makes this %s again", rel.Name, w.Kind.Name)
 	return nil
+}
+
+// mayMake refuses whoever is neither the reconciler nor may stamp: targets come back from a backup while no reconciler runs.
+// What they ask for afterwards is the reconciler's alone.
+func (w *Webhook) mayMake(ctx context.Context, req *admission.Request, name string) error {
+	may, err := w.Guard.MayStamp(ctx, req, control.State{Kind: w.Kind.Name, Resource: w.Kind.Resource})
+	if err != nil || may {
+		return err
+	}
+	return w.onlyReconciler(req, name)
 }
 
 // onlyReconciler refuses everybody else, and tells them what they want to do instead.

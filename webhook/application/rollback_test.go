@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/answer"
+)
+
+// released are three Releases, of 0.0.1, 0.0.2 and 0.0.3, all complete but the last, and the Application that has the last's
+// environment.
+func released() (app *shipper.Application, rels []*shipper.Release) {
+	for i, version := range []string{"0.0.1", "0.0.2", "0.0.3"} {
+		app = ask.Application(ask.Version(version), ask.Pinned(version))
+		rel := ask.Release(app, rels, ask.ReleaseAnnotated(shipper.ReleaseChartDigestAnnotation, "digest of "+version))
+		if i < 2 {
+			rel.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue}}
+		}
+		rels = append(rels, rel)
+	}
+	return app, rels
+}
+
+func TestRollbacks(t *testing.T) {
+	_, rels := released()
+	names := func(n int) string { return rels[n].Name }
+	const noSuch = `Application.shipper.booking.com "super-server" is invalid: spec.rollbackTo`
+	has := "; it has " + names(2) + " (generation 2), " + names(1) + " (generation 1), " + names(0) + " (generation 0)"
+	for sentence, tc := range map[string]struct {
+		to       shipper.RollbackTo
+		version  string
+		noted    string
+		strategy string
+		refused  string
+		warned   string
+	}{
+		"of which nothing is said go to the newest complete one": {
+			version: "0.0.2", noted: names(1), warned: "this rolls back from Release " + names(2) + " to the environment of " + names(1),
+		},
+		"name a Release": {
+			to: shipper.RollbackTo{Release: names(0)}, version: "0.0.1", noted: names(0),
+			warned: "this rolls back from Release " + names(2) + " to the environment of " + names(0),
+		},
+		"name a generation, and go at once": {
+			to: shipper.RollbackTo{Generation: 1, Strategy: shipper.RollbackImmediate}, version: "0.0.2", noted: names(1),
+			strategy: "Immediate", warned: "this rolls back from Release " + names(2) + " to the environment of " + names(1),
+		},
+		"to what is rolled out change nothing": {
+			to: shipper.RollbackTo{Release: names(2)}, version: "0.0.3",
+			warned: "Release " + names(2) + ", the newest, has this environment already: there is nothing to roll back",
+		},
+		"to a Release that is not there are refused": {
+			to:      shipper.RollbackTo{Release: "web-0"},
+			refused: noSuch + `.release: Not found: "web-0": the application has no such release` + has,
+		},
+		"to a generation that is not there are refused": {
+			to:      shipper.RollbackTo{Generation: 7},
+			refused: noSuch + `.generation: Not found: 7: the application has no such release` + has,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			old, rels := released()
+			known := make([]client.Object, 0, len(rels))
+			for _, rel := range rels {
+				known = append(known, rel)
+			}
+			now := old.DeepCopy()
+			now.Spec.RollbackTo = &tc.to
+			charts := &catalog{err: &chart.Error{Message: "nobody asks", Cause: chart.ErrUnreachable}}
+			a, req := &answer.Answer{}, ask.Update(ask.Developer, now, old)
+			err := webhookOf(t, ask.Grant(), charts, known...).Default(t.Context(), req, a)
+			if tc.refused != "" {
+				ask.CheckRefusal(t, err, answer.Invalid, tc.refused)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ask.Patched[shipper.Application](t, req, a)
+			if got.Spec.RollbackTo != nil {
+				t.Error("it is asked for still")
+			}
+			want := pinsOf(tc.version, tc.version, "digest of "+tc.version)
+			want["back"], want["how"] = tc.noted, tc.strategy
+			said := pins(got)
+			said["back"], said["how"] = got.Annotations[shipper.AppRolledBackToAnnotation], got.Annotations[shipper.AppRollbackStrategyAnnotation]
+			if diff := cmp.Diff(want, said); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if a.Warnings()[0] != tc.warned {
+				t.Errorf("it warns %q, want %q", a.Warnings(), tc.warned)
+			}
+		})
+	}
+}
+
+func TestWithoutReleasesThereIsNothingToRollBackTo(t *testing.T) {
+	app := ask.Application(func(app *shipper.Application) { app.Spec.RollbackTo = &shipper.RollbackTo{} })
+	err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), ask.Create(ask.Developer, app), &answer.Answer{})
+	ask.CheckRefusal(t, err, answer.Invalid, `Application.shipper.booking.com "super-server" is invalid: spec.rollbackTo: `+
+		`Invalid value: "{}": the application has no releases yet: there is nothing to go back to`)
+}
+
+func TestAnEditEndsARollback(t *testing.T) {
+	noted := func(app *shipper.Application) {
+		app.Annotations[shipper.AppRolledBackToAnnotation] = "super-server-0"
+		app.Annotations[shipper.AppRollbackStrategyAnnotation] = "Immediate"
+	}
+	old := ask.Application(ask.Version("0.0.2"), ask.Pinned("~0.0"), noted)
+	now := ask.Application(ask.Version("0.0.2"), ask.Pinned("~0.0"), noted, changed)
+	a, req := &answer.Answer{}, ask.Update(ask.Developer, now, old)
+	if err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), req, a); err != nil {
+		t.Fatal(err)
+	}
+	got := ask.Patched[shipper.Application](t, req, a).Annotations
+	if got[shipper.AppRolledBackToAnnotation]+got[shipper.AppRollbackStrategyAnnotation] != "" {
+		t.Errorf("the next Release would be one of a rollback: %v", got)
+	}
+}
