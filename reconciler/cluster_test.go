@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -118,7 +119,7 @@ func TestNamesAClusterWhoseCertificateChanged(t *testing.T) {
 	s := begin(t, west)
 	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, west)
 	s.installed("web-1")
-	other, err := inFrontOf(world.access[west])
+	other, err := inFrontOf(world.access[west], func(next http.Handler) http.Handler { return next })
 	s.must(err)
 	t.Cleanup(other.Close)
 	address := strings.TrimPrefix(other.URL, "https://")
@@ -141,8 +142,8 @@ func TestNamesAClusterWhoseCertificateChanged(t *testing.T) {
 	s.scaled("web-1")
 }
 
-// inFrontOf starts a server that passes on what it is asked, and has a certificate of its own.
-func inFrontOf(config *rest.Config) (*httptest.Server, error) {
+// inFrontOf starts a server that passes on what it is asked, through what is given, and has a certificate of its own.
+func inFrontOf(config *rest.Config, through func(http.Handler) http.Handler) (*httptest.Server, error) {
 	target, err := url.Parse(config.Host)
 	if err != nil {
 		return nil, err
@@ -151,12 +152,12 @@ func inFrontOf(config *rest.Config) (*httptest.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	server := httptest.NewUnstartedServer(&httputil.ReverseProxy{
+	server := httptest.NewUnstartedServer(through(&httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
 		FlushInterval: -1,
 		ErrorLog:      log.New(io.Discard, "", 0),
-	})
+	}))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.EnableHTTP2 = true
 	server.StartTLS()

@@ -11,10 +11,12 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,7 +41,9 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/identity"
 	"shipper.dev/shipper/reconciler/installation"
+	"shipper.dev/shipper/reconciler/renewal"
 	"shipper.dev/shipper/reconciler/rolloutblock"
+	"shipper.dev/shipper/reconciler/snapshot"
 	"shipper.dev/shipper/reconciler/traffic"
 	"shipper.dev/shipper/test/charts"
 	testfleet "shipper.dev/shipper/test/fleet"
@@ -62,6 +66,8 @@ var world struct {
 	access     map[string]*rest.Config // of Shipper's account in the application clusters
 	wires      map[string]*wire
 	charts     *charts.Repository
+	later      atomic.Int64 // how far the clock of renewals is ahead
+	lost       atomic.Int64 // how many patches of Secrets are still to be lost on their way
 }
 
 func TestMain(m *testing.M) {
@@ -124,6 +130,9 @@ func build(ctx context.Context, f *testfleet.Fleet) error {
 		return err
 	}
 	if err := rbacv1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	if err := eventsv1.AddToScheme(scheme); err != nil {
 		return err
 	}
 	if world.management, err = f.Management.Client(scheme); err != nil {
@@ -235,6 +244,7 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 	twice := true // two management clusters run in one process
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme: scheme, Cache: reconciler.CacheOptions(shipper.SystemNamespace),
+		NewClient:  lossy,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: controllers.Controller{SkipNameValidation: &twice},
 	})
@@ -248,16 +258,18 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 	if err != nil {
 		return nil, err
 	}
-	catalog := chart.NewCatalog(ctx, chart.Options{Repositories: policy})
+	charts := snapshot.NewCharts(chart.NewCatalog(ctx, chart.Options{Repositories: policy}), mgr.GetAPIReader())
 	err = errors.Join(
 		mgr.Add(clusters),
 		cluster.SetupWithManager(mgr, cluster.Options{
 			Fleet: clusters, Namespace: shipper.SystemNamespace, Clock: now, Workers: 2,
 		}),
+		renewal.SetupWithManager(mgr, renewal.Options{Fleet: clusters, Namespace: shipper.SystemNamespace, Clock: ahead{}}),
 		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: shipper.SystemNamespace}),
 		installation.SetupWithManager(mgr, installation.Options{
-			Fleet: clusters, Renderer: installation.NewRenderer(catalog), Clock: now, Workers: 4,
+			Fleet: clusters, Renderer: installation.NewRenderer(charts), Clock: now, Workers: 4,
 		}),
+		snapshot.SetupWithManager(mgr, snapshot.Options{Charts: charts, Workers: 4}),
 		capacity.SetupWithManager(mgr, capacity.Options{Fleet: clusters, Clock: now, Workers: 4}),
 		traffic.SetupWithManager(mgr, traffic.Options{Fleet: clusters, Clock: now, Workers: 4}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{

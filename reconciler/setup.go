@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -26,7 +27,9 @@ import (
 	"shipper.dev/shipper/reconciler/identity"
 	"shipper.dev/shipper/reconciler/installation"
 	"shipper.dev/shipper/reconciler/release"
+	"shipper.dev/shipper/reconciler/renewal"
 	"shipper.dev/shipper/reconciler/rolloutblock"
+	"shipper.dev/shipper/reconciler/snapshot"
 	"shipper.dev/shipper/reconciler/traffic"
 )
 
@@ -42,6 +45,8 @@ type Options struct {
 	Clock clock.WithTicker
 	// Workers is how many objects of each kind are worked on at the same time.
 	Workers int
+	// Registry is where metrics of Shipper's own go. Nil: nowhere.
+	Registry prometheus.Registerer
 }
 
 // NewScheme knows Shipper's kinds and those of Kubernetes that Shipper reads.
@@ -74,21 +79,29 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := mgr.Add(clusters); err != nil {
 		return fmt.Errorf("adding the fleet: %w", err)
 	}
+	if o.Registry != nil {
+		if err := clusters.Publish(o.Registry); err != nil {
+			return err
+		}
+	}
+	charts := snapshot.NewCharts(o.Charts, mgr.GetAPIReader())
 	return errors.Join(
 		application.SetupWithManager(ctx, mgr, application.Options{
 			GlobalBlocksNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers,
 		}),
 		release.SetupWithManager(ctx, mgr, release.Options{
-			Charts: release.NewCharts(o.Charts), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
+			Charts: release.NewCharts(charts), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
 			Clock: o.Clock, Workers: o.Workers,
 		}),
 		cluster.SetupWithManager(mgr, cluster.Options{
 			Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers,
 		}),
+		renewal.SetupWithManager(mgr, renewal.Options{Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock}),
 		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: o.Namespace}),
 		installation.SetupWithManager(mgr, installation.Options{
-			Fleet: clusters, Renderer: installation.NewRenderer(o.Charts), Clock: o.Clock, Workers: o.Workers,
+			Fleet: clusters, Renderer: installation.NewRenderer(charts), Clock: o.Clock, Workers: o.Workers,
 		}),
+		snapshot.SetupWithManager(mgr, snapshot.Options{Charts: charts, Workers: o.Workers}),
 		capacity.SetupWithManager(mgr, capacity.Options{Fleet: clusters, Clock: o.Clock, Workers: o.Workers}),
 		traffic.SetupWithManager(mgr, traffic.Options{Fleet: clusters, Clock: o.Clock, Workers: o.Workers}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{

@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"shipper.dev/shipper/chart"
@@ -33,7 +34,7 @@ func run(ctx context.Context, o *options) error {
 		Charts: chart.NewCatalog(ctx, chart.Options{
 			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
 		}),
-		Clock: clock.RealClock{}, Workers: o.workers,
+		Clock: clock.RealClock{}, Workers: o.workers, Registry: metrics.Registry,
 	})
 	if err != nil {
 		return err

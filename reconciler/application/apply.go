@@ -50,7 +50,7 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, p plan) applied {
 		}
 	}
 	if p.back != nil {
-		if err := r.bringBack(ctx, p.back); err != nil {
+		if err := r.bringBack(ctx, p); err != nil {
 			return applied{rest: err}
 		}
 	}
@@ -86,7 +86,7 @@ func (r *Reconciler) abort(ctx context.Context, s *scope, p plan, now metav1.Tim
 		return err
 	}
 	if p.back != nil {
-		if err := r.bringBack(ctx, p.back); err != nil {
+		if err := r.bringBack(ctx, p); err != nil {
 			return err
 		}
 	}
@@ -97,9 +97,10 @@ func (r *Reconciler) abort(ctx context.Context, s *scope, p plan, now metav1.Tim
 	return nil
 }
 
-// bringBack does what broughtBack says, before anything else is done of what tells that it has to be.
-func (r *Reconciler) bringBack(ctx context.Context, rel *shipper.Release) error {
-	err := r.client.Patch(ctx, broughtBack(rel), onlyIfUnchanged(rel))
+// bringBack does what the plan says of it, before anything else is done of what tells that it has to be.
+func (r *Reconciler) bringBack(ctx context.Context, p plan) error {
+	rel := p.back
+	err := r.client.Patch(ctx, p.backAs.DeepCopy(), onlyIfUnchanged(rel))
 	switch {
 	case apierrors.IsInvalid(err) && outcome.Blocked(err) == "":
 		// The gate may know the newer Release for a moment longer, and no event tells when it does not.

@@ -41,8 +41,9 @@ type plan struct {
 	create *shipper.Release
 	// abort is the Release whose environment the template gets; nil unless a newer one was deleted.
 	abort *shipper.Release
-	// back is the newest Release before it is brought back; nil when there is nothing to do for that. See broughtBack.
-	back *shipper.Release
+	// back is the newest Release before it is brought back, and backAs how it is to be; nil when there is nothing to do for
+	// that. See broughtBack.
+	back, backAs *shipper.Release
 	// mark are annotations that must be brought up to date; nil when they are.
 	mark map[string]string
 	// lowers is true when mark forgets a generation that was observed.
@@ -69,14 +70,14 @@ func makePlan(s *scope, now metav1.Time) plan {
 	pending := newest == nil || !stamp.SameEnvironment(&newest.Spec.Environment, &s.app.Spec.Template)
 	abort := p.disorder == "" && aborted(s.app, newest, highest, known)
 	returns := abort || (p.disorder == "" && !pending && known && generation(newest) < highest)
-	if returns && !equality.Semantic.DeepEqual(newest, broughtBack(newest)) {
-		p.back = newest
+	if returns {
+		p.back, p.backAs = bringBack(s, newest, now)
 	}
 	var stopped string
-	p.verdict, stopped = stops(s, p.back, returns, now)
+	p.verdict, stopped = stops(s, p.backAs, returns, now)
 	p.blocked = cmp.Or(s.view(now).OfApplication().Message(), stopped)
 	if stopped != "" {
-		p.back = nil
+		p.back, p.backAs = nil, nil
 		switch {
 		case pending:
 			p.pending = stopped
@@ -90,16 +91,17 @@ func makePlan(s *scope, now metav1.Time) plan {
 		return p
 	}
 	rel, isNew, err := stamp.Next(s.app, s.history.All, s.history.Stuck...)
+	if err == nil && !isNew && shutOut(s) {
+		rel, err = stamp.Release(s.app, s.history.All, s.history.Stuck...)
+		isNew = true
+	}
 	head := rel
 	switch {
 	case err != nil:
 		p.stampErr = err
 		head = newest
 	case isNew && !resolved(s.app):
-		p.unresolved = fmt.Sprintf("version %q of chart %q was never resolved to one version: "+
-			"kubectl annotate app %s %s=<anything new> --overwrite -n %s",
-			s.app.Spec.Template.Chart.Version, s.app.Spec.Template.Chart.Name,
-			s.app.Name, shipper.AppChartVersionRefreshAnnotation, s.app.Namespace)
+		p.unresolved = neverResolved(s.app)
 		head = newest
 	case isNew && slices.ContainsFunc(s.history.Broken, hasTemplateOf(s.app)):
 		head = newest
@@ -116,6 +118,31 @@ func makePlan(s *scope, now metav1.Time) plan {
 	return p
 }
 
+// neverResolved says what to do about a chart version that the gate did not see.
+func neverResolved(app *shipper.Application) string {
+	return fmt.Sprintf("version %q of chart %q was never resolved to one version: "+
+		"kubectl annotate app %s %s=<anything new> --overwrite -n %s",
+		app.Spec.Template.Chart.Version, app.Spec.Template.Chart.Name,
+		app.Name, shipper.AppChartVersionRefreshAnnotation, app.Namespace)
+}
+
+// shutOut tells whether the newest Release cannot have targets for want of a name: those of an earlier Release of its name are
+// kept by a cluster that nobody knew to be out of reach when the name was given.
+func shutOut(s *scope) bool {
+	newest := s.history.Live[len(s.history.Live)-1]
+	return slices.Contains(s.history.Stuck, newest.Release.Name) &&
+		newest.Installation == nil && newest.Capacity == nil && newest.Traffic == nil
+}
+
+// bringBack is newest before and after it is brought back by an abort, while blocks are as they are; nil when it is that way.
+func bringBack(s *scope, newest *shipper.Release, now metav1.Time) (before, after *shipper.Release) {
+	after = broughtBack(newest, s.view(now).OfRelease(newest).Blocked())
+	if equality.Semantic.DeepEqual(newest, after) {
+		return nil, nil
+	}
+	return newest, after
+}
+
 // stops says which blocks stop what is to be done, or the rollout of the Release that is to be brought back: half an abort
 // would be forgotten.
 func stops(s *scope, back *shipper.Release, returns bool, now metav1.Time) (v block.Verdict, stopped string) {
@@ -123,21 +150,30 @@ func stops(s *scope, back *shipper.Release, returns bool, now metav1.Time) (v bl
 	if v = view.OfTemplate(returns); v.Blocked() || back == nil {
 		return v, v.Message()
 	}
-	view.Releases[len(view.Releases)-1] = broughtBack(back)
+	view.Releases[len(view.Releases)-1] = back
 	return v, view.OfRollout().Message()
 }
 
 // broughtBack is how a Release is to be when an abort brings it back. One that had completed is to be at its last step,
-// whereto it was moved while that had no effect. One that had not goes on to its step: that it was the abort's doing is
-// written down, for blocks that let aborts pass.
-func broughtBack(rel *shipper.Release) *shipper.Release {
+// whereto it was moved while that had no effect. One that had not goes on to its step; while blocks hold it, it is to be no
+// further than it was, for blocks that let aborts pass let nothing advance. That its step was the abort's doing is written
+// down for them.
+func broughtBack(rel *shipper.Release, held bool) *shipper.Release {
 	out := rel.DeepCopy()
-	switch achieved := rel.Status.AchievedStep; {
+	achieved := rel.Status.AchievedStep
+	switch {
 	case strategy.Complete(rel):
 		out.Spec.TargetStep = lastStep(rel)
-	case achieved == nil || achieved.Step < rel.Spec.TargetStep:
-		out.Annotations[shipper.ReleaseReturnedAnnotation] = strconv.Itoa(int(rel.Spec.TargetStep))
+		return out
+	case achieved != nil && achieved.Step >= rel.Spec.TargetStep:
+		return out
+	case held && achieved != nil:
+		out.Spec.TargetStep = achieved.Step
+		return out
+	case held:
+		out.Spec.TargetStep = 0
 	}
+	out.Annotations[shipper.ReleaseReturnedAnnotation] = strconv.Itoa(int(out.Spec.TargetStep))
 	return out
 }
 

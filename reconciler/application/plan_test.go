@@ -198,6 +198,9 @@ func TestPlan(t *testing.T) {
 		"a name that is kept by a cluster out of reach": {
 			stuckAt(seen(web(1, "0", 1)), name(1, "0")), told{Create: name(1, "1") + " 0"},
 		},
+		"the newest cannot have targets for such a name": {
+			stuckAt(seen(web(1, "0", 1), rel(0, 1)), name(1, "0")), told{Create: name(1, "1") + " 1", Mark: mark("1", 1)},
+		},
 		"a constraint is no version": {
 			seen(unresolved, complete(0, 2)), told{Unresolved: true, Mark: mark("0", 2)},
 		},
@@ -321,6 +324,49 @@ func TestWhatBlocksHoldIsNotTried(t *testing.T) {
 	p := makePlan(blocked(seen(web(2, "1", 2), at(3, complete(0, 1)))), metav1.Unix(1, 0))
 	if p.acts() || p.blocked != "rollouts blocked by: default/b" || p.pending != p.blocked {
 		t.Errorf("half an abort: got %+v", tell(p))
+	}
+}
+
+// A freeze that lets people go back lets nothing advance: neither the abort of a rollback, which they may begin in it.
+func TestAnAbortUnderABlockBringsBackNoFurther(t *testing.T) {
+	achieved := func(step int32, r *shipper.Release) *shipper.Release {
+		r.Status.AchievedStep = &shipper.AchievedStep{Step: step}
+		return r
+	}
+	allowing := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b"}}
+	allowing.Spec.Allow = []shipper.RolloutBlockChange{
+		shipper.RolloutBlockAbort, shipper.RolloutBlockRetreat, shipper.RolloutBlockRollback,
+	}
+	type back struct {
+		Step     int32
+		Returned string
+	}
+	for sentence, tc := range map[string]struct {
+		before *shipper.Release
+		blocks []*shipper.RolloutBlock
+		want   back
+	}{
+		"without a block it goes on to its step":          {at(3, achieved(1, rel(1, 2))), nil, back{3, "3"}},
+		"under one it stays at the step that it was at":   {at(3, achieved(1, rel(1, 2))), []*shipper.RolloutBlock{allowing}, back{1, ""}},
+		"under one, when it was at none, it begins":       {at(3, rel(1, 2)), []*shipper.RolloutBlock{allowing}, back{0, "0"}},
+		"under one that lets it pass it goes on":          {at(3, achieved(1, rel(1, 1))), []*shipper.RolloutBlock{allowing}, back{3, "3"}},
+		"under one, what had completed is complete again": {at(3, achieved(0, complete(1, 2))), []*shipper.RolloutBlock{allowing}, back{0, ""}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s := seen(web(1, "2", 1), complete(0, 1), tc.before) // the rollback to 1 was deleted
+			if tc.before.Labels[shipper.ReleaseHashLabel] == hashOf(1) {
+				s = seen(web(2, "2", 2), complete(0, 1), tc.before)
+			}
+			s.blocks = tc.blocks
+			p := makePlan(s, metav1.Unix(1, 0))
+			if p.backAs == nil {
+				t.Fatalf("it is not brought back: %+v", tell(p))
+			}
+			got := back{p.backAs.Spec.TargetStep, p.backAs.Annotations[shipper.ReleaseReturnedAnnotation]}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

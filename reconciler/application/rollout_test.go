@@ -4,6 +4,7 @@ package application_test
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -201,6 +202,32 @@ func TestAClusterOutOfReachKeepsANameToItself(t *testing.T) {
 	theHands.setDown(t, false, s.namespace, s.namespace+"-b")
 	s.until("100%/100 100%/100 at full on, complete", s.shares)
 	s.must(s.Patch(t.Context(), was, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+}
+
+func TestANameThatAClusterTurnsOutToKeepIsGivenUp(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	first := s.release(0)
+	it := &shipper.InstallationTarget{}
+	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
+	was := it.DeepCopy()
+	it.Finalizers = []string{"shipper.booking.com/test"}
+	s.must(s.Patch(t.Context(), it, client.MergeFrom(was)))
+	s.must(s.Delete(t.Context(), first))
+	s.until("False FailedAPICall waiting for targets of the same name to go: InstallationTarget is being deleted",
+		s.relCondition(0, shipper.ReleaseScheduled))
+	second := s.release(0)
+	theHands.setDown(t, true, s.namespace, s.namespace+"-b")
+	s.until("2", func() string { return strconv.Itoa(len(s.releases())) })
+	third := s.release(1)
+	if second.Name != first.Name || third.Name != strings.TrimSuffix(first.Name, "0")+"1" {
+		t.Errorf("%s was followed by %s and %s", first.Name, second.Name, third.Name)
+	}
+	s.until("True", s.relCondition(1, shipper.ReleaseScheduled))
+	s.until(" at - | 100%/100 0%/0 at -", s.shares)
+	s.must(s.Patch(t.Context(), was, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	theHands.setDown(t, false, s.namespace, s.namespace+"-b")
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
 }
 
 func TestAnEditAfterTheDeletionIsNotTakenBack(t *testing.T) {

@@ -30,10 +30,14 @@ func status(s *scope, p plan, a applied, now metav1.Time) shipper.ApplicationSta
 	out := shipper.ApplicationStatus{
 		ObservedGeneration: s.app.Generation, Conditions: s.app.Status.Conditions, History: names(rels),
 	}
-	for _, c := range []shipper.Condition{
+	conditions := []shipper.Condition{
 		{Type: shipper.ApplicationAborting, Status: corev1.ConditionFalse},
 		blocked(p, a), validHistory(p), releaseSynced(p, a), rollingOut(s.app, rels, p, a),
-	} {
+	}
+	if c := rolledBack(rels); c.Status == corev1.ConditionTrue || shipper.FindCondition(out.Conditions, c.Type) != nil {
+		conditions = append(conditions, c)
+	}
+	for _, c := range conditions {
 		c.Message = report.Shorten(c.Message, maxMessage)
 		out.Conditions = shipper.SetCondition(out.Conditions, c, now)
 	}
@@ -129,6 +133,20 @@ func rollingOut(app *shipper.Application, rels []*shipper.Release, p plan, a app
 		c.Message = fmt.Sprintf("Transitioning from %q to %q", rels[incumbent].Name, contender.Name)
 	default:
 		c.Message = fmt.Sprintf("Rolling out initial release %q", contender.Name)
+	}
+	return c
+}
+
+// rolledBack is the condition RolledBack: the newest Release has the environment of an earlier one because somebody asked for
+// that. Of Applications that never were rolled back it is not said.
+func rolledBack(rels []*shipper.Release) shipper.Condition {
+	c := shipper.Condition{Type: shipper.ApplicationRolledBack, Status: corev1.ConditionFalse}
+	if len(rels) == 0 {
+		return c
+	}
+	newest := rels[len(rels)-1]
+	if goal := newest.Annotations[shipper.ReleaseRollbackOfAnnotation]; goal != "" {
+		c.Status, c.Message = corev1.ConditionTrue, fmt.Sprintf("Release %q has the environment of %q", newest.Name, goal)
 	}
 	return c
 }

@@ -201,3 +201,28 @@ func TestChangesAreTold(t *testing.T) {
 		t.Errorf("got %v for nothing", again)
 	}
 }
+
+func TestRollbacksAreSaid(t *testing.T) {
+	first, second := complete(0, 1), rel(1, 2)
+	s := seen(web(2, "1", 2), first, second)
+	now := metav1.Unix(1, 0)
+	said := func() string {
+		s.app.Status = status(s, makePlan(s, now), applied{}, now)
+		c := shipper.FindCondition(s.app.Status.Conditions, shipper.ApplicationRolledBack)
+		if c == nil {
+			return "nothing"
+		}
+		return string(c.Status) + " " + c.Message
+	}
+	if got := said(); got != "nothing" {
+		t.Errorf("of what was never rolled back it says %s", got)
+	}
+	second.Annotations[shipper.ReleaseRollbackOfAnnotation] = "web-0"
+	if got, want := said(), `True Release "`+second.Name+`" has the environment of "web-0"`; got != want {
+		t.Errorf("it says %s, want %s", got, want)
+	}
+	delete(second.Annotations, shipper.ReleaseRollbackOfAnnotation)
+	if got := said(); got != "False " {
+		t.Errorf("after the next edit it says %s", got)
+	}
+}

@@ -26,7 +26,7 @@ func (r *Reconciler) work(ctx context.Context, ct *shipper.CapacityTarget, want 
 		return sight{want: want, err: err}
 	}
 	seen := observe(ctx, member, ct, want)
-	seen.late = r.isLate(seen.deployments)
+	seen.late = r.isLate(member.Session(), seen.deployments)
 	replicas, needed := seen.scale()
 	if !needed {
 		return seen
@@ -37,21 +37,28 @@ func (r *Reconciler) work(ctx context.Context, ct *shipper.CapacityTarget, want 
 		seen.err = fmt.Errorf("scaling Deployment %s to %d: %w", deployment.Name, replicas, err)
 		return seen
 	}
-	r.written.Store(deployment.UID, deployment.Generation)
+	r.written.Store(deployment.UID, scaling{member.Session(), deployment.Generation})
 	seen.scaled = true
 	return seen
 }
 
+// scaling is a write of spec.replicas.
+type scaling struct {
+	session    uint64 // of the fleet, in which it was written
+	generation int64  // of the Deployment since
+}
+
 // isLate tells whether the cache shows a Deployment as it was before it was last scaled here: one that seems to be as it
-// should may be about to change.
-func (r *Reconciler) isLate(deployments []appsv1.Deployment) bool {
+// should may be about to change. The cache of another session was filled later, and a cluster that was put back to an
+// earlier time never shows what was written after it.
+func (r *Reconciler) isLate(session uint64, deployments []appsv1.Deployment) bool {
 	late := false
 	for _, d := range deployments {
-		generation, ok := r.written.Load(d.UID)
+		noted, ok := r.written.Load(d.UID)
 		if !ok {
 			continue
 		}
-		if generation, _ := generation.(int64); d.Generation < generation {
+		if last, _ := noted.(scaling); last.session == session && d.Generation < last.generation {
 			late = true
 		} else {
 			r.written.Delete(d.UID)

@@ -44,7 +44,7 @@ type Reconciler struct {
 	recorder events.EventRecorder
 	retries  *fleet.Retries
 
-	// written are the generations of Deployments that were scaled, until a cache shows them.
+	// written are the scalings of Deployments, by UID, until a cache shows them.
 	written sync.Map
 }
 

@@ -67,7 +67,8 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Named("cluster").
 		For(&shipper.Cluster{}).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
-		WatchesRawSource(o.Fleet.WatchMembers(named)).
+		WatchesRawSource(o.Fleet.WatchMembers(r.named)).
+		WatchesRawSource(o.Fleet.WatchCredentials(r.named)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter()}).
 		Complete(r)
 	if err != nil {
@@ -129,7 +130,11 @@ func (r *Reconciler) ofSecret(_ context.Context, secret client.Object) []reconci
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: secret.GetName()}}}
 }
 
-// named is the request for a Cluster.
-func named(_ context.Context, cluster string) []reconcile.Request {
+// named is the request for a Cluster whose connection has changed. That of one that was removed is no news here: it was
+// removed here, and to remove it again would wake this reconciler again, without end.
+func (r *Reconciler) named(_ context.Context, cluster string) []reconcile.Request {
+	if _, known := r.fleet.State(cluster); !known {
+		return nil
+	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: cluster}}}
 }

@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,18 +38,30 @@ func status(c *shipper.Cluster, state fleet.State, now time.Time) shipper.Cluste
 	case state.Pending:
 		ready.Status = corev1.ConditionUnknown
 	}
-	out.Conditions = shipper.SetCondition(out.Conditions, ready, metav1.NewTime(now))
+	out.Conditions = credentials(shipper.SetCondition(out.Conditions, ready, metav1.NewTime(now)), state.Credentials, now)
 	return out
 }
 
-// changes are the events that tell how the condition changed: a warning when the cluster was lost.
+// credentials tells of credentials that end. Of others nothing is told.
+func credentials(conditions []shipper.Condition, known fleet.Credentials, now time.Time) []shipper.Condition {
+	if known == (fleet.Credentials{}) {
+		return slices.DeleteFunc(conditions, func(c shipper.Condition) bool { return c.Type == shipper.ClusterCredentialsValid })
+	}
+	valid := shipper.Condition{Type: shipper.ClusterCredentialsValid, Status: corev1.ConditionTrue}
+	if known.Reason != "" {
+		valid.Status, valid.Reason, valid.Message = corev1.ConditionFalse, known.Reason, known.Message
+	}
+	return shipper.SetCondition(conditions, valid, metav1.NewTime(now))
+}
+
+// changes are the events that tell how conditions changed: a warning when the cluster was lost, or its credentials are ending.
 func changes(was, is *shipper.Cluster) []report.Event {
 	note := report.Changes(was.Status.Conditions, is.Status.Conditions)
 	if note == "" {
 		return nil
 	}
 	eventType := corev1.EventTypeNormal
-	if c := shipper.FindCondition(is.Status.Conditions, shipper.ClusterReady); c.Status == corev1.ConditionFalse {
+	if slices.ContainsFunc(is.Status.Conditions, func(c shipper.Condition) bool { return c.Status == corev1.ConditionFalse }) {
 		eventType = corev1.EventTypeWarning
 	}
 	return []report.Event{{Type: eventType, Reason: clusterChanged, Action: "UpdateStatus", Note: note}}

@@ -60,6 +60,30 @@ func TestStatus(t *testing.T) {
 			}},
 		},
 	}
+	ending, over := inService, inService
+	ending.Conditions = append([]shipper.Condition{{
+		Type: "CredentialsValid", Status: "False", Reason: "RenewalFailed", Message: "no", LastTransitionTime: now,
+	}}, inService.Conditions...)
+	ending.ObservedGeneration, over.ObservedGeneration = 2, 2
+	tests["a cluster whose token cannot be renewed"] = struct {
+		before shipper.ClusterStatus
+		state  fleet.State
+		want   shipper.ClusterStatus
+		events []report.Event
+	}{
+		inService, fleet.State{Ready: true, Credentials: fleet.Credentials{NotAfter: 3000, Reason: "RenewalFailed", Message: "no"}}, ending,
+		[]report.Event{{
+			Type: "Warning", Reason: "ClusterConditionChanged", Action: "UpdateStatus", Note: "[] -> [CredentialsValid False RenewalFailed no]",
+		}},
+	}
+	tests["a cluster that has got credentials that do not end"] = struct {
+		before shipper.ClusterStatus
+		state  fleet.State
+		want   shipper.ClusterStatus
+		events []report.Event
+	}{ending, fleet.State{Ready: true}, over, []report.Event{{
+		Type: "Normal", Reason: "ClusterConditionChanged", Action: "UpdateStatus", Note: "[CredentialsValid False RenewalFailed no] -> []",
+	}}}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			was := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: tc.before}

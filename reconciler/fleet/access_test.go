@@ -3,7 +3,9 @@
 package fleet
 
 import (
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -100,5 +102,47 @@ func TestFingerprintsDifferWhenAccessDoes(t *testing.T) {
 			t.Errorf("%s and %s have the same fingerprint", name, other)
 		}
 		seen[access.Fingerprint] = name
+	}
+}
+
+// tokenOf is a token that says whose it is.
+func tokenOf(account, uid, rest string) []byte {
+	claims := fmt.Sprintf(`{"kubernetes.io":{"namespace":"ns","serviceaccount":{"name":%q,"uid":%q}},"jti":%q}`, account, uid, rest)
+	return []byte("e30." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + rest)
+}
+
+func TestTokensOfOneAccountHaveOneFingerprint(t *testing.T) {
+	of := func(token []byte) string {
+		t.Helper()
+		access, err := NewAccess(&shipper.Cluster{Spec: shipper.ClusterSpec{APIMaster: "https://here"}},
+			&corev1.Secret{Data: map[string][]byte{"token": token}}, "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return access.Fingerprint
+	}
+	first := of(tokenOf("robot", "1", "a"))
+	if first != of(tokenOf("robot", "1", "b")) {
+		t.Error("a renewed token ends the connection")
+	}
+	for name, token := range map[string][]byte{
+		"another account's":             tokenOf("other", "2", "a"),
+		"an account's of the same name": tokenOf("robot", "2", "a"),
+		"a plain one":                   []byte("robot"),
+	} {
+		if first == of(token) {
+			t.Errorf("%s token does not end the connection", name)
+		}
+	}
+}
+
+func TestARevokedTokenIsNoEmptySecret(t *testing.T) {
+	secret := &corev1.Secret{Data: map[string][]byte{"ca.crt": []byte("x")}}
+	secret.Annotations = map[string]string{shipper.SecretRevokedAnnotation: "2026-11-21T10:00:00Z"}
+	_, err := NewAccess(&shipper.Cluster{Spec: shipper.ClusterSpec{APIMaster: "https://here"}}, secret, "system/c")
+	var known *Error
+	if !errors.As(err, &known) || known.Reason != shipper.CredentialsRevoked ||
+		!strings.Contains(known.Message, "`shipperctl clusters join`") {
+		t.Errorf("it is %+v", err)
 	}
 }

@@ -34,6 +34,8 @@ type answers struct {
 	suspected chan struct{}
 	// count grows with every answer that comes from the API server itself.
 	count atomic.Int64
+	// heard grows with all that is read of answers, those to watches too.
+	heard atomic.Int64
 }
 
 func newAnswers(session context.Context, next http.RoundTripper) *answers {
@@ -69,7 +71,7 @@ func (a *answers) RoundTrip(request *http.Request) (*http.Response, error) {
 	if answer.StatusCode < http.StatusInternalServerError {
 		a.count.Add(1)
 	}
-	answer.Body = &body{ReadCloser: answer.Body, end: sync.OnceFunc(end)}
+	answer.Body = &body{ReadCloser: answer.Body, heard: &a.heard, end: sync.OnceFunc(end)}
 	return answer, nil
 }
 
@@ -80,6 +82,9 @@ func (a *answers) watch(request *http.Request) (*http.Response, error) {
 	answer, err := a.next.RoundTrip(request)
 	if err != nil && request.Context().Err() == nil || err == nil && answer.StatusCode >= http.StatusInternalServerError {
 		a.suspect()
+	}
+	if err == nil {
+		answer.Body = &body{ReadCloser: answer.Body, heard: &a.heard, end: func() {}}
 	}
 	return answer, err
 }
@@ -116,7 +121,15 @@ func (a *answers) suspect() {
 // body is that of an answer.
 type body struct {
 	io.ReadCloser
-	end func()
+	heard *atomic.Int64
+	end   func()
+}
+
+// Read counts what comes.
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.heard.Add(int64(n))
+	return n, err
 }
 
 // Close lets go of what watched over the request.

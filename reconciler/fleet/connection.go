@@ -11,12 +11,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// connection is one cluster with one set of credentials. Its fields but the first three are guarded by the fleet's
+// connection is one cluster with one set of credentials. Its fields but the first four are guarded by the fleet's
 // mutex.
 type connection struct {
 	fleet  *Fleet
 	name   string
 	access *Access // nil when it is not known how to reach the cluster
+	token  token   // in use; that of access is the one that the connection began with
 
 	cancel context.CancelFunc // nil until it runs
 	state  State
@@ -30,6 +31,23 @@ func (c *connection) stop() {
 	}
 	c.member = nil
 	c.state.Ready = false
+}
+
+// serves tells whether the connection will do for access, which may have another token of the same account: then it is taken,
+// and looked at at once. A connection that does not work begins anew with it. The fleet's mutex is held.
+func (c *connection) serves(access *Access) bool {
+	if c.access == nil || c.access.Fingerprint != access.Fingerprint {
+		return false
+	}
+	if c.token.load() == access.Config.BearerToken {
+		return true
+	}
+	if !c.state.Ready {
+		return false
+	}
+	c.token.store(access.Config.BearerToken)
+	c.member.session.answers.suspect()
+	return true
 }
 
 // run connects, again and again, until ctx is done.
@@ -73,7 +91,10 @@ func (c *connection) lost(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	failure := connectError(c.name, c.access.Config.Host, err)
+	failure := ConnectError(c.name, c.access.Config.Host, err)
+	if apierrors.IsUnauthorized(err) {
+		failure.Message = Refused(c.access.Config.Host, c.token.credential(c.access.Config), c.fleet.options.Clock.Now())
+	}
 	log.FromContext(ctx).WithName("fleet").Info("Cluster cannot be worked with",
 		"cluster", c.name, "reason", failure.Reason, "message", failure.Message)
 	c.fleet.set(c, State{Reason: failure.Reason, Message: failure.Message}, nil)
@@ -102,6 +123,31 @@ func (c *connection) beat(ctx context.Context, s *session) error {
 			continue
 		}
 		if err := c.probe(ctx, s); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitSilence returns when a cluster that is being connected to does not answer any more, or without an error when ctx is
+// done. While caches fill, a heartbeat may be late behind what comes for them: as long as something comes, the cluster lives.
+func (c *connection) awaitSilence(ctx context.Context, s *session) error {
+	ticker := c.fleet.options.Clock.NewTicker(c.fleet.options.Heartbeat)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+		heard := s.answers.heard.Load()
+		err := c.probe(ctx, s)
+		if err != nil {
+			err = c.probe(ctx, s)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && (!unanswered(err) || s.answers.heard.Load() == heard):
 			return err
 		}
 	}

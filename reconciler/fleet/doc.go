@@ -12,12 +12,14 @@
 // Connecting asks for the version and the APIs the cluster serves, checks that the account may list what has to be
 // watched, and fills the caches. Only then Get returns the Member. Every 10 s a Lease is read, with 3 s to answer: any
 // HTTP answer but 401 and 5xx means that the cluster lives. When the heartbeat fails, a second one follows at once, so
-// that a dead cluster is named within 16 s. A request that has waited 2 s for its answer counts as the first of the
+// that a dead cluster is named within 16 s, also when it dies while its caches fill; then whatever comes for them is as good
+// as an answer, so that a large cluster may take its time. A request that has waited 2 s for its answer counts as the first of the
 // two: a cluster that freezes while somebody works in it is named within some 5 s. So does a watch that cannot be begun
 // anew: an API server that is away for a moment may come back with an older etcd. Every request ends when its cluster
 // is lost, and after 12 s without an answer when it lives, so that no cluster holds up the work in others. The caches
 // of a lost cluster are thrown away: nothing is ever decided on what it said before it died. Credentials that change,
-// or a Cluster that goes, end the connection at once.
+// or a Cluster that goes, end the connection at once; but another token of the same account is used from the next request on, and
+// caches and watches stay.
 //
 // Every change of a connection's state wakes those who registered with WatchMembers; every event of a cluster's objects
 // wakes those who registered with Watch or WatchInstalled, for clusters that connect later too.
@@ -31,6 +33,7 @@
 // # What the account needs in an application cluster
 //
 //	coordination.k8s.io  leases                     get                             the heartbeat
+//	""                   serviceaccounts/token      create                          of its own account, to renew its token
 //	""                   namespaces                 get list watch                  to see that a missing one appears
 //	""                   pods                       get list watch patch            the traffic label
 //	""                   services                   get list watch create patch delete

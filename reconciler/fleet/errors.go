@@ -99,8 +99,8 @@ func unanswered(err error) bool {
 		errors.Is(err, context.Canceled))
 }
 
-// connectError words an error that was met while connecting to or probing a cluster.
-func connectError(cluster, url string, err error) *Error {
+// ConnectError words an error that was met while connecting to or probing a cluster, for conditions and for people.
+func ConnectError(cluster, url string, err error) *Error {
 	var known *Error
 	if errors.As(err, &known) {
 		return known
@@ -108,6 +108,7 @@ func connectError(cluster, url string, err error) *Error {
 	out := &Error{Cluster: cluster, Reason: shipper.ClusterUnreachable, Err: err}
 	var authority x509.UnknownAuthorityError
 	var hostname x509.HostnameError
+	var invalid x509.CertificateInvalidError
 	switch {
 	case apierrors.IsUnauthorized(err):
 		out.Reason = shipper.CredentialsRefused
@@ -121,6 +122,8 @@ func connectError(cluster, url string, err error) *Error {
 	case errors.As(err, &hostname):
 		out.Reason = shipper.SecretInvalid
 		out.Message = fmt.Sprintf("the certificate of %s is for another host: %v", url, hostname)
+	case errors.As(err, &invalid): // expired, most often: nothing that another Secret would mend
+		out.Message = fmt.Sprintf("the certificate of %s is not valid: %v", url, invalid)
 	case errors.Is(err, context.DeadlineExceeded):
 		out.Message = fmt.Sprintf("the API server at %s does not answer in time", url)
 	default:

@@ -90,6 +90,10 @@ func TestConnectError(t *testing.T) {
 			"the certificate of https://c is for another host: " +
 				"x509: certificate is not valid for any names, but wanted to match c",
 		},
+		"a certificate that has expired": {
+			fmt.Errorf("x: %w", x509.CertificateInvalidError{Reason: x509.Expired, Detail: "too late"}), shipper.ClusterUnreachable,
+			"the certificate of https://c is not valid: x509: certificate has expired or is not yet valid: too late",
+		},
 		"silence": {
 			context.DeadlineExceeded, shipper.ClusterUnreachable, "the API server at https://c does not answer in time",
 		},
@@ -99,7 +103,7 @@ func TestConnectError(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := connectError("c", "https://c", tc.err)
+			got := ConnectError("c", "https://c", tc.err)
 			want := &Error{Cluster: "c", Reason: tc.reason, Message: tc.message}
 			ignoreCause := cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "Err" }, cmp.Ignore())
 			if diff := cmp.Diff(want, got, ignoreCause); diff != "" {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -48,20 +49,25 @@ type State struct {
 	Reason, Message string
 	// KubernetesVersion is what the API server said it is, on the last connection.
 	KubernetesVersion string
+	// Credentials are what SetCredentials was told last.
+	Credentials Credentials
 }
 
 // Fleet is all connections to application clusters. It is safe for concurrent use.
 type Fleet struct {
-	options Options
-	scheme  *runtime.Scheme
-	running sync.WaitGroup
+	options  Options
+	scheme   *runtime.Scheme
+	running  sync.WaitGroup
+	sessions atomic.Uint64 // how many were begun
 
 	mu          sync.Mutex
 	identity    identity
 	base        context.Context // nil until Start
 	connections map[string]*connection
+	credentials map[string]Credentials
 	watches     []*watch
-	listeners   []*listener
+	listeners   []*listener // of connections
+	warned      []*listener // of credentials
 }
 
 var _ manager.LeaderElectionRunnable = (*Fleet)(nil)
@@ -86,7 +92,8 @@ func New(o Options) *Fleet {
 	if o.Backoff == (wait.Backoff{}) {
 		o.Backoff = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.25, Steps: 5, Cap: 4 * time.Second}
 	}
-	return &Fleet{options: o, scheme: scheme.Scheme, connections: map[string]*connection{}}
+	return &Fleet{options: o, scheme: scheme.Scheme,
+		connections: map[string]*connection{}, credentials: map[string]Credentials{}}
 }
 
 // NeedLeaderElection is true: only the leader works in application clusters.
@@ -108,21 +115,25 @@ func (f *Fleet) Start(ctx context.Context) error {
 }
 
 // Set says how to reach a cluster, or by err, best an *Error, why that is not known. Credentials that differ from
-// those in use end the connection and begin another; the same ones change nothing.
+// those in use end the connection and begin another; the same ones change nothing. Another token of the same account is used
+// from the next request on by a connection that works: its caches and watches stay.
 func (f *Fleet) Set(name string, access *Access, err error) {
 	f.mu.Lock()
 	old := f.connections[name]
-	if err == nil && old != nil && old.access != nil && old.access.Fingerprint == access.Fingerprint {
+	if err == nil && old != nil && old.serves(access) {
 		f.mu.Unlock()
 		return
 	}
 	c := &connection{fleet: f, name: name, access: access}
+	if err == nil {
+		c.token.store(access.Config.BearerToken)
+	}
 	if old != nil {
 		c.state.KubernetesVersion = old.state.KubernetesVersion
 		old.stop()
 	}
 	if err != nil {
-		known := connectError(name, "", err)
+		known := ConnectError(name, "", err)
 		c.access = nil
 		c.state.Reason, c.state.Message = known.Reason, known.Message
 	} else {
@@ -147,6 +158,7 @@ func (f *Fleet) Remove(name string) {
 		c.stop()
 		delete(f.connections, name)
 	}
+	delete(f.credentials, name)
 	f.mu.Unlock()
 	f.notify(name)
 }
@@ -159,7 +171,9 @@ func (f *Fleet) State(name string) (state State, ok bool) {
 	if !ok {
 		return State{}, false
 	}
-	return c.state, true
+	state = c.state
+	state.Credentials = f.credentials[name]
+	return state, true
 }
 
 // Get returns the connection to a cluster. It never blocks on the cluster. The error is an *Error when the cluster

@@ -38,6 +38,12 @@ func (m *Member) Live() client.Reader {
 	return m.session.cluster.GetAPIReader()
 }
 
+// Session is the number of the connection. Another one has caches of its own, and may be to an API server that was put back
+// to an earlier time: what was noted to compare with caches ends with its session.
+func (m *Member) Session() uint64 {
+	return m.session.number
+}
+
 // KubeVersion is what the API server says it is, for example v1.37.1.
 func (m *Member) KubeVersion() string {
 	return m.session.version

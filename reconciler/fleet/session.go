@@ -62,6 +62,7 @@ var core = []struct {
 // session is a connection that stands: clients, caches and what was discovered.
 type session struct {
 	name    string
+	number  uint64          // no other session of the fleet has it
 	watches func() []*watch // all there are
 	cluster cluster.Cluster
 	http    *http.Client // for the heartbeat and discovery
@@ -77,7 +78,8 @@ type session struct {
 	kinds map[schema.GroupVersionKind]*kind
 }
 
-// open connects: probe, discover, check the rights, fill the caches. The session ends with ctx.
+// open connects: probe, discover, check the rights, fill the caches, as long as the cluster answers. The session ends with
+// ctx.
 func (c *connection) open(ctx context.Context) (*session, error) {
 	s, err := c.newSession(ctx)
 	if err != nil {
@@ -86,36 +88,53 @@ func (c *connection) open(ctx context.Context) (*session, error) {
 	if err := c.probe(ctx, s); err != nil {
 		return nil, err
 	}
-	if err := s.discover(ctx, c.access.Config); err != nil {
-		return nil, err
+	opening, giveUp := context.WithCancelCause(ctx)
+	silent := make(chan error, 1)
+	go func() {
+		err := c.awaitSilence(opening, s)
+		giveUp(err)
+		silent <- err
+	}()
+	err = c.prepare(ctx, opening, s)
+	giveUp(nil)
+	if lost := <-silent; lost != nil {
+		err = lost
 	}
-	ours, err := labels.Parse(shipper.AppLabel)
 	if err != nil {
-		return nil, fmt.Errorf("selecting our objects: %w", err)
-	}
-	if s.cluster, err = cluster.New(c.access.Config, c.fleet.clusterOptions(ctx, s.answers, ours)); err != nil {
-		return nil, fmt.Errorf("making clients: %w", err)
-	}
-	if err := s.fill(ctx, c.fleet.options.SyncTimeout); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
+// prepare makes a session that nothing but the probe is known of fit for work. It gives up when opening is done.
+func (c *connection) prepare(ctx, opening context.Context, s *session) error {
+	if err := s.discover(opening, c.config()); err != nil {
+		return err
+	}
+	ours, err := labels.Parse(shipper.AppLabel)
+	if err != nil {
+		return fmt.Errorf("selecting our objects: %w", err)
+	}
+	if s.cluster, err = cluster.New(c.config(), c.fleet.clusterOptions(ctx, s.answers, ours)); err != nil {
+		return fmt.Errorf("making clients: %w", err)
+	}
+	return s.fill(ctx, opening, c.fleet.options.SyncTimeout)
+}
+
 // newSession makes a session that knows nothing yet.
 func (c *connection) newSession(ctx context.Context) (*session, error) {
-	hc, err := rest.HTTPClientFor(c.access.Config)
+	hc, err := rest.HTTPClientFor(c.config())
 	if err != nil {
 		return nil, &Error{Cluster: c.name, Reason: shipper.SecretInvalid, Message: err.Error(), Err: err}
 	}
 	// A connection that died with the last session would hang this one.
 	utilnet.CloseIdleConnectionsFor(hc.Transport)
-	leases, err := coordinationv1client.NewForConfigAndClient(c.access.Config, hc)
+	leases, err := coordinationv1client.NewForConfigAndClient(c.config(), hc)
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	return &session{
-		name: c.name, watches: c.fleet.allWatches,
+		name: c.name, number: c.fleet.sessions.Add(1), watches: c.fleet.allWatches,
 		http: hc, answers: newAnswers(ctx, hc.Transport), leases: leases,
 		done: ctx.Done(), ended: make(chan error, 1), stopped: make(chan struct{}),
 		kinds: map[schema.GroupVersionKind]*kind{},
@@ -168,9 +187,10 @@ func strip(in any) (any, error) {
 	return in, nil
 }
 
-// fill checks that the core kinds may be listed, starts the caches and waits until they are full.
-func (s *session) fill(ctx context.Context, timeout time.Duration) error {
-	bounded, cancel := context.WithTimeout(ctx, timeout)
+// fill checks that the core kinds may be listed, starts the caches and waits until they are full, or opening is done. The
+// caches end with ctx.
+func (s *session) fill(ctx, opening context.Context, timeout time.Duration) error {
+	bounded, cancel := context.WithTimeout(opening, timeout)
 	defer cancel()
 	for _, k := range core {
 		list, ok := k.list.DeepCopyObject().(client.ObjectList)
@@ -227,19 +247,8 @@ func (s *session) discover(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("making a discovery client: %w", err)
 	}
-	version, err := d.ServerVersionWithContext(ctx)
-	if err != nil {
-		return fmt.Errorf("asking for the version: %w", err)
-	}
-	// An API server behind this one that does not answer leaves its groups out; that is no reason to leave the cluster
-	// out.
-	_, resources, err := d.ServerGroupsAndResourcesWithContext(ctx)
-	var partly *discovery.ErrGroupDiscoveryFailed
-	if err != nil && !errors.As(err, &partly) {
-		return fmt.Errorf("asking for the APIs: %w", err)
-	}
-	s.version, s.apis = version.GitVersion, apiVersions(resources)
-	return nil
+	s.version, s.apis, err = Discover(ctx, d)
+	return err
 }
 
 // apiVersions lists groups and kinds, sorted and unique.

@@ -130,9 +130,14 @@ func (f *Fleet) notify(cluster string) {
 	listeners := append([]*listener(nil), f.listeners...)
 	f.mu.Unlock()
 	for _, l := range listeners {
-		for _, request := range l.mapper(l.ctx, cluster) {
-			l.queue.Add(request)
-		}
+		l.wake(cluster)
+	}
+}
+
+// wake makes the listener's requests for a cluster.
+func (l *listener) wake(cluster string) {
+	for _, request := range l.mapper(l.ctx, cluster) {
+		l.queue.Add(request)
 	}
 }
 

@@ -34,6 +34,14 @@
 // spec.clusters is cleaned, also after a crash. A cluster that cannot be reached keeps the finalizer; one whose
 // Cluster object is gone is given up.
 //
+// A cluster may get another name by a second Cluster object. Where a target leaves one name and stays by the other, nothing
+// is removed. Clusters are told apart by the UID of their namespace kube-system, one that does not answer by its address.
+//
+// Somebody may delete the anchor, or the namespace with all that is in it. What has no namespace stays then, and nothing
+// there tells whose it is. Therefore status.clusters lists it too, with UIDs. A target that goes where its anchor is gone
+// deletes what it lists, if it is still that very object, says that it is the target's and was written from the same
+// manifest, and no other anchor lists it.
+//
 // # Whose an anchor is
 //
 // Several management clusters may share an application cluster. Each has an identity (reconciler/identity), and each anchor

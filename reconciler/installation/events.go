@@ -20,6 +20,7 @@ const (
 	configMapAdopted = "ConfigMapAdopted"
 	configMapLeft    = "ConfigMapLeft"
 	cleanupAbandoned = "CleanupAbandoned"
+	sameAsAnother    = "ClusterHasAnotherName"
 )
 
 // changes are the events that tell how conditions changed.
@@ -69,6 +70,14 @@ func leftAlone(m *fleet.Member, a *anchor, name string) report.Event {
 	return report.Event{
 		Type: corev1.EventTypeWarning, Reason: configMapLeft, Action: "Uninstall from " + m.Name,
 		Note: fmt.Sprintf("Config map %q in cluster %q %s; what is installed there is left as it is", name, m.Name, whose),
+	}
+}
+
+func staysAs(cluster, twin string) report.Event {
+	return report.Event{
+		Type: corev1.EventTypeWarning, Reason: sameAsAnother, Action: "Uninstall from " + cluster,
+		Note: fmt.Sprintf("Cluster %q is the same as %q, where this is to stay; what is installed there is left as it is",
+			cluster, twin),
 	}
 }
 

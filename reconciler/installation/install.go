@@ -30,6 +30,8 @@ type installer struct {
 
 	anchor *anchor
 	events []report.Event
+	// scoped are the objects without a namespace that this pass found or wrote.
+	scoped []shipper.ClusterScopedObject
 }
 
 // step is one object and what to do with it.
@@ -121,6 +123,7 @@ func (i *installer) intact(ctx context.Context) (bool, error) {
 		if decide(i.it, entry, i.anchor, live) != keep {
 			return false, nil
 		}
+		i.note(entry, live.UID)
 	}
 	return true, nil
 }
@@ -153,6 +156,7 @@ func (i *installer) converge(ctx context.Context, objects []wanted, fingerprint 
 			return err
 		}
 	}
+	i.scoped = nil
 	for _, s := range steps {
 		if err := i.carryOut(ctx, s); err != nil {
 			return err
@@ -291,9 +295,10 @@ func (i *installer) carryOut(ctx context.Context, s step) error {
 		s = again
 	}
 	var err error
+	uid := uidOf(s.live)
 	switch s.action {
 	case create, write:
-		err = i.write(ctx, s)
+		uid, err = i.write(ctx, s)
 	case mark:
 		err = i.mark(ctx, s)
 	case refuse:
@@ -305,5 +310,6 @@ func (i *installer) carryOut(ctx context.Context, s step) error {
 	if err != nil {
 		return fmt.Errorf("installing %s: %w", s.item, err)
 	}
+	i.note(s.item, uid)
 	return nil
 }

@@ -21,13 +21,18 @@ import (
 )
 
 // uninstall removes a target from a cluster: first what it wrote, then the anchor, in the foreground, so that the anchor
-// goes after whatever else it owns. What others own too stays. The error is nil once the anchor is gone, or is somebody
-// else's.
-func uninstall(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) ([]report.Event, error) {
+// goes after whatever else it owns. What others own too stays. The error is nil once the anchor is gone, and what has no
+// namespace of what was known to be there, or the anchor is somebody else's.
+func uninstall(
+	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, known []shipper.ClusterScopedObject,
+) ([]report.Event, error) {
 	name := shipper.AnchorName(it.Name)
 	a, err := liveAnchor(ctx, m, it)
-	if err != nil || a == nil {
+	if err != nil {
 		return nil, foreignIsNone(err)
+	}
+	if a == nil {
+		return nil, removeScoped(ctx, m, it, known)
 	}
 	if !a.goesWith(it) {
 		return []report.Event{leftAlone(m, a, name)}, nil
@@ -116,19 +121,31 @@ func otherInventories(ctx context.Context, m *fleet.Member, it *shipper.Installa
 	if err != nil {
 		return nil, err
 	}
+	return inventories(m, others), nil
+}
+
+// inventories are the objects that anchors list which are not going.
+func inventories(m *fleet.Member, anchors []corev1.ConfigMap) []item {
 	var out []item
-	for i := range others {
-		if cm := &others[i]; cm.DeletionTimestamp == nil {
+	for i := range anchors {
+		if cm := &anchors[i]; cm.DeletionTimestamp == nil {
 			out = append(out, anchorOf(m, cm).inventory...)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // otherAnchorsIn are all anchors in a cluster but the target's, by name.
 func otherAnchorsIn(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) ([]corev1.ConfigMap, error) {
+	return anchorsBut(ctx, m.Client(), it)
+}
+
+// anchorsBut is otherAnchorsIn, by whom is asked.
+func anchorsBut(
+	ctx context.Context, reader client.Reader, it *shipper.InstallationTarget, of ...client.ListOption,
+) ([]corev1.ConfigMap, error) {
 	var list corev1.ConfigMapList
-	if err := m.Client().List(ctx, &list); err != nil {
+	if err := reader.List(ctx, &list, of...); err != nil {
 		return nil, fmt.Errorf("listing anchors: %w", err)
 	}
 	out := slices.DeleteFunc(list.Items, func(cm corev1.ConfigMap) bool {

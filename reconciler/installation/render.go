@@ -30,18 +30,24 @@ type Renderer interface {
 	Render(ctx context.Context, s Source, t chart.Target) ([]unstructured.Unstructured, error)
 }
 
-// NewRenderer renders with the charts of a catalog.
-func NewRenderer(catalog *chart.Catalog) Renderer {
-	return catalogRenderer{catalog}
+// Loader loads charts.
+type Loader interface {
+	// Load returns the chart of an exact version whose archive has a digest, if one is known, for use in a namespace.
+	Load(ctx context.Context, namespace string, pinned shipper.Chart, digest string) (*chart.Chart, error)
 }
 
-type catalogRenderer struct {
-	catalog *chart.Catalog
+// NewRenderer renders charts that a loader loads.
+func NewRenderer(charts Loader) Renderer {
+	return chartRenderer{charts}
+}
+
+type chartRenderer struct {
+	charts Loader
 }
 
 // Render loads, renders and prepares.
-func (r catalogRenderer) Render(ctx context.Context, s Source, t chart.Target) ([]unstructured.Unstructured, error) {
-	loaded, err := r.catalog.Load(ctx, s.Chart, s.Digest)
+func (r chartRenderer) Render(ctx context.Context, s Source, t chart.Target) ([]unstructured.Unstructured, error) {
+	loaded, err := r.charts.Load(ctx, t.Namespace, s.Chart, s.Digest)
 	if err != nil {
 		return nil, err
 	}

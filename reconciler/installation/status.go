@@ -65,7 +65,7 @@ func clusterStatus(
 	}
 	out := shipper.ClusterInstallationStatus{Name: o.cluster}
 	if o.err == nil {
-		out.Status = shipper.InstallationStatusInstalled
+		out.Status, out.ClusterScoped = shipper.InstallationStatusInstalled, o.scoped
 		for _, conditionType := range []string{shipper.TargetOperational, shipper.TargetReady} {
 			c := shipper.Condition{Type: conditionType, Status: corev1.ConditionTrue}
 			old.Conditions = shipper.SetCondition(old.Conditions, c, now)
@@ -73,7 +73,7 @@ func clusterStatus(
 		out.Conditions = old.Conditions
 		return out
 	}
-	out.Conditions = report.Failed(old.Conditions, o.err, now)
+	out.Conditions, out.ClusterScoped = report.Failed(old.Conditions, o.err, now), mergeScoped(old.ClusterScoped, o.scoped)
 	operational := shipper.ConditionTrue(out.Conditions, shipper.TargetOperational)
 	ready := shipper.FindCondition(out.Conditions, shipper.TargetReady)
 	out.Message = ready.Message

@@ -25,6 +25,8 @@ type outcome struct {
 	err error
 	// events to tell of.
 	events []report.Event
+	// scoped are the objects without a namespace that were found or written; without an error, all of them.
+	scoped []shipper.ClusterScopedObject
 }
 
 // remember makes sure, before anything is written in a cluster, that the target cannot go before it is cleaned, and
@@ -101,7 +103,7 @@ func (r *Reconciler) install(
 	defer cancel()
 	work := &installer{member: member, it: it, rendering: renders}
 	err = work.install(ctx)
-	return outcome{cluster: cluster, err: err, events: work.events}
+	return outcome{cluster: cluster, err: err, events: work.events, scoped: work.scoped}
 }
 
 func (r *Reconciler) uninstall(ctx context.Context, it *shipper.InstallationTarget, cluster string) outcome {
@@ -115,7 +117,18 @@ func (r *Reconciler) uninstall(ctx context.Context, it *shipper.InstallationTarg
 	}
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
-	out.events, out.err = uninstall(ctx, member, it)
+	if it.DeletionTimestamp == nil {
+		twin, err := r.twin(ctx, it, member)
+		if err != nil {
+			out.err = err
+			return out
+		}
+		if twin != "" {
+			out.events = []report.Event{staysAs(cluster, twin)}
+			return out
+		}
+	}
+	out.events, out.err = uninstall(ctx, member, it, find(it.Status.Clusters, cluster).ClusterScoped)
 	return out
 }
 

@@ -16,34 +16,25 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// write applies an object whole.
-func (i *installer) write(ctx context.Context, s step) error {
-	object := s.content.DeepCopy()
-	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
-	unstructured.RemoveNestedField(object.Object, "status")
-	object.SetNamespace(s.item.Namespace)
-	annotations := object.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[shipper.InstalledDigestAnnotation] = s.digest
-	object.SetAnnotations(annotations)
+// write applies an object whole, and returns its UID.
+func (i *installer) write(ctx context.Context, s step) (types.UID, error) {
+	object := s.in(s.item.Namespace)
 	if s.item.Namespace != "" {
 		object.SetOwnerReferences(owners(i.it, s.live, i.anchor.reference(i.it)))
 	}
-	if s.item.gvk() == appsv1.SchemeGroupVersion.WithKind("Deployment") {
+	if isDeployment(object) {
 		if err := i.setReplicas(ctx, s, object); err != nil {
-			return err
+			return "", err
 		}
 	}
-	return apply(ctx, i.member, object)
+	err := apply(ctx, i.member, object)
+	return object.GetUID(), err
 }
 
 // setReplicas makes a new Deployment start with no Pods, and leaves the number alone in one that has Pods: that is
 // capacity's. A Deployment that still has none must be told so again, because a field that is no longer applied
 // falls back to its default. The version it was read at makes sure that it has not been scaled meanwhile.
 func (i *installer) setReplicas(ctx context.Context, s step, object *unstructured.Unstructured) error {
-	unstructured.RemoveNestedField(object.Object, "spec", "replicas")
 	none := s.live == nil
 	if s.live != nil {
 		var live appsv1.Deployment
@@ -54,8 +45,33 @@ func (i *installer) setReplicas(ctx context.Context, s step, object *unstructure
 		none = live.Spec.Replicas != nil && *live.Spec.Replicas == 0
 	}
 	if !none {
+		unstructured.RemoveNestedField(object.Object, "spec", "replicas")
 		return nil
 	}
+	return withoutPods(object)
+}
+
+// in is the object as it is applied in a namespace, empty where its kind has none: all but its owner and its replicas.
+func (w wanted) in(namespace string) *unstructured.Unstructured {
+	object := w.content.DeepCopy()
+	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(object.Object, "status")
+	object.SetNamespace(namespace)
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[shipper.InstalledDigestAnnotation] = w.digest
+	object.SetAnnotations(annotations)
+	return object
+}
+
+func isDeployment(object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind() == appsv1.SchemeGroupVersion.WithKind("Deployment")
+}
+
+// withoutPods is how a Deployment begins.
+func withoutPods(object *unstructured.Unstructured) error {
 	return unstructured.SetNestedField(object.Object, int64(0), "spec", "replicas")
 }
 

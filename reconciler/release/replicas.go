@@ -14,15 +14,26 @@ import (
 // that a later pass finds it done.
 const countTimeout = 5 * time.Second
 
-// catalog counts replicas in charts of a catalog.
-type catalog struct{ charts *chart.Catalog }
+// Loader loads charts.
+type Loader interface {
+	// Load returns the chart of an exact version whose archive has a digest, if one is known, for use in a namespace.
+	Load(ctx context.Context, namespace string, pinned shipper.Chart, digest string) (*chart.Chart, error)
+}
 
-// NewCharts returns Charts that come from a catalog.
-func NewCharts(charts *chart.Catalog) Charts { return catalog{charts: charts} }
+// counter counts replicas in charts.
+type counter struct{ charts Loader }
+
+// NewCharts returns Charts that come from a loader.
+func NewCharts(charts Loader) Charts { return counter{charts: charts} }
 
 // Replicas is Charts.
-func (c catalog) Replicas(ctx context.Context, rel *shipper.Release) (int32, error) {
+func (c counter) Replicas(ctx context.Context, rel *shipper.Release) (int32, error) {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
-	return c.charts.Replicas(ctx, rel)
+	digest := rel.Annotations[shipper.ReleaseChartDigestAnnotation]
+	loaded, err := c.charts.Load(ctx, rel.Namespace, rel.Spec.Environment.Chart, digest)
+	if err != nil {
+		return 0, err
+	}
+	return loaded.Replicas(ctx, rel)
 }

@@ -49,7 +49,7 @@ func Failure(
 func ofConnection(reason string) bool {
 	switch reason {
 	case shipper.TargetClusterClientError, shipper.ClusterUnreachable, shipper.CredentialsRefused,
-		shipper.SecretMissing, shipper.SecretInvalid:
+		shipper.CredentialsRevoked, shipper.SecretMissing, shipper.SecretInvalid:
 		return true
 	}
 	return false

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Credentials are what is known of the end of a cluster's credentials.
+type Credentials struct {
+	// NotAfter is their end, in seconds since 1970. Zero: they do not end, or it is not known when.
+	NotAfter int64
+	// Reason and Message tell why they will not do for long; empty while they do.
+	Reason, Message string
+}
+
+// SetCredentials says what is known of the end of a cluster's credentials. Whoever registered with WatchCredentials is woken when
+// something else is to be told of them; that the end has moved is not.
+func (f *Fleet) SetCredentials(name string, c Credentials) {
+	f.mu.Lock()
+	was := f.credentials[name]
+	f.credentials[name] = c
+	if c == (Credentials{}) {
+		delete(f.credentials, name)
+	}
+	warned := append([]*listener(nil), f.warned...)
+	f.mu.Unlock()
+	if was.Reason == c.Reason && was.Message == c.Message && (was.NotAfter == 0) == (c.NotAfter == 0) {
+		return
+	}
+	for _, l := range warned {
+		l.wake(name)
+	}
+}
+
+// WatchCredentials is a source of requests for what is to be told of clusters' credentials.
+func (f *Fleet) WatchCredentials(mapper func(ctx context.Context, cluster string) []reconcile.Request) source.Source {
+	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.warned = append(f.warned, &listener{mapper: mapper, ctx: ctx, queue: q})
+		return nil
+	})
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Cluster is what of a cluster decides what is installed there.
+type Cluster struct {
+	// KubeVersion and APIVersions are what templates may ask for; empty as in chart.Target.
+	KubeVersion string
+	APIVersions []string
+	// HasNamespace tells of a kind whether its objects live in a namespace; known is false when the cluster does not know it.
+	HasNamespace func(schema.GroupVersionKind) (namespaced, known bool)
+}
+
+// Preview returns what a Release installs in a cluster where nothing of it is there, in the order it is written. Only the
+// references to the anchor are left out, which is made there.
+func Preview(ctx context.Context, renderer Renderer, rel *shipper.Release, in Cluster) ([]*unstructured.Unstructured, error) {
+	it := &shipper.InstallationTarget{ObjectMeta: metav1.ObjectMeta{Namespace: rel.Namespace, Name: rel.Name, Labels: rel.Labels}}
+	source := Source{
+		Chart: rel.Spec.Environment.Chart, Digest: rel.Annotations[shipper.ReleaseChartDigestAnnotation],
+		Values: rel.Spec.Environment.Values,
+	}
+	objects, err := newRendering(ctx, renderer, source).render(target(it, in.KubeVersion, in.APIVersions))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*unstructured.Unstructured, 0, len(objects))
+	for _, w := range objects {
+		namespace := w.content.GetNamespace()
+		if namespaced, known := in.HasNamespace(w.content.GroupVersionKind()); known && namespaced {
+			namespace = rel.Namespace
+		} else if known {
+			namespace = ""
+		}
+		object := w.in(namespace)
+		if isDeployment(object) {
+			if err := withoutPods(object); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, object)
+	}
+	return out, nil
+}

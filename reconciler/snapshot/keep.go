@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// errGoing means that what is there is being deleted; when it is gone, another is made.
+var errGoing = errors.New("it is being deleted")
+
+// passing tells whether a failure is but somebody else's write at the same time.
+func passing(err error) bool {
+	return errors.Is(err, errGoing) || apierrors.IsConflict(err) || apierrors.IsNotFound(err)
+}
+
+// isKept tells from memory whether all of a Release's chart is kept, for this Release too.
+func (r *Reconciler) isKept(ctx context.Context, rel *shipper.Release) (bool, error) {
+	digest := digestOf(rel)
+	if digest == "" {
+		return false, nil
+	}
+	head := kept()
+	key := client.ObjectKey{Namespace: rel.Namespace, Name: shipper.ChartSnapshotName(digest)}
+	if err := r.client.Get(ctx, key, head); err != nil || !owns(head, ownedBy(rel)) {
+		return false, client.IgnoreNotFound(err)
+	}
+	count, err := strconv.ParseInt(head.Labels[shipper.ChartPartsLabel], 10, 32)
+	if err != nil {
+		return false, nil // somebody took the label away: look properly
+	}
+	for n := int32(1); n <= int32(count); n++ {
+		part := kept()
+		key.Name = shipper.ChartSnapshotPartName(digest, n)
+		if err := r.client.Get(ctx, key, part); err != nil || !owns(part, ownedByHead(head)) {
+			return false, client.IgnoreNotFound(err)
+		}
+	}
+	return true, nil
+}
+
+// keep writes what is missing: first the object that the garbage collector counts Releases by, then the bytes.
+func (r *Reconciler) keep(ctx context.Context, rel *shipper.Release) error {
+	loaded, err := r.charts.Load(ctx, rel.Namespace, rel.Spec.Environment.Chart, digestOf(rel))
+	if err != nil {
+		return err
+	}
+	if digestOf(rel) == "" {
+		if err := r.pin(ctx, rel, loaded.Digest()); err != nil {
+			return err
+		}
+	}
+	if size := len(loaded.Archive()); size > maxKept {
+		return tooLarge(size)
+	}
+	head := heading(rel, loaded)
+	if err := r.write(ctx, head, ownedBy(rel)); err != nil {
+		return err
+	}
+	for _, part := range parts(head, loaded.Archive()) {
+		if err := r.write(ctx, part, ownedByHead(head)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pin notes on a Release, whose repository gave no digest, which archive it is made of.
+func (r *Reconciler) pin(ctx context.Context, rel *shipper.Release, digest string) error {
+	was := rel.DeepCopy()
+	metav1.SetMetaDataAnnotation(&rel.ObjectMeta, shipper.ReleaseChartDigestAnnotation, digest)
+	err := r.client.Patch(ctx, rel, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}),
+		client.FieldOwner(shipper.FieldOwner))
+	if err != nil {
+		return fmt.Errorf("pinning it to the digest of its chart: %w", err)
+	}
+	return nil
+}
+
+// write makes a ChartSnapshot or, where it is there, gives it to one owner more. Into o it reads what is there then.
+func (r *Reconciler) write(ctx context.Context, o *shipper.ChartSnapshot, owner metav1.OwnerReference) error {
+	err := r.client.Create(ctx, o, client.FieldOwner(shipper.FieldOwner))
+	if !apierrors.IsAlreadyExists(err) {
+		return wrap(err, "making", o)
+	}
+	there := kept()
+	if err := r.client.Get(ctx, client.ObjectKeyFromObject(o), there); err != nil {
+		return wrap(err, "reading", o)
+	}
+	if there.DeletionTimestamp != nil {
+		return wrap(errGoing, "using", o)
+	}
+	if owns(there, owner) {
+		o.UID = there.UID
+		return nil
+	}
+	patch, err := give(there, owner)
+	if err != nil {
+		return err
+	}
+	err = r.client.Patch(ctx, o, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(shipper.FieldOwner))
+	return wrap(err, "noting an owner of", o)
+}
+
+// give is the patch that makes somebody one owner more. Owners that come at the same time do not disturb one another.
+func give(o *metav1.PartialObjectMetadata, owner metav1.OwnerReference) ([]byte, error) {
+	at := operation{Op: "test", Path: "/metadata/uid", Value: o.UID}
+	add := operation{Op: "add", Path: "/metadata/ownerReferences/-", Value: owner}
+	if len(o.OwnerReferences) == 0 { // the first one's list would take the place of another's
+		at = operation{Op: "test", Path: "/metadata/resourceVersion", Value: o.ResourceVersion}
+		add.Path, add.Value = "/metadata/ownerReferences", []metav1.OwnerReference{owner}
+	}
+	return json.Marshal([]operation{at, add})
+}
+
+// operation is one of a JSON patch.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// wrap says what was being done with which ChartSnapshot.
+func wrap(err error, doing string, o client.Object) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s ChartSnapshot %s: %w", doing, client.ObjectKeyFromObject(o), err)
+}
