@@ -231,7 +231,8 @@ func joinTellsWhatIsWrong(t *testing.T) {
 	fails(t, "cluster shipper-webhook-cert cannot have this name", "join", "-f",
 		file(t, "applicationClusters:\n- {name: shipper-webhook-cert, context: mgmt, region: r}\n"))
 	fails(t, "the cluster put no token into the Secret elsewhere/shipper-app-cluster-token within 1ms", "join", "-n", "elsewhere",
-		"--timeout", "1ms", "-f", file(t, "applicationClusters:\n- {name: eu-west-1, region: r}\n"))
+		"--token-lifetime", "0", "--timeout", "1ms", "-f", file(t, "applicationClusters:\n- {name: eu-west-1, region: r}\n"))
+	fails(t, "API servers let tokens live for 10m0s at least", "join", "--token-lifetime", "9m", "-f", file(t, both()))
 	fails(t, "there is no namespace nowhere for the credentials", "join", "-n", "nowhere", "-f",
 		file(t, "applicationClusters:\n- {name: eu-west-1, region: r}\n"))
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command shipperctl sets up clusters for Shipper.
+// Command shipperctl sets up clusters for Shipper, backs management clusters up, takes clusters off Releases, and shows, moves and
+// stops rollouts.
 package main
 
 import (
@@ -13,31 +14,30 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"shipper.dev/shipper/cmd/shipperctl/clusters"
+	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/plugin"
+	"shipper.dev/shipper/cmd/shipperctl/root"
+	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
 func main() {
 	log.SetLogger(logr.Discard()) // what libraries log says nothing to the person in front of the screen
+	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := newCommand(os.Stdout).ExecuteContext(ctx)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once, whatever it is waiting for
+	cmd := newCommand(os.Stdout)
+	cmd.SetIn(screen.Interruptible(ctx, os.Stdin))
+	cmd.SetArgs(plugin.Adapt(cmd, os.Args))
+	err := cmd.ExecuteContext(ctx)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "shipperctl:", err)
-		os.Exit(1)
+		fmt.Fprintln(os.Stderr, cmd.DisplayName()+":", err)
+		os.Exit(exit.Code(err))
 	}
 }
 
 // newCommand returns the whole command line, writing to out.
-func newCommand(out io.Writer) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:           "shipperctl",
-		Short:         "Set up clusters for Shipper",
-		SilenceUsage:  true,
-		SilenceErrors: true,
-	}
-	cmd.SetOut(out)
-	cmd.AddCommand(clusters.NewCommand())
-	return cmd
-}
+func newCommand(out io.Writer) *cobra.Command { return root.NewCommand(out) }

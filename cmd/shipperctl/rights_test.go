@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -14,8 +15,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -69,25 +72,37 @@ func whatShipperMayInTheManagementCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const webhooks = "validatingwebhookconfigurations.admissionregistration.k8s.io"
+	const (
+		webhooks = "validatingwebhookconfigurations.admissionregistration.k8s.io"
+		leases   = "leases.coordination.k8s.io in shipper-system"
+	)
 	for question, want := range map[string]string{
 		"watch applications.shipper.booking.com":                      "yes",
 		"patch applications.shipper.booking.com in default":           "yes",
 		"create applications.shipper.booking.com in default":          "no",
 		"delete applications.shipper.booking.com in default":          "no",
 		"create releases.shipper.booking.com in default":              "yes",
-		"delete installationtargets.shipper.booking.com in default":   "yes",
-		"update traffictargets.shipper.booking.com/status in default": "yes",
+		"update releases.shipper.booking.com in default":              "no",
+		"delete releases.shipper.booking.com in default":              "yes",
+		"patch installationtargets.shipper.booking.com in default":    "yes",
+		"delete installationtargets.shipper.booking.com in default":   "no",
+		"patch traffictargets.shipper.booking.com/status in default":  "yes",
+		"update traffictargets.shipper.booking.com/status in default": "no",
+		"update releases.shipper.booking.com/finalizers in default":   "no",
+		"patch chartsnapshots.shipper.booking.com in default":         "yes",
+		"update chartsnapshots.shipper.booking.com in default":        "no",
 		"patch rolloutblocks.shipper.booking.com/status in default":   "yes",
 		"patch rolloutblocks.shipper.booking.com in default":          "no",
 		"override rolloutblocks.shipper.booking.com in default":       "no",
 		"update clusters.shipper.booking.com":                         "no",
-		"update clusters.shipper.booking.com/status":                  "yes",
+		"patch clusters.shipper.booking.com/status":                   "yes",
 		"get secrets in shipper-system":                               "yes",
 		"watch secrets in shipper-system":                             "yes",
 		"patch secrets in shipper-system named shipper-webhook-cert":  "yes",
 		"create secrets in shipper-system named shipper-webhook-cert": "yes",
-		"patch secrets in shipper-system named eu-west-1":             "no",
+		"patch secrets in shipper-system named eu-west-1":             "yes",
+		"patch secrets in default named eu-west-1":                    "no",
+		"update secrets in shipper-system named eu-west-1":            "no",
 		"create secrets in shipper-system named eu-west-1":            "no",
 		"create secrets in shipper-system":                            "no",
 		"get secrets in default":                                      "no",
@@ -102,13 +117,19 @@ func whatShipperMayInTheManagementCluster(t *testing.T) {
 		"watch namespaces":                                            "yes",
 		"delete namespaces":                                           "no",
 		"create subjectaccessreviews.authorization.k8s.io":            "yes",
-		"create events in default":                                    "yes",
+		"create tokenreviews.authentication.k8s.io":                   "no",
+		"create events.events.k8s.io in default":                      "yes",
+		"create events in shipper-system":                             "yes",
+		"create events in default":                                    "no",
 		"create leases.coordination.k8s.io in shipper-system":         "yes",
 		"create leases.coordination.k8s.io in kube-system":            "no",
+		"update " + leases + " named shipper-reconciler":              "yes",
+		"update " + leases + " named somebody-elses":                  "no",
 		"patch " + webhooks + " named shipper.booking.com":            "yes",
 		"patch " + webhooks + " named somebody-elses":                 "no",
 		"create " + webhooks:                                          "no",
-		"list " + webhooks:                                            "yes",
+		"list " + webhooks:                                            "no",
+		"watch " + webhooks + " named shipper.booking.com":            "yes",
 		"escalate clusterroles.rbac.authorization.k8s.io":             "no",
 		"impersonate users":                                           "no",
 		"update customresourcedefinitions.apiextensions.k8s.io":       "no",
@@ -121,32 +142,38 @@ func whatShipperMayInTheManagementCluster(t *testing.T) {
 
 func whatShipperMayInAnApplicationCluster(t *testing.T) {
 	config := as(t, west)
-	const rbac = ".rbac.authorization.k8s.io"
+	const rbac, lease = ".rbac.authorization.k8s.io", "leases.coordination.k8s.io in "
 	for question, want := range map[string]string{
-		"create deployments.apps in default":                     "yes",
-		"patch deployments.apps/scale in default":                "yes",
-		"create daemonsets.apps in default":                      "yes",
-		"delete services in default":                             "yes",
-		"patch pods in default":                                  "yes",
-		"create configmaps in default":                           "yes",
-		"create secrets in default":                              "yes",
-		"create serviceaccounts in default":                      "yes",
-		"create persistentvolumeclaims in default":               "yes",
-		"create cronjobs.batch in default":                       "yes",
-		"create ingresses.networking.k8s.io in default":          "yes",
-		"create horizontalpodautoscalers.autoscaling in default": "yes",
-		"create poddisruptionbudgets.policy in default":          "yes",
-		"create roles" + rbac + " in default":                    "yes",
-		"create rolebindings" + rbac + " in default":             "yes",
-		"watch endpointslices.discovery.k8s.io":                  "yes",
-		"update endpointslices.discovery.k8s.io in default":      "no",
-		"get leases.coordination.k8s.io in shipper-system":       "yes",
-		"get leases.coordination.k8s.io in kube-system":          "no",
-		"watch events":                                                     "yes",
-		"list namespaces":                                                  "yes",
-		"create namespaces":                                                "no",
-		"create pods/exec in default":                                      "no",
-		"create serviceaccounts/token in default":                          "no",
+		"create deployments.apps in default":                      "yes",
+		"patch deployments.apps in default":                       "yes",
+		"patch deployments.apps/scale in default":                 "no",
+		"update configmaps/finalizers in default":                 "yes",
+		"create daemonsets.apps in default":                       "yes",
+		"delete services in default":                              "yes",
+		"patch pods in default":                                   "yes",
+		"create configmaps in default":                            "yes",
+		"create secrets in default":                               "yes",
+		"create serviceaccounts in default":                       "yes",
+		"create persistentvolumeclaims in default":                "yes",
+		"create cronjobs.batch in default":                        "yes",
+		"create ingresses.networking.k8s.io in default":           "yes",
+		"create horizontalpodautoscalers.autoscaling in default":  "yes",
+		"create poddisruptionbudgets.policy in default":           "yes",
+		"create roles" + rbac + " in default":                     "yes",
+		"create rolebindings" + rbac + " in default":              "yes",
+		"watch endpointslices.discovery.k8s.io":                   "yes",
+		"update endpointslices.discovery.k8s.io in default":       "no",
+		"get " + lease + "shipper-system named shipper-heartbeat": "yes",
+		"get " + lease + "shipper-system named somebody-elses":    "no",
+		"get " + lease + "kube-system named shipper-heartbeat":    "no",
+		"watch events":                                                  "yes",
+		"list namespaces":                                               "yes",
+		"create namespaces":                                             "no",
+		"create pods/exec in default":                                   "no",
+		"create serviceaccounts/token in default":                       "no",
+		"create serviceaccounts/token in shipper-system":                "no",
+		"create serviceaccounts/token in shipper-system named somebody": "no",
+		"create serviceaccounts/token in shipper-system named shipper-app-cluster": "yes",
 		"create clusterroles" + rbac:                                       "no",
 		"create clusterrolebindings" + rbac:                                "no",
 		"escalate roles" + rbac + " in default":                            "no",
@@ -228,5 +255,70 @@ func eventually(t *testing.T, wrong func() string) {
 			t.Fatal(last)
 		case <-tick.C:
 		}
+	}
+}
+
+// whatShipperMayWriteIntoSecrets tries, as Shipper's account in the management cluster, what RBAC allows it and the policy does not.
+func whatShipperMayWriteIntoSecrets(t *testing.T) {
+	path, err := theFleet.Management.ServiceAccountKubeconfig(t.Context(), "shipper-system", "shipper-mgmt-cluster")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const (
+		ofAnother = "writes into no Secret but its webhook's"
+		ofMore    = "changes nothing in the Secret of a cluster but the token"
+	)
+	annotated := func(name, value string) string {
+		return fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, name, value)
+	}
+	c, admin := connect(t, config), management(t)
+	secret := func(name string, annotations map[string]string) *corev1.Secret {
+		o := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shipper-system", Name: name, Annotations: annotations},
+			Data:       map[string][]byte{"token": []byte("old"), "ca.crt": []byte("ca")},
+		}
+		if err := admin.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := admin.Delete(context.Background(), o); err != nil {
+				t.Error(err)
+			}
+		})
+		return o
+	}
+	renewed := secret("renewed", map[string]string{shipper.SecretRenewAnnotation: "24h"})
+	plain, helms := secret("plain", nil), secret("sh.helm.release.v1.shipper.v1", nil)
+	certificate := get(t, admin, &corev1.Secret{}, "shipper-system", "shipper-webhook-cert")
+	for sentence, tc := range map[string]struct {
+		of    *corev1.Secret
+		patch string
+		want  string
+	}{
+		"a token that it renews":                       {renewed, `{"data":{"token":"bmV3"}}`, ""},
+		"the certificate of the webhook":               {certificate, `{"data":{"tls.key":"bmV3"}}`, ""},
+		"a token that nobody lets it renew":            {plain, `{"data":{"token":"bmV3"}}`, ofAnother},
+		"leave to renew that it gives itself":          {plain, annotated(shipper.SecretRenewAnnotation, "24h"), ofAnother},
+		"what Helm applies when somebody rolls back":   {helms, `{"data":{"release":"bmV3"}}`, ofAnother},
+		"another authority to trust":                   {renewed, `{"data":{"ca.crt":"bmV3"}}`, ofMore},
+		"no authority to trust":                        {renewed, `{"data":{"ca.crt":null}}`, ofMore},
+		"a client certificate beside the token":        {renewed, `{"data":{"tls.crt":"bmV3"}}`, ofMore},
+		"an API server that is not verified":           {renewed, annotated(shipper.SecretSkipTLSVerifyAnnotation, "true"), ofMore},
+		"a token and a label":                          {renewed, `{"metadata":{"labels":{"a":"b"}},"data":{"token":"bmV3"}}`, ofMore},
+		"a finalizer, so that it cannot be taken away": {renewed, `{"metadata":{"finalizers":["shipper.booking.com/x"]}}`, ofMore},
+		"that nobody may change it any more":           {renewed, `{"immutable":true}`, ofMore},
+	} {
+		err := c.Patch(t.Context(), tc.of.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(tc.patch)), client.DryRunAll)
+		if tc.want == "" && err != nil || tc.want != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("it writes %s: %v; want %q", sentence, err, tc.want)
+		}
+	}
+	metav1.SetMetaDataAnnotation(&plain.ObjectMeta, shipper.SecretSkipTLSVerifyAnnotation, "true")
+	if err := admin.Update(t.Context(), plain, client.DryRunAll); err != nil {
+		t.Errorf("an administrator may not: %v", err)
 	}
 }

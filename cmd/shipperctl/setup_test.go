@@ -47,10 +47,16 @@ Creating a ClusterRole called shipper:management-cluster... done
 Creating a ClusterRoleBinding called shipper:management-cluster... done
 Creating a Role called shipper:management-cluster... done
 Creating a RoleBinding called shipper:management-cluster... done
+Creating a ClusterRole called shipper:view... done
+Creating a ClusterRole called shipper:view-clusters... done
+Creating a ClusterRole called shipper:edit... done
+Creating a ClusterRole called shipper:sre... done
 Checking if a secret already exists for the validating webhook in the shipper-system namespace... no. Creating... done
 Creating a ValidatingAdmissionPolicy called blocks.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called blocks.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called global-blocks.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicyBinding called secrets.shipper.booking.com... done
 Creating the ValidatingWebhookConfiguration in shipper-system namespace... done
 Creating the MutatingWebhookConfiguration in shipper-system namespace... done
 Creating a Service object for the validating webhook... done
@@ -82,10 +88,16 @@ Creating a ClusterRole called shipper:management-cluster... already exists. Skip
 Creating a ClusterRoleBinding called shipper:management-cluster... already exists. Skipping
 Creating a Role called shipper:management-cluster... already exists. Skipping
 Creating a RoleBinding called shipper:management-cluster... already exists. Skipping
+Creating a ClusterRole called shipper:view... already exists. Skipping
+Creating a ClusterRole called shipper:view-clusters... already exists. Skipping
+Creating a ClusterRole called shipper:edit... already exists. Skipping
+Creating a ClusterRole called shipper:sre... already exists. Skipping
 Checking if a secret already exists for the validating webhook in the shipper-system namespace... yes. Skipping
 Creating a ValidatingAdmissionPolicy called blocks.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called blocks.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called global-blocks.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called secrets.shipper.booking.com... already exists. Skipping
 Creating the ValidatingWebhookConfiguration in shipper-system namespace... already exists. Skipping
 Creating the MutatingWebhookConfiguration in shipper-system namespace... already exists. Skipping
 Creating a Service object for the validating webhook... already exists. Skipping
@@ -151,10 +163,16 @@ Creating a ClusterRole called shipper:management-cluster... already exists. Upda
 Creating a ClusterRoleBinding called shipper:management-cluster... already exists. Updating... done
 Creating a Role called shipper:management-cluster... already exists. Skipping
 Creating a RoleBinding called shipper:management-cluster... already exists. Skipping
+Creating a ClusterRole called shipper:view... already exists. Skipping
+Creating a ClusterRole called shipper:view-clusters... already exists. Skipping
+Creating a ClusterRole called shipper:edit... already exists. Skipping
+Creating a ClusterRole called shipper:sre... already exists. Skipping
 Checking if a secret already exists for the validating webhook in the shipper-system namespace... yes. Skipping
 Creating a ValidatingAdmissionPolicy called blocks.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called blocks.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called global-blocks.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called secrets.shipper.booking.com... already exists. Skipping
 Creating the ValidatingWebhookConfiguration in shipper-system namespace... already exists. Skipping
 Creating the MutatingWebhookConfiguration in shipper-system namespace... already exists. Skipping
 Creating a Service object for the validating webhook... already exists. Skipping
@@ -217,7 +235,25 @@ func setupManagementElsewhere(t *testing.T) {
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("a Service for a webhook outside of the cluster: %v", err)
 	}
+	doctorElsewhere(t)
 	succeeds(t, "setup", "management", "--namespace", "shipper-system")
+}
+
+// doctorElsewhere has doctor tell where Shipper is, and mend it there with the flags that it was set up with.
+func doctorElsewhere(t *testing.T) {
+	holds(t, refuses(t, "", "1 broken", "doctor"),
+		"BROKEN   place: Shipper is not set up as shipper-system/shipper-mgmt-cluster, but as elsewhere/shippy\n",
+		"do:  shipperctl doctor -n elsewhere --management-cluster-service-account shippy\n")
+	doctor := strings.Fields("doctor -n elsewhere --management-cluster-service-account shippy")
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
+	policy.Name = "blocks." + shipper.GroupName
+	ended(t, policy)
+	advice := "shipperctl clusters setup management -n elsewhere --management-cluster-service-account shippy" +
+		" --webhook-url " + url + " -g no-rollouts"
+	holds(t, refuses(t, "", " broken", doctor...), "there is no ValidatingAdmissionPolicy blocks.shipper.booking.com\n", "do:  "+advice+"\n")
+	works(t, strings.Fields(advice)[1:]...)
+	out, _ := shipperctl(t, "", "", doctor...) // no reconciler runs there
+	holds(t, out, "ok       second line\n", "ok       rights\n", "ok       kinds\n", "BROKEN   reconciler: ")
 }
 
 // bundle is a certificate authority that API servers take.

@@ -1,75 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusters is `shipperctl clusters`: it prepares the management cluster and joins application clusters to it.
+// Package clusters is `shipperctl clusters`: it prepares the management cluster, joins application clusters to it, and looks
+// after those that are joined.
 package clusters
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/configure"
+	"shipper.dev/shipper/cmd/shipperctl/connect"
 )
 
 // options are the flags that all commands share.
 type options struct {
-	kubeconfig    string
-	context       string
-	namespace     string
+	connect.Flags
 	webhookIgnore bool
 	timeout       time.Duration
+	clock         clock.WithTicker
 }
 
 // NewCommand returns `clusters` with its sub-commands. They write to the command's output.
 func NewCommand() *cobra.Command {
-	o := &options{}
+	o := &options{clock: clock.RealClock{}}
 	cmd := &cobra.Command{
 		Use:   "clusters",
-		Short: "Set up the management cluster and join application clusters to it",
-		Long: "Set up the management cluster, then join application clusters to it. The commands can be repeated: what is\n" +
-			"already so is left alone. They do not deploy Shipper itself.",
+		Short: "Set up the management cluster, join application clusters to it, and look after them",
+		Long: "Set up the management cluster, then join application clusters to it. Both can be repeated: what is already so is\n" +
+			"left alone. They do not deploy Shipper itself. The other commands look after clusters that are joined.",
 		Args: cobra.NoArgs,
-		RunE: needsCommand,
+		RunE: connect.NeedsCommand,
 	}
-	flags := cmd.PersistentFlags()
-	flags.StringVar(&o.kubeconfig, "kube-config", "",
-		"path to the kubeconfig with the contexts to use, also as --kubeconfig (default $KUBECONFIG or ~/.kube/config)")
-	flags.StringVar(&o.context, "management-cluster-context", "",
-		"context of the management cluster (default the current context)")
-	flags.StringVarP(&o.namespace, "shipper-system-namespace", "n", shipper.SystemNamespace,
-		"namespace Shipper runs in, also as --namespace")
-	flags.BoolVar(&o.webhookIgnore, "webhook-ignore", false,
-		"let writes to Shipper's objects pass while the webhook does not answer (failurePolicy Ignore)")
-	flags.DurationVar(&o.timeout, "timeout", configure.DefaultPatience,
-		"how long to wait for what a cluster does by itself: serving a kind, issuing a token")
-	cmd.SetGlobalNormalizationFunc(spelling)
+	o.Register(cmd.PersistentFlags())
+	cmd.SetGlobalNormalizationFunc(connect.Spelling)
 
 	setup := &cobra.Command{
 		Use:   "setup",
 		Short: "Set up a cluster",
 		Args:  cobra.NoArgs,
-		RunE:  needsCommand,
+		RunE:  connect.NeedsCommand,
 	}
+	o.registerWriting(setup.PersistentFlags())
 	setup.AddCommand(newSetupManagement(o))
-	cmd.AddCommand(setup, newJoin(o))
+	join := newJoin(o)
+	o.registerWriting(join.Flags())
+	cmd.AddCommand(setup, join, newList(o), newCheck(o), newCordon(o, true), newCordon(o, false), newDrain(o), newRevoke(o), newRemove(o))
 	return cmd
 }
 
-// needsCommand refuses a command that only has sub-commands, so that a misspelt one does not pass for success.
-func needsCommand(cmd *cobra.Command, _ []string) error {
-	return fmt.Errorf("%s needs one of its commands: see %s --help", cmd.CommandPath(), cmd.CommandPath())
+// registerWriting adds the flags of the commands that set clusters up.
+func (o *options) registerWriting(flags *pflag.FlagSet) {
+	flags.BoolVar(&o.webhookIgnore, "webhook-ignore", false,
+		"let writes to Shipper's objects pass while the webhook does not answer (failurePolicy Ignore)")
+	flags.DurationVar(&o.timeout, "timeout", configure.DefaultPatience,
+		"how long to wait for what a cluster does by itself: serving a kind, issuing a token")
 }
 
-// spelling accepts the flags by the names of the original's code beside those of its documentation.
-func spelling(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-	switch name {
-	case "kubeconfig":
-		name = "kube-config"
-	case "namespace":
-		name = "shipper-system-namespace"
+// client returns a client of the management cluster for what these commands read and write of clusters that are joined.
+func (o *options) client() (client.Client, error) {
+	config, err := o.Management()
+	if err != nil {
+		return nil, err
 	}
-	return pflag.NormalizedName(name)
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), shipper.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("registering kinds: %w", err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
+	}
+	return c, nil
 }

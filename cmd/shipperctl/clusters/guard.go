@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"shipper.dev/shipper/cmd/shipperctl/configure"
+	"shipper.dev/shipper/cmd/shipperctl/exit"
 )
 
 // guarding is what to do about the guard of application clusters.
@@ -19,11 +20,11 @@ type guarding struct {
 // check refuses flags that say nothing together.
 func (g *guarding) check(named bool) error {
 	if named && !g.on {
-		return errors.New("--guard-break-glass-group is for the guard: give --guard as well")
+		return exit.With(exit.Misused, errors.New("--guard-break-glass-group is for the guard: give --guard as well"))
 	}
 	var err error
 	g.group, err = configure.ParseBreakGlassGroup(g.group)
-	return err
+	return exit.With(exit.Misused, err)
 }
 
 // possible tells in its error which clusters cannot have the guard that is asked for. It writes nothing.

@@ -10,17 +10,21 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/configure"
+	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/reconciler/fleet/credential"
 )
 
 // newJoin returns `clusters join`.
 func newJoin(o *options) *cobra.Command {
 	var path, serviceAccount string
+	var lifetime time.Duration
 	var g guarding
 	cmd := &cobra.Command{
 		Use:   "join",
@@ -31,6 +35,10 @@ func newJoin(o *options) *cobra.Command {
 			if err := g.check(cmd.Flags().Changed("guard-break-glass-group")); err != nil {
 				return err
 			}
+			if lifetime != 0 && lifetime < credential.ShortestLife {
+				return exit.With(exit.Misused, fmt.Errorf("--token-lifetime is %s: API servers let tokens live for %s at least; 0 asks for one "+
+					"that does not end", lifetime, credential.ShortestLife))
+			}
 			text, err := os.ReadFile(path)
 			if err != nil {
 				return fmt.Errorf("reading the clusters: %w", err)
@@ -40,7 +48,8 @@ func newJoin(o *options) *cobra.Command {
 				return err
 			}
 			j := joiner{
-				options: o, serviceAccount: serviceAccount, guarding: g, report: configure.NewReport(cmd.OutOrStdout()),
+				options: o, serviceAccount: serviceAccount, lifetime: lifetime, guarding: g,
+				report: configure.NewReport(cmd.OutOrStdout()),
 			}
 			return j.join(cmd.Context(), file)
 		},
@@ -49,6 +58,9 @@ func newJoin(o *options) *cobra.Command {
 	flags.StringVarP(&path, "file", "f", "clusters.yaml", "path to the YAML file that lists the clusters")
 	flags.StringVar(&serviceAccount, "application-cluster-service-account", shipper.ApplicationServiceAccount,
 		"name of the service account Shipper uses in application clusters")
+	flags.DurationVar(&lifetime, "token-lifetime", 24*time.Hour,
+		"how long tokens are to live; Shipper renews them after a quarter of that, and nobody has to join again unless it cannot for the "+
+			"rest. 0 makes one that does not end, for all management clusters")
 	flags.BoolVar(&g.on, "guard", false,
 		"install policies in application clusters that refuse edits by others to what Shipper owns; --guard=false removes them "+
 			"(default: what is there stays)")
@@ -61,6 +73,7 @@ func newJoin(o *options) *cobra.Command {
 type joiner struct {
 	*options
 	serviceAccount string
+	lifetime       time.Duration
 	guarding       guarding
 	report         *configure.Report
 
@@ -117,17 +130,27 @@ func (j *joiner) join(ctx context.Context, file *File) error {
 
 // joinOne joins one application cluster to every management cluster.
 func (j *joiner) joinOne(ctx context.Context, a member) error {
-	credentials, err := a.Account(ctx)
+	holders := make([]configure.Holder, len(j.management))
+	for i, m := range j.management {
+		var err error
+		if holders[i], err = m.Holder(ctx, a.Name); err != nil {
+			return m.failed(err)
+		}
+		if len(j.management) > 1 {
+			holders[i].Name = m.name
+		}
+	}
+	credentials, err := a.Account(ctx, holders)
 	if err != nil {
 		return err
 	}
-	for _, m := range j.management {
+	for i, m := range j.management {
 		who := "management cluster"
 		if len(j.management) > 1 {
 			who += " " + m.name
 		}
 		j.report.Say("Joining %s to application cluster %s:", who, a.Name)
-		if err := m.Join(ctx, a.Name, a.spec, credentials); err != nil {
+		if err := m.Join(ctx, a.Name, a.spec, credentials[i]); err != nil {
 			return m.failed(err)
 		}
 		if a.loopback {
@@ -151,11 +174,11 @@ func (m manager) failed(err error) error {
 // one.
 func (j *joiner) findManagement(file *File) error {
 	listed := file.Management
-	if j.context != "" || len(listed) == 0 {
-		listed = []ManagementCluster{{Context: j.context}}
+	if j.Context != "" || len(listed) == 0 {
+		listed = []ManagementCluster{{Context: j.Context}}
 	}
 	for _, l := range listed {
-		config, err := j.kube().config(l.Context)
+		config, err := j.Config(l.Context)
 		if err != nil {
 			return err
 		}
@@ -164,7 +187,7 @@ func (j *joiner) findManagement(file *File) error {
 			return err
 		}
 		j.management = append(j.management, manager{name: l.Name, Management: configure.Management{
-			Client: client, Report: j.report, Namespace: j.namespace, WebhookIgnore: j.webhookIgnore, Patience: j.timeout,
+			Client: client, Report: j.report, Namespace: j.Namespace, WebhookIgnore: j.webhookIgnore, Patience: j.timeout,
 		}})
 	}
 	return nil
@@ -186,7 +209,7 @@ func (j *joiner) findApplication(l ApplicationCluster) (member, error) {
 	if slices.Contains(configure.ReservedSecrets(j.serviceAccount), l.Name) {
 		return member{}, fmt.Errorf("cluster %s cannot have this name: a Secret of Shipper's own has it", l.Name)
 	}
-	config, err := j.kube().config(l.Context)
+	config, err := j.Config(l.Context)
 	if err != nil {
 		return member{}, fmt.Errorf("cluster %s: %w", l.Name, err)
 	}
@@ -199,13 +222,15 @@ func (j *joiner) findApplication(l ApplicationCluster) (member, error) {
 		return member{}, fmt.Errorf("cluster %s: %w", l.Name, err)
 	}
 	a := member{spec: l.Spec, Application: configure.Application{
-		Client: client, Report: j.report, Name: l.Name, Namespace: j.namespace,
-		ServiceAccount: j.serviceAccount, CA: ca, Patience: j.timeout,
+		Client: client, Report: j.report, Name: l.Name, Namespace: j.Namespace,
+		ServiceAccount: j.serviceAccount, CA: ca,
+		TokenLifetime: j.lifetime, Clock: j.clock, Patience: j.timeout,
 	}}
 	if a.spec.APIMaster == "" {
 		a.spec.APIMaster = config.Host
 		a.loopback = loopback(config.Host)
 	}
+	a.Elsewhere = a.spec.APIMaster != config.Host
 	return a, nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/configure"
+	"shipper.dev/shipper/cmd/shipperctl/exit"
 )
 
 // newSetupManagement returns `clusters setup management`.
@@ -19,9 +20,9 @@ func newSetupManagement(o *options) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := configure.ParseWebhookURL(webhookURL)
 			if err != nil {
-				return err
+				return exit.With(exit.Misused, err)
 			}
-			config, err := o.kube().config(o.context)
+			config, err := o.Management()
 			if err != nil {
 				return err
 			}
@@ -32,7 +33,7 @@ func newSetupManagement(o *options) *cobra.Command {
 			m := configure.Management{
 				Client:                client,
 				Report:                configure.NewReport(cmd.OutOrStdout()),
-				Namespace:             o.namespace,
+				Namespace:             o.Namespace,
 				GlobalBlocksNamespace: globalBlocks,
 				ServiceAccount:        serviceAccount,
 				WebhookURL:            url,

@@ -4,6 +4,7 @@ package configure
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -52,7 +53,7 @@ func (a account) rules(ctx context.Context) error {
 			continue
 		}
 		err := a.report.Step("Creating a "+o.GetKind()+" called "+o.GetName(), func() (string, error) {
-			if err := a.keepOthers(ctx, o); err != nil {
+			if err := errors.Join(a.keepOthers(ctx, o), a.keepRenewing(ctx, o)); err != nil {
 				return "", err
 			}
 			how, err := apply(ctx, a.client, o)
@@ -111,7 +112,77 @@ func (a account) objects() ([]*unstructured.Unstructured, error) {
 				map[string]any{"kind": "ServiceAccount", "name": a.name, "namespace": a.namespace},
 			}
 		}
+		if err := a.renewsItself(o); err != nil {
+			return nil, err
+		}
 		mine = append(mine, o)
 	}
 	return mine, nil
+}
+
+// renewsItself puts the account's name for the one of the manifests where a Role names whose tokens may be renewed.
+func (a account) renewsItself(role *unstructured.Unstructured) error {
+	return eachRenewal(role, func(names []string) []string {
+		for i := range names {
+			if names[i] == shipper.ApplicationServiceAccount {
+				names[i] = a.name
+			}
+		}
+		return names
+	})
+}
+
+// keepRenewing adds to a Role the accounts that may renew their tokens by it already, as keepOthers does for bindings.
+func (a account) keepRenewing(ctx context.Context, role *unstructured.Unstructured) error {
+	if role.GetKind() != "Role" || a.domain != shipper.RBACApplication {
+		return nil
+	}
+	live, err := current(ctx, a.client, role)
+	if err != nil || live == nil {
+		return err
+	}
+	var others []string
+	if err := eachRenewal(live, func(names []string) []string { others = names; return names }); err != nil {
+		return err
+	}
+	return eachRenewal(role, func(names []string) []string {
+		for _, name := range names {
+			if !slices.Contains(others, name) {
+				others = append(others, name)
+			}
+		}
+		return others
+	})
+}
+
+// eachRenewal gives a Role other names of accounts whose tokens may be asked for.
+func eachRenewal(role *unstructured.Unstructured, change func(names []string) []string) error {
+	if role.GetKind() != "Role" {
+		return nil
+	}
+	rules, _, err := unstructured.NestedSlice(role.Object, "rules")
+	if err != nil {
+		return err
+	}
+	for _, rule := range rules {
+		fields, is := rule.(map[string]any)
+		if !is {
+			continue
+		}
+		resources, _, err := unstructured.NestedStringSlice(fields, "resources")
+		if err != nil || !slices.Contains(resources, "serviceaccounts/token") {
+			continue
+		}
+		names, _, err := unstructured.NestedStringSlice(fields, "resourceNames")
+		if err != nil {
+			return err
+		}
+		if err := unstructured.SetNestedStringSlice(fields, change(names), "resourceNames"); err != nil {
+			return err
+		}
+	}
+	if len(rules) == 0 {
+		return nil
+	}
+	return unstructured.SetNestedSlice(role.Object, rules, "rules")
 }

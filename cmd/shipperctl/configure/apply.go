@@ -3,14 +3,11 @@
 package configure
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"reflect"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -34,10 +31,13 @@ func apply(ctx context.Context, c client.Client, want *unstructured.Unstructured
 		if err := applyAs(ctx, c, rehearsed, client.DryRunAll); err != nil {
 			return "", err
 		}
-		if reflect.DeepEqual(timeless(before), timeless(rehearsed)) {
+		if reflect.DeepEqual(said(before), said(rehearsed)) {
 			want.Object = before.Object
 			return unchanged, nil
 		}
+	}
+	if replaced { // nobody knows what was in it when this is interrupted between the two
+		ctx = context.WithoutCancel(ctx)
 	}
 	if err := applyAs(ctx, c, want); err != nil {
 		return "", err
@@ -54,20 +54,12 @@ func applyAs(ctx context.Context, c client.Client, want *unstructured.Unstructur
 		append(options, client.FieldOwner(fieldOwner), client.ForceOwnership)...)
 }
 
-// timeless is an object without what says when it was written. An API server that is given what it has takes note of the
-// time once more if somebody has applied the status since, so the resource version does not tell whether anything changed.
-func timeless(o *unstructured.Unstructured) map[string]any {
+// said is what an object says, without what the API server notes of who has written it. Who applies what is there already
+// would become one more owner of it, and keep fields there that the other, kubectl or Helm perhaps, takes out later.
+func said(o *unstructured.Unstructured) map[string]any {
 	out := o.DeepCopy()
 	out.SetResourceVersion("")
-	owners := out.GetManagedFields()
-	for i := range owners {
-		owners[i].Time = nil
-	}
-	slices.SortFunc(owners, func(a, b metav1.ManagedFieldsEntry) int {
-		return cmp.Or(cmp.Compare(a.Manager, b.Manager), cmp.Compare(a.Operation, b.Operation),
-			cmp.Compare(a.Subresource, b.Subresource), cmp.Compare(a.APIVersion, b.APIVersion))
-	})
-	out.SetManagedFields(owners)
+	out.SetManagedFields(nil)
 	return out.Object
 }
 

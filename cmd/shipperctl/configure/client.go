@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -24,6 +25,7 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(
 		corev1.AddToScheme(scheme),
+		authenticationv1.AddToScheme(scheme),
 		rbacv1.AddToScheme(scheme),
 		apiextensionsv1.AddToScheme(scheme),
 		admissionregistrationv1.AddToScheme(scheme),
@@ -33,7 +35,7 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 		return nil, fmt.Errorf("registering kinds: %w", err)
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, kind := range []string{"Secret", "Service", "ServiceAccount"} {
+	for _, kind := range []string{"ConfigMap", "Secret", "Service", "ServiceAccount"} {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	for _, kind := range []string{"Role", "RoleBinding"} {
@@ -45,6 +47,7 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 	for _, kind := range []string{validating, mutating, policy, policyBinding} {
 		mapper.Add(admissionregistrationv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
 	}
+	mapper.Add(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	mapper.Add(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), meta.RESTScopeRoot)
 	mapper.Add(shipper.GroupVersion.WithKind("Cluster"), meta.RESTScopeRoot)

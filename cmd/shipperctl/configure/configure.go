@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -46,8 +47,10 @@ func (m *Management) Setup(ctx context.Context) error {
 	m.Report.Say("Setting up management cluster:")
 	steps := []func(context.Context) error{
 		m.customResourceDefinitions,
-		func(ctx context.Context) error { return namespace(ctx, m.Client, m.Report, m.Namespace) },
-		func(ctx context.Context) error { return namespace(ctx, m.Client, m.Report, m.GlobalBlocksNamespace) },
+		func(ctx context.Context) error { return m.namespace(ctx, shipper.SystemNamespace, m.Namespace) },
+		func(ctx context.Context) error {
+			return m.namespace(ctx, shipper.GlobalBlocksNamespace, m.GlobalBlocksNamespace)
+		},
 		m.account().serviceAccount,
 		m.account().rules,
 		m.certificate,
@@ -82,37 +85,57 @@ type Application struct {
 	Namespace string
 	// ServiceAccount is who Shipper is in this cluster.
 	ServiceAccount string
-	// CA is used when the cluster does not hand out its certificate authority with the token.
+	// CA is the certificate authority, PEM, that the connection of Client trusts; empty when it names none. Then the one
+	// that the cluster hands out with the token is used.
 	CA []byte
-	// Patience is how long to wait for the token.
+	// Elsewhere is true when Shipper is to use another address than Client does. What is there may have its certificate
+	// from either authority.
+	Elsewhere bool
+	// TokenLifetime is how long the token is to live before Shipper has renewed it; 0 for one that does not end.
+	TokenLifetime time.Duration
+	// Clock tells whether a token is old.
+	Clock clock.PassiveClock
+	// Patience is how long to wait for a token that does not end.
 	Patience time.Duration
+
+	notes []string // to say in the end
 }
 
 // Credentials are what Shipper needs to speak to an application cluster.
 type Credentials struct {
-	// Token is the bearer token of the account. It does not expire.
+	// Token is the bearer token of the account; empty when the management cluster has a client certificate.
 	Token []byte
+	// Life is how long the next token is to live; 0 when this one does not end.
+	Life time.Duration
 	// CA is the certificate authority, PEM, of the cluster's API server; empty when the system's roots are meant.
 	CA []byte
 }
 
-// Account makes the account with its rights, and returns its credentials.
-func (a *Application) Account(ctx context.Context) (Credentials, error) {
+// Account makes the account with its rights, and returns its credentials for each holder.
+func (a *Application) Account(ctx context.Context, holders []Holder) ([]Credentials, error) {
 	a.Report.Say("Creating application cluster accounts in cluster %s:", a.Name)
 	who := account{client: a.Client, report: a.Report, domain: shipper.RBACApplication,
 		namespace: a.Namespace, name: a.ServiceAccount}
-	if err := namespace(ctx, a.Client, a.Report, a.Namespace); err != nil {
-		return Credentials{}, err
+	if err := namespace(ctx, a.Client, a.Report, unlabelled(a.Namespace)); err != nil {
+		return nil, err
 	}
 	if err := who.serviceAccount(ctx); err != nil {
-		return Credentials{}, err
+		return nil, err
 	}
 	if err := who.rules(ctx); err != nil {
-		return Credentials{}, err
+		return nil, err
 	}
-	credentials, err := a.token(ctx)
+	credentials, err := a.tokens(ctx, holders)
 	if err != nil {
-		return Credentials{}, err
+		return nil, err
+	}
+	if a.TokenLifetime > 0 {
+		if err := a.endless(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, note := range a.notes {
+		a.Report.Say("%s", note)
 	}
 	a.Report.Say("Finished creating application cluster accounts in cluster %s\n", a.Name)
 	return credentials, nil

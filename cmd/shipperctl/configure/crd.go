@@ -11,10 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"shipper.dev/shipper/cmd/shipperctl/exit"
 	"shipper.dev/shipper/manifests"
 )
 
-// customResourceDefinitions registers the seven kinds and waits until they are served.
+// customResourceDefinitions registers the eight kinds and waits until they are served.
 func (m *Management) customResourceDefinitions(ctx context.Context) error {
 	return m.Report.Step("Registering or updating custom resource definitions", func() (string, error) {
 		definitions, err := manifests.Objects(manifests.CRD)
@@ -61,7 +62,7 @@ func (m *Management) served(ctx context.Context, name string) error {
 		return fmt.Errorf("waiting for %s: %w", name, err)
 	}
 	if !ok {
-		return fmt.Errorf("%s is not served after %s: %s", name, m.Patience, whyNot(&last))
+		return exit.With(exit.TimedOut, fmt.Errorf("%s is not served after %s: %s", name, m.Patience, whyNot(&last)))
 	}
 	return nil
 }

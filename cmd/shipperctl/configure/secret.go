@@ -19,7 +19,7 @@ import (
 
 // ReservedSecrets are names in Shipper's namespace that no cluster can have, since a cluster's Secret has its name.
 func ReservedSecrets(serviceAccount string) []string {
-	return []string{webhookCertificate, serviceAccount + "-token"}
+	return []string{webhookCertificate, endlessName(serviceAccount)}
 }
 
 // secret writes the credentials of a cluster into the Secret of the same name. It goes when the Cluster goes.
@@ -37,7 +37,7 @@ func (m *Management) secret(ctx context.Context, owner *shipper.Cluster, credent
 		if err != nil {
 			return "", err
 		}
-		if len(secret.Data["tls.crt"]) > 0 && len(secret.Data[corev1.ServiceAccountTokenKey]) == 0 {
+		if (Holder{Secret: secret}).certified() {
 			return "yes, with a client certificate. Skipping", nil
 		}
 		before := secret.DeepCopy()
@@ -63,6 +63,7 @@ func fill(secret *corev1.Secret, owner *shipper.Cluster, credentials Credentials
 			secret.Data[key] = value
 		}
 	}
+	mark(secret, credentials)
 	reference := metav1.OwnerReference{
 		APIVersion: shipper.GroupVersion.String(), Kind: "Cluster", Name: owner.Name, UID: owner.UID,
 	}
@@ -75,4 +76,14 @@ func fill(secret *corev1.Secret, owner *shipper.Cluster, credentials Credentials
 		return r.Kind == "Cluster" && r.Name == owner.Name
 	})
 	secret.OwnerReferences = append(secret.OwnerReferences, reference)
+}
+
+// mark says in a Secret whether Shipper is to renew the token in it.
+func mark(secret *corev1.Secret, credentials Credentials) {
+	delete(secret.Annotations, shipper.SecretRevokedAnnotation)
+	if credentials.Life == 0 {
+		delete(secret.Annotations, shipper.SecretRenewAnnotation)
+		return
+	}
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, shipper.SecretRenewAnnotation, credentials.Life.String())
 }

@@ -3,8 +3,10 @@
 package configure
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,33 +15,66 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/exit"
 )
 
-// token makes a token for the account and waits until the cluster has issued it. Since Kubernetes 1.24 none is made by
-// itself. A token in a Secret does not expire; deleting the Secret revokes it.
-func (a *Application) token(ctx context.Context) (Credentials, error) {
-	var credentials Credentials
-	title := "Creating a token for the service account " + a.ServiceAccount
-	err := a.Report.Step(title, func() (string, error) {
-		secret, how, err := a.tokenSecret(ctx)
-		if err != nil {
-			return "", err
+// tokens makes a token for each holder: one that ends and is renewed, or, if that is asked for, the one that does not end, which
+// all have in common. Who has a client certificate needs none.
+func (a *Application) tokens(ctx context.Context, holders []Holder) ([]Credentials, error) {
+	out := make([]Credentials, len(holders))
+	for i, h := range holders {
+		title := "Creating a token for the service account " + a.ServiceAccount
+		if h.Name != "" {
+			title += " for management cluster " + h.Name
 		}
-		if !issued(secret) {
-			if secret, err = a.awaitToken(ctx, secret); err != nil {
-				return "", err
+		err := a.Report.Step(title, func() (string, error) {
+			if h.certified() {
+				return "not needed, there is a client certificate. Skipping", nil
 			}
+			give := a.boundToken
+			if a.TokenLifetime == 0 {
+				give = a.endlessToken
+			}
+			credentials, how, err := give(ctx, h)
+			out[i] = credentials
+			return string(how), err
+		})
+		if err != nil {
+			return nil, err
 		}
-		credentials = Credentials{
-			Token: secret.Data[corev1.ServiceAccountTokenKey],
-			CA:    secret.Data[corev1.ServiceAccountRootCAKey],
+	}
+	return out, nil
+}
+
+// endlessToken makes a token that does not end, and waits until the cluster has issued it. Since Kubernetes 1.24 none is made by
+// itself. Deleting its Secret revokes it.
+func (a *Application) endlessToken(ctx context.Context, _ Holder) (Credentials, outcome, error) {
+	secret, how, err := a.tokenSecret(ctx)
+	if err != nil {
+		return Credentials{}, "", err
+	}
+	if !issued(secret) {
+		if secret, err = a.awaitToken(ctx, secret); err != nil {
+			return Credentials{}, "", err
 		}
-		if len(credentials.CA) == 0 {
-			credentials.CA = a.CA
-		}
-		return string(how), nil
-	})
-	return credentials, err
+	}
+	return Credentials{
+		Token: secret.Data[corev1.ServiceAccountTokenKey],
+		CA:    a.authority(secret.Data[corev1.ServiceAccountRootCAKey]),
+	}, how, nil
+}
+
+// authority is what Shipper is to trust, given the authority that came with the token. That one has signed the API server's
+// own certificate, but what answers may be a front end with another. The connection that just worked knows better.
+func (a *Application) authority(handedOut []byte) []byte {
+	own := bytes.TrimSpace(handedOut)
+	switch {
+	case len(a.CA) == 0:
+		return handedOut
+	case !a.Elsewhere || len(own) == 0 || bytes.Contains(a.CA, own):
+		return a.CA
+	}
+	return slices.Concat(bytes.TrimSpace(a.CA), []byte("\n"), own, []byte("\n"))
 }
 
 // tokenSecret returns the Secret that asks for a token, and makes it if need be. One for an earlier account of the same
@@ -51,7 +86,7 @@ func (a *Application) tokenSecret(ctx context.Context) (*corev1.Secret, outcome,
 	}
 	want := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:        a.ServiceAccount + "-token",
+			Name:        endlessName(a.ServiceAccount),
 			Namespace:   a.Namespace,
 			Labels:      map[string]string{shipper.RBACDomainLabel: shipper.RBACApplication},
 			Annotations: map[string]string{corev1.ServiceAccountNameKey: a.ServiceAccount},
@@ -94,10 +129,10 @@ func (a *Application) awaitToken(ctx context.Context, secret *corev1.Secret) (*c
 		return nil, fmt.Errorf("waiting for the token: %w", err)
 	}
 	if !ok {
-		return nil, fmt.Errorf("the cluster put no token into the Secret %s/%s within %s; its kube-controller-manager "+
-			"does that (controller serviceaccount-token, flag --service-account-private-key-file): "+
+		return nil, exit.With(exit.TimedOut, fmt.Errorf("the cluster put no token into the Secret %s/%s within %s; its "+
+			"kube-controller-manager does that (controller serviceaccount-token, flag --service-account-private-key-file): "+
 			"see that it runs, then run this again",
-			secret.Namespace, secret.Name, a.Patience)
+			secret.Namespace, secret.Name, a.Patience))
 	}
 	return filled, nil
 }

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// found is what was read of a management cluster, in this order: a Release that is made meanwhile is then newer than what
+// its Application says, and targets without their Release are of no use to anybody.
+type found struct {
+	applications, releases, installations, capacities, traffics []object
+
+	blocks, clusters, charts []object
+	secrets                  map[string]*object // by the name of the Cluster
+	identity                 *object
+}
+
+// collect makes a backup of what was found, sorted, and says what is not in it and why. It is pure.
+func collect(f found) (b Backup, notes []string) {
+	releases := map[types.NamespacedName][]*object{}
+	for _, rel := range pointers(f.releases) {
+		releases[applicationOf(rel)] = append(releases[applicationOf(rel)], rel)
+	}
+	installations, capacities, traffics := byName(f.installations), byName(f.capacities), byName(f.traffics)
+	for _, app := range pointers(f.applications) {
+		own := releases[key(app)]
+		delete(releases, key(app))
+		if going(app) {
+			notes = append(notes, fmt.Sprintf("%s is being deleted: it is left out, with its releases", describe(app)))
+			continue
+		}
+		slices.SortStableFunc(own, func(a, b *object) int { return cmp.Compare(generation(a), generation(b)) })
+		entry := Entry{Application: bare(app), Releases: []Release{}}
+		for _, rel := range own {
+			if going(rel) {
+				notes = append(notes, fmt.Sprintf("%s is being deleted: it is left out", describe(rel)))
+				continue
+			}
+			entry.Releases = append(entry.Releases, Release{
+				Release:            bare(rel),
+				InstallationTarget: targetOf(rel, installations),
+				CapacityTarget:     targetOf(rel, capacities),
+				TrafficTarget:      targetOf(rel, traffics),
+			})
+		}
+		b = append(b, entry)
+	}
+	for _, orphans := range releases {
+		for _, rel := range orphans {
+			notes = append(notes, fmt.Sprintf("%s is left out: there is no application %q", describe(rel), applicationOf(rel)))
+		}
+	}
+	kept, torn := f.kept()
+	notes = append(notes, torn...)
+	slices.Sort(notes)
+	return append(append(b, f.surroundings()...), kept...), notes
+}
+
+// surroundings are the entries that are no Applications.
+func (f found) surroundings() Backup {
+	var b Backup
+	for _, block := range pointers(f.blocks) {
+		if !going(block) {
+			b = append(b, Entry{RolloutBlock: bare(block)})
+		}
+	}
+	for _, cluster := range pointers(f.clusters) {
+		if !going(cluster) {
+			b = append(b, Entry{Cluster: bare(cluster), ClusterSecret: bare(f.secrets[cluster.GetName()])})
+		}
+	}
+	if f.identity != nil {
+		b = append(b, Entry{Identity: bare(f.identity)})
+	}
+	return b
+}
+
+// kept are the charts that Releases are made of, and notes on those that are not whole.
+func (f found) kept() (b Backup, notes []string) {
+	parts := map[types.UID][]*object{}
+	var heads []*object
+	for _, o := range pointers(f.charts) {
+		if number(o, "part") == 0 {
+			heads = append(heads, o)
+			continue
+		}
+		for _, ref := range o.GetOwnerReferences() {
+			parts[ref.UID] = append(parts[ref.UID], bare(o))
+		}
+	}
+	for _, head := range heads {
+		own := parts[head.GetUID()]
+		if going(head) || int64(len(own)) != number(head, "parts") {
+			notes = append(notes, fmt.Sprintf("%s is not whole: it is left out", describe(head)))
+			continue
+		}
+		b = append(b, Entry{ChartSnapshot: bare(head), ChartParts: own})
+	}
+	return b, notes
+}
+
+// number is a number in the spec of a ChartSnapshot, 0 when there is none.
+func number(o *object, field string) int64 {
+	n, _, _ := unstructured.NestedInt64(o.Object, "spec", field)
+	return n
+}
+
+// targetOf is the target of a Release, nil when there is none, it goes, or it belongs to an earlier Release of that name.
+func targetOf(rel *object, targets map[types.NamespacedName]*object) *object {
+	target := targets[key(rel)]
+	if target == nil || going(target) || !owned(target, rel.GetUID()) {
+		return nil
+	}
+	return bare(target)
+}
+
+// owned tells whether an object refers to an owner.
+func owned(o *object, by types.UID) bool {
+	for _, ref := range o.GetOwnerReferences() {
+		if ref.UID == by {
+			return true
+		}
+	}
+	return false
+}
+
+// applicationOf is the key of a Release's Application.
+func applicationOf(rel *object) types.NamespacedName {
+	return types.NamespacedName{Namespace: rel.GetNamespace(), Name: rel.GetLabels()[shipper.AppLabel]}
+}
+
+// generation is a Release's place in history; those without one come first.
+func generation(rel *object) int {
+	n, err := strconv.Atoi(rel.GetAnnotations()[shipper.ReleaseGenerationAnnotation])
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func key(o *object) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+func going(o *object) bool { return o.GetDeletionTimestamp() != nil }
+
+// bare is an object without the notes on who wrote which field, which nobody can give back.
+func bare(o *object) *object {
+	if o != nil {
+		o.SetManagedFields(nil)
+	}
+	return o
+}
+
+func byName(list []object) map[types.NamespacedName]*object {
+	out := make(map[types.NamespacedName]*object, len(list))
+	for _, o := range pointers(list) {
+		out[key(o)] = o
+	}
+	return out
+}
+
+// pointers are to the objects of a list, sorted by their names.
+func pointers(list []object) []*object {
+	out := make([]*object, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	slices.SortFunc(out, func(a, b *object) int {
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	return out
+}

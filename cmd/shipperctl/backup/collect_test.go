@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"bufio"
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestCollect(t *testing.T) {
+	const going = `, deletionTimestamp: "2026-01-01T00:00:00Z", finalizers: [x/y]`
+	rel := func(namespace, app, name, generation, more string) object {
+		return *of(t, "Release", namespace, name, ", labels: {shipper-app: "+app+
+			"}, annotations: {shipper.booking.com/release.generation: \""+generation+"\"}"+more)
+	}
+	target := func(kind, namespace, name, more string) object {
+		return *of(t, kind, namespace, name, ", ownerReferences: [{apiVersion: a/b, kind: Release, name: "+name+", uid: "+name+"-uid}]"+more)
+	}
+	f := found{
+		applications: []object{
+			*of(t, "Application", "b", "web", ", managedFields: [{manager: kubectl}]"), *of(t, "Application", "a", "web", ""),
+			*of(t, "Application", "a", "leaving", going), *of(t, "Application", "a", "new", ""),
+		},
+		releases: []object{
+			rel("b", "web", "web-z", "9", ""), rel("b", "web", "web-a", "10", ""), rel("a", "web", "web-0", "0", ""),
+			rel("a", "web", "web-1", "1", going), rel("a", "leaving", "leaving-0", "0", ""), rel("a", "nobody", "orphan-0", "0", ""),
+		},
+		installations: []object{target("InstallationTarget", "b", "web-z", ""), target("InstallationTarget", "a", "web-0", "")},
+		capacities: []object{
+			target("CapacityTarget", "b", "web-z", going), *of(t, "CapacityTarget", "a", "web-0", ""), target("CapacityTarget", "a", "late-0", ""),
+		},
+		traffics: []object{target("TrafficTarget", "b", "web-a", "")},
+		blocks:   []object{*of(t, "RolloutBlock", "a", "dns", "")},
+		clusters: []object{*of(t, "Cluster", "", "us", ""), *of(t, "Cluster", "", "eu", "")},
+		secrets:  map[string]*object{"eu": of(t, "Secret", "shipper-system", "eu", "")},
+		identity: of(t, "ConfigMap", "shipper-system", "shipper-identity", ""),
+		charts: []object{
+			kept(t, "whole", 2, 0, ""), kept(t, "whole-1", 2, 1, "whole-uid"), kept(t, "whole-2", 2, 2, "whole-uid"),
+			kept(t, "torn", 2, 0, ""), kept(t, "torn-1", 2, 1, "torn-uid"),
+		},
+	}
+	b, notes := collect(f)
+	var got []string
+	for _, e := range b {
+		for _, s := range e.slots() {
+			if s.have != nil {
+				got = append(got, describe(s.have))
+			}
+		}
+		for _, r := range e.Releases {
+			line := " "
+			for _, s := range r.slots() {
+				if s.have != nil {
+					line += " " + describe(s.have)
+				}
+			}
+			got = append(got, line)
+		}
+	}
+	want := []string{
+		`application "a/new"`, `application "a/web"`, `  release "a/web-0" installation target "a/web-0"`,
+		`application "b/web"`, `  release "b/web-z" installation target "b/web-z"`, `  release "b/web-a" traffic target "b/web-a"`,
+		`rollout block "a/dns"`, `cluster "eu"`, `secret "shipper-system/eu"`, `cluster "us"`, `config map "shipper-system/shipper-identity"`,
+		`chart snapshot "a/whole"`, `chart snapshot "a/whole-1"`, `chart snapshot "a/whole-2"`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the backup (-want +got)\n%s", diff)
+	}
+	wantNotes := []string{
+		`application "a/leaving" is being deleted: it is left out, with its releases`,
+		`chart snapshot "a/torn" is not whole: it is left out`,
+		`release "a/orphan-0" is left out: there is no application "a/nobody"`,
+		`release "a/web-1" is being deleted: it is left out`,
+	}
+	if diff := cmp.Diff(wantNotes, notes); diff != "" {
+		t.Errorf("what is said of it (-want +got)\n%s", diff)
+	}
+	if len(b[2].Application.GetManagedFields()) > 0 {
+		t.Error("it says who wrote which field")
+	}
+}
+
+// kept is a ChartSnapshot, or a part of the one of a UID.
+func kept(t *testing.T, name string, parts, part int64, of types.UID) object {
+	t.Helper()
+	o := object{Object: map[string]any{"spec": map[string]any{"parts": parts, "part": part}}}
+	o.SetGroupVersionKind(snapshotKind)
+	o.SetNamespace("a")
+	o.SetName(name)
+	o.SetUID(types.UID(name + "-uid"))
+	if part > 0 {
+		o.SetOwnerReferences([]metav1.OwnerReference{{Kind: snapshotKind.Kind, UID: of}})
+		o.Object["spec"].(map[string]any)["data"] = "Y2hhcnQ="
+	}
+	return o
+}
+
+func TestChartsAreNotShown(t *testing.T) {
+	head, part := kept(t, "one", 1, 0, ""), kept(t, "one-1", 1, 1, "one-uid")
+	b := Backup{{ChartSnapshot: &head, ChartParts: []*object{&part}}}
+	text, err := b.shown().Marshal(YAML)
+	if err != nil || strings.Contains(string(text), "Y2hhcnQ=") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if kept, _ := b.Marshal(YAML); !strings.Contains(string(kept), "Y2hhcnQ=") {
+		t.Errorf("what is shown was taken out of the backup:\n%s", kept)
+	}
+}
+
+func TestOverview(t *testing.T) {
+	b := Backup{superServer(t), {RolloutBlock: of(t, "RolloutBlock", "a", "dns", "")}}
+	var out bytes.Buffer
+	b.overview(&out)
+	want := `
+NAMESPACE  RELEASE NAME             OWNING APPLICATION
+default    super-server-dc5bfc5a-0  super-server
+`
+	if diff := cmp.Diff(want[1:], out.String()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestSecretsAreNotShown(t *testing.T) {
+	secret := parse(t, "apiVersion: v1\nkind: Secret\nmetadata: {namespace: shipper-system, name: eu}\ndata: {token: c2VjcmV0}")
+	b := Backup{{Cluster: of(t, "Cluster", "", "eu", ""), ClusterSecret: secret}}
+	text, err := b.shown().Marshal(YAML)
+	if err != nil || strings.Contains(string(text), "c2VjcmV0") || !strings.Contains(string(text), "token: (not shown)") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if kept, _ := b.Marshal(YAML); !strings.Contains(string(kept), "c2VjcmV0") {
+		t.Errorf("what is shown was taken out of the backup:\n%s", kept)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	for typed, want := range map[string]string{
+		"y\n": "true", "YES\n": "true", "n\n": "false", "no": "false", "what?\n\ny\n": "true",
+		"":        "nobody answers: give --yes to restore without being asked; nothing was written",
+		"maybe\n": "nobody answers: give --yes to restore without being asked; nothing was written",
+	} {
+		var out bytes.Buffer
+		yes, err := asker{in: bufio.NewReader(strings.NewReader(typed)), out: &out}.yes("Really?")
+		got := map[bool]string{true: "true", false: "false"}[yes]
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want || !strings.HasPrefix(out.String(), "Really? [y/n]: ") {
+			t.Errorf("%q: %s, want %s\n%s", typed, got, want, out.String())
+		}
+	}
+}

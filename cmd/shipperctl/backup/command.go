@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package backup is `shipperctl backup`: it writes what users have made of Shipper's kinds in a management cluster into a
+// file, and makes it again from there.
+package backup
+
+import (
+	"bufio"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/cmd/shipperctl/connect"
+	"shipper.dev/shipper/cmd/shipperctl/screen"
+)
+
+// options are the flags that both commands have.
+type options struct {
+	connect.Flags
+	inCluster bool
+	file      string
+	format    string
+	verbose   bool
+}
+
+// NewCommand returns `backup` with its sub-commands, which ask c for the time.
+func NewCommand(c clock.PassiveClock) *cobra.Command {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use:   "backup",
+		Short: "Back up the Applications of a management cluster, and restore them",
+		Args:  cobra.NoArgs,
+		RunE:  connect.NeedsCommand,
+	}
+	flags := cmd.PersistentFlags()
+	o.Register(flags)
+	flags.BoolVar(&o.inCluster, "use-in-cluster-config", false,
+		"use the account of the Pod that this runs in, and no kubeconfig")
+	flags.StringVarP(&o.file, "file", "f", "backup.yaml", "path of the backup")
+	flags.StringVar(&o.format, "format", string(YAML), "how the backup is written or shown: yaml or json")
+	flags.BoolVarP(&o.verbose, "verbose", "v", false, "tell of every object")
+	cmd.SetGlobalNormalizationFunc(connect.Spelling)
+	cmd.AddCommand(newPrepare(o), newRestore(o, c))
+	return cmd
+}
+
+// newPrepare returns `backup prepare`.
+func newPrepare(o *options) *cobra.Command {
+	var s selection
+	cmd := &cobra.Command{
+		Use:   "prepare",
+		Short: "Write Applications with their Releases and targets into a file",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := Format(o.format).check(); err != nil {
+				return err
+			}
+			c, err := o.client()
+			if err != nil {
+				return err
+			}
+			s.namespace = o.Namespace
+			return advise(o.prepare(cmd, c, s))
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&s.blocks, "include-rollout-blocks", false, "RolloutBlocks too")
+	flags.BoolVar(&s.clusters, "include-clusters", false,
+		"Clusters too, with their Secrets and the identity of this management cluster; the file then has credentials")
+	flags.BoolVar(&s.charts, "include-charts", false,
+		"the charts too that Releases are made of: what is restored needs no chart repository then")
+	return cmd
+}
+
+func (o *options) prepare(cmd *cobra.Command, c client.Client, s selection) error {
+	f, err := read(cmd.Context(), c, s)
+	if err != nil {
+		return err
+	}
+	b, notes := collect(f)
+	text, err := b.Marshal(Format(o.format))
+	if err != nil {
+		return err
+	}
+	if o.verbose {
+		b.overview(cmd.OutOrStdout())
+	}
+	for _, note := range notes {
+		fmt.Fprintln(cmd.ErrOrStderr(), "Note:", note)
+	}
+	if err := writeFile(o.file, text); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "Backup objects stored in %q\n", o.file)
+	return nil
+}
+
+// newRestore returns `backup restore`.
+func newRestore(o *options, now clock.PassiveClock) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "restore",
+		Short: "Make again what a backup has and the management cluster has not, while Shipper is down",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := Format(o.format).check(); err != nil {
+				return err
+			}
+			b, err := ReadFile(o.file)
+			if err != nil {
+				return err
+			}
+			c, err := o.client()
+			if err != nil {
+				return err
+			}
+			return advise(o.restore(cmd, c, b, now, yes))
+		},
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "restore without being asked")
+	return cmd
+}
+
+func (o *options) restore(cmd *cobra.Command, c client.Client, b Backup, now clock.PassiveClock, yes bool) error {
+	ctx := cmd.Context()
+	if err := ready(ctx, c, b, o.Namespace, now.Now()); err != nil {
+		return err
+	}
+	if !yes {
+		agreed, err := o.agree(cmd, b)
+		if err != nil || !agreed {
+			return err
+		}
+		if err := ready(ctx, c, b, o.Namespace, now.Now()); err != nil { // people take their time
+			return err
+		}
+	}
+	r := &restorer{client: c, out: cmd.OutOrStdout(), verbose: o.verbose, namespaces: map[string]bool{}}
+	r.progress = screen.NewProgress(cmd.ErrOrStderr(), now)
+	err := r.restore(ctx, b)
+	fmt.Fprintf(r.out, "%d objects were created, %d existed already\n", r.created, r.there)
+	if err != nil {
+		return fmt.Errorf("not everything was restored: %w", err)
+	}
+	b.tellEnded(r.out, now.Now())
+	return o.remind(ctx, c, r.out)
+}
+
+// agree shows the backup to the person in front of the screen and asks whether to go on.
+func (o *options) agree(cmd *cobra.Command, b Backup) (bool, error) {
+	out := cmd.OutOrStdout()
+	a := asker{in: bufio.NewReader(cmd.InOrStdin()), out: out}
+	see, err := a.yes("Would you like to see an overview of your backup?")
+	if err != nil {
+		return false, err
+	}
+	if see {
+		b.overview(out)
+	}
+	review, err := a.yes("Would you like to review backup?")
+	if err != nil {
+		return false, err
+	}
+	if review {
+		text, err := b.shown().Marshal(Format(o.format))
+		if err != nil {
+			return false, err
+		}
+		fmt.Fprintf(out, "%s", text)
+	}
+	agreed, err := a.yes("Would you like to restore backup?")
+	if err == nil && !agreed {
+		fmt.Fprintln(out, "Nothing was restored")
+	}
+	return agreed, err
+}
+
+// client returns one for the management cluster that the flags mean.
+func (o *options) client() (client.Client, error) {
+	config, err := o.config()
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{appsv1.AddToScheme, coordinationv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering kinds: %w", err)
+		}
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
+	}
+	return c, nil
+}
+
+func (o *options) config() (*rest.Config, error) {
+	if o.inCluster {
+		return connect.InCluster()
+	}
+	return o.Management()
+}

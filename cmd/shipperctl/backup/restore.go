@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/cmd/shipperctl/screen"
+)
+
+// fieldOwner is under what name objects are created.
+const fieldOwner = "shipperctl"
+
+// restorer makes what a backup has and the cluster has not. What is there is left as it is, so that it can be run again
+// when something went wrong.
+type restorer struct {
+	client client.Client
+	// out is told what happens; verbose also of every single object.
+	out     io.Writer
+	verbose bool
+
+	progress *screen.Progress
+
+	namespaces     map[string]bool // that are known to be there
+	created, there int
+}
+
+// restore writes everything, and goes on after what cannot be written unless nothing can be.
+func (r *restorer) restore(ctx context.Context, b Backup) error {
+	var problems []error
+	for _, step := range []func(context.Context, Entry) error{r.identity, r.cluster, r.chart, r.application, r.block} {
+		for i, e := range b {
+			err := step(ctx, e)
+			r.progress.Say("looked at %d of %d entries, %d objects were created", i+1, len(b), r.created)
+			if err == nil {
+				err = ctx.Err()
+			}
+			if stops(err) || ctx.Err() != nil {
+				return errors.Join(append(problems, err)...)
+			}
+			if err != nil {
+				problems = append(problems, err)
+			}
+		}
+	}
+	problems = append(problems, r.overrides(ctx, b))
+	return errors.Join(problems...)
+}
+
+// identity tells the management cluster who it is. One that it has already stays: checkIdentity has seen to it.
+func (r *restorer) identity(ctx context.Context, e Entry) error {
+	if e.Identity == nil {
+		return nil
+	}
+	_, err := r.ensure(ctx, e.Identity, fresh(e.Identity), nil)
+	return err
+}
+
+// cluster makes a Cluster and its Secret, which goes with it.
+func (r *restorer) cluster(ctx context.Context, e Entry) error {
+	if e.Cluster == nil {
+		return nil
+	}
+	live, err := r.ensure(ctx, e.Cluster, fresh(e.Cluster), nil)
+	if err != nil {
+		return err
+	}
+	if err := r.status(ctx, live, e.Cluster); err != nil || e.ClusterSecret == nil {
+		return err
+	}
+	secret := fresh(e.ClusterSecret)
+	reown(secret, e.ClusterSecret, live)
+	_, err = r.ensure(ctx, e.ClusterSecret, secret, nil)
+	return err
+}
+
+// chart makes what Releases are made of. It belongs to nobody until Shipper gives it to those Releases.
+func (r *restorer) chart(ctx context.Context, e Entry) error {
+	if e.ChartSnapshot == nil {
+		return nil
+	}
+	head, err := r.ensure(ctx, e.ChartSnapshot, fresh(e.ChartSnapshot), nil)
+	if err != nil {
+		return err
+	}
+	for _, part := range e.ChartParts {
+		o := fresh(part)
+		reown(o, part, head)
+		if _, err := r.ensure(ctx, part, o, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// block makes a RolloutBlock.
+func (r *restorer) block(ctx context.Context, e Entry) error {
+	if e.RolloutBlock == nil {
+		return nil
+	}
+	o := fresh(e.RolloutBlock)
+	if err := untilThen(o, e.RolloutBlock); err != nil {
+		return err
+	}
+	live, err := r.ensure(ctx, e.RolloutBlock, o, nil)
+	if err != nil {
+		return err
+	}
+	return r.status(ctx, live, e.RolloutBlock)
+}
+
+// application makes an Application with its Releases and their targets, from old to new, and says of each what was said
+// before; of the Application itself in the end. While nothing is said of it and its newest Release is missing, Shipper waits
+// for that one.
+func (r *restorer) application(ctx context.Context, e Entry) error {
+	if e.Application == nil {
+		return nil
+	}
+	o := fresh(e.Application)
+	withoutOverrides(o)
+	app, err := r.ensure(ctx, e.Application, o, sameApplication)
+	if err != nil {
+		return fmt.Errorf("%w\nits releases are left out", err)
+	}
+	for _, rel := range e.Releases {
+		if err := r.release(ctx, rel, app); err != nil {
+			return fmt.Errorf("%s is not whole, restore again before Shipper starts: %w", describe(app), err)
+		}
+	}
+	return r.status(ctx, app, e.Application)
+}
+
+// release makes a Release with its targets.
+func (r *restorer) release(ctx context.Context, was Release, app *object) error {
+	o := fresh(was.Release)
+	withoutOverrides(o)
+	rel, err := r.ensureOwned(ctx, was.Release, o, app, sameRelease)
+	if err != nil {
+		return err
+	}
+	for _, target := range []*object{was.InstallationTarget, was.TrafficTarget, was.CapacityTarget} {
+		if target == nil {
+			continue
+		}
+		o := fresh(target)
+		if target != was.InstallationTarget {
+			asFound(o)
+		}
+		live, err := r.ensureOwned(ctx, target, o, rel, nil)
+		if err != nil {
+			return err
+		}
+		if err := r.status(ctx, live, target); err != nil {
+			return err
+		}
+	}
+	return r.status(ctx, rel, was.Release)
+}
+
+// ensureOwned is ensure for what belongs to owner, and must do so when it is there already.
+func (r *restorer) ensureOwned(ctx context.Context, was, o, owner *object, same sameness) (*object, error) {
+	reown(o, was, owner)
+	live, err := r.ensure(ctx, was, o, same)
+	if err == nil && !owned(live, owner.GetUID()) {
+		return nil, fmt.Errorf("%s is there and does not belong to %s of uid %s: delete it and restore again",
+			describe(live), describe(owner), owner.GetUID())
+	}
+	return live, err
+}
+
+// sameness tells whether what is there is what was.
+type sameness func(live, was *object) (bool, error)
+
+// ensure makes o, which is to be what was, and returns what is there then. What is there already must be the same; nil
+// asks nothing.
+func (r *restorer) ensure(ctx context.Context, was, o *object, same sameness) (*object, error) {
+	live, err := get(ctx, r.client, was.GroupVersionKind(), key(was))
+	if err != nil {
+		return nil, err
+	}
+	if live != nil {
+		if same != nil {
+			alike, err := same(live, was)
+			if err != nil {
+				return nil, err
+			}
+			if !alike {
+				return nil, fmt.Errorf("%s is there and is not as in the backup: it is left as it is", describe(live))
+			}
+		}
+		r.there++
+		r.say("%s already exists. Skipping", describe(live))
+		return live, nil
+	}
+	if err := r.namespace(ctx, o.GetNamespace()); err != nil {
+		return nil, err
+	}
+	if lost := lostOwners(was, ownerKind(o)); len(lost) > 0 && was.GroupVersionKind() != snapshotKind {
+		fmt.Fprintf(r.out, "Note: %s belonged to %v, which is not in the backup\n", describe(o), lost)
+	}
+	for _, ref := range o.GetOwnerReferences() {
+		r.say("%s owner reference updates with uid %q", describe(o), ref.UID)
+	}
+	if err := r.client.Create(ctx, o, client.FieldOwner(fieldOwner)); err != nil {
+		return nil, fmt.Errorf("creating %s: %w", describe(o), err)
+	}
+	r.created++
+	r.say("%s created", describe(o))
+	return o, nil
+}
+
+// ownerKind is the kind of what an object belongs to; empty when it belongs to nobody.
+func ownerKind(o *object) string {
+	for _, ref := range o.GetOwnerReferences() {
+		return ref.Kind
+	}
+	return ""
+}
+
+// namespace makes a namespace that is missing.
+func (r *restorer) namespace(ctx context.Context, name string) error {
+	if name == "" || r.namespaces[name] {
+		return nil
+	}
+	ns := &object{}
+	ns.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
+	ns.SetName(name)
+	err := r.client.Get(ctx, client.ObjectKey{Name: name}, ns)
+	if apierrors.IsNotFound(err) {
+		if err = r.client.Create(ctx, ns, client.FieldOwner(fieldOwner)); err == nil {
+			r.say("namespace %q created", name)
+		}
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("making namespace %q: %w", name, err)
+	}
+	r.namespaces[name] = true
+	return nil
+}
+
+// status says of what is there what was said of it, unless something is said of it already.
+func (r *restorer) status(ctx context.Context, live, was *object) error {
+	status := statusOf(was)
+	if have, _, _ := unstructured.NestedMap(live.Object, "status"); len(have) > 0 || status == nil {
+		return nil
+	}
+	o := live.DeepCopy()
+	if err := unstructured.SetNestedMap(o.Object, status, "status"); err != nil {
+		return fmt.Errorf("restoring the status of %s: %w", describe(live), err)
+	}
+	if err := r.client.Status().Update(ctx, o, client.FieldOwner(fieldOwner)); err != nil {
+		return fmt.Errorf("restoring the status of %s: %w", describe(live), err)
+	}
+	return nil
+}
+
+// say tells of a single object.
+func (r *restorer) say(format string, args ...any) {
+	if r.verbose {
+		fmt.Fprintf(r.out, format+"\n", args...)
+	}
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package clusters
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/placement"
+)
+
+// newDrain returns `clusters drain`.
+func newDrain(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "drain NAME",
+		Short: "Cordon a cluster, and tell what is still placed there and how to move each of it",
+		Long: "Cordon a cluster, and tell what is still placed there and how to move each of it. Nothing is moved: where capacity\n" +
+			"goes instead is yours to choose. Run it again to see what is left; it fails while something is.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := o.client()
+			if err != nil {
+				return err
+			}
+			cluster, err := cordon(cmd.Context(), c, cmd.OutOrStdout(), args[0], true)
+			if err != nil {
+				return err
+			}
+			var clusters shipper.ClusterList
+			if err := c.List(cmd.Context(), &clusters); err != nil {
+				return fmt.Errorf("listing clusters: %w", err)
+			}
+			releases, err := placement.Releases(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			d := newDraining(cluster, clusters.Items, releases)
+			fmt.Fprint(cmd.OutOrStdout(), d.tell())
+			if len(d.live) > 0 {
+				return fmt.Errorf("%d releases that may have pods are still placed on cluster %s", len(d.live), cluster.Name)
+			}
+			return nil
+		},
+	}
+}
+
+// draining is what is left on a cluster.
+type draining struct {
+	cluster string
+	// live are the Releases there that may have Pods, or get some by themselves.
+	live []leaving
+	// retired is how many Releases there have no Pods any more.
+	retired int
+	// others are the clusters of the same region that take Releases and offer as much.
+	others []string
+}
+
+// leaving is a Release that is to leave a cluster.
+type leaving struct {
+	namespace, name, app string
+	part                 strategy.Role
+	complete             bool
+	// stay are the other clusters that the Release is placed on.
+	stay []string
+}
+
+// newDraining is pure. Releases are sorted by namespace and name.
+func newDraining(cluster *shipper.Cluster, all []shipper.Cluster, releases []shipper.Release) draining {
+	d := draining{cluster: cluster.Name}
+	for i := range all {
+		if takesFor(&all[i], cluster) {
+			d.others = append(d.others, all[i].Name)
+		}
+	}
+	slices.Sort(d.others)
+	parts := placement.Parts(releases)
+	for i := range releases {
+		rel := &releases[i]
+		if !placement.On(rel, cluster.Name) {
+			continue
+		}
+		l := leaving{
+			namespace: rel.Namespace, name: rel.Name, app: rel.Labels[shipper.AppLabel], part: parts[keyOf(rel)], complete: strategy.Complete(rel),
+			stay: slices.DeleteFunc(strategy.Clusters(rel), func(name string) bool { return name == cluster.Name }),
+		}
+		if l.part == strategy.Retired {
+			d.retired++
+			continue
+		}
+		d.live = append(d.live, l)
+	}
+	slices.SortFunc(d.live, func(a, b leaving) int {
+		return strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name)
+	})
+	return d
+}
+
+// takesFor tells whether a cluster takes what leaves another: it is of the same region, neither cordoned nor lost, and has what
+// the other offers.
+func takesFor(c, leaving *shipper.Cluster) bool {
+	if c.Name == leaving.Name || c.Spec.Region != leaving.Spec.Region || c.Spec.Scheduler.Unschedulable || !c.DeletionTimestamp.IsZero() {
+		return false
+	}
+	if ready := shipper.FindCondition(c.Status.Conditions, shipper.ClusterReady); ready != nil && ready.Status == corev1.ConditionFalse {
+		return false
+	}
+	return !slices.ContainsFunc(leaving.Spec.Capabilities, func(capability string) bool {
+		return !slices.Contains(c.Spec.Capabilities, capability)
+	})
+}
+
+// tell says what is left, and what to do about each.
+func (d draining) tell() string {
+	var out strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
+	for _, l := range d.live {
+		part := string(l.part)
+		if part == "" {
+			part = "its place in history is not known"
+		}
+		say("release %s/%s of application %s (%s) is placed here", l.namespace, l.name, l.app, strings.ToLower(part))
+		for _, line := range d.moving(l) {
+			say("  %s", line)
+		}
+	}
+	if len(d.live) > 0 {
+		say("The next rollout of each of these applications goes elsewhere by itself. The commands move them without one;\n" +
+			"they need the verb stamp on releases.")
+	}
+	if d.retired > 0 {
+		say("%d old releases without pods are placed here. This takes the cluster off those that have another:\n"+
+			"  shipperctl clean decommissioned-clusters --decommissionedClusters %s", d.retired, d.cluster)
+	}
+	switch {
+	case len(d.live)+d.retired == 0:
+		say("no release is placed on cluster %s", d.cluster)
+	case len(d.live) == 0:
+		say("nothing that may have pods is placed on cluster %s", d.cluster)
+	}
+	return out.String()
+}
+
+// moving are the commands that take one Release off the cluster. To one that has no other, a cluster is added before.
+func (d draining) moving(l leaving) []string {
+	annotate := func(names ...string) string {
+		return fmt.Sprintf("kubectl annotate rel %s -n %s %s=%s --overwrite",
+			l.name, l.namespace, shipper.ReleaseClustersAnnotation, strings.Join(names, ","))
+	}
+	if len(l.stay) > 0 {
+		return []string{annotate(l.stay...)}
+	}
+	if len(d.others) == 0 {
+		return []string{"it has no other cluster, and none of this region is there to take it: join or uncordon one, then run this again"}
+	}
+	to := d.others[0]
+	lines := []string{annotate(d.cluster, to)}
+	if l.part == strategy.Contender && l.complete {
+		lines = append(lines, fmt.Sprintf("kubectl wait ct/%s -n %s --timeout=10m "+
+			`--for=jsonpath='{.status.clusters[?(@.name=="%s")].achievedPercent}'=100`, l.name, l.namespace, to))
+	} else {
+		lines = append(lines, fmt.Sprintf("shipperctl rollout status %s -n %s, until %s has what it is to have", l.app, l.namespace, to))
+	}
+	lines = append(lines, annotate(to))
+	if len(d.others) > 1 {
+		lines = append(lines, "(or, in the place of "+to+": "+strings.Join(d.others[1:], ", ")+")")
+	}
+	return lines
+}

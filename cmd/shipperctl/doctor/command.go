@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package doctor is `shipperctl doctor`: it looks over a whole installation, and says what is broken and what mends it.
+package doctor
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/connect"
+	"shipper.dev/shipper/cmd/shipperctl/health"
+	"shipper.dev/shipper/cmd/shipperctl/output"
+	"shipper.dev/shipper/cmd/shipperctl/screen"
+)
+
+// NewCommand returns `doctor`.
+func NewCommand(clock clock.PassiveClock) *cobra.Command {
+	o := &connect.Flags{}
+	var account string
+	var format output.Format
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what is broken in the management cluster and in all clusters that are joined to it",
+		Long: "Look for what is broken in the management cluster and in all clusters that are joined to it: versions, kinds, rights,\n" +
+			"webhooks and their certificate, the second line, Shipper's Pods, its reconciler, and each cluster as `clusters check` does.\n" +
+			"Nothing is written. It exits with 1 when something is broken, and with 0 when there are warnings at most.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := o.Management()
+			if err != nil {
+				return err
+			}
+			fleet, err := connected(config)
+			if err != nil {
+				return fmt.Errorf("connecting to the management cluster: %w", err)
+			}
+			fleet.Namespace, fleet.ServiceAccount, fleet.Clock = o.Namespace, account, clock
+			found := health.Sum(fleet.Examine(cmd.Context()))
+			err = format.Print(cmd.OutOrStdout(), found, func() string {
+				width, _ := screen.Of(cmd.OutOrStdout())
+				text := found.Text(width)
+				if found.Broken == 0 {
+					text += "nothing is broken\n"
+				}
+				return text
+			})
+			if err == nil && found.Broken > 0 {
+				err = fmt.Errorf("%d broken", found.Broken)
+			}
+			return err
+		},
+	}
+	o.Register(cmd.Flags())
+	format.Register(cmd.Flags())
+	cmd.Flags().StringVar(&account, "management-cluster-service-account", shipper.ManagementServiceAccount,
+		"name of the service account Shipper uses in the management cluster")
+	cmd.SetGlobalNormalizationFunc(connect.Spelling)
+	return cmd
+}
+
+// connected makes the clients of a management cluster.
+func connected(config *rest.Config) (*health.Fleet, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), shipper.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("registering kinds: %w", err)
+	}
+	reader, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	a, err := authorizationv1client.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return &health.Fleet{Reader: reader, Discovery: d, Authorization: a}, nil
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	certutil "k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/health"
+	"shipper.dev/shipper/cmd/shipperctl/version"
+)
+
+// examine makes a fleet that is well, and breaks one thing after the other.
+func examine(t *testing.T) {
+	c := management(t)
+	succeeds(t, "setup", "management", "--webhook-ignore")
+	lease := well(t)
+	const healthy = "ok       management cluster\nok       kinds\nok       rights\nok       webhooks\nok       certificate\n" +
+		"ok       second line\nok       pods\nok       reconciler\nok       cluster eu-west-1\nok       cluster us\nnothing is broken\n"
+	eventually(t, func() string {
+		if out, err := shipperctl(t, "", "", "doctor"); out != healthy || err != nil {
+			return out
+		}
+		return ""
+	})
+	var report health.Report
+	if err := json.Unmarshal([]byte(works(t, "doctor", "-o", "json")), &report); err != nil || report.Broken != 0 || len(report.Checks) != 10 {
+		t.Errorf("a report of %d checks, %d broken: %v", len(report.Checks), report.Broken, err)
+	}
+	holds(t, works(t, "version", "--server"), "shipperctl ", "\nmanagement cluster v1.", " at "+theFleet.Management.Config.Host+"\n")
+	var told version.Versions
+	if err := json.Unmarshal([]byte(works(t, "version", "--server", "-o", "json")), &told); err != nil || told.Server == nil ||
+		told.Server.Address != theFleet.Management.Config.Host || told.Client.Go == "" {
+		t.Errorf("the versions are %+v: %v", told, err)
+	}
+	tells := func(wanted ...string) func() {
+		return func() {
+			t.Helper()
+			holds(t, refuses(t, "", "1 broken", "doctor"), wanted...)
+		}
+	}
+
+	configuration := get(t, c, &admissionregistrationv1.ValidatingWebhookConfiguration{}, "", shipper.GroupName)
+	other := certificate(t)["tls.crt"]
+	differs(t, configuration, func() { configuration.Webhooks[0].ClientConfig.CABundle = other },
+		tells("BROKEN   certificate: the caBundle of application.shipper.booking.com does not accept the certificate of the Secret"))
+	secret := get(t, c, &corev1.Secret{}, "shipper-system", "shipper-webhook-cert")
+	differs(t, secret, func() { secret.Data["tls.key"] = nil }, tells("BROKEN   certificate: the Secret has no certificate that works"))
+
+	without(t, configuration, tells("BROKEN   webhooks: there is no ValidatingWebhookConfiguration shipper.booking.com"))
+	ignore := admissionregistrationv1.Ignore
+	configuration = get(t, c, configuration, "", shipper.GroupName)
+	differs(t, configuration, func() { configuration.Webhooks[0].FailurePolicy = &ignore }, func() {
+		holds(t, works(t, "doctor"), "warning  webhooks: failurePolicy is Ignore for application.shipper.booking.com", "nothing is broken")
+	})
+	binding := get(t, c, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}, "", "blocks."+shipper.GroupName)
+	without(t, binding, tells("BROKEN   second line: there is no ValidatingAdmissionPolicyBinding blocks.shipper.booking.com"))
+
+	kind := get(t, c, &apiextensionsv1.CustomResourceDefinition{}, "", "clusters."+shipper.GroupName)
+	differs(t, kind, func() { kind.Spec.Versions[0].AdditionalPrinterColumns = nil },
+		tells("BROKEN   kinds: the CustomResourceDefinition clusters.shipper.booking.com is not that of this shipperctl"))
+
+	differs(t, lease, func() { lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Unix(1e9, 0)} },
+		tells("BROKEN   reconciler: the reconciler pod-1 has not renewed its Lease shipper-reconciler since 2001-09-09T01:46:40Z"))
+
+	credentials := get(t, c, &corev1.Secret{}, "shipper-system", "us")
+	differs(t, credentials, func() { credentials.Data["token"] = []byte(" ") },
+		tells(`BROKEN   cluster us: Secret "shipper-system/us" has an empty "token"`, "ok       cluster eu-west-1"))
+
+	labels := map[string]string{"app.kubernetes.io/name": "shipper"}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shipper-system", Name: "shipper"}}
+	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	deployment.Spec.Template.Labels = labels
+	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "webhook", Image: "shipper:boom"}}
+	creates(t, deployment)
+	tells("BROKEN   pods: none of 1 Pods of the Deployment shipper-system/shipper is ready")()
+	ended(t, deployment)
+
+	role := get(t, c, &rbacv1.Role{}, "shipper-system", "shipper:management-cluster")
+	differs(t, role, func() { role.Rules = role.Rules[:len(role.Rules)-1] }, func() {
+		eventually(t, func() string {
+			out, err := shipperctl(t, "", "", "doctor")
+			const lacks = "the account shipper-system/shipper-mgmt-cluster may not:\n                create events in shipper-system\n"
+			if err == nil || !strings.Contains(out, lacks) {
+				return out
+			}
+			return ""
+		})
+	})
+	eventually(t, func() string {
+		if out, err := shipperctl(t, "", "", "doctor"); out != healthy || err != nil {
+			return out
+		}
+		return ""
+	})
+	succeeds(t, "setup", "management", "--webhook-ignore")
+}
+
+// well makes a fleet as it is when Shipper runs elsewhere, and returns the Lease of the reconciler.
+func well(t *testing.T) *coordinationv1.Lease {
+	t.Helper()
+	c := management(t)
+	succeeds(t, "join", "-f", file(t, both()))
+	for _, name := range []string{west, "us"} {
+		seen(t, get(t, c, &shipper.Cluster{}, "", name))
+	}
+	secret := get(t, c, &corev1.Secret{}, "shipper-system", "shipper-webhook-cert")
+	secret.Data = certificate(t)
+	validating := get(t, c, &admissionregistrationv1.ValidatingWebhookConfiguration{}, "", shipper.GroupName)
+	for i := range validating.Webhooks {
+		validating.Webhooks[i].ClientConfig.CABundle = secret.Data["tls.crt"]
+	}
+	mutating := get(t, c, &admissionregistrationv1.MutatingWebhookConfiguration{}, "", shipper.GroupName)
+	for i := range mutating.Webhooks {
+		mutating.Webhooks[i].ClientConfig.CABundle = secret.Data["tls.crt"]
+	}
+	for _, o := range []client.Object{secret, validating, mutating} {
+		if err := c.Update(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	holder, hour := "pod-1", int32(3600)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "shipper-system", Name: "shipper-reconciler"}}
+	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &metav1.MicroTime{Time: time.Now()}, LeaseDurationSeconds: &hour}
+	ended(t, lease)
+	creates(t, lease)
+	return lease
+}
+
+// certificate is one for the webhook's Service, with the authority that has signed it, and its key.
+func certificate(t *testing.T) map[string][]byte {
+	t.Helper()
+	cert, key, err := certutil.GenerateSelfSignedCertKey("shipper-webhook.shipper-system.svc", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string][]byte{"tls.crt": cert, "tls.key": key}
+}
+
+// without deletes an object while something is done, and makes it again.
+func without(t *testing.T, o client.Object, while func()) {
+	t.Helper()
+	again := o.DeepCopyObject().(client.Object)
+	ended(t, o)
+	while()
+	again.SetResourceVersion("")
+	again.SetUID("")
+	creates(t, again)
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// reaching are all commands that reach a management cluster, each with what it needs besides the flags that all have. Words
+// in capitals stand for files.
+var reaching = map[string]string{
+	"backup prepare":                "-f OUT",
+	"backup restore":                "-f EMPTY",
+	"block create":                  "freeze -m why",
+	"block lift":                    "freeze",
+	"block list":                    "",
+	"chart render app":              "web",
+	"chart render release":          "web-0",
+	"clean decommissioned-clusters": "--decommissionedClusters eu",
+	"clusters check":                "eu",
+	"clusters cordon":               "eu",
+	"clusters drain":                "eu",
+	"clusters join":                 "-f CLUSTERS",
+	"clusters list":                 "",
+	"clusters remove":               "eu",
+	"clusters revoke":               "eu",
+	"clusters setup management":     "",
+	"clusters uncordon":             "eu",
+	"doctor":                        "",
+	"list contender":                "",
+	"list release":                  "",
+	"override":                      "web --reason why",
+	"plan":                          "-f APP",
+	"rollout abort":                 "web",
+	"rollout advance":               "web",
+	"rollout diff":                  "web",
+	"rollout history":               "web",
+	"rollout retreat":               "web",
+	"rollout rollback":              "web",
+	"rollout status":                "web",
+	"version":                       "--server",
+}
+
+// TestEveryCommandSaysWhichClusterIsMeant by the same flags, in the spellings of the documentation and of kubectl.
+func TestEveryCommandSaysWhichClusterIsMeant(t *testing.T) {
+	folder := t.TempDir()
+	paths := strings.NewReplacer("OUT", filepath.Join(folder, "out.yaml"), "EMPTY", filepath.Join(folder, "backup.yaml"),
+		"CLUSTERS", filepath.Join(folder, "clusters.yaml"), "APP", filepath.Join(folder, "app.yaml"))
+	for name, text := range map[string]string{
+		"backup.yaml":   "[]",
+		"clusters.yaml": "applicationClusters:\n- {name: eu, region: eu}\n",
+		"app.yaml":      "{apiVersion: shipper.booking.com/v1alpha1, kind: Application, metadata: {name: web, namespace: shop}}",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := clientcmdapi.NewConfig()
+	config.Clusters["a"] = &clientcmdapi.Cluster{Server: "https://127.0.0.1:1"}
+	config.AuthInfos["a"] = &clientcmdapi.AuthInfo{}
+	config.Contexts["a"], config.CurrentContext = &clientcmdapi.Context{Cluster: "a", AuthInfo: "a"}, "a"
+	known := filepath.Join(folder, "config")
+	if err := clientcmd.WriteToFile(*config, known); err != nil {
+		t.Fatal(err)
+	}
+	nowhere := filepath.Join(folder, "nowhere")
+	told := `there is no context "elsewhere" in the kubeconfig, only: a; name the right one`
+	for _, way := range []struct {
+		name, kubeconfig, host string
+		flags                  []string
+		want                   string
+	}{
+		{"a file that is not there, as documented", "", "", []string{"--kube-config", nowhere}, nowhere + ": no such file"},
+		{"a file that is not there, as of kubectl", "", "", []string{"--kubeconfig", nowhere}, nowhere + ": no such file"},
+		{"a context that is not there, as documented", known, "", []string{"--management-cluster-context", "elsewhere"}, told},
+		{"a context that is not there, as of kubectl", known, "", []string{"--context", "elsewhere"}, told},
+		{"no kubeconfig, and no Pod", nowhere, "", nil,
+			"there is no kubeconfig in " + nowhere + ": name one with --kubeconfig or in $KUBECONFIG"},
+		{"no kubeconfig, in a Pod", nowhere, "127.0.0.1", nil, "reading the account of this Pod: "},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			t.Setenv("KUBECONFIG", way.kubeconfig)
+			t.Setenv("KUBERNETES_SERVICE_HOST", way.host)
+			t.Setenv("KUBERNETES_SERVICE_PORT", "1")
+			leaves(newCommand(io.Discard), func(cmd *cobra.Command) {
+				_, path, _ := strings.Cut(cmd.CommandPath(), " ")
+				more, ok := reaching[path]
+				if !ok {
+					t.Errorf("nothing is known of the command %s", path)
+					return
+				}
+				var out bytes.Buffer
+				all := newCommand(&out)
+				all.SetErr(&out)
+				all.SetArgs(append(strings.Fields(path+" "+paths.Replace(more)), way.flags...))
+				err := all.ExecuteContext(t.Context())
+				if err == nil || !strings.Contains(err.Error(), way.want) {
+					t.Errorf("shipperctl %s: the error is\n%v\nand should contain\n%s\n%s", path, err, way.want, out.String())
+				}
+			})
+		})
+	}
+}
+
+// leaves calls do for every command that does something itself and reaches a cluster.
+func leaves(cmd *cobra.Command, do func(*cobra.Command)) {
+	if len(cmd.Commands()) == 0 && cmd.Name() != "completion" && cmd.Name() != "help" {
+		do(cmd)
+	}
+	for _, child := range cmd.Commands() {
+		leaves(child, do)
+	}
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	certutil "k8s.io/client-go/util/cert"
+)
+
+const (
+	// unserved is why a certificate that is not accepted matters.
+	unserved = "API servers cannot ask the webhook: with failurePolicy Fail they refuse every write to Shipper's kinds"
+	// renewed is what makes a certificate that is not good anew.
+	renewed = "look at the webhook's log: it makes its certificate by itself, and says what keeps it from that. Of cert-manager, look at\n" +
+		"its Certificate"
+)
+
+// certificateFindings tells whether API servers accept the webhook's certificate. secret is nil when there is none; its
+// certificate is not the webhook's if that reads files.
+func certificateFindings(secret *corev1.Secret, webhooks []webhook, now time.Time) []Finding {
+	var out []Finding
+	var untrusting []string
+	for _, w := range webhooks {
+		if len(w.bundle) == 0 {
+			untrusting = append(untrusting, w.name)
+		}
+	}
+	if len(untrusting) > 0 {
+		out = append(out, Finding{
+			Level: Broken, What: "no caBundle is in " + strings.Join(untrusting, ", "), Why: unserved, Do: renewed,
+		})
+	}
+	if secret == nil || len(secret.Data[corev1.TLSCertKey]) == 0 {
+		if len(untrusting) == 0 {
+			out = append(out, Finding{
+				Level: Warning, What: "the Secret has no certificate", Why: "nothing can be said about when it ends",
+				Do: "nothing, if the webhook reads its certificate from files; otherwise " + renewed,
+			})
+		}
+		return out
+	}
+	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		return append(out, Finding{
+			Level: Broken, What: fmt.Sprintf("the Secret has no certificate that works: %v", err), Why: unserved, Do: renewed,
+		})
+	}
+	out = append(out, ending("the certificate", pair.Leaf, now)...)
+	if authorities, err := certutil.ParseCertsPEM(secret.Data["ca.crt"]); err == nil {
+		out = append(out, ending("the authority that signs it", authorities[0], now)...)
+	}
+	return append(out, refused(pair, webhooks, now)...)
+}
+
+// latest is when at the latest whatever lives long should have been renewed.
+const latest = 60 * 24 * time.Hour
+
+// ending tells that a certificate has ended, or should have been renewed. Shipper makes it anew when a third of its time is
+// left; with cert-manager it is the same, but for the authority, which is renewed 90 days before its end.
+func ending(what string, c *x509.Certificate, now time.Time) []Finding {
+	f := Finding{Level: Broken, Why: unserved, Do: renewed}
+	switch {
+	case now.Before(c.NotBefore):
+		f.What = fmt.Sprintf("%s is good from %s on", what, c.NotBefore.Format(time.RFC3339))
+		f.Do = "look at the clocks of the machines"
+	case !now.Before(c.NotAfter):
+		f.What = fmt.Sprintf("%s has ended at %s", what, c.NotAfter.Format(time.RFC3339))
+	case c.NotAfter.Sub(now) < min(c.NotAfter.Sub(c.NotBefore)/4, latest):
+		f.Level = Warning
+		f.What = fmt.Sprintf("%s ends at %s and was not renewed", what, c.NotAfter.Format(time.RFC3339))
+		f.Why = "something keeps it from being renewed. When it has ended, " + unserved
+	default:
+		return nil
+	}
+	return []Finding{f}
+}
+
+// refused tells which webhooks API servers do not ask because what they trust has not signed the certificate, or because it is
+// for another host. That something has ended is told already.
+func refused(pair tls.Certificate, webhooks []webhook, now time.Time) []Finding {
+	between := x509.NewCertPool()
+	for _, raw := range pair.Certificate[1:] {
+		if c, err := x509.ParseCertificate(raw); err == nil {
+			between.AddCert(c)
+		}
+	}
+	at := now
+	if at.Before(pair.Leaf.NotBefore) || !at.Before(pair.Leaf.NotAfter) {
+		at = pair.Leaf.NotBefore
+	}
+	why := map[string][]string{}
+	var reasons []string
+	for _, w := range webhooks {
+		if len(w.bundle) == 0 {
+			continue
+		}
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(w.bundle)
+		_, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, Intermediates: between, DNSName: w.host, CurrentTime: at})
+		if err == nil {
+			continue
+		}
+		if why[err.Error()] == nil {
+			reasons = append(reasons, err.Error())
+		}
+		why[err.Error()] = append(why[err.Error()], w.name)
+	}
+	slices.Sort(reasons)
+	var out []Finding
+	for _, reason := range reasons {
+		names := strings.Join(why[reason], ", ")
+		out = append(out, Finding{
+			Level: Broken, What: fmt.Sprintf("the caBundle of %s does not accept the certificate of the Secret: %s", names, reason),
+			Why: unserved, Do: renewed,
+		})
+	}
+	return out
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"shipper.dev/shipper/manifests"
+)
+
+// host is where API servers ask the webhook.
+const host = "shipper-webhook.shipper-system.svc"
+
+// issued is an authority, and what it has signed for host.
+type issued struct{ authority, certificate, key []byte }
+
+// issue makes an authority for ten years and a certificate of it for ninety days, good from begin on.
+func issue(t *testing.T, begin time.Time) issued {
+	t.Helper()
+	key := func() *ecdsa.PrivateKey {
+		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	sign := func(template, parent *x509.Certificate, public any, by *ecdsa.PrivateKey) []byte {
+		raw, err := x509.CreateCertificate(rand.Reader, template, parent, public, by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
+	}
+	ca := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: begin, NotAfter: begin.AddDate(10, 0, 0),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	leaf := &x509.Certificate{
+		SerialNumber: big.NewInt(2), DNSNames: []string{host}, NotBefore: begin, NotAfter: begin.AddDate(0, 0, 90),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	caKey, leafKey := key(), key()
+	der, err := x509.MarshalECPrivateKey(leafKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return issued{
+		sign(ca, ca, caKey.Public(), caKey), sign(leaf, ca, leafKey.Public(), caKey),
+		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}),
+	}
+}
+
+func TestCertificateFindings(t *testing.T) {
+	ours, others := issue(t, now), issue(t, now)
+	secret := &corev1.Secret{Data: map[string][]byte{"tls.crt": ours.certificate, "tls.key": ours.key, "ca.crt": ours.authority}}
+	trusting := []webhook{
+		{name: "a", host: host, bundle: ours.authority}, {name: "b", host: host, bundle: append(others.authority, ours.authority...)},
+	}
+	const day = 24 * time.Hour
+	for sentence, tc := range map[string]struct {
+		secret   *corev1.Secret
+		webhooks []webhook
+		now      time.Time
+		want     []string
+	}{
+		"it is trusted by all":      {secret, trusting, now.Add(day), nil},
+		"it is about to be renewed": {secret, trusting, now.Add(67 * day), nil},
+		"it was not renewed": {
+			secret, trusting, now.Add(68 * day), []string{"warning: the certificate ends at 2027-02-19T08:00:00Z and was not renewed"},
+		},
+		"it has ended": {secret, trusting, now.Add(90 * day), []string{"BROKEN: the certificate has ended at 2027-02-19T08:00:00Z"}},
+		"it is not good yet": {
+			secret, trusting, now.Add(-day),
+			[]string{
+				"BROKEN: the certificate is good from 2026-11-21T08:00:00Z on",
+				"BROKEN: the authority that signs it is good from 2026-11-21T08:00:00Z on",
+			},
+		},
+		"another authority is trusted": {
+			secret, append(trusting, webhook{name: "c", host: host, bundle: others.authority}), now.Add(day),
+			[]string{"BROKEN: the caBundle of c does not accept the certificate of the Secret: x509: certificate signed by unknown authority"},
+		},
+		"it is for another host": {
+			secret, []webhook{{name: "a", host: "localhost", bundle: ours.authority}}, now.Add(day),
+			[]string{
+				"BROKEN: the caBundle of a does not accept the certificate of the Secret: " +
+					"x509: certificate is valid for " + host + ", not localhost",
+			},
+		},
+		"nobody is told whom to trust": {
+			secret, []webhook{{name: "a", host: host}, {name: "b", host: host}}, now.Add(day), []string{"BROKEN: no caBundle is in a, b"},
+		},
+		"the webhook never ran": {
+			&corev1.Secret{}, []webhook{{name: "a", host: host}}, now, []string{"BROKEN: no caBundle is in a"},
+		},
+		"the webhook reads files, or lost it": {nil, trusting, now, []string{"warning: the Secret has no certificate"}},
+		"the key is another's": {
+			&corev1.Secret{Data: map[string][]byte{"tls.crt": ours.certificate, "tls.key": others.key}}, trusting, now.Add(day),
+			[]string{"BROKEN: the Secret has no certificate that works: tls: private key does not match public key"},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := told(certificateFindings(tc.secret, tc.webhooks, tc.now))
+			for i := range got {
+				got[i], _, _ = strings.Cut(got[i], " (possibly") // what Go says more
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAnAuthorityMayBeRenewedLate(t *testing.T) {
+	c := &x509.Certificate{NotBefore: now, NotAfter: now.AddDate(10, 0, 0)}
+	if got := ending("the authority", c, c.NotAfter.AddDate(0, 0, -89)); got != nil {
+		t.Errorf("cert-manager is renewing it: %v", got)
+	}
+	if got := ending("the authority", c, c.NotAfter.AddDate(0, 0, -59)); len(got) != 1 || got[0].Level != Warning {
+		t.Errorf("it was not renewed: %v", got)
+	}
+}
+
+func TestWebhookFindings(t *testing.T) {
+	want := object(t, manifests.Webhook, "MutatingWebhookConfiguration", "shipper.booking.com")
+	fewer, lenient := want.DeepCopy(), want.DeepCopy()
+	fewer.Object["webhooks"] = fewer.Object["webhooks"].([]any)[1:]
+	lenient.Object["webhooks"].([]any)[2].(map[string]any)["failurePolicy"] = "Ignore"
+	for sentence, tc := range map[string]struct {
+		live *unstructured.Unstructured
+		want []string
+	}{
+		"it is as it should be": {want, nil},
+		"it is missing":         {nil, []string{"BROKEN: there is no MutatingWebhookConfiguration shipper.booking.com"}},
+		"one is missing": {
+			fewer, []string{"BROKEN: its MutatingWebhookConfiguration lacks mutate.application.shipper.booking.com"},
+		},
+		"one passes when nobody judges": {lenient, []string{"warning: failurePolicy is Ignore for mutate.rolloutblock.shipper.booking.com"}},
+	} {
+		if diff := cmp.Diff(tc.want, told(webhookFindings(want, tc.live))); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", sentence, diff)
+		}
+	}
+	collected := object(t, manifests.Webhook, "ValidatingWebhookConfiguration", "shipper.booking.com")
+	if got := told(webhookFindings(collected, collected)); got != nil {
+		t.Errorf("those that are Ignore in the manifests are told of: %v", got)
+	}
+}
+
+func TestWebhooksAreAskedAtTheirHost(t *testing.T) {
+	configuration := &unstructured.Unstructured{Object: map[string]any{"webhooks": []any{
+		map[string]any{"name": "a", "failurePolicy": "Fail", "clientConfig": map[string]any{
+			"service": map[string]any{"name": "shipper-webhook", "namespace": "shipper-system"}, "caBundle": "Q0E=",
+		}},
+		map[string]any{"name": "b", "failurePolicy": "Ignore", "clientConfig": map[string]any{"url": "https://localhost:9443/validate"}},
+	}}}
+	want := []webhook{{"a", "Fail", host, []byte("CA")}, {"b", "Ignore", "localhost", []byte{}}}
+	if diff := cmp.Diff(want, webhooksOf(configuration), cmp.AllowUnexported(webhook{})); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/discovery"
+	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/credential"
+)
+
+// answerTimeout is how long an application cluster may take for one answer.
+const answerTimeout = 10 * time.Second
+
+// seen is what is known about an application cluster.
+type seen struct {
+	cluster *shipper.Cluster
+	// failure is why nothing can be asked of it with its credentials.
+	failure *fleet.Error
+	version string
+	missing []right
+	// credential is what the credentials say of themselves, and now is when that is looked at.
+	credential credential.Credential
+	now        time.Time
+}
+
+// Cluster tells whether an application cluster can be used with the credentials that the management cluster has for it. The
+// version is empty when the cluster did not say.
+func Cluster(
+	ctx context.Context, from client.Reader, namespace string, cluster *shipper.Cluster, now time.Time,
+) (findings []Finding, version string) {
+	key := client.ObjectKey{Namespace: namespace, Name: cluster.Name}
+	secret := &corev1.Secret{}
+	err := from.Get(ctx, key, secret)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return []Finding{unread("its Secret "+key.String(), err)}, ""
+	}
+	if err != nil {
+		secret = nil
+	}
+	s := seen{cluster: cluster, now: now}
+	if secret != nil {
+		s.credential = credential.Read(secret)
+	}
+	access, err := fleet.NewAccess(cluster, secret, key.String())
+	if err == nil {
+		err = s.ask(ctx, access)
+	}
+	if err != nil && !errors.As(err, &s.failure) {
+		s.failure = fleet.ConnectError(cluster.Name, cluster.Spec.APIMaster, err)
+		if apierrors.IsUnauthorized(err) {
+			s.failure.Message = fleet.Refused(cluster.Spec.APIMaster, s.credential, now)
+		}
+	}
+	return s.findings(), s.version
+}
+
+// ask connects with Shipper's credentials.
+func (s *seen) ask(ctx context.Context, access *fleet.Access) error {
+	config := access.Config
+	config.UserAgent, config.Timeout = "shipperctl", answerTimeout
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	c, err := authorizationv1client.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	found, err := d.ServerVersionWithContext(ctx)
+	if err != nil {
+		return err
+	}
+	s.version = found.GitVersion
+	rights, err := rightsOf(applicationRole, "")
+	if err != nil {
+		return err
+	}
+	if account := s.credential.Account; s.credential.Renewed() {
+		rights = append(rights, right{account.Namespace, "", "serviceaccounts/token", account.Name, "create"})
+	}
+	s.missing, err = missing(ctx, rights, ownRights(c))
+	return err
+}
+
+// findings is pure.
+func (s *seen) findings() []Finding {
+	var out []Finding
+	if !s.cluster.DeletionTimestamp.IsZero() {
+		out = append(out, Finding{
+			Level: Warning, What: "it is being deleted", Why: "Shipper does not speak to it any more",
+			Do: "look at its finalizers: kubectl get cluster " + s.cluster.Name + " -o yaml",
+		})
+	}
+	if s.failure != nil {
+		return append(out, s.unusable())
+	}
+	out = append(out, tooOld(s.version, leastApplication)...)
+	if len(s.missing) > 0 {
+		out = append(out, Finding{
+			Level: Broken, What: "Shipper's account may not:\n" + list(s.missing),
+			Why: "charts with such objects are not installed, or not rolled out",
+			Do:  "join it again, which brings the roles up to date: shipperctl clusters join",
+		})
+	}
+	out = append(out, s.condition(len(out) > 0)...)
+	return append(out, endOf(s.credential, s.now)...)
+}
+
+// endOf tells of credentials that work, but not for long.
+func endOf(c credential.Credential, now time.Time) []Finding {
+	f := Finding{
+		Level: Warning, What: fmt.Sprintf("its %s ends at %s", c.Kind, c.NotAfter.Format(time.RFC3339)),
+		Why: "Shipper cannot work with it then: nothing that is asked for reaches it", Do: c.Remedy(),
+	}
+	switch {
+	case c.Problem != "":
+		f.What, f.Why = "its token cannot be renewed: "+c.Problem, "it was meant to be"
+	case !c.Ends() || now.Before(c.WarnAt()):
+		return nil
+	case c.Renewed():
+		f.What += fmt.Sprintf(" and was to be renewed at %s", c.RenewAt().Format(time.RFC3339))
+		f.Do = "shipperctl doctor tells whether the reconciler runs; if it does, the condition CredentialsValid of the Cluster tells why. " +
+			c.Remedy()
+	default:
+		f.What += ", and Shipper does not renew it"
+	}
+	return []Finding{f}
+}
+
+// unusable is the finding that a cluster cannot be asked anything.
+func (s *seen) unusable() Finding {
+	f := Finding{
+		Level: Broken, What: s.failure.Message,
+		Why: "Shipper cannot work with it: what runs there runs on, and nothing that is asked for reaches it",
+		Do:  "join it again: shipperctl clusters join",
+	}
+	if s.credential.Kind == credential.Certificate {
+		f.Do = s.credential.Remedy()
+	}
+	ready := shipper.FindCondition(s.cluster.Status.Conditions, shipper.ClusterReady)
+	switch {
+	case s.failure.Reason == shipper.TargetClusterClientError:
+		f.Do = fmt.Sprintf(`kubectl patch cluster %s --type=merge -p '{"spec":{"apiMaster":"https://…"}}'`, s.cluster.Name)
+	case s.failure.Reason != shipper.ClusterUnreachable:
+	case ready != nil && ready.Status == corev1.ConditionTrue && s.cluster.Status.ObservedGeneration == s.cluster.Generation:
+		f.Level = Warning
+		f.Why = "it could not be asked from here. Shipper reaches it, says its Ready condition"
+		f.Do = "nothing, if this machine is not to reach it; otherwise look at the network between"
+	default:
+		f.Do = "look whether its API server is up, whether spec.apiMaster is its address as Shipper reaches it, and at the network between"
+	}
+	return f
+}
+
+// condition is what Shipper itself says of a cluster that answers here. One that is known to be unwell is not told of twice.
+func (s *seen) condition(unwell bool) []Finding {
+	ready := shipper.FindCondition(s.cluster.Status.Conditions, shipper.ClusterReady)
+	switch {
+	case ready == nil || ready.Status == corev1.ConditionUnknown || s.cluster.Status.ObservedGeneration != s.cluster.Generation:
+		return []Finding{{
+			Level: Warning, What: "Shipper has not looked at it since it was changed last",
+			Why: "the reconciler does not run, or has not come to it yet", Do: "shipperctl doctor tells whether the reconciler runs",
+		}}
+	case ready.Status == corev1.ConditionTrue || unwell:
+		return nil
+	}
+	return []Finding{{
+		Level: Broken, What: fmt.Sprintf("it answers here, but Shipper says %s: %s", ready.Reason, ready.Message),
+		Why: "Shipper cannot work with it: what runs there runs on, and nothing that is asked for reaches it",
+		Do:  "look at the network between Shipper and " + s.cluster.Spec.APIMaster,
+	}}
+}
+
+// each looks at several clusters at the same time: those that do not answer keep nobody from the others.
+func each(clusters []shipper.Cluster, look func(*shipper.Cluster) Check) []Check {
+	out := make([]Check, len(clusters))
+	var all sync.WaitGroup
+	for i := range clusters {
+		all.Go(func() { out[i] = look(&clusters[i]) })
+	}
+	all.Wait()
+	return out
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package health looks for what is wrong with a fleet, and says why it matters and what to do. Looking asks API servers; deciding
+// is pure.
+package health
+
+import (
+	"fmt"
+	"strings"
+
+	"shipper.dev/shipper/cmd/shipperctl/screen"
+)
+
+// Level is how bad a finding is.
+type Level string
+
+// The levels.
+const (
+	// Broken is what does not work, now.
+	Broken Level = "BROKEN"
+	// Warning is what will be broken, or what is not as it is usually wanted.
+	Warning Level = "warning"
+)
+
+// Finding is something that is wrong.
+type Finding struct {
+	Level Level `json:"level"`
+	// What is wrong.
+	What string `json:"what"`
+	// Why it matters.
+	Why string `json:"why"`
+	// Do is what mends it.
+	Do string `json:"do"`
+}
+
+// Check is what was found about one thing; nothing when it is well.
+type Check struct {
+	// Title names the thing.
+	Title    string    `json:"title"`
+	Findings []Finding `json:"findings"`
+}
+
+// Report is what was found about several things, as `-o json` has it.
+type Report struct {
+	// Broken and Warnings count findings.
+	Broken   int     `json:"broken"`
+	Warnings int     `json:"warnings"`
+	Checks   []Check `json:"checks"`
+}
+
+// Sum counts what was found.
+func Sum(checks []Check) Report {
+	r := Report{Checks: make([]Check, 0, len(checks))}
+	for _, c := range checks {
+		c.Findings = append([]Finding{}, c.Findings...)
+		for _, f := range c.Findings {
+			if f.Level == Broken {
+				r.Broken++
+			} else {
+				r.Warnings++
+			}
+		}
+		r.Checks = append(r.Checks, c)
+	}
+	return r
+}
+
+// Text is the report for people, in lines of some columns; 0 are unbounded.
+func (r Report) Text(width int) string {
+	var out strings.Builder
+	for _, c := range r.Checks {
+		if len(c.Findings) == 0 {
+			fmt.Fprintf(&out, "%-8s %s\n", "ok", c.Title)
+		}
+		for _, f := range c.Findings {
+			tell(&out, fmt.Sprintf("%-8s ", f.Level), c.Title+": "+f.What, width)
+			tell(&out, fmt.Sprintf("%-8s   why: ", ""), f.Why, width)
+			tell(&out, fmt.Sprintf("%-8s   do:  ", ""), f.Do, width)
+		}
+	}
+	return out.String()
+}
+
+// further is how far lines are indented that a text has itself.
+const further = 16
+
+// tell writes a text of several lines behind a mark.
+func tell(out *strings.Builder, mark, text string, width int) {
+	for line := range strings.SplitSeq(text, "\n") {
+		out.WriteString(screen.Hang(mark, line, width))
+		mark = strings.Repeat(" ", further)
+	}
+}
+
+// unread is the finding that something could not be looked at.
+func unread(what string, err error) Finding {
+	return Finding{
+		Level: Broken, What: fmt.Sprintf("%s cannot be read: %v", what, err),
+		Why: "nothing is known about it",
+		Do:  "run this again as somebody who may read it; an administrator may",
+	}
+}

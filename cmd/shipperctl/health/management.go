@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/manifests"
+)
+
+// Fleet is a management cluster and all that is joined to it.
+type Fleet struct {
+	// Reader reads the management cluster.
+	Reader client.Reader
+	// Discovery tells its version.
+	Discovery *discovery.DiscoveryClient
+	// Authorization answers what accounts may do there.
+	Authorization authorizationv1client.AuthorizationV1Interface
+	// Namespace is Shipper's, and ServiceAccount the account that it runs as.
+	Namespace, ServiceAccount string
+	// Clock tells what has ended.
+	Clock clock.PassiveClock
+}
+
+// Examine looks at everything. What cannot be looked at is a finding, too.
+func (f *Fleet) Examine(ctx context.Context) []Check {
+	info, err := f.Discovery.ServerVersionWithContext(ctx)
+	if err != nil {
+		return []Check{{"management cluster", []Finding{{
+			Level: Broken, What: fmt.Sprintf("it does not answer: %v", err), Why: "nothing can be said about all that is in it",
+			Do: "look whether its API server is up, and whether the context is the one that you mean",
+		}}}}
+	}
+	if elsewhere := f.elsewhere(ctx); elsewhere != nil {
+		return []Check{{"place", elsewhere}}
+	}
+	out := []Check{
+		{"management cluster", tooOld(info.GitVersion, leastManagement)},
+		{"kinds", f.compare(ctx, manifests.CRD, kindFindings)},
+		{"rights", f.rights(ctx)},
+		{"webhooks", f.compare(ctx, manifests.Webhook, webhookFindings)},
+		{"certificate", f.certificate(ctx)},
+		{"second line", f.compare(ctx, manifests.Policy, policyFindings)},
+		{"pods", f.pods(ctx)},
+		{"reconciler", f.lease(ctx)},
+	}
+	return advise(append(out, f.clusters(ctx)...), f.setUpAgain(ctx))
+}
+
+// compare looks at each object of a folder of the manifests.
+func (f *Fleet) compare(ctx context.Context, folder string, judge func(want, live *unstructured.Unstructured) []Finding) []Finding {
+	wanted, err := manifests.Objects(folder)
+	if err != nil {
+		return []Finding{unread("the manifests", err)}
+	}
+	var out []Finding
+	for _, want := range wanted {
+		live, err := f.live(ctx, want)
+		if err != nil {
+			out = append(out, unread(want.GetKind()+" "+want.GetName(), err))
+			continue
+		}
+		out = append(out, judge(want, live)...)
+	}
+	return out
+}
+
+// live is what is stored under the kind and name of an object that has no namespace, or nil.
+func (f *Fleet) live(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(want.GroupVersionKind())
+	err := f.Reader.Get(ctx, client.ObjectKey{Name: want.GetName()}, live)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	return live, err
+}
+
+// get reads an object in Shipper's namespace, and tells whether it is there.
+func (f *Fleet) get(ctx context.Context, name string, o client.Object) (bool, error) {
+	err := f.Reader.Get(ctx, client.ObjectKey{Namespace: f.Namespace, Name: name}, o)
+	return err == nil, client.IgnoreNotFound(err)
+}
+
+// rights tells what Shipper's account lacks.
+func (f *Fleet) rights(ctx context.Context) []Finding {
+	wanted, err := rightsOf(managementRole, f.Namespace)
+	if err != nil {
+		return []Finding{unread("the manifests", err)}
+	}
+	lacks, err := missing(ctx, wanted, rightsOfAccount(f.Authorization, f.Namespace, f.ServiceAccount))
+	switch {
+	case err != nil:
+		return []Finding{unread("what the account "+f.ServiceAccount+" may do", err)}
+	case len(lacks) == 0:
+		return nil
+	}
+	return []Finding{{
+		Level: Broken, What: fmt.Sprintf("the account %s/%s may not:\n%s", f.Namespace, f.ServiceAccount, list(lacks)),
+		Why: "Shipper cannot do its work in the management cluster", Do: setUp,
+	}}
+}
+
+// certificate tells whether API servers accept the webhook's.
+func (f *Fleet) certificate(ctx context.Context) []Finding {
+	wanted, err := manifests.Objects(manifests.Webhook)
+	if err != nil {
+		return []Finding{unread("the manifests", err)}
+	}
+	var webhooks []webhook
+	for _, want := range wanted {
+		live, err := f.live(ctx, want)
+		if err != nil {
+			return []Finding{unread(want.GetKind()+" "+want.GetName(), err)}
+		}
+		if live != nil {
+			webhooks = append(webhooks, webhooksOf(live)...)
+		}
+	}
+	secret := &corev1.Secret{}
+	found, err := f.get(ctx, certificateSecret, secret)
+	if err != nil {
+		return []Finding{unread("the Secret "+certificateSecret, err)}
+	}
+	if !found {
+		secret = nil
+	}
+	return certificateFindings(secret, webhooks, f.Clock.Now())
+}
+
+// pods tells whether Shipper's are ready.
+func (f *Fleet) pods(ctx context.Context) []Finding {
+	d := &appsv1.Deployment{}
+	found, err := f.get(ctx, deploymentName, d)
+	if err != nil {
+		return []Finding{unread("the Deployment "+deploymentName, err)}
+	}
+	if !found {
+		d = nil
+	}
+	return deploymentFindings(d)
+}
+
+// lease tells whether a reconciler leads.
+func (f *Fleet) lease(ctx context.Context) []Finding {
+	l := &coordinationv1.Lease{}
+	found, err := f.get(ctx, leaseName, l)
+	if err != nil {
+		return []Finding{unread("the Lease "+leaseName, err)}
+	}
+	if !found {
+		l = nil
+	}
+	return leaseFindings(l, f.Clock.Now())
+}
+
+// clusters looks at all application clusters at the same time.
+func (f *Fleet) clusters(ctx context.Context) []Check {
+	var all shipper.ClusterList
+	if err := f.Reader.List(ctx, &all); err != nil {
+		if meta.IsNoMatchError(err) {
+			return nil // the kind is missing, which is told
+		}
+		return []Check{{"clusters", []Finding{unread("the list of clusters", err)}}}
+	}
+	slices.SortFunc(all.Items, func(a, b shipper.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	if len(all.Items) == 0 {
+		return []Check{{"clusters", []Finding{{
+			Level: Warning, What: "there are none", Why: "Releases have nowhere to go", Do: "shipperctl clusters join",
+		}}}}
+	}
+	return each(all.Items, func(c *shipper.Cluster) Check {
+		findings, _ := Cluster(ctx, f.Reader, f.Namespace, c, f.Clock.Now())
+		return Check{"cluster " + c.Name, findings}
+	})
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"shipper.dev/shipper/cmd/shipperctl/output"
+)
+
+// examined are checks of which one is well, one is warned of and one is broken.
+func examined() []Check {
+	return []Check{
+		{Title: "kinds"},
+		{"webhooks", []Finding{{Warning, "failurePolicy is Ignore", "writes pass", "shipperctl clusters join"}}},
+		{"rights", []Finding{{Broken, "the account may not:\nget secrets\nlist pods", "Shipper cannot work", setUp}}},
+	}
+}
+
+func TestReportForPrograms(t *testing.T) {
+	const want = `{
+  "broken": 1,
+  "warnings": 1,
+  "checks": [
+    {
+      "title": "kinds",
+      "findings": []
+    },
+    {
+      "title": "webhooks",
+      "findings": [
+        {
+          "level": "warning",
+          "what": "failurePolicy is Ignore",
+          "why": "writes pass",
+          "do": "shipperctl clusters join"
+        }
+      ]
+    },
+    {
+      "title": "rights",
+      "findings": [
+        {
+          "level": "BROKEN",
+          "what": "the account may not:\nget secrets\nlist pods",
+          "why": "Shipper cannot work",
+          "do": "shipperctl clusters setup management"
+        }
+      ]
+    }
+  ]
+}
+`
+	var out bytes.Buffer
+	if err := output.JSON.Print(&out, Sum(examined()), nil); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestReportForPeople(t *testing.T) {
+	for width, want := range map[int]string{
+		0: `
+ok       kinds
+warning  webhooks: failurePolicy is Ignore
+           why: writes pass
+           do:  shipperctl clusters join
+BROKEN   rights: the account may not:
+                get secrets
+                list pods
+           why: Shipper cannot work
+           do:  shipperctl clusters setup management
+`,
+		40: `
+ok       kinds
+warning  webhooks: failurePolicy is
+         Ignore
+           why: writes pass
+           do:  shipperctl clusters join
+BROKEN   rights: the account may not:
+                get secrets
+                list pods
+           why: Shipper cannot work
+           do:  shipperctl clusters
+                setup management
+`,
+	} {
+		if diff := cmp.Diff(strings.TrimPrefix(want, "\n"), Sum(examined()).Text(width)); diff != "" {
+			t.Errorf("%d columns (-want +got):\n%s", width, diff)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package history reads an Application with its Releases, for the commands that speak of both.
+package history
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// kinds are what kubectl puts, and takes, before the name of an Application.
+var kinds = []string{"app", "apps", "application", "applications", "application." + shipper.GroupName, "applications." + shipper.GroupName}
+
+// Key names an Application, which may be given as kubectl prints it, with its kind before a slash, or as `rollout status` prints it,
+// with its namespace before one.
+func Key(namespace, arg string) client.ObjectKey {
+	before, name, ok := strings.Cut(arg, "/")
+	switch {
+	case !ok:
+		return client.ObjectKey{Namespace: namespace, Name: arg}
+	case slices.Contains(kinds, before):
+		return client.ObjectKey{Namespace: namespace, Name: name}
+	}
+	return client.ObjectKey{Namespace: before, Name: name}
+}
+
+// Read reads an Application and its own Releases whose order can be told, oldest first.
+func Read(ctx context.Context, c client.Reader, key client.ObjectKey) (*shipper.Application, []*shipper.Release, error) {
+	app := &shipper.Application{}
+	if err := c.Get(ctx, key, app); err != nil {
+		return nil, nil, fmt.Errorf("reading application %s: %w%s", key, err, namesakes(ctx, c, key, err))
+	}
+	var list shipper.ReleaseList
+	if err := c.List(ctx, &list, Labelled(key)...); err != nil {
+		return nil, nil, fmt.Errorf("listing releases of %s: %w", key, err)
+	}
+	all := make([]*shipper.Release, len(list.Items))
+	for i := range list.Items {
+		all[i] = &list.Items[i]
+	}
+	releases, _ := stamp.SortByGeneration(stamp.Own(app, all))
+	return app, releases, nil
+}
+
+// Labelled finds what has the label of an Application: its Releases, and their targets.
+func Labelled(key client.ObjectKey) []client.ListOption {
+	return []client.ListOption{client.InNamespace(key.Namespace), client.MatchingLabels{shipper.AppLabel: key.Name}}
+}
+
+// namesakes says in which other namespaces there are Applications of a name that was not found, as far as that may be read.
+func namesakes(ctx context.Context, c client.Reader, key client.ObjectKey, err error) string {
+	if !apierrors.IsNotFound(err) {
+		return ""
+	}
+	var all shipper.ApplicationList
+	if err := c.List(ctx, &all, client.MatchingFields{"metadata.name": key.Name}); err != nil || len(all.Items) == 0 {
+		return ""
+	}
+	var namespaces []string
+	for i := range all.Items {
+		namespaces = append(namespaces, all.Items[i].Namespace)
+	}
+	return "; there is one of that name in " + strings.Join(namespaces, ", ") + ": choose with -n"
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package render is `shipperctl chart render`: it shows the objects that Shipper installs for an Application or a Release, made
+// by the code that installs them.
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/cmd/shipperctl/connect"
+	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/output"
+	"shipper.dev/shipper/reconciler/installation"
+	"shipper.dev/shipper/reconciler/snapshot"
+)
+
+// options are the flags that both commands have.
+type options struct {
+	connect.Flags
+	system       string
+	repositories string
+	clusters     []string
+	format       output.Format
+}
+
+// NewCommand returns `chart` with its sub-commands.
+func NewCommand() *cobra.Command {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use:   "chart",
+		Short: "See what charts render to",
+		Args:  cobra.NoArgs,
+		RunE:  connect.NeedsCommand,
+	}
+	render := &cobra.Command{
+		Use:   "render",
+		Short: "Show the objects that Shipper installs, for each cluster",
+		Long: "Show the objects that Shipper installs, for each cluster: charts are rendered with its version and its APIs. It is asked\n" +
+			"with Shipper's credentials; where you may not read them, or it does not answer, that is said. Nothing is written.",
+		Args: cobra.NoArgs,
+		RunE: connect.NeedsCommand,
+	}
+	flags := cmd.PersistentFlags()
+	o.RegisterDaily(flags)
+	flags.StringVar(&o.system, "system-namespace", shipper.SystemNamespace, "namespace Shipper runs in, where the credentials are")
+	flags.StringVar(&o.repositories, "chart-repositories", chart.AnyHTTPS,
+		"comma-separated URLs that charts may be fetched from, as Shipper has them; they are fetched from here")
+	flags.StringSliceVar(&o.clusters, "clusters", nil, "for these clusters only, separated by commas (default all that it is placed on)")
+	o.format.Register(flags)
+	flags.Lookup("output").Usage = "json or yaml for programs, with the clusters beside the objects (default manifests to read and apply)"
+	cmd.SetGlobalNormalizationFunc(connect.Spelling)
+	render.AddCommand(newApp(o), newRelease(o))
+	cmd.AddCommand(render)
+	return cmd
+}
+
+// newApp returns `chart render app`.
+func newApp(o *options) *cobra.Command {
+	var file, name string
+	cmd := &cobra.Command{
+		Use:     "app [NAME]",
+		Aliases: []string{"application"},
+		Short:   "Show what an application's template renders to: one in the management cluster, or in a file",
+		Long: "Show what an application's template renders to: that of one in the management cluster, or in a file. A file goes\n" +
+			"through a dry run first, which resolves the version of the chart and tells the name of the Release.",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				if name != "" && name != args[0] {
+					return exit.With(exit.Misused, fmt.Errorf("two applications are named: %s and %s", name, args[0]))
+				}
+				name = args[0]
+			}
+			if (name == "") == (file == "") {
+				return exit.With(exit.Misused, errors.New("name an application, or a file with --file, and not both"))
+			}
+			r, err := o.renderer(cmd)
+			if err != nil {
+				return err
+			}
+			rels, err := r.asked(cmd.Context(), cmd.InOrStdin(), name, file)
+			if err != nil {
+				return err
+			}
+			return r.render(cmd, rels)
+		},
+	}
+	cmd.Flags().StringVarP(&file, "file", "f", "", "manifest of the application, also as --appFile and --filename; - is standard input")
+	cmd.Flags().StringVar(&name, "app-name", "", "its name, also as --appName, instead of the argument")
+	return cmd
+}
+
+// newRelease returns `chart render release`.
+func newRelease(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "release NAME",
+		Short: "Show what a release renders to",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := o.renderer(cmd)
+			if err != nil {
+				return err
+			}
+			rel := &shipper.Release{}
+			key := client.ObjectKey{Namespace: r.namespace, Name: args[0]}
+			if err := r.client.Get(cmd.Context(), key, rel); err != nil {
+				return fmt.Errorf("reading release %s: %w", key, err)
+			}
+			return r.render(cmd, []*shipper.Release{rel})
+		},
+	}
+}
+
+// renderer renders for the clusters of a management cluster.
+type renderer struct {
+	*options
+	client    client.Client
+	config    *rest.Config
+	namespace string
+	charts    installation.Renderer
+}
+
+func (o *options) renderer(cmd *cobra.Command) (*renderer, error) {
+	policy, err := chart.ParsePolicy(o.repositories)
+	if err != nil {
+		return nil, exit.With(exit.Misused, fmt.Errorf("--chart-repositories: %w", err))
+	}
+	_, namespace, err := o.Client()
+	if err != nil {
+		return nil, err
+	}
+	config, err := o.Management()
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), shipper.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("registering kinds: %w", err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
+	}
+	charts := snapshot.NewCharts(chart.NewCatalog(cmd.Context(), chart.Options{Repositories: policy}), c)
+	return &renderer{o, c, config, namespace, installation.NewRenderer(charts)}, nil
+}
+
+// render prints what Releases install in each of their clusters.
+func (r *renderer) render(cmd *cobra.Command, rels []*shipper.Release) error {
+	out := []Rendering{}
+	for _, rel := range rels {
+		found, err := r.each(cmd.Context(), rel, func(format string, args ...any) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "Note: "+format+"\n", args...)
+		})
+		if err != nil {
+			return err
+		}
+		out = append(out, found...)
+	}
+	var failed error
+	text := func() string {
+		text, err := manifests(out)
+		failed = err
+		return text
+	}
+	return errors.Join(r.format.Print(cmd.OutOrStdout(), out, text), failed)
+}
+
+// each renders a Release for each of its clusters; those where it is the same are told together.
+func (r *renderer) each(ctx context.Context, rel *shipper.Release, note func(string, ...any)) ([]Rendering, error) {
+	names, err := r.placed(ctx, rel)
+	if err != nil {
+		return nil, err
+	}
+	if unplaced := slices.DeleteFunc(slices.Clone(r.clusters), func(n string) bool { return slices.Contains(names, n) }); len(unplaced) > 0 {
+		note("release %s/%s is not placed on %s; it is rendered as if it were", rel.Namespace, rel.Name, strings.Join(unplaced, ", "))
+	}
+	if len(r.clusters) > 0 {
+		names = slices.Compact(slices.Sorted(slices.Values(r.clusters)))
+	}
+	var out []Rendering
+	for _, name := range names {
+		in, err := r.know(ctx, name, note)
+		if err != nil {
+			return nil, err
+		}
+		objects, err := installation.Preview(ctx, r.charts, rel, in)
+		if err != nil {
+			return nil, fmt.Errorf("rendering release %s/%s for cluster %s: %w", rel.Namespace, rel.Name, name, err)
+		}
+		out = merge(out, Rendering{
+			Namespace: rel.Namespace, Application: rel.Labels[shipper.AppLabel], Release: rel.Name, Clusters: []string{name}, Objects: objects,
+		})
+	}
+	return out, nil
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"shipper.dev/shipper/apis/rules/placement"
+	"shipper.dev/shipper/apis/rules/stamp"
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/history"
+	"shipper.dev/shipper/cmd/shipperctl/manifest"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/installation"
+)
+
+// answerTimeout is how long an application cluster may take for one answer.
+const answerTimeout = 10 * time.Second
+
+// asked are the Releases that Applications ask for: one in the management cluster, or those in a file.
+func (r *renderer) asked(ctx context.Context, in io.Reader, name, file string) ([]*shipper.Release, error) {
+	var apps []*shipper.Application
+	if name != "" {
+		app := &shipper.Application{}
+		key := history.Key(r.namespace, name)
+		if err := r.client.Get(ctx, key, app); err != nil {
+			return nil, fmt.Errorf("reading application %s: %w", key, err)
+		}
+		apps = append(apps, app)
+	} else {
+		found, err := manifest.Read(in, file, r.namespace)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range found {
+			stored, err := manifest.Rehearse(ctx, r.client, one)
+			if err != nil {
+				return nil, err
+			}
+			app := &shipper.Application{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, app); err != nil {
+				return nil, fmt.Errorf("reading application %s/%s: %w", one.GetNamespace(), one.GetName(), err)
+			}
+			apps = append(apps, app)
+		}
+	}
+	var out []*shipper.Release
+	for _, app := range apps {
+		rel, err := r.next(ctx, app)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rel)
+	}
+	return out, nil
+}
+
+// next is the Release that an Application asks for, which may be there or not yet.
+func (r *renderer) next(ctx context.Context, app *shipper.Application) (*shipper.Release, error) {
+	var list shipper.ReleaseList
+	key := client.ObjectKeyFromObject(app)
+	if err := r.client.List(ctx, &list, history.Labelled(key)...); err != nil {
+		return nil, fmt.Errorf("listing releases of %s: %w", key, err)
+	}
+	existing := make([]*shipper.Release, len(list.Items))
+	for i := range list.Items {
+		existing[i] = &list.Items[i]
+	}
+	rel, _, err := stamp.Next(app, existing)
+	return rel, err
+}
+
+// placed are the clusters of a Release: those that it has, or those that it would get now.
+func (r *renderer) placed(ctx context.Context, rel *shipper.Release) ([]string, error) {
+	if names := strategy.Clusters(rel); len(names) > 0 {
+		return names, nil
+	}
+	var all shipper.ClusterList
+	if err := r.client.List(ctx, &all); err != nil {
+		return nil, fmt.Errorf("listing clusters: %w", err)
+	}
+	names, err := placement.Choose(rel.Labels[shipper.AppLabel], rel.Spec.Environment.ClusterRequirements, all.Items)
+	if err != nil && len(r.clusters) > 0 {
+		return nil, nil // others are named
+	}
+	if err != nil {
+		return nil, fmt.Errorf("choosing clusters for %s/%s: %w; --clusters names some", rel.Namespace, rel.Name, err)
+	}
+	return names, nil
+}
+
+// know finds out what of a cluster decides what is installed there.
+func (r *renderer) know(ctx context.Context, name string, note func(string, ...any)) (installation.Cluster, error) {
+	cluster := &shipper.Cluster{}
+	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
+		return installation.Cluster{}, fmt.Errorf("reading cluster %s: %w", name, err)
+	}
+	in, err := r.ask(ctx, cluster)
+	if err == nil {
+		return in, nil
+	}
+	note("cluster %s cannot be asked for its APIs (%v): those of Kubernetes itself are assumed, and what the management cluster "+
+		"knows of namespaces", name, err)
+	mapper, err := r.mapper(r.config)
+	if err != nil {
+		return installation.Cluster{}, err
+	}
+	return installation.Cluster{KubeVersion: cluster.Status.KubernetesVersion, HasNamespace: hasNamespace(mapper)}, nil
+}
+
+// ask asks a cluster with Shipper's credentials.
+func (r *renderer) ask(ctx context.Context, cluster *shipper.Cluster) (installation.Cluster, error) {
+	key := client.ObjectKey{Namespace: r.system, Name: cluster.Name}
+	secret := &corev1.Secret{}
+	switch err := r.client.Get(ctx, key, secret); {
+	case apierrors.IsNotFound(err):
+		secret = nil
+	case err != nil:
+		return installation.Cluster{}, fmt.Errorf("reading the Secret %s: %w", key, err)
+	}
+	access, err := fleet.NewAccess(cluster, secret, key.String())
+	if err != nil {
+		return installation.Cluster{}, err
+	}
+	config := access.Config
+	config.UserAgent, config.Timeout = "shipperctl", answerTimeout
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return installation.Cluster{}, fmt.Errorf("making a client: %w", err)
+	}
+	var in installation.Cluster
+	if in.KubeVersion, in.APIVersions, err = fleet.Discover(ctx, d); err != nil {
+		return in, err
+	}
+	mapper, err := r.mapper(config)
+	if err != nil {
+		return in, err
+	}
+	in.HasNamespace = hasNamespace(mapper)
+	return in, nil
+}
+
+func (r *renderer) mapper(config *rest.Config) (meta.RESTMapper, error) {
+	hc, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(config, hc)
+	if err != nil {
+		return nil, fmt.Errorf("asking for the kinds: %w", err)
+	}
+	return mapper, nil
+}
+
+// hasNamespace tells what a cluster knows of a kind.
+func hasNamespace(mapper meta.RESTMapper) func(schema.GroupVersionKind) (namespaced, known bool) {
+	return func(gvk schema.GroupVersionKind) (namespaced, known bool) {
+		mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		if err != nil {
+			return false, false
+		}
+		return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
+	}
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// clustersOf are the clusters of both Releases, by name. incumbent may be nil.
+func clustersOf(o *observed, newest, incumbent *shipper.Release) []Cluster {
+	names := map[string]bool{}
+	contender, before := sides(o, newest, names), map[string]*Side(nil)
+	if incumbent != nil {
+		before = sides(o, incumbent, names)
+	}
+	var out []Cluster
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		c := Cluster{Name: name, Incumbent: before[name], Notes: notes(o, newest.Name, name)}
+		if side := contender[name]; side != nil {
+			c.Contender = *side
+		}
+		if incumbent != nil {
+			for _, note := range notes(o, incumbent.Name, name) {
+				if !slices.Contains(c.Notes, note) {
+					c.Notes = append(c.Notes, note)
+				}
+			}
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// sides are what a Release has in each of its clusters, whose names are noted.
+func sides(o *observed, rel *shipper.Release, names map[string]bool) map[string]*Side {
+	out := map[string]*Side{}
+	at := func(cluster string) *Side {
+		names[cluster] = true
+		if out[cluster] == nil {
+			out[cluster] = &Side{}
+		}
+		return out[cluster]
+	}
+	for _, name := range strategy.Clusters(rel) {
+		at(name)
+	}
+	if ct := o.capacity[rel.Name]; ct != nil {
+		for _, c := range ct.Spec.Clusters {
+			s := at(c.Name)
+			s.All, s.Wanted, s.asFound = c.TotalReplicaCount, strategy.Pods(c.TotalReplicaCount, c.Percent), c.AsFound
+		}
+		for _, c := range ct.Status.Clusters {
+			at(c.Name).Ready = c.AvailableReplicas
+		}
+	}
+	if tt := o.traffic[rel.Name]; tt != nil {
+		for _, c := range tt.Status.Clusters {
+			at(c.Name).Weight = c.AchievedTraffic
+		}
+	}
+	return out
+}
+
+// notes say what is wrong with a Release in a cluster.
+func notes(o *observed, release, cluster string) []string {
+	var out []string
+	add := func(text string) {
+		if text != "" && !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	if ct := o.capacity[release]; ct != nil {
+		for _, c := range ct.Spec.Clusters {
+			if c.Name == cluster && c.AsFound {
+				add("pods of " + release + " are as they were found: Shipper looks at them before it asks for any number")
+			}
+		}
+		for _, c := range ct.Status.Clusters {
+			if c.Name == cluster {
+				add(inoperative(c.Conditions))
+				add(sad(c.SadPods))
+			}
+		}
+	}
+	if tt := o.traffic[release]; tt != nil {
+		for _, c := range tt.Status.Clusters {
+			if c.Name == cluster {
+				add(inoperative(c.Conditions))
+			}
+		}
+	}
+	return out
+}
+
+func inoperative(conditions []shipper.Condition) string {
+	for _, c := range conditions {
+		if c.Type == shipper.TargetOperational && c.Status == corev1.ConditionFalse {
+			return cmp.Or(c.Message, c.Reason)
+		}
+	}
+	return ""
+}
+
+// sad sums Pods up by what the first of them waits for.
+func sad(pods []shipper.PodStatus) string {
+	if len(pods) == 0 {
+		return ""
+	}
+	noun := "pods"
+	if len(pods) == 1 {
+		noun = "pod"
+	}
+	return fmt.Sprintf("%d %s %s", len(pods), noun, why(pods[0]))
+}
+
+// why is what keeps a Pod from being ready.
+func why(pod shipper.PodStatus) string {
+	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+		switch {
+		case c.State.Waiting != nil && c.State.Waiting.Reason != "" && c.State.Waiting.Reason != "ContainerCreating":
+			return fmt.Sprintf("%s %q", c.State.Waiting.Reason, c.Image)
+		case c.State.Terminated != nil && c.State.Terminated.ExitCode != 0:
+			return fmt.Sprintf("%s (exit code %d) %q", cmp.Or(c.State.Terminated.Reason, "ended"), c.State.Terminated.ExitCode, c.Image)
+		}
+	}
+	return cmp.Or(pod.Condition.Reason, string(pod.Phase), "not ready")
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/history"
+)
+
+// newAdvance returns `rollout advance`.
+func newAdvance(o *options) *cobra.Command {
+	var step int
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "advance APPLICATION",
+		Short: "Go to the next step, or to one that is further on",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := named(cmd, step); err != nil {
+				return err
+			}
+			return o.move(cmd, args[0], func(rel *shipper.Release) (int, error) { return advance(rel, step, force) })
+		},
+	}
+	cmd.Flags().IntVar(&step, "step", -1, "index of the step to go to (default the next one)")
+	cmd.Flags().BoolVar(&force, "force", false, "do not wait until the step before is achieved")
+	return cmd
+}
+
+// newRetreat returns `rollout retreat`.
+func newRetreat(o *options) *cobra.Command {
+	var step int
+	cmd := &cobra.Command{
+		Use:   "retreat APPLICATION",
+		Short: "Go back to the step before, or to an earlier one",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := named(cmd, step); err != nil {
+				return err
+			}
+			return o.move(cmd, args[0], func(rel *shipper.Release) (int, error) { return retreat(rel, step) })
+		},
+	}
+	cmd.Flags().IntVar(&step, "step", -1, "index of the step to go back to (default the one before)")
+	return cmd
+}
+
+// named refuses a --step that no release can have.
+func named(cmd *cobra.Command, step int) error {
+	if step < 0 && cmd.Flags().Changed("step") {
+		return exit.With(exit.Misused, fmt.Errorf("--step is %d: steps are counted from 0", step))
+	}
+	return nil
+}
+
+// advance is the step to go on to; step is the one that was asked for, or -1.
+func advance(rel *shipper.Release, step int, force bool) (int, error) {
+	now, last := int(rel.Spec.TargetStep), lastStep(rel)
+	if step < 0 {
+		step = now + 1
+	}
+	achieved := rel.Status.AchievedStep != nil && int(rel.Status.AchievedStep.Step) == now
+	switch {
+	case now >= last:
+		return 0, fmt.Errorf("release %s is at its last step, %d (%s), already", rel.Name, now, stepName(rel, now))
+	case step > last:
+		return 0, fmt.Errorf("release %s has no step %d: its last is %d (%s)", rel.Name, step, last, stepName(rel, last))
+	case step <= now:
+		return 0, fmt.Errorf("release %s is at step %d (%s): to go back there is `shipperctl rollout retreat`", rel.Name, now, stepName(rel, now))
+	case !achieved && !force:
+		return 0, fmt.Errorf("release %s has not achieved step %d (%s) yet: `shipperctl rollout status` says what it waits for, "+
+			"and --force goes on all the same", rel.Name, now, stepName(rel, now))
+	}
+	return step, nil
+}
+
+// retreat is the step to go back to; step is the one that was asked for, or -1.
+func retreat(rel *shipper.Release, step int) (int, error) {
+	now := int(rel.Spec.TargetStep)
+	if step < 0 {
+		step = now - 1
+	}
+	switch {
+	case now == 0:
+		return 0, fmt.Errorf("release %s is at its first step: to give it up there is `shipperctl rollout abort`", rel.Name)
+	case step >= now:
+		return 0, fmt.Errorf("release %s is at step %d (%s): to go on there is `shipperctl rollout advance`", rel.Name, now, stepName(rel, now))
+	}
+	return step, nil
+}
+
+func lastStep(rel *shipper.Release) int {
+	if rel.Spec.Environment.Strategy == nil {
+		return 0
+	}
+	return len(rel.Spec.Environment.Strategy.Steps) - 1
+}
+
+func stepName(rel *shipper.Release, i int) string {
+	if s := rel.Spec.Environment.Strategy; s != nil && i >= 0 && i < len(s.Steps) {
+		return s.Steps[i].Name
+	}
+	return "unknown"
+}
+
+// move sets the targetStep of an Application's newest Release to what decide says, unless somebody else was faster.
+func (o *options) move(cmd *cobra.Command, app string, decide func(*shipper.Release) (int, error)) error {
+	ctx := cmd.Context()
+	c, _, rels, err := o.read(ctx, app)
+	if err != nil {
+		return err
+	}
+	rel := rels[len(rels)-1]
+	step, err := decide(rel)
+	if err != nil {
+		return err
+	}
+	patch, err := replace("/spec/targetStep", step, "/spec/targetStep", rel.Spec.TargetStep)
+	if err != nil {
+		return err
+	}
+	if err := c.Patch(ctx, rel, patch); err != nil {
+		return fmt.Errorf("moving release %s to step %d: %w", rel.Name, step, outrun(err))
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "release %s goes to step %d of %d (%s)\n", rel.Name, step, lastStep(rel), stepName(rel, step))
+	return nil
+}
+
+// replace is a patch of a field that is refused when another field, or the same, is not as it was seen. Status, which is
+// written all the time, does not matter.
+func replace(path string, value any, unless string, seen any) (client.Patch, error) {
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": unless, "value": seen}, {"op": "replace", "path": path, "value": value},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("writing a patch: %w", err)
+	}
+	return client.RawPatch(types.JSONPatchType, patch), nil
+}
+
+// untold is all that API servers say when a patch does not fit.
+const untold = "the server rejected our request due to an error in our request"
+
+// outrun says what it means that a patch of replace did not fit: what it tests is not as it was seen.
+func outrun(err error) error {
+	if apierrors.IsInvalid(err) && strings.Contains(err.Error(), untold) {
+		return exit.With(exit.Failed, errors.New("it was changed meanwhile by somebody else: "+
+			"look at it, and run this again if it is still right"))
+	}
+	return err
+}
+
+// read reads an Application and its Releases, oldest first; having none is an error.
+func (o *options) read(ctx context.Context, arg string) (client.Client, *shipper.Application, []*shipper.Release, error) {
+	c, namespace, err := o.Client()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	app, rels, err := history.Read(ctx, c, history.Key(namespace, arg))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if len(rels) == 0 {
+		return nil, nil, nil, fmt.Errorf("application %s/%s has no release yet: `shipperctl rollout status` says why", app.Namespace, app.Name)
+	}
+	return c, app, rels, nil
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/exit"
+)
+
+// outcome is what a decision comes to: a value, or an error.
+func outcome[T any](value T, err error) any {
+	if err != nil {
+		return err.Error()
+	}
+	return value
+}
+
+func TestMoves(t *testing.T) {
+	at := func(target, achieved int32) *shipper.Release {
+		rel := scene().releases[1]
+		rel.Spec.TargetStep, rel.Status.AchievedStep = target, nil
+		if achieved >= 0 {
+			rel.Status.AchievedStep = &shipper.AchievedStep{Step: achieved}
+		}
+		return rel
+	}
+	on := func(rel *shipper.Release, step int, force bool) any { return outcome(advance(rel, step, force)) }
+	back := func(rel *shipper.Release, step int) any { return outcome(retreat(rel, step)) }
+	for sentence, tc := range map[string]struct{ got, want any }{
+		"to the next step": {on(at(0, 0), -1, false), 1},
+		"to the last step": {on(at(0, 0), 2, false), 2},
+		"before a step is achieved": {on(at(1, 0), -1, false), "release web-1 has not achieved step 1 (half) yet: " +
+			"`shipperctl rollout status` says what it waits for, and --force goes on all the same"},
+		"before any step is achieved": {on(at(0, -1), -1, true), 1},
+		"beyond the last step":        {on(at(2, 2), -1, false), "release web-1 is at its last step, 2 (full on), already"},
+		"to a step that is not there": {on(at(1, 1), 7, false), "release web-1 has no step 7: its last is 2 (full on)"},
+		"on to an earlier step": {on(at(1, 1), 0, false), "release web-1 is at step 1 (half): " +
+			"to go back there is `shipperctl rollout retreat`"},
+		"back one step":          {back(at(2, 1), -1), 1},
+		"back to the first step": {back(at(2, 2), 0), 0},
+		"back from the first step": {back(at(0, 0), -1), "release web-1 is at its first step: " +
+			"to give it up there is `shipperctl rollout abort`"},
+		"back to a later step": {back(at(1, 1), 2), "release web-1 is at step 1 (half): to go on there is `shipperctl rollout advance`"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAnAbortThatIsRunAgainTakesNoMore is about one that was interrupted after it had deleted the newest Release.
+func TestAnAbortThatIsRunAgainTakesNoMore(t *testing.T) {
+	rels := scene().releases
+	const want = "release web-0 is complete, nothing is being rolled out: to go back to an earlier one there is `shipperctl rollout rollback`"
+	if err := abortable(rels[0]); err == nil || err.Error() != want {
+		t.Errorf("the incumbent: %v", err)
+	}
+	if err := abortable(rels[1]); err != nil {
+		t.Errorf("the contender: %v", err)
+	}
+	gone := metav1.Now()
+	rels[0].DeletionTimestamp = &gone
+	if err := abortable(rels[0]); err != nil {
+		t.Errorf("one that is being deleted: %v", err)
+	}
+}
+
+// TestOutrun is what API servers say when a patch does not fit, and when a rule refuses it.
+func TestOutrun(t *testing.T) {
+	unfit := apierrors.NewGenericServerResponse(
+		http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "testing value failed", 0, false)
+	err := outrun(unfit)
+	if exit.Code(err) != exit.Failed || !strings.HasPrefix(err.Error(), "it was changed meanwhile by somebody else") {
+		t.Errorf("%d, %v", exit.Code(err), err)
+	}
+	rule := apierrors.NewInvalid(schema.GroupKind{Kind: "Release"}, "web-1", nil)
+	if err := outrun(rule); !errors.Is(err, rule) {
+		t.Errorf("a rule that is broken: %v", err)
+	}
+}
+
+func TestGoal(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		complete bool // whether the earlier Release completed
+		name     string
+		want     any
+	}{
+		"the newest complete one": {true, "", "web-0"},
+		"one by its name":         {false, "web-0", "web-0"},
+		"none that has completed": {false, "", "no release before web-1 has completed: name one with --to, " +
+			"`shipperctl rollout history` lists them"},
+		"the newest itself":        {true, "web-1", "release web-1 is the newest one"},
+		"one that is not there":    {true, "web-9", "the application has no release web-9: `shipperctl rollout history` lists those it has"},
+		"the newest of two, alone": {true, "web-0", "web-0"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			rels := scene().releases
+			if !tc.complete {
+				rels[0].Status.Conditions = nil
+			}
+			rel, err := goal(rels, tc.name)
+			got := outcome("", err)
+			if err == nil {
+				got = rel.Name
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHistory(t *testing.T) {
+	rels := scene().releases
+	const want = `RELEASE   CHART         STEP          STATE       REQUESTED BY   AGE
+web-1     nginx 0.0.2   1/2 half      contender   ann            4m
+web-0     nginx 0.0.2   0/2 staging   incumbent   ann            4m
+`
+	if diff := cmp.Diff(want, table(past(rels), 0, now)); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+	rels[1].Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue}}
+	delete(rels[1].Annotations, shipper.ReleaseRequestedByAnnotation)
+	const complete = `RELEASE   CHART         STEP       STATE      REQUESTED BY   AGE
+web-1     nginx 0.0.2   1/2 half   complete   unknown        4m
+`
+	if diff := cmp.Diff(complete, table(past(rels[1:]), 0, now)); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+}
+
+func TestDifference(t *testing.T) {
+	rels := scene().releases
+	rels[1].Spec.Environment.Chart.Version = "0.0.3"
+	const want = `--- web-0
++++ web-1
+@@ -1,7 +1,7 @@
+ chart:
+   name: nginx
+   repoUrl: ""
+-  version: 0.0.2
++  version: 0.0.3
+ clusterRequirements:
+   regions: null
+ strategy:
+`
+	got, err := difference(rels[0], rels[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for sentence, tc := range map[string]struct {
+		names []string
+		want  any
+	}{
+		"none are named": {nil, "web-0 web-1"},
+		"one is named":   {[]string{"web-0"}, "web-0 web-1"},
+		"both are named": {[]string{"web-1", "web-0"}, "web-1 web-0"},
+		"one that is not there": {
+			[]string{"web-7"}, "the application has no release web-7: `shipperctl rollout history` lists those it has",
+		},
+	} {
+		from, to, err := between(rels, tc.names)
+		got := outcome("", err)
+		if err == nil {
+			got = from.Name + " " + to.Name
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", sentence, diff)
+		}
+	}
+}

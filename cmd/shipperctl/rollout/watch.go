@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/history"
+	"shipper.dev/shipper/cmd/shipperctl/screen"
+)
+
+// calm is how long changes are collected before they are shown: a step of one rollout changes many objects.
+const calm = 200 * time.Millisecond
+
+// stale is how long a picture stands on a terminal before it is drawn anew, that the ages in it are right.
+const stale = time.Second
+
+// watch shows the rollout whenever something of it changes, until it is complete. Nothing is polled. Being interrupted is no
+// error.
+func (s *show) watch(ctx context.Context) error {
+	if s.format.ForPeople() {
+		if screen.Draws(s.out) {
+			return s.live(ctx)
+		}
+	}
+	return s.follow(ctx, s.print)
+}
+
+// live draws the rollout on a terminal of its own, over what was there, and leaves the last picture behind when it ends, where
+// the command was given.
+func (s *show) live(ctx context.Context) error {
+	canvas := screen.Open(s.out)
+	var mu sync.Mutex
+	var latest *Picture
+	draw := func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if latest == nil {
+			return nil
+		}
+		width, _ := screen.Of(s.out)
+		return canvas.Draw(latest.Screen(width, s.clock.Now()))
+	}
+	ended, stop := context.WithCancel(ctx)
+	var redrawing sync.WaitGroup
+	redrawing.Go(func() { // ages grow, and the window may be another size; nobody is asked for either
+		for canvas.Wait(ended, stale) {
+			_ = draw() // what cannot be written is told by the next picture
+		}
+	})
+	err := s.follow(ctx, func(p *Picture) error {
+		mu.Lock()
+		latest = p
+		mu.Unlock()
+		return draw()
+	})
+	stop()
+	redrawing.Wait()
+	canvas.Close()
+	if latest != nil {
+		err = errors.Join(err, s.print(latest))
+	}
+	return err
+}
+
+// follow shows a picture whenever something changes, until it is over.
+func (s *show) follow(ctx context.Context, do func(*Picture) error) error {
+	for ctx.Err() == nil {
+		changed, err := s.changes(ctx)
+		for open := err == nil; open && err == nil; _, open = <-changed {
+			collect(ctx)
+			var p *Picture
+			if p, err = s.observe(ctx); err != nil {
+				break
+			}
+			if err = do(p); err == nil && p.over() {
+				return nil
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collect waits for what changes with what has changed.
+func collect(ctx context.Context) {
+	timer := time.NewTimer(calm)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// changes tells when something changes that the picture shows. API servers end watches now and then: when one has ended, all
+// are, and the channel is closed.
+func (s *show) changes(ctx context.Context) (<-chan struct{}, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	changed := make(chan struct{}, 1)
+	var watches sync.WaitGroup
+	open := func(list client.ObjectList, options ...client.ListOption) error {
+		w, err := s.client.Watch(ctx, list, options...)
+		if err != nil {
+			return fmt.Errorf("watching %T: %w", list, err)
+		}
+		watches.Go(func() {
+			defer cancel()
+			for range w.ResultChan() {
+				select {
+				case changed <- struct{}{}:
+				default:
+				}
+			}
+		})
+		return nil
+	}
+	own := history.Labelled(s.key)
+	err := errors.Join(
+		open(&shipper.ApplicationList{}, client.InNamespace(s.key.Namespace), client.MatchingFields{"metadata.name": s.key.Name}),
+		open(&shipper.ReleaseList{}, own...),
+		open(&shipper.CapacityTargetList{}, own...),
+		open(&shipper.TrafficTargetList{}, own...),
+	)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	// Not everybody may read blocks; that one holds is told by the Application, too.
+	for _, namespace := range []string{shipper.GlobalBlocksNamespace, s.key.Namespace} {
+		_ = open(&shipper.RolloutBlockList{}, client.InNamespace(namespace))
+	}
+	go func() {
+		watches.Wait()
+		cancel()
+		close(changed)
+	}()
+	return changed, nil
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package root is the whole command line of shipperctl.
+package root
+
+import (
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
+
+	"shipper.dev/shipper/cmd/shipperctl/backup"
+	"shipper.dev/shipper/cmd/shipperctl/block"
+	"shipper.dev/shipper/cmd/shipperctl/clean"
+	"shipper.dev/shipper/cmd/shipperctl/clusters"
+	"shipper.dev/shipper/cmd/shipperctl/doctor"
+	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/list"
+	"shipper.dev/shipper/cmd/shipperctl/plan"
+	"shipper.dev/shipper/cmd/shipperctl/render"
+	"shipper.dev/shipper/cmd/shipperctl/rollout"
+	"shipper.dev/shipper/cmd/shipperctl/version"
+)
+
+// NewCommand returns shipperctl, writing to out.
+func NewCommand(out io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:           "shipperctl",
+		Short:         "Set up, back up and tidy up clusters for Shipper, see and stop rollouts",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	cmd.SetOut(out)
+	cmd.AddCommand(
+		clusters.NewCommand(), backup.NewCommand(clock.RealClock{}), clean.NewCommand(),
+		rollout.NewCommand(clock.RealClock{}), block.NewCommand(clock.RealClock{}), block.NewOverrideCommand(clock.RealClock{}),
+		plan.NewCommand(), list.NewCommand(), render.NewCommand(), doctor.NewCommand(clock.RealClock{}), version.NewCommand(),
+	)
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return exit.With(exit.Misused, explain(cmd, err))
+	})
+	tellMisuse(cmd)
+	advise(cmd)
+	exemplify(cmd)
+	return cmd
+}
+
+// explain adds where to look to an error about how a command was called.
+func explain(cmd *cobra.Command, err error) error {
+	if strings.Contains(err.Error(), " --help") {
+		return err
+	}
+	return errors.New(err.Error() + "; see " + cmd.CommandPath() + " --help")
+}
+
+// tellMisuse has a command and those below it tell wrong arguments from failures.
+func tellMisuse(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return exit.With(exit.Misused, explain(cmd, err))
+			}
+			return nil
+		}
+	}
+	for _, below := range cmd.Commands() {
+		tellMisuse(below)
+	}
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package screen
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// What terminals are told.
+const (
+	enter = "\x1b[?1049h\x1b[?25l" // the other screen, without a cursor
+	leave = "\x1b[?25h\x1b[?1049l" // the screen as it was
+	home  = "\x1b[H"
+	clear = "\x1b[K"  // to the end of the line
+	rest  = "\x1b[0J" // to the end of the screen
+)
+
+// Canvas is a terminal's other screen: what was on the first is there again when it is closed. It is safe for concurrent use.
+type Canvas struct {
+	out    io.Writer
+	resize <-chan os.Signal
+	stop   func()
+
+	mu     sync.Mutex
+	opened bool
+	last   string
+}
+
+// Open begins to draw on the terminal that out is. Nothing is written before the first picture.
+func Open(out io.Writer) *Canvas {
+	resize, stop := resizes()
+	return &Canvas{out: out, resize: resize, stop: stop}
+}
+
+// Draw draws a picture, unless it is there already. What does not fit is left out below, and that is said.
+func (c *Canvas) Draw(text string) error {
+	height := 24
+	if file, ok := c.out.(*os.File); ok {
+		if _, h, err := term.GetSize(int(file.Fd())); err == nil && h > 0 {
+			height = h
+		}
+	}
+	frame := fit(text, height)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if frame == c.last {
+		return nil
+	}
+	c.last = frame
+	if !c.opened {
+		frame, c.opened = enter+frame, true
+	}
+	if _, err := io.WriteString(c.out, frame); err != nil {
+		return fmt.Errorf("drawing: %w", err)
+	}
+	return nil
+}
+
+// fit is what makes a terminal of so many lines show a text: the cursor is never put below the last line, which would scroll.
+func fit(text string, height int) string {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(lines) > height {
+		hidden := len(lines) - height + 1
+		lines = append(lines[:height-1:height-1], fmt.Sprintf("… %d lines more: the window is too low for them", hidden))
+	}
+	return home + strings.Join(lines, clear+"\r\n") + clear + rest
+}
+
+// Wait waits until the window has another size or a time has passed, and tells whether to go on.
+func (c *Canvas) Wait(ctx context.Context, atMost time.Duration) bool {
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-c.resize:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.last = "" // terminals break or cut lines when their width changes
+	case <-timer.C:
+	}
+	return true
+}
+
+// Close gives the screen back.
+func (c *Canvas) Close() {
+	c.stop()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.opened {
+		_, _ = io.WriteString(c.out, leave) // there is nobody to tell
+	}
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package screen lays text out for the terminal that somebody sits in front of.
+package screen
+
+import (
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// Of tells whether somebody looks at a screen, and how wide that is; 0 when nobody does.
+func Of(out io.Writer) (width int, is bool) {
+	file, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil || width <= 0 {
+		width = 80
+	}
+	return width, true
+}
+
+// Draws tells whether somebody looks at a screen that can be drawn on, and not only written.
+func Draws(out io.Writer) bool {
+	_, is := Of(out)
+	return is && os.Getenv("TERM") != "dumb"
+}
+
+// Wrap breaks text between words into lines of some columns; 0 or less are unbounded. A longer word has a line of its own.
+func Wrap(text string, columns int) []string {
+	if columns <= 0 {
+		return []string{text}
+	}
+	var out []string
+	current := ""
+	for _, word := range strings.Fields(text) {
+		if current != "" && utf8.RuneCountInString(current)+1+utf8.RuneCountInString(word) > columns {
+			out = append(out, current)
+			current = ""
+		}
+		current = strings.TrimSpace(current + " " + word)
+	}
+	return append(out, current)
+}
+
+// Hang writes text behind a mark, in lines of a width that begin below one another.
+func Hang(mark, text string, width int) string {
+	var out strings.Builder
+	indent := utf8.RuneCountInString(mark)
+	if width > 0 {
+		width = max(width-indent, 20)
+	}
+	for _, part := range Wrap(text, width) {
+		out.WriteString(strings.TrimRight(mark+part, " ") + "\n")
+		mark = strings.Repeat(" ", indent)
+	}
+	return out.String()
+}
+
+// Pad fills text up to some columns.
+func Pad(text string, columns int) string {
+	return text + strings.Repeat(" ", max(columns-utf8.RuneCountInString(text), 0))
+}
+
+// Shorten cuts text to some columns; 0 or less are unbounded.
+func Shorten(text string, columns int) string {
+	if columns <= 0 || utf8.RuneCountInString(text) <= columns {
+		return text
+	}
+	return string([]rune(text)[:columns-1]) + "…"
+}
