@@ -3,7 +3,8 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-BIN := bin
+BIN ?= bin
+FLEET ?= .fleet
 BINARIES := shipper-webhook shipper-reconciler shipperctl
 
 ##@ See it work
@@ -12,29 +13,49 @@ demo: build controlplane ## Roll an application out on three real control planes
 	@go run ./test/demo
 
 .PHONY: fleet-up
-fleet-up: controlplane ## Start one management and two application clusters to play with
-	@go run ./test/fleet/up
+fleet-up: build controlplane ## Start one management and two application clusters to play with (K8S=1.33: of that version)
+	@go run ./test/fleet/up -dir $(FLEET)
+
+.PHONY: fleet-env
+fleet-env: ## Print what a shell has to evaluate to use them
+	@go run ./test/fleet/up -dir $(FLEET) -bin $(BIN) -env
+
+.PHONY: shipper-up
+shipper-up: build ## Run Shipper on them, when shipperctl has set the management cluster up
+	@go run ./test/fleet/up -dir $(FLEET) -bin $(BIN) -shipper
 
 .PHONY: fleet-down
-fleet-down: ## Stop what fleet-up started
-	@go run ./test/fleet/up -down
+fleet-down: ## Stop what fleet-up and shipper-up started
+	@go run ./test/fleet/up -dir $(FLEET) -down
 
 ##@ Build
 .PHONY: build
 build: ## Build the three binaries into bin/
 	@echo "building $(BINARIES) (the first time takes some minutes)"
 	@mkdir -p $(BIN)
-	@for b in $(BINARIES); do go build -o $(BIN)/$$b ./cmd/$$b; done
+	@go build -o $(BIN)/ $(BINARIES:%=./cmd/%)
+
+.PHONY: image
+image: ## Assemble the image as an OCI archive, bin/shipper-image.tar, without a container engine
+	@hack/image.sh
+
+.PHONY: dist
+dist: ## Make what people download into dist/: shipperctl for each operating system, checksums, krew's manifest
+	@hack/dist.sh
 
 .PHONY: controlplane
-controlplane: ## Build etcd, the Kubernetes binaries and kwok once, into a cache outside this tree
+controlplane: ## Build etcd, the Kubernetes binaries and kwok once, into a cache outside this tree (K8S=1.30: of that version)
 	@hack/controlplane/build.sh >/dev/null
+	@[[ -z "$${K8S_APPLICATIONS:-}" ]] || K8S=$$K8S_APPLICATIONS hack/controlplane/build.sh >/dev/null
 
 .PHONY: generate
 generate: ## Write everything that is generated
 	@hack/update-generated.sh
 	@hack/update-api-docs.sh
+	@hack/update-cli-docs.sh
+	@hack/update-screens.sh
 	@hack/update-rbac-docs.sh
+	@hack/update-chart.sh
 	@hack/update-format.sh
 	@hack/update-modules.sh
 
@@ -46,6 +67,10 @@ verify: ## Check everything that is checked without running it: generated files,
 .PHONY: test
 test: controlplane ## Run all tests, those on real control planes too
 	@hack/test.sh
+
+.PHONY: test-matrix
+test-matrix: ## Run the end-to-end tests on the oldest Kubernetes and on the newest
+	@hack/test-matrix.sh
 
 .PHONY: bench-admission
 bench-admission: controlplane ## Measure what the gate costs, beside a no-op webhook, and how soon a block holds

@@ -3,4 +3,8 @@
 # What it finds is mended by hand; hack/update-format.sh mends what a machine can.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-"$(hack/tool.sh golangci-lint)" run ./...
+linter=$(hack/tool.sh golangci-lint)
+config=$PWD/.golangci.yml
+for module in $(hack/modules.sh); do
+	(cd "$module" && "$linter" run --allow-parallel-runners --config "$config" ./...)
+done

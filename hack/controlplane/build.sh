@@ -3,16 +3,31 @@
 #
 # Builds the programs a cluster is made of from the Go module proxy and keeps them outside the work tree, by
 # version. Says on stderr what it does and prints the folder on stdout. Cold: 5 to 10 minutes; warm: at once.
-# Callers in parallel wait for one another. A complete KUBEBUILDER_ASSETS is used as it is.
+# Callers in parallel wait for one another. K8S names another minor version than the newest, one of those under versions; etcd and
+# kwok are always the same. Without K8S a complete KUBEBUILDER_ASSETS is used as it is.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 readonly programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok)
 readonly kwok=v0.8.0
-version=$(awk '$1 == "k8s.io/kubernetes" { print $2 }' go.mod)
-readonly version folder=${XDG_CACHE_HOME:-$HOME/.cache}/shipper/controlplane/$version
+readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/shipper/controlplane
 
 say() { printf 'controlplane: %s\n' "$*" >&2; }
+
+# pinned prints the version of Kubernetes that the go.mod in folder $1 is for.
+pinned() { awk '{ for (i = 1; i < NF; i++) if ($i == "k8s.io/kubernetes") print $(i + 1) }' "$1/go.mod"; }
+
+newest=$(pinned .)
+module=. # that says which Kubernetes to build
+if [[ -n ${K8S:-} && $newest != "v$K8S."* ]]; then
+	module=versions/$K8S
+	if [[ ! -f $module/go.mod ]]; then
+		say "no Kubernetes '$K8S' here: there are $(cd versions && echo *) and ${newest%.*}, and pin.sh makes others"
+		exit 2
+	fi
+fi
+version=$(pinned "$module")
+readonly newest module version folder=$cache/$version
 
 # complete tells whether folder $1 has every program.
 complete() {
@@ -20,7 +35,9 @@ complete() {
 	for program in "${programs[@]}"; do [[ -x "$1/$program" ]] || return 1; done
 }
 
-for candidate in "${KUBEBUILDER_ASSETS:-}" "$folder"; do
+assets=${KUBEBUILDER_ASSETS:-}
+[[ -z ${K8S:-} ]] || assets=''
+for candidate in "$assets" "$folder"; do
 	if complete "$candidate"; then echo "$candidate"; exit 0; fi
 done
 
@@ -41,17 +58,18 @@ trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
 # What a caller exports must not change what is built. An empty GOFLAGS would not hide one set by `go env -w`.
 export GOBIN=$scratch GOFLAGS=-mod=readonly GOWORK=off GOOS='' GOARCH=''
 IFS=. read -r major minor _ <<<"${version#v}"
-flags="-s -w"
+flags="-s -w" # and, where Kubernetes still had the code of cloud providers, without that: it takes minutes to compile
 for value in "gitVersion=$version" "gitMajor=$major" "gitMinor=$minor" gitTreeState=clean; do
-	flags+=" -X k8s.io/component-base/version.$value"
+	flags+=" -X k8s.io/component-base/version.$value -X k8s.io/client-go/pkg/version.$value" # an aggregator serves the second
 done
 
-# build installs program $1, which is package $2 and is called $3 by `go install`, telling the time meanwhile.
+# build installs program $1, which is package $2 of the module in folder $3 and is called $4 by `go install`, telling the time
+# meanwhile.
 build() {
 	local program=$1 began=$SECONDS told=0 status=0 pid
 	[[ -x "$folder/$program" ]] && return
 	say "building $program"
-	go install -ldflags "$flags" "$2" >"$scratch/log" 2>&1 9>&- &
+	go -C "$3" install -tags providerless -ldflags "$flags" "$2" >"$scratch/log" 2>&1 9>&- &
 	pid=$!
 	while kill -0 "$pid" 2>/dev/null; do
 		sleep 0.2
@@ -61,13 +79,19 @@ build() {
 	done
 	wait "$pid" || status=$?
 	((status == 0)) || { cat "$scratch/log" >&2; say "cannot build $program"; exit "$status"; }
-	mv "$scratch/${3:-$program}" "$folder/$program"
+	mv "$scratch/${4:-$program}" "$folder/$program"
 	say "built $program in $((SECONDS - began)) s"
 }
 
-build etcd go.etcd.io/etcd/server/v3 server
-for program in kube-apiserver kube-controller-manager kube-scheduler kubectl; do
-	build "$program" "k8s.io/kubernetes/cmd/$program"
+for program in etcd kwok; do
+	if [[ -x $cache/$newest/$program && ! -x $folder/$program ]]; then
+		cp "$cache/$newest/$program" "$scratch/copy"
+		mv "$scratch/copy" "$folder/$program"
+	fi
 done
-build kwok "sigs.k8s.io/kwok/cmd/kwok@$kwok"
+build etcd go.etcd.io/etcd/server/v3 . server
+for program in kube-apiserver kube-controller-manager kube-scheduler kubectl; do
+	build "$program" "k8s.io/kubernetes/cmd/$program" "$module"
+done
+build kwok "sigs.k8s.io/kwok/cmd/kwok@$kwok" .
 echo "$folder"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Rbacdocs prints the rights of Shipper's accounts as tables: what manifests/rbac grants, and why, as the comments there
-// say. It takes the root of the source as its one argument; by default that is the current folder.
+// Rbacdocs prints the rights of Shipper's accounts, and those of its roles for people, as tables: what manifests/rbac
+// grants, and why, as the comments there say. It takes the root of the source as its one argument; by default that is the current folder.
 package main
 
 import (
@@ -9,17 +9,55 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// pages are the files, and what their tables are called.
-var pages = []struct{ file, title string }{
-	{"management.yaml", "In the management cluster, as `shipper-mgmt-cluster`"},
-	{"application.yaml", "In application clusters, as `shipper-app-cluster`"},
+// pages are the files, what their tables are called, and what those tell of roles.
+var pages = []struct {
+	file, title, column string
+	of                  func(role) string
+}{
+	{"management.yaml", "In the management cluster, as `shipper-mgmt-cluster`", "where", where},
+	{"application.yaml", "In application clusters, as `shipper-app-cluster`", "where", where},
+	{"users.yaml", "Roles for people, in the management cluster", "role", name},
+}
+
+// role is what is read of a Role or ClusterRole.
+type role struct {
+	Kind     string `yaml:"kind"`
+	Metadata struct {
+		Name   string            `yaml:"name"`
+		Labels map[string]string `yaml:"labels"`
+	} `yaml:"metadata"`
+	Rules []yaml.Node `yaml:"rules"`
+}
+
+// where a role holds that Shipper binds itself.
+func where(r role) string {
+	if r.Kind == "Role" {
+		return "in `shipper-system`"
+	}
+	return "everywhere"
+}
+
+// aggregate begins the labels by which Kubernetes adds a role to one of its own, whose name follows.
+const aggregate = "rbac.authorization.k8s.io/aggregate-to-"
+
+// name is what people are bound to.
+func name(r role) string {
+	out := "`" + r.Metadata.Name + "`"
+	for _, label := range slices.Sorted(maps.Keys(r.Metadata.Labels)) {
+		if to, ok := strings.CutPrefix(label, aggregate); ok {
+			out += ", and so `" + to + "`"
+		}
+	}
+	return out
 }
 
 func main() {
@@ -44,7 +82,7 @@ func write(out io.Writer, root string) error {
 		if err != nil {
 			return fmt.Errorf("reading the roles: %w", err)
 		}
-		fmt.Fprintf(out, "### %s\n\n| on | may | where | because |\n|---|---|---|---|\n", page.title)
+		fmt.Fprintf(out, "### %s\n\n| on | may | %s | because |\n|---|---|---|---|\n", page.title, page.column)
 		documents := yaml.NewDecoder(bytes.NewReader(text))
 		for {
 			var document yaml.Node
@@ -55,7 +93,7 @@ func write(out io.Writer, root string) error {
 			if err != nil {
 				return fmt.Errorf("reading %s: %w", page.file, err)
 			}
-			if err := writeRole(out, &document); err != nil {
+			if err := writeRole(out, &document, page.of); err != nil {
 				return fmt.Errorf("%s: %w", page.file, err)
 			}
 		}
@@ -65,29 +103,25 @@ func write(out io.Writer, root string) error {
 }
 
 // writeRole writes a row for each rule, when the document is a role.
-func writeRole(out io.Writer, document *yaml.Node) error {
-	var role struct {
-		Kind  string      `yaml:"kind"`
-		Rules []yaml.Node `yaml:"rules"`
-	}
-	if err := document.Decode(&role); err != nil {
+func writeRole(out io.Writer, document *yaml.Node, of func(role) string) error {
+	var r role
+	if err := document.Decode(&r); err != nil {
 		return err
 	}
-	where := map[string]string{"ClusterRole": "everywhere", "Role": "in `shipper-system`"}[role.Kind]
-	if where == "" {
+	if r.Kind != "Role" && r.Kind != "ClusterRole" {
 		return nil
 	}
-	for i := range role.Rules {
-		node := &role.Rules[i]
+	for i := range r.Rules {
+		node := &r.Rules[i]
 		reason := sentence(node.HeadComment)
 		if reason == "" {
-			return fmt.Errorf("rule %d of the %s has no reason", i+1, role.Kind)
+			return fmt.Errorf("rule %d of the %s has no reason", i+1, r.Kind)
 		}
 		row, err := rowOf(node)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "| %s | %s | %s |\n", row, where, reason)
+		fmt.Fprintf(out, "| %s | %s | %s |\n", row, of(r), reason)
 	}
 	return nil
 }

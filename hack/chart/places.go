@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// place is a piece of text in the manifests for which the chart has another.
+type place struct {
+	in    string // how the paths of the manifests begin, below manifests
+	old   string
+	value string
+}
+
+// Lines that more than one place needs.
+const (
+	keep   = "    helm.sh/resource-policy: keep\n"
+	named  = "  name: shipper.booking.com\n  labels:\n    app.kubernetes.io/name: shipper\n"
+	inject = "{{- if .Values.certManager.enabled }}\n  annotations:\n" +
+		"    cert-manager.io/inject-ca-from: shipper-system/shipper-webhook\n{{- end }}\n"
+	host = "- topologyKey: kubernetes.io/hostname\n        maxSkew: 1\n        whenUnsatisfiable: "
+)
+
+// places are all of them.
+var places = []place{
+	// Uninstalling the chart takes Shipper away, not what people have written with it.
+	{"crd/", "  annotations:\n", "  annotations:\n" + keep},
+	{"deploy/namespaces.yaml", "metadata:\n", "metadata:\n  annotations:\n" + keep},
+
+	{"webhook/", "failurePolicy: Fail\n", "failurePolicy: {{ .Values.failurePolicy }}\n"},
+	{"webhook/", named, named + inject},
+
+	{"deploy/shipper.yaml", "replicas: 2\n", "replicas: {{ .Values.replicas }}\n"},
+	{"deploy/shipper.yaml", host + "ScheduleAnyway\n", host + "{{ .Values.spreadOverHosts }}\n"},
+	{"deploy/shipper.yaml", "image: shipper\n", "image: {{ .Values.image }}\n"},
+	{"deploy/shipper.yaml", "--metrics-addr=:8080\n        - --chart-cache-dir=/charts\n",
+		"--metrics-addr=:8080\n        - --chart-cache-dir=/charts\n" +
+			"        {{- if .Values.certManager.enabled }}\n        - --certs=cert-manager\n        {{- end }}\n" +
+			"        {{- with .Values.webhook.args }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n"},
+	{"deploy/shipper.yaml", "--metrics-addr=:8082\n        - --chart-cache-dir=/charts\n",
+		"--metrics-addr=:8082\n        - --chart-cache-dir=/charts\n" +
+			"        {{- with .Values.reconciler.args }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n"},
+	{"deploy/shipper.yaml", "resources:\n          requests: {cpu: 100m, memory: 128Mi}\n          limits: {memory: 512Mi}\n",
+		"resources:\n          {{- toYaml .Values.webhook.resources | nindent 10 }}\n"},
+	{"deploy/shipper.yaml", "resources:\n          requests: {cpu: 200m, memory: 256Mi}\n          limits: {memory: 1Gi}\n",
+		"resources:\n          {{- toYaml .Values.reconciler.resources | nindent 10 }}\n"},
+}

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Print the folders of this repository's Go modules, the main one first. A test that runs somebody else's programs has a module of
+# its own: what those require must not decide about the versions that Shipper ships with. hack/controlplane, which names programs
+# and has no code, is not among them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+git ls-files -co --exclude-standard 'go.mod' '*/go.mod' ':!hack/controlplane' | xargs -n1 dirname | sort
