@@ -41,6 +41,7 @@ func TestControlStateOfReleasesIsNotForged(t *testing.T) {
 		"of another Application":                         {rel.merge(labels(`"shipper-app":"other"`)), forged},
 		"of another Application, beside a broken status": {rel.merge(labels(`"shipper-app":"other"`, brokenStatus)), forged},
 		"of no Application":                              {rel.merge(labels(`"shipper-app":null`)), refused{}},
+		"of another tier, to leave a scope":              {rel.merge(labels(`"tier":"none"`)), forged},
 		"of another hash":                                {rel.merge(labels(`"shipper-release-hash":"0"`)), forged},
 		"placed elsewhere":                               {rel.merge(annotations(theirs)), forged},
 		"placed elsewhere, applied as if by Shipper":     {rel.apply(shipper.FieldOwner, annotations(theirs)), forged},

@@ -76,3 +76,32 @@ func TestTargetsAreNotEditedByHand(t *testing.T) {
 		})
 	}
 }
+
+// Targets come back from a backup by the hand of who may stamp, while no reconciler runs: for their own Release, and not
+// to be changed afterwards.
+func TestTargetsAreMadeByWhoMayStamp(t *testing.T) {
+	ns := namespace(t)
+	dev, reconciler, restorer := as(t, "dev"), as(t, reconcilerUser), as(t, "restorer-of-targets")
+	app := application(ns, startRepository(t, "0.0.1"))
+	create(t, dev, app)
+	rel := release(t, app)
+	create(t, reconciler, rel)
+	target := func() *shipper.CapacityTarget {
+		return &shipper.CapacityTarget{ObjectMeta: child(rel), Spec: shipper.CapacityTargetSpec{
+			Clusters: []shipper.ClusterCapacityTarget{{Name: "eu", AsFound: true}},
+		}}
+	}
+	forbidden := refused{403, "spec of CapacityTargets is written by Shipper only"}
+	checkRefused(t, restorer.Create(t.Context(), target()), forbidden)
+	grant(t, "restorer-of-targets", "stamp", "capacitytargets")
+	eventually(t, "RBAC to grant the right", func(ctx context.Context) error {
+		return restorer.Create(ctx, target(), client.DryRunAll)
+	})
+	foreign := target()
+	foreign.OwnerReferences[0].UID = "forged"
+	checkRefused(t, restorer.Create(t.Context(), foreign), refused{422, "metadata.ownerReferences: Required value"})
+	ct := target()
+	create(t, restorer, ct)
+	ct.Spec.Clusters[0] = shipper.ClusterCapacityTarget{Name: "eu", Percent: 100}
+	checkRefused(t, restorer.Update(t.Context(), ct), forbidden)
+}

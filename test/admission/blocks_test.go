@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -124,6 +125,53 @@ func TestOwnersDoNotLeadAroundABlock(t *testing.T) {
 		}
 		checkRefused(t, dev.Delete(t.Context(), o.DeepCopyObject().(client.Object)), refused{403, b.Name})
 	}
+}
+
+// Labels count as they were: of the Application, and of what runs of it.
+func TestNobodyLeavesAFreezeByTakingALabelOff(t *testing.T) {
+	ns := namespace(t)
+	payments := func(app *shipper.Application) { app.Labels = map[string]string{"tier": "payments", "team": "a"} }
+	r, dev, b := rollOut(t, ns, payments), as(t, "dev"), block(t, ns)
+	b.Spec.Scope = &shipper.RolloutBlockScope{Applications: &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpExists}},
+	}}
+	if err := admin.Update(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the webhook to know the scope", func(ctx context.Context) error {
+		other := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "other"}, Spec: r.app.Spec}
+		return dev.Create(ctx, other, client.DryRunAll)
+	})
+	merge := func(o client.Object, patch string) error {
+		return dev.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)))
+	}
+	const off, edit = `{"metadata":{"labels":{"tier":null}}}`, `{"spec":{"template":{"chart":{"version":"0.0.2"}}}}`
+	checkRefused(t, merge(r.app.DeepCopy(), off), refused{403, b.Name})
+	if err := merge(r.app, `{"metadata":{"labels":{"team":"b"}}}`); err != nil {
+		t.Error(err)
+	}
+
+	unblock(t, b)
+	for _, o := range []client.Object{r.app, r.rel} {
+		if err := merge(o, off); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.app.Labels["tier"] != "" || r.rel.Labels["tier"] != "payments" {
+		t.Errorf("the Application has labels %v, its Release %v", r.app.Labels, r.rel.Labels)
+	}
+	again := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "again-"}, Spec: b.Spec}
+	create(t, admin, again)
+	eventually(t, "the webhook to know the block", func(ctx context.Context) error {
+		labelled := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "other"}, Spec: r.app.Spec}
+		payments(labelled)
+		if err := dev.Create(ctx, labelled, client.DryRunAll); err == nil {
+			return errors.New("it lets it pass")
+		}
+		return nil
+	})
+	checkRefused(t, merge(r.app.DeepCopy(), edit), refused{403, again.Name})
+	checkRefused(t, dev.Delete(t.Context(), r.app), refused{403, again.Name})
 }
 
 func TestBlocksThatEndTogetherLeaveNoOverride(t *testing.T) {

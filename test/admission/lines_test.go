@@ -95,6 +95,14 @@ func ofChart(names ...string) func(*shipper.RolloutBlock) {
 	return scoped(shipper.RolloutBlockScope{Charts: names})
 }
 
+// farAway wants some clusters of the region far, too.
+func farAway(clusters int32) func(*shipper.Application) {
+	return func(app *shipper.Application) {
+		r := &app.Spec.Template.ClusterRequirements
+		r.Regions = append(r.Regions, shipper.RegionRequirement{Name: "far", Replicas: &clusters})
+	}
+}
+
 // local, global and foreign are where the block of a case is.
 func local(s *scene) string   { return s.ns }
 func global(*scene) string    { return shipper.GlobalBlocksNamespace }
@@ -158,6 +166,13 @@ func theLines(s *scene) map[string]struct {
 		{Key: "tier", Operator: metav1.LabelSelectorOpExists},
 		{Key: "tier", Operator: metav1.LabelSelectorOpIn, Values: []string{"gold", "silver"}},
 	}}
+	ofShipper := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: shipper.AppLabel, Operator: metav1.LabelSelectorOpExists},
+	}}
+	notOfShipper := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: shipper.ReleaseLabel, Operator: metav1.LabelSelectorOpDoesNotExist},
+		{Key: shipper.AppLabel, Operator: metav1.LabelSelectorOpNotIn, Values: []string{s.r.app.Name}},
+	}}
 	conditional := func(b *shipper.RolloutBlock) {
 		b.Spec.MatchConditions = []shipper.RolloutBlockMatchCondition{
 			{Name: "dev", Expression: `request.userInfo.username == "dev"`},
@@ -197,18 +212,24 @@ func theLines(s *scene) map[string]struct {
 		"a block with a condition that holds": {local, conditional, byUser("dev", creating()), first},
 		"a block with another condition":      {local, conditional, byUser("ann", creating()), none},
 
-		"a label in scope":                {local, labelled(gold), byUser("dev", creating(tier("gold"))), both},
-		"another label":                   {local, labelled(gold), byUser("dev", creating(tier("silver"))), none},
-		"no label":                        {local, labelled(gold), byUser("dev", creating()), none},
-		"a label that is out of scope":    {local, labelled(notGold), byUser("dev", creating(tier("gold"))), none},
-		"no label, which is in scope":     {local, labelled(notGold), byUser("dev", creating()), both},
-		"one of several labels":           {local, labelled(someTier), byUser("dev", creating(tier("silver"))), both},
-		"none of several labels":          {local, labelled(someTier), byUser("dev", creating(tier("bronze"))), none},
-		"a chart in scope":                {local, ofChart("x", "nginx"), byUser("dev", moving(2)), both},
-		"another chart":                   {local, ofChart("x"), byUser("dev", moving(2)), none},
-		"a region in scope":               {local, inRegion("local"), byUser("dev", creating()), both},
-		"another region":                  {local, inRegion("far"), byUser("dev", creating()), none},
-		"a cluster that is not known yet": {local, scoped(shipper.RolloutBlockScope{Clusters: []string{"far"}}), byUser("dev", moving(2)), first},
+		"a label in scope":                 {local, labelled(gold), byUser("dev", creating(tier("gold"))), both},
+		"another label":                    {local, labelled(gold), byUser("dev", creating(tier("silver"))), none},
+		"no label":                         {local, labelled(gold), byUser("dev", creating()), none},
+		"a label that is out of scope":     {local, labelled(notGold), byUser("dev", creating(tier("gold"))), none},
+		"no label, which is in scope":      {local, labelled(notGold), byUser("dev", creating()), both},
+		"one of several labels":            {local, labelled(someTier), byUser("dev", creating(tier("silver"))), both},
+		"none of several labels":           {local, labelled(someTier), byUser("dev", creating(tier("bronze"))), none},
+		"Shipper's own label of a Release": {local, labelled(ofShipper), byUser("dev", moving(2)), none},
+		"a Release without that label":     {local, labelled(notOfShipper), byUser("dev", moving(2)), both},
+		"a chart in scope":                 {local, ofChart("x", "nginx"), byUser("dev", moving(2)), both},
+		"another chart":                    {local, ofChart("x"), byUser("dev", moving(2)), none},
+		"a region in scope":                {local, inRegion("local"), byUser("dev", creating()), both},
+		"another region":                   {local, inRegion("far"), byUser("dev", creating()), none},
+		"a region that is wanted too":      {local, inRegion("far"), byUser("dev", creating(farAway(1))), both},
+		"a region of which none is wanted": {local, inRegion("far"), byUser("dev", creating(farAway(0))), none},
+		"a cluster that is not known yet": {
+			local, scoped(shipper.RolloutBlockScope{Clusters: []string{"far"}}), byUser("dev", moving(2)), first,
+		},
 
 		"a retreat where that is allowed":  {local, allowing(shipper.RolloutBlockRetreat), byUser("dev", moving(0)), none},
 		"an advance where retreats are":    {local, allowing(shipper.RolloutBlockRetreat), byUser("dev", moving(2)), both},

@@ -36,35 +36,58 @@ const (
 func TestBlocksAreToldToAllWithinASecond(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	concerned := s.severalApplications(3)
+	s.awaitsATime() // a block that waits for its time, too, polls for nothing
 	s.reconcilersRest()
 	c := s.chronicles()
 
 	var times []time.Duration
 	for round := range 5 {
-		name := fmt.Sprintf("%s-%d", s.namespace, round)
-		said := "rollouts blocked by: " + shipper.GlobalBlocksNamespace + "/" + name
-		var coming, going []string
-		for _, object := range concerned {
-			coming = append(coming, object+" Blocked True RolloutsBlocked "+said, object+" event Warning RolloutBlocked "+said)
-			going = append(going, object+" Blocked False")
-		}
+		rb := s.globalBlock(fmt.Sprintf("%s-%d", s.namespace, round))
 		began := time.Now()
-		rb := &shipper.RolloutBlock{
-			ObjectMeta: metav1.ObjectMeta{Namespace: shipper.GlobalBlocksNamespace, Name: name},
-			Spec:       shipper.RolloutBlockSpec{Message: "for a moment", Author: shipper.RolloutBlockAuthor{Type: "user", Name: "testUser"}},
-		}
 		s.must("creating the block", world.management.Create(s.ctx, rb))
-		times = append(times, s.told(c, coming).Sub(began))
-
+		times = append(times, s.told(c, comingOf(rb, concerned)).Sub(began))
 		began = time.Now()
 		s.must("lifting the block", world.management.Delete(s.ctx, rb))
-		times = append(times, s.told(c, going).Sub(began))
+		times = append(times, s.told(c, goingFrom(concerned)).Sub(began))
 	}
+	s.prompt("blocks that came and went", times)
+	s.prompt("freezes that began and ended", s.freezesAfterAnother(c, concerned, 3))
+}
+
+// prompt fails when it mostly took too long until all had said so.
+func (s *story) prompt(what string, times []time.Duration) {
+	s.Helper()
 	slices.Sort(times)
-	t.Logf("blocks that came and went were told to all after %v", times)
+	s.Logf("%s were told to all after %v", what, times)
 	if median := times[len(times)/2]; median > promptness {
-		t.Errorf("half of the times it took more than %s until all had said so, want %s at most", median, promptness)
+		s.Errorf("%s: half of the times it took more than %s until all had said so, want %s at most", what, median, promptness)
 	}
+}
+
+// globalBlock is one that is not made yet.
+func (s *story) globalBlock(name string) *shipper.RolloutBlock {
+	return &shipper.RolloutBlock{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shipper.GlobalBlocksNamespace, Name: name},
+		Spec:       shipper.RolloutBlockSpec{Message: "for a moment", Author: shipper.RolloutBlockAuthor{Type: "user", Name: "testUser"}},
+	}
+}
+
+// comingOf is what all say of a global block that comes into effect, goingFrom when there is none any more.
+func comingOf(rb *shipper.RolloutBlock, concerned []string) []string {
+	said := "rollouts blocked by: " + rb.Namespace + "/" + rb.Name
+	var out []string
+	for _, object := range concerned {
+		out = append(out, object+" Blocked True RolloutsBlocked "+said, object+" event Warning RolloutBlocked "+said)
+	}
+	return out
+}
+
+func goingFrom(concerned []string) []string {
+	var out []string
+	for _, object := range concerned {
+		out = append(out, object+" Blocked False")
+	}
+	return out
 }
 
 // severalApplications rolls Applications out, the first of them twice, and names them and their Releases.
@@ -107,8 +130,9 @@ func (s *story) severalApplications(count int) []string {
 	return out
 }
 
-// passes finds how often those reconcilers have run that blocks concern.
-var passes = regexp.MustCompile(`(?m)^controller_runtime_reconcile_total\{controller="(?:application|release|rolloutblock)",.*\} (\S+)$`)
+// passes finds how often those reconcilers have run that blocks concern, and that of clusters, which has nothing to do.
+var passes = regexp.MustCompile(
+	`(?m)^controller_runtime_reconcile_total\{controller="(?:application|cluster|release|rolloutblock)",.*\} (\S+)$`)
 
 // reconcilersRest waits until the reconcilers that blocks concern have done nothing for a while. Nothing that polls rests.
 func (s *story) reconcilersRest() {
@@ -242,20 +266,11 @@ func (c *chronicle) since(wants []string) (last time.Time, missing []string) {
 // TestBlockMidStepFreezesItAndLiftingResumesIt blocks while the contender's Pods are starting.
 func TestBlockMidStepFreezesItAndLiftingResumesIt(t *testing.T) {
 	onTwoClusters(t, func(s *story) {
-		s.applies(s.application("0.0.1", 4, allIn))
-		incumbent := s.release(0)
-		s.completes(incumbent)
-		next := s.application("0.0.2", 4, vanguard)
-		(*next.Spec.Template.Values)["image"] = map[string]any{"tag": "slow"}
-		s.edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
-		contender := s.release(1)
-		s.waitsForCommand(contender, 0)
-		s.steps(contender, 1)
-		s.asked(contender, "50 50")
+		incumbent, contender := s.stuckHalfway()
 		block := s.blocks()
 		s.saysBlocked(contender, block)
 		asked := [][]any{s.targets(incumbent), s.targets(contender)}
-		s.readyPods(contender, 2) // what was requested already goes on
+		s.pulls(contender, 2)     // what was requested already goes on
 		s.readyPods(incumbent, 4) // what was not, does not begin
 		s.endpoints(4)
 		s.replaces(west, incumbent) // and Pods that die come back, into traffic as well

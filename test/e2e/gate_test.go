@@ -209,5 +209,5 @@ func TestBlockThatIsDeletedLeavesNoOverride(t *testing.T) {
 func (s *story) deletionOf(object client.Object, name string) error {
 	object.SetNamespace(s.namespace)
 	object.SetName(name)
-	return world.management.Delete(s.ctx, object)
+	return s.user.Delete(s.ctx, object)
 }

@@ -4,9 +4,13 @@ package e2e
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/charts"
 	"shipper.dev/shipper/test/fleet"
 	"shipper.dev/shipper/test/pod"
@@ -31,7 +36,9 @@ var world struct {
 	pod        *pod.Pod
 	charts     *charts.Repository
 	management client.WithWatch
-	clusters   map[string]client.Client // application clusters by name
+	clusters   map[string]client.WithWatch // application clusters by name
+	options    pod.Options
+	inherited  []*inheritance
 }
 
 func TestMain(m *testing.M) {
@@ -66,10 +73,56 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer world.charts.Close()
-	return m.Run()
+	code := m.Run()
+	if err := rights(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
 
-// install builds the binaries, sets the fleet up with shipperctl and starts Shipper.
+// rarely are rights that Shipper makes use of when things go as they do not here.
+var rarely = []string{
+	"patch events.events.k8s.io",                            // the same is told again within minutes
+	"create secrets shipper-webhook-cert in shipper-system", // somebody has deleted it
+	"delete chartsnapshots.shipper.booking.com",             // an admission plugin asks for it
+}
+
+// rights is nil when Shipper, with the rights that shipperctl has given it, was refused nothing that it asked for in all
+// that the tests had it do, and when all of the tests have run, had no right that it made no use of.
+func rights() error {
+	var errs []error
+	report := func(what string, rights []string, err error) {
+		if errs = append(errs, err); len(rights) > 0 {
+			errs = append(errs, fmt.Errorf("%s:\n  %s", what, strings.Join(rights, "\n  ")))
+		}
+	}
+	refused, err := pod.Refused(world.fleet.Management, shipper.ManagementServiceAccount)
+	report("Shipper may not, in the management cluster", refused, err)
+	for _, c := range world.fleet.Applications {
+		refused, err := pod.Refused(c, shipper.ApplicationServiceAccount)
+		report("Shipper may not, in "+c.Name, refused, err)
+	}
+	if everything() {
+		unused, err := pod.Unused(world.fleet.Management)
+		unused = slices.DeleteFunc(unused, func(right string) bool { return slices.Contains(rarely, right) })
+		report("Shipper may, and never does, in the management cluster", unused, err)
+	}
+	return errors.Join(errs...)
+}
+
+// everything tells whether all of the tests have run.
+func everything() bool {
+	for _, name := range []string{"test.run", "test.skip", "test.list"} {
+		if flag.Lookup(name).Value.String() != "" {
+			return false
+		}
+	}
+	return !testing.Short()
+}
+
+// install builds the binaries, and sets the fleet up with shipperctl where the original has worked until now. All stories are
+// told on an installation that was taken over.
 func install(ctx context.Context, dir string) error {
 	var err error
 	if world.charts, err = charts.Start(); err != nil {
@@ -78,7 +131,7 @@ func install(ctx context.Context, dir string) error {
 	if world.management, err = pod.NewClient(world.fleet.Management.Config); err != nil {
 		return err
 	}
-	world.clusters = map[string]client.Client{}
+	world.clusters = map[string]client.WithWatch{}
 	for _, c := range world.fleet.Applications {
 		if world.clusters[c.Name], err = pod.NewClient(c.Config); err != nil {
 			return err
@@ -91,11 +144,26 @@ func install(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	clusters := fmt.Sprintf("applicationClusters:\n- name: %s\n  region: %s\n- name: %s\n  region: %s\n",
-		west, westRegion, east, eastRegion)
-	if err := pod.SetUp(ctx, world.fleet, dir, clusters, port); err != nil {
+	world.options = pod.Options{Management: world.fleet.Management, Bin: dir, Dir: dir, WebhookPort: port}
+	if err := inherit(ctx); err != nil {
 		return err
 	}
-	world.pod, err = pod.Start(ctx, pod.Options{Management: world.fleet.Management, Bin: dir, Dir: dir, WebhookPort: port})
-	return err
+	if err := pod.SetUpManagement(ctx, world.fleet, dir, port); err != nil {
+		return err
+	}
+	if world.pod, err = pod.Start(ctx, world.options); err != nil {
+		return err
+	}
+	return join(ctx)
+}
+
+// join joins both application clusters.
+func join(ctx context.Context) error {
+	clusters := fmt.Sprintf("applicationClusters:\n- name: %s\n  region: %s\n- name: %s\n  region: %s\n",
+		west, westRegion, east, eastRegion)
+	file := filepath.Join(world.options.Dir, "clusters.yaml")
+	if err := os.WriteFile(file, []byte(clusters), 0o600); err != nil {
+		return err
+	}
+	return pod.Shipperctl(ctx, world.fleet, world.options.Bin, "clusters", "join", "-f", file)
 }

@@ -22,16 +22,18 @@ import (
 // patience bounds every wait. Nothing here takes a tenth of it on an idle machine.
 const patience = 60 * time.Second
 
-// appName is the Application of every test; each has it in a namespace of its own.
+// appName is the Application of most tests; each has it in a namespace of its own.
 const appName = "my-test-app"
 
-// story is one test's view of the world: a namespace, and the clusters its Application runs in.
+// story is one test's view of the world: a namespace, an Application in it, and the clusters it runs in.
 type story struct {
 	*testing.T
 	ctx       context.Context
 	namespace string
+	app       string
 	clusters  []string
 	regions   []string
+	user      client.Client // who writes; the administrator, unless the story is told as somebody else's
 }
 
 // onOneAndTwoClusters tells the same story on one application cluster, as the original's tests did, and on two.
@@ -56,7 +58,7 @@ func onTwoClusters(t *testing.T, tell func(s *story)) {
 
 // begin makes a namespace for the test in every cluster.
 func begin(t *testing.T, clusters, regions []string) *story {
-	s := &story{T: t, ctx: t.Context(), clusters: clusters, regions: regions}
+	s := &story{T: t, ctx: t.Context(), app: appName, clusters: clusters, regions: regions, user: world.management}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}
 	s.must("creating a namespace", world.management.Create(s.ctx, ns))
 	s.namespace = ns.Name
@@ -113,7 +115,7 @@ var (
 func (s *story) application(version string, replicas int, steps strategy) *shipper.Application {
 	values := shipper.ChartValues{"replicaCount": int64(replicas)}
 	app := &shipper.Application{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: appName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.app},
 		Spec: shipper.ApplicationSpec{Template: shipper.ReleaseEnvironment{
 			Chart:    shipper.Chart{Name: "test-nginx", Version: version, RepoURL: world.charts.URL},
 			Values:   &values,
@@ -137,7 +139,7 @@ func (s *story) application(version string, replicas int, steps strategy) *shipp
 // applies creates the Application.
 func (s *story) applies(app *shipper.Application) {
 	s.Helper()
-	s.must("creating the application", world.management.Create(s.ctx, app))
+	s.must("creating the application", s.user.Create(s.ctx, app))
 }
 
 // edits changes the Application as a user who read it a moment ago would.
@@ -146,14 +148,14 @@ func (s *story) edits(edit func(*shipper.Application)) {
 	s.must("editing the application", s.tryEdit(edit))
 }
 
-func (s *story) tryEdit(edit func(*shipper.Application)) error {
+func (s *story) tryEdit(edit func(*shipper.Application), how ...client.PatchOption) error {
 	app := &shipper.Application{}
-	if err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app); err != nil {
+	if err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app); err != nil {
 		return err
 	}
 	before := app.DeepCopy()
 	edit(app)
-	return world.management.Patch(s.ctx, app, client.MergeFrom(before))
+	return s.user.Patch(s.ctx, app, client.MergeFrom(before), how...)
 }
 
 // release waits until the Application has its n-th release, counting from 0, and names it.
@@ -162,7 +164,7 @@ func (s *story) release(n int) string {
 	name := ""
 	s.eventually("releases in the application's history", fmt.Sprint(n+1), func() (string, error) {
 		app := &shipper.Application{}
-		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
+		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app)
 		if len(app.Status.History) > n {
 			name = app.Status.History[n]
 		}
@@ -208,10 +210,10 @@ func (s *story) steps(release string, step int32) {
 	s.must("patching targetStep", s.tryStep(release, step))
 }
 
-func (s *story) tryStep(release string, step int32) error {
+func (s *story) tryStep(release string, step int32, how ...client.PatchOption) error {
 	patch := fmt.Appendf(nil, `{"spec":{"targetStep":%d}}`, step)
-	return world.management.Patch(s.ctx, &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: release}},
-		client.RawPatch("application/merge-patch+json", patch))
+	return s.user.Patch(s.ctx, &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: release}},
+		client.RawPatch("application/merge-patch+json", patch), how...)
 }
 
 // readyPods waits until each cluster of the story has exactly that many ready Pods of the release, and no other cluster any.

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -60,6 +61,37 @@ func (s *story) blocksIn(namespace, name string) string {
 	return rb.Namespace + "/" + rb.Name
 }
 
+// blocksWith creates the RolloutBlock of the test with what spec adds, and returns when the webhook knows it: when it knows
+// another that was made later and stops nothing but a probe.
+func (s *story) blocksWith(spec func(*shipper.RolloutBlockSpec)) *shipper.RolloutBlock {
+	s.Helper()
+	rb := &shipper.RolloutBlock{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: blockName},
+		Spec: shipper.RolloutBlockSpec{
+			Message: "Simulate rollout block", Author: shipper.RolloutBlockAuthor{Type: "user", Name: "testUser"},
+		},
+	}
+	spec(&rb.Spec)
+	s.must("creating the rollout block", world.management.Create(s.ctx, rb))
+	probe := map[string]string{"probe": "only"}
+	later := &shipper.RolloutBlock{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, GenerateName: "probe-"},
+		Spec: shipper.RolloutBlockSpec{Message: "Probe", Scope: &shipper.RolloutBlockScope{
+			Applications: &metav1.LabelSelector{MatchLabels: probe},
+		}},
+	}
+	s.must("creating another", world.management.Create(s.ctx, later))
+	s.eventually("a rehearsed creation under a later block", "refused", func() (string, error) {
+		app := s.application("0.0.1", 1, allIn)
+		app.Name, app.Labels = "probe", probe
+		if err := world.management.Create(s.ctx, app, client.DryRunAll); err != nil && strings.Contains(err.Error(), later.Name) {
+			return "refused", nil
+		}
+		return "admitted", nil
+	})
+	return rb
+}
+
 // lifts deletes a block.
 func (s *story) lifts(block string) {
 	s.Helper()
@@ -71,23 +103,40 @@ func (s *story) lifts(block string) {
 // saysBlocked waits until Application and Release name the block that stops them.
 func (s *story) saysBlocked(release, block string) {
 	s.Helper()
-	want := "True RolloutsBlocked rollouts blocked by: " + block
-	say := func(conditions []shipper.Condition) string {
-		c := shipper.FindCondition(conditions, shipper.ReleaseBlocked)
-		if c == nil {
-			return "nothing"
-		}
-		return fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message)
-	}
+	s.saysOfBlocks(release, "True RolloutsBlocked rollouts blocked by: "+block)
+}
+
+// saysUnblocked waits until Application and Release say that no block stops them.
+func (s *story) saysUnblocked(release string) {
+	s.Helper()
+	s.saysOfBlocks(release, "False")
+}
+
+func (s *story) saysOfBlocks(release, want string) {
+	s.Helper()
 	s.eventually("Blocked of the application", want, func() (string, error) {
 		app := &shipper.Application{}
-		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
-		return say(app.Status.Conditions), err
+		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app)
+		return sayBlocked(app.Status.Conditions), err
 	})
+	s.releaseSaysOfBlocks(release, want)
+}
+
+func (s *story) releaseSaysOfBlocks(release, want string) {
+	s.Helper()
 	s.eventually("Blocked of the release", want, func() (string, error) {
 		rel, err := s.get(release)
-		return say(rel.Status.Conditions), err
+		return sayBlocked(rel.Status.Conditions), err
 	})
+}
+
+// sayBlocked is the condition Blocked in words.
+func sayBlocked(conditions []shipper.Condition) string {
+	c := shipper.FindCondition(conditions, shipper.ReleaseBlocked)
+	if c == nil {
+		return "nothing"
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message))
 }
 
 // listed waits until the block's status lists just these overriding objects.
@@ -98,6 +147,28 @@ func (s *story) listed(block, application, release string) {
 		rb := &shipper.RolloutBlock{}
 		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: name}, rb)
 		return rb.Status.Overrides.Application + " " + rb.Status.Overrides.Release, err
+	})
+}
+
+// toldOf waits until an event about an object of the namespace has a reason and a note.
+func (s *story) toldOf(kind, name, reason, note string) {
+	s.Helper()
+	want := reason + ": " + note
+	s.eventually("an event about "+kind+" "+name, want, func() (string, error) {
+		list := &eventsv1.EventList{}
+		err := world.management.List(s.ctx, list, client.InNamespace(s.namespace))
+		var seen []string
+		for _, event := range list.Items {
+			if event.Regarding.Kind != kind || event.Regarding.Name != name {
+				continue
+			}
+			said := event.Reason + ": " + event.Note
+			if said == want {
+				return want, err
+			}
+			seen = append(seen, said)
+		}
+		return strings.Join(seen, "; "), err
 	})
 }
 
@@ -130,7 +201,7 @@ func (s *story) templateIs(version string) {
 	s.Helper()
 	s.eventually("the version in the application's template", version, func() (string, error) {
 		app := &shipper.Application{}
-		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
+		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app)
 		return app.Spec.Template.Chart.Version, err
 	})
 }

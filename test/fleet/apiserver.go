@@ -16,12 +16,17 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// auditPolicy has the API server note every request about Shipper's own kinds, and what the administrator, or whom he
-// impersonates, writes to the kinds that are rolled out, with the annotations that admission adds.
+// auditPolicy has the API server note every request of Shipper's accounts and about Shipper's own kinds, and what the
+// administrator, or whom he impersonates, writes to the kinds that are rolled out, with the annotations that admission
+// adds.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
+- level: Metadata
+  users:
+  - system:serviceaccount:shipper-system:shipper-mgmt-cluster
+  - system:serviceaccount:shipper-system:shipper-app-cluster
 - level: Metadata
   resources:
   - group: shipper.booking.com
@@ -68,6 +73,25 @@ func (c *Cluster) runAPIServer() error {
 	var err error
 	c.apiServer, err = c.run("kube-apiserver", c.apiServerArgs(c.store.port.port))
 	return err
+}
+
+// Recertify restarts the API server with a certificate of another authority, as after a rotation in which nobody thought of
+// who is outside of the cluster, and returns the authority's own certificate in PEM. Who came with the fleet trusts both;
+// what the cluster tells its service accounts to trust is both from now on.
+func (c *Cluster) Recertify(ctx context.Context) ([]byte, error) {
+	if err := c.StopAPIServer(); err != nil {
+		return nil, err
+	}
+	if err := c.credentials.serve(c.credentials.next); err != nil {
+		return nil, err
+	}
+	if err := c.credentials.write(map[string][]byte{c.credentials.ca: c.credentials.trusted()}); err != nil {
+		return nil, err
+	}
+	if err := c.StartAPIServer(ctx); err != nil {
+		return nil, err
+	}
+	return c.credentials.next.bundle(), c.RestartControllers()
 }
 
 // StopAPIServer ends the API server at once: connections to the cluster are refused until StartAPIServer.

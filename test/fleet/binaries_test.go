@@ -4,7 +4,9 @@ package fleet
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,7 +48,7 @@ func TestProgramsAreBuiltOnce(t *testing.T) {
 	var progress [3]bytes.Buffer
 	for i := range progress {
 		wg.Go(func() {
-			folder, err := binaries(t.Context(), &progress[i])
+			folder, err := binaries(t.Context(), &progress[i], "")
 			if err != nil {
 				t.Errorf("%v\n%s", err, &progress[i])
 			}
@@ -83,10 +85,107 @@ func TestProgramsAreBuiltOnce(t *testing.T) {
 	}
 }
 
+func TestAnOlderKubernetesHasTheSameEtcd(t *testing.T) {
+	cache, calls := fakeBuild(t, "")
+	newest := filepath.Join(cache, "shipper/controlplane/v1.37.1")
+	if err := os.MkdirAll(newest, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(newest, "etcd"), "#!/bin/sh\n")
+	t.Setenv("KUBEBUILDER_ASSETS", newest) // K8S is more to the point
+	var progress bytes.Buffer
+	folder, err := binaries(t.Context(), &progress, "1.30")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, &progress)
+	}
+	if want := filepath.Join(cache, "shipper/controlplane/v1.30.4"); folder != want {
+		t.Errorf("folder is %s, want %s", folder, want)
+	}
+	text, err := os.ReadFile(calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "kube-apiserver -mod=readonly\nkube-controller-manager -mod=readonly\nkube-scheduler -mod=readonly\n" +
+		"kubectl -mod=readonly\nkwok -mod=readonly\n"
+	if diff := cmp.Diff(want, string(text)); diff != "" {
+		t.Error("calls of the compiler (-want +got):\n" + diff)
+	}
+}
+
+func TestAKubernetesThatCannotBeBuiltIsRefused(t *testing.T) {
+	fakeBuild(t, "")
+	var progress bytes.Buffer
+	if folder, err := binaries(t.Context(), &progress, "1.26"); err == nil {
+		t.Errorf("it was built into %s", folder)
+	}
+	const want = "controlplane: no Kubernetes '1.26' here: there are 1.27 1.30 1.33 and v1.37, and pin.sh makes others\n"
+	if diff := cmp.Diff(want, progress.String()); diff != "" {
+		t.Error("progress (-want +got):\n" + diff)
+	}
+}
+
+// TestEachModuleIsForItsVersion reads what hack/controlplane/pin.sh has written: no part of an older Kubernetes is of another version.
+func TestEachModuleIsForItsVersion(t *testing.T) {
+	root, err := checkout()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders, err := filepath.Glob(filepath.Join(root, "hack/controlplane/versions/*"))
+	if err != nil || len(folders) < 3 {
+		t.Fatalf("older versions: %v %v", folders, err)
+	}
+	for _, folder := range append(folders, filepath.Join(root, "hack/controlplane")) {
+		text, err := exec.Command("go", "mod", "edit", "-json", filepath.Join(folder, "go.mod")).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		type module struct{ Path, Version string }
+		var m struct {
+			Require []module
+			Replace []struct{ Old, New module }
+		}
+		if err := json.Unmarshal(text, &m); err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(m.Require, func(m module) bool { return m.Path == "k8s.io/kubernetes" })
+		if at < 0 {
+			t.Errorf("%s requires no Kubernetes", folder)
+			continue
+		}
+		version := m.Require[at].Version
+		if minor := filepath.Base(folder); minor != "controlplane" && !strings.HasPrefix(version, "v"+minor+".") {
+			t.Errorf("%s has Kubernetes %s", folder, version)
+		}
+		for _, r := range m.Replace {
+			if want := (module{r.Old.Path, "v0." + strings.TrimPrefix(version, "v1.")}); r.New != want {
+				t.Errorf("%s replaces %s by %v", folder, r.Old.Path, r.New)
+			}
+		}
+		if len(m.Replace) < 25 {
+			t.Errorf("%s has %d parts of Kubernetes", folder, len(m.Replace))
+		}
+	}
+}
+
+func TestControllersHaveTheNamesOfTheirTime(t *testing.T) {
+	for _, programs := range []string{"/cache/v1.28.0", "/cache/v1.37.1", "/usr/local/kubebuilder/bin"} {
+		if diff := cmp.Diff(controllers, controllersOf(programs)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", programs, diff)
+		}
+	}
+	want := []string{
+		"clusterrole-aggregation", "cronjob", "daemonset", "deployment", "endpointslice", "garbagecollector", "job", "namespace",
+		"replicaset", "resourcequota", "root-ca-cert-publisher", "serviceaccount", "serviceaccount-token", "statefulset",
+	}
+	if diff := cmp.Diff(want, controllersOf("/cache/v1.27.4")); diff != "" {
+		t.Errorf("1.27 (-want +got):\n%s", diff)
+	}
+}
+
 func TestAFailedBuildSaysWhyAndGoesOnLater(t *testing.T) {
 	_, calls := fakeBuild(t, "kube-scheduler")
 	var progress bytes.Buffer
-	if _, err := binaries(t.Context(), &progress); err == nil {
+	if _, err := binaries(t.Context(), &progress, ""); err == nil {
 		t.Error("a build that failed succeeded")
 	}
 	if !strings.Contains(progress.String(), "no such thing as kube-scheduler") {
@@ -96,7 +195,7 @@ func TestAFailedBuildSaysWhyAndGoesOnLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("BROKEN", "")
-	if _, err := binaries(t.Context(), &progress); err != nil {
+	if _, err := binaries(t.Context(), &progress, ""); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(calls)
@@ -118,7 +217,7 @@ func TestProgramsOfTheUserAreUsedWhenAllAreThere(t *testing.T) {
 	}
 	assertFolder := func(want string) {
 		t.Helper()
-		got, err := binaries(t.Context(), &bytes.Buffer{})
+		got, err := binaries(t.Context(), &bytes.Buffer{}, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,12 +31,13 @@ type Cluster struct {
 	Kubeconfig string
 	// Config is the same for Go programs, without a limit to the rate of requests.
 	Config *rest.Config
-	// AuditLog is a file with one audit Event per line for every request about Shipper's own kinds, and for what the
-	// administrator writes to Pods, Services and Deployments, written before the request is answered.
+	// AuditLog is a file with one audit Event per line for every request of Shipper's accounts and about Shipper's own
+	// kinds, and for what the administrator writes to Pods, Services and Deployments, written before the request is answered.
 	AuditLog string
 
 	index       int
 	fleet       *Fleet
+	programs    string // folder
 	store       *store // nil when this process did not start the cluster
 	port        *reservation
 	credentials *credentials
@@ -51,8 +52,8 @@ type Cluster struct {
 const unlimited = -1
 
 // newCluster reserves what a cluster needs before any of its programs can start.
-func newCluster(f *Fleet, index int, name string, in *store) (*Cluster, error) {
-	c := &Cluster{Name: name, index: index, fleet: f, store: in}
+func newCluster(f *Fleet, index int, name, programs string, in *store) (*Cluster, error) {
+	c := &Cluster{Name: name, index: index, fleet: f, programs: programs, store: in}
 	c.Kubeconfig = filepath.Join(f.Dir, name+".kubeconfig")
 	c.AuditLog = filepath.Join(f.Dir, "logs", name+"-audit.log")
 	folder, err := f.folder("credentials", name)
@@ -68,7 +69,7 @@ func newCluster(f *Fleet, index int, name string, in *store) (*Cluster, error) {
 	c.Config = &rest.Config{
 		Host: "https://" + address(c.port.port),
 		TLSClientConfig: rest.TLSClientConfig{
-			CAData: c.credentials.caPEM, CertData: c.credentials.adminCert, KeyData: c.credentials.adminKey,
+			CAData: c.credentials.trusted(), CertData: c.credentials.adminCert, KeyData: c.credentials.adminKey,
 		},
 		QPS: unlimited,
 	}
@@ -161,7 +162,7 @@ func (c *Cluster) startControllers() error {
 
 // run starts a program of the cluster.
 func (c *Cluster) run(program string, args []string) (*process, error) {
-	return c.fleet.run(c.Name+"-"+program, program, args)
+	return c.fleet.run(c.Name+"-"+program, filepath.Join(c.programs, program), args)
 }
 
 // usable tells whether Pods can be made and will run: the nodes are up and the default service account is there.

@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -96,6 +97,33 @@ type credentials struct {
 	ca, serverCert, serverKey, accountKey string // files
 	caPEM, adminCert, adminKey            []byte
 	programs                              map[string]keyPair // what each program proves who it is with
+	next                                  *authority         // of the API server after Recertify
+}
+
+// trusted are the authorities that the administrator and the programs of the cluster trust, in PEM.
+func (c *credentials) trusted() []byte { return append(bytes.Clone(c.caPEM), c.next.bundle()...) }
+
+// serverNames are what an API server is called.
+var serverNames = []string{"localhost", "127.0.0.1", "::1",
+	"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
+
+// serve makes the API server's certificate. It is read when the API server starts.
+func (c *credentials) serve(by *authority) error {
+	cert, key, err := by.issue(pkix.Name{CommonName: "kube-apiserver"}, serverNames...)
+	if err != nil {
+		return err
+	}
+	return c.write(map[string][]byte{c.serverCert: cert, c.serverKey: key})
+}
+
+// write fills files.
+func (c *credentials) write(files map[string][]byte) error {
+	for path, content := range files {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			return fmt.Errorf("writing credentials: %w", err)
+		}
+	}
+	return nil
 }
 
 // keyPair is a client's certificate and its key, both in PEM.
@@ -122,9 +150,10 @@ func newCredentials(name, folder string) (*credentials, error) {
 		accountKey: filepath.Join(folder, "service-account.key"),
 		caPEM:      a.bundle(),
 	}
-	serverCert, serverKey, err := a.issue(pkix.Name{CommonName: "kube-apiserver"}, "localhost", "127.0.0.1", "::1",
-		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
-	if err != nil {
+	if c.next, err = newAuthority(name + "-next"); err != nil {
+		return nil, err
+	}
+	if err := c.serve(a); err != nil {
 		return nil, err
 	}
 	c.adminCert, c.adminKey, err = a.issue(pkix.Name{CommonName: "admin", Organization: []string{"system:masters"}})
@@ -147,12 +176,5 @@ func newCredentials(name, folder string) (*credentials, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the service account key of %s: %w", name, err)
 	}
-	for path, content := range map[string][]byte{
-		c.ca: c.caPEM, c.serverCert: serverCert, c.serverKey: serverKey, c.accountKey: accountKey,
-	} {
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			return nil, fmt.Errorf("writing the credentials of %s: %w", name, err)
-		}
-	}
-	return c, nil
+	return c, c.write(map[string][]byte{c.ca: c.caPEM, c.accountKey: accountKey})
 }

@@ -64,7 +64,7 @@ type Fleet struct {
 	// Kubeconfig is a file with one context for each cluster, called as the cluster is. Management is the current one.
 	Kubeconfig string
 
-	programs  string // folder
+	programs  string // folder, of the management cluster's; etcd is there as well
 	stages    string // folder
 	temporary bool
 	lock      *os.File
@@ -116,9 +116,16 @@ func (f *Fleet) start(ctx context.Context, o Options) error {
 	if progress == nil {
 		progress = os.Stderr
 	}
+	management, applications := versions()
 	var err error
-	if f.programs, err = binaries(ctx, progress); err != nil {
+	if f.programs, err = binaries(ctx, progress, management); err != nil {
 		return err
+	}
+	theirs := f.programs
+	if applications != management && len(o.Applications) > 0 {
+		if theirs, err = binaries(ctx, progress, applications); err != nil {
+			return err
+		}
 	}
 	if err := f.prepare(o.Dir); err != nil {
 		return err
@@ -129,7 +136,7 @@ func (f *Fleet) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if f.Management, err = newCluster(f, 0, ManagementName, shared); err != nil {
+	if f.Management, err = newCluster(f, 0, ManagementName, f.programs, shared); err != nil {
 		return err
 	}
 	for i, name := range o.Applications {
@@ -139,7 +146,7 @@ func (f *Fleet) start(ctx context.Context, o Options) error {
 				return err
 			}
 		}
-		c, err := newCluster(f, i+1, name, in)
+		c, err := newCluster(f, i+1, name, theirs, in)
 		if err != nil {
 			return err
 		}
@@ -199,10 +206,10 @@ func (f *Fleet) folder(path ...string) (string, error) {
 	return folder, nil
 }
 
-// run starts a program of the fleet under a name that also names its log.
+// run starts a program under a name that also names its log.
 func (f *Fleet) run(name, program string, args []string) (*process, error) {
 	log := filepath.Join(f.Dir, "logs", name+".log")
-	return startProcess(name, log, environment(f.Dir), filepath.Join(f.programs, program), args...)
+	return startProcess(name, log, environment(f.Dir), program, args...)
 }
 
 // startClusters starts all clusters together. When one fails the others are given up.

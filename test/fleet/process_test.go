@@ -153,6 +153,7 @@ func TestAFailedStartSaysWhy(t *testing.T) {
 	} {
 		t.Run(program, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
+			t.Setenv(managementVersion, "") // or it would win
 			t.Setenv("KUBEBUILDER_ASSETS", assets(t, program, "echo no water under the keel >&2\nexit 3\n"))
 			f, err := Start(t.Context(), Options{})
 			if err == nil {
@@ -172,6 +173,7 @@ func TestAFailedStartSaysWhy(t *testing.T) {
 
 func TestAStartEndsWithItsContext(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv(managementVersion, "") // or it would win
 	t.Setenv("KUBEBUILDER_ASSETS", assets(t, "kube-apiserver", "echo still waiting for the tide\nexec sleep 60\n"))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	apiversion "k8s.io/apimachinery/pkg/util/version"
 )
 
 // controllers are those of the controller manager that a cluster of the fleet needs: what Shipper and the charts it
@@ -27,6 +29,39 @@ var controllers = []string{
 	"serviceaccount-token-controller",
 	"statefulset-controller",
 	"validatingadmissionpolicy-status-controller",
+}
+
+// formerly are their names before Kubernetes 1.28, when not all of them were there.
+var formerly = map[string]string{
+	"clusterrole-aggregation-controller":       "clusterrole-aggregation",
+	"cronjob-controller":                       "cronjob",
+	"daemonset-controller":                     "daemonset",
+	"deployment-controller":                    "deployment",
+	"endpointslice-controller":                 "endpointslice",
+	"garbage-collector-controller":             "garbagecollector",
+	"job-controller":                           "job",
+	"namespace-controller":                     "namespace",
+	"replicaset-controller":                    "replicaset",
+	"resourcequota-controller":                 "resourcequota",
+	"root-ca-certificate-publisher-controller": "root-ca-cert-publisher",
+	"serviceaccount-controller":                "serviceaccount",
+	"serviceaccount-token-controller":          "serviceaccount-token",
+	"statefulset-controller":                   "statefulset",
+}
+
+// controllersOf are the names of the controllers, as the Kubernetes in a folder that is called after its version has them.
+func controllersOf(programs string) []string {
+	is, err := apiversion.ParseSemantic(filepath.Base(programs))
+	if err != nil || is.AtLeast(apiversion.MustParseSemantic("v1.28.0")) { // a user's own folder is called anything
+		return controllers
+	}
+	var out []string
+	for _, name := range controllers {
+		if former := formerly[name]; former != "" {
+			out = append(out, former)
+		}
+	}
+	return out
 }
 
 // environment is what programs of the fleet see: nothing of the caller's, above all no proxy between an API server
@@ -68,6 +103,8 @@ func (c *Cluster) apiServerArgs(etcd int) []string {
 		fmt.Sprintf("--service-cluster-ip-range=10.%d.0.0/16", 16+c.index),
 		// Nobody takes the taint off a new node, for no node lifecycle controller runs: Pods would never be scheduled.
 		"--disable-admission-plugins=TaintNodesByCondition",
+		// It is on in OpenShift: who names an owner needs more rights there.
+		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 		"--allow-privileged=true",
 		// There is no node that could reach the API server by the Service `kubernetes`.
 		"--endpoint-reconciler-type=none",
@@ -85,7 +122,7 @@ func (c *Cluster) controllerManagerArgs() []string {
 	return []string{
 		"--kubeconfig=" + c.kubeconfigOf("kube-controller-manager"),
 		"--use-service-account-credentials=true",
-		"--controllers=" + strings.Join(controllers, ","),
+		"--controllers=" + strings.Join(controllersOf(c.programs), ","),
 		"--service-account-private-key-file=" + c.credentials.accountKey,
 		"--root-ca-file=" + c.credentials.ca,
 		"--secure-port=0",

@@ -38,7 +38,7 @@ func (f *Fleet) startStore(name string) (*store, error) {
 
 func (s *store) start() error {
 	var err error
-	s.etcd, err = s.fleet.run(s.name, "etcd", etcdArgs(s.port.port, s.data))
+	s.etcd, err = s.fleet.run(s.name, filepath.Join(s.fleet.programs, "etcd"), etcdArgs(s.port.port, s.data))
 	return err
 }
 

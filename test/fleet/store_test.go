@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -39,11 +39,9 @@ func TestAClusterIsPutBack(t *testing.T) {
 	}
 	later := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: where, Name: "later"}}
 	create(t, c, later)
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
-		t.Fatal(err)
-	}
-	d.Spec.Replicas = ptr.To[int32](1)
-	if err := c.Update(t.Context(), d); err != nil {
+	// A patch: controllers write its status meanwhile.
+	one := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":1}}`))
+	if err := c.Patch(t.Context(), d, one); err != nil {
 		t.Fatal(err)
 	}
 	available(t, c, where, 1)

@@ -146,6 +146,8 @@ func (s *shop) attempts() []attempt {
 	const label, template = `{"metadata":{"labels":{%q:%s}}}`, `{"spec":{"template":{"metadata":{"labels":{%q:%s}}}}}`
 	const relabels, podsRelabels = "only Shipper may change its labels (you may add others)",
 		"only Shipper may change its Pods' labels (you may add others)"
+	const owners, takes = `{"metadata":{"ownerReferences":%s}}`, "only Shipper may change its controller"
+	mine := fmt.Sprintf(`[{"apiVersion":"v1","kind":"Service","name":%q,"uid":%q,"controller":true}]`, svc.Name, svc.UID)
 	const rescales, reselects, forges = "only Shipper may change its replicas", "only Shipper may change its selector",
 		"would pass for Shipper's: only Shipper gives the labels shipper-app and shipper-traffic-status"
 	out := []attempt{
@@ -173,6 +175,9 @@ func (s *shop) attempts() []attempt {
 		{"scale a ReplicaSet", scales(rs, 7), rescales},
 		{"patch the replicas of a ReplicaSet", patches(rs, "", `{"spec":{"replicas":7}}`), rescales},
 		{"let a ReplicaSet's Pods have traffic", patches(rs, "", template, shipper.TrafficStatusLabel, `"enabled"`), podsRelabels},
+		{"take a ReplicaSet from its Deployment", patches(rs, "", owners, mine), takes},
+		{"take a ReplicaSet from its Deployment and give it to nobody", patches(rs, "", owners, "null"), takes},
+		{"take a ReplicaSet from its Deployment by its status", patches(rs, "status", owners, mine), takes},
 		{"change a label of a ReplicaSet by its status", patches(rs, "status", label, shipper.ReleaseLabel, `"x"`), relabels},
 
 		{"change the selector of a Service", patches(svc, "", `{"spec":{"selector":{"shipper-traffic-status":null}}}`), reselects},
@@ -188,6 +193,9 @@ func (s *shop) attempts() []attempt {
 		{"take a Pod out of traffic", patches(pod, "", label, shipper.TrafficStatusLabel, `"disabled"`), relabels},
 		{"take the traffic label off a Pod", patches(pod, "", label, shipper.TrafficStatusLabel, "null"), relabels},
 		{"take a Pod out of its ReplicaSet", patches(pod, "", label, "app", "null"), relabels},
+		{"take a Pod from its ReplicaSet", patches(pod, "", owners, mine), takes},
+		{"take a Pod from its ReplicaSet by its status", patches(pod, "status", owners, mine), ""}, // Kubernetes leaves them
+		{"take a Pod from its ReplicaSet and give it to nobody", patches(pod, "", owners, "null"), takes},
 		{"move a Pod to another release", patches(pod, "", label, shipper.ReleaseLabel, `"x"`), relabels},
 		{"take a Pod out of traffic by its status", patches(pod, "status", label, shipper.TrafficStatusLabel, "null"), relabels},
 		{"give a label of one's own to a Pod", patches(pod, "", label, "team", `"x"`), ""},

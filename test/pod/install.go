@@ -41,7 +41,8 @@ func SetUp(ctx context.Context, f *fleet.Fleet, bin, clusters string, port int) 
 	if err := SetUpManagement(ctx, f, bin, port); err != nil {
 		return err
 	}
-	return Shipperctl(ctx, f, bin, "clusters", "join", "-f", file)
+	// The shortest life there is: what goes on for longer than a quarter of it has tokens renewed under its feet.
+	return Shipperctl(ctx, f, bin, "clusters", "join", "-f", file, "--token-lifetime", "10m")
 }
 
 // SetUpManagement is SetUp without joining any cluster.

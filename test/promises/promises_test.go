@@ -119,8 +119,8 @@ type tests struct {
 	functions, texts map[string]bool
 }
 
-// reference is `package: Test`, or `package: Test/sub-test`.
-var reference = regexp.MustCompile(`^([a-z0-9/-]+): (Test\w+)(?:/(.+))?$`)
+// reference is `package: Test`, a fuzz target as well, or `package: Test/sub-test`.
+var reference = regexp.MustCompile(`^([a-z0-9/-]+): ((?:Test|Fuzz)\w+)(?:/(.+))?$`)
 
 // find looks for a test.
 func (p packages) find(name string) error {

@@ -3,6 +3,7 @@
 package restore
 
 import (
+	"encoding/pem"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -61,6 +62,69 @@ func TestCredentialsAreRotated(t *testing.T) {
 	s.completes(contender)
 	s.pods(contender, replicas, replicas)
 	s.pods(incumbent, 0, 0)
+}
+
+// TestAnAuthorityIsReplaced restarts the API server of one application cluster with a certificate that the CA in its Secret
+// has not signed. What runs, runs on; the other cluster is worked with; and nothing has to be restarted when the Secret has
+// the new CA.
+func TestAnAuthorityIsReplaced(t *testing.T) {
+	s := begin(t).on(t)
+	s.applies(environment("first", "0.0.1", allIn))
+	incumbent := s.release(0)
+	s.completes(incumbent)
+	s.pods(incumbent, replicas, replicas)
+	for _, g := range s.guards {
+		if g.cluster == present {
+			g.hold(replicas, true)
+		}
+	}
+
+	// Whoever joined with the administrator's kubeconfig trusts the new authority already, as that does.
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: putBack}}
+	s.must("reading the Secret", world.lost.Get(s.ctx, client.ObjectKeyFromObject(secret), secret))
+	old, _ := pem.Decode(clusterOf(putBack).Config.CAData)
+	secret.Data["ca.crt"] = pem.EncodeToMemory(old)
+	s.must("trusting the old CA alone", world.lost.Update(s.ctx, secret))
+	s.clusterReady("True ")
+
+	restarted := time.Now()
+	ca, err := clusterOf(putBack).Recertify(s.ctx)
+	s.must("replacing the authority", err)
+	s.clusterReady("False SecretInvalid")
+	s.operational(incumbent, "False", putBack+": SecretInvalid the certificate of "+clusterOf(putBack).Config.Host+
+		" is not signed by the CA in the Secret")
+	if took := time.Since(restarted); took > 30*time.Second {
+		t.Errorf("it was said after %s, want 30 s at most", took)
+	}
+	s.edits(environment("second", "0.0.2", allIn))
+	contender := s.release(1)
+	s.installed(contender, present)
+
+	s.must("reading the Secret", world.lost.Get(s.ctx, client.ObjectKeyFromObject(secret), secret))
+	secret.Data["ca.crt"] = ca
+	s.must("giving the Secret the new CA", world.lost.Update(s.ctx, secret))
+	s.clusterReady("True ")
+	s.operational(incumbent, "True", "")
+	s.completes(contender)
+	s.pods(contender, replicas, replicas)
+	s.pods(incumbent, 0, 0)
+	s.judged()
+	s.must("running the reconciler", world.lost.pod.Reconciler.Ended())
+}
+
+// installed waits until a Release's chart is in a cluster, whatever is with others.
+func (s *story) installed(release, cluster string) {
+	s.Helper()
+	s.eventually("installation of "+release+" in "+cluster, "True", func() (string, error) {
+		it := &shipper.InstallationTarget{}
+		err := s.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: release}, it)
+		for _, c := range it.Status.Clusters {
+			if ready := shipper.FindCondition(c.Conditions, shipper.TargetReady); c.Name == cluster && ready != nil {
+				return string(ready.Status), err
+			}
+		}
+		return "absent", err
+	})
 }
 
 // clusterReady waits until the Cluster whose credentials are rotated says so.

@@ -2,7 +2,12 @@
 
 package restore
 
-import "testing"
+import (
+	"slices"
+	"testing"
+
+	"shipper.dev/shipper/test/fleet"
+)
 
 // putBack is the application cluster whose etcd is restored, and present the one that stays.
 const putBack, present = "us-east-1", "eu-west-1"
@@ -15,10 +20,7 @@ func TestAnApplicationClusterIsPutBack(t *testing.T) {
 	incumbent := s.release(0)
 	s.completes(incumbent)
 	s.pods(incumbent, replicas, replicas)
-	cluster := world.lost.fleet.Applications[0]
-	if cluster.Name != putBack {
-		cluster = world.lost.fleet.Applications[1]
-	}
+	cluster := clusterOf(putBack)
 	then, err := cluster.Snapshot()
 	s.must("taking a snapshot", err)
 
@@ -48,4 +50,10 @@ func TestAnApplicationClusterIsPutBack(t *testing.T) {
 	s.completes(next)
 	s.pods(next, replicas, replicas)
 	s.pods(contender, 0, 0)
+}
+
+// clusterOf finds an application cluster by its name.
+func clusterOf(name string) *fleet.Cluster {
+	all := world.lost.fleet.Applications
+	return all[slices.IndexFunc(all, func(c *fleet.Cluster) bool { return c.Name == name })]
 }

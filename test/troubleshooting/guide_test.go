@@ -27,12 +27,18 @@ const guideRepository = "https://charts.example.com"
 var fenced = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```")
 
 // TestManifestsOfTheUserGuideApply rehearses every manifest of the guide on the server, through the gate.
-func TestManifestsOfTheUserGuideApply(t *testing.T) {
+func TestManifestsOfTheUserGuideApply(t *testing.T) { manifestsApply(t, "../../docs/user-guide.md", 5) }
+
+func TestManifestsOfTheBlocksPageApply(t *testing.T) { manifestsApply(t, "../../docs/blocks.md", 3) }
+
+// manifestsApply rehearses the manifests of a document, which has at least some.
+func manifestsApply(t *testing.T, document string, least int) {
+	t.Helper()
 	u := begin(t)
-	text, err := os.ReadFile("../../docs/user-guide.md")
+	text, err := os.ReadFile(document)
 	u.must("reading the guide", err)
 	found := fenced.FindAllSubmatch(text, -1)
-	if n := strings.Count(string(text), "```yaml"); len(found) != n || n < 5 {
+	if n := strings.Count(string(text), "```yaml"); len(found) != n || n < least {
 		t.Fatalf("%d blocks of YAML were found, and %d begin", len(found), n)
 	}
 	for i, match := range found {

@@ -44,7 +44,7 @@ func (w *world) makeApplication(ctx context.Context, namespace string, i int) er
 		app.Annotations[shipper.AppChartRepoAnnotation] = w.charts.URL
 		app.Annotations[shipper.AppRequestedByAnnotation] = "admin"
 	})
-	if err := w.client.Create(ctx, app); err != nil {
+	if err := w.create(ctx, app); err != nil {
 		return err
 	}
 	var rels []*shipper.Release
@@ -54,12 +54,23 @@ func (w *world) makeApplication(ctx context.Context, namespace string, i int) er
 		if err != nil {
 			return err
 		}
-		if err := w.client.Create(ctx, rel); err != nil {
+		if err := w.create(ctx, rel); err != nil {
 			return err
 		}
 		rels = append(rels, rel)
 	}
 	return nil
+}
+
+// create tries again while the API server has not heard yet where the webhooks are by now.
+func (w *world) create(ctx context.Context, object client.Object) error {
+	return w.await(ctx, func() (bool, error) {
+		err := w.client.Create(ctx, object)
+		if apierrors.IsInternalError(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
 }
 
 // makeBlocks adds RolloutBlocks until there are n. Nine in ten are in other namespaces; the tenth holds everywhere, but

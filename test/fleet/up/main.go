@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Up starts a fleet to play with and leaves it up: a management cluster and two application clusters in two regions.
-// With -down it stops that fleet; with -foreground it stays until it is interrupted.
+// With -shipper it runs Shipper on that fleet, with -env it prints what a shell needs to use it, with -down it stops all of it;
+// with -foreground it stays until it is interrupted.
 package main
 
 import (
@@ -12,9 +13,20 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"syscall"
 
+	"github.com/go-logr/logr"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
 	"shipper.dev/shipper/test/fleet"
+	"shipper.dev/shipper/test/pod"
+)
+
+// The files of a fleet that is up, for its users.
+const (
+	clustersFile = "clusters.yaml"
+	webhookPort  = "webhook-port" // where a webhook on this machine is to listen
 )
 
 // clusters is what shipperctl is told about the fleet.
@@ -28,14 +40,25 @@ applicationClusters:
   region: us-east
 `
 
+// options are the flags.
+type options struct {
+	dir, bin                       string
+	down, foreground, shipper, env bool
+}
+
 func main() {
-	dir := flag.String("dir", ".fleet", "the `folder` of the fleet; it must not have other things in it")
-	down := flag.Bool("down", false, "stop the fleet")
-	foreground := flag.Bool("foreground", false, "stay until interrupted")
+	var o options
+	flag.StringVar(&o.dir, "dir", ".fleet", "the `folder` of the fleet; it must not have other things in it")
+	flag.StringVar(&o.bin, "bin", "bin", "the `folder` of Shipper's binaries")
+	flag.BoolVar(&o.down, "down", false, "stop the fleet, and Shipper on it")
+	flag.BoolVar(&o.shipper, "shipper", false, "run Shipper on the fleet, which `shipperctl clusters setup management` has set up")
+	flag.BoolVar(&o.env, "env", false, "print the commands that make a shell use the fleet")
+	flag.BoolVar(&o.foreground, "foreground", false, "stay until interrupted")
 	flag.Parse()
+	ctrllog.SetLogger(logr.Discard()) // what libraries log says nothing to who plays
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	if err := run(ctx, *dir, *down, *foreground); err != nil {
+	if err := run(ctx, o); err != nil {
 		cancel()
 		fmt.Fprintln(os.Stderr, "fleet:", err)
 		os.Exit(1)
@@ -43,19 +66,37 @@ func main() {
 }
 
 // run does what the flags say.
-func run(ctx context.Context, dir string, down, foreground bool) error {
-	path, err := filepath.Abs(dir)
+func run(ctx context.Context, o options) error {
+	path, err := filepath.Abs(o.dir)
 	if err != nil {
-		return fmt.Errorf("finding %s: %w", dir, err)
+		return fmt.Errorf("finding %s: %w", o.dir, err)
+	}
+	if o.bin, err = filepath.Abs(o.bin); err != nil {
+		return fmt.Errorf("finding %s: %w", o.bin, err)
 	}
 	s := state(path)
+	if o.foreground {
+		if ctx, err = leashed(ctx); err != nil {
+			return err
+		}
+	}
 	switch {
-	case down:
-		return s.down()
-	case foreground:
+	case o.down:
+		return errors.Join(s.shipper().down("Shipper"), s.down("The fleet"))
+	case o.env:
+		return s.printEnvironment(o.bin)
+	case o.shipper && o.foreground:
+		return serveShipper(ctx, s, o.bin)
+	case o.shipper:
+		return s.startShipper(ctx, o.bin)
+	case o.foreground:
 		return serve(ctx, s)
 	default:
-		return s.up(ctx)
+		if err := s.up(ctx, "-dir", path); err != nil {
+			return err
+		}
+		fmt.Print(s.directions())
+		return nil
 	}
 }
 
@@ -74,11 +115,16 @@ func serve(ctx context.Context, s state) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(s.file("clusters.yaml"), []byte(clusters), 0o644); err != nil {
-		return errors.Join(fmt.Errorf("writing clusters.yaml: %w", err), f.Stop())
+	port, err := pod.FreePort()
+	for _, file := range []struct{ name, text string }{
+		{clustersFile, clusters}, {webhookPort, strconv.Itoa(port)}, {ready, ""},
+	} {
+		if err == nil {
+			err = os.WriteFile(s.file(file.name), []byte(file.text), 0o644)
+		}
 	}
-	if err := os.WriteFile(s.file(ready), nil, 0o644); err != nil {
-		return errors.Join(fmt.Errorf("writing %s: %w", ready, err), f.Stop())
+	if err != nil {
+		return errors.Join(fmt.Errorf("writing the files of the fleet: %w", err), f.Stop())
 	}
 	fmt.Print(s.directions())
 	<-ctx.Done()

@@ -26,20 +26,10 @@ const (
 // patience is how long a fleet may take to stop before it is killed.
 const patience = 10 * time.Second
 
-// state is the folder of a fleet that outlives the command that started it.
+// state is the folder of a fleet, or of Shipper on it, that outlives the command that started it.
 type state string
 
 func (s state) file(name string) string { return filepath.Join(string(s), name) }
-
-// directions say how to use the fleet.
-func (s state) directions() string {
-	return fmt.Sprintf(`The fleet is up: contexts mgmt, eu-west-1 and us-east-1.
-
-  export KUBECONFIG=%s
-  shipperctl clusters setup management
-  shipperctl clusters join -f %s
-`, s.file("kubeconfig"), s.file("clusters.yaml"))
-}
 
 // claim makes the folder this process's own, until the lock it returns is closed.
 func (s state) claim() (*os.File, error) {
@@ -126,25 +116,23 @@ func (s state) clear() error {
 	return nil
 }
 
-// up starts the fleet in the background, or finds it there, and returns when it is ready.
-func (s state) up(ctx context.Context) error {
+// up runs this program with these arguments in the background, or finds that it runs, and returns when it is ready.
+func (s state) up(ctx context.Context, args ...string) error {
 	pid, err := s.holder()
 	if err != nil {
 		return err
 	}
 	if pid == 0 {
-		if err := s.launch(ctx); err != nil {
-			return err
-		}
-	} else if _, err := os.Stat(s.file(ready)); err != nil {
-		return fmt.Errorf("process %d is starting or stopping a fleet in %s", pid, s)
+		return s.launch(ctx, args)
 	}
-	fmt.Print(s.directions())
+	if _, err := os.Stat(s.file(ready)); err != nil {
+		return fmt.Errorf("process %d is starting or stopping in %s", pid, s)
+	}
 	return nil
 }
 
-// launch starts this program in the background and waits until its fleet is ready.
-func (s state) launch(ctx context.Context) error {
+// launch starts this program in the background and waits until it is ready.
+func (s state) launch(ctx context.Context, args []string) error {
 	lock, err := s.openLock()
 	if err != nil {
 		return err
@@ -162,11 +150,11 @@ func (s state) launch(ctx context.Context) error {
 		return fmt.Errorf("making the log of the fleet: %w", err)
 	}
 	defer out.Close()
-	cmd := exec.Command(self, "-foreground", "-dir", string(s))
+	cmd := exec.Command(self, append(args, "-foreground")...)
 	cmd.Stderr = out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("starting the fleet in the background: %w", err)
+		return fmt.Errorf("starting it in the background: %w", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -178,7 +166,7 @@ func (s state) launch(ctx context.Context) error {
 	return s.await(ctx, cmd.Process, ended, progress)
 }
 
-// await shows the progress of the process in the background until its fleet is ready.
+// await shows the progress of the process in the background until it is ready.
 func (s state) await(ctx context.Context, p *os.Process, ended <-chan error, progress io.Reader) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
@@ -194,19 +182,19 @@ func (s state) await(ctx context.Context, p *os.Process, ended <-chan error, pro
 		select {
 		case err := <-ended:
 			_, _ = io.Copy(os.Stderr, progress) // the last words are a courtesy
-			return fmt.Errorf("the fleet did not start: %w", errors.Join(err, ctx.Err()))
+			return fmt.Errorf("it did not start: %w", errors.Join(err, ctx.Err()))
 		case <-interrupted:
 			interrupted = nil
 			if err := p.Signal(syscall.SIGTERM); err != nil {
-				return fmt.Errorf("stopping the fleet: %w", err)
+				return fmt.Errorf("stopping it: %w", err)
 			}
 		case <-ticker.C:
 		}
 	}
 }
 
-// down stops the fleet if it is up, and removes its folder in either case.
-func (s state) down() error {
+// down stops what is up, and removes its folder in either case.
+func (s state) down(what string) error {
 	pid, err := s.holder()
 	if err != nil {
 		return err
@@ -215,7 +203,7 @@ func (s state) down() error {
 		if err := s.refuseStrangers(); err != nil {
 			return err
 		}
-		fmt.Println("No fleet is up.")
+		fmt.Println(what, "was not up.")
 		return s.clear()
 	}
 	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
@@ -234,6 +222,6 @@ func (s state) down() error {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	fmt.Println("The fleet is down.")
+	fmt.Println(what, "is down.")
 	return s.clear()
 }

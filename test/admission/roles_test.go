@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/admission/ask"
+)
+
+// The roles that people are bound to: those of Kubernetes, and the one of Shipper's that is in none of them.
+const (
+	viewRole  = "view"
+	editRole  = "edit"
+	adminRole = "admin"
+	sreRole   = "shipper:sre"
+)
+
+func person(name string) rbacv1.Subject {
+	return rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}
+}
+
+func team(name string) rbacv1.Subject {
+	return rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: name}
+}
+
+// bind binds who to ClusterRoles in a namespace, or everywhere when that is "".
+func bind(t *testing.T, namespace string, who rbacv1.Subject, roles ...string) {
+	t.Helper()
+	for _, role := range roles {
+		meta := metav1.ObjectMeta{Namespace: namespace, GenerateName: "test-"}
+		ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
+		if namespace == "" {
+			create(t, admin, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: []rbacv1.Subject{who}})
+		} else {
+			create(t, admin, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: []rbacv1.Subject{who}})
+		}
+	}
+}
+
+// permitted tells whether the authorizer lets a user do something to a resource of Shipper's.
+func permitted(ctx context.Context, user, verb, resource, subresource, namespace string) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Group: shipper.GroupName, Version: shipper.GroupVersion.Version, Namespace: namespace,
+			Resource: resource, Subresource: subresource, Verb: verb,
+		},
+	}}
+	err := admin.Create(ctx, review)
+	return review.Status.Allowed, err
+}
+
+// granted is all that a user may do with Shipper's kinds, by resource. Clusters are in no namespace.
+func granted(t *testing.T, user, namespace string) map[string][]string {
+	t.Helper()
+	out := map[string][]string{}
+	for resource, where := range map[string]string{
+		"applications": namespace, "releases": namespace, "installationtargets": namespace, "capacitytargets": namespace,
+		"traffictargets": namespace, "clusters": "", "rolloutblocks": namespace, "chartsnapshots": namespace,
+	} {
+		for _, sub := range []string{"", "status"} {
+			key := resource
+			if sub != "" {
+				key += "/" + sub
+			}
+			for _, verb := range []string{
+				"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "override", "stamp",
+			} {
+				allowed, err := permitted(t.Context(), user, verb, resource, sub, where)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if allowed {
+					out[key] = append(out[key], verb)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// aggregated returns when Kubernetes has added Shipper's rules to its own roles, as it does soon after they are made.
+func aggregated(t *testing.T) {
+	t.Helper()
+	ns := namespace(t)
+	bind(t, ns, person("everybody"), viewRole, adminRole)
+	eventually(t, "Kubernetes to aggregate Shipper's roles", func(ctx context.Context) error {
+		for verb, resource := range map[string]string{"list": "rolloutblocks", "patch": "releases"} {
+			if allowed, err := permitted(ctx, "everybody", verb, resource, "", ns); err != nil || !allowed {
+				return fmt.Errorf("%s %s: %w", verb, resource, err)
+			}
+		}
+		return nil
+	})
+}
+
+func TestRolesAllowThisAndNothingElse(t *testing.T) {
+	aggregated(t)
+	ns, other := namespace(t), namespace(t)
+	read := []string{"get", "list", "watch"}
+	with := func(more map[string][]string) map[string][]string {
+		out := map[string][]string{
+			"applications": read, "releases": read, "installationtargets": read, "capacitytargets": read,
+			"traffictargets": read, "rolloutblocks": read,
+		}
+		for resource, verbs := range more {
+			out[resource] = slices.Concat(read, verbs)
+		}
+		return out
+	}
+	// Charts that are kept are read by who reads the rest; nobody writes them.
+	views := map[string][]string{"chartsnapshots": nil}
+	edits := map[string][]string{
+		"applications": {"create", "update", "patch", "delete", "deletecollection"}, "releases": {"update", "patch", "delete"},
+		"chartsnapshots": nil,
+	}
+	for role, more := range map[string]map[string][]string{
+		viewRole: views, editRole: edits, adminRole: edits,
+		sreRole: {"rolloutblocks": {"create", "update", "patch", "delete", "override"}},
+	} {
+		t.Run(role, func(t *testing.T) {
+			local, global := "local-"+role, "global-"+role
+			bind(t, ns, person(local), role)
+			bind(t, "", person(global), role)
+			eventually(t, "RBAC to know the bindings", func(ctx context.Context) error {
+				for user, where := range map[string]string{local: ns, global: ""} {
+					if allowed, err := permitted(ctx, user, "watch", "rolloutblocks", "", where); err != nil || !allowed {
+						return fmt.Errorf("%s may not: %w", user, err)
+					}
+				}
+				return nil
+			})
+			if diff := cmp.Diff(with(more), granted(t, local, ns)); diff != "" {
+				t.Errorf("where it is bound (-want +got):\n%s", diff)
+			}
+			for _, elsewhere := range []string{other, ""} {
+				if diff := cmp.Diff(map[string][]string{}, granted(t, local, elsewhere)); diff != "" {
+					t.Errorf("in namespace %q (-want +got):\n%s", elsewhere, diff)
+				}
+			}
+			want := with(more)
+			want["clusters"] = read
+			if diff := cmp.Diff(want, granted(t, global, "")); diff != "" {
+				t.Errorf("bound for all namespaces (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// No role for people speaks of anything but Shipper's kinds: what Kubernetes gives `view` and `edit` is not Shipper's to add to.
+func TestRolesSpeakOfShippersKindsOnly(t *testing.T) {
+	for _, name := range []string{"shipper:view", "shipper:view-clusters", "shipper:edit", sreRole} {
+		role := &rbacv1.ClusterRole{}
+		if err := admin.Get(t.Context(), types.NamespacedName{Name: name}, role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			if diff := cmp.Diff([]string{shipper.GroupName}, rule.APIGroups); diff != "" {
+				t.Errorf("%s is about (-want +got):\n%s", name, diff)
+			}
+		}
+	}
+}
+
+// What `edit` allows goes all the way, through RBAC and the gate; so does what it does not.
+func TestDevelopersWithTheRoleEdit(t *testing.T) {
+	aggregated(t)
+	ns := namespace(t)
+	bind(t, ns, person("developer"), editRole)
+	developer := inGroups(t, "developer")
+	eventually(t, "RBAC to know the binding", func(ctx context.Context) error {
+		return developer.List(ctx, &shipper.ReleaseList{}, client.InNamespace(ns))
+	})
+	app := application(ns, startRepository(t, "0.0.1"))
+	app.APIVersion, app.Kind = shipper.GroupVersion.String(), "Application"
+	//nolint:staticcheck // what is applied is a whole typed object, as kubectl sends it
+	if err := developer.Patch(t.Context(), app, client.Apply, client.FieldOwner("kubectl")); err != nil {
+		t.Fatalf("applying an Application: %v", err)
+	}
+	cleanUp(t, app)
+	rel := release(t, app)
+	create(t, as(t, reconcilerUser), rel)
+	step := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"targetStep":1}}`))
+	if err := developer.Patch(t.Context(), rel, step); err != nil || rel.Spec.TargetStep != 1 {
+		t.Fatalf("moving a Release: it is at %d, %v", rel.Spec.TargetStep, err)
+	}
+	if err := developer.Delete(t.Context(), rel.DeepCopy(), client.DryRunAll); err != nil {
+		t.Errorf("aborting: %v", err)
+	}
+	target := &shipper.InstallationTarget{
+		ObjectMeta: child(rel), Spec: shipper.InstallationTargetSpec{Clusters: []string{"eu"}, CanOverride: true},
+	}
+	create(t, as(t, reconcilerUser), target)
+
+	b := block(t, ns)
+	another := ask.Block(ns + "/another")
+	another.CreationTimestamp = metav1.Time{}
+	touch := client.RawPatch(types.MergePatchType, []byte(annotations(`"a":"b"`)))
+	report := client.RawPatch(types.MergePatchType, []byte(`{"status":{}}`))
+	for what, err := range map[string]error{
+		"makes a block":        developer.Create(t.Context(), another),
+		"edits a block":        developer.Patch(t.Context(), b.DeepCopy(), touch),
+		"lifts a block":        developer.Delete(t.Context(), b.DeepCopy()),
+		"edits a target":       developer.Patch(t.Context(), target.DeepCopy(), touch),
+		"removes a target":     developer.Delete(t.Context(), target.DeepCopy()),
+		"reports on a Release": developer.Status().Patch(t.Context(), rel.DeepCopy(), report),
+		"reads Clusters":       developer.List(t.Context(), &shipper.ClusterList{}),
+	} {
+		if err := denied(err); err != nil {
+			t.Errorf("a developer %s: %v", what, err)
+		}
+	}
+	key := b.Namespace + "/" + b.Name
+	for _, o := range []client.Object{app, rel} {
+		overriding := client.RawPatch(types.MergePatchType, []byte(annotations(override+`"`+key+`"`)))
+		checkRefused(t, developer.Patch(t.Context(), copyOf(o), overriding),
+			refused{403, `user "developer" may not override RolloutBlock ` + key})
+	}
+}
+
+func TestViewersOnlyRead(t *testing.T) {
+	aggregated(t)
+	ns := namespace(t)
+	r := rollOut(t, ns)
+	b := block(t, ns)
+	bind(t, ns, person("viewer"), viewRole)
+	viewer := inGroups(t, "viewer")
+	objects := []client.Object{r.app, r.rel, r.capacity, r.traffic, r.install, b}
+	eventually(t, "RBAC to know the binding", func(ctx context.Context) error {
+		return viewer.Get(ctx, client.ObjectKeyFromObject(r.app), copyOf(r.app))
+	})
+	touch := client.RawPatch(types.MergePatchType, []byte(annotations(`"a":"b"`)))
+	for _, o := range objects {
+		if err := viewer.Get(t.Context(), client.ObjectKeyFromObject(o), copyOf(o)); err != nil {
+			t.Errorf("reading a %s: %v", kindOf(o), err)
+		}
+		for what, err := range map[string]error{
+			"creates": viewer.Create(t.Context(), sibling(o)), "patches": viewer.Patch(t.Context(), copyOf(o), touch),
+			"deletes": viewer.Delete(t.Context(), copyOf(o)),
+		} {
+			if err := denied(err); err != nil {
+				t.Errorf("a viewer %s a %s: %v", what, kindOf(o), err)
+			}
+		}
+	}
+}
+
+// An SRE needs no other role to stop rollouts and to let them go on.
+func TestSREsWriteBlocks(t *testing.T) {
+	ns := namespace(t)
+	bind(t, ns, team("sres"), sreRole)
+	sre := inGroups(t, "sre", "sres")
+	eventually(t, "RBAC to know the binding", func(ctx context.Context) error {
+		return sre.List(ctx, &shipper.RolloutBlockList{}, client.InNamespace(ns))
+	})
+	b := ask.Block(ns + "/dns-outage")
+	b.CreationTimestamp = metav1.Time{}
+	if err := sre.Create(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unblock(t, b) })
+	narrower := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"allow":["Abort"]}}`))
+	want := []shipper.RolloutBlockChange{shipper.RolloutBlockAbort}
+	if err := sre.Patch(t.Context(), b, narrower); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, b.Spec.Allow, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("what passes (-want +got):\n%s", diff)
+	}
+	if err := sre.Delete(t.Context(), b.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
+}

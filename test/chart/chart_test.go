@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package chart proves that the Helm chart and the overlays of kustomize install the same: both are rendered by the libraries of
+// their tools, and the objects are compared whole.
+package chart
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+	sigsyaml "sigs.k8s.io/yaml"
+)
+
+const manifests = "../../manifests"
+
+// objects reads what a tool has rendered, by kind, namespace and name.
+func objects(t *testing.T, text []byte) map[string]map[string]any {
+	t.Helper()
+	out := map[string]map[string]any{}
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	for {
+		o := unstructured.Unstructured{}
+		err := decoder.Decode(&o.Object)
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(o.Object) == 0 {
+			continue
+		}
+		key := o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
+		if out[key] != nil {
+			t.Errorf("%s is there twice", key)
+		}
+		out[key] = o.Object
+	}
+}
+
+// kustomized renders a kustomization whose text is that of a file beside the overlays.
+func kustomized(t *testing.T, text string) map[string]map[string]any {
+	t.Helper()
+	fs := filesys.MakeFsInMemory()
+	err := filepath.WalkDir(manifests, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		file, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(manifests, path)
+		if err != nil {
+			return err
+		}
+		return fs.WriteFile(filepath.Join("/manifests", name), file)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const folder = "/manifests/overlays/yours"
+	if err := fs.WriteFile(folder+"/kustomization.yaml", []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fs, folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := rendered.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects(t, out)
+}
+
+// render renders the chart as Helm does when it installs it.
+func render(t *testing.T, values string) (map[string]map[string]any, error) {
+	t.Helper()
+	chart, err := loader.Load(filepath.Join(manifests, "chart"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := chart.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	given := map[string]any{}
+	if err := sigsyaml.Unmarshal([]byte(values), &given); err != nil {
+		t.Fatal(err)
+	}
+	release := chartutil.ReleaseOptions{Name: "shipper", Namespace: "shipper-system", Revision: 1, IsInstall: true}
+	all, err := chartutil.ToRenderValues(chart, given, release, chartutil.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	files, err := engine.Render(chart, all)
+	if err != nil {
+		return nil, err
+	}
+	var text strings.Builder
+	for _, file := range files {
+		text.WriteString("\n---\n" + file)
+	}
+	return objects(t, []byte(text.String())), nil
+}
+
+// kept takes the annotation away by which Helm keeps an object when the chart is uninstalled: the one thing that kustomize does not
+// write. It tells which objects had it.
+func kept(all map[string]map[string]any) (keys map[string]bool) {
+	keys = map[string]bool{}
+	for key, o := range all {
+		annotations, _, _ := unstructured.NestedStringMap(o, "metadata", "annotations")
+		if annotations["helm.sh/resource-policy"] != "keep" {
+			continue
+		}
+		keys[key] = true
+		unstructured.RemoveNestedField(o, "metadata", "annotations", "helm.sh/resource-policy")
+		if len(annotations) == 1 {
+			unstructured.RemoveNestedField(o, "metadata", "annotations")
+		}
+	}
+	return keys
+}
+
+func TestTheChartInstallsWhatTheOverlaysInstall(t *testing.T) {
+	for sentence, tc := range map[string]struct{ values, kustomization string }{
+		"without values it is the default": {"", "resources: [../default]\n"},
+		"three replicas on three hosts are ha": {
+			"{replicas: 3, spreadOverHosts: DoNotSchedule}", "resources: [../ha]\n",
+		},
+		"certificates by cert-manager": {"certManager: {enabled: true}", "resources: [../cert-manager]\n"},
+		"the network":                  {"networkPolicy: {enabled: true}", "resources: [../default]\ncomponents: [../../network]\n"},
+		"what Prometheus needs":        {"monitoring: {enabled: true}", "resources: [../default]\ncomponents: [../../monitoring]\n"},
+		"an image of yours": {
+			"image: registry.example.com/shipper:v0.1.0",
+			"resources: [../default]\nimages:\n- {name: shipper, newName: registry.example.com/shipper, newTag: v0.1.0}\n",
+		},
+		"flags and resources of both containers": {`
+webhook: {args: [--log-level=1], resources: {limits: {memory: 1Gi}, requests: null}}
+reconciler: {args: [--workers=16, --log-level=1], resources: {limits: {memory: 4Gi}}}
+`, `
+resources: [../default]
+patches:
+- target: {kind: Deployment, name: shipper}
+  patch: |
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: --log-level=1}
+    - {op: replace, path: /spec/template/spec/containers/0/resources, value: {limits: {memory: 1Gi}}}
+    - {op: add, path: /spec/template/spec/containers/1/args/-, value: --workers=16}
+    - {op: add, path: /spec/template/spec/containers/1/args/-, value: --log-level=1}
+    - {op: replace, path: /spec/template/spec/containers/1/resources/limits/memory, value: 4Gi}
+`},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			want := kustomized(t, tc.kustomization)
+			got, err := render(t, tc.values)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got) < 20 {
+				t.Fatalf("the chart has %d objects", len(got))
+			}
+			keys := kept(got)
+			for key := range got {
+				mustStay := strings.HasPrefix(key, "CustomResourceDefinition ") || strings.HasPrefix(key, "Namespace ")
+				if keys[key] != mustStay {
+					t.Errorf("%s stays when the chart is uninstalled: %v, and should: %v", key, keys[key], mustStay)
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error("overlay and chart (-overlay +chart):\n" + diff)
+			}
+		})
+	}
+}
+
+// TestAGateThatStandsOpenWhenItIsDown is apart: a kustomization would have to name every webhook that says Fail.
+func TestAGateThatStandsOpenWhenItIsDown(t *testing.T) {
+	want := kustomized(t, "resources: [../default]\n")
+	opened := 0
+	for _, o := range want {
+		webhooks, _ := o["webhooks"].([]any)
+		for _, w := range webhooks {
+			if webhook := w.(map[string]any); webhook["failurePolicy"] == "Fail" {
+				webhook["failurePolicy"] = "Ignore"
+				opened++
+			}
+		}
+	}
+	if opened == 0 {
+		t.Fatal("no webhook says Fail")
+	}
+	got, err := render(t, "failurePolicy: Ignore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error("overlay and chart (-overlay +chart):\n" + diff)
+	}
+}
+
+func TestTheChartRefusesValuesThatItDoesNotKnow(t *testing.T) {
+	for sentence, values := range map[string]string{
+		"a value that is none":              "replicaCount: 3",
+		"a value of a part that is none":    "certManager: {issuer: mine}",
+		"a failurePolicy that is none":      "failurePolicy: fail",
+		"an image in parts":                 "image: {repository: shipper, tag: latest}",
+		"flags that are not a list":         "webhook: {args: --log-level=1}",
+		"what to do without a further host": "spreadOverHosts: Never",
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if _, err := render(t, values); err == nil {
+				t.Errorf("%s is taken", values)
+			}
+		})
+	}
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// super is the Application that documents speak of.
+const super = "super-server"
+
+// givens make so what documents say is given, by their words.
+var givens = map[string]func(*stage){
+	"a fleet": func(*stage) {},
+	"a fleet with a release": func(s *stage) {
+		s.achieved(s.applied(s.application(super, "0.0.1", 2, "eu-west")), 0)
+	},
+	"a fleet with a release, whose chart is kept": func(s *stage) {
+		s.achieved(s.applied(s.application(super, "0.0.1", 2, "eu-west")), 0)
+		s.eventually("the chart is kept", func() error {
+			var all shipper.ChartSnapshotList
+			err := world.management.List(s.ctx, &all, client.InNamespace(s.namespace))
+			if err == nil && len(all.Items) < 2 {
+				err = fmt.Errorf("%d ChartSnapshots", len(all.Items))
+			}
+			return err
+		})
+	},
+	"app.yaml of super-server": func(s *stage) {
+		s.file("app.yaml", s.manifest(s.application(super, "~0.0", 6, "eu-west", "us-east")))
+	},
+	"super-server in its first step": func(s *stage) {
+		s.achieved(s.applied(s.application(super, "0.0.1", 4, "eu-west")), 0)
+	},
+	"super-server in its first step, after another release": func(s *stage) {
+		s.moved(s.applied(s.application(super, "0.0.1", 4, "eu-west")), 2)
+		s.achieved(s.applied(s.application(super, "0.0.2", 4, "eu-west")), 0)
+	},
+	"super-server in the canary step": func(s *stage) {
+		s.moved(s.applied(s.application(super, "0.0.1", 4, "eu-west", "us-east")), 2)
+		s.moved(s.applied(s.application(super, "0.0.2", 4, "eu-west", "us-east")), 1)
+	},
+	"super-server, blocked by dns-outage": func(s *stage) {
+		s.achieved(s.applied(s.application(super, "0.0.1", 4, "eu-west")), 0)
+		s.blocked(shipper.GlobalBlocksNamespace, "dns-outage", "jdoe",
+			shipper.RolloutBlockSpec{Message: "DNS issues, troubleshooting in progress"})
+	},
+	"super-server, and app.yaml blocked by incident-4711": func(s *stage) {
+		s.names = append(s.names, "-n default", "-n "+s.namespace)
+		s.achieved(s.applied(s.application(super, "0.0.1", 4, "eu-west")), 0)
+		s.file("app.yaml", s.manifest(s.application(super, "0.0.2", 4, "eu-west")))
+		s.incident()
+	},
+	"super-server of 0.0.1, app.yaml of ~0.0, and a weekend ahead": func(s *stage) {
+		s.names = append(s.names, "shop/", s.namespace+"/")
+		app := func(version string) *shipper.Application {
+			a := s.application(super, version, 10, "eu-west", "us-east")
+			steps := a.Spec.Template.Strategy
+			steps.Steps = append(steps.Steps[:1:1], steps.Steps[2])
+			return a
+		}
+		s.moved(s.applied(app("0.0.1")), 1)
+		s.file("app.yaml", s.manifest(app("~0.0")))
+		s.weekend()
+	},
+	"super-server with an image that cannot be pulled": func(s *stage) {
+		s.moved(s.applied(s.application(super, "0.0.1", 1, "eu-west")), 2)
+		app := s.application(super, "0.0.1", 1, "eu-west")
+		(*app.Spec.Template.Values)["image"] = map[string]any{"tag": "broken"}
+		name := s.applied(app)
+		s.eventually("the Release says why it waits", func() error {
+			rel := &shipper.Release{}
+			err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, rel)
+			if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseStrategyExecuted); err == nil && (c == nil ||
+				!strings.Contains(c.Message, "ImagePullBackOff")) {
+				err = fmt.Errorf("it says %+v", c)
+			}
+			return err
+		})
+	},
+	"the blocks weekend and incident-4711": func(s *stage) {
+		s.weekend()
+		s.incident()
+	},
+	"NAME, which somebody advances": func(s *stage) {
+		name := s.applied(s.application(super, "0.0.1", 2, "eu-west"))
+		s.names = append(s.names, "NAME", name)
+		s.first["condition=Complete"] = func() { s.moved(name, 2) }
+	},
+	"NAME in its second step": func(s *stage) {
+		name := s.applied(s.application(super, "0.0.1", 2, "eu-west"))
+		s.names = append(s.names, "NAME", name)
+		s.moved(name, 1)
+	},
+	"super-server on eu-1": func(s *stage) {
+		s.names = append(s.names, "eu-1", west)
+		s.achieved(s.applied(s.application(super, "0.0.1", 2, "eu-west")), 0)
+	},
+	"super-server on eu-1 and eu-2, and its repository": func(s *stage) {
+		s.names = append(s.names, "eu-1", west, "eu-2", east, "default/", s.namespace+"/")
+		s.achieved(s.applied(s.application(super, "0.0.1", 2, "eu-west", "us-east")), 0)
+		s.types(`export HTTPS_PROXY=$(cat "$FLEET/shipper/proxy") SSL_CERT_FILE=$FLEET/shipper/charts.crt`)
+	},
+	"RELEASE on CLUSTER": func(s *stage) {
+		name := s.applied(s.application(super, "0.0.1", 2, "eu-west"))
+		s.names = append(s.names, "RELEASE", name, "CLUSTER", west)
+		s.achieved(name, 0)
+	},
+	"a release web on eu-west-1": func(s *stage) {
+		s.alone()
+		s.achieved(s.applied(s.application("web", "0.0.1", 2, "eu-west")), 0)
+		s.Cleanup(func() { s.types("shipperctl clusters uncordon " + west) })
+	},
+	"a release on eu-west-1 that is to move to eu-west-2": func(s *stage) {
+		name := s.applied(s.application("web", "0.0.1", 2, "eu-west"))
+		s.moved(name, 2)
+		s.names = append(s.names, "NAME", name, "eu-west-2", east)
+	},
+	"eu-west-2 is a cluster": func(s *stage) { s.names = append(s.names, "eu-west-2", east) },
+	"a cluster eu-west-2 whose credentials are refused": func(s *stage) {
+		s.alone()
+		credentials := map[string][]byte{"token": []byte("expired"), "ca.crt": world.fleet.Applications[1].Config.CAData}
+		made, err := join(s.ctx, "eu-west-2", "eu-west", credentials, shipper.ClusterSchedulerSettings{Unschedulable: true})
+		s.must(err)
+		s.Cleanup(func() {
+			for _, o := range made {
+				s.must(world.management.Delete(context.Background(), o))
+			}
+		})
+	},
+	"a cluster in the region local":  func(*stage) {},
+	"the clusters.yaml of the fleet": (*stage).clustersFile,
+	"a fleet with a release, and its clusters.yaml": func(s *stage) {
+		s.achieved(s.applied(s.application(super, "0.0.1", 2, "eu-west")), 0)
+		s.clustersFile()
+	},
+	"the ID of this management cluster": func(s *stage) {
+		identity := &corev1.ConfigMap{}
+		s.must(world.management.Get(s.ctx, client.ObjectKey{Namespace: shipper.SystemNamespace, Name: "shipper-identity"}, identity))
+		s.names = append(s.names, `"ID"`, `"`+identity.Data["id"]+`"`)
+	},
+	"rehearsed by the server": func(s *stage) {
+		s.names = append(s.names, "kubectl delete ", "kubectl delete --dry-run=server ")
+	},
+	"a namespace fairytale-land": func(s *stage) { s.namespaced("fairytale-land") },
+	"folders of shells": func(s *stage) {
+		s.must(os.MkdirAll(filepath.Join(s.folder, ".config", "fish", "completions"), 0o700))
+		s.types(fmt.Sprintf("HOME=%s; fpath=(. %s)", quoted(s.folder), quoted(s.folder)))
+	},
+	"the folder of the example": func(*stage) {},
+	"the folder of the example, and super-server": func(s *stage) {
+		s.achieved(s.applied(s.application(super, "0.0.1", 3, "local")), 0)
+	},
+}
+
+// clustersFile has the clusters.yaml that the fleet came with.
+func (s *stage) clustersFile() {
+	s.Helper()
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(world.fleet.Kubeconfig), "clusters.yaml"))
+	s.must(err)
+	s.file("clusters.yaml", string(text))
+}
+
+// namespaced has a namespace by this name.
+func (s *stage) namespaced(name string) {
+	s.Helper()
+	err := world.management.Create(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	s.must(client.IgnoreAlreadyExists(err))
+}
+
+// weekend is the block of docs/blocks.md, at another time: it is never now.
+func (s *stage) weekend() {
+	at := metav1.NewTime(time.Now().Add(72 * time.Hour).Truncate(time.Second))
+	until := metav1.NewTime(at.Add(62 * time.Hour))
+	s.blocked(shipper.GlobalBlocksNamespace, "weekend", "joe@example.com", shipper.RolloutBlockSpec{
+		Message: "no rollouts over the weekend", Schedule: &shipper.RolloutBlockSchedule{Start: &at, End: &until},
+	})
+}
+
+// incident is a block that ends by itself.
+func (s *stage) incident() {
+	s.blocked(shipper.GlobalBlocksNamespace, "incident-4711", "ann@example.com", shipper.RolloutBlockSpec{
+		Message: "the load balancers of eu-west are being looked at", TTL: &metav1.Duration{Duration: 2 * time.Hour}, RequireOverrideReason: true,
+	})
+}
+
+// joinLocal makes a cluster in the region local: one of the fleet by another name.
+func joinLocal(ctx context.Context) error {
+	secret := &corev1.Secret{}
+	if err := world.management.Get(ctx, client.ObjectKey{Namespace: shipper.SystemNamespace, Name: east}, secret); err != nil {
+		return err
+	}
+	_, err := join(ctx, "kind-app", "local", secret.Data, shipper.ClusterSchedulerSettings{})
+	return err
+}
+
+// join makes one more Cluster, and returns all that it makes: the API server is that of another.
+func join(
+	ctx context.Context, name, region string, credentials map[string][]byte, scheduler shipper.ClusterSchedulerSettings,
+) ([]client.Object, error) {
+	other := &shipper.Cluster{}
+	if err := world.management.Get(ctx, client.ObjectKey{Name: east}, other); err != nil {
+		return nil, err
+	}
+	made := []client.Object{
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: name}, Data: credentials},
+		&shipper.Cluster{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec:       shipper.ClusterSpec{Region: region, APIMaster: other.Spec.APIMaster, Capabilities: []string{}, Scheduler: scheduler},
+		},
+	}
+	for _, o := range made {
+		if err := client.IgnoreAlreadyExists(world.management.Create(ctx, o)); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+// TestWhatIsGiven finds what is given in no document.
+func TestWhatIsGiven(t *testing.T) {
+	said := map[string]bool{}
+	for _, p := range pages(t) {
+		for _, b := range p.blocks {
+			said[b.given] = true
+			if b.given != "" && givens[b.given] == nil {
+				t.Errorf("%s:%d: nobody knows how to make so that there is %q", p.name, b.line, b.given)
+			}
+		}
+	}
+	for words := range givens {
+		if !said[words] {
+			t.Errorf("no document says that %q is given", words)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	webhookadmissionv1 "k8s.io/apiserver/pkg/admission/plugin/webhook/config/apis/webhookadmission/v1"
+	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+	"sigs.k8s.io/yaml"
+
+	rules "shipper.dev/shipper/apis/rules/block"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/clusters"
+	"shipper.dev/shipper/test/charts"
+	"shipper.dev/shipper/test/fleet"
+)
+
+// elsewhereRepository is where the charts of documents are; here they are in the repository of the fleet.
+const elsewhereRepository = "https://charts.example.com"
+
+// TestManifests applies every manifest of the documents, by a dry run through the gate. Files that are not for an API server
+// are read as their readers do.
+func TestManifests(t *testing.T) {
+	quickStart(t)
+	n := 0
+	for _, p := range pages(t) {
+		for _, b := range p.blocks {
+			if b.language != "yaml" {
+				continue
+			}
+			for i, text := range strings.Split(b.text, "\n---\n") {
+				n++
+				t.Run(fmt.Sprintf("%s:%d.%d", p.name, b.line, i), func(t *testing.T) {
+					t.Parallel()
+					read(t, p, text)
+				})
+			}
+		}
+	}
+	if n < 15 {
+		t.Errorf("only %d manifests were found", n)
+	}
+}
+
+// kustomization is what documents use of one. kustomize itself reads manifests/overlays in test/examples.
+type kustomization struct {
+	Resources []string `json:"resources,omitempty"`
+	Images    []struct{ Name, NewName, NewTag string }
+	Patches   []struct {
+		Target struct{ Kind, Name string }
+		Patch  string
+	}
+}
+
+// read reads a piece of YAML as who it is for.
+func read(t *testing.T, p page, text string) {
+	t.Helper()
+	var head struct {
+		metav1.TypeMeta `json:",inline"`
+		Metadata        metav1.ObjectMeta `json:"metadata"`
+
+		Rules               any `json:"rules"`
+		ApplicationClusters any `json:"applicationClusters"`
+		Resources, Patches  any
+	}
+	if err := yaml.Unmarshal([]byte(text), &head); err != nil {
+		t.Fatal(err)
+	}
+	strict := func(into any) {
+		if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
+			t.Error(err)
+		}
+	}
+	switch {
+	case head.Kind == "AdmissionConfiguration":
+		config := &apiserverv1.AdmissionConfiguration{}
+		strict(config)
+		for _, plugin := range config.Plugins {
+			if err := yaml.UnmarshalStrict(plugin.Configuration.Raw, &webhookadmissionv1.WebhookAdmission{}); err != nil {
+				t.Errorf("%s: %v", plugin.Name, err)
+			}
+		}
+	case head.Kind == "Config":
+		strict(&clientcmdv1.Config{})
+	case head.Kind != "":
+		applies(t, p, text, head.Metadata)
+	case head.ApplicationClusters != nil:
+		if _, err := clusters.Parse("clusters.yaml", []byte(text)); err != nil {
+			t.Error(err)
+		}
+	case head.Rules != nil:
+		applies(t, p, "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: of-the-document}\n"+text, head.Metadata)
+	case head.Resources != nil, head.Patches != nil:
+		strict(&kustomization{})
+	case p.name == "examples/gitops/README.md": // annotations for a program that test/gitops plays
+	default:
+		t.Errorf("nobody reads this:\n%s", text)
+	}
+}
+
+// applies rehearses a manifest. The namespace and the blocks that it speaks of are there.
+func applies(t *testing.T, p page, text string, meta metav1.ObjectMeta) {
+	t.Helper()
+	s := newStage(t, p)
+	if meta.Namespace != "" {
+		s.namespaced(meta.Namespace)
+	}
+	overridden, err := rules.ParseOverrides(meta.Annotations[shipper.RolloutBlockOverrideAnnotation])
+	s.must(err)
+	for _, name := range overridden {
+		s.blocked(name.Namespace, name.Name, "jdoe", shipper.RolloutBlockSpec{Message: "the document speaks of it"})
+	}
+	kubectl, err := fleet.Kubectl()
+	s.must(err)
+	args := []string{"apply", "--dry-run=server", "--validate=strict", "-f", "-", "--kubeconfig", world.fleet.Kubeconfig}
+	if meta.Namespace == "" {
+		args = append(args, "-n", s.namespace)
+	}
+	cmd := exec.CommandContext(s.ctx, kubectl, args...)
+	cmd.Stdin = strings.NewReader(strings.ReplaceAll(text, elsewhereRepository, charts.Public))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s\n%s", err, out, text)
+	}
+}

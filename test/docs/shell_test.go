@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// mark ends what a command says; its exit status follows.
+const mark = "\x01the command has ended\x01"
+
+// shell is one bash with a terminal of 80 columns, which keeps its folder and environment from command to command.
+type shell struct {
+	in    io.WriteCloser
+	lines chan string
+	end   func()
+}
+
+// withoutMake is an environment in which make does not take itself for one that another make calls.
+func withoutMake(environment []string) []string {
+	return slices.DeleteFunc(environment, func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return slices.Contains([]string{"MAKEFLAGS", "MAKELEVEL", "MFLAGS", "MAKEOVERRIDES"}, name)
+	})
+}
+
+// openShell starts a shell in a folder.
+func openShell(ctx context.Context, folder string, environment ...string) (*shell, error) {
+	master, slave, err := terminal()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	bash := exec.CommandContext(ctx, "bash", "--norc", "--noprofile")
+	bash.Dir = folder
+	bash.Env = append(withoutMake(os.Environ()), environment...)
+	bash.Stdout, bash.Stderr = slave, slave
+	in, err := bash.StdinPipe()
+	if err == nil {
+		err = bash.Start()
+	}
+	slave.Close()
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("starting a shell: %w", err)
+	}
+	s := &shell{in: in, lines: make(chan string)}
+	s.end = func() {
+		cancel()
+		in.Close()
+		_ = bash.Wait() // it was killed
+		master.Close()
+	}
+	go func() {
+		defer close(s.lines)
+		scanner := bufio.NewScanner(master)
+		scanner.Buffer(nil, 1<<20)
+		for scanner.Scan() {
+			s.lines <- strings.ReplaceAll(scanner.Text(), "\r", "")
+		}
+	}()
+	return s, nil
+}
+
+// run runs a command, and returns all that it says and its exit status. The command reads from nobody.
+func (s *shell) run(command string, patience time.Duration) (said string, status int, err error) {
+	if _, err := fmt.Fprintf(s.in, "eval %s </dev/null\nprintf '%%s%%d\\n' '%s' \"$?\"\n", quoted(command), mark); err != nil {
+		return "", 0, fmt.Errorf("typing a command: %w", err)
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	var out strings.Builder
+	for {
+		select {
+		case line, open := <-s.lines:
+			if !open {
+				return out.String(), 0, fmt.Errorf("the shell has ended")
+			}
+			before, after, ended := strings.Cut(line, mark)
+			out.WriteString(before)
+			if ended {
+				status, err := strconv.Atoi(after)
+				return out.String(), status, err
+			}
+			out.WriteString("\n")
+		case <-timer.C:
+			return out.String(), 0, fmt.Errorf("it has not ended after %s", patience)
+		}
+	}
+}
+
+// quoted is a word for a shell.
+func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
+// terminal opens a terminal of 80 columns: the side of who looks at it, and that of programs.
+func terminal() (master, slave *os.File, err error) {
+	master, err = os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening a terminal: %w", err)
+	}
+	fd := int(master.Fd())
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 50, Col: 80})
+	}
+	if err == nil {
+		slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	}
+	if err != nil {
+		master.Close()
+		return nil, nil, fmt.Errorf("opening a terminal: %w", err)
+	}
+	return master, slave, nil
+}

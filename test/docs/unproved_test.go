@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// unprovedHere are commands that cannot be run here: why, and which test shows instead what they do, as folder and name.
+var unprovedHere = []struct {
+	pattern, why string
+	shownBy      []string
+}{
+	{`make (test|verify|generate)`, "they are what runs this", nil},
+	{`make demo`, "it tells a story of a minute that fails when one of its facts is not so; test/e2e has the same facts",
+		[]string{"test/e2e Test16RolloutVanguard"}},
+	{regexp.QuoteMeta(last), "it ends the fleet; it is run after all tests", nil},
+	{`git clone https://shipper\.dev/shipper && cd shipper`, "the reader is in the source already", nil},
+	{`docker build -t shipper:latest \.|kind load .*`, "it needs an engine for containers", []string{"test/examples TestOverlaysApply"}},
+	{`make build|bin/shipperctl .*`, "on kind; the first way has the same programs in PATH", []string{"test/docs TestQuickStart"}},
+	{`kubectl apply --server-side (--force-conflicts )?-k manifests/deploy|kubectl rollout status -n shipper-system deployment/shipper`,
+		"Shipper's Pods cannot run here; make shipper-up takes their place", []string{"test/examples TestOverlaysApply"}},
+	{`shipperctl clusters setup management( --webhook-ignore)?`,
+		"without --webhook-url the gate would be asked for at a Service that leads nowhere here", []string{"cmd/shipperctl TestShipperctl"}},
+	{`(?s)helm upgrade .*`, "it needs the reader's registry", []string{"test/chart TestTheChartInstallsWhatTheOverlaysInstall"}},
+	{`shipperctl backup restore .*`, "it asks its reader, and wants Shipper to be down", []string{"test/restore TestABackupIsRestored"}},
+	{`docker build .*|IMAGE=\S+ make image`, "the image is built there, and taken apart",
+		[]string{"hack/image TestTheImageHasThisAndNothingElse"}},
+	{`ln -s "\$\(which shipperctl\)" .*|kubectl krew install .*`, "the folders are the reader's own, and krew is none of ours",
+		[]string{"cmd/shipperctl/plugin TestKubectlFindsThePlugin", "hack/dist TestKrewFindsThePlugin"}},
+	{`kind .*|(?s)cat > clusters\.yaml .*kind get kubeconfig .*`, "kind needs an engine for containers; `make fleet-up` takes its place",
+		[]string{"test/docs TestQuickStart"}},
+}
+
+// unproved tells why a command is not run here, or nil.
+func unproved(c command) *string {
+	for _, u := range unprovedHere {
+		if regexp.MustCompile(`^(?:` + u.pattern + `)$`).MatchString(c.bare()) {
+			return &u.why
+		}
+	}
+	return nil
+}
+
+// TestWhatShowsTheRest looks for the tests that are named in place of those that cannot be here, and for commands that nobody types.
+func TestWhatShowsTheRest(t *testing.T) {
+	for _, u := range unprovedHere {
+		for _, shown := range u.shownBy {
+			folder, name, _ := strings.Cut(shown, " ")
+			if !defines(t, folder, name) {
+				t.Errorf("%s: there is no %s in %s", u.pattern, name, folder)
+			}
+		}
+		used := false
+		for _, p := range pages(t) {
+			for _, b := range p.blocks {
+				for _, c := range b.commands() {
+					used = used || regexp.MustCompile(`^(?:`+u.pattern+`)$`).MatchString(c.bare())
+				}
+			}
+		}
+		if !used {
+			t.Errorf("%s: no document has such a command", u.pattern)
+		}
+	}
+}
+
+// defines tells whether a test of this name is in a folder.
+func defines(t *testing.T, folder, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "func "+name+"(t *testing.T)") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// TestFreezeTrapsNoBrokenRelease freezes everything but the ways back, while a contender that has half of the traffic breaks.
+// Each way back leads to its end within the freeze; on and on to something else does not.
+func TestFreezeTrapsNoBrokenRelease(t *testing.T) {
+	t.Parallel()
+	for name, goesBack := range map[string]func(s *story, incumbent, contender string){
+		"it is aborted": func(s *story, incumbent, contender string) {
+			s.must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
+			s.templateIs("0.0.1")
+			s.settles(incumbent)
+			s.readyPods(incumbent, 4)
+			s.readyPods(contender, 0)
+			for _, cluster := range s.clusters {
+				s.holdsNothingBut(cluster, incumbent)
+			}
+		},
+		"it is stepped back": func(s *story, incumbent, contender string) {
+			s.steps(contender, 0)
+			s.waitsForCommand(contender, 0)
+			s.readyPods(incumbent, 4)
+			s.readyPods(contender, 1)
+		},
+		"it is rolled back": func(s *story, incumbent, contender string) {
+			s.edits(func(app *shipper.Application) { app.Spec.RollbackTo = &shipper.RollbackTo{} })
+			s.templateIs("0.0.1")
+			back := s.releaseAfter(contender)
+			s.completes(back)
+			s.saysRolledBack(back, incumbent)
+			s.readyPods(back, 4)
+			s.readyPods(incumbent, 0)
+			s.readyPods(contender, 0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+			incumbent, contender := s.vanguardOverAllIn(4)
+			s.steps(contender, 1)
+			s.waitsForCommand(contender, 1)
+			s.readyPods(incumbent, 2)
+			s.breaks(contender)
+			rb := s.blocksWith(func(spec *shipper.RolloutBlockSpec) {
+				spec.Allow = []shipper.RolloutBlockChange{
+					shipper.RolloutBlockAbort, shipper.RolloutBlockRetreat, shipper.RolloutBlockRollback,
+				}
+			})
+			block := rb.Namespace + "/" + rb.Name
+			said := []string{"rollouts blocked by: " + block, "lets pass: Abort, Retreat, Rollback"}
+			s.forbidden("advancing", s.tryStep(contender, 2), said...)
+			s.forbidden("rolling something else out", s.tryEdit(more), said...)
+			goesBack(s, incumbent, contender)
+			s.endpoints(4)
+			s.forbidden("rolling something else out", s.tryEdit(more, client.DryRunAll), said...)
+		})
+	}
+}
+
+// releaseAfter waits until the newest release of the Application is another, and names it.
+func (s *story) releaseAfter(before string) (name string) {
+	s.Helper()
+	s.eventually("the newest release", "another", func() (string, error) {
+		app := &shipper.Application{}
+		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app)
+		if n := len(app.Status.History); n > 0 {
+			name = app.Status.History[n-1]
+		}
+		if name != "" && name != before {
+			return "another", err
+		}
+		return name, err
+	})
+	return name
+}
+
+// saysRolledBack waits until the Application says that it was rolled back, and is asked for it no longer.
+func (s *story) saysRolledBack(release, to string) {
+	s.Helper()
+	s.eventually("what the application says of its rollback", fmt.Sprintf("True Release %q has the environment of %q, done", release, to),
+		func() (string, error) {
+			app := &shipper.Application{}
+			err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
+			c := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationRolledBack)
+			switch {
+			case c == nil:
+				return "nothing", err
+			case app.Spec.RollbackTo != nil:
+				return "it is asked for still", err
+			}
+			return string(c.Status) + " " + c.Message + ", done", err
+		})
+}

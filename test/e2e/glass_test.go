@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/block"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// why the glass is broken.
+const why = "INC-4711: this version mends the outage"
+
+// TestBreakingTheGlass rolls the whole way out under a block, by somebody who may override it. Who did so, when, why and
+// which block it was stays to be read.
+func TestBreakingTheGlass(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		s.applies(s.application("0.0.1", 4, allIn))
+		incumbent := s.release(0)
+		s.completes(incumbent)
+		rb := s.blocksWith(func(spec *shipper.RolloutBlockSpec) { spec.RequireOverrideReason = true })
+		key := rb.Namespace + "/" + rb.Name
+		dev, _ := s.as("dev")
+		sre, _ := s.as("sre", mayOverride(rb.Name))
+		rollOut := func(reason string) func(*shipper.Application) {
+			return func(app *shipper.Application) {
+				app.Spec.Template = s.application("0.0.2", 4, vanguard).Spec.Template
+				app.Annotations[shipper.RolloutBlockOverrideAnnotation] = key
+				app.Annotations[shipper.RolloutBlockOverrideReasonAnnotation] = reason
+			}
+		}
+		s.forbidden("overriding without the right", dev.tryEdit(rollOut(why)), `user "dev" may not override RolloutBlock `+key,
+			"the verb override on resource rolloutblocks."+shipper.GroupName+" named "+rb.Name+" in namespace "+rb.Namespace)
+		err := sre.tryEdit(rollOut(" "))
+		s.refused("overriding without a reason", err, shipper.RolloutBlockOverrideReasonAnnotation, "wants to know why")
+		if !apierrors.IsInvalid(err) {
+			t.Errorf("overriding without a reason is refused with %s, want 422", apierrors.ReasonForError(err))
+		}
+		began := time.Now()
+		sre.edits(rollOut(why))
+		contender := s.release(1)
+		s.waitsForCommand(contender, 0)
+		dev.steps(contender, 1) // the override is there: who goes on needs no right of their own
+		s.waitsForCommand(contender, 1)
+		s.readyPods(contender, 2)
+		s.readyPods(incumbent, 2)
+		dev.steps(contender, 2)
+		s.completes(contender)
+		s.readyPods(contender, 4)
+		s.readyPods(incumbent, 0)
+		s.endpoints(4)
+
+		app, rel := &shipper.Application{}, &shipper.Release{}
+		s.must("reading the application", world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app))
+		s.must("reading the release", world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: contender}, rel))
+		s.bears(app, rb, "sre", began)
+		s.bears(rel, rb, "sre", began)
+		s.recorded(rb, app.Name, contender)
+		for _, of := range []string{"Application " + s.namespace + "/" + app.Name, "Release " + s.namespace + "/" + rel.Name} {
+			s.toldOf("RolloutBlock", rb.Name, "RolloutBlockOverridden", "sre overrides the block for "+of+": "+why)
+		}
+		s.toldOf("Release", contender, "RolloutBlockOverridden", key)
+		for _, note := range []struct{ user, key, want string }{
+			{"sre", "override", "[patch applications: " + key + "]"},
+			{"sre", "override-reason", "[patch applications: " + why + "]"},
+			{"sre", "blocks-overridden", "[patch applications: " + key + "]"},
+			{"dev", "override", "[]"},
+			{"dev", "blocks-overridden", "[patch releases: " + key + " patch releases: " + key + "]"},
+		} {
+			if got := fmt.Sprint(s.audited(note.user, note.key)); got != note.want {
+				t.Errorf("audited of %s under %s: got %s, want %s", note.user, note.key, got, note.want)
+			}
+		}
+	})
+}
+
+// bears fails unless an object says of itself who overrode the block for it, when and why.
+func (s *story) bears(o client.Object, rb *shipper.RolloutBlock, user string, began time.Time) {
+	s.Helper()
+	got := block.Records(o.GetAnnotations())
+	want := []block.Record{{Block: block.Name(rb).String(), UID: rb.UID, User: user, Reason: why}}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(block.Record{}, "Time")); diff != "" {
+		s.Fatalf("what %s says of overrides (-want +got):\n%s", o.GetName(), diff)
+	}
+	if at := got[0].Time.Time; at.Before(began.Truncate(time.Second)) || at.After(time.Now()) {
+		s.Errorf("%s says that the block was overridden at %s; it was between %s and now", o.GetName(), at, began)
+	}
+}
+
+// recorded waits until a block's status says who overrides it for an Application and its Release, and why.
+func (s *story) recorded(rb *shipper.RolloutBlock, app, release string) {
+	s.Helper()
+	s.listed(rb.Namespace+"/"+rb.Name, s.namespace+"/"+app, s.namespace+"/"+release)
+	now := &shipper.RolloutBlock{}
+	s.must("reading the block", world.management.Get(s.ctx, client.ObjectKeyFromObject(rb), now))
+	want := []shipper.RolloutBlockOverrideRecord{
+		{Kind: "Application", Name: s.namespace + "/" + app, User: "sre", Reason: why},
+		{Kind: "Release", Name: s.namespace + "/" + release, User: "sre", Reason: why},
+	}
+	got := now.Status.Overrides.Records
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(shipper.RolloutBlockOverrideRecord{}, "Time")); diff != "" {
+		s.Errorf("records of the block (-want +got):\n%s", diff)
+	}
+}
+
+// TestBreakingTheGlassInTheMiddleOfAStep annotates a Release that a block has stopped: it goes on from there.
+func TestBreakingTheGlassInTheMiddleOfAStep(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		incumbent, contender := s.stuckHalfway()
+		key := s.blocks()
+		s.saysBlocked(contender, key)
+		asked := s.targets(incumbent)
+		s.pulls(contender, 2)
+		s.hasCapacity(contender)
+		if diff := cmp.Diff(asked, s.targets(incumbent)); diff != "" {
+			t.Errorf("targets moved under a block (-before +after):\n%s", diff)
+		}
+		dev, _ := s.as("dev")
+		sre, _ := s.as("sre", mayOverride(blockName))
+		s.forbidden("overriding without the right", dev.annotates(contender, key, why), `user "dev" may not override`, key)
+		s.must("overriding", sre.annotates(contender, key, why))
+		s.releaseSaysOfBlocks(contender, "False")
+		s.waitsForCommand(contender, 1)
+		s.readyPods(contender, 2)
+		s.readyPods(incumbent, 2)
+	})
+}
+
+// annotates overrides a block for a release.
+func (s *story) annotates(release, key, reason string) error {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q,%q:%q}}}`,
+		shipper.RolloutBlockOverrideAnnotation, key, shipper.RolloutBlockOverrideReasonAnnotation, reason)
+	return s.user.Patch(s.ctx, &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: release}},
+		client.RawPatch(types.MergePatchType, patch))
+}
+
+// TestBlockThatNobodyMayOverride is overridden by nobody, and not any more by who did while it could be.
+func TestBlockThatNobodyMayOverride(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		rb := s.blocksWith(func(*shipper.RolloutBlockSpec) {})
+		key := rb.Namespace + "/" + rb.Name
+		sre, _ := s.as("sre", mayOverride(rb.Name))
+		app := sre.application("0.0.1", 4, vanguard)
+		app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: key}
+		sre.applies(app)
+		rel := s.release(0)
+		s.waitsForCommand(rel, 0)
+		s.listed(key, s.namespace+"/"+s.app, s.namespace+"/"+rel)
+
+		patch := fmt.Appendf(nil, `{"spec":{"overridePolicy":%q}}`, shipper.RolloutBlockNobody)
+		s.must("forbidding overrides", world.management.Patch(s.ctx, rb, client.RawPatch(types.MergePatchType, patch)))
+		s.saysBlocked(rel, key)
+		s.listed(key, "", "")
+		said := []string{"rollouts blocked by: " + key, "Nobody may override " + key}
+		for name, who := range map[string]*story{"sre": sre, "the administrator": s} {
+			s.forbidden(name+" advancing", who.tryStep(rel, 1), said...)
+			another := who.application("0.0.1", 1, allIn)
+			another.Name, another.Annotations = "another", map[string]string{shipper.RolloutBlockOverrideAnnotation: key}
+			s.forbidden(name+" overriding", who.user.Create(s.ctx, another), said...)
+		}
+		s.readyPods(rel, 1)
+	})
+}
+
+// TestWhoWeakensOrLiftsABlockIsTold is about who needs no override, for the block itself is theirs to change.
+func TestWhoWeakensOrLiftsABlockIsTold(t *testing.T) {
+	t.Parallel()
+	s := begin(t, []string{west}, []string{westRegion})
+	rb := s.blocksWith(func(*shipper.RolloutBlockSpec) {})
+	key := rb.Namespace + "/" + rb.Name
+	sre, _ := s.as("sre", rbacv1.PolicyRule{
+		APIGroups: []string{shipper.GroupName}, Resources: []string{"rolloutblocks"}, Verbs: []string{"patch", "delete"},
+	})
+	patch := fmt.Appendf(nil, `{"spec":{"enforcement":%q,"allow":[%q]}}`, shipper.RolloutBlockWarn, shipper.RolloutBlockAbort)
+	s.must("weakening the block", sre.user.Patch(s.ctx, rb, client.RawPatch(types.MergePatchType, patch)))
+	s.must("lifting the block", sre.user.Delete(s.ctx, rb))
+	s.toldOf("RolloutBlock", rb.Name, "RolloutBlockWeakened",
+		"sre changes what the block of testUser (created by admin) stops: allow, enforcement")
+	s.toldOf("RolloutBlock", rb.Name, "RolloutBlockLifted",
+		"sre deletes the block of testUser (created by admin): Simulate rollout block")
+	for under, want := range map[string]string{
+		"block-weakened": "[patch rolloutblocks: " + key + ": allow, enforcement]",
+		"block-lifted":   "[delete rolloutblocks: " + key + "]",
+	} {
+		if got := fmt.Sprint(s.audited("sre", under)); got != want {
+			t.Errorf("audited under %s: got %s, want %s", under, got, want)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// stuckHalfway rolls version 0.0.1 out, and 0.0.2 until half of its Pods are asked for. Their image cannot be pulled.
+func (s *story) stuckHalfway() (incumbent, contender string) {
+	s.Helper()
+	s.applies(s.application("0.0.1", 4, allIn))
+	incumbent = s.release(0)
+	s.completes(incumbent)
+	next := s.application("0.0.2", 4, vanguard)
+	(*next.Spec.Template.Values)["image"] = map[string]any{"tag": "broken"}
+	s.edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
+	contender = s.release(1)
+	s.pulls(contender, 1)
+	s.waitsForCommand(contender, 0)
+	s.steps(contender, 1)
+	s.asked(contender, "50 50")
+	return incumbent, contender
+}
+
+// pulls waits until each cluster of the story has that many Pods of a release. Those whose image could not be pulled run
+// from then on.
+func (s *story) pulls(release string, count int) {
+	s.Helper()
+	for _, cluster := range s.clusters {
+		s.eventually("pods of "+release+" in "+cluster, fmt.Sprint(count, " run"), func() (string, error) {
+			pods := &corev1.PodList{}
+			err := world.clusters[cluster].List(s.ctx, pods, client.InNamespace(s.namespace), client.MatchingLabels{shipper.ReleaseLabel: release})
+			run := 0
+			for i := range pods.Items {
+				switch p := &pods.Items[i]; {
+				case podReady(p):
+					run++
+				case len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].State.Waiting != nil:
+					s.must("pulling an image", s.sets(cluster, p, corev1.ConditionTrue))
+				}
+			}
+			return fmt.Sprint(run, " run"), err
+		})
+	}
+}
+
+// sets says of a Pod, as its kubelet would, that it runs and is ready, or not.
+func (s *story) sets(cluster string, p *corev1.Pod, ready corev1.ConditionStatus) error {
+	before := p.DeepCopy()
+	p.Status.Phase = corev1.PodRunning
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
+			c.Status, c.LastTransitionTime = ready, metav1.Now()
+		}
+	}
+	for i := range p.Status.ContainerStatuses {
+		c := &p.Status.ContainerStatuses[i]
+		c.Ready = ready == corev1.ConditionTrue
+		c.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}
+	}
+	return world.clusters[cluster].Status().Patch(s.ctx, p, client.MergeFrom(before))
+}
+
+// hasCapacity waits until a release has the capacity that is asked for it.
+func (s *story) hasCapacity(release string) {
+	s.Helper()
+	s.eventually("the capacity of "+release, "there", func() (string, error) {
+		ct := &shipper.CapacityTarget{}
+		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: release}, ct)
+		if ct.Status.ObservedGeneration == ct.Generation && shipper.ConditionTrue(ct.Status.Conditions, shipper.TargetReady) {
+			return "there", err
+		}
+		return "not there", err
+	})
+}
+
+// breaks makes one ready Pod of a release fail its readiness probe in each cluster of the story.
+func (s *story) breaks(release string) {
+	s.Helper()
+	for _, cluster := range s.clusters {
+		pods := &corev1.PodList{}
+		s.must("listing pods", world.clusters[cluster].List(s.ctx, pods, client.InNamespace(s.namespace),
+			client.MatchingLabels{shipper.ReleaseLabel: release}))
+		if len(pods.Items) == 0 {
+			s.Fatalf("%s has no pods in %s", release, cluster)
+		}
+		s.must("breaking a pod", s.sets(cluster, &pods.Items[0], corev1.ConditionFalse))
+	}
+}

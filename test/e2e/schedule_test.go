@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// TestFreezeBeginsAndEndsInTheMiddleOfAStep announces a freeze while the contender's image cannot be pulled. It begins, the
+// image is there again, the freeze ends, and all that nobody has to do anything for.
+func TestFreezeBeginsAndEndsInTheMiddleOfAStep(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		incumbent, contender := s.stuckHalfway()
+		dev, heard := s.as("dev")
+		block, start, end := s.freezes(3*time.Second, 6*time.Second)
+		from, until := start.Format(time.RFC3339), end.Format(time.RFC3339)
+
+		// Before.
+		s.turned(block, "active false, from "+from+", until never")
+		s.must("rehearsing an edit before the freeze", dev.tryEdit(more, client.DryRunAll))
+		if got := heard.about("plan: RolloutBlock "+block, "will stop rollouts from "+from); len(got) != 1 {
+			t.Errorf("the rehearsal does not tell of the freeze that comes: %q", got)
+		}
+		asked := []any{s.targets(incumbent), s.targets(contender)}
+
+		// Within.
+		s.saysBlocked(contender, block)
+		s.turned(block, "active true, from never, until "+until)
+		s.toldOf("RolloutBlock", blockName, "RolloutBlockStarted", "in effect, until "+until)
+		s.forbidden("editing within the freeze", dev.tryEdit(more), "rollouts blocked by: "+block, "until "+until)
+		s.forbidden("advancing within the freeze", dev.tryStep(contender, 2), "rollouts blocked by: "+block, "until "+until)
+		s.pulls(contender, 2)       // what was asked for goes on
+		s.replaces(west, incumbent) // and Pods that die come back
+		s.readyPods(incumbent, 4)
+		s.hasCapacity(contender)
+		s.endpoints(4)
+		if diff := cmp.Diff(asked, []any{s.targets(incumbent), s.targets(contender)}); diff != "" {
+			t.Errorf("targets moved within the freeze (-before +after):\n%s", diff)
+		}
+
+		// After.
+		s.saysUnblocked(contender)
+		if now := time.Now(); now.Before(end) {
+			t.Errorf("the freeze ended %s too early", end.Sub(now))
+		}
+		s.turned(block, "active false, from never, until never")
+		s.toldOf("RolloutBlock", blockName, "RolloutBlockEnded", "not in effect any more")
+		s.waitsForCommand(contender, 1)
+		s.readyPods(contender, 2)
+		s.readyPods(incumbent, 2)
+		s.must("rehearsing an edit after the freeze", dev.tryEdit(more, client.DryRunAll))
+		s.reconcilerSlept(block, end)
+	})
+}
+
+// reconcilerSlept fails unless the reconciler wrote a block's status just when something changed, and asked the API server
+// for nothing at all in this namespace in the end of the block's time.
+func (s *story) reconcilerSlept(block string, end time.Time) {
+	s.Helper()
+	_, name, _ := strings.Cut(block, "/")
+	var statuses int
+	var last time.Time
+	for _, event := range s.audits() {
+		at := event.RequestReceivedTimestamp.Time
+		if !strings.HasPrefix(event.UserAgent, "shipper-reconciler") {
+			continue
+		}
+		if event.ObjectRef.Resource == "rolloutblocks" && event.ObjectRef.Name == name {
+			statuses++
+		}
+		if at.Before(end) && at.After(last) {
+			last = at
+		}
+	}
+	if statuses != 3 {
+		s.Errorf("the reconciler asked %d times about the block, want 3: when it was announced, at its start and at its end", statuses)
+	}
+	s.Logf("the last request before the freeze ended came %s before", end.Sub(last))
+	if quiet := end.Sub(last); quiet < time.Second {
+		s.Errorf("the reconciler asked for something %s before the freeze ended, want nothing in the last second", quiet)
+	}
+}
+
+// TestBlockThatLiftsItself is lifted by nobody.
+func TestBlockThatLiftsItself(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]func(*shipper.RolloutBlockSpec){
+		"when its time to live is over": func(spec *shipper.RolloutBlockSpec) {
+			spec.TTL = &metav1.Duration{Duration: 5 * time.Second}
+		},
+		"when it expires": func(spec *shipper.RolloutBlockSpec) {
+			spec.ExpiresAt = &metav1.Time{Time: ceil(time.Now().Add(4 * time.Second))}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t, []string{west}, []string{westRegion})
+			s.applies(s.application("0.0.1", 4, vanguard))
+			rel := s.release(0)
+			s.waitsForCommand(rel, 0)
+			rb := s.blocksWith(limit)
+			block := rb.Namespace + "/" + rb.Name
+			end := rb.CreationTimestamp.Add(5 * time.Second)
+			if rb.Spec.ExpiresAt != nil {
+				end = rb.Spec.ExpiresAt.Time
+			}
+			until := end.UTC().Format(time.RFC3339)
+			s.refused("advancing", s.tryStep(rel, 1), "rollouts blocked by: "+block, "until "+until)
+			s.saysBlocked(rel, block)
+			s.turned(block, "active true, from never, until "+until)
+
+			s.saysUnblocked(rel)
+			s.turned(block, "active false, from never, until never")
+			s.steps(rel, 1)
+			s.waitsForCommand(rel, 1)
+			s.readyPods(rel, 2)
+		})
+	}
+}
+
+// freezesAfterAnother announces freezes of a second each, a second apart, and tells how long after each start and end all
+// had said so.
+func (s *story) freezesAfterAnother(c *chronicle, concerned []string, count int) []time.Duration {
+	s.Helper()
+	var freezes []*shipper.RolloutBlock
+	for i, first := 0, ceil(time.Now().Add(time.Second)); i < count; i++ {
+		start := first.Add(time.Duration(2*i) * time.Second)
+		rb := s.globalBlock(fmt.Sprintf("%s-freeze-%d", s.namespace, i))
+		rb.Spec.Schedule = &shipper.RolloutBlockSchedule{
+			Start: &metav1.Time{Time: start}, End: &metav1.Time{Time: start.Add(time.Second)},
+		}
+		s.must("announcing a freeze", world.management.Create(s.ctx, rb))
+		s.Cleanup(func() { _ = world.management.Delete(context.Background(), rb) })
+		freezes = append(freezes, rb)
+	}
+	var times []time.Duration
+	for _, rb := range freezes {
+		times = append(times,
+			s.told(c, comingOf(rb, concerned)).Sub(rb.Spec.Schedule.Start.Time),
+			s.told(c, goingFrom(concerned)).Sub(rb.Spec.Schedule.End.Time))
+	}
+	if first := slices.Min(times); first < 0 {
+		s.Errorf("all had said so %s before it was so", -first)
+	}
+	return times
+}
+
+// awaitsATime makes blocks that begin or end in an hour, one of each. They stop nothing meanwhile.
+func (s *story) awaitsATime() {
+	s.Helper()
+	hour := &metav1.Time{Time: ceil(time.Now().Add(time.Hour))}
+	for name, schedule := range map[string]*shipper.RolloutBlockSchedule{"begins": {Start: hour}, "ends": {End: hour}} {
+		rb := s.globalBlock(name)
+		rb.Namespace, rb.Spec.Schedule, rb.Spec.Enforcement = s.namespace, schedule, shipper.RolloutBlockAudit
+		s.must("creating a block", world.management.Create(s.ctx, rb))
+	}
+}
+
+// more is an edit of an Application that makes a Release.
+func more(app *shipper.Application) { (*app.Spec.Template.Values)["replicaCount"] = int64(9) }
+
+// ceil is the next whole second: times in the API are whole.
+func ceil(t time.Time) time.Time { return t.Add(time.Second - 1).Truncate(time.Second).UTC() }
+
+// freezes announces a block that begins soon and lasts for a while, and returns what an override must name.
+func (s *story) freezes(soon, while time.Duration) (block string, start, end time.Time) {
+	s.Helper()
+	rb := s.blocksWith(func(spec *shipper.RolloutBlockSpec) {
+		start = ceil(time.Now().Add(soon))
+		end = start.Add(while)
+		spec.Schedule = &shipper.RolloutBlockSchedule{Start: &metav1.Time{Time: start}, End: &metav1.Time{Time: end}}
+	})
+	return rb.Namespace + "/" + rb.Name, start, end
+}
+
+// turned waits until a block's status says whether and when it is in effect.
+func (s *story) turned(block, want string) {
+	s.Helper()
+	namespace, name, _ := strings.Cut(block, "/")
+	say := func(t *metav1.Time) string {
+		if t == nil {
+			return "never"
+		}
+		return t.UTC().Format(time.RFC3339)
+	}
+	s.eventually("status of "+block, want, func() (string, error) {
+		rb := &shipper.RolloutBlock{}
+		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: name}, rb)
+		if rb.Status.Active == nil {
+			return "unknown", err
+		}
+		return fmt.Sprintf("active %t, from %s, until %s", *rb.Status.Active, say(rb.Status.NextStart), say(rb.Status.NextEnd)), err
+	})
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/yaml"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/block"
+	"shipper.dev/shipper/cmd/shipperctl/plan"
+	"shipper.dev/shipper/cmd/shipperctl/rollout"
+)
+
+// shipperctl runs a command of shipperctl and returns what it says.
+func (s *story) shipperctl(args ...string) (string, error) {
+	s.Helper()
+	var out bytes.Buffer
+	cmd := &cobra.Command{Use: "shipperctl", SilenceUsage: true, SilenceErrors: true}
+	cmd.AddCommand(rollout.NewCommand(clock.RealClock{}), block.NewCommand(clock.RealClock{}), block.NewOverrideCommand(clock.RealClock{}),
+		plan.NewCommand())
+	cmd.SetOut(&out)
+	cmd.SetArgs(append(args, "--kubeconfig", world.fleet.Management.Kubeconfig, "-n", s.namespace))
+	err := cmd.ExecuteContext(s.ctx)
+	return out.String(), err
+}
+
+// says runs a command of shipperctl and finds words in what it says.
+func (s *story) says(words string, args ...string) {
+	s.Helper()
+	out, err := s.shipperctl(args...)
+	s.must("shipperctl "+strings.Join(args, " "), err)
+	if !strings.Contains(out, words) {
+		s.Errorf("shipperctl %s says nothing of %q:\n%s", strings.Join(args, " "), words, out)
+	}
+}
+
+// manifest writes an Application into a file.
+func (s *story) manifest(app *shipper.Application) string {
+	s.Helper()
+	app.SetGroupVersionKind(shipper.GroupVersion.WithKind("Application"))
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(app)
+	s.must("converting an application", err)
+	delete(object, "status")
+	raw, err := yaml.Marshal(object)
+	s.must("writing an application", err)
+	file := filepath.Join(s.TempDir(), "app.yaml")
+	s.must("writing an application", os.WriteFile(file, raw, 0o600))
+	return file
+}
+
+// TestRolloutsAreSeenAndMovedByShipperctl is a day with shipperctl and nothing else.
+func TestRolloutsAreSeenAndMovedByShipperctl(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		s.applies(s.application("0.0.1", 4, vanguard))
+		first := s.release(0)
+		s.waitsForCommand(first, 0)
+		s.says("cluster "+west+": contender 1 of 1 pods, traffic none", "rollout", "status", s.app)
+		s.says("waiting: a command", "rollout", "status", "app/"+s.app)
+		s.says("release "+first+" goes to step 2 of 2 (full on)", "rollout", "advance", s.app, "--step", "2")
+		out, err := s.shipperctl("rollout", "status", s.app, "--watch")
+		s.must("watching the rollout", err)
+		if !strings.Contains(out[strings.LastIndex(out, "application:"):], "complete: true") {
+			s.Errorf("the watch ended before the rollout was complete:\n%s", out)
+		}
+		s.installsWhatIsRendered(first)
+
+		next := s.manifest(s.application("0.0.2", 4, vanguard))
+		s.says("step 1 (50/50): contender 2 Pods, 2 in traffic, incumbent 2 Pods, 2 in traffic, in each cluster", "plan", "-f", next)
+		s.says("nothing would be rolled out", "plan", "-f", s.manifest(s.application("0.0.1", 4, vanguard)))
+		s.edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
+		second := s.release(1)
+		s.waitsForCommand(second, 0)
+		s.says("incumbent: "+first, "rollout", "status", s.app)
+		s.says("+  version: 0.0.2", "rollout", "diff", s.app)
+		s.says("goes to step 1 of 2 (50/50)", "rollout", "advance", s.app)
+		s.waitsForCommand(second, 1)
+		s.says("cluster "+east+": contender 2 of 2 pods, incumbent 2 of 2 pods, traffic 50 % : 50 %", "rollout", "status", s.app)
+		s.says("goes to step 0 of 2 (staging)", "rollout", "retreat", s.app)
+		s.waitsForCommand(second, 0)
+		s.says(second, "rollout", "history", s.app)
+		s.says("release "+second+" is given up, "+first+" comes back", "rollout", "abort", s.app)
+		s.templateIs("0.0.1")
+		s.readyPods(first, 4)
+		s.readyPods(second, 0)
+
+		s.edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
+		third := s.releaseAfter(first)
+		s.waitsForCommand(third, 0)
+		s.says("rolls out the environment of release "+first, "rollout", "rollback", s.app)
+		s.templateIs("0.0.1")
+	})
+}
+
+// TestBlocksAreMadeOverriddenAndLiftedByShipperctl stops a rollout, lets it go on, and lifts the block.
+func TestBlocksAreMadeOverriddenAndLiftedByShipperctl(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		s.applies(s.application("0.0.1", 2, vanguard))
+		rel := s.release(0)
+		s.waitsForCommand(rel, 0)
+		key := s.namespace + "/incident"
+		s.says("namespace: "+s.namespace, "block", "create", "incident", "-m", "hands off", "--ttl", "2h", "--dry-run")
+		s.says("block "+key+" is created: until ", "block", "create", "incident", "-m", "hands off", "--ttl", "2h", "--require-override-reason")
+		s.saysBlocked(rel, key)
+		s.says("blocks: "+key+" (hands off; admin)", "rollout", "status", s.app)
+		s.says(key, "block", "list")
+		_, err := s.shipperctl("rollout", "advance", s.app)
+		s.forbidden("advancing under a block", err, key)
+		_, err = s.shipperctl("override", s.app, "--blocks", key)
+		s.refused("overriding without a reason", err, "wants to know why")
+		s.says("release "+rel+" overrides "+key, "override", s.app, "--reason", "it is burning", "--blocks", key)
+		s.says("goes to step 2 of 2", "rollout", "advance", s.app, "--step", "2")
+		s.completes(rel)
+		s.says("block "+key+" is lifted", "block", "lift", key)
+	})
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/pod"
+)
+
+// TestUpgradeInTheMiddleOfAStep is not parallel: Shipper is everybody's. One rollout is between two steps, one on its way: its
+// contender is asked for half of the Pods, which take seconds to become ready. The old Pod ends, what an older version had
+// installed is brought up to date, a new Pod starts.
+func TestUpgradeInTheMiddleOfAStep(t *testing.T) {
+	resting := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+	incumbent, contender := resting.vanguardOverAllIn(4)
+	resting.steps(contender, 1)
+	resting.waitsForCommand(contender, 1)
+	resting.readyPods(incumbent, 2)
+	resting.endpoints(4)
+	var witnesses []*witness
+	for _, c := range world.fleet.Applications {
+		w, err := newWitness(resting.ctx, c, resting.namespace)
+		resting.must("watching "+c.Name, err)
+		witnesses = append(witnesses, w)
+	}
+	moving := begin(t, resting.clusters, resting.regions)
+	before, next := moving.onItsWay()
+	served := moving.serving()
+
+	resting.must("ending Shipper", world.pod.Stop())
+	up := resting.installation()
+	resting.degrade()
+	resting.setsUp()
+	if diff := cmp.Diff(content(up), content(resting.installation())); diff != "" {
+		t.Errorf("what setting up has left of the older version (-want +got)\n%s", diff)
+	}
+	twice := resting.installation()
+	resting.setsUp()
+	if diff := cmp.Diff(versions(twice), versions(resting.installation())); diff != "" {
+		t.Errorf("setting up a second time has written\n%s", diff)
+	}
+	var err error
+	world.pod, err = pod.Start(resting.ctx, world.options)
+	resting.must("starting Shipper", err)
+	resting.must("joining", join(resting.ctx))
+	if diff := cmp.Diff(versions(twice), versions(resting.installation())); diff != "" {
+		t.Errorf("joining has written\n%s", diff)
+	}
+
+	moving.waitsForCommand(next, 1)
+	moving.readyPods(next, 2)
+	moving.readyPods(before, 2)
+	moving.endpoints(4)
+	if least := served(); least < 4 {
+		t.Errorf("a cluster served with %d endpoints meanwhile, want 4 at least", least)
+	}
+	for _, w := range witnesses {
+		for _, moved := range resting.movements(w) {
+			t.Errorf("it moved: %s", moved)
+		}
+		if n := w.happened(); n > 0 {
+			t.Errorf("%d writes in %s to what is at rest, none is needed", n, w.cluster.Name)
+		}
+	}
+	for s, name := range map[*story]string{resting: contender, moving: next} {
+		s.steps(name, 2)
+		s.completes(name)
+		s.readyPods(name, 4)
+	}
+}
+
+// TestUpgradesNeitherLoosenNorShutTheGate is not parallel: while the gate may stand open, nobody else may rely on it.
+func TestUpgradesNeitherLoosenNorShutTheGate(t *testing.T) {
+	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+	for _, step := range []struct {
+		do    string
+		flags []string
+		want  string
+	}{
+		{"setup", nil, "Fail"},
+		{"setup", []string{"--webhook-ignore"}, "Ignore"},
+		{"setup", nil, "Ignore"},
+		{"join", nil, "Fail"},
+		{"setup", nil, "Fail"},
+	} {
+		if step.do == "join" {
+			s.must("joining", join(s.ctx))
+		} else {
+			s.setsUp(step.flags...)
+		}
+		if got := s.policies(); got != step.want {
+			t.Errorf("after %s %v the failurePolicy is %s, want %s", step.do, step.flags, got, step.want)
+		}
+	}
+}
+
+// onItsWay rolls version 0.0.2 over 0.0.1, and returns while the contender waits for half of its Pods, in every cluster.
+func (s *story) onItsWay() (incumbent, contender string) {
+	s.Helper()
+	s.applies(s.application("0.0.1", 4, allIn))
+	incumbent = s.release(0)
+	s.completes(incumbent)
+	next := s.application("0.0.2", 4, vanguard)
+	(*next.Spec.Template.Values)["image"] = map[string]any{"tag": "slow"}
+	s.edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
+	contender = s.release(1)
+	s.waitsForCommand(contender, 0)
+	s.steps(contender, 1)
+	for _, cluster := range s.clusters {
+		s.eventually("Pods that "+contender+" is to have in "+cluster, "2", func() (string, error) {
+			deployment := &appsv1.Deployment{}
+			err := world.clusters[cluster].Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: contender + "-test-nginx"}, deployment)
+			if deployment.Spec.Replicas == nil {
+				return "none", err
+			}
+			return fmt.Sprint(*deployment.Spec.Replicas), err
+		})
+	}
+	return incumbent, contender
+}
+
+// setsUp runs shipperctl clusters setup management.
+func (s *story) setsUp(flags ...string) {
+	s.Helper()
+	args := append([]string{"clusters", "setup", "management", "--webhook-url", pod.WebhookURL(world.options.WebhookPort)}, flags...)
+	s.must("setting up", pod.Shipperctl(s.ctx, world.fleet, world.options.Bin, args...))
+}
+
+// installed are the kinds of which setting up the management cluster makes objects.
+var installed = []schema.GroupVersionKind{
+	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "Role"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "RoleBinding"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingWebhookConfiguration"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicy"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingAdmissionPolicyBinding"},
+	{Version: "v1", Kind: "ServiceAccount"},
+	{Version: "v1", Kind: "Namespace"},
+}
+
+// installation is what Shipper's installation consists of in the management cluster, by kind and name.
+func (s *story) installation() map[string]*unstructured.Unstructured {
+	s.Helper()
+	out := map[string]*unstructured.Unstructured{}
+	for _, gvk := range installed {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(gvk)
+		s.must("listing "+gvk.Kind, world.management.List(s.ctx, list))
+		for i := range list.Items {
+			o := &list.Items[i]
+			if strings.Contains(o.GetNamespace()+"/"+o.GetName(), "shipper") {
+				out[gvk.Kind+" "+o.GetName()] = o
+			}
+		}
+	}
+	return out
+}
+
+// content is what objects say, without what API servers write of them.
+func content(all map[string]*unstructured.Unstructured) map[string]any {
+	out := map[string]any{}
+	for key, o := range all {
+		o := maps.Clone(o.Object)
+		delete(o, "metadata")
+		delete(o, "status")
+		out[key] = o
+	}
+	return out
+}
+
+func versions(all map[string]*unstructured.Unstructured) map[string]string {
+	out := map[string]string{}
+	for key, o := range all {
+		out[key] = o.GetResourceVersion()
+	}
+	return out
+}
+
+// degrade makes the installation one of an older version, which had fewer fields, rights, webhooks and policies.
+func (s *story) degrade() {
+	s.Helper()
+	all := s.installation()
+	change := func(key string, how func(o map[string]any)) {
+		o := all[key]
+		if o == nil {
+			s.Fatalf("there is no %s", key)
+		}
+		how(o.Object)
+		s.must("degrading "+key, world.management.Update(s.ctx, o))
+	}
+	shorten := func(list string) func(map[string]any) {
+		return func(o map[string]any) { o[list] = o[list].([]any)[1:] }
+	}
+	change("CustomResourceDefinition releases.shipper.booking.com", func(o map[string]any) {
+		version := o["spec"].(map[string]any)["versions"].([]any)[0].(map[string]any)
+		delete(version, "additionalPrinterColumns")
+		unstructured.RemoveNestedField(version, "schema", "openAPIV3Schema", "properties", "status", "properties", "observedGeneration")
+	})
+	change("ClusterRole shipper:management-cluster", shorten("rules"))
+	change("Role shipper:management-cluster", shorten("rules"))
+	change("ClusterRole shipper:edit", shorten("rules"))
+	change("ValidatingWebhookConfiguration shipper.booking.com", shorten("webhooks"))
+	change("MutatingWebhookConfiguration shipper.booking.com", shorten("webhooks"))
+	for _, key := range []string{"ClusterRole shipper:sre", "ValidatingAdmissionPolicyBinding blocks.shipper.booking.com"} {
+		s.must("deleting "+key, world.management.Delete(s.ctx, all[key]))
+	}
+}
+
+// policies are the values of failurePolicy of all webhooks that do not always ignore that nobody answers.
+func (s *story) policies() string {
+	s.Helper()
+	seen := map[string]bool{}
+	for key, o := range s.installation() {
+		webhooks, _, err := unstructured.NestedSlice(o.Object, "webhooks")
+		s.must("reading "+key, err)
+		for _, w := range webhooks {
+			webhook := w.(map[string]any)
+			name := webhook["name"].(string)
+			if !strings.HasPrefix(name, "collected.") && !strings.HasPrefix(name, "namespace.") {
+				seen[webhook["failurePolicy"].(string)] = true
+			}
+		}
+	}
+	if len(seen) != 1 {
+		return fmt.Sprint(seen)
+	}
+	for policy := range seen {
+		return policy
+	}
+	return ""
+}

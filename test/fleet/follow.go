@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Change is one write to a cluster's etcd.
+type Change struct {
+	// Key is without the cluster's prefix, as in Cluster.Stored.
+	Key string
+	// Revision is that of the write. Whoever reads the object has it as the object's resource version.
+	Revision int64
+	// Before and After are what is stored, empty where there was nothing, or is nothing any more.
+	Before, After []byte
+}
+
+// Revision is that of the last write to the cluster's etcd.
+func (c *Cluster) Revision(ctx context.Context) (int64, error) {
+	var found struct {
+		Header struct {
+			Revision int64 `json:"revision,string"`
+		} `json:"header"`
+	}
+	err := c.ask(ctx, "/v3/kv/range", map[string]any{"key": []byte("/"), "count_only": true}, &found)
+	return found.Header.Revision, err
+}
+
+// followed is what etcd says to who follows it.
+type followed struct {
+	Result struct {
+		Canceled bool   `json:"canceled"`
+		Reason   string `json:"cancel_reason"`
+		Events   []struct {
+			KV     stored `json:"kv"`
+			PrevKV stored `json:"prev_kv"`
+		} `json:"events"`
+	} `json:"result"`
+	Error json.RawMessage `json:"error"`
+}
+
+// stored is a value and where etcd keeps it.
+type stored struct {
+	Key         []byte `json:"key"`
+	ModRevision int64  `json:"mod_revision,string"`
+	Value       []byte `json:"value"`
+}
+
+// Follow tells take of every change after a revision under some prefixes of keys, in the order of the changes under each. It
+// sees those that are made while nobody watches the API server, which may end and start again, and returns when ctx or etcd
+// ends: never without an error, as changes may follow.
+func (c *Cluster) Follow(ctx context.Context, after int64, prefixes []string, take func(Change)) error {
+	var requests bytes.Buffer
+	for _, prefix := range prefixes {
+		first, end := c.keys(prefix)
+		watch := map[string]any{"key": first, "range_end": end, "start_revision": after + 1, "prev_kv": true}
+		if err := json.NewEncoder(&requests).Encode(map[string]any{"create_request": watch}); err != nil {
+			return fmt.Errorf("asking etcd: %w", err)
+		}
+	}
+	answers, err := c.post(ctx, "/v3/watch", &requests)
+	if err != nil {
+		return err
+	}
+	defer answers.Close()
+	for decoder := json.NewDecoder(answers); ; {
+		said := followed{}
+		if err := decoder.Decode(&said); err != nil {
+			return fmt.Errorf("following etcd: %w", errors.Join(context.Cause(ctx), err))
+		}
+		if said.Result.Canceled || said.Error != nil {
+			return fmt.Errorf("following etcd: it ends that: %s%s", said.Result.Reason, said.Error)
+		}
+		for _, e := range said.Result.Events {
+			key := strings.TrimPrefix(string(e.KV.Key), "/"+c.Name+"/")
+			take(Change{Key: key, Revision: e.KV.ModRevision, Before: e.PrevKV.Value, After: e.KV.Value})
+		}
+	}
+}

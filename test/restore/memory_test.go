@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// memory is what is told of an object, whatever UID it has.
+type memory struct {
+	Labels, Annotations map[string]string
+	Spec, Status        any
+}
+
+// memories are those of everything that users and Shipper have written about the story.
+func (s *story) memories() map[string]memory {
+	out := map[string]memory{}
+	for _, list := range []client.ObjectList{
+		&shipper.ApplicationList{}, &shipper.ReleaseList{}, &shipper.InstallationTargetList{}, &shipper.CapacityTargetList{},
+		&shipper.TrafficTargetList{}, &shipper.RolloutBlockList{},
+	} {
+		s.must("listing what there is", s.management.List(s.ctx, list))
+		s.must("reading what there is", meta.EachListItem(list, func(o runtime.Object) error {
+			m, err := meta.Accessor(o)
+			if err != nil || m.GetNamespace() != s.namespace && m.GetNamespace() != "default" {
+				return err
+			}
+			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+			if status, ok := fields["status"].(map[string]any); ok {
+				delete(status, "observedGeneration") // of another object's generations
+			}
+			delete(m.GetAnnotations(), shipper.RolloutBlockCreatedByAnnotation) // who restored it
+			out[fmt.Sprintf("%T %s", o, m.GetName())] = memory{m.GetLabels(), m.GetAnnotations(), fields["spec"], fields["status"]}
+			return err
+		}))
+	}
+	return out
+}
+
+// remembers compares what is told now with what was; what targets ask for is left out, which is what is found.
+func (s *story) remembers(was map[string]memory) {
+	s.Helper()
+	asked := func(p cmp.Path) bool { return strings.Contains(p.String(), "Spec") && isTarget(p) }
+	if diff := cmp.Diff(was, s.memories(), cmp.FilterPath(asked, cmp.Ignore()), cmpopts.EquateEmpty()); diff != "" {
+		s.Errorf("what was restored (-want +got)\n%s", diff)
+	}
+}
+
+// isTarget tells whether a path leads through a CapacityTarget or a TrafficTarget.
+func isTarget(p cmp.Path) bool {
+	return slices.ContainsFunc(p, func(step cmp.PathStep) bool {
+		index, ok := step.(cmp.MapIndex)
+		return ok && (strings.HasPrefix(index.Key().String(), "*v1alpha1.CapacityTarget ") ||
+			strings.HasPrefix(index.Key().String(), "*v1alpha1.TrafficTarget "))
+	})
+}
+
+// saysAgain waits until all is told as it was before the loss, what targets ask for too. Since when it is so does not
+// matter: Shipper did not know for a moment.
+func (s *story) saysAgain(was map[string]memory) {
+	s.Helper()
+	since := func(p cmp.Path) bool {
+		index, ok := p.Last().(cmp.MapIndex)
+		return ok && index.Key().String() == "lastTransitionTime"
+	}
+	s.eventually("what is told", "as it was", func() (string, error) {
+		if diff := cmp.Diff(was, s.memories(), cmp.FilterPath(since, cmp.Ignore()), cmpopts.EquateEmpty()); diff != "" {
+			return diff, nil
+		}
+		return "as it was", nil
+	})
+}
+
+// versions are the resource versions of all that is Shipper's in the management cluster.
+func (s *story) versions() map[string]string {
+	out := map[string]string{}
+	for _, list := range []client.ObjectList{
+		&shipper.ApplicationList{}, &shipper.ReleaseList{}, &shipper.InstallationTargetList{}, &shipper.CapacityTargetList{},
+		&shipper.TrafficTargetList{}, &shipper.RolloutBlockList{}, &shipper.ClusterList{}, &corev1.SecretList{}, &corev1.NamespaceList{},
+	} {
+		s.must("listing what there is", s.management.List(s.ctx, list))
+		s.must("reading what there is", meta.EachListItem(list, func(o runtime.Object) error {
+			m, err := meta.Accessor(o)
+			if err == nil {
+				out[fmt.Sprintf("%T %s/%s", o, m.GetNamespace(), m.GetName())] = m.GetResourceVersion()
+			}
+			return err
+		}))
+	}
+	return out
+}
+
+// running are the UIDs of the Deployments and Pods of the story, by cluster.
+func (s *story) running() map[string][]string {
+	out := map[string][]string{}
+	for name, c := range world.clusters {
+		for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.PodList{}} {
+			s.must("listing what runs", c.List(s.ctx, list, client.InNamespace(s.namespace)))
+			s.must("reading what runs", meta.EachListItem(list, func(o runtime.Object) error {
+				m, err := meta.Accessor(o)
+				if err == nil {
+					out[name] = append(out[name], fmt.Sprintf("%T %s %s", o, m.GetName(), m.GetUID()))
+				}
+				return err
+			}))
+		}
+		slices.Sort(out[name])
+	}
+	return out
+}

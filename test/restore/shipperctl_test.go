@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package restore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/pod"
+)
+
+// TestABackupIsRestored loses a management cluster with its etcd, in the middle of one rollout and at the end of another of which
+// the backup knows the beginning, and restores it from a file of shipperctl's. The chart repository is lost with it and never comes
+// back. It is the last of this package: no other management cluster works afterwards, and no repository.
+func TestABackupIsRestored(t *testing.T) {
+	s, older := begin(t).on(t), begin(t)
+	if world.new.pod != nil { // it has taken the place of the first
+		s.management, older.management = &world.new, &world.new
+	}
+	both(t, "before", s, half, older, begun)
+	s.saves()
+	older.saves()
+	s.blocks()
+	was, file := s.memories(), filepath.Join(t.TempDir(), "backup.yaml")
+	lost := ctl{t, s.management.fleet.Kubeconfig}
+	out := lost.succeeds("", "backup", "prepare", "-v", "-f", file, "--include-clusters", "--include-rollout-blocks", "--include-charts")
+	for _, name := range s.backup.names() {
+		contains(t, out, "NAMESPACE", "RELEASE NAME", "OWNING APPLICATION", s.namespace+" ", name, appName)
+	}
+	contains(t, out, fmt.Sprintf("Backup objects stored in %q\n", file))
+	contains(t, lost.fails("", "backup", "restore", "-f", file), "shipper must be down", "says the Lease shipper-system/shipper-reconciler")
+	older.ends()
+
+	third := s.replaced()
+	world.charts.Close()
+	older.management = third
+	s.restores(file, was)
+	running := s.running()
+	for _, g := range s.guards {
+		g.hold(replicas, false)
+	}
+	for _, g := range older.guards {
+		g.hold(replicas, true)
+	}
+	s.must("starting the reconciler", third.pod.StartReconciler(s.ctx))
+	both(t, "after", s, func(s *story) {
+		isHalf(s)
+		s.saysAgain(was)
+		s.judged()
+		if diff := cmp.Diff(running, s.running()); diff != "" {
+			s.Errorf("what runs is not what ran (-before +after)\n%s", diff)
+		}
+	}, older, func(older *story) {
+		isBack(older)
+		for _, name := range older.backup.names() {
+			older.scheduled(name)
+		}
+		older.judged()
+	})
+	s.goesFurther(ctl{t, s.kubeconfig(third, "")})
+}
+
+// both tells a part of two stories at once.
+func both(t *testing.T, part string, s *story, first func(*story), older *story, second func(*story)) {
+	t.Helper()
+	ok := t.Run(part, func(t *testing.T) {
+		t.Run("half a rollout", func(t *testing.T) {
+			t.Parallel()
+			first(s.on(t))
+		})
+		t.Run("a backup older than what runs", func(t *testing.T) {
+			t.Parallel()
+			second(older.on(t))
+		})
+	})
+	if !ok {
+		t.FailNow()
+	}
+}
+
+// begun rolls the second Release out to the first step.
+func begun(s *story) {
+	s.applies(environment("first", "0.0.1", allIn))
+	s.completes(s.release(0))
+	s.edits(environment("second", "0.0.2", vanguard))
+	s.waitsForCommand(s.release(1), 0)
+}
+
+// ends rolls the second Release out to the end: what serves then is what the backup says has one Pod and no traffic.
+func (s *story) ends() {
+	incumbent, contender := s.backup.names()[0], s.backup.names()[1]
+	s.steps(contender, 2)
+	s.completes(contender)
+	s.pods(contender, replicas, replicas)
+	s.pods(incumbent, 0, 0)
+}
+
+// restores joins the application clusters and restores the backup: in vain, not at all, whole, and once more.
+func (s *story) restores(file string, was map[string]memory) {
+	admin, restorer := ctl{s.T, s.kubeconfig(s.management, "")}, ctl{s.T, s.kubeconfig(s.management, restorer)}
+	clusters := filepath.Join(world.lost.options.Bin, "clusters.yaml")
+	admin.succeeds("", "clusters", "join", "-f", clusters)
+	said := restorer.fails("y\nn\ny\n", "backup", "restore", "-f", file)
+	contains(s.T, said, "failed calling webhook", "shipperctl clusters setup management --webhook-ignore", "it goes on where it stopped")
+
+	s.must("starting the webhook", s.management.pod.StartWebhook(s.ctx))
+	contains(s.T, restorer.succeeds("n\nn\nn\n", "backup", "restore", "-f", file), "Nothing was restored")
+	s.tellsAsDocumented(restorer.succeeds("y\ny\ny\n", "backup", "restore", "-v", "-f", file))
+	s.remembers(was)
+	before := s.versions()
+	contains(s.T, restorer.succeeds("", "backup", "restore", "--yes", "-f", file), "0 objects were created, ")
+	if diff := cmp.Diff(before, s.versions()); diff != "" {
+		s.Errorf("the second time something was written (-before +after)\n%s", diff)
+	}
+}
+
+// goesFurther rolls out once more in the restored management cluster, and then gives one application cluster up.
+func (s *story) goesFurther(admin ctl) {
+	contender := s.backup.names()[1]
+	s.steps(contender, 2)
+	s.completes(contender)
+	s.edits(environment("third", "0.0.1", allIn))
+	next := s.release(2)
+	s.completes(next)
+	s.pods(next, replicas, replicas)
+	s.pods(contender, 0, 0)
+	next = s.rollsBackTwice(admin, next)
+
+	const gone, stays = "us-east-1", "eu-west-1"
+	running := s.running()
+	clean := []string{"clean", "decommissioned-clusters", "--decommissionedClusters", gone}
+	contains(s.T, admin.succeeds("", append(clean, "--dryrun")...), s.namespace+"/"+next, "would be changed")
+	if placed := s.placed(next); placed != stays+","+gone {
+		s.Errorf("the dry run left %s on %s", next, placed)
+	}
+	admin.succeeds("", clean...)
+	for _, name := range append(s.backup.names(), next) {
+		if placed := s.placed(name); placed != stays {
+			s.Errorf("%s is placed on %s", name, placed)
+		}
+	}
+	for _, name := range append(s.backup.names(), next) {
+		s.eventually("Deployments of "+name+" in "+gone, "none", func() (string, error) {
+			list := &appsv1.DeploymentList{}
+			err := world.clusters[gone].List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingLabels{shipper.ReleaseLabel: name})
+			if len(list.Items) == 0 {
+				return "none", err
+			}
+			return fmt.Sprint(len(list.Items)), err
+		})
+	}
+	s.scheduled(next)
+	if diff := cmp.Diff(running[stays], s.running()[stays]); diff != "" {
+		s.Errorf("what runs in the cluster that stays (-before +after)\n%s", diff)
+	}
+}
+
+// rollsBackTwice goes back to what the backup knew, and from there to what was rolled out last. It returns the Release that came of
+// it.
+func (s *story) rollsBackTwice(admin ctl, from string) string {
+	admin.succeeds("", "rollout", "rollback", appName, "-n", s.namespace)
+	back := s.release(3)
+	s.steps(back, 2)
+	s.completes(back)
+	s.pods(back, replicas, replicas)
+	s.pods(from, 0, 0)
+	admin.succeeds("", "rollout", "rollback", appName, "-n", s.namespace)
+	again := s.release(4)
+	s.completes(again)
+	s.pods(again, replicas, replicas)
+	return again
+}
+
+// placed are the clusters of a Release.
+func (s *story) placed(release string) string {
+	rel, err := s.get(release)
+	s.must("reading a Release", err)
+	return rel.Annotations[shipper.ReleaseClustersAnnotation]
+}
+
+// blocks makes a RolloutBlock that stops nobody here.
+func (s *story) blocks() {
+	b := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "elsewhere"}}
+	b.Spec.Message, b.Spec.Author.Name = "not here", "ann"
+	b.Spec.Author.Type = "user"
+	s.must("creating a block", s.management.Create(s.ctx, b))
+}
+
+// replaced ends the Shipper that works and starts a management cluster in which nothing is but what setting up makes.
+func (s *story) replaced() *management {
+	was := s.management
+	s.must("ending the reconciler", was.pod.Reconciler.Stop())
+	s.must("ending the webhook", was.pod.Webhook.Stop())
+	third := &management{}
+	s.Cleanup(func() {
+		if third.pod != nil {
+			_ = third.pod.Stop()
+		}
+		if third.fleet != nil {
+			_ = third.fleet.Stop()
+		}
+	})
+	s.must("starting a management cluster", third.begin(s.ctx, world.lost.options.Bin, "third"))
+	s.must("setting it up", pod.SetUpManagement(s.ctx, third.fleet, third.options.Bin, third.options.WebhookPort))
+	s.must("allowing somebody to restore", third.allowRestorer(s.ctx))
+	s.must("allowing it by shipperctl", third.allowShipperctl(s.ctx))
+	var err error
+	third.pod, err = pod.New(s.ctx, third.options)
+	s.must("preparing Shipper", err)
+	s.management = third
+	return third
+}
+
+// allowShipperctl gives the one who restores what the guide asks for beside allowRestorer.
+func (m *management) allowShipperctl(ctx context.Context) error {
+	name := restorer + "-by-shipperctl"
+	rule := func(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
+		rule(shipper.GroupName, []string{"get", "create", "stamp"}, "installationtargets", "capacitytargets", "traffictargets"),
+		rule(shipper.GroupName, []string{"get", "list", "create"}, "clusters", "rolloutblocks"),
+		rule(shipper.GroupName, []string{"get", "create"}, "chartsnapshots"),
+		rule(shipper.GroupName, []string{"update"}, "installationtargets/status", "capacitytargets/status", "traffictargets/status",
+			"clusters/status", "rolloutblocks/status"),
+		rule("", []string{"get", "create"}, "namespaces", "secrets", "configmaps"),
+		rule("apps", []string{"get"}, "deployments"),
+		rule("coordination.k8s.io", []string{"get"}, "leases"),
+	}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: restorer}},
+	}
+	for _, o := range []client.Object{role, binding} {
+		if err := m.Create(ctx, o); err != nil {
+			return fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// kubeconfig has the contexts of a management cluster and of the application clusters, to be used as user.
+func (s *story) kubeconfig(m *management, user string) string {
+	config, err := clientcmd.LoadFromFile(world.lost.fleet.Kubeconfig)
+	s.must("reading a kubeconfig", err)
+	own, err := clientcmd.LoadFromFile(m.fleet.Kubeconfig)
+	s.must("reading a kubeconfig", err)
+	maps.Copy(config.Clusters, own.Clusters)
+	maps.Copy(config.AuthInfos, own.AuthInfos)
+	maps.Copy(config.Contexts, own.Contexts)
+	config.CurrentContext = own.CurrentContext
+	config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo].Impersonate = user
+	path := filepath.Join(s.TempDir(), "kubeconfig")
+	s.must("writing a kubeconfig", clientcmd.WriteToFile(*config, path))
+	return path
+}
+
+// tellsAsDocumented compares what `backup restore -v` says with what the documentation shows.
+func (s *story) tellsAsDocumented(out string) {
+	app := &shipper.Application{}
+	s.must("reading the Application", s.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app))
+	key := s.namespace + "/" + appName
+	want := fmt.Sprintf("application %q created\n", key)
+	for _, name := range s.backup.names() {
+		rel, err := s.get(name)
+		s.must("reading a Release", err)
+		key := s.namespace + "/" + name
+		want += fmt.Sprintf("release %q owner reference updates with uid %q\nrelease %q created\n", key, app.UID, key)
+		for _, target := range []string{"installation", "traffic", "capacity"} {
+			want += fmt.Sprintf("%s target %q owner reference updates with uid %q\n%s target %q created\n", target, key, rel.UID, target, key)
+		}
+	}
+	contains(s.T, out, "Would you like to see an overview of your backup? [y/n]: NAMESPACE ", "Would you like to review backup? [y/n]: - ",
+		"  backup_releases:\n  - capacity_target:\n", "Would you like to restore backup? [y/n]: ", want)
+}
