@@ -34,6 +34,13 @@
 // spec.clusters is cleaned, also after a crash. A cluster that cannot be reached keeps the finalizer; one whose
 // Cluster object is gone is given up.
 //
+// What is kept stays: PersistentVolumeClaims, and what has Helm's annotation for it. No anchor owns such an object, nor does one
+// that an earlier version made its owner at the time it goes. What has an owner besides anchors is that one's to remove. An
+// object without a namespace goes with the last target that lists it, whichever of the Application's wrote it last.
+//
+// Another Release may be taking over what is to be removed. So the other anchors are read from the API server, after the
+// object, which is deleted only as it was read. What was written to meanwhile is looked at again.
+//
 // A cluster may get another name by a second Cluster object. Where a target leaves one name and stays by the other, nothing
 // is removed. Clusters are told apart by the UID of their namespace kube-system, one that does not answer by its address.
 //

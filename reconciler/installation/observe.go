@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
@@ -46,6 +47,7 @@ func sameMark(a, b client.Object) bool {
 	digest := shipper.InstalledDigestAnnotation
 	return a.GetLabels()[shipper.OwnedByLabel] == b.GetLabels()[shipper.OwnedByLabel] &&
 		a.GetAnnotations()[digest] == b.GetAnnotations()[digest] &&
+		a.GetAnnotations()[chart.ResourcePolicyAnnotation] == b.GetAnnotations()[chart.ResourcePolicyAnnotation] &&
 		(a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil) &&
 		reflect.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences())
 }

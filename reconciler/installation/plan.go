@@ -3,8 +3,6 @@
 package installation
 
 import (
-	"strings"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -29,7 +27,7 @@ const (
 )
 
 // decide says what to do with an object of a target. live is nil when it is not in the cluster, a when there is no
-// anchor yet. Objects without a namespace have no owner.
+// anchor yet. Objects without a namespace have no owner, nor have those that are kept.
 func decide(it *shipper.InstallationTarget, want item, a *anchor, live *metav1.PartialObjectMetadata) action {
 	if live == nil {
 		return create
@@ -37,7 +35,7 @@ func decide(it *shipper.InstallationTarget, want item, a *anchor, live *metav1.P
 	app := it.Labels[shipper.AppLabel]
 	ours := a.owns(live) || app != "" && live.Labels[shipper.AppLabel] == app && live.Labels[shipper.OwnedByLabel] != ""
 	mine := ours && live.Labels[shipper.OwnedByLabel] == it.Name
-	owned := want.Namespace == "" || a.owns(live)
+	owned := want.Namespace == "" || a.owns(live) != kept(want, live.Annotations)
 	current := live.Annotations[shipper.InstalledDigestAnnotation]
 	switch {
 	case !ours && everybodys(want):
@@ -95,8 +93,7 @@ func owners(
 func otherAnchors(it *shipper.InstallationTarget, live *metav1.PartialObjectMetadata) []metav1.OwnerReference {
 	var out []metav1.OwnerReference
 	for _, ref := range live.OwnerReferences {
-		isAnchor := ref.Kind == "ConfigMap" && strings.HasSuffix(ref.Name, anchorSuffix)
-		if isAnchor && ref.Name != shipper.AnchorName(it.Name) {
+		if isAnchor(ref) && ref.Name != shipper.AnchorName(it.Name) {
 			out = append(out, ref)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,6 +48,9 @@ func uninstall(
 	if len(remaining) > 0 {
 		return nil, waiting("waiting until these are gone: %s", list(remaining))
 	}
+	if err := disown(ctx, m, it, a.inventory); err != nil {
+		return nil, err
+	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: it.Namespace, Name: name}}
 	err = m.Client().Delete(ctx, cm, client.PropagationPolicy(metav1.DeletePropagationForeground),
 		client.Preconditions{UID: &a.uid, ResourceVersion: &a.resourceVersion})
@@ -76,38 +80,37 @@ func foreignIsNone(err error) error {
 	return err
 }
 
-// removeItems deletes those of the objects that this target wrote last, that no other anchor owns or lists, and
-// that are not everybody's. left are those of them that are still there, because what they own goes first.
+// removeItems deletes those of the objects that go with this target, that no other anchor lists, and that are not
+// everybody's. left are those of them that are still there, because what they own goes first.
 func removeItems(
 	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, items []item,
 ) (left []item, err error) {
-	if len(items) == 0 {
-		return nil, nil
-	}
-	others, err := otherInventories(ctx, m, it)
-	if err != nil {
-		return nil, err
-	}
+	others := sync.OnceValues(func() ([]item, error) { return remainingInventories(ctx, m, it, items) })
 	for _, entry := range items {
-		if everybodys(entry) || contains(others, entry) {
+		if everybodys(entry) {
 			continue
 		}
-		live, err := m.Metadata(ctx, entry.gvk(), entry.key())
-		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-			continue
-		}
+		live, err := leaver(ctx, m, it, entry)
 		if err != nil {
 			return nil, err
 		}
-		if live.Labels[shipper.OwnedByLabel] != it.Name || len(otherAnchors(it, live)) > 0 {
+		if live == nil {
+			continue
+		}
+		listed, err := others()
+		if err != nil {
+			return nil, err
+		}
+		if contains(listed, entry) {
 			continue
 		}
 		left = append(left, entry)
 		if live.DeletionTimestamp != nil {
 			continue
 		}
+		// What was taken over since it was read stays.
 		err = m.Client().Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationForeground),
-			client.Preconditions{UID: &live.UID})
+			client.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion})
 		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("deleting %s: %w", entry, err)
 		}
@@ -115,13 +118,24 @@ func removeItems(
 	return left, nil
 }
 
-// otherInventories are the objects that other anchors in the cluster list.
-func otherInventories(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) ([]item, error) {
-	others, err := otherAnchorsIn(ctx, m, it)
-	if err != nil {
-		return nil, err
+// leaver is an object as the API server has it, if it is there and goes with the target.
+func leaver(
+	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, entry item,
+) (*metav1.PartialObjectMetadata, error) {
+	// The cache is asked first, so that there is one, and its event tells when the object is gone.
+	live, err := m.Metadata(ctx, entry.gvk(), entry.key())
+	if err == nil && goes(it, entry, live) {
+		live, err = m.LiveMetadata(ctx, entry.gvk(), entry.key())
 	}
-	return inventories(m, others), nil
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !goes(it, entry, live):
+		return nil, nil
+	}
+	return live, nil
 }
 
 // inventories are the objects that anchors list which are not going.

@@ -104,7 +104,7 @@ func removeOne(
 		return false, nil
 	case err != nil:
 		return false, err
-	case !remains(it, o, live):
+	case !remains(it, o, live), kept(entry, live.Annotations), anothers(live):
 		return false, nil
 	case live.DeletionTimestamp != nil:
 		return true, nil

@@ -19,8 +19,14 @@ import (
 // write applies an object whole, and returns its UID.
 func (i *installer) write(ctx context.Context, s step) (types.UID, error) {
 	object := s.in(s.item.Namespace)
-	if s.item.Namespace != "" {
+	switch {
+	case s.item.Namespace == "":
+	case !s.keeps():
 		object.SetOwnerReferences(owners(i.it, s.live, i.anchor.reference(i.it)))
+	case s.live != nil:
+		if err := withoutAnchor(ctx, i.member, i.it, s.live); err != nil {
+			return "", err
+		}
 	}
 	if isDeployment(object) {
 		if err := i.setReplicas(ctx, s, object); err != nil {
@@ -81,7 +87,11 @@ func (i *installer) mark(ctx context.Context, s step) error {
 		"resourceVersion": s.live.ResourceVersion,
 		"annotations":     map[string]any{shipper.InstalledDigestAnnotation: s.digest},
 	}
-	if s.item.Namespace != "" && !i.anchor.owns(s.live) {
+	switch keeps := s.keeps(); {
+	case s.item.Namespace == "" || i.anchor.owns(s.live) != keeps:
+	case keeps:
+		metadata["ownerReferences"] = withoutOwner(s.live.OwnerReferences, shipper.AnchorName(i.it.Name))
+	default:
 		metadata["ownerReferences"] = withOwner(s.live.OwnerReferences, i.anchor.reference(i.it))
 	}
 	raw, err := json.Marshal(map[string]any{"metadata": metadata})
@@ -94,11 +104,5 @@ func (i *installer) mark(ctx context.Context, s step) error {
 
 // withOwner is all references there are, but for one to a former anchor of the same name, and ours.
 func withOwner(refs []metav1.OwnerReference, own metav1.OwnerReference) []metav1.OwnerReference {
-	var out []metav1.OwnerReference
-	for _, ref := range refs {
-		if ref.Kind != own.Kind || ref.Name != own.Name {
-			out = append(out, ref)
-		}
-	}
-	return append(out, own)
+	return append(withoutOwner(refs, own.Name), own)
 }

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/reconciler/fleet"
+)
+
+// kept tells whether an object outlives the target: a PersistentVolumeClaim does, for what is in it cannot be made again, and
+// what the chart, or somebody in the cluster, annotated so. No anchor owns such an object, or it would be collected with it.
+func kept(entry item, annotations map[string]string) bool {
+	gk := entry.gvk().GroupKind()
+	return gk.Group == "" && gk.Kind == "PersistentVolumeClaim" || chart.Keeps(annotations)
+}
+
+// keeps tells whether what is to be written outlives the target, by the chart or by what is there.
+func (s step) keeps() bool {
+	return kept(s.item, s.content.GetAnnotations()) || s.live != nil && kept(s.item, s.live.Annotations)
+}
+
+// anothers tells whether an object has an owner that is no anchor. Whoever that is decides when it goes.
+func anothers(live *metav1.PartialObjectMetadata) bool {
+	return slices.ContainsFunc(live.OwnerReferences, func(ref metav1.OwnerReference) bool { return !isAnchor(ref) })
+}
+
+func isAnchor(ref metav1.OwnerReference) bool {
+	return ref.Kind == "ConfigMap" && strings.HasSuffix(ref.Name, anchorSuffix)
+}
+
+// disown takes the target's anchor out of the owners of what is kept, so that the anchor's end is not the object's. An
+// earlier version has made it an owner of everything, and an object may be annotated at any time.
+func disown(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, items []item) error {
+	for _, entry := range items {
+		if entry.Namespace == "" {
+			continue
+		}
+		live, err := m.LiveMetadata(ctx, entry.gvk(), entry.key())
+		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !kept(entry, live.Annotations) {
+			continue
+		}
+		if err := withoutAnchor(ctx, m, it, live); err != nil {
+			return fmt.Errorf("keeping %s: %w", entry, client.IgnoreNotFound(err))
+		}
+	}
+	return nil
+}
+
+// withoutAnchor takes the target's anchor out of the owners of an object, as it was read.
+func withoutAnchor(
+	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, live *metav1.PartialObjectMetadata,
+) error {
+	refs := withoutOwner(live.OwnerReferences, shipper.AnchorName(it.Name))
+	if len(refs) == len(live.OwnerReferences) {
+		return nil
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": live.ResourceVersion, "ownerReferences": refs,
+	}})
+	if err != nil {
+		return fmt.Errorf("writing its owners: %w", err)
+	}
+	patch := client.RawPatch(types.MergePatchType, raw)
+	return m.Client().Patch(ctx, live.DeepCopy(), patch, client.FieldOwner(shipper.FieldOwner))
+}
+
+// withoutOwner is references without those to an anchor of a name.
+func withoutOwner(refs []metav1.OwnerReference, name string) []metav1.OwnerReference {
+	return slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool {
+		return ref.Kind == "ConfigMap" && ref.Name == name
+	})
+}
+
+// goes tells whether an object goes with a target that no other anchor lists it for: it is what the target wrote last, or,
+// where no anchor can own it, what a Release of the same Application did that is gone; it is not kept, and nobody else owns
+// it.
+func goes(it *shipper.InstallationTarget, entry item, live *metav1.PartialObjectMetadata) bool {
+	if kept(entry, live.Annotations) || anothers(live) || len(otherAnchors(it, live)) > 0 {
+		return false
+	}
+	by, app := live.Labels[shipper.OwnedByLabel], it.Labels[shipper.AppLabel]
+	return by == it.Name || entry.Namespace == "" && by != "" && app != "" && live.Labels[shipper.AppLabel] == app
+}
+
+// remainingInventories are the objects that other anchors list, by what the API server itself says: one that was written a
+// moment ago may be about to take over what is to be removed.
+func remainingInventories(
+	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, items []item,
+) ([]item, error) {
+	of := []client.ListOption{client.HasLabels{shipper.AppLabel}}
+	if !slices.ContainsFunc(items, func(i item) bool { return i.Namespace == "" }) {
+		of = append(of, client.InNamespace(it.Namespace))
+	}
+	others, err := anchorsBut(ctx, m.Live(), it, of...)
+	return inventories(m, others), err
+}
