@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -57,13 +56,9 @@ func newDecommissioned(o *connect.Flags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			scheme := runtime.NewScheme()
-			if err := shipper.AddToScheme(scheme); err != nil {
-				return fmt.Errorf("registering kinds: %w", err)
-			}
-			c, err := client.New(config, client.Options{Scheme: scheme})
+			c, err := connect.NewClient(config, shipper.AddToScheme)
 			if err != nil {
-				return fmt.Errorf("connecting to the management cluster: %w", err)
+				return err
 			}
 			cl := cleaner{client: c, out: cmd.OutOrStdout(), dryRun: dryRun}
 			return cl.clean(cmd.Context(), gone)

@@ -5,14 +5,11 @@
 package clusters
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -71,13 +68,5 @@ func (o *options) client() (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), shipper.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("registering kinds: %w", err)
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
-	}
-	return c, nil
+	return connect.NewClient(config, corev1.AddToScheme, shipper.AddToScheme)
 }

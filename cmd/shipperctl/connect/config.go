@@ -69,15 +69,23 @@ func (f *Flags) Client() (client.WithWatch, string, error) {
 			return nil, "", err
 		}
 	}
+	c, err := NewClient(config, shipper.AddToScheme)
+	return c, namespace, err
+}
+
+// NewClient returns a client of the management cluster for the kinds that are added to its scheme.
+func NewClient(config *rest.Config, addToScheme ...func(*runtime.Scheme) error) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
-	if err := shipper.AddToScheme(scheme); err != nil {
-		return nil, "", fmt.Errorf("registering kinds: %w", err)
+	for _, add := range addToScheme {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("registering kinds: %w", err)
+		}
 	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, "", fmt.Errorf("connecting to the management cluster: %w", err)
+		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
 	}
-	return c, namespace, nil
+	return c, nil
 }
 
 // load reads the kubeconfig, which is empty when there is none.

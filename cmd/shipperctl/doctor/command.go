@@ -4,17 +4,14 @@
 package doctor
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/connect"
@@ -42,7 +39,7 @@ func NewCommand(clock clock.PassiveClock) *cobra.Command {
 			}
 			fleet, err := connected(config)
 			if err != nil {
-				return fmt.Errorf("connecting to the management cluster: %w", err)
+				return err
 			}
 			fleet.Namespace, fleet.ServiceAccount, fleet.Clock = o.Namespace, account, clock
 			found := health.Sum(fleet.Examine(cmd.Context()))
@@ -70,21 +67,17 @@ func NewCommand(clock clock.PassiveClock) *cobra.Command {
 
 // connected makes the clients of a management cluster.
 func connected(config *rest.Config) (*health.Fleet, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), shipper.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("registering kinds: %w", err)
-	}
-	reader, err := client.New(config, client.Options{Scheme: scheme})
+	reader, err := connect.NewClient(config, clientgoscheme.AddToScheme, shipper.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
 	}
 	a, err := authorizationv1client.NewForConfig(config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
 	}
 	return &health.Fleet{Reader: reader, Discovery: d, Authorization: a}, nil
 }

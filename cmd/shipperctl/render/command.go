@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -145,13 +144,9 @@ func (o *options) renderer(cmd *cobra.Command) (*renderer, error) {
 	if err != nil {
 		return nil, err
 	}
-	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), shipper.AddToScheme(scheme)); err != nil {
-		return nil, fmt.Errorf("registering kinds: %w", err)
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := connect.NewClient(config, corev1.AddToScheme, shipper.AddToScheme)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
+		return nil, err
 	}
 	charts := snapshot.NewCharts(chart.NewCatalog(cmd.Context(), chart.Options{Repositories: policy}), c)
 	return &renderer{o, c, config, namespace, installation.NewRenderer(charts)}, nil
