@@ -36,19 +36,27 @@ func (w *Webhook) around(app, old *shipper.Application) (block.App, error) {
 	if some == nil {
 		some = old
 	}
-	rels, err := w.Facts.Releases(key(some))
+	rels, err := w.releases(some)
 	if err != nil {
 		return block.App{}, err
 	}
-	ordered, _ := stamp.SortByGeneration(stamp.Own(some, rels))
-	out := block.App{Name: some.Name, Clusters: w.Facts.Clusters}
-	out.Releases = slices.DeleteFunc(ordered, func(rel *shipper.Release) bool { return !rel.DeletionTimestamp.IsZero() })
+	out := block.App{Name: some.Name, Clusters: w.Facts.Clusters, Releases: rels}
 	for _, a := range []*shipper.Application{app, old} {
 		if a != nil {
 			out.Labels = append(out.Labels, a.Labels)
 		}
 	}
 	return out, nil
+}
+
+// releases are app's own that are not being deleted, oldest first.
+func (w *Webhook) releases(app *shipper.Application) ([]*shipper.Release, error) {
+	rels, err := w.Facts.Releases(key(app))
+	if err != nil {
+		return nil, err
+	}
+	ordered, _ := stamp.SortByGeneration(stamp.Own(app, rels))
+	return slices.DeleteFunc(ordered, func(rel *shipper.Release) bool { return !rel.DeletionTimestamp.IsZero() }), nil
 }
 
 func template(app *shipper.Application) *shipper.ReleaseEnvironment {

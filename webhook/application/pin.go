@@ -5,7 +5,7 @@ package application
 import (
 	"context"
 	"errors"
-	"strconv"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/webhook/answer"
@@ -112,15 +113,14 @@ func (w *Webhook) released(app *shipper.Application, want shipper.Chart) (found 
 	if err != nil || !chart.IsExact(want.Version) {
 		return found, false
 	}
-	newest := -1
-	for _, rel := range releases {
+	ordered, _ := stamp.SortByGeneration(releases)
+	for _, rel := range slices.Backward(ordered) {
 		digest := rel.Annotations[shipper.ReleaseChartDigestAnnotation]
-		generation, _ := strconv.Atoi(rel.Annotations[shipper.ReleaseGenerationAnnotation])
-		if digest != "" && rel.Spec.Environment.Chart == want && generation > newest {
-			found, newest = chart.Resolution{Version: want.Version, Digest: digest}, generation
+		if digest != "" && rel.Spec.Environment.Chart == want {
+			return chart.Resolution{Version: want.Version, Digest: digest}, true
 		}
 	}
-	return found, newest >= 0
+	return found, false
 }
 
 // judge refuses a change that is blocked.

@@ -29,12 +29,10 @@ func (w *Webhook) rollBack(a *answer.Answer, app, old *shipper.Application) erro
 		}
 		return nil
 	}
-	rels, err := w.Facts.Releases(key(app))
+	ordered, err := w.releases(app)
 	if err != nil {
 		return err
 	}
-	ordered, _ := stamp.SortByGeneration(stamp.Own(app, rels))
-	ordered = slices.DeleteFunc(ordered, func(rel *shipper.Release) bool { return !rel.DeletionTimestamp.IsZero() })
 	goal, problem := goalOf(to, ordered)
 	if problem != nil {
 		return answer.Invalidate(kind, app.Name, field.ErrorList{problem})
