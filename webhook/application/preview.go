@@ -39,7 +39,7 @@ func (w *Webhook) preview(
 	if err == nil {
 		a.Warn("plan: %s: %s", count(len(choice), "cluster"), abridged(choice))
 	}
-	incumbent := incumbentOf(rels)
+	incumbent := strategy.LastComplete(rels)
 	for _, line := range w.steps(ctx, env, rel, incumbent) {
 		a.Warn("plan: %s", line)
 	}
@@ -99,16 +99,6 @@ func (w *Webhook) foresee(
 		return err
 	}
 	return w.Gate.Foresee(a, app.Namespace, block.Overrides(app.Annotations), c)
-}
-
-// incumbentOf is the newest complete Release; nil when there is none.
-func incumbentOf(rels []*shipper.Release) *shipper.Release {
-	for _, rel := range slices.Backward(rels) {
-		if strategy.Complete(rel) {
-			return rel
-		}
-	}
-	return nil
 }
 
 // warnOfVainOverrides tells of overrides that change nothing now: the blocks they name stop no such change.

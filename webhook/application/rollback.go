@@ -67,28 +67,22 @@ func goalOf(to *shipper.RollbackTo, rels []*shipper.Release) (*shipper.Release, 
 	if len(rels) == 0 {
 		return nil, field.Invalid(rollbackPath, "{}", "the application has no releases yet: there is nothing to go back to")
 	}
+	if to.Release == "" && to.Generation == 0 {
+		if rel := strategy.LastComplete(rels[:len(rels)-1]); rel != nil {
+			return rel, nil
+		}
+		return nil, missing(rollbackPath, "{}", rels)
+	}
 	for _, rel := range slices.Backward(rels) {
 		generation, err := stamp.Generation(rel)
-		switch {
-		case to.Release != "":
-			if rel.Name == to.Release {
-				return rel, nil
-			}
-		case to.Generation != 0:
-			if err == nil && int64(generation) == to.Generation {
-				return rel, nil
-			}
-		case rel != rels[len(rels)-1] && strategy.Complete(rel):
+		if rel.Name == to.Release || (to.Release == "" && err == nil && int64(generation) == to.Generation) {
 			return rel, nil
 		}
 	}
-	switch {
-	case to.Release != "":
+	if to.Release != "" {
 		return nil, missing(rollbackPath.Child("release"), to.Release, rels)
-	case to.Generation != 0:
-		return nil, missing(rollbackPath.Child("generation"), to.Generation, rels)
 	}
-	return nil, missing(rollbackPath, "{}", rels)
+	return nil, missing(rollbackPath.Child("generation"), to.Generation, rels)
 }
 
 // missing says that no Release is meant, and which could be.

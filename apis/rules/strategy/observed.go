@@ -96,6 +96,17 @@ func Complete(rel *shipper.Release) bool {
 	return shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete)
 }
 
+// LastComplete is the newest of some Releases, oldest first, that is known to have completed; nil when none is. Of all but the
+// newest it is the one that is gone back to when nothing else is said.
+func LastComplete(rels []*shipper.Release) *shipper.Release {
+	for _, rel := range slices.Backward(rels) {
+		if Complete(rel) {
+			return rel
+		}
+	}
+	return nil
+}
+
 // statusless tells whether nothing is known of a Release. When clusters were chosen for it, it has been worked on: it was
 // restored without its status.
 func statusless(rel *shipper.Release) bool {

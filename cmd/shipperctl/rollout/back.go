@@ -90,10 +90,12 @@ func newRollback(o *options) *cobra.Command {
 // goal is the Release to go back to: the one of a name, or the newest before the newest that completed.
 func goal(rels []*shipper.Release, name string) (*shipper.Release, error) {
 	newest := rels[len(rels)-1]
-	for _, rel := range slices.Backward(rels[:len(rels)-1]) {
-		if rel.Name == name || (name == "" && strategy.Complete(rel)) {
-			return rel, nil
-		}
+	earlier := rels[:len(rels)-1]
+	if rel := strategy.LastComplete(earlier); name == "" && rel != nil {
+		return rel, nil
+	}
+	if i := slices.IndexFunc(earlier, func(rel *shipper.Release) bool { return rel.Name == name }); i >= 0 {
+		return earlier[i], nil
 	}
 	switch name {
 	case "":
