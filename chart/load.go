@@ -19,6 +19,12 @@ import (
 // sha256Hex is what a digest looks like.
 var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
+// Loader loads charts for those who render or count, and need not know where they are kept.
+type Loader interface {
+	// Load returns the chart of an exact version whose archive has a digest, if one is known, for use in a namespace.
+	Load(ctx context.Context, namespace string, pinned shipper.Chart, digest string) (*Chart, error)
+}
+
 // Load returns the chart of the exact version that pinned names. Its archive must have the digest given or, when that
 // is empty, the one in the index. An archive that was loaded before is used again without asking the repository, also
 // after a restart when there is a CacheDir: a version once published is taken never to change.

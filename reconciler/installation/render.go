@@ -30,19 +30,13 @@ type Renderer interface {
 	Render(ctx context.Context, s Source, t chart.Target) ([]unstructured.Unstructured, error)
 }
 
-// Loader loads charts.
-type Loader interface {
-	// Load returns the chart of an exact version whose archive has a digest, if one is known, for use in a namespace.
-	Load(ctx context.Context, namespace string, pinned shipper.Chart, digest string) (*chart.Chart, error)
-}
-
 // NewRenderer renders charts that a loader loads.
-func NewRenderer(charts Loader) Renderer {
+func NewRenderer(charts chart.Loader) Renderer {
 	return chartRenderer{charts}
 }
 
 type chartRenderer struct {
-	charts Loader
+	charts chart.Loader
 }
 
 // Render loads, renders and prepares.

@@ -14,17 +14,11 @@ import (
 // that a later pass finds it done.
 const countTimeout = 5 * time.Second
 
-// Loader loads charts.
-type Loader interface {
-	// Load returns the chart of an exact version whose archive has a digest, if one is known, for use in a namespace.
-	Load(ctx context.Context, namespace string, pinned shipper.Chart, digest string) (*chart.Chart, error)
-}
-
 // counter counts replicas in charts.
-type counter struct{ charts Loader }
+type counter struct{ charts chart.Loader }
 
 // NewCharts returns Charts that come from a loader.
-func NewCharts(charts Loader) Charts { return counter{charts: charts} }
+func NewCharts(charts chart.Loader) Charts { return counter{charts: charts} }
 
 // Replicas is Charts.
 func (c counter) Replicas(ctx context.Context, rel *shipper.Release) (int32, error) {

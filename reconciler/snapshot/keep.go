@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"gomodules.xyz/jsonpatch/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -115,20 +116,13 @@ func (r *Reconciler) write(ctx context.Context, o *shipper.ChartSnapshot, owner 
 
 // give is the patch that makes somebody one owner more. Owners that come at the same time do not disturb one another.
 func give(o *metav1.PartialObjectMetadata, owner metav1.OwnerReference) ([]byte, error) {
-	at := operation{Op: "test", Path: "/metadata/uid", Value: o.UID}
-	add := operation{Op: "add", Path: "/metadata/ownerReferences/-", Value: owner}
+	at := jsonpatch.NewOperation("test", "/metadata/uid", o.UID)
+	add := jsonpatch.NewOperation("add", "/metadata/ownerReferences/-", owner)
 	if len(o.OwnerReferences) == 0 { // the first one's list would take the place of another's
-		at = operation{Op: "test", Path: "/metadata/resourceVersion", Value: o.ResourceVersion}
-		add.Path, add.Value = "/metadata/ownerReferences", []metav1.OwnerReference{owner}
+		at = jsonpatch.NewOperation("test", "/metadata/resourceVersion", o.ResourceVersion)
+		add = jsonpatch.NewOperation("add", "/metadata/ownerReferences", []metav1.OwnerReference{owner})
 	}
-	return json.Marshal([]operation{at, add})
-}
-
-// operation is one of a JSON patch.
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value"`
+	return json.Marshal([]jsonpatch.JsonPatchOperation{at, add})
 }
 
 // wrap says what was being done with which ChartSnapshot.
