@@ -46,6 +46,7 @@ type failure struct {
 	code int
 }
 
+// Unwrap is the error that was given a code, for errors.Is and errors.As.
 func (f failure) Unwrap() error { return f.error }
 
 // With gives an error a code. Nil stays nil.
