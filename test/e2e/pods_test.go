@@ -29,8 +29,8 @@ func (s *story) stuckHalfway() (incumbent, contender string) {
 	return incumbent, contender
 }
 
-// pulls waits until each cluster of the story has that many Pods of a release. Those whose image could not be pulled run
-// from then on.
+// pulls waits until each cluster of the story has that many Pods of a release that run. Images that could not be pulled are
+// pushed for it.
 func (s *story) pulls(release string, count int) {
 	s.Helper()
 	for _, cluster := range s.clusters {
@@ -42,8 +42,8 @@ func (s *story) pulls(release string, count int) {
 				switch p := &pods.Items[i]; {
 				case podReady(p):
 					run++
-				case len(p.Status.ContainerStatuses) > 0 && p.Status.ContainerStatuses[0].State.Waiting != nil:
-					s.must("pulling an image", s.sets(cluster, p, corev1.ConditionTrue))
+				case p.Annotations[imageAnnotation] == "":
+					s.must("pushing an image", s.pushes(cluster, p))
 				}
 			}
 			return fmt.Sprint(run, " run"), err
@@ -51,19 +51,26 @@ func (s *story) pulls(release string, count int) {
 	}
 }
 
-// sets says of a Pod, as its kubelet would, that it runs and is ready, or not.
-func (s *story) sets(cluster string, p *corev1.Pod, ready corev1.ConditionStatus) error {
+// imageAnnotation on a Pod says that its image is there again: test/fleet/stages/pod-broken.yaml.
+const imageAnnotation = "fleet/image"
+
+// pushes lets the kubelet of a Pod find its image.
+func (s *story) pushes(cluster string, p *corev1.Pod) error {
 	before := p.DeepCopy()
-	p.Status.Phase = corev1.PodRunning
+	metav1.SetMetaDataAnnotation(&p.ObjectMeta, imageAnnotation, "pushed")
+	return world.clusters[cluster].Patch(s.ctx, p, client.MergeFrom(before))
+}
+
+// unready says of a Pod, as its kubelet would, that it is not ready any more.
+func (s *story) unready(cluster string, p *corev1.Pod) error {
+	before := p.DeepCopy()
 	for i := range p.Status.Conditions {
 		if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
-			c.Status, c.LastTransitionTime = ready, metav1.Now()
+			c.Status, c.LastTransitionTime = corev1.ConditionFalse, metav1.Now()
 		}
 	}
 	for i := range p.Status.ContainerStatuses {
-		c := &p.Status.ContainerStatuses[i]
-		c.Ready = ready == corev1.ConditionTrue
-		c.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}
+		p.Status.ContainerStatuses[i].Ready = false
 	}
 	return world.clusters[cluster].Status().Patch(s.ctx, p, client.MergeFrom(before))
 }
@@ -91,6 +98,6 @@ func (s *story) breaks(release string) {
 		if len(pods.Items) == 0 {
 			s.Fatalf("%s has no pods in %s", release, cluster)
 		}
-		s.must("breaking a pod", s.sets(cluster, &pods.Items[0], corev1.ConditionFalse))
+		s.must("breaking a pod", s.unready(cluster, &pods.Items[0]))
 	}
 }
