@@ -61,8 +61,9 @@ func transitions(rel *shipper.Release, was, is shipper.ReleaseStrategyState) []r
 		{"WaitingForCapacity", was.WaitingForCapacity, is.WaitingForCapacity},
 		{"WaitingForTraffic", was.WaitingForTraffic, is.WaitingForTraffic},
 		{"WaitingForCommand", was.WaitingForCommand, is.WaitingForCommand},
+		{"WaitingForReadiness", was.WaitingForReadiness, is.WaitingForReadiness},
 	} {
-		if state.was != state.is {
+		if state.was != state.is && state.is != "" {
 			out = append(out, diary.Normal(stateTransitionedReason, state.name+"="+string(state.is),
 				"Release %q had its state %q transitioned to %q", key(rel), state.name, state.is))
 		}

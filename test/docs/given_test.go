@@ -104,6 +104,20 @@ var givens = map[string]func(*stage){
 		s.names = append(s.names, "NAME", name)
 		s.moved(name, 1)
 	},
+	"RELEASE, whose first step waits for example.com/Verified": func(s *stage) {
+		app := s.application(super, "0.0.1", 2, "eu-west")
+		app.Spec.Template.Strategy.Steps[0].ReadinessGates = []string{"example.com/Verified"}
+		name := s.applied(app)
+		s.names = append(s.names, "RELEASE", name)
+		s.eventually("the Release waits for others", func() error {
+			rel := &shipper.Release{}
+			err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, rel)
+			if err == nil && (rel.Status.Strategy == nil || rel.Status.Strategy.State.WaitingForReadiness != shipper.StrategyStateTrue) {
+				err = fmt.Errorf("it says %+v", rel.Status.Strategy)
+			}
+			return err
+		})
+	},
 	"super-server on eu-1": func(s *stage) {
 		s.names = append(s.names, "eu-1", west)
 		s.achieved(s.applied(s.application(super, "0.0.1", 2, "eu-west")), 0)

@@ -30,6 +30,12 @@ func steps(s ...shipper.RolloutStrategyStep) edit {
 	return func(e *shipper.ReleaseEnvironment) { e.Strategy = &shipper.RolloutStrategy{Steps: s} }
 }
 
+func gated(gates ...string) shipper.RolloutStrategyStep {
+	step := ask.Step("full on", 0, 100, 0, 100)
+	step.ReadinessGates = gates
+	return step
+}
+
 func regions(r ...shipper.RegionRequirement) edit {
 	return func(e *shipper.ReleaseEnvironment) { e.ClusterRequirements.Regions = r }
 }
@@ -112,6 +118,19 @@ func TestValidate(t *testing.T) {
 				field.Invalid(strategy.Index(0).Child("traffic", "incumbent"), int32(-1), ""),
 				field.Invalid(strategy.Index(0).Child("traffic", "contender"), int32(math.MinInt32), ""),
 			},
+		},
+		"gates that are nobody else's conditions": {
+			env: env(steps(gated("Complete", "example.com/Verified", "shipper.booking.com/Complete", "example.com/a b", "example.com/Verified"))),
+			want: field.ErrorList{
+				field.Invalid(strategy.Index(0).Child("readinessGates").Index(0), "Complete", ""),
+				field.Invalid(strategy.Index(0).Child("readinessGates").Index(2), "shipper.booking.com/Complete", ""),
+				field.Invalid(strategy.Index(0).Child("readinessGates").Index(3), "example.com/a b", ""),
+				field.Duplicate(strategy.Index(0).Child("readinessGates").Index(4), "example.com/Verified"),
+			},
+		},
+		"too many gates": {
+			env:  env(steps(gated(make([]string, 11)...))),
+			want: field.ErrorList{field.TooMany(strategy.Index(0).Child("readinessGates"), 11, 10)},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

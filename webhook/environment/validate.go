@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -23,6 +25,8 @@ const (
 	MaxValuesBytes = 1 << 20
 	// MaxSteps bounds a strategy.
 	MaxSteps = 100
+	// MaxGates bounds the readinessGates of a step.
+	MaxGates = 10
 	// MaxPercent is all of the capacity.
 	MaxPercent = 100
 	// MaxClustersPerRegion bounds the clusters wanted in one region.
@@ -133,6 +137,31 @@ func validateStrategy(s *shipper.RolloutStrategy, path *field.Path) field.ErrorL
 		errs = append(errs, validatePercent(step.Capacity.Contender, capacity.Child("contender"))...)
 		errs = append(errs, validateWeight(step.Traffic.Incumbent, traffic.Child("incumbent"))...)
 		errs = append(errs, validateWeight(step.Traffic.Contender, traffic.Child("contender"))...)
+		errs = append(errs, validateGates(step.ReadinessGates, steps.Index(i).Child("readinessGates"))...)
+	}
+	return errs
+}
+
+// validateGates takes types of conditions that others may own: their domain tells them from Shipper's, which have none.
+func validateGates(gates []string, path *field.Path) field.ErrorList {
+	if len(gates) > MaxGates {
+		return field.ErrorList{field.TooMany(path, len(gates), MaxGates)}
+	}
+	var errs field.ErrorList
+	for i, gate := range gates {
+		domain, _, prefixed := strings.Cut(gate, "/")
+		switch wrong := validation.IsQualifiedName(gate); {
+		case len(wrong) > 0:
+			errs = append(errs, field.Invalid(path.Index(i), gate, strings.Join(wrong, "; ")))
+		case !prefixed:
+			errs = append(errs, field.Invalid(path.Index(i), gate,
+				"must be a type of condition that another controller owns, with its domain: example.com/Verified"))
+		case domain == shipper.GroupVersion.Group:
+			errs = append(errs, field.Invalid(path.Index(i), gate,
+				"the domain "+domain+" is Shipper's own: a gate is a condition that another controller owns"))
+		case slices.Contains(gates[:i], gate):
+			errs = append(errs, field.Duplicate(path.Index(i), gate))
+		}
 	}
 	return errs
 }

@@ -17,6 +17,10 @@
 // installation, capacity and traffic, then the incumbent's traffic and capacity; moving backward it is the mirror. No
 // direction has to be remembered, so that a user may turn round halfway, and no step has to be taken before another.
 //
+// Last come the readinessGates of the step, conditions in the Release that others own. They hold up nothing that is asked of
+// targets; without them the step does not count as achieved. A step that was achieved once asks for them no more: whoever
+// goes back there waits for nobody.
+//
 // In a cluster where nobody else serves, a Release waits for no other cluster: one out of reach must not keep the others
 // from serving. The step is achieved when all are there.
 //

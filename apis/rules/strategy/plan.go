@@ -155,7 +155,7 @@ func (r *rollout) decide() {
 			r.sides[i] = r.retire(r.Releases[i])
 		}
 	}
-	r.stages = stagesOf(contender, incumbent, r.backward(contender, incumbent))
+	r.stages = append(stagesOf(contender, incumbent, r.backward(contender, incumbent)), r.gates()...)
 	r.cover(contender, incumbent, serving)
 }
 

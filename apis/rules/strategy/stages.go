@@ -18,6 +18,8 @@ type stage struct {
 	// achieved tells whether the stage is as the step wants it; message says what is awaited when it is not.
 	achieved bool
 	message  string
+	// reason of the condition while it is not achieved; empty means ClustersNotReady.
+	reason string
 	// needs is the condition that must come about before this stage can be asked for; empty when none must.
 	needs string
 }

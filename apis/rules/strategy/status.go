@@ -3,6 +3,7 @@
 package strategy
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,9 @@ func (r *rollout) contenderStatus(now metav1.Time) shipper.ReleaseStatus {
 // strategyStatus has the conditions that are met, and the one awaited; the state says what that waits for.
 func (r *rollout) strategyStatus(rel *shipper.Release, now metav1.Time) *shipper.ReleaseStrategyStatus {
 	out := &shipper.ReleaseStrategyStatus{State: quiet()}
+	if len(r.step.ReadinessGates) > 0 {
+		out.State.WaitingForReadiness = shipper.StrategyStateFalse
+	}
 	var before []shipper.ReleaseStrategyCondition
 	if rel.Status.Strategy != nil {
 		before = rel.Status.Strategy.Conditions
@@ -42,7 +46,7 @@ func (r *rollout) strategyStatus(rel *shipper.Release, now metav1.Time) *shipper
 	if awaited != nil {
 		c := shipper.ReleaseStrategyCondition{Step: rel.Spec.TargetStep}
 		c.Type, c.Status = awaited.condition, corev1.ConditionFalse
-		c.Reason, c.Message = shipper.ClustersNotReady, awaited.message
+		c.Reason, c.Message = cmp.Or(awaited.reason, shipper.ClustersNotReady), awaited.message
 		out.Conditions = shipper.SetStrategyCondition(out.Conditions, c, since(before, c, now))
 		*awaited.waiting(&out.State) = shipper.StrategyStateTrue
 		return out

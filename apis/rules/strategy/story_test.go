@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -121,7 +123,7 @@ func states(state shipper.ReleaseStrategyState) string {
 	out := ""
 	for name, v := range map[string]shipper.StrategyState{
 		"installation": state.WaitingForInstallation, "capacity": state.WaitingForCapacity,
-		"traffic": state.WaitingForTraffic, "command": state.WaitingForCommand,
+		"traffic": state.WaitingForTraffic, "command": state.WaitingForCommand, "readiness": state.WaitingForReadiness,
 	} {
 		if v == shipper.StrategyStateTrue {
 			out += ", waiting for " + name
@@ -173,6 +175,26 @@ func (s *teller) abort() {
 	s.settle()
 }
 
+// say is what another controller says of the newest Release in a condition of its own.
+func (s *teller) say(conditionType string, status corev1.ConditionStatus, reason, message string) {
+	s.note("somebody sets %s of %s to %s (%s)", conditionType, s.newest().Name, status, reason)
+	s.newest().Status.Conditions = shipper.SetCondition(s.newest().Status.Conditions, shipper.Condition{
+		Type: conditionType, Status: status, Reason: reason, Message: message,
+	}, metav1.NewTime(s.now))
+	s.settle()
+}
+
+// gated is a step with readinessGates.
+func gated(s shipper.RolloutStrategyStep, gates ...string) shipper.RolloutStrategyStep {
+	s.ReadinessGates = gates
+	return s
+}
+
+// guarded is vanguard with gates of its first and its last step.
+var guarded = []shipper.RolloutStrategyStep{
+	gated(vanguard[0], "example.com/Verified", "example.com/Approved"), vanguard[1], gated(vanguard[2], "example.com/Verified"),
+}
+
 var stories = map[string]func(*teller){
 	"first-rollout": func(s *teller) {
 		s.create(vanguard, 10, "a", "b")
@@ -191,6 +213,35 @@ var stories = map[string]func(*teller){
 		s.goTo(2)
 		s.goTo(1)
 		s.goTo(0)
+	},
+	"gates-are-passed": func(s *teller) {
+		s.create(allIn, 10, "a", "b")
+		s.create(guarded, 10, "a", "b")
+		s.say("example.com/Verified", "False", "TestsFailed", "3 of 10 failed")
+		s.say("example.com/Verified", "True", "", "")
+		s.say("example.com/Approved", "True", "", "")
+		s.say("example.com/Approved", "False", "Withdrawn", "")
+		s.goTo(1)
+		s.say("example.com/Verified", "Unknown", "Running", "")
+		s.goTo(2)
+		s.say("example.com/Verified", "True", "", "")
+		s.say("example.com/Verified", "False", "TestsFailed", "")
+	},
+	"a-closed-gate-holds-up-nobody-who-goes-back": func(s *teller) {
+		s.create(allIn, 10, "a", "b")
+		s.create([]shipper.RolloutStrategyStep{
+			gated(vanguard[0], "example.com/Verified"), gated(vanguard[1], "example.com/Verified"), vanguard[2],
+		}, 10, "a", "b")
+		s.say("example.com/Verified", "True", "", "")
+		s.say("example.com/Verified", "False", "TestsFailed", "")
+		s.goTo(1)
+		s.goTo(0)
+		s.abort()
+	},
+	"a-closed-gate-holds-up-nobody-who-goes-past-it": func(s *teller) {
+		s.create(allIn, 10, "a")
+		s.create(guarded[:2:2], 10, "a")
+		s.goTo(1)
 	},
 	"turning-round-halfway": func(s *teller) {
 		s.create(allIn, 10, "a", "b")

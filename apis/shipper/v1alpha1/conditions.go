@@ -66,6 +66,9 @@ const (
 	StrategyContenderAchievedCapacity = "ContenderAchievedCapacity"
 	// StrategyContenderAchievedTraffic is True when the contender has the step's share of traffic in every cluster.
 	StrategyContenderAchievedTraffic = "ContenderAchievedTraffic"
+	// StrategyContenderAchievedReadiness is True when the step is achieved as far as the conditions go that others own in the
+	// Release. Absent where the step has no readinessGates.
+	StrategyContenderAchievedReadiness = "ContenderAchievedReadiness"
 	// StrategyIncumbentAchievedCapacity is True when the incumbent has the step's number of Pods in every cluster.
 	StrategyIncumbentAchievedCapacity = "IncumbentAchievedCapacity"
 	// StrategyIncumbentAchievedTraffic is True when the incumbent has the step's share of traffic in every cluster.
@@ -138,6 +141,8 @@ const (
 	ObjectConflict = "ObjectConflict"
 	// NamespaceMissing means that the application cluster does not have the namespace; Shipper never creates it.
 	NamespaceMissing = "NamespaceMissing"
+	// GatesNotReady means that conditions are not True that the step's readinessGates name.
+	GatesNotReady = "GatesNotReady"
 	// InProgress means that the change was requested and is not there yet.
 	InProgress = "InProgress"
 	// PodsNotReady means that Pods do not become ready; the message says which and why.

@@ -151,6 +151,15 @@ type RolloutStrategyStep struct {
 
 	// traffic is the weight each side has at this step, relative to the other; the two need not sum to 100.
 	Traffic RolloutStrategyStepValue `json:"traffic"`
+
+	// readinessGates are types of conditions, example.com/Verified, that others than Shipper own in the Release's
+	// status.conditions: all must be True before this step counts as achieved. A step that was achieved asks for them no more,
+	// and nothing that goes back waits for them. Absent means none. The original had no such field.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=317
+	ReadinessGates []string `json:"readinessGates,omitempty"`
 }
 
 // RolloutStrategyStepValue is a number for each side of a rollout.

@@ -52,7 +52,8 @@ type ReleaseStatus struct {
 	// +optional
 	Strategy *ReleaseStrategyStatus `json:"strategy,omitempty"`
 
-	// conditions, sorted by type: Blocked, Complete, Scheduled, StrategyExecuted.
+	// conditions, sorted by type: Blocked, Complete, Scheduled, StrategyExecuted, and those that others own, which readinessGates
+	// may name; Shipper leaves them as they are.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -90,6 +91,10 @@ type ReleaseStrategyState struct {
 	WaitingForTraffic StrategyState `json:"waitingForTraffic"`
 	// waitingForCommand is True when the step is achieved, it is not the last, and targetStep is awaited.
 	WaitingForCommand StrategyState `json:"waitingForCommand"`
+	// waitingForReadiness is True while all else of the step is achieved and a condition that its readinessGates name is not
+	// True. Absent where the step names none. The original had no such field.
+	// +optional
+	WaitingForReadiness StrategyState `json:"waitingForReadiness,omitempty"`
 }
 
 // StrategyState is "True", "False" or "Unknown".
