@@ -23,7 +23,8 @@ func TestRepositoriesThatAreNotAllowedAreNotAsked(t *testing.T) {
 	_, resolving := s.resolve("nginx", "~0.0")
 	_, loading := s.load("nginx", "0.0.1", "")
 	for what, err := range map[string]error{
-		"resolving": resolving, "loading": loading, "refreshing": s.Refresh(t.Context(), s.repo.URL), "asking": s.Allows(s.repo.URL),
+		"resolving": resolving, "loading": loading, "asking": s.Allows(s.repo.URL),
+		"refreshing": s.Refresh(t.Context(), shipper.Chart{RepoURL: s.repo.URL}),
 	} {
 		got := read(t, err)
 		got.Message = strings.ReplaceAll(got.Message, s.repo.URL, "URL")

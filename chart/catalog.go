@@ -130,7 +130,7 @@ func (c *Catalog) Resolve(ctx context.Context, want shipper.Chart) (Resolution, 
 	if err != nil {
 		return Resolution{}, err
 	}
-	r, err := c.repository(want.RepoURL)
+	r, err := c.repository(want)
 	if err != nil {
 		return Resolution{}, err
 	}
@@ -140,7 +140,7 @@ func (c *Catalog) Resolve(ctx context.Context, want shipper.Chart) (Resolution, 
 			return Resolution{}, err
 		}
 		if found, ok := known.index.resolve(want.Name, wanted); ok {
-			return known.resolution(found), nil
+			return c.withDigest(ctx, r, known.resolution(found))
 		}
 		if insist {
 			return Resolution{}, known.noMatch(r.name, want.Name, wanted)
@@ -149,10 +149,26 @@ func (c *Catalog) Resolve(ctx context.Context, want shipper.Chart) (Resolution, 
 	return Resolution{}, nil
 }
 
-// Refresh asks the repository for its index unless it has just been asked, and waits for the answer as long as ctx and
-// patience allow. It fails only when no index is known afterwards.
-func (c *Catalog) Refresh(ctx context.Context, repoURL string) error {
-	r, err := c.repository(repoURL)
+// withDigest completes what a registry's tags do not tell: which archive a version is now. While that cannot be asked, a version is
+// used without, as that of a repository whose index has no digests.
+func (c *Catalog) withDigest(ctx context.Context, r *repository, found Resolution) (Resolution, error) {
+	if r.registry == nil {
+		return found, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.options.Patience)
+	defer cancel()
+	digest, err := r.registry.digest(ctx, found.Version, c.options.Clock.Now(), c.options.FreshFor)
+	if told, ok := errors.AsType[*unusable](err); ok {
+		return Resolution{}, brokenSpec(told, "%s:%s %s", r.name, tagOf(found.Version), told)
+	}
+	found.Digest = digest
+	return found, nil
+}
+
+// Refresh asks the repository of a chart for its index unless it has just been asked, and waits for the answer as long as ctx
+// and patience allow. It fails only when no index is known afterwards.
+func (c *Catalog) Refresh(ctx context.Context, of shipper.Chart) error {
+	r, err := c.repository(of)
 	if err != nil {
 		return err
 	}
@@ -173,7 +189,11 @@ func (c *Catalog) allowed(repoURL string) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.options.Repositories.check(u); err != nil {
+	check := c.options.Repositories.check
+	if u.Scheme == ociScheme {
+		check = c.options.Repositories.checkOCI
+	}
+	if err := check(u); err != nil {
 		return nil, brokenSpec(errors.Join(ErrNotAllowed, err), "repository %s: %s", redact(u), err)
 	}
 	return u, nil
@@ -187,17 +207,25 @@ func (s snapshot) resolution(found entry) Resolution {
 	return resolved
 }
 
-// repository returns what is known of a repository, nothing at first.
-func (c *Catalog) repository(repoURL string) (*repository, error) {
-	u, err := c.allowed(repoURL)
+// repository returns what is known of a chart's repository, nothing at first. In a registry each chart is one of its own.
+func (c *Catalog) repository(of shipper.Chart) (*repository, error) {
+	u, err := c.allowed(of.RepoURL)
 	if err != nil {
 		return nil, err
+	}
+	var inRegistry *registry
+	if u.Scheme == ociScheme {
+		if inRegistry, err = c.fetcher.newRegistry(u, of.Name); err != nil {
+			return nil, err
+		}
+		u.Path += "/" + of.Name
 	}
 	now := c.options.Clock.Now()
 	c.mu.Lock()
 	r, ok := c.repositories[u.String()]
 	if !ok {
 		r = newRepository(u)
+		r.registry = inRegistry
 		c.repositories[u.String()] = r
 	}
 	r.used = now

@@ -212,13 +212,13 @@ func TestResolveRefuses(t *testing.T) {
 			told{"BrokenChartSpec", "repoUrl is not a URL", false, chart.ErrNotRepository},
 		},
 		"the URL is of another scheme": {
-			shipper.Chart{Name: "nginx", RepoURL: "oci://user:secret@example.com/charts"},
-			told{"BrokenChartSpec", "repoUrl oci://example.com/charts is not an http or https URL of a chart repository", false,
+			shipper.Chart{Name: "nginx", RepoURL: "file://user:secret@example.com/charts"},
+			told{"BrokenChartSpec", "repoUrl file://example.com/charts is not an http, https or oci URL of a chart repository", false,
 				chart.ErrNotRepository},
 		},
 		"the URL has no host": {
 			shipper.Chart{Name: "nginx", RepoURL: "file:///etc"},
-			told{"BrokenChartSpec", "repoUrl file:///etc is not an http or https URL of a chart repository", false, chart.ErrNotRepository},
+			told{"BrokenChartSpec", "repoUrl file:///etc is not an http, https or oci URL of a chart repository", false, chart.ErrNotRepository},
 		},
 	}
 	for name, test := range tests {
@@ -290,7 +290,7 @@ func TestRepositoryThatIsNotThere(t *testing.T) {
 	if !strings.HasSuffix(got.Message, "connection refused") || !errors.Is(got.Is, chart.ErrUnreachable) || !got.Retry {
 		t.Errorf("got %+v", got)
 	}
-	if err := s.Refresh(t.Context(), s.repo.URL); !errors.Is(err, chart.ErrUnreachable) {
+	if err := s.Refresh(t.Context(), shipper.Chart{RepoURL: s.repo.URL}); !errors.Is(err, chart.ErrUnreachable) {
 		t.Errorf("refreshing it gives %v", err)
 	}
 }
@@ -309,7 +309,7 @@ func TestIndexIsRefreshedBehindTheCaller(t *testing.T) {
 		t.Errorf("an index that is not fresh gives %s", got)
 	}
 	s.repo.Heal()
-	if err := s.Refresh(t.Context(), s.repo.URL); err != nil {
+	if err := s.Refresh(t.Context(), shipper.Chart{RepoURL: s.repo.URL}); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.version("nginx", "~0.0"); got != "0.0.3" || s.repo.Requests("") != 2 {
@@ -320,7 +320,7 @@ func TestIndexIsRefreshedBehindTheCaller(t *testing.T) {
 func TestUnchangedIndexIsNotSentAgain(t *testing.T) {
 	s := newStage(t)
 	for range 3 {
-		if err := s.Refresh(t.Context(), s.repo.URL); err != nil {
+		if err := s.Refresh(t.Context(), shipper.Chart{RepoURL: s.repo.URL}); err != nil {
 			t.Fatal(err)
 		}
 		s.pass(time.Minute)

@@ -6,9 +6,9 @@
 // Charts are written by tenants. Package engine runs their templates within bounds, so that none can take more than its
 // share or end the process; everything else that is read from them is bounded here.
 //
-// A Catalog answers for repositories. Resolve turns a version constraint into one version of the repository's index;
-// Load fetches the archive of that version, checks its digest and keeps it; Chart.Render runs its templates for one
-// Target; Manifest.Prepare returns what installation writes.
+// A Catalog answers for repositories, and for OCI registries, where a chart's tags stand for an index. Resolve turns a
+// version constraint into one version of the repository's index; Load fetches the archive of that version, checks its
+// digest and keeps it; Chart.Render runs its templates for one Target; Manifest.Prepare returns what installation writes.
 //
 // # Versions
 //

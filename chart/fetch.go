@@ -11,9 +11,13 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync/atomic"
 )
+
+// ociPath is what the path of an OCI registry's URL looks like, with or without a slash at its end.
+var ociPath = regexp.MustCompile(`^(/[a-z0-9]+([._-]+[a-z0-9]+)*)*/?$`)
 
 const (
 	maxRedirects = 5
@@ -93,13 +97,31 @@ func (f *fetcher) get(
 	case response.ContentLength > limit:
 		return known, false, tooLong(limit)
 	}
+	got = validators{etag: response.Header.Get("ETag"), modified: response.Header.Get("Last-Modified")}
+	err = f.whole(response.Body, limit, use)
+	if early, ok := errors.AsType[*cutShort](err); ok {
+		return known, false, tidy(early.err)
+	}
+	return got, true, err
+}
+
+// cutShort is why an answer could not be read to its end.
+type cutShort struct{ err error }
+
+// Error says why.
+func (c *cutShort) Error() string { return c.err.Error() }
+
+// Unwrap returns why.
+func (c *cutShort) Unwrap() error { return c.err }
+
+// whole reads an answer to its end and gives it to use, which must not keep it. It fails with cutShort or as use does.
+func (f *fetcher) whole(from io.Reader, limit int64, use func([]byte) error) error {
 	var body bytes.Buffer
 	defer func() { f.inFlight.Add(-int64(body.Len())) }()
-	if err := f.read(&body, response.Body, limit); err != nil {
-		return known, false, tidy(err)
+	if err := f.read(&body, from, limit); err != nil {
+		return &cutShort{err}
 	}
-	got = validators{etag: response.Header.Get("ETag"), modified: response.Header.Get("Last-Modified")}
-	return got, true, use(body.Bytes())
+	return use(body.Bytes())
 }
 
 // read fills body; what it holds is counted in inFlight until the caller takes it off.
@@ -164,14 +186,18 @@ func redact(u *url.URL) string {
 	return shown.String()
 }
 
-// parseRepository reads a repoUrl: http or https, with a host.
+// parseRepository reads a repoUrl: http, https or oci, with a host.
 func parseRepository(raw string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil {
 		return nil, brokenSpec(ErrNotRepository, "repoUrl is not a URL")
 	}
-	if (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, brokenSpec(ErrNotRepository, "repoUrl %s is not an http or https URL of a chart repository", redact(u))
+	if (u.Scheme != "http" && u.Scheme != "https" && u.Scheme != ociScheme) || u.Host == "" {
+		return nil, brokenSpec(ErrNotRepository, "repoUrl %s is not an http, https or oci URL of a chart repository", redact(u))
+	}
+	if u.Scheme == ociScheme && (u.User != nil || u.RawQuery != "" || strings.Trim(u.Path, "/") != "" && !ociPath.MatchString(u.Path)) {
+		return nil, brokenSpec(ErrNotRepository, "repoUrl %s must be oci://host/path, as `helm push` takes it: "+
+			"with neither credentials, query, tag nor capital letters", redact(u))
 	}
 	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), strings.TrimRight(u.RawPath, "/")
 	u.Fragment, u.RawFragment = "", ""

@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -37,7 +35,7 @@ func (c *Catalog) Load(ctx context.Context, pinned shipper.Chart, digest string)
 func (c *Catalog) LoadKept(
 	ctx context.Context, pinned shipper.Chart, digest string, kept func(context.Context) ([]byte, error),
 ) (*Chart, error) {
-	r, err := c.repository(pinned.RepoURL)
+	r, err := c.repository(pinned)
 	if err != nil {
 		return nil, err
 	}
@@ -123,107 +121,6 @@ func (c *Catalog) loadKept(key archiveKey, kept func(context.Context) ([]byte, e
 	}
 	c.disk.put(key, archive)
 	c.charts.put(key.stored(), loaded, loaded.size)
-	return loaded, nil
-}
-
-// errIndex marks failures that are the index's, which has a backoff of its own.
-var errIndex = errors.New("index")
-
-// fetch downloads the archive from the first of its URLs that gives the right one.
-func (c *Catalog) fetch(r *repository, pinned shipper.Chart, key archiveKey) (*Chart, error) {
-	ctx, cancel := context.WithTimeout(c.ctx, 2*c.options.FetchTimeout)
-	defer cancel()
-	found, err := c.find(ctx, r, pinned)
-	if err != nil {
-		return nil, err
-	}
-	what := fmt.Sprintf("chart %q %s of repository %s", shorten(pinned.Name), shorten(found.version), r.name)
-	if len(found.urls) == 0 {
-		return nil, brokenSpec(nil, "%s: the index gives no URL for it", what)
-	}
-	digest := orDefault(key.digest, found.digest)
-	told := &Error{Reason: shipper.BrokenChartSpec}
-	var failures []string
-	var causes []error
-	for _, reference := range found.urls {
-		loaded, err := c.fetchFrom(ctx, r.url, reference, key, digest)
-		if err == nil {
-			return loaded, nil
-		}
-		failures, causes = append(failures, err.Message), append(causes, err.Cause)
-		if err.Retry {
-			told.Reason, told.Retry = err.Reason, true
-		}
-	}
-	told.Message, told.Cause = fmt.Sprintf("%s: %s", what, strings.Join(failures, "; ")), errors.Join(causes...)
-	return nil, told
-}
-
-// find looks the pinned version up in the index, which is asked for anew when it does not have it.
-func (c *Catalog) find(ctx context.Context, r *repository, pinned shipper.Chart) (entry, error) {
-	for _, insist := range []bool{false, true} {
-		known, err := c.index(ctx, r, insist)
-		if err != nil {
-			told := *asError(err)
-			told.Cause = errors.Join(told.Cause, errIndex)
-			return entry{}, &told
-		}
-		if found, ok := known.index.exact(pinned.Name, pinned.Version); ok {
-			return found, nil
-		}
-		if insist {
-			pin := constraint{raw: pinned.Version, build: true}
-			told := known.noMatch(r.name, pinned.Name, pin)
-			// It was there when it was admitted, or nobody could look: it may come.
-			told.Retry, told.Cause = true, errors.Join(ErrNoMatch, errIndex)
-			return entry{}, told
-		}
-	}
-	return entry{}, nil
-}
-
-// asError is err as this package returns it.
-func asError(err error) *Error {
-	if told, ok := errors.AsType[*Error](err); ok {
-		return told
-	}
-	return fetchFailure(err, "%s", err)
-}
-
-// fetchFrom downloads the archive from one URL and checks it.
-func (c *Catalog) fetchFrom(
-	ctx context.Context, repository *url.URL, reference string, key archiveKey, digest string,
-) (*Chart, *Error) {
-	u, err := join(repository, reference)
-	if err != nil {
-		return nil, brokenSpec(nil, "%s", err)
-	}
-	var loaded *Chart
-	_, _, err = c.fetcher.get(ctx, u, validators{}, c.options.MaxArchiveBytes, func(archive []byte) error {
-		if got := digestOf(archive); digest != "" && got != digest {
-			return brokenSpec(ErrDigest, "%s has the sha256 %s, but %s is expected", redact(u), got, shorten(digest))
-		}
-		archive = slices.Clone(archive) // what was downloaded is the fetcher's
-		opened, err := open(archive, c.renders)
-		if err != nil {
-			return err
-		}
-		loaded = opened
-		c.disk.put(key, archive)
-		return nil
-	})
-	if told, ok := errors.AsType[*Error](err); ok {
-		return nil, told
-	}
-	if told, ok := errors.AsType[*unusable](err); ok {
-		return nil, brokenSpec(told, "%s %s", redact(u), told)
-	}
-	if why, ok := errors.AsType[*denied](err); ok {
-		return nil, fetchFailure(errors.Join(ErrNotAllowed, why), "archive %s: %s", redact(u), why)
-	}
-	if err != nil {
-		return nil, fetchFailure(err, "download %s: %s", redact(u), err)
-	}
 	return loaded, nil
 }
 

@@ -119,6 +119,24 @@ func (p Policy) check(u *url.URL) error {
 	return &denied{fmt.Sprintf("%s is %s, which charts are not fetched from", hostOf(u), what)}
 }
 
+// checkOCI is check for an OCI registry's URL.
+func (p Policy) checkOCI(u *url.URL) error {
+	_, err := p.checkRegistry(u)
+	return err
+}
+
+// checkRegistry is check for an OCI registry's URL, of which the scheme does not say how it is asked: over https or, where that is not
+// allowed and http is, over http.
+func (p Policy) checkRegistry(u *url.URL) (plain bool, err error) {
+	asked := *u
+	asked.Scheme = "https"
+	why := p.check(&asked)
+	if asked.Scheme = "http"; why != nil && p.check(&asked) == nil {
+		return true, nil
+	}
+	return false, why
+}
+
 // checkAddress says why no connection may be made to addr, which host was resolved to; nil when one may.
 func (p Policy) checkAddress(host string, addr netip.Addr) error {
 	addr = addr.WithZone("").Unmap()

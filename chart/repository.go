@@ -20,9 +20,11 @@ const (
 
 // repository is what is known of one repository. Its index is replaced whole, never changed.
 type repository struct {
-	// url is the folder that holds index.yaml; name is the same to be shown.
+	// url is the folder that holds index.yaml, or the chart in a registry; name is the same to be shown.
 	url  *url.URL
 	name string
+	// registry is nil but for a chart in a registry.
+	registry *registry
 
 	mu    sync.Mutex
 	known *index
@@ -139,12 +141,7 @@ func (c *Catalog) begin(
 func (c *Catalog) refresh(r *repository, known validators, flight chan struct{}) {
 	ctx, cancel := context.WithTimeout(c.ctx, c.options.FetchTimeout)
 	defer cancel()
-	var fresh *index
-	marks, changed, err := c.fetcher.get(ctx, r.indexURL(), known, c.options.MaxIndexBytes, func(body []byte) error {
-		parsed, err := guard(func() (*index, error) { return c.parser.parse(body) })
-		fresh = parsed
-		return err
-	})
+	fresh, marks, changed, err := c.list(ctx, r, known)
 	now := c.options.Clock.Now()
 	r.mu.Lock()
 	if err == nil && changed && len(fresh.charts) == 0 && r.known != nil && len(r.known.charts) > 0 {
@@ -166,9 +163,28 @@ func (c *Catalog) refresh(r *repository, known validators, flight chan struct{})
 	c.trim(now)
 }
 
+// list asks for the index; it is nil, and changed false, when what is known is still right.
+func (c *Catalog) list(
+	ctx context.Context, r *repository, known validators,
+) (fresh *index, marks validators, changed bool, err error) {
+	if r.registry != nil {
+		fresh, err = r.registry.list(ctx)
+		return fresh, known, err == nil, err
+	}
+	marks, changed, err = c.fetcher.get(ctx, r.indexURL(), known, c.options.MaxIndexBytes, func(body []byte) error {
+		parsed, err := guard(func() (*index, error) { return c.parser.parse(body) })
+		fresh = parsed
+		return err
+	})
+	return fresh, marks, changed, err
+}
+
 // explain turns what went wrong with an index into what is told.
 func (r *repository) explain(err error) *Error {
-	where := redact(r.indexURL())
+	where, what := redact(r.indexURL()), "chart index"
+	if r.registry != nil {
+		where, what = r.name, "list of tags of"
+	}
 	if status, ok := errors.AsType[statusError](err); ok && !status.passing() {
 		return fetchFailure(ErrNotRepository, "there is no chart repository at %s: %s", where, status)
 	}
@@ -176,9 +192,9 @@ func (r *repository) explain(err error) *Error {
 		return fetchFailure(ErrNotRepository, "%s %s", where, told.err)
 	}
 	if why, ok := errors.AsType[*denied](err); ok {
-		return fetchFailure(errors.Join(ErrNotAllowed, why), "chart index %s: %s", where, why)
+		return fetchFailure(errors.Join(ErrNotAllowed, why), "%s %s: %s", what, where, why)
 	}
-	return fetchFailure(fmt.Errorf("%w: %w", ErrUnreachable, err), "chart index %s cannot be fetched: %s", where, err)
+	return fetchFailure(fmt.Errorf("%w: %w", ErrUnreachable, err), "%s %s cannot be fetched: %s", what, where, err)
 }
 
 // unusable is an answer that came whole and is of no use.

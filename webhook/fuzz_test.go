@@ -39,7 +39,7 @@ func (quick) Resolve(_ context.Context, want shipper.Chart) (chart.Resolution, e
 
 func (quick) Allows(repoURL string) error { return (&chart.Catalog{}).Allows(repoURL) }
 
-func (quick) Refresh(context.Context, string) error { return errors.New("not now") }
+func (quick) Refresh(context.Context, shipper.Chart) error { return errors.New("not now") }
 
 func (quick) Replicas(context.Context, *shipper.Release) (int32, error) { return 3, nil }
 

@@ -45,7 +45,7 @@ func (slow) Resolve(ctx context.Context, _ shipper.Chart) (chart.Resolution, err
 
 func (slow) Allows(string) error { return nil }
 
-func (slow) Refresh(ctx context.Context, _ string) error { return ctx.Err() }
+func (slow) Refresh(ctx context.Context, _ shipper.Chart) error { return ctx.Err() }
 
 func (slow) Replicas(ctx context.Context, _ *shipper.Release) (int32, error) { return 0, ctx.Err() }
 

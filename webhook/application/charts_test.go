@@ -45,7 +45,7 @@ func (c *catalog) Resolve(_ context.Context, want shipper.Chart) (chart.Resoluti
 	return c.found, c.err
 }
 
-func (c *catalog) Refresh(context.Context, string) error {
+func (c *catalog) Refresh(context.Context, shipper.Chart) error {
 	c.refreshed++
 	return c.refreshErr
 }

@@ -42,7 +42,7 @@ func (w *Webhook) pin(
 		if pinned(app) {
 			want.Version = app.Annotations[shipper.AppChartVersionRawAnnotation]
 		}
-		if err := w.Charts.Refresh(ctx, want.RepoURL); err != nil {
+		if err := w.Charts.Refresh(ctx, want); err != nil {
 			a.Warn("repository %s could not be asked for newer versions: %v", want.RepoURL, err)
 		}
 	}

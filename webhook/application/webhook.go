@@ -33,8 +33,8 @@ type Resolver interface {
 	Replicas(ctx context.Context, rel *shipper.Release) (int32, error)
 	// Allows is nil when charts may be fetched from the repository.
 	Allows(repoURL string) error
-	// Refresh makes the next Resolve know what the repository has now, if it can be asked.
-	Refresh(ctx context.Context, repoURL string) error
+	// Refresh makes the next Resolve know what the chart's repository has now, if it can be asked.
+	Refresh(ctx context.Context, of shipper.Chart) error
 }
 
 // Facts are what is known of the objects around an Application.

@@ -66,7 +66,7 @@ func TestValidate(t *testing.T) {
 			env: env(repository("%")), want: field.ErrorList{field.Invalid(chart.Child("repoUrl"), "%", "")},
 		},
 		"a repository that is not http": {
-			env: env(repository("oci://x/y")), want: field.ErrorList{field.Invalid(chart.Child("repoUrl"), "oci://x/y", "")},
+			env: env(repository("file://x/y")), want: field.ErrorList{field.Invalid(chart.Child("repoUrl"), "file://x/y", "")},
 		},
 		"a repository without a host": {
 			env: env(repository("https:///x")), want: field.ErrorList{field.Invalid(chart.Child("repoUrl"), "https:///x", "")},

@@ -61,8 +61,8 @@ func whyNotRepository(repoURL string) string {
 	switch {
 	case err != nil:
 		return "is not a URL"
-	case u.Scheme != "http" && u.Scheme != "https":
-		return "must be an http or https URL: that of the folder that holds index.yaml"
+	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "oci":
+		return "must be an http or https URL, that of the folder that holds index.yaml, or oci://host/path of a registry"
 	case u.Hostname() == "":
 		return "must name a host"
 	}

@@ -40,7 +40,8 @@ type Chart struct {
 	// +kubebuilder:validation:MaxLength=253
 	Version string `json:"version"`
 
-	// repoUrl is the http or https URL of the repository: the folder that holds index.yaml.
+	// repoUrl is the http or https URL of the repository, the folder that holds index.yaml, or an OCI registry as oci://host/path,
+	// where path/name is the chart and its tags are the versions.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	RepoURL string `json:"repoUrl"`

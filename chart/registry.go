@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	helmregistry "helm.sh/helm/v3/pkg/registry"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+)
+
+const (
+	ociScheme = helmregistry.OCIScheme
+	// maxManifest is how long the manifest of a chart may be. Helm's have less than 2 KiB.
+	maxManifest = 1 << 20
+	// maxTagPages is in how many answers a registry may list the tags of a chart.
+	maxTagPages = 1000
+	// maxNoted is for how many versions of one chart the digest is remembered.
+	maxNoted = 256
+)
+
+// registry is one chart in an OCI registry: its tags are its versions. It is asked by the library that Helm's own client is made
+// of, since that client can neither be told to stop nor bounded, and reads the credentials of whoever runs the process.
+type registry struct {
+	remote *remote.Repository
+	chart  string
+
+	mu    sync.Mutex
+	noted map[string]noted
+}
+
+// noted is what a version's archive was when that was last asked.
+type noted struct {
+	digest string
+	at     time.Time
+}
+
+// newRegistry is the chart of a name below u, an oci URL that the policy allows.
+func (f *fetcher) newRegistry(u *url.URL, name string) (*registry, error) {
+	plain, err := f.policy.checkRegistry(u)
+	if err != nil {
+		return nil, err
+	}
+	repository, err := remote.NewRepository(u.Host + u.Path + "/" + name)
+	if err != nil || strings.ContainsAny(name, "/:@") {
+		return nil, brokenSpec(ErrNoChart, "chart %q cannot be in an OCI registry: names there are of small letters, digits, "+
+			"and . _ - between them", shorten(name))
+	}
+	own := url.URL{Scheme: "https", Host: repository.Reference.Host()}
+	if plain {
+		own.Scheme = "http"
+	}
+	repository.PlainHTTP, repository.TagListMaxPages = plain, maxTagPages
+	client := &auth.Client{Client: f.leashed(&own), Cache: auth.NewCache()}
+	client.SetUserAgent(userAgent)
+	repository.Client = client
+	return &registry{remote: repository, chart: name, noted: map[string]noted{}}, nil
+}
+
+// list makes an index of the tags. A `+`, which no tag may have, is a `_` there.
+func (g *registry) list(ctx context.Context) (*index, error) {
+	var found []listing
+	err := g.remote.Tags(ctx, "", func(tags []string) error {
+		for _, tag := range tags {
+			version := strings.ReplaceAll(tag, "_", "+")
+			// Of a tag such as 20260101 or 1.2 nobody knows that it is a version: those of charts have three parts.
+			if _, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v")); err == nil {
+				found = append(found, listing{Version: version})
+			}
+		}
+		if len(found) > maxEntries {
+			return &unusable{fmt.Errorf("lists more than the %d versions that are accepted", maxEntries)}
+		}
+		return nil
+	})
+	if told, ok := errors.AsType[*errcode.ErrorResponse](err); ok && slices.ContainsFunc(told.Errors, unknownName) {
+		return &index{}, nil
+	}
+	if err != nil {
+		return nil, ofRegistry(err)
+	}
+	ix := &index{charts: map[string][]entry{}}
+	if entries := compact(found); len(entries) > 0 {
+		ix.charts[g.chart] = entries
+		for _, e := range entries {
+			ix.size += e.size()
+		}
+	}
+	return ix, nil
+}
+
+func unknownName(e errcode.Error) bool { return e.Code == errcode.ErrorCodeNameUnknown }
+
+// manifest asks what a version consists of.
+func (g *registry) manifest(ctx context.Context, version string) (*ocispec.Manifest, error) {
+	described, body, err := g.remote.Manifests().FetchReference(ctx, tagOf(version))
+	if err != nil {
+		return nil, ofRegistry(err)
+	}
+	defer body.Close()
+	if described.Size > maxManifest {
+		return nil, tooLong(maxManifest)
+	}
+	text, err := content.ReadAll(body, described)
+	if err != nil {
+		return nil, ofRegistry(err)
+	}
+	var out ocispec.Manifest
+	if err := json.Unmarshal(text, &out); err != nil || out.Config.MediaType != helmregistry.ConfigMediaType {
+		return nil, &unusable{errors.New("is not a Helm chart")}
+	}
+	return &out, nil
+}
+
+// tagOf is the tag of a version.
+func tagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
+
+// archiveOf is the part of a manifest that is the chart's archive. Its digest is that of the archive.
+func archiveOf(m *ocispec.Manifest) (ocispec.Descriptor, string, error) {
+	for _, layer := range m.Layers {
+		if layer.MediaType != helmregistry.ChartLayerMediaType && layer.MediaType != helmregistry.LegacyChartLayerMediaType {
+			continue
+		}
+		digest, found := strings.CutPrefix(string(layer.Digest), "sha256:")
+		if !found || !sha256Hex.MatchString(digest) {
+			return layer, "", &unusable{errors.New("has an archive without a sha256")}
+		}
+		return layer, digest, nil
+	}
+	return ocispec.Descriptor{}, "", &unusable{errors.New("is a Helm chart without an archive")}
+}
+
+// digest asks for the digest of a version's archive, unless that has just been asked.
+func (g *registry) digest(ctx context.Context, version string, now time.Time, fresh time.Duration) (string, error) {
+	g.mu.Lock()
+	known, ok := g.noted[version]
+	g.mu.Unlock()
+	if ok && now.Sub(known.at) < fresh {
+		return known.digest, nil
+	}
+	manifest, err := g.manifest(ctx, version)
+	if err != nil {
+		return "", err
+	}
+	_, digest, err := archiveOf(manifest)
+	if err != nil {
+		return "", err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.noted) >= maxNoted {
+		clear(g.noted)
+	}
+	g.noted[version] = noted{digest, now}
+	return digest, nil
+}
+
+// ofRegistry takes out of an error of the registry's client what it quotes: URLs that may be signed, and what the server says.
+func ofRegistry(err error) error {
+	if told, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
+		return statusError(told.StatusCode)
+	}
+	if errors.Is(err, errNotThere) {
+		return statusError(http.StatusNotFound)
+	}
+	if own, ok := errors.AsType[*unusable](err); ok {
+		return own
+	}
+	if why, ok := errors.AsType[*denied](err); ok {
+		return why
+	}
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return tidy(wrapped)
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return tidy(fmt.Errorf("%w: %w", errBrokenOff, err))
+	}
+	return &unusable{errors.New("does not answer as an OCI registry does")}
+}

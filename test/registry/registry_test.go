@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package registry proves that charts come out of a real OCI registry as Helm puts them in.
+package registry
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/distribution/distribution/v3/configuration"
+	"github.com/distribution/distribution/v3/registry/handlers"
+	_ "github.com/distribution/distribution/v3/registry/storage/driver/inmemory"
+	"github.com/google/go-cmp/cmp"
+	helmregistry "helm.sh/helm/v3/pkg/registry"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/test/charts"
+)
+
+// noon is when tests begin.
+var noon = time.Date(2030, time.January, 2, 12, 0, 0, 0, time.UTC)
+
+// registry is a real one, on a port of its own.
+type registry struct {
+	host string
+	*chart.Catalog
+
+	clock    *clocktesting.FakePassiveClock
+	mu       sync.Mutex
+	requests []string
+}
+
+func serve(t *testing.T) *registry {
+	t.Helper()
+	config := &configuration.Configuration{}
+	config.Storage = configuration.Storage{"inmemory": {}}
+	config.Log.Level, config.Log.AccessLog.Disabled = "error", true
+	app := handlers.NewApp(context.WithoutCancel(t.Context()), config)
+	r := &registry{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		r.mu.Lock()
+		r.requests = append(r.requests, req.Method+" "+req.URL.Path)
+		r.mu.Unlock()
+		app.ServeHTTP(w, req)
+	}))
+	t.Cleanup(server.Close)
+	r.host, r.clock = server.Listener.Addr().String(), clocktesting.NewFakePassiveClock(noon)
+	r.restart(t)
+	return r
+}
+
+// asked counts requests by what is in them.
+func (r *registry) asked(what string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, one := range r.requests {
+		if strings.Contains(one, what) {
+			n++
+		}
+	}
+	return n
+}
+
+// restart puts a new catalog in the place of the old one.
+func (r *registry) restart(t *testing.T) {
+	r.Catalog = chart.NewCatalog(t.Context(), chart.Options{
+		Repositories: charts.Policy(t), Clock: r.clock, Patience: time.Minute, FetchTimeout: time.Minute,
+	})
+}
+
+// push has Helm push a chart of a version, and returns its archive's digest.
+func (r *registry) push(t *testing.T, version, payload string) string {
+	t.Helper()
+	archive, err := charts.PackFiles("web", version, map[string]string{
+		"Chart.yaml":          "apiVersion: v2\nname: web\nversion: " + version + "\n",
+		"templates/NOTES.txt": payload,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := helmregistry.NewClient(helmregistry.ClientOptPlainHTTP(), helmregistry.ClientOptCredentialsFile(t.TempDir()+"/none"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Push(archive.Bytes, r.host+"/team/charts/web:"+version); err != nil {
+		t.Fatal(err)
+	}
+	return archive.Digest
+}
+
+// web is the chart that is pushed.
+func (r *registry) web(version string) shipper.Chart {
+	return shipper.Chart{Name: "web", Version: version, RepoURL: "oci://" + r.host + "/team/charts"}
+}
+
+func (r *registry) later(d time.Duration) { r.clock.SetTime(r.clock.Now().Add(d)) }
+
+func TestTagsAreVersionsAndArchivesAreWhatWasPushed(t *testing.T) {
+	r := serve(t)
+	digests := map[string]string{}
+	for _, version := range []string{"1.0.0", "1.1.0", "1.1.0+linux.2", "2.0.0-rc.1"} {
+		digests[version] = r.push(t, version, version)
+	}
+	for constraint, want := range map[string]string{
+		"": "1.1.0+linux.2", "~1.0": "1.0.0", "1.1.0": "1.1.0", "1.1.0+linux.2": "1.1.0+linux.2", ">=2.0.0-0": "2.0.0-rc.1",
+	} {
+		got, err := r.Resolve(t.Context(), r.web(constraint))
+		if diff := cmp.Diff(chart.Resolution{Version: want, Digest: digests[want]}, got); diff != "" || err != nil {
+			t.Errorf("%q: %v (-want +got)\n%s", constraint, err, diff)
+		}
+		loaded, err := r.Load(t.Context(), r.web(got.Version), got.Digest)
+		if err != nil {
+			t.Errorf("%q: %v", constraint, err)
+		} else if loaded.Version() != want || loaded.Digest() != digests[want] {
+			t.Errorf("%q was loaded as %s with %s", constraint, loaded.Version(), loaded.Digest())
+		}
+	}
+}
+
+func TestWhatIsKnownOfTagsIsAnsweredFromMemory(t *testing.T) {
+	r := serve(t)
+	first := r.push(t, "1.0.0", "")
+	resolve := func() chart.Resolution {
+		t.Helper()
+		got, err := r.Resolve(t.Context(), r.web("^1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	resolve()
+	before := r.asked("")
+	resolve()
+	if n := r.asked("") - before; n != 0 {
+		t.Errorf("the registry was asked %d times for what is known", n)
+	}
+	second := r.push(t, "1.0.1", "")
+	if diff := cmp.Diff(chart.Resolution{Version: "1.0.0", Digest: first}, resolve()); diff != "" {
+		t.Errorf("within ten seconds (-want +got)\n%s", diff)
+	}
+	r.later(2 * time.Minute)
+	if diff := cmp.Diff(chart.Resolution{Version: "1.0.1", Digest: second}, resolve()); diff != "" {
+		t.Errorf("two minutes later (-want +got)\n%s", diff)
+	}
+}
+
+func TestAVersionPushedAnewIsRefusedByItsDigest(t *testing.T) {
+	r := serve(t)
+	was := r.push(t, "1.0.0", "as it was")
+	is := r.push(t, "1.0.0", "as it is")
+	_, err := r.Load(t.Context(), r.web("1.0.0"), was)
+	want := "oci://" + r.host + "/team/charts/web:1.0.0 has the sha256 " + is + ", but " + was + " is expected"
+	if !errors.Is(err, chart.ErrDigest) || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	loaded, err := r.Load(t.Context(), r.web("1.0.0"), "")
+	if err != nil || loaded.Digest() != is {
+		t.Errorf("without a digest: %v", err)
+	}
+}
+
+func TestWhatIsNotThereIsSaidLikeOfOtherRepositories(t *testing.T) {
+	r := serve(t)
+	r.push(t, "1.0.0", "")
+	where := "oci://" + r.host
+	for name, tc := range map[string]struct {
+		want  shipper.Chart
+		cause error
+		text  string
+	}{
+		"no such version": {r.web("^2"), chart.ErrNoMatch,
+			`chart "web" of repository ` + where + `/team/charts/web has no version that satisfies "^2"; the nearest are 1.0.0`},
+		"no such chart": {shipper.Chart{Name: "other", RepoURL: where + "/team/charts"}, chart.ErrNoChart,
+			`repository ` + where + `/team/charts/other has no chart "other"`},
+		"a name that no registry has": {shipper.Chart{Name: "Web", RepoURL: where + "/team/charts"}, chart.ErrNoChart,
+			`chart "Web" cannot be in an OCI registry: names there are of small letters, digits, and . _ - between them`},
+		"a tag in the URL": {shipper.Chart{Name: "web", RepoURL: where + "/team/charts:1.0.0"}, chart.ErrNotRepository,
+			`repoUrl ` + where + `/team/charts:1.0.0 must be oci://host/path, as ` + "`helm push`" +
+				` takes it: with neither credentials, query, tag nor capital letters`},
+	} {
+		_, err := r.Resolve(t.Context(), tc.want)
+		if !errors.Is(err, tc.cause) || err.Error() != tc.text {
+			t.Errorf("%s: got\n%v, want\n%s", name, err, tc.text)
+		}
+	}
+}
