@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"shipper.dev/shipper/apis/rules/stamp"
@@ -24,21 +25,23 @@ func (w *Webhook) rollBack(a *answer.Answer, app, old *shipper.Application) erro
 	to := app.Spec.RollbackTo
 	if to == nil {
 		if old != nil && !stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) {
-			a.Unannotate(&app.ObjectMeta, shipper.AppRolledBackToAnnotation)
-			a.Unannotate(&app.ObjectMeta, shipper.AppRollbackStrategyAnnotation)
+			note(a, app, "", "")
 		}
 		return nil
 	}
-	ordered, err := w.releases(app)
+	rels, err := w.releases(app)
 	if err != nil {
 		return err
 	}
-	goal, problem := goalOf(to, ordered)
+	if wentBack(old, to) {
+		stay(a, app, old, rels)
+		return nil
+	}
+	goal, problem := goalOf(to, rels)
 	if problem != nil {
 		return answer.Invalidate(kind, app.Name, field.ErrorList{problem})
 	}
-	newest := ordered[len(ordered)-1]
-	if old != nil && !stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) && !kept(&answer.Answer{}, app.DeepCopy(), old) {
+	if edited(app, old) {
 		a.Warn("spec.template was edited, too: that is not taken, the environment of Release %s is", goal.Name)
 	}
 	app.Spec.RollbackTo = nil
@@ -48,18 +51,72 @@ func (w *Webhook) rollBack(a *answer.Answer, app, old *shipper.Application) erro
 	write(a, app, app.Spec.Template.Chart, chart.Resolution{
 		Version: app.Spec.Template.Chart.Version, Digest: goal.Annotations[shipper.ReleaseChartDigestAnnotation],
 	})
+	newest := rels[len(rels)-1]
 	if stamp.SameEnvironment(&newest.Spec.Environment, &goal.Spec.Environment) {
 		a.Warn("Release %s, the newest, has this environment already: there is nothing to roll back", newest.Name)
+		note(a, app, newest.Annotations[shipper.ReleaseRollbackOfAnnotation], "")
 		return nil
 	}
 	a.Warn("this rolls back from Release %s to the environment of %s", newest.Name, goal.Name)
-	a.Annotate(&app.ObjectMeta, shipper.AppRolledBackToAnnotation, goal.Name)
-	if to.Strategy == shipper.RollbackImmediate {
-		a.Annotate(&app.ObjectMeta, shipper.AppRollbackStrategyAnnotation, string(to.Strategy))
-	} else {
-		a.Unannotate(&app.ObjectMeta, shipper.AppRollbackStrategyAnnotation)
-	}
+	note(a, app, goal.Name, to.Strategy)
 	return nil
+}
+
+// wentBack tells whether what rollbackTo asks for was done, and nothing was rolled out since. A manifest is applied again
+// and again, and the rollbackTo in it, once done, is gone from what is stored: without this, one that names no Release would
+// go back and forth, and one that names a Release would be refused once that is trimmed.
+func wentBack(old *shipper.Application, to *shipper.RollbackTo) bool {
+	if old == nil {
+		return false
+	}
+	back := old.Annotations[shipper.AppRolledBackToAnnotation]
+	return back != "" && (to.Release == back || (to.Release == "" && to.Generation == 0))
+}
+
+// stay keeps app as it went back before, and says how to go elsewhere.
+func stay(a *answer.Answer, app, old *shipper.Application, rels []*shipper.Release) {
+	if edited(app, old) {
+		a.Warn("spec.template was edited, too: that is not taken while spec.rollbackTo is there")
+	}
+	app.Spec.RollbackTo = nil
+	a.Remove("spec", "rollbackTo")
+	if !equality.Semantic.DeepEqual(app.Spec.Template, old.Spec.Template) {
+		app.Spec.Template = *old.Spec.Template.DeepCopy()
+		a.Set(app.Spec.Template, "spec", "template")
+	}
+	elsewhere := ""
+	if len(rels) > 0 {
+		elsewhere = ", as " + listed(rels)
+	}
+	a.Warn("this was rolled back to Release %s already: nothing is done; to go on from there, take spec.rollbackTo out, "+
+		"or name a Release in it%s", old.Annotations[shipper.AppRolledBackToAnnotation], elsewhere)
+}
+
+// edited tells whether a write asks for another template beside a rollback. Repeating what the version was resolved from is
+// no edit.
+func edited(app, old *shipper.Application) bool {
+	if old == nil {
+		return false
+	}
+	app = app.DeepCopy()
+	kept(&answer.Answer{}, app, old)
+	return !stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template)
+}
+
+// note says of the template which Release it was taken from, and how it is to be rolled out; nothing when that is empty.
+func note(a *answer.Answer, app *shipper.Application, release string, how shipper.RollbackStrategy) {
+	if how != shipper.RollbackImmediate {
+		how = ""
+	}
+	for key, value := range map[string]string{
+		shipper.AppRolledBackToAnnotation: release, shipper.AppRollbackStrategyAnnotation: string(how),
+	} {
+		if value == "" {
+			a.Unannotate(&app.ObjectMeta, key)
+		} else if app.Annotations[key] != value {
+			a.Annotate(&app.ObjectMeta, key, value)
+		}
+	}
 }
 
 // goalOf is the Release that is meant, of all in their order; or why there is none.
@@ -87,19 +144,25 @@ func goalOf(to *shipper.RollbackTo, rels []*shipper.Release) (*shipper.Release, 
 
 // missing says that no Release is meant, and which could be.
 func missing(path *field.Path, value any, rels []*shipper.Release) *field.Error {
-	var known []string
+	known := listed(rels)
+	err := field.NotFound(path, value)
+	err.Detail = "the application has no such release; it has " + known
+	if value == "{}" {
+		err = field.Invalid(path, value, "no release before the newest has completed; there are "+known)
+	}
+	return err
+}
+
+// listed are the newest of rels, as they can be named.
+func listed(rels []*shipper.Release) string {
+	var out []string
 	for _, rel := range slices.Backward(rels) {
-		if len(known) == 10 {
-			known = append(known, "…")
+		if len(out) == 10 {
+			out = append(out, "…")
 			break
 		}
 		generation, _ := stamp.Generation(rel)
-		known = append(known, fmt.Sprintf("%s (generation %d)", rel.Name, generation))
+		out = append(out, fmt.Sprintf("%s (generation %d)", rel.Name, generation))
 	}
-	err := field.NotFound(path, value)
-	err.Detail = "the application has no such release; it has " + strings.Join(known, ", ")
-	if value == "{}" {
-		err = field.Invalid(path, value, "no release before the newest has completed; there are "+strings.Join(known, ", "))
-	}
-	return err
+	return strings.Join(out, ", ")
 }

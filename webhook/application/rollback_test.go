@@ -3,12 +3,15 @@
 package application_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/test/admission/ask"
@@ -123,5 +126,75 @@ func TestAnEditEndsARollback(t *testing.T) {
 	got := ask.Patched[shipper.Application](t, req, a).Annotations
 	if got[shipper.AppRolledBackToAnnotation]+got[shipper.AppRollbackStrategyAnnotation] != "" {
 		t.Errorf("the next Release would be one of a rollback: %v", got)
+	}
+}
+
+// A manifest that is applied again and again has rollbackTo in it each time, and its own template.
+func TestARollbackThatIsDoneIsNotDoneAgain(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		to      shipper.RollbackTo
+		edit    func(*shipper.Application)
+		trimmed bool
+		version string
+		back    int // the Release that it says it was rolled back to, or -1
+		warned  string
+	}{
+		"nor that which names no Release": {version: "0.0.2", back: 1, warned: "this was rolled back to Release NAME1 already: nothing is done"},
+		"nor with another template beside it": {
+			edit: changed, version: "0.0.2", back: 1, warned: "spec.template was edited, too: that is not taken while spec.rollbackTo is there",
+		},
+		"nor to one that was trimmed since": {
+			to: shipper.RollbackTo{Release: "NAME1"}, trimmed: true, version: "0.0.2", back: 1,
+			warned: "this was rolled back to Release NAME1 already: nothing is done",
+		},
+		"but another is": {
+			to: shipper.RollbackTo{Release: "NAME0"}, version: "0.0.1", back: 0,
+			warned: "this rolls back from Release NAME3 to the environment of NAME0",
+		},
+		"nor to what came of it": {
+			to: shipper.RollbackTo{Generation: 3}, version: "0.0.2", back: 1,
+			warned: "Release NAME3, the newest, has this environment already: there is nothing to roll back",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			_, rels := released()
+			old := ask.Application(ask.Version("0.0.2"), ask.Pinned("0.0.2"))
+			old.Annotations[shipper.AppRolledBackToAnnotation] = rels[1].Name
+			rels = append(rels, ask.Release(old, rels, ask.ReleaseAnnotated(shipper.ReleaseRollbackOfAnnotation, rels[1].Name)))
+			named := func(text string) string {
+				for i, rel := range rels {
+					text = strings.ReplaceAll(text, fmt.Sprint("NAME", i), rel.Name)
+				}
+				return text
+			}
+			var known []client.Object
+			for i, rel := range rels {
+				if i != 1 || !tc.trimmed {
+					known = append(known, rel)
+				}
+			}
+			now := old.DeepCopy()
+			tc.to.Release = named(tc.to.Release)
+			now.Spec.RollbackTo = &tc.to
+			if tc.edit != nil {
+				tc.edit(now)
+			}
+			a, req := &answer.Answer{}, ask.Update(ask.Developer, now, old)
+			if err := webhookOf(t, ask.Grant(), exact(), known...).Default(t.Context(), req, a); err != nil {
+				t.Fatal(err)
+			}
+			got := ask.Patched[shipper.Application](t, req, a)
+			want := old.DeepCopy()
+			want.Spec.Template.Chart.Version = tc.version
+			if !stamp.SameEnvironment(&want.Spec.Template, &got.Spec.Template) || got.Spec.RollbackTo != nil {
+				t.Errorf("want %v, got %v", want.Spec, got.Spec)
+			}
+			if back := got.Annotations[shipper.AppRolledBackToAnnotation]; back != rels[tc.back].Name {
+				t.Errorf("it says that it was rolled back to %q", back)
+			}
+			if !strings.HasPrefix(a.Warnings()[0], named(tc.warned)) {
+				t.Errorf("it warns %q, want %q", a.Warnings(), named(tc.warned))
+			}
+		})
 	}
 }

@@ -40,8 +40,8 @@ type ApplicationSpec struct {
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
 	// rollbackTo puts the environment of an earlier Release into template when the Application is admitted, and is gone then.
-	// Absent means no rollback; {} one to the newest Release before the current one that completed. The original had
-	// no such field.
+	// Absent means no rollback; {} one to the newest Release before the current one that completed. What was rolled back
+	// already, and not edited since, stays as it is when the same is asked for again, or {} is. The original had no such field.
 	// +optional
 	RollbackTo *RollbackTo `json:"rollbackTo,omitempty"`
 

@@ -64,7 +64,7 @@ const (
 	// AppChartVersionRefreshAnnotation set by a user to a new value makes the webhook resolve the constraint anew.
 	AppChartVersionRefreshAnnotation = "shipper.booking.com/app.chart.version.refresh"
 	// AppRolledBackToAnnotation names the Release whose environment the template was given by spec.rollbackTo. Gone with the
-	// next edit of the template. Written by the webhook.
+	// next edit of the template; until then the same is not rolled back to again. Written by the webhook.
 	AppRolledBackToAnnotation = "shipper.booking.com/app.rolled-back-to"
 	// AppRollbackStrategyAnnotation beside it says how, when that is not Steps. Written by the webhook.
 	AppRollbackStrategyAnnotation = "shipper.booking.com/app.rollback-strategy"
