@@ -4,7 +4,6 @@ package rollout
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,6 +11,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/exit"
 )
 
 // newAbort returns `rollout abort`.
@@ -53,55 +53,84 @@ func abortable(rel *shipper.Release) error {
 
 // newRollback returns `rollout rollback`.
 func newRollback(o *options) *cobra.Command {
-	var to string
+	var wanted wanted
 	cmd := &cobra.Command{
 		Use:   "rollback APPLICATION",
-		Short: "Roll out what an earlier release was made of, through all steps",
-		Args:  cobra.ExactArgs(1),
+		Short: "Roll out what an earlier release was made of, through all steps or at once",
+		Long: "Roll out what an earlier release was made of, through all steps or at once: spec.rollbackTo asks for it, and the webhook\n" +
+			"judges it. What the newest release has already is not rolled out again; that is said, and no failure.",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if wanted.generation < 0 {
+				return exit.With(exit.Misused, fmt.Errorf("--to-generation is %d: generations are counted from 0", wanted.generation))
+			}
 			c, app, rels, err := o.read(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			earlier, err := goal(rels, to)
+			goal, err := wanted.goal(rels)
 			if err != nil {
 				return err
 			}
-			key := client.ObjectKeyFromObject(app)
-			if stamp.SameEnvironment(&app.Spec.Template, &earlier.Spec.Environment) {
-				return fmt.Errorf("application %s has the environment of release %s already", key, earlier.Name)
-			}
-			patch, err := replace("/spec/template", earlier.Spec.Environment, "/metadata/generation", app.Generation)
+			patch, err := set("/spec/rollbackTo", goal, "/metadata/generation", app.Generation)
 			if err != nil {
 				return err
 			}
 			if err := c.Patch(cmd.Context(), app, patch); err != nil {
-				return fmt.Errorf("putting the environment of release %s back: %w", earlier.Name, outrun(err))
+				return fmt.Errorf("rolling application %s back: %w", client.ObjectKeyFromObject(app), outrun(err))
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "application %s rolls out the environment of release %s, %s %s\n", key, earlier.Name,
-				earlier.Spec.Environment.Chart.Name, earlier.Spec.Environment.Chart.Version)
-			return nil
+			said, err := rolledBack(app, rels[len(rels)-1])
+			if err == nil {
+				fmt.Fprintln(cmd.OutOrStdout(), said)
+			}
+			return err
 		},
 	}
-	cmd.Flags().StringVar(&to, "to", "", "the release to go back to (default the newest complete one before the newest)")
+	flags := cmd.Flags()
+	flags.StringVar(&wanted.release, "to", "", "the release to go back to (default the newest complete one before the newest)")
+	flags.Int64Var(&wanted.generation, "to-generation", 0,
+		"the generation to go back to, as `rollout history` has it; 0 is the newest complete one before the newest")
+	flags.BoolVar(&wanted.immediate, "immediate", false, "ask for the last step at once")
+	cmd.MarkFlagsMutuallyExclusive("to", "to-generation")
 	return cmd
 }
 
-// goal is the Release to go back to: the one of a name, or the newest before the newest that completed.
-func goal(rels []*shipper.Release, name string) (*shipper.Release, error) {
-	newest := rels[len(rels)-1]
-	earlier := rels[:len(rels)-1]
-	if rel := strategy.LastComplete(earlier); name == "" && rel != nil {
-		return rel, nil
+// wanted is what the flags say of a rollback.
+type wanted struct {
+	release    string
+	generation int64
+	immediate  bool
+}
+
+// goal is what is asked of the Application. Where nothing is named, the Release that is meant is: asking for "the one before"
+// twice could mean two Releases.
+func (w wanted) goal(rels []*shipper.Release) (shipper.RollbackTo, error) {
+	to := shipper.RollbackTo{Release: w.release, Generation: w.generation}
+	if w.immediate {
+		to.Strategy = shipper.RollbackImmediate
 	}
-	if i := slices.IndexFunc(earlier, func(rel *shipper.Release) bool { return rel.Name == name }); i >= 0 {
-		return earlier[i], nil
+	if to.Release == "" && to.Generation == 0 {
+		newest := rels[len(rels)-1]
+		rel := strategy.LastComplete(rels[:len(rels)-1])
+		if rel == nil {
+			return to, fmt.Errorf("no release before %s has completed: name one with --to, `shipperctl rollout history` lists them",
+				newest.Name)
+		}
+		to.Release = rel.Name
 	}
-	switch name {
-	case "":
-		return nil, fmt.Errorf("no release before %s has completed: name one with --to, `shipperctl rollout history` lists them", newest.Name)
-	case newest.Name:
-		return nil, fmt.Errorf("release %s is the newest one", name)
+	return to, nil
+}
+
+// rolledBack says what came of a rollback: app is as it was stored, and newest its newest Release before.
+func rolledBack(app *shipper.Application, newest *shipper.Release) (string, error) {
+	key, env := client.ObjectKeyFromObject(app), &app.Spec.Template
+	switch {
+	case app.Spec.RollbackTo != nil:
+		return "", fmt.Errorf("application %s is asked to roll back, and does not: the webhook did not see it; "+
+			"`shipperctl doctor` says why, then take spec.rollbackTo out and run this again", key)
+	case stamp.SameEnvironment(env, &newest.Spec.Environment):
+		return fmt.Sprintf("application %s has that environment already, in release %s: nothing is rolled out", key, newest.Name), nil
 	}
-	return nil, fmt.Errorf("the application has no release %s: `shipperctl rollout history` lists those it has", name)
+	return fmt.Sprintf("application %s rolls out the environment of release %s, %s %s", key,
+		app.Annotations[shipper.AppRolledBackToAnnotation], env.Chart.Name, env.Chart.Version), nil
 }

@@ -127,7 +127,7 @@ func (o *options) move(cmd *cobra.Command, app string, decide func(*shipper.Rele
 	if err != nil {
 		return err
 	}
-	patch, err := replace("/spec/targetStep", step, "/spec/targetStep", rel.Spec.TargetStep)
+	patch, err := set("/spec/targetStep", step, "/spec/targetStep", rel.Spec.TargetStep)
 	if err != nil {
 		return err
 	}
@@ -138,11 +138,11 @@ func (o *options) move(cmd *cobra.Command, app string, decide func(*shipper.Rele
 	return nil
 }
 
-// replace is a patch of a field that is refused when another field, or the same, is not as it was seen. Status, which is
-// written all the time, does not matter.
-func replace(path string, value any, unless string, seen any) (client.Patch, error) {
+// set is a patch of a field, which need not be there, that is refused when another field, or the same, is not as it was seen.
+// Status, which is written all the time, does not matter.
+func set(path string, value any, unless string, seen any) (client.Patch, error) {
 	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": unless, "value": seen}, {"op": "replace", "path": path, "value": value},
+		{"op": "test", "path": unless, "value": seen}, {"op": "add", "path": path, "value": value},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("writing a patch: %w", err)
@@ -153,7 +153,7 @@ func replace(path string, value any, unless string, seen any) (client.Patch, err
 // untold is all that API servers say when a patch does not fit.
 const untold = "the server rejected our request due to an error in our request"
 
-// outrun says what it means that a patch of replace did not fit: what it tests is not as it was seen.
+// outrun says what it means that a patch of set did not fit: what it tests is not as it was seen.
 func outrun(err error) error {
 	if apierrors.IsInvalid(err) && strings.Contains(err.Error(), untold) {
 		return exit.With(exit.Failed, errors.New("it was changed meanwhile by somebody else: "+

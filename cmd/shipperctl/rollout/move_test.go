@@ -95,28 +95,56 @@ func TestOutrun(t *testing.T) {
 func TestGoal(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		complete bool // whether the earlier Release completed
-		name     string
+		wanted   wanted
 		want     any
 	}{
-		"the newest complete one": {true, "", "web-0"},
-		"one by its name":         {false, "web-0", "web-0"},
-		"none that has completed": {false, "", "no release before web-1 has completed: name one with --to, " +
+		"the newest complete one": {true, wanted{}, shipper.RollbackTo{Release: "web-0"}},
+		"the same, at once":       {true, wanted{immediate: true}, shipper.RollbackTo{Release: "web-0", Strategy: "Immediate"}},
+		"one by its name":         {false, wanted{release: "web-0"}, shipper.RollbackTo{Release: "web-0"}},
+		"one by its generation":   {false, wanted{generation: 7}, shipper.RollbackTo{Generation: 7}},
+		"one that is not there":   {true, wanted{release: "web-9"}, shipper.RollbackTo{Release: "web-9"}}, // the webhook judges
+		"none that has completed": {false, wanted{}, "no release before web-1 has completed: name one with --to, " +
 			"`shipperctl rollout history` lists them"},
-		"the newest itself":        {true, "web-1", "release web-1 is the newest one"},
-		"one that is not there":    {true, "web-9", "the application has no release web-9: `shipperctl rollout history` lists those it has"},
-		"the newest of two, alone": {true, "web-0", "web-0"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			rels := scene().releases
 			if !tc.complete {
 				rels[0].Status.Conditions = nil
 			}
-			rel, err := goal(rels, tc.name)
-			got := outcome("", err)
-			if err == nil {
-				got = rel.Name
+			var got any
+			got, err := tc.wanted.goal(rels)
+			if err != nil {
+				got = err.Error()
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatCameOfARollback(t *testing.T) {
+	newest := scene().releases[1]
+	of := func(version, back string, to *shipper.RollbackTo) *shipper.Application {
+		app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+		app.Spec.Template = *newest.Spec.Environment.DeepCopy()
+		app.Spec.Template.Chart.Version, app.Spec.RollbackTo = version, to
+		app.Annotations = map[string]string{shipper.AppRolledBackToAnnotation: back}
+		return app
+	}
+	for sentence, tc := range map[string]struct {
+		app  *shipper.Application
+		want any
+	}{
+		"another environment": {of("0.0.1", "web-0", nil), "application shop/web rolls out the environment of release web-0, nginx 0.0.1"},
+		"what is there": {
+			of("0.0.2", "", nil), "application shop/web has that environment already, in release web-1: nothing is rolled out",
+		},
+		"nobody judged": {of("0.0.2", "", &shipper.RollbackTo{}), "application shop/web is asked to roll back, and does not: " +
+			"the webhook did not see it; `shipperctl doctor` says why, then take spec.rollbackTo out and run this again"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, outcome(rolledBack(tc.app, newest))); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

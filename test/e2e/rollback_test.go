@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/fleet"
+)
+
+// TestRollbacksGoByStepsOrAtOnce goes back by steps, thinks better of it half way, goes back at once, and to where it is.
+func TestRollbacksGoByStepsOrAtOnce(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		first, second := s.twoReleases(vanguard)
+
+		s.says("rolls out the environment of release "+first+", test-nginx 0.0.1", "rollout", "rollback", s.app)
+		third := s.releaseAfter(second)
+		s.waitsForCommand(third, 0)
+		s.saysRolledBack(third, first)
+		s.readyPods(second, 4)
+		s.readyPods(third, 1)
+		s.steps(third, 1)
+		s.waitsForCommand(third, 1)
+
+		s.says("rolls out the environment of release "+second+", test-nginx 0.0.2", "rollout", "rollback", s.app, "--to", second)
+		fourth := s.releaseAfter(third)
+		s.waitsForCommand(fourth, 0)
+		s.saysRolledBack(fourth, second)
+		s.steps(fourth, 2)
+		s.completes(fourth)
+		s.isGone(third)
+		s.readyPods(fourth, 4)
+		s.readyPods(second, 0)
+
+		s.says("rolls out the environment of release "+first, "rollout", "rollback", s.app, "--to", first, "--immediate")
+		fifth := s.releaseAfter(fourth)
+		s.completes(fifth) // nobody has moved it
+		s.readyPods(fifth, 4)
+		s.readyPods(fourth, 0)
+		s.endpoints(4)
+
+		s.says("has that environment already, in release "+fifth+": nothing is rolled out", "rollout", "rollback", s.app, "--to", first)
+		s.says("rolls out the environment of release "+fourth, "rollout", "rollback", s.app, "--to-generation", "3")
+		s.waitsForCommand(s.releaseAfter(fifth), 0)
+	})
+}
+
+// TestNobodyGoesBackToWhatWasTrimmed asks for a Release that the history has no room for.
+func TestNobodyGoesBackToWhatWasTrimmed(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		app := s.application("0.0.1", 1, allIn)
+		app.Spec.RevisionHistoryLimit = ptr.To[int32](1)
+		s.applies(app)
+		first := s.release(0)
+		s.completes(first)
+		newest := first
+		for _, version := range []string{"0.0.2", "0.0.1"} {
+			s.edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = version })
+			newest = s.releaseAfter(newest)
+			s.completes(newest)
+		}
+		s.isGone(first)
+		s.eventually("what the gate says of it", "422", func() (string, error) { // it may know the Release for a moment longer
+			err := s.tryEdit(func(app *shipper.Application) { app.Spec.RollbackTo = &shipper.RollbackTo{Release: first} }, client.DryRunAll)
+			if !apierrors.IsInvalid(err) {
+				return fmt.Sprint(err), nil
+			}
+			return "422", nil
+		})
+		_, err := s.shipperctl("rollout", "rollback", s.app, "--to", first)
+		s.refused("going back to it", err,
+			`spec.rollbackTo.release: Not found: "`+first+`"`, "the application has no such release; it has "+newest)
+		_, err = s.shipperctl("rollout", "rollback", s.app, "--to-generation", "7")
+		s.refused("going back to none", err, "spec.rollbackTo.generation: Not found: 7")
+	})
+}
+
+// TestARollbackPassesOnlyBlocksThatLetItPass meets a block that lets nothing pass, then one that lets rollbacks pass.
+func TestARollbackPassesOnlyBlocksThatLetItPass(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		first, second := s.twoReleases(vanguard)
+		block := s.blocks()
+		for _, flags := range [][]string{nil, {"--immediate"}} {
+			_, err := s.shipperctl(append([]string{"rollout", "rollback", s.app}, flags...)...)
+			s.forbidden("rolling back", err, "rollouts blocked by: "+block)
+		}
+		s.templateIs("0.0.2")
+		s.lifts(block)
+
+		s.blocksWith(func(spec *shipper.RolloutBlockSpec) {
+			spec.Allow = []shipper.RolloutBlockChange{shipper.RolloutBlockRollback}
+		})
+		s.says("rolls out the environment of release "+first, "rollout", "rollback", s.app, "--immediate")
+		back := s.releaseAfter(second)
+		s.completes(back)
+		s.saysRolledBack(back, first)
+		s.readyPods(back, 4)
+		s.readyPods(second, 0)
+		s.forbidden("rolling something else out", s.tryEdit(more), "lets pass: Rollback")
+	})
+}
+
+// TestAManifestRollsBackOnce applies one with a rollback in it again and again, as pipelines do.
+func TestAManifestRollsBackOnce(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		first, second := s.twoReleases(allIn)
+		app := s.application("0.0.2", 4, allIn)
+		app.Spec.RollbackTo = &shipper.RollbackTo{}
+		manifest := s.manifest(app)
+		s.kubectlSays("this rolls back from Release "+second+" to the environment of "+first, "apply", "-f", manifest)
+		back := s.releaseAfter(second)
+		s.completes(back)
+		for _, how := range []string{"--server-side=false", "--server-side=false", "--server-side"} {
+			s.kubectlSays("this was rolled back to Release "+first+" already: nothing is done",
+				"apply", "-f", manifest, how, "--force-conflicts="+fmt.Sprint(how == "--server-side"))
+		}
+		s.templateIs("0.0.1")
+		rel, err := s.get(back)
+		s.must("reading the release", err)
+		s.completes(back)
+		if n := rel.Annotations[shipper.ReleaseGenerationAnnotation]; n != "2" {
+			t.Errorf("the release is of generation %s", n)
+		}
+
+		app.Spec.RollbackTo = nil
+		s.kubectlSays("this makes Release ", "apply", "-f", s.manifest(app))
+		s.completes(s.releaseAfter(back))
+		s.templateIs("0.0.2")
+	})
+}
+
+// twoReleases are one of 0.0.1 and then one of 0.0.2, both complete, of four replicas.
+func (s *story) twoReleases(steps strategy) (first, second string) {
+	s.Helper()
+	s.applies(s.application("0.0.1", 4, steps))
+	first = s.release(0)
+	s.steps(first, int32(len(steps)-1))
+	s.completes(first)
+	s.edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
+	second = s.release(1)
+	s.steps(second, int32(len(steps)-1))
+	s.completes(second)
+	return first, second
+}
+
+// isGone waits until there is no such Release.
+func (s *story) isGone(release string) {
+	s.Helper()
+	s.eventually("release "+release, "gone", func() (string, error) {
+		_, err := s.get(release)
+		if apierrors.IsNotFound(err) {
+			return "gone", nil
+		}
+		return "there", err
+	})
+}
+
+// kubectlSays runs kubectl in the namespace, and finds words in what it says.
+func (s *story) kubectlSays(words string, args ...string) {
+	s.Helper()
+	kubectl, err := fleet.Kubectl()
+	s.must("finding kubectl", err)
+	cmd := exec.CommandContext(s.ctx, kubectl, append(args, "-n", s.namespace, "--kubeconfig", world.fleet.Management.Kubeconfig)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), words) {
+		s.Fatalf("kubectl %s: %v; it says nothing of %q:\n%s", strings.Join(args, " "), err, words, out)
+	}
+}
