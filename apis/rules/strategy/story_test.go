@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -193,6 +194,31 @@ func gated(s shipper.RolloutStrategyStep, gates ...string) shipper.RolloutStrate
 // guarded is vanguard with gates of its first and its last step.
 var guarded = []shipper.RolloutStrategyStep{
 	gated(vanguard[0], "example.com/Verified", "example.com/Approved"), vanguard[1], gated(vanguard[2], "example.com/Verified"),
+}
+
+// rollBack makes the Release that a rollback to another comes to, as it is stamped.
+func (s *teller) rollBack(to string, how shipper.RollbackStrategy, replicas int32, clusters ...string) {
+	s.t.Helper()
+	app := &shipper.Application{}
+	app.Name, app.Namespace = "web", "default"
+	app.Annotations = map[string]string{
+		shipper.AppRolledBackToAnnotation: to, shipper.AppRollbackStrategyAnnotation: string(how),
+	}
+	for _, r := range s.releases {
+		if r.Release.Name == to {
+			app.Spec.Template = r.Release.Spec.Environment
+		}
+	}
+	stamped, err := stamp.Release(app, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r := s.release(app.Spec.Template.Strategy.Steps, replicas, clusters...).Release
+	r.Spec.TargetStep = stamped.Spec.TargetStep
+	r.Annotations[shipper.ReleaseRollbackOfAnnotation] = stamped.Annotations[shipper.ReleaseRollbackOfAnnotation]
+	s.note("%s is gone back to (%s), Release %s is created: %d replicas in %s, targetStep %d",
+		to, how, r.Name, replicas, strings.Join(clusters, " and "), r.Spec.TargetStep)
+	s.settle()
 }
 
 var stories = map[string]func(*teller){
@@ -494,6 +520,62 @@ var stories = map[string]func(*teller){
 		s.releases[0].Release.Spec.TargetStep = 0
 		s.lose(false)
 		s.goTo(2)
+	},
+	"rollback": func(s *teller) {
+		s.create(vanguard, 10, "a", "b")
+		s.goTo(2)
+		s.create(vanguard, 10, "a", "b")
+		s.goTo(2)
+		s.rollBack("web-0", shipper.RollbackSteps, 10, "a", "b")
+		s.goTo(1)
+		s.goTo(2)
+	},
+	"rollback-at-once": func(s *teller) {
+		s.create(vanguard, 10, "a", "b")
+		s.goTo(2)
+		s.create(vanguard, 10, "a", "b")
+		s.goTo(2)
+		s.rollBack("web-0", shipper.RollbackImmediate, 10, "a", "b")
+	},
+	"rollback-of-what-is-half-way": func(s *teller) {
+		s.create(vanguard, 10, "a")
+		s.goTo(2)
+		s.create(vanguard, 10, "a")
+		s.goTo(1)
+		s.broken["web-1"] = true
+		s.note("Pods of web-1 break")
+		s.runs["web-1"]["a"].pods = 0
+		s.rollBack("web-0", shipper.RollbackImmediate, 10, "a")
+	},
+	"rollback-during-a-rollback": func(s *teller) {
+		s.create(vanguard, 10, "a")
+		s.goTo(2)
+		s.create(vanguard, 10, "a")
+		s.goTo(2)
+		s.rollBack("web-0", shipper.RollbackSteps, 10, "a")
+		s.goTo(1)
+		s.rollBack("web-1", shipper.RollbackSteps, 10, "a")
+		s.goTo(2)
+	},
+	"rollback-of-a-rollback": func(s *teller) {
+		s.create(vanguard, 10, "a")
+		s.goTo(2)
+		s.create(allIn, 10, "a")
+		s.rollBack("web-0", shipper.RollbackImmediate, 10, "a")
+		s.rollBack("web-1", shipper.RollbackSteps, 10, "a")
+	},
+	"rollback-while-a-cluster-is-down": func(s *teller) {
+		s.create(vanguard, 10, "a", "b")
+		s.goTo(2)
+		s.create(vanguard, 10, "a", "b")
+		s.goTo(2)
+		s.down["b"] = true
+		s.note("cluster b is down")
+		s.settle()
+		s.rollBack("web-0", shipper.RollbackImmediate, 10, "a", "b")
+		s.note("cluster b is back")
+		s.down["b"] = false
+		s.settle()
 	},
 	"no-such-step": func(s *teller) {
 		s.create(allIn, 10, "a")
