@@ -35,7 +35,12 @@ func Open(archive []byte) (*Chart, error) {
 
 // open reads an archive and keeps it; renders bounds how many charts are rendered at one time.
 func open(archive []byte, renders chan struct{}) (*Chart, error) {
-	unpacked := budget{bytes: maxUnpacked, files: maxFiles}
+	return openWithin(archive, renders, maxUnpacked)
+}
+
+// openWithin is open for archives that unpack to no more than so many bytes.
+func openWithin(archive []byte, renders chan struct{}, most int64) (*Chart, error) {
+	unpacked := budget{bytes: most, files: maxFiles, most: most}
 	if err := unpacked.spend(bytes.NewReader(archive), maxDepth); err != nil {
 		return nil, brokenSpec(nil, "the chart's archive cannot be used: %s", err)
 	}
@@ -46,7 +51,7 @@ func open(archive []byte, renders chan struct{}) (*Chart, error) {
 	dropRaw(loaded)
 	return &Chart{
 		helm: loaded, archive: archive, digest: digestOf(archive),
-		size: int64(len(archive)) + maxUnpacked - unpacked.bytes, renders: renders,
+		size: int64(len(archive)) + most - unpacked.bytes, renders: renders,
 	}, nil
 }
 
@@ -68,6 +73,8 @@ func dropRaw(c *helmchart.Chart) {
 type budget struct {
 	bytes int64
 	files int
+	// most is what bytes was at first.
+	most int64
 }
 
 // spend unpacks an archive, and the archives of subcharts within it, without keeping anything.
@@ -83,7 +90,7 @@ func (b *budget) spend(archive io.Reader, depth int) error {
 			return nil
 		}
 		if err != nil {
-			return unreadable(err)
+			return b.unreadable(err)
 		}
 		b.files--
 		if b.files < 0 {
@@ -113,11 +120,11 @@ func isSubchart(name string) bool {
 }
 
 // errTooLarge is what a meter says when nothing is left.
-var errTooLarge = fmt.Errorf("it unpacks to more than %s", mebibytes(maxUnpacked))
+var errTooLarge = errors.New("nothing is left")
 
-func unreadable(err error) error {
+func (b *budget) unreadable(err error) error {
 	if errors.Is(err, errTooLarge) {
-		return errTooLarge
+		return fmt.Errorf("it unpacks to more than %s", mebibytes(b.most))
 	}
 	return fmt.Errorf("it is not a whole tar file: %w", err)
 }

@@ -35,17 +35,20 @@ func (c *Catalog) Load(ctx context.Context, pinned shipper.Chart, digest string)
 func (c *Catalog) LoadKept(
 	ctx context.Context, pinned shipper.Chart, digest string, kept func(context.Context) ([]byte, error),
 ) (*Chart, error) {
-	r, err := c.repository(pinned)
-	if err != nil {
-		return nil, err
-	}
 	key := archiveKey{
-		digest: strings.TrimPrefix(strings.ToLower(digest), "sha256:"),
-		repo:   r.url.String(), name: pinned.Name, version: pinned.Version,
+		digest: strings.TrimPrefix(strings.ToLower(digest), "sha256:"), name: pinned.Name, version: pinned.Version,
 	}
 	if key.digest != "" && !sha256Hex.MatchString(key.digest) {
 		return nil, brokenSpec(ErrDigest, "%q is not the sha256 of a chart's archive", shorten(digest))
 	}
+	if pinned.Archive != "" {
+		return c.inline(pinned, key)
+	}
+	r, err := c.repository(pinned)
+	if err != nil {
+		return nil, err
+	}
+	key.repo = r.url.String()
 	if loaded, ok := c.charts.get(key.stored()); ok {
 		return loaded, loaded.isA(pinned)
 	}

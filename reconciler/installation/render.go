@@ -57,15 +57,17 @@ func (r *Reconciler) source(ctx context.Context, it *shipper.InstallationTarget)
 	out := Source{Digest: it.Annotations[shipper.ReleaseChartDigestAnnotation], Values: it.Spec.Values}
 	if it.Spec.Chart != nil {
 		out.Chart = *it.Spec.Chart
-		if out.Digest != "" {
+		if out.Digest != "" && out.Chart.RepoURL != "" {
 			return out, nil
 		}
 	}
 	var release shipper.Release
 	err := r.client.Get(ctx, client.ObjectKeyFromObject(it), &release)
 	switch {
-	case apierrors.IsNotFound(err) && it.Spec.Chart != nil:
+	case apierrors.IsNotFound(err) && out.Chart.RepoURL != "":
 		return out, nil
+	case apierrors.IsNotFound(err) && it.Spec.Chart != nil:
+		return out, broken("there is no Release %q, which has the archive of its chart", it.Name)
 	case apierrors.IsNotFound(err):
 		return out, broken("spec.chart is empty and there is no Release %q to take it from", it.Name)
 	case err != nil:
@@ -73,7 +75,10 @@ func (r *Reconciler) source(ctx context.Context, it *shipper.InstallationTarget)
 	}
 	out.Digest = release.Annotations[shipper.ReleaseChartDigestAnnotation]
 	if it.Spec.Chart == nil {
-		out.Chart, out.Values = release.Spec.Environment.Chart, release.Spec.Environment.Values
+		out.Values = release.Spec.Environment.Values
+	}
+	if out.Chart.RepoURL == "" {
+		out.Chart = release.Spec.Environment.Chart
 	}
 	return out, nil
 }

@@ -109,7 +109,7 @@ func (p plan) missing(s *scope) []creation {
 
 // installationTarget is the missing InstallationTarget of rel.
 func installationTarget(rel *shipper.Release, clusters []string, newest bool) *shipper.InstallationTarget {
-	chart := rel.Spec.Environment.Chart
+	chart := rel.Spec.Environment.Chart.Reference()
 	it := &shipper.InstallationTarget{ObjectMeta: targetMeta(rel)}
 	it.Spec = shipper.InstallationTargetSpec{
 		Clusters: append([]string{}, clusters...), CanOverride: newest, Chart: &chart,

@@ -37,7 +37,7 @@ func heading(rel *shipper.Release, loaded *chart.Chart) *shipper.ChartSnapshot {
 			OwnerReferences: []metav1.OwnerReference{ownedBy(rel)},
 		},
 		Spec: shipper.ChartSnapshotSpec{
-			Chart: rel.Spec.Environment.Chart, Digest: loaded.Digest(), Bytes: int64(len(archive)), Parts: int32(parts),
+			Chart: rel.Spec.Environment.Chart.Reference(), Digest: loaded.Digest(), Bytes: int64(len(archive)), Parts: int32(parts),
 		},
 	}
 }

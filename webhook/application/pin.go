@@ -27,6 +27,9 @@ func (w *Webhook) pin(
 	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
 ) error {
 	want := app.Spec.Template.Chart
+	if want.Archive != "" {
+		return pinArchive(a, app, old)
+	}
 	if want.Name == "" || want.RepoURL == "" {
 		return nil // the schema refuses it
 	}

@@ -97,7 +97,7 @@ func (w *Webhook) judgeLabels(
 // when more was allowed stays, and Shipper goes back to it; that it is not fetched is seen to by who fetches.
 func (w *Webhook) validateRepository(req *admission.Request, app, old *shipper.Application) field.ErrorList {
 	repoURL := app.Spec.Template.Chart.RepoURL
-	if req.UserInfo.Username == w.Guard.Reconciler || (old != nil && old.Spec.Template.Chart.RepoURL == repoURL) {
+	if repoURL == "" || req.UserInfo.Username == w.Guard.Reconciler || (old != nil && old.Spec.Template.Chart.RepoURL == repoURL) {
 		return nil
 	}
 	if err := w.Charts.Allows(repoURL); errors.Is(err, chart.ErrNotAllowed) {

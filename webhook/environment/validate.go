@@ -23,6 +23,8 @@ const (
 	// MaxValuesBytes bounds the values as JSON. They are stored in the Application, in each Release and in each
 	// InstallationTarget, and etcd takes objects of 1.5 MiB.
 	MaxValuesBytes = 1 << 20
+	// MaxTogetherBytes bounds the values with an archive that stands beside them, for the same reason.
+	MaxTogetherBytes = MaxValuesBytes + 1<<18
 	// MaxSteps bounds a strategy.
 	MaxSteps = 100
 	// MaxGates bounds the readinessGates of a step.
@@ -36,7 +38,7 @@ const (
 // Validate says what is wrong with env, which is at path. Its chart must have an exact version.
 func Validate(env *shipper.ReleaseEnvironment, path *field.Path) field.ErrorList {
 	errs := validateChart(env.Chart, path.Child("chart"))
-	errs = append(errs, validateValues(env.Values, path.Child("values"))...)
+	errs = append(errs, validateValues(env.Values, path.Child("values"), len(env.Chart.Archive))...)
 	errs = append(errs, validateRequirements(env.ClusterRequirements, path.Child("clusterRequirements"))...)
 	return append(errs, validateStrategy(env.Strategy, path.Child("strategy"))...)
 }
@@ -46,14 +48,29 @@ func validateChart(c shipper.Chart, path *field.Path) field.ErrorList {
 	if strings.TrimSpace(c.Name) == "" {
 		errs = append(errs, field.Required(path.Child("name"), "name the chart as the repository's index does"))
 	}
-	if why := whyNotRepository(c.RepoURL); why != "" {
-		errs = append(errs, field.Invalid(path.Child("repoUrl"), c.RepoURL, why))
-	}
+	errs = append(errs, validateSource(c, path)...)
 	if !chart.IsExact(c.Version) {
 		errs = append(errs, field.Invalid(path.Child("version"), c.Version,
 			"must be an exact version here; constraints are resolved in Applications, by Shipper's mutating webhook"))
 	}
 	return errs
+}
+
+// validateSource says what is wrong with where a chart comes from. Archives are opened where they are pinned.
+func validateSource(c shipper.Chart, path *field.Path) field.ErrorList {
+	if c.Archive == "" {
+		if c.RepoURL == "" {
+			return field.ErrorList{field.Required(path.Child("repoUrl"), "name the repository, or put the chart's archive into archive")}
+		}
+		if why := whyNotRepository(c.RepoURL); why != "" {
+			return field.ErrorList{field.Invalid(path.Child("repoUrl"), c.RepoURL, why)}
+		}
+		return nil
+	}
+	if c.RepoURL != "" {
+		return field.ErrorList{field.Forbidden(path.Child("archive"), "the chart comes from repoUrl: leave one of the two out")}
+	}
+	return nil
 }
 
 func whyNotRepository(repoURL string) string {
@@ -69,7 +86,8 @@ func whyNotRepository(repoURL string) string {
 	return ""
 }
 
-func validateValues(values *shipper.ChartValues, path *field.Path) field.ErrorList {
+// validateValues judges values that stand beside so many bytes of an archive.
+func validateValues(values *shipper.ChartValues, path *field.Path, archive int) field.ErrorList {
 	if values == nil {
 		return nil
 	}
@@ -80,6 +98,10 @@ func validateValues(values *shipper.ChartValues, path *field.Path) field.ErrorLi
 	if len(text) > MaxValuesBytes {
 		return field.ErrorList{field.Invalid(path, fmt.Sprintf("(%d bytes)", len(text)), fmt.Sprintf(
 			"values may have %d bytes as JSON: each Release keeps a copy; put large files into the chart", MaxValuesBytes))}
+	}
+	if len(text)+archive > MaxTogetherBytes {
+		return field.ErrorList{field.Invalid(path, fmt.Sprintf("(%d bytes)", len(text)), fmt.Sprintf("values and chart.archive, which has "+
+			"%d bytes, may have %d bytes together: put the chart into a repository", archive, MaxTogetherBytes))}
 	}
 	return nil
 }

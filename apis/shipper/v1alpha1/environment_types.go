@@ -8,6 +8,7 @@ import "encoding/json"
 // wire: the hash in a Release's name is taken over this JSON.
 type ReleaseEnvironment struct {
 	// chart is the Helm chart to install.
+	// +kubebuilder:validation:XValidation:rule="(has(self.repoUrl) && self.repoUrl != '') != has(self.archive)",message="name either the repository, by repoUrl, or the archive itself"
 	Chart Chart `json:"chart"`
 
 	// values are given to the chart as a values.yaml would be. Absent means the chart's own defaults.
@@ -26,25 +27,31 @@ type ReleaseEnvironment struct {
 	Strategy *RolloutStrategy `json:"strategy,omitempty"`
 }
 
-// Chart names a version of a Helm chart in a repository.
+// Chart names a version of a Helm chart in a repository, or is one itself.
 type Chart struct {
-	// name of the chart in the repository's index.
+	// name of the chart in the repository's index or, in an Application, that of its archive when it is left out.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
 	// version is an exact version or, in an Application, a SemVer constraint that is resolved in place when the object is
 	// admitted; the constraint is kept in the annotation shipper.booking.com/app.chart.version.raw.
-	// Empty or absent means the newest stable version.
+	// Empty or absent means the newest stable version or, with an archive, the version that it has.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Version string `json:"version"`
 
 	// repoUrl is the http or https URL of the repository, the folder that holds index.yaml, or an OCI registry as oci://host/path,
-	// where path/name is the chart and its tags are the versions.
-	// +kubebuilder:validation:MinLength=1
+	// where path/name is the chart and its tags are the versions. Required without an archive.
+	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	RepoURL string `json:"repoUrl"`
+
+	// archive is the chart itself, in place of a repository: what `helm package` makes, in base64, of at most 512 KiB before
+	// that. It is opened when an Application with it is admitted. InstallationTargets and ChartSnapshots leave it to their Release.
+	// +optional
+	// +kubebuilder:validation:MaxLength=699052
+	Archive string `json:"archive,omitempty"`
 }
 
 // ChartValues are free-form Helm values.

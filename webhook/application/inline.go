@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/webhook/answer"
+)
+
+// pinArchive opens the archive that stands in the template and pins the template to it: to its name and version, which may be
+// left out and otherwise agree, and to its digest.
+func pinArchive(a *answer.Answer, app, old *shipper.Application) error {
+	want := app.Spec.Template.Chart
+	if want.RepoURL != "" || old != nil && old.Spec.Template.Chart == want && pinned(app) {
+		return nil // the two exclude each other, which is said later; what was opened is not opened again
+	}
+	opened, err := chart.OpenInline(want.Archive)
+	if err != nil {
+		return refuseArchive(app, "archive", fmt.Sprintf("(%d bytes)", len(want.Archive)), err.Error())
+	}
+	if want.Version != "" && followed(app, old) {
+		want.Version = ""
+	}
+	if want.Name != "" && want.Name != opened.Name() {
+		return refuseArchive(app, "name", want.Name, fmt.Sprintf("the archive holds chart %q: name it so, or leave the name out", opened.Name()))
+	}
+	if want.Version != "" && want.Version != opened.Version() {
+		return refuseArchive(app, "version", want.Version,
+			fmt.Sprintf("the archive holds version %q: name it so, or leave the version out", opened.Version()))
+	}
+	if want.Name == "" {
+		want.Name = opened.Name()
+		app.Spec.Template.Chart.Name = want.Name
+		a.Set(want.Name, "spec", "template", "chart", "name")
+	}
+	write(a, app, want, chart.Resolution{Version: opened.Version(), Digest: opened.Digest()})
+	audit(a, app)
+	return nil
+}
+
+// followed tells whether the version in app is that of the archive before, which nobody asked for: clients that merge send it
+// along with another archive.
+func followed(app, old *shipper.Application) bool {
+	if old == nil || !pinned(old) || old.Spec.Template.Chart.Archive == "" {
+		return false
+	}
+	return old.Annotations[shipper.AppChartVersionRawAnnotation] == "" && app.Spec.Template.Chart.Version == old.Spec.Template.Chart.Version
+}
+
+func refuseArchive(app *shipper.Application, child, value, why string) error {
+	return answer.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(chartPath.Child(child), value, why)})
+}
