@@ -85,11 +85,11 @@ func (m *Member) Metadata(
 	if k.typed != nil {
 		return typedMetadata(ctx, m.Client(), k.typed, gvk, key)
 	}
-	var reader client.Reader = m.Client()
 	if k.informer == nil {
-		reader = m.Live()
+		return metadata(ctx, m.Live(), gvk, key)
 	}
-	return metadata(ctx, reader, gvk, key)
+	out, _, err := m.session.cached(ctx, gvk, key)
+	return out, err
 }
 
 // LiveMetadata reads an object of any kind, ours or not, from the API server itself.
@@ -150,11 +150,10 @@ func (s *session) use(ctx context.Context, gvk schema.GroupVersionKind) (*kind, 
 	return k, nil
 }
 
-// cacheMetadata makes a cache of the metadata of a kind. When it does not fill, most often because the account may
-// not list or watch the kind, the kind is read one by one until the next connection.
+// cacheMetadata makes a cache of the metadata of a kind, and of the health of its objects. When it does not fill, most often
+// because the account may not list or watch the kind, the kind is read one by one until the next connection.
 func (s *session) cacheMetadata(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
-	like := &metav1.PartialObjectMetadata{}
-	like.SetGroupVersionKind(gvk)
+	like := likeOf(gvk)
 	bounded, cancel := context.WithTimeout(ctx, kindSyncTimeout)
 	defer cancel()
 	informer, err := s.cluster.GetCache().GetInformer(bounded, like)

@@ -16,6 +16,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -178,6 +179,9 @@ func (f *Fleet) clusterOptions(ctx context.Context, rt http.RoundTripper, ours l
 
 // strip drops what nobody reads before it enters a cache.
 func strip(in any) (any, error) {
+	if u, ok := in.(*unstructured.Unstructured); ok {
+		return judged(u), nil
+	}
 	if object, err := meta.Accessor(in); err == nil && object.GetManagedFields() != nil {
 		object.SetManagedFields(nil)
 	}

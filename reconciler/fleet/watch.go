@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -48,6 +49,7 @@ type watch struct {
 	mapper Mapper
 	ctx    context.Context
 	queue  queue
+	delay  time.Duration // until requests are made
 }
 
 // listener is one who asked for changes of connections.
@@ -174,7 +176,11 @@ func (w *watch) handler(cluster string) toolscache.ResourceEventHandler {
 			return
 		}
 		for _, request := range w.mapper(w.ctx, e) {
-			w.queue.Add(request)
+			if w.delay > 0 {
+				w.queue.AddAfter(request, w.delay)
+			} else {
+				w.queue.Add(request)
+			}
 		}
 	}
 	return toolscache.ResourceEventHandlerFuncs{

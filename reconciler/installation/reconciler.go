@@ -67,6 +67,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		For(&shipper.InstallationTarget{}).
 		WatchesRawSource(o.Fleet.WatchMembers(r.targetsIn)).
 		WatchesRawSource(o.Fleet.WatchInstalled(r.installedChanged)).
+		WatchesRawSource(o.Fleet.WatchHealth(r.healthChanged)).
 		WatchesRawSource(o.Fleet.Watch(&corev1.ConfigMap{}, anchorChanged)).
 		WatchesRawSource(o.Fleet.WatchClaims(r.claimChanged)).
 		WatchesRawSource(o.Fleet.Watch(namespace, r.namespaceChanged)).

@@ -63,7 +63,7 @@ func clusterStatus(
 	if fleet.Pending(o.err) && len(old.Conditions) > 0 {
 		return old
 	}
-	out := shipper.ClusterInstallationStatus{Name: o.cluster}
+	out := shipper.ClusterInstallationStatus{Name: o.cluster, Objects: cmp.Or(o.objects, old.Objects)}
 	if o.err == nil {
 		out.Status, out.ClusterScoped = shipper.InstallationStatusInstalled, o.scoped
 		for _, conditionType := range []string{shipper.TargetOperational, shipper.TargetReady} {

@@ -27,6 +27,8 @@ type outcome struct {
 	events []report.Event
 	// scoped are the objects without a namespace that were found or written; without an error, all of them.
 	scoped []shipper.ClusterScopedObject
+	// objects is how what was installed is; nil when that is not known.
+	objects *shipper.InstalledObjects
 }
 
 // remember makes sure, before anything is written in a cluster, that the target cannot go before it is cleaned, and
@@ -103,7 +105,7 @@ func (r *Reconciler) install(
 	defer cancel()
 	work := &installer{member: member, it: it, rendering: renders}
 	err = work.install(ctx)
-	return outcome{cluster: cluster, err: err, events: work.events, scoped: work.scoped}
+	return outcome{cluster: cluster, err: err, events: work.events, scoped: work.scoped, objects: work.survey(ctx)}
 }
 
 func (r *Reconciler) uninstall(ctx context.Context, it *shipper.InstallationTarget, cluster string) outcome {

@@ -28,7 +28,7 @@ func status(s *scope, p plan, d done, i int, now metav1.Time) shipper.ReleaseSta
 	rel := s.history.Live[i].Release
 	out := *p.rollout.Outcomes[i].Status.DeepCopy()
 	out.ObservedGeneration = rel.Generation
-	for _, c := range []*shipper.Condition{blocked(s, d, s.view(now).OfRelease(rel), rel), scheduled(s, p, d, i)} {
+	for _, c := range []*shipper.Condition{blocked(s, d, s.view(now).OfRelease(rel), rel), scheduled(s, p, d, i), healthy(s.history.Live[i])} {
 		if c != nil {
 			c.Message = report.Shorten(c.Message, maxMessage)
 			out.Conditions = shipper.SetCondition(out.Conditions, *c, now)

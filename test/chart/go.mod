@@ -65,6 +65,7 @@ require (
 	k8s.io/component-base v0.37.1 // indirect
 	k8s.io/kubectl v0.37.0 // indirect
 	oras.land/oras-go/v2 v2.6.2 // indirect
+	sigs.k8s.io/cli-utils v0.37.2 // indirect
 )
 
 require (

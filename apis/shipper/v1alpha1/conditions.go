@@ -51,6 +51,10 @@ const (
 	ReleaseBlocked = "Blocked"
 	// ReleaseComplete is True when the last step was achieved and is still the one wanted.
 	ReleaseComplete = "Complete"
+	// ReleaseHealthy is True when all objects that were installed for the Release, in all clusters, are as their own controllers
+	// want them. False: ObjectsNotHealthy. Unknown: ObjectsNotKnown, or ObjectsNotHealthy where nothing worse than that is known of
+	// an object. Absent until something is known. It holds nothing up.
+	ReleaseHealthy = "Healthy"
 	// ReleaseScheduled is True when clusters are chosen and the three targets exist.
 	ReleaseScheduled = "Scheduled"
 	// ReleaseStrategyExecuted is True when the step in targetStep is achieved.
@@ -141,6 +145,10 @@ const (
 	ObjectConflict = "ObjectConflict"
 	// NamespaceMissing means that the application cluster does not have the namespace; Shipper never creates it.
 	NamespaceMissing = "NamespaceMissing"
+	// ObjectsNotHealthy means that objects are not as their own controllers want them; the message names some.
+	ObjectsNotHealthy = "ObjectsNotHealthy"
+	// ObjectsNotKnown means that it is not known yet of all clusters how objects are there.
+	ObjectsNotKnown = "ObjectsNotKnown"
 	// GatesNotReady means that conditions are not True that the step's readinessGates name.
 	GatesNotReady = "GatesNotReady"
 	// InProgress means that the change was requested and is not there yet.

@@ -100,6 +100,56 @@ type ClusterInstallationStatus struct {
 	// +optional
 	// +listType=atomic
 	ClusterScoped []ClusterScopedObject `json:"clusterScoped,omitempty"`
+	// objects sums up how the objects are that this target wrote in the cluster; those that another Release has taken over are
+	// that one's to tell of. Absent while nothing is known. Of a cluster that cannot be reached it is what was known last.
+	// +optional
+	Objects *InstalledObjects `json:"objects,omitempty"`
+}
+
+// InstalledObjects sums up how objects are, as kstatus judges them. It is bounded, whatever a chart brings.
+type InstalledObjects struct {
+	// total is how many objects there are to be.
+	Total int32 `json:"total"`
+	// healthy is how many of them are there and as their own controllers want them.
+	Healthy int32 `json:"healthy"`
+	// kinds has the same by kind, sorted by kind; 50 at most.
+	// +optional
+	// +listType=atomic
+	Kinds []InstalledKind `json:"kinds,omitempty"`
+	// unhealthy names objects that are not healthy, those first that have failed; 10 at most.
+	// +optional
+	// +listType=atomic
+	Unhealthy []UnhealthyObject `json:"unhealthy,omitempty"`
+}
+
+// InstalledKind counts objects of one kind.
+type InstalledKind struct {
+	// apiVersion is the kind's group and version.
+	APIVersion string `json:"apiVersion"`
+	// kind is its name.
+	Kind string `json:"kind"`
+	// total is how many there are to be.
+	Total int32 `json:"total"`
+	// healthy is how many of them are healthy.
+	Healthy int32 `json:"healthy"`
+}
+
+// UnhealthyObject is an object that is not as its own controller wants it.
+type UnhealthyObject struct {
+	// apiVersion is its group and version.
+	APIVersion string `json:"apiVersion"`
+	// kind is its kind.
+	Kind string `json:"kind"`
+	// name is its name.
+	Name string `json:"name"`
+	// status is InProgress, Failed, Terminating, NotFound or Unknown.
+	Status string `json:"status"`
+	// reason is one word of kstatus, or of the object's own condition Ready, for what is awaited or wrong.
+	// +optional
+	Reason string `json:"reason,omitempty"`
+	// message says what has failed, when status is Failed.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // ClusterScopedObject is an installed object that has no namespace.

@@ -52,7 +52,7 @@ type ReleaseStatus struct {
 	// +optional
 	Strategy *ReleaseStrategyStatus `json:"strategy,omitempty"`
 
-	// conditions, sorted by type: Blocked, Complete, Scheduled, StrategyExecuted, and those that others own, which readinessGates
+	// conditions, sorted by type: Blocked, Complete, Healthy, Scheduled, StrategyExecuted, and those that others own, which readinessGates
 	// may name; Shipper leaves them as they are.
 	// +optional
 	// +listType=map

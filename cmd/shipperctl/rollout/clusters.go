@@ -23,7 +23,10 @@ func clustersOf(o *observed, newest, incumbent *shipper.Release) []Cluster {
 	}
 	var out []Cluster
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		c := Cluster{Name: name, Incumbent: before[name], Notes: notes(o, newest.Name, name)}
+		c := Cluster{Name: name, Incumbent: before[name], Objects: objectsOf(o, newest.Name, name), Notes: notes(o, newest.Name, name)}
+		if note := ailing(o, newest.Name, name); note != "" {
+			c.Notes = append(c.Notes, note)
+		}
 		if side := contender[name]; side != nil {
 			c.Contender = *side
 		}

@@ -39,6 +39,9 @@ func (p *Picture) Lines(now time.Time) string {
 			text += fmt.Sprintf(", incumbent %d of %d pods", c.Incumbent.Ready, c.Incumbent.Wanted)
 		}
 		line("%s, traffic %s", text, strings.TrimSpace(c.share()))
+		if c.Objects != nil {
+			line("cluster %s: %d of %d objects healthy", c.Name, c.Objects.Healthy, c.Objects.Total)
+		}
 		for _, note := range c.Notes {
 			line("cluster %s: %s", c.Name, note)
 		}

@@ -16,9 +16,10 @@ import (
 type observed struct {
 	app *shipper.Application
 	// releases are the Application's own, oldest first.
-	releases []*shipper.Release
-	capacity map[string]*shipper.CapacityTarget // by the name of their Release
-	traffic  map[string]*shipper.TrafficTarget
+	releases  []*shipper.Release
+	capacity  map[string]*shipper.CapacityTarget // by the name of their Release
+	traffic   map[string]*shipper.TrafficTarget
+	installed map[string]*shipper.InstallationTarget
 	// blocks bear on the namespace, as far as they may be read.
 	blocks []*shipper.RolloutBlock
 	// unread says which blocks may not be read, if so.
@@ -34,6 +35,7 @@ func observe(ctx context.Context, c client.Client, key client.ObjectKey) (*obser
 	o := &observed{
 		app: app, releases: releases,
 		capacity: map[string]*shipper.CapacityTarget{}, traffic: map[string]*shipper.TrafficTarget{},
+		installed: map[string]*shipper.InstallationTarget{},
 	}
 	own := history.Labelled(key)
 	var capacity shipper.CapacityTargetList
@@ -42,6 +44,13 @@ func observe(ctx context.Context, c client.Client, key client.ObjectKey) (*obser
 	}
 	for i := range capacity.Items {
 		o.capacity[capacity.Items[i].Name] = &capacity.Items[i]
+	}
+	var installed shipper.InstallationTargetList
+	if err := c.List(ctx, &installed, own...); err != nil {
+		return nil, fmt.Errorf("listing installation targets of %s: %w", key, err)
+	}
+	for i := range installed.Items {
+		o.installed[installed.Items[i].Name] = &installed.Items[i]
 	}
 	var traffic shipper.TrafficTargetList
 	if err := c.List(ctx, &traffic, own...); err != nil {

@@ -52,6 +52,8 @@ type Cluster struct {
 	Contender Side   `json:"contender"`
 	// Incumbent is absent where no Release served before.
 	Incumbent *Side `json:"incumbent,omitempty"`
+	// Objects are those of the newest Release; absent while nothing is known.
+	Objects *Objects `json:"objects,omitempty"`
 	// Notes say what is wrong there.
 	Notes []string `json:"notes,omitempty"`
 }

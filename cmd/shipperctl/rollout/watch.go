@@ -127,6 +127,7 @@ func (s *show) changes(ctx context.Context) (<-chan struct{}, error) {
 	err := errors.Join(
 		open(&shipper.ApplicationList{}, client.InNamespace(s.key.Namespace), client.MatchingFields{"metadata.name": s.key.Name}),
 		open(&shipper.ReleaseList{}, own...),
+		open(&shipper.InstallationTargetList{}, own...),
 		open(&shipper.CapacityTargetList{}, own...),
 		open(&shipper.TrafficTargetList{}, own...),
 	)

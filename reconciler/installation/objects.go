@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
+)
+
+// Bounds of what status says of objects, whatever a chart brings.
+const (
+	maxUnhealthy = 10
+	maxKinds     = 50
+	maxSaid      = 256
+)
+
+// seen is one object of a target and how it is.
+type seen struct {
+	item   item
+	health fleet.Health
+}
+
+// survey looks at the objects that the anchor lists and the target wrote. What another Release has taken over is that one's to tell
+// of. Nothing is said when they cannot all be read.
+func (i *installer) survey(ctx context.Context) *shipper.InstalledObjects {
+	if i.anchor == nil || i.anchor.deleting || i.anchor.claim != nil {
+		return nil
+	}
+	all := make([]seen, 0, len(i.anchor.inventory))
+	for _, entry := range i.anchor.inventory {
+		live, health, err := i.member.Health(ctx, entry.gvk(), entry.key())
+		switch {
+		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+			health = fleet.Health{Status: string(kstatus.NotFoundStatus)}
+		case err != nil:
+			return nil
+		case live.Labels[shipper.OwnedByLabel] != i.it.Name:
+			continue
+		}
+		all = append(all, seen{entry, health})
+	}
+	return summed(all)
+}
+
+// summed counts objects by their kinds, and names some that are not healthy, those first that have failed.
+func summed(all []seen) *shipper.InstalledObjects {
+	out := &shipper.InstalledObjects{}
+	kinds := map[shipper.InstalledKind]*shipper.InstalledKind{}
+	var bad []shipper.UnhealthyObject
+	for _, s := range all {
+		key := shipper.InstalledKind{APIVersion: s.item.APIVersion, Kind: s.item.Kind}
+		if kinds[key] == nil {
+			kinds[key] = &shipper.InstalledKind{APIVersion: s.item.APIVersion, Kind: s.item.Kind}
+		}
+		out.Total++
+		kinds[key].Total++
+		if s.health.Healthy() {
+			out.Healthy++
+			kinds[key].Healthy++
+			continue
+		}
+		bad = append(bad, shipper.UnhealthyObject{
+			APIVersion: s.item.APIVersion, Kind: s.item.Kind, Name: s.item.Name, Status: s.health.Status,
+			Reason: report.Shorten(s.health.Reason, maxSaid), Message: report.Shorten(s.health.Message, maxSaid),
+		})
+	}
+	for _, k := range kinds {
+		out.Kinds = append(out.Kinds, *k)
+	}
+	slices.SortFunc(out.Kinds, func(a, b shipper.InstalledKind) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.APIVersion, b.APIVersion))
+	})
+	out.Kinds = out.Kinds[:min(len(out.Kinds), maxKinds)]
+	slices.SortStableFunc(bad, func(a, b shipper.UnhealthyObject) int { return cmp.Compare(gravity(a.Status), gravity(b.Status)) })
+	out.Unhealthy = bad[:min(len(bad), maxUnhealthy)]
+	return out
+}
+
+// gravity puts what has failed before what only lasts.
+func gravity(s string) int {
+	switch kstatus.Status(s) {
+	case kstatus.FailedStatus:
+		return 0
+	case kstatus.UnknownStatus:
+		return 2
+	}
+	return 1
+}
+
+// healthChanged wakes the target that wrote an object, when that has appeared, gone or changed how it is.
+func (r *Reconciler) healthChanged(ctx context.Context, e fleet.Event) []reconcile.Request {
+	labels, annotations := e.Object().GetLabels(), e.Object().GetAnnotations()
+	name, app := labels[shipper.OwnedByLabel], labels[shipper.AppLabel]
+	if name == "" || app == "" || annotations[shipper.InstalledDigestAnnotation] == "" {
+		return nil
+	}
+	if namespace := e.Object().GetNamespace(); namespace != "" {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}}
+	}
+	return r.requests(ctx, e.Cluster, client.MatchingLabels{shipper.AppLabel: app, shipper.ReleaseLabel: name})
+}

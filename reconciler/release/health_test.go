@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+func TestHealthySumsUpClusters(t *testing.T) {
+	objects := func(total, healthy int32, status string, names ...string) *shipper.InstalledObjects {
+		out := &shipper.InstalledObjects{Total: total, Healthy: healthy}
+		for _, name := range names {
+			out.Unhealthy = append(out.Unhealthy, shipper.UnhealthyObject{Kind: "Thing", Name: name, Status: status, Reason: "Why"})
+		}
+		return out
+	}
+	condition := func(status corev1.ConditionStatus, reason, message string) *shipper.Condition {
+		return &shipper.Condition{Type: shipper.ReleaseHealthy, Status: status, Reason: reason, Message: message}
+	}
+	var many []string
+	for i := range 10 {
+		many = append(many, fmt.Sprint(i))
+	}
+	for sentence, tc := range map[string]struct {
+		clusters map[string]*shipper.InstalledObjects
+		want     *shipper.Condition
+	}{
+		"no cluster":       {nil, nil},
+		"nothing is known": {map[string]*shipper.InstalledObjects{"a": nil, "b": nil}, nil},
+		"all is well": {
+			map[string]*shipper.InstalledObjects{"a": objects(2, 2, ""), "b": objects(2, 2, "")}, condition("True", "", ""),
+		},
+		"one cluster has not told yet": {
+			map[string]*shipper.InstalledObjects{"a": objects(2, 2, ""), "b": nil},
+			condition("Unknown", "ObjectsNotKnown", "nothing is known yet of objects in clusters: b"),
+		},
+		"one object is not well": {
+			map[string]*shipper.InstalledObjects{"a": objects(2, 2, ""), "b": objects(2, 1, "Failed", "x")},
+			condition("False", "ObjectsNotHealthy", `1 of 4 objects are not healthy: b: Thing "x" is Failed (Why)`),
+		},
+		"nobody can tell of one": {
+			map[string]*shipper.InstalledObjects{"a": objects(2, 1, "Unknown", "x")},
+			condition("Unknown", "ObjectsNotHealthy", `1 of 2 objects are not healthy: a: Thing "x" is Unknown (Why)`),
+		},
+		"more than can be named": {
+			map[string]*shipper.InstalledObjects{"a": objects(500, 100, "InProgress", many...)},
+			condition("False", "ObjectsNotHealthy", `400 of 500 objects are not healthy: a: Thing "0" is InProgress (Why); `+
+				`a: Thing "1" is InProgress (Why); a: Thing "2" is InProgress (Why); a: Thing "3" is InProgress (Why); `+
+				`a: Thing "4" is InProgress (Why); and 395 more`),
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			it := &shipper.InstallationTarget{}
+			for _, name := range []string{"a", "b"} {
+				if o, there := tc.clusters[name]; there {
+					it.Status.Clusters = append(it.Status.Clusters, shipper.ClusterInstallationStatus{Name: name, Objects: o})
+				}
+			}
+			if diff := cmp.Diff(tc.want, healthy(strategy.Release{Installation: it})); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	if c := healthy(strategy.Release{}); c != nil {
+		t.Errorf("a Release without a target is %+v", c)
+	}
+}

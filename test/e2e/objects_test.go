@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/charts"
+)
+
+// storing is a chart with a volume that nothing provides here.
+func (s *story) storing() {
+	s.Helper()
+	archive, err := charts.PackFiles("storing", "0.0.1", map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: storing\nversion: 0.0.1\n",
+		"templates/all.yaml": `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: {{ .Release.Name }}, labels: {app: storing}}
+spec:
+  replicas: {{ .Values.replicaCount }}
+  selector: {matchLabels: {app: storing, release: {{ .Release.Name }}}}
+  template:
+    metadata: {labels: {app: storing, release: {{ .Release.Name }}}}
+    spec: {containers: [{name: app, image: "nginx:stable"}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: storing, labels: {shipper-lb: production}}
+spec: {selector: {app: storing}, ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, storageClassName: none}
+`,
+	})
+	s.must("packing a chart", err)
+	world.charts.Publish(archive)
+}
+
+// healthy is what a Release says of its objects.
+func (s *story) healthy(release string) func() (string, error) {
+	return func() (string, error) {
+		rel, err := s.get(release)
+		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseHealthy); c != nil {
+			return fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message), err
+		}
+		return "nothing", err
+	}
+}
+
+// TestReleaseTellsHowItsObjectsAre binds a volume in one cluster after the other.
+func TestReleaseTellsHowItsObjectsAre(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		s.storing()
+		app := s.application("0.0.1", 2, allIn)
+		app.Spec.Template.Chart.Name = "storing"
+		s.applies(app)
+		rel := s.release(0)
+		s.completes(rel) // it waits for Pods, and not for volumes
+		const lacks = `PersistentVolumeClaim "data" is InProgress (NotBound)`
+		s.eventually("no volume is there", fmt.Sprintf("False ObjectsNotHealthy 2 of 6 objects are not healthy: %s: %s; %s: %s",
+			west, lacks, east, lacks), s.healthy(rel))
+		s.says("cluster "+west+": 2 of 3 objects healthy", "rollout", "status", s.app)
+		s.says("cluster "+east+": 1 of 3 objects not healthy: PersistentVolumeClaim data InProgress (NotBound)", "rollout", "status", s.app)
+		s.binds(west)
+		s.eventually("one volume is there", "False ObjectsNotHealthy 1 of 6 objects are not healthy: "+east+": "+lacks, s.healthy(rel))
+		s.binds(east)
+		s.eventually("both volumes are there", "True  ", s.healthy(rel))
+		s.says("cluster "+east+": 3 of 3 objects healthy", "rollout", "status", s.app)
+	})
+}
+
+// binds gives the claim in a cluster what it waits for.
+func (s *story) binds(cluster string) {
+	s.Helper()
+	s.eventually("the claim is bound", "Bound", func() (string, error) {
+		claim := &corev1.PersistentVolumeClaim{}
+		if err := world.clusters[cluster].Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: "data"}, claim); err != nil {
+			return "", err
+		}
+		claim.Status.Phase = corev1.ClaimBound
+		return string(claim.Status.Phase), world.clusters[cluster].Status().Update(s.ctx, claim)
+	})
+}
