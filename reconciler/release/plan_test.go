@@ -281,6 +281,9 @@ func TestStatus(t *testing.T) {
 				tc.plan(&p)
 			}
 			got := status(tc.scope, p, tc.done, 0, at)
+			if got.Summary == nil || (got.Summary.Outcome == shipper.ReleaseCompleted) != (name == "complete") {
+				t.Errorf("it is summed up as %v", got.Summary)
+			}
 			want := conditions{
 				"Blocked": "False  ", "StrategyExecuted": "False StrategyInProgress " + wait,
 				"Complete": "False StrategyNotComplete step 0, the last, is not achieved yet",

@@ -15,6 +15,7 @@ import (
 	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
+	"shipper.dev/shipper/apis/rules/summary"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler/fleet/report"
@@ -34,7 +35,17 @@ func status(s *scope, p plan, d done, i int, now metav1.Time) shipper.ReleaseSta
 			out.Conditions = shipper.SetCondition(out.Conditions, *c, now)
 		}
 	}
+	sum := summary.Of(afterwards(s, i, out), i)
+	out.Summary = &sum
 	return out
+}
+
+// afterwards are the live Releases when the i-th has its new status.
+func afterwards(s *scope, i int, status shipper.ReleaseStatus) []*shipper.Release {
+	rels := s.history.Releases()
+	now := *rels[i]
+	now.Status, rels[i] = status, &now
+	return rels
 }
 
 // blocked is the condition Blocked: to go on is not allowed, while going back may be. The gate may know of a block before

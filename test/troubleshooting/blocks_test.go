@@ -160,11 +160,14 @@ func TestColumns(t *testing.T) {
 	})
 	for kind, want := range map[string]map[string]string{
 		"app": {"NAME": appName, "LATEST RELEASE": rel, "ROLLING OUT": "True"},
-		"rel": {"NAME": rel, "ACHIEVED STEP": "staging", "CLUSTERS": cluster, "WAITING": "", "REASON": ""},
-		"it":  {"NAME": rel, "OPERATIONAL": "True", "READY": "True", "REASON": ""},
-		"ct":  {"NAME": rel, "OPERATIONAL": "True", "READY": "True", "REASON": ""},
-		"tt":  {"NAME": rel, "OPERATIONAL": "True", "READY": "True", "REASON": ""},
-		"cl":  {"NAME": cluster, "REGION": region, "READY": "True"},
+		"rel": {
+			"NAME": rel, "GENERATION": "0", "VERSION": "0.0.1", "OUTCOME": "InProgress", "ACHIEVED STEP": "staging", "CLUSTERS": cluster,
+			"WAITING": "", "REASON": "",
+		},
+		"it": {"NAME": rel, "OPERATIONAL": "True", "READY": "True", "REASON": ""},
+		"ct": {"NAME": rel, "OPERATIONAL": "True", "READY": "True", "REASON": ""},
+		"tt": {"NAME": rel, "OPERATIONAL": "True", "READY": "True", "REASON": ""},
+		"cl": {"NAME": cluster, "REGION": region, "READY": "True"},
 	} {
 		u.eventually("columns of "+kind, fmt.Sprint(want), func() (string, error) {
 			out, err := u.run(u.ctx, "", "get", kind)

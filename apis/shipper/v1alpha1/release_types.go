@@ -11,10 +11,19 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=releases,shortName=rel,categories={all,shipper}
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Generation",type=string,JSONPath=`.metadata.annotations.shipper\.booking\.com/release\.generation`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.environment.chart.version`
+// +kubebuilder:printcolumn:name="Outcome",type=string,JSONPath=`.status.summary.outcome`
 // +kubebuilder:printcolumn:name="Achieved Step",type=string,JSONPath=`.status.achievedStep.name`
 // +kubebuilder:printcolumn:name="Clusters",type=string,JSONPath=`.metadata.annotations.shipper\.booking\.com/release\.clusters`
 // +kubebuilder:printcolumn:name="Waiting",type=string,JSONPath=`.status.strategy.conditions[?(@.status=="False")].type`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.strategy.conditions[?(@.status=="False")].message`
+// +kubebuilder:printcolumn:name="Duration",type=string,priority=1,JSONPath=`.status.summary.duration`
+// +kubebuilder:printcolumn:name="Chart",type=string,priority=1,JSONPath=`.spec.environment.chart.name`
+// +kubebuilder:printcolumn:name="Digest",type=string,priority=1,JSONPath=`.metadata.annotations.shipper\.booking\.com/release\.chart\.digest`
+// +kubebuilder:printcolumn:name="Values Changed",type=string,priority=1,JSONPath=`.status.summary.valuesChanged`
+// +kubebuilder:printcolumn:name="Requested By",type=string,priority=1,JSONPath=`.metadata.annotations.shipper\.booking\.com/release\.requested-by`
+// +kubebuilder:printcolumn:name="Override Reason",type=string,priority=1,JSONPath=`.status.summary.overrideReason`
 type Release struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -52,6 +61,10 @@ type ReleaseStatus struct {
 	// +optional
 	Strategy *ReleaseStrategyStatus `json:"strategy,omitempty"`
 
+	// summary sums the Release up for who looks at the history of an Application. Absent until the reconciler has seen it.
+	// +optional
+	Summary *ReleaseSummary `json:"summary,omitempty"`
+
 	// conditions, sorted by type: Blocked, Complete, Healthy, Scheduled, StrategyExecuted, and those that others own, which readinessGates
 	// may name; Shipper leaves them as they are.
 	// +optional
@@ -59,6 +72,45 @@ type ReleaseStatus struct {
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty"`
 }
+
+// ReleaseSummary is what a Release comes to among those of its Application.
+type ReleaseSummary struct {
+	// outcome is InProgress of the newest until it completes; Complete; RolledBack, when it was complete and a rollback to
+	// another environment came next; or Superseded, when it never completed and its place is taken.
+	Outcome ReleaseOutcome `json:"outcome"`
+
+	// duration is how long it took from its creation until it completed, in hours, minutes and whole seconds, as 1h4m10s.
+	// Absent until then, and where it is not known because the Release was restored from a backup.
+	// +optional
+	Duration string `json:"duration,omitempty"`
+
+	// valuesChanged are the keys of values that are not as in the Release before, separated by commas, those of maps within
+	// maps joined by dots: keys only. Of those that make more than 256 characters it says how many there are besides. Absent
+	// when there are none, or there is no Release before.
+	// +optional
+	ValuesChanged string `json:"valuesChanged,omitempty"`
+
+	// override is which RolloutBlocks it overrides, or did: `namespace/name`, comma-separated. It stays when they are gone, which
+	// takes them out of the annotation. Absent: none, ever.
+	// +optional
+	Override string `json:"override,omitempty"`
+
+	// overrideReason is why, as it was said; of a longer text the first 256 characters. Absent: nobody said.
+	// +optional
+	OverrideReason string `json:"overrideReason,omitempty"`
+}
+
+// ReleaseOutcome is what has become of a Release.
+// +kubebuilder:validation:Enum=InProgress;Complete;RolledBack;Superseded
+type ReleaseOutcome string
+
+// The outcomes of Releases.
+const (
+	ReleaseInProgress ReleaseOutcome = "InProgress"
+	ReleaseCompleted  ReleaseOutcome = "Complete"
+	ReleaseRolledBack ReleaseOutcome = "RolledBack"
+	ReleaseSuperseded ReleaseOutcome = "Superseded"
+)
 
 // AchievedStep is a step of a strategy that was reached.
 type AchievedStep struct {

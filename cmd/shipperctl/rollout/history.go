@@ -6,13 +6,16 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
+	"unicode"
 
-	"github.com/pmezard/go-difflib/difflib"
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
+	"shipper.dev/shipper/apis/rules/summary"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/output"
 	"shipper.dev/shipper/cmd/shipperctl/screen"
@@ -23,7 +26,7 @@ func newHistory(o *options) *cobra.Command {
 	var format output.Format
 	cmd := &cobra.Command{
 		Use:   "history APPLICATION",
-		Short: "List the releases of an application, the newest first",
+		Short: "List the releases of an application, the newest first: what each changed, who asked for it, what became of it",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, _, rels, err := o.read(cmd.Context(), args[0])
@@ -44,16 +47,30 @@ func newHistory(o *options) *cobra.Command {
 // Past is a Release in the history of its Application, also in `-o json`.
 type Past struct {
 	Release string `json:"release"`
-	Chart   string `json:"chart"`
-	Version string `json:"version"`
+	// Generation is its place in the history, from 0.
+	Generation int    `json:"generation"`
+	Chart      string `json:"chart"`
+	Version    string `json:"version"`
+	// Digest is the sha256 of the chart's archive; empty while it is not known.
+	Digest string `json:"digest,omitempty"`
+	// ValuesChanged are the keys of values that are not as in the Release before; the oldest has none.
+	ValuesChanged []string `json:"valuesChanged,omitempty"`
 	// Step is the index of the step that is asked for, StepName its name, LastStep the index of the last.
 	Step     int    `json:"step"`
 	StepName string `json:"stepName"`
 	LastStep int    `json:"lastStep"`
 	// State is complete of the newest that is, or contender, incumbent, superseded or retired.
-	State       string    `json:"state"`
-	RequestedBy string    `json:"requestedBy,omitempty"`
-	CreatedAt   time.Time `json:"createdAt"`
+	State string `json:"state"`
+	// Outcome is as status.summary has it, RollbackOf the Release that it went back to, if it did.
+	Outcome    shipper.ReleaseOutcome `json:"outcome"`
+	RollbackOf string                 `json:"rollbackOf,omitempty"`
+	// RequestedBy is whose edit made it, Override which blocks it overrides or did, and OverrideReason why.
+	RequestedBy    string    `json:"requestedBy,omitempty"`
+	Override       string    `json:"override,omitempty"`
+	OverrideReason string    `json:"overrideReason,omitempty"`
+	CreatedAt      time.Time `json:"createdAt"`
+	// Duration is how long it took until it completed, as 4m10s; empty until then.
+	Duration string `json:"duration,omitempty"`
 }
 
 // past lists Releases, the newest first.
@@ -61,116 +78,72 @@ func past(rels []*shipper.Release) []Past {
 	var out []Past
 	roles := strategy.Roles(rels)
 	for i, rel := range slices.Backward(rels) {
-		chart := rel.Spec.Environment.Chart
+		chart, sum, notes := rel.Spec.Environment.Chart, summary.Of(rels, i), rel.Annotations
+		generation, _ := stamp.Generation(rel) // they were sorted by it
 		state := string(roles[i])
 		if roles[i] == strategy.Contender && strategy.Complete(rel) {
 			state = "complete"
 		}
 		out = append(out, Past{
-			Release: rel.Name, Chart: chart.Name, Version: chart.Version, Step: int(rel.Spec.TargetStep),
-			StepName: stepName(rel, int(rel.Spec.TargetStep)), LastStep: lastStep(rel), State: state,
-			RequestedBy: rel.Annotations[shipper.ReleaseRequestedByAnnotation], CreatedAt: rel.CreationTimestamp.Time,
+			Release: rel.Name, Generation: generation, Chart: chart.Name, Version: chart.Version,
+			Digest: notes[shipper.ReleaseChartDigestAnnotation], ValuesChanged: summary.Changed(rels, i),
+			Step: int(rel.Spec.TargetStep), StepName: stepName(rel, int(rel.Spec.TargetStep)), LastStep: lastStep(rel),
+			State: state, Outcome: sum.Outcome, RollbackOf: notes[shipper.ReleaseRollbackOfAnnotation],
+			RequestedBy: notes[shipper.ReleaseRequestedByAnnotation], Override: sum.Override, OverrideReason: sum.OverrideReason,
+			CreatedAt: rel.CreationTimestamp.Time, Duration: sum.Duration,
 		})
 	}
 	return out
 }
 
-// table is for people, in lines of some columns.
+const (
+	// maxKeys bounds, in characters, the changed values in a row for people, and shortDigest the digest.
+	maxKeys, shortDigest = 60, 8
+)
+
+// table is for people, in lines of some columns. Of a column in which no Release has anything, nothing is shown.
 func table(rels []Past, width int, now time.Time) string {
+	head := []string{"GEN", "RELEASE", "CHART", "CHANGED", "STEP", "STATE", "TOOK", "REQUESTED BY", "OVERRIDE", "AGE"}
+	used := make([]bool, len(head))
 	var rows [][]string
 	for _, r := range rels {
-		rows = append(rows, []string{
-			r.Release, r.Chart + " " + r.Version, fmt.Sprintf("%d/%d %s", r.Step, r.LastStep, r.StepName), r.State,
-			cmp.Or(r.RequestedBy, "unknown"), age(r.CreatedAt, now),
-		})
+		row := []string{
+			strconv.Itoa(r.Generation), r.Release, strings.TrimSpace(r.Chart + " " + r.Version + " " + r.Digest[:min(len(r.Digest), shortDigest)]),
+			summary.Shorten(r.ValuesChanged, maxKeys), fmt.Sprintf("%d/%d %s", r.Step, r.LastStep, r.StepName), r.what(), r.Duration,
+			cmp.Or(r.RequestedBy, "unknown"), cmp.Or(inOneLine(r.OverrideReason), r.Override), age(r.CreatedAt, now),
+		}
+		for i, cell := range row {
+			used[i] = used[i] || cell != ""
+		}
+		rows = append(rows, row)
 	}
-	return screen.Table(width, []string{"RELEASE", "CHART", "STEP", "STATE", "REQUESTED BY", "AGE"}, rows)
-}
-
-// newDiff returns `rollout diff`.
-func newDiff(o *options) *cobra.Command {
-	var format output.Format
-	cmd := &cobra.Command{
-		Use:   "diff APPLICATION [FROM [TO]]",
-		Short: "Show what changes from one release to another (default from the one before the newest to the newest)",
-		Args:  cobra.RangeArgs(1, 3),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			_, _, rels, err := o.read(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			from, to, err := between(rels, args[1:])
-			if err != nil {
-				return err
-			}
-			text, err := difference(from, to)
-			if err != nil {
-				return err
-			}
-			found := Difference{
-				From: from.Name, To: to.Name, Before: from.Spec.Environment, After: to.Spec.Environment, Diff: text,
-			}
-			return format.Print(cmd.OutOrStdout(), found, func() string {
-				return cmp.Or(text, fmt.Sprintf("releases %s and %s have the same environment\n", from.Name, to.Name))
-			})
-		},
-	}
-	format.Register(cmd.Flags())
-	return cmd
-}
-
-// Difference is between two Releases, in `-o json`.
-type Difference struct {
-	From string `json:"from"`
-	To   string `json:"to"`
-	// Before and After are their environments.
-	Before shipper.ReleaseEnvironment `json:"before"`
-	After  shipper.ReleaseEnvironment `json:"after"`
-	// Diff is as diff -u has it; empty when they are the same.
-	Diff string `json:"diff"`
-}
-
-// between are the two Releases to be compared.
-func between(rels []*shipper.Release, names []string) (from, to *shipper.Release, err error) {
-	find := func(name string) (*shipper.Release, error) {
-		for _, rel := range rels {
-			if rel.Name == name {
-				return rel, nil
+	shown := func(row []string) (out []string) {
+		for i, cell := range row {
+			if used[i] {
+				out = append(out, cell)
 			}
 		}
-		return nil, fmt.Errorf("the application has no release %s: `shipperctl rollout history` lists those it has", name)
+		return out
 	}
-	to = rels[len(rels)-1]
-	switch len(names) {
-	case 0:
-		if len(rels) < 2 {
-			return nil, nil, fmt.Errorf("release %s is the only one", to.Name)
-		}
-		return rels[len(rels)-2], to, nil
-	case 2:
-		if to, err = find(names[1]); err != nil {
-			return nil, nil, err
-		}
+	for i, row := range rows {
+		rows[i] = shown(row)
 	}
-	from, err = find(names[0])
-	return from, to, err
+	return screen.Table(width, shown(head), rows)
 }
 
-// difference is what changes in the environment, as diff -u has it; empty when nothing does.
-func difference(from, to *shipper.Release) (string, error) {
-	before, err := yaml.Marshal(from.Spec.Environment)
-	if err != nil {
-		return "", fmt.Errorf("writing the environment of %s: %w", from.Name, err)
+// inOneLine is what somebody wrote, without what would break the table or command the terminal.
+func inOneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+}
+
+// what has become of it, in words.
+func (p Past) what() string {
+	out := p.State
+	if p.Outcome == shipper.ReleaseRolledBack {
+		out += ", rolled back"
 	}
-	after, err := yaml.Marshal(to.Spec.Environment)
-	if err != nil {
-		return "", fmt.Errorf("writing the environment of %s: %w", to.Name, err)
+	if p.RollbackOf != "" {
+		out += ", back to " + p.RollbackOf
 	}
-	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
-		A: difflib.SplitLines(string(before)), B: difflib.SplitLines(string(after)), FromFile: from.Name, ToFile: to.Name, Context: 3,
-	})
-	if err != nil {
-		return "", fmt.Errorf("comparing %s with %s: %w", from.Name, to.Name, err)
-	}
-	return text, nil
+	return out
 }

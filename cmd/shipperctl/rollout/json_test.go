@@ -52,9 +52,21 @@ blocks:
   unread: those of shop cannot be read
 `},
 		"history": {
-			[]Past{{"web-1", "nginx", "0.0.2", 1, "50/50", 2, "contender", "ann", time.Unix(1e9, 0).UTC()}}, `- release: web-1
+			[]Past{{
+				Release: "web-1", Generation: 4, Chart: "nginx", Version: "0.0.2", Digest: "2257", ValuesChanged: []string{"image.tag"},
+				Step: 1, StepName: "50/50", LastStep: 2, State: "contender", Outcome: "InProgress", RollbackOf: "web-0", RequestedBy: "ann",
+				Override: "shop/freeze", OverrideReason: "fire", CreatedAt: time.Unix(1e9, 0).UTC(), Duration: "4m10s",
+			}}, `- release: web-1
+  generation: 4
   chart: nginx
   version: 0.0.2
+  digest: "2257"
+  valuesChanged: [image.tag]
+  outcome: InProgress
+  rollbackOf: web-0
+  override: shop/freeze
+  overrideReason: fire
+  duration: 4m10s
   step: 1
   stepName: 50/50
   lastStep: 2

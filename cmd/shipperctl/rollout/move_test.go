@@ -4,12 +4,16 @@ package rollout
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -153,20 +157,35 @@ func TestWhatCameOfARollback(t *testing.T) {
 
 func TestHistory(t *testing.T) {
 	rels := scene().releases
-	const want = `RELEASE   CHART         STEP          STATE       REQUESTED BY   AGE
-web-1     nginx 0.0.2   1/2 half      contender   ann            4m
-web-0     nginx 0.0.2   0/2 staging   incumbent   ann            4m
+	const want = `GEN   RELEASE   CHART         STEP          STATE       REQUESTED BY   AGE
+1     web-1     nginx 0.0.2   1/2 half      contender   ann            4m
+0     web-0     nginx 0.0.2   0/2 staging   incumbent   ann            4m
 `
 	if diff := cmp.Diff(want, table(past(rels), 0, now)); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
 	}
-	rels[1].Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue}}
+	rels[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-3 * time.Minute))
+	rels[0].Spec.Environment.Values = &shipper.ChartValues{"image": map[string]any{"tag": "a"}, "password": "hunter2"}
+	rels[1].Spec.Environment.Values = &shipper.ChartValues{"image": map[string]any{"tag": "b"}, "password": "hunter3"}
+	rels[1].Status.Conditions = rels[0].Status.Conditions
+	maps.Copy(rels[1].Annotations, map[string]string{
+		shipper.ReleaseChartDigestAnnotation: "2257f6a0c1d2e3", shipper.RolloutBlockOverrideAnnotation: "shop/freeze",
+		shipper.RolloutBlockOverrideReasonAnnotation: "it is\nburning\x1b[2J",
+	})
 	delete(rels[1].Annotations, shipper.ReleaseRequestedByAnnotation)
-	const complete = `RELEASE   CHART         STEP       STATE      REQUESTED BY   AGE
-web-1     nginx 0.0.2   1/2 half   complete   unknown        4m
-`
-	if diff := cmp.Diff(complete, table(past(rels[1:]), 0, now)); diff != "" {
-		t.Errorf("history (-want +got):\n%s", diff)
+	third := rels[0].DeepCopy()
+	third.Name, third.Status = "web-2", shipper.ReleaseStatus{}
+	third.Annotations[shipper.ReleaseGenerationAnnotation], third.Annotations[shipper.ReleaseRollbackOfAnnotation] = "2", "web-0"
+	rels = append(rels, third)
+	back, err := os.ReadFile(filepath.Join("testdata", "history.golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(back), table(past(rels), 0, now)); diff != "" {
+		t.Errorf("history of a rollback (-want +got):\n%s", diff)
+	}
+	if strings.Contains(fmt.Sprint(past(rels)), "hunter") {
+		t.Error("it tells values")
 	}
 }
 

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stamp
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// ChangedValues are the keys whose values differ between two environments, sorted. Those of maps within maps are joined by
+// dots, as in image.tag; a dot within a key is escaped, as `helm --set` has it, and a key that does not print is quoted. What
+// is in a map that only one of them has is not named one by one, nor what is in lists. Values are not told: they may be secret.
+func ChangedValues(before, after *shipper.ReleaseEnvironment) []string {
+	return slices.Sorted(slices.Values(changed(nil, "", valuesOf(before), valuesOf(after))))
+}
+
+func changed(out []string, path string, before, after map[string]any) []string {
+	all := maps.Clone(before)
+	if all == nil {
+		all = map[string]any{}
+	}
+	maps.Copy(all, after)
+	for key := range all {
+		a, inA := before[key]
+		b, inB := after[key]
+		if inA && inB && sameValue(a, b) {
+			continue
+		}
+		name := path + written(key)
+		x, isMap := a.(map[string]any)
+		y, too := b.(map[string]any)
+		if isMap && too && len(x) > 0 && len(y) > 0 {
+			out = changed(out, name+".", x, y)
+		} else {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func written(key string) string {
+	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(key)
+	}
+	return strings.ReplaceAll(key, ".", `\.`)
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stamp_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+func TestChangedValues(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		before, after string
+		want          []string
+	}{
+		"nothing":                              {"a: 1\nb: {c: [1, 2]}", "b: {c: [1, 2]}\na: 1.0", nil},
+		"no values, and none":                  {"", "{}", nil},
+		"one of a map within a map":            {"image: {name: nginx, tag: a}", "image: {name: nginx, tag: b}", []string{"image.tag"}},
+		"what comes and what goes":             {"a: 1\nb: 2", "b: 2\nc: {d: 3}", []string{"a", "c"}},
+		"a map in the place of something else": {"a: {b: 1}", "a: 1", []string{"a"}},
+		"a list as one":                        {"a: [1, 2]", "a: [1, 3]", []string{"a"}},
+		"null is not absent":                   {"a: null", "{}", []string{"a"}},
+		"an empty map is not another":          {"a: {}", "a: {b: 1}", []string{"a"}},
+		"a key with dots":                      {"host: {nginx.io/a: 1}", "host: {nginx.io/a: 2}", []string{`host.nginx\.io/a`}},
+		"a key that would write on a screen":   {"{}", `{"\e[2J": 1, "": 2}`, []string{`""`, `"\x1b[2J"`}},
+		"secrets, by their keys":               {"password: hunter2", "password: hunter3", []string{"password"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := stamp.ChangedValues(environmentOf(t, tc.before), environmentOf(t, tc.after))
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func environmentOf(t *testing.T, text string) *shipper.ReleaseEnvironment {
+	t.Helper()
+	var values shipper.ChartValues
+	if err := yaml.Unmarshal([]byte(text), &values); err != nil {
+		t.Fatal(err)
+	}
+	return &shipper.ReleaseEnvironment{Values: &values}
+}

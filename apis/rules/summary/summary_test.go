@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package summary_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"shipper.dev/shipper/apis/rules/summary"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+var born = time.Unix(1e9, 0)
+
+// release has one value, and completed so long after it was made; never, when that is 0.
+func release(name string, tag string, took time.Duration, of string) *shipper.Release {
+	rel := &shipper.Release{}
+	rel.Name, rel.CreationTimestamp = name, metav1.NewTime(born)
+	rel.Spec.Environment.Values = &shipper.ChartValues{"image": map[string]any{"tag": tag}}
+	if of != "" {
+		rel.Annotations = map[string]string{shipper.ReleaseRollbackOfAnnotation: of}
+	}
+	if took != 0 {
+		rel.Status.Conditions = []shipper.Condition{{
+			Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(born.Add(took)),
+		}}
+	}
+	return rel
+}
+
+func TestReleasesAreSummedUp(t *testing.T) {
+	lost := release("web-0", "a", time.Hour, "")
+	lost.Status.Conditions[0].Message = "its status was lost; it is taken for complete because targetStep is the last step"
+	retreated := release("web-0", "a", time.Hour, "")
+	retreated.Status.Conditions[0].Status = corev1.ConditionFalse
+	overrides, overrode := release("web-0", "a", 0, ""), release("web-0", "a", 0, "")
+	overrides.Annotations = map[string]string{
+		shipper.RolloutBlockOverrideAnnotation: "shop/freeze", shipper.RolloutBlockOverrideReasonAnnotation: strings.Repeat("é", 257),
+	}
+	overrode.Status.Summary = &shipper.ReleaseSummary{Override: "shop/freeze", OverrideReason: "fire"}
+	type sums = []shipper.ReleaseSummary
+	for sentence, tc := range map[string]struct {
+		rels []*shipper.Release
+		want sums
+	}{
+		"one that is on its way": {[]*shipper.Release{release("web-0", "a", 0, "")}, sums{{Outcome: "InProgress"}}},
+		"one that completed, and one that replaces it": {
+			[]*shipper.Release{release("web-0", "a", 250*time.Second, ""), release("web-1", "b", 0, "")},
+			sums{{Outcome: "Complete", Duration: "4m10s"}, {Outcome: "InProgress", ValuesChanged: "image.tag"}},
+		},
+		"one that was rolled back": {
+			[]*shipper.Release{
+				release("web-0", "a", time.Second, ""), release("web-1", "b", time.Second, ""), release("web-2", "a", time.Second, "web-0"),
+			},
+			sums{
+				{Outcome: "Complete", Duration: "1s"}, {Outcome: "RolledBack", Duration: "1s", ValuesChanged: "image.tag"},
+				{Outcome: "Complete", Duration: "1s", ValuesChanged: "image.tag"},
+			},
+		},
+		"one that never completed before it was rolled back": {
+			[]*shipper.Release{release("web-0", "a", time.Second, ""), release("web-1", "b", 0, ""), release("web-2", "a", 0, "web-0")},
+			sums{
+				{Outcome: "Complete", Duration: "1s"}, {Outcome: "Superseded", ValuesChanged: "image.tag"},
+				{Outcome: "InProgress", ValuesChanged: "image.tag"},
+			},
+		},
+		"one that is gone back to, once what came between is gone": {
+			[]*shipper.Release{release("web-0", "a", time.Second, ""), release("web-2", "a", 0, "web-0")},
+			sums{{Outcome: "Complete", Duration: "1s"}, {Outcome: "InProgress"}},
+		},
+		"one that was restored": {[]*shipper.Release{release("web-0", "a", -time.Hour, "")}, sums{{Outcome: "Complete"}}},
+		"one that overrides a block": {
+			[]*shipper.Release{overrides}, sums{{Outcome: "InProgress", Override: "shop/freeze", OverrideReason: strings.Repeat("é", 255) + "…"}},
+		},
+		"one that overrode a block which is gone": {
+			[]*shipper.Release{overrode}, sums{{Outcome: "InProgress", Override: "shop/freeze", OverrideReason: "fire"}},
+		},
+		"one whose status was lost":      {[]*shipper.Release{lost}, sums{{Outcome: "Complete"}}},
+		"one that was taken a step back": {[]*shipper.Release{retreated}, sums{{Outcome: "InProgress"}}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var got sums
+			for i := range tc.rels {
+				got = append(got, summary.Of(tc.rels, i))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestKeysAreBounded(t *testing.T) {
+	keys := []string{"alpha", "beta", "gamma", "delta"}
+	for most, want := range map[int]string{
+		100: "alpha, beta, gamma, delta", 25: "alpha, beta, gamma, delta", 24: "alpha, beta, … 2 more", 16: "alpha, … 3 more", 9: "4 values",
+	} {
+		if got := summary.Shorten(keys, most); got != want {
+			t.Errorf("in %d: %q, want %q", most, got, want)
+		}
+	}
+	if got := summary.Shorten(nil, 9); got != "" {
+		t.Errorf("of none it says %q", got)
+	}
+}

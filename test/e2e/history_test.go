@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/rollout"
+)
+
+// TestHistoryTellsWhatEachReleaseWas rolls a change of values out in spite of a block, goes back, and looks at what is told.
+func TestHistoryTellsWhatEachReleaseWas(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		s.applies(s.application("0.0.1", 1, allIn))
+		first := s.release(0)
+		s.completes(first)
+		block := s.blocks()
+		s.edits(func(app *shipper.Application) {
+			app.Annotations[shipper.RolloutBlockOverrideAnnotation] = block
+			app.Annotations[shipper.RolloutBlockOverrideReasonAnnotation] = "it is burning"
+			(*app.Spec.Template.Values)["secrets"] = map[string]any{"pass.word": "hunter2"}
+			(*app.Spec.Template.Values)["replicaCount"] = int64(2)
+		})
+		second := s.release(1)
+		s.completes(second)
+		s.tellsHistory(
+			rollout.Past{
+				Release: second, Generation: 1, ValuesChanged: []string{"replicaCount", "secrets"}, State: "complete", Outcome: "Complete",
+				Override: block, OverrideReason: "it is burning",
+			},
+			rollout.Past{Release: first, State: "incumbent", Outcome: "Complete"},
+		)
+		s.kubectlSays("it is burning", "get", "rel", second, "-o", "wide")
+		s.kubectlSays("replicaCount, secrets", "get", "rel", second, "-o", "wide")
+
+		s.lifts(block)
+		s.says("rolls out", "rollout", "rollback", s.app)
+		third := s.releaseAfter(second)
+		s.completes(third)
+		s.eventually("what kubectl tells of the outcomes", "Complete RolledBack Complete", func() (string, error) {
+			var out []string
+			for _, name := range []string{first, second, third} {
+				rel, err := s.get(name)
+				if err != nil || rel.Status.Summary == nil {
+					return "nothing of " + name, err
+				}
+				if _, err := time.ParseDuration(rel.Status.Summary.Duration); err != nil {
+					return "how long " + name + " took is not told", err
+				}
+				out = append(out, string(rel.Status.Summary.Outcome))
+			}
+			return strings.Join(out, " "), nil
+		})
+		s.says("it is burning", "rollout", "history", s.app) // though the block is gone
+		s.says("complete, back to "+first, "rollout", "history", s.app)
+		s.says("incumbent, rolled back", "rollout", "history", s.app)
+		if out, err := s.shipperctl("rollout", "history", s.app, "-o", "yaml"); err != nil || strings.Contains(out, "hunter2") {
+			t.Errorf("history: %v\n%s", err, out)
+		}
+	})
+}
+
+// tellsHistory compares what `rollout history` tells programs, but for what is the same of all Releases here, and times.
+func (s *story) tellsHistory(want ...rollout.Past) {
+	s.Helper()
+	out, err := s.shipperctl("rollout", "history", s.app, "-o", "json")
+	s.must("reading the history", err)
+	var got []rollout.Past
+	s.must("reading the history", json.Unmarshal([]byte(out), &got))
+	for i := range got {
+		if _, err := time.ParseDuration(got[i].Duration); err != nil || len(got[i].Digest) != 64 || got[i].RequestedBy == "" {
+			s.Errorf("of %s it tells the duration %q, the digest %q and the requester %q",
+				got[i].Release, got[i].Duration, got[i].Digest, got[i].RequestedBy)
+		}
+	}
+	rest := cmpopts.IgnoreFields(rollout.Past{}, "Chart", "Version", "Digest", "StepName", "RequestedBy", "CreatedAt", "Duration")
+	if diff := cmp.Diff(want, got, rest); diff != "" {
+		s.Errorf("history (-want +got):\n%s", diff)
+	}
+}
