@@ -100,6 +100,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: o.Namespace}),
 		installation.SetupWithManager(mgr, installation.Options{
 			Fleet: clusters, Renderer: installation.NewRenderer(charts), Clock: o.Clock, Workers: o.Workers,
+			Registry: o.Registry,
 		}),
 		snapshot.SetupWithManager(mgr, snapshot.Options{Charts: charts, Workers: o.Workers}),
 		capacity.SetupWithManager(mgr, capacity.Options{Fleet: clusters, Clock: o.Clock, Workers: o.Workers}),

@@ -24,6 +24,10 @@
 // Every change of a connection's state wakes those who registered with WatchMembers; every event of a cluster's objects
 // wakes those who registered with Watch or WatchInstalled, for clusters that connect later too.
 //
+// Kinds that have a status are watched whole, and nothing is kept of an object but its metadata and how it is; of those that
+// have none, Secrets among them, metadata alone is watched. In the place of managedFields is what differs when somebody has
+// edited the object.
+//
 // # Who works there
 //
 // Get returns no Member before Identify has said which management cluster this is, and the Member says it for the time of one

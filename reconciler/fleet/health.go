@@ -74,7 +74,7 @@ func judged(u *unstructured.Unstructured) *unstructured.Unstructured {
 	annotations := u.GetAnnotations()
 	delete(annotations, corev1.LastAppliedConfigAnnotation)
 	u.SetAnnotations(annotations)
-	u.SetManagedFields(nil)
+	forget(u)
 	out := map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": u.Object["metadata"]}
 	out[healthKey] = map[string]any{"status": h.Status, "reason": h.Reason, "message": h.Message}
 	return &unstructured.Unstructured{Object: out}

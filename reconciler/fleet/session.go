@@ -183,7 +183,7 @@ func strip(in any) (any, error) {
 		return judged(u), nil
 	}
 	if object, err := meta.Accessor(in); err == nil && object.GetManagedFields() != nil {
-		object.SetManagedFields(nil)
+		forget(object)
 	}
 	if m, ok := in.(*corev1.ConfigMap); ok && m.Data[shipper.AnchorTargetUIDKey] == "" {
 		m.Data, m.BinaryData = nil, nil

@@ -219,9 +219,9 @@ func (a *anchor) object(it *shipper.InstallationTarget) (*unstructured.Unstructu
 }
 
 // apply writes an object as we have it. On return the object is as the API server has it.
-func apply(ctx context.Context, m *fleet.Member, object *unstructured.Unstructured) error {
+func apply(ctx context.Context, m *fleet.Member, object *unstructured.Unstructured, how ...client.ApplyOption) error {
 	return m.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
-		client.ForceOwnership, client.FieldOwner(shipper.FieldOwner))
+		append(how, client.ForceOwnership, client.FieldOwner(shipper.FieldOwner))...)
 }
 
 // reference makes the anchor an owner that is waited for when it is deleted in the foreground.

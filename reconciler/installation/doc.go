@@ -72,4 +72,11 @@
 // holds for what was read only; before a new one is made, the API server is asked for those of others. So an anchor never
 // changes hands between two management clusters. Two that begin with the same Application in the same moment may both make
 // their anchors, see each other's, and both refuse, until one of the two Applications goes.
+//
+// # What is told of it
+//
+// When a target is installed, its objects are surveyed from the caches: counts by kind, and some that are not healthy. Nobody
+// waits for that. Where the Application's driftPolicy wants it, objects that were edited since they were compared last are
+// compared with what a dry run of writing them again would make of them; what is known of them is in memory only, so that
+// after a start all are compared once. Who edits an object again and again is corrected ever later.
 package installation

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
@@ -40,6 +42,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Workers is how many targets are worked on at the same time.
 	Workers int
+	// Registry is where metrics go. Nil: nowhere.
+	Registry prometheus.Registerer
 }
 
 // Reconciler converges InstallationTargets.
@@ -50,13 +54,21 @@ type Reconciler struct {
 	clock    clock.PassiveClock
 	recorder events.EventRecorder
 	retries  *fleet.Retries
+	drifts   driftMemories
+	// corrected counts what was corrected.
+	corrected *prometheus.CounterVec
 }
 
 // SetupWithManager makes the reconciler run with mgr.
 func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, renderer: o.Renderer, clock: o.Clock,
-		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
+		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(), corrected: newDriftCounter(),
+	}
+	if o.Registry != nil {
+		if err := o.Registry.Register(r.corrected); err != nil {
+			return fmt.Errorf("registering the metric of drift: %w", err)
+		}
 	}
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
@@ -68,6 +80,8 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(o.Fleet.WatchMembers(r.targetsIn)).
 		WatchesRawSource(o.Fleet.WatchInstalled(r.installedChanged)).
 		WatchesRawSource(o.Fleet.WatchHealth(r.healthChanged)).
+		WatchesRawSource(o.Fleet.WatchEdits(r.edited)).
+		Watches(&shipper.Application{}, handler.EnqueueRequestsFromMapFunc(r.targetsOf), otherPolicy()).
 		WatchesRawSource(o.Fleet.Watch(&corev1.ConfigMap{}, anchorChanged)).
 		WatchesRawSource(o.Fleet.WatchClaims(r.claimChanged)).
 		WatchesRawSource(o.Fleet.Watch(namespace, r.namespaceChanged)).
@@ -83,6 +97,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	it := &shipper.InstallationTarget{}
 	if err := r.client.Get(ctx, req.NamespacedName, it); err != nil {
+		r.drifts.forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	leaving := it.DeletionTimestamp != nil
@@ -109,5 +124,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if leaving && allGone(outcomes) {
 		return r.retries.Persisted(req, r.release(ctx, it))
 	}
-	return r.retries.Outcome(ctx, req, failures(outcomes, broken)...)
+	result, err := r.retries.Outcome(ctx, req, failures(outcomes, broken)...)
+	result.RequeueAfter = soonest(result.RequeueAfter, later(outcomes))
+	return result, err
 }

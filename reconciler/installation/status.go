@@ -65,7 +65,7 @@ func clusterStatus(
 	}
 	out := shipper.ClusterInstallationStatus{Name: o.cluster, Objects: cmp.Or(o.objects, old.Objects)}
 	if o.err == nil {
-		out.Status, out.ClusterScoped = shipper.InstallationStatusInstalled, o.scoped
+		out.Status, out.ClusterScoped, out.Drift = shipper.InstallationStatusInstalled, o.scoped, o.drift
 		for _, conditionType := range []string{shipper.TargetOperational, shipper.TargetReady} {
 			c := shipper.Condition{Type: conditionType, Status: corev1.ConditionTrue}
 			old.Conditions = shipper.SetCondition(old.Conditions, c, now)
@@ -76,7 +76,7 @@ func clusterStatus(
 	out.Conditions, out.ClusterScoped = report.Failed(old.Conditions, o.err, now), mergeScoped(old.ClusterScoped, o.scoped)
 	operational := shipper.ConditionTrue(out.Conditions, shipper.TargetOperational)
 	ready := shipper.FindCondition(out.Conditions, shipper.TargetReady)
-	out.Message = ready.Message
+	out.Message, out.Drift = ready.Message, old.Drift
 	switch {
 	case !operational:
 		out.Status = old.Status

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,6 +30,10 @@ type outcome struct {
 	scoped []shipper.ClusterScopedObject
 	// objects is how what was installed is; nil when that is not known.
 	objects *shipper.InstalledObjects
+	// drift is how that differs from what was released; nil when it does not, or nobody wants to know. Later is when to look
+	// again; 0 for never.
+	drift *shipper.InstalledDrift
+	later time.Duration
 }
 
 // remember makes sure, before anything is written in a cluster, that the target cannot go before it is cleaned, and
@@ -104,8 +109,12 @@ func (r *Reconciler) install(
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
 	work := &installer{member: member, it: it, rendering: renders}
-	err = work.install(ctx)
-	return outcome{cluster: cluster, err: err, events: work.events, scoped: work.scoped, objects: work.survey(ctx)}
+	out := outcome{cluster: cluster, err: work.install(ctx)}
+	if out.err == nil {
+		out.drift, out.later = r.drift(ctx, work)
+	}
+	out.events, out.scoped, out.objects = work.events, work.scoped, work.survey(ctx)
+	return out
 }
 
 func (r *Reconciler) uninstall(ctx context.Context, it *shipper.InstallationTarget, cluster string) outcome {

@@ -18,23 +18,31 @@ import (
 
 // write applies an object whole, and returns its UID.
 func (i *installer) write(ctx context.Context, s step) (types.UID, error) {
-	object := s.in(s.item.Namespace)
-	switch {
-	case s.item.Namespace == "":
-	case !s.keeps():
-		object.SetOwnerReferences(owners(i.it, s.live, i.anchor.reference(i.it)))
-	case s.live != nil:
+	if s.item.Namespace != "" && s.keeps() && s.live != nil {
 		if err := withoutAnchor(ctx, i.member, i.it, s.live); err != nil {
 			return "", err
 		}
 	}
+	object, err := i.content(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	err = apply(ctx, i.member, object)
+	return object.GetUID(), err
+}
+
+// content is an object whole, as it is applied.
+func (i *installer) content(ctx context.Context, s step) (*unstructured.Unstructured, error) {
+	object := s.in(s.item.Namespace)
+	if s.item.Namespace != "" && !s.keeps() {
+		object.SetOwnerReferences(owners(i.it, s.live, i.anchor.reference(i.it)))
+	}
 	if isDeployment(object) {
 		if err := i.setReplicas(ctx, s, object); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
-	err := apply(ctx, i.member, object)
-	return object.GetUID(), err
+	return object, nil
 }
 
 // setReplicas makes a new Deployment start with no Pods, and leaves the number alone in one that has Pods: that is

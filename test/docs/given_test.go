@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -114,6 +115,25 @@ var givens = map[string]func(*stage){
 			err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, rel)
 			if err == nil && (rel.Status.Strategy == nil || rel.Status.Strategy.State.WaitingForReadiness != shipper.StrategyStateTrue) {
 				err = fmt.Errorf("it says %+v", rel.Status.Strategy)
+			}
+			return err
+		})
+	},
+	"super-server, whose Service somebody edited on eu-1": func(s *stage) {
+		s.names = append(s.names, "eu-1", west)
+		app := s.application(super, "0.0.1", 2, "eu-west")
+		app.Spec.DriftPolicy = shipper.DriftReport
+		app.Spec.Template.Chart.Name = "test-nginx"
+		name := s.applied(app)
+		s.achieved(name, 0)
+		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "test-nginx-prod"}}
+		s.must(world.applications[west].Patch(s.ctx, service, client.RawPatch(types.JSONPatchType,
+			[]byte(`[{"op":"replace","path":"/spec/ports/0/port","value":8099}]`))))
+		s.eventually("the drift is reported", func() error {
+			it := &shipper.InstallationTarget{}
+			err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, it)
+			if err == nil && (len(it.Status.Clusters) == 0 || it.Status.Clusters[0].Drift == nil) {
+				err = fmt.Errorf("it says %+v", it.Status.Clusters)
 			}
 			return err
 		})

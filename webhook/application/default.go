@@ -133,7 +133,7 @@ func limitHistory(a *answer.Answer, app *shipper.Application) {
 // sameSpec tells whether two specs ask for the same.
 func sameSpec(a, b *shipper.ApplicationSpec) bool {
 	return equality.Semantic.DeepEqual(a.RevisionHistoryLimit, b.RevisionHistoryLimit) &&
-		equality.Semantic.DeepEqual(a.RollbackTo, b.RollbackTo) &&
+		equality.Semantic.DeepEqual(a.RollbackTo, b.RollbackTo) && a.DriftPolicy == b.DriftPolicy &&
 		stamp.SameEnvironment(&a.Template, &b.Template)
 }
 

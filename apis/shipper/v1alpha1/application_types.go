@@ -45,9 +45,29 @@ type ApplicationSpec struct {
 	// +optional
 	RollbackTo *RollbackTo `json:"rollbackTo,omitempty"`
 
+	// driftPolicy says what is to be done when somebody has changed, in an application cluster, what a Release installed there.
+	// Absent means Ignore. It is no part of a Release: a change of it makes none. A RolloutBlock stops that change, as any of the
+	// spec, and not what is corrected. The original had no such field.
+	// +optional
+	DriftPolicy DriftPolicy `json:"driftPolicy,omitempty"`
+
 	// template is the mold of the next Release's environment.
 	Template ReleaseEnvironment `json:"template"`
 }
+
+// DriftPolicy says what is to be done about drift.
+// +kubebuilder:validation:Enum=Ignore;Report;Correct
+type DriftPolicy string
+
+// The policies of drift.
+const (
+	// DriftIgnore leaves alone what others change, as long as the object is there.
+	DriftIgnore DriftPolicy = "Ignore"
+	// DriftReport tells of it, field by field, in the status of InstallationTargets.
+	DriftReport DriftPolicy = "Report"
+	// DriftCorrect writes the object again as it was released.
+	DriftCorrect DriftPolicy = "Correct"
+)
 
 // RollbackStrategy says by which steps a rollback goes.
 // +kubebuilder:validation:Enum=Steps;Immediate

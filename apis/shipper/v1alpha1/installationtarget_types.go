@@ -104,6 +104,50 @@ type ClusterInstallationStatus struct {
 	// that one's to tell of. Absent while nothing is known. Of a cluster that cannot be reached it is what was known last.
 	// +optional
 	Objects *InstalledObjects `json:"objects,omitempty"`
+	// drift says how the objects that this target wrote differ from what was released. Absent when they do not, and where the
+	// Application's driftPolicy is Ignore. Of a cluster that cannot be reached it is what was known last.
+	// +optional
+	Drift *InstalledDrift `json:"drift,omitempty"`
+}
+
+// InstalledDrift says how objects differ from what was released. It is bounded, whatever is done to them.
+type InstalledDrift struct {
+	// objects is how many of them differ.
+	Objects int32 `json:"objects"`
+	// fields that differ, 20 at most.
+	// +optional
+	// +listType=atomic
+	Fields []DriftedField `json:"fields,omitempty"`
+	// omitted is how many more fields differ.
+	// +optional
+	Omitted int32 `json:"omitted,omitempty"`
+	// message says what could not be compared, and why.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// DriftedField is a field of an object that is not as it was released.
+type DriftedField struct {
+	// apiVersion is the object's group and version.
+	APIVersion string `json:"apiVersion"`
+	// kind is its kind.
+	Kind string `json:"kind"`
+	// name is its name.
+	Name string `json:"name"`
+	// field is the path to it, elements of lists by their names: spec.template.spec.containers[name=app].image.
+	Field string `json:"field"`
+	// want is what was released, as JSON, 128 bytes of it at most; empty when the field is not to be there.
+	// +optional
+	Want string `json:"want,omitempty"`
+	// have is what is there instead; empty when the field is not there.
+	// +optional
+	Have string `json:"have,omitempty"`
+	// hidden is true for Secrets, of which neither want nor have are told.
+	// +optional
+	Hidden bool `json:"hidden,omitempty"`
+	// manager is who wrote it, by the name it gave the API server; empty when that is not known.
+	// +optional
+	Manager string `json:"manager,omitempty"`
 }
 
 // InstalledObjects sums up how objects are, as kstatus judges them. It is bounded, whatever a chart brings.

@@ -27,6 +27,9 @@ func clustersOf(o *observed, newest, incumbent *shipper.Release) []Cluster {
 		if note := ailing(o, newest.Name, name); note != "" {
 			c.Notes = append(c.Notes, note)
 		}
+		if note := driftNote(o, newest.Name, name); note != "" {
+			c.Notes = append(c.Notes, note)
+		}
 		if side := contender[name]; side != nil {
 			c.Contender = *side
 		}

@@ -17,11 +17,15 @@ import (
 // newDiff returns `rollout diff`.
 func newDiff(o *options) *cobra.Command {
 	var format output.Format
+	var drift bool
 	cmd := &cobra.Command{
 		Use:   "diff APPLICATION [FROM [TO]]",
 		Short: "Show what changes from one release to another (default from the one before the newest to the newest)",
 		Args:  cobra.RangeArgs(1, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if drift {
+				return o.printDrift(cmd, args, format)
+			}
 			_, _, rels, err := o.read(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -42,6 +46,7 @@ func newDiff(o *options) *cobra.Command {
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&drift, "drift", false, "show what differs in clusters from what was released, where driftPolicy is Report or Correct")
 	format.Register(cmd.Flags())
 	return cmd
 }

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+func TestDriftIsShownFieldByField(t *testing.T) {
+	all := []Drifted{{Release: "web-1", Cluster: "eu-1", InstalledDrift: shipper.InstalledDrift{
+		Objects: 3, Omitted: 7, Message: `Job "x" cannot be compared: no`,
+		Fields: []shipper.DriftedField{
+			{Kind: "Service", Name: "web", Field: "spec.ports[0].port", Want: "80", Have: "81", Manager: "kubectl-edit"},
+			{Kind: "ConfigMap", Name: "web", Field: "data.color", Want: `"blue"`},
+			{Kind: "Secret", Name: "web", Field: "data.password", Hidden: true},
+		},
+	}}}
+	want := `eu-1: Service web (release web-1): spec.ports[0].port, written by kubectl-edit
+- 80
++ 81
+eu-1: ConfigMap web (release web-1): data.color
+- "blue"
++ (not there)
+eu-1: Secret web (release web-1): data.password
+  (values of Secrets are not shown)
+eu-1: 7 more fields of release web-1
+eu-1: Job "x" cannot be compared: no
+`
+	for sentence, tc := range map[string]struct {
+		all    []Drifted
+		policy shipper.DriftPolicy
+		want   string
+	}{
+		"fields, with who wrote them":    {all, shipper.DriftReport, want},
+		"nothing differs":                {nil, shipper.DriftCorrect, "what is in clusters is as it was released\n"},
+		"nobody wants to know of it":     {nil, shipper.DriftIgnore, "nobody compares what is in clusters: driftPolicy is Ignore\n"},
+		"nobody has said what is wanted": {nil, "", "nobody compares what is in clusters: driftPolicy is Ignore\n"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, driftText(tc.all, tc.policy)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// EditOf differs when somebody has written an object, in its own right and not by a subresource: what changes status or scales
+// it is no edit. It is the same for an object as caches have it, as their events have it and as the API server returns it.
+func EditOf(object metav1.Object) string {
+	if managed := object.GetManagedFields(); len(managed) == 1 && managed[0].FieldsV1 == nil && managed[0].Operation == "" {
+		return managed[0].Manager
+	}
+	if object.GetGeneration() == 0 { // its kind has no status that would be written all the time
+		return object.GetResourceVersion()
+	}
+	var text strings.Builder
+	fmt.Fprintln(&text, object.GetGeneration())
+	for _, m := range object.GetManagedFields() {
+		if m.Subresource == "" {
+			fmt.Fprintln(&text, m.Manager, m.Operation, m.Time.UTC().Format(time.RFC3339))
+		}
+	}
+	sum := sha256.Sum256([]byte(text.String()))
+	return hex.EncodeToString(sum[:12])
+}
+
+// forget leaves nothing of managedFields, which are large, but for objects that charts brought: of these, what EditOf says.
+func forget(object metav1.Object) {
+	if object.GetAnnotations()[shipper.InstalledDigestAnnotation] == "" {
+		object.SetManagedFields(nil)
+		return
+	}
+	object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: EditOf(object)}})
+}
+
+// WatchEdits is a source of requests for objects that somebody has written, of every kind that Member.Metadata was asked for,
+// in every cluster. They come a moment later, once for all that is written meanwhile.
+func (f *Fleet) WatchEdits(mapper Mapper) source.Source {
+	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		edited := func(ctx context.Context, e Event) []reconcile.Request {
+			if e.Old == nil || e.New == nil || EditOf(e.Old) == EditOf(e.New) {
+				return nil
+			}
+			return mapper(ctx, e)
+		}
+		f.addWatch(&watch{mapper: edited, ctx: ctx, queue: q, delay: settling})
+		return nil
+	})
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet/report"
+)
+
+// maxValue is how much of a value is shown, in bytes.
+const maxValue = 128
+
+// place is where a field is: as people write it, and as managedFields do.
+type place struct {
+	text string
+	path []string
+}
+
+// field is the place of a map's entry.
+func (p place) field(name string) place {
+	text := p.text + "." + name
+	if strings.ContainsAny(name, "./") {
+		text = fmt.Sprintf("%s[%q]", p.text, name)
+	}
+	return place{strings.TrimPrefix(text, "."), append(slices.Clone(p.path), "f:"+name)}
+}
+
+// element is the place of a list's element that has a name.
+func (p place) element(name string) place {
+	key, err := json.Marshal(name)
+	if err != nil { // a string can always be written
+		key = nil
+	}
+	return place{fmt.Sprintf("%s[name=%s]", p.text, name), append(slices.Clone(p.path), `k:"name":`+string(key))}
+}
+
+func (p place) index(i int) place {
+	return place{fmt.Sprintf("%s[%d]", p.text, i), append(slices.Clone(p.path), "?")}
+}
+
+// difference is a field that is not as it is to be; nil is a field that is not there.
+type difference struct {
+	place
+	want, have any
+}
+
+// differences are those between an object as it would be if it were applied again, and as it is. What the API server
+// itself writes, and status, is none.
+func differences(want, have *unstructured.Unstructured) []difference {
+	return differ(place{}, bare(want), bare(have))
+}
+
+// bare is what people and controllers write of an object.
+func bare(u *unstructured.Unstructured) map[string]any {
+	out := map[string]any{}
+	for key, value := range u.Object {
+		switch key {
+		case "apiVersion", "kind", "status", "metadata":
+		default:
+			out[key] = value
+		}
+	}
+	meta := map[string]any{}
+	for _, key := range []string{"labels", "annotations", "ownerReferences"} {
+		if value, found, err := unstructured.NestedFieldNoCopy(u.Object, "metadata", key); err == nil && found {
+			meta[key] = value
+		}
+	}
+	out["metadata"] = meta
+	return out
+}
+
+func differ(at place, want, have any) []difference {
+	if equality.Semantic.DeepEqual(want, have) {
+		return nil
+	}
+	if w, h, ok := both[map[string]any](want, have); ok {
+		var out []difference
+		keys := maps.Clone(w)
+		maps.Copy(keys, h)
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			out = append(out, differ(at.field(key), w[key], h[key])...)
+		}
+		return out
+	}
+	if w, h, ok := both[[]any](want, have); ok {
+		if wn, hn := byName(w), byName(h); wn != nil && hn != nil {
+			var out []difference
+			keys := maps.Clone(wn)
+			maps.Copy(keys, hn)
+			for _, name := range slices.Sorted(maps.Keys(keys)) {
+				out = append(out, differ(at.element(name), wn[name], hn[name])...)
+			}
+			return out
+		}
+		if len(w) == len(h) {
+			var out []difference
+			for i := range w {
+				out = append(out, differ(at.index(i), w[i], h[i])...)
+			}
+			return out
+		}
+	}
+	return []difference{{at, want, have}}
+}
+
+// both are two values of one type; one that is not there is empty if the other is a map.
+func both[T any](a, b any) (x, y T, ok bool) {
+	x, xOK := a.(T)
+	y, yOK := b.(T)
+	return x, y, xOK && yOK
+}
+
+// byName are the elements of a list by their names; nil when they do not all have one of their own.
+func byName(list []any) map[string]any {
+	out := map[string]any{}
+	for _, element := range list {
+		m, ok := element.(map[string]any)
+		name, named := m["name"].(string)
+		if _, twice := out[name]; !ok || !named || twice {
+			return nil
+		}
+		out[name] = element
+	}
+	return out
+}
+
+// told are differences as status has them. Values of Secrets are not told.
+func told(i item, list []difference, managed []metav1.ManagedFieldsEntry) []shipper.DriftedField {
+	secret := i.gvk().Group == "" && i.Kind == "Secret"
+	var out []shipper.DriftedField
+	for _, d := range list {
+		f := shipper.DriftedField{
+			APIVersion: i.APIVersion, Kind: i.Kind, Name: i.Name, Field: report.Shorten(d.text, 2*maxValue), Manager: manager(managed, d.path),
+		}
+		if f.Hidden = secret; !secret {
+			f.Want, f.Have = shown(d.want), shown(d.have)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// shown is a value as JSON; empty when there is none.
+func shown(v any) string {
+	if v == nil {
+		return ""
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "?"
+	}
+	return report.Shorten(string(raw), maxValue)
+}
+
+// manager is who wrote a field last, as far as managedFields tell: what is not there any more nobody has.
+func manager(managed []metav1.ManagedFieldsEntry, path []string) string {
+	for _, m := range slices.Backward(managed) {
+		var fields map[string]any
+		if m.FieldsV1 == nil || m.Manager == shipper.FieldOwner || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		if has(fields, path) {
+			return m.Manager
+		}
+	}
+	return ""
+}
+
+// has tells whether managed fields have a path, as far as can be told: what is set as a whole has all that is in it.
+func has(fields map[string]any, path []string) bool {
+	for _, element := range path {
+		if element == "?" || strings.HasPrefix(element, "k:") && !named(fields) {
+			return len(fields) > 0
+		}
+		next, found := fields[element].(map[string]any)
+		for key, value := range fields {
+			if inner, isKey := strings.CutPrefix(element, "k:"); isKey && strings.HasPrefix(key, "k:") && strings.Contains(key, inner) {
+				next, found = value.(map[string]any)
+			}
+		}
+		if !found {
+			return false
+		}
+		if len(next) == 0 {
+			return true
+		}
+		fields = next
+	}
+	return true
+}
+
+// named tells whether elements of a list are told apart by their names.
+func named(fields map[string]any) bool {
+	for key := range fields {
+		if strings.HasPrefix(key, "k:") && strings.Contains(key, `"name":`) {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutScaled takes out of an object what was written by a subresource, as who scales does: it is not the chart's any more.
+func withoutScaled(object *unstructured.Unstructured, managed []metav1.ManagedFieldsEntry) {
+	for _, m := range managed {
+		var fields map[string]any
+		if m.Subresource == "" || m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		for _, path := range leaves(fields, nil) {
+			if path[0] != "metadata" {
+				unstructured.RemoveNestedField(object.Object, path...)
+			}
+		}
+	}
+}
+
+// leaves are the paths to fields that are in no list.
+func leaves(fields map[string]any, at []string) [][]string {
+	var out [][]string
+	for key, value := range fields {
+		name, isField := strings.CutPrefix(key, "f:")
+		inner, isMap := value.(map[string]any)
+		switch {
+		case !isField || !isMap:
+		case len(inner) == 0:
+			out = append(out, append(slices.Clone(at), name))
+		default:
+			out = append(out, leaves(inner, append(slices.Clone(at), name))...)
+		}
+	}
+	return out
+}

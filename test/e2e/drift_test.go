@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// sharedService is that of the chart test-nginx.
+const sharedService = "test-nginx-prod"
+
+// editsPort changes the port of the chart's Service in a cluster by hand, as somebody does who may write there.
+func (s *story) editsPort(cluster string, port int32) {
+	s.Helper()
+	service := &corev1.Service{}
+	s.must("reading the service", world.clusters[cluster].Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: sharedService}, service))
+	before := service.DeepCopy()
+	service.Spec.Ports[0].Port = port
+	s.must("editing the service", world.clusters[cluster].Patch(s.ctx, service, client.MergeFrom(before), client.FieldOwner("by-hand")))
+}
+
+// port is that of the chart's Service in a cluster.
+func (s *story) port(cluster string) func() (string, error) {
+	return func() (string, error) {
+		service := &corev1.Service{}
+		err := world.clusters[cluster].Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: sharedService}, service)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprint(service.Spec.Ports[0].Port), nil
+	}
+}
+
+// drift is what the target of a Release says of drift in a cluster.
+func (s *story) drift(release, cluster string) func() (string, error) {
+	return func() (string, error) {
+		it := &shipper.InstallationTarget{}
+		if err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: release}, it); err != nil {
+			return "", err
+		}
+		out := ""
+		for _, c := range it.Status.Clusters {
+			if c.Name == cluster && c.Drift != nil {
+				for _, f := range c.Drift.Fields {
+					out += fmt.Sprintf("%s %s %s: %s -> %s by %s\n", f.Kind, f.Name, f.Field, f.Want, f.Have, f.Manager)
+				}
+				out += c.Drift.Message
+			}
+		}
+		return out, nil
+	}
+}
+
+// TestDriftIsReportedAndCorrected edits a Service by hand, in one of two clusters and then in both. A block stops another
+// policy, and not the correction, which restores what was admitted.
+func TestDriftIsReportedAndCorrected(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		app := s.application("0.0.1", 2, allIn)
+		app.Spec.DriftPolicy = shipper.DriftReport
+		s.applies(app)
+		rel := s.release(0)
+		s.completes(rel)
+		port, err := s.port(west)()
+		s.must("reading the port", err)
+		s.editsPort(west, 8099)
+		found := fmt.Sprintf("Service %s spec.ports[name=http].port: %s -> 8099 by by-hand\n", sharedService, port)
+		s.eventually("drift in "+west, found, s.drift(rel, west))
+		s.eventually("drift in "+east, "", s.drift(rel, east))
+		s.says(fmt.Sprintf("%s: Service %s (release %s): spec.ports[name=http].port, written by by-hand\n- %s\n+ 8099\n",
+			west, sharedService, rel, port), "rollout", "diff", s.app, "--drift")
+		s.says("1 objects are not as released", "rollout", "status", s.app)
+
+		s.edits(func(app *shipper.Application) { app.Spec.DriftPolicy = shipper.DriftCorrect })
+		s.eventually("the port in "+west, port, s.port(west))
+		s.eventually("drift in "+west, "", s.drift(rel, west))
+		s.toldOf("InstallationTarget", rel, "DriftCorrected", fmt.Sprintf(
+			"Service %q in cluster %q was changed, spec.ports[name=http].port by \"by-hand\"; it is as it was released again", sharedService, west))
+		block := s.blocks()
+		ignore := func(app *shipper.Application) { app.Spec.DriftPolicy = "" }
+		s.refused("changing the policy", s.tryEdit(ignore), "rollouts blocked by: "+block)
+		s.editsPort(east, 8099)
+		s.eventually("the port in "+east, port, s.port(east))
+		s.readyPods(rel, 2)
+		if n := len(s.historyOf()); n != 1 {
+			t.Errorf("driftPolicy made releases: %d", n)
+		}
+
+		s.lifts(block)
+		s.edits(ignore)
+		s.editsPort(east, 8099)
+		d := &appsv1.DeploymentList{} // something that makes Shipper look again at the very cluster
+		s.must("listing", world.clusters[east].List(s.ctx, d, client.InNamespace(s.namespace)))
+		s.must("deleting", world.clusters[east].Delete(s.ctx, &d.Items[0]))
+		s.readyPods(rel, 2)
+		if got, err := s.port(east)(); err != nil || got != "8099" {
+			t.Errorf("the port is %s (%v), want 8099: nobody asked for a correction", got, err)
+		}
+	})
+}
+
+// historyOf are the Releases that the Application knows.
+func (s *story) historyOf() []string {
+	s.Helper()
+	app := &shipper.Application{}
+	s.must("reading the application", world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app))
+	return app.Status.History
+}
