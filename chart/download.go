@@ -41,8 +41,9 @@ func (c *Catalog) fetch(r *repository, pinned shipper.Chart, key archiveKey) (*C
 			return loaded, nil
 		}
 		failures, causes = append(failures, err.Message), append(causes, err.Cause)
-		if err.Retry {
-			told.Reason, told.Retry = err.Reason, true
+		told.Retry = told.Retry || err.Retry
+		if err.Retry && err.Reason != shipper.BrokenChartSpec { // what may only be out of reach is not called broken
+			told.Reason = err.Reason
 		}
 	}
 	told.Message, told.Cause = fmt.Sprintf("%s: %s", what, strings.Join(failures, "; ")), errors.Join(causes...)
@@ -145,8 +146,12 @@ func (c *Catalog) accept(archive []byte, key archiveKey, digest, where string) (
 	return opened, nil
 }
 
+// otherDigest says that something else was published. It is asked for again: nobody here is told when the repository has the
+// right bytes again.
 func otherDigest(where, got, want string) *Error {
-	return brokenSpec(ErrDigest, "%s has the sha256 %s, but %s is expected", where, got, shorten(want))
+	err := brokenSpec(ErrDigest, "%s has the sha256 %s, but %s is expected", where, got, shorten(want))
+	err.Retry = true
+	return err
 }
 
 // notFetched turns what went wrong with a download into what is told.

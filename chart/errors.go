@@ -25,7 +25,7 @@ var (
 	ErrNotAllowed = errors.New("not allowed")
 	// ErrBadConstraint means that the version asked for is neither a version nor a constraint. Refuse.
 	ErrBadConstraint = errors.New("not a version constraint")
-	// ErrDigest means that the bytes fetched are not those that were pinned. Do not install; do not try again.
+	// ErrDigest means that the bytes fetched are not those that were pinned. Do not install.
 	ErrDigest = errors.New("digest differs")
 	// ErrNotKept means that an archive is not where LoadKept was told to look.
 	ErrNotKept = errors.New("not kept")

@@ -98,7 +98,7 @@ func TestLoadRefuses(t *testing.T) {
 		"the archive is not the one that was pinned": {
 			name: "nginx", version: "0.0.1", digest: none,
 			want: told{"BrokenChartSpec", `chart "nginx" 0.0.1 of repository URL: URL/nginx-0.0.1.tgz has the sha256 ` + nginx.Digest +
-				`, but ` + none + ` is expected`, false, chart.ErrDigest},
+				`, but ` + none + ` is expected`, true, chart.ErrDigest},
 		},
 		"the digest pinned is none": {
 			name: "nginx", version: "0.0.1", digest: "../../etc/passwd",
@@ -139,7 +139,7 @@ func TestCorruptArchiveIsNotUsedNorAskedForAgainAtOnce(t *testing.T) {
 	s.repo.Break(charts.CorruptArchives)
 	for range 3 {
 		_, err := s.load("nginx", "0.0.1", "")
-		if got := read(t, err); !errors.Is(got.Is, chart.ErrDigest) || got.Retry {
+		if got := read(t, err); !errors.Is(got.Is, chart.ErrDigest) || !got.Retry {
 			t.Fatalf("got %+v", got)
 		}
 	}

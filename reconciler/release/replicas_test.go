@@ -33,7 +33,7 @@ func TestReplicasAreThoseOfTheChart(t *testing.T) {
 			name: "nothing", version: "0.0.1", reason: shipper.BrokenChartSpec, retry: true,
 		},
 		"a chart that was exchanged": {
-			name: "test-nginx", version: "0.0.2", reason: shipper.BrokenChartSpec,
+			name: "test-nginx", version: "0.0.2", reason: shipper.BrokenChartSpec, retry: true,
 			digest: "0000000000000000000000000000000000000000000000000000000000000000",
 		},
 	}
