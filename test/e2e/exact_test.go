@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/charts"
+)
+
+// TestOtherBytesUnderAVersionAreRefused publishes another archive under a version: between the admission of a Release and its
+// rollout, and again before somebody goes back to that Release.
+func TestOtherBytesUnderAVersionAreRefused(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		repository, err := charts.Start()
+		s.must("starting a repository", err)
+		t.Cleanup(repository.Close)
+		released := s.repacked("test-nginx", "0.0.1")
+		repository.Publish(released)
+		another, err := charts.Get("test-nginx", "0.0.2")
+		s.must("packing a chart", err)
+		exchanged := charts.NewArchive(released.Name, released.Version, another.Bytes)
+
+		app := s.application("0.0.1", 2, allIn)
+		app.Spec.Template.Chart.RepoURL = repository.URL
+		s.must("trying", s.user.Create(s.ctx, app.DeepCopy(), client.DryRunAll)) // the gate knows the index from now on
+		repository.Publish(exchanged)
+		s.applies(app)
+		s.complains(s.app, shipper.BrokenChartSpec, "has the sha256 "+exchanged.Digest, released.Digest)
+
+		repository.Publish(released)
+		first := s.release(0)
+		s.completes(first)
+
+		repository.Publish(exchanged)
+		s.edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
+		second := s.releaseAfter(first)
+		s.completes(second)
+		s.says("rolls out the environment of release "+first, "rollout", "rollback", s.app)
+		back := s.releaseAfter(second)
+		s.completes(back)
+		rel, err := s.get(back)
+		s.must("reading the release", err)
+		if got := rel.Annotations[shipper.ReleaseChartDigestAnnotation]; got != released.Digest {
+			t.Errorf("it is of the archive %s, want %s", got, released.Digest)
+		}
+	})
+}
+
+// repacked is a chart in an archive that there is nowhere else: what was fetched once is known by its digest.
+func (s *story) repacked(name, version string) charts.Archive {
+	s.Helper()
+	archive, err := charts.Get(name, version)
+	s.must("packing a chart", err)
+	var out bytes.Buffer
+	in, err := gzip.NewReader(bytes.NewReader(archive.Bytes))
+	s.must("unpacking a chart", err)
+	w := gzip.NewWriter(&out)
+	w.Comment = s.namespace
+	_, err = io.Copy(w, in)
+	s.must("packing a chart", errors.Join(err, w.Close()))
+	return charts.NewArchive(name, version, out.Bytes())
+}
+
+// TestLargeValuesAreRolledOutAndBack has 900 KiB of values, which the Application, each Release and its target keep.
+func TestLargeValuesAreRolledOutAndBack(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		app := s.application("0.0.1", 1, allIn)
+		(*app.Spec.Template.Values)["file"] = strings.Repeat("x", 900<<10)
+		s.applies(app)
+		first := s.release(0)
+		s.completes(first)
+		s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["file"] = strings.Repeat("y", 900<<10) })
+		second := s.release(1)
+		s.completes(second)
+		s.says("rolls out the environment of release "+first, "rollout", "rollback", s.app)
+		back := s.releaseAfter(second)
+		s.completes(back)
+		s.readyPods(back, 1)
+		if out, err := s.shipperctl("rollout", "history", s.app); err != nil || len(out) > 4<<10 || !strings.Contains(out, "file") {
+			t.Errorf("history: %v, %d bytes", err, len(out))
+		}
+		s.refused("values of more than a mebibyte", s.tryEdit(func(app *shipper.Application) {
+			(*app.Spec.Template.Values)["file"] = strings.Repeat("z", 1<<20)
+		}), "spec.template.values", "each Release keeps a copy")
+	})
+}
