@@ -57,13 +57,16 @@ func leaves(next, rel *shipper.Release) bool {
 		!stamp.SameEnvironment(&next.Spec.Environment, &rel.Spec.Environment)
 }
 
-// duration is from the creation of a Release until it completed; empty before, and when that is not known: a Release that
-// was restored is younger than its rollout, and one whose status was lost is only taken for complete, which its condition
-// says.
+// duration is from the creation of a Release until it completed; empty before, and when that is not known: one whose status
+// was lost is only taken for complete, which its condition says. What was said of it before stays: a Release that was restored
+// is younger than its rollout.
 func duration(rel *shipper.Release) string {
 	c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseComplete)
 	if c == nil || !strategy.Complete(rel) || c.Message != "" {
 		return ""
+	}
+	if known := rel.Status.Summary; known != nil && known.Duration != "" {
+		return known.Duration
 	}
 	took := c.LastTransitionTime.Sub(rel.CreationTimestamp.Time)
 	if took < 0 {

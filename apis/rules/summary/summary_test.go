@@ -43,6 +43,9 @@ func TestReleasesAreSummedUp(t *testing.T) {
 		shipper.RolloutBlockOverrideAnnotation: "shop/freeze", shipper.RolloutBlockOverrideReasonAnnotation: strings.Repeat("é", 257),
 	}
 	overrode.Status.Summary = &shipper.ReleaseSummary{Override: "shop/freeze", OverrideReason: "fire"}
+	restored := release("web-0", "a", -time.Hour, "")
+	restored.Status.Summary = &shipper.ReleaseSummary{Outcome: "Complete", Duration: "2s"}
+	retreated.Status.Summary = restored.Status.Summary
 	type sums = []shipper.ReleaseSummary
 	for sentence, tc := range map[string]struct {
 		rels []*shipper.Release
@@ -73,7 +76,10 @@ func TestReleasesAreSummedUp(t *testing.T) {
 			[]*shipper.Release{release("web-0", "a", time.Second, ""), release("web-2", "a", 0, "web-0")},
 			sums{{Outcome: "Complete", Duration: "1s"}, {Outcome: "InProgress"}},
 		},
-		"one that was restored": {[]*shipper.Release{release("web-0", "a", -time.Hour, "")}, sums{{Outcome: "Complete"}}},
+		"one that was restored, and nothing had been said of it": {
+			[]*shipper.Release{release("web-0", "a", -time.Hour, "")}, sums{{Outcome: "Complete"}},
+		},
+		"one that was restored": {[]*shipper.Release{restored}, sums{{Outcome: "Complete", Duration: "2s"}}},
 		"one that overrides a block": {
 			[]*shipper.Release{overrides}, sums{{Outcome: "InProgress", Override: "shop/freeze", OverrideReason: strings.Repeat("é", 255) + "…"}},
 		},

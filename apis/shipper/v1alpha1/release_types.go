@@ -80,7 +80,7 @@ type ReleaseSummary struct {
 	Outcome ReleaseOutcome `json:"outcome"`
 
 	// duration is how long it took from its creation until it completed, in hours, minutes and whole seconds, as 1h4m10s.
-	// Absent until then, and where it is not known because the Release was restored from a backup.
+	// Absent until then, and where it is not known because the Release was restored from a backup that did not say it.
 	// +optional
 	Duration string `json:"duration,omitempty"`
 
