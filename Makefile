@@ -72,6 +72,10 @@ test: controlplane ## Run all tests, those on real control planes too
 test-matrix: ## Run the end-to-end tests on the oldest Kubernetes and on the newest
 	@hack/test-matrix.sh
 
+.PHONY: bench
+bench: controlplane ## Measure how long rollouts take, beside a floor that makes only the calls none can do without (BENCH_FLAGS='-clusters 1')
+	@go run ./test/bench/rollout $(BENCH_FLAGS)
+
 .PHONY: bench-admission
 bench-admission: controlplane ## Measure what the gate costs, beside a no-op webhook, and how soon a block holds
 	@go test ./webhook -run '^$$' -bench Review

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,38 +52,47 @@ func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (*scope, err
 	if err != nil || stamp.Restoring(app, h.Newest()) {
 		return nil, err
 	}
-	return r.surround(ctx, r.client, &scope{app: app, history: h})
+	s := &scope{app: app, history: h}
+	if s.blocks, err = blocks.Bearing(ctx, r.client, app.Namespace, r.global); err != nil {
+		return nil, err
+	}
+	return s, r.chooseFrom(ctx, r.client, s)
 }
 
-// observeLive reads again what cached was read of, from the API server.
+// observeLive reads again what cached was read of, from the API server, all of it side by side: it is done before every write.
 func (r *Reconciler) observeLive(ctx context.Context, cached *scope) (*scope, error) {
-	app := &shipper.Application{}
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(cached.app), app); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	if !app.DeletionTimestamp.IsZero() {
-		return nil, nil
-	}
-	h, err := r.histories.Live(ctx, app)
-	if err != nil || stamp.Restoring(app, h.Newest()) {
+	app, s := &shipper.Application{}, &scope{}
+	reads, within := errgroup.WithContext(ctx)
+	reads.Go(func() error {
+		return client.IgnoreNotFound(r.live.Get(within, client.ObjectKeyFromObject(cached.app), app))
+	})
+	reads.Go(func() (err error) {
+		s.history, err = r.histories.Live(within, cached.app)
+		return err
+	})
+	reads.Go(func() (err error) {
+		s.blocks, err = blocks.Bearing(within, r.live, cached.app.Namespace, r.global)
+		return err
+	})
+	// Another of its name has Releases of its own, and an event of its own.
+	err := reads.Wait()
+	if err != nil || app.UID != cached.app.UID || !app.DeletionTimestamp.IsZero() || stamp.Restoring(app, s.history.Newest()) {
 		return nil, err
 	}
-	return r.surround(ctx, r.live, &scope{app: app, history: h})
+	s.app = app
+	return s, r.chooseFrom(ctx, r.live, s)
 }
 
-// surround reads what is around the Releases.
-func (r *Reconciler) surround(ctx context.Context, from client.Reader, s *scope) (*scope, error) {
-	var err error
-	if s.blocks, err = blocks.Bearing(ctx, from, s.app.Namespace, r.global); err != nil {
-		return nil, err
-	}
+// chooseFrom reads the clusters, where somebody needs to know them.
+func (r *Reconciler) chooseFrom(ctx context.Context, from client.Reader, s *scope) error {
 	newest := s.history.Newest()
-	if blocks.NameClusters(s.blocks) || (newest != nil && len(strategy.Clusters(newest)) == 0) {
-		var clusters shipper.ClusterList
-		if err := from.List(ctx, &clusters); err != nil {
-			return nil, fmt.Errorf("listing clusters: %w", err)
-		}
-		s.clusters = clusters.Items
+	if !blocks.NameClusters(s.blocks) && (newest == nil || len(strategy.Clusters(newest)) > 0) {
+		return nil
 	}
-	return s, nil
+	var clusters shipper.ClusterList
+	if err := from.List(ctx, &clusters); err != nil {
+		return fmt.Errorf("listing clusters: %w", err)
+	}
+	s.clusters = clusters.Items
+	return nil
 }

@@ -56,6 +56,9 @@ func start(name, path, log string, args ...string) (*Process, error) {
 	return p, nil
 }
 
+// Pid is the number that the kernel knows it by.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
 // Ended returns nil while the process runs, and afterwards an error with the end of its log.
 func (p *Process) Ended() error {
 	select {

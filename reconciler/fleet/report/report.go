@@ -6,6 +6,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -63,14 +64,13 @@ func wrong(conditionType string, clusters []Cluster) string {
 	return Shorten(strings.Join(out, "; "), maxMessage)
 }
 
-// Changes words what differs between two lists of conditions, `[old] -> [new], …`, or is empty when nothing does. A
-// time that moved is no difference.
+// Changes words what differs between two lists of conditions, `[old] -> [new], …`, or is empty when nothing does that is worth
+// telling: see News.
 func Changes(before, after []shipper.Condition) string {
 	var out []string
 	for _, c := range after {
-		old := shipper.FindCondition(before, c.Type)
-		if from, to := describe(old), describe(&c); from != to {
-			out = append(out, from+" -> "+to)
+		if old := shipper.FindCondition(before, c.Type); News(old, c) {
+			out = append(out, describe(old)+" -> "+describe(&c))
 		}
 	}
 	for _, c := range before {
@@ -79,6 +79,16 @@ func Changes(before, after []shipper.Condition) string {
 		}
 	}
 	return strings.Join(out, ", ")
+}
+
+// News tells whether a condition is worth an event after what it was, nil when it was not there. A time that moved is not, and
+// neither is how far something in progress is: conditions say that, and a rollout of many Pods would drown what matters.
+func News(was *shipper.Condition, is shipper.Condition) bool {
+	if was == nil || was.Status != is.Status || was.Reason != is.Reason {
+		return true
+	}
+	underWay := is.Reason == shipper.InProgress || is.Reason == shipper.StrategyInProgress
+	return was.Message != is.Message && !underWay
 }
 
 func describe(c *shipper.Condition) string {
@@ -123,7 +133,8 @@ func Emit(recorder events.EventRecorder, about runtime.Object, list []Event) {
 }
 
 // ConditionEvents are the events for changed conditions of a target and of its clusters: reason for the target itself,
-// clusterReason for a cluster.
+// clusterReason for a cluster. The target's conditions sum up those of the clusters: other words alone, when there is no news of
+// any cluster, are none of the target.
 func ConditionEvents(reason, clusterReason string, before, after []shipper.Condition, was, is []Cluster) []Event {
 	var out []Event
 	for _, cluster := range is {
@@ -138,10 +149,18 @@ func ConditionEvents(reason, clusterReason string, before, after []shipper.Condi
 			out = append(out, Event{corev1.EventTypeNormal, clusterReason, "UpdateStatus", note})
 		}
 	}
-	if change := Changes(before, after); change != "" {
+	if change := Changes(before, after); change != "" && (len(out) > 0 || turned(before, after)) {
 		out = append(out, Event{corev1.EventTypeNormal, reason, "UpdateStatus", change})
 	}
 	return out
+}
+
+// turned tells whether conditions have other statuses or reasons.
+func turned(before, after []shipper.Condition) bool {
+	return len(before) != len(after) || slices.ContainsFunc(after, func(c shipper.Condition) bool {
+		old := shipper.FindCondition(before, c.Type)
+		return old == nil || old.Status != c.Status || old.Reason != c.Reason
+	})
 }
 
 // Shorten cuts a text to at most n bytes, on a rune, and shows that it did.

@@ -70,6 +70,15 @@ func TestChanges(t *testing.T) {
 			good, []shipper.Condition{good[0], condition("Ready", "False", "InProgress", "1 of 2")},
 			"[Ready True] -> [Ready False InProgress 1 of 2]",
 		},
+		"how far it is": {
+			[]shipper.Condition{condition("Ready", "False", "InProgress", "1 of 2")},
+			[]shipper.Condition{condition("Ready", "False", "InProgress", "2 of 2")}, "",
+		},
+		"what else is wrong": {
+			[]shipper.Condition{condition("Ready", "False", "PodsNotReady", "no image")},
+			[]shipper.Condition{condition("Ready", "False", "PodsNotReady", "crashes")},
+			"[Ready False PodsNotReady no image] -> [Ready False PodsNotReady crashes]",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -90,6 +99,16 @@ func TestConditionEvents(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	sum := func(message string) []shipper.Condition {
+		return []shipper.Condition{condition("Ready", "False", "ClustersNotReady", message)}
+	}
+	underWay := func(message string) []Cluster {
+		return []Cluster{{"a", []shipper.Condition{condition("Ready", "False", "InProgress", message)}}}
+	}
+	if got := ConditionEvents("TargetChanged", "ClusterChanged", sum("a: InProgress 1 of 2"), sum("a: InProgress 2 of 2"),
+		underWay("1 of 2"), underWay("2 of 2")); got != nil {
+		t.Errorf("how far it is in a cluster was told: %v", got)
 	}
 	recorder := events.NewFakeRecorder(2)
 	Emit(recorder, &shipper.CapacityTarget{}, got[1:])

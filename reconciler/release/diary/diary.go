@@ -55,8 +55,7 @@ func Changes(reason, blocked string, before, after []shipper.Condition) []report
 func changed(before, after []shipper.Condition) []string {
 	var out []string
 	for _, c := range after {
-		old := shipper.FindCondition(before, c.Type)
-		if old == nil || old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message {
+		if report.News(shipper.FindCondition(before, c.Type), c) {
 			out = append(out, c.Type+"="+string(c.Status))
 		}
 	}

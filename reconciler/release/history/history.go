@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -89,26 +90,37 @@ func ApplicationOf(o client.Object) []string {
 // Cached reads app's history from the cache. What it returns is the cache's own and must not be changed: values may be
 // large, and most passes change nothing.
 func (r *Reader) Cached(ctx context.Context, app *shipper.Application) (History, error) {
-	return read(ctx, r.cached, app, client.MatchingFields{r.index: app.Name}, client.UnsafeDisableDeepCopy)
+	return read(ctx, r.cached, app, 1, client.MatchingFields{r.index: app.Name}, client.UnsafeDisableDeepCopy)
 }
 
 // Live reads app's history from the API server; it is the caller's own.
 func (r *Reader) Live(ctx context.Context, app *shipper.Application) (History, error) {
-	return read(ctx, r.live, app, client.MatchingLabels{shipper.AppLabel: app.Name})
+	return read(ctx, r.live, app, len(kinds()), client.MatchingLabels{shipper.AppLabel: app.Name})
 }
 
-func read(ctx context.Context, from client.Reader, app *shipper.Application, by ...client.ListOption) (History, error) {
+// read asks for atOnce kinds at the same time at most.
+func read(
+	ctx context.Context, from client.Reader, app *shipper.Application, atOnce int, by ...client.ListOption,
+) (History, error) {
 	var (
 		rels shipper.ReleaseList
 		its  shipper.InstallationTargetList
 		cts  shipper.CapacityTargetList
 		tts  shipper.TrafficTargetList
 	)
+	by = append(by, client.InNamespace(app.Namespace))
+	var targets errgroup.Group
+	targets.SetLimit(atOnce)
+	for _, list := range []client.ObjectList{&its, &cts, &tts} {
+		targets.Go(func() error { return from.List(ctx, list, by...) })
+	}
 	// Releases come last: a target whose Release is not there yet is of no use, and the reverse happens all the time.
-	for _, list := range []client.ObjectList{&its, &cts, &tts, &rels} {
-		if err := from.List(ctx, list, append(by, client.InNamespace(app.Namespace))...); err != nil {
-			return History{}, fmt.Errorf("reading the history of application %s/%s: %w", app.Namespace, app.Name, err)
-		}
+	err := targets.Wait()
+	if err == nil {
+		err = from.List(ctx, &rels, by...)
+	}
+	if err != nil {
+		return History{}, fmt.Errorf("reading the history of application %s/%s: %w", app.Namespace, app.Name, err)
 	}
 	h := History{Foreign: map[string][]string{}}
 	for i := range rels.Items {

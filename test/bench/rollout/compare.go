@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// patience is how long one upgrade may take before it is given up.
+const patience = 3 * time.Minute
+
+// result is what was measured on a number of clusters.
+type result struct {
+	clusters    int
+	ours, floor []time.Duration // whole upgrades: the sum of the times of their steps
+	requests    requests        // of ours, for one upgrade
+}
+
+// compare upgrades on n clusters, on both sides, and counts what ours asks of API servers.
+func (w *world) compare(ctx context.Context, n int, o options) (result, error) {
+	r := result{clusters: n}
+	namespace := fmt.Sprintf("on-%d", n)
+	ours, err := newRollout(ctx, w, namespace, n, o.replicas)
+	if err != nil {
+		return r, err
+	}
+	floors := make([]*floor, n)
+	err = inParallel(n, func(i int) (err error) {
+		floors[i], err = newFloor(ctx, w.clusters[i], "floor-"+namespace, o.replicas)
+		return err
+	})
+	if err != nil {
+		return r, err
+	}
+	for round := range o.rounds + 1 { // the first warms up
+		before, err := w.count()
+		if err != nil {
+			return r, err
+		}
+		var took [2]time.Duration // ours, the floor's
+		sides := [2]func() [][]func(context.Context) error{
+			func() [][]func(context.Context) error { return [][]func(context.Context) error{ours.steps()} },
+			func() [][]func(context.Context) error { return stepsOf(floors) },
+		}
+		for turn := range 2 {
+			side := (round + turn) % 2
+			if took[side], err = timed(ctx, sides[side]()); err != nil {
+				return r, err
+			}
+		}
+		if round == 0 {
+			continue
+		}
+		fmt.Printf("%d clusters, upgrade %d: ours %s, floor %s\n", n, round, took[0].Round(time.Millisecond), took[1].Round(time.Millisecond))
+		r.ours, r.floor = append(r.ours, took[0]), append(r.floor, took[1])
+		after, err := w.count()
+		if err != nil {
+			return r, err
+		}
+		r.requests = after.minus(before)
+	}
+	return r, nil
+}
+
+func stepsOf(floors []*floor) [][]func(context.Context) error {
+	var out [][]func(context.Context) error
+	for _, f := range floors {
+		out = append(out, f.steps())
+	}
+	return out
+}
+
+// timed goes through steps, in all clusters side by side: nobody begins a step before all have ended the one before.
+func timed(ctx context.Context, clusters [][]func(context.Context) error) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	began := time.Now()
+	for step := range clusters[0] {
+		if err := inParallel(len(clusters), func(i int) error { return clusters[i][step](ctx) }); err != nil {
+			return 0, fmt.Errorf("step %d: %w", step, err)
+		}
+	}
+	return time.Since(began), nil
+}
+
+// inParallel does n jobs side by side and waits for all.
+func inParallel(n int, job func(i int) error) error {
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { errs[i] = job(i) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func makeNamespace(ctx context.Context, typed kubernetes.Interface, name string) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	_, err := typed.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+	return err
+}
+
+// median of what took so long.
+func median(times []time.Duration) time.Duration {
+	return slices.Sorted(slices.Values(times))[len(times)/2]
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+)
+
+// sight is what the floor sees of its namespace, by watches.
+type sight struct {
+	factory   informers.SharedInformerFactory
+	namespace string
+	changed   chan struct{}
+}
+
+// watch begins to watch a namespace. It ends with ctx.
+func watch(ctx context.Context, typed kubernetes.Interface, namespace string) (*sight, error) {
+	s := &sight{
+		factory:   informers.NewSharedInformerFactoryWithOptions(typed, 0, informers.WithNamespace(namespace)),
+		namespace: namespace,
+		changed:   make(chan struct{}, 1),
+	}
+	for _, i := range []cache.SharedIndexInformer{
+		s.factory.Apps().V1().Deployments().Informer(),
+		s.factory.Core().V1().Pods().Informer(),
+		s.factory.Discovery().V1().EndpointSlices().Informer(),
+	} {
+		if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { s.tell() }, UpdateFunc: func(any, any) { s.tell() }, DeleteFunc: func(any) { s.tell() },
+		}); err != nil {
+			return nil, fmt.Errorf("watching %s: %w", namespace, err)
+		}
+	}
+	s.factory.Start(ctx.Done())
+	for kind, synced := range s.factory.WaitForCacheSync(ctx.Done()) {
+		if !synced {
+			return nil, fmt.Errorf("watching %s in %s: %w", kind, namespace, context.Cause(ctx))
+		}
+	}
+	return s, nil
+}
+
+func (s *sight) tell() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// until waits until something is so. It is looked at anew with each event.
+func (s *sight) until(ctx context.Context, so func() bool) error {
+	for !so() {
+		select {
+		case <-s.changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// available is how many Pods a Deployment has, when all of them are available and no other is left; -1 otherwise.
+func (s *sight) available(name string) int32 {
+	d, err := s.factory.Apps().V1().Deployments().Lister().Deployments(s.namespace).Get(name)
+	if err != nil || d.Status.ObservedGeneration != d.Generation || d.Status.Replicas != ptr.Deref(d.Spec.Replicas, 1) ||
+		d.Status.AvailableReplicas != d.Status.Replicas {
+		return -1
+	}
+	return d.Status.Replicas
+}
+
+// ready lists the Pods of a version that are ready and not about to go.
+func (s *sight) ready(version int) []*corev1.Pod {
+	all, _ := s.factory.Core().V1().Pods().Lister().List(labels.SelectorFromSet(labels.Set{versionLabel: fmt.Sprint(version)}))
+	var out []*corev1.Pod
+	for _, p := range all {
+		for _, c := range p.Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && p.DeletionTimestamp == nil {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// endpoints counts the Pods of a Deployment that are ready endpoints.
+func (s *sight) endpoints(deployment string) int {
+	slices, _ := s.factory.Discovery().V1().EndpointSlices().Lister().List(labels.Everything())
+	n := 0
+	for _, slice := range slices {
+		for _, e := range slice.Endpoints {
+			if ptr.Deref(e.Conditions.Ready, true) && e.TargetRef != nil && strings.HasPrefix(e.TargetRef.Name, deployment+"-") {
+				n++
+			}
+		}
+	}
+	return n
+}
