@@ -24,7 +24,7 @@ func TestRepositoriesThatAreNotAllowedAreNotAsked(t *testing.T) {
 	_, loading := s.load("nginx", "0.0.1", "")
 	for what, err := range map[string]error{
 		"resolving": resolving, "loading": loading, "asking": s.Allows(s.repo.URL),
-		"refreshing": s.Refresh(t.Context(), shipper.Chart{RepoURL: s.repo.URL}),
+		"refreshing": s.Refresh(t.Context(), "default", shipper.Chart{RepoURL: s.repo.URL}),
 	} {
 		got := read(t, err)
 		got.Message = strings.ReplaceAll(got.Message, s.repo.URL, "URL")
@@ -72,7 +72,7 @@ func TestThePolicyIsNotLedAround(t *testing.T) {
 		"/near": `chart "nginx" 0.0.1 of repository REPO/near: archive OTHER/nginx.tgz: ` + only,
 		"/back": `chart "nginx" 0.0.1 of repository REPO/back: archive REPO/back/away.tgz: redirected to OTHER/away.tgz: ` + only,
 	} {
-		_, err := catalog.Load(t.Context(), shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: repo.URL + path}, "")
+		_, err := catalog.Load(t.Context(), "default", shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: repo.URL + path}, "")
 		got := read(t, err)
 		got.Message = strings.NewReplacer(repo.URL, "REPO", elsewhere.URL, "OTHER").Replace(got.Message)
 		if diff := cmp.Diff(told{"ChartFetchFailure", want, true, chart.ErrNotAllowed}, got, same); diff != "" {

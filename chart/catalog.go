@@ -30,6 +30,8 @@ type Options struct {
 	Transport http.RoundTripper
 	// CacheDir keeps archives over restarts. It must belong to Shipper alone. Default: none, archives are kept in memory.
 	CacheDir string
+	// Secrets reads the credentials that charts name. Default: none are read, and such charts cannot be fetched.
+	Secrets Secrets
 	// Log hears of what goes wrong behind the callers' backs. Default: nobody hears.
 	Log logr.Logger
 	// FreshFor is how long an index is used without asking for it again. Default: 10 s.
@@ -123,14 +125,15 @@ func NewCatalog(ctx context.Context, o Options) *Catalog {
 	}
 }
 
-// Resolve returns the newest version in the repository's index that satisfies want.Version. It answers from memory when
+// Resolve returns the newest version in the repository's index that satisfies want.Version, for an Application in a namespace,
+// where the credentials are that want names. It answers from memory when
 // the index is known. Before it says that nothing matches it looks whether the index has changed.
-func (c *Catalog) Resolve(ctx context.Context, want shipper.Chart) (Resolution, error) {
+func (c *Catalog) Resolve(ctx context.Context, namespace string, want shipper.Chart) (Resolution, error) {
 	wanted, err := parseConstraint(want.Version)
 	if err != nil {
 		return Resolution{}, err
 	}
-	r, err := c.repository(want)
+	r, err := c.repository(ctx, namespace, want)
 	if err != nil {
 		return Resolution{}, err
 	}
@@ -167,8 +170,8 @@ func (c *Catalog) withDigest(ctx context.Context, r *repository, found Resolutio
 
 // Refresh asks the repository of a chart for its index unless it has just been asked, and waits for the answer as long as ctx
 // and patience allow. It fails only when no index is known afterwards.
-func (c *Catalog) Refresh(ctx context.Context, of shipper.Chart) error {
-	r, err := c.repository(of)
+func (c *Catalog) Refresh(ctx context.Context, namespace string, of shipper.Chart) error {
+	r, err := c.repository(ctx, namespace, of)
 	if err != nil {
 		return err
 	}
@@ -207,26 +210,35 @@ func (s snapshot) resolution(found entry) Resolution {
 	return resolved
 }
 
-// repository returns what is known of a chart's repository, nothing at first. In a registry each chart is one of its own.
-func (c *Catalog) repository(of shipper.Chart) (*repository, error) {
+// repository returns what is known of a chart's repository, nothing at first. In a registry each chart is one of its own, and what is
+// known by the credentials of one Secret is nothing to others.
+func (c *Catalog) repository(ctx context.Context, namespace string, of shipper.Chart) (*repository, error) {
 	u, err := c.allowed(of.RepoURL)
+	if err != nil {
+		return nil, err
+	}
+	entitled, err := c.access(ctx, namespace, of)
 	if err != nil {
 		return nil, err
 	}
 	var inRegistry *registry
 	if u.Scheme == ociScheme {
-		if inRegistry, err = c.fetcher.newRegistry(u, of.Name); err != nil {
+		if inRegistry, err = c.fetcher.newRegistry(u, of.Name, entitled); err != nil {
 			return nil, err
 		}
 		u.Path += "/" + of.Name
 	}
+	key := u.String()
+	if entitled != nil {
+		key += " " + entitled.scope
+	}
 	now := c.options.Clock.Now()
 	c.mu.Lock()
-	r, ok := c.repositories[u.String()]
+	r, ok := c.repositories[key]
 	if !ok {
-		r = newRepository(u)
-		r.registry = inRegistry
-		c.repositories[u.String()] = r
+		r = newRepository(u, key, entitled)
+		r.registry, r.client = inRegistry, c.fetcher.opened(u, entitled)
+		c.repositories[key] = r
 	}
 	r.used = now
 	c.mu.Unlock()
@@ -253,6 +265,6 @@ func (c *Catalog) trim(now time.Time) {
 		if oldest == nil || len(c.repositories) == 1 || (!crowded && now.Sub(oldest.used) < idleFor) {
 			return
 		}
-		delete(c.repositories, oldest.url.String())
+		delete(c.repositories, oldest.key)
 	}
 }

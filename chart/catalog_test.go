@@ -54,7 +54,7 @@ func (s *stage) chart(name, version string) shipper.Chart {
 
 func (s *stage) resolve(name, version string) (chart.Resolution, error) {
 	s.t.Helper()
-	return s.Resolve(s.t.Context(), s.chart(name, version))
+	return s.Resolve(s.t.Context(), "default", s.chart(name, version))
 }
 
 // version resolves and fails the test when that fails.
@@ -90,7 +90,7 @@ func read(t *testing.T, err error) told {
 	got := told{Reason: e.Reason, Message: err.Error(), Retry: e.Retry}
 	for _, sentinel := range []error{
 		chart.ErrNoMatch, chart.ErrUnreachable, chart.ErrNotRepository, chart.ErrBadConstraint, chart.ErrDigest,
-		chart.ErrNotAllowed,
+		chart.ErrNotAllowed, chart.ErrCredentials,
 	} {
 		if errors.Is(err, sentinel) {
 			got.Is = sentinel
@@ -223,7 +223,7 @@ func TestResolveRefuses(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := s.Resolve(t.Context(), test.chart)
+			_, err := s.Resolve(t.Context(), "default", test.chart)
 			got := read(t, err)
 			got.Message = strings.ReplaceAll(got.Message, s.repo.URL, "URL")
 			if diff := cmp.Diff(test.want, got, same); diff != "" {
@@ -290,7 +290,7 @@ func TestRepositoryThatIsNotThere(t *testing.T) {
 	if !strings.HasSuffix(got.Message, "connection refused") || !errors.Is(got.Is, chart.ErrUnreachable) || !got.Retry {
 		t.Errorf("got %+v", got)
 	}
-	if err := s.Refresh(t.Context(), shipper.Chart{RepoURL: s.repo.URL}); !errors.Is(err, chart.ErrUnreachable) {
+	if err := s.Refresh(t.Context(), "default", shipper.Chart{RepoURL: s.repo.URL}); !errors.Is(err, chart.ErrUnreachable) {
 		t.Errorf("refreshing it gives %v", err)
 	}
 }
@@ -309,7 +309,7 @@ func TestIndexIsRefreshedBehindTheCaller(t *testing.T) {
 		t.Errorf("an index that is not fresh gives %s", got)
 	}
 	s.repo.Heal()
-	if err := s.Refresh(t.Context(), shipper.Chart{RepoURL: s.repo.URL}); err != nil {
+	if err := s.Refresh(t.Context(), "default", shipper.Chart{RepoURL: s.repo.URL}); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.version("nginx", "~0.0"); got != "0.0.3" || s.repo.Requests("") != 2 {
@@ -320,7 +320,7 @@ func TestIndexIsRefreshedBehindTheCaller(t *testing.T) {
 func TestUnchangedIndexIsNotSentAgain(t *testing.T) {
 	s := newStage(t)
 	for range 3 {
-		if err := s.Refresh(t.Context(), shipper.Chart{RepoURL: s.repo.URL}); err != nil {
+		if err := s.Refresh(t.Context(), "default", shipper.Chart{RepoURL: s.repo.URL}); err != nil {
 			t.Fatal(err)
 		}
 		s.pass(time.Minute)
@@ -442,7 +442,7 @@ func TestCallerThatLeavesTakesNobodyAlong(t *testing.T) {
 	s.repo.Break(charts.Stalled)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := s.Resolve(ctx, s.chart("nginx", ""))
+	_, err := s.Resolve(ctx, "default", s.chart("nginx", ""))
 	if got := read(t, err); !errors.Is(got.Is, chart.ErrUnreachable) || !got.Retry || !errors.Is(err, context.Canceled) {
 		t.Errorf("the one who leaves gets %+v", got)
 	}
@@ -478,7 +478,7 @@ func TestIdleRepositoriesAreForgotten(t *testing.T) {
 	s.version("nginx", "")
 	other := charts.Serve(t)
 	s.pass(time.Hour)
-	if _, err := s.Resolve(t.Context(), shipper.Chart{Name: "nginx", RepoURL: other.URL}); err != nil {
+	if _, err := s.Resolve(t.Context(), "default", shipper.Chart{Name: "nginx", RepoURL: other.URL}); err != nil {
 		t.Fatal(err)
 	}
 	s.repo.Break(charts.Unavailable)
@@ -498,7 +498,7 @@ func TestLeastUsedRepositoriesAreForgottenWhenThereAreTooMany(t *testing.T) {
 			s.version("nginx", "")
 			s.pass(time.Second)
 			other := charts.Serve(t)
-			if _, err := s.Resolve(t.Context(), shipper.Chart{Name: "nginx", RepoURL: other.URL}); err != nil {
+			if _, err := s.Resolve(t.Context(), "default", shipper.Chart{Name: "nginx", RepoURL: other.URL}); err != nil {
 				t.Fatal(err)
 			}
 			s.repo.Break(charts.Unavailable)
@@ -513,7 +513,7 @@ func TestCredentialsAreSentAndNeverTold(t *testing.T) {
 	s := newStage(t)
 	s.repo.Close()
 	secret := strings.Replace(s.repo.URL, "http://", "http://me:secret@", 1) + "/?token=secret#secret"
-	_, err := s.Resolve(t.Context(), shipper.Chart{Name: "nginx", RepoURL: secret})
+	_, err := s.Resolve(t.Context(), "default", shipper.Chart{Name: "nginx", RepoURL: secret})
 	got := read(t, err)
 	if strings.Contains(got.Message, "secret") || strings.Contains(got.Message, "me:") || !strings.Contains(got.Message, "/index.yaml?…") {
 		t.Error(got.Message)
@@ -525,7 +525,7 @@ func TestCatalogEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	catalog := chart.NewCatalog(ctx, chart.Options{Repositories: charts.Policy(t)})
 	cancel()
-	if _, err := catalog.Resolve(t.Context(), s.chart("nginx", "")); !errors.Is(err, chart.ErrUnreachable) {
+	if _, err := catalog.Resolve(t.Context(), "default", s.chart("nginx", "")); !errors.Is(err, chart.ErrUnreachable) {
 		t.Errorf("got %v", err)
 	}
 }

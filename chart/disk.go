@@ -28,23 +28,30 @@ const (
 type archiveKey struct {
 	digest              string
 	repo, name, version string
+	// scope is where it may be used, when it was fetched with credentials; otherwise empty, and it may be used everywhere.
+	scope string
 }
 
 // stored is the key under which the archive is kept: its digest, or where it came from when no digest is known.
 func (k archiveKey) stored() archiveKey {
 	if k.digest != "" {
-		return archiveKey{digest: k.digest}
+		return archiveKey{digest: k.digest, scope: k.scope}
 	}
 	return k
 }
 
 // file is the name the archive has on disk.
 func (k archiveKey) file() string {
+	suffix := ""
+	if k.scope != "" {
+		sum := sha256.Sum256([]byte(k.scope))
+		suffix = "-" + hex.EncodeToString(sum[:])
+	}
 	if k.digest != "" {
-		return "sha256-" + k.digest + ".tgz"
+		return "sha256-" + k.digest + suffix + ".tgz"
 	}
 	sum := sha256.Sum256([]byte(k.repo + "\x00" + k.name + "\x00" + k.version))
-	return "from-" + hex.EncodeToString(sum[:]) + ".tgz"
+	return "from-" + hex.EncodeToString(sum[:]) + suffix + ".tgz"
 }
 
 // disk keeps archives in a folder, up to a size. All that fails there is logged and otherwise as if nothing were kept:

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -17,9 +16,13 @@ import (
 var errIndex = errors.New("index")
 
 // fetch downloads the archive from the first of its URLs that gives the right one.
-func (c *Catalog) fetch(r *repository, pinned shipper.Chart, key archiveKey) (*Chart, error) {
+func (c *Catalog) fetch(namespace string, pinned shipper.Chart, key archiveKey) (*Chart, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, 2*c.options.FetchTimeout)
 	defer cancel()
+	r, err := c.repository(ctx, namespace, pinned)
+	if err != nil {
+		return nil, err
+	}
 	found, err := c.find(ctx, r, pinned)
 	if err != nil {
 		return nil, err
@@ -36,7 +39,7 @@ func (c *Catalog) fetch(r *repository, pinned shipper.Chart, key archiveKey) (*C
 	var failures []string
 	var causes []error
 	for _, reference := range found.urls {
-		loaded, err := c.fetchFrom(ctx, r.url, reference, key, digest)
+		loaded, err := c.fetchFrom(ctx, r, reference, key, digest)
 		if err == nil {
 			return loaded, nil
 		}
@@ -83,14 +86,14 @@ func asError(err error) *Error {
 
 // fetchFrom downloads the archive from one URL and checks it.
 func (c *Catalog) fetchFrom(
-	ctx context.Context, repository *url.URL, reference string, key archiveKey, digest string,
+	ctx context.Context, r *repository, reference string, key archiveKey, digest string,
 ) (*Chart, *Error) {
-	u, err := join(repository, reference)
+	u, err := join(r.url, reference)
 	if err != nil {
 		return nil, brokenSpec(nil, "%s", err)
 	}
 	var loaded *Chart
-	_, _, err = c.fetcher.get(ctx, u, validators{}, c.options.MaxArchiveBytes, func(archive []byte) error {
+	_, _, err = c.fetcher.get(ctx, r.client, u, validators{}, c.options.MaxArchiveBytes, func(archive []byte) error {
 		loaded, err = c.accept(archive, key, digest, redact(u))
 		return err
 	})

@@ -23,6 +23,8 @@ var (
 	ErrNotRepository = errors.New("not a chart repository")
 	// ErrNotAllowed means that the Policy of Options does not let this be fetched. Refuse.
 	ErrNotAllowed = errors.New("not allowed")
+	// ErrCredentials means that the Secret that a chart names is not there, may not be read, or has nothing of use. Refuse.
+	ErrCredentials = errors.New("no credentials")
 	// ErrBadConstraint means that the version asked for is neither a version nor a constraint. Refuse.
 	ErrBadConstraint = errors.New("not a version constraint")
 	// ErrDigest means that the bytes fetched are not those that were pinned. Do not install.

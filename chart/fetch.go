@@ -61,10 +61,10 @@ func newFetcher(policy Policy, transport http.RoundTripper) *fetcher {
 	return &fetcher{policy: policy, client: &http.Client{Transport: transport, CheckRedirect: policy.redirect}}
 }
 
-// get downloads u and gives the body to use, which must not keep it. It answers the validators of what it got;
+// get has client download u and gives the body to use, which must not keep it. It answers the validators of what it got;
 // changed is false when the server says that the caller's are still right, and then use is not called.
 func (f *fetcher) get(
-	ctx context.Context, u *url.URL, known validators, limit int64, use func([]byte) error,
+	ctx context.Context, client *http.Client, u *url.URL, known validators, limit int64, use func([]byte) error,
 ) (got validators, changed bool, err error) {
 	if err := f.policy.check(u); err != nil {
 		return known, false, err
@@ -84,7 +84,7 @@ func (f *fetcher) get(
 		// A server that takes the archive's own compression for one of transport would have it undone here.
 		request.Header.Set("Accept-Encoding", "identity")
 	}
-	response, err := f.client.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return known, false, tidy(err)
 	}

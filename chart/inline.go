@@ -34,6 +34,7 @@ func openInline(encoded string, renders chan struct{}) (*Chart, error) {
 
 // inline loads the archive that pinned itself has.
 func (c *Catalog) inline(pinned shipper.Chart, key archiveKey) (*Chart, error) {
+	key.scope = "inline" // what others fetch is not theirs for naming its digest
 	if key.digest != "" {
 		if loaded, ok := c.charts.get(key.stored()); ok {
 			return loaded, loaded.isA(pinned)
@@ -46,6 +47,6 @@ func (c *Catalog) inline(pinned shipper.Chart, key archiveKey) (*Chart, error) {
 	case key.digest != "" && loaded.digest != key.digest:
 		return nil, otherDigest("the chart's archive", loaded.digest, key.digest)
 	}
-	c.charts.put(archiveKey{digest: loaded.digest}, loaded, loaded.size)
+	c.charts.put(archiveKey{digest: loaded.digest, scope: key.scope}, loaded, loaded.size)
 	return loaded, loaded.isA(pinned)
 }

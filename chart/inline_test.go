@@ -22,15 +22,16 @@ func TestAnArchiveIsLoadedFromTheChartItself(t *testing.T) {
 	}
 	of := shipper.Chart{Name: "nginx", Version: "0.0.1", Archive: base64.StdEncoding.EncodeToString(archive.Bytes)}
 	for _, digest := range []string{"", archive.Digest, archive.Digest} {
-		if loaded, err := s.Load(t.Context(), of, digest); err != nil || loaded.Digest() != archive.Digest {
+		if loaded, err := s.Load(t.Context(), "default", of, digest); err != nil || loaded.Digest() != archive.Digest {
 			t.Errorf("by %q: %v", digest, err)
 		}
 	}
-	if _, err := s.Load(t.Context(), of, strings.Repeat("ab", 32)); !errors.Is(err, chart.ErrDigest) {
+	if _, err := s.Load(t.Context(), "default", of, strings.Repeat("ab", 32)); !errors.Is(err, chart.ErrDigest) {
 		t.Errorf("with another digest: %v", err)
 	}
 	of.Version = "0.0.2"
-	if _, err := s.Load(t.Context(), of, archive.Digest); read(t, err).Message != `the archive of chart "nginx" 0.0.2 holds version 0.0.1` {
+	_, err = s.Load(t.Context(), "default", of, archive.Digest)
+	if read(t, err).Message != `the archive of chart "nginx" 0.0.2 holds version 0.0.1` {
 		t.Errorf("as another version: %v", err)
 	}
 	if n := s.repo.Requests(""); n > 0 {

@@ -31,7 +31,7 @@ func TestDownloadsAreBoundedOneAndAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := newFetcher(Policy{}, endless{})
-	_, _, err = f.get(t.Context(), u, validators{}, 3<<20, nil)
+	_, _, err = f.get(t.Context(), f.client, u, validators{}, 3<<20, nil)
 	if err == nil || err.Error() != "is larger than the 3 MiB that are accepted" {
 		t.Errorf("one that is too large gives %v", err)
 	}
@@ -39,7 +39,7 @@ func TestDownloadsAreBoundedOneAndAll(t *testing.T) {
 		t.Errorf("%d bytes are still counted", got)
 	}
 	f.inFlight.Store(maxInFlight - 1)
-	_, _, err = f.get(t.Context(), u, validators{}, 3<<20, nil)
+	_, _, err = f.get(t.Context(), f.client, u, validators{}, 3<<20, nil)
 	if !errors.Is(err, errBusy) {
 		t.Errorf("one too many gives %v", err)
 	}

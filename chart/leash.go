@@ -16,35 +16,66 @@ var (
 	errBrokenOff = errors.New("the answer broke off")
 )
 
-// leash lets a registry's requests go to the registry itself and, where it redirects or has tokens given out elsewhere, to what
-// the policy allows. What authorizes them is for the registry alone.
+// leash lets requests go to one server and, where that redirects or has tokens given out elsewhere, to what the policy allows.
+// What authorizes them is for that server alone.
 type leash struct {
-	base   http.RoundTripper
+	// own has the scheme and the host of the server.
+	own    *url.URL
 	policy Policy
-	// own has the scheme and the host of the registry.
-	own *url.URL
+	// toOwn makes the requests to the server, with its certificates; toOthers those to others.
+	toOwn, toOthers http.RoundTripper
+	// header authorizes requests that say nothing of it themselves; may be empty.
+	header string
+	// tokenHost may be given what authorizes, too; may be empty.
+	tokenHost string
 }
 
-// leashed is a client for the registry at own.
-func (f *fetcher) leashed(own *url.URL) *http.Client {
-	return &http.Client{
-		Transport: &leash{base: f.client.Transport, policy: f.policy, own: own},
-		CheckRedirect: func(request *http.Request, via []*http.Request) error {
-			switch {
-			case len(via) > maxRedirects:
-				return fmt.Errorf("redirected more than %d times", maxRedirects)
-			case via[len(via)-1].URL.Scheme == "https" && request.URL.Scheme != "https":
-				return &denied{"redirected from https to " + request.URL.Scheme}
-			}
-			return nil
-		},
+// leashed is a client's transport for the server of u, which a may open.
+func (f *fetcher) leashed(u *url.URL, a *access) *leash {
+	l := &leash{own: &url.URL{Scheme: u.Scheme, Host: u.Host}, policy: f.policy, toOwn: f.client.Transport, toOthers: f.client.Transport}
+	if a != nil && a.tls != nil {
+		transport := newTransport(f.policy)
+		transport.TLSClientConfig = a.tls
+		l.toOwn = transport
 	}
+	return l
+}
+
+// opened is a client for a repository served over http, which a may open; that of everybody when a is nil.
+func (f *fetcher) opened(u *url.URL, a *access) *http.Client {
+	if a == nil {
+		return f.client
+	}
+	l := f.leashed(u, a)
+	l.header = a.header()
+	return &http.Client{Transport: l, CheckRedirect: f.policy.redirect}
+}
+
+// ofRegistry is a client for a registry. Where on its own server that leads is up to the registry.
+func (f *fetcher) ofRegistry(u *url.URL, a *access) *http.Client {
+	l := f.leashed(u, a)
+	if a != nil {
+		l.tokenHost = a.tokenHost
+	}
+	return &http.Client{Transport: l, CheckRedirect: func(request *http.Request, via []*http.Request) error {
+		switch {
+		case len(via) > maxRedirects:
+			return fmt.Errorf("redirected more than %d times", maxRedirects)
+		case via[len(via)-1].URL.Scheme == "https" && request.URL.Scheme != "https":
+			return &denied{"redirected from https to " + request.URL.Scheme}
+		}
+		return nil
+	}}
 }
 
 // RoundTrip sends a request, or refuses to.
 func (l *leash) RoundTrip(request *http.Request) (*http.Response, error) {
 	if request.URL.Scheme == l.own.Scheme && request.URL.Host == l.own.Host {
-		return l.base.RoundTrip(request)
+		if l.header != "" && request.URL.User == nil && request.Header.Get("Authorization") == "" {
+			request = request.Clone(request.Context())
+			request.Header.Set("Authorization", l.header)
+		}
+		return l.toOwn.RoundTrip(request)
 	}
 	if request.Body != nil {
 		defer request.Body.Close()
@@ -54,6 +85,8 @@ func (l *leash) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	bare := request.Clone(request.Context())
 	bare.Body = nil // a body is what a token is asked for with
-	bare.Header.Del("Authorization")
-	return l.base.RoundTrip(bare)
+	if l.tokenHost == "" || request.URL.Host != l.tokenHost || request.URL.Scheme != l.own.Scheme {
+		bare.Header.Del("Authorization")
+	}
+	return l.toOthers.RoundTrip(bare)
 }

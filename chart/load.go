@@ -25,18 +25,20 @@ type Loader interface {
 
 // Load returns the chart of the exact version that pinned names. Its archive must have the digest given or, when that
 // is empty, the one in the index. An archive that was loaded before is used again without asking the repository, also
-// after a restart when there is a CacheDir: a version once published is taken never to change.
-func (c *Catalog) Load(ctx context.Context, pinned shipper.Chart, digest string) (*Chart, error) {
-	return c.LoadKept(ctx, pinned, digest, nil)
+// after a restart when there is a CacheDir: a version once published is taken never to change. One that was fetched with
+// credentials is used again only in the namespace of their Secret, by charts that name it.
+func (c *Catalog) Load(ctx context.Context, namespace string, pinned shipper.Chart, digest string) (*Chart, error) {
+	return c.LoadKept(ctx, namespace, pinned, digest, nil)
 }
 
 // LoadKept is Load with another place to look before the repository is asked: kept returns the archive of that digest, or
 // ErrNotKept. It is not called without a digest, and what it returns is held against it.
 func (c *Catalog) LoadKept(
-	ctx context.Context, pinned shipper.Chart, digest string, kept func(context.Context) ([]byte, error),
+	ctx context.Context, namespace string, pinned shipper.Chart, digest string, kept func(context.Context) ([]byte, error),
 ) (*Chart, error) {
 	key := archiveKey{
 		digest: strings.TrimPrefix(strings.ToLower(digest), "sha256:"), name: pinned.Name, version: pinned.Version,
+		scope: opens(namespace, pinned),
 	}
 	if key.digest != "" && !sha256Hex.MatchString(key.digest) {
 		return nil, brokenSpec(ErrDigest, "%q is not the sha256 of a chart's archive", shorten(digest))
@@ -44,20 +46,20 @@ func (c *Catalog) LoadKept(
 	if pinned.Archive != "" {
 		return c.inline(pinned, key)
 	}
-	r, err := c.repository(pinned)
+	u, err := c.allowed(pinned.RepoURL)
 	if err != nil {
 		return nil, err
 	}
-	key.repo = r.url.String()
+	key.repo = u.String()
 	if loaded, ok := c.charts.get(key.stored()); ok {
 		return loaded, loaded.isA(pinned)
 	}
 	// The load goes on when this caller leaves: others may wait for it too.
-	flight := c.loads.DoChan(fmt.Sprintf("%q", key), func() (any, error) { return c.load(r, pinned, key, kept) })
+	flight := c.loads.DoChan(fmt.Sprintf("%q", key), func() (any, error) { return c.load(namespace, pinned, key, kept) })
 	select {
 	case <-ctx.Done():
 		return nil, fetchFailure(ctx.Err(), "chart %q %s of repository %s is still being fetched",
-			shorten(pinned.Name), shorten(pinned.Version), r.name)
+			shorten(pinned.Name), shorten(pinned.Version), redact(u))
 	case result := <-flight:
 		if result.Err != nil {
 			return nil, result.Err
@@ -69,7 +71,7 @@ func (c *Catalog) LoadKept(
 
 // load finds the archive on disk or where it is kept, or fetches it, and opens it.
 func (c *Catalog) load(
-	r *repository, pinned shipper.Chart, key archiveKey, kept func(context.Context) ([]byte, error),
+	namespace string, pinned shipper.Chart, key archiveKey, kept func(context.Context) ([]byte, error),
 ) (*Chart, error) {
 	if archive, ok := c.disk.get(key); ok {
 		loaded, err := open(archive, c.renders)
@@ -87,7 +89,7 @@ func (c *Catalog) load(
 	if failing.holds(now) {
 		return nil, failing.refusal()
 	}
-	loaded, err := c.fetch(r, pinned, key)
+	loaded, err := c.fetch(namespace, pinned, key)
 	if err == nil {
 		c.broken.drop(key)
 		c.charts.put(key.stored(), loaded, loaded.size)

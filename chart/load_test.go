@@ -33,7 +33,7 @@ func archive(t *testing.T, name, version string) charts.Archive {
 // load loads a version and returns its digest.
 func (s *stage) load(name, version, digest string) (string, error) {
 	s.t.Helper()
-	loaded, err := s.Load(s.t.Context(), s.chart(name, version), digest)
+	loaded, err := s.Load(s.t.Context(), "default", s.chart(name, version), digest)
 	if err != nil {
 		return "", err
 	}
@@ -44,7 +44,7 @@ func TestLoad(t *testing.T) {
 	s := newStage(t)
 	want := archive(t, "nginx", "0.0.1")
 	for _, digest := range []string{want.Digest, "", "sha256:" + strings.ToUpper(want.Digest), want.Digest} {
-		loaded, err := s.Load(t.Context(), s.chart("nginx", "0.0.1"), digest)
+		loaded, err := s.Load(t.Context(), "default", s.chart("nginx", "0.0.1"), digest)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func TestLoadEndsWithTheCaller(t *testing.T) {
 	s.repo.Break(charts.Stalled)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := s.Load(ctx, s.chart("nginx", "0.0.1"), "")
+	_, err := s.Load(ctx, "default", s.chart("nginx", "0.0.1"), "")
 	if got := read(t, err); !got.Retry || got.Reason != "ChartFetchFailure" {
 		t.Errorf("got %+v", got)
 	}
@@ -425,7 +425,7 @@ func TestURLs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clear(seen)
 			catalog := chart.NewCatalog(t.Context(), chart.Options{Repositories: charts.Policy(t), FetchTimeout: time.Hour})
-			_, err := catalog.Load(t.Context(), shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: test.repo}, "")
+			_, err := catalog.Load(t.Context(), "default", shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: test.repo}, "")
 			if test.failure == "" {
 				if err != nil {
 					t.Fatal(err)
@@ -463,7 +463,7 @@ func TestLoadKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, calls := newStage(t), 0
-			loaded, err := s.LoadKept(t.Context(), s.chart("nginx", "0.0.1"), tc.digest, func(context.Context) ([]byte, error) {
+			loaded, err := s.LoadKept(t.Context(), "default", s.chart("nginx", "0.0.1"), tc.digest, func(context.Context) ([]byte, error) {
 				calls++
 				return tc.kept, tc.fails
 			})
@@ -477,7 +477,7 @@ func TestLoadKept(t *testing.T) {
 				t.Errorf("the repository was asked %d times and what is kept %d times, want %d and %d", got, calls, tc.asked, tc.looked)
 			}
 			if tc.err == nil { // it is in memory now
-				if _, err := s.LoadKept(t.Context(), s.chart("nginx", "0.0.1"), tc.digest, nil); err != nil {
+				if _, err := s.LoadKept(t.Context(), "default", s.chart("nginx", "0.0.1"), tc.digest, nil); err != nil {
 					t.Error(err)
 				}
 			}

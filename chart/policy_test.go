@@ -287,7 +287,7 @@ func TestFetchingThroughAProxy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, _, err = f.get(t.Context(), u, validators{}, 10, func([]byte) error { return nil })
+		_, _, err = f.get(t.Context(), f.client, u, validators{}, 10, func([]byte) error { return nil })
 		if (err == nil) != want {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -51,7 +51,7 @@ type noted struct {
 }
 
 // newRegistry is the chart of a name below u, an oci URL that the policy allows.
-func (f *fetcher) newRegistry(u *url.URL, name string) (*registry, error) {
+func (f *fetcher) newRegistry(u *url.URL, name string, a *access) (*registry, error) {
 	plain, err := f.policy.checkRegistry(u)
 	if err != nil {
 		return nil, err
@@ -66,8 +66,16 @@ func (f *fetcher) newRegistry(u *url.URL, name string) (*registry, error) {
 		own.Scheme = "http"
 	}
 	repository.PlainHTTP, repository.TagListMaxPages = plain, maxTagPages
-	client := &auth.Client{Client: f.leashed(&own), Cache: auth.NewCache()}
+	client := &auth.Client{Client: f.ofRegistry(&own, a), Cache: auth.NewCache()}
 	client.SetUserAgent(userAgent)
+	if a != nil {
+		client.Credential = func(_ context.Context, host string) (auth.Credential, error) {
+			if host != own.Host {
+				return auth.EmptyCredential, nil
+			}
+			return auth.Credential{Username: a.username, Password: a.password, AccessToken: a.token}, nil
+		}
+	}
 	repository.Client = client
 	return &registry{remote: repository, chart: name, noted: map[string]noted{}}, nil
 }
@@ -174,6 +182,9 @@ func (g *registry) digest(ctx context.Context, version string, now time.Time, fr
 func ofRegistry(err error) error {
 	if told, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
 		return statusError(told.StatusCode)
+	}
+	if errors.Is(err, auth.ErrBasicCredentialNotFound) {
+		return statusError(http.StatusUnauthorized)
 	}
 	if errors.Is(err, errNotThere) {
 		return statusError(http.StatusNotFound)

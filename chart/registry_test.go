@@ -89,7 +89,8 @@ func TestRegistriesThatAnswerAsNoneShould(t *testing.T) {
 		"one that lets nobody in": {
 			map[string]http.HandlerFunc{"tags/list": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }},
 			told{
-				"ChartFetchFailure", "there is no chart repository at oci://HOST/x/nginx: the answer is 401 Unauthorized", true,
+				"ChartFetchFailure", "there is no chart repository at oci://HOST/x/nginx: the answer is 401 Unauthorized; " +
+					"chart.credentials can name a Secret that opens it", true,
 				chart.ErrNotRepository,
 			},
 		},
@@ -105,7 +106,7 @@ func TestRegistriesThatAnswerAsNoneShould(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, of := registryOf(t, tc.answers)
-			_, err := s.Load(t.Context(), of, "")
+			_, err := s.Load(t.Context(), "default", of, "")
 			got := read(t, err)
 			got.Message = strings.ReplaceAll(got.Message, strings.Split(of.RepoURL, "/")[2], "HOST")
 			if diff := cmp.Diff(tc.want, got, same); diff != "" {
@@ -143,7 +144,7 @@ func TestAnArchiveThatARegistryKeepsElsewhere(t *testing.T) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 		},
 	})
-	loaded, err := s.Load(t.Context(), of, archive.Digest)
+	loaded, err := s.Load(t.Context(), "default", of, archive.Digest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,12 +171,13 @@ func TestARegistryThatIsDown(t *testing.T) {
 		"manifests/0.0.1": func(w http.ResponseWriter, _ *http.Request) { unavailable(w) },
 	})
 	of.Version = "~0.0"
-	if got, err := s.Resolve(t.Context(), of); err != nil || got != (chart.Resolution{Version: "0.0.1"}) {
+	if got, err := s.Resolve(t.Context(), "default", of); err != nil || got != (chart.Resolution{Version: "0.0.1"}) {
 		t.Errorf("without a manifest: %+v, %v", got, err)
 	}
 	down = true
 	s.pass(2 * time.Minute)
-	if got, err := s.Resolve(t.Context(), of); err != nil || got != (chart.Resolution{Version: "0.0.1", Stale: true, StaleSince: noon}) {
+	stale := chart.Resolution{Version: "0.0.1", Stale: true, StaleSince: noon}
+	if got, err := s.Resolve(t.Context(), "default", of); err != nil || got != stale {
 		t.Errorf("without tags: %+v, %v", got, err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 // Replicas is how many Pods a Release has when all of it runs: it fetches the Release's chart, unless that is known
 // already. Errors are *Error, or the context's.
 func (c *Catalog) Replicas(ctx context.Context, rel *shipper.Release) (int32, error) {
-	loaded, err := c.Load(ctx, rel.Spec.Environment.Chart, rel.Annotations[shipper.ReleaseChartDigestAnnotation])
+	loaded, err := c.Load(ctx, rel.Namespace, rel.Spec.Environment.Chart, rel.Annotations[shipper.ReleaseChartDigestAnnotation])
 	if err != nil {
 		return 0, err
 	}

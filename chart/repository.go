@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"sync"
 	"time"
@@ -23,6 +24,11 @@ type repository struct {
 	// url is the folder that holds index.yaml, or the chart in a registry; name is the same to be shown.
 	url  *url.URL
 	name string
+	// key is what the catalog knows it by: its URL and who may open it.
+	key string
+	// client asks for what is served over http, secret says which Secret opens it, if one does.
+	client *http.Client
+	secret string
 	// registry is nil but for a chart in a registry.
 	registry *registry
 
@@ -45,8 +51,12 @@ type snapshot struct {
 	failure *Error
 }
 
-func newRepository(u *url.URL) *repository {
-	return &repository{url: u, name: redact(u)}
+func newRepository(u *url.URL, key string, a *access) *repository {
+	r := &repository{url: u, name: redact(u), key: key}
+	if a != nil {
+		r.secret = a.secret
+	}
+	return r
 }
 
 // indexURL is where the index is.
@@ -171,7 +181,7 @@ func (c *Catalog) list(
 		fresh, err = r.registry.list(ctx)
 		return fresh, known, err == nil, err
 	}
-	marks, changed, err = c.fetcher.get(ctx, r.indexURL(), known, c.options.MaxIndexBytes, func(body []byte) error {
+	marks, changed, err = c.fetcher.get(ctx, r.client, r.indexURL(), known, c.options.MaxIndexBytes, func(body []byte) error {
 		parsed, err := guard(func() (*index, error) { return c.parser.parse(body) })
 		fresh = parsed
 		return err
@@ -186,7 +196,7 @@ func (r *repository) explain(err error) *Error {
 		where, what = r.name, "list of tags of"
 	}
 	if status, ok := errors.AsType[statusError](err); ok && !status.passing() {
-		return fetchFailure(ErrNotRepository, "there is no chart repository at %s: %s", where, status)
+		return fetchFailure(ErrNotRepository, "there is no chart repository at %s: %s%s", where, status, r.hint(status))
 	}
 	if told, ok := errors.AsType[*unusable](err); ok {
 		return fetchFailure(ErrNotRepository, "%s %s", where, told.err)
@@ -195,6 +205,19 @@ func (r *repository) explain(err error) *Error {
 		return fetchFailure(errors.Join(ErrNotAllowed, why), "%s %s: %s", what, where, why)
 	}
 	return fetchFailure(fmt.Errorf("%w: %w", ErrUnreachable, err), "%s %s cannot be fetched: %s", what, where, err)
+}
+
+// hint says what a server that lets nobody in was asked with.
+func (r *repository) hint(status statusError) string {
+	switch {
+	case status != http.StatusUnauthorized && status != http.StatusForbidden:
+		return ""
+	case r.secret != "":
+		return "; it was asked with the credentials of Secret " + r.secret
+	case r.registry != nil:
+		return "; chart.credentials can name a Secret that opens it"
+	}
+	return ""
 }
 
 // unusable is an answer that came whole and is of no use.

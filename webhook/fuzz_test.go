@@ -30,7 +30,7 @@ import (
 // quick knows every chart, in one version.
 type quick struct{}
 
-func (quick) Resolve(_ context.Context, want shipper.Chart) (chart.Resolution, error) {
+func (quick) Resolve(_ context.Context, _ string, want shipper.Chart) (chart.Resolution, error) {
 	if want.Name == "" {
 		return chart.Resolution{}, &chart.Error{Message: "no such chart", Cause: chart.ErrNoChart}
 	}
@@ -39,7 +39,7 @@ func (quick) Resolve(_ context.Context, want shipper.Chart) (chart.Resolution, e
 
 func (quick) Allows(repoURL string) error { return (&chart.Catalog{}).Allows(repoURL) }
 
-func (quick) Refresh(context.Context, shipper.Chart) error { return errors.New("not now") }
+func (quick) Refresh(context.Context, string, shipper.Chart) error { return errors.New("not now") }
 
 func (quick) Replicas(context.Context, *shipper.Release) (int32, error) { return 3, nil }
 

@@ -38,14 +38,14 @@ func (s served) Register(path string, hook http.Handler) { s[path] = hook }
 // slow resolves nothing, and only ends when its time is up.
 type slow struct{}
 
-func (slow) Resolve(ctx context.Context, _ shipper.Chart) (chart.Resolution, error) {
+func (slow) Resolve(ctx context.Context, _ string, _ shipper.Chart) (chart.Resolution, error) {
 	<-ctx.Done()
 	return chart.Resolution{}, ctx.Err()
 }
 
 func (slow) Allows(string) error { return nil }
 
-func (slow) Refresh(ctx context.Context, _ shipper.Chart) error { return ctx.Err() }
+func (slow) Refresh(ctx context.Context, _ string, _ shipper.Chart) error { return ctx.Err() }
 
 func (slow) Replicas(ctx context.Context, _ *shipper.Release) (int32, error) { return 0, ctx.Err() }
 

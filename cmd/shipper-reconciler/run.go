@@ -33,6 +33,7 @@ func run(ctx context.Context, o *options) error {
 		Namespace: o.namespace, GlobalBlocksNamespace: o.blocksNamespace,
 		Charts: chart.NewCatalog(ctx, chart.Options{
 			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
+			Secrets: chart.SecretsOf(mgr.GetAPIReader()),
 		}),
 		Clock: clock.RealClock{}, Workers: o.workers, Registry: metrics.Registry,
 	})

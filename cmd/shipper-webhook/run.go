@@ -100,6 +100,7 @@ func build(
 		Facts: known.Facts, Ready: known.Ready, Rights: who,
 		Charts: chart.NewCatalog(ctx, chart.Options{
 			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
+			Secrets: chart.SecretsOf(mgr.GetAPIReader()),
 		}),
 		Reconciler: o.reconcilerUser, Registry: metrics.Registry, Clock: clock.RealClock{},
 		Events: mgr.GetEventRecorder("shipper-webhook"),

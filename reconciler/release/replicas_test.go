@@ -3,7 +3,6 @@
 package release_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -16,7 +15,7 @@ import (
 func TestReplicasAreThoseOfTheChart(t *testing.T) {
 	repository := charts.Serve(t)
 	catalog := chart.NewCatalog(t.Context(), chart.Options{Repositories: charts.Policy(t), CacheDir: t.TempDir()})
-	count := release.NewCharts(anywhere{catalog})
+	count := release.NewCharts(catalog)
 	rel := &shipper.Release{}
 	rel.Namespace, rel.Name = "default", "web-0"
 	rel.Labels = map[string]string{shipper.AppLabel: "web", shipper.ReleaseLabel: "web-0"}
@@ -51,11 +50,4 @@ func TestReplicasAreThoseOfTheChart(t *testing.T) {
 			}
 		})
 	}
-}
-
-// anywhere loads charts alike for every namespace.
-type anywhere struct{ *chart.Catalog }
-
-func (a anywhere) Load(ctx context.Context, _ string, pinned shipper.Chart, digest string) (*chart.Chart, error) {
-	return a.Catalog.Load(ctx, pinned, digest)
 }

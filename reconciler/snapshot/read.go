@@ -32,7 +32,7 @@ func NewCharts(catalog *chart.Catalog, reader client.Reader) *Charts {
 func (c *Charts) Load(
 	ctx context.Context, namespace string, pinned shipper.Chart, digest string,
 ) (*chart.Chart, error) {
-	return c.catalog.LoadKept(ctx, pinned, digest, func(ctx context.Context) ([]byte, error) {
+	return c.catalog.LoadKept(ctx, namespace, pinned, digest, func(ctx context.Context) ([]byte, error) {
 		return c.archive(ctx, namespace, digest)
 	})
 }

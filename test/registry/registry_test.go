@@ -36,6 +36,8 @@ type registry struct {
 	clock    *clocktesting.FakePassiveClock
 	mu       sync.Mutex
 	requests []string
+	// closed lets only ann in, by her password.
+	closed bool
 }
 
 func serve(t *testing.T) *registry {
@@ -48,7 +50,13 @@ func serve(t *testing.T) *registry {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.mu.Lock()
 		r.requests = append(r.requests, req.Method+" "+req.URL.Path)
+		closed := r.closed
 		r.mu.Unlock()
+		if name, password, _ := req.BasicAuth(); closed && (name != "ann" || password != "s3cret") {
+			w.Header().Set("WWW-Authenticate", `Basic realm="charts"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
 		app.ServeHTTP(w, req)
 	}))
 	t.Cleanup(server.Close)
@@ -74,6 +82,9 @@ func (r *registry) asked(what string) int {
 func (r *registry) restart(t *testing.T) {
 	r.Catalog = chart.NewCatalog(t.Context(), chart.Options{
 		Repositories: charts.Policy(t), Clock: r.clock, Patience: time.Minute, FetchTimeout: time.Minute,
+		Secrets: func(_ context.Context, namespace, name string) (map[string][]byte, error) {
+			return map[string][]byte{"username": []byte("ann"), "password": []byte(namespace + name)}, nil
+		},
 	})
 }
 
@@ -113,11 +124,11 @@ func TestTagsAreVersionsAndArchivesAreWhatWasPushed(t *testing.T) {
 	for constraint, want := range map[string]string{
 		"": "1.1.0+linux.2", "~1.0": "1.0.0", "1.1.0": "1.1.0", "1.1.0+linux.2": "1.1.0+linux.2", ">=2.0.0-0": "2.0.0-rc.1",
 	} {
-		got, err := r.Resolve(t.Context(), r.web(constraint))
+		got, err := r.Resolve(t.Context(), "default", r.web(constraint))
 		if diff := cmp.Diff(chart.Resolution{Version: want, Digest: digests[want]}, got); diff != "" || err != nil {
 			t.Errorf("%q: %v (-want +got)\n%s", constraint, err, diff)
 		}
-		loaded, err := r.Load(t.Context(), r.web(got.Version), got.Digest)
+		loaded, err := r.Load(t.Context(), "default", r.web(got.Version), got.Digest)
 		if err != nil {
 			t.Errorf("%q: %v", constraint, err)
 		} else if loaded.Version() != want || loaded.Digest() != digests[want] {
@@ -131,7 +142,7 @@ func TestWhatIsKnownOfTagsIsAnsweredFromMemory(t *testing.T) {
 	first := r.push(t, "1.0.0", "")
 	resolve := func() chart.Resolution {
 		t.Helper()
-		got, err := r.Resolve(t.Context(), r.web("^1"))
+		got, err := r.Resolve(t.Context(), "default", r.web("^1"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,12 +168,12 @@ func TestAVersionPushedAnewIsRefusedByItsDigest(t *testing.T) {
 	r := serve(t)
 	was := r.push(t, "1.0.0", "as it was")
 	is := r.push(t, "1.0.0", "as it is")
-	_, err := r.Load(t.Context(), r.web("1.0.0"), was)
+	_, err := r.Load(t.Context(), "default", r.web("1.0.0"), was)
 	want := "oci://" + r.host + "/team/charts/web:1.0.0 has the sha256 " + is + ", but " + was + " is expected"
 	if !errors.Is(err, chart.ErrDigest) || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	loaded, err := r.Load(t.Context(), r.web("1.0.0"), "")
+	loaded, err := r.Load(t.Context(), "default", r.web("1.0.0"), "")
 	if err != nil || loaded.Digest() != is {
 		t.Errorf("without a digest: %v", err)
 	}
@@ -187,9 +198,36 @@ func TestWhatIsNotThereIsSaidLikeOfOtherRepositories(t *testing.T) {
 			`repoUrl ` + where + `/team/charts:1.0.0 must be oci://host/path, as ` + "`helm push`" +
 				` takes it: with neither credentials, query, tag nor capital letters`},
 	} {
-		_, err := r.Resolve(t.Context(), tc.want)
+		_, err := r.Resolve(t.Context(), "default", tc.want)
 		if !errors.Is(err, tc.cause) || err.Error() != tc.text {
 			t.Errorf("%s: got\n%v, want\n%s", name, err, tc.text)
 		}
+	}
+}
+
+func TestARegistryThatLetsInOnlyWhoHasCredentials(t *testing.T) {
+	r := serve(t)
+	digest := r.push(t, "1.0.0", "")
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	of := r.web("^1")
+	_, err := r.Resolve(t.Context(), "s3", of)
+	want := "there is no chart repository at oci://" + r.host + "/team/charts/web: the answer is 401 Unauthorized; " +
+		"chart.credentials can name a Secret that opens it"
+	if err == nil || err.Error() != want {
+		t.Errorf("without: got %v, want %s", err, want)
+	}
+	of.Credentials.SecretName = "cret" // the password is made of the names here
+	got, err := r.Resolve(t.Context(), "s3", of)
+	if diff := cmp.Diff(chart.Resolution{Version: "1.0.0", Digest: digest}, got); diff != "" || err != nil {
+		t.Errorf("with: %v (-want +got)\n%s", err, diff)
+	}
+	of.Version = "1.0.0"
+	if loaded, err := r.Load(t.Context(), "s3", of, digest); err != nil || loaded.Digest() != digest {
+		t.Errorf("loading: %v", err)
+	}
+	if _, err := r.Load(t.Context(), "other", of, digest); err == nil {
+		t.Error("it was loaded for another namespace")
 	}
 }

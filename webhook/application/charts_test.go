@@ -40,12 +40,12 @@ func (c *catalog) Replicas(_ context.Context, rel *shipper.Release) (int32, erro
 
 func (c *catalog) Allows(string) error { return c.notAllowed }
 
-func (c *catalog) Resolve(_ context.Context, want shipper.Chart) (chart.Resolution, error) {
+func (c *catalog) Resolve(_ context.Context, _ string, want shipper.Chart) (chart.Resolution, error) {
 	c.asked = append(c.asked, want)
 	return c.found, c.err
 }
 
-func (c *catalog) Refresh(context.Context, shipper.Chart) error {
+func (c *catalog) Refresh(context.Context, string, shipper.Chart) error {
 	c.refreshed++
 	return c.refreshErr
 }

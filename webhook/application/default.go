@@ -84,11 +84,12 @@ func (w *Webhook) catchUp(
 	case want.Name == "" || want.RepoURL == "" || chart.IsExact(want.Version) || pinned(old),
 		req.UserInfo.Username == w.Guard.Reconciler,
 		!app.DeletionTimestamp.IsZero(),
+		want.Credentials.SecretName != "", // whose write this is may not be who may read them
 		!validOnceResolved(app),
 		w.judge(ctx, req, &answer.Answer{}, app, old) != nil:
 		return nil
 	}
-	found, err := w.resolve(ctx, a, app.Name, want)
+	found, err := w.resolve(ctx, a, app, want)
 	if err != nil {
 		a.Warn("%s", err)
 		return nil

@@ -38,6 +38,9 @@ func (w *Webhook) pin(
 		audit(a, app)
 		return nil
 	}
+	if err := w.permitCredentials(ctx, req, app, old); err != nil {
+		return err
+	}
 	if err := w.judgeUnresolved(ctx, req, a, app, old); err != nil {
 		return err
 	}
@@ -45,14 +48,14 @@ func (w *Webhook) pin(
 		if pinned(app) {
 			want.Version = app.Annotations[shipper.AppChartVersionRawAnnotation]
 		}
-		if err := w.Charts.Refresh(ctx, want); err != nil {
+		if err := w.Charts.Refresh(ctx, app.Namespace, want); err != nil {
 			a.Warn("repository %s could not be asked for newer versions: %v", want.RepoURL, err)
 		}
 	}
 	found, ok := w.released(app, want)
 	if refresh || !ok {
 		var err error
-		if found, err = w.resolve(ctx, a, app.Name, want); err != nil {
+		if found, err = w.resolve(ctx, a, app, want); err != nil {
 			return err
 		}
 	}
@@ -139,11 +142,11 @@ func (w *Webhook) judge(
 
 // resolve asks for the version of want, and answers for a repository that does not.
 func (w *Webhook) resolve(
-	ctx context.Context, a *answer.Answer, app string, want shipper.Chart,
+	ctx context.Context, a *answer.Answer, app *shipper.Application, want shipper.Chart,
 ) (chart.Resolution, error) {
-	found, err := w.Charts.Resolve(ctx, want)
+	found, err := w.Charts.Resolve(ctx, app.Namespace, want)
 	if err != nil {
-		return unresolved(a, app, want, err)
+		return unresolved(a, app.Name, want, err)
 	}
 	if found.Stale {
 		a.Warn("repository %s could not be asked since %s; %s was resolved to %s by what was known then",
@@ -161,6 +164,10 @@ func unresolved(a *answer.Answer, app string, want shipper.Chart, err error) (ch
 	switch {
 	case errors.Is(err, chart.ErrNoChart):
 		return chart.Resolution{}, refuse(app, "name", want.Name, err)
+	case errors.Is(err, chart.ErrCredentials):
+		return chart.Resolution{}, answer.Invalidate(kind, app, field.ErrorList{
+			field.Invalid(secretPath, want.Credentials.SecretName, err.Error()),
+		})
 	case errors.Is(err, chart.ErrBadConstraint), errors.Is(err, chart.ErrNoMatch):
 		return chart.Resolution{}, refuse(app, "version", want.Version, err)
 	case errors.Is(err, chart.ErrNotRepository), errors.Is(err, chart.ErrNotAllowed):

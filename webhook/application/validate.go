@@ -49,6 +49,9 @@ func (w *Webhook) validateWrite(
 	if err := answer.Invalidate(kind, app.Name, errs); err != nil {
 		return err
 	}
+	if err := w.permitCredentials(ctx, req, app, old); err != nil {
+		return err
+	}
 	added := gate.Added(before, overrides)
 	if err := w.Gate.Permit(ctx, a, req.UserInfo, resource, &app.ObjectMeta, added); err != nil {
 		return err

@@ -28,13 +28,13 @@ const (
 
 // Resolver knows which version of a chart a constraint means.
 type Resolver interface {
-	Resolve(ctx context.Context, want shipper.Chart) (chart.Resolution, error)
+	Resolve(ctx context.Context, namespace string, want shipper.Chart) (chart.Resolution, error)
 	// Replicas is how many Pods a Release has when all of it runs.
 	Replicas(ctx context.Context, rel *shipper.Release) (int32, error)
 	// Allows is nil when charts may be fetched from the repository.
 	Allows(repoURL string) error
 	// Refresh makes the next Resolve know what the chart's repository has now, if it can be asked.
-	Refresh(ctx context.Context, of shipper.Chart) error
+	Refresh(ctx context.Context, namespace string, of shipper.Chart) error
 }
 
 // Facts are what is known of the objects around an Application.

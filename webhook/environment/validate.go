@@ -58,6 +58,12 @@ func validateChart(c shipper.Chart, path *field.Path) field.ErrorList {
 
 // validateSource says what is wrong with where a chart comes from. Archives are opened where they are pinned.
 func validateSource(c shipper.Chart, path *field.Path) field.ErrorList {
+	if c.Credentials.SecretName != "" {
+		if u, err := url.Parse(c.RepoURL); c.Archive != "" || err == nil && u.User != nil {
+			return field.ErrorList{field.Forbidden(path.Child("credentials"),
+				"are for a repository whose URL has none itself: leave one of the two out")}
+		}
+	}
 	if c.Archive == "" {
 		if c.RepoURL == "" {
 			return field.ErrorList{field.Required(path.Child("repoUrl"), "name the repository, or put the chart's archive into archive")}

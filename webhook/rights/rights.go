@@ -40,6 +40,8 @@ type Rights interface {
 	Allowed(
 		ctx context.Context, who authenticationv1.UserInfo, verb, resource string, key types.NamespacedName,
 	) (bool, error)
+	// MayGet tells whether a user may get the object of resource (a plural of the core group, such as secrets) and key.
+	MayGet(ctx context.Context, who authenticationv1.UserInfo, resource string, key types.NamespacedName) (bool, error)
 }
 
 // Delegated asks with SubjectAccessReviews and keeps the answers for a while.
@@ -67,21 +69,30 @@ type delegated struct{ authorizer authorizer.Authorizer }
 func (d delegated) Allowed(
 	ctx context.Context, who authenticationv1.UserInfo, verb, resource string, key types.NamespacedName,
 ) (bool, error) {
-	decision, _, err := d.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User:            userOf(who),
-		Verb:            verb,
-		APIGroup:        shipper.GroupName,
-		APIVersion:      shipper.GroupVersion.Version,
-		Resource:        resource,
-		Namespace:       key.Namespace,
-		Name:            key.Name,
-		ResourceRequest: true,
+	return d.ask(ctx, who, authorizer.AttributesRecord{
+		Verb: verb, APIGroup: shipper.GroupName, APIVersion: shipper.GroupVersion.Version, Resource: resource,
+		Namespace: key.Namespace, Name: key.Name,
 	})
+}
+
+// MayGet asks the authorizer.
+func (d delegated) MayGet(
+	ctx context.Context, who authenticationv1.UserInfo, resource string, key types.NamespacedName,
+) (bool, error) {
+	return d.ask(ctx, who, authorizer.AttributesRecord{
+		Verb: "get", APIVersion: "v1", Resource: resource, Namespace: key.Namespace, Name: key.Name,
+	})
+}
+
+func (d delegated) ask(ctx context.Context, who authenticationv1.UserInfo, what authorizer.AttributesRecord) (bool, error) {
+	what.User, what.ResourceRequest = userOf(who), true
+	decision, _, err := d.authorizer.Authorize(ctx, what)
 	if decision == authorizer.DecisionAllow {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("asking whether %s may %s %s %s: %w", who.Username, verb, resource, key, err)
+		return false, fmt.Errorf("asking whether %s may %s %s %s: %w", who.Username, what.Verb, what.Resource,
+			types.NamespacedName{Namespace: what.Namespace, Name: what.Name}, err)
 	}
 	return false, nil
 }

@@ -52,6 +52,20 @@ type Chart struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=699052
 	Archive string `json:"archive,omitempty"`
+
+	// credentials open the repository. Who names them has to be allowed to get their Secret; so has Shipper, by a RoleBinding of
+	// the namespace to the ClusterRole shipper-namespace-reader. Absent means that anybody may read the repository, or that its URL says how.
+	// +optional
+	Credentials ChartCredentials `json:"credentials,omitzero"`
+}
+
+// ChartCredentials say where the credentials for a repository are.
+type ChartCredentials struct {
+	// secretName is the name of a Secret in the namespace of the Application. Its keys username and password, or token, are given to the
+	// repository's server alone; ca.crt has authorities that vouch for that server, tls.crt and tls.key what it is shown.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	SecretName string `json:"secretName"`
 }
 
 // ChartValues are free-form Helm values.

@@ -8,6 +8,9 @@ const (
 	SystemNamespace = "shipper-system"
 	// GlobalBlocksNamespace is the default namespace whose RolloutBlocks stop rollouts in every namespace.
 	GlobalBlocksNamespace = "rollout-blocks-global"
+	// NamespaceReader is the ClusterRole that lets who is bound to it in a namespace read the Secrets and ConfigMaps there. Whose the
+	// namespace is binds it to Shipper's account when Applications there name some.
+	NamespaceReader = "shipper-namespace-reader"
 	// ManagementServiceAccount is the account Shipper runs as in the management cluster.
 	ManagementServiceAccount = "shipper-mgmt-cluster"
 	// ApplicationServiceAccount is the account Shipper uses in application clusters.

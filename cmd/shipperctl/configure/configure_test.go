@@ -117,7 +117,8 @@ func TestAccountIsWholeAndForItsNames(t *testing.T) {
 			"ClusterRoleBinding /shipper:management-cluster for there/somebody",
 			"Role there/shipper:management-cluster",
 			"RoleBinding there/shipper:management-cluster for there/somebody",
-			"ClusterRole /shipper:view", "ClusterRole /shipper:view-clusters", "ClusterRole /shipper:edit", "ClusterRole /shipper:sre",
+			"ClusterRole /shipper:view", "ClusterRole /shipper:view-clusters", "ClusterRole /shipper:edit",
+			"ClusterRole /shipper-namespace-reader", "ClusterRole /shipper:sre",
 		}},
 		{shipper.RBACApplication, []string{
 			"ServiceAccount there/somebody",

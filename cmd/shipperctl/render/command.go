@@ -148,7 +148,9 @@ func (o *options) renderer(cmd *cobra.Command) (*renderer, error) {
 	if err != nil {
 		return nil, err
 	}
-	charts := snapshot.NewCharts(chart.NewCatalog(cmd.Context(), chart.Options{Repositories: policy}), c)
+	charts := snapshot.NewCharts(chart.NewCatalog(cmd.Context(), chart.Options{
+		Repositories: policy, Secrets: chart.SecretsOf(c),
+	}), c)
 	return &renderer{o, c, config, namespace, installation.NewRenderer(charts)}, nil
 }
 

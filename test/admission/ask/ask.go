@@ -107,6 +107,11 @@ func (r *Rights) Allowed(
 	return r.Granted[asked], r.Err
 }
 
+// MayGet is webhook/rights.Rights.
+func (r *Rights) MayGet(ctx context.Context, who authenticationv1.UserInfo, resource string, key types.NamespacedName) (bool, error) {
+	return r.Allowed(ctx, who, "get", resource, key)
+}
+
 // World is what the webhook knows in a test.
 type World struct {
 	Indexers facts.Indexers

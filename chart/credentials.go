@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Keys of a Secret with credentials for a repository. All are optional.
+const (
+	// usernameKey and passwordKey are given to the repository's server, and to tokenHostKey.
+	usernameKey = corev1.BasicAuthUsernameKey
+	passwordKey = corev1.BasicAuthPasswordKey
+	// tokenKey is given in place of a user's name, as a bearer token.
+	tokenKey = "token"
+	// tokenHostKey is the host, if it is another, where a registry has tokens given out for a user's name and password.
+	tokenHostKey = "tokenHost"
+	// caKey has certificates, in PEM, of authorities that vouch for the server beside those that the system trusts.
+	caKey = "ca.crt"
+	// certificateKey and privateKeyKey are shown to the server when it asks who connects.
+	certificateKey = corev1.TLSCertKey
+	privateKeyKey  = corev1.TLSPrivateKeyKey
+)
+
+// Secrets reads what a Secret holds. Its errors are those of the API server.
+type Secrets func(ctx context.Context, namespace, name string) (map[string][]byte, error)
+
+// SecretsOf reads Secrets from an API server each time anew; reader must not keep them.
+func SecretsOf(reader client.Reader) Secrets {
+	return func(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+		var secret corev1.Secret
+		err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &secret)
+		return secret.Data, err
+	}
+}
+
+// access is what opens a repository. Nothing of it may be shown.
+type access struct {
+	// secret is where it comes from, to be shown: namespace/name.
+	secret string
+	// scope is another for each Secret and for all that it ever held.
+	scope                                string
+	username, password, token, tokenHost string
+	// tls is nil when it says nothing of certificates.
+	tls *tls.Config
+}
+
+// header is what authorizes a request where nothing else is agreed upon; empty when nothing does.
+func (a *access) header() string {
+	switch {
+	case a == nil:
+		return ""
+	case a.token != "":
+		return "Bearer " + a.token
+	case a.username != "":
+		return "Basic " + base64.StdEncoding.EncodeToString([]byte(a.username+":"+a.password))
+	}
+	return ""
+}
+
+// opens is where an archive that was fetched with credentials may be used again; empty when it was fetched with none.
+func opens(namespace string, of shipper.Chart) string {
+	if of.Credentials.SecretName == "" {
+		return ""
+	}
+	return namespace + "/" + of.Credentials.SecretName
+}
+
+// access reads the credentials for a chart of an Application in a namespace; nil when it names none.
+func (c *Catalog) access(ctx context.Context, namespace string, of shipper.Chart) (*access, error) {
+	name := of.Credentials.SecretName
+	if name == "" {
+		return nil, nil
+	}
+	where := opens(namespace, of)
+	if c.options.Secrets == nil {
+		return nil, brokenSpec(ErrCredentials, "Secret %s is not read here", where)
+	}
+	data, err := c.options.Secrets(ctx, namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fetchFailure(ErrCredentials, "there is no Secret %s", where)
+	case apierrors.IsForbidden(err):
+		return nil, fetchFailure(ErrCredentials, "Shipper may not read Secret %s; who owns the namespace may let it read the Secrets there: "+
+			"kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s:%s", where, shipper.NamespaceReader, namespace,
+			shipper.NamespaceReader, shipper.SystemNamespace, shipper.ManagementServiceAccount)
+	case err != nil:
+		return nil, fetchFailure(err, "reading Secret %s: %s", where, err)
+	}
+	a, err := accessOf(data)
+	if err != nil {
+		return nil, fetchFailure(ErrCredentials, "Secret %s %s", where, err)
+	}
+	a.secret, a.scope = where, scopeOf(where, data)
+	return a, nil
+}
+
+// accessOf understands a Secret. Errors are phrases that follow its name and quote nothing of it.
+func accessOf(data map[string][]byte) (*access, error) {
+	a := &access{
+		username: string(data[usernameKey]), password: string(data[passwordKey]), token: string(data[tokenKey]),
+		tokenHost: string(data[tokenHostKey]),
+	}
+	if a.token != "" && a.username != "" {
+		return nil, fmt.Errorf("has both %s and %s: leave one of them out", tokenKey, usernameKey)
+	}
+	if a.username == "" && a.password != "" {
+		return nil, fmt.Errorf("has %s without %s", passwordKey, usernameKey)
+	}
+	ca, certificate := data[caKey], data[certificateKey]
+	if len(ca) == 0 && len(certificate) == 0 {
+		if a.header() == "" {
+			return nil, fmt.Errorf("has neither %s and %s, %s, %s nor %s", usernameKey, passwordKey, tokenKey, caKey, certificateKey)
+		}
+		return a, nil
+	}
+	a.tls = &tls.Config{MinVersion: tls.VersionTLS12}
+	if len(ca) > 0 {
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			pool = x509.NewCertPool()
+		}
+		if !pool.AppendCertsFromPEM(ca) {
+			return nil, fmt.Errorf("has no certificate in PEM under %s", caKey)
+		}
+		a.tls.RootCAs = pool
+	}
+	if len(certificate) > 0 {
+		pair, err := tls.X509KeyPair(certificate, data[privateKeyKey])
+		if err != nil {
+			return nil, fmt.Errorf("has no certificate and its key, in PEM, under %s and %s", certificateKey, privateKeyKey)
+		}
+		a.tls.Certificates = []tls.Certificate{pair}
+	}
+	return a, nil
+}
+
+// scopeOf differs for different Secrets and for different contents.
+func scopeOf(where string, data map[string][]byte) string {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q", where)
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		fmt.Fprintf(sum, "%q%q", key, data[key])
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart_test
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/test/charts"
+)
+
+// secrets are what Secrets hold, by namespace/name.
+type secrets map[string]map[string]string
+
+func (s secrets) read(_ context.Context, namespace, name string) (map[string][]byte, error) {
+	resource := schema.GroupResource{Resource: "secrets"}
+	held, ok := s[namespace+"/"+name]
+	switch {
+	case namespace == "closed":
+		return nil, apierrors.NewForbidden(resource, name, errors.New("no binding"))
+	case namespace == "away":
+		return nil, errors.New("nobody answers")
+	case !ok:
+		return nil, apierrors.NewNotFound(resource, name)
+	}
+	out := map[string][]byte{}
+	for key, value := range held {
+		out[key] = []byte(value)
+	}
+	return out, nil
+}
+
+// protected serves the index of nginx 0.0.1 over TLS to those who authorize themselves like this.
+type protected struct {
+	*httptest.Server
+	archive charts.Archive
+}
+
+func protect(t *testing.T, header string) *protected {
+	t.Helper()
+	archive, err := charts.Get("nginx", "0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &protected{archive: archive}
+	p.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != header {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = w.Write([]byte("apiVersion: v1\nentries:\n  nginx:\n  - name: nginx\n    version: 0.0.1\n    urls: [nginx.tgz]\n    digest: " +
+			archive.Digest + "\n"))
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+// ca is the authority that vouches for the server.
+func (p *protected) ca() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw}))
+}
+
+func (p *protected) chart(secret string) shipper.Chart {
+	return shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: p.URL, Credentials: shipper.ChartCredentials{SecretName: secret}}
+}
+
+const basic = "Basic YW5uOnMzY3JldA==" // ann:s3cret
+
+func TestCredentialsOpenARepository(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		header string
+		secret map[string]string
+		told   string
+	}{
+		"a name and a password":   {basic, map[string]string{"username": "ann", "password": "s3cret"}, ""},
+		"a token":                 {"Bearer t0ken", map[string]string{"token": "t0ken"}, ""},
+		"an authority alone":      {"", map[string]string{}, ""},
+		"another password":        {basic, map[string]string{"username": "ann", "password": "other"}, "credentials of Secret team/opener"},
+		"a token and a name":      {basic, map[string]string{"username": "ann", "token": "t0ken"}, "has both token and username"},
+		"a password and no name":  {basic, map[string]string{"password": "s3cret"}, "Secret team/opener has password without username"},
+		"an authority of no form": {basic, map[string]string{"username": "ann", "ca.crt": "s3cret"}, "has no certificate in PEM under ca.crt"},
+		"a certificate, no key":   {basic, map[string]string{"username": "ann", "tls.crt": "s3cret"}, "under tls.crt and tls.key"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			p := protect(t, tc.header)
+			if tc.secret["ca.crt"] == "" {
+				tc.secret["ca.crt"] = p.ca()
+			}
+			s := newStage(t, func(o *chart.Options) {
+				o.Secrets, o.Repositories = secrets{"team/opener": tc.secret}.read, anywhereHere(t)
+			})
+			got, err := s.Resolve(t.Context(), "team", p.chart("opener"))
+			if tc.told == "" {
+				if diff := cmp.Diff(chart.Resolution{Version: "0.0.1", Digest: p.archive.Digest}, got); diff != "" || err != nil {
+					t.Errorf("%v (-want +got)\n%s", err, diff)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tc.told) {
+				t.Errorf("got %v, want %s", err, tc.told)
+			}
+			for _, secret := range []string{"s3cret", "t0ken", basic} {
+				if err != nil && strings.Contains(err.Error(), secret) {
+					t.Errorf("%s was told: %v", secret, err)
+				}
+			}
+		})
+	}
+}
+
+// anywhereHere allows this machine, over TLS too.
+func anywhereHere(t *testing.T) chart.Policy {
+	t.Helper()
+	policy, err := chart.ParsePolicy(charts.URLs + ",https://127.0.0.1:*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return policy
+}
+
+func TestCredentialsThatCannotBeRead(t *testing.T) {
+	s := newStage(t, func(o *chart.Options) { o.Secrets = secrets{}.read })
+	of := s.chart("nginx", "0.0.1")
+	of.Credentials.SecretName = "opener"
+	for namespace, want := range map[string]told{
+		"closed": {"ChartFetchFailure", "Shipper may not read Secret closed/opener; who owns the namespace may let it read the Secrets there: " +
+			"kubectl create rolebinding shipper-namespace-reader -n closed --clusterrole=shipper-namespace-reader " +
+			"--serviceaccount=shipper-system:shipper-mgmt-cluster", true, chart.ErrCredentials},
+		"empty": {"ChartFetchFailure", "there is no Secret empty/opener", true, chart.ErrCredentials},
+		"away":  {"ChartFetchFailure", "reading Secret away/opener: nobody answers", true, nil},
+	} {
+		_, err := s.Resolve(t.Context(), namespace, of)
+		if diff := cmp.Diff(want, read(t, err), same); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", namespace, diff)
+		}
+	}
+	if n := s.repo.Requests(""); n > 0 {
+		t.Errorf("the repository was asked %d times", n)
+	}
+}
+
+// What one Secret opens is closed to all others, also while it is in memory.
+func TestWhatACredentialOpensIsNotAnsweredToOthers(t *testing.T) {
+	repo := charts.Serve(t)
+	guarded := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != basic {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		repo.ServeHTTP(w, r)
+	}))
+	t.Cleanup(guarded.Close)
+	right, wrong := map[string]string{"username": "ann", "password": "s3cret"}, map[string]string{"username": "ann", "password": "guess"}
+	held := secrets{"team/opener": right, "team/second": right, "team/wrong": wrong, "others/opener": wrong}
+	s := newStage(t, func(o *chart.Options) { o.Secrets, o.CacheDir = held.read, t.TempDir() })
+	named := func(secret string) shipper.Chart {
+		return shipper.Chart{
+			Name: "nginx", Version: "0.0.1", RepoURL: guarded.URL + "/charts", Credentials: shipper.ChartCredentials{SecretName: secret},
+		}
+	}
+	resolved, err := s.Resolve(t.Context(), "team", named("opener"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(t.Context(), "team", named("opener"), resolved.Digest); err != nil {
+		t.Fatal(err)
+	}
+	for who, of := range map[string]struct{ namespace, secret string }{
+		"nobody": {"team", ""}, "a guess": {"team", "wrong"}, "another namespace": {"others", "opener"},
+	} {
+		if got, err := s.Resolve(t.Context(), of.namespace, named(of.secret)); err == nil {
+			t.Errorf("%s was told %+v", who, got)
+		}
+		if _, err := s.Load(t.Context(), of.namespace, named(of.secret), resolved.Digest); err == nil {
+			t.Errorf("%s was given the archive", who)
+		}
+	}
+	if _, err := s.Load(t.Context(), "team", named("second"), resolved.Digest); err != nil {
+		t.Errorf("another Secret that opens it: %v", err)
+	}
+	// Once the password is another, so is what is known.
+	held["team/opener"] = wrong
+	if got, err := s.Resolve(t.Context(), "team", named("opener")); err == nil {
+		t.Errorf("with the password of before, %+v", got)
+	}
+}
+
+func TestCredentialsGoToNoOtherServer(t *testing.T) {
+	var elsewhere []string
+	archive, err := charts.Get("nginx", "0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		elsewhere = append(elsewhere, r.Header.Get("Authorization"))
+		_, _ = w.Write(archive.Bytes)
+	}))
+	t.Cleanup(other.Close)
+	for how, entry := range map[string]string{"by a redirect": "nginx.tgz", "by the index": other.URL + "/nginx.tgz"} {
+		t.Run(how, func(t *testing.T) {
+			elsewhere = nil
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch {
+				case r.Header.Get("Authorization") != basic:
+					w.WriteHeader(http.StatusUnauthorized)
+				case r.URL.Path == "/index.yaml":
+					_, _ = w.Write([]byte("apiVersion: v1\nentries:\n  nginx:\n  - {name: nginx, version: 0.0.1, urls: ['" + entry + "']}\n"))
+				default:
+					http.Redirect(w, r, other.URL+"/nginx.tgz", http.StatusFound)
+				}
+			}))
+			t.Cleanup(server.Close)
+			s := newStage(t, func(o *chart.Options) {
+				o.Secrets = secrets{"team/opener": {"username": "ann", "password": "s3cret"}}.read
+			})
+			_, err := s.Load(t.Context(), "team", shipper.Chart{
+				Name: "nginx", Version: "0.0.1", RepoURL: server.URL, Credentials: shipper.ChartCredentials{SecretName: "opener"},
+			}, "")
+			if diff := cmp.Diff([]string{""}, elsewhere); diff != "" || err != nil {
+				t.Errorf("%v; what the other server was given (-want +got)\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// Where a registry has tokens given out is for the registry to say; that it is given credentials, for their Secret.
+func TestATokenServerElsewhereIsGivenCredentialsOnlyWhenTheirSecretSaysSo(t *testing.T) {
+	for sentence, named := range map[string]bool{"it says nothing": false, "it names that host": true} {
+		t.Run(sentence, func(t *testing.T) {
+			var given []string
+			tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				given = append(given, r.Header.Get("Authorization"))
+				_, _ = w.Write([]byte(`{"token":"for-tags"}`))
+			}))
+			t.Cleanup(tokens.Close)
+			s, of := registryOf(t, map[string]http.HandlerFunc{"tags/list": func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Authorization") != "Bearer for-tags" {
+					w.Header().Set("WWW-Authenticate", `Bearer realm="`+tokens.URL+`/token",service="x"`)
+					w.WriteHeader(http.StatusUnauthorized)
+					return
+				}
+				_, _ = w.Write([]byte(`{"tags":["0.0.1"]}`))
+			}})
+			held, want := map[string]string{"username": "ann", "password": "s3cret"}, ""
+			if named {
+				held["tokenHost"], want = strings.TrimPrefix(tokens.URL, "http://"), basic
+			}
+			s.restart(func(o *chart.Options) { o.Secrets = secrets{"team/opener": held}.read })
+			of.Credentials.SecretName = "opener"
+			_, err := s.Resolve(t.Context(), "team", of)
+			if len(given) == 0 || err != nil {
+				t.Fatalf("tokens were asked for %d times: %v", len(given), err)
+			}
+			for _, got := range given {
+				if got != want {
+					t.Errorf("the server of tokens was given %q, want %q", got, want)
+				}
+			}
+		})
+	}
+}

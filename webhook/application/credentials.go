@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/answer"
+)
+
+var secretPath = chartPath.Child("credentials", "secretName")
+
+// permitCredentials refuses credentials that the user may not read himself: with those of others he would fetch what is theirs, or have
+// them sent to a server of his. So they are judged anew when the chart that they are for becomes another.
+func (w *Webhook) permitCredentials(ctx context.Context, req *admission.Request, app, old *shipper.Application) error {
+	chart := app.Spec.Template.Chart
+	if chart.Credentials.SecretName == "" || req.UserInfo.Username == w.Guard.Reconciler {
+		return nil
+	}
+	if old != nil {
+		before := old.Spec.Template.Chart
+		if before.Credentials == chart.Credentials && before.RepoURL == chart.RepoURL && before.Name == chart.Name {
+			return nil
+		}
+	}
+	secret := types.NamespacedName{Namespace: app.Namespace, Name: chart.Credentials.SecretName}
+	allowed, err := w.Guard.Rights.MayGet(ctx, req.UserInfo, "secrets", secret)
+	if err != nil {
+		return answer.Later(err.Error(), time.Second)
+	}
+	if allowed {
+		return nil
+	}
+	return answer.Invalidate(kind, app.Name, field.ErrorList{field.Forbidden(secretPath, fmt.Sprintf(
+		"%s may not get Secret %s, and a chart is fetched only with credentials that its requester may read; ask who owns the namespace for: "+
+			"kubectl create role %s -n %s --verb=get --resource=secrets --resource-name=%s, and a rolebinding to it",
+		req.UserInfo.Username, secret, secret.Name, secret.Namespace, secret.Name))})
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application_test
+
+import (
+	"errors"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/answer"
+)
+
+func TestCredentialsAreForWhoMayReadThem(t *testing.T) {
+	opened := func(app *shipper.Application) { app.Spec.Template.Chart.Credentials.SecretName = "opener" }
+	elsewhere := func(app *shipper.Application) { app.Spec.Template.Chart.RepoURL = "https://elsewhere.example.com" }
+	probe := ask.Application()
+	may := ask.Developer + " get secrets " + probe.Namespace + "/opener"
+	message := `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.credentials.secretName: ` +
+		`Forbidden: ` + ask.Developer + ` may not get Secret ` + probe.Namespace + `/opener, ` +
+		`and a chart is fetched only with credentials that its requester may read; ` +
+		`ask who owns the namespace for: kubectl create role opener -n ` + probe.Namespace +
+		` --verb=get --resource=secrets --resource-name=opener, and a rolebinding to it`
+	update := func(now, old *shipper.Application) *admission.Request { return ask.Update(ask.Developer, now, old) }
+	for sentence, tc := range map[string]struct {
+		req      *admission.Request
+		rights   *ask.Rights
+		decision answer.Decision
+		message  string
+	}{
+		"may name them":                {ask.Create(ask.Developer, ask.Application(opened)), ask.Grant(may), "", ""},
+		"may not name those of others": {ask.Create(ask.Developer, ask.Application(opened)), ask.Grant(), answer.Invalid, message},
+		"may not add those of others":  {update(ask.Application(opened), ask.Application()), ask.Grant(), answer.Invalid, message},
+		"may not have them sent elsewhere": {
+			update(ask.Application(opened, elsewhere), ask.Application(opened)), ask.Grant(), answer.Invalid, message,
+		},
+		"may edit what else there is": {update(ask.Application(opened, changed), ask.Application(opened)), ask.Grant(), "", ""},
+		"may take them away":          {update(ask.Application(), ask.Application(opened)), ask.Grant(), "", ""},
+		"is Shipper, which goes back to them": {
+			ask.Update(ask.Reconciler, ask.Application(opened), ask.Application()), ask.Grant(), "", "",
+		},
+		"is asked again when nobody could tell": {
+			ask.Create(ask.Developer, ask.Application(opened)), &ask.Rights{Err: errors.New("away")}, answer.Unavailable, "away",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			charts := exact()
+			w := webhookOf(t, tc.rights, charts)
+			err := w.Default(t.Context(), tc.req, &answer.Answer{})
+			ask.CheckRefusal(t, err, tc.decision, tc.message)
+			if err != nil && len(charts.asked) > 0 {
+				t.Error("the repository was asked first")
+			}
+			err = w.Validate(t.Context(), tc.req, &answer.Answer{})
+			ask.CheckRefusal(t, err, tc.decision, tc.message)
+		})
+	}
+}
+
+func TestCredentialsThatShipperCannotUse(t *testing.T) {
+	app := ask.Application(func(app *shipper.Application) { app.Spec.Template.Chart.Credentials.SecretName = "opener" })
+	charts := &catalog{err: &chart.Error{Message: "there is no Secret x/opener", Retry: true, Cause: chart.ErrCredentials}}
+	w := webhookOf(t, ask.Grant(ask.Developer+" get secrets "+app.Namespace+"/opener"), charts)
+	ask.CheckRefusal(t, w.Default(t.Context(), ask.Create(ask.Developer, app), &answer.Answer{}), answer.Invalid,
+		`Application.shipper.booking.com "super-server" is invalid: spec.template.chart.credentials.secretName: `+
+			`Invalid value: "opener": there is no Secret x/opener`)
+}
