@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/releaseutil"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,6 +28,9 @@ type Manifest struct {
 	Objects []unstructured.Unstructured
 	// sources names the template of each object; empty when the Manifest was not made by Render.
 	sources []string
+	// hooks are what Helm runs and does not install, and hookSources their templates.
+	hooks       []unstructured.Unstructured
+	hookSources []string
 }
 
 // source names an object for messages, with the template it came from.
@@ -64,9 +66,8 @@ func assemble(c *helmchart.Chart, files map[string]string) (Manifest, error) {
 	manifest.sort()
 	manifest.Objects = append(definitions.Objects, manifest.Objects...)
 	manifest.sources = append(definitions.sources, manifest.sources...)
-	if len(manifest.Objects) > maxObjects {
-		return Manifest{}, chartError("it renders to %d objects, more than the %d that are accepted",
-			len(manifest.Objects), maxObjects)
+	if n := len(manifest.Objects) + len(manifest.hooks); n > maxObjects {
+		return Manifest{}, chartError("it renders to %d objects, more than the %d that are accepted", n, maxObjects)
 	}
 	return manifest, manifest.checkUnique()
 }
@@ -129,8 +130,7 @@ func (m *Manifest) addDocument(source string, document any) error {
 	if err := checkIdentity(source, &object); err != nil {
 		return err
 	}
-	install, err := installs(source, &object)
-	if err != nil || !install {
+	if isHook, err := m.addHook(source, &object); isHook || err != nil {
 		return err
 	}
 	m.Objects = append(m.Objects, object)
@@ -184,31 +184,6 @@ func stringsOnly(object map[string]any, fields ...string) error {
 	return nil
 }
 
-// installs tells whether an object is installed: Helm's tests are not. Other hooks are refused: they would have to
-// run at a moment of a Helm operation, and a rollout has no such moments.
-func installs(source string, o *unstructured.Unstructured) (bool, error) {
-	events, isHook := o.GetAnnotations()[release.HookAnnotation]
-	if !isHook {
-		return true, nil
-	}
-	tests := true
-	for event := range strings.SplitSeq(events, ",") {
-		switch strings.ToLower(strings.TrimSpace(event)) {
-		case "crd-install": // of Helm 2: an ordinary object since
-			return true, nil
-		case "test", "test-success", "test-failure":
-		default:
-			tests = false
-		}
-	}
-	if tests {
-		return false, nil
-	}
-	return false, chartError("template %s: %s %q is a Helm hook (%s), which Shipper does not run; "+
-		"switch it off by the chart's values, or take the annotation %s away to install it like any other object",
-		source, o.GetKind(), shorten(o.GetName()), shorten(events), release.HookAnnotation)
-}
-
 // sort puts the objects into Helm's install order; those of one kind stay as they came.
 func (m *Manifest) sort() {
 	rank := make(map[string]int, len(releaseutil.InstallOrder))
@@ -225,7 +200,7 @@ func (m *Manifest) sort() {
 		rankA, rankB := orDefault(rank[kindA], last), orDefault(rank[kindB], last)
 		return cmp.Or(cmp.Compare(rankA, rankB), strings.Compare(kindA, kindB))
 	})
-	sorted := Manifest{}
+	sorted := Manifest{hooks: m.hooks, hookSources: m.hookSources}
 	for _, i := range order {
 		sorted.Objects = append(sorted.Objects, m.Objects[i])
 		sorted.sources = append(sorted.sources, m.sources[i])
@@ -233,15 +208,17 @@ func (m *Manifest) sort() {
 	*m = sorted
 }
 
-// checkUnique refuses a chart that renders one object twice: the second would overwrite the first.
+// checkUnique refuses a chart that renders one object twice: the second would overwrite the first. What is a hook too would be
+// removed when that is run.
 func (m Manifest) checkUnique() error {
 	type identity struct{ group, kind, namespace, name string }
-	first := make(map[identity]int, len(m.Objects))
-	for i := range m.Objects {
-		o := &m.Objects[i]
+	all := Manifest{Objects: slices.Concat(m.Objects, m.hooks), sources: slices.Concat(m.sources, m.hookSources)}
+	first := make(map[identity]int, len(all.Objects))
+	for i := range all.Objects {
+		o := &all.Objects[i]
 		id := identity{o.GroupVersionKind().Group, o.GetKind(), o.GetNamespace(), o.GetName()}
 		if j, twice := first[id]; twice {
-			return chartError("%s is rendered twice, by template %s too", m.source(j), m.sources[i])
+			return chartError("%s is rendered twice, by template %s too", all.source(j), all.sources[i])
 		}
 		first[id] = i
 	}

@@ -24,9 +24,9 @@ const (
 	recentKubeVersion = "v1.37.0"
 )
 
-// Render runs the chart's templates with values for t, in Helm's way of a first installation. Helm's tests are left
-// out; other hooks are refused. A chart without exactly one apps/v1 Deployment is an error. The result holds nothing
-// of t's labels: Prepare puts them on.
+// Render runs the chart's templates with values for t, in Helm's way of a first installation. Hooks are apart
+// from what is installed, and those that Shipper does not run are refused. A chart without exactly one apps/v1 Deployment is an
+// error. The result holds nothing of t's labels: Prepare and Hooks put them on.
 func (c *Chart) Render(ctx context.Context, values *shipper.ChartValues, t Target) (Manifest, error) {
 	given := map[string]any{}
 	if values != nil {

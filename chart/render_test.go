@@ -114,8 +114,8 @@ func TestRenderCharts(t *testing.T) {
 		},
 		"hook": {
 			failure: `ChartError: chart "hook" 0.0.1: template hook/templates/migrate.yaml: Job "super-6f19aa85-0-migrate" is a Helm hook ` +
-				`(pre-install), which Shipper does not run; switch it off by the chart's values, or take the annotation helm.sh/hook away ` +
-				`to install it like any other object`,
+				`(pre-install,pre-delete), and Shipper does not run "pre-delete"; switch it off by the chart's values, or take the ` +
+				`annotation helm.sh/hook away to install it like any other object`,
 		},
 	}
 	for name, test := range tests {
@@ -191,10 +191,19 @@ func TestRenderRefuses(t *testing.T) {
 			config("apiVersion: v1\nkind: Service\nmetadata: {name: sample}\n"),
 			`template sample/templates/service.yaml: Service "sample" is rendered twice, by template sample/templates/x.yaml too`,
 		},
-		"a hook that is also a test": {
-			config("apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {helm.sh/hook: \"test,post-upgrade\"}}\n"),
-			`template sample/templates/x.yaml: Pod "a" is a Helm hook (test,post-upgrade), which Shipper does not run; switch it off by the ` +
-				`chart's values, or take the annotation helm.sh/hook away to install it like any other object`,
+		"a hook that is also installed": {
+			config("apiVersion: v1\nkind: Service\nmetadata: {name: sample, annotations: {helm.sh/hook: pre-install}}\n"),
+			`template sample/templates/service.yaml: Service "sample" is rendered twice, by template sample/templates/x.yaml too`,
+		},
+		"a hook of a moment that is none": {
+			config("apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {helm.sh/hook: \"test, at-noon\"}}\n"),
+			`template sample/templates/x.yaml: Pod "a" is a Helm hook (test, at-noon), and Shipper does not run "at-noon"; switch it off by ` +
+				`the chart's values, or take the annotation helm.sh/hook away to install it like any other object`,
+		},
+		"a hook whose timeout is none": {
+			config("apiVersion: v1\nkind: Pod\nmetadata: {name: a, annotations: {helm.sh/hook: test, shipper.booking.com/hook-timeout: soon}}\n"),
+			`template sample/templates/x.yaml: Pod "a" has the annotation shipper.booking.com/hook-timeout: "soon", which is not a duration ` +
+				`between 1ns and 24h; write one like 10m`,
 		},
 		"too many objects": {config(many.String()), `it renders to 5003 objects, more than the 5000 that are accepted`},
 		"too much text": {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -132,7 +133,7 @@ func build(ctx context.Context, f *testfleet.Fleet) error {
 	if err := rbacv1.AddToScheme(scheme); err != nil {
 		return err
 	}
-	if err := eventsv1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(eventsv1.AddToScheme(scheme), batchv1.AddToScheme(scheme)); err != nil {
 		return err
 	}
 	if world.management, err = f.Management.Client(scheme); err != nil {

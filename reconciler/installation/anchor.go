@@ -71,6 +71,8 @@ type anchor struct {
 	deleting  bool
 	rendered  string
 	inventory []item
+	// hooks is a hookBook; empty when none were run.
+	hooks string
 	// claim is set when it is another management cluster's.
 	claim error
 }
@@ -117,7 +119,7 @@ func anchorOf(m *fleet.Member, cm *corev1.ConfigMap) *anchor {
 	out := &anchor{
 		uid: cm.UID, resourceVersion: cm.ResourceVersion,
 		targetUID: cm.Data[shipper.AnchorTargetUIDKey], identity: cm.Data[shipper.AnchorIdentityKey],
-		deleting: cm.DeletionTimestamp != nil, claim: m.Claim(cm),
+		deleting: cm.DeletionTimestamp != nil, hooks: cm.Data[hooksKey], claim: m.Claim(cm),
 	}
 	out.inventory, out.rendered = inventoryOf(cm)
 	return out
@@ -145,7 +147,7 @@ func anchorFor(m *fleet.Member, it *shipper.InstallationTarget, inventory []item
 // says tells whether the anchor says what want does.
 func (a *anchor) says(want *anchor) bool {
 	return a != nil && a.targetUID == want.targetUID && a.identity == want.identity && a.rendered == want.rendered &&
-		slices.Equal(a.inventory, want.inventory)
+		a.hooks == want.hooks && slices.Equal(a.inventory, want.inventory)
 }
 
 // goesWith tells whether what the anchor owns goes with a target of its name: it was written by this management cluster,
@@ -205,16 +207,20 @@ func (a *anchor) object(it *shipper.InstallationTarget) (*unstructured.Unstructu
 		}
 	}
 	labels[shipper.OwnedByLabel] = it.Name
+	data := map[string]any{
+		shipper.AnchorTargetUIDKey: a.targetUID, shipper.AnchorIdentityKey: a.identity,
+		inventoryKey: string(list), renderedKey: a.rendered,
+	}
+	if a.hooks != "" {
+		data[hooksKey] = a.hooks
+	}
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1",
 		"kind":       "ConfigMap",
 		"metadata": map[string]any{
 			"namespace": it.Namespace, "name": shipper.AnchorName(it.Name), "labels": labels,
 		},
-		"data": map[string]any{
-			shipper.AnchorTargetUIDKey: a.targetUID, shipper.AnchorIdentityKey: a.identity,
-			inventoryKey: string(list), renderedKey: a.rendered,
-		},
+		"data": data,
 	}}, nil
 }
 

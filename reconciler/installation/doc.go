@@ -26,6 +26,24 @@
 // namespace that an anchor of another Application lists. A Namespace or CustomResourceDefinition that is there already and
 // is not ours is used as it is. Neither is ever deleted.
 //
+// # Hooks
+//
+// Hooks (hooks.go, hookrun.go) are run between the reading of all there is and the writing, and after it. The anchor remembers
+// each run, under the key `Hooks`, before its object is made and again with the object's UID; the object says for which run it
+// was made. So a pass goes on where the last one was killed:
+//
+//	the anchor remembers     the object                 the pass
+//	nothing                  is not there               remembers the run, and makes it
+//	nothing                  is there                   has it removed, or fails: the delete policy says
+//	a run without UID        is not there               makes it
+//	a run without UID        says it is of that run     remembers its UID
+//	a run with UID           is that one                looks whether it has ended, or is late
+//	a run with UID           is not there, or another   fails: it was removed before its end was seen
+//	a run that ended         whatever                   goes on, or says why not
+//
+// While one runs the pass is over. An event of the object brings the next one, and the time when it is late. Where the anchor
+// is deleted, the target's status remembers what succeeded.
+//
 // # How it goes away
 //
 // A finalizer keeps the target until its anchor is gone from every cluster. What the target wrote is deleted first,

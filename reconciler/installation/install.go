@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,8 +28,19 @@ type installer struct {
 	member    *fleet.Member
 	it        *shipper.InstallationTarget
 	rendering *rendering
+	orders    orders
+	now       time.Time
 
 	anchor *anchor
+	// was is set when the anchor said at first that all is installed.
+	was  bool
+	book *hookBook
+	// render gives what the target consists of in the cluster.
+	render func() ([]wanted, error)
+	// tested is what came of the tests.
+	tested *shipper.TestRun
+	// wake is when to look again though nothing happens; zero when there is no need.
+	wake   time.Time
 	events []report.Event
 	// scoped are the objects without a namespace that this pass found or wrote.
 	scoped []shipper.ClusterScopedObject
@@ -65,11 +77,14 @@ func (i *installer) install(ctx context.Context) error {
 	if i.anchor != nil && i.anchor.deleting {
 		return waiting("what an earlier installation left behind is still being removed")
 	}
+	i.was = i.anchor != nil && i.anchor.rendered != ""
+	i.book = bookOf(i.anchor, find(i.it.Status.Clusters, i.member.Name))
 	t := target(i.it, i.member.KubeVersion(), i.member.APIVersions())
 	fingerprint, err := i.rendering.fingerprint(t)
 	if err != nil {
 		return err
 	}
+	i.render = func() ([]wanted, error) { return i.rendering.manifest(t, fingerprint) }
 	intact, err := i.intact(ctx)
 	if err != nil {
 		return err
@@ -77,7 +92,7 @@ func (i *installer) install(ctx context.Context) error {
 	if intact && i.anchor.rendered == fingerprint {
 		return i.adoptAnchor(ctx)
 	}
-	objects, err := i.rendering.manifest(t, fingerprint)
+	objects, err := i.render()
 	if err != nil {
 		if intact && i.anchor.rendered != "" {
 			// Only the cluster's version or APIs changed. What runs there goes on running without the chart.
@@ -136,8 +151,9 @@ func (i *installer) adoptAnchor(ctx context.Context) error {
 }
 
 // converge writes what has to be written: first the anchor with the list of all that will be there, so that nothing is
-// ever there that no list names, then the objects in order, then the anchor as done.
-func (i *installer) converge(ctx context.Context, objects []wanted, fingerprint string) error {
+// ever there that no list names, then the objects in order, between the hooks, then the anchor as done.
+func (i *installer) converge(ctx context.Context, all []wanted, fingerprint string) error {
+	objects, hooks := part(all)
 	steps, err := i.plan(ctx, objects)
 	if err != nil {
 		return err
@@ -157,7 +173,12 @@ func (i *installer) converge(ctx context.Context, objects []wanted, fingerprint 
 		}
 	}
 	i.scoped = nil
-	for _, s := range steps {
+	for n, s := range steps {
+		if n == definitions(steps) {
+			if err := i.runHooks(ctx, hooks, pre); err != nil {
+				return err
+			}
+		}
 		if err := i.carryOut(ctx, s); err != nil {
 			return err
 		}
@@ -165,12 +186,29 @@ func (i *installer) converge(ctx context.Context, objects []wanted, fingerprint 
 	if _, err := removeItems(ctx, i.member, i.it, without(before, inventory)); err != nil {
 		return err
 	}
+	if err := i.runHooks(ctx, hooks, post); err != nil {
+		return err
+	}
+	if i.book != nil {
+		i.book.Installed = true
+	}
 	return i.record(ctx, inventory, fingerprint)
+}
+
+// definitions is how many CustomResourceDefinitions come first: hooks may be of their kinds.
+func definitions(steps []step) int {
+	for n, s := range steps {
+		if s.item.Kind != "CustomResourceDefinition" {
+			return n
+		}
+	}
+	return len(steps)
 }
 
 // record writes the anchor, unless it says so already: a pass that ended after this write must not begin with it again.
 func (i *installer) record(ctx context.Context, inventory []item, rendered string) error {
 	want := anchorFor(i.member, i.it, inventory, rendered)
+	want.hooks = i.book.text()
 	if i.anchor.says(want) {
 		return nil
 	}

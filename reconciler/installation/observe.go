@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -40,6 +42,29 @@ func (r *Reconciler) installedChanged(ctx context.Context, e fleet.Event) []reco
 		of = append(of, client.InNamespace(namespace))
 	}
 	return r.requests(ctx, e.Cluster, of...)
+}
+
+// hookChanged wakes the target whose hook an object is. Of its status the cache knows nothing, so any change may be its end.
+func hookChanged(_ context.Context, e fleet.Event) []reconcile.Request {
+	object := e.Object()
+	target := object.GetLabels()[shipper.OwnedByLabel]
+	if object.GetAnnotations()[shipper.HookRunAnnotation] == "" || target == "" || object.GetNamespace() == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: target}}}
+}
+
+// ordered are the Releases that ask something else of their hooks than before.
+func ordered() predicate.Predicate {
+	asks := func(o client.Object, key string) string { return o.GetAnnotations()[key] }
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return asks(e.ObjectOld, shipper.ReleaseHooksRetryAnnotation) != asks(e.ObjectNew, shipper.ReleaseHooksRetryAnnotation) ||
+				asks(e.ObjectOld, shipper.ReleaseTestAnnotation) != asks(e.ObjectNew, shipper.ReleaseTestAnnotation)
+		},
+	}
 }
 
 // sameMark tells whether all that decide looks at is the same in both.

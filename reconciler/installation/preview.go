@@ -21,8 +21,8 @@ type Cluster struct {
 	HasNamespace func(schema.GroupVersionKind) (namespaced, known bool)
 }
 
-// Preview returns what a Release installs in a cluster where nothing of it is there, in the order it is written. Only the
-// references to the anchor are left out, which is made there.
+// Preview returns what a Release installs in a cluster where nothing of it is there, in the order it is written. The
+// references to the anchor are left out, which is made there, and so are hooks, which are run and not installed.
 func Preview(ctx context.Context, renderer Renderer, rel *shipper.Release, in Cluster) ([]*unstructured.Unstructured, error) {
 	it := &shipper.InstallationTarget{ObjectMeta: metav1.ObjectMeta{Namespace: rel.Namespace, Name: rel.Name, Labels: rel.Labels}}
 	source := Source{
@@ -33,6 +33,7 @@ func Preview(ctx context.Context, renderer Renderer, rel *shipper.Release, in Cl
 	if err != nil {
 		return nil, err
 	}
+	objects, _ = part(objects)
 	out := make([]*unstructured.Unstructured, 0, len(objects))
 	for _, w := range objects {
 		namespace := w.content.GetNamespace()

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -25,7 +26,7 @@ import (
 // InstallationTargets are written by the release reconciler; this one writes their finalizer and their status.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=installationtargets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=installationtargets/status,verbs=patch
-// Releases hold the chart's digest, and the chart itself for targets of older installations.
+// Releases hold the chart's digest, and the chart itself for targets of older installations; and what is asked of hooks.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch
 // A cluster whose Cluster object is gone is given up.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=clusters,verbs=get;list;watch
@@ -77,11 +78,13 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("installation").
 		For(&shipper.InstallationTarget{}).
+		Watches(&shipper.Release{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(ordered())).
 		WatchesRawSource(o.Fleet.WatchMembers(r.targetsIn)).
 		WatchesRawSource(o.Fleet.WatchInstalled(r.installedChanged)).
 		WatchesRawSource(o.Fleet.WatchHealth(r.healthChanged)).
 		WatchesRawSource(o.Fleet.WatchEdits(r.edited)).
 		Watches(&shipper.Application{}, handler.EnqueueRequestsFromMapFunc(r.targetsOf), otherPolicy()).
+		WatchesRawSource(o.Fleet.WatchInstalled(hookChanged)).
 		WatchesRawSource(o.Fleet.Watch(&corev1.ConfigMap{}, anchorChanged)).
 		WatchesRawSource(o.Fleet.WatchClaims(r.claimChanged)).
 		WatchesRawSource(o.Fleet.Watch(namespace, r.namespaceChanged)).
@@ -126,5 +129,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	result, err := r.retries.Outcome(ctx, req, failures(outcomes, broken)...)
 	result.RequeueAfter = soonest(result.RequeueAfter, later(outcomes))
-	return result, err
+	return sooner(result, outcomes, r.clock.Now()), err
 }

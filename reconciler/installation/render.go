@@ -25,7 +25,8 @@ type Source struct {
 	Values *shipper.ChartValues
 }
 
-// Renderer renders a chart for one target in one cluster: what is to be written there, in order.
+// Renderer renders a chart for one target in one cluster: what is to be written there, in order, and after
+// that the hooks, in the order they are run.
 type Renderer interface {
 	Render(ctx context.Context, s Source, t chart.Target) ([]unstructured.Unstructured, error)
 }
@@ -49,7 +50,12 @@ func (r chartRenderer) Render(ctx context.Context, s Source, t chart.Target) ([]
 	if err != nil {
 		return nil, err
 	}
-	return manifest.Prepare(t)
+	objects, err := manifest.Prepare(t)
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := manifest.Hooks(t)
+	return append(objects, hooks...), err
 }
 
 // source reads what a target is rendered from. Targets of older installations may leave the chart to their Release.
@@ -96,6 +102,8 @@ func target(it *shipper.InstallationTarget, kubeVersion string, apis []string) c
 type wanted struct {
 	content *unstructured.Unstructured
 	digest  string
+	// hook is set when it is run at a moment of the installation, and is no part of what is installed.
+	hook *chart.Hook
 }
 
 // rendering renders once for all clusters that are alike. It lasts for one pass, and a cluster that is lost meanwhile does
@@ -147,7 +155,11 @@ func want(objects []unstructured.Unstructured) ([]wanted, error) {
 		if err != nil {
 			return nil, broken("%s %q cannot be written as JSON: %v", objects[i].GetKind(), objects[i].GetName(), err)
 		}
-		out = append(out, wanted{content: &objects[i], digest: sum})
+		hook, err := chart.HookOf(&objects[i])
+		if err != nil {
+			return nil, broken("%s %q %v", objects[i].GetKind(), objects[i].GetName(), err)
+		}
+		out = append(out, wanted{content: &objects[i], digest: sum, hook: hook})
 	}
 	return out, nil
 }

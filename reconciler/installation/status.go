@@ -63,7 +63,15 @@ func clusterStatus(
 	if fleet.Pending(o.err) && len(old.Conditions) > 0 {
 		return old
 	}
-	out := shipper.ClusterInstallationStatus{Name: o.cluster, Objects: cmp.Or(o.objects, old.Objects)}
+	out := shipper.ClusterInstallationStatus{
+		Name: o.cluster, Objects: cmp.Or(o.objects, old.Objects), Hooks: old.Hooks, Test: old.Test,
+	}
+	if o.hooks != nil {
+		out.Hooks = o.hooks
+	}
+	if o.tested != nil {
+		out.Test = o.tested
+	}
 	if o.err == nil {
 		out.Status, out.ClusterScoped, out.Drift = shipper.InstallationStatusInstalled, o.scoped, o.drift
 		for _, conditionType := range []string{shipper.TargetOperational, shipper.TargetReady} {

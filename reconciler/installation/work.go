@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -34,6 +35,12 @@ type outcome struct {
 	// again; 0 for never.
 	drift *shipper.InstalledDrift
 	later time.Duration
+	// hooks are the runs that are remembered, tested what came of the tests, and testing what is wrong with those.
+	hooks   []shipper.HookRun
+	tested  *shipper.TestRun
+	testing error
+	// wake is when to look again though nothing happens; zero when there is no need.
+	wake time.Time
 }
 
 // remember makes sure, before anything is written in a cluster, that the target cannot go before it is cleaned, and
@@ -70,12 +77,16 @@ func (r *Reconciler) release(ctx context.Context, it *shipper.InstallationTarget
 // is one that concerns no cluster in particular.
 func (r *Reconciler) work(ctx context.Context, it *shipper.InstallationTarget, leaving bool) ([]outcome, error) {
 	var renders *rendering
+	var asked orders
 	if !leaving {
 		source, err := r.source(ctx, it)
 		if err != nil {
 			return nil, err
 		}
 		renders = newRendering(ctx, r.renderer, source)
+		if asked, err = r.ordersOf(ctx, it); err != nil {
+			return nil, err
+		}
 	}
 	names := clusterNames(it)
 	out := make([]outcome, len(names))
@@ -83,7 +94,7 @@ func (r *Reconciler) work(ctx context.Context, it *shipper.InstallationTarget, l
 		if leaving || !slices.Contains(it.Spec.Clusters, names[i]) {
 			out[i] = r.uninstall(ctx, it, names[i])
 		} else {
-			out[i] = r.install(ctx, it, names[i], renders)
+			out[i] = r.install(ctx, it, names[i], renders, asked)
 		}
 	})
 	return out, nil
@@ -100,7 +111,7 @@ func clusterNames(it *shipper.InstallationTarget) []string {
 }
 
 func (r *Reconciler) install(
-	ctx context.Context, it *shipper.InstallationTarget, cluster string, renders *rendering,
+	ctx context.Context, it *shipper.InstallationTarget, cluster string, renders *rendering, asked orders,
 ) outcome {
 	member, err := r.fleet.Get(ctx, cluster)
 	if err != nil {
@@ -108,12 +119,17 @@ func (r *Reconciler) install(
 	}
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
-	work := &installer{member: member, it: it, rendering: renders}
-	out := outcome{cluster: cluster, err: work.install(ctx)}
-	if out.err == nil {
+	work := &installer{member: member, it: it, rendering: renders, orders: asked, now: r.clock.Now()}
+	out := outcome{cluster: cluster}
+	if out.err = work.install(ctx); out.err == nil {
 		out.drift, out.later = r.drift(ctx, work)
+		out.testing = work.test(ctx)
 	}
-	out.events, out.scoped, out.objects = work.events, work.scoped, work.survey(ctx)
+	out.objects = work.survey(ctx)
+	out.events, out.scoped, out.tested, out.wake = work.events, work.scoped, work.tested, work.wake
+	if work.book != nil {
+		out.hooks = work.book.Runs
+	}
 	return out
 }
 
@@ -153,6 +169,19 @@ func allGone(outcomes []outcome) bool {
 	return !slices.ContainsFunc(outcomes, func(o outcome) bool { return o.err != nil })
 }
 
+// sooner is result, or the time when a hook is to have ended.
+func sooner(result ctrl.Result, outcomes []outcome, now time.Time) ctrl.Result {
+	for _, o := range outcomes {
+		if o.wake.IsZero() {
+			continue
+		}
+		if in := max(o.wake.Sub(now), time.Millisecond); result.RequeueAfter == 0 || in < result.RequeueAfter {
+			result.RequeueAfter = in
+		}
+	}
+	return result
+}
+
 // failures are the errors met.
 func failures(outcomes []outcome, general error) []error {
 	var out []error
@@ -162,6 +191,9 @@ func failures(outcomes []outcome, general error) []error {
 	for _, o := range outcomes {
 		if o.err != nil {
 			out = append(out, fmt.Errorf("cluster %q: %w", o.cluster, o.err))
+		}
+		if o.testing != nil {
+			out = append(out, fmt.Errorf("cluster %q: %w", o.cluster, o.testing))
 		}
 	}
 	return out

@@ -161,6 +161,9 @@ func releaseIn(pods []corev1.Pod, release string, serving sets.Set[string]) rule
 	var out rules.Release
 	for i := range pods {
 		pod := &pods[i]
+		if pod.Annotations[shipper.HookRunAnnotation] != "" { // a hook of the chart: it serves nobody
+			continue
+		}
 		finished := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 		gone := finished || pod.DeletionTimestamp != nil
 		labelled := pod.Labels[shipper.TrafficStatusLabel] == shipper.TrafficEnabled

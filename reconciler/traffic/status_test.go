@@ -204,8 +204,10 @@ func TestReleaseIn(t *testing.T) {
 	going.DeletionTimestamp = &metav1.Time{}
 	odd := aPod("odd", "web-1", corev1.PodRunning, true, false)
 	odd.Labels[shipper.TrafficStatusLabel] = "perhaps"
+	hook := aPod("hook", "web-1", corev1.PodRunning, true, false)
+	hook.Annotations = map[string]string{shipper.HookRunAnnotation: "uid/pre-install/1"}
 	got := releaseIn([]corev1.Pod{
-		aPod("a", "web-1", corev1.PodRunning, true, true), aPod("b", "web-1", corev1.PodPending, false, false), odd,
+		hook, aPod("a", "web-1", corev1.PodRunning, true, true), aPod("b", "web-1", corev1.PodPending, false, false), odd,
 		aPod("other", "web-2", corev1.PodRunning, true, true), aPod("job", "web-1", corev1.PodSucceeded, false, false), going,
 		aPod("evicted", "web-2", corev1.PodFailed, false, true),
 	}, "web-1", sets.New("a", "other"))

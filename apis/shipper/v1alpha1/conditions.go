@@ -137,6 +137,8 @@ const (
 	ClustersNotOperational = "ClustersNotOperational"
 	// ChartError means that the chart could not be rendered or breaks a rule.
 	ChartError = "ChartError"
+	// HookFailed means that a hook of the chart failed or did not end in time; the message says which and how to try again.
+	HookFailed = "HookFailed"
 	// InternalError means that an API call failed.
 	InternalError = "InternalError"
 	// TargetClusterClientError means that there is no working connection to the cluster.

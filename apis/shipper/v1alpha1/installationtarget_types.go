@@ -108,6 +108,14 @@ type ClusterInstallationStatus struct {
 	// Application's driftPolicy is Ignore. Of a cluster that cannot be reached it is what was known last.
 	// +optional
 	Drift *InstalledDrift `json:"drift,omitempty"`
+	// hooks of the chart that were begun in the cluster, in the order they were, each with its last run. Absent when there are
+	// none.
+	// +optional
+	// +listType=atomic
+	Hooks []HookRun `json:"hooks,omitempty"`
+	// test is the last run of the chart's tests in the cluster. Absent until one is asked for.
+	// +optional
+	Test *TestRun `json:"test,omitempty"`
 }
 
 // InstalledDrift says how objects differ from what was released. It is bounded, whatever is done to them.

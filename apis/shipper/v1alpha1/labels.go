@@ -89,6 +89,10 @@ const (
 	ReleaseClustersAnnotation = "shipper.booking.com/release.clusters"
 	// ReleaseRollbackOfAnnotation names the Release whose environment this one was given by a rollback.
 	ReleaseRollbackOfAnnotation = "shipper.booking.com/release.rollback-of"
+	// ReleaseHooksRetryAnnotation set by a user to a new value has hooks of the Release that failed run again.
+	ReleaseHooksRetryAnnotation = "shipper.booking.com/release.hooks.retry"
+	// ReleaseTestAnnotation set to a new value has the Release's tests run, once, in each of its clusters.
+	ReleaseTestAnnotation = "shipper.booking.com/release.test"
 	// ReleaseChartDigestAnnotation is the sha256 (hex) the chart's archive must have. Empty or absent: not known.
 	ReleaseChartDigestAnnotation = "shipper.booking.com/release.chart.digest"
 	// ReleaseReturnedAnnotation is the targetStep, decimal, that a Release had when an abort brought it back before it had
@@ -122,6 +126,10 @@ const (
 	// InstalledDigestAnnotation on an installed object is the digest of the manifest it was written from, so that
 	// what is already so is not written again.
 	InstalledDigestAnnotation = "shipper.booking.com/installed-digest"
+	// HookTimeoutAnnotation on a hook of a chart is how long it may take, as a duration up to 24h. Absent: 5m.
+	HookTimeoutAnnotation = "shipper.booking.com/hook-timeout"
+	// HookRunAnnotation on the object of a hook tells for which run it was made.
+	HookRunAnnotation = "shipper.booking.com/hook-run"
 	// SecretSkipTLSVerifyAnnotation set to "true" on a cluster's Secret skips verification of that API server's certificate.
 	SecretSkipTLSVerifyAnnotation = "shipper.booking.com/cluster-secret.insecure-tls-skip-verify"
 	// SecretRenewAnnotation on a cluster's Secret lets Shipper renew the token in it, and is how long the next one is to live: a

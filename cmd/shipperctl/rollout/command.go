@@ -29,7 +29,7 @@ func NewCommand(clock clock.PassiveClock) *cobra.Command {
 	}
 	o.RegisterDaily(cmd.PersistentFlags())
 	cmd.SetGlobalNormalizationFunc(connect.Spelling)
-	cmd.AddCommand(newStatus(o), newAdvance(o), newRetreat(o), newAbort(o), newRollback(o), newHistory(o), newDiff(o))
+	cmd.AddCommand(newStatus(o), newAdvance(o), newRetreat(o), newAbort(o), newRollback(o), newHistory(o), newDiff(o), newTest(o))
 	return cmd
 }
 

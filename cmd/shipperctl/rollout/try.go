@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/history"
+	"shipper.dev/shipper/cmd/shipperctl/output"
+	"shipper.dev/shipper/cmd/shipperctl/screen"
+)
+
+// newTest returns `rollout test`.
+func newTest(o *options) *cobra.Command {
+	var format output.Format
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "test RELEASE",
+		Short: "Run the tests of a release's chart in each of its clusters, and say what came of them",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if timeout <= 0 {
+				return exit.With(exit.Misused, fmt.Errorf("--timeout is %s: it must be more than nothing", timeout))
+			}
+			c, namespace, err := o.Client()
+			if err != nil {
+				return err
+			}
+			key := history.Key(namespace, strings.TrimPrefix(strings.TrimPrefix(args[0], "rel/"), "release/"))
+			results, err := try(cmd.Context(), c, key, string(uuid.NewUUID()), timeout)
+			if results == nil {
+				return err
+			}
+			return errors.Join(format.Print(cmd.OutOrStdout(), results, func() string {
+				width, _ := screen.Of(cmd.OutOrStdout())
+				return tested(results, width)
+			}), err)
+		},
+	}
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait for all clusters; the tests go on nonetheless")
+	format.Register(cmd.Flags())
+	return cmd
+}
+
+// Tested is what came of a Release's tests in a cluster, also in `-o json`.
+type Tested struct {
+	Cluster string `json:"cluster"`
+	// Tests is Running, Succeeded or Failed; Waiting where they have not begun.
+	Tests   string `json:"tests"`
+	Message string `json:"message,omitempty"`
+}
+
+// waiting is said of tests that have not begun.
+const waiting = "Waiting"
+
+// try asks for the tests of a Release, and waits for what comes of them.
+func try(
+	ctx context.Context, c client.WithWatch, key client.ObjectKey, request string, timeout time.Duration,
+) ([]Tested, error) {
+	rel := &shipper.Release{}
+	if err := c.Get(ctx, key, rel); err != nil {
+		return nil, fmt.Errorf("reading release %s: %w", key, err)
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"annotations": map[string]string{shipper.ReleaseTestAnnotation: request},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("writing the request: %w", err)
+	}
+	if err := c.Patch(ctx, rel, client.RawPatch(types.MergePatchType, raw)); err != nil {
+		return nil, fmt.Errorf("asking for the tests of release %s: %w", key, err)
+	}
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	results, err := await(bounded, c, key, request)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case bounded.Err() != nil:
+		return results, exit.With(exit.TimedOut, fmt.Errorf("the tests of release %s did not end within %s", key, timeout))
+	case err != nil:
+		return results, err
+	}
+	if len(results) == 0 {
+		return nil, fmt.Errorf("release %s is placed on no cluster", key)
+	}
+	if n := len(slices.DeleteFunc(slices.Clone(results), func(r Tested) bool { return r.Tests == string(shipper.HookSucceeded) })); n > 0 {
+		return results, fmt.Errorf("the tests of release %s failed in %d of %d clusters", key, n, len(results))
+	}
+	return results, nil
+}
+
+// await watches a Release's InstallationTarget until its tests have ended everywhere. Nothing is polled: an API server that
+// ends a watch is asked for another, which begins with what there is.
+func await(ctx context.Context, c client.WithWatch, key client.ObjectKey, request string) ([]Tested, error) {
+	results := []Tested{}
+	for ctx.Err() == nil {
+		w, err := c.Watch(ctx, &shipper.InstallationTargetList{}, client.InNamespace(key.Namespace),
+			client.MatchingFields{"metadata.name": key.Name})
+		if err != nil {
+			return results, fmt.Errorf("watching installation target %s: %w", key, err)
+		}
+		for event := range w.ResultChan() {
+			it, ok := event.Object.(*shipper.InstallationTarget)
+			if !ok {
+				continue
+			}
+			var over bool
+			if results, over = outcomes(it, request); over {
+				w.Stop()
+				return results, nil
+			}
+		}
+		w.Stop()
+	}
+	return results, ctx.Err()
+}
+
+// outcomes are what is known of the tests that were asked for, by cluster, and whether nothing more is to come.
+func outcomes(it *shipper.InstallationTarget, request string) (results []Tested, over bool) {
+	over = true
+	for _, name := range slices.Sorted(slices.Values(it.Spec.Clusters)) {
+		result := Tested{Cluster: name, Tests: waiting}
+		for _, c := range it.Status.Clusters {
+			if c.Name != name {
+				continue
+			}
+			if ready := shipper.FindCondition(c.Conditions, shipper.TargetReady); ready != nil {
+				result.Message = ready.Message
+			}
+			if c.Test != nil && c.Test.Request == request {
+				result.Tests, result.Message = string(c.Test.Phase), cmp.Or(c.Test.Message, result.Message)
+			}
+		}
+		over = over && (result.Tests == string(shipper.HookSucceeded) || result.Tests == string(shipper.HookHasFailed))
+		results = append(results, result)
+	}
+	return results, over
+}
+
+// tested is for people.
+func tested(results []Tested, width int) string {
+	rows := make([][]string, 0, len(results))
+	for _, r := range results {
+		rows = append(rows, []string{r.Cluster, r.Tests, cmp.Or(r.Message, "-")})
+	}
+	return screen.Table(width, []string{"CLUSTER", "TESTS", "MESSAGE"}, rows)
+}

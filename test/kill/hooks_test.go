@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kill
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/test/charts"
+)
+
+// hookedFiles is a chart with Jobs before and after its installation. One goes when it has done its work.
+var hookedFiles = map[string]string{
+	"Chart.yaml": "apiVersion: v2\nname: hooked\nversion: 0.0.1\n",
+	"templates/hooks.yaml": `{{ range list "pre-install,hook-succeeded" "pre-install,before-hook-creation" "post-install,hook-failed" }}
+{{ $h := splitList "," . }}
+---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ join "-" $h }}
+  annotations: {helm.sh/hook: {{ index $h 0 }}, helm.sh/hook-delete-policy: {{ index $h 1 }}}
+spec:
+  template: {spec: {restartPolicy: Never, containers: [{name: it, image: "nginx:stable"}]}}
+{{ end }}`,
+	"templates/service.yaml": `apiVersion: v1
+kind: Service
+metadata: {name: hooked}
+spec: {selector: {app: hooked}, ports: [{port: 80}]}
+`,
+	"templates/deployment.yaml": `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: "{{ .Release.Name }}"}
+spec:
+  selector: {matchLabels: {app: hooked}}
+  template:
+    metadata: {labels: {app: hooked}}
+    spec: {containers: [{name: app, image: "nginx:stable"}]}
+`,
+}
+
+// TestHooksRunOnceThoughKilledAfterEveryWrite installs a chart with hooks by a reconciler that never lives longer than one
+// write, and counts the Jobs that ever were.
+func TestHooksRunOnceThoughKilledAfterEveryWrite(t *testing.T) {
+	archive, err := charts.PackFiles("hooked", "0.0.1", hookedFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	world.charts.Publish(archive)
+	s := begin(t)
+	var mu sync.Mutex
+	made := []string{}
+	for name, c := range world.clients {
+		w, err := c.Watch(s.ctx, &batchv1.JobList{}, client.InNamespace(s.namespace))
+		s.must("watching Jobs", err)
+		defer w.Stop()
+		go func() {
+			for event := range w.ResultChan() {
+				if event.Type == watch.Added {
+					mu.Lock()
+					made = append(made, fmt.Sprint(name, " ", event.Object.(*batchv1.Job).Name))
+					mu.Unlock()
+				}
+			}
+		}()
+	}
+	app := s.application(appName, "0.0.1", 1, allIn)
+	app.Spec.Template.Chart.Name = "hooked"
+	world.gate.count()
+	world.gate.decide(unanswered)
+	s.patience = perseverance
+	s.must("creating the application", world.management.Create(s.ctx, app))
+	s.completes(s.release(appName, 0))
+	s.rests()
+	world.gate.decide(spared)
+	writes, lives := world.gate.count()
+	s.Logf("%d writes, %d lives", len(writes), lives)
+
+	want := []string{}
+	for name := range world.clients {
+		for _, hook := range []string{"post-install-hook-failed", "pre-install-before-hook-creation", "pre-install-hook-succeeded"} {
+			want = append(want, name+" "+hook)
+		}
+	}
+	slices.Sort(want)
+	mu.Lock()
+	defer mu.Unlock()
+	slices.Sort(made)
+	if diff := cmp.Diff(want, made); diff != "" {
+		t.Errorf("-want +made:\n%s\n%s", diff, strings.Join(writes, "\n"))
+	}
+}
