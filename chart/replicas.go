@@ -8,20 +8,24 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Replicas is how many Pods a Release has when all of it runs: it fetches the Release's chart, unless that is known
+// Replicas is how many Pods a Release has in a place when all of it runs: it fetches the Release's chart, unless that is known
 // already. Errors are *Error, or the context's.
-func (c *Catalog) Replicas(ctx context.Context, rel *shipper.Release) (int32, error) {
+func (c *Catalog) Replicas(ctx context.Context, rel *shipper.Release, in Place) (int32, error) {
 	loaded, err := c.Load(ctx, rel.Namespace, rel.Spec.Environment.Chart, rel.Annotations[shipper.ReleaseChartDigestAnnotation])
 	if err != nil {
 		return 0, err
 	}
-	return loaded.Replicas(ctx, rel)
+	return loaded.Replicas(ctx, rel, in)
 }
 
-// Replicas is how many Pods a Release of this chart has when all of it runs. It renders as for any cluster, because how many
-// Pods there are does not depend on where they are.
-func (c *Chart) Replicas(ctx context.Context, rel *shipper.Release) (int32, error) {
-	manifest, err := c.Render(ctx, rel.Spec.Environment.Values, Target{
+// Replicas is how many Pods a Release of this chart has in a place when all of it runs. It renders as for any cluster: how many
+// Pods there are depends on where they are by the values alone.
+func (c *Chart) Replicas(ctx context.Context, rel *shipper.Release, in Place) (int32, error) {
+	values, err := LayersOf(&rel.Spec.Environment).At(in)
+	if err != nil {
+		return 0, err
+	}
+	manifest, err := c.Render(ctx, values, Target{
 		ReleaseName: rel.Name, Namespace: rel.Namespace, App: rel.Labels[shipper.AppLabel],
 		HelmWorkaround: rel.Labels[shipper.HelmWorkaroundLabel], Labels: rel.Labels,
 	})

@@ -41,7 +41,7 @@ func (quick) Allows(repoURL string) error { return (&chart.Catalog{}).Allows(rep
 
 func (quick) Refresh(context.Context, string, shipper.Chart) error { return errors.New("not now") }
 
-func (quick) Replicas(context.Context, *shipper.Release) (int32, error) { return 3, nil }
+func (quick) Replicas(context.Context, *shipper.Release, chart.Place) (int32, error) { return 3, nil }
 
 // gateOf serves everything, knows a little world and grants nobody anything.
 func gateOf(f *testing.F) (s served, forget func()) {

@@ -47,7 +47,9 @@ func (slow) Allows(string) error { return nil }
 
 func (slow) Refresh(ctx context.Context, _ string, _ shipper.Chart) error { return ctx.Err() }
 
-func (slow) Replicas(ctx context.Context, _ *shipper.Release) (int32, error) { return 0, ctx.Err() }
+func (slow) Replicas(ctx context.Context, _ *shipper.Release, _ chart.Place) (int32, error) {
+	return 0, ctx.Err()
+}
 
 func setUp(t testing.TB, known ...client.Object) served {
 	t.Helper()

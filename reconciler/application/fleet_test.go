@@ -110,7 +110,7 @@ func start() (client.Client, error) {
 // charts counts what values say, and knows broken charts by their name.
 type charts struct{}
 
-func (charts) Replicas(_ context.Context, rel *shipper.Release) (int32, error) {
+func (charts) Replicas(_ context.Context, rel *shipper.Release, _ chart.Place) (int32, error) {
 	env := rel.Spec.Environment
 	if env.Chart.Name == "broken" {
 		return 0, &chart.Error{Reason: shipper.WrongChartDeployments, Message: "the chart has no Deployment"}

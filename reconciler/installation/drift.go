@@ -58,7 +58,7 @@ func (d *drifting) look(ctx context.Context) error {
 		known := d.memory.recall(entry)
 		if !known.speaksOf(live, entry, d.member.Session()) || d.policy == shipper.DriftCorrect && known.drifted() {
 			if objects == nil {
-				if objects, err = d.rendering.manifest(t, d.anchor.rendered); err != nil {
+				if objects, err = d.rendering.inCluster(d.member.Name, t); err != nil {
 					return err
 				}
 			}

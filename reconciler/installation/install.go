@@ -80,11 +80,15 @@ func (i *installer) install(ctx context.Context) error {
 	i.was = i.anchor != nil && i.anchor.rendered != ""
 	i.book = bookOf(i.anchor, find(i.it.Status.Clusters, i.member.Name))
 	t := target(i.it, i.member.KubeVersion(), i.member.APIVersions())
-	fingerprint, err := i.rendering.fingerprint(t)
+	source, err := i.rendering.sources.in(i.member.Name)
 	if err != nil {
 		return err
 	}
-	i.render = func() ([]wanted, error) { return i.rendering.manifest(t, fingerprint) }
+	fingerprint, err := source.fingerprint(t)
+	if err != nil {
+		return err
+	}
+	i.render = func() ([]wanted, error) { return i.rendering.manifest(source, t, fingerprint) }
 	intact, err := i.intact(ctx)
 	if err != nil {
 		return err

@@ -10,10 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
 )
 
 // Cluster is what of a cluster decides what is installed there.
 type Cluster struct {
+	// Name and Region decide which values it gets.
+	Name, Region string
 	// KubeVersion and APIVersions are what templates may ask for; empty as in chart.Target.
 	KubeVersion string
 	APIVersions []string
@@ -25,11 +28,15 @@ type Cluster struct {
 // references to the anchor are left out, which is made there, and so are hooks, which are run and not installed.
 func Preview(ctx context.Context, renderer Renderer, rel *shipper.Release, in Cluster) ([]*unstructured.Unstructured, error) {
 	it := &shipper.InstallationTarget{ObjectMeta: metav1.ObjectMeta{Namespace: rel.Namespace, Name: rel.Name, Labels: rel.Labels}}
-	source := Source{
+	from := sources{
 		Chart: rel.Spec.Environment.Chart, Digest: rel.Annotations[shipper.ReleaseChartDigestAnnotation],
-		Values: rel.Spec.Environment.Values,
+		values: chart.LayersOf(&rel.Spec.Environment), regions: map[string]string{in.Name: in.Region},
 	}
-	objects, err := newRendering(ctx, renderer, source).render(target(it, in.KubeVersion, in.APIVersions))
+	source, err := from.in(in.Name)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := newRendering(ctx, renderer, from).render(source, target(it, in.KubeVersion, in.APIVersions))
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 	"shipper.dev/shipper/chart"
 )
 
-// Source is what a target's manifests are rendered from, in every cluster.
+// Source is what a target's manifests are rendered from in a cluster.
 type Source struct {
 	Chart  shipper.Chart
 	Digest string
@@ -59,13 +59,10 @@ func (r chartRenderer) Render(ctx context.Context, s Source, t chart.Target) ([]
 }
 
 // source reads what a target is rendered from. Targets of older installations may leave the chart to their Release.
-func (r *Reconciler) source(ctx context.Context, it *shipper.InstallationTarget) (Source, error) {
-	out := Source{Digest: it.Annotations[shipper.ReleaseChartDigestAnnotation], Values: it.Spec.Values}
-	if it.Spec.Chart != nil {
-		out.Chart = *it.Spec.Chart
-		if out.Digest != "" && out.Chart.RepoURL != "" {
-			return out, nil
-		}
+func (r *Reconciler) source(ctx context.Context, it *shipper.InstallationTarget) (sources, error) {
+	out := sourcesOf(it)
+	if out.Digest != "" && out.Chart.RepoURL != "" {
+		return out, nil
 	}
 	var release shipper.Release
 	err := r.client.Get(ctx, client.ObjectKeyFromObject(it), &release)
@@ -81,7 +78,7 @@ func (r *Reconciler) source(ctx context.Context, it *shipper.InstallationTarget)
 	}
 	out.Digest = release.Annotations[shipper.ReleaseChartDigestAnnotation]
 	if it.Spec.Chart == nil {
-		out.Values = release.Spec.Environment.Values
+		out.values = chart.LayersOf(&release.Spec.Environment)
 	}
 	if out.Chart.RepoURL == "" {
 		out.Chart = release.Spec.Environment.Chart
@@ -109,17 +106,17 @@ type wanted struct {
 // rendering renders once for all clusters that are alike. It lasts for one pass, and a cluster that is lost meanwhile does
 // not end it for the others.
 type rendering struct {
-	source Source
-	render func(t chart.Target) ([]wanted, error)
+	sources sources
+	render  func(s Source, t chart.Target) ([]wanted, error)
 
 	mu   sync.Mutex
 	done map[string]func() ([]wanted, error)
 }
 
-func newRendering(ctx context.Context, renderer Renderer, source Source) *rendering {
+func newRendering(ctx context.Context, renderer Renderer, from sources) *rendering {
 	return &rendering{
-		source: source,
-		render: func(t chart.Target) ([]wanted, error) {
+		sources: from,
+		render: func(source Source, t chart.Target) ([]wanted, error) {
 			objects, err := renderer.Render(ctx, source, t)
 			if err != nil {
 				return nil, ofChart(err)
@@ -131,16 +128,16 @@ func newRendering(ctx context.Context, renderer Renderer, source Source) *render
 }
 
 // fingerprint differs when anything differs that a manifest is rendered from.
-func (r *rendering) fingerprint(t chart.Target) (string, error) {
-	return digest([]any{r.source, t})
+func (s Source) fingerprint(t chart.Target) (string, error) {
+	return digest([]any{s, t})
 }
 
 // manifest renders for t. Objects are shared between clusters and must not be changed.
-func (r *rendering) manifest(t chart.Target, fingerprint string) ([]wanted, error) {
+func (r *rendering) manifest(s Source, t chart.Target, fingerprint string) ([]wanted, error) {
 	r.mu.Lock()
 	once, ok := r.done[fingerprint]
 	if !ok {
-		once = sync.OnceValues(func() ([]wanted, error) { return r.render(t) })
+		once = sync.OnceValues(func() ([]wanted, error) { return r.render(s, t) })
 		r.done[fingerprint] = once
 	}
 	r.mu.Unlock()

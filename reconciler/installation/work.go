@@ -83,6 +83,9 @@ func (r *Reconciler) work(ctx context.Context, it *shipper.InstallationTarget, l
 		if err != nil {
 			return nil, err
 		}
+		if err := r.place(ctx, it, &source); err != nil {
+			return nil, err
+		}
 		renders = newRendering(ctx, r.renderer, source)
 		if asked, err = r.ordersOf(ctx, it); err != nil {
 			return nil, err

@@ -102,15 +102,18 @@ func (r *Reconciler) create(ctx context.Context, s *scope, c creation, d *done) 
 	have := s.history.Live[c.index]
 	rel := have.Release
 	var objects []client.Object
-	var replicas int32
+	regions, err := r.regions(ctx, have, c.clusters)
+	if err != nil {
+		return err
+	}
+	var replicas map[string]int32
 	if have.Capacity == nil {
-		var err error
-		if replicas, err = r.charts.Replicas(ctx, rel); err != nil {
-			return fmt.Errorf("counting the replicas of release %s/%s: %w", rel.Namespace, rel.Name, err)
+		if replicas, err = r.count(ctx, rel, c.clusters, regions); err != nil {
+			return err
 		}
 	}
 	if have.Installation == nil {
-		objects = append(objects, installationTarget(rel, c.clusters, rel == s.history.Newest()))
+		objects = append(objects, installationTarget(rel, c.clusters, regions, rel == s.history.Newest()))
 	}
 	if have.Traffic == nil {
 		objects = append(objects, trafficTarget(rel, c.clusters))
@@ -140,6 +143,9 @@ func (r *Reconciler) ask(ctx context.Context, s *scope, p plan, d *done) error {
 		if o.Write.Capacity != nil {
 			ct := have.Capacity.DeepCopy()
 			ct.Spec = *o.Write.Capacity
+			if err := r.countAdded(ctx, have, &ct.Spec); err != nil {
+				return err
+			}
 			if err := r.write(ctx, ct, have.Capacity, d); err != nil {
 				return err
 			}
@@ -163,6 +169,11 @@ func (r *Reconciler) askInstallation(
 	}
 	it := have.Installation.DeepCopy()
 	it.Spec = *want
+	regions, err := r.regions(ctx, have, want.Clusters)
+	if err != nil {
+		return err
+	}
+	it.Spec.Regions = regions
 	if err := r.write(ctx, it, have.Installation, d); err != nil {
 		return err
 	}

@@ -107,28 +107,28 @@ func (p plan) missing(s *scope) []creation {
 	return out
 }
 
-// installationTarget is the missing InstallationTarget of rel.
-func installationTarget(rel *shipper.Release, clusters []string, newest bool) *shipper.InstallationTarget {
-	chart := rel.Spec.Environment.Chart.Reference()
+// installationTarget is the missing InstallationTarget of rel; regions are nil where none has values of its own.
+func installationTarget(
+	rel *shipper.Release, clusters []string, regions map[string]string, newest bool,
+) *shipper.InstallationTarget {
+	env := rel.Spec.Environment.DeepCopy()
+	chart := env.Chart.Reference()
 	it := &shipper.InstallationTarget{ObjectMeta: targetMeta(rel)}
 	it.Spec = shipper.InstallationTargetSpec{
-		Clusters: append([]string{}, clusters...), CanOverride: newest, Chart: &chart,
-	}
-	if values := rel.Spec.Environment.Values; values != nil {
-		copied := values.DeepCopy()
-		it.Spec.Values = &copied
+		Clusters: append([]string{}, clusters...), CanOverride: newest, Chart: &chart, Values: env.Values,
+		ValuesPerRegion: env.ValuesPerRegion, ValuesPerCluster: env.ValuesPerCluster, Regions: regions,
 	}
 	return it
 }
 
-// capacityTarget is the missing CapacityTarget of rel. It asks for nothing yet: what runs may be more than is known here,
-// after a restore above all, and is found first.
-func capacityTarget(rel *shipper.Release, clusters []string, replicas int32) *shipper.CapacityTarget {
+// capacityTarget is the missing CapacityTarget of rel, with the number of Pods that all of it is in each cluster. It asks for
+// nothing yet: what runs may be more than is known here, after a restore above all, and is found first.
+func capacityTarget(rel *shipper.Release, clusters []string, replicas map[string]int32) *shipper.CapacityTarget {
 	ct := &shipper.CapacityTarget{ObjectMeta: targetMeta(rel)}
 	ct.Spec.Clusters = []shipper.ClusterCapacityTarget{}
 	for _, cluster := range clusters {
 		ct.Spec.Clusters = append(ct.Spec.Clusters, shipper.ClusterCapacityTarget{
-			Name: cluster, TotalReplicaCount: replicas, AsFound: true,
+			Name: cluster, TotalReplicaCount: replicas[cluster], AsFound: true,
 		})
 	}
 	return ct

@@ -47,8 +47,8 @@ func complete(i int) strategy.Release {
 	r.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: "True"}}
 	r.Status.AchievedStep = &shipper.AchievedStep{Name: "full on"}
 	out := strategy.Release{
-		Release: r, Installation: installationTarget(r, []string{"a"}, true),
-		Capacity: capacityTarget(r, []string{"a"}, 4), Traffic: trafficTarget(r, []string{"a"}),
+		Release: r, Installation: installationTarget(r, []string{"a"}, nil, true),
+		Capacity: capacityTarget(r, []string{"a"}, map[string]int32{"a": 4}), Traffic: trafficTarget(r, []string{"a"}),
 	}
 	out.Capacity.Spec.Clusters[0].Percent, out.Capacity.Spec.Clusters[0].AsFound = 100, false
 	out.Traffic.Spec.Clusters[0].Weight, out.Traffic.Spec.Clusters[0].AsFound = 100, false
@@ -198,6 +198,8 @@ func TestTargetsAreMadeWhole(t *testing.T) {
 	r := rel(3, "a,b")
 	r.Annotations[shipper.ReleaseChartDigestAnnotation] = "abc"
 	r.Spec.Environment.Values = &shipper.ChartValues{"x": int64(1)}
+	r.Spec.Environment.ValuesPerRegion = []shipper.ValuesFor{{Name: "eu", Values: &shipper.ChartValues{"x": int64(2)}}}
+	r.Spec.Environment.ValuesPerCluster = []shipper.ValuesFor{{Name: "b", Patch: []shipper.PatchOperation{{"op": "remove", "path": "/x"}}}}
 	meta := metav1.ObjectMeta{
 		Namespace: "default", Name: "web-3", Labels: r.Labels,
 		Annotations: map[string]string{shipper.ReleaseChartDigestAnnotation: "abc"},
@@ -211,14 +213,16 @@ func TestTargetsAreMadeWhole(t *testing.T) {
 		{
 			&shipper.InstallationTarget{ObjectMeta: meta, Spec: shipper.InstallationTargetSpec{
 				Clusters: clusters, CanOverride: true, Chart: &chart, Values: r.Spec.Environment.Values,
+				ValuesPerRegion: r.Spec.Environment.ValuesPerRegion, ValuesPerCluster: r.Spec.Environment.ValuesPerCluster,
+				Regions: map[string]string{"a": "eu"},
 			}},
-			installationTarget(r, clusters, true),
+			installationTarget(r, clusters, map[string]string{"a": "eu"}, true),
 		},
 		{
 			&shipper.CapacityTarget{ObjectMeta: meta, Spec: shipper.CapacityTargetSpec{Clusters: []shipper.ClusterCapacityTarget{
-				{Name: "a", TotalReplicaCount: 7, AsFound: true}, {Name: "b", TotalReplicaCount: 7, AsFound: true},
+				{Name: "a", TotalReplicaCount: 7, AsFound: true}, {Name: "b", TotalReplicaCount: 5, AsFound: true},
 			}}},
-			capacityTarget(r, clusters, 7),
+			capacityTarget(r, clusters, map[string]int32{"a": 7, "b": 5}),
 		},
 		{
 			&shipper.TrafficTarget{ObjectMeta: meta, Spec: shipper.TrafficTargetSpec{Clusters: []shipper.ClusterTrafficTarget{
@@ -327,7 +331,7 @@ func TestEvents(t *testing.T) {
 			Type: shipper.ReleaseBlocked, Status: "True", Reason: shipper.RolloutsBlocked, Message: "rollouts blocked by: a/b",
 		}},
 	}
-	it := installationTarget(r, []string{"a", "b"}, true)
+	it := installationTarget(r, []string{"a", "b"}, nil, true)
 	var got []string
 	for _, e := range append(changes(r, is), clustersSelected(r, []string{"b", "a"}), targetCreated("CapacityTarget", r),
 		clustersChanged(it), diary.Override("a/b")) {

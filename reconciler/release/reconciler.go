@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler/release/history"
 	"shipper.dev/shipper/reconciler/release/outcome"
 )
@@ -29,10 +30,10 @@ import (
 // What happened is told as events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Charts tell how many Pods a Release has when all of it runs.
+// Charts tell how many Pods a Release has in a place when all of it runs.
 type Charts interface {
 	// Replicas fetches and renders the Release's chart. Errors are *chart.Error, or the context's.
-	Replicas(ctx context.Context, rel *shipper.Release) (int32, error)
+	Replicas(ctx context.Context, rel *shipper.Release, in chart.Place) (int32, error)
 }
 
 // Options for SetupWithManager.

@@ -21,7 +21,7 @@ type counter struct{ charts chart.Loader }
 func NewCharts(charts chart.Loader) Charts { return counter{charts: charts} }
 
 // Replicas is Charts.
-func (c counter) Replicas(ctx context.Context, rel *shipper.Release) (int32, error) {
+func (c counter) Replicas(ctx context.Context, rel *shipper.Release, in chart.Place) (int32, error) {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 	digest := rel.Annotations[shipper.ReleaseChartDigestAnnotation]
@@ -29,5 +29,5 @@ func (c counter) Replicas(ctx context.Context, rel *shipper.Release) (int32, err
 	if err != nil {
 		return 0, err
 	}
-	return loaded.Replicas(ctx, rel)
+	return loaded.Replicas(ctx, rel, in)
 }

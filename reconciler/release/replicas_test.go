@@ -40,7 +40,7 @@ func TestReplicasAreThoseOfTheChart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rel.Spec.Environment.Chart = shipper.Chart{Name: tc.name, Version: tc.version, RepoURL: repository.URL}
 			rel.Annotations = map[string]string{shipper.ReleaseChartDigestAnnotation: tc.digest}
-			got, err := count.Replicas(t.Context(), rel)
+			got, err := count.Replicas(t.Context(), rel, chart.Place{})
 			var broken *chart.Error
 			if errors.As(err, &broken); (broken == nil) != (tc.reason == "") || got != tc.want {
 				t.Fatalf("got %d, %v", got, err)

@@ -30,11 +30,15 @@ type catalog struct {
 }
 
 // Replicas is what the values say.
-func (c *catalog) Replicas(_ context.Context, rel *shipper.Release) (int32, error) {
+func (c *catalog) Replicas(_ context.Context, rel *shipper.Release, in chart.Place) (int32, error) {
 	if c.countErr != nil {
 		return 0, c.countErr
 	}
-	n, _ := (*rel.Spec.Environment.Values)["replicaCount"].(int64)
+	values, err := chart.LayersOf(&rel.Spec.Environment).At(in)
+	if err != nil {
+		return 0, err
+	}
+	n, _ := (*values)["replicaCount"].(int64)
 	return int32(n), nil
 }
 

@@ -40,7 +40,7 @@ func (w *Webhook) preview(
 		a.Warn("plan: %s: %s", count(len(choice), "cluster"), abridged(choice))
 	}
 	incumbent := strategy.LastComplete(rels)
-	for _, line := range w.steps(ctx, env, rel, incumbent) {
+	for _, line := range w.steps(ctx, env, rel, incumbent, choice) {
 		a.Warn("plan: %s", line)
 	}
 	if incumbent != nil {
@@ -62,28 +62,37 @@ func (w *Webhook) describePinned(app *shipper.Application) string {
 	return out
 }
 
-// steps are the lines about a strategy; incumbent is nil when there is none.
+// steps are the lines about a strategy; incumbent is nil when there is none. Where not all clusters have as many Pods, steps
+// are told in shares.
 func (w *Webhook) steps(
-	ctx context.Context, env *shipper.ReleaseEnvironment, rel, incumbent *shipper.Release,
+	ctx context.Context, env *shipper.ReleaseEnvironment, rel, incumbent *shipper.Release, clusters []string,
 ) []string {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
-	pods, err := w.Charts.Replicas(ctx, rel)
+	counts, same, err := w.pods(ctx, rel, clusters)
+	var differing []string
+	if !same {
+		differing = append(differing, perCluster(rel, clusters, counts))
+	}
 	var before *int32
 	if incumbent != nil {
-		n, failed := w.Charts.Replicas(ctx, incumbent)
-		if before = &n; err == nil {
+		n, same, failed := w.pods(ctx, incumbent, clusters)
+		if before = &n[0]; err == nil {
 			err = failed
+		}
+		if !same {
+			differing = append(differing, perCluster(incumbent, clusters, n))
 		}
 	}
 	var out []string
-	for _, step := range preview.Steps(env.Strategy, pods, before) {
-		if err != nil {
+	for _, step := range preview.Steps(env.Strategy, counts[0], before) {
+		if err != nil || len(differing) > 0 {
 			out = append(out, step.Shares())
 		} else {
 			out = append(out, step.String()+", in each cluster")
 		}
 	}
+	out = append(out, differing...)
 	if err != nil {
 		out = append(out, "Pods cannot be counted: "+err.Error())
 	}

@@ -99,6 +99,36 @@ func TestADryRunTellsThePlan(t *testing.T) {
 	}
 }
 
+func TestADryRunTellsWherePodsDiffer(t *testing.T) {
+	next := ask.Application(func(app *shipper.Application) {
+		app.Spec.Template.ClusterRequirements.Regions[0].Replicas = new(int32(2))
+		app.Spec.Template.ValuesPerCluster = []shipper.ValuesFor{
+			{Name: "there", Values: &shipper.ChartValues{"replicaCount": int64(7)}},
+			{Name: "elsewhere", Values: &shipper.ChartValues{"replicaCount": int64(9)}},
+		}
+	})
+	there := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "there"}, Spec: shipper.ClusterSpec{Region: "local"}}
+	hook := webhookOf(t, ask.Grant(), &catalog{found: chart.Resolution{Version: "0.0.1"}}, there)
+	a, req, dry := &answer.Answer{}, ask.Create(ask.Developer, next), true
+	req.DryRun = &dry
+	if err := hook.Validate(t.Context(), req, a); err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimPrefix(a.Warnings()[0], "this makes Release ")
+	want := []string{
+		"this makes Release " + name,
+		"plan: Release " + name + " of chart nginx 0.0.1",
+		"plan: 2 clusters: here, there",
+		"plan: step 0 (staging): contender 1 % of capacity, weight 0 in traffic",
+		"plan: step 1 (full on): contender 100 % of capacity, weight 100 in traffic",
+		"plan: all Pods of Release " + name + " are 3 in here, 7 in there",
+		"valuesPerCluster has values for elsewhere, where it will not run as clusters are now: it is placed on here, there",
+	}
+	if diff := cmp.Diff(want, a.Warnings()); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
 func TestAPlanForeseesWhatWillStopIt(t *testing.T) {
 	complete := func(app *shipper.Application) *shipper.Release {
 		return ask.Release(app, nil, func(r *shipper.Release) {

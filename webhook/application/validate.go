@@ -35,7 +35,7 @@ func (w *Webhook) validateWrite(
 	var errs field.ErrorList
 	if specChanged {
 		errs = append(errs, validateName(app.Name)...)
-		errs = append(errs, environment.Validate(&app.Spec.Template, field.NewPath("spec", "template"))...)
+		errs = append(errs, w.validateTemplate(&app.Spec.Template)...)
 	}
 	errs = append(errs, w.validateRepository(req, app, old)...)
 	errs = append(errs, validateLabels(app.Labels, metaOf(old).Labels)...)
@@ -147,9 +147,11 @@ func (w *Webhook) announce(
 				return err
 			}
 		}
-		if _, err := placement.Choose(app.Name, app.Spec.Template.ClusterRequirements, w.Facts.Clusters()); err != nil {
+		choice, err := placement.Choose(app.Name, app.Spec.Template.ClusterRequirements, w.Facts.Clusters())
+		if err != nil {
 			a.Warn("no clusters can be chosen for it as they are now: %v", err)
 		}
+		warnOfVainValues(a, &app.Spec.Template, choice)
 	}
 	return nil
 }

@@ -29,8 +29,8 @@ const (
 // Resolver knows which version of a chart a constraint means.
 type Resolver interface {
 	Resolve(ctx context.Context, namespace string, want shipper.Chart) (chart.Resolution, error)
-	// Replicas is how many Pods a Release has when all of it runs.
-	Replicas(ctx context.Context, rel *shipper.Release) (int32, error)
+	// Replicas is how many Pods a Release has in a place when all of it runs.
+	Replicas(ctx context.Context, rel *shipper.Release, in chart.Place) (int32, error)
 	// Allows is nil when charts may be fetched from the repository.
 	Allows(repoURL string) error
 	// Refresh makes the next Resolve know what the chart's repository has now, if it can be asked.

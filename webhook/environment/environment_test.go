@@ -48,6 +48,64 @@ func values(v *shipper.ChartValues) edit {
 	return func(e *shipper.ReleaseEnvironment) { e.Values = v }
 }
 
+func perRegion(v ...shipper.ValuesFor) edit {
+	return func(e *shipper.ReleaseEnvironment) { e.ValuesPerRegion = v }
+}
+
+func perCluster(v ...shipper.ValuesFor) edit {
+	return func(e *shipper.ReleaseEnvironment) { e.ValuesPerCluster = v }
+}
+
+// patched is a patch of one operation.
+func patched(name, op, at string) shipper.ValuesFor {
+	return shipper.ValuesFor{Name: name, Patch: []shipper.PatchOperation{{"op": op, "path": at}}}
+}
+
+func TestValidatePatches(t *testing.T) {
+	path := field.NewPath("env")
+	clusters := []shipper.Cluster{{Spec: shipper.ClusterSpec{Region: "eu"}}, {Spec: shipper.ClusterSpec{Region: "us"}}}
+	clusters[0].Name, clusters[1].Name = "west", "east"
+	region := path.Child("valuesPerRegion").Index(0).Child("patch")
+	cluster := path.Child("valuesPerCluster")
+	extra := shipper.ValuesFor{Name: "eu", Values: &shipper.ChartValues{"extra": int64(1)}}
+	for sentence, tc := range map[string]struct {
+		env  *shipper.ReleaseEnvironment
+		want field.ErrorList
+	}{
+		"nothing to patch": {env: env()},
+		"a region's that applies, and a cluster's that sees the region's values": {
+			env: env(perRegion(shipper.ValuesFor{Name: "eu", Values: extra.Values, Patch: []shipper.PatchOperation{
+				{"op": "test", "path": "/extra", "value": int64(1)},
+			}}),
+				perCluster(patched("west", "remove", "/extra"))),
+		},
+		"a cluster's that sees no values of another region": {
+			env: env(perRegion(extra), perCluster(patched("east", "remove", "/extra"), patched("nowhere", "remove", "/extra"))),
+			want: field.ErrorList{
+				field.Invalid(cluster.Index(0).Child("patch").Index(0), "remove /extra", ""),
+				field.Invalid(cluster.Index(1).Child("patch").Index(0), "remove /extra", ""),
+			},
+		},
+		"a region's that does not apply is told once": {
+			env:  env(perRegion(patched("eu", "remove", "/none")), perCluster(shipper.ValuesFor{Name: "west"})),
+			want: field.ErrorList{field.Invalid(region.Index(0), "remove /none", "")},
+		},
+		"one that leaves no map": {
+			env: env(perRegion(shipper.ValuesFor{Name: "eu", Patch: []shipper.PatchOperation{
+				{"op": "replace", "path": "", "value": []any{}},
+			}})),
+			want: field.ErrorList{field.Invalid(region, "(the patched values)", "")},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := environment.ValidatePatches(tc.env, path, clusters)
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(field.Error{}, "Detail", "Origin")); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func count(n int32) *int32 { return &n }
 
 func TestValidate(t *testing.T) {
@@ -83,6 +141,35 @@ func TestValidate(t *testing.T) {
 		"values that no JSON can hold": {
 			env:  env(values(&shipper.ChartValues{"x": math.Inf(1)})),
 			want: field.ErrorList{field.Invalid(path.Child("values"), "(values)", "")},
+		},
+		"values per region and per cluster that are good": {
+			env: env(perRegion(shipper.ValuesFor{Name: "eu", Values: &shipper.ChartValues{"x": int64(1)}}),
+				perCluster(shipper.ValuesFor{Name: "eu"}, patched("west", "remove", "/x"))),
+		},
+		"values for nowhere, and for the same place twice": {
+			env: env(perRegion(shipper.ValuesFor{}, shipper.ValuesFor{Name: "eu"}, shipper.ValuesFor{Name: "eu"}),
+				perCluster(shipper.ValuesFor{Name: "west"}, shipper.ValuesFor{Name: "west"})),
+			want: field.ErrorList{
+				field.Required(path.Child("valuesPerRegion").Index(0).Child("name"), ""),
+				field.Duplicate(path.Child("valuesPerRegion").Index(2).Child("name"), "eu"),
+				field.Duplicate(path.Child("valuesPerCluster").Index(1).Child("name"), "west"),
+			},
+		},
+		"patches that are none": {
+			env: env(perRegion(patched("eu", "increase", "/replicaCount")), perCluster(patched("west", "remove", "image.tag"))),
+			want: field.ErrorList{
+				field.Invalid(path.Child("valuesPerRegion").Index(0).Child("patch").Index(0), "increase /replicaCount", ""),
+				field.Invalid(path.Child("valuesPerCluster").Index(0).Child("patch").Index(0), "remove image.tag", ""),
+			},
+		},
+		"a patch of too many operations": {
+			env:  env(perCluster(shipper.ValuesFor{Name: "west", Patch: make([]shipper.PatchOperation, 1001)})),
+			want: field.ErrorList{field.TooMany(path.Child("valuesPerCluster").Index(0).Child("patch"), 1001, 1000)},
+		},
+		"values that are too large only all in all": {
+			env: env(values(&shipper.ChartValues{"blob": strings.Repeat("x", environment.MaxValuesBytes/2)}),
+				perCluster(shipper.ValuesFor{Name: "w", Values: &shipper.ChartValues{"blob": strings.Repeat("x", environment.MaxValuesBytes/2)}})),
+			want: field.ErrorList{field.Invalid(path.Child("valuesPerCluster"), "(1048630 bytes)", "")},
 		},
 		"no regions": {env: env(regions()), want: field.ErrorList{field.Required(reqs.Child("regions"), "")}},
 		"regions without a name, twice, and with impossible numbers of clusters": {
@@ -173,6 +260,10 @@ func TestWarnings(t *testing.T) {
 		"no cluster in any region": {
 			env:  env(regions(shipper.RegionRequirement{Name: "eu", Replicas: count(0)})),
 			want: []string{"clusterRequirements ask for no cluster in any region: nothing will run"},
+		},
+		"values for a region that it is not in": {
+			env:  env(perRegion(shipper.ValuesFor{Name: "moon"})),
+			want: []string{"valuesPerRegion has values for region moon, which clusterRequirements do not name"},
 		},
 		"clusters in one of two regions": {
 			env: env(regions(shipper.RegionRequirement{Name: "eu", Replicas: count(0)}, shipper.RegionRequirement{Name: "us", Replicas: count(2)})),

@@ -4,6 +4,7 @@ package environment
 
 import (
 	"fmt"
+	"slices"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -32,6 +33,11 @@ func Warnings(env *shipper.ReleaseEnvironment) []string {
 	}
 	if wanted(env.ClusterRequirements) == 0 {
 		warn("clusterRequirements ask for no cluster in any region: nothing will run")
+	}
+	for _, values := range env.ValuesPerRegion {
+		if !slices.ContainsFunc(env.ClusterRequirements.Regions, func(r shipper.RegionRequirement) bool { return r.Name == values.Name }) {
+			warn("valuesPerRegion has values for region %s, which clusterRequirements do not name", values.Name)
+		}
 	}
 	return out
 }

@@ -14,9 +14,36 @@ import (
 
 // ChangedValues are the keys whose values differ between two environments, sorted. Those of maps within maps are joined by
 // dots, as in image.tag; a dot within a key is escaped, as `helm --set` has it, and a key that does not print is quoted. What
-// is in a map that only one of them has is not named one by one, nor what is in lists. Values are not told: they may be secret.
+// is in a map that only one of them has is not named one by one, nor what is in lists. What is for one place begins with it,
+// as in valuesPerCluster[west].image.tag. Values are not told: they may be secret.
 func ChangedValues(before, after *shipper.ReleaseEnvironment) []string {
-	return slices.Sorted(slices.Values(changed(nil, "", valuesOf(before), valuesOf(after))))
+	out := changed(nil, "", mapOf(before.Values), mapOf(after.Values))
+	out = changedPlaces(out, "valuesPerRegion", before.ValuesPerRegion, after.ValuesPerRegion)
+	out = changedPlaces(out, "valuesPerCluster", before.ValuesPerCluster, after.ValuesPerCluster)
+	return slices.Sorted(slices.Values(out))
+}
+
+// changedPlaces adds what differs for regions, or for clusters. A patch is told as one.
+func changedPlaces(out []string, list string, before, after []shipper.ValuesFor) []string {
+	of := func(all []shipper.ValuesFor, name string) shipper.ValuesFor {
+		if i := slices.IndexFunc(all, func(v shipper.ValuesFor) bool { return v.Name == name }); i >= 0 {
+			return all[i]
+		}
+		return shipper.ValuesFor{Name: name}
+	}
+	seen := map[string]bool{}
+	for _, one := range slices.Concat(before, after) {
+		if seen[one.Name] {
+			continue
+		}
+		seen[one.Name] = true
+		a, b, path := of(before, one.Name), of(after, one.Name), list+"["+written(one.Name)+"]"
+		out = changed(out, path+".", mapOf(a.Values), mapOf(b.Values))
+		if a.Values, b.Values = nil, nil; !sameFor(a, b) {
+			out = append(out, path+" patch")
+		}
+	}
+	return out
 }
 
 func changed(out []string, path string, before, after map[string]any) []string {

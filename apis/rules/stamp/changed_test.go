@@ -38,6 +38,24 @@ func TestChangedValues(t *testing.T) {
 	}
 }
 
+func TestChangedValuesOfPlaces(t *testing.T) {
+	of := func(name string, tag int64, patch ...shipper.PatchOperation) shipper.ValuesFor {
+		return shipper.ValuesFor{Name: name, Values: &shipper.ChartValues{"image": map[string]any{"tag": tag}}, Patch: patch}
+	}
+	before := &shipper.ReleaseEnvironment{
+		ValuesPerRegion:  []shipper.ValuesFor{of("eu", 1), of("us", 1)},
+		ValuesPerCluster: []shipper.ValuesFor{of("west", 1), of("gone", 1)},
+	}
+	after := &shipper.ReleaseEnvironment{
+		ValuesPerRegion:  []shipper.ValuesFor{of("us", 1), of("eu", 2)},
+		ValuesPerCluster: []shipper.ValuesFor{of("west", 1, shipper.PatchOperation{"op": "remove", "path": "/x"})},
+	}
+	want := []string{"valuesPerCluster[gone].image", "valuesPerCluster[west] patch", "valuesPerRegion[eu].image.tag"}
+	if diff := cmp.Diff(want, stamp.ChangedValues(before, after)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func environmentOf(t *testing.T, text string) *shipper.ReleaseEnvironment {
 	t.Helper()
 	var values shipper.ChartValues

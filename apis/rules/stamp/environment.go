@@ -3,6 +3,8 @@
 package stamp
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -17,14 +19,21 @@ func SameEnvironment(a, b *shipper.ReleaseEnvironment) bool {
 	return a.Chart == b.Chart &&
 		equality.Semantic.DeepEqual(a.ClusterRequirements, b.ClusterRequirements) &&
 		equality.Semantic.DeepEqual(a.Strategy, b.Strategy) &&
-		sameMap(valuesOf(a), valuesOf(b))
+		sameMap(mapOf(a.Values), mapOf(b.Values)) &&
+		slices.EqualFunc(a.ValuesPerRegion, b.ValuesPerRegion, sameFor) &&
+		slices.EqualFunc(a.ValuesPerCluster, b.ValuesPerCluster, sameFor)
 }
 
-func valuesOf(env *shipper.ReleaseEnvironment) map[string]any {
-	if env.Values == nil {
+func sameFor(a, b shipper.ValuesFor) bool {
+	return a.Name == b.Name && sameMap(mapOf(a.Values), mapOf(b.Values)) &&
+		slices.EqualFunc(a.Patch, b.Patch, func(a, b shipper.PatchOperation) bool { return sameMap(a, b) })
+}
+
+func mapOf(values *shipper.ChartValues) map[string]any {
+	if values == nil {
 		return nil
 	}
-	return *env.Values
+	return *values
 }
 
 func sameMap(a, b map[string]any) bool {

@@ -22,6 +22,7 @@ func Hash(env shipper.ReleaseEnvironment) (string, error) {
 		values := shipper.ChartValues(canonicalMap(*env.Values))
 		env.Values = &values
 	}
+	env.ValuesPerRegion, env.ValuesPerCluster = canonicalPlaces(env.ValuesPerRegion), canonicalPlaces(env.ValuesPerCluster)
 	text, err := json.Marshal(env)
 	if err != nil {
 		return "", fmt.Errorf("hashing environment: %w", err)
@@ -29,6 +30,24 @@ func Hash(env shipper.ReleaseEnvironment) (string, error) {
 	sum := fnv.New32a()
 	sum.Write(text) // a hash never fails to write
 	return fmt.Sprintf("%x", sum.Sum32()), nil
+}
+
+// canonicalPlaces is canonical for values that differ between places.
+func canonicalPlaces(in []shipper.ValuesFor) []shipper.ValuesFor {
+	var out []shipper.ValuesFor
+	for _, one := range in {
+		if one.Values != nil {
+			values := shipper.ChartValues(canonicalMap(*one.Values))
+			one.Values = &values
+		}
+		var patch []shipper.PatchOperation
+		for _, operation := range one.Patch {
+			patch = append(patch, canonicalMap(operation))
+		}
+		one.Patch = patch
+		out = append(out, one)
+	}
+	return out
 }
 
 // canonicalMap is canonical for maps; nil stays nil, which JSON tells from empty.

@@ -68,6 +68,10 @@ func TestHashIsThatOfTheOriginal(t *testing.T) {
 		"empty values are not absent values":       {env: values(shipper.ChartValues{}), want: "a729c823"},
 		"values without a map are as absent ones":  {env: values(nil), want: "964c04d2"},
 		"characters of HTML are escaped as always": {env: values(shipper.ChartValues{"a": "<&>"}), want: "e3671ab5"},
+		"lists of places that are empty are absent": {
+			env:  shipper.ReleaseEnvironment{ValuesPerRegion: []shipper.ValuesFor{}, ValuesPerCluster: []shipper.ValuesFor{}},
+			want: "964c04d2",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -103,6 +107,38 @@ func TestHashDoesNotDependOnTheDecoder(t *testing.T) {
 				t.Errorf("%v and %v are not the same", tc.a, tc.b)
 			}
 		})
+	}
+}
+
+func TestHashSeesEveryPlace(t *testing.T) {
+	of := func(v any, patched any) []shipper.ValuesFor {
+		return []shipper.ValuesFor{{
+			Name: "west", Values: &shipper.ChartValues{"v": v},
+			Patch: []shipper.PatchOperation{{"op": "add", "path": "/w", "value": patched}},
+		}}
+	}
+	base := shipper.ReleaseEnvironment{}
+	region := shipper.ReleaseEnvironment{ValuesPerRegion: of(int64(3), int64(4))}
+	cluster := shipper.ReleaseEnvironment{ValuesPerCluster: of(int64(3), int64(4))}
+	other := shipper.ReleaseEnvironment{ValuesPerCluster: of(int64(4), int64(4))}
+	patched := shipper.ReleaseEnvironment{ValuesPerCluster: of(int64(3), int64(5))}
+	all := []shipper.ReleaseEnvironment{base, region, cluster, other, patched}
+	for i := range all {
+		for j := range all {
+			if same := stamp.SameEnvironment(&all[i], &all[j]); same != (i == j) {
+				t.Errorf("environments %d and %d: same is %t", i, j, same)
+			}
+			if (mustHash(t, all[i]) == mustHash(t, all[j])) != (i == j) {
+				t.Errorf("environments %d and %d: hashes %s and %s", i, j, mustHash(t, all[i]), mustHash(t, all[j]))
+			}
+		}
+	}
+	floats := shipper.ReleaseEnvironment{ValuesPerCluster: of(3.0, 4.0)}
+	if mustHash(t, floats) != mustHash(t, cluster) || !stamp.SameEnvironment(&floats, &cluster) {
+		t.Error("how a decoder holds numbers makes another environment")
+	}
+	if _, ok := floats.ValuesPerCluster[0].Patch[0]["value"].(float64); !ok {
+		t.Error("hashing changed the patch")
 	}
 }
 

@@ -25,6 +25,21 @@ type ReleaseEnvironment struct {
 	// strategy is the list of steps by which this takes over from its predecessor.
 	// +required
 	Strategy *RolloutStrategy `json:"strategy,omitempty"`
+
+	// valuesPerRegion are merged over values in the clusters of a region. Absent means that all regions have the same.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=100
+	ValuesPerRegion []ValuesFor `json:"valuesPerRegion,omitempty"`
+
+	// valuesPerCluster are merged over values and those of the region in one cluster. Absent means that all clusters of a
+	// region have the same.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=1000
+	ValuesPerCluster []ValuesFor `json:"valuesPerCluster,omitempty"`
 }
 
 // Chart names a version of a Helm chart in a repository, or is one itself.

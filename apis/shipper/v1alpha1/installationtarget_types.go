@@ -52,6 +52,25 @@ type InstallationTargetSpec struct {
 	// +kubebuilder:validation:Schemaless
 	// +kubebuilder:validation:Type=object
 	Values *ChartValues `json:"values,omitempty"`
+
+	// valuesPerRegion are merged over values in the clusters of a region.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=100
+	ValuesPerRegion []ValuesFor `json:"valuesPerRegion,omitempty"`
+
+	// valuesPerCluster are merged over values and those of the region in one cluster.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=1000
+	ValuesPerCluster []ValuesFor `json:"valuesPerCluster,omitempty"`
+
+	// regions has, by name of a cluster, the region it was in when it was chosen, where valuesPerRegion says something: a cluster
+	// that is moved to another region later goes on with what was installed there. Absent without valuesPerRegion.
+	// +optional
+	Regions map[string]string `json:"regions,omitempty"`
 }
 
 // InstallationTargetStatus is how far an installation is.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,6 +32,7 @@ type options struct {
 	system       string
 	repositories string
 	clusters     []string
+	region       string
 	format       output.Format
 }
 
@@ -46,8 +48,8 @@ func NewCommand() *cobra.Command {
 	render := &cobra.Command{
 		Use:   "render",
 		Short: "Show the objects that Shipper installs, for each cluster",
-		Long: "Show the objects that Shipper installs, for each cluster: charts are rendered with its version and its APIs. It is asked\n" +
-			"with Shipper's credentials; where you may not read them, or it does not answer, that is said. Nothing is written.",
+		Long: "Show the objects that Shipper installs, for each cluster: charts are rendered with its values, its version and its APIs. It\n" +
+			"is asked with Shipper's credentials; where you may not read them, or it does not answer, that is said. Nothing is written.",
 		Args: cobra.NoArgs,
 		RunE: connect.NeedsCommand,
 	}
@@ -57,9 +59,10 @@ func NewCommand() *cobra.Command {
 	flags.StringVar(&o.repositories, "chart-repositories", chart.AnyHTTPS,
 		"comma-separated URLs that charts may be fetched from, as Shipper has them; they are fetched from here")
 	flags.StringSliceVar(&o.clusters, "clusters", nil, "for these clusters only, separated by commas (default all that it is placed on)")
+	flags.StringVar(&o.region, "region", "", "for clusters of this region only (default all regions)")
 	o.format.Register(flags)
 	flags.Lookup("output").Usage = "json or yaml for programs, with the clusters beside the objects (default manifests to read and apply)"
-	cmd.SetGlobalNormalizationFunc(connect.Spelling)
+	cmd.SetGlobalNormalizationFunc(spelling)
 	render.AddCommand(newApp(o), newRelease(o))
 	cmd.AddCommand(render)
 	return cmd
@@ -120,6 +123,14 @@ func newRelease(o *options) *cobra.Command {
 			return r.render(cmd, []*shipper.Release{rel})
 		},
 	}
+}
+
+// spelling takes --cluster for --clusters.
+func spelling(flags *pflag.FlagSet, name string) pflag.NormalizedName {
+	if name == "cluster" {
+		name = "clusters"
+	}
+	return connect.Spelling(flags, name)
 }
 
 // renderer renders for the clusters of a management cluster.
@@ -193,6 +204,12 @@ func (r *renderer) each(ctx context.Context, rel *shipper.Release, note func(str
 		if err != nil {
 			return nil, err
 		}
+		if in.Region, err = r.regionOf(ctx, rel, name, in.Region); err != nil {
+			return nil, err
+		}
+		if r.region != "" && in.Region != r.region {
+			continue
+		}
 		objects, err := installation.Preview(ctx, r.charts, rel, in)
 		if err != nil {
 			return nil, fmt.Errorf("rendering release %s/%s for cluster %s: %w", rel.Namespace, rel.Name, name, err)
@@ -200,6 +217,10 @@ func (r *renderer) each(ctx context.Context, rel *shipper.Release, note func(str
 		out = merge(out, Rendering{
 			Namespace: rel.Namespace, Application: rel.Labels[shipper.AppLabel], Release: rel.Name, Clusters: []string{name}, Objects: objects,
 		})
+	}
+	if len(out) == 0 && r.region != "" {
+		return nil, fmt.Errorf("release %s/%s is in no cluster of region %s; its clusters are %s",
+			rel.Namespace, rel.Name, r.region, strings.Join(names, ", "))
 	}
 	return out, nil
 }

@@ -3,6 +3,7 @@
 package render
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -110,6 +111,7 @@ func (r *renderer) know(ctx context.Context, name string, note func(string, ...a
 		return installation.Cluster{}, fmt.Errorf("reading cluster %s: %w", name, err)
 	}
 	in, err := r.ask(ctx, cluster)
+	in.Name, in.Region = name, cluster.Spec.Region
 	if err == nil {
 		return in, nil
 	}
@@ -119,7 +121,22 @@ func (r *renderer) know(ctx context.Context, name string, note func(string, ...a
 	if err != nil {
 		return installation.Cluster{}, err
 	}
-	return installation.Cluster{KubeVersion: cluster.Status.KubernetesVersion, HasNamespace: hasNamespace(mapper)}, nil
+	return installation.Cluster{
+		Name: name, Region: cluster.Spec.Region, KubeVersion: cluster.Status.KubernetesVersion, HasNamespace: hasNamespace(mapper),
+	}, nil
+}
+
+// regionOf is the region a cluster is in for a Release: the one it was in when it was chosen, or the one it is in now.
+func (r *renderer) regionOf(ctx context.Context, rel *shipper.Release, cluster, now string) (string, error) {
+	if len(rel.Spec.Environment.ValuesPerRegion) == 0 {
+		return now, nil
+	}
+	it := &shipper.InstallationTarget{}
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(rel), it)
+	if client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading the InstallationTarget of release %s/%s: %w", rel.Namespace, rel.Name, err)
+	}
+	return cmp.Or(it.Spec.Regions[cluster], now), nil
 }
 
 // ask asks a cluster with Shipper's credentials.

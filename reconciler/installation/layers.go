@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+)
+
+// sources are what a target's manifests are rendered from, in all its clusters.
+type sources struct {
+	Chart  shipper.Chart
+	Digest string
+	// values may differ from cluster to cluster, and regions are those that clusters were in when they were chosen.
+	values  chart.Layers
+	regions map[string]string
+}
+
+// sourcesOf reads what a target says itself.
+func sourcesOf(it *shipper.InstallationTarget) sources {
+	out := sources{
+		Digest: it.Annotations[shipper.ReleaseChartDigestAnnotation], regions: it.Spec.Regions,
+		values: chart.Layers{Common: it.Spec.Values, PerRegion: it.Spec.ValuesPerRegion, PerCluster: it.Spec.ValuesPerCluster},
+	}
+	if it.Spec.Chart != nil {
+		out.Chart = *it.Spec.Chart
+	}
+	return out
+}
+
+// place finds out where clusters are that the target does not tell the region of, where that matters: they were unknown when
+// they were chosen. One that still is gets no values of a region; nothing can be installed there either.
+func (r *Reconciler) place(ctx context.Context, it *shipper.InstallationTarget, s *sources) error {
+	if len(s.values.PerRegion) == 0 {
+		return nil
+	}
+	s.regions = maps.Clone(it.Spec.Regions)
+	for _, name := range it.Spec.Clusters {
+		if _, known := s.regions[name]; known {
+			continue
+		}
+		cluster := &shipper.Cluster{}
+		switch err := r.client.Get(ctx, client.ObjectKey{Name: name}, cluster); {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return fmt.Errorf("reading the region of cluster %s: %w", name, err)
+		}
+		if s.regions == nil {
+			s.regions = map[string]string{}
+		}
+		s.regions[name] = cluster.Spec.Region
+	}
+	return nil
+}
+
+// in is what is rendered from in one cluster. Nothing of what is for others is in it, so that they can be changed without
+// writing here.
+func (s sources) in(cluster string) (Source, error) {
+	values, err := s.values.At(chart.Place{Cluster: cluster, Region: s.regions[cluster]})
+	if err != nil {
+		return Source{}, ofChart(err)
+	}
+	return Source{Chart: s.Chart, Digest: s.Digest, Values: values}, nil
+}
+
+// inCluster renders what one cluster gets.
+func (r *rendering) inCluster(cluster string, t chart.Target) ([]wanted, error) {
+	source, err := r.sources.in(cluster)
+	if err != nil {
+		return nil, err
+	}
+	fingerprint, err := source.fingerprint(t)
+	if err != nil {
+		return nil, err
+	}
+	return r.manifest(source, t, fingerprint)
+}

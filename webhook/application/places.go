@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/environment"
+)
+
+// validateTemplate judges a template, and whether its patches apply to the values they are for.
+func (w *Webhook) validateTemplate(template *shipper.ReleaseEnvironment) field.ErrorList {
+	path := field.NewPath("spec", "template")
+	if errs := environment.Validate(template, path); len(errs) > 0 || !chart.LayersOf(template).Differ() {
+		return errs
+	}
+	return environment.ValidatePatches(template, path, w.Facts.Clusters())
+}
+
+// warnOfVainValues tells of values for clusters that a Release will not be in, as clusters are now.
+func warnOfVainValues(a *answer.Answer, template *shipper.ReleaseEnvironment, choice []string) {
+	if len(choice) == 0 {
+		return
+	}
+	var vain []string
+	for _, values := range template.ValuesPerCluster {
+		if !slices.Contains(choice, values.Name) {
+			vain = append(vain, values.Name)
+		}
+	}
+	if len(vain) > 0 {
+		a.Warn("valuesPerCluster has values for %s, where it will not run as clusters are now: it is placed on %s",
+			abridged(vain), abridged(choice))
+	}
+}
+
+// pods counts the Pods that all of a Release is in each cluster. Same is false when clusters differ; otherwise each has as many
+// as the first.
+func (w *Webhook) pods(ctx context.Context, rel *shipper.Release, clusters []string) (counts []int32, same bool, err error) {
+	layers, all := chart.LayersOf(&rel.Spec.Environment), []chart.Place{{}}
+	if layers.Differ() && len(clusters) > 0 {
+		all = w.places(clusters)
+	}
+	known := map[chart.Place]int32{}
+	for _, place := range all {
+		place = layers.Distinct(place)
+		if _, there := known[place]; !there {
+			if known[place], err = w.Charts.Replicas(ctx, rel, place); err != nil {
+				return []int32{0}, true, err
+			}
+		}
+		counts = append(counts, known[place])
+	}
+	return counts, len(slices.Compact(slices.Clone(counts))) == 1, nil
+}
+
+// places are where clusters are.
+func (w *Webhook) places(names []string) []chart.Place {
+	clusters := w.Facts.Clusters()
+	out := make([]chart.Place, 0, len(names))
+	for _, name := range names {
+		place := chart.Place{Cluster: name}
+		if at := slices.IndexFunc(clusters, func(c shipper.Cluster) bool { return c.Name == name }); at >= 0 {
+			place.Region = clusters[at].Spec.Region
+		}
+		out = append(out, place)
+	}
+	return out
+}
+
+// perCluster says how many Pods a Release is where that differs.
+func perCluster(rel *shipper.Release, clusters []string, counts []int32) string {
+	var parts []string
+	for i := 0; i < len(counts) && i < maxClustersNamed; i++ {
+		parts = append(parts, fmt.Sprintf("%d in %s", counts[i], clusters[i]))
+	}
+	if more := len(counts) - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("others in %d more", more))
+	}
+	return fmt.Sprintf("all Pods of Release %s are %s", rel.Name, strings.Join(parts, ", "))
+}
