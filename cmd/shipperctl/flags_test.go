@@ -47,6 +47,7 @@ var reaching = map[string]string{
 	"rollout retreat":               "web",
 	"rollout rollback":              "web",
 	"rollout status":                "web",
+	"rollout test":                  "web-0",
 	"version":                       "--server",
 }
 
