@@ -112,7 +112,8 @@ func plain(o client.Object) (string, error) {
 var accidental = []string{
 	"resourceVersion", "creationTimestamp", "generation", "observedGeneration", "managedFields", "lastTransitionTime",
 	"lastUpdateTime", "message", "clusterIP", "clusterIPs", "deployment.kubernetes.io/revision",
-	"pod", // the example in a capacity report
+	"pod",      // the example in a capacity report
+	"duration", // of a rollout
 }
 
 // prune takes out what is accidental.
