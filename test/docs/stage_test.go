@@ -253,7 +253,7 @@ func (s *stage) achieved(name string, step int32) {
 	})
 }
 
-// blocked has a RolloutBlock, from the moment on that the gate knows it.
+// blocked has a RolloutBlock, from the moment on that the gate knows it and its status says whether it is in effect.
 func (s *stage) blocked(namespace, name, author string, spec shipper.RolloutBlockSpec) {
 	s.Helper()
 	s.alone()
@@ -268,6 +268,15 @@ func (s *stage) blocked(namespace, name, author string, spec shipper.RolloutBloc
 			return nil
 		})
 	}
+	s.eventually("the status of "+name, func() error {
+		if err := world.management.Get(s.ctx, client.ObjectKeyFromObject(b), b); err != nil {
+			return err
+		}
+		if b.Status.Active == nil {
+			return fmt.Errorf("it does not say whether it is in effect")
+		}
+		return nil
+	})
 }
 
 // probe asks the gate whether a rollout may begin.
