@@ -1,23 +1,10 @@
 #!/usr/bin/env bash
 # Run all tests of all modules. Packages that need clusters start their own, one fleet each; two run at a time, as on the smallest
 # machine. TEST_FLAGS adds flags, for example TEST_FLAGS='-run TestRollout -v'. With FUZZTIME set, as in CI, every fuzz target runs
-# for that long meanwhile, on what the tests leave idle, in a copy of the tree. What such a search finds depends on luck and not on
-# the change that is tested: it is told at the end and fails nothing. Keep the input that is printed as a seed, which does. `make fuzz`
-# fails at once.
+# for that long when all tests have passed, in a copy of the tree. What such a search finds depends on luck and not on the change that is
+# tested: it is told at the end and fails nothing. Keep the input that is printed as a seed, which does. `make fuzz` fails at once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-if [[ -n ${FUZZTIME:-} ]]; then
-	copy=${XDG_CACHE_HOME:-$HOME/.cache}/shipper/fuzz # the same each time: elsewhere, all would be built anew
-	rm -rf "$copy"
-	mkdir -p "$copy"
-	git ls-files -co --exclude-standard -z | xargs -0 cp --parents -t "$copy" 2>/dev/null || true # deleted and not committed
-	git -C "$copy" init -q # fuzz.sh asks git for the files
-	set -m # a process group of its own, which ends whole
-	nice -n 19 "$copy"/hack/fuzz.sh &
-	fuzzing=$!
-	set +m
-	trap 'kill -- -"$fuzzing" 2>/dev/null || true' EXIT
-fi
 failed=()
 for module in $(hack/modules.sh); do
 	echo "testing module $module (a cold build takes some minutes)"
@@ -26,11 +13,15 @@ for module in $(hack/modules.sh); do
 	# shellcheck disable=SC2086 # both are lists of words
 	(cd "$module" && go test -p 2 -timeout 20m $fresh ${TEST_FLAGS:-} ./...) || failed+=("module $module")
 done
-if [[ -n ${fuzzing:-} ]]; then
-	wait "$fuzzing" || found="test: fuzzing found something, see above; it is no fault of this change, and to be mended"
-fi
-[[ -z ${found:-} ]] || echo "$found" >&2
 if ((${#failed[@]})); then
 	printf 'test: failed: %s\n' "${failed[@]}" >&2
 	exit 1
+fi
+if [[ -n ${FUZZTIME:-} ]]; then
+	copy=${XDG_CACHE_HOME:-$HOME/.cache}/shipper/fuzz # the same each time: elsewhere, all would be built anew
+	rm -rf "$copy"
+	mkdir -p "$copy"
+	git ls-files -co --exclude-standard -z | xargs -0 cp --parents -t "$copy" 2>/dev/null || true # deleted and not committed
+	git -C "$copy" init -q # fuzz.sh asks git for the files
+	"$copy"/hack/fuzz.sh || echo "test: fuzzing found something, see above; it is no fault of this change, and to be mended" >&2
 fi

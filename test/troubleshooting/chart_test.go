@@ -25,6 +25,7 @@ func TestAChartThatIsGone(t *testing.T) {
 	u.applies(u.application(repository.URL, "0.0.1", "stable"))
 	running := u.newest(1)
 	u.completes(running)
+	u.awaits("rel/"+running, shipper.ReleaseHealthy) // it is told a moment later
 
 	flips := u.watchesForFlips(running)
 	repository.Break(charts.NoArchives)
