@@ -100,7 +100,8 @@ func kept(a *answer.Answer, app, old *shipper.Application) bool {
 	return true
 }
 
-// judgeUnresolved refuses what will be refused whatever its chart is resolved to: no repository need be asked for it.
+// judgeUnresolved refuses what will be refused whatever its chart is resolved to: no repository need be asked for it. Warnings are
+// left to validating: said twice they are heard twice when the age of a block moves on in between.
 func (w *Webhook) judgeUnresolved(
 	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
 ) error {
@@ -108,8 +109,9 @@ func (w *Webhook) judgeUnresolved(
 	if err != nil {
 		return err
 	}
-	overrides := block.Overrides(app.Annotations)
-	return w.Gate.Judge(a, resource, app.Name, subject(app, old == nil), overrides, c)
+	return w.Gate.Early(a, app.Namespace, func(a *answer.Answer) error {
+		return w.Gate.Judge(a, resource, app.Name, subject(app, old == nil), block.Overrides(app.Annotations), c)
+	})
 }
 
 // released is what an exact version was when the newest Release was made of it: it is kept, so that going back to it needs

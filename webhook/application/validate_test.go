@@ -339,3 +339,30 @@ func TestDefaultingTwiceIsDefaultingOnce(t *testing.T) {
 		})
 	}
 }
+
+// TestABlockWarnsOnce warns while validating and not before: between the two the age of the block may move on, and the API server
+// would take the same for something else.
+func TestABlockWarnsOnce(t *testing.T) {
+	b := ask.Block("default/dns")
+	b.Spec.Enforcement = shipper.RolloutBlockWarn
+	w := webhookOf(t, ask.Grant(), exact(), b)
+	completing, validating := &answer.Answer{}, &answer.Answer{}
+	app := ask.Application(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "~0.0" })
+	if err := w.Default(t.Context(), ask.Create(ask.Developer, app), completing); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Validate(t.Context(), ask.Create(ask.Developer, ask.Application()), validating); err != nil {
+		t.Fatal(err)
+	}
+	asked := func(a *answer.Answer) (n int) {
+		for _, warning := range a.Warnings() {
+			if strings.HasPrefix(warning, "rollouts are asked to wait by: default/dns") {
+				n++
+			}
+		}
+		return n
+	}
+	if got := [2]int{asked(completing), asked(validating)}; got != [2]int{0, 1} {
+		t.Errorf("warned %d times while completing and %d times while validating: %q", got[0], got[1], completing.Warnings())
+	}
+}
