@@ -84,7 +84,7 @@ func Changes(before, after []shipper.Condition) string {
 // News tells whether a condition is worth an event after what it was, nil when it was not there. A time that moved is not, and
 // neither is how far something in progress is: conditions say that, and a rollout of many Pods would drown what matters.
 func News(was *shipper.Condition, is shipper.Condition) bool {
-	if was == nil || was.Status != is.Status || was.Reason != is.Reason {
+	if turned(was, is) {
 		return true
 	}
 	underWay := is.Reason == shipper.InProgress || is.Reason == shipper.StrategyInProgress
@@ -149,18 +149,22 @@ func ConditionEvents(reason, clusterReason string, before, after []shipper.Condi
 			out = append(out, Event{corev1.EventTypeNormal, clusterReason, "UpdateStatus", note})
 		}
 	}
-	if change := Changes(before, after); change != "" && (len(out) > 0 || turned(before, after)) {
+	if change := Changes(before, after); change != "" && (len(out) > 0 || anyTurned(before, after)) {
 		out = append(out, Event{corev1.EventTypeNormal, reason, "UpdateStatus", change})
 	}
 	return out
 }
 
-// turned tells whether conditions have other statuses or reasons.
-func turned(before, after []shipper.Condition) bool {
+// anyTurned tells whether one of the conditions has, or is new or gone.
+func anyTurned(before, after []shipper.Condition) bool {
 	return len(before) != len(after) || slices.ContainsFunc(after, func(c shipper.Condition) bool {
-		old := shipper.FindCondition(before, c.Type)
-		return old == nil || old.Status != c.Status || old.Reason != c.Reason
+		return turned(shipper.FindCondition(before, c.Type), c)
 	})
+}
+
+// turned tells whether a condition has another status or reason than before, when it was not nil.
+func turned(was *shipper.Condition, is shipper.Condition) bool {
+	return was == nil || was.Status != is.Status || was.Reason != is.Reason
 }
 
 // Shorten cuts a text to at most n bytes, on a rune, and shows that it did.

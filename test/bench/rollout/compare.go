@@ -103,6 +103,7 @@ func inParallel(n int, job func(i int) error) error {
 	return errors.Join(errs...)
 }
 
+// makeNamespace makes a namespace in an application cluster.
 func makeNamespace(ctx context.Context, typed kubernetes.Interface, name string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := typed.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})

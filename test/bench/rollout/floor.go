@@ -34,8 +34,7 @@ type floor struct {
 // newFloor makes the Service and the first version, with all of its capacity and traffic.
 func newFloor(ctx context.Context, typed kubernetes.Interface, namespace string, replicas int32) (*floor, error) {
 	f := &floor{typed: typed, namespace: namespace, replicas: replicas}
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	if _, err := typed.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
+	if err := makeNamespace(ctx, typed, namespace); err != nil {
 		return nil, err
 	}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "lb"}, Spec: corev1.ServiceSpec{

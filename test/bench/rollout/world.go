@@ -104,7 +104,7 @@ func (w *world) end() error {
 	return errors.Join(append(errs, os.RemoveAll(w.dir))...)
 }
 
-// makeNamespace makes a namespace in the management cluster, or in the first n application clusters.
+// makeNamespace makes a namespace in the management cluster.
 func (w *world) makeNamespace(ctx context.Context, name string) error {
 	return w.management.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
