@@ -28,6 +28,7 @@ func TestUpgradeInTheMiddleOfAStep(t *testing.T) {
 	resting.waitsForCommand(contender, 1)
 	resting.readyPods(incumbent, 2)
 	resting.endpoints(4)
+	resting.comesToRest()
 	var witnesses []*witness
 	for _, c := range world.fleet.Applications {
 		w, err := newWitness(resting.ctx, c, resting.namespace)

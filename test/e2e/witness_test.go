@@ -115,6 +115,17 @@ func moving(stored []byte) map[string]any {
 	return out
 }
 
+// comesToRest waits until controllers have told of all that has happened: what they write later would look like somebody's doing.
+func (s *story) comesToRest() {
+	s.Helper()
+	for _, c := range world.fleet.Applications {
+		s.eventually("what is left to do in "+c.Name, "", func() (string, error) {
+			behind, err := c.Behind(s.ctx, s.namespace)
+			return strings.Join(behind, "\n"), err
+		})
+	}
+}
+
 // movements waits until everything that has happened was seen, and tells what has moved.
 func (s *story) movements(w *witness) []string {
 	s.Helper()

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -189,9 +188,9 @@ func install(ctx context.Context, in *fleet.Cluster, was, is side) error {
 			return err
 		}
 	}
-	return await(ctx, "endpoints in "+in.Name, func(ctx context.Context) (bool, error) {
-		n, err := endpoints(ctx, c, was.Namespace)
-		return n == was.Enabled+is.Enabled, err
+	return await(ctx, "rest in "+in.Name, func(ctx context.Context) (bool, error) {
+		behind, err := in.Behind(ctx, was.Namespace)
+		return len(behind) == 0, err
 	})
 }
 
@@ -219,21 +218,4 @@ func (s side) shift(ctx context.Context, c client.Client) error {
 		}
 	}
 	return nil
-}
-
-// endpoints counts the ready ones.
-func endpoints(ctx context.Context, c client.Client, namespace string) (int, error) {
-	list := &discoveryv1.EndpointSliceList{}
-	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return 0, fmt.Errorf("listing endpoints: %w", err)
-	}
-	n := 0
-	for _, slice := range list.Items {
-		for _, e := range slice.Endpoints {
-			if e.Conditions.Ready != nil && *e.Conditions.Ready {
-				n++
-			}
-		}
-	}
-	return n, nil
 }
