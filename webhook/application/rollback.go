@@ -37,7 +37,7 @@ func (w *Webhook) rollBack(a *answer.Answer, app, old *shipper.Application) erro
 		stay(a, app, old, rels)
 		return nil
 	}
-	goal, problem := goalOf(to, rels)
+	goal, problem := goalOf(to, rels, old)
 	if problem != nil {
 		return answer.Invalidate(kind, app.Name, field.ErrorList{problem})
 	}
@@ -53,7 +53,11 @@ func (w *Webhook) rollBack(a *answer.Answer, app, old *shipper.Application) erro
 	})
 	newest := rels[len(rels)-1]
 	if stamp.SameEnvironment(&newest.Spec.Environment, &goal.Spec.Environment) {
-		a.Warn("Release %s, the newest, has this environment already: there is nothing to roll back", newest.Name)
+		if old != nil && !stamp.SameEnvironment(&old.Spec.Template, &newest.Spec.Environment) {
+			a.Warn("of the template there was no Release yet: none is made, and that of Release %s, the newest, is back", newest.Name)
+		} else {
+			a.Warn("Release %s, the newest, has this environment already: there is nothing to roll back", newest.Name)
+		}
 		note(a, app, newest.Annotations[shipper.ReleaseRollbackOfAnnotation], "")
 		return nil
 	}
@@ -119,13 +123,17 @@ func note(a *answer.Answer, app *shipper.Application, release string, how shippe
 	}
 }
 
-// goalOf is the Release that is meant, of all in their order; or why there is none.
-func goalOf(to *shipper.RollbackTo, rels []*shipper.Release) (*shipper.Release, *field.Error) {
+// goalOf is the Release that is meant, of all in their order, when the Application is still as it was; or why there is none.
+func goalOf(to *shipper.RollbackTo, rels []*shipper.Release, was *shipper.Application) (*shipper.Release, *field.Error) {
 	if len(rels) == 0 {
 		return nil, field.Invalid(rollbackPath, "{}", "the application has no releases yet: there is nothing to go back to")
 	}
 	if to.Release == "" && to.Generation == 0 {
-		if rel := strategy.LastComplete(rels[:len(rels)-1]); rel != nil {
+		current := &rels[len(rels)-1].Spec.Environment
+		if was != nil {
+			current = &was.Spec.Template
+		}
+		if rel := strategy.Previous(rels, current); rel != nil {
 			return rel, nil
 		}
 		return nil, missing(rollbackPath, "{}", rels)

@@ -198,3 +198,23 @@ func TestARollbackThatIsDoneIsNotDoneAgain(t *testing.T) {
 		})
 	}
 }
+
+// The reconciler may be away, or a Release on its way be deleted: then the newest Release is not what the template asks for.
+func TestARollbackOfWhatHasNoReleaseYetGoesToTheNewestCompleteOne(t *testing.T) {
+	old, rels := released()
+	rels[2].Status.Conditions = rels[1].Status.Conditions
+	old.Spec.Template.Chart.Version = "0.0.4"
+	now := old.DeepCopy()
+	now.Spec.RollbackTo = &shipper.RollbackTo{}
+	a, req := &answer.Answer{}, ask.Update(ask.Developer, now, old)
+	if err := webhookOf(t, ask.Grant(), exact(), rels[0], rels[1], rels[2]).Default(t.Context(), req, a); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask.Patched[shipper.Application](t, req, a); !stamp.SameEnvironment(&got.Spec.Template, &rels[2].Spec.Environment) {
+		t.Errorf("it goes back to %s, and 0.0.3 runs", got.Spec.Template.Chart.Version)
+	}
+	want := "of the template there was no Release yet: none is made, and that of Release " + rels[2].Name + ", the newest, is back"
+	if a.Warnings()[0] != want {
+		t.Errorf("it warns %q, want %q", a.Warnings(), want)
+	}
+}

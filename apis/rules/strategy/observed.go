@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -96,8 +97,17 @@ func Complete(rel *shipper.Release) bool {
 	return shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete)
 }
 
-// LastComplete is the newest of some Releases, oldest first, that is known to have completed; nil when none is. Of all but the
-// newest it is the one that is gone back to when nothing else is said.
+// Previous is the Release that is gone back to when nothing else is said, of all, oldest first: the newest that is known to have
+// completed before what the template asks for; nil when none is. That is the newest Release, unless it is yet to be made, as
+// after an abort or while the reconciler is away: then what was on its way is not in the list, and the newest may be gone back to.
+func Previous(rels []*shipper.Release, template *shipper.ReleaseEnvironment) *shipper.Release {
+	if n := len(rels); n > 0 && stamp.SameEnvironment(&rels[n-1].Spec.Environment, template) {
+		rels = rels[:n-1]
+	}
+	return LastComplete(rels)
+}
+
+// LastComplete is the newest of some Releases, oldest first, that is known to have completed; nil when none is.
 func LastComplete(rels []*shipper.Release) *shipper.Release {
 	for _, rel := range slices.Backward(rels) {
 		if Complete(rel) {

@@ -68,7 +68,7 @@ func newRollback(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			goal, err := wanted.goal(rels)
+			goal, err := wanted.goal(app, rels)
 			if err != nil {
 				return err
 			}
@@ -104,17 +104,16 @@ type wanted struct {
 
 // goal is what is asked of the Application. Where nothing is named, the Release that is meant is: asking for "the one before"
 // twice could mean two Releases.
-func (w wanted) goal(rels []*shipper.Release) (shipper.RollbackTo, error) {
+func (w wanted) goal(app *shipper.Application, rels []*shipper.Release) (shipper.RollbackTo, error) {
 	to := shipper.RollbackTo{Release: w.release, Generation: w.generation}
 	if w.immediate {
 		to.Strategy = shipper.RollbackImmediate
 	}
 	if to.Release == "" && to.Generation == 0 {
-		newest := rels[len(rels)-1]
-		rel := strategy.LastComplete(rels[:len(rels)-1])
+		rel := strategy.Previous(rels, &app.Spec.Template)
 		if rel == nil {
 			return to, fmt.Errorf("no release before %s has completed: name one with --to, `shipperctl rollout history` lists them",
-				newest.Name)
+				rels[len(rels)-1].Name)
 		}
 		to.Release = rel.Name
 	}

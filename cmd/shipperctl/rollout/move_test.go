@@ -111,12 +111,12 @@ func TestGoal(t *testing.T) {
 			"`shipperctl rollout history` lists them"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			rels := scene().releases
+			app, rels := scene().app, scene().releases
 			if !tc.complete {
 				rels[0].Status.Conditions = nil
 			}
 			var got any
-			got, err := tc.wanted.goal(rels)
+			got, err := tc.wanted.goal(app, rels)
 			if err != nil {
 				got = err.Error()
 			}
@@ -124,6 +124,16 @@ func TestGoal(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestGoalOfWhatHasNoReleaseYet is after an abort, or while the reconciler is away: the newest Release is what is gone back to.
+func TestGoalOfWhatHasNoReleaseYet(t *testing.T) {
+	app, rels := scene().app, scene().releases
+	rels[1].Status.Conditions = rels[0].Status.Conditions
+	app.Spec.Template.Chart.Version = "0.0.3"
+	if got, err := (wanted{}).goal(app, rels); err != nil || got.Release != "web-1" {
+		t.Errorf("it goes back to %q, %v", got.Release, err)
 	}
 }
 
