@@ -145,6 +145,23 @@ func TestDriftIsIgnoredReportedAndCorrected(t *testing.T) {
 	}
 }
 
+// TestWhatIsTakenAwayIsDrift takes metadata away, of which a kind keeps no generation.
+func TestWhatIsTakenAwayIsDrift(t *testing.T) {
+	s := begin(t, west)
+	s.policy(shipper.DriftReport)
+	s.publish("labelled", map[string]string{"templates/labelled.yaml": strings.ReplaceAll(watched,
+		"{name: store}\n", "{name: store, labels: {team: blue}, annotations: {note: here}}\n")})
+	s.install("web-1", "labelled", "0.0.1", shipper.ChartValues{}, west)
+	s.installed("web-1")
+	s.objects("web-1", west, "5/5")
+	s.drifts("web-1", west)
+	store := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "store"}}
+	s.meddle(west, store, func() { delete(store.Annotations, "note") })
+	s.drifts("web-1", west, `store metadata.annotations.note: "here" ->`)
+	s.meddle(west, store, func() { delete(store.Labels, "team") })
+	s.drifts("web-1", west, `store metadata.annotations.note: "here" ->`, `store metadata.labels.team: "blue" ->`)
+}
+
 // toldOfCorrecting waits for the event that tells of a correction.
 func (s *story) toldOfCorrecting(object string) {
 	s.Helper()

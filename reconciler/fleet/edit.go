@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -31,11 +32,25 @@ func EditOf(object metav1.Object) string {
 	fmt.Fprintln(&text, object.GetGeneration())
 	for _, m := range object.GetManagedFields() {
 		if m.Subresource == "" {
-			fmt.Fprintln(&text, m.Manager, m.Operation, m.Time.UTC().Format(time.RFC3339))
+			fmt.Fprintln(&text, m.Manager, m.Operation, m.Time.UTC().Format(time.RFC3339), held(m))
 		}
 	}
 	sum := sha256.Sum256([]byte(text.String()))
 	return hex.EncodeToString(sum[:12])
+}
+
+// held are the fields that Shipper set of an object, of its own entries. Who takes away what Shipper set leaves no other trace,
+// where a kind's generation does not count metadata: whoever takes fields away is told of nowhere.
+func held(m metav1.ManagedFieldsEntry) string {
+	var fields any
+	if m.Manager != shipper.FieldOwner || m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
+		return ""
+	}
+	raw, err := json.Marshal(fields) // in one order, which that of the API server is not everywhere
+	if err != nil {
+		return ""
+	}
+	return string(raw)
 }
 
 // forget leaves nothing of managedFields, which are large, but for objects that charts brought: of these, what EditOf says.
