@@ -50,15 +50,22 @@ func (s *story) blocksIn(namespace, name string) string {
 		},
 	}
 	s.must("creating the rollout block", world.management.Create(s.ctx, rb))
-	s.eventually("a rehearsed creation under the block", "refused", func() (string, error) {
+	s.rehearses(rb, "refused")
+	return rb.Namespace + "/" + rb.Name
+}
+
+// rehearses waits until the webhook knows a block, or knows that it is gone, by what becomes of a creation that is only tried.
+func (s *story) rehearses(rb *shipper.RolloutBlock, expected string) {
+	s.Helper()
+	s.eventually("a rehearsed creation under the block", expected, func() (string, error) {
 		probe := s.application("0.0.1", 1, allIn)
 		probe.Name = "probe"
-		if err := world.management.Create(s.ctx, probe, client.DryRunAll); err != nil {
-			return "refused", nil //nolint:nilerr // the refusal is what is awaited
+		if err := world.management.Create(s.ctx, probe, client.DryRunAll); err != nil &&
+			strings.Contains(err.Error(), rb.Namespace+"/"+rb.Name) {
+			return "refused", nil
 		}
 		return "admitted", nil
 	})
-	return rb.Namespace + "/" + rb.Name
 }
 
 // blocksWith creates the RolloutBlock of the test with what spec adds, and returns when the webhook knows it: when it knows
@@ -92,12 +99,13 @@ func (s *story) blocksWith(spec func(*shipper.RolloutBlockSpec)) *shipper.Rollou
 	return rb
 }
 
-// lifts deletes a block.
+// lifts deletes a block, and returns when the webhook knows it.
 func (s *story) lifts(block string) {
 	s.Helper()
 	namespace, name, _ := strings.Cut(block, "/")
 	rb := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	s.must("lifting the block", world.management.Delete(s.ctx, rb))
+	s.rehearses(rb, "admitted")
 }
 
 // saysBlocked waits until Application and Release name the block that stops them.
