@@ -76,7 +76,7 @@ func (l Layers) At(p Place) (*shipper.ChartValues, error) {
 	}
 	for _, p := range patches {
 		var err error
-		if merged, err = p.apply(merged); err != nil {
+		if merged, err = p.applyNarrowly(merged); err != nil {
 			return nil, err
 		}
 	}

@@ -3,6 +3,7 @@
 package environment_test
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -101,6 +102,45 @@ func TestValidatePatches(t *testing.T) {
 			got := environment.ValidatePatches(tc.env, path, clusters)
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(field.Error{}, "Detail", "Origin")); diff != "" {
 				t.Errorf("errors (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPatchesAreBoundedByWhatTheyAreTriedOn counts the bytes below the keys that patches name, for each cluster.
+func TestPatchesAreBoundedByWhatTheyAreTriedOn(t *testing.T) {
+	large := strings.Repeat("x", 900<<10)
+	list := make([]any, 100_000)
+	of := func(clusters, operations int, at string) *shipper.ReleaseEnvironment {
+		e := env()
+		e.Values = &shipper.ChartValues{"large": large, "list": list, "small": map[string]any{"size": "s"}}
+		for i := range clusters {
+			one := shipper.ValuesFor{Name: fmt.Sprint("c", i)}
+			for range operations {
+				one.Patch = append(one.Patch, shipper.PatchOperation{"op": "add", "path": at, "value": "m"})
+			}
+			e.ValuesPerCluster = append(e.ValuesPerCluster, one)
+		}
+		return e
+	}
+	unpatched := of(1000, 0, "")
+	unpatched.ValuesPerRegion = []shipper.ValuesFor{{Name: "eu", Patch: of(1, 1, "/large").ValuesPerCluster[0].Patch}}
+	for sentence, tc := range map[string]struct {
+		env     *shipper.ReleaseEnvironment
+		refused bool
+	}{
+		"small parts of large values, for many clusters":     {env: of(1000, 3, "/small/size")},
+		"large parts, for a few clusters":                    {env: of(3, 1, "/large")},
+		"large parts, for many clusters":                     {of(100, 1, "/large"), true},
+		"many operations on a large list":                    {of(1, 1000, "/list/0"), true},
+		"large parts for one region, and for no cluster":     {env: unpatched},
+		"values as a whole, which have a large part, for 10": {of(10, 1, ""), true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			errs := environment.ValidatePatches(tc.env, field.NewPath("env"), nil)
+			if tc.refused != (len(errs) == 1 && strings.Contains(errs[0].Error(), "env.valuesPerCluster: Invalid value: \"(patches of ")) ||
+				!tc.refused && len(errs) > 0 {
+				t.Errorf("refused: %v", errs)
 			}
 		})
 	}

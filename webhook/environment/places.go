@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -69,6 +68,27 @@ func operationOf(operation shipper.PatchOperation) string {
 	return strings.TrimSpace(op + " " + path)
 }
 
+// patched are the regions that have a patch, and the clusters that have one or are in such a region.
+func patched(env *shipper.ReleaseEnvironment, clusters []shipper.Cluster) []chart.Place {
+	var out []chart.Place
+	regions, regionOf := map[string]bool{}, make(map[string]string, len(clusters))
+	for _, cluster := range clusters {
+		regionOf[cluster.Name] = cluster.Spec.Region
+	}
+	for _, region := range env.ValuesPerRegion {
+		if len(region.Patch) > 0 {
+			regions[region.Name] = true
+			out = append(out, chart.Place{Region: region.Name})
+		}
+	}
+	for _, one := range env.ValuesPerCluster {
+		if region := regionOf[one.Name]; len(one.Patch) > 0 || regions[region] {
+			out = append(out, chart.Place{Cluster: one.Name, Region: region})
+		}
+	}
+	return out
+}
+
 // ValidatePatches says which patches of env, which is at path and otherwise valid, do not apply to the values they are for.
 // Clusters are those there are; a cluster that is not among them is taken to be in no region that has values of its own.
 func ValidatePatches(env *shipper.ReleaseEnvironment, path *field.Path, clusters []shipper.Cluster) field.ErrorList {
@@ -76,21 +96,16 @@ func ValidatePatches(env *shipper.ReleaseEnvironment, path *field.Path, clusters
 	if !layers.Differ() {
 		return nil
 	}
-	var places []chart.Place
-	for _, region := range env.ValuesPerRegion {
-		places = append(places, chart.Place{Region: region.Name})
-	}
-	for _, one := range env.ValuesPerCluster {
-		at := slices.IndexFunc(clusters, func(c shipper.Cluster) bool { return c.Name == one.Name })
-		place := chart.Place{Cluster: one.Name}
-		if at >= 0 {
-			place.Region = clusters[at].Spec.Region
-		}
-		places = append(places, place)
+	places := patched(env, clusters)
+	if errs := validateLoad(env, path, places); len(errs) > 0 {
+		return errs
 	}
 	var errs field.ErrorList
 	told := map[string]bool{}
 	for _, place := range places {
+		if len(told) == maxToldPatches {
+			break
+		}
 		_, err := layers.At(place)
 		var broken *chart.PatchError
 		if !errors.As(err, &broken) {
