@@ -43,6 +43,7 @@ type Reconciler struct {
 	clock    clock.PassiveClock
 	recorder events.EventRecorder
 	retries  *fleet.Retries
+	pace     *report.Pace
 
 	// written are the scalings of Deployments, by UID, until a cache shows them.
 	written sync.Map
@@ -53,6 +54,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
+		pace: report.NewPace(),
 	}
 	// No predicate on the own kind: a pass that read the status as it was before its last write is put right by that
 	// write's event.
@@ -75,6 +77,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ct := &shipper.CapacityTarget{}
 	if err := r.client.Get(ctx, req.NamespacedName, ct); err != nil {
+		r.pace.Forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if ct.DeletionTimestamp != nil {
@@ -86,12 +89,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	})
 	was := ct.DeepCopy()
 	ct.Status = status(was, sights, r.clock.Now())
-	changed, err := report.PatchStatus(ctx, r.client, ct, was)
-	if err != nil {
-		return r.retries.Persisted(req, fmt.Errorf("writing the status of CapacityTarget %s: %w", req, err))
+	wait := r.pace.Hold(was, ct, said(was), said(ct), r.clock.Now())
+	if wait == 0 {
+		changed, err := report.PatchStatus(ctx, r.client, ct, was)
+		if err != nil {
+			return r.retries.Persisted(req, fmt.Errorf("writing the status of CapacityTarget %s: %w", req, err))
+		}
+		if changed {
+			report.Emit(r.recorder, ct, changes(was, ct))
+		}
 	}
-	if changed {
-		report.Emit(r.recorder, ct, changes(was, ct))
-	}
-	return r.retries.Outcome(ctx, req, failures(sights)...)
+	result, err := r.retries.Outcome(ctx, req, failures(sights)...)
+	result.RequeueAfter = report.Sooner(result.RequeueAfter, wait)
+	return result, err
 }

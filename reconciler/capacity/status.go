@@ -105,6 +105,14 @@ func stuck(d *appsv1.Deployment) (message string, stuck bool) {
 	return "", false
 }
 
+// said is what others may wait for in a target's status.
+func said(ct *shipper.CapacityTarget) report.Said {
+	return report.Said{
+		Generation: ct.Status.ObservedGeneration, Conditions: ct.Status.Conditions, Clusters: clusters(ct.Status.Clusters),
+		Found: slices.ContainsFunc(ct.Spec.Clusters, func(c shipper.ClusterCapacityTarget) bool { return c.AsFound }),
+	}
+}
+
 // failures are the errors met.
 func failures(sights []sight) []error {
 	var out []error

@@ -104,7 +104,7 @@ func (d *drifting) examine(ctx context.Context, entry item, objects []wanted, be
 		return out, nil
 	}
 	if wait := out.due(d.now); wait > 0 {
-		d.later = soonest(d.later, wait)
+		d.later = report.Sooner(d.later, wait)
 		return out, nil
 	}
 	if overlaid {
@@ -169,7 +169,7 @@ func (d *drifting) tell(c comparison) {
 		return
 	}
 	if wait := c.due(d.now); d.policy == shipper.DriftCorrect && wait > 0 {
-		d.later = soonest(d.later, wait)
+		d.later = report.Sooner(d.later, wait)
 	}
 	d.found.Objects++
 	room := min(maxDrifted-len(d.found.Fields), len(c.fields))
@@ -204,19 +204,11 @@ func (r *Reconciler) drift(ctx context.Context, i *installer) (*shipper.Installe
 	return &d.found, d.later
 }
 
-// soonest is the shorter of two times, of which 0 is never.
-func soonest(a, b time.Duration) time.Duration {
-	if a == 0 || b != 0 && b < a {
-		return b
-	}
-	return a
-}
-
 // later is when to look again at any of the clusters; 0 for never.
 func later(outcomes []outcome) time.Duration {
 	var out time.Duration
 	for _, o := range outcomes {
-		out = soonest(out, o.later)
+		out = report.Sooner(out, o.later)
 	}
 	return out
 }

@@ -128,6 +128,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.retries.Persisted(req, r.release(ctx, it))
 	}
 	result, err := r.retries.Outcome(ctx, req, failures(outcomes, broken)...)
-	result.RequeueAfter = soonest(result.RequeueAfter, later(outcomes))
+	result.RequeueAfter = report.Sooner(result.RequeueAfter, later(outcomes))
 	return sooner(result, outcomes, r.clock.Now()), err
 }

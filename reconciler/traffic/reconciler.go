@@ -47,6 +47,7 @@ type Reconciler struct {
 	clock    clock.PassiveClock
 	recorder events.EventRecorder
 	retries  *fleet.Retries
+	pace     *report.Pace
 }
 
 // SetupWithManager makes the reconciler run with mgr.
@@ -54,6 +55,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
+		pace: report.NewPace(),
 	}
 	// No predicate on the own kind: a pass that read the status as it was before its last write is put right by that
 	// write's event.
@@ -80,6 +82,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	tt := &shipper.TrafficTarget{}
 	if err := r.client.Get(ctx, req.NamespacedName, tt); err != nil {
+		r.pace.Forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if tt.DeletionTimestamp != nil {
@@ -95,12 +98,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	was := tt.DeepCopy()
 	tt.Status = status(was, sights, broken, r.clock.Now())
-	changed, err := report.PatchStatus(ctx, r.client, tt, was)
-	if err != nil {
-		return r.retries.Persisted(req, fmt.Errorf("writing the status of TrafficTarget %s: %w", req, err))
+	wait := r.pace.Hold(was, tt, said(was), said(tt), r.clock.Now())
+	if wait == 0 {
+		changed, err := report.PatchStatus(ctx, r.client, tt, was)
+		if err != nil {
+			return r.retries.Persisted(req, fmt.Errorf("writing the status of TrafficTarget %s: %w", req, err))
+		}
+		if changed {
+			report.Emit(r.recorder, tt, changes(was, tt))
+		}
 	}
-	if changed {
-		report.Emit(r.recorder, tt, changes(was, tt))
-	}
-	return r.retries.Outcome(ctx, req, failures(sights, broken)...)
+	result, err := r.retries.Outcome(ctx, req, failures(sights, broken)...)
+	result.RequeueAfter = report.Sooner(result.RequeueAfter, wait)
+	return result, err
 }

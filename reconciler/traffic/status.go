@@ -123,6 +123,14 @@ func ready(s sight) shipper.Condition {
 	}
 }
 
+// said is what others may wait for in a target's status.
+func said(tt *shipper.TrafficTarget) report.Said {
+	return report.Said{
+		Generation: tt.Status.ObservedGeneration, Conditions: tt.Status.Conditions, Clusters: clusters(tt.Status.Clusters),
+		Found: slices.ContainsFunc(tt.Spec.Clusters, func(c shipper.ClusterTrafficTarget) bool { return c.AsFound }),
+	}
+}
+
 // failures are the errors met.
 func failures(sights []sight, general error) []error {
 	var out []error

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// pause is how long a status that only says how far something is may lag behind.
+const pause = time.Second
+
+// Said is what a target's status says that others wait for.
+type Said struct {
+	// Generation is the one observed.
+	Generation int64
+	// Conditions of the target, and those of its clusters.
+	Conditions []shipper.Condition
+	Clusters   []Cluster
+	// Found is true while a cluster is to be left as it was found: what there is decides then what is asked for.
+	Found bool
+}
+
+// Pace holds back statuses that say nothing new but how far something is. With each Pod that starts, such a status is another
+// one; all of them would have to be written, told to everyone who watches, and said once more by the Release. It is safe for
+// concurrent use.
+//
+// What turns is never held back: see turned. What is held back lags by a second at most, and what is at rest is exact, because
+// whoever holds back looks again when that second is over.
+type Pace struct {
+	mu sync.Mutex
+	// since is when a status that is held back first was another one than that written.
+	since map[types.NamespacedName]time.Time
+}
+
+// NewPace returns a Pace for one reconciler.
+func NewPace() *Pace { return &Pace{since: map[types.NamespacedName]time.Time{}} }
+
+// Hold is how long is, of which the status says after, is not to be written yet in place of was, which says before. It is 0 when
+// it is to be written now, or nothing is to be written.
+func (p *Pace) Hold(was, is client.Object, before, after Said, at time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	key := client.ObjectKeyFromObject(is)
+	if equality.Semantic.DeepEqual(was, is) || turns(before, after) {
+		delete(p.since, key)
+		return 0
+	}
+	since, held := p.since[key]
+	if !held {
+		since = at
+	}
+	if left := pause - at.Sub(since); left > 0 {
+		p.since[key] = since
+		return left
+	}
+	delete(p.since, key)
+	return 0
+}
+
+// Forget an object that is gone.
+func (p *Pace) Forget(key types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.since, key)
+}
+
+// Sooner is the shorter of two times, of which 0 is never.
+func Sooner(a, b time.Duration) time.Duration {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// turns tells whether somebody may wait for what is said after: a condition got another status or, but for those that every
+// Pod that starts goes through, another reason; clusters came or went; what was asked for last is there.
+//
+// That something is under way since something else was asked for turns nothing: as long as the status speaks of an earlier
+// generation, it is known not to be there.
+func turns(before, after Said) bool {
+	asked := before.Generation != after.Generation
+	if after.Found || len(before.Clusters) != len(after.Clusters) ||
+		asked && shipper.ConditionTrue(after.Conditions, shipper.TargetReady) {
+		return true
+	}
+	if anyTurns(before.Conditions, after.Conditions, asked) {
+		return true
+	}
+	for i, cluster := range after.Clusters {
+		if was := before.Clusters[i]; was.Name != cluster.Name || anyTurns(was.Conditions, cluster.Conditions, asked) {
+			return true
+		}
+	}
+	return false
+}
+
+func anyTurns(before, after []shipper.Condition, asked bool) bool {
+	if len(before) != len(after) {
+		return true
+	}
+	for _, c := range after {
+		if was := shipper.FindCondition(before, c.Type); turned(was, c) && (was == nil || !proceeds(*was, c, asked)) {
+			return true
+		}
+	}
+	return false
+}
+
+// proceeds tells whether a condition that turned is only on the way to what it was to be all the time, or to what was asked for
+// since.
+func proceeds(was, is shipper.Condition, asked bool) bool {
+	under := is.Status == corev1.ConditionFalse && onTheWay(is.Reason)
+	switch was.Status {
+	case corev1.ConditionTrue:
+		return under && asked
+	case corev1.ConditionFalse:
+		return under && onTheWay(was.Reason)
+	}
+	return false
+}
+
+// onTheWay tells whether a reason is one that Pods go through while they start or get traffic, or says of a target that its
+// clusters have such reasons.
+func onTheWay(reason string) bool {
+	switch reason {
+	case shipper.InProgress, shipper.PodsNotReady, shipper.PodsNotInEndpoints, shipper.ClustersNotReady:
+		return true
+	}
+	return false
+}
