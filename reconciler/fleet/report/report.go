@@ -119,17 +119,37 @@ type Event struct {
 	Note string
 }
 
-// Emit records events. Call it once what they tell is persisted. Of several with the same type, reason and action the API keeps
-// the first, whatever they say, and counts the rest: those that follow it in the list get an action of their own.
+// Emit records events. Call it once what they tell is persisted. Those with the same type and reason are told together, as far as
+// there is room: they are of one moment, and each event is a request. The API keeps of several with the same type, reason and
+// action only the first, whatever they say, and counts the rest: those for which there was no room get an action of their own.
 func Emit(recorder events.EventRecorder, about runtime.Object, list []Event) {
 	alike := map[Event]int{}
-	for _, e := range list {
+	for _, e := range together(list) {
 		action, kind := e.Action, Event{Type: e.Type, Reason: e.Reason, Action: e.Action}
 		if alike[kind]++; alike[kind] > 1 {
 			action = fmt.Sprintf("%s %d", action, alike[kind])
 		}
 		recorder.Eventf(about, nil, e.Type, e.Reason, Shorten(action, maxAction), "%s", Shorten(e.Note, maxNote))
 	}
+}
+
+// together joins events of the same type and reason, in the order of the first of each, to notes that can be told in full.
+func together(list []Event) []Event {
+	var out []Event
+	for _, e := range list {
+		i := slices.IndexFunc(out, func(o Event) bool {
+			return o.Type == e.Type && o.Reason == e.Reason && len(o.Note)+len("; ")+len(e.Note) <= maxNote
+		})
+		if i < 0 {
+			out = append(out, e)
+			continue
+		}
+		out[i].Note += "; " + e.Note
+		if out[i].Action != e.Action {
+			out[i].Action += ", " + e.Action
+		}
+	}
+	return out
 }
 
 // ConditionEvents are the events for changed conditions of a target and of its clusters: reason for the target itself,

@@ -125,15 +125,17 @@ func (a *actions) Eventf(_ runtime.Object, _ runtime.Object, _, reason, action, 
 	*a = append(*a, reason+" by "+action+": "+fmt.Sprintf(note, args...))
 }
 
-func TestEventsThatAreAlikeAreToldApart(t *testing.T) {
+func TestEventsOfOneMomentAreToldTogether(t *testing.T) {
+	long := func(text string) string { return strings.Repeat(text, maxNote/2/len(text)) }
 	var got actions
 	Emit(&got, &shipper.CapacityTarget{}, []Event{
-		{"Normal", "Changed", "Update", "east"}, {"Normal", "Changed", "Update", "west"}, {"Warning", "Changed", "Update", "hot"},
-		{"Normal", "Changed", "Update", "north"}, {"Normal", "Gone", "Update", "south"},
+		{"Normal", "Changed", "Update", "east"}, {"Warning", "Changed", "Update", "hot"}, {"Normal", "Made", "Make A", "a"},
+		{"Normal", "Changed", "Update", "west"}, {"Normal", "Made", "Make B", "b"},
+		{"Normal", "Told", "Tell", long("much")}, {"Normal", "Told", "Tell", long("more")}, {"Normal", "Told", "Tell", "most"},
 	})
 	want := actions{
-		"Changed by Update: east", "Changed by Update 2: west", "Changed by Update: hot", "Changed by Update 3: north",
-		"Gone by Update: south",
+		"Changed by Update: east; west", "Changed by Update: hot", "Made by Make A, Make B: a; b",
+		"Told by Tell: " + long("much") + "; most", "Told by Tell 2: " + long("more"),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
