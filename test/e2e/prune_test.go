@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/charts"
+)
+
+// furnished is a chart whose ConfigMaps are those that its values name, beside a claim and a ConfigMap that are kept. Nothing is
+// left of it when it is switched off.
+func (s *story) furnished() {
+	s.Helper()
+	archive, err := charts.PackFiles("furnished", "0.0.1", map[string]string{
+		"Chart.yaml":  "apiVersion: v2\nname: furnished\nversion: 0.0.1\n",
+		"values.yaml": "enabled: true\nplain: []\n",
+		"templates/all.yaml": `{{ if .Values.enabled }}
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: {{ .Release.Name }}, labels: {app: furnished}}
+spec:
+  replicas: {{ .Values.replicaCount }}
+  selector: {matchLabels: {app: furnished, release: {{ .Release.Name }}}}
+  template:
+    metadata: {labels: {app: furnished, release: {{ .Release.Name }}}}
+    spec: {containers: [{name: app, image: "nginx:stable"}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: test-nginx-prod, labels: {shipper-lb: production}}
+spec: {selector: {app: furnished}, ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, storageClassName: none}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, annotations: {helm.sh/resource-policy: keep}}
+{{ range .Values.plain }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: {{ . }}}
+{{ end }}
+{{ end }}
+`,
+	})
+	s.must("packing a chart", err)
+	world.charts.Publish(archive)
+}
+
+// furnish is the Application with that chart, of which two Releases stay.
+func (s *story) furnish(replicas int, steps strategy, plain ...any) *shipper.Application {
+	s.furnished()
+	app := s.application("0.0.1", replicas, steps)
+	app.Spec.RevisionHistoryLimit = ptr.To[int32](1)
+	app.Spec.Template.Chart.Name = "furnished"
+	(*app.Spec.Template.Values)["plain"] = plain
+	return app
+}
+
+// has waits until each cluster has just these objects of the Application beside Pods and anchors: one of each kind that is
+// named, and ConfigMaps by their names.
+func (s *story) has(want string) {
+	s.Helper()
+	for _, cluster := range s.clusters {
+		s.eventually("objects in "+cluster, want, func() (string, error) { return s.inventory(cluster) })
+	}
+}
+
+func (s *story) inventory(cluster string) (string, error) {
+	var out []string
+	for _, list := range []client.ObjectList{
+		&appsv1.DeploymentList{}, &corev1.ServiceList{}, &corev1.PersistentVolumeClaimList{}, &corev1.ConfigMapList{},
+	} {
+		err := world.clusters[cluster].List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingLabels{shipper.AppLabel: s.app})
+		if err != nil {
+			return "", err
+		}
+		switch list := list.(type) {
+		case *appsv1.DeploymentList:
+			out = append(out, fmt.Sprint(len(list.Items), " Deployments"))
+		case *corev1.ServiceList:
+			out = append(out, fmt.Sprint(len(list.Items), " Services"))
+		case *corev1.PersistentVolumeClaimList:
+			out = append(out, fmt.Sprint(len(list.Items), " claims"))
+		case *corev1.ConfigMapList:
+			var names []string
+			for _, cm := range list.Items {
+				if !strings.HasSuffix(cm.Name, "-anchor") {
+					names = append(names, cm.Name)
+				}
+			}
+			slices.Sort(names)
+			out = append(out, names...)
+		}
+	}
+	return strings.Join(out, ", "), nil
+}
+
+// TestWhatIsRenderedNoMoreGoesFromAllClustersWithItsLastRelease drops three ConfigMaps, one of which somebody else has come to
+// own, and the claim's and the kept one's names with them.
+func TestWhatIsRenderedNoMoreGoesFromAllClustersWithItsLastRelease(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		s.applies(s.furnish(1, allIn, "dropped", "owned", "stays"))
+		first := s.release(0)
+		s.completes(first)
+		s.has("1 Deployments, 1 Services, 1 claims, dropped, owned, settings, stays")
+		for _, cluster := range s.clusters {
+			s.owns(cluster, "owned")
+		}
+		s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["plain"] = []any{"stays"} })
+		second := s.release(1)
+		s.completes(second)
+		s.has("2 Deployments, 1 Services, 1 claims, dropped, owned, settings, stays") // the first may be gone back to
+
+		s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["plain"] = []any{"stays", "new"} })
+		third := s.releaseAfter(second)
+		s.completes(third)
+		s.has("2 Deployments, 1 Services, 1 claims, new, owned, settings, stays")
+		s.readyPods(third, 1)
+		s.endpoints(1)
+	})
+}
+
+// owns gives a ConfigMap another owner in a cluster.
+func (s *story) owns(cluster, name string) {
+	s.Helper()
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "owner"}}
+	s.must("creating an owner", world.clusters[cluster].Create(s.ctx, owner))
+	cm := &corev1.ConfigMap{}
+	s.must("reading what it is to own", world.clusters[cluster].Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, cm))
+	before := cm.DeepCopy()
+	cm.OwnerReferences = append(cm.OwnerReferences, metav1.OwnerReference{
+		APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID,
+	})
+	s.must("giving it an owner", world.clusters[cluster].Patch(s.ctx, cm, client.MergeFrom(before)))
+}
