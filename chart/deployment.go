@@ -61,8 +61,12 @@ func (m Manifest) checkDeployment() error {
 	return nil
 }
 
-// Replicas is the number of replicas of the one Deployment as the chart has it; 1 when the chart does not say.
+// Replicas is the number of replicas of the one Deployment as the chart has it; 1 when the chart does not say, and 0 when there is
+// nothing.
 func (m Manifest) Replicas() int32 {
+	if m.nothing() {
+		return 0
+	}
 	at, err := m.deployment()
 	if err != nil {
 		return 1

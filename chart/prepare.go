@@ -14,8 +14,11 @@ import (
 // Prepare returns copies of the objects as installation writes them, and refuses a chart that Shipper could not roll
 // out. Every object carries the labels of t and the name of its owner; the Deployment has no replicas, and the labels
 // in its selector and on its Pods; one Service selects the Pods of all releases of the Application that may have
-// traffic.
+// traffic. Of nothing it makes nothing.
 func (m Manifest) Prepare(t Target) ([]unstructured.Unstructured, error) {
+	if m.nothing() {
+		return nil, nil
+	}
 	if err := m.checkDeployment(); err != nil {
 		return nil, err
 	}

@@ -409,7 +409,7 @@ func TestDeploymentRule(t *testing.T) {
 		apiVersions []string
 		want        string
 	}{
-		"none": {nil, "it must have exactly one Deployment, but 0 are found"},
+		"none": {[]string{"v2"}, "it must have exactly one Deployment, but 0 are found"},
 		"two":  {[]string{"apps/v1", "apps/v1"}, "it must have exactly one Deployment, but 2 are found (x, x)"},
 		"apps": {[]string{"apps/v1beta2"}, `Deployment "x" has the apiVersion apps/v1beta2; Shipper rolls out Deployments of apps/v1 only`},
 		"legacy": {

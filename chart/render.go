@@ -26,7 +26,7 @@ const (
 
 // Render runs the chart's templates with values for t, in Helm's way of a first installation. Hooks are apart
 // from what is installed, and those that Shipper does not run are refused. A chart without exactly one apps/v1 Deployment is an
-// error. The result holds nothing of t's labels: Prepare and Hooks put them on.
+// error, unless there is nothing at all. The result holds nothing of t's labels: Prepare and Hooks put them on.
 func (c *Chart) Render(ctx context.Context, values *shipper.ChartValues, t Target) (Manifest, error) {
 	given := map[string]any{}
 	if values != nil {
@@ -74,24 +74,34 @@ func (c *Chart) render(ctx context.Context, values map[string]any, t Target) (ma
 	if wants := c.helm.Metadata.KubeVersion; !t.satisfies(wants) {
 		return Manifest{}, chartError("it requires Kubernetes %s, and this cluster has %s", wants, t.KubeVersion)
 	}
-	work := copyChart(c.helm)
-	if err := packed(work); err != nil {
+	manifest, err = c.once(ctx, values, t, capabilities, capabilities)
+	switch {
+	case err != nil:
 		return Manifest{}, err
-	}
-	files, err := execute(ctx, work, values, t, capabilities)
-	if err != nil {
-		return Manifest{}, err
-	}
-	manifest, err = assemble(work, files)
-	if err != nil {
-		return Manifest{}, err
+	case manifest.nothing():
+		return manifest, c.nothingAnywhere(ctx, values, t, capabilities)
 	}
 	return manifest, manifest.checkDeployment()
 }
 
+// once renders for a cluster that is capable of what is said; shown is what the templates see of that.
+func (c *Chart) once(
+	ctx context.Context, values map[string]any, t Target, on *chartutil.Capabilities, shown any,
+) (Manifest, error) {
+	work := copyChart(c.helm)
+	if err := packed(work); err != nil {
+		return Manifest{}, err
+	}
+	files, err := execute(ctx, work, values, t, on, shown)
+	if err != nil {
+		return Manifest{}, err
+	}
+	return assemble(work, files)
+}
+
 // execute runs the templates and returns what each file renders to.
 func execute(
-	ctx context.Context, c *helmchart.Chart, values map[string]any, t Target, on *chartutil.Capabilities,
+	ctx context.Context, c *helmchart.Chart, values map[string]any, t Target, on *chartutil.Capabilities, shown any,
 ) (map[string]string, error) {
 	if err := chartutil.ProcessDependenciesWithMerge(c, values); err != nil {
 		return nil, chartError("its dependencies cannot be processed: %s", shorten(err.Error()))
@@ -106,6 +116,7 @@ func execute(
 			return nil, err
 		}
 	}
+	scope["Capabilities"] = shown
 	files, err := engine.Render(ctx, c, scope)
 	if ended := ctx.Err(); ended != nil {
 		return nil, late(ended)

@@ -438,7 +438,7 @@ func TestReplicas(t *testing.T) {
 		}
 	}
 	for name, objects := range map[string][]unstructured.Unstructured{
-		"no Deployment": nil,
+		"no Deployment": {{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}},
 		"odd replicas": {{Object: map[string]any{
 			"apiVersion": "apps/v1", "kind": "Deployment", "spec": map[string]any{"replicas": int64(-1)},
 		}}},

@@ -5,6 +5,6 @@
 // Pods are.
 //
 // A cluster is ready when the Deployment's own controller has caught up and exactly as many Pods as asked for are
-// available. Deployments and Pods wake it; nothing is polled. Where another management cluster has the Application,
-// nothing is written.
+// available. Where all of the Release is no Pods it needs no Deployment: its chart may render to nothing. Deployments and Pods
+// wake it; nothing is polled. Where another management cluster has the Application, nothing is written.
 package capacity

@@ -71,7 +71,10 @@ func ready(s sight) shipper.Condition {
 			Type: shipper.TargetReady, Status: corev1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...),
 		}
 	}
-	if len(s.deployments) != 1 {
+	switch {
+	case len(s.deployments) == 0 && s.want.TotalReplicaCount == 0: // the chart renders to nothing, or to no Pods
+		return shipper.Condition{Type: shipper.TargetReady, Status: corev1.ConditionTrue}
+	case len(s.deployments) != 1:
 		return no(shipper.MissingDeployment, "expected one Deployment of this release, found %d", len(s.deployments))
 	}
 	d, desired := &s.deployments[0], s.desired()

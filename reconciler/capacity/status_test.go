@@ -27,6 +27,7 @@ func deployed(replicas, available int32, conditions ...appsv1.DeploymentConditio
 
 func TestReady(t *testing.T) {
 	want := shipper.ClusterCapacityTarget{Name: "west", Percent: 100, TotalReplicaCount: 3}
+	none := shipper.ClusterCapacityTarget{Name: "west", Percent: 100}
 	unseen := deployed(3, 3)
 	unseen.Status.ObservedGeneration = 1
 	unset := deployed(1, 1)
@@ -45,6 +46,12 @@ func TestReady(t *testing.T) {
 		"all available": {sight{deployments: []appsv1.Deployment{deployed(3, 3)}}, "True", "", ""},
 		"no Deployment": {
 			sight{}, "False", shipper.MissingDeployment, "expected one Deployment of this release, found 0",
+		},
+		"no Deployment where all of it is no pods": {sight{want: none}, "True", "", ""},
+		"a Deployment where all of it is no pods":  {sight{want: none, deployments: []appsv1.Deployment{deployed(0, 0)}}, "True", "", ""},
+		"two Deployments where all of it is no pods": {
+			sight{want: none, deployments: []appsv1.Deployment{deployed(0, 0), deployed(0, 0)}},
+			"False", shipper.MissingDeployment, "expected one Deployment of this release, found 2",
 		},
 		"two Deployments": {
 			sight{deployments: []appsv1.Deployment{deployed(3, 3), deployed(3, 3)}},
@@ -88,7 +95,9 @@ func TestReady(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			tc.sight.want = want
+			if tc.sight.want.Name == "" {
+				tc.sight.want = want
+			}
 			expected := shipper.Condition{
 				Type: shipper.TargetReady, Status: corev1.ConditionStatus(tc.status), Reason: tc.reason, Message: tc.message,
 			}

@@ -128,7 +128,7 @@ func (i *installer) findNamespace(ctx context.Context) error {
 
 // intact tells whether everything the anchor lists is in the cluster as it was written.
 func (i *installer) intact(ctx context.Context) (bool, error) {
-	if i.anchor == nil || len(i.anchor.inventory) == 0 {
+	if i.anchor == nil || len(i.anchor.inventory) == 0 && i.anchor.rendered == "" {
 		return false, nil
 	}
 	for _, entry := range i.anchor.inventory {

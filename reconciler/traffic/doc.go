@@ -6,6 +6,7 @@
 //
 // How many Pods, and which, is judged by apis/rules/traffic over the weights of all TrafficTargets of the
 // Application and the Pods of all its Releases in one cluster. Whether they take traffic is read from
-// EndpointSlices. Pods, EndpointSlices, Services and TrafficTargets wake it; nothing is polled. Where another management
+// EndpointSlices. A Release that is no Pods, as its CapacityTarget says, has whatever traffic is asked for, and needs no
+// Service. Pods, EndpointSlices, Services and TrafficTargets wake it; nothing is polled. Where another management
 // cluster has the Application, nothing is written.
 package traffic

@@ -27,6 +27,8 @@ type family struct {
 	weights map[string]uint64
 	// others are the weights of the other Releases, by cluster and Release. Those without weight are left out.
 	others map[string]map[string]uint32
+	// podless are the clusters where all of the Release in question is no Pods.
+	podless sets.Set[string]
 }
 
 // family reads the TrafficTargets that share traffic with tt. Two of them must not speak for one Release.
@@ -54,7 +56,9 @@ func (r *Reconciler) family(ctx context.Context, tt *shipper.TrafficTarget) (fam
 		}
 		out.add(sibling, sibling.Name != tt.Name)
 	}
-	return out, nil
+	var err error
+	out.podless, err = r.podless(ctx, tt)
+	return out, err
 }
 
 // add counts the weights of a target, another one's than that in question or its own.
@@ -109,7 +113,7 @@ type sight struct {
 	want shipper.ClusterTrafficTarget
 	// services are the names of those that traffic is shifted on; there should be one.
 	services []string
-	// idle is true when the Release has neither weight nor Pods in the cluster: nothing is to be done.
+	// idle is true when the Release has no Pods in the cluster, and no weight or is no Pods at all there: nothing is to be done.
 	idle bool
 	// plan is what has to be done. Empty unless there is one Service.
 	plan rules.Plan
@@ -149,7 +153,7 @@ func observe(
 	release := releaseIn(pods.Items, releaseOf(tt), serve)
 	release.Weight, release.TotalWeight, release.AsFound = want.Weight, fam.weights[want.Name], want.AsFound
 	release.Coming = fam.coming(want.Name, pods.Items, serve)
-	out.idle = want.Weight == 0 && len(release.Pods) == 0
+	out.idle = len(release.Pods) == 0 && (want.Weight == 0 || fam.podless.Has(want.Name))
 	if len(out.services) == 1 {
 		out.plan = rules.For(release)
 	}

@@ -27,6 +27,8 @@ import (
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=traffictargets/status,verbs=patch
 // The weight of a Release that is going counts no longer.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch
+// A Release that is no Pods needs no Service.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=capacitytargets,verbs=get;list;watch
 // Conditions that change are told as events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -64,6 +66,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Named("traffic").
 		For(&shipper.TrafficTarget{}).
 		Watches(&shipper.TrafficTarget{}, handler.EnqueueRequestsFromMapFunc(r.siblings), changed).
+		Watches(&shipper.CapacityTarget{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(podlessChanged)).
 		Watches(&shipper.Release{}, handler.EnqueueRequestsFromMapFunc(r.siblings), builder.WithPredicates(comesOrGoes)).
 		WatchesRawSource(o.Fleet.WatchMembers(r.targetsIn)).
 		WatchesRawSource(o.Fleet.Watch(&corev1.Pod{}, r.ofApplication)).

@@ -119,7 +119,7 @@ const (
 	ChartFetchFailure = "ChartFetchFailure"
 	// BrokenChartSpec means that the chart named does not exist or is not a chart; it is not tried again until it changes.
 	BrokenChartSpec = "BrokenChartSpec"
-	// WrongChartDeployments means that the chart does not have exactly one apps/v1 Deployment.
+	// WrongChartDeployments means that the chart renders to something without exactly one apps/v1 Deployment.
 	WrongChartDeployments = "WrongChartDeployments"
 	// TargetsFailed means that the Release's targets could not be created or updated.
 	TargetsFailed = "FailedAPICall"

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// podless are the clusters where all of a target's Release is no Pods: its chart renders to nothing there, or to no replicas.
+// Then nobody waits for a Service, which there may be none of.
+func (r *Reconciler) podless(ctx context.Context, tt *shipper.TrafficTarget) (sets.Set[string], error) {
+	ct := &shipper.CapacityTarget{}
+	key := client.ObjectKey{Namespace: tt.Namespace, Name: releaseOf(tt)}
+	if err := r.client.Get(ctx, key, ct); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading CapacityTarget %s: %w", key.Name, err)
+	}
+	return podlessIn(ct), nil
+}
+
+func podlessIn(ct *shipper.CapacityTarget) sets.Set[string] {
+	out := sets.New[string]()
+	for _, c := range ct.Spec.Clusters {
+		if c.TotalReplicaCount == 0 {
+			out.Insert(c.Name)
+		}
+	}
+	return out
+}
+
+// podlessChanged passes those events of CapacityTargets that tell of clusters without Pods.
+var podlessChanged = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool {
+		ct, ok := e.Object.(*shipper.CapacityTarget)
+		return ok && podlessIn(ct).Len() > 0
+	},
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*shipper.CapacityTarget)
+		after, both := e.ObjectNew.(*shipper.CapacityTarget)
+		return ok && both && !podlessIn(before).Equal(podlessIn(after))
+	},
+}

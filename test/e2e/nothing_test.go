@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"testing"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// TestAChartThatRendersToNothingEmptiesTheClusters switches a chart off by its values, step by step and to and fro, and on again.
+func TestAChartThatRendersToNothingEmptiesTheClusters(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		s.applies(s.furnish(4, vanguard, "plain"))
+		first := s.release(0)
+		s.waitsForCommand(first, 0)
+		s.steps(first, 2)
+		s.completes(first)
+		s.endpoints(4)
+
+		s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["enabled"] = false })
+		second := s.releaseAfter(first)
+		for _, at := range []struct{ step, pods, endpoints int }{{0, 4, 4}, {1, 2, 1}, {0, 4, 4}} {
+			s.steps(second, int32(at.step))
+			s.waitsForCommand(second, int32(at.step))
+			s.readyPods(first, at.pods)
+			s.endpoints(at.endpoints)
+		}
+		s.steps(second, 2)
+		s.completes(second)
+		s.readyPods(first, 0)
+		s.has("1 Deployments, 1 Services, 1 claims, plain, settings") // the first may be gone back to
+
+		s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["round"] = int64(2) })
+		third := s.releaseAfter(second)
+		s.steps(third, 2)
+		s.completes(third)
+		s.has("0 Deployments, 0 Services, 1 claims, settings") // the first is trimmed
+		s.eventually("the health of nothing", "True  ", s.healthy(third))
+		s.settles(third) // without a Service
+		s.says("complete", "rollout", "history", s.app)
+
+		s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["enabled"] = true })
+		fourth := s.releaseAfter(third)
+		s.waitsForCommand(fourth, 0)
+		s.readyPods(fourth, 1)
+		s.steps(fourth, 2)
+		s.completes(fourth)
+		s.readyPods(fourth, 4)
+		s.endpoints(4)
+		s.has("1 Deployments, 1 Services, 1 claims, plain, settings")
+	})
+}
+
+// TestAChartMayRenderToNothingInOneCluster has it switched off in one of two, and rolled out in the other.
+func TestAChartMayRenderToNothingInOneCluster(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		app := s.furnish(2, vanguard, "plain")
+		app.Spec.Template.ValuesPerCluster = []shipper.ValuesFor{{Name: east, Values: &shipper.ChartValues{"enabled": false}}}
+		s.applies(app)
+		rel := s.release(0)
+		s.waitsForCommand(rel, 0)
+		s.steps(rel, 2)
+		s.completes(rel)
+		s.runs(rel, "west: 2 of nginx:stable, east: no Deployment")
+		if got, err := s.inventory(east); err != nil || got != "0 Deployments, 0 Services, 0 claims" {
+			t.Errorf("%s has %s (%v)", east, got, err)
+		}
+	})
+}
