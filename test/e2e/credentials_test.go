@@ -4,11 +4,16 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/charts"
+	"shipper.dev/shipper/test/fleet"
 )
 
 // TestCredentialsOfTheNamespaceOpenItsRepository is told by somebody who may edit Applications and, at first, read no Secret.
@@ -34,15 +41,7 @@ func TestCredentialsOfTheNamespaceOpenItsRepository(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "opener"}, Type: corev1.SecretTypeBasicAuth,
 			StringData: map[string]string{"username": "ann", "password": password},
 		}))
-		s.must("letting Shipper read it", world.management.Create(s.ctx, &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: shipper.NamespaceReader},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: shipper.NamespaceReader},
-			Subjects: []rbacv1.Subject{{
-				Kind: rbacv1.ServiceAccountKind, Namespace: shipper.SystemNamespace, Name: shipper.ManagementServiceAccount,
-			}},
-		}))
-		s.may("system:serviceaccount:"+shipper.SystemNamespace+":"+shipper.ManagementServiceAccount,
-			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"opener"}, Verbs: []string{"get"}})
+		s.letsShipperRead()
 		app := s.application("~0.0", 1, allIn)
 		app.Spec.Template.Chart.RepoURL = guarded.URL + "/charts"
 		app.Spec.Template.Chart.Credentials.SecretName = "opener"
@@ -71,4 +70,95 @@ func TestCredentialsOfTheNamespaceOpenItsRepository(t *testing.T) {
 			}
 		}
 	})
+}
+
+// letsShipperRead gives Shipper the right on Secrets that who owns the namespace has to give.
+func (s *story) letsShipperRead() *rbacv1.RoleBinding {
+	s.Helper()
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: shipper.NamespaceReader},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: shipper.NamespaceReader},
+		Subjects: []rbacv1.Subject{{
+			Kind: rbacv1.ServiceAccountKind, Namespace: shipper.SystemNamespace, Name: shipper.ManagementServiceAccount,
+		}},
+	}
+	s.must("letting Shipper read Secrets", world.management.Create(s.ctx, binding))
+	s.eventually("whether Shipper may read Secrets", "true", s.shipperReads())
+	return binding
+}
+
+// shipperReads is whether Shipper may read the Secrets of the namespace, as the API server knows it.
+func (s *story) shipperReads() func() (string, error) {
+	return func() (string, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "system:serviceaccount:" + shipper.SystemNamespace + ":" + shipper.ManagementServiceAccount,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: s.namespace, Resource: "secrets", Verb: "get", Name: "opener",
+			},
+		}}
+		err := world.management.Create(s.ctx, review)
+		return fmt.Sprint(review.Status.Allowed), err
+	}
+}
+
+// TestWhoOwnsTheNamespaceIsToldHowToLetShipperRead does what it is told: the first time when the gate refuses, and then when the
+// right has gone before the chart was fetched. It is not parallel: the reconciler is everybody's.
+func TestWhoOwnsTheNamespaceIsToldHowToLetShipperRead(t *testing.T) {
+	repository, err := charts.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(repository.Close)
+	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+	s.must("creating the secret", world.management.Create(s.ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "opener"}, Type: corev1.SecretTypeBasicAuth,
+		StringData: map[string]string{"username": "ann", "password": "s3cret"},
+	}))
+	repository.Publish(s.repacked("test-nginx", "0.0.1")) // what was fetched once is known
+	app := s.application("0.0.1", 1, allIn)
+	app.Spec.Template.Chart.RepoURL, app.Spec.Template.Chart.Credentials.SecretName = repository.URL, "opener"
+	refusal := s.user.Create(s.ctx, app.DeepCopy())
+	s.refused("naming a secret that Shipper may not read", refusal,
+		"credentials.secretName", "Shipper may not read Secret "+s.namespace+"/opener")
+	told := s.toldToBind(refusal.Error())
+	s.kubectl(told...)
+	s.eventually("whether Shipper may read Secrets", "true", s.shipperReads())
+
+	s.must("stopping the reconciler", world.pod.Reconciler.Stop())
+	s.applies(app)
+	s.kubectl("delete", "rolebinding", shipper.NamespaceReader, "-n", s.namespace)
+	s.eventually("whether Shipper may read Secrets", "false", s.shipperReads())
+	s.must("starting the reconciler", world.pod.StartReconciler(s.ctx))
+	s.complains(s.app, shipper.ChartFetchFailure, "Shipper may not read Secret "+s.namespace+"/opener")
+	said, err := s.complaints(s.app)
+	s.must("reading conditions", err)
+	if diff := cmp.Diff(told, s.toldToBind(said)); diff != "" {
+		t.Errorf("the condition advises something else than the refusal (-refusal +condition)\n%s", diff)
+	}
+	s.kubectl(told...)
+	rel := s.release(0)
+	s.completes(rel)
+	s.readyPods(rel, 1)
+}
+
+// toldToBind is the command in a message, without the name of the program.
+func (s *story) toldToBind(message string) []string {
+	s.Helper()
+	command := regexp.MustCompile(`kubectl (create rolebinding \S+ -n \S+ --clusterrole=\S+ --serviceaccount=[\w:-]+)`)
+	found := command.FindStringSubmatch(message)
+	if found == nil {
+		s.Fatalf("it does not say how to let Shipper read: %s", message)
+	}
+	return strings.Fields(found[1])
+}
+
+// kubectl runs in the management cluster as the administrator.
+func (s *story) kubectl(args ...string) {
+	s.Helper()
+	path, err := fleet.Kubectl()
+	s.must("finding kubectl", err)
+	out, err := exec.CommandContext(s.ctx, path, append(args, "--kubeconfig", world.fleet.Management.Kubeconfig)...).CombinedOutput()
+	if err != nil {
+		s.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
 }
