@@ -118,7 +118,7 @@ func (c *Cluster) Pause() error {
 
 // awaitSilence returns once a URL does not answer, for a signal takes time to reach all threads of a program.
 func awaitSilence(transport *http.Client, url string) error {
-	for range 20 {
+	for began := time.Now(); time.Since(began) < startTimeout; {
 		ctx, cancel := context.WithTimeout(context.Background(), 250*time.Millisecond)
 		_, err := healthy(ctx, transport, url)
 		cancel()

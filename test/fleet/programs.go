@@ -111,6 +111,7 @@ func (c *Cluster) apiServerArgs(etcd int) []string {
 		"--enable-priority-and-fairness=false",
 		"--audit-policy-file=" + c.auditPolicyFile(),
 		"--audit-log-path=" + c.AuditLog,
+		"--audit-log-maxsize=16384", // MB: what was read of a file stays in it
 		"--profiling=false",
 		"--shutdown-delay-duration=0s",
 		"--event-ttl=1h",
