@@ -9,17 +9,17 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	testfleet "shipper.dev/shipper/test/fleet"
 )
-
-// leaseDuration is how long a Lease that nobody released keeps others out.
-const leaseDuration = 15 * time.Second
 
 // candidate is a reconciler that may lead.
 type candidate struct {
@@ -100,5 +100,53 @@ func TestOneLeadsAndTheNextTakesOverAtOnce(t *testing.T) {
 	second.stop()
 	if err := <-second.ended; err != nil {
 		t.Errorf("the second ended with %v", err)
+	}
+}
+
+// TestAKilledLeaderLeadsAgainAtOnce finds a Lease as somebody left it who had no time to release it.
+func TestAKilledLeaderLeadsAgainAtOnce(t *testing.T) {
+	f, err := testfleet.Start(t.Context(), testfleet.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Stop()
+	admin, err := f.Management.Client(scheme.Scheme)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shipper.SystemNamespace}},
+		&coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: leaseName},
+			Spec: coordinationv1.LeaseSpec{
+				HolderIdentity: ptr.To("killed"), LeaseDurationSeconds: ptr.To(int32(leaseDuration / time.Second)),
+				AcquireTime: &metav1.MicroTime{Time: time.Now()}, RenewTime: &metav1.MicroTime{Time: time.Now()},
+			},
+		},
+	} {
+		if err := admin.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var acting atomic.Int32
+	began := time.Now()
+	o, err := parse([]string{"--kubeconfig", f.Management.Kubeconfig, "--health-addr", "0", "--metrics-addr", "0", "--identity", "killed"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := stand(t, o, &acting)
+	select {
+	case <-again.leads:
+	case err := <-again.ended:
+		t.Fatalf("it ended with %v", err)
+	case <-time.After(time.Minute):
+		t.Fatal("it does not lead")
+	}
+	if took := time.Since(began); took >= leaseDuration {
+		t.Errorf("it led after %s: it waited for its own Lease", took)
+	}
+	again.stop()
+	if err := <-again.ended; err != nil {
+		t.Errorf("it ended with %v", err)
 	}
 }

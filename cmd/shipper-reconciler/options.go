@@ -19,9 +19,6 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
-// leaseName is the Lease that says which reconciler leads.
-const leaseName = "shipper-reconciler"
-
 // options are the flags.
 type options struct {
 	kubeconfig      string
@@ -29,6 +26,7 @@ type options struct {
 	blocksNamespace string
 
 	leaderElect             bool
+	identity                string
 	healthAddr, metricsAddr string
 
 	workers       int
@@ -52,6 +50,8 @@ func parse(args []string) (*options, error) {
 	set.StringVar(&o.blocksNamespace, "rollout-blocks-global-namespace", shipper.GlobalBlocksNamespace,
 		"`namespace` whose RolloutBlocks stop rollouts in all namespaces")
 	set.BoolVar(&o.leaderElect, "leader-elect", true, "work only while no other reconciler of this namespace does")
+	set.StringVar(&o.identity, "identity", "",
+		"`name` by which this process takes its Lease back after it was killed, its Pod's: nobody else may have it; empty: one made up")
 	set.StringVar(&o.healthAddr, "health-addr", ":8083", "`address` of /healthz and /readyz; 0 serves neither")
 	set.StringVar(&o.metricsAddr, "metrics-addr", ":8082", "`address` of /metrics; 0 serves none")
 	set.IntVar(&o.workers, "workers", 8, "how many objects of each kind are worked on at the same time")

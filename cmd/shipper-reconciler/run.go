@@ -66,17 +66,23 @@ func newManager(o *options) (manager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	grace := graceTimeout
+	lock, err := newLock(config, o.namespace, o.identity)
+	if err != nil {
+		return nil, err
+	}
+	grace, lease, deadline, retry := graceTimeout, leaseDuration, renewDeadline, retryPeriod
 	mgr, err := ctrl.NewManager(config, manager.Options{
-		Scheme:                        scheme,
-		Cache:                         reconciler.CacheOptions(o.namespace),
-		Metrics:                       metricsserver.Options{BindAddress: o.metricsAddr},
-		HealthProbeBindAddress:        o.healthAddr,
-		LeaderElection:                o.leaderElect,
-		LeaderElectionID:              leaseName,
-		LeaderElectionNamespace:       o.namespace,
-		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       &grace,
+		Scheme:                              scheme,
+		Cache:                               reconciler.CacheOptions(o.namespace),
+		Metrics:                             metricsserver.Options{BindAddress: o.metricsAddr},
+		HealthProbeBindAddress:              o.healthAddr,
+		LeaderElection:                      o.leaderElect,
+		LeaderElectionResourceLockInterface: lock,
+		LeaseDuration:                       &lease,
+		RenewDeadline:                       &deadline,
+		RetryPeriod:                         &retry,
+		LeaderElectionReleaseOnCancel:       true,
+		GracefulShutdownTimeout:             &grace,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("building manager: %w", err)

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/rand"
+
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/charts"
 	"shipper.dev/shipper/test/fleet"
@@ -37,6 +39,7 @@ type Pod struct {
 	Webhook, Reconciler *Process
 
 	options    Options
+	name       string // as it would have one in a cluster: of its own
 	kubeconfig string
 }
 
@@ -47,7 +50,7 @@ func WebhookURL(port int) string {
 
 // New is a Pod in which nothing runs yet.
 func New(ctx context.Context, o Options) (*Pod, error) {
-	p := &Pod{options: o}
+	p := &Pod{options: o, name: "shipper-" + rand.String(10)}
 	var err error
 	p.kubeconfig, err = o.Management.ServiceAccountKubeconfig(ctx, shipper.SystemNamespace, shipper.ManagementServiceAccount)
 	return p, err
@@ -78,7 +81,7 @@ func (p *Pod) StartWebhook(ctx context.Context) error {
 // StartReconciler starts the reconciler and waits until it is ready.
 func (p *Pod) StartReconciler(ctx context.Context) error {
 	var err error
-	p.Reconciler, err = p.startContainer(ctx, "shipper-reconciler")
+	p.Reconciler, err = p.startContainer(ctx, "shipper-reconciler", "--identity", p.name)
 	return err
 }
 

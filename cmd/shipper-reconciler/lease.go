@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/tools/record"
+)
+
+// leaseName is the Lease that says which reconciler leads.
+const leaseName = "shipper-reconciler"
+
+// How the Lease is kept: those of controller-runtime.
+const (
+	leaseDuration = 15 * time.Second
+	renewDeadline = 10 * time.Second
+	retryPeriod   = 2 * time.Second
+)
+
+// newLock is the Lease as a candidate of the name identity holds it. A container that was killed and starts again in its Pod finds
+// that the Lease is its own, and goes on at once: others would wait until it runs out. With no identity the process makes one
+// up that nobody shares, and waits too.
+func newLock(config *rest.Config, namespace, identity string) (resourcelock.Interface, error) {
+	if identity == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("naming this candidate: %w", err)
+		}
+		identity = host + "_" + string(uuid.NewUUID())
+	}
+	client, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	events := record.NewBroadcaster()
+	events.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.Events(namespace)})
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leaseName, resourcelock.ResourceLockConfig{
+		Identity: identity, EventRecorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: identity}),
+	}, rest.AddUserAgent(config, "leader-election"), renewDeadline)
+	if err != nil {
+		return nil, fmt.Errorf("making the lock of the leader: %w", err)
+	}
+	return lock, nil
+}
