@@ -73,8 +73,8 @@ test-matrix: ## Run the end-to-end tests on the oldest Kubernetes and on the new
 	@hack/test-matrix.sh
 
 .PHONY: bench
-bench: controlplane ## Measure how long rollouts take, beside a floor that makes only the calls none can do without (BENCH_FLAGS='-clusters 1')
-	@go run ./test/bench/rollout $(BENCH_FLAGS)
+bench: controlplane ## Measure how fast Shipper is, each row beside its floor (ROW=rollout; BENCH_FLAGS='-clusters 1')
+	@go run ./test/bench $(if $(ROW),-row $(ROW)) $(BENCH_FLAGS)
 
 .PHONY: bench-admission
 bench-admission: controlplane ## Measure what the gate costs, beside a no-op webhook, and how soon a block holds

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package rollout
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	"shipper.dev/shipper/test/bench/world"
 )
 
 // patience is how long one upgrade may take before it is given up.
@@ -22,27 +17,27 @@ const patience = 3 * time.Minute
 type result struct {
 	clusters    int
 	ours, floor []time.Duration // whole upgrades: the sum of the times of their steps
-	requests    requests        // of ours, for one upgrade
+	requests    world.Requests  // of ours, for one upgrade
 }
 
 // compare upgrades on n clusters, on both sides, and counts what ours asks of API servers.
-func (w *world) compare(ctx context.Context, n int, o options) (result, error) {
+func compare(ctx context.Context, w *world.World, n int, o Options) (result, error) {
 	r := result{clusters: n}
 	namespace := fmt.Sprintf("on-%d", n)
-	ours, err := newRollout(ctx, w, namespace, n, o.replicas)
+	ours, err := newRollout(ctx, w, namespace, n, o.Replicas)
 	if err != nil {
 		return r, err
 	}
 	floors := make([]*floor, n)
-	err = inParallel(n, func(i int) (err error) {
-		floors[i], err = newFloor(ctx, w.clusters[i], "floor-"+namespace, o.replicas)
+	err = world.InParallel(n, func(i int) (err error) {
+		floors[i], err = newFloor(ctx, w.Clusters[i], "floor-"+namespace, o.Replicas)
 		return err
 	})
 	if err != nil {
 		return r, err
 	}
-	for round := range o.rounds + 1 { // the first warms up
-		before, err := w.count()
+	for round := range o.Rounds + 1 { // the first warms up
+		before, err := w.Count()
 		if err != nil {
 			return r, err
 		}
@@ -62,11 +57,11 @@ func (w *world) compare(ctx context.Context, n int, o options) (result, error) {
 		}
 		fmt.Printf("%d clusters, upgrade %d: ours %s, floor %s\n", n, round, took[0].Round(time.Millisecond), took[1].Round(time.Millisecond))
 		r.ours, r.floor = append(r.ours, took[0]), append(r.floor, took[1])
-		after, err := w.count()
+		after, err := w.Count()
 		if err != nil {
 			return r, err
 		}
-		r.requests = after.minus(before)
+		r.requests = after.Minus(before)
 	}
 	return r, nil
 }
@@ -85,32 +80,9 @@ func timed(ctx context.Context, clusters [][]func(context.Context) error) (time.
 	defer cancel()
 	began := time.Now()
 	for step := range clusters[0] {
-		if err := inParallel(len(clusters), func(i int) error { return clusters[i][step](ctx) }); err != nil {
+		if err := world.InParallel(len(clusters), func(i int) error { return clusters[i][step](ctx) }); err != nil {
 			return 0, fmt.Errorf("step %d: %w", step, err)
 		}
 	}
 	return time.Since(began), nil
-}
-
-// inParallel does n jobs side by side and waits for all.
-func inParallel(n int, job func(i int) error) error {
-	errs := make([]error, n)
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() { errs[i] = job(i) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
-}
-
-// makeNamespace makes a namespace in an application cluster.
-func makeNamespace(ctx context.Context, typed kubernetes.Interface, name string) error {
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	_, err := typed.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
-	return err
-}
-
-// median of what took so long.
-func median(times []time.Duration) time.Duration {
-	return slices.Sorted(slices.Values(times))[len(times)/2]
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package rollout
 
 import (
 	"context"
@@ -11,8 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
+
+	"shipper.dev/shipper/test/bench/world"
 )
 
 // The labels of the floor's Pods: whose they are, and whether they have traffic.
@@ -33,25 +36,44 @@ type floor struct {
 
 // newFloor makes the Service and the first version, with all of its capacity and traffic.
 func newFloor(ctx context.Context, typed kubernetes.Interface, namespace string, replicas int32) (*floor, error) {
-	f := &floor{typed: typed, namespace: namespace, replicas: replicas}
-	if err := makeNamespace(ctx, typed, namespace); err != nil {
+	factory, err := look(ctx, typed, namespace)
+	if err != nil {
 		return nil, err
 	}
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "lb"}, Spec: corev1.ServiceSpec{
-		Selector: map[string]string{trafficLabel: "enabled"},
-		Ports:    []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80)}},
-	}}
-	if _, err := typed.CoreV1().Services(namespace).Create(ctx, service, metav1.CreateOptions{}); err != nil {
+	f, err := newFloorIn(ctx, typed, factory, namespace, replicas)
+	if err != nil {
 		return nil, err
 	}
-	var err error
-	if f.sight, err = watch(ctx, typed, namespace); err != nil {
+	if err := f.makeService(ctx); err != nil {
 		return nil, err
 	}
 	if err := f.install(ctx, 0, replicas); err != nil {
 		return nil, err
 	}
 	return f, f.enable(ctx, 0, int(replicas))
+}
+
+// newFloorIn makes a namespace in which there is nothing yet, and sees it by informers of factory.
+func newFloorIn(ctx context.Context, typed kubernetes.Interface, factory informers.SharedInformerFactory, namespace string, replicas int32,
+) (*floor, error) {
+	f := &floor{typed: typed, namespace: namespace, replicas: replicas}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	if _, err := typed.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
+		return nil, err
+	}
+	var err error
+	f.sight, err = sightOf(factory, namespace)
+	return f, err
+}
+
+// makeService makes the Service, which selects Pods that have traffic.
+func (f *floor) makeService(ctx context.Context) error {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "lb"}, Spec: corev1.ServiceSpec{
+		Selector: map[string]string{trafficLabel: "enabled"},
+		Ports:    []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(80)}},
+	}}
+	_, err := f.typed.CoreV1().Services(f.namespace).Create(ctx, service, metav1.CreateOptions{})
+	return err
 }
 
 // steps are those of an upgrade to the next version: staging, 50/50, full on.
@@ -140,7 +162,7 @@ func (f *floor) byTraffic(version int) (without, with []*corev1.Pod) {
 
 // label patches Pods side by side, and waits for the number of endpoints that the version then has.
 func (f *floor) label(ctx context.Context, version int, pods []*corev1.Pod, patch string, endpoints int) error {
-	err := inParallel(len(pods), func(i int) error {
+	err := world.InParallel(len(pods), func(i int) error {
 		_, err := f.typed.CoreV1().Pods(f.namespace).Patch(ctx, pods[i].Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		return err
 	})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package rollout
 
 import (
 	"context"
@@ -22,28 +22,41 @@ type sight struct {
 	changed   chan struct{}
 }
 
-// watch begins to watch a namespace. It ends with ctx.
-func watch(ctx context.Context, typed kubernetes.Interface, namespace string) (*sight, error) {
-	s := &sight{
-		factory:   informers.NewSharedInformerFactoryWithOptions(typed, 0, informers.WithNamespace(namespace)),
-		namespace: namespace,
-		changed:   make(chan struct{}, 1),
-	}
-	for _, i := range []cache.SharedIndexInformer{
-		s.factory.Apps().V1().Deployments().Informer(),
-		s.factory.Core().V1().Pods().Informer(),
-		s.factory.Discovery().V1().EndpointSlices().Informer(),
-	} {
-		if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-			AddFunc: func(any) { s.tell() }, UpdateFunc: func(any, any) { s.tell() }, DeleteFunc: func(any) { s.tell() },
-		}); err != nil {
-			return nil, fmt.Errorf("watching %s: %w", namespace, err)
+// look begins to watch a namespace, or all when it is empty. It ends with ctx.
+func look(ctx context.Context, typed kubernetes.Interface, namespace string) (informers.SharedInformerFactory, error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(typed, 0, informers.WithNamespace(namespace))
+	informersOf(factory)
+	factory.Start(ctx.Done())
+	for kind, synced := range factory.WaitForCacheSync(ctx.Done()) {
+		if !synced {
+			return nil, fmt.Errorf("watching %s: %w", kind, context.Cause(ctx))
 		}
 	}
-	s.factory.Start(ctx.Done())
-	for kind, synced := range s.factory.WaitForCacheSync(ctx.Done()) {
-		if !synced {
-			return nil, fmt.Errorf("watching %s in %s: %w", kind, namespace, context.Cause(ctx))
+	return factory, nil
+}
+
+// informersOf are those that the floor needs.
+func informersOf(factory informers.SharedInformerFactory) []cache.SharedIndexInformer {
+	return []cache.SharedIndexInformer{
+		factory.Apps().V1().Deployments().Informer(),
+		factory.Core().V1().Pods().Informer(),
+		factory.Discovery().V1().EndpointSlices().Informer(),
+	}
+}
+
+// sightOf is the sight of a namespace by informers that see it.
+func sightOf(factory informers.SharedInformerFactory, namespace string) (*sight, error) {
+	s := &sight{factory: factory, namespace: namespace, changed: make(chan struct{}, 1)}
+	tell := func(o any) {
+		if meta, err := cache.DeletionHandlingObjectToName(o); err == nil && meta.Namespace == namespace {
+			s.tell()
+		}
+	}
+	for _, i := range informersOf(factory) {
+		if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: tell, UpdateFunc: func(_, o any) { tell(o) }, DeleteFunc: tell,
+		}); err != nil {
+			return nil, fmt.Errorf("watching %s: %w", namespace, err)
 		}
 	}
 	return s, nil
@@ -80,7 +93,8 @@ func (s *sight) available(name string) int32 {
 
 // ready lists the Pods of a version that are ready and not about to go.
 func (s *sight) ready(version int) []*corev1.Pod {
-	all, _ := s.factory.Core().V1().Pods().Lister().List(labels.SelectorFromSet(labels.Set{versionLabel: fmt.Sprint(version)}))
+	of := labels.SelectorFromSet(labels.Set{versionLabel: fmt.Sprint(version)})
+	all, _ := s.factory.Core().V1().Pods().Lister().Pods(s.namespace).List(of)
 	var out []*corev1.Pod
 	for _, p := range all {
 		for _, c := range p.Status.Conditions {
@@ -94,7 +108,7 @@ func (s *sight) ready(version int) []*corev1.Pod {
 
 // endpoints counts the Pods of a Deployment that are ready endpoints.
 func (s *sight) endpoints(deployment string) int {
-	slices, _ := s.factory.Discovery().V1().EndpointSlices().Lister().List(labels.Everything())
+	slices, _ := s.factory.Discovery().V1().EndpointSlices().Lister().EndpointSlices(s.namespace).List(labels.Everything())
 	n := 0
 	for _, slice := range slices {
 		for _, e := range slice.Endpoints {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package world
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
-	"strings"
 	"time"
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -18,119 +19,124 @@ import (
 	"shipper.dev/shipper/test/fleet"
 )
 
-// requests counts what Shipper has asked of API servers, watches and leases aside.
-type requests struct {
-	management  int
-	application int            // of the busiest application cluster
-	each        map[string]int // of each application cluster
-	writes      int            // of all, those that were not reading
-	kinds       map[string]int // of all, by cluster, verb and resource
+// Requests counts what Shipper has asked of API servers, watches and leases aside.
+type Requests struct {
+	// Management is how many the management cluster got.
+	Management int
+	// Application is how many the busiest application cluster got.
+	Application int
+	// Reads and Writes are how many of all only read, and how many did not.
+	Reads, Writes int
+	// Kinds are all, by cluster, verb and resource.
+	Kinds map[string]int
+
+	each map[string]int // of each application cluster
 }
 
-func (r requests) minus(before requests) requests {
-	out := requests{
-		management: r.management - before.management, writes: r.writes - before.writes,
-		each: map[string]int{}, kinds: map[string]int{},
+// Minus is what came after before.
+func (r Requests) Minus(before Requests) Requests {
+	out := Requests{
+		Management: r.Management - before.Management, Reads: r.Reads - before.Reads, Writes: r.Writes - before.Writes,
+		each: map[string]int{}, Kinds: map[string]int{},
 	}
-	for kind, n := range r.kinds {
-		if n > before.kinds[kind] {
-			out.kinds[kind] = n - before.kinds[kind]
+	for kind, n := range r.Kinds {
+		if n > before.Kinds[kind] {
+			out.Kinds[kind] = n - before.Kinds[kind]
 		}
 	}
 	for name, n := range r.each {
 		out.each[name] = n - before.each[name]
-		out.application = max(out.application, out.each[name])
+		out.Application = max(out.Application, out.each[name])
 	}
 	return out
 }
 
-// count reads the audit logs, which are written before a request is answered.
-func (w *world) count() (requests, error) {
-	out := requests{each: map[string]int{}, kinds: map[string]int{}}
-	var err error
-	if out.management, err = out.of(w.fleet.Management, shipper.ManagementServiceAccount); err != nil {
-		return out, err
-	}
-	for _, c := range w.fleet.Applications {
-		if out.each[c.Name], err = out.of(c, shipper.ApplicationServiceAccount); err != nil {
-			return out, err
+// Count reads the audit logs, which are written before a request is answered.
+func (w *World) Count() (Requests, error) {
+	out := Requests{each: map[string]int{}, Kinds: map[string]int{}}
+	for _, c := range append([]*fleet.Cluster{w.Fleet.Management}, w.Fleet.Applications...) {
+		t := w.logs[c.Name]
+		if t == nil {
+			account := shipper.ApplicationServiceAccount
+			if c == w.Fleet.Management {
+				account = shipper.ManagementServiceAccount
+			}
+			t = &tally{name: c.Name, user: serviceaccount.MakeUsername(shipper.SystemNamespace, account), kinds: map[string]int{}}
+			w.logs[c.Name] = t
 		}
+		if err := t.read(c.AuditLog); err != nil {
+			return out, fmt.Errorf("reading what was asked of %s: %w", c.Name, err)
+		}
+		if c == w.Fleet.Management {
+			out.Management = t.reads + t.writes
+		} else {
+			out.each[c.Name] = t.reads + t.writes
+		}
+		out.Reads, out.Writes = out.Reads+t.reads, out.Writes+t.writes
+		maps.Copy(out.Kinds, t.kinds)
 	}
 	return out, nil
 }
 
-// of counts in one cluster.
-func (r *requests) of(c *fleet.Cluster, account string) (int, error) {
-	file, err := os.Open(c.AuditLog)
+// FirstWrite is when Shipper first wrote to an application cluster since Count was last called; zero when it has not.
+func (w *World) FirstWrite() time.Time {
+	var first time.Time
+	for _, c := range w.Fleet.Applications {
+		if t := w.logs[c.Name]; t != nil && !t.firstWrite.IsZero() && (first.IsZero() || t.firstWrite.Before(first)) {
+			first = t.firstWrite
+		}
+	}
+	return first
+}
+
+// tally is what an audit log says of a user, as far as it was read.
+type tally struct {
+	name, user    string
+	seen          int64 // bytes
+	reads, writes int
+	kinds         map[string]int
+	firstWrite    time.Time // of what was read last
+}
+
+// read takes what was written to the log since it last was read. A line that is being written waits for the next time.
+func (t *tally) read(log string) error {
+	file, err := os.Open(log)
 	if err != nil {
-		return 0, fmt.Errorf("reading what was asked of %s: %w", c.Name, err)
+		return err
 	}
 	defer file.Close()
-	user := serviceaccount.MakeUsername(shipper.SystemNamespace, account)
-	n := 0
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var e auditv1.Event
-		if json.Unmarshal(lines.Bytes(), &e) != nil || e.User.Username != user || e.Verb == "watch" ||
-			e.Stage != auditv1.StageResponseComplete || e.ObjectRef == nil || e.ObjectRef.Resource == "leases" {
-			continue
+	if _, err := file.Seek(t.seen, io.SeekStart); err != nil {
+		return err
+	}
+	t.firstWrite = time.Time{}
+	lines := bufio.NewReaderSize(file, 1<<20)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
-		n++
-		r.kinds[fmt.Sprintf("%s: %s %s %s", c.Name, e.Verb, e.ObjectRef.Resource, e.ObjectRef.Subresource)]++
-		if e.Verb != "get" && e.Verb != "list" {
-			r.writes++
+		if err != nil {
+			return err
 		}
+		t.seen += int64(len(line))
+		t.take(line)
 	}
-	return n, lines.Err()
 }
 
-// resting is what Shipper does when there is nothing to do.
-type resting struct {
-	time   time.Duration
-	asked  requests
-	cores  float64 // of the reconciler
-	memory int64   // of the reconciler, in bytes
-}
-
-// atRest watches what has been rolled out for a while.
-func (w *world) atRest(ctx context.Context, d time.Duration) (resting, error) {
-	fmt.Printf("at rest for %s\n", d)
-	out := resting{time: d}
-	before, err := w.count()
-	if err != nil {
-		return out, err
+// take counts one request.
+func (t *tally) take(line []byte) {
+	var e auditv1.Event
+	if json.Unmarshal(line, &e) != nil || e.User.Username != t.user || e.Verb == "watch" ||
+		e.Stage != auditv1.StageResponseComplete || e.ObjectRef == nil || e.ObjectRef.Resource == "leases" {
+		return
 	}
-	used, _, err := usage(w.pod.Reconciler.Pid())
-	if err != nil {
-		return out, err
+	t.kinds[fmt.Sprintf("%s: %s %s %s", t.name, e.Verb, e.ObjectRef.Resource, e.ObjectRef.Subresource)]++
+	if e.Verb == "get" || e.Verb == "list" {
+		t.reads++
+		return
 	}
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-		return out, ctx.Err()
+	t.writes++
+	if t.firstWrite.IsZero() {
+		t.firstWrite = e.RequestReceivedTimestamp.Time
 	}
-	after, err := w.count()
-	if err != nil {
-		return out, err
-	}
-	now, memory, err := usage(w.pod.Reconciler.Pid())
-	out.asked, out.cores, out.memory = after.minus(before), (now-used).Seconds()/d.Seconds(), memory
-	return out, err
-}
-
-// usage is what a process has used of processors, and what it has of memory.
-func usage(pid int) (processor time.Duration, memory int64, err error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, 0, fmt.Errorf("reading what a process uses: %w", err)
-	}
-	// The name, in brackets, may have spaces. After it, utime and stime are fields 12 and 13, in ticks of 10 ms, and rss,
-	// in pages, is field 22: proc(5).
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	var user, system, pages int64
-	if _, err := fmt.Sscan(fields[11]+" "+fields[12]+" "+fields[21], &user, &system, &pages); err != nil {
-		return 0, 0, fmt.Errorf("reading /proc/%d/stat: %w", pid, err)
-	}
-	return time.Duration(user+system) * 10 * time.Millisecond, pages * int64(os.Getpagesize()), nil
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package world is what benchmarks measure in: a management cluster with Shipper as its administrator would run it, application
+// clusters, each a region of its own, and what tells what Shipper asks of them and uses.
+package world
 
 import (
 	"context"
@@ -9,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,19 +24,26 @@ import (
 	"shipper.dev/shipper/test/pod"
 )
 
-// world is what is measured in: a management cluster with Shipper, and application clusters, each a region of its own.
-type world struct {
-	dir        string
-	fleet      *fleet.Fleet
-	charts     *charts.Repository
-	pod        *pod.Pod
-	management client.WithWatch
-	clusters   []kubernetes.Interface
+// World is the clusters and Shipper.
+type World struct {
+	// Fleet is the control planes.
+	Fleet *fleet.Fleet
+	// Charts is a repository.
+	Charts *charts.Repository
+	// Pod is Shipper.
+	Pod *pod.Pod
+	// Management is an administrator's client of the management cluster, whose API server's warnings nobody reads.
+	Management client.WithWatch
+	// Clusters are an administrator's clients of the application clusters.
+	Clusters []kubernetes.Interface
+
+	dir  string
+	logs map[string]*tally // by the cluster's name
 }
 
-// begin starts it all. What has started is returned also with an error.
-func begin(ctx context.Context, clusters int) (*world, error) {
-	w := &world{}
+// Begin starts it all. What has started is returned also with an error, and is to be ended.
+func Begin(ctx context.Context, clusters int) (*World, error) {
+	w := &World{logs: map[string]*tally{}}
 	var err error
 	if w.dir, err = os.MkdirTemp("", "shipper-bench-"); err != nil {
 		return w, err
@@ -42,32 +52,34 @@ func begin(ctx context.Context, clusters int) (*world, error) {
 	var list strings.Builder
 	for i := range clusters {
 		names = append(names, fmt.Sprintf("cluster-%d", i))
-		fmt.Fprintf(&list, "- {name: cluster-%d, region: %s}\n", i, region(i))
+		fmt.Fprintf(&list, "- {name: cluster-%d, region: %s}\n", i, Region(i))
 	}
-	w.fleet, err = fleet.Start(ctx, fleet.Options{Applications: names, Dir: filepath.Join(w.dir, "fleet"), Progress: os.Stdout})
+	w.Fleet, err = fleet.Start(ctx, fleet.Options{Applications: names, Dir: filepath.Join(w.dir, "fleet"), Progress: os.Stdout})
 	if err != nil {
 		return w, err
 	}
-	for _, c := range w.fleet.Applications {
-		typed, err := kubernetes.NewForConfig(c.Config)
+	for _, c := range w.Fleet.Applications {
+		config := rest.CopyConfig(c.Config)
+		config.QPS = -1
+		typed, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			return w, fmt.Errorf("making a client: %w", err)
 		}
-		w.clusters = append(w.clusters, typed)
+		w.Clusters = append(w.Clusters, typed)
 	}
-	if w.charts, err = charts.Start(); err != nil {
+	if w.Charts, err = charts.Start(); err != nil {
 		return w, err
 	}
-	quiet := rest.CopyConfig(w.fleet.Management.Config)
+	quiet := rest.CopyConfig(w.Fleet.Management.Config)
 	quiet.WarningHandler = rest.NoWarnings{}
-	if w.management, err = pod.NewClient(quiet); err != nil {
+	if w.Management, err = pod.NewClient(quiet); err != nil {
 		return w, err
 	}
 	return w, w.install(ctx, "applicationClusters:\n"+list.String())
 }
 
 // install runs Shipper as its administrator would.
-func (w *world) install(ctx context.Context, clusters string) error {
+func (w *World) install(ctx context.Context, clusters string) error {
 	if err := pod.Build(ctx, w.dir); err != nil {
 		return err
 	}
@@ -75,39 +87,69 @@ func (w *world) install(ctx context.Context, clusters string) error {
 	if err != nil {
 		return err
 	}
-	if err := pod.SetUpManagement(ctx, w.fleet, w.dir, port); err != nil {
+	if err := pod.SetUpManagement(ctx, w.Fleet, w.dir, port); err != nil {
 		return err
 	}
 	file := filepath.Join(w.dir, "clusters.yaml")
 	if err := os.WriteFile(file, []byte(clusters), 0o600); err != nil {
 		return fmt.Errorf("writing clusters.yaml: %w", err)
 	}
-	w.pod, err = pod.Start(ctx, pod.Options{Management: w.fleet.Management, Bin: w.dir, Dir: w.dir, WebhookPort: port})
+	w.Pod, err = pod.Start(ctx, pod.Options{Management: w.Fleet.Management, Bin: w.dir, Dir: w.dir, WebhookPort: port})
 	if err != nil {
 		return err
 	}
-	return pod.Shipperctl(ctx, w.fleet, w.dir, "clusters", "join", "-f", file)
+	return pod.Shipperctl(ctx, w.Fleet, w.dir, "clusters", "join", "-f", file)
 }
 
-// end stops what has started.
-func (w *world) end() error {
+// End stops what has started.
+func (w *World) End() error {
 	var errs []error
-	if w.pod != nil {
-		errs = append(errs, w.pod.Stop())
+	if w.Pod != nil {
+		errs = append(errs, w.Pod.Stop())
 	}
-	if w.charts != nil {
-		w.charts.Close()
+	if w.Charts != nil {
+		w.Charts.Close()
 	}
-	if w.fleet != nil {
-		errs = append(errs, w.fleet.Stop())
+	if w.Fleet != nil {
+		errs = append(errs, w.Fleet.Stop())
 	}
 	return errors.Join(append(errs, os.RemoveAll(w.dir))...)
 }
 
-// makeNamespace makes a namespace in the management cluster.
-func (w *world) makeNamespace(ctx context.Context, name string) error {
-	return w.management.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+// MakeNamespace makes a namespace in the management cluster and the first application clusters, each of which would otherwise be
+// made by Shipper or somebody else while time is taken.
+func (w *World) MakeNamespace(ctx context.Context, name string, clusters int) error {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := w.Management.Create(ctx, ns); err != nil {
+		return fmt.Errorf("creating namespace %s: %w", name, err)
+	}
+	for i, c := range w.Clusters[:clusters] {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if _, err := c.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("creating namespace %s in %s: %w", name, w.Fleet.Applications[i].Name, err)
+		}
+	}
+	return nil
 }
 
-// region is that of the i-th cluster.
-func region(i int) string { return fmt.Sprintf("region-%d", i) }
+// Region is that of the i-th cluster.
+func Region(i int) string { return fmt.Sprintf("region-%d", i) }
+
+// InParallel does n jobs side by side and waits for all.
+func InParallel(n int, job func(i int) error) error { return AtMost(n, n, job) }
+
+// AtMost does n jobs, at most some of them at a time, and waits for all.
+func AtMost(most, n int, job func(i int) error) error {
+	errs := make([]error, n)
+	turns := make(chan struct{}, max(most, 1))
+	var all sync.WaitGroup
+	for i := range n {
+		turns <- struct{}{}
+		all.Go(func() {
+			defer func() { <-turns }()
+			errs[i] = job(i)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command bench measures how fast Shipper is, and what it takes: each row beside a floor that is measured in the same run. It
+// prints one table, and ends with status 1 when a goal is missed. docs/performance.md explains the rows.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"shipper.dev/shipper/test/bench/rollout"
+	"shipper.dev/shipper/test/bench/scale"
+	"shipper.dev/shipper/test/bench/table"
+)
+
+// row is one of those that can be asked for.
+type row struct {
+	name string
+	run  func(ctx context.Context, out, samples io.Writer) ([]table.Line, error)
+}
+
+func main() {
+	ctrl.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	wanted := flag.String("row", "all", "which `rows`, with commas between them")
+	file := flag.String("o", "", "a `file` that is given all samples, for benchstat")
+	var clusters, counts numbers = []int{1, 2, 5}, []int{100, 1000}
+	flag.Var(&clusters, "clusters", "rollout: on how many clusters, in rising `order`")
+	rounds := flag.Int("rounds", 7, "rollout: how many upgrades are measured of each side")
+	replicas := flag.Int("replicas", 10, "rollout, burst: how many Pods a workload has in each cluster")
+	burst := flag.Int("burst", 100, "burst: how many Applications are created at once")
+	rest := flag.Duration("rest", 5*time.Minute, "burst: how `long` what was rolled out is watched at rest")
+	flag.Var(&counts, "applications", "growth: how many Applications there are, in rising `order`; restart and block: the last of them")
+	of := flag.Int("of", 2, "growth, restart, block: how many clusters")
+	flag.Parse()
+	o := rollout.Options{Clusters: clusters, Rounds: *rounds, Replicas: int32(*replicas)}
+	b := rollout.Burst{Applications: *burst, Replicas: int32(*replicas), Rest: *rest}
+	g := scale.Growth{Applications: counts, Clusters: *of}
+	err := run(ctx, []row{
+		{"rollout", func(ctx context.Context, out, samples io.Writer) ([]table.Line, error) {
+			return rollout.Run(ctx, o, out, samples)
+		}},
+		{"burst", func(ctx context.Context, out, _ io.Writer) ([]table.Line, error) { return b.Run(ctx, out) }},
+		{"growth", func(ctx context.Context, out, _ io.Writer) ([]table.Line, error) { return g.Run(ctx, out) }},
+	}, *wanted, *file)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// run runs the rows that are wanted, and prints what they found even when a later one fails.
+func run(ctx context.Context, rows []row, wanted, file string) (err error) {
+	samples := io.Discard
+	if file != "" {
+		f, err := os.Create(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		samples = f
+	}
+	names := strings.Split(wanted, ",")
+	for _, name := range names {
+		if name != "all" && !slices.ContainsFunc(rows, func(r row) bool { return r.name == name }) {
+			return fmt.Errorf("there is no row %q", name)
+		}
+	}
+	var lines []table.Line
+	defer func() { err = errors.Join(err, table.Write(os.Stdout, lines)) }()
+	for _, r := range rows {
+		if wanted != "all" && !slices.Contains(names, r.name) {
+			continue
+		}
+		found, err := r.run(ctx, os.Stdout, samples)
+		if lines = append(lines, found...); err != nil {
+			return fmt.Errorf("row %s: %w", r.name, err)
+		}
+	}
+	return nil
+}
+
+// numbers is a flag: numbers from 1 on, in rising order, with commas between them.
+type numbers []int
+
+func (n *numbers) String() string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint([]int(*n)), " ", ","), "[]")
+}
+
+func (n *numbers) Set(list string) error {
+	*n = nil
+	for s := range strings.SplitSeq(list, ",") {
+		count, err := strconv.Atoi(s)
+		if err != nil || count < 1 || len(*n) > 0 && count <= (*n)[len(*n)-1] {
+			return errors.New("want numbers from 1 on, in rising order")
+		}
+		*n = append(*n, count)
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rollout measures how long rollouts take, beside a program written by hand that makes only the calls no rollout can do
+// without: the floor. Both upgrade the same workload on the same real control planes, one after the other, and take turns in
+// who is first.
+package rollout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"shipper.dev/shipper/test/bench/table"
+	"shipper.dev/shipper/test/bench/world"
+)
+
+// The goals.
+const (
+	maxRatio       = 1.3 // to the floor, at the median
+	maxGrowth      = 1.3 // of the time on most clusters to that on one
+	maxManagement  = 40  // requests for an upgrade
+	maxApplication = 20  // to each application cluster
+	maxCores       = 0.5 // percent of one, at rest
+)
+
+// afterwards is how long what was rolled out is watched at rest.
+const afterwards = 20 * time.Second
+
+// Options say what is measured.
+type Options struct {
+	// Clusters are on how many clusters, in rising order.
+	Clusters []int
+	// Rounds is how many upgrades of each side.
+	Rounds int
+	// Replicas is how many Pods the workload has in each cluster.
+	Replicas int32
+}
+
+// Run measures, and prints what was asked for in an upgrade to out. All times are given to samples.
+func Run(ctx context.Context, o Options, out, samples io.Writer) (lines []table.Line, err error) {
+	w, err := world.Begin(ctx, o.Clusters[len(o.Clusters)-1])
+	defer func() { err = errors.Join(err, w.End()) }()
+	if err != nil {
+		return nil, err
+	}
+	var first float64
+	for i, n := range o.Clusters {
+		r, err := compare(ctx, w, n, o)
+		if err != nil {
+			return nil, fmt.Errorf("rolling out on %d clusters: %w", n, err)
+		}
+		for side, times := range map[string][]time.Duration{"shipper": r.ours, "floor": r.floor} {
+			if err := table.WriteSamples(samples, fmt.Sprintf("Rollout/clusters=%d/side=%s", n, side), times); err != nil {
+				return nil, err
+			}
+		}
+		if i == 0 {
+			first = table.Median(r.ours)
+			fmt.Fprintf(out, "what Shipper asked for in an upgrade on %d clusters:\n", n)
+			explain(out, r.requests)
+		}
+		lines = append(lines, r.lines(first, o.Clusters[0])...)
+	}
+	rest, err := w.AtRest(ctx, afterwards)
+	return append(lines, rest.Lines("rollout", maxCores)...), err
+}
+
+// lines of the table: how it compares to the floor, and to what the first number of clusters took.
+func (r result) lines(first float64, than int) []table.Line {
+	on := fmt.Sprintf("%d clusters, ", r.clusters)
+	out := []table.Line{
+		{Row: "rollout", Of: on + "an upgrade in three steps", Ours: table.Median(r.ours), Floor: table.Median(r.floor), Unit: table.Seconds,
+			Most: table.Goal(maxRatio)},
+	}
+	if r.clusters != than {
+		out = append(out, table.Line{Row: "rollout", Of: on + fmt.Sprintf("beside ours on %d", than), Ours: table.Median(r.ours), Floor: first,
+			Unit: table.Seconds, Most: table.Goal(maxGrowth)})
+	}
+	return append(out,
+		table.Line{Row: "rollout", Of: on + "requests to management", Ours: float64(r.requests.Management), Most: table.Goal(maxManagement)},
+		table.Line{Row: "rollout", Of: on + "requests to an application cluster", Ours: float64(r.requests.Application),
+			Most: table.Goal(maxApplication)})
+}
+
+// explain lists what was asked for, the most frequent first.
+func explain(w io.Writer, r world.Requests) {
+	kinds := slices.SortedFunc(maps.Keys(r.Kinds), func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.Kinds[b], r.Kinds[a]), cmp.Compare(a, b))
+	})
+	for _, kind := range kinds {
+		fmt.Fprintf(w, "%6d  %s\n", r.Kinds[kind], kind)
+	}
+}

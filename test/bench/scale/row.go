@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package scale measures what Shipper takes as Applications grow in number: the memory of each and the time of one change among
+// many; and with all of them there, how soon a reconciler that was killed is of use again, and how soon a RolloutBlock is told.
+package scale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/bench/table"
+	"shipper.dev/shipper/test/bench/world"
+)
+
+const (
+	writers  = 32               // writes at a time, when Applications are created
+	patience = 30 * time.Minute // for all of them
+	changes  = 7                // of which the median is taken
+	// collected is how long a process of Go that rests takes to collect its garbage and give memory back: it does so after two
+	// minutes without any other reason.
+	collected = 130 * time.Second
+)
+
+// The goals.
+const (
+	maxGrowth     = 1.2 // of the time of one change
+	maxReconciler = 60  // KiB for each Application
+	maxWebhook    = 10
+	maxCores      = 0.5 // percent of one, at rest
+)
+
+// Growth is more and more Applications of one Pod in each cluster.
+type Growth struct {
+	// Applications are how many there are when it is measured, in rising order.
+	Applications []int
+	// Clusters is how many each is in.
+	Clusters int
+}
+
+// stage is a world with Applications.
+type stage struct {
+	*world.World
+	sight    *world.Sight
+	clusters int
+	keys     []client.ObjectKey
+	upgrades int // of the first
+}
+
+// Run measures, and keeps out informed.
+func (g Growth) Run(ctx context.Context, out io.Writer) (lines []table.Line, err error) {
+	w, err := world.Begin(ctx, g.Clusters)
+	defer func() { err = errors.Join(err, w.End()) }()
+	if err != nil {
+		return nil, err
+	}
+	s := &stage{World: w, clusters: g.Clusters}
+	if s.sight, err = w.Look(ctx); err != nil {
+		return nil, err
+	}
+	var first measured
+	for i, n := range g.Applications {
+		m, err := s.measure(ctx, out, n)
+		if err != nil {
+			return lines, fmt.Errorf("with %d Applications: %w", n, err)
+		}
+		if i == 0 {
+			first = m
+		}
+		lines = append(lines, m.lines(first)...)
+	}
+	for _, row := range []func(context.Context) ([]table.Line, error){s.restart, s.block} {
+		found, err := row(ctx)
+		if lines = append(lines, found...); err != nil {
+			return lines, err
+		}
+	}
+	return lines, nil
+}
+
+// measured is what it takes when there are so many Applications.
+type measured struct {
+	applications        int
+	change              float64 // seconds
+	reconciler, webhook int64   // bytes
+	rest                world.Rest
+}
+
+// measure makes Applications until there are n, and measures when all is at rest.
+func (s *stage) measure(ctx context.Context, out io.Writer, n int) (m measured, err error) {
+	m.applications = n
+	began := time.Now()
+	if err := s.grow(ctx, n); err != nil {
+		return m, err
+	}
+	fmt.Fprintf(out, "%d Applications were there after %s\n", n, time.Since(began).Round(time.Second))
+	if m.change, err = s.change(ctx); err != nil {
+		return m, err
+	}
+	if _, err = s.AtRest(ctx, 5*time.Second); err != nil { // what the change left to do
+		return m, err
+	}
+	if m.rest, err = s.AtRest(ctx, collected); err != nil {
+		return m, err
+	}
+	m.reconciler = m.rest.Memory
+	_, m.webhook, err = world.Usage(s.Pod.Webhook.Pid())
+	return m, err
+}
+
+// lines of the table: how it compares to the first measurement.
+func (m measured) lines(first measured) []table.Line {
+	of := fmt.Sprintf("%d Applications, ", m.applications)
+	lines := m.rest.Lines(fmt.Sprintf("growth, %d Applications", m.applications), maxCores)
+	change := table.Line{Row: "growth", Of: of + "one change", Ours: m.change, Unit: table.Seconds}
+	if m.applications == first.applications {
+		return append(lines, change)
+	}
+	change.Of += fmt.Sprintf(" (floor: with %d)", first.applications)
+	change.Floor, change.Most = first.change, table.Goal(maxGrowth)
+	more := float64(m.applications-first.applications) * 1024
+	return append(lines, change,
+		table.Line{Row: "growth", Of: of + "memory of the reconciler for each", Ours: float64(m.reconciler-first.reconciler) / more,
+			Unit: table.KiB, Most: table.Goal(maxReconciler)},
+		table.Line{Row: "growth", Of: of + "memory of the webhook for each", Ours: float64(m.webhook-first.webhook) / more,
+			Unit: table.KiB, Most: table.Goal(maxWebhook)})
+}
+
+// grow creates Applications until there are n, and waits until all have been rolled out.
+func (s *stage) grow(ctx context.Context, n int) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it takes longer than %s", patience))
+	defer cancel()
+	known := len(s.keys)
+	for i := known; i < n; i++ {
+		s.keys = append(s.keys, client.ObjectKey{Namespace: fmt.Sprintf("app-%d", i), Name: "app"})
+	}
+	err := world.AtMost(writers, n-known, func(i int) error {
+		namespace := s.keys[known+i].Namespace
+		if err := s.MakeNamespace(ctx, namespace, s.clusters); err != nil {
+			return err
+		}
+		return s.Management.Create(ctx, s.Application(namespace, s.clusters, 1, fullOn))
+	})
+	if err != nil {
+		return err
+	}
+	return s.sight.Until(ctx, s.keys[known:], func(_ *shipper.Application, rel *shipper.Release) bool { return world.Achieved(rel, 0, 0) })
+}
+
+// fullOn is the only step of the strategy.
+var fullOn = world.Step("full on", 0, 100, 0, 100)
+
+// change upgrades the first Application again and again, and returns the median of the seconds it took.
+func (s *stage) change(ctx context.Context) (float64, error) {
+	var took []time.Duration
+	for range changes {
+		began := time.Now()
+		if err := s.upgrade(ctx); err != nil {
+			return 0, err
+		}
+		if err := s.upgraded(ctx); err != nil {
+			return 0, err
+		}
+		took = append(took, time.Since(began))
+	}
+	return table.Median(took), nil
+}
+
+// upgrade asks for the next version of the first Application.
+func (s *stage) upgrade(ctx context.Context) error {
+	s.upgrades++
+	return s.Upgrade(ctx, s.keys[0], s.upgrades, fullOn)
+}
+
+// upgraded waits until it is there.
+func (s *stage) upgraded(ctx context.Context) error {
+	return s.sight.Until(ctx, s.keys[:1], func(_ *shipper.Application, rel *shipper.Release) bool {
+		return world.Achieved(rel, s.upgrades, 0)
+	})
+}
+
+// blocked waits until all Applications say that they are blocked, or that they are not.
+func (s *stage) blocked(ctx context.Context, blocked bool) error {
+	return s.sight.Until(ctx, s.keys, func(app *shipper.Application, _ *shipper.Release) bool {
+		return ptr.Deref(conditionOf(app), "False") == map[bool]string{true: "True", false: "False"}[blocked]
+	})
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"shipper.dev/shipper/test/bench/table"
+)
+
+// Rest is what Shipper does when there is nothing to do.
+type Rest struct {
+	// Time is for how long it was watched.
+	Time time.Duration
+	// Asked is what it asked of API servers.
+	Asked Requests
+	// Cores is what the reconciler took of one processor.
+	Cores float64
+	// Memory is what the reconciler has, in bytes.
+	Memory int64
+}
+
+// AtRest watches what has been rolled out for a while.
+func (w *World) AtRest(ctx context.Context, d time.Duration) (Rest, error) {
+	fmt.Printf("at rest for %s\n", d)
+	out := Rest{Time: d}
+	before, err := w.Count()
+	if err != nil {
+		return out, err
+	}
+	used, _, err := Usage(w.Pod.Reconciler.Pid())
+	if err != nil {
+		return out, err
+	}
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+		return out, ctx.Err()
+	}
+	after, err := w.Count()
+	if err != nil {
+		return out, err
+	}
+	now, memory, err := Usage(w.Pod.Reconciler.Pid())
+	out.Asked, out.Cores, out.Memory = after.Minus(before), (now-used).Seconds()/d.Seconds(), memory
+	return out, err
+}
+
+// Lines of the table. maxCores is the goal, in percent of a core.
+func (r Rest) Lines(row string, maxCores float64) []table.Line {
+	of := fmt.Sprintf("at rest for %s: ", r.Time)
+	return []table.Line{
+		{Row: row, Of: of + "writes", Ours: float64(r.Asked.Writes), Most: table.Goal(0)},
+		{Row: row, Of: of + "reads", Ours: float64(r.Asked.Reads), Most: table.Goal(0)},
+		{Row: row, Of: of + "a core", Ours: r.Cores * 100, Unit: table.Percent, Most: table.Goal(maxCores)},
+		{Row: row, Of: of + "memory of the reconciler", Ours: float64(r.Memory) / (1 << 20), Unit: table.MiB},
+	}
+}
