@@ -24,10 +24,12 @@ func TestPatchesSeeNoMoreThanTheyNeed(t *testing.T) {
 		"from key to key":      {{"op": "move", "from": "/a/b", "path": "/c"}, {"op": "copy", "from": "/c", "path": "/a/b"}},
 		"escaped keys":         {{"op": "replace", "path": "/with~1slash", "value": "1"}, {"op": "remove", "path": "/with~0tilde"}},
 		"the key without name": {{"op": "replace", "path": "/", "value": "1"}},
-		"all":                  {{"op": "test", "path": "/c", "value": "d"}, {"op": "replace", "path": "", "value": map[string]any{"o": int64(1)}}},
-		"what is not there":    {{"op": "remove", "path": "/none"}},
-		"what is not as said":  {{"op": "test", "path": "/rest", "value": int64(8)}},
-		"nothing":              {},
+		"all": {
+			{"op": "test", "path": "/c", "value": "d"}, {"op": "replace", "path": "", "value": map[string]any{"only": int64(1)}},
+		},
+		"what is not there":   {{"op": "remove", "path": "/none"}},
+		"what is not as said": {{"op": "test", "path": "/rest", "value": int64(8)}},
+		"nothing":             {},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			p := patch{operations, PatchError{what: "it"}}

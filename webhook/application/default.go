@@ -41,8 +41,11 @@ func (w *Webhook) complete(
 	if old != nil && !refreshWanted(app, old) && sameSpec(&app.Spec, &old.Spec) {
 		return w.catchUp(ctx, req, a, app, old)
 	}
-	if err := w.rollBack(a, app, old); err != nil {
-		return err
+	asked := app.Spec.RollbackTo != nil
+	if asked {
+		if err := w.rollBack(a, app, old); err != nil {
+			return err
+		}
 	}
 	if app.Spec.Template.Chart == (shipper.Chart{}) {
 		return nil // there may be no spec to complete; the schema refuses it
@@ -50,6 +53,9 @@ func (w *Webhook) complete(
 	limitHistory(a, app)
 	if err := w.pin(ctx, req, a, app, old); err != nil {
 		return err
+	}
+	if !asked {
+		rollOn(a, app, old)
 	}
 	if old != nil && sameSpec(&app.Spec, &old.Spec) {
 		return nil

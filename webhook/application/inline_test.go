@@ -149,3 +149,27 @@ func TestAnArchiveThatIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// The manifest of an archive leaves out what is in it, and applying it to what was rolled back to is no edit.
+func TestRepeatingAnArchiveDoesNotEndARollback(t *testing.T) {
+	encoded, digest := packed(t, "web", "1.0.0", "")
+	old := ask.Application(inline("web", "1.0.0", encoded))
+	for key, value := range map[string]string{
+		shipper.AppChartVersionRawAnnotation: "1.0.0", shipper.AppChartVersionResolvedAnnotation: "1.0.0",
+		shipper.AppChartNameAnnotation: "web", shipper.AppChartRepoAnnotation: "", shipper.AppChartDigestAnnotation: digest,
+		shipper.AppRolledBackToAnnotation: "super-server-0", shipper.AppRollbackStrategyAnnotation: "Immediate",
+	} {
+		ask.Annotated(key, value)(old)
+	}
+	now := old.DeepCopy()
+	inline("", "", encoded)(now)
+	a, req := &answer.Answer{}, ask.Update(ask.Developer, now, old)
+	if err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), req, a); err != nil {
+		t.Fatal(err)
+	}
+	got := ask.Patched[shipper.Application](t, req, a).Annotations
+	said := got[shipper.AppRolledBackToAnnotation] + " " + got[shipper.AppRollbackStrategyAnnotation]
+	if said != "super-server-0 Immediate" {
+		t.Errorf("the Release to come would be that of %q", said)
+	}
+}

@@ -20,15 +20,9 @@ import (
 var rollbackPath = field.NewPath("spec", "rollbackTo")
 
 // rollBack puts the environment of the Release that rollbackTo means into the template, with all that is known of its
-// chart, and takes rollbackTo away. An edit of the template by itself ends what was said of the last rollback.
+// chart, and takes rollbackTo away.
 func (w *Webhook) rollBack(a *answer.Answer, app, old *shipper.Application) error {
 	to := app.Spec.RollbackTo
-	if to == nil {
-		if old != nil && !stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) {
-			note(a, app, "", "")
-		}
-		return nil
-	}
 	rels, err := w.releases(app)
 	if err != nil {
 		return err
@@ -75,6 +69,14 @@ func wentBack(old *shipper.Application, to *shipper.RollbackTo) bool {
 	}
 	back := old.Annotations[shipper.AppRolledBackToAnnotation]
 	return back != "" && (to.Release == back || (to.Release == "" && to.Generation == 0))
+}
+
+// rollOn ends what was said of the last rollback when the template becomes another, by whatever: what is rolled out next goes
+// through its steps again.
+func rollOn(a *answer.Answer, app, old *shipper.Application) {
+	if old != nil && !stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) {
+		note(a, app, "", "")
+	}
 }
 
 // stay keeps app as it went back before, and says how to go elsewhere.
