@@ -123,7 +123,8 @@ func (r *Reconciler) create(ctx context.Context, s *scope, c creation, d *done) 
 	}
 	for _, o := range objects {
 		kind := kindOf(o)
-		if err := r.client.Create(ctx, o); err != nil {
+		err := r.client.Create(ctx, o)
+		if r.known.Wrote(o, err); err != nil {
 			return fmt.Errorf("creating %s %s/%s: %w", kind, rel.Namespace, rel.Name, err)
 		}
 		d.note(rel, targetCreated(kind, rel))
@@ -186,7 +187,8 @@ func (r *Reconciler) askInstallation(
 // write patches a target, unless it was changed since it was read.
 func (r *Reconciler) write(ctx context.Context, o, was client.Object, d *done) error {
 	kind := kindOf(o)
-	if err := r.client.Patch(ctx, o, onlyIfUnchanged(was)); err != nil {
+	err := r.client.Patch(ctx, o, onlyIfUnchanged(was))
+	if r.known.Wrote(o, err); err != nil {
 		return fmt.Errorf("writing %s %s/%s: %w", kind, o.GetNamespace(), o.GetName(), err)
 	}
 	d.asked = true

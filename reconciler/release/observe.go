@@ -43,6 +43,7 @@ func (s *scope) view(now metav1.Time) blocks.View {
 func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (*scope, error) {
 	app := &shipper.Application{}
 	if err := r.client.Get(ctx, req.NamespacedName, app); err != nil {
+		r.known.Forget(req.NamespacedName)
 		return nil, client.IgnoreNotFound(err)
 	}
 	if !app.DeletionTimestamp.IsZero() {
@@ -59,7 +60,9 @@ func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (*scope, err
 	return s, r.chooseFrom(ctx, r.client, s)
 }
 
-// observeLive reads again what cached was read of, from the API server, all of it side by side: it is done before every write.
+// observeLive makes sure that what cached was read of is no old news, with two requests side by side where nothing has changed:
+// it is done before every write. Blocks are as the cache has them: each write of a target is judged by the gate, which refuses
+// it under one that is not known here yet.
 func (r *Reconciler) observeLive(ctx context.Context, cached *scope) (*scope, error) {
 	app, s := &shipper.Application{}, &scope{}
 	reads, within := errgroup.WithContext(ctx)
@@ -67,11 +70,11 @@ func (r *Reconciler) observeLive(ctx context.Context, cached *scope) (*scope, er
 		return client.IgnoreNotFound(r.live.Get(within, client.ObjectKeyFromObject(cached.app), app))
 	})
 	reads.Go(func() (err error) {
-		s.history, err = r.histories.Live(within, cached.app)
+		s.history, err = r.histories.Confirmed(within, cached.app, r.known)
 		return err
 	})
 	reads.Go(func() (err error) {
-		s.blocks, err = blocks.Bearing(within, r.live, cached.app.Namespace, r.global)
+		s.blocks, err = blocks.Bearing(within, r.client, cached.app.Namespace, r.global)
 		return err
 	})
 	// Another of its name has Releases of its own, and an event of its own.

@@ -53,6 +53,7 @@ type Reconciler struct {
 	client    client.Client
 	live      client.Reader
 	histories *history.Reader
+	known     *history.Known
 	charts    Charts
 	global    string
 	clock     clock.PassiveClock

@@ -44,7 +44,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("indexing releases without clusters: %w", err)
 	}
 	r := &Reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: histories, charts: o.Charts,
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: histories,
+		known: history.NewKnown(), charts: o.Charts,
 		global: o.GlobalBlocksNamespace, clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent),
 		judge: outcome.NewJudge(),
 	}

@@ -10,6 +10,9 @@ import (
 	"shipper.dev/shipper/test/bench/table"
 )
 
+// settling is how long after a rollout something may still be said of it: statuses lag by a second at most.
+const settling = 2 * time.Second
+
 // Rest is what Shipper does when there is nothing to do.
 type Rest struct {
 	// Time is for how long it was watched.
@@ -26,6 +29,9 @@ type Rest struct {
 func (w *World) AtRest(ctx context.Context, d time.Duration) (Rest, error) {
 	fmt.Printf("at rest for %s\n", d)
 	out := Rest{Time: d}
+	if err := pass(ctx, settling); err != nil {
+		return out, err
+	}
 	before, err := w.Count()
 	if err != nil {
 		return out, err
@@ -34,10 +40,8 @@ func (w *World) AtRest(ctx context.Context, d time.Duration) (Rest, error) {
 	if err != nil {
 		return out, err
 	}
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-		return out, ctx.Err()
+	if err := pass(ctx, d); err != nil {
+		return out, err
 	}
 	after, err := w.Count()
 	if err != nil {
@@ -46,6 +50,16 @@ func (w *World) AtRest(ctx context.Context, d time.Duration) (Rest, error) {
 	now, memory, err := Usage(w.Pod.Reconciler.Pid())
 	out.Asked, out.Cores, out.Memory = after.Minus(before), (now-used).Seconds()/d.Seconds(), memory
 	return out, err
+}
+
+// pass lets time pass.
+func pass(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Lines of the table. maxCores is the goal, in percent of a core.
