@@ -21,6 +21,7 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"shipper.dev/shipper/test/bench/charts"
 	"shipper.dev/shipper/test/bench/rollout"
 	"shipper.dev/shipper/test/bench/scale"
 	"shipper.dev/shipper/test/bench/table"
@@ -46,6 +47,9 @@ func main() {
 	rest := flag.Duration("rest", 5*time.Minute, "burst: how `long` what was rolled out is watched at rest")
 	flag.Var(&counts, "applications", "growth: how many Applications there are, in rising `order`; restart and block: the last of them")
 	of := flag.Int("of", 2, "growth, restart, block: how many clusters")
+	c := charts.Charts{}
+	flag.IntVar(&c.Charts, "charts", 500, "charts: how many are in the index, of 20 versions each")
+	flag.IntVar(&c.Renders, "renders", 1000, "charts: how often a chart is rendered")
 	flag.Parse()
 	o := rollout.Options{Clusters: clusters, Rounds: *rounds, Replicas: int32(*replicas)}
 	b := rollout.Burst{Applications: *burst, Replicas: int32(*replicas), Rest: *rest}
@@ -56,6 +60,7 @@ func main() {
 		}},
 		{"burst", func(ctx context.Context, out, _ io.Writer) ([]table.Line, error) { return b.Run(ctx, out) }},
 		{"growth", func(ctx context.Context, out, _ io.Writer) ([]table.Line, error) { return g.Run(ctx, out) }},
+		{"charts", func(ctx context.Context, _, samples io.Writer) ([]table.Line, error) { return c.Run(ctx, samples) }},
 	}, *wanted, *file)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
