@@ -230,12 +230,10 @@ func apply(ctx context.Context, m *fleet.Member, object *unstructured.Unstructur
 		append(how, client.ForceOwnership, client.FieldOwner(shipper.FieldOwner))...)
 }
 
-// reference makes the anchor an owner that is waited for when it is deleted in the foreground.
-func (a *anchor) reference(it *shipper.InstallationTarget) metav1.OwnerReference {
+// reference makes the anchor, which has that name, an owner that is waited for when it is deleted in the foreground.
+func (a *anchor) reference(name string) metav1.OwnerReference {
 	block := true
-	return metav1.OwnerReference{
-		APIVersion: "v1", Kind: "ConfigMap", Name: shipper.AnchorName(it.Name), UID: a.uid, BlockOwnerDeletion: &block,
-	}
+	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: a.uid, BlockOwnerDeletion: &block}
 }
 
 // owns tells whether the anchor is among an object's owners.

@@ -57,7 +57,8 @@
 // object without a namespace goes with the last target that lists it, whichever of the Application's wrote it last.
 //
 // Another Release may be taking over what is to be removed. So the other anchors are read from the API server, after the
-// object, which is deleted only as it was read. What was written to meanwhile is looked at again.
+// object, which is deleted only as it was read. What was written to meanwhile is looked at again. What another anchor lists and does
+// not own yet, since its target waits for a hook before it writes, gets that anchor for its owner.
 //
 // A cluster may get another name by a second Cluster object. Where a target leaves one name and stays by the other, nothing
 // is removed. Clusters are told apart by the UID of their namespace kube-system, one that does not answer by its address.

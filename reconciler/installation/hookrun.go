@@ -147,7 +147,7 @@ func (i *installer) start(ctx context.Context, w wanted, entry item, run shipper
 	annotations[shipper.HookRunAnnotation] = i.runID(run)
 	object.SetAnnotations(annotations)
 	if entry.Namespace != "" && ends(entry) && !kept(entry, annotations) {
-		object.SetOwnerReferences([]metav1.OwnerReference{i.anchor.reference(i.it)})
+		object.SetOwnerReferences([]metav1.OwnerReference{i.anchor.reference(shipper.AnchorName(i.it.Name))})
 	}
 	err := i.member.Client().Create(ctx, object, client.FieldOwner(shipper.FieldOwner))
 	switch {

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,9 +43,15 @@ func isAnchor(ref metav1.OwnerReference) bool {
 	return ref.Kind == "ConfigMap" && strings.HasSuffix(ref.Name, anchorSuffix)
 }
 
-// disown takes the target's anchor out of the owners of what is kept, so that the anchor's end is not the object's. An
-// earlier version has made it an owner of everything, and an object may be annotated at any time.
+// disown takes the target's anchor out of the owners of what is to stay, so that the anchor's end is not the object's. That is
+// what is kept: an earlier version has made the anchor an owner of everything, and an object may be annotated at any time. And it is
+// what another anchor of the Application lists, whose target has not come to write it yet, as while it waits for a hook: that
+// anchor becomes its owner.
 func disown(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, items []item) error {
+	others := sync.OnceValues(func() ([]corev1.ConfigMap, error) {
+		of := client.MatchingLabels{shipper.AppLabel: it.Labels[shipper.AppLabel]}
+		return anchorsBut(ctx, m.Live(), it, client.InNamespace(it.Namespace), of)
+	})
 	for _, entry := range items {
 		if entry.Namespace == "" {
 			continue
@@ -55,11 +63,35 @@ func disown(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget
 		if err != nil {
 			return err
 		}
-		if !kept(entry, live.Annotations) {
+		refs := withoutOwner(live.OwnerReferences, shipper.AnchorName(it.Name))
+		if len(refs) == len(live.OwnerReferences) {
 			continue
 		}
-		if err := withoutAnchor(ctx, m, it, live); err != nil {
+		if !kept(entry, live.Annotations) {
+			if len(refs) > 0 {
+				continue // it stays with its other owners
+			}
+			anchors, err := others()
+			if err != nil {
+				return err
+			}
+			if refs = heir(m, anchors, entry); len(refs) == 0 {
+				continue
+			}
+		}
+		if err := setOwners(ctx, m, live, refs); err != nil {
 			return fmt.Errorf("keeping %s: %w", entry, client.IgnoreNotFound(err))
+		}
+	}
+	return nil
+}
+
+// heir is a reference to the first of some anchors that lists an object and is not going; none when none does.
+func heir(m *fleet.Member, anchors []corev1.ConfigMap, entry item) []metav1.OwnerReference {
+	for i := range anchors {
+		cm := &anchors[i]
+		if a := anchorOf(m, cm); !a.deleting && a.claim == nil && contains(a.inventory, entry) {
+			return []metav1.OwnerReference{a.reference(cm.Name)}
 		}
 	}
 	return nil
@@ -73,6 +105,13 @@ func withoutAnchor(
 	if len(refs) == len(live.OwnerReferences) {
 		return nil
 	}
+	return setOwners(ctx, m, live, refs)
+}
+
+// setOwners gives an object other owners, as it was read.
+func setOwners(
+	ctx context.Context, m *fleet.Member, live *metav1.PartialObjectMetadata, refs []metav1.OwnerReference,
+) error {
 	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": live.ResourceVersion, "ownerReferences": refs,
 	}})

@@ -35,7 +35,7 @@ func (i *installer) write(ctx context.Context, s step) (types.UID, error) {
 func (i *installer) content(ctx context.Context, s step) (*unstructured.Unstructured, error) {
 	object := s.in(s.item.Namespace)
 	if s.item.Namespace != "" && !s.keeps() {
-		object.SetOwnerReferences(owners(i.it, s.live, i.anchor.reference(i.it)))
+		object.SetOwnerReferences(owners(i.it, s.live, i.anchor.reference(shipper.AnchorName(i.it.Name))))
 	}
 	if isDeployment(object) {
 		if err := i.setReplicas(ctx, s, object); err != nil {
@@ -100,7 +100,7 @@ func (i *installer) mark(ctx context.Context, s step) error {
 	case keeps:
 		metadata["ownerReferences"] = withoutOwner(s.live.OwnerReferences, shipper.AnchorName(i.it.Name))
 	default:
-		metadata["ownerReferences"] = withOwner(s.live.OwnerReferences, i.anchor.reference(i.it))
+		metadata["ownerReferences"] = withOwner(s.live.OwnerReferences, i.anchor.reference(shipper.AnchorName(i.it.Name)))
 	}
 	raw, err := json.Marshal(map[string]any{"metadata": metadata})
 	if err != nil {
