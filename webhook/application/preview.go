@@ -87,9 +87,9 @@ func (w *Webhook) steps(
 	var out []string
 	for _, step := range preview.Steps(env.Strategy, counts[0], before) {
 		if err != nil || len(differing) > 0 {
-			out = append(out, step.Shares())
+			out = append(out, step.Shares()+step.Awaited())
 		} else {
-			out = append(out, step.String()+", in each cluster")
+			out = append(out, step.String()+", in each cluster"+step.Awaited())
 		}
 	}
 	out = append(out, differing...)

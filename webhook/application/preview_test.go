@@ -44,8 +44,30 @@ func TestADryRunTellsThePlan(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		known  []client.Object
 		count  error
+		gates  []string // of the first step
 		warned []string
 	}{
+		"a step that waits for others": {
+			gates: []string{"example.com/Verified", "example.com/Signed"},
+			warned: []string{
+				"this makes Release super-server-27ce9793-0",
+				"plan: Release super-server-27ce9793-0 of chart nginx 0.0.2 (~0.0), sha256 cafe",
+				"plan: 1 cluster: here",
+				"plan: step 0 (staging): contender 1 Pod, 0 in traffic, in each cluster; it waits for example.com/Verified, example.com/Signed",
+				"plan: step 1 (full on): contender 10 Pods, 10 in traffic, in each cluster",
+			},
+		},
+		"a step that waits for others, of a chart that is not there yet": {
+			gates: []string{"example.com/Verified"}, count: errors.New("chart nginx 0.0.2 is still being fetched"),
+			warned: []string{
+				"this makes Release super-server-c7182209-0",
+				"plan: Release super-server-c7182209-0 of chart nginx 0.0.2 (~0.0), sha256 cafe",
+				"plan: 1 cluster: here",
+				"plan: step 0 (staging): contender 1 % of capacity, weight 0 in traffic; it waits for example.com/Verified",
+				"plan: step 1 (full on): contender 100 % of capacity, weight 100 in traffic",
+				"plan: Pods cannot be counted: chart nginx 0.0.2 is still being fetched",
+			},
+		},
 		"over an incumbent, with a freeze ahead": {
 			known: []client.Object{complete, freeze()},
 			warned: []string{
@@ -84,6 +106,8 @@ func TestADryRunTellsThePlan(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			charts := &catalog{found: chart.Resolution{Version: "0.0.2"}, countErr: tc.count}
 			hook := webhookOf(t, ask.Grant(), charts, tc.known...)
+			next := next.DeepCopy()
+			next.Spec.Template.Strategy.Steps[0].ReadinessGates = tc.gates
 			a, req, dry := &answer.Answer{}, ask.Create(ask.Developer, next), true
 			req.DryRun = &dry
 			if err := hook.Validate(t.Context(), req, a); err != nil {

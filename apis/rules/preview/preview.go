@@ -6,6 +6,7 @@ package preview
 
 import (
 	"fmt"
+	"strings"
 
 	"shipper.dev/shipper/apis/rules/strategy"
 	"shipper.dev/shipper/apis/rules/traffic"
@@ -27,6 +28,8 @@ type Step struct {
 	// Contender is the new Release, Incumbent the one it replaces; nil when it replaces none.
 	Contender Side
 	Incumbent *Side
+	// Gates are the conditions of other controllers that the step waits for.
+	Gates []string
 }
 
 // Steps are those of a strategy, for a contender of that many Pods when all of it runs, and an incumbent of that many;
@@ -40,7 +43,7 @@ func Steps(s *shipper.RolloutStrategy, contender int32, incumbent *int32) []Step
 		out[i] = Step{Index: i, Name: step.Name, Contender: Side{
 			Pods:    strategy.Pods(contender, step.Capacity.Contender),
 			Percent: step.Capacity.Contender, Weight: step.Traffic.Contender,
-		}}
+		}, Gates: step.ReadinessGates}
 		if incumbent != nil {
 			out[i].Incumbent = &Side{
 				Pods:    strategy.Pods(*incumbent, step.Capacity.Incumbent),
@@ -73,6 +76,14 @@ func (s Step) String() string {
 		out += fmt.Sprintf(", incumbent %s", *s.Incumbent)
 	}
 	return out
+}
+
+// Awaited is what the step waits for besides Pods and traffic, as a user is told of it; empty when it is nothing.
+func (s Step) Awaited() string {
+	if len(s.Gates) == 0 {
+		return ""
+	}
+	return "; it waits for " + strings.Join(s.Gates, ", ")
 }
 
 // String is a side as a user is told of it.
