@@ -14,6 +14,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -81,6 +82,31 @@ func renderCharts(t *testing.T) {
 			"  namespace: rendered\n", "  replicas: 0\n",
 			"    shipper-app: web\n", "    shipper-traffic-status: enabled\n", shipper.InstalledDigestAnnotation)
 	}
+	repository.Publish(hooked(t))
+	rendered := append([]string{"chart", "render", "app", "-f", manifest("hooked")}, flags...)
+	out := works(t, rendered...)
+	var kinds []string
+	for _, document := range strings.Split(out, "---\n")[1:] {
+		var object struct {
+			Kind     string
+			Metadata struct{ Name, Namespace string }
+		}
+		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+			t.Fatal(err)
+		}
+		kinds = append(kinds, object.Kind+" "+object.Metadata.Name+" in "+object.Metadata.Namespace)
+	}
+	installed := []string{"Service hooked in rendered", "Deployment", "Job first in rendered", "Job second in rendered"}
+	if len(kinds) > 1 && strings.HasPrefix(kinds[1], "Deployment web-") {
+		kinds[1] = "Deployment"
+	}
+	if diff := cmp.Diff(installed, kinds); diff != "" {
+		t.Errorf("objects, and behind them the hooks as they are run (-want +got)\n%s", diff)
+	}
+	out = works(t, append(rendered, "--no-hooks")...)
+	if strings.Contains(out, "helm.sh/hook") || !strings.Contains(out, "kind: Deployment") {
+		t.Errorf("without hooks:\n%s", out)
+	}
 	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "rendered", Name: "web"}}
 	app.Spec.Template = shipper.ReleaseEnvironment{
 		Chart:               shipper.Chart{Name: "curious", Version: "0.0.1", RepoURL: repository.URL},
@@ -127,7 +153,7 @@ func renderCharts(t *testing.T) {
 		t.Errorf("one cluster:\n%s", out)
 	}
 	allow(t, "developer", "", every(shipper.GroupName, []string{"get", "list"}, "applications", "releases", "clusters"))
-	out, err := shipperctl(t, "developer", "", release...)
+	out, err = shipperctl(t, "developer", "", release...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,6 +174,27 @@ func curious(t *testing.T) charts.Archive {
 			"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: {{ .Release.Name }}}\nspec:\n  replicas: 3\n" +
 			"  selector: {matchLabels: {app: curious}}\n  template:\n    metadata: {labels: {app: curious}}\n" +
 			"    spec: {containers: [{name: app, image: nginx}]}\n",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return archive
+}
+
+// hooked is a chart with hooks that run in another order than they are written.
+func hooked(t *testing.T) charts.Archive {
+	t.Helper()
+	job := func(name, hook, weight string) string {
+		return "---\napiVersion: batch/v1\nkind: Job\nmetadata:\n  name: " + name + "\n  annotations: {helm.sh/hook: " + hook +
+			", helm.sh/hook-weight: \"" + weight + "\"}\n"
+	}
+	archive, err := charts.PackFiles("hooked", "0.0.1", map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: hooked\nversion: 0.0.1\n",
+		"templates/all.yaml": job("second", "test", "5") + job("first", "pre-install", "-5") +
+			"---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: {{ .Release.Name }}}\nspec:\n" +
+			"  selector: {matchLabels: {app: hooked}}\n  template:\n    metadata: {labels: {app: hooked}}\n" +
+			"    spec: {containers: [{name: app, image: nginx}]}\n" +
+			"---\napiVersion: v1\nkind: Service\nmetadata: {name: hooked}\nspec: {selector: {app: hooked}, ports: [{port: 80}]}\n",
 	})
 	if err != nil {
 		t.Fatal(err)

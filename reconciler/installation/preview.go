@@ -24,9 +24,11 @@ type Cluster struct {
 	HasNamespace func(schema.GroupVersionKind) (namespaced, known bool)
 }
 
-// Preview returns what a Release installs in a cluster where nothing of it is there, in the order it is written. The
-// references to the anchor are left out, which is made there, and so are hooks, which are run and not installed.
-func Preview(ctx context.Context, renderer Renderer, rel *shipper.Release, in Cluster) ([]*unstructured.Unstructured, error) {
+// Preview returns what a Release installs in a cluster where nothing of it is there, in the order it is written, and the hooks
+// that are run, in their order. The references to the anchor are left out, which is made there.
+func Preview(
+	ctx context.Context, renderer Renderer, rel *shipper.Release, in Cluster,
+) (objects, hooks []*unstructured.Unstructured, err error) {
 	it := &shipper.InstallationTarget{ObjectMeta: metav1.ObjectMeta{Namespace: rel.Namespace, Name: rel.Name, Labels: rel.Labels}}
 	from := sources{
 		Chart: rel.Spec.Environment.Chart, Digest: rel.Annotations[shipper.ReleaseChartDigestAnnotation],
@@ -34,23 +36,32 @@ func Preview(ctx context.Context, renderer Renderer, rel *shipper.Release, in Cl
 	}
 	source, err := from.in(in.Name)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	objects, err := newRendering(ctx, renderer, from).render(source, target(it, in.KubeVersion, in.APIVersions))
+	all, err := newRendering(ctx, renderer, from).render(source, target(it, in.KubeVersion, in.APIVersions))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	objects, _ = part(objects)
-	out := make([]*unstructured.Unstructured, 0, len(objects))
-	for _, w := range objects {
+	installed, run := part(all)
+	if objects, err = in.placed(installed, rel.Namespace); err != nil {
+		return nil, nil, err
+	}
+	hooks, err = in.placed(run, rel.Namespace)
+	return objects, hooks, err
+}
+
+// placed are objects as they are written for a Release of a namespace.
+func (c Cluster) placed(all []wanted, own string) ([]*unstructured.Unstructured, error) {
+	out := make([]*unstructured.Unstructured, 0, len(all))
+	for _, w := range all {
 		namespace := w.content.GetNamespace()
-		if namespaced, known := in.HasNamespace(w.content.GroupVersionKind()); known && namespaced {
-			namespace = rel.Namespace
+		if namespaced, known := c.HasNamespace(w.content.GroupVersionKind()); known && namespaced {
+			namespace = own
 		} else if known {
 			namespace = ""
 		}
 		object := w.in(namespace)
-		if isDeployment(object) {
+		if w.hook == nil && isDeployment(object) {
 			if err := withoutPods(object); err != nil {
 				return nil, err
 			}

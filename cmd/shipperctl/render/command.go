@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package render is `shipperctl chart render`: it shows the objects that Shipper installs for an Application or a Release, made
-// by the code that installs them.
+// Package render is `shipperctl chart render`: it shows the objects that Shipper installs for an Application or a Release, and the
+// hooks that it runs, made by the code that installs them.
 package render
 
 import (
@@ -33,6 +33,7 @@ type options struct {
 	repositories string
 	clusters     []string
 	region       string
+	noHooks      bool
 	format       output.Format
 }
 
@@ -48,8 +49,9 @@ func NewCommand() *cobra.Command {
 	render := &cobra.Command{
 		Use:   "render",
 		Short: "Show the objects that Shipper installs, for each cluster",
-		Long: "Show the objects that Shipper installs, for each cluster: charts are rendered with its values, its version and its APIs. It\n" +
-			"is asked with Shipper's credentials; where you may not read them, or it does not answer, that is said. Nothing is written.",
+		Long: "Show the objects that Shipper installs, for each cluster, and behind them the hooks of the chart: charts are rendered with its\n" +
+			"values, its version and its APIs. It is asked with Shipper's credentials; where you may not read them, or it does not answer,\n" +
+			"that is said. Nothing is written.",
 		Args: cobra.NoArgs,
 		RunE: connect.NeedsCommand,
 	}
@@ -60,6 +62,7 @@ func NewCommand() *cobra.Command {
 		"comma-separated URLs that charts may be fetched from, as Shipper has them; they are fetched from here")
 	flags.StringSliceVar(&o.clusters, "clusters", nil, "for these clusters only, separated by commas (default all that it is placed on)")
 	flags.StringVar(&o.region, "region", "", "for clusters of this region only (default all regions)")
+	flags.BoolVar(&o.noHooks, "no-hooks", false, "leave out the hooks of the chart, which are run and not installed")
 	o.format.Register(flags)
 	flags.Lookup("output").Usage = "json or yaml for programs, with the clusters beside the objects (default manifests to read and apply)"
 	cmd.SetGlobalNormalizationFunc(spelling)
@@ -210,12 +213,16 @@ func (r *renderer) each(ctx context.Context, rel *shipper.Release, note func(str
 		if r.region != "" && in.Region != r.region {
 			continue
 		}
-		objects, err := installation.Preview(ctx, r.charts, rel, in)
+		objects, hooks, err := installation.Preview(ctx, r.charts, rel, in)
 		if err != nil {
 			return nil, fmt.Errorf("rendering release %s/%s for cluster %s: %w", rel.Namespace, rel.Name, name, err)
 		}
+		if r.noHooks {
+			hooks = nil
+		}
 		out = merge(out, Rendering{
-			Namespace: rel.Namespace, Application: rel.Labels[shipper.AppLabel], Release: rel.Name, Clusters: []string{name}, Objects: objects,
+			Namespace: rel.Namespace, Application: rel.Labels[shipper.AppLabel], Release: rel.Name, Clusters: []string{name},
+			Objects: objects, Hooks: hooks,
 		})
 	}
 	if len(out) == 0 && r.region != "" {
