@@ -60,14 +60,21 @@ func (s *story) repacked(name, version string) charts.Archive {
 	s.Helper()
 	archive, err := charts.Get(name, version)
 	s.must("packing a chart", err)
+	return s.compressed(archive, gzip.DefaultCompression)
+}
+
+// compressed is an archive with the same in it, in bytes that are this story's alone.
+func (s *story) compressed(archive charts.Archive, level int) charts.Archive {
+	s.Helper()
 	var out bytes.Buffer
 	in, err := gzip.NewReader(bytes.NewReader(archive.Bytes))
 	s.must("unpacking a chart", err)
-	w := gzip.NewWriter(&out)
+	w, err := gzip.NewWriterLevel(&out, level)
+	s.must("packing a chart", err)
 	w.Comment = s.namespace
 	_, err = io.Copy(w, in)
 	s.must("packing a chart", errors.Join(err, w.Close()))
-	return charts.NewArchive(name, version, out.Bytes())
+	return charts.NewArchive(archive.Name, archive.Version, out.Bytes())
 }
 
 // TestLargeValuesAreRolledOutAndBack has 900 KiB of values, which the Application, each Release and its target keep.

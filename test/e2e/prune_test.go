@@ -149,3 +149,52 @@ func (s *story) owns(cluster, name string) {
 	})
 	s.must("giving it an owner", world.clusters[cluster].Patch(s.ctx, cm, client.MergeFrom(before)))
 }
+
+// TestAChartOfFiveHundredObjects is rolled out, and has all but a few pruned.
+func TestAChartOfFiveHundredObjects(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		var many []any
+		for i := range 496 { // beside the Deployment, the Service and what is kept
+			many = append(many, fmt.Sprintf("settings-%03d", i))
+		}
+		s.applies(s.furnish(1, allIn, many...))
+		newest := s.release(0)
+		s.completes(newest)
+		s.counts(497) // and what is kept
+		s.eventually("what is told of the objects", "499 of 500, 499 of 500", s.surveyed(newest))
+		for _, left := range []any{"one", "two"} { // the first Release goes when there are two others
+			s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["plain"] = []any{left} })
+			newest = s.releaseAfter(newest)
+			s.completes(newest)
+		}
+		s.counts(3) // of the last two Releases, and what is kept
+	})
+}
+
+// counts waits until each cluster has that many ConfigMaps of the Application beside anchors.
+func (s *story) counts(want int) {
+	s.Helper()
+	for _, cluster := range s.clusters {
+		s.eventually("ConfigMaps in "+cluster, fmt.Sprint(want), func() (string, error) {
+			list := &corev1.ConfigMapList{}
+			err := world.clusters[cluster].List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingLabels{shipper.AppLabel: s.app})
+			list.Items = slices.DeleteFunc(list.Items, func(cm corev1.ConfigMap) bool { return strings.HasSuffix(cm.Name, "-anchor") })
+			return fmt.Sprint(len(list.Items)), err
+		})
+	}
+}
+
+// surveyed is what the target of a Release says of its objects, cluster by cluster: how many are healthy of how many.
+func (s *story) surveyed(release string) func() (string, error) {
+	return func() (string, error) {
+		it := &shipper.InstallationTarget{}
+		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: release}, it)
+		var out []string
+		for _, c := range it.Status.Clusters {
+			if c.Objects != nil {
+				out = append(out, fmt.Sprintf("%d of %d", c.Objects.Healthy, c.Objects.Total))
+			}
+		}
+		return strings.Join(out, ", "), err
+	}
+}

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"compress/gzip"
 	"context"
 	"fmt"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/charts"
 )
 
 // TestBrokenChartsSayWhatIsWrong gives each chart that cannot be rolled out to an Application of its own: its Release or
@@ -21,8 +23,11 @@ import (
 func TestBrokenChartsSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	s := begin(t, []string{west}, []string{westRegion})
+	s.publishesArchivesOfIllWill()
 	for name, words := range map[string][]string{
 		"not-gzip":                {shipper.BrokenChartSpec, "not-gzip"},
+		"leads-out":               {shipper.BrokenChartSpec, "chart illegally references parent directory"},
+		"bomb":                    {shipper.BrokenChartSpec, "it unpacks to more than 100 MiB"},
 		"no-deployment":           {shipper.WrongChartDeployments, "Deployment"},
 		"two-deployments":         {shipper.WrongChartDeployments, "Deployment"},
 		"broken-template":         {shipper.ChartError, "template"},
@@ -44,6 +49,23 @@ func TestBrokenChartsSayWhatIsWrong(t *testing.T) {
 	s.completes(rel)
 	s.readyPods(rel, 2)
 	s.nobodyDied()
+}
+
+// publishesArchivesOfIllWill publishes one with a path that leads out of it, and one that is small until it is unpacked.
+func (s *story) publishesArchivesOfIllWill() {
+	s.Helper()
+	large := map[string]string{"Chart.yaml": "apiVersion: v2\nname: bomb\nversion: 0.0.1\n"}
+	for i := range 26 {
+		large[fmt.Sprintf("files/%d", i)] = strings.Repeat("0", 4<<20)
+	}
+	bomb, err := charts.PackFiles("bomb", "0.0.1", large)
+	s.must("packing a bomb", err)
+	world.charts.Publish(s.compressed(bomb, gzip.BestSpeed))
+	leadsOut, err := charts.PackFiles("leads-out", "0.0.1", map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: leads-out\nversion: 0.0.1\n", "../../etc/cron.d/shipper": "* * * * * root true\n",
+	})
+	s.must("packing a path", err)
+	world.charts.Publish(leadsOut)
 }
 
 func TestRegionWithoutClusterIsSaidAndRevived(t *testing.T) {

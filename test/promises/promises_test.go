@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package promises keeps the tables of docs/compatibility.md honest: what they say shows a promise is there.
+// Package promises keeps the tables of docs/compatibility.md and docs/releases.md honest: what they say shows a promise is there.
 package promises
 
 import (
@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	root     = "../.."
-	document = root + "/docs/compatibility.md"
+	root = "../.."
+	// compatibility has the original's promises and the rulings, releases what comes of ugly inputs.
+	compatibility, releases = "compatibility.md", "releases.md"
 	// shownBy is the column that names tests, or says notYet. rulingOf names rulings by their number.
 	shownBy, rulingOf = "shown by", "ruling"
 	notYet            = "not yet"
@@ -28,6 +29,8 @@ const (
 	disagreements = 24
 	// least is how many promises the original's documentation makes, if it was read well.
 	least = 120
+	// leastUgly is how many ugly inputs there are at least: those that Releases were made for.
+	leastUgly = 15
 )
 
 // row is a row of a table, by the names of its columns.
@@ -80,9 +83,9 @@ func cellsOf(line string) []string {
 	return out
 }
 
-func read(t *testing.T) string {
+func read(t *testing.T, document string) string {
 	t.Helper()
-	text, err := os.ReadFile(document)
+	text, err := os.ReadFile(filepath.Join(root, "docs", document))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,18 +97,24 @@ var quoted = regexp.MustCompile("`([^`]+)`")
 
 func TestEveryPromiseIsShown(t *testing.T) {
 	source := packages{}
-	for _, r := range tables(read(t), shownBy) {
-		shown := r.cells[shownBy]
-		if strings.HasPrefix(shown, notYet) {
-			continue
+	for document, least := range map[string]int{compatibility: least, releases: leastUgly} {
+		rows := tables(read(t, document), shownBy)
+		if len(rows) < least {
+			t.Errorf("%s has %d rows that say what shows them, want %d at least", document, len(rows), least)
 		}
-		names := quoted.FindAllStringSubmatch(shown, -1)
-		if len(names) == 0 {
-			t.Errorf("line %d names no test, and does not say %q: %s", r.line, notYet, shown)
-		}
-		for _, name := range names {
-			if err := source.find(name[1]); err != nil {
-				t.Errorf("line %d: %v", r.line, err)
+		for _, r := range rows {
+			shown := r.cells[shownBy]
+			if strings.HasPrefix(shown, notYet) {
+				continue
+			}
+			names := quoted.FindAllStringSubmatch(shown, -1)
+			if len(names) == 0 {
+				t.Errorf("%s, line %d names no test, and does not say %q: %s", document, r.line, notYet, shown)
+			}
+			for _, name := range names {
+				if err := source.find(name[1]); err != nil {
+					t.Errorf("%s, line %d: %v", document, r.line, err)
+				}
 			}
 		}
 	}
@@ -176,7 +185,7 @@ func (p packages) in(folder string) (*tests, error) {
 }
 
 func TestEveryRulingIsGivenAndUsed(t *testing.T) {
-	text := read(t)
+	text := read(t, compatibility)
 	var given []string
 	for _, r := range tables(text, "#", rulingOf) {
 		given = append(given, r.cells["#"])
@@ -208,7 +217,7 @@ func TestEveryRulingIsGivenAndUsed(t *testing.T) {
 func TestPromisesFollowTheChapters(t *testing.T) {
 	var before []int
 	count := 0
-	for _, r := range tables(read(t), "chapter", "promise", shownBy, rulingOf) {
+	for _, r := range tables(read(t, compatibility), "chapter", "promise", shownBy, rulingOf) {
 		count++
 		var at []int
 		for _, part := range strings.Split(r.cells["chapter"], ".") {
