@@ -38,7 +38,7 @@ func TestAChartThatRendersToNothingEmptiesTheClusters(t *testing.T) {
 		s.has("0 Deployments, 0 Services, 1 claims, settings") // the first is trimmed
 		s.eventually("the health of nothing", "True  ", s.healthy(third))
 		s.settles(third) // without a Service
-		s.says("complete", "rollout", "history", s.app)
+		s.says("cluster "+west+": 0 of 0 objects healthy", "rollout", "status", s.app)
 
 		s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["enabled"] = true })
 		fourth := s.releaseAfter(third)
