@@ -17,7 +17,11 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
 )
+
+// maxWhy is how much is told of why a hook failed: what its container left may have 4 KiB, and is told thrice of each cluster.
+const maxWhy = 512
 
 // runAll runs hooks of an event in their order, each when the one before has succeeded. again says whether a hook is to be
 // run anew, given its last run, and for which request.
@@ -187,7 +191,7 @@ func (i *installer) await(ctx context.Context, w wanted, run shipper.HookRun, li
 
 // finish remembers why a hook failed.
 func (i *installer) finish(ctx context.Context, run shipper.HookRun, why string) error {
-	run.Phase, run.Message = shipper.HookHasFailed, why
+	run.Phase, run.Message = shipper.HookHasFailed, report.Shorten(why, maxWhy)
 	if err := i.remember(ctx, run); err != nil {
 		return err
 	}

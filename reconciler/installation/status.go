@@ -51,6 +51,7 @@ func status(
 		}
 	}
 	sortByName(out.Clusters)
+	out.Clusters = bounded(out.Clusters)
 	out.Conditions = report.Overall(it.Status.Conditions, staying, now)
 	return out
 }
