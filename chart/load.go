@@ -32,7 +32,8 @@ func (c *Catalog) Load(ctx context.Context, namespace string, pinned shipper.Cha
 }
 
 // LoadKept is Load with another place to look before the repository is asked: kept returns the archive of that digest, or
-// ErrNotKept. It is not called without a digest, and what it returns is held against it.
+// ErrNotKept. It is not called without a digest, and what it returns is held against it. What is found without asking the
+// repository is used also when charts may not be fetched from there any more: it was admitted when they might.
 func (c *Catalog) LoadKept(
 	ctx context.Context, namespace string, pinned shipper.Chart, digest string, kept func(context.Context) ([]byte, error),
 ) (*Chart, error) {
@@ -46,7 +47,7 @@ func (c *Catalog) LoadKept(
 	if pinned.Archive != "" {
 		return c.inline(pinned, key)
 	}
-	u, err := c.allowed(pinned.RepoURL)
+	u, err := parseRepository(pinned.RepoURL)
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +84,9 @@ func (c *Catalog) load(
 	}
 	if loaded, err := c.loadKept(key, kept); loaded != nil || err != nil {
 		return loaded, err
+	}
+	if err := c.Allows(pinned.RepoURL); err != nil {
+		return nil, err
 	}
 	now := c.options.Clock.Now()
 	failing, _ := c.broken.get(key)

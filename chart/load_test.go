@@ -485,5 +485,30 @@ func TestLoadKept(t *testing.T) {
 	}
 }
 
+// TestWhatIsKeptOfARepositoryThatIsNotAllowedAnyMore is rendered on, and nothing else of it.
+func TestWhatIsKeptOfARepositoryThatIsNotAllowedAnyMore(t *testing.T) {
+	s, want := newStage(t, func(o *chart.Options) { o.Repositories = chart.Policy{} }), archive(t, "nginx", "0.0.1")
+	for sentence, tc := range map[string]struct {
+		kept func(context.Context) ([]byte, error)
+		err  error
+	}{
+		"kept":     {kept: func(context.Context) ([]byte, error) { return want.Bytes, nil }},
+		"not kept": {kept: func(context.Context) ([]byte, error) { return nil, chart.ErrNotKept }, err: chart.ErrNotAllowed},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			digest := want.Digest
+			if tc.err != nil {
+				digest = archive(t, "nginx", "0.0.2").Digest
+			}
+			if _, err := s.LoadKept(t.Context(), "default", s.chart("nginx", "0.0.1"), digest, tc.kept); !errors.Is(err, tc.err) {
+				t.Errorf("the error is %v, want %v", err, tc.err)
+			}
+		})
+	}
+	if n := s.repo.Requests(""); n > 0 {
+		t.Errorf("it was asked %d times", n)
+	}
+}
+
 // errAny stands for any error.
 var errAny = errors.New("any")

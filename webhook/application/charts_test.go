@@ -279,6 +279,8 @@ func TestARepositoryThatIsNotAllowed(t *testing.T) {
 	charts := &catalog{notAllowed: &chart.Error{Message: "not that", Cause: chart.ErrNotAllowed}}
 	elsewhere := func(app *shipper.Application) { app.Spec.Template.Chart.RepoURL = "https://elsewhere" }
 	const message = `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.repoUrl: Invalid value: "`
+	before := func(app *shipper.Application) { app.Spec.Template.Chart.RepoURL = "https://before" }
+	released := ask.Release(ask.Application(before), nil, ask.ReleaseAnnotated(shipper.ReleaseChartDigestAnnotation, "digest"))
 	for sentence, tc := range map[string]struct {
 		req     *admission.Request
 		message string
@@ -287,6 +289,7 @@ func TestARepositoryThatIsNotAllowed(t *testing.T) {
 		"is not changed to":   {ask.Update("dev", ask.Application(elsewhere), ask.Application()), message + `https://elsewhere": not that`},
 		"stays":               {ask.Update("dev", ask.Application(changed), ask.Application()), ""},
 		"is gone back to":     {ask.Update(ask.Reconciler, ask.Application(elsewhere), ask.Application()), ""},
+		"was released from":   {ask.Update("dev", ask.Application(before), ask.Application()), ""},
 		"is deleted with":     {ask.Delete("dev", ask.Application()), ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -294,7 +297,7 @@ func TestARepositoryThatIsNotAllowed(t *testing.T) {
 			if tc.message != "" {
 				decision = answer.Invalid
 			}
-			err := webhookOf(t, ask.Grant(), charts).Validate(t.Context(), tc.req, &answer.Answer{})
+			err := webhookOf(t, ask.Grant(), charts, released).Validate(t.Context(), tc.req, &answer.Answer{})
 			ask.CheckRefusal(t, err, decision, tc.message)
 		})
 	}

@@ -97,10 +97,13 @@ func (w *Webhook) judgeLabels(
 }
 
 // validateRepository refuses a repository that charts may not be fetched from, once a user names it. What was admitted
-// when more was allowed stays, and Shipper goes back to it; that it is not fetched is seen to by who fetches.
+// when more was allowed stays, and Shipper and users go back to it, for it is kept; that it is not fetched is seen to by who fetches.
 func (w *Webhook) validateRepository(req *admission.Request, app, old *shipper.Application) field.ErrorList {
 	repoURL := app.Spec.Template.Chart.RepoURL
 	if repoURL == "" || req.UserInfo.Username == w.Guard.Reconciler || (old != nil && old.Spec.Template.Chart.RepoURL == repoURL) {
+		return nil
+	}
+	if _, before := w.released(app, app.Spec.Template.Chart); before {
 		return nil
 	}
 	if err := w.Charts.Allows(repoURL); errors.Is(err, chart.ErrNotAllowed) {
