@@ -200,9 +200,9 @@ func TestAHookThatNeverEndsFailsAndIsTriedAgain(t *testing.T) {
 	s := begin(t, west)
 	rel := s.aRelease("web-1", nil)
 	s.must(s.management.Create(s.ctx, rel))
-	s.hooked("web-1", map[string]any{"name": "endless", "on": "pre-install", "suspended": true, "timeout": "3s"})
+	s.hooked("web-1", map[string]any{"name": "endless", "on": "pre-install", "suspended": true, "timeout": "12s"})
 	message := s.notInstalled("web-1", west, shipper.HookFailed)
-	want := `hook pre-install: Job "endless" failed: it did not end within 3s; change the chart or its values, or have it run again: ` +
+	want := `hook pre-install: Job "endless" failed: it did not end within 12s; change the chart or its values, or have it run again: ` +
 		`kubectl -n ` + s.namespace + ` annotate release web-1 shipper.booking.com/release.hooks.retry=2 --overwrite`
 	if message != want {
 		t.Errorf("message is %q, want %q", message, want)
@@ -322,7 +322,7 @@ func TestTestsRunOnDemand(t *testing.T) {
 	s.must(s.management.Create(s.ctx, rel))
 	s.hooked("web-1",
 		map[string]any{"name": "first", "on": "test", "weight": -1},
-		map[string]any{"name": "second", "on": "test", "suspended": true, "timeout": "4s"})
+		map[string]any{"name": "second", "on": "test", "suspended": true, "timeout": "12s"})
 	s.installed("web-1")
 	if s.job("first") != nil {
 		t.Error("a test ran that nobody asked for")
@@ -345,7 +345,7 @@ func TestTestsRunOnDemand(t *testing.T) {
 		}
 	}
 	ask("one")
-	comes(shipper.TestRun{Request: "one", Phase: shipper.HookHasFailed, Message: `hook test: Job "second" failed: it did not end within 4s`})
+	comes(shipper.TestRun{Request: "one", Phase: shipper.HookHasFailed, Message: `hook test: Job "second" failed: it did not end within 12s`})
 	former := s.job("second")
 	ask("two")
 	s.soon("it does not run again", func() string {

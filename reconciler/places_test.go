@@ -3,6 +3,7 @@
 package reconciler_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -43,7 +44,8 @@ func TestInstallsTheValuesOfEachCluster(t *testing.T) {
 		if !s.find(cluster, "web-1-configmap", &d) {
 			t.Errorf("%s has no Deployment", cluster)
 		}
-		return anchor.ResourceVersion + " " + cm.ResourceVersion + " " + d.ResourceVersion
+		// Of the Deployment its generation counts: its own controller may still be writing its status.
+		return fmt.Sprint(anchor.ResourceVersion, " ", cm.ResourceVersion, " ", d.Generation)
 	}
 	says(west, "for the moon")
 	says(east, "for east")

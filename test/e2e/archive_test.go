@@ -40,7 +40,9 @@ func TestAnArchiveInPlaceOfARepository(t *testing.T) {
 			s.must("reading an installation target", world.management.Get(s.ctx, client.ObjectKeyFromObject(rel), it))
 			kept := &shipper.ChartSnapshot{}
 			key := client.ObjectKey{Namespace: s.namespace, Name: shipper.ChartSnapshotName(digests[i])}
-			s.must("reading a chart snapshot", world.management.Get(s.ctx, key, kept))
+			s.eventually("the snapshot of "+name, "there", func() (string, error) { // the rollout does not wait for it
+				return "there", world.management.Get(s.ctx, key, kept)
+			})
 			named := shipper.Chart{Name: "test-nginx", Version: []string{"0.0.1", "0.0.2"}[i]}
 			whole := named
 			whole.Archive = encoded[i]

@@ -94,6 +94,14 @@ func TestDriftIsReportedAndCorrected(t *testing.T) {
 
 		s.lifts(block)
 		s.edits(ignore)
+		s.eventually("the edit of the policy", "seen", func() (string, error) {
+			app := &shipper.Application{}
+			err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app)
+			if app.Status.ObservedGeneration == app.Generation {
+				return "seen", err
+			}
+			return "not seen by the reconciler", err
+		})
 		s.editsPort(east, 8099)
 		d := &appsv1.DeploymentList{} // something that makes Shipper look again at the very cluster
 		s.must("listing", world.clusters[east].List(s.ctx, d, client.InNamespace(s.namespace)))
