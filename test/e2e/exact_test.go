@@ -60,18 +60,18 @@ func (s *story) repacked(name, version string) charts.Archive {
 	s.Helper()
 	archive, err := charts.Get(name, version)
 	s.must("packing a chart", err)
-	return s.compressed(archive, gzip.DefaultCompression)
+	return s.compressed(archive, gzip.DefaultCompression, s.namespace)
 }
 
-// compressed is an archive with the same in it, in bytes that are this story's alone.
-func (s *story) compressed(archive charts.Archive, level int) charts.Archive {
+// compressed is an archive with the same in it, in other bytes for each comment.
+func (s *story) compressed(archive charts.Archive, level int, comment string) charts.Archive {
 	s.Helper()
 	var out bytes.Buffer
 	in, err := gzip.NewReader(bytes.NewReader(archive.Bytes))
 	s.must("unpacking a chart", err)
 	w, err := gzip.NewWriterLevel(&out, level)
 	s.must("packing a chart", err)
-	w.Comment = s.namespace
+	w.Comment = comment
 	_, err = io.Copy(w, in)
 	s.must("packing a chart", errors.Join(err, w.Close()))
 	return charts.NewArchive(archive.Name, archive.Version, out.Bytes())

@@ -60,7 +60,7 @@ func (s *story) publishesArchivesOfIllWill() {
 	}
 	bomb, err := charts.PackFiles("bomb", "0.0.1", large)
 	s.must("packing a bomb", err)
-	world.charts.Publish(s.compressed(bomb, gzip.BestSpeed))
+	world.charts.Publish(s.compressed(bomb, gzip.BestSpeed, ""))
 	leadsOut, err := charts.PackFiles("leads-out", "0.0.1", map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: leads-out\nversion: 0.0.1\n", "../../etc/cron.d/shipper": "* * * * * root true\n",
 	})
