@@ -21,8 +21,9 @@ import (
 )
 
 // TestABackupIsRestored loses a management cluster with its etcd, in the middle of one rollout and at the end of another of which
-// the backup knows the beginning, and restores it from a file of shipperctl's. The chart repository is lost with it and never comes
-// back. It is the last of this package: no other management cluster works afterwards, and no repository.
+// the backup knows the beginning, and restores it from a file of shipperctl's. Shipper is killed, with all that it has in memory and
+// on disk. The chart repository is lost as well and never comes back: what is rolled out then, and rolled back twice, is of the
+// charts in the file. It is the last of this package: no other management cluster works afterwards, and no repository.
 func TestABackupIsRestored(t *testing.T) {
 	s, older := begin(t).on(t), begin(t)
 	if world.new.pod != nil { // it has taken the place of the first
@@ -175,11 +176,29 @@ func (s *story) rollsBackTwice(admin ctl, from string) string {
 	s.completes(back)
 	s.pods(back, replicas, replicas)
 	s.pods(from, 0, 0)
+	s.sameEnvironment(back, s.backup.names()[1])
 	admin.succeeds("", "rollout", "rollback", appName, "-n", s.namespace)
 	again := s.release(4)
 	s.completes(again)
 	s.pods(again, replicas, replicas)
+	s.sameEnvironment(again, from)
 	return again
+}
+
+// sameEnvironment fails unless a Release is what another was, down to the bytes of its chart.
+func (s *story) sameEnvironment(release, other string) {
+	s.Helper()
+	one, err := s.get(release)
+	s.must("reading a Release", err)
+	two, err := s.get(other)
+	s.must("reading a Release", err)
+	if diff := cmp.Diff(two.Spec.Environment, one.Spec.Environment); diff != "" {
+		s.Errorf("%s is not what %s was (-was +is)\n%s", release, other, diff)
+	}
+	const digest = shipper.ReleaseChartDigestAnnotation
+	if is, was := one.Annotations[digest], two.Annotations[digest]; is != was || was == "" {
+		s.Errorf("%s is of the archive %q, and %s of %q", release, is, other, was)
+	}
 }
 
 // placed are the clusters of a Release.
@@ -197,11 +216,13 @@ func (s *story) blocks() {
 	s.must("creating a block", s.management.Create(s.ctx, b))
 }
 
-// replaced ends the Shipper that works and starts a management cluster in which nothing is but what setting up makes.
+// replaced kills the Shipper that works, and its management cluster, and starts one in which nothing is but what setting up makes.
+// Its Shipper has nothing in its caches.
 func (s *story) replaced() *management {
 	was := s.management
-	s.must("ending the reconciler", was.pod.Reconciler.Stop())
-	s.must("ending the webhook", was.pod.Webhook.Stop())
+	was.pod.Reconciler.Kill()
+	was.pod.Webhook.Kill()
+	s.must("ending the management cluster", was.fleet.Management.StopAPIServer())
 	third := &management{}
 	s.Cleanup(func() {
 		if third.pod != nil {
