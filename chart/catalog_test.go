@@ -90,7 +90,7 @@ func read(t *testing.T, err error) told {
 	got := told{Reason: e.Reason, Message: err.Error(), Retry: e.Retry}
 	for _, sentinel := range []error{
 		chart.ErrNoMatch, chart.ErrUnreachable, chart.ErrNotRepository, chart.ErrBadConstraint, chart.ErrDigest,
-		chart.ErrNotAllowed, chart.ErrCredentials,
+		chart.ErrNotAllowed, chart.ErrCredentials, chart.ErrKeys, chart.ErrProvenance,
 	} {
 		if errors.Is(err, sentinel) {
 			got.Is = sentinel

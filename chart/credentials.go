@@ -86,20 +86,9 @@ func (c *Catalog) access(ctx context.Context, namespace string, of shipper.Chart
 	if name == "" {
 		return nil, nil
 	}
-	where := opens(namespace, of)
-	if c.options.Secrets == nil {
-		return nil, brokenSpec(ErrCredentials, "Secret %s is not read here", where)
-	}
-	data, err := c.options.Secrets(ctx, namespace, name)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, fetchFailure(ErrCredentials, "there is no Secret %s", where)
-	case apierrors.IsForbidden(err):
-		return nil, fetchFailure(ErrCredentials, "Shipper may not read Secret %s; who owns the namespace may let it read the Secrets there: "+
-			"kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s:%s", where, shipper.NamespaceReader, namespace,
-			shipper.NamespaceReader, shipper.SystemNamespace, shipper.ManagementServiceAccount)
-	case err != nil:
-		return nil, fetchFailure(err, "reading Secret %s: %s", where, err)
+	data, where, err := c.secret(ctx, namespace, name, ErrCredentials)
+	if err != nil {
+		return nil, err
 	}
 	a, err := accessOf(data)
 	if err != nil {
@@ -107,6 +96,27 @@ func (c *Catalog) access(ctx context.Context, namespace string, of shipper.Chart
 	}
 	a.secret, a.scope = where, scopeOf(where, data)
 	return a, nil
+}
+
+// secret reads a Secret that a chart names, and says how it is called. When nothing but a change there would help, the error has a
+// cause of its own.
+func (c *Catalog) secret(ctx context.Context, namespace, name string, cause error) (map[string][]byte, string, error) {
+	where := namespace + "/" + name
+	if c.options.Secrets == nil {
+		return nil, where, brokenSpec(cause, "Secret %s is not read here", where)
+	}
+	data, err := c.options.Secrets(ctx, namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, where, fetchFailure(cause, "there is no Secret %s", where)
+	case apierrors.IsForbidden(err):
+		return nil, where, fetchFailure(cause, "Shipper may not read Secret %s; who owns the namespace may let it read the Secrets there: "+
+			"kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s:%s", where, shipper.NamespaceReader, namespace,
+			shipper.NamespaceReader, shipper.SystemNamespace, shipper.ManagementServiceAccount)
+	case err != nil:
+		return nil, where, fetchFailure(err, "reading Secret %s: %s", where, err)
+	}
+	return data, where, nil
 }
 
 // accessOf understands a Secret. Errors are phrases that follow its name and quote nothing of it.

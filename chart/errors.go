@@ -29,13 +29,17 @@ var (
 	ErrBadConstraint = errors.New("not a version constraint")
 	// ErrDigest means that the bytes fetched are not those that were pinned. Do not install.
 	ErrDigest = errors.New("digest differs")
+	// ErrKeys means that the Secret whose keys are to verify a chart is not there, may not be read, or has no keys. Refuse.
+	ErrKeys = errors.New("no keys")
+	// ErrProvenance means that an archive has no provenance, or one that does not say of it what is demanded. Do not install.
+	ErrProvenance = errors.New("not verified")
 	// ErrNotKept means that an archive is not where LoadKept was told to look.
 	ErrNotKept = errors.New("not kept")
 )
 
 // Error is what every function of this package returns when it fails, other than by the caller's ctx.
 type Error struct {
-	// Reason is ChartFetchFailure, BrokenChartSpec, WrongChartDeployments or ChartError of v1alpha1: the reason of the
+	// Reason is ChartFetchFailure, ChartNotVerified, BrokenChartSpec, WrongChartDeployments or ChartError of v1alpha1: the reason of the
 	// condition that tells the user.
 	Reason string
 	// Message says in whole words what is wrong and, where it can, what would change it. It holds no credentials.
@@ -65,6 +69,12 @@ func brokenSpec(cause error, format string, args ...any) *Error {
 // fetchFailure says that a download failed; it is tried again.
 func fetchFailure(cause error, format string, args ...any) *Error {
 	return &Error{Reason: shipper.ChartFetchFailure, Message: fmt.Sprintf(format, args...), Retry: true, Cause: cause}
+}
+
+// notVerified says that a chart does not have the signature that is demanded. It is looked for again: nobody here is told when
+// one is published, or when a Secret has other keys.
+func notVerified(cause error, format string, args ...any) *Error {
+	return &Error{Reason: shipper.ChartNotVerified, Message: fmt.Sprintf(format, args...), Retry: true, Cause: cause}
 }
 
 // wrongDeployments says that the chart does not have the one Deployment it must have.

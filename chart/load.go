@@ -23,6 +23,12 @@ type Loader interface {
 	Load(ctx context.Context, namespace string, pinned shipper.Chart, digest string) (*Chart, error)
 }
 
+// Verifier says who signed charts.
+type Verifier interface {
+	// Verify says who signed the archive of a digest, and fails unless that is whom pinned.Verify demands.
+	Verify(ctx context.Context, namespace string, pinned shipper.Chart, digest string) (shipper.ChartSignature, error)
+}
+
 // Load returns the chart of the exact version that pinned names. Its archive must have the digest given or, when that
 // is empty, the one in the index. An archive that was loaded before is used again without asking the repository, also
 // after a restart when there is a CacheDir: a version once published is taken never to change. One that was fetched with

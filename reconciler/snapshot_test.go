@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -233,4 +234,35 @@ func (s *story) event(about, reason string) string {
 		return "there is no event " + reason + " about " + about
 	}
 	return ""
+}
+
+// TestWhatIsKeptUnsignedIsNotVerified has an archive kept for a Release that asks for no signature, before one asks for it.
+func TestWhatIsKeptUnsignedIsNotVerified(t *testing.T) {
+	s := begin(t)
+	repository, ann := charts.Serve(t), charts.NewSigner(t, "ann", nil)
+	archive, err := charts.Get("test-nginx", "0.0.1")
+	s.must(err)
+	s.must(s.management.Create(s.ctx, &corev1.Secret{
+		ObjectMeta: s.meta("keys"), Data: map[string][]byte{"pubring.gpg": ann.Public()},
+	}))
+	pinned := shipper.Chart{Name: archive.Name, Version: archive.Version, RepoURL: repository.URL}
+	s.keptFor(archive, s.released("one", pinned, archive.Digest))
+	pinned.Verify.SecretName = "keys"
+	verify := func() (shipper.ChartSignature, error) {
+		catalog := chart.NewCatalog(s.ctx, chart.Options{Repositories: charts.Policy(t), Secrets: chart.SecretsOf(s.management)})
+		kept := snapshot.NewCharts(catalog, s.management)
+		if _, err := kept.Load(s.ctx, s.namespace, pinned, archive.Digest); err != nil {
+			t.Errorf("it cannot be loaded: %v", err)
+		}
+		return kept.Verify(s.ctx, s.namespace, pinned, archive.Digest)
+	}
+	if _, err := verify(); !errors.Is(err, chart.ErrProvenance) {
+		t.Errorf("nobody signed it, and the answer is %v", err)
+	}
+	repository.PublishProvenance(archive.Name, archive.Version, ann.Sign(archive))
+	got, err := verify()
+	want := shipper.ChartSignature{Digest: archive.Digest, Fingerprint: ann.Fingerprint(), Identity: "ann <ann@example.com>"}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("once it is signed: %v (-want +got)\n%s", err, diff)
+	}
 }

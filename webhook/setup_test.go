@@ -47,6 +47,8 @@ func (slow) Allows(string) error { return nil }
 
 func (slow) Refresh(ctx context.Context, _ string, _ shipper.Chart) error { return ctx.Err() }
 
+func (slow) Verifiable(context.Context, string, shipper.Chart, string) error { return nil }
+
 func (slow) Replicas(ctx context.Context, _ *shipper.Release, _ chart.Place) (int32, error) {
 	return 0, ctx.Err()
 }

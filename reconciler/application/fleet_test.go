@@ -110,6 +110,10 @@ func start() (client.Client, error) {
 // charts counts what values say, and knows broken charts by their name.
 type charts struct{}
 
+func (charts) Verify(context.Context, *shipper.Release) (shipper.ChartSignature, error) {
+	return shipper.ChartSignature{}, nil
+}
+
 func (charts) Replicas(_ context.Context, rel *shipper.Release, _ chart.Place) (int32, error) {
 	env := rel.Spec.Environment
 	if env.Chart.Name == "broken" {

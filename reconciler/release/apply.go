@@ -96,11 +96,14 @@ func (r *Reconciler) choose(ctx context.Context, rel *shipper.Release, clusters 
 	return nil
 }
 
-// create makes the targets that a Release lacks: none before its chart is known to be one, and the chart is asked for
+// create makes the targets that a Release lacks: none before its chart is known to be one, and whose, and the chart is asked for
 // only when capacity is among them.
 func (r *Reconciler) create(ctx context.Context, s *scope, c creation, d *done) error {
 	have := s.history.Live[c.index]
 	rel := have.Release
+	if err := r.verify(ctx, rel, s.history.Releases(), d); err != nil {
+		return err
+	}
 	var objects []client.Object
 	regions, err := r.regions(ctx, have, c.clusters)
 	if err != nil {

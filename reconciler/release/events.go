@@ -12,6 +12,7 @@ import (
 
 // Reasons of events.
 const (
+	chartVerifiedReason     = "ChartVerified"
 	clustersSelectedReason  = "ClustersSelected"
 	releaseScheduledReason  = "ReleaseScheduled"
 	strategyAppliedReason   = "StrategyApplied"
@@ -21,6 +22,10 @@ const (
 
 func clustersSelected(rel *shipper.Release, clusters []string) report.Event {
 	return diary.Normal(clustersSelectedReason, "ChooseClusters", "Set clusters for %q to %v", key(rel), joined(clusters))
+}
+
+func chartVerified(rel *shipper.Release, by *shipper.ChartSignature) report.Event {
+	return diary.Normal(chartVerifiedReason, "Verify", "The chart of %q is signed by %s %s", key(rel), by.Fingerprint, by.Identity)
 }
 
 func targetCreated(kind string, rel *shipper.Release) report.Event {

@@ -17,8 +17,8 @@ import (
 	"shipper.dev/shipper/reconciler/release/outcome"
 )
 
-// Releases are made by the application reconciler; this one writes the choice of clusters into an annotation, and
-// status.
+// Releases are made by the application reconciler; this one writes the choice of clusters and who signed the chart
+// into annotations, and status.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=releases/status,verbs=patch
 // Targets are what it asks of the reconcilers that work in application clusters.
@@ -30,15 +30,17 @@ import (
 // What happened is told as events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Charts tell how many Pods a Release has in a place when all of it runs.
+// Charts tell who signed the chart of a Release, and how many Pods it has in a place when all of it runs.
 type Charts interface {
 	// Replicas fetches and renders the Release's chart. Errors are *chart.Error, or the context's.
 	Replicas(ctx context.Context, rel *shipper.Release, in chart.Place) (int32, error)
+	// Verify fails unless whom the Release demands signed the archive that it is pinned to. Errors are as those of Replicas.
+	Verify(ctx context.Context, rel *shipper.Release) (shipper.ChartSignature, error)
 }
 
 // Options for SetupWithManager.
 type Options struct {
-	// Charts count replicas.
+	// Charts count replicas, and are verified.
 	Charts Charts
 	// GlobalBlocksNamespace is the one whose RolloutBlocks bear on every namespace.
 	GlobalBlocksNamespace string

@@ -14,11 +14,24 @@ import (
 // that a later pass finds it done.
 const countTimeout = 5 * time.Second
 
-// counter counts replicas in charts.
-type counter struct{ charts chart.Loader }
+// Source is where charts come from.
+type Source interface {
+	chart.Loader
+	chart.Verifier
+}
 
-// NewCharts returns Charts that come from a loader.
-func NewCharts(charts chart.Loader) Charts { return counter{charts: charts} }
+// counter counts replicas in charts, and asks who signed them.
+type counter struct{ charts Source }
+
+// NewCharts returns Charts that come from a source.
+func NewCharts(charts Source) Charts { return counter{charts: charts} }
+
+// Verify is Charts.
+func (c counter) Verify(ctx context.Context, rel *shipper.Release) (shipper.ChartSignature, error) {
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	return c.charts.Verify(ctx, rel.Namespace, rel.Spec.Environment.Chart, rel.Annotations[shipper.ReleaseChartDigestAnnotation])
+}
 
 // Replicas is Charts.
 func (c counter) Replicas(ctx context.Context, rel *shipper.Release, in chart.Place) (int32, error) {

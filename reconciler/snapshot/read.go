@@ -37,6 +37,12 @@ func (c *Charts) Load(
 	})
 }
 
+// Verify says who signed the archive of a digest. What is kept says nothing of that: it may have been fetched for somebody who does
+// not ask.
+func (c *Charts) Verify(ctx context.Context, namespace string, pinned shipper.Chart, digest string) (shipper.ChartSignature, error) {
+	return c.catalog.Verify(ctx, namespace, pinned, digest)
+}
+
 // archive puts the parts of an archive together again.
 func (c *Charts) archive(ctx context.Context, namespace, digest string) ([]byte, error) {
 	var head shipper.ChartSnapshot

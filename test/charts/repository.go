@@ -60,7 +60,9 @@ type Repository struct {
 
 	mu       sync.Mutex
 	archives []Archive
-	fault    Fault
+	// provenances are .prov files by the names that they have beside the archives.
+	provenances map[string][]byte
+	fault       Fault
 	// healed is closed when the fault ends.
 	healed    chan struct{}
 	noDigests bool
@@ -142,6 +144,16 @@ func (r *Repository) Publish(archive Archive) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.archives = append(r.archives, archive)
+}
+
+// PublishProvenance puts a .prov file beside the archive of a version, in place of one that is there; nil takes it away.
+func (r *Repository) PublishProvenance(name, version string, text []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.provenances == nil {
+		r.provenances = map[string][]byte{}
+	}
+	r.provenances[name+"-"+version+".tgz.prov"] = text
 }
 
 // Withdraw takes a version out of the index; with an empty version all of the chart.
@@ -237,10 +249,13 @@ func (r *Repository) answer(path string, fault Fault) (status int, body []byte) 
 	return http.StatusOK, content
 }
 
-// archive finds an archive by its file's name.
+// archive finds an archive, or a .prov file, by its file's name.
 func (r *Repository) archive(file string) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if text := r.provenances[file]; text != nil {
+		return text, nil
+	}
 	for _, a := range r.archives {
 		if file == a.Name+"-"+a.Version+".tgz" {
 			return a.Bytes, nil

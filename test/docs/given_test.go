@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/charts"
 )
 
 // super is the Application that documents speak of.
@@ -38,6 +39,9 @@ var givens = map[string]func(*stage){
 			}
 			return err
 		})
+	},
+	"pubring.gpg with a key": func(s *stage) {
+		s.file("pubring.gpg", string(charts.NewSigner(s.T, "release", nil).Public()))
 	},
 	"app.yaml of super-server": func(s *stage) {
 		s.file("app.yaml", s.manifest(s.application(super, "~0.0", 6, "eu-west", "us-east")))

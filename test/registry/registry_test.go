@@ -38,6 +38,8 @@ type registry struct {
 	requests []string
 	// closed lets only ann in, by her password.
 	closed bool
+	// keys are those of the Secret keys.
+	keys []byte
 }
 
 func serve(t *testing.T) *registry {
@@ -83,6 +85,9 @@ func (r *registry) restart(t *testing.T) {
 	r.Catalog = chart.NewCatalog(t.Context(), chart.Options{
 		Repositories: charts.Policy(t), Clock: r.clock, Patience: time.Minute, FetchTimeout: time.Minute,
 		Secrets: func(_ context.Context, namespace, name string) (map[string][]byte, error) {
+			if name == "keys" {
+				return map[string][]byte{"pubring.gpg": r.keys}, nil
+			}
 			return map[string][]byte{"username": []byte("ann"), "password": []byte(namespace + name)}, nil
 		},
 	})
@@ -91,6 +96,13 @@ func (r *registry) restart(t *testing.T) {
 // push has Helm push a chart of a version, and returns its archive's digest.
 func (r *registry) push(t *testing.T, version, payload string) string {
 	t.Helper()
+	archive := web(t, version, payload)
+	r.pushWith(t, archive)
+	return archive.Digest
+}
+
+func web(t *testing.T, version, payload string) charts.Archive {
+	t.Helper()
 	archive, err := charts.PackFiles("web", version, map[string]string{
 		"Chart.yaml":          "apiVersion: v2\nname: web\nversion: " + version + "\n",
 		"templates/NOTES.txt": payload,
@@ -98,14 +110,19 @@ func (r *registry) push(t *testing.T, version, payload string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return archive
+}
+
+// pushWith has Helm push an archive, with a .prov file if there is one.
+func (r *registry) pushWith(t *testing.T, archive charts.Archive, options ...helmregistry.PushOption) {
+	t.Helper()
 	client, err := helmregistry.NewClient(helmregistry.ClientOptPlainHTTP(), helmregistry.ClientOptCredentialsFile(t.TempDir()+"/none"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Push(archive.Bytes, r.host+"/team/charts/web:"+version); err != nil {
+	if _, err := client.Push(archive.Bytes, r.host+"/team/charts/web:"+archive.Version, options...); err != nil {
 		t.Fatal(err)
 	}
-	return archive.Digest
 }
 
 // web is the chart that is pushed.
@@ -229,5 +246,42 @@ func TestARegistryThatLetsInOnlyWhoHasCredentials(t *testing.T) {
 	}
 	if _, err := r.Load(t.Context(), "other", of, digest); err == nil {
 		t.Error("it was loaded for another namespace")
+	}
+}
+
+func TestTheProvenanceIsALayerBesideTheArchive(t *testing.T) {
+	r := serve(t)
+	ann, bob := charts.NewSigner(t, "ann", nil), charts.NewSigner(t, "bob", nil)
+	r.keys = ann.Public()
+	archive := web(t, "1.0.0", "")
+	of := r.web("1.0.0")
+	of.Verify.SecretName = "keys"
+	where := "oci://" + r.host + "/team/charts/web:1.0.0"
+	for _, step := range []struct {
+		sentence string
+		prov     []byte
+		want     string
+	}{
+		{"missing", nil, where + " has no layer of the type " + helmregistry.ProvLayerMediaType +
+			"; a chart that is signed (`helm package --sign`) has its .prov file published with it"},
+		{"bad", bob.Sign(archive), `chart "web" 1.0.0 has no valid signature: ` + where + " is signed by the key " +
+			bob.Fingerprint()[24:] + ", which is not among the keys (the keys are those of Secret default/keys)"},
+		{"huge", make([]byte, chart.MaxProvenanceBytes+1), "the provenance of " + where + " is larger than the 65536 bytes that are accepted" +
+			"; a chart that is signed (`helm package --sign`) has its .prov file published with it"},
+		{"good", ann.Sign(archive), ""},
+	} {
+		var options []helmregistry.PushOption
+		if step.prov != nil {
+			options = append(options, helmregistry.PushOptProvData(step.prov))
+		}
+		r.pushWith(t, archive, options...)
+		r.later(2 * time.Minute)
+		got, err := r.Verify(t.Context(), "default", of, archive.Digest)
+		switch {
+		case step.want == "" && (err != nil || got.Fingerprint != ann.Fingerprint()):
+			t.Errorf("%s: got %v, %v", step.sentence, got, err)
+		case step.want != "" && (!errors.Is(err, chart.ErrProvenance) || err.Error() != step.want):
+			t.Errorf("%s: got\n%v, want\n%s", step.sentence, err, step.want)
+		}
 	}
 }

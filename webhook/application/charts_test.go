@@ -27,6 +27,7 @@ type catalog struct {
 	refreshed       int
 	countErr        error
 	notAllowed      error
+	notVerifiable   error
 }
 
 // Replicas is what the values say.
@@ -43,6 +44,10 @@ func (c *catalog) Replicas(_ context.Context, rel *shipper.Release, in chart.Pla
 }
 
 func (c *catalog) Allows(string) error { return c.notAllowed }
+
+func (c *catalog) Verifiable(context.Context, string, shipper.Chart, string) error {
+	return c.notVerifiable
+}
 
 func (c *catalog) Resolve(_ context.Context, _ string, want shipper.Chart) (chart.Resolution, error) {
 	c.asked = append(c.asked, want)

@@ -30,7 +30,15 @@ func (w *Webhook) permitCredentials(ctx context.Context, req *admission.Request,
 			return nil
 		}
 	}
-	secret := types.NamespacedName{Namespace: app.Namespace, Name: chart.Credentials.SecretName}
+	return w.permitSecret(ctx, req, app, secretPath, chart.Credentials.SecretName,
+		"a chart is fetched only with credentials that its requester may read")
+}
+
+// permitSecret refuses a Secret of the namespace that the user may not get.
+func (w *Webhook) permitSecret(
+	ctx context.Context, req *admission.Request, app *shipper.Application, path *field.Path, name, since string,
+) error {
+	secret := types.NamespacedName{Namespace: app.Namespace, Name: name}
 	allowed, err := w.Guard.Rights.MayGet(ctx, req.UserInfo, "secrets", secret)
 	if err != nil {
 		return answer.Later(err.Error(), time.Second)
@@ -38,8 +46,8 @@ func (w *Webhook) permitCredentials(ctx context.Context, req *admission.Request,
 	if allowed {
 		return nil
 	}
-	return answer.Invalidate(kind, app.Name, field.ErrorList{field.Forbidden(secretPath, fmt.Sprintf(
-		"%s may not get Secret %s, and a chart is fetched only with credentials that its requester may read; ask who owns the namespace for: "+
+	return answer.Invalidate(kind, app.Name, field.ErrorList{field.Forbidden(path, fmt.Sprintf(
+		"%s may not get Secret %s, and %s; ask who owns the namespace for: "+
 			"kubectl create role %s -n %s --verb=get --resource=secrets --resource-name=%s, and a rolebinding to it",
-		req.UserInfo.Username, secret, secret.Name, secret.Namespace, secret.Name))})
+		req.UserInfo.Username, secret, since, secret.Name, secret.Namespace, secret.Name))})
 }

@@ -52,6 +52,9 @@ func (w *Webhook) validateWrite(
 	if err := w.permitCredentials(ctx, req, app, old); err != nil {
 		return err
 	}
+	if err := w.permitKeys(ctx, req, a, app, old); err != nil {
+		return err
+	}
 	added := gate.Added(before, overrides)
 	if err := w.Gate.Permit(ctx, a, req.UserInfo, resource, &app.ObjectMeta, added); err != nil {
 		return err

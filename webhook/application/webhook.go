@@ -33,6 +33,8 @@ type Resolver interface {
 	Replicas(ctx context.Context, rel *shipper.Release, in chart.Place) (int32, error)
 	// Allows is nil when charts may be fetched from the repository.
 	Allows(repoURL string) error
+	// Verifiable says what keeps a chart from being verified that is known without its repository; chart.ErrKeys, chart.ErrProvenance.
+	Verifiable(ctx context.Context, namespace string, of shipper.Chart, digest string) error
 	// Refresh makes the next Resolve know what the chart's repository has now, if it can be asked.
 	Refresh(ctx context.Context, namespace string, of shipper.Chart) error
 }

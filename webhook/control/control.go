@@ -64,7 +64,7 @@ var (
 		Annotations: []string{
 			shipper.ReleaseGenerationAnnotation, shipper.ReleaseTemplateIterationAnnotation, shipper.ReleaseClustersAnnotation,
 			shipper.ReleaseChartDigestAnnotation, shipper.ReleaseRequestedByAnnotation, shipper.ReleaseReturnedAnnotation,
-			shipper.ReleaseRollbackOfAnnotation,
+			shipper.ReleaseRollbackOfAnnotation, shipper.ReleaseChartSignatureAnnotation,
 		},
 		Labels: []string{shipper.AppLabel, shipper.ReleaseLabel, shipper.ReleaseHashLabel},
 	}

@@ -316,3 +316,27 @@ func TestWarnings(t *testing.T) {
 		})
 	}
 }
+
+func TestValidateProvenance(t *testing.T) {
+	at := field.NewPath("env", "chart", "provenance")
+	fromArchive := func(e *shipper.ReleaseEnvironment) { e.Chart.RepoURL, e.Chart.Archive = "", "H4sI" }
+	verified := func(e *shipper.ReleaseEnvironment) { e.Chart.Verify.SecretName = "keys" }
+	given := func(e *shipper.ReleaseEnvironment) { e.Chart.Provenance = "-----BEGIN" }
+	for sentence, tc := range map[string]struct {
+		env  *shipper.ReleaseEnvironment
+		want field.ErrorList
+	}{
+		"of an archive is given":      {env(fromArchive, verified, given), nil},
+		"of a repository is there":    {env(verified), nil},
+		"of an archive is missing":    {env(fromArchive, verified), field.ErrorList{field.Required(at, "")}},
+		"of a repository is given":    {env(verified, given), field.ErrorList{field.Forbidden(at, "")}},
+		"is given, and nobody looks":  {env(fromArchive, given), field.ErrorList{field.Forbidden(at, "")}},
+		"is what nobody speaks about": {env(fromArchive), nil},
+	} {
+		got := environment.Validate(tc.env, field.NewPath("env"))
+		rest := cmpopts.IgnoreFields(field.Error{}, "BadValue", "Detail", "Origin", "CoveredByDeclarative")
+		if diff := cmp.Diff(tc.want, got, rest); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", sentence, diff)
+		}
+	}
+}

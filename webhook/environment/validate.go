@@ -50,6 +50,7 @@ func validateChart(c shipper.Chart, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Required(path.Child("name"), "name the chart as the repository's index does"))
 	}
 	errs = append(errs, validateSource(c, path)...)
+	errs = append(errs, validateProvenance(c, path)...)
 	if !chart.IsExact(c.Version) {
 		errs = append(errs, field.Invalid(path.Child("version"), c.Version,
 			"must be an exact version here; constraints are resolved in Applications, by Shipper's mutating webhook"))
@@ -76,6 +77,22 @@ func validateSource(c shipper.Chart, path *field.Path) field.ErrorList {
 	}
 	if c.RepoURL != "" {
 		return field.ErrorList{field.Forbidden(path.Child("archive"), "the chart comes from repoUrl: leave one of the two out")}
+	}
+	return nil
+}
+
+// validateProvenance says where a .prov file is missing that nobody else has, or is one that nobody would look at.
+func validateProvenance(c shipper.Chart, path *field.Path) field.ErrorList {
+	at := path.Child("provenance")
+	switch given := c.Provenance != ""; {
+	case given && c.Archive == "":
+		return field.ErrorList{field.Forbidden(at, "is for a chart that stands in archive: "+
+			"the .prov file of one in a repository is beside it there")}
+	case given && c.Verify.SecretName == "":
+		return field.ErrorList{field.Forbidden(at, "is verified with the keys that chart.verify names: name them, or leave this out")}
+	case !given && c.Archive != "" && c.Verify.SecretName != "":
+		return field.ErrorList{field.Required(at, "chart.verify demands a signature: give the .prov file of the archive, "+
+			"which `helm package --sign` makes")}
 	}
 	return nil
 }

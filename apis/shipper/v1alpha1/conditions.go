@@ -119,6 +119,8 @@ const (
 	ChartFetchFailure = "ChartFetchFailure"
 	// BrokenChartSpec means that the chart named does not exist or is not a chart; it is not tried again until it changes.
 	BrokenChartSpec = "BrokenChartSpec"
+	// ChartNotVerified means that chart.verify demands a signature that the chart's archive does not have; it is looked for again.
+	ChartNotVerified = "ChartNotVerified"
 	// WrongChartDeployments means that the chart renders to something without exactly one apps/v1 Deployment.
 	WrongChartDeployments = "WrongChartDeployments"
 	// TargetsFailed means that the Release's targets could not be created or updated.

@@ -72,6 +72,32 @@ type Chart struct {
 	// the namespace to the ClusterRole shipper-namespace-reader. Absent means that anybody may read the repository, or that its URL says how.
 	// +optional
 	Credentials ChartCredentials `json:"credentials,omitzero"`
+
+	// verify demands that the chart is signed: nothing is installed of an archive before a Helm provenance file (.prov) was found
+	// that one of these keys signed. Absent means that nobody asks who made it. The original had no such field.
+	// +optional
+	Verify ChartVerification `json:"verify,omitzero"`
+
+	// provenance is the .prov file of archive, as text. Where there is a repository it is beside the archive there.
+	// +optional
+	// +kubebuilder:validation:MaxLength=65536
+	Provenance string `json:"provenance,omitempty"`
+}
+
+// ChartVerification says whose signature a chart must have.
+type ChartVerification struct {
+	// secretName is the name of a Secret in the namespace of the Application, whose key pubring.gpg has the public keys, as
+	// `gpg --export` writes them, with or without --armor. Who names it has to be allowed to get it; so has Shipper, by a RoleBinding
+	// of the namespace to the ClusterRole shipper-namespace-reader.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	SecretName string `json:"secretName"`
+
+	// signer is the fingerprint of the one key that must have signed, or whose subkey must have: 40 or 64 of the characters 0-9 and A-F,
+	// as `gpg --list-keys` has them. Absent means that any key of the Secret will do.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^([0-9A-F]{40}|[0-9A-F]{64})$`
+	Signer string `json:"signer,omitempty"`
 }
 
 // ChartCredentials say where the credentials for a repository are.

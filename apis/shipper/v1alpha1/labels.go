@@ -95,6 +95,9 @@ const (
 	ReleaseTestAnnotation = "shipper.booking.com/release.test"
 	// ReleaseChartDigestAnnotation is the sha256 (hex) the chart's archive must have. Empty or absent: not known.
 	ReleaseChartDigestAnnotation = "shipper.booking.com/release.chart.digest"
+	// ReleaseChartSignatureAnnotation says, as JSON, who signed the archive that the Release is pinned to. Written by the reconciler,
+	// once, where chart.verify demands a signature; nothing is installed before. See ChartSignature.
+	ReleaseChartSignatureAnnotation = "shipper.booking.com/release.chart.signature"
 	// ReleaseReturnedAnnotation is the targetStep, decimal, that a Release had when an abort brought it back before it had
 	// achieved that step. Written by the reconciler.
 	ReleaseReturnedAnnotation = "shipper.booking.com/release.returned-to-step"

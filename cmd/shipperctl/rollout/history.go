@@ -53,6 +53,8 @@ type Past struct {
 	Version    string `json:"version"`
 	// Digest is the sha256 of the chart's archive; empty while it is not known.
 	Digest string `json:"digest,omitempty"`
+	// Signature says who signed the archive, where a signature was demanded and found.
+	Signature *shipper.ChartSignature `json:"signature,omitempty"`
 	// ValuesChanged are the keys of values that are not as in the Release before; the oldest has none.
 	ValuesChanged []string `json:"valuesChanged,omitempty"`
 	// Step is the index of the step that is asked for, StepName its name, LastStep the index of the last.
@@ -87,7 +89,7 @@ func past(rels []*shipper.Release) []Past {
 		out = append(out, Past{
 			Release: rel.Name, Generation: generation, Chart: chart.Name, Version: chart.Version,
 			Digest: notes[shipper.ReleaseChartDigestAnnotation], ValuesChanged: summary.Changed(rels, i),
-			Step: int(rel.Spec.TargetStep), StepName: stepName(rel, int(rel.Spec.TargetStep)), LastStep: lastStep(rel),
+			Signature: rel.Signature(), Step: int(rel.Spec.TargetStep), StepName: stepName(rel, int(rel.Spec.TargetStep)), LastStep: lastStep(rel),
 			State: state, Outcome: sum.Outcome, RollbackOf: notes[shipper.ReleaseRollbackOfAnnotation],
 			RequestedBy: notes[shipper.ReleaseRequestedByAnnotation], Override: sum.Override, OverrideReason: sum.OverrideReason,
 			CreatedAt: rel.CreationTimestamp.Time, Duration: sum.Duration,

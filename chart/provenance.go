@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/clearsign"
+	pgperrors "github.com/ProtonMail/go-crypto/openpgp/errors"
+	"github.com/ProtonMail/go-crypto/openpgp/packet"
+	"helm.sh/helm/v3/pkg/provenance"
+	"sigs.k8s.io/yaml"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// MaxProvenanceBytes is how long a .prov file may be. It has the chart's metadata in it, and a signature.
+const MaxProvenanceBytes = 64 << 10
+
+// startSigned is how a .prov file begins.
+const startSigned = "-----BEGIN PGP SIGNED MESSAGE-----"
+
+// signed is what a .prov file has to say: that an archive of this name has this sha256.
+type signed struct {
+	name, digest string
+}
+
+// archiveName is how `helm package` calls the archive of a version.
+func archiveName(name, version string) string { return name + "-" + version + ".tgz" }
+
+// verifyProvenance says whose signature a .prov file is that says of an archive what want does. It asks for all that `helm verify` asks
+// for and, since nobody looks at the file here, for a file with that one message in it. It is not Helm's own Verify, which reads
+// files, by a clock of its own. Errors are phrases that follow the name of the .prov.
+func verifyProvenance(prov []byte, keys openpgp.EntityList, want signed, now time.Time) (*openpgp.Entity, error) {
+	message, err := guard(func() (*clearsign.Block, error) { return onlyMessage(prov) })
+	if err != nil {
+		return nil, err
+	}
+	signature, err := io.ReadAll(message.ArmoredSignature.Body)
+	if err != nil {
+		return nil, errors.New("has a signature that is not whole")
+	}
+	config := &packet.Config{Time: func() time.Time { return now }}
+	var by *openpgp.Entity
+	var wrong error
+	_, err = guard(func() (_ any, _ error) {
+		by, wrong = openpgp.CheckDetachedSignature(keys, bytes.NewReader(message.Bytes), bytes.NewReader(signature), config)
+		return
+	})
+	if err := errors.Join(err, wrong); err != nil {
+		return nil, whyNotSigned(err, signature, by)
+	}
+	return by, want.saidBy(message.Plaintext)
+}
+
+// onlyMessage takes a .prov file apart. What stands around the message is not signed, and may not be there.
+func onlyMessage(prov []byte) (*clearsign.Block, error) {
+	prov = bytes.TrimSpace(prov)
+	if !bytes.HasPrefix(prov, []byte(startSigned)) {
+		return nil, errors.New("is not a .prov file, as `helm package --sign` writes it")
+	}
+	message, rest := clearsign.Decode(prov)
+	switch {
+	case message == nil:
+		return nil, errors.New("is not a whole .prov file")
+	case len(bytes.TrimSpace(rest)) > 0:
+		return nil, errors.New("has more in it than one signed message")
+	}
+	return message, nil
+}
+
+// whyNotSigned says what is wrong with a signature.
+func whyNotSigned(err error, signature []byte, by *openpgp.Entity) error {
+	whose := ""
+	if by != nil {
+		whose = " " + fingerprintOf(by)
+	}
+	switch {
+	case errors.Is(err, pgperrors.ErrUnknownIssuer):
+		return fmt.Errorf("is signed by the key %s, which is not among the keys", issuerOf(signature))
+	case errors.Is(err, pgperrors.ErrKeyExpired):
+		return fmt.Errorf("is signed by the key%s, which has expired", whose)
+	case errors.Is(err, pgperrors.ErrKeyRevoked):
+		return fmt.Errorf("is signed by the key%s, which was revoked", whose)
+	case errors.Is(err, pgperrors.ErrSignatureExpired):
+		return fmt.Errorf("has a signature of the key%s that has expired", whose)
+	}
+	if _, other := errors.AsType[pgperrors.SignatureError](err); other {
+		return errors.New("has a signature of something else: it was changed since it was signed")
+	}
+	return fmt.Errorf("has a signature that cannot be used: %s", shorten(err.Error()))
+}
+
+// issuerOf is the ID of the key that a signature says it is of.
+func issuerOf(signature []byte) string {
+	id, err := guard(func() (string, error) {
+		first, err := packet.Read(bytes.NewReader(signature))
+		if s, ok := first.(*packet.Signature); ok && err == nil && s.IssuerKeyId != nil {
+			return fmt.Sprintf("%016X", *s.IssuerKeyId), nil
+		}
+		return "of no name", err
+	})
+	if err != nil {
+		return "of no name"
+	}
+	return id
+}
+
+// saidBy holds the archive against what was signed: its chart's metadata, and the sums of files.
+func (s signed) saidBy(message []byte) error {
+	parts := bytes.Split(message, []byte("\n...\n"))
+	if len(parts) != 2 {
+		return errors.New("does not have the two parts of a .prov file")
+	}
+	sums, err := guard(func() (*provenance.SumCollection, error) {
+		var out provenance.SumCollection
+		return &out, yaml.Unmarshal(parts[1], &out)
+	})
+	if err != nil {
+		return errors.New("has sums that cannot be read")
+	}
+	switch sum, ok := sums.Files[s.name]; {
+	case !ok && len(sums.Files) == 1:
+		for other := range sums.Files {
+			return fmt.Errorf("is that of %s, not of %s", shorten(other), s.name)
+		}
+	case !ok:
+		return fmt.Errorf("says nothing of %s", s.name)
+	case sum != "sha256:"+s.digest:
+		return fmt.Errorf("says that %s has the sum %s, but the archive that is pinned has sha256:%s", s.name, shorten(sum), s.digest)
+	}
+	return nil
+}
+
+// signature is what is remembered of a key's signature under an archive.
+func signatureOf(by *openpgp.Entity, digest string) shipper.ChartSignature {
+	out := shipper.ChartSignature{Digest: digest, Fingerprint: fingerprintOf(by)}
+	if identity := by.PrimaryIdentity(); identity != nil {
+		out.Identity = shorten(strings.ToValidUTF8(identity.Name, "?"))
+	}
+	return out
+}
+
+func fingerprintOf(key *openpgp.Entity) string { return fmt.Sprintf("%X", key.PrimaryKey.Fingerprint) }

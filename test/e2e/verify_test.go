@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/charts"
+)
+
+// keysName is the Secret with the keys that verify charts.
+const keysName = "release-keys"
+
+// holdsKeys puts a key into a Secret.
+func (s *story) holdsKeys(secret string, ring []byte) {
+	s.Helper()
+	s.must("creating the keys", world.management.Create(s.ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: secret}, Data: map[string][]byte{"pubring.gpg": ring},
+	}))
+}
+
+// showsKeys lets Shipper read the keys.
+func (s *story) showsKeys() {
+	s.Helper()
+	s.must("letting Shipper read them", world.management.Create(s.ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: shipper.NamespaceReader},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: shipper.NamespaceReader},
+		Subjects: []rbacv1.Subject{{
+			Kind: rbacv1.ServiceAccountKind, Namespace: shipper.SystemNamespace, Name: shipper.ManagementServiceAccount,
+		}},
+	}))
+	s.may("system:serviceaccount:"+shipper.SystemNamespace+":"+shipper.ManagementServiceAccount, mayGetKeys)
+}
+
+// mayGetKeys is the right to get the Secret, and one of one's own.
+var mayGetKeys = rbacv1.PolicyRule{
+	APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{keysName, "mine"}, Verbs: []string{"get"},
+}
+
+// demandsSignatures has a block in the namespace that lets only charts pass that this key must have signed.
+func (s *story) demandsSignatures(fingerprint string) {
+	s.Helper()
+	s.blocksWith(func(spec *shipper.RolloutBlockSpec) {
+		spec.Message, spec.OverridePolicy = "charts are signed here, see the wiki", shipper.RolloutBlockNobody
+		spec.MatchConditions = []shipper.RolloutBlockMatchCondition{
+			{Name: "an-application", Expression: `request.kind.kind == "Application" && object != null`},
+			{Name: "signed-by-nobody-we-know", Expression: `!(object.spec.template.chart.?verify.signer.orValue("") in ["` + fingerprint + `"])`},
+		}
+	})
+}
+
+// TestChartsAreSignedOrNotRolledOut has the archive that runs, and is kept, without a signature first, and then with others than it
+// must have. In the end the repository and the keys are gone, and what was verified is gone back to.
+func TestChartsAreSignedOrNotRolledOut(t *testing.T) {
+	ann, bob := charts.NewSigner(t, "ann", nil), charts.NewSigner(t, "bob", nil)
+	onTwoClusters(t, func(s *story) {
+		repository, err := charts.Start()
+		s.must("starting a repository", err)
+		t.Cleanup(repository.Close)
+		one, two := s.repacked("test-nginx", "0.0.1"), s.repacked("test-nginx", "0.0.2")
+		repository.Publish(one)
+		repository.Publish(two)
+		s.holdsKeys(keysName, ann.Public())
+		s.holdsKeys("mine", bob.Public())
+		s.showsKeys()
+		dev, _ := s.as("dev", mayGetKeys)
+
+		app := s.application("0.0.1", 2, allIn)
+		app.Spec.Template.Chart.RepoURL = repository.URL
+		dev.applies(app)
+		first := s.release(0)
+		s.completes(first)
+		s.eventually("what is kept of the chart", "all", func() (string, error) {
+			err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: shipper.ChartSnapshotName(one.Digest)},
+				&shipper.ChartSnapshot{})
+			return "all", err
+		})
+
+		s.demandsSignatures(ann.Fingerprint())
+		s.forbidden("rolling out what nobody signed", dev.tryEdit(more), "charts are signed here")
+		verify := func(signer, secret string) func(app *shipper.Application) {
+			return func(app *shipper.Application) {
+				app.Spec.Template.Chart.Verify = shipper.ChartVerification{SecretName: secret, Signer: signer}
+			}
+		}
+		s.forbidden("having it signed by another", dev.tryEdit(verify(bob.Fingerprint(), "mine")), "charts are signed here")
+		s.refused("naming keys that are not there", s.tryEdit(verify(ann.Fingerprint(), "other")),
+			"spec.template.chart.verify.secretName: Invalid value", "there is no Secret "+s.namespace+"/other")
+		dev.edits(verify(ann.Fingerprint(), keysName))
+		second := s.releaseAfter(first)
+		s.complains(s.app, shipper.ChartNotVerified, "there is no provenance at "+repository.URL+"/test-nginx-0.0.1.tgz.prov")
+		s.waits(second, first)
+		repository.PublishProvenance("test-nginx", "0.0.1", bob.Sign(one))
+		s.complains(s.app, shipper.ChartNotVerified, "is signed by the key "+bob.Fingerprint()[24:]+", which is not among the keys")
+		s.waits(second, first)
+		repository.PublishProvenance("test-nginx", "0.0.1", ann.Sign(one))
+		s.completes(second)
+		s.toldOf("Release", second, "ChartVerified",
+			`The chart of "`+s.namespace+"/"+second+`" is signed by `+ann.Fingerprint()+" ann <ann@example.com>")
+		s.readyPods(first, 0)
+		s.readyPods(second, 2)
+
+		repository.PublishProvenance("test-nginx", "0.0.2", ann.Sign(one))
+		dev.edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
+		third := s.releaseAfter(second)
+		s.complains(s.app, shipper.ChartNotVerified, "is that of test-nginx-0.0.1.tgz, not of test-nginx-0.0.2.tgz")
+		s.waits(third, second)
+
+		repository.Close()
+		s.must("taking the keys away", world.management.Delete(s.ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: keysName},
+		}))
+		dev.edits(func(app *shipper.Application) { app.Spec.RollbackTo = &shipper.RollbackTo{Release: second} })
+		back := s.releaseAfter(third)
+		s.completes(back)
+		s.readyPods(back, 2)
+		want := &shipper.ChartSignature{Digest: one.Digest, Fingerprint: ann.Fingerprint(), Identity: "ann <ann@example.com>"}
+		for _, name := range []string{second, back} {
+			rel, err := s.get(name)
+			s.must("reading a release", err)
+			if diff := cmp.Diff(want, rel.Signature()); diff != "" {
+				t.Errorf("of %s (-want +got)\n%s", name, diff)
+			}
+		}
+		out, err := s.shipperctl("rollout", "history", s.app, "-o", "yaml")
+		s.must("reading the history", err)
+		if n := strings.Count(out, "fingerprint: "+ann.Fingerprint()); n != 2 {
+			t.Errorf("the history tells %d times who signed it:\n%s", n, out)
+		}
+		s.refused("forging a signature", dev.tryAnnotate(back, shipper.ReleaseChartSignatureAnnotation, `{"fingerprint":"x"}`),
+			"is written by Shipper")
+	})
+}
+
+// waits fails when anything was made for a contender, or taken from what serves.
+func (s *story) waits(contender, incumbent string) {
+	s.Helper()
+	it := &shipper.InstallationTarget{}
+	err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: contender}, it)
+	if !apierrors.IsNotFound(err) {
+		s.Errorf("%s is being installed: %v", contender, err)
+	}
+	s.readyPods(incumbent, 2)
+	s.endpoints(2)
+}
+
+// tryAnnotate sets an annotation of a Release.
+func (s *story) tryAnnotate(release, key, value string) error {
+	rel, err := s.get(release)
+	s.must("reading the release", err)
+	before := rel.DeepCopy()
+	metav1.SetMetaDataAnnotation(&rel.ObjectMeta, key, value)
+	return s.user.Patch(s.ctx, rel, client.MergeFrom(before))
+}
