@@ -10,6 +10,7 @@ import (
 
 // TestAChartThatRendersToNothingEmptiesTheClusters switches a chart off by its values, step by step and to and fro, and on again.
 func TestAChartThatRendersToNothingEmptiesTheClusters(t *testing.T) {
+	furnished(t)
 	onTwoClusters(t, func(s *story) {
 		s.applies(s.furnish(4, vanguard, "plain"))
 		first := s.release(0)
@@ -54,6 +55,7 @@ func TestAChartThatRendersToNothingEmptiesTheClusters(t *testing.T) {
 
 // TestAChartMayRenderToNothingInOneCluster has it switched off in one of two, and rolled out in the other.
 func TestAChartMayRenderToNothingInOneCluster(t *testing.T) {
+	furnished(t)
 	onTwoClusters(t, func(s *story) {
 		app := s.furnish(2, vanguard, "plain")
 		app.Spec.Template.ValuesPerCluster = []shipper.ValuesFor{{Name: east, Values: &shipper.ChartValues{"enabled": false}}}

@@ -19,9 +19,10 @@ import (
 )
 
 // furnished is a chart whose ConfigMaps are those that its values name, beside a claim and a ConfigMap that are kept. Nothing is
-// left of it when it is switched off.
-func (s *story) furnished() {
-	s.Helper()
+// left of it when it is switched off. It is published before any story asks for charts: one that is published while the index is
+// being fetched for another story is not found at first.
+func furnished(t *testing.T) {
+	t.Helper()
 	archive, err := charts.PackFiles("furnished", "0.0.1", map[string]string{
 		"Chart.yaml":  "apiVersion: v2\nname: furnished\nversion: 0.0.1\n",
 		"values.yaml": "enabled: true\nplain: []\n",
@@ -58,13 +59,14 @@ metadata: {name: {{ . }}}
 {{ end }}
 `,
 	})
-	s.must("packing a chart", err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	world.charts.Publish(archive)
 }
 
 // furnish is the Application with that chart, of which two Releases stay.
 func (s *story) furnish(replicas int, steps strategy, plain ...any) *shipper.Application {
-	s.furnished()
 	app := s.application("0.0.1", replicas, steps)
 	app.Spec.RevisionHistoryLimit = ptr.To[int32](1)
 	app.Spec.Template.Chart.Name = "furnished"
@@ -114,6 +116,7 @@ func (s *story) inventory(cluster string) (string, error) {
 // TestWhatIsRenderedNoMoreGoesFromAllClustersWithItsLastRelease drops three ConfigMaps, one of which somebody else has come to
 // own, and the claim's and the kept one's names with them.
 func TestWhatIsRenderedNoMoreGoesFromAllClustersWithItsLastRelease(t *testing.T) {
+	furnished(t)
 	onTwoClusters(t, func(s *story) {
 		s.applies(s.furnish(1, allIn, "dropped", "owned", "stays"))
 		first := s.release(0)
@@ -152,6 +155,7 @@ func (s *story) owns(cluster, name string) {
 
 // TestAChartOfFiveHundredObjects is rolled out, and has all but a few pruned.
 func TestAChartOfFiveHundredObjects(t *testing.T) {
+	furnished(t)
 	onTwoClusters(t, func(s *story) {
 		var many []any
 		for i := range 496 { // beside the Deployment, the Service and what is kept

@@ -21,9 +21,9 @@ import (
 // TestBrokenChartsSayWhatIsWrong gives each chart that cannot be rolled out to an Application of its own: its Release or
 // InstallationTarget says what is wrong with it, and an Application beside it rolls out as if nothing were.
 func TestBrokenChartsSayWhatIsWrong(t *testing.T) {
+	(&story{T: t}).publishesArchivesOfIllWill() // before any story asks for charts
 	t.Parallel()
 	s := begin(t, []string{west}, []string{westRegion})
-	s.publishesArchivesOfIllWill()
 	for name, words := range map[string][]string{
 		"not-gzip":                {shipper.BrokenChartSpec, "not-gzip"},
 		"leads-out":               {shipper.BrokenChartSpec, "chart illegally references parent directory"},
