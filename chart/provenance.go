@@ -42,7 +42,7 @@ func verifyProvenance(prov []byte, keys openpgp.EntityList, want signed, now tim
 	if err != nil {
 		return nil, err
 	}
-	signature, err := io.ReadAll(message.ArmoredSignature.Body)
+	signature, err := guard(func() ([]byte, error) { return io.ReadAll(message.ArmoredSignature.Body) })
 	if err != nil {
 		return nil, errors.New("has a signature that is not whole")
 	}

@@ -124,6 +124,13 @@ func TestAProvenanceIsHeldAgainstTheArchiveAndTheKeys(t *testing.T) {
 			func(s *signing) []byte { return s.ann.Sign(first)[:300] },
 			noSignature + "is not a whole .prov file" + ofTheSecret, false,
 		},
+		"one whose signature is not in ASCII": {
+			func(s *signing) []byte {
+				text, signature, _ := strings.Cut(string(s.ann.Sign(first)), "-----BEGIN PGP SIGNATURE-----\n\n")
+				return []byte(text + "-----BEGIN PGP SIGNATURE-----\n\n!!!!" + signature[4:])
+			},
+			noSignature + "has a signature that is not whole" + ofTheSecret, false,
+		},
 		"a page": {
 			func(*signing) []byte { return []byte("<!DOCTYPE html>") },
 			noSignature + "is not a .prov file, as `helm package --sign` writes it" + ofTheSecret, false,
