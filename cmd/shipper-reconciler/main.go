@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	stdlog "log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -15,6 +16,8 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"shipper.dev/shipper/chart"
 )
 
 func main() {
@@ -29,6 +32,7 @@ func main() {
 	log := zap.New(o.logging()...)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
+	stdlog.SetOutput(chart.Discreet(os.Stderr))
 
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()

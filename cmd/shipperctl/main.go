@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	stdlog "log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/cmd/shipperctl/exit"
 	"shipper.dev/shipper/cmd/shipperctl/plugin"
 	"shipper.dev/shipper/cmd/shipperctl/root"
@@ -26,6 +28,7 @@ import (
 func main() {
 	log.SetLogger(logr.Discard()) // what libraries log says nothing to the person in front of the screen
 	klog.SetLogger(logr.Discard())
+	stdlog.SetOutput(chart.Discreet(os.Stderr))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once, whatever it is waiting for
 	cmd := newCommand(os.Stdout)
