@@ -37,7 +37,8 @@ func (m Manifest) deployment() (int, error) {
 		if len(names) > 0 {
 			listed = " (" + shorten(strings.Join(names, ", ")) + ")"
 		}
-		return -1, wrongDeployments("it must have exactly one Deployment, but %d are found%s", len(names), listed)
+		return -1, wrongDeployments("it must have exactly one Deployment, but %d are found%s", len(names), listed).
+			openly("it must have exactly one Deployment, but %d are found", len(names))
 	}
 	return at, nil
 }

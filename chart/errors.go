@@ -3,6 +3,7 @@
 package chart
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -48,6 +49,8 @@ type Error struct {
 	Retry bool
 	// Cause is a sentinel of this package or the error met underneath; may be nil.
 	Cause error
+	// open is what of Message can be told where values are secret; empty for nothing.
+	open string
 }
 
 // Error returns the message.
@@ -55,6 +58,26 @@ func (e *Error) Error() string { return e.Message }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
+
+// openly notes what of the message says nothing of values.
+func (e *Error) openly(format string, args ...any) *Error {
+	e.open = fmt.Sprintf(format, args...)
+	return e
+}
+
+// Withheld is an error of rendering with secret values, without what may quote them: templates, schemas and the objects that they
+// render to are free to. Other errors are as they are.
+func Withheld(err error) error {
+	told, ok := errors.AsType[*Error](err)
+	if !ok || told.Reason != shipper.ChartError && told.Reason != shipper.WrongChartDeployments {
+		return err
+	}
+	message := cmp.Or(told.open, "the chart cannot be rendered with these values") + Unsaid
+	return &Error{Reason: told.Reason, Retry: told.Retry, Message: message}
+}
+
+// Unsaid ends messages of which something was left out.
+const Unsaid = "; what else is known may tell what is in a Secret, and is left out: who may read that sees it by `shipperctl chart render`"
 
 // chartError says that the chart breaks a rule or does not render; only another chart or other values change it.
 func chartError(format string, args ...any) *Error {

@@ -20,6 +20,8 @@ type Place struct{ Cluster, Region string }
 // widely, and patches come last, a region's before a cluster's. The chart's own defaults are beneath all of it, and no part of
 // it: Helm puts them there when it renders.
 type Layers struct {
+	// Base is beneath the others: what ConfigMaps and Secrets held. Nil where there are none, or nobody has read them.
+	Base       map[string]any `json:"-"`
 	Common     *shipper.ChartValues
 	PerRegion  []shipper.ValuesFor
 	PerCluster []shipper.ValuesFor
@@ -44,16 +46,31 @@ func (l Layers) Distinct(p Place) Place {
 	return p
 }
 
+// For is l with nothing in it that is for other places.
+func (l Layers) For(p Place) Layers {
+	only := func(all []shipper.ValuesFor, name string) []shipper.ValuesFor {
+		if at := find(all, name); at >= 0 {
+			return all[at : at+1]
+		}
+		return nil
+	}
+	l.PerRegion, l.PerCluster = only(l.PerRegion, p.Region), only(l.PerCluster, p.Cluster)
+	return l
+}
+
 // At are the values of a place; Common itself where nothing is said of it. Errors are *Error, and wrap a *PatchError where a
 // patch does not apply. They say nothing of what the values are.
 func (l Layers) At(p Place) (*shipper.ChartValues, error) {
 	region, cluster := find(l.PerRegion, p.Region), find(l.PerCluster, p.Cluster)
-	if region < 0 && cluster < 0 {
+	if region < 0 && cluster < 0 && l.Base == nil {
 		return l.Common, nil
 	}
 	merged := map[string]any{}
 	if l.Common != nil {
 		merged = *l.Common
+	}
+	if l.Base != nil {
+		merged = mergeMaps(l.Base, merged)
 	}
 	var patches []patch
 	for _, layer := range []struct {
@@ -139,7 +156,8 @@ func (p patch) apply(values map[string]any) (patched map[string]any, err error) 
 	failed := func(operation int, why string) error {
 		e := p.whose
 		e.Operation, e.Message = operation, why
-		return &Error{Reason: shipper.ChartError, Message: "the values cannot be merged: " + e.Error(), Cause: &e}
+		said := "the values cannot be merged: " + e.Error()
+		return &Error{Reason: shipper.ChartError, Message: said, Cause: &e, open: said}
 	}
 	defer func() {
 		if caught := recover(); caught != nil {

@@ -196,7 +196,7 @@ func TestReplicasDifferFromPlaceToPlace(t *testing.T) {
 	for place, want := range map[chart.Place]int32{
 		{}: 3, {Cluster: "mid", Region: "eu"}: 3, {Cluster: "east", Region: "us"}: 5, {Cluster: "west", Region: "us"}: 7,
 	} {
-		if got, err := c.Replicas(t.Context(), rel, place); err != nil || got != want {
+		if got, err := c.Replicas(t.Context(), rel, chart.LayersOf(&rel.Spec.Environment), place); err != nil || got != want {
 			t.Errorf("%v: got %d, %v, want %d", place, got, err, want)
 		}
 	}

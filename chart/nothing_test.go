@@ -86,7 +86,8 @@ func TestNothingIsNoPods(t *testing.T) {
 	got := map[string]int32{}
 	for _, cluster := range []string{"west", "east"} {
 		var err error
-		if got[cluster], err = c.Replicas(t.Context(), rel, chart.Place{Cluster: cluster}); err != nil {
+		layers := chart.LayersOf(&rel.Spec.Environment)
+		if got[cluster], err = c.Replicas(t.Context(), rel, layers, chart.Place{Cluster: cluster}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -3,8 +3,10 @@
 package chart
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -41,6 +43,7 @@ func (c *Chart) Render(ctx context.Context, values *shipper.ChartValues, t Targe
 	if err != nil {
 		told := *asError(err)
 		told.Message = fmt.Sprintf("chart %q %s: %s", c.Name(), c.Version(), told.Message)
+		told.open = fmt.Sprintf("chart %q %s: %s", c.Name(), c.Version(), cmp.Or(told.open, "it cannot be rendered with these values"))
 		return Manifest{}, &told
 	}
 	return manifest, nil
@@ -72,7 +75,8 @@ func (c *Chart) render(ctx context.Context, values map[string]any, t Target) (ma
 		return Manifest{}, err
 	}
 	if wants := c.helm.Metadata.KubeVersion; !t.satisfies(wants) {
-		return Manifest{}, chartError("it requires Kubernetes %s, and this cluster has %s", wants, t.KubeVersion)
+		err := chartError("it requires Kubernetes %s, and this cluster has %s", wants, t.KubeVersion)
+		return Manifest{}, err.openly("%s", err.Message)
 	}
 	manifest, err = c.once(ctx, values, t, capabilities, capabilities)
 	switch {
@@ -122,14 +126,26 @@ func execute(
 		return nil, late(ended)
 	}
 	if err != nil {
-		return nil, chartError("it does not render: %s", limit(err.Error(), 1000))
+		return nil, chartError("it does not render: %s", limit(err.Error(), 1000)).openly("it does not render%s", placeOf(err))
 	}
 	return files, nil
 }
 
+// inTemplate is how an error of the engine begins that knows its place in the chart: with the name of a file, and the line.
+var inTemplate = regexp.MustCompile(`^[^\s:]+:[0-9]+(:[0-9]+)?:`)
+
+// placeOf says where in the chart an error of the engine is, if that is known.
+func placeOf(err error) string {
+	if at := inTemplate.FindString(err.Error()); at != "" {
+		return ", at " + strings.TrimSuffix(at, ":")
+	}
+	return ""
+}
+
 // late is a failure that another time may not see.
 func late(cause error) *Error {
-	return &Error{Reason: shipper.ChartError, Message: "it did not render in time", Retry: true, Cause: cause}
+	const said = "it did not render in time"
+	return &Error{Reason: shipper.ChartError, Message: said, Retry: true, Cause: cause, open: said}
 }
 
 // capabilities are what the templates may know of the cluster.

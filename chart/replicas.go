@@ -15,13 +15,13 @@ func (c *Catalog) Replicas(ctx context.Context, rel *shipper.Release, in Place) 
 	if err != nil {
 		return 0, err
 	}
-	return loaded.Replicas(ctx, rel, in)
+	return loaded.Replicas(ctx, rel, LayersOf(&rel.Spec.Environment), in)
 }
 
-// Replicas is how many Pods a Release of this chart has in a place when all of it runs. It renders as for any cluster: how many
-// Pods there are depends on where they are by the values alone.
-func (c *Chart) Replicas(ctx context.Context, rel *shipper.Release, in Place) (int32, error) {
-	values, err := LayersOf(&rel.Spec.Environment).At(in)
+// Replicas is how many Pods a Release of this chart has in a place when all of it runs, with its values. It renders as for any cluster:
+// how many Pods there are depends on where they are by the values alone.
+func (c *Chart) Replicas(ctx context.Context, rel *shipper.Release, layers Layers, in Place) (int32, error) {
+	values, err := layers.At(in)
 	if err != nil {
 		return 0, err
 	}

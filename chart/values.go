@@ -48,7 +48,8 @@ func (nothingElse) Load(string) (any, error) {
 func checkSchemas(c *helmchart.Chart, values map[string]any) error {
 	if c.Schema != nil {
 		if err := checkSchema(c.Schema, values); err != nil {
-			return chartError("the values do not fit the schema of %s: %s", c.Name(), limit(err.Error(), 1000))
+			return chartError("the values do not fit the schema of %s: %s", c.Name(), limit(err.Error(), 1000)).
+				openly("the values do not fit the schema of %s", c.Name())
 		}
 	}
 	for _, child := range c.Dependencies() {

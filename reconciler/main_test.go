@@ -42,6 +42,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/identity"
 	"shipper.dev/shipper/reconciler/installation"
+	"shipper.dev/shipper/reconciler/pinned"
 	"shipper.dev/shipper/reconciler/renewal"
 	"shipper.dev/shipper/reconciler/rolloutblock"
 	"shipper.dev/shipper/reconciler/snapshot"
@@ -260,6 +261,7 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 		return nil, err
 	}
 	charts := snapshot.NewCharts(chart.NewCatalog(ctx, chart.Options{Repositories: policy}), mgr.GetAPIReader())
+	values := pinned.NewValues(mgr.GetClient(), mgr.GetAPIReader())
 	err = errors.Join(
 		mgr.Add(clusters),
 		cluster.SetupWithManager(mgr, cluster.Options{
@@ -268,8 +270,9 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 		renewal.SetupWithManager(mgr, renewal.Options{Fleet: clusters, Namespace: shipper.SystemNamespace, Clock: ahead{}}),
 		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: shipper.SystemNamespace}),
 		installation.SetupWithManager(mgr, installation.Options{
-			Fleet: clusters, Renderer: installation.NewRenderer(charts), Clock: now, Workers: 4,
+			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Clock: now, Workers: 4,
 		}),
+		pinned.SetupWithManager(mgr, pinned.Options{Values: values, Workers: 4}),
 		snapshot.SetupWithManager(mgr, snapshot.Options{Charts: charts, Workers: 4}),
 		capacity.SetupWithManager(mgr, capacity.Options{Fleet: clusters, Clock: now, Workers: 4}),
 		traffic.SetupWithManager(mgr, traffic.Options{Fleet: clusters, Clock: now, Workers: 4}),

@@ -26,6 +26,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/identity"
 	"shipper.dev/shipper/reconciler/installation"
+	"shipper.dev/shipper/reconciler/pinned"
 	"shipper.dev/shipper/reconciler/release"
 	"shipper.dev/shipper/reconciler/renewal"
 	"shipper.dev/shipper/reconciler/rolloutblock"
@@ -85,12 +86,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}
 	}
 	charts := snapshot.NewCharts(o.Charts, mgr.GetAPIReader())
+	values := pinned.NewValues(mgr.GetClient(), mgr.GetAPIReader())
 	return errors.Join(
 		application.SetupWithManager(ctx, mgr, application.Options{
 			GlobalBlocksNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers,
 		}),
 		release.SetupWithManager(ctx, mgr, release.Options{
-			Charts: release.NewCharts(charts), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
+			Charts: release.NewCharts(charts, values), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
 			Clock: o.Clock, Workers: o.Workers,
 		}),
 		cluster.SetupWithManager(mgr, cluster.Options{
@@ -99,9 +101,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		renewal.SetupWithManager(mgr, renewal.Options{Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock}),
 		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: o.Namespace}),
 		installation.SetupWithManager(mgr, installation.Options{
-			Fleet: clusters, Renderer: installation.NewRenderer(charts), Clock: o.Clock, Workers: o.Workers,
+			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Clock: o.Clock, Workers: o.Workers,
 			Registry: o.Registry,
 		}),
+		pinned.SetupWithManager(mgr, pinned.Options{Values: values, Workers: o.Workers}),
 		snapshot.SetupWithManager(mgr, snapshot.Options{Charts: charts, Workers: o.Workers}),
 		capacity.SetupWithManager(mgr, capacity.Options{Fleet: clusters, Clock: o.Clock, Workers: o.Workers}),
 		traffic.SetupWithManager(mgr, traffic.Options{Fleet: clusters, Clock: o.Clock, Workers: o.Workers}),

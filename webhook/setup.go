@@ -35,6 +35,8 @@ type Options struct {
 	Rights rights.Rights
 	// Charts resolve constraints.
 	Charts application.Resolver
+	// Sources reads ConfigMaps and Secrets that hold values.
+	Sources application.Sources
 	// Reconciler is the user name of Shipper's reconciler.
 	Reconciler string
 	// Registry takes the metrics.
@@ -70,7 +72,7 @@ func Setup(server Server, o Options) error {
 		return endpoint
 	}
 
-	app := &application.Webhook{Gate: blocks, Guard: guard, Facts: o.Facts, Charts: o.Charts}
+	app := &application.Webhook{Gate: blocks, Guard: guard, Facts: o.Facts, Charts: o.Charts, Sources: o.Sources}
 	serve("/mutate-application", answer.Mutate, "Application", app.Default)
 	serve("/validate-application", answer.Validate, "Application", app.Validate)
 

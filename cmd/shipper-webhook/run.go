@@ -102,6 +102,9 @@ func build(
 			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
 			Secrets: chart.SecretsOf(mgr.GetAPIReader()),
 		}),
+		Sources: func(ctx context.Context, namespace string, from []shipper.ValuesSource) (chart.Held, error) {
+			return chart.ReadSources(ctx, mgr.GetAPIReader(), namespace, from)
+		},
 		Reconciler: o.reconcilerUser, Registry: metrics.Registry, Clock: clock.RealClock{},
 		Events: mgr.GetEventRecorder("shipper-webhook"),
 		Log:    mgr.GetLogger().WithName("webhook"),

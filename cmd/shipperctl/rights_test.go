@@ -317,8 +317,50 @@ func whatShipperMayWriteIntoSecrets(t *testing.T) {
 			t.Errorf("it writes %s: %v; want %q", sentence, err, tc.want)
 		}
 	}
+	whatShipperMayKeep(t, c, admin)
 	metav1.SetMetaDataAnnotation(&plain.ObjectMeta, shipper.SecretSkipTLSVerifyAnnotation, "true")
 	if err := admin.Update(t.Context(), plain, client.DryRunAll); err != nil {
 		t.Errorf("an administrator may not: %v", err)
+	}
+}
+
+// whatShipperMayKeep makes Secrets in a namespace whose owner lets Shipper keep values there.
+func whatShipperMayKeep(t *testing.T, shipperOwn, admin client.Client) {
+	t.Helper()
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: shipper.ValuesKeeper},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: shipper.ValuesKeeper},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "shipper-system", Name: "shipper-mgmt-cluster"}},
+	}
+	if err := admin.Create(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := admin.Delete(context.Background(), binding); err != nil {
+			t.Error(err)
+		}
+	})
+	always := true
+	makes := func(kind corev1.SecretType, fixed *bool) error {
+		o := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0-values"}, Type: kind, Immutable: fixed}
+		if kind == corev1.SecretTypeServiceAccountToken {
+			o.Annotations = map[string]string{corev1.ServiceAccountNameKey: "default"}
+		}
+		return shipperOwn.Create(t.Context(), o, client.DryRunAll)
+	}
+	eventually(t, func() string {
+		if err := makes(shipper.ValuesSecretType, &always); err != nil {
+			return "it keeps no values: " + err.Error()
+		}
+		return ""
+	})
+	for sentence, err := range map[string]error{
+		"a token of another account": makes(corev1.SecretTypeServiceAccountToken, &always),
+		"what others may believe":    makes(corev1.SecretTypeOpaque, &always),
+		"values that may be changed": makes(shipper.ValuesSecretType, nil),
+	} {
+		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "makes no Secrets in other namespaces but those that keep") {
+			t.Errorf("it makes %s: %v", sentence, err)
+		}
 	}
 }

@@ -51,6 +51,7 @@ Creating a ClusterRole called shipper:view... done
 Creating a ClusterRole called shipper:view-clusters... done
 Creating a ClusterRole called shipper:edit... done
 Creating a ClusterRole called shipper-namespace-reader... done
+Creating a ClusterRole called shipper-values-keeper... done
 Creating a ClusterRole called shipper:sre... done
 Checking if a secret already exists for the validating webhook in the shipper-system namespace... no. Creating... done
 Creating a ValidatingAdmissionPolicy called blocks.shipper.booking.com... done
@@ -93,6 +94,7 @@ Creating a ClusterRole called shipper:view... already exists. Skipping
 Creating a ClusterRole called shipper:view-clusters... already exists. Skipping
 Creating a ClusterRole called shipper:edit... already exists. Skipping
 Creating a ClusterRole called shipper-namespace-reader... already exists. Skipping
+Creating a ClusterRole called shipper-values-keeper... already exists. Skipping
 Creating a ClusterRole called shipper:sre... already exists. Skipping
 Checking if a secret already exists for the validating webhook in the shipper-system namespace... yes. Skipping
 Creating a ValidatingAdmissionPolicy called blocks.shipper.booking.com... already exists. Skipping
@@ -169,6 +171,7 @@ Creating a ClusterRole called shipper:view... already exists. Skipping
 Creating a ClusterRole called shipper:view-clusters... already exists. Skipping
 Creating a ClusterRole called shipper:edit... already exists. Skipping
 Creating a ClusterRole called shipper-namespace-reader... already exists. Skipping
+Creating a ClusterRole called shipper-values-keeper... already exists. Skipping
 Creating a ClusterRole called shipper:sre... already exists. Skipping
 Checking if a secret already exists for the validating webhook in the shipper-system namespace... yes. Skipping
 Creating a ValidatingAdmissionPolicy called blocks.shipper.booking.com... already exists. Skipping

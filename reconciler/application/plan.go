@@ -35,6 +35,8 @@ type plan struct {
 	restoring bool
 	// unresolved says why no Release can be made of the template; empty when one can.
 	unresolved string
+	// unread says why no Release can be made of what valuesFrom names; empty when one can.
+	unread string
 	// stampErr is why the Release that is wanted cannot be named; nil when it can.
 	stampErr error
 	// create is the Release to be made; nil when the newest has the template's environment.
@@ -103,6 +105,9 @@ func makePlan(s *scope, now metav1.Time) plan {
 	case isNew && !resolved(s.app):
 		p.unresolved = neverResolved(s.app)
 		head = newest
+	case isNew && !read(s.app):
+		p.unread = neverRead(s.app)
+		head = newest
 	case isNew && slices.ContainsFunc(s.history.Broken, hasTemplateOf(s.app)):
 		head = newest
 	case isNew:
@@ -124,6 +129,19 @@ func neverResolved(app *shipper.Application) string {
 		"kubectl annotate app %s %s=<anything new> --overwrite -n %s",
 		app.Spec.Template.Chart.Version, app.Spec.Template.Chart.Name,
 		app.Name, shipper.AppChartVersionRefreshAnnotation, app.Namespace)
+}
+
+// read tells whether it is known what the ConfigMaps and Secrets of the template held.
+func read(app *shipper.Application) bool {
+	return !slices.ContainsFunc(app.Spec.Template.ValuesFrom, func(source shipper.ValuesSource) bool {
+		return app.Spec.Template.ValuesDigests[source.String()] == ""
+	})
+}
+
+// neverRead says what to do about values that the gate did not see.
+func neverRead(app *shipper.Application) string {
+	return fmt.Sprintf("what valuesFrom names was never read: kubectl annotate app %s %s=<anything new> --overwrite -n %s",
+		app.Name, shipper.AppValuesRefreshAnnotation, app.Namespace)
 }
 
 // shutOut tells whether the newest Release cannot have targets for want of a name: those of an earlier Release of its name are
@@ -298,11 +316,18 @@ func surplus(s *scope, now metav1.Time) []*shipper.Release {
 	}
 	var out []*shipper.Release
 	for i := range len(complete) - limit(s.app) {
-		if !serves(complete[i]) && complete[i].Held == "" {
+		if !serves(complete[i]) && complete[i].Held == "" && !lends(s, complete[i].Release) {
 			out = append(out, complete[i].Release)
 		}
 	}
 	return out
+}
+
+// lends tells whether a Release may have to give to the newest what its ConfigMaps and Secrets held, which may be kept for it alone.
+func lends(s *scope, rel *shipper.Release) bool {
+	newest := s.history.Newest()
+	return len(rel.Spec.Environment.ValuesFrom) > 0 && !strategy.Complete(newest) &&
+		stamp.SameSources(&rel.Spec.Environment, &newest.Spec.Environment)
 }
 
 func limit(app *shipper.Application) int {

@@ -106,6 +106,8 @@ func failure(p plan, a applied) (reason, message string) {
 		return shipper.CreateReleaseFailed, fmt.Sprintf("could not create a new release: %q", a.create)
 	case p.stampErr != nil:
 		return shipper.CreateReleaseFailed, fmt.Sprintf("could not create a new release: %q", p.stampErr)
+	case p.unread != "":
+		return shipper.ValuesFetchFailure, p.unread
 	case p.unresolved != "":
 		return shipper.ChartVersionResolutionFailed, p.unresolved
 	}

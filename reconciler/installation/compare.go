@@ -136,8 +136,8 @@ func byName(list []any) map[string]any {
 }
 
 // told are differences as status has them. Values of Secrets are not told.
-func told(i item, list []difference, managed []metav1.ManagedFieldsEntry) []shipper.DriftedField {
-	secret := i.gvk().Group == "" && i.Kind == "Secret"
+func told(i item, list []difference, managed []metav1.ManagedFieldsEntry, secret bool) []shipper.DriftedField {
+	secret = secret || i.gvk().Group == "" && i.Kind == "Secret"
 	var out []shipper.DriftedField
 	for _, d := range list {
 		f := shipper.DriftedField{

@@ -93,13 +93,13 @@ func (d *drifting) examine(ctx context.Context, entry item, objects []wanted, be
 		err = overlay(ctx, d.member, rehearsed, client.DryRunAll)
 	}
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
-		out.problem = report.Shorten(fmt.Sprintf("%s cannot be compared: %v", entry, err), maxSaid)
+		out.problem = report.Shorten(fmt.Sprintf("%s cannot be compared: %v", entry, d.discreet(err)), maxSaid)
 		return out, nil
 	}
 	if err != nil {
 		return out, err
 	}
-	out.fields = told(entry, differences(rehearsed, live), live.GetManagedFields())
+	out.fields = told(entry, differences(rehearsed, live), live.GetManagedFields(), d.rendering.sources.secret())
 	if d.policy != shipper.DriftCorrect || len(out.fields) == 0 {
 		return out, nil
 	}
@@ -195,7 +195,7 @@ func (r *Reconciler) drift(ctx context.Context, i *installer) (*shipper.Installe
 		corrected: r.corrected.WithLabelValues(i.it.Namespace, app, i.member.Name),
 	}
 	if err := d.look(ctx); err != nil {
-		log.FromContext(ctx).Info("Cannot compare what is installed", "cluster", i.member.Name, "reason", err.Error())
+		log.FromContext(ctx).Info("Cannot compare what is installed", "cluster", i.member.Name, "reason", i.discreet(err).Error())
 		return known, again
 	}
 	if d.found.Objects == 0 && d.found.Message == "" {

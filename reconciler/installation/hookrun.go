@@ -156,7 +156,7 @@ func (i *installer) start(ctx context.Context, w wanted, entry item, run shipper
 	err := i.member.Client().Create(ctx, object, client.FieldOwner(shipper.FieldOwner))
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-		return i.finish(ctx, run, err.Error())
+		return i.finish(ctx, run, i.discreet(err).Error())
 	case apierrors.IsAlreadyExists(err):
 		return &problem{shipper.InProgress, fleet.Retry, fmt.Sprintf("hook %s: %s has just appeared", run.Event, entry)}
 	case err != nil:

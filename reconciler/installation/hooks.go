@@ -233,9 +233,9 @@ func (i *installer) test(ctx context.Context) error {
 	if len(tests) == 0 {
 		i.tested.Message = "the chart has no tests"
 	}
-	err = i.runAll(ctx, tests, release.HookTest, func(run *shipper.HookRun) (string, bool) {
+	err = i.discreet(i.runAll(ctx, tests, release.HookTest, func(run *shipper.HookRun) (string, bool) {
 		return want, run == nil || run.Request != want
-	})
+	}))
 	if err != nil {
 		i.tested.Message = err.Error()
 		if reason, _ := fleet.Classify(err); reason != shipper.HookFailed {

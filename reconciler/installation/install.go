@@ -108,6 +108,9 @@ func (i *installer) install(ctx context.Context) error {
 	return i.converge(ctx, objects, fingerprint)
 }
 
+// discreet is err without what may quote secret values.
+func (i *installer) discreet(err error) error { return i.rendering.sources.discreet(err) }
+
 // findNamespace tells whether the cluster has the target's namespace.
 func (i *installer) findNamespace(ctx context.Context) error {
 	gvk := corev1.SchemeGroupVersion.WithKind("Namespace")

@@ -21,6 +21,10 @@ type sources struct {
 	// values may differ from cluster to cluster, and regions are those that clusters were in when they were chosen.
 	values  chart.Layers
 	regions map[string]string
+	// pinned are ConfigMaps and Secrets that some of the values are from.
+	pinned chart.Pinned
+	// open is set when who sees errors may see values.
+	open bool
 }
 
 // sourcesOf reads what a target says itself.
@@ -31,6 +35,10 @@ func sourcesOf(it *shipper.InstallationTarget) sources {
 	}
 	if it.Spec.Chart != nil {
 		out.Chart = *it.Spec.Chart
+	}
+	out.pinned = chart.Pinned{
+		Namespace: it.Namespace, App: it.Labels[shipper.AppLabel], Release: it.Name,
+		From: it.Spec.ValuesFrom, Digests: it.Spec.ValuesDigests,
 	}
 	return out
 }
@@ -64,7 +72,12 @@ func (r *Reconciler) place(ctx context.Context, it *shipper.InstallationTarget, 
 // in is what is rendered from in one cluster. Nothing of what is for others is in it, so that they can be changed without
 // writing here.
 func (s sources) in(cluster string) (Source, error) {
-	values, err := s.values.At(chart.Place{Cluster: cluster, Region: s.regions[cluster]})
+	place := chart.Place{Cluster: cluster, Region: s.regions[cluster]}
+	if len(s.pinned.From) > 0 {
+		later := &Later{Pinned: s.pinned, Layers: s.values.For(place), Place: place}
+		return Source{Chart: s.Chart, Digest: s.Digest, Later: later}, nil
+	}
+	values, err := s.values.At(place)
 	if err != nil {
 		return Source{}, ofChart(err)
 	}

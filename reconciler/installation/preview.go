@@ -33,6 +33,7 @@ func Preview(
 	from := sources{
 		Chart: rel.Spec.Environment.Chart, Digest: rel.Annotations[shipper.ReleaseChartDigestAnnotation],
 		values: chart.LayersOf(&rel.Spec.Environment), regions: map[string]string{in.Name: in.Region},
+		pinned: chart.PinnedOf(rel), open: true,
 	}
 	source, err := from.in(in.Name)
 	if err != nil {

@@ -23,6 +23,20 @@ type Source struct {
 	Chart  shipper.Chart
 	Digest string
 	Values *shipper.ChartValues
+	// Later is set, and Values nil, where ConfigMaps and Secrets hold some of the values: they are read when somebody renders.
+	Later *Later `json:",omitempty"`
+}
+
+// Later is how values are made of what ConfigMaps and Secrets held. It says all that decides what becomes of it.
+type Later struct {
+	Pinned chart.Pinned
+	Layers chart.Layers
+	Place  chart.Place
+}
+
+// Values know what valuesFrom of a Release held. Errors are *chart.Error, or the API server's.
+type Values interface {
+	Of(ctx context.Context, pinned chart.Pinned) (map[string]any, error)
 }
 
 // Renderer renders a chart for one target in one cluster: what is to be written there, in order, and after
@@ -32,12 +46,13 @@ type Renderer interface {
 }
 
 // NewRenderer renders charts that a loader loads.
-func NewRenderer(charts chart.Loader) Renderer {
-	return chartRenderer{charts}
+func NewRenderer(charts chart.Loader, values Values) Renderer {
+	return chartRenderer{charts, values}
 }
 
 type chartRenderer struct {
 	charts chart.Loader
+	values Values
 }
 
 // Render loads, renders and prepares.
@@ -45,6 +60,14 @@ func (r chartRenderer) Render(ctx context.Context, s Source, t chart.Target) ([]
 	loaded, err := r.charts.Load(ctx, t.Namespace, s.Chart, s.Digest)
 	if err != nil {
 		return nil, err
+	}
+	if s.Later != nil {
+		if s.Later.Layers.Base, err = r.values.Of(ctx, s.Later.Pinned); err != nil {
+			return nil, err
+		}
+		if s.Values, err = s.Later.Layers.At(s.Later.Place); err != nil {
+			return nil, err
+		}
 	}
 	manifest, err := loaded.Render(ctx, s.Values, t)
 	if err != nil {
@@ -119,9 +142,13 @@ func newRendering(ctx context.Context, renderer Renderer, from sources) *renderi
 		render: func(source Source, t chart.Target) ([]wanted, error) {
 			objects, err := renderer.Render(ctx, source, t)
 			if err != nil {
-				return nil, ofChart(err)
+				return nil, ofChart(from.discreet(err))
 			}
-			return want(objects)
+			wanted, err := want(objects)
+			if err != nil && from.secret() {
+				return nil, broken("what the chart renders to cannot be used%s", chart.Unsaid)
+			}
+			return wanted, err
 		},
 		done: map[string]func() ([]wanted, error){},
 	}

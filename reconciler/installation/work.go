@@ -124,9 +124,9 @@ func (r *Reconciler) install(
 	defer cancel()
 	work := &installer{member: member, it: it, rendering: renders, orders: asked, now: r.clock.Now()}
 	out := outcome{cluster: cluster}
-	if out.err = work.install(ctx); out.err == nil {
+	if out.err = work.discreet(work.install(ctx)); out.err == nil {
 		out.drift, out.later = r.drift(ctx, work)
-		out.testing = work.test(ctx)
+		out.testing = work.discreet(work.test(ctx))
 	}
 	out.objects = work.survey(ctx)
 	out.events, out.scoped, out.tested, out.wake = work.events, work.scoped, work.tested, work.wake

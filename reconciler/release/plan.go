@@ -117,6 +117,7 @@ func installationTarget(
 	it.Spec = shipper.InstallationTargetSpec{
 		Clusters: append([]string{}, clusters...), CanOverride: newest, Chart: &chart, Values: env.Values,
 		ValuesPerRegion: env.ValuesPerRegion, ValuesPerCluster: env.ValuesPerCluster, Regions: regions,
+		ValuesFrom: env.ValuesFrom, ValuesDigests: env.ValuesDigests,
 	}
 	return it
 }

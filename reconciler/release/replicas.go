@@ -20,11 +20,19 @@ type Source interface {
 	chart.Verifier
 }
 
-// counter counts replicas in charts, and asks who signed them.
-type counter struct{ charts Source }
+// Values know what valuesFrom of a Release held, and see that it is kept. Errors are *chart.Error, or the API server's.
+type Values interface {
+	Of(ctx context.Context, pinned chart.Pinned) (map[string]any, error)
+}
 
-// NewCharts returns Charts that come from a source.
-func NewCharts(charts Source) Charts { return counter{charts: charts} }
+// counter counts replicas in charts, and asks who signed them.
+type counter struct {
+	charts Source
+	values Values
+}
+
+// NewCharts returns Charts that come from a source, with values.
+func NewCharts(charts Source, values Values) Charts { return counter{charts, values} }
 
 // Verify is Charts.
 func (c counter) Verify(ctx context.Context, rel *shipper.Release) (shipper.ChartSignature, error) {
@@ -42,5 +50,16 @@ func (c counter) Replicas(ctx context.Context, rel *shipper.Release, in chart.Pl
 	if err != nil {
 		return 0, err
 	}
-	return loaded.Replicas(ctx, rel, in)
+	layers, pinned := chart.LayersOf(&rel.Spec.Environment), chart.PinnedOf(rel)
+	if len(pinned.From) == 0 {
+		return loaded.Replicas(ctx, rel, layers, in)
+	}
+	if layers.Base, err = c.values.Of(ctx, pinned); err != nil {
+		return 0, err
+	}
+	replicas, err := loaded.Replicas(ctx, rel, layers, in)
+	if pinned.Secret() {
+		err = chart.Withheld(err)
+	}
+	return replicas, err
 }

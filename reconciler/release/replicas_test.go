@@ -15,7 +15,7 @@ import (
 func TestReplicasAreThoseOfTheChart(t *testing.T) {
 	repository := charts.Serve(t)
 	catalog := chart.NewCatalog(t.Context(), chart.Options{Repositories: charts.Policy(t), CacheDir: t.TempDir()})
-	count := release.NewCharts(catalog)
+	count := release.NewCharts(catalog, nil)
 	rel := &shipper.Release{}
 	rel.Namespace, rel.Name = "default", "web-0"
 	rel.Labels = map[string]string{shipper.AppLabel: "web", shipper.ReleaseLabel: "web-0"}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	webhookadmissionv1 "k8s.io/apiserver/pkg/admission/plugin/webhook/config/apis/webhookadmission/v1"
 	apiserverv1 "k8s.io/apiserver/pkg/apis/apiserver/v1"
@@ -116,6 +118,7 @@ func applies(t *testing.T, p page, text string, meta metav1.ObjectMeta) {
 	for _, name := range overridden {
 		s.blocked(name.Namespace, name.Name, "jdoe", shipper.RolloutBlockSpec{Message: "the document speaks of it"})
 	}
+	s.holds(text)
 	kubectl, err := fleet.Kubectl()
 	s.must(err)
 	args := []string{"apply", "--dry-run=server", "--validate=strict", "-f", "-", "--kubeconfig", world.fleet.Kubeconfig}
@@ -126,5 +129,32 @@ func applies(t *testing.T, p page, text string, meta metav1.ObjectMeta) {
 	cmd.Stdin = strings.NewReader(strings.ReplaceAll(text, elsewhereRepository, charts.Public))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s\n%s", err, out, text)
+	}
+}
+
+// holds makes the ConfigMaps and Secrets that an Application has values from and needs, where Shipper may keep what they hold.
+func (s *stage) holds(text string) {
+	s.Helper()
+	app := &shipper.Application{}
+	if err := yaml.Unmarshal([]byte(text), app); err != nil || len(app.Spec.Template.ValuesFrom) == 0 {
+		return
+	}
+	s.must(world.management.Create(s.ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: shipper.ValuesKeeper},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: shipper.ValuesKeeper},
+		Subjects: []rbacv1.Subject{{
+			Kind: rbacv1.ServiceAccountKind, Namespace: shipper.SystemNamespace, Name: shipper.ManagementServiceAccount,
+		}},
+	}))
+	for _, source := range app.Spec.Template.ValuesFrom {
+		ref := source.Ref()
+		meta := metav1.ObjectMeta{Namespace: s.namespace, Name: ref.Name}
+		switch data := map[string]string{ref.Key: "replicaCount: 1"}; {
+		case ref.Optional:
+		case source.Secret():
+			s.must(world.management.Create(s.ctx, &corev1.Secret{ObjectMeta: meta, StringData: data}))
+		default:
+			s.must(world.management.Create(s.ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: data}))
+		}
 	}
 }

@@ -20,7 +20,8 @@ import (
 )
 
 // complete patches what Shipper decides, in this order: control annotations come back, the override is normalised, and,
-// when spec changes, what is to be rolled back is, its history limit is bounded, its chart pinned and its requester noted.
+// when spec changes, what is to be rolled back is, its history limit is bounded, its chart and its values are pinned and its requester
+// noted.
 // Writes that leave spec alone are not touched otherwise, but to resolve what never was: they must pass whatever is wrong with
 // the rest.
 func (w *Webhook) complete(
@@ -38,7 +39,8 @@ func (w *Webhook) complete(
 			return err
 		}
 	}
-	if old != nil && !refreshWanted(app, old) && sameSpec(&app.Spec, &old.Spec) {
+	carryDigests(a, app, old)
+	if old != nil && !refreshWanted(app, old) && !valuesRefreshWanted(app, old) && sameSpec(&app.Spec, &old.Spec) {
 		return w.catchUp(ctx, req, a, app, old)
 	}
 	asked := app.Spec.RollbackTo != nil
@@ -52,6 +54,9 @@ func (w *Webhook) complete(
 	}
 	limitHistory(a, app)
 	if err := w.pin(ctx, req, a, app, old); err != nil {
+		return err
+	}
+	if err := w.pinValues(ctx, req, a, app, old, asked); err != nil {
 		return err
 	}
 	if !asked {

@@ -19,7 +19,8 @@ import (
 // validateTemplate judges a template, and whether its patches apply to the values they are for.
 func (w *Webhook) validateTemplate(template *shipper.ReleaseEnvironment) field.ErrorList {
 	path := field.NewPath("spec", "template")
-	if errs := environment.Validate(template, path); len(errs) > 0 || !chart.LayersOf(template).Differ() {
+	errs := environment.Validate(template, path)
+	if len(errs) > 0 || !chart.LayersOf(template).Differ() || len(template.ValuesFrom) > 0 { // which may have what a patch is for
 		return errs
 	}
 	return environment.ValidatePatches(template, path, w.Facts.Clusters())
@@ -45,6 +46,9 @@ func warnOfVainValues(a *answer.Answer, template *shipper.ReleaseEnvironment, ch
 // pods counts the Pods that all of a Release is in each cluster. Same is false when clusters differ; otherwise each has as many
 // as the first.
 func (w *Webhook) pods(ctx context.Context, rel *shipper.Release, clusters []string) (counts []int32, same bool, err error) {
+	if len(rel.Spec.Environment.ValuesFrom) > 0 {
+		return []int32{0}, true, fmt.Errorf("release %s has values from ConfigMaps or Secrets, which are not merged here", rel.Name)
+	}
 	layers, all := chart.LayersOf(&rel.Spec.Environment), []chart.Place{{}}
 	if layers.Differ() && len(clusters) > 0 {
 		all = w.places(clusters)

@@ -55,6 +55,11 @@ func (w *Webhook) validateWrite(
 	if err := w.permitKeys(ctx, req, a, app, old); err != nil {
 		return err
 	}
+	if specChanged {
+		if err := w.permitSources(ctx, req, app, old); err != nil {
+			return err
+		}
+	}
 	added := gate.Added(before, overrides)
 	if err := w.Gate.Permit(ctx, a, req.UserInfo, resource, &app.ObjectMeta, added); err != nil {
 		return err

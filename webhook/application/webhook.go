@@ -52,6 +52,8 @@ type Webhook struct {
 	Guard  *control.Guard
 	Facts  Facts
 	Charts Resolver
+	// Sources reads what valuesFrom names. Nil: Applications that name something are refused.
+	Sources Sources
 }
 
 // Default judges and completes what a user sent.

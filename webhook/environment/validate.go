@@ -40,6 +40,7 @@ func Validate(env *shipper.ReleaseEnvironment, path *field.Path) field.ErrorList
 	errs := validateChart(env.Chart, path.Child("chart"))
 	errs = append(errs, validateValues(env.Values, path.Child("values"), len(env.Chart.Archive))...)
 	errs = append(errs, validatePlaces(env, path)...)
+	errs = append(errs, validateSources(env, path)...)
 	errs = append(errs, validateRequirements(env.ClusterRequirements, path.Child("clusterRequirements"))...)
 	return append(errs, validateStrategy(env.Strategy, path.Child("strategy"))...)
 }

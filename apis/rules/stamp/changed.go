@@ -15,12 +15,35 @@ import (
 // ChangedValues are the keys whose values differ between two environments, sorted. Those of maps within maps are joined by
 // dots, as in image.tag; a dot within a key is escaped, as `helm --set` has it, and a key that does not print is quoted. What
 // is in a map that only one of them has is not named one by one, nor what is in lists. What is for one place begins with it,
-// as in valuesPerCluster[west].image.tag. Values are not told: they may be secret.
+// as in valuesPerCluster[west].image.tag, and of ConfigMaps and Secrets only they themselves are named, as in
+// valuesFrom[Secret/db/values.yaml]. Values are not told: they may be secret.
 func ChangedValues(before, after *shipper.ReleaseEnvironment) []string {
 	out := changed(nil, "", mapOf(before.Values), mapOf(after.Values))
 	out = changedPlaces(out, "valuesPerRegion", before.ValuesPerRegion, after.ValuesPerRegion)
 	out = changedPlaces(out, "valuesPerCluster", before.ValuesPerCluster, after.ValuesPerCluster)
-	return slices.Sorted(slices.Values(out))
+	return slices.Sorted(slices.Values(changedSources(out, before, after)))
+}
+
+// changedSources adds which ConfigMaps and Secrets hold something else or are named by only one; or that their order is another.
+func changedSources(out []string, before, after *shipper.ReleaseEnvironment) []string {
+	digest := func(env *shipper.ReleaseEnvironment, source string) (string, bool) {
+		at := slices.IndexFunc(env.ValuesFrom, func(s shipper.ValuesSource) bool { return s.String() == source })
+		return env.ValuesDigests[source], at >= 0
+	}
+	seen, same := map[string]bool{}, len(out)
+	for _, one := range slices.Concat(before.ValuesFrom, after.ValuesFrom) {
+		source := one.String()
+		a, inA := digest(before, source)
+		b, inB := digest(after, source)
+		if !seen[source] && (inA != inB || a != b) {
+			out = append(out, "valuesFrom["+source+"]")
+		}
+		seen[source] = true
+	}
+	if len(out) == same && !SameSources(before, after) {
+		out = append(out, "valuesFrom")
+	}
+	return out
 }
 
 // changedPlaces adds what differs for regions, or for clusters. A patch is told as one.

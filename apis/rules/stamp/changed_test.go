@@ -64,3 +64,42 @@ func environmentOf(t *testing.T, text string) *shipper.ReleaseEnvironment {
 	}
 	return &shipper.ReleaseEnvironment{Values: &values}
 }
+
+func TestChangedSources(t *testing.T) {
+	secret := func(name string) shipper.ValuesSource {
+		return shipper.ValuesSource{SecretKeyRef: &shipper.ValuesKeyRef{Name: name}}
+	}
+	env := func(digest string, from ...shipper.ValuesSource) *shipper.ReleaseEnvironment {
+		out := &shipper.ReleaseEnvironment{ValuesFrom: from, ValuesDigests: map[string]string{}}
+		for _, source := range from {
+			out.ValuesDigests[source.String()] = digest
+		}
+		return out
+	}
+	for sentence, tc := range map[string]struct {
+		before, after *shipper.ReleaseEnvironment
+		want          []string
+		same          bool
+	}{
+		"nothing":           {env("x", secret("a")), env("x", secret("a")), nil, true},
+		"what one holds":    {env("x", secret("a")), env("y", secret("a")), []string{"valuesFrom[Secret/a/values.yaml]"}, false},
+		"one comes":         {env("x", secret("a")), env("x", secret("a"), secret("b")), []string{"valuesFrom[Secret/b/values.yaml]"}, false},
+		"one goes":          {env("x", secret("a")), env("x"), []string{"valuesFrom[Secret/a/values.yaml]"}, false},
+		"their order":       {env("x", secret("a"), secret("b")), env("x", secret("b"), secret("a")), []string{"valuesFrom"}, false},
+		"none, and no list": {env("x"), &shipper.ReleaseEnvironment{}, nil, true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, stamp.ChangedValues(tc.before, tc.after)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if same := stamp.SameEnvironment(tc.before, tc.after); same != tc.same {
+				t.Errorf("they are the same: %v", same)
+			}
+			a, _ := stamp.Hash(*tc.before)
+			b, _ := stamp.Hash(*tc.after)
+			if !tc.same && a == b {
+				t.Error("they have the same hash")
+			}
+		})
+	}
+}

@@ -21,7 +21,13 @@ func SameEnvironment(a, b *shipper.ReleaseEnvironment) bool {
 		equality.Semantic.DeepEqual(a.Strategy, b.Strategy) &&
 		sameMap(mapOf(a.Values), mapOf(b.Values)) &&
 		slices.EqualFunc(a.ValuesPerRegion, b.ValuesPerRegion, sameFor) &&
-		slices.EqualFunc(a.ValuesPerCluster, b.ValuesPerCluster, sameFor)
+		slices.EqualFunc(a.ValuesPerCluster, b.ValuesPerCluster, sameFor) &&
+		SameSources(a, b)
+}
+
+// SameSources tells whether two environments have the same values from the same ConfigMaps and Secrets.
+func SameSources(a, b *shipper.ReleaseEnvironment) bool {
+	return equality.Semantic.DeepEqual(a.ValuesFrom, b.ValuesFrom) && equality.Semantic.DeepEqual(a.ValuesDigests, b.ValuesDigests)
 }
 
 func sameFor(a, b shipper.ValuesFor) bool {

@@ -117,6 +117,9 @@ const (
 	DuplicateCapabilityRequirement = "DuplicateCapabilityRequirement"
 	// ChartFetchFailure means that the chart's archive or its index could not be downloaded; it is tried again.
 	ChartFetchFailure = "ChartFetchFailure"
+	// ValuesFetchFailure means that what valuesFrom held when the Release was admitted cannot be had, or not be kept for it; it is tried
+	// again.
+	ValuesFetchFailure = "ValuesFetchFailure"
 	// BrokenChartSpec means that the chart named does not exist or is not a chart; it is not tried again until it changes.
 	BrokenChartSpec = "BrokenChartSpec"
 	// ChartNotVerified means that chart.verify demands a signature that the chart's archive does not have; it is looked for again.

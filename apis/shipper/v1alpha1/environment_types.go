@@ -40,6 +40,20 @@ type ReleaseEnvironment struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=1000
 	ValuesPerCluster []ValuesFor `json:"valuesPerCluster,omitempty"`
+
+	// valuesFrom are ConfigMaps and Secrets that hold more values. They are merged one over the other, in their order, and values and
+	// what differs from place to place over them. What they hold is taken when the template is written, and kept for its Release:
+	// later changes of theirs do nothing before the template is written otherwise, or the annotation
+	// shipper.booking.com/app.values.refresh of the Application gets another value. Absent means none.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	ValuesFrom []ValuesSource `json:"valuesFrom,omitempty"`
+
+	// valuesDigests has, by source (Kind/name/key), a digest of what each of valuesFrom held, or "absent". Written by Shipper: leave it out.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=10
+	ValuesDigests map[string]string `json:"valuesDigests,omitempty"`
 }
 
 // Chart names a version of a Helm chart in a repository, or is one itself.

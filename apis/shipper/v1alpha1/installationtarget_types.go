@@ -71,6 +71,18 @@ type InstallationTargetSpec struct {
 	// that is moved to another region later goes on with what was installed there. Absent without valuesPerRegion.
 	// +optional
 	Regions map[string]string `json:"regions,omitempty"`
+
+	// valuesFrom are ConfigMaps and Secrets that held more values, under values, and valuesDigests what they held. What that was is kept
+	// for the Release, in a Secret.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	ValuesFrom []ValuesSource `json:"valuesFrom,omitempty"`
+
+	// valuesDigests are as in the Release.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=10
+	ValuesDigests map[string]string `json:"valuesDigests,omitempty"`
 }
 
 // InstallationTargetStatus is how far an installation is.

@@ -11,6 +11,9 @@ const (
 	// NamespaceReader is the ClusterRole that lets who is bound to it in a namespace read the Secrets and ConfigMaps there. Whose the
 	// namespace is binds it to Shipper's account when Applications there name some.
 	NamespaceReader = "shipper-namespace-reader"
+	// ValuesKeeper is the ClusterRole that lets who is bound to it in a namespace read the Secrets and ConfigMaps there, and keep what
+	// they held in Secrets of its own. Whose the namespace is binds it to Shipper's account when Applications there have valuesFrom.
+	ValuesKeeper = "shipper-values-keeper"
 	// ManagementServiceAccount is the account Shipper runs as in the management cluster.
 	ManagementServiceAccount = "shipper-mgmt-cluster"
 	// ApplicationServiceAccount is the account Shipper uses in application clusters.
@@ -66,6 +69,8 @@ const (
 	AppChartVersionRawAnnotation = "shipper.booking.com/app.chart.version.raw"
 	// AppChartVersionRefreshAnnotation set by a user to a new value makes the webhook resolve the constraint anew.
 	AppChartVersionRefreshAnnotation = "shipper.booking.com/app.chart.version.refresh"
+	// AppValuesRefreshAnnotation set by a user to a new value makes the webhook read what valuesFrom names anew.
+	AppValuesRefreshAnnotation = "shipper.booking.com/app.values.refresh"
 	// AppRolledBackToAnnotation names the Release whose environment the template was given by spec.rollbackTo. Gone with the
 	// next edit of the template; until then the same is not rolled back to again. Written by the webhook.
 	AppRolledBackToAnnotation = "shipper.booking.com/app.rolled-back-to"
@@ -156,6 +161,10 @@ const (
 	// IdentityKey is its data key for the id, a DNS subdomain: a random UUID, or what an administrator wrote.
 	IdentityKey = "id"
 )
+
+// ValuesSecretType is the type of Secrets that keep what valuesFrom of a Release held. Shipper makes Secrets of no other type in
+// the namespaces of its users, and these cannot be changed.
+const ValuesSecretType = "shipper.booking.com/values"
 
 // InstallationFinalizer keeps an InstallationTarget until what it installed is gone from every cluster.
 const InstallationFinalizer = "shipper.booking.com/installation"

@@ -18,3 +18,8 @@ func ChartSnapshotName(digest string) string {
 func ChartSnapshotPartName(digest string, part int32) string {
 	return fmt.Sprintf("%s-%d", ChartSnapshotName(digest), part)
 }
+
+// ValuesSecretName is the name of the Secret that keeps what valuesFrom of a Release held.
+func ValuesSecretName(release string) string {
+	return release + "-values"
+}

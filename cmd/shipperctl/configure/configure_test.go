@@ -118,7 +118,7 @@ func TestAccountIsWholeAndForItsNames(t *testing.T) {
 			"Role there/shipper:management-cluster",
 			"RoleBinding there/shipper:management-cluster for there/somebody",
 			"ClusterRole /shipper:view", "ClusterRole /shipper:view-clusters", "ClusterRole /shipper:edit",
-			"ClusterRole /shipper-namespace-reader", "ClusterRole /shipper:sre",
+			"ClusterRole /shipper-namespace-reader", "ClusterRole /shipper-values-keeper", "ClusterRole /shipper:sre",
 		}},
 		{shipper.RBACApplication, []string{
 			"ServiceAccount there/somebody",

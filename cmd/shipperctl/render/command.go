@@ -23,6 +23,7 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/exit"
 	"shipper.dev/shipper/cmd/shipperctl/output"
 	"shipper.dev/shipper/reconciler/installation"
+	"shipper.dev/shipper/reconciler/pinned"
 	"shipper.dev/shipper/reconciler/snapshot"
 )
 
@@ -51,7 +52,8 @@ func NewCommand() *cobra.Command {
 		Short: "Show the objects that Shipper installs, for each cluster",
 		Long: "Show the objects that Shipper installs, for each cluster, and behind them the hooks of the chart: charts are rendered with its\n" +
 			"values, its version and its APIs. It is asked with Shipper's credentials; where you may not read them, or it does not answer,\n" +
-			"that is said. Nothing is written.",
+			"that is said. Values from ConfigMaps and Secrets are read with your rights, and what they are rendered to is shown as it is.\n" +
+			"Nothing is written.",
 		Args: cobra.NoArgs,
 		RunE: connect.NeedsCommand,
 	}
@@ -165,7 +167,7 @@ func (o *options) renderer(cmd *cobra.Command) (*renderer, error) {
 	charts := snapshot.NewCharts(chart.NewCatalog(cmd.Context(), chart.Options{
 		Repositories: policy, Secrets: chart.SecretsOf(c),
 	}), c)
-	return &renderer{o, c, config, namespace, installation.NewRenderer(charts)}, nil
+	return &renderer{o, c, config, namespace, installation.NewRenderer(charts, pinned.Look(c))}, nil
 }
 
 // render prints what Releases install in each of their clusters.

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"context"
+	"crypto/pbkdf2"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// MaxHeldBytes bounds what all ConfigMaps and Secrets of one Release hold together: it is kept in one Secret.
+const MaxHeldBytes = corev1.MaxSecretSize
+
+// guessing is how many times dearer it is to find out what a Secret held by trying than sha256 would make it. Digests are for all to
+// see who may see a Release.
+const guessing = 100_000
+
+// Pinned are the ConfigMaps and Secrets that a Release of an Application has values from, and the digests of what they held.
+type Pinned struct {
+	Namespace, App, Release string
+	From                    []shipper.ValuesSource
+	Digests                 map[string]string
+}
+
+// PinnedOf is what a Release says of that.
+func PinnedOf(rel *shipper.Release) Pinned {
+	return Pinned{
+		Namespace: rel.Namespace, App: rel.Labels[shipper.AppLabel], Release: rel.Name,
+		From: rel.Spec.Environment.ValuesFrom, Digests: rel.Spec.Environment.ValuesDigests,
+	}
+}
+
+// Held is what ConfigMaps and Secrets held, by ValuesSource.String. What is not there, and need not be, is not in it.
+type Held map[string][]byte
+
+// SourceError says which of ValuesFrom a problem is with.
+type SourceError struct {
+	Index int
+	// Key tells whether it is about the key, or about the object.
+	Key bool
+	// Forbidden is set when it may not be read.
+	Forbidden bool
+	// Message is a phrase about it, which says nothing of what it holds.
+	Message string
+}
+
+// Error is the message.
+func (e *SourceError) Error() string { return e.Message }
+
+// ReadSources reads what sources hold now. reader must not keep it. Errors are *Error, and wrap a *SourceError where one source is
+// to blame; they say nothing of what it holds.
+func ReadSources(ctx context.Context, reader client.Reader, namespace string, from []shipper.ValuesSource) (Held, error) {
+	held, size := Held{}, 0
+	for i, source := range from {
+		content, there, err := readSource(ctx, reader, namespace, source, i)
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			continue
+		}
+		if size += len(content); size > MaxHeldBytes {
+			return nil, blame(i, true, "all of valuesFrom hold more than %s together; put large files into the chart", mebibytes(MaxHeldBytes))
+		}
+		if _, why := parseValues(content); why != "" {
+			return nil, blame(i, true, "%s of %s %s", source.Ref().Key, where(namespace, source), why)
+		}
+		held[source.String()] = content
+	}
+	return held, nil
+}
+
+func readSource(
+	ctx context.Context, reader client.Reader, namespace string, source shipper.ValuesSource, i int,
+) (content []byte, there bool, err error) {
+	ref, key := source.Ref(), client.ObjectKey{Namespace: namespace, Name: source.Ref().Name}
+	if source.Secret() {
+		var secret corev1.Secret
+		err = reader.Get(ctx, key, &secret)
+		content, there = secret.Data[ref.Key]
+	} else {
+		var cm corev1.ConfigMap
+		err = reader.Get(ctx, key, &cm)
+		if content, there = cm.BinaryData[ref.Key]; !there {
+			var text string
+			text, there = cm.Data[ref.Key]
+			content = []byte(text)
+		}
+	}
+	switch {
+	case apierrors.IsNotFound(err) && ref.Optional:
+		return nil, false, nil
+	case apierrors.IsNotFound(err):
+		return nil, false, blame(i, false, "there is no %s", where(namespace, source))
+	case apierrors.IsForbidden(err):
+		told := blame(i, false, "Shipper may not read %s; %s", where(namespace, source), MayKeep(namespace))
+		told.Cause = &SourceError{Index: i, Forbidden: true, Message: told.Message}
+		return nil, false, told
+	case err != nil:
+		return nil, false, &Error{Reason: shipper.ValuesFetchFailure, Retry: true, Cause: err,
+			Message: fmt.Sprintf("reading %s: %s", where(namespace, source), err)}
+	case !there && !ref.Optional:
+		return nil, false, blame(i, true, "%s has no key %s", where(namespace, source), ref.Key)
+	}
+	return content, there, nil
+}
+
+// MayKeep says how Shipper is allowed to read what Applications of a namespace name, and to keep it.
+func MayKeep(namespace string) string {
+	return fmt.Sprintf("who owns the namespace may let it read the Secrets and ConfigMaps there, and keep values in Secrets of its own: "+
+		"kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s:%s", shipper.ValuesKeeper, namespace,
+		shipper.ValuesKeeper, shipper.SystemNamespace, shipper.ManagementServiceAccount)
+}
+
+func where(namespace string, source shipper.ValuesSource) string {
+	kind := "ConfigMap"
+	if source.Secret() {
+		kind = "Secret"
+	}
+	return fmt.Sprintf("%s %s/%s", kind, namespace, source.Ref().Name)
+}
+
+// blame is a problem with the i-th source: with its key, or with the object.
+func blame(i int, key bool, format string, args ...any) *Error {
+	message := fmt.Sprintf(format, args...)
+	return &Error{Reason: shipper.ValuesFetchFailure, Retry: true, Message: message, Cause: &SourceError{Index: i, Key: key, Message: message}}
+}
+
+// line finds where in a text YAML is wrong. What else the library says may quote the text.
+var line = regexp.MustCompile(`\bline [0-9]+\b`)
+
+// parseValues reads a values file. Why says, if it is none, what is wrong with it and nothing of what is in it.
+func parseValues(content []byte) (values map[string]any, why string) {
+	asJSON, err := yaml.YAMLToJSON(content)
+	if err != nil {
+		if at := line.FindString(err.Error()); at != "" {
+			return nil, "is not YAML, in " + at
+		}
+		return nil, "is not YAML"
+	}
+	var read any
+	if err := json.Unmarshal(asJSON, &read); err != nil {
+		return nil, "is not YAML that JSON can hold"
+	}
+	switch typed := read.(type) {
+	case nil:
+		return map[string]any{}, ""
+	case map[string]any:
+		return typed, ""
+	default:
+		return nil, "is YAML, but no map of values"
+	}
+}
+
+// DigestsOf are those of what sources of an Application held. Of ConfigMaps it is their sha256; of Secrets it is one that takes
+// long to try, and that is another for each Application.
+func (p Pinned) DigestsOf(held Held) (map[string]string, error) {
+	out := make(map[string]string, len(p.From))
+	for _, source := range p.From {
+		content, there := held[source.String()]
+		switch {
+		case !there:
+			out[source.String()] = shipper.ValuesAbsent
+		case source.Secret():
+			salt := p.Namespace + "/" + p.App + "/" + source.String()
+			sum, err := pbkdf2.Key(sha256.New, string(content), []byte(salt), guessing, sha256.Size)
+			if err != nil {
+				return nil, fmt.Errorf("digesting %s: %w", where(p.Namespace, source), err)
+			}
+			out[source.String()] = "pbkdf2:" + hex.EncodeToString(sum)
+		default:
+			sum := sha256.Sum256(content)
+			out[source.String()] = "sha256:" + hex.EncodeToString(sum[:])
+		}
+	}
+	return out, nil
+}
+
+// Differing is the first source that did not hold what was pinned, as it is named to people; empty when all did.
+func (p Pinned) Differing(held Held) (string, error) {
+	digests, err := p.DigestsOf(held)
+	if err != nil {
+		return "", err
+	}
+	for _, source := range p.From {
+		if digests[source.String()] != p.Digests[source.String()] {
+			return where(p.Namespace, source), nil
+		}
+	}
+	return "", nil
+}
+
+// Merge merges what was held, each over those before it, as Helm merges values files.
+func (p Pinned) Merge(held Held) (map[string]any, error) {
+	merged := map[string]any{}
+	for i, source := range p.From {
+		values, why := parseValues(held[source.String()])
+		if why != "" {
+			return nil, blame(i, true, "%s of %s %s", source.Ref().Key, where(p.Namespace, source), why)
+		}
+		merged = mergeMaps(merged, values)
+	}
+	return merged, nil
+}
+
+// Secret tells whether some of the values are secret.
+func (p Pinned) Secret() bool {
+	for _, source := range p.From {
+		if source.Secret() {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// What the Secret of these stories holds, one after the other.
+const (
+	canary = "k33p-this-to-yourself"
+	other  = canary + "-too"
+)
+
+// TestConfigRollsBackWithCode has values from a ConfigMap and a Secret, rolls out what they hold later, and goes back when they are gone.
+// What the Secret held is told nowhere.
+func TestConfigRollsBackWithCode(t *testing.T) {
+	onTwoClusters(t, func(s *story) {
+		owner, dev, heard := s.keepsValues()
+		app := s.fromSources()
+		s.refusesWhoMayNotRead(dev, app)
+		app.Spec.DriftPolicy = shipper.DriftReport
+		owner.applies(app)
+		first := s.release(0)
+		s.completes(first)
+		s.message(canary)
+
+		s.holds("hidden", "message: "+other)
+		dev.edits(func(app *shipper.Application) { app.Annotations["note"] = "none" })
+		dev.edits(func(app *shipper.Application) { app.Spec.Template.ValuesDigests = nil }) // as a manifest has it
+		s.release(0)
+		owner.edits(refreshed)
+		second := s.release(1)
+		s.completes(second)
+		s.message(other)
+		s.saysChanged(second, "valuesFrom[Secret/hidden/values.yaml]")
+
+		s.deletes("hidden")
+		s.refusesWhatIsGone(owner)
+		dev.edits(func(app *shipper.Application) { app.Spec.RollbackTo = &shipper.RollbackTo{} })
+		third := s.release(2)
+		s.completes(third)
+		s.message(canary)
+		s.drifts(third)
+
+		// Whatever goes wrong from here on quotes what is secret.
+		s.creates("hidden", "message: "+other+"\nreplicaCount: "+other)
+		owner.edits(refreshed)
+		s.eventually("why the release is not scheduled", "ChartError", s.scheduled(s.releaseAfter(third)))
+		s.tellsNobody(append(heard.about(), s.commands(first, third)...))
+		s.keptFor(first, second, third)
+	})
+}
+
+// keepsValues makes what values are from, lets Shipper read and keep it, and brings who may read it, too, and who may not.
+func (s *story) keepsValues() (owner, dev *story, heard *warnings) {
+	s.Helper()
+	account := "system:serviceaccount:" + shipper.SystemNamespace + ":" + shipper.ManagementServiceAccount
+	s.must("letting Shipper keep values", world.management.Create(s.ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: shipper.ValuesKeeper},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: shipper.ValuesKeeper},
+		Subjects: []rbacv1.Subject{{
+			Kind: rbacv1.ServiceAccountKind, Namespace: shipper.SystemNamespace, Name: shipper.ManagementServiceAccount,
+		}},
+	}))
+	for _, verb := range []string{"get", "create"} {
+		s.may(account, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{verb}})
+	}
+	s.must("creating the config map", world.management.Create(s.ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "settings"},
+		Data:       map[string]string{"values.yaml": "message: overridden\nreplicaCount: 2"},
+	}))
+	s.creates("hidden", "message: "+canary)
+	owner, heard = s.as("owner", rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"secrets", "configmaps"}, Verbs: []string{"get"},
+	})
+	dev, _ = s.as("dev", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}})
+	return owner, dev, heard
+}
+
+// fromSources is the Application of these stories.
+func (s *story) fromSources() *shipper.Application {
+	app := s.application("0.0.1", 1, allIn)
+	app.Spec.Template.Chart.Name, app.Spec.Template.Values = "configmap", nil
+	app.Spec.Template.ValuesFrom = []shipper.ValuesSource{
+		{ConfigMapKeyRef: &shipper.ValuesKeyRef{Name: "settings"}},
+		{SecretKeyRef: &shipper.ValuesKeyRef{Name: "hidden"}},
+		{SecretKeyRef: &shipper.ValuesKeyRef{Name: "nowhere", Optional: true}},
+	}
+	return app
+}
+
+// refreshed asks for what is held now.
+func refreshed(app *shipper.Application) {
+	app.Annotations[shipper.AppValuesRefreshAnnotation] = fmt.Sprint("after ", app.ResourceVersion)
+}
+
+func (s *story) refusesWhoMayNotRead(dev *story, app *shipper.Application) {
+	s.Helper()
+	err := dev.user.Create(s.ctx, app.DeepCopy())
+	s.refused("naming a secret of others", err,
+		`spec.template.valuesFrom[1].secretKeyRef.name: Forbidden: dev may not get Secret `+s.namespace+`/hidden`)
+	if !apierrors.IsInvalid(err) || strings.Contains(err.Error(), "valuesFrom[0]") {
+		s.Errorf("refused with %v", err)
+	}
+}
+
+func (s *story) refusesWhatIsGone(owner *story) {
+	s.Helper()
+	err := owner.tryEdit(refreshed)
+	s.refused("naming what is gone", err,
+		`spec.template.valuesFrom[1].secretKeyRef.name: Invalid value: "hidden": there is no Secret `+s.namespace+"/hidden")
+}
+
+func (s *story) creates(secret, text string) {
+	s.Helper()
+	s.must("creating the secret", world.management.Create(s.ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: secret}, StringData: map[string]string{"values.yaml": text},
+	}))
+}
+
+func (s *story) deletes(secret string) {
+	s.Helper()
+	meta := metav1.ObjectMeta{Namespace: s.namespace, Name: secret}
+	s.must("deleting the secret", world.management.Delete(s.ctx, &corev1.Secret{ObjectMeta: meta}))
+}
+
+func (s *story) holds(secret, text string) {
+	s.Helper()
+	s.deletes(secret)
+	s.creates(secret, text)
+}
+
+// message waits until that is what the rendered ConfigMap says in both clusters, and the ConfigMap's number of Pods is there.
+func (s *story) message(want string) {
+	s.Helper()
+	for _, name := range s.clusters {
+		s.eventually("what is rendered in "+name, want, func() (string, error) {
+			cm := &corev1.ConfigMap{}
+			err := world.clusters[name].Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: "configmap-settings"}, cm)
+			return cm.Data["message"], err
+		})
+	}
+}
+
+// saysChanged compares what a Release's summary says of values.
+func (s *story) saysChanged(release, want string) {
+	s.Helper()
+	s.eventually("what values have changed in "+release, want, func() (string, error) {
+		rel, err := s.get(release)
+		if err != nil || rel.Status.Summary == nil {
+			return "", err
+		}
+		return rel.Status.Summary.ValuesChanged, nil
+	})
+}
+
+// drifts edits what is rendered from the Secret by hand.
+func (s *story) drifts(release string) {
+	s.Helper()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "configmap-settings"}}
+	s.must("editing what is rendered", world.clusters[west].Patch(s.ctx, cm,
+		client.RawPatch("application/merge-patch+json", []byte(`{"data":{"message":"by hand"}}`)), client.FieldOwner("by-hand")))
+	s.eventually("drift in "+west, "ConfigMap configmap-settings data.message:  ->  by by-hand\n", s.drift(release, west))
+}
+
+// scheduled is why a Release is not.
+func (s *story) scheduled(release string) func() (string, error) {
+	return func() (string, error) {
+		rel, err := s.get(release)
+		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseScheduled); c != nil {
+			return c.Reason, err
+		}
+		return "", err
+	}
+}
+
+// commands are what shipperctl says of all of this.
+func (s *story) commands(first, last string) []string {
+	s.Helper()
+	file := filepath.Join(s.TempDir(), "backup.yaml")
+	in := []string{"-n", s.namespace}
+	var out []string
+	for _, args := range [][]string{
+		{"rollout", "status", s.app}, {"rollout", "history", s.app}, {"rollout", "history", s.app, "-o", "json"},
+		{"rollout", "diff", s.app}, {"rollout", "diff", s.app, first, last, "-o", "json"}, {"rollout", "diff", s.app, "--drift"},
+		{"plan", "-f", s.manifest(s.fromSources())},
+	} {
+		text, err := s.administers(append(args, in...)...)
+		s.must("shipperctl "+strings.Join(args, " "), err)
+		out = append(out, text)
+	}
+	_, err := s.administers("backup", "prepare", "-f", file, "--include-charts")
+	s.must("backing up", err)
+	saved, err := os.ReadFile(file)
+	s.must("reading the backup", err)
+	if !strings.Contains(string(saved), "Secret/hidden/values.yaml: pbkdf2:") {
+		s.Error("the backup has nothing of the values' digests")
+	}
+	return append(out, string(saved))
+}
+
+// tellsNobody looks for what is secret in all that Shipper has written, but for the Secrets that keep it and what charts render to.
+func (s *story) tellsNobody(said []string) {
+	s.Helper()
+	lists := []client.ObjectList{
+		&shipper.ApplicationList{}, &shipper.ReleaseList{}, &shipper.InstallationTargetList{}, &shipper.CapacityTargetList{},
+		&shipper.TrafficTargetList{}, &shipper.ChartSnapshotList{}, &eventsv1.EventList{}, &corev1.ConfigMapList{}, &appsv1.DeploymentList{},
+	}
+	for _, list := range lists {
+		said = append(said, s.texts(world.management, list))
+	}
+	for _, c := range world.clusters {
+		for _, list := range lists[len(lists)-3:] {
+			said = append(said, s.texts(c, list))
+		}
+	}
+	for _, p := range []string{world.pod.Reconciler.Log, world.pod.Webhook.Log} {
+		text, err := os.ReadFile(p)
+		s.must("reading a log", err)
+		said = append(said, string(text))
+	}
+	for _, url := range []string{world.pod.Reconciler.Metrics, world.pod.Webhook.Metrics} {
+		answer, err := http.Get(url)
+		s.must("reading metrics", err)
+		text, err := io.ReadAll(answer.Body)
+		s.must("reading metrics", err)
+		answer.Body.Close()
+		said = append(said, string(text))
+	}
+	for _, event := range s.audits() {
+		text, err := json.Marshal(event.Annotations)
+		s.must("writing it down", err)
+		said = append(said, string(text))
+	}
+	if len(said) < 30 {
+		s.Errorf("only %d texts were looked at", len(said))
+	}
+	for _, text := range said {
+		if at := strings.Index(text, canary); at >= 0 {
+			s.Errorf("what is secret was told: %s", text[max(0, at-600):min(len(text), at+200)])
+		}
+	}
+}
+
+// texts are objects of the namespace, but for what the chart renders the secret to.
+func (s *story) texts(in client.Client, list client.ObjectList) string {
+	s.Helper()
+	s.must("listing what was written", in.List(s.ctx, list, client.InNamespace(s.namespace)))
+	if maps, ok := list.(*corev1.ConfigMapList); ok {
+		maps.Items = slices.DeleteFunc(maps.Items, func(cm corev1.ConfigMap) bool { return cm.Name == "configmap-settings" })
+	}
+	text, err := json.Marshal(list)
+	s.must("writing it down", err)
+	return string(text)
+}
+
+// keptFor finds the Secrets of Releases, which nobody can change, and renders them with them.
+func (s *story) keptFor(releases ...string) {
+	s.Helper()
+	for i, name := range releases {
+		secret := &corev1.Secret{}
+		s.must("reading what is kept", world.management.Get(s.ctx,
+			client.ObjectKey{Namespace: s.namespace, Name: shipper.ValuesSecretName(name)}, secret))
+		want := "message: " + []string{canary, other, canary}[i]
+		fixed := secret.Immutable != nil && *secret.Immutable && secret.Type == shipper.ValuesSecretType
+		if got := string(secret.Data["1"]); got != want || !fixed {
+			s.Errorf("for %s it keeps %q, want %q, as %s", name, got, want, secret.Type)
+		}
+		s.renders(name, []string{canary, other, canary}[i], "overridden", "--cluster", west)
+	}
+}

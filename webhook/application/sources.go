@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/control"
+	"shipper.dev/shipper/webhook/environment"
+)
+
+// Sources reads what ConfigMaps and Secrets of a namespace hold. Errors are those of chart.ReadSources.
+type Sources func(ctx context.Context, namespace string, from []shipper.ValuesSource) (chart.Held, error)
+
+// readTimeout is how long a write waits for what it names to be read.
+const readTimeout = 2 * time.Second
+
+var sourcesPath = field.NewPath("spec", "template", "valuesFrom")
+
+// carryDigests puts back what a manifest does not say: what valuesFrom held when it was read last.
+func carryDigests(a *answer.Answer, app, old *shipper.Application) {
+	now := &app.Spec.Template
+	if old == nil || len(now.ValuesDigests) > 0 || len(old.Spec.Template.ValuesDigests) == 0 {
+		return
+	}
+	before := &old.Spec.Template
+	if stamp.SameSources(&shipper.ReleaseEnvironment{ValuesFrom: now.ValuesFrom, ValuesDigests: before.ValuesDigests}, before) {
+		setDigests(a, app, maps.Clone(before.ValuesDigests))
+	}
+}
+
+// pinValues makes sure that the template says what its valuesFrom held: what they hold now, when the template asks for what was not
+// installed before, or when somebody wants them to be read anew; otherwise what it says. A template that is put back by who may, or
+// by Shipper, is left as it is.
+func (w *Webhook) pinValues(
+	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application, wentBack bool,
+) error {
+	now := &app.Spec.Template
+	if len(now.ValuesFrom) == 0 {
+		setDigests(a, app, nil)
+		return nil
+	}
+	if req.UserInfo.Username == w.Guard.Reconciler || wentBack {
+		return nil
+	}
+	if errs := environment.ValidateSources(now.ValuesFrom, sourcesPath); len(errs) > 0 {
+		return answer.Invalidate(kind, app.Name, errs)
+	}
+	kept, err := w.keepsValues(ctx, req, app, old)
+	if err != nil || kept {
+		return err
+	}
+	if err := w.permitSources(ctx, req, app, old); err != nil {
+		return err
+	}
+	if w.Sources == nil {
+		return answer.Unable("ConfigMaps and Secrets are not read here")
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	held, err := w.Sources(ctx, app.Namespace, now.ValuesFrom)
+	if err != nil {
+		return unread(app, err)
+	}
+	digests, err := chart.Pinned{Namespace: app.Namespace, App: app.Name, From: now.ValuesFrom}.DigestsOf(held)
+	if err != nil {
+		return err
+	}
+	setDigests(a, app, digests)
+	return nil
+}
+
+// keepsValues tells whether app goes on with what its valuesFrom were pinned to.
+func (w *Webhook) keepsValues(ctx context.Context, req *admission.Request, app, old *shipper.Application) (bool, error) {
+	now := &app.Spec.Template
+	switch {
+	case len(now.ValuesDigests) == 0:
+		return false, nil
+	case old == nil: // restored, by who may; what others bring along from elsewhere says nothing of what is here
+		return w.Guard.MayStamp(ctx, req, control.Application)
+	case valuesRefreshWanted(app, old):
+		return false, nil
+	}
+	return w.known(app, old)
+}
+
+// known tells whether what app installs was installed before, or is what its template asked for before, in whatever steps.
+func (w *Webhook) known(app, old *shipper.Application) (bool, error) {
+	if sameInstallation(&app.Spec.Template, &old.Spec.Template) {
+		return true, nil
+	}
+	rels, err := w.releases(app)
+	return slices.ContainsFunc(rels, func(rel *shipper.Release) bool {
+		return sameInstallation(&app.Spec.Template, &rel.Spec.Environment)
+	}), err
+}
+
+// permitSources refuses ConfigMaps and Secrets that the user may not read himself: he would have what they hold rendered by a chart of
+// his. So they are judged with whatever they are rendered by. What is already installed with them may be installed again, in other
+// steps.
+func (w *Webhook) permitSources(ctx context.Context, req *admission.Request, app, old *shipper.Application) error {
+	now := &app.Spec.Template
+	if len(now.ValuesFrom) == 0 || req.UserInfo.Username == w.Guard.Reconciler {
+		return nil
+	}
+	if exempt, err := w.exempt(ctx, req, app, old); exempt || err != nil {
+		return err
+	}
+	var errs field.ErrorList
+	for i, source := range now.ValuesFrom {
+		resource, noun := "configmaps", "ConfigMap"
+		if source.Secret() {
+			resource, noun = "secrets", "Secret"
+		}
+		key := types.NamespacedName{Namespace: app.Namespace, Name: source.Ref().Name}
+		allowed, err := w.Guard.Rights.MayGet(ctx, req.UserInfo, resource, key)
+		if err != nil {
+			return answer.Later(err.Error(), time.Second)
+		}
+		if !allowed {
+			errs = append(errs, field.Forbidden(refPath(i, source).Child("name"), fmt.Sprintf(
+				"%s may not get %s %s, and a chart is rendered only with what its requester may read; ask who owns the namespace for: "+
+					"kubectl create role %s -n %s --verb=get --resource=%s --resource-name=%s, and a rolebinding to it",
+				req.UserInfo.Username, noun, key, key.Name, key.Namespace, resource, key.Name)))
+		}
+	}
+	return answer.Invalidate(kind, app.Name, errs)
+}
+
+// exempt tells whether app needs nobody's right to what it names: it installs nothing new, or it is restored by who may.
+func (w *Webhook) exempt(ctx context.Context, req *admission.Request, app, old *shipper.Application) (bool, error) {
+	switch {
+	case old == nil && len(app.Spec.Template.ValuesDigests) > 0:
+		return w.Guard.MayStamp(ctx, req, control.Application)
+	case old == nil || valuesRefreshWanted(app, old):
+		return false, nil
+	}
+	return w.known(app, old)
+}
+
+// sameInstallation tells whether two environments install the same, in whatever steps.
+func sameInstallation(a, b *shipper.ReleaseEnvironment) bool {
+	other := *a
+	other.Strategy = b.Strategy
+	return stamp.SameEnvironment(&other, b)
+}
+
+// valuesRefreshWanted tells whether the user asks for what valuesFrom names to be read anew.
+func valuesRefreshWanted(app, old *shipper.Application) bool {
+	now := app.Annotations[shipper.AppValuesRefreshAnnotation]
+	return now != "" && now != old.Annotations[shipper.AppValuesRefreshAnnotation] && len(app.Spec.Template.ValuesFrom) > 0
+}
+
+// unread says which source could not be read, and why.
+func unread(app *shipper.Application, err error) error {
+	broken, ok := errors.AsType[*chart.SourceError](err)
+	if !ok {
+		return answer.Unable(err.Error() + "; try again in a moment")
+	}
+	source := app.Spec.Template.ValuesFrom[broken.Index]
+	path, value := refPath(broken.Index, source).Child("name"), source.Ref().Name
+	if broken.Key {
+		path, value = refPath(broken.Index, source).Child("key"), source.Ref().Key
+	}
+	return answer.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(path, value, broken.Message)})
+}
+
+func refPath(i int, source shipper.ValuesSource) *field.Path {
+	if source.Secret() {
+		return sourcesPath.Index(i).Child("secretKeyRef")
+	}
+	return sourcesPath.Index(i).Child("configMapKeyRef")
+}
+
+// setDigests patches what valuesFrom held, unless it is there.
+func setDigests(a *answer.Answer, app *shipper.Application, digests map[string]string) {
+	now := &app.Spec.Template
+	switch {
+	case maps.Equal(now.ValuesDigests, digests):
+		return
+	case len(digests) == 0:
+		a.Remove("spec", "template", "valuesDigests")
+	default:
+		a.Set(digests, "spec", "template", "valuesDigests")
+	}
+	now.ValuesDigests = digests
+}
