@@ -30,6 +30,9 @@ func (w *Webhook) permitCredentials(ctx context.Context, req *admission.Request,
 			return nil
 		}
 	}
+	if _, before := w.released(app, chart); before {
+		return nil
+	}
 	return w.permitSecret(ctx, req, app, secretPath, chart.Credentials.SecretName,
 		"a chart is fetched only with credentials that its requester may read")
 }

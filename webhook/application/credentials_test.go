@@ -4,6 +4,7 @@ package application_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -17,6 +18,9 @@ import (
 func TestCredentialsAreForWhoMayReadThem(t *testing.T) {
 	opened := func(app *shipper.Application) { app.Spec.Template.Chart.Credentials.SecretName = "opener" }
 	elsewhere := func(app *shipper.Application) { app.Spec.Template.Chart.RepoURL = "https://elsewhere.example.com" }
+	before := func(app *shipper.Application) { app.Spec.Template.Chart.Name = "before" }
+	released := ask.Release(ask.Application(opened, before), nil, ask.ReleaseAnnotated(shipper.ReleaseChartDigestAnnotation, "digest"))
+	others := func(app *shipper.Application) { app.Spec.Template.Chart.Credentials.SecretName = "another" }
 	probe := ask.Application()
 	may := ask.Developer + " get secrets " + probe.Namespace + "/opener"
 	message := `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.credentials.secretName: ` +
@@ -37,6 +41,13 @@ func TestCredentialsAreForWhoMayReadThem(t *testing.T) {
 		"may not have them sent elsewhere": {
 			update(ask.Application(opened, elsewhere), ask.Application(opened)), ask.Grant(), answer.Invalid, message,
 		},
+		"may go back to what was released with them": {
+			update(ask.Application(opened, before), ask.Application()), ask.Grant(), "", "",
+		},
+		"may not go back to it with others": {
+			update(ask.Application(others, before), ask.Application()), ask.Grant(), answer.Invalid,
+			strings.ReplaceAll(message, "opener", "another"),
+		},
 		"may edit what else there is": {update(ask.Application(opened, changed), ask.Application(opened)), ask.Grant(), "", ""},
 		"may take them away":          {update(ask.Application(), ask.Application(opened)), ask.Grant(), "", ""},
 		"is Shipper, which goes back to them": {
@@ -48,7 +59,7 @@ func TestCredentialsAreForWhoMayReadThem(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			charts := exact()
-			w := webhookOf(t, tc.rights, charts)
+			w := webhookOf(t, tc.rights, charts, released)
 			err := w.Default(t.Context(), tc.req, &answer.Answer{})
 			ask.CheckRefusal(t, err, tc.decision, tc.message)
 			if err != nil && len(charts.asked) > 0 {
