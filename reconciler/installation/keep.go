@@ -79,8 +79,8 @@ func disown(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget
 				continue
 			}
 		}
-		if err := setOwners(ctx, m, live, refs); err != nil {
-			return fmt.Errorf("keeping %s: %w", entry, client.IgnoreNotFound(err))
+		if err := client.IgnoreNotFound(setOwners(ctx, m, live, refs)); err != nil {
+			return fmt.Errorf("keeping %s: %w", entry, err)
 		}
 	}
 	return nil
