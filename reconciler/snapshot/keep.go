@@ -21,9 +21,9 @@ import (
 // errGoing means that what is there is being deleted; when it is gone, another is made.
 var errGoing = errors.New("it is being deleted")
 
-// passing tells whether a failure is but somebody else's write at the same time.
+// passing tells whether a failure is but somebody else's write at the same time, or one that is not known here yet.
 func passing(err error) bool {
-	return errors.Is(err, errGoing) || apierrors.IsConflict(err) || apierrors.IsNotFound(err)
+	return errors.Is(err, errGoing) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
 }
 
 // isKept tells from memory whether all of a Release's chart is kept, for this Release too.
@@ -89,14 +89,14 @@ func (r *Reconciler) pin(ctx context.Context, rel *shipper.Release, digest strin
 	return nil
 }
 
-// write makes a ChartSnapshot or, where it is there, gives it to one owner more. Into o it reads what is there then.
+// write makes a ChartSnapshot or, where it is there, gives it to one owner more. Into o it reads what is there then. Whether it is
+// there memory says: the bytes of a chart are not sent to be told that they are known.
 func (r *Reconciler) write(ctx context.Context, o *shipper.ChartSnapshot, owner metav1.OwnerReference) error {
-	err := r.client.Create(ctx, o, client.FieldOwner(shipper.FieldOwner))
-	if !apierrors.IsAlreadyExists(err) {
-		return wrap(err, "making", o)
-	}
 	there := kept()
-	if err := r.client.Get(ctx, client.ObjectKeyFromObject(o), there); err != nil {
+	switch err := r.client.Get(ctx, client.ObjectKeyFromObject(o), there); {
+	case apierrors.IsNotFound(err):
+		return wrap(r.client.Create(ctx, o, client.FieldOwner(shipper.FieldOwner)), "making", o)
+	case err != nil:
 		return wrap(err, "reading", o)
 	}
 	if there.DeletionTimestamp != nil {
