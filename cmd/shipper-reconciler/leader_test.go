@@ -54,12 +54,39 @@ func stand(t *testing.T, o *options, acting *atomic.Int32) *candidate {
 	return c
 }
 
-func TestOneLeadsAndTheNextTakesOverAtOnce(t *testing.T) {
+// awaitLead waits until a candidate leads.
+func (c *candidate) awaitLead(t *testing.T) {
+	t.Helper()
+	select {
+	case <-c.leads:
+	case err := <-c.ended:
+		t.Fatalf("it ended with %v", err)
+	case <-time.After(time.Minute):
+		t.Fatal("it does not lead")
+	}
+}
+
+// end ends a candidate in order.
+func (c *candidate) end(t *testing.T) {
+	t.Helper()
+	c.stop()
+	if err := <-c.ended; err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// cluster is a management cluster with a namespace for Shipper, and its administrator.
+func cluster(t *testing.T) (*testfleet.Cluster, client.Client) {
+	t.Helper()
 	f, err := testfleet.Start(t.Context(), testfleet.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Stop()
+	t.Cleanup(func() {
+		if err := f.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
 	admin, err := f.Management.Client(scheme.Scheme)
 	if err != nil {
 		t.Fatal(err)
@@ -68,13 +95,24 @@ func TestOneLeadsAndTheNextTakesOverAtOnce(t *testing.T) {
 	if err := admin.Create(t.Context(), namespace); err != nil {
 		t.Fatal(err)
 	}
-	o, err := parse([]string{"--kubeconfig", f.Management.Kubeconfig, "--health-addr", "0", "--metrics-addr", "0"})
+	return f.Management, admin
+}
+
+// flags are those of a candidate.
+func flags(t *testing.T, in *testfleet.Cluster, more ...string) *options {
+	t.Helper()
+	o, err := parse(append(more, "--kubeconfig", in.Kubeconfig, "--health-addr", "0", "--metrics-addr", "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return o
+}
+
+func TestOneLeadsAndTheNextTakesOverAtOnce(t *testing.T) {
+	management, _ := cluster(t)
 	var acting atomic.Int32
-	candidates := [2]*candidate{stand(t, o, &acting), stand(t, o, &acting)}
-	first, second := candidates[0], candidates[1]
+	o := flags(t, management)
+	first, second := stand(t, o, &acting), stand(t, o, &acting)
 	select {
 	case <-first.leads:
 	case <-second.leads:
@@ -82,71 +120,34 @@ func TestOneLeadsAndTheNextTakesOverAtOnce(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("nobody leads")
 	}
-	first.stop()
-	if err := <-first.ended; err != nil {
-		t.Errorf("the first ended with %v", err)
-	}
+	first.end(t)
 	began := time.Now()
-	select {
-	case <-second.leads:
-	case err := <-second.ended:
-		t.Fatalf("the second ended with %v", err)
-	case <-time.After(time.Minute):
-		t.Fatal("nobody took over")
-	}
+	second.awaitLead(t)
 	if took := time.Since(began); took >= leaseDuration {
 		t.Errorf("the second took over after %s: the Lease ran out", took)
 	}
-	second.stop()
-	if err := <-second.ended; err != nil {
-		t.Errorf("the second ended with %v", err)
-	}
+	second.end(t)
 }
 
 // TestAKilledLeaderLeadsAgainAtOnce finds a Lease as somebody left it who had no time to release it.
 func TestAKilledLeaderLeadsAgainAtOnce(t *testing.T) {
-	f, err := testfleet.Start(t.Context(), testfleet.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Stop()
-	admin, err := f.Management.Client(scheme.Scheme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shipper.SystemNamespace}},
-		&coordinationv1.Lease{
-			ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: leaseName},
-			Spec: coordinationv1.LeaseSpec{
-				HolderIdentity: ptr.To("killed"), LeaseDurationSeconds: ptr.To(int32(leaseDuration / time.Second)),
-				AcquireTime: &metav1.MicroTime{Time: time.Now()}, RenewTime: &metav1.MicroTime{Time: time.Now()},
-			},
+	management, admin := cluster(t)
+	now := &metav1.MicroTime{Time: time.Now()}
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: leaseName},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To("killed"), LeaseDurationSeconds: ptr.To(int32(leaseDuration / time.Second)), AcquireTime: now, RenewTime: now,
 		},
-	} {
-		if err := admin.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+	}
+	if err := admin.Create(t.Context(), lease); err != nil {
+		t.Fatal(err)
 	}
 	var acting atomic.Int32
 	began := time.Now()
-	o, err := parse([]string{"--kubeconfig", f.Management.Kubeconfig, "--health-addr", "0", "--metrics-addr", "0", "--identity", "killed"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	again := stand(t, o, &acting)
-	select {
-	case <-again.leads:
-	case err := <-again.ended:
-		t.Fatalf("it ended with %v", err)
-	case <-time.After(time.Minute):
-		t.Fatal("it does not lead")
-	}
+	again := stand(t, flags(t, management, "--identity", "killed"), &acting)
+	again.awaitLead(t)
 	if took := time.Since(began); took >= leaseDuration {
 		t.Errorf("it led after %s: it waited for its own Lease", took)
 	}
-	again.stop()
-	if err := <-again.ended; err != nil {
-		t.Errorf("it ended with %v", err)
-	}
+	again.end(t)
 }

@@ -92,27 +92,7 @@ func makePlan(s *scope, now metav1.Time) plan {
 		p.abort = newest
 		return p
 	}
-	rel, isNew, err := stamp.Next(s.app, s.history.All, s.history.Stuck...)
-	if err == nil && !isNew && shutOut(s) {
-		rel, err = stamp.Release(s.app, s.history.All, s.history.Stuck...)
-		isNew = true
-	}
-	head := rel
-	switch {
-	case err != nil:
-		p.stampErr = err
-		head = newest
-	case isNew && !resolved(s.app):
-		p.unresolved = neverResolved(s.app)
-		head = newest
-	case isNew && !read(s.app):
-		p.unread = neverRead(s.app)
-		head = newest
-	case isNew && slices.ContainsFunc(s.history.Broken, hasTemplateOf(s.app)):
-		head = newest
-	case isNew:
-		p.create = rel
-	}
+	head := p.head(s)
 	if p.disorder == "" || p.create != nil {
 		p.mark = marks(s.app, head)
 		p.lowers = p.mark != nil && known && generation(head) < highest
@@ -121,6 +101,30 @@ func makePlan(s *scope, now metav1.Time) plan {
 		p.remove = append(superseded(s, now), surplus(s, now)...)
 	}
 	return p
+}
+
+// head is the Release that the template asks for: one that is made, the newest, or one that is there already.
+func (p *plan) head(s *scope) *shipper.Release {
+	rel, isNew, err := stamp.Next(s.app, s.history.All, s.history.Stuck...)
+	if err == nil && !isNew && shutOut(s) {
+		rel, err = stamp.Release(s.app, s.history.All, s.history.Stuck...)
+		isNew = true
+	}
+	switch {
+	case err != nil:
+		p.stampErr = err
+	case !isNew:
+		return rel
+	case !resolved(s.app):
+		p.unresolved = neverResolved(s.app)
+	case !read(s.app):
+		p.unread = neverRead(s.app)
+	case slices.ContainsFunc(s.history.Broken, hasTemplateOf(s.app)):
+	default:
+		p.create = rel
+		return rel
+	}
+	return s.history.Newest()
 }
 
 // neverResolved says what to do about a chart version that the gate did not see.
