@@ -18,6 +18,8 @@ type result struct {
 	clusters    int
 	ours, floor []time.Duration // whole upgrades: the sum of the times of their steps
 	requests    world.Requests  // of ours, for one upgrade
+	// late and floorLate are how often Kubernetes wrote EndpointSlices a second late, in upgrades of ours and of the floor's.
+	late, floorLate int
 }
 
 // compare upgrades on n clusters, on both sides, and counts what ours asks of API servers.
@@ -42,13 +44,14 @@ func compare(ctx context.Context, w *world.World, n int, o Options) (result, err
 			return r, err
 		}
 		var took [2]time.Duration // ours, the floor's
+		var late [2]int
 		sides := [2]func() [][]func(context.Context) error{
 			func() [][]func(context.Context) error { return [][]func(context.Context) error{ours.steps()} },
 			func() [][]func(context.Context) error { return stepsOf(floors) },
 		}
 		for turn := range 2 {
 			side := (round + turn) % 2
-			if took[side], err = timed(ctx, sides[side]()); err != nil {
+			if took[side], late[side], err = measured(ctx, w, sides[side]()); err != nil {
 				return r, err
 			}
 		}
@@ -57,6 +60,7 @@ func compare(ctx context.Context, w *world.World, n int, o Options) (result, err
 		}
 		fmt.Printf("%d clusters, upgrade %d: ours %s, floor %s\n", n, round, took[0].Round(time.Millisecond), took[1].Round(time.Millisecond))
 		r.ours, r.floor = append(r.ours, took[0]), append(r.floor, took[1])
+		r.late, r.floorLate = r.late+late[0], r.floorLate+late[1]
 		after, err := w.Count()
 		if err != nil {
 			return r, err
@@ -72,6 +76,19 @@ func stepsOf(floors []*floor) [][]func(context.Context) error {
 		out = append(out, f.steps())
 	}
 	return out
+}
+
+// measured is how long an upgrade took, and how often Kubernetes wrote EndpointSlices a second late meanwhile.
+func measured(ctx context.Context, w *world.World, clusters [][]func(context.Context) error) (took time.Duration, late int, err error) {
+	before, err := w.SlicesLate()
+	if err != nil {
+		return 0, 0, err
+	}
+	if took, err = timed(ctx, clusters); err != nil {
+		return 0, 0, err
+	}
+	after, err := w.SlicesLate()
+	return took, after - before, err
 }
 
 // timed goes through steps, in all clusters side by side: nobody begins a step before all have ended the one before.

@@ -76,6 +76,7 @@ func (r result) lines(first float64, than int) []table.Line {
 	out := []table.Line{
 		{Row: "rollout", Of: on + "an upgrade in three steps", Ours: table.Median(r.ours), Floor: table.Median(r.floor), Unit: table.Seconds,
 			Most: table.Goal(maxRatio)},
+		{Row: "rollout", Of: on + "EndpointSlices late for a second, in all upgrades", Ours: float64(r.late), Floor: float64(r.floorLate)},
 	}
 	if r.clusters != than {
 		out = append(out, table.Line{Row: "rollout", Of: on + fmt.Sprintf("beside ours on %d", than), Ours: table.Median(r.ours), Floor: first,
