@@ -95,7 +95,7 @@ func (w *Webhook) catchUp(
 	case want.Name == "" || want.RepoURL == "" || chart.IsExact(want.Version) || pinned(old),
 		req.UserInfo.Username == w.Guard.Reconciler,
 		!app.DeletionTimestamp.IsZero(),
-		want.Credentials.SecretName != "", // whose write this is may not be who may read them
+		want.Credentials.SecretName != "", len(app.Spec.Template.ValuesFrom) > 0, // whose write this is may not be who may read them
 		!validOnceResolved(app),
 		w.judge(ctx, req, &answer.Answer{}, app, old) != nil:
 		return nil

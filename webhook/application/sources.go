@@ -94,23 +94,29 @@ func (w *Webhook) keepsValues(ctx context.Context, req *admission.Request, app, 
 	case valuesRefreshWanted(app, old):
 		return false, nil
 	}
-	return w.known(app, old)
+	return w.known(app, old, func(string) bool { return true })
 }
 
-// known tells whether what app installs was installed before, or is what its template asked for before, in whatever steps.
-func (w *Webhook) known(app, old *shipper.Application) (bool, error) {
-	if sameInstallation(&app.Spec.Template, &old.Spec.Template) {
+// known tells whether what app installs was installed before, or is what its template asked for before, in whatever steps, and of a
+// chart with the digest that is asked for.
+func (w *Webhook) known(app, old *shipper.Application, of func(digest string) bool) (bool, error) {
+	if sameInstallation(&app.Spec.Template, &old.Spec.Template) && of(old.Annotations[shipper.AppChartDigestAnnotation]) {
 		return true, nil
 	}
 	rels, err := w.releases(app)
 	return slices.ContainsFunc(rels, func(rel *shipper.Release) bool {
-		return sameInstallation(&app.Spec.Template, &rel.Spec.Environment)
+		return sameInstallation(&app.Spec.Template, &rel.Spec.Environment) && of(rel.Annotations[shipper.ReleaseChartDigestAnnotation])
 	}), err
+}
+
+// otherChart tells whether the chart's archive is another than it was, by whatever its name and version are.
+func otherChart(app, old *shipper.Application) bool {
+	return app.Annotations[shipper.AppChartDigestAnnotation] != metaOf(old).Annotations[shipper.AppChartDigestAnnotation]
 }
 
 // permitSources refuses ConfigMaps and Secrets that the user may not read himself: he would have what they hold rendered by a chart of
 // his. So they are judged with whatever they are rendered by. What is already installed with them may be installed again, in other
-// steps.
+// steps; not so a chart of the same name and version that was published anew with something else in it.
 func (w *Webhook) permitSources(ctx context.Context, req *admission.Request, app, old *shipper.Application) error {
 	now := &app.Spec.Template
 	if len(now.ValuesFrom) == 0 || req.UserInfo.Username == w.Guard.Reconciler {
@@ -148,7 +154,8 @@ func (w *Webhook) exempt(ctx context.Context, req *admission.Request, app, old *
 	case old == nil || valuesRefreshWanted(app, old):
 		return false, nil
 	}
-	return w.known(app, old)
+	now := app.Annotations[shipper.AppChartDigestAnnotation]
+	return w.known(app, old, func(digest string) bool { return digest == now })
 }
 
 // sameInstallation tells whether two environments install the same, in whatever steps.

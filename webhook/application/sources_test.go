@@ -122,16 +122,21 @@ func TestValuesArePinnedToWhatTheirSourcesHold(t *testing.T) {
 				t.Errorf("it says it went back to %q", gone)
 			}
 			patched := *tc.req
-			raw, err := json.Marshal(got)
-			if err != nil {
-				t.Fatal(err)
-			}
-			patched.Object.Raw = raw
+			patched.Object.Raw = marshalled(t, got)
 			if err := w.Validate(t.Context(), &patched, &answer.Answer{}); err != nil {
 				t.Errorf("what it made of it is refused: %v", err)
 			}
 		})
 	}
+}
+
+func marshalled(t testing.TB, o any) []byte {
+	t.Helper()
+	raw, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
 }
 
 func TestValuesAreForWhoMayReadThem(t *testing.T) {
@@ -173,6 +178,45 @@ func TestValuesAreForWhoMayReadThem(t *testing.T) {
 			ask.CheckRefusal(t, w.Default(t.Context(), tc.req, &answer.Answer{}), decision, told)
 			if tc.refused && read > 0 {
 				t.Error("it was read first")
+			}
+		})
+	}
+}
+
+// TestAChartPublishedAnewIsAnother has a chart of the same name and version with something else in it render what a Secret held.
+func TestAChartPublishedAnewIsAnother(t *testing.T) {
+	was := digests(t, "a: 1")
+	of := func(digest string) func(*shipper.Application) {
+		return ask.Annotated(shipper.AppChartDigestAnnotation, digest)
+	}
+	anew := ask.Annotated(shipper.AppChartVersionRefreshAnnotation, "x")
+	otherSteps := func(app *shipper.Application) { app.Spec.Template.Strategy.Steps[0].Name = "slowly" }
+	old := now(pinnedTo(was), of("ours"))
+	known := ask.Release(old, nil)
+	for sentence, tc := range map[string]struct {
+		now, old *shipper.Application
+		rights   string
+		refused  bool
+	}{
+		"it is asked for anew":                           {now(pinnedTo(was), of("ours"), anew), old, "", true},
+		"and by who may read it":                         {now(pinnedTo(was), of("ours"), anew), old, mayHidden, false},
+		"it is asked for anew, and other steps":          {now(pinnedTo(was), of("ours"), anew, otherSteps), old, "", true},
+		"the Secret is put back beside it":               {now(pinnedTo(was), of("theirs")), now(of("theirs")), "", true},
+		"the Secret is put back beside the chart it had": {now(pinnedTo(was), of("ours")), now(of("ours")), "", false},
+		"other steps of the chart it has":                {now(pinnedTo(was), of("ours"), otherSteps), old, "", false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			read := 0
+			w := reading(t, ask.Grant(tc.rights), &read, []client.Object{hides("a: 1")}, known)
+			w.Charts = &catalog{found: chart.Resolution{Version: "0.0.1", Digest: "theirs"}}
+			req, a := ask.Update(ask.Developer, tc.now, tc.old), &answer.Answer{}
+			if err := w.Default(t.Context(), req, a); err != nil {
+				t.Fatal(err) // without blocks all is left to who validates
+			}
+			req.Object.Raw = marshalled(t, ask.Patched[shipper.Application](t, req, a))
+			err := w.Validate(t.Context(), req, &answer.Answer{})
+			if refused := err != nil && strings.Contains(err.Error(), "may not get Secret default/hidden"); refused != tc.refused {
+				t.Errorf("refused: %v, want %v: %v", refused, tc.refused, err)
 			}
 		})
 	}

@@ -55,7 +55,7 @@ func (w *Webhook) validateWrite(
 	if err := w.permitKeys(ctx, req, a, app, old); err != nil {
 		return err
 	}
-	if specChanged {
+	if specChanged || otherChart(app, old) {
 		if err := w.permitSources(ctx, req, app, old); err != nil {
 			return err
 		}
