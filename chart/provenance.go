@@ -138,10 +138,12 @@ func (s signed) saidBy(message []byte) error {
 	return nil
 }
 
-// signature is what is remembered of a key's signature under an archive.
+// signatureOf is what is remembered of a key's signature under an archive. A key may have names that the library cannot choose from, such
+// as one that was revoked and never certified: then none is told.
 func signatureOf(by *openpgp.Entity, digest string) shipper.ChartSignature {
 	out := shipper.ChartSignature{Digest: digest, Fingerprint: fingerprintOf(by)}
-	if identity := by.PrimaryIdentity(); identity != nil {
+	identity, err := guard(func() (*openpgp.Identity, error) { return by.PrimaryIdentity(), nil })
+	if err == nil && identity != nil {
 		out.Identity = shorten(strings.ToValidUTF8(identity.Name, "?"))
 	}
 	return out

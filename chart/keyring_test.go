@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/packet"
+
+	"shipper.dev/shipper/chart"
+)
+
+// The library goes through the names of a key in any order, and some orders make it panic.
+func TestAKeyWithNamesThatCannotBeChosenFromHarmsNobody(t *testing.T) {
+	s := newSigning(t)
+	first := archive(t, "nginx", "0.0.1")
+	s.repo.PublishProvenance("nginx", "0.0.1", s.ann.Sign(first))
+	s.hold(halfRevoked(t, s.ann.Key))
+	verified := 0
+	for n := range 200 {
+		s.clock.SetTime(noon.Add(time.Duration(n) * time.Hour))
+		switch by, err := s.Verify(t.Context(), "team", s.chart(), first.Digest); {
+		case err == nil && by.Fingerprint == s.ann.Fingerprint():
+			verified++
+		case !errors.Is(err, chart.ErrProvenance):
+			t.Fatalf("by %v: %v", by, err)
+		}
+	}
+	if verified == 0 {
+		t.Error("it was never ann's")
+	}
+}
+
+// halfRevoked is a key with two names, of which the first is nothing but revoked. Both are from a day in the future on: not yet.
+func halfRevoked(t *testing.T, key *openpgp.Entity) []byte {
+	t.Helper()
+	own := key.PrimaryIdentity()
+	revoked := func(name string) *packet.Signature {
+		out := &packet.Signature{
+			Version: 4, SigType: packet.SigTypeCertificationRevocation, PubKeyAlgo: key.PrimaryKey.PubKeyAlgo,
+			Hash: (&packet.Config{}).Hash(), CreationTime: noon.AddDate(50, 0, 0), IssuerKeyId: &key.PrimaryKey.KeyId,
+		}
+		if err := out.SignUserId(name, key.PrimaryKey, key.PrivateKey, nil); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	gone := packet.NewUserId("gone", "", "")
+	var out bytes.Buffer
+	for _, part := range []interface{ Serialize(to io.Writer) error }{
+		key.PrimaryKey, gone, revoked(gone.Id), own.UserId, own.SelfSignature, revoked(own.UserId.Id),
+	} {
+		if err := part.Serialize(&out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out.Bytes()
+}
