@@ -23,12 +23,13 @@ func switched(t *testing.T, condition string, more map[string]string) *chart.Cha
 }
 
 func TestAChartMayRenderToNothing(t *testing.T) {
-	const depends = `chart "sample" 1.2.3: it renders to nothing or to something depending on what APIs the cluster has; ` +
+	const depends = `chart "sample" 1.2.3: it renders to nothing or to something depending on what version or APIs the cluster has; ` +
 		`it must have exactly one Deployment in every cluster, or nothing by its values alone`
 	const none = `chart "sample" 1.2.3: it must have exactly one Deployment, but 0 are found`
 	hook := "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, annotations: {helm.sh/hook: pre-upgrade}}\n"
 	crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.example.com}\n"
 	gadgets := chart.Target{ReleaseName: "super-0", Namespace: "shop", App: "super", APIVersions: []string{"v1", "example.com/v1"}}
+	aged := chart.Target{ReleaseName: "super-0", Namespace: "shop", App: "super", KubeVersion: "v1.27.3"}
 	tests := map[string]struct {
 		condition string
 		files     map[string]string
@@ -49,6 +50,16 @@ func TestAChartMayRenderToNothing(t *testing.T) {
 		"other clusters have what it waits for": {condition: `.Capabilities.APIVersions.Has "example.com/v1"`, want: depends},
 		"this cluster has what it shuns": {
 			condition: `not (.Capabilities.APIVersions.Has "example.com/v1")`, target: gadgets, want: depends,
+		},
+		"older clusters have it": {condition: `semverCompare "<1.30-0" .Capabilities.KubeVersion.Version`, want: depends},
+		"newer clusters have it": {
+			condition: `ge (int .Capabilities.KubeVersion.Minor) 30`, target: aged, want: depends,
+		},
+		"older clusters are refused": {
+			condition: `and .Values.enabled true`, target: aged,
+			files: map[string]string{
+				"templates/check.yaml": `{{ if semverCompare "<1.27-0" .Capabilities.KubeVersion.Version }}{{ fail "old" }}{{ end }}`,
+			},
 		},
 	}
 	for name, test := range tests {
