@@ -5,11 +5,15 @@ package chart
 import (
 	"bytes"
 	"context"
+	"crypto/dsa" //nolint:staticcheck // who has such a key yet signs with it
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/armor"
+	"github.com/ProtonMail/go-crypto/openpgp/packet"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -19,6 +23,8 @@ const (
 	keyringKey = "pubring.gpg"
 	// maxKeyring and maxKeys bound them.
 	maxKeyring, maxKeys = 256 << 10, 100
+	// maxKeyBits bounds one. What a signature takes to verify grows with the third power.
+	maxKeyBits, maxSubgroupBits = 16384, 512
 	// startKeys is how keys in ASCII begin.
 	startKeys = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
 )
@@ -57,8 +63,16 @@ func keysOf(ring []byte) (openpgp.EntityList, error) {
 	case len(ring) > maxKeyring:
 		return nil, fmt.Errorf("has more than the %d KiB under %s that are accepted", maxKeyring>>10, keyringKey)
 	}
-	keys, err := guard(func() (openpgp.EntityList, error) { return readKeys(ring) })
+	large := false
+	keys, err := guard(func() (openpgp.EntityList, error) {
+		keys, err := readKeys(ring)
+		large = errors.Is(err, errKeySize)
+		return keys, err
+	})
 	switch {
+	case large:
+		return nil, fmt.Errorf("has a key under %s that is larger than the %d bits, or of a DSA subgroup larger than the %d, that are accepted",
+			keyringKey, maxKeyBits, maxSubgroupBits)
 	case err != nil || len(keys) == 0:
 		return nil, fmt.Errorf("has no public keys under %s, as `gpg --export` writes them", keyringKey)
 	case len(keys) > maxKeys:
@@ -73,15 +87,58 @@ func keysOf(ring []byte) (openpgp.EntityList, error) {
 func readKeys(ring []byte) (openpgp.EntityList, error) {
 	blocks := bytes.Split(ring, []byte(startKeys))
 	if len(blocks) == 1 {
-		return openpgp.ReadKeyRing(bytes.NewReader(ring))
+		return readRing(ring)
 	}
 	var out openpgp.EntityList
 	for _, block := range blocks[1:] {
-		keys, err := openpgp.ReadArmoredKeyRing(bytes.NewReader(slices.Concat([]byte(startKeys), block)))
+		plain, err := armor.Decode(bytes.NewReader(slices.Concat([]byte(startKeys), block)))
+		if err != nil {
+			return nil, err
+		}
+		ring, err := io.ReadAll(plain.Body)
+		if err != nil {
+			return nil, err
+		}
+		keys, err := readRing(ring)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, keys...)
 	}
 	return out, nil
+}
+
+// readRing reads keys that are none too large: what they say of themselves is signed by them, and verified in reading.
+func readRing(ring []byte) (openpgp.EntityList, error) {
+	packets := packet.NewReader(bytes.NewReader(ring))
+	for range ring { // each takes a byte at least; what cannot be read is passed over here, as it is in reading
+		found, err := packets.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		switch key := found.(type) {
+		case *packet.PublicKey:
+			err = sized(key)
+		case *packet.PrivateKey:
+			err = sized(&key.PublicKey)
+		}
+		if errors.Is(err, errKeySize) {
+			return nil, err
+		}
+	}
+	return openpgp.ReadKeyRing(bytes.NewReader(ring))
+}
+
+// errKeySize means that a key is larger than any that people make.
+var errKeySize = errors.New("too large a key")
+
+// sized is nil for a key whose signatures take little time to verify.
+func sized(key *packet.PublicKey) error {
+	if bits, err := key.BitLength(); err == nil && bits > maxKeyBits {
+		return errKeySize
+	}
+	if old, ok := key.PublicKey.(*dsa.PublicKey); ok && old.Q.BitLen() > maxSubgroupBits {
+		return errKeySize
+	}
+	return nil
 }

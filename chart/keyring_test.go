@@ -4,12 +4,15 @@ package chart_test
 
 import (
 	"bytes"
+	"crypto/dsa" //nolint:staticcheck // some have such keys
 	"errors"
 	"io"
+	"math/big"
 	"testing"
 	"time"
 
 	"github.com/ProtonMail/go-crypto/openpgp"
+	"github.com/ProtonMail/go-crypto/openpgp/armor"
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 
 	"shipper.dev/shipper/chart"
@@ -60,4 +63,48 @@ func halfRevoked(t *testing.T, key *openpgp.Entity) []byte {
 		}
 	}
 	return out.Bytes()
+}
+
+func TestKeysThatTakeLongToVerifyAreRefused(t *testing.T) {
+	number := func(bits int) *big.Int {
+		return new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), uint(bits)), big.NewInt(12345))
+	}
+	const refused = "Secret team/keys has a key under pubring.gpg that is larger than the 16384 bits, " +
+		"or of a DSA subgroup larger than the 512, that are accepted"
+	for sentence, tc := range map[string]struct {
+		p, q int
+		want string
+	}{
+		"as gpg makes them": {3072, 256, ""},
+		"a large modulus":   {32768, 256, refused},
+		"a large subgroup":  {3072, 32768, refused},
+	} {
+		for _, armored := range []bool{false, true} {
+			s := newSigning(t)
+			old := packet.NewDSAPublicKey(noon, &dsa.PublicKey{
+				Parameters: dsa.Parameters{P: number(tc.p), Q: number(tc.q), G: big.NewInt(2)}, Y: number(tc.p - 1),
+			})
+			var ring bytes.Buffer
+			if err := old.Serialize(&ring); err != nil {
+				t.Fatal(err)
+			}
+			ring.Write(s.ann.Public())
+			s.hold(ring.Bytes())
+			if armored {
+				var text bytes.Buffer
+				w, err := armor.Encode(&text, openpgp.PublicKeyType, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := w.Write(ring.Bytes()); err != nil || w.Close() != nil {
+					t.Fatal(err)
+				}
+				s.hold(text.Bytes())
+			}
+			err := s.Verifiable(t.Context(), "team", s.chart(), "")
+			if tc.want == refused && (err == nil || err.Error() != refused) || tc.want != refused && err != nil {
+				t.Errorf("%s (in ASCII: %v): %v", sentence, armored, err)
+			}
+		}
+	}
 }
