@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -75,12 +76,27 @@ func (w *Webhook) pinValues(
 	if err != nil {
 		return unread(app, err)
 	}
-	digests, err := chart.Pinned{Namespace: app.Namespace, App: app.Name, From: now.ValuesFrom}.DigestsOf(held)
+	digests, err := digestsOf(ctx, chart.Pinned{Namespace: app.Namespace, App: app.Name, From: now.ValuesFrom}, held)
 	if err != nil {
 		return err
 	}
 	setDigests(a, app, digests)
 	return nil
+}
+
+// digesting lets in one write at a time: digests of Secrets are slow to make, up to half a second for one write, and who asks for many
+// at once is not to keep the gate from all others.
+var digesting = semaphore.NewWeighted(1)
+
+// digestsOf are those of what was held. Who waits too long for them is told to try again.
+func digestsOf(ctx context.Context, pinned chart.Pinned, held chart.Held) (map[string]string, error) {
+	if pinned.Secret() {
+		if digesting.Acquire(ctx, 1) != nil {
+			return nil, answer.Later("other writes have Secrets digested; try again", time.Second)
+		}
+		defer digesting.Release(1)
+	}
+	return pinned.DigestsOf(held)
 }
 
 // keepsValues tells whether app goes on with what its valuesFrom were pinned to.
