@@ -187,6 +187,20 @@ func (p Pinned) DigestsOf(held Held) (map[string]string, error) {
 	return out, nil
 }
 
+// Key is one that only who knows all values that were held can make, and that takes long to try. Digests of what they are rendered to are
+// made with it where others may see those.
+func (p Pinned) Key(values map[string]any) ([]byte, error) {
+	text, err := json.Marshal(values)
+	if err != nil {
+		return nil, fmt.Errorf("making a key of values: %w", err)
+	}
+	key, err := pbkdf2.Key(sha256.New, string(text), []byte(p.Namespace+"/"+p.App+"/objects"), guessing, sha256.Size)
+	if err != nil {
+		return nil, fmt.Errorf("making a key of values: %w", err)
+	}
+	return key, nil
+}
+
 // Differing is the first source that did not hold what was pinned, as it is named to people; empty when all did.
 func (p Pinned) Differing(held Held) (string, error) {
 	digests, err := p.DigestsOf(held)

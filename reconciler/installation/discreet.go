@@ -3,6 +3,9 @@
 package installation
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,6 +19,21 @@ import (
 
 // secret tells whether what is rendered may hold what a Secret held, which then is told nowhere.
 func (s sources) secret() bool { return !s.open && s.pinned.Secret() }
+
+// keyed makes digests of what is to be written such that a password in it cannot be tried against them: they stand in annotations and
+// in anchors, which more may read than may read Secrets. From holds the values by now, for they have been rendered.
+func keyed(all []wanted, from *Later) error {
+	key, err := from.Pinned.Key(from.Layers.Base)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		sum := hmac.New(sha256.New, key)
+		sum.Write([]byte(all[i].digest))
+		all[i].digest = hex.EncodeToString(sum.Sum(nil))
+	}
+	return nil
+}
 
 // discreet is err without what may quote values that are secret: what templates say, and what API servers say of the objects that they
 // render to. That something failed stays, with what and where.

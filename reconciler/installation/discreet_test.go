@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -62,5 +63,33 @@ func TestErrorsDoNotQuoteWhatIsSecret(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// rendered is what a chart renders to, with values that were held.
+type rendered map[string]any
+
+func (r rendered) Render(_ context.Context, s Source, _ chart.Target) ([]unstructured.Unstructured, error) {
+	s.Later.Layers.Base = r
+	return []unstructured.Unstructured{{Object: map[string]any{"kind": "Secret", "stringData": map[string]any{"password": "hunter2"}}}}, nil
+}
+
+// TestDigestsOfWhatIsSecretCannotBeTried renders one Secret, of values that are held in a Secret or in a ConfigMap.
+func TestDigestsOfWhatIsSecretCannotBeTried(t *testing.T) {
+	digestOf := func(from shipper.ValuesSource, held rendered) string {
+		t.Helper()
+		s := sources{pinned: chart.Pinned{From: []shipper.ValuesSource{from}}}
+		got, err := newRendering(t.Context(), held, s).render(Source{Later: &Later{Pinned: s.pinned}}, chart.Target{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got[0].digest
+	}
+	secret := shipper.ValuesSource{SecretKeyRef: &shipper.ValuesKeyRef{Name: "x"}}
+	plain := shipper.ValuesSource{ConfigMapKeyRef: &shipper.ValuesKeyRef{Name: "x"}}
+	one, other := rendered{"password": "hunter2"}, rendered{"password": "hunter2", "more": true}
+	fast := digestOf(plain, one)
+	if slow := digestOf(secret, one); slow == fast || slow != digestOf(secret, one) || slow == digestOf(secret, other) {
+		t.Errorf("the digest is %s, without a key %s", slow, fast)
 	}
 }

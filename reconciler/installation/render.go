@@ -148,6 +148,9 @@ func newRendering(ctx context.Context, renderer Renderer, from sources) *renderi
 			if err != nil && from.secret() {
 				return nil, broken("what the chart renders to cannot be used%s", chart.Unsaid)
 			}
+			if err == nil && from.secret() {
+				err = keyed(wanted, source.Later)
+			}
 			return wanted, err
 		},
 		done: map[string]func() ([]wanted, error){},
