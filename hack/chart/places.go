@@ -34,8 +34,8 @@ var places = []place{
 		"--metrics-addr=:8080\n        - --chart-cache-dir=/charts\n" +
 			"        {{- if .Values.certManager.enabled }}\n        - --certs=cert-manager\n        {{- end }}\n" +
 			"        {{- with .Values.webhook.args }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n"},
-	{"deploy/shipper.yaml", "--metrics-addr=:8082\n        - --chart-cache-dir=/charts\n",
-		"--metrics-addr=:8082\n        - --chart-cache-dir=/charts\n" +
+	{"deploy/shipper.yaml", "--metrics-addr=:8082\n        - --identity=$(POD_NAME)\n        - --chart-cache-dir=/charts\n",
+		"--metrics-addr=:8082\n        - --identity=$(POD_NAME)\n        - --chart-cache-dir=/charts\n" +
 			"        {{- with .Values.reconciler.args }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n"},
 	{"deploy/shipper.yaml", "resources:\n          requests: {cpu: 100m, memory: 128Mi}\n          limits: {memory: 512Mi}\n",
 		"resources:\n          {{- toYaml .Values.webhook.resources | nindent 10 }}\n"},
