@@ -3,6 +3,7 @@
 package troubleshooting
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -10,10 +11,14 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -57,7 +62,8 @@ func manifestsApply(t *testing.T, document string, least int) {
 	}
 }
 
-// rehearses applies a manifest by a server-side dry run. What it names must exist: namespaces, and blocks it overrides.
+// rehearses applies a manifest by a server-side dry run. What it names must exist: namespaces, blocks it overrides, and what it takes
+// values from.
 func (u *user) rehearses(object *unstructured.Unstructured, document string) {
 	if ns := object.GetNamespace(); ns != "" && ns != shipper.GlobalBlocksNamespace {
 		u.has(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
@@ -67,6 +73,7 @@ func (u *user) rehearses(object *unstructured.Unstructured, document string) {
 	for _, name := range overridden {
 		u.blocked(name)
 	}
+	u.keepsValues(object)
 	args := []string{"apply", "--dry-run=server", "--validate=strict", "-f", "-", "--kubeconfig", world.fleet.Management.Kubeconfig}
 	if object.GetNamespace() == "" && object.GetKind() != "Cluster" {
 		args = append(args, "-n", u.namespace)
@@ -75,6 +82,52 @@ func (u *user) rehearses(object *unstructured.Unstructured, document string) {
 	if err != nil {
 		u.Errorf("%v\n%s\n%s", err, out, document)
 	}
+}
+
+// keepsValues has what an Application takes values from, and lets Shipper read it.
+func (u *user) keepsValues(object *unstructured.Unstructured) {
+	u.Helper()
+	if object.GetKind() != "Application" {
+		return
+	}
+	app := &shipper.Application{}
+	u.must("reading an Application", runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, app))
+	for _, source := range app.Spec.Template.ValuesFrom {
+		if ref := source.ConfigMapKeyRef; ref != nil {
+			u.has(&corev1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: ref.Name},
+				Data:       map[string]string{cmp.Or(ref.Key, "values.yaml"): "{}"},
+			})
+		}
+		if ref := source.SecretKeyRef; ref != nil {
+			u.has(&corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: ref.Name},
+				StringData: map[string]string{cmp.Or(ref.Key, "values.yaml"): "{}"},
+			})
+		}
+	}
+	if len(app.Spec.Template.ValuesFrom) == 0 {
+		return
+	}
+	u.has(&rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: shipper.ValuesKeeper},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: shipper.ValuesKeeper},
+		Subjects: []rbacv1.Subject{{
+			Kind: rbacv1.ServiceAccountKind, Namespace: shipper.SystemNamespace, Name: shipper.ManagementServiceAccount,
+		}},
+	})
+	u.eventually("whether Shipper may read and keep Secrets", "true", func() (string, error) {
+		for _, verb := range []string{"get", "create"} {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User:               serviceaccount.MakeUsername(shipper.SystemNamespace, shipper.ManagementServiceAccount),
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: u.namespace, Verb: verb, Resource: "secrets"},
+			}}
+			if err := world.management.Create(u.ctx, review); err != nil || !review.Status.Allowed {
+				return "false", err
+			}
+		}
+		return "true", nil
+	})
 }
 
 // blocked has a RolloutBlock for the time of the test.
