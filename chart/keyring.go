@@ -23,6 +23,9 @@ const (
 	keyringKey = "pubring.gpg"
 	// maxKeyring and maxKeys bound them.
 	maxKeyring, maxKeys = 256 << 10, 100
+	// maxOwnSignatures bounds what keys say of themselves, all of which is verified whenever they are read: two for each key, its name and
+	// its subkey, and room for those that were renewed.
+	maxOwnSignatures = 400
 	// maxKeyBits bounds one. What a signature takes to verify grows with the third power.
 	maxKeyBits, maxSubgroupBits = 16384, 512
 	// startKeys is how keys in ASCII begin.
@@ -63,13 +66,16 @@ func keysOf(ring []byte) (openpgp.EntityList, error) {
 	case len(ring) > maxKeyring:
 		return nil, fmt.Errorf("has more than the %d KiB under %s that are accepted", maxKeyring>>10, keyringKey)
 	}
-	large := false
+	large, many := false, false
 	keys, err := guard(func() (openpgp.EntityList, error) {
 		keys, err := readKeys(ring)
-		large = errors.Is(err, errKeySize)
+		large, many = errors.Is(err, errKeySize), errors.Is(err, errKeyCount)
 		return keys, err
 	})
 	switch {
+	case many:
+		return nil, fmt.Errorf("has keys under %s with more than the %d signatures of their own that are accepted: export them with "+
+			"`--export-options export-minimal`", keyringKey, maxOwnSignatures)
 	case large:
 		return nil, fmt.Errorf("has a key under %s that is larger than the %d bits, or of a DSA subgroup larger than the %d, that are accepted",
 			keyringKey, maxKeyBits, maxSubgroupBits)
@@ -85,9 +91,10 @@ func keysOf(ring []byte) (openpgp.EntityList, error) {
 
 // readKeys reads keys as they are, or in ASCII, one block after another.
 func readKeys(ring []byte) (openpgp.EntityList, error) {
+	var s scales
 	blocks := bytes.Split(ring, []byte(startKeys))
 	if len(blocks) == 1 {
-		return readRing(ring)
+		return readRing(ring, &s)
 	}
 	var out openpgp.EntityList
 	for _, block := range blocks[1:] {
@@ -99,7 +106,7 @@ func readKeys(ring []byte) (openpgp.EntityList, error) {
 		if err != nil {
 			return nil, err
 		}
-		keys, err := readRing(ring)
+		keys, err := readRing(ring, &s)
 		if err != nil {
 			return nil, err
 		}
@@ -109,25 +116,53 @@ func readKeys(ring []byte) (openpgp.EntityList, error) {
 }
 
 // readRing reads keys that are none too large: what they say of themselves is signed by them, and verified in reading.
-func readRing(ring []byte) (openpgp.EntityList, error) {
+func readRing(ring []byte, s *scales) (openpgp.EntityList, error) {
 	packets := packet.NewReader(bytes.NewReader(ring))
 	for range ring { // each takes a byte at least; what cannot be read is passed over here, as it is in reading
 		found, err := packets.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		switch key := found.(type) {
-		case *packet.PublicKey:
-			err = sized(key)
-		case *packet.PrivateKey:
-			err = sized(&key.PublicKey)
-		}
-		if errors.Is(err, errKeySize) {
+		if err := s.weigh(found); err != nil {
 			return nil, err
 		}
 	}
 	return openpgp.ReadKeyRing(bytes.NewReader(ring))
 }
+
+// scales weigh what reading keys will take.
+type scales struct {
+	primary    *packet.PublicKey
+	subkey     bool // what follows is said of a subkey
+	signatures int
+}
+
+// weigh is an error when a packet makes it too much.
+func (s *scales) weigh(found packet.Packet) error {
+	if private, ok := found.(*packet.PrivateKey); ok {
+		found = &private.PublicKey
+	}
+	switch p := found.(type) {
+	case *packet.PublicKey:
+		if s.subkey = p.IsSubkey; !s.subkey {
+			s.primary = p
+		}
+		return sized(p)
+	case *packet.UserId, *packet.UserAttribute:
+		s.subkey = false
+	case *packet.Signature:
+		if s.subkey || s.primary != nil && p.CheckKeyIdOrFingerprint(s.primary) {
+			s.signatures++
+		}
+	}
+	if s.signatures > maxOwnSignatures {
+		return errKeyCount
+	}
+	return nil
+}
+
+// errKeyCount means that keys say more of themselves than any that people make.
+var errKeyCount = errors.New("too many signatures")
 
 // errKeySize means that a key is larger than any that people make.
 var errKeySize = errors.New("too large a key")

@@ -108,3 +108,33 @@ func TestKeysThatTakeLongToVerifyAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestKeysThatSayMuchOfThemselvesAreRefused(t *testing.T) {
+	const refused = "Secret team/keys has keys under pubring.gpg with more than the 400 signatures of their own that are accepted: " +
+		"export them with `--export-options export-minimal`"
+	for _, tc := range []struct {
+		signatures int
+		want       string
+	}{{400, ""}, {401, refused}} {
+		s := newSigning(t)
+		own := s.ann.Key.PrimaryIdentity()
+		parts := []interface{ Serialize(to io.Writer) error }{s.ann.Key.PrimaryKey, own.UserId}
+		for range tc.signatures {
+			parts = append(parts, own.SelfSignature)
+		}
+		var ring bytes.Buffer
+		for _, part := range parts {
+			if err := part.Serialize(&ring); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.hold(ring.Bytes())
+		got := ""
+		if err := s.Verifiable(t.Context(), "team", s.chart(), ""); err != nil {
+			got = err.Error()
+		}
+		if got != tc.want {
+			t.Errorf("of %d: got %q, want %q", tc.signatures, got, tc.want)
+		}
+	}
+}

@@ -48,13 +48,17 @@ func verifyProvenance(prov []byte, keys openpgp.EntityList, want signed, now tim
 	}
 	config := &packet.Config{Time: func() time.Time { return now }}
 	var by *openpgp.Entity
+	var read *packet.Signature
 	var wrong error
 	_, err = guard(func() (_ any, _ error) {
-		by, wrong = openpgp.CheckDetachedSignature(keys, bytes.NewReader(message.Bytes), bytes.NewReader(signature), config)
+		read, by, wrong = openpgp.VerifyDetachedSignature(keys, bytes.NewReader(message.Bytes), bytes.NewReader(signature), config)
 		return
 	})
 	if err := errors.Join(err, wrong); err != nil {
 		return nil, whyNotSigned(err, signature, by)
+	}
+	if config.RejectMessageHashAlgorithm(read.Hash) {
+		return nil, fmt.Errorf("has a signature of %s, which can be forged: sign it anew with SHA-256 or better", read.Hash)
 	}
 	return by, want.saidBy(message.Plaintext)
 }

@@ -4,6 +4,7 @@ package chart_test
 
 import (
 	"bytes"
+	"crypto"
 	"encoding/base64"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
+	"github.com/ProtonMail/go-crypto/openpgp/clearsign"
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v3/pkg/provenance"
@@ -78,6 +80,31 @@ func helmSays(t *testing.T, ring openpgp.EntityList, prov []byte, of charts.Arch
 	return err == nil
 }
 
+// signedAnew is a .prov file whose signature is of another sum of what it says. The library reads such a signature, and makes none.
+func signedAnew(t *testing.T, by *charts.Signer, prov []byte, sum crypto.Hash) []byte {
+	t.Helper()
+	message, _ := clearsign.Decode(prov)
+	key := by.Key.PrimaryKey
+	signature := &packet.Signature{
+		Version: 4, SigType: packet.SigTypeText, PubKeyAlgo: key.PubKeyAlgo, Hash: sum, CreationTime: noon, IssuerKeyId: &key.KeyId,
+	}
+	h := sum.New()
+	h.Write(message.Bytes)
+	if err := signature.Sign(h, by.Key.PrivateKey, &packet.Config{NonDeterministicSignaturesViaNotation: packet.BoolPointer(false)}); err != nil {
+		t.Fatal(err)
+	}
+	text, _, _ := bytes.Cut(prov, []byte("-----BEGIN PGP SIGNATURE-----"))
+	out := bytes.NewBuffer(slices.Clone(text))
+	w, err := armor.Encode(out, openpgp.SignatureType, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := signature.Serialize(w); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
 func TestAProvenanceIsHeldAgainstTheArchiveAndTheKeys(t *testing.T) {
 	first, second := archive(t, "nginx", "0.0.1"), archive(t, "nginx", "0.0.2")
 	for sentence, tc := range map[string]struct {
@@ -119,6 +146,10 @@ func TestAProvenanceIsHeldAgainstTheArchiveAndTheKeys(t *testing.T) {
 		"a good one under words that nobody signed": {
 			func(s *signing) []byte { return slices.Concat([]byte("files:\n"), s.ann.Sign(first)) },
 			noSignature + "is not a .prov file, as `helm package --sign` writes it" + ofTheSecret, true,
+		},
+		"of a sum that can be forged": {
+			func(s *signing) []byte { return signedAnew(t, s.ann, s.ann.Sign(first), crypto.SHA1) },
+			noSignature + "has a signature of SHA-1, which can be forged: sign it anew with SHA-256 or better" + ofTheSecret, false,
 		},
 		"half of one": {
 			func(s *signing) []byte { return s.ann.Sign(first)[:300] },
