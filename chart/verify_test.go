@@ -90,7 +90,8 @@ func signedAnew(t *testing.T, by *charts.Signer, prov []byte, sum crypto.Hash) [
 	}
 	h := sum.New()
 	h.Write(message.Bytes)
-	if err := signature.Sign(h, by.Key.PrivateKey, &packet.Config{NonDeterministicSignaturesViaNotation: packet.BoolPointer(false)}); err != nil {
+	bare := &packet.Config{NonDeterministicSignaturesViaNotation: packet.BoolPointer(false)}
+	if err := signature.Sign(h, by.Key.PrivateKey, bare); err != nil {
 		t.Fatal(err)
 	}
 	text, _, _ := bytes.Cut(prov, []byte("-----BEGIN PGP SIGNATURE-----"))
