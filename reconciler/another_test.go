@@ -216,7 +216,7 @@ func (s *story) rewrite(name string, data map[string]string) *corev1.ConfigMap {
 	return cm
 }
 
-// told waits for an event about a target.
+// told waits for an event about a target, with a note, alone or among others of one moment.
 func (s *story) told(name, reason, note string) {
 	s.Helper()
 	s.soon("there is no event "+reason+" "+note, func() string {
@@ -224,7 +224,7 @@ func (s *story) told(name, reason, note string) {
 		s.must(s.management.List(s.ctx, &list, client.InNamespace(s.namespace)))
 		var got []string
 		for _, e := range list.Items {
-			if e.InvolvedObject.Name == name && e.Reason == reason && e.Message == note {
+			if e.InvolvedObject.Name == name && e.Reason == reason && strings.Contains(e.Message, note) {
 				return ""
 			}
 			got = append(got, e.Reason+" "+e.Message)

@@ -167,7 +167,7 @@ func TestUninstallsEverywhereBeforeATargetGoes(t *testing.T) {
 	}
 }
 
-// hears waits for an event about an object of that name, with a type, reason and note.
+// hears waits for an event about an object of that name, with a type, reason and a note, alone or among others of one moment.
 func (s *story) hears(name, what, note string) {
 	s.Helper()
 	s.soon("it is not told: "+note, func() string {
@@ -178,9 +178,9 @@ func (s *story) hears(name, what, note string) {
 			if e.InvolvedObject.Name == name {
 				seen = append(seen, e.Type+" "+e.Reason+": "+e.Message)
 			}
-		}
-		if slices.Contains(seen, what+": "+note) {
-			return ""
+			if e.InvolvedObject.Name == name && e.Type+" "+e.Reason == what && strings.Contains(e.Message, note) {
+				return ""
+			}
 		}
 		return strings.Join(seen, "\n")
 	})

@@ -158,7 +158,7 @@ func (s *story) listed(block, application, release string) {
 	})
 }
 
-// toldOf waits until an event about an object of the namespace has a reason and a note.
+// toldOf waits until an event about an object of the namespace has a reason and a note, alone or among others of one moment.
 func (s *story) toldOf(kind, name, reason, note string) {
 	s.Helper()
 	want := reason + ": " + note
@@ -170,11 +170,10 @@ func (s *story) toldOf(kind, name, reason, note string) {
 			if event.Regarding.Kind != kind || event.Regarding.Name != name {
 				continue
 			}
-			said := event.Reason + ": " + event.Note
-			if said == want {
+			if event.Reason == reason && strings.Contains(event.Note, note) {
 				return want, err
 			}
-			seen = append(seen, said)
+			seen = append(seen, event.Reason+": "+event.Note)
 		}
 		return strings.Join(seen, "; "), err
 	})
