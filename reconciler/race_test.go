@@ -44,8 +44,7 @@ func TestPruningRacesInstalling(t *testing.T) {
 		s.installed("web-1")
 		was := &corev1.ConfigMap{}
 		s.find(west, "shared", was)
-		was.Finalizers = []string{"example.com/slow"}
-		s.must(world.clusters[west].Update(s.ctx, was))
+		s.meddle(west, was, func() { was.Finalizers = []string{"example.com/slow"} })
 		s.must(s.management.Delete(s.ctx, older))
 		s.soon("it does not go", func() string {
 			if s.find(west, "shared", was); was.DeletionTimestamp == nil {
@@ -55,8 +54,7 @@ func TestPruningRacesInstalling(t *testing.T) {
 		})
 		s.install("web-2", "prunable", "0.0.1", shipper.ChartValues{"plain": []any{"shared"}}, west)
 		s.notInstalled("web-2", west, shipper.InProgress)
-		was.Finalizers = nil
-		s.must(world.clusters[west].Update(s.ctx, was))
+		s.meddle(west, was, func() { was.Finalizers = nil })
 		s.gone(older)
 		s.installed("web-2")
 		is := &corev1.ConfigMap{}
