@@ -107,8 +107,9 @@ func TestDoctorFindsWhatIsBrokenAndWhatItAdvisesMendsIt(t *testing.T) {
 
 	cluster := &shipper.Cluster{}
 	s.must("reading a cluster", c.Get(s.ctx, client.ObjectKey{Name: east}, cluster))
+	was := cluster.DeepCopy()
 	cluster.Spec.APIMaster = "https://127.0.0.1:1"
-	s.must("losing a cluster", c.Update(s.ctx, cluster))
+	s.must("losing a cluster", c.Patch(s.ctx, cluster, client.MergeFrom(was)))
 	s.findsBroken("BROKEN   cluster " + east + ": the API server at https://127.0.0.1:1 does not answer")
 	mendedBy(joins)
 
