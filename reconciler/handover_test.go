@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	testfleet "shipper.dev/shipper/test/fleet"
 )
 
 // TestNobodyLeavesTrafficBeforeOthersHaveCome takes the weight of one Release away. The other, whose own weight stays as it is,
@@ -58,7 +59,7 @@ func (s *story) inTrafficAlways(cluster string) func() int {
 			}
 			seen[pod.UID] = true
 			delete(in, pod.UID)
-			if event.Type != watch.Deleted && pod.DeletionTimestamp == nil && isReady(pod) &&
+			if event.Type != watch.Deleted && pod.DeletionTimestamp == nil && testfleet.PodReady(pod) &&
 				pod.Labels[shipper.TrafficStatusLabel] == shipper.TrafficEnabled {
 				in[pod.UID] = true
 			}
@@ -72,13 +73,4 @@ func (s *story) inTrafficAlways(cluster string) func() int {
 		<-end
 		return least
 	}
-}
-
-func isReady(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/fleet"
 )
 
 // readyPods counts the Pods of a release that are ready and stay, per cluster: "eu-west-1: 3, us-east-1: 3".
@@ -26,17 +26,11 @@ func (s *story) readyPods(release string) func(context.Context) (string, error) 
 		}
 		ready := 0
 		for i := range pods.Items {
-			if pods.Items[i].DeletionTimestamp == nil && podReady(&pods.Items[i]) {
+			if pods.Items[i].DeletionTimestamp == nil && fleet.PodReady(&pods.Items[i]) {
 				ready++
 			}
 		}
 		return fmt.Sprint(ready), nil
-	})
-}
-
-func podReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }
 

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/fleet"
 )
 
 const (
@@ -318,7 +319,7 @@ func (s *story) replaces(cluster, release string) {
 		err := world.clusters[cluster].List(s.ctx, now, of...)
 		ready := 0
 		for i := range now.Items {
-			if now.Items[i].UID != victim.UID && podReady(&now.Items[i]) {
+			if now.Items[i].UID != victim.UID && fleet.PodReady(&now.Items[i]) {
 				ready++
 			}
 		}

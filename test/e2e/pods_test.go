@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/fleet"
 )
 
 // stuckHalfway rolls version 0.0.1 out, and 0.0.2 until half of its Pods are asked for. Their image cannot be pulled.
@@ -40,7 +41,7 @@ func (s *story) pulls(release string, count int) {
 			run := 0
 			for i := range pods.Items {
 				switch p := &pods.Items[i]; {
-				case podReady(p):
+				case fleet.PodReady(p):
 					run++
 				case p.Annotations[imageAnnotation] == "":
 					s.must("pushing an image", s.pushes(cluster, p))

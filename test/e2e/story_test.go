@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/fleet"
 )
 
 // patience bounds every wait. Nothing here takes a tenth of it on an idle machine.
@@ -246,17 +247,11 @@ func (s *story) ready(cluster, release string) (int, error) {
 	err := world.clusters[cluster].List(s.ctx, pods, client.InNamespace(s.namespace), client.MatchingLabels{shipper.ReleaseLabel: release})
 	ready := 0
 	for i := range pods.Items {
-		if pods.Items[i].DeletionTimestamp == nil && podReady(&pods.Items[i]) {
+		if pods.Items[i].DeletionTimestamp == nil && fleet.PodReady(&pods.Items[i]) {
 			ready++
 		}
 	}
 	return ready, err
-}
-
-func podReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // endpoints waits until the Service of the chart has, in each cluster of the story, that many ready endpoints.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -30,9 +31,9 @@ func (c *Cluster) Behind(ctx context.Context, namespace string) ([]string, error
 		sets     appsv1.ReplicaSetList
 		above    appsv1.DeploymentList
 		services corev1.ServiceList
-		slices   discoveryv1.EndpointSliceList
+		tables   discoveryv1.EndpointSliceList
 	)
-	for _, list := range []client.ObjectList{&pods, &sets, &above, &services, &slices} {
+	for _, list := range []client.ObjectList{&pods, &sets, &above, &services, &tables} {
 		if err := admin.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return nil, fmt.Errorf("listing what is in %s of %s: %w", namespace, c.Name, err)
 		}
@@ -45,18 +46,14 @@ func (c *Cluster) Behind(ctx context.Context, namespace string) ([]string, error
 	}
 	for _, rs := range sets.Items {
 		says := count{rs.Status.Replicas, rs.Status.ReadyReplicas}
-		if are := countOf(pods.Items, rs.Spec.Selector); says != are || rs.Status.ObservedGeneration < rs.Generation {
-			out = append(out, fmt.Sprintf("ReplicaSet %s tells of %+v Pods, there are %+v", rs.Name, says, are))
-		}
+		out = append(out, tells("ReplicaSet "+rs.Name, says, pods.Items, rs.Spec.Selector, rs.Status.ObservedGeneration < rs.Generation)...)
 	}
 	for _, d := range above.Items {
 		says := count{d.Status.Replicas, d.Status.ReadyReplicas}
-		if are := countOf(pods.Items, d.Spec.Selector); says != are || d.Status.ObservedGeneration < d.Generation {
-			out = append(out, fmt.Sprintf("Deployment %s tells of %+v Pods, there are %+v", d.Name, says, are))
-		}
+		out = append(out, tells("Deployment "+d.Name, says, pods.Items, d.Spec.Selector, d.Status.ObservedGeneration < d.Generation)...)
 	}
 	for _, s := range services.Items {
-		if diff := cmp.Diff(served(pods.Items, s.Spec.Selector), told(slices.Items, s.Name)); s.Spec.Selector != nil && diff != "" {
+		if diff := cmp.Diff(served(pods.Items, s.Spec.Selector), told(tables.Items, s.Name)); s.Spec.Selector != nil && diff != "" {
 			out = append(out, "Service "+s.Name+" (-Pods +endpoints, true when ready)\n"+diff)
 		}
 	}
@@ -66,6 +63,15 @@ func (c *Cluster) Behind(ctx context.Context, namespace string) ([]string, error
 // count is of Pods.
 type count struct{ All, Ready int32 }
 
+// tells is what is to be said of somebody who tells of a number of Pods: nothing when it is that of the Pods that are there, and he has
+// seen what is asked of him.
+func tells(who string, says count, pods []corev1.Pod, of *metav1.LabelSelector, behind bool) []string {
+	if are := countOf(pods, of); says != are || behind {
+		return []string{fmt.Sprintf("%s tells of %+v Pods, there are %+v", who, says, are)}
+	}
+	return nil
+}
+
 func countOf(pods []corev1.Pod, of *metav1.LabelSelector) (n count) {
 	selector, err := metav1.LabelSelectorAsSelector(of)
 	if err != nil {
@@ -74,7 +80,7 @@ func countOf(pods []corev1.Pod, of *metav1.LabelSelector) (n count) {
 	for i := range pods {
 		if selector.Matches(labels.Set(pods[i].Labels)) {
 			n.All++
-			if ready(&pods[i]) {
+			if PodReady(&pods[i]) {
 				n.Ready++
 			}
 		}
@@ -87,16 +93,16 @@ func served(pods []corev1.Pod, selector map[string]string) map[string]bool {
 	out := map[string]bool{}
 	for i := range pods {
 		if pods[i].Status.PodIP != "" && labels.SelectorFromSet(selector).Matches(labels.Set(pods[i].Labels)) {
-			out[pods[i].Name] = ready(&pods[i])
+			out[pods[i].Name] = PodReady(&pods[i])
 		}
 	}
 	return out
 }
 
 // told are the Pods that a Service's slices name: whether they are ready, by name.
-func told(slices []discoveryv1.EndpointSlice, service string) map[string]bool {
+func told(tables []discoveryv1.EndpointSlice, service string) map[string]bool {
 	out := map[string]bool{}
-	for _, slice := range slices {
+	for _, slice := range tables {
 		if slice.Labels[discoveryv1.LabelServiceName] == service {
 			maps.Copy(out, named(slice))
 		}
@@ -114,11 +120,9 @@ func named(slice discoveryv1.EndpointSlice) map[string]bool {
 	return out
 }
 
-func ready(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+// PodReady tells whether a Pod is ready, be it about to go or not.
+func PodReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }

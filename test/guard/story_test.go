@@ -5,7 +5,6 @@ package guard
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/fleet"
 	"shipper.dev/shipper/test/pod"
 )
 
@@ -164,9 +164,7 @@ func (s *story) has(release string, count int) {
 	s.eventually("ready pods of "+release, fmt.Sprint(count), func() (string, error) {
 		ready := 0
 		for _, p := range s.pods(release) {
-			if p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-				return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-			}) {
+			if p.DeletionTimestamp == nil && fleet.PodReady(&p) {
 				ready++
 			}
 		}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/fleet"
 )
 
 // dump is everything in a namespace of all clusters that a rollout decides, in words that are the same in another
@@ -79,7 +80,7 @@ func plain(o client.Object) (string, error) {
 	switch o := o.(type) {
 	case *corev1.Pod:
 		return fmt.Sprintf("labels: %v\nready: %t, going: %t\nspec: %v\n",
-			o.Labels, podReady(o), o.DeletionTimestamp != nil, o.Spec.Containers[0].Image), nil
+			o.Labels, fleet.PodReady(o), o.DeletionTimestamp != nil, o.Spec.Containers[0].Image), nil
 	case *discoveryv1.EndpointSlice:
 		ready := 0
 		for _, e := range o.Endpoints {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/fleet"
 )
 
 const (
@@ -48,7 +49,7 @@ func (s *story) bystand() {
 			err := c.List(s.ctx, pods, client.InNamespace(s.namespace))
 			ready := 0
 			for i := range pods.Items {
-				if strings.HasPrefix(pods.Items[i].Name, foreign) && podReady(&pods.Items[i]) {
+				if strings.HasPrefix(pods.Items[i].Name, foreign) && fleet.PodReady(&pods.Items[i]) {
 					ready++
 				}
 			}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/fleet"
 )
 
 // guard watches one namespace of one application cluster and judges it after every event, in the order of events.
@@ -113,12 +114,12 @@ func (g *guard) judge(after string) {
 			continue
 		}
 		release := pod.Labels[shipper.ReleaseLabel]
-		if podReady(pod) {
+		if fleet.PodReady(pod) {
 			ready[release]++
 		}
 		if chosen.Matches(labels.Set(pod.Labels)) {
 			traffic[release]++
-			if podReady(pod) {
+			if fleet.PodReady(pod) {
 				serving++
 			}
 		}
@@ -160,7 +161,7 @@ func (g *guard) sight() string {
 		pod := g.pods[name]
 		if pod.Labels[shipper.AppLabel] == appName {
 			all = append(all, fmt.Sprintf("%s ready=%t going=%t traffic=%s",
-				name, podReady(pod), pod.DeletionTimestamp != nil, pod.Labels[shipper.TrafficStatusLabel]))
+				name, fleet.PodReady(pod), pod.DeletionTimestamp != nil, pod.Labels[shipper.TrafficStatusLabel]))
 		}
 	}
 	return strings.Join(all, "; ")
@@ -192,12 +193,6 @@ func (g *guard) report() (offences []string, events, least int) {
 	}
 	g.floor, g.offences, g.forgotten, g.events = 0, nil, 0, 0
 	return offences, events, least
-}
-
-func podReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // versions are the resourceVersions of the objects of lists, by kind and name.

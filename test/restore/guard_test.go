@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/fleet"
 )
 
 // guard watches one namespace of one application cluster and judges it after every event.
@@ -116,7 +117,7 @@ func (g *guard) judge(after string) {
 	chosen := labels.SelectorFromSet(service.Spec.Selector)
 	serving := 0
 	for _, pod := range g.pods {
-		if pod.DeletionTimestamp == nil && podReady(pod) && chosen.Matches(labels.Set(pod.Labels)) {
+		if pod.DeletionTimestamp == nil && fleet.PodReady(pod) && chosen.Matches(labels.Set(pod.Labels)) {
 			serving++
 		}
 	}
@@ -140,7 +141,7 @@ func (g *guard) sight() string {
 	for _, name := range slices.Sorted(maps.Keys(g.pods)) {
 		pod := g.pods[name]
 		all = append(all, fmt.Sprintf("%s ready=%t going=%t traffic=%s",
-			name, podReady(pod), pod.DeletionTimestamp != nil, pod.Labels[shipper.TrafficStatusLabel]))
+			name, fleet.PodReady(pod), pod.DeletionTimestamp != nil, pod.Labels[shipper.TrafficStatusLabel]))
 	}
 	return strings.Join(all, "; ")
 }
@@ -166,10 +167,4 @@ func (g *guard) report() []string {
 	defer g.mu.Unlock()
 	g.on = false
 	return g.offences
-}
-
-func podReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }

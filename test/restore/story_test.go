@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/fleet"
 )
 
 const (
@@ -208,7 +209,7 @@ func (s *story) pods(release string, ready, serving int) {
 			err := c.List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingLabels{shipper.ReleaseLabel: release})
 			count, enabled := 0, 0
 			for i := range list.Items {
-				if pod := &list.Items[i]; pod.DeletionTimestamp == nil && podReady(pod) {
+				if pod := &list.Items[i]; pod.DeletionTimestamp == nil && fleet.PodReady(pod) {
 					count++
 					if pod.Labels[shipper.TrafficStatusLabel] == shipper.TrafficEnabled {
 						enabled++

@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
+
+	"shipper.dev/shipper/test/fleet"
 )
 
 // sight is what the floor sees of its namespace, by watches.
@@ -97,10 +99,8 @@ func (s *sight) ready(version int) []*corev1.Pod {
 	all, _ := s.factory.Core().V1().Pods().Lister().Pods(s.namespace).List(of)
 	var out []*corev1.Pod
 	for _, p := range all {
-		for _, c := range p.Status.Conditions {
-			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && p.DeletionTimestamp == nil {
-				out = append(out, p)
-			}
+		if p.DeletionTimestamp == nil && fleet.PodReady(p) {
+			out = append(out, p)
 		}
 	}
 	return out
