@@ -5,8 +5,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -94,25 +94,12 @@ func (w *world) makeBlocks(ctx context.Context, n int) error {
 
 // inParallel does all jobs, some at a time, and returns the first error.
 func inParallel(jobs []func() error) error {
-	var wg sync.WaitGroup
-	var once sync.Once
-	var first error
-	next := make(chan func() error)
-	for range concurrency {
-		wg.Go(func() {
-			for job := range next {
-				if err := job(); err != nil {
-					once.Do(func() { first = err })
-				}
-			}
-		})
-	}
+	var all errgroup.Group
+	all.SetLimit(concurrency)
 	for _, job := range jobs {
-		next <- job
+		all.Go(job)
 	}
-	close(next)
-	wg.Wait()
-	return first
+	return all.Wait()
 }
 
 // judged tells whether Shipper's webhooks are asked about what is in their namespace.

@@ -11,8 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -135,21 +135,15 @@ func (w *World) MakeNamespace(ctx context.Context, name string, clusters int) er
 // Region is that of the i-th cluster.
 func Region(i int) string { return fmt.Sprintf("region-%d", i) }
 
-// InParallel does n jobs side by side and waits for all.
+// InParallel does n jobs side by side, waits for all, and returns the first error.
 func InParallel(n int, job func(i int) error) error { return AtMost(n, n, job) }
 
-// AtMost does n jobs, at most some of them at a time, and waits for all.
+// AtMost does n jobs, at most some of them at a time, waits for all, and returns the first error.
 func AtMost(most, n int, job func(i int) error) error {
-	errs := make([]error, n)
-	turns := make(chan struct{}, max(most, 1))
-	var all sync.WaitGroup
+	var all errgroup.Group
+	all.SetLimit(max(most, 1))
 	for i := range n {
-		turns <- struct{}{}
-		all.Go(func() {
-			defer func() { <-turns }()
-			errs[i] = job(i)
-		})
+		all.Go(func() error { return job(i) })
 	}
-	all.Wait()
-	return errors.Join(errs...)
+	return all.Wait()
 }
