@@ -4,7 +4,6 @@ package chart
 
 import (
 	"context"
-	"crypto/pbkdf2"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -21,10 +20,6 @@ import (
 
 // MaxHeldBytes bounds what all ConfigMaps and Secrets of one Release hold together: it is kept in one Secret.
 const MaxHeldBytes = corev1.MaxSecretSize
-
-// guessing is how many times dearer it is to find out what a Secret held by trying than sha256 would make it. Digests are for all to
-// see who may see a Release.
-const guessing = 100_000
 
 // Pinned are the ConfigMaps and Secrets that a Release of an Application has values from, and the digests of what they held.
 type Pinned struct {
@@ -173,8 +168,7 @@ func (p Pinned) DigestsOf(held Held) (map[string]string, error) {
 		case !there:
 			out[source.String()] = shipper.ValuesAbsent
 		case source.Secret():
-			salt := p.Namespace + "/" + p.App + "/" + source.String()
-			sum, err := pbkdf2.Key(sha256.New, string(content), []byte(salt), guessing, sha256.Size)
+			sum, err := slowSum(content, p.Namespace+"/"+p.App+"/"+source.String())
 			if err != nil {
 				return nil, fmt.Errorf("digesting %s: %w", where(p.Namespace, source), err)
 			}
@@ -194,7 +188,7 @@ func (p Pinned) Key(values map[string]any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a key of values: %w", err)
 	}
-	key, err := pbkdf2.Key(sha256.New, string(text), []byte(p.Namespace+"/"+p.App+"/objects"), guessing, sha256.Size)
+	key, err := slowSum(text, p.Namespace+"/"+p.App+"/objects")
 	if err != nil {
 		return nil, fmt.Errorf("making a key of values: %w", err)
 	}

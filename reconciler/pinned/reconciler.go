@@ -4,6 +4,7 @@ package pinned
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -76,9 +77,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	_, err := r.values.Of(ctx, chart.PinnedOf(rel))
-	if why, known := told(err); known {
+	if known, ok := errors.AsType[*chart.Error](err); ok {
 		report.Emit(r.recorder, rel, []report.Event{{
-			Type: corev1.EventTypeWarning, Reason: "ValuesNotKept", Action: "Keep", Note: why,
+			Type: corev1.EventTypeWarning, Reason: "ValuesNotKept", Action: "Keep", Note: known.Message,
 		}})
 	}
 	if err == nil {

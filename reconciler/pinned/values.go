@@ -178,12 +178,3 @@ func failed(cause error, format string, args ...any) error {
 		Reason: shipper.ValuesFetchFailure, Message: fmt.Sprintf(format, args...), Retry: true, Cause: cause,
 	}
 }
-
-// told is why values are not kept, if that is to be told to people and does not pass by itself.
-func told(err error) (string, bool) {
-	known, ok := errors.AsType[*chart.Error](err)
-	if !ok {
-		return "", false
-	}
-	return known.Message, true
-}
