@@ -9,10 +9,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -74,6 +76,9 @@ func openShell(ctx context.Context, folder string, environment ...string) (*shel
 	return s, nil
 }
 
+// watchEnded is what kubectl logs now and then of a wait that is over: that the watch ended by which it saw so. It is no answer.
+var watchEnded = regexp.MustCompile(`^I[0-9]{4} .* reflector\.go:[0-9]+\] "Warning: watch ended with error" .*context canceled`)
+
 // run runs a command, and returns all that it says and its exit status. The command reads from nobody.
 func (s *shell) run(command string, patience time.Duration) (said string, status int, err error) {
 	if _, err := fmt.Fprintf(s.in, "eval %s </dev/null\nprintf '%%s%%d\\n' '%s' \"$?\"\n", quoted(command), mark); err != nil {
@@ -87,6 +92,9 @@ func (s *shell) run(command string, patience time.Duration) (said string, status
 		case line, open := <-s.lines:
 			if !open {
 				return out.String(), 0, fmt.Errorf("the shell has ended")
+			}
+			if watchEnded.MatchString(line) {
+				continue
 			}
 			before, after, ended := strings.Cut(line, mark)
 			out.WriteString(before)
@@ -126,4 +134,20 @@ func terminal() (master, slave *os.File, err error) {
 		return nil, nil, fmt.Errorf("opening a terminal: %w", err)
 	}
 	return master, slave, nil
+}
+
+func TestOnlyTheEndOfAWatchIsNoAnswer(t *testing.T) {
+	const logged = `I1122 06:54:45.535804    4609 reflector.go:664] "Warning: watch ended with error" reflector="reflector.go:343" ` +
+		`type="*unstructured.Unstructured" err="an error on the server (\"unable to decode an event from the watch stream: context canceled\")"`
+	for line, want := range map[string]bool{
+		logged: true,
+		"cluster.shipper.booking.com/eu-west-1 condition met":                                                          false,
+		strings.ReplaceAll(logged, "context canceled", "unexpected EOF"):                                               false,
+		"error: timed out waiting for the condition on clusters/eu-west-1":                                             false,
+		`E1122 06:54:45.535804    4609 memcache.go:265] "Unhandled Error" err="couldn't get current server API group"`: false,
+	} {
+		if got := watchEnded.MatchString(line); got != want {
+			t.Errorf("%v of %s", got, line)
+		}
+	}
 }
