@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// settled is how long an index just read is believed even by those who insist on a new one.
-	settled = time.Second
+	// mostPause is the longest time that a repository is left alone after a refresh by those who insist on another.
+	mostPause = time.Second
 	// mostAge is how old an index may be to be answered at once; callers wait a little for the refresh of an older one.
 	mostAge = time.Minute
 )
@@ -35,12 +35,14 @@ type repository struct {
 	mu    sync.Mutex
 	known *index
 	marks validators
-	// checked is when known was last known to be right.
+	// checked is when known was last known to be right, and took how long it was to find out.
 	checked time.Time
+	took    time.Duration
 	used    time.Time
 	failing backoff
-	// flight is closed when the refresh that is under way ends; nil when none is.
-	flight chan struct{}
+	// flight is closed when the refresh that is under way ends; nil when none is. next is closed when the one after it ends; nil
+	// when nobody waits for that.
+	flight, next chan struct{}
 }
 
 // snapshot is what a repository knew at one moment.
@@ -86,7 +88,8 @@ func (r *repository) size() int64 {
 
 // index returns a repository's index. A known one is answered at once and refreshed behind the caller's back when it is
 // no longer fresh; only an old one, or a caller who insists, waits for the refresh, and that no longer than patience.
-// With no index known, the caller waits as long as ctx allows.
+// With no index known, the caller waits as long as ctx allows. Who insists is not content with a refresh that was under way
+// before he came: what he has just published may not be in it.
 func (c *Catalog) index(ctx context.Context, r *repository, insist bool) (snapshot, error) {
 	now := c.options.Clock.Now()
 	known, done, refusal := c.begin(r, now, insist)
@@ -119,38 +122,48 @@ func (c *Catalog) index(ctx context.Context, r *repository, insist bool) (snapsh
 	return after, nil
 }
 
-// begin decides whether the index has to be asked for. done is nil when it has not; otherwise it is closed when the
-// refresh, this one's or one already under way, has ended. refusal: nothing is known and it is too early to ask again.
+// begin decides whether the index has to be asked for. done is nil when it has not; otherwise it is closed when the refresh that is
+// waited for has ended. refusal: nothing is known and it is too early to ask again.
 func (c *Catalog) begin(
 	r *repository, now time.Time, insist bool,
 ) (known snapshot, done <-chan struct{}, refusal error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known = snapshot{index: r.known, checked: r.checked, failure: r.failing.err}
-	fresh := c.options.FreshFor
-	if insist {
-		fresh = min(fresh, settled)
-	}
 	switch {
+	case r.flight != nil && insist:
+		if r.next == nil {
+			r.next = make(chan struct{})
+		}
+		return known, r.next, nil
 	case r.flight != nil:
 		return known, r.flight, nil
-	case r.known != nil && r.failing.err == nil && now.Sub(r.checked) < fresh:
+	case !insist && r.known != nil && r.failing.err == nil && now.Sub(r.checked) < c.options.FreshFor:
 		return known, nil, nil
 	case r.failing.holds(now) && r.known != nil:
 		return known, nil, nil
 	case r.failing.holds(now):
 		return known, nil, r.failing.refusal()
 	}
-	flight := make(chan struct{})
-	r.flight = flight
-	go c.refresh(r, r.marks, flight)
-	return known, flight, nil
+	r.flight = make(chan struct{})
+	go c.refresh(r, r.marks, r.pause(now))
+	return known, r.flight, nil
 }
 
-// refresh asks for the index once and notes what came of it.
-func (c *Catalog) refresh(r *repository, known validators, flight chan struct{}) {
+// pause is how much longer a repository is left alone: as long as the last answer took, so that those who insist do not keep a large
+// index on its way, and being read, all the time.
+func (r *repository) pause(now time.Time) time.Duration {
+	return max(0, min(r.took, mostPause)-now.Sub(r.checked))
+}
+
+// refresh asks for the index once, notes what came of it, and begins anew when somebody waits for the next answer.
+func (c *Catalog) refresh(r *repository, known validators, pause time.Duration) {
+	rest, rested := context.WithTimeout(c.ctx, pause)
+	defer rested()
+	<-rest.Done()
 	ctx, cancel := context.WithTimeout(c.ctx, c.options.FetchTimeout)
 	defer cancel()
+	begun := c.options.Clock.Now()
 	fresh, marks, changed, err := c.list(ctx, r, known)
 	now := c.options.Clock.Now()
 	r.mu.Lock()
@@ -165,12 +178,25 @@ func (c *Catalog) refresh(r *repository, known validators, flight chan struct{})
 		r.known, r.marks = fresh, marks
 		fallthrough
 	default:
-		r.checked, r.failing = now, backoff{}
+		r.checked, r.took, r.failing = now, now.Sub(begun), backoff{}
 	}
-	r.flight = nil
-	close(flight)
+	c.land(r, now)
 	r.mu.Unlock()
 	c.trim(now)
+}
+
+// land tells those who wait that a refresh has ended. The next begins, if it is waited for and this one did not fail. r is locked.
+func (c *Catalog) land(r *repository, now time.Time) {
+	close(r.flight)
+	r.flight, r.next = r.next, nil
+	switch {
+	case r.flight == nil:
+	case r.failing.holds(now):
+		close(r.flight)
+		r.flight = nil
+	default:
+		go c.refresh(r, r.marks, r.pause(now))
+	}
 }
 
 // list asks for the index; it is nil, and changed false, when what is known is still right.
