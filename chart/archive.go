@@ -30,16 +30,16 @@ const (
 
 // Open reads the bytes of a chart's archive, as `helm package` makes it, and keeps them.
 func Open(archive []byte) (*Chart, error) {
-	return open(archive, make(chan struct{}, 1))
+	return open(archive, newRenderings(1, 0))
 }
 
-// open reads an archive and keeps it; renders bounds how many charts are rendered at one time.
-func open(archive []byte, renders chan struct{}) (*Chart, error) {
+// open reads an archive and keeps it; it is rendered among others.
+func open(archive []byte, renders *renderings) (*Chart, error) {
 	return openWithin(archive, renders, maxUnpacked)
 }
 
 // openWithin is open for archives that unpack to no more than so many bytes.
-func openWithin(archive []byte, renders chan struct{}, most int64) (*Chart, error) {
+func openWithin(archive []byte, renders *renderings, most int64) (*Chart, error) {
 	unpacked := budget{bytes: most, files: maxFiles, most: most}
 	if err := unpacked.spend(bytes.NewReader(archive), maxDepth); err != nil {
 		return nil, brokenSpec(nil, "the chart's archive cannot be used: %s", err)

@@ -54,6 +54,8 @@ type Options struct {
 	MaxChartMemory int64
 	// MaxRenders bounds the charts that are rendered at one time. Default: 8.
 	MaxRenders int
+	// MaxRenderMemory bounds what is remembered of what charts rendered to. Default: 32 MiB.
+	MaxRenderMemory int64
 }
 
 // withDefaults fills in what o leaves open.
@@ -71,6 +73,7 @@ func (o Options) withDefaults() Options {
 	o.MaxDiskBytes = orDefault(o.MaxDiskBytes, 1<<30)
 	o.MaxChartMemory = orDefault(o.MaxChartMemory, 128<<20)
 	o.MaxRenders = orDefault(o.MaxRenders, 8)
+	o.MaxRenderMemory = orDefault(o.MaxRenderMemory, 32<<20)
 	return o
 }
 
@@ -101,7 +104,7 @@ type Catalog struct {
 	options Options
 	fetcher *fetcher
 	parser  parser
-	renders chan struct{}
+	renders *renderings
 
 	mu           sync.Mutex
 	repositories map[string]*repository
@@ -117,7 +120,7 @@ type Catalog struct {
 func NewCatalog(ctx context.Context, o Options) *Catalog {
 	o = o.withDefaults()
 	return &Catalog{
-		ctx: ctx, options: o, fetcher: newFetcher(o.Repositories, o.Transport), renders: make(chan struct{}, o.MaxRenders),
+		ctx: ctx, options: o, fetcher: newFetcher(o.Repositories, o.Transport), renders: newRenderings(o.MaxRenders, o.MaxRenderMemory),
 		repositories: map[string]*repository{},
 		disk:         openDisk(o.CacheDir, o.MaxDiskBytes, o.Clock, o.Log),
 		charts:       newLRU[archiveKey, *Chart](o.MaxChartMemory),

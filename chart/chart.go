@@ -35,8 +35,8 @@ type Chart struct {
 	digest  string
 	// size is what it takes in memory: its archive, and its files.
 	size int64
-	// renders bounds how many charts are rendered at one time.
-	renders chan struct{}
+	// renders are its own, and those of the other charts of its Catalog.
+	renders *renderings
 }
 
 // Name is the name in Chart.yaml.

@@ -28,7 +28,8 @@ const (
 
 // Render runs the chart's templates with values for t, in Helm's way of a first installation. Hooks are apart
 // from what is installed, and those that Shipper does not run are refused. A chart without exactly one apps/v1 Deployment is an
-// error, unless there is nothing at all. The result holds nothing of t's labels: Prepare and Hooks put them on.
+// error, unless there is nothing at all. The result holds nothing of t's labels: Prepare and Hooks put them on. It may be shared with
+// others who ask for the same, and must not be changed.
 func (c *Chart) Render(ctx context.Context, values *shipper.ChartValues, t Target) (Manifest, error) {
 	given := map[string]any{}
 	if values != nil {
@@ -49,15 +50,23 @@ func (c *Chart) Render(ctx context.Context, values *shipper.ChartValues, t Targe
 	return manifest, nil
 }
 
-// inTurn renders when there is room for one more.
+// inTurn renders when there is room for one more, unless what comes of it is remembered.
 func (c *Chart) inTurn(ctx context.Context, values map[string]any, t Target) (Manifest, error) {
+	key := c.renderKey(values, t)
+	if known, ok := c.renders.done.get(key); ok {
+		return known, nil
+	}
 	select {
-	case c.renders <- struct{}{}:
-		defer func() { <-c.renders }()
-		return c.render(ctx, values, t)
+	case c.renders.room <- struct{}{}:
+		defer func() { <-c.renders.room }()
 	case <-ctx.Done():
 		return Manifest{}, late(ctx.Err())
 	}
+	manifest, err := c.render(ctx, values, t)
+	if err == nil {
+		c.renders.done.put(key, manifest, manifest.size())
+	}
+	return manifest, err
 }
 
 // render does the work of Render. Whatever the chart makes panic is an error of the chart.

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	helmengine "helm.sh/helm/v3/pkg/engine"
@@ -29,6 +30,7 @@ import (
 const (
 	versions  = 20 // of each chart
 	maxWarm   = 0.001
+	maxRender = 1.1
 	rounds    = 7
 	namespace = "bench"
 	// unchanged is what parsing again would take many times of.
@@ -120,13 +122,13 @@ func (c Charts) resolve(ctx context.Context, samples io.Writer) ([]table.Line, e
 }
 
 // render renders the chart of 30 objects in turns with Helm, which reads of each object what it is. Ours reads them whole, checks
-// and labels them, as for an installation.
+// render renders a chart of 30 objects for one Release after the other, each twice, and has Helm render it as often.
 func (c Charts) render(ctx context.Context, samples io.Writer) ([]table.Line, error) {
 	archive, err := charts.PackFiles("thirty", "1.0.0", thirtyObjects())
 	if err != nil {
 		return nil, err
 	}
-	ours, err := chart.Open(archive.Bytes)
+	ours, err := load(ctx, archive)
 	if err != nil {
 		return nil, err
 	}
@@ -135,47 +137,75 @@ func (c Charts) render(ctx context.Context, samples io.Writer) ([]table.Line, er
 		return nil, err
 	}
 	values := shipper.ChartValues{"replicaCount": int64(3)}
-	var shipped, floor []time.Duration
-	for range c.Renders {
-		took, err := timed(func() error {
-			t := chart.Target{ReleaseName: "rel", Namespace: namespace, App: "app"}
-			manifest, err := ours.Render(ctx, &values, t)
+	times := map[string][]time.Duration{}
+	for i := range c.Renders {
+		release := fmt.Sprintf("rel-%d", i)
+		shipped := func() error { return ourRender(ctx, ours, &values, release) }
+		for _, side := range []struct {
+			name   string
+			render func() error
+		}{{"first", shipped}, {"again", shipped}, {"helm", func() error { return helmRender(helms, values, release) }}} {
+			took, err := timed(side.render)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			_, err = manifest.Prepare(t)
-			return err
-		})
-		if err != nil {
-			return nil, err
+			times[side.name] = append(times[side.name], took)
 		}
-		shipped = append(shipped, took)
-		took, err = timed(func() error {
-			scope, err := chartutil.ToRenderValues(helms, values, chartutil.ReleaseOptions{Name: "rel", Namespace: namespace}, nil)
-			if err != nil {
-				return err
-			}
-			files, err := helmengine.Render(helms, scope)
-			if err != nil {
-				return err
-			}
-			_, _, err = releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		floor = append(floor, took)
 	}
-	for name, times := range map[string][]time.Duration{"shipper": shipped, "helm": floor} {
+	for name, times := range times {
 		if err := table.WriteSamples(samples, "Render/side="+name, times); err != nil {
 			return nil, err
 		}
 	}
+	floor := table.Median(times["helm"])
 	return []table.Line{{
 		Row: "charts", Of: "30 objects rendered, read and labelled (floor: Helm renders and sorts)",
-		Ours: table.Median(shipped), Floor: table.Median(floor), Unit: table.Seconds,
+		Ours: table.Median(times["first"]), Floor: floor, Unit: table.Seconds,
+	}, {
+		Row: "charts", Of: "the same again",
+		Ours: table.Median(times["again"]), Floor: floor, Unit: table.Seconds, Most: table.Goal(maxRender),
 	}}, nil
+}
+
+// load has a catalog load a chart, as the binaries do.
+func load(ctx context.Context, archive charts.Archive) (*chart.Chart, error) {
+	repository, err := charts.Start()
+	if err != nil {
+		return nil, err
+	}
+	defer repository.Close()
+	repository.Publish(archive)
+	policy, err := chart.ParsePolicy(charts.URLs)
+	if err != nil {
+		return nil, err
+	}
+	pinned := shipper.Chart{Name: archive.Name, Version: archive.Version, RepoURL: repository.URL}
+	return chart.NewCatalog(ctx, chart.Options{Repositories: policy}).Load(ctx, namespace, pinned, archive.Digest)
+}
+
+// ourRender makes what installation writes.
+func ourRender(ctx context.Context, ours *chart.Chart, values *shipper.ChartValues, release string) error {
+	t := chart.Target{ReleaseName: release, Namespace: namespace, App: "app"}
+	manifest, err := ours.Render(ctx, values, t)
+	if err != nil {
+		return err
+	}
+	_, err = manifest.Prepare(t)
+	return err
+}
+
+// helmRender does what Helm does before it writes.
+func helmRender(helms *helmchart.Chart, values map[string]any, release string) error {
+	scope, err := chartutil.ToRenderValues(helms, values, chartutil.ReleaseOptions{Name: release, Namespace: namespace}, nil)
+	if err != nil {
+		return err
+	}
+	files, err := helmengine.Render(helms, scope)
+	if err != nil {
+		return err
+	}
+	_, _, err = releaseutil.SortManifests(files, nil, releaseutil.InstallOrder)
+	return err
 }
 
 // timed is how long something took.
