@@ -76,11 +76,6 @@ test-matrix: ## Run the end-to-end tests on the oldest Kubernetes and on the new
 bench: controlplane ## Measure how fast Shipper is, each row beside its floor (ROW=rollout; BENCH_FLAGS='-clusters 1')
 	@go run ./test/bench $(if $(ROW),-row $(ROW)) $(BENCH_FLAGS)
 
-.PHONY: bench-admission
-bench-admission: controlplane ## Measure what the gate costs, beside a no-op webhook, and how soon a block holds
-	@go test ./webhook -run '^$$' -bench Review
-	@go run ./test/bench/admission
-
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME each (default 60s); their seeds are tests anyway
 	@hack/fuzz.sh

@@ -21,6 +21,7 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"shipper.dev/shipper/test/bench/admission"
 	"shipper.dev/shipper/test/bench/charts"
 	"shipper.dev/shipper/test/bench/rollout"
 	"shipper.dev/shipper/test/bench/scale"
@@ -37,6 +38,13 @@ func main() {
 	ctrl.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if len(os.Args) == 4 && os.Args[1] == admission.NoopCommand {
+		if err := admission.ServeNoop(ctx, os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, "no-op webhook:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	wanted := flag.String("row", "all", "which `rows`, with commas between them")
 	file := flag.String("o", "", "a `file` that is given all samples, for benchstat")
 	var clusters, counts numbers = []int{1, 2, 5}, []int{100, 1000}
@@ -50,6 +58,9 @@ func main() {
 	c := charts.Charts{}
 	flag.IntVar(&c.Charts, "charts", 500, "charts: how many are in the index, of 20 versions each")
 	flag.IntVar(&c.Renders, "renders", 1000, "charts: how often a chart is rendered")
+	a := admission.Admission{}
+	flag.IntVar(&a.Releases, "releases", 10000, "admission: how many Releases are known")
+	flag.IntVar(&a.Pairs, "pairs", 400, "admission: how many pairs of writes are measured of each kind")
 	flag.Parse()
 	o := rollout.Options{Clusters: clusters, Rounds: *rounds, Replicas: int32(*replicas)}
 	b := rollout.Burst{Applications: *burst, Replicas: int32(*replicas), Rest: *rest}
@@ -61,6 +72,7 @@ func main() {
 		{"burst", func(ctx context.Context, out, _ io.Writer) ([]table.Line, error) { return b.Run(ctx, out) }},
 		{"growth", func(ctx context.Context, out, _ io.Writer) ([]table.Line, error) { return g.Run(ctx, out) }},
 		{"charts", func(ctx context.Context, _, samples io.Writer) ([]table.Line, error) { return c.Run(ctx, samples) }},
+		{"admission", a.Run},
 	}, *wanted, *file)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

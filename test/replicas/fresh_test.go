@@ -23,7 +23,7 @@ import (
 )
 
 // TestABlockHoldsEverywhereAtOnce makes 200 blocks, one after the other, and asks every replica until it refuses. How long
-// that takes is shown and not judged, for machines differ; `make bench-admission` judges it. That replicas are told, and do
+// that takes is shown and not judged, for machines differ; `make bench ROW=admission` judges it. That replicas are told, and do
 // not ask, is judged: they have sent the API server no request about RolloutBlocks.
 func TestABlockHoldsEverywhereAtOnce(t *testing.T) {
 	const blocks = 200

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -16,10 +18,11 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/test/bench/table"
 	"shipper.dev/shipper/test/pod"
 )
 
-// rounds is how many parts a row is divided into, to see how far their ratios are apart.
+// rounds is how many parts a line is divided into, to see how far their ratios are apart.
 const rounds = 5
 
 // kind is one kind of write.
@@ -45,41 +48,74 @@ var kinds = []kind{
 // sample is how long one pair took.
 type sample struct{ noop, ours time.Duration }
 
-// row is what was measured.
-type row struct {
-	noop, ours  [2]time.Duration // p50, p99
-	ratio       float64          // of the medians
-	least, most float64          // of the rounds
+// samples are the pairs of a row.
+type samples []sample
+
+// lines are what is told of pairs: the medians, and the slowest of a hundred. Only one at a time has a goal: with more the machine is
+// full, and what takes how long says little.
+func (s samples) lines(of string, workers int, to io.Writer) ([]table.Line, error) {
+	var noop, ours []time.Duration
+	for _, pair := range s {
+		noop, ours = append(noop, pair.noop), append(ours, pair.ours)
+	}
+	name := "Admission/of=" + strings.NewReplacer(", ", "/", " ", "-").Replace(of)
+	if err := errors.Join(
+		table.WriteSamples(to, name+"/side=noop", noop), table.WriteSamples(to, name+"/side=shipper", ours)); err != nil {
+		return nil, err
+	}
+	median := table.Line{Row: "admission", Of: of + s.spread(), Ours: table.Median(ours), Floor: table.Median(noop), Unit: table.Seconds}
+	if workers == 1 {
+		median.Most = table.Goal(maxRatio)
+	}
+	return []table.Line{median, {
+		Row: "admission", Of: of + ", 99 of 100", Ours: percentile(ours, 99).Seconds(), Floor: percentile(noop, 99).Seconds(),
+		Unit: table.Seconds,
+	}}, nil
 }
 
-// String is the row as it is printed.
-func (r row) String() string {
-	ms := func(d time.Duration) string { return fmt.Sprintf("%6.2f ms", float64(d.Microseconds())/1000) }
-	return fmt.Sprintf("%s %s  %s %s  %6.2f     (%.2f to %.2f)", ms(r.noop[0]), ms(r.noop[1]), ms(r.ours[0]), ms(r.ours[1]),
-		r.ratio, r.least, r.most)
+// spread is how far the ratios of parts are apart.
+func (s samples) spread() string {
+	least, most := 0.0, 0.0
+	for part := range slices.Chunk(s, max(1, (len(s)+rounds-1)/rounds)) {
+		var noop, ours []time.Duration
+		for _, pair := range part {
+			noop, ours = append(noop, pair.noop), append(ours, pair.ours)
+		}
+		ratio := table.Median(ours) / table.Median(noop)
+		if least == 0 || ratio < least {
+			least = ratio
+		}
+		most = max(most, ratio)
+	}
+	return fmt.Sprintf(" (%.2f to %.2f)", least, most)
+}
+
+// percentile is how long so many of a hundred took at most.
+func percentile(times []time.Duration, percent int) time.Duration {
+	return slices.Sorted(slices.Values(times))[len(times)*percent/100]
 }
 
 // measure sends pairs of writes, each to one side and then to the other; which is first takes turns.
-func (w *world) measure(ctx context.Context, k kind, workers, pairs int) (row, error) {
+func (w *world) measure(ctx context.Context, k kind, workers, pairs int) (samples, error) {
 	if err := w.findMoved(ctx); err != nil {
-		return row{}, err
+		return nil, err
 	}
 	var mu sync.Mutex
-	var samples []sample
+	var all samples
 	var jobs []func() error
 	for i := range workers {
 		jobs = append(jobs, func() error {
 			mine, err := w.pairs(ctx, k, i, max(pairs/workers, rounds))
 			mu.Lock()
 			defer mu.Unlock()
-			samples = append(samples, mine...)
+			all = append(all, mine...)
 			return err
 		})
 	}
 	if err := inParallel(jobs); err != nil {
-		return row{}, fmt.Errorf("%s: %w", k.name, err)
+		return nil, fmt.Errorf("%s: %w", k.name, err)
 	}
-	return summary(samples), nil
+	return all, nil
 }
 
 func (w *world) pairs(ctx context.Context, k kind, i, n int) ([]sample, error) {
@@ -126,41 +162,15 @@ func (w *world) findMoved(ctx context.Context) error {
 	return nil
 }
 
-func summary(samples []sample) row {
-	r := row{}
-	r.noop, r.ours, r.ratio = quantiles(samples)
-	for part := range slices.Chunk(samples, max(1, (len(samples)+rounds-1)/rounds)) {
-		_, _, ratio := quantiles(part)
-		if r.least == 0 || ratio < r.least {
-			r.least = ratio
-		}
-		r.most = max(r.most, ratio)
-	}
-	return r
-}
-
-func quantiles(samples []sample) (noop, ours [2]time.Duration, ratio float64) {
-	var a, b []time.Duration
-	for _, s := range samples {
-		a, b = append(a, s.noop), append(b, s.ours)
-	}
-	slices.Sort(a)
-	slices.Sort(b)
-	for i, percent := range []int{50, 99} {
-		noop[i], ours[i] = a[len(a)*percent/100], b[len(b)*percent/100]
-	}
-	return noop, ours, float64(ours[0]) / float64(noop[0])
-}
-
 // freshness makes blocks one after the other, asks every replica until it refuses, and tells how long that takes from the
-// 201 on for 99 of 100.
-func (w *world) freshness(ctx context.Context, n int) (time.Duration, error) {
+// 201 on.
+func (w *world) freshness(ctx context.Context, n int) ([]table.Line, error) {
 	var took []time.Duration
 	for i := range n {
 		b := &shipper.RolloutBlock{Spec: ask.Block("x/y").Spec}
 		b.Namespace, b.Name = ours, fmt.Sprintf("fresh-%d", i)
 		if err := w.client.Create(ctx, b); err != nil {
-			return 0, err
+			return nil, err
 		}
 		began := time.Now()
 		var jobs []func() error
@@ -168,18 +178,21 @@ func (w *world) freshness(ctx context.Context, n int) (time.Duration, error) {
 			jobs = append(jobs, func() error { return refuses(ctx, r, b) })
 		}
 		if err := inParallel(jobs); err != nil {
-			return 0, err
+			return nil, err
 		}
 		took = append(took, time.Since(began))
 		if err := w.client.Delete(ctx, b); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
-	slices.Sort(took)
-	p50, p99 := took[len(took)/2], took[len(took)*99/100]
-	fmt.Printf("\na RolloutBlock holds on all of %d replicas after: p50 %s, p99 %s, longest %s (%d blocks)\n", len(w.replicas),
-		p50.Round(10*time.Microsecond), p99.Round(10*time.Microsecond), took[len(took)-1].Round(10*time.Microsecond), n)
-	return p99, nil
+	of := fmt.Sprintf("a RolloutBlock holds on all of %d replicas", len(w.replicas))
+	return []table.Line{
+		{Row: "admission", Of: of, Ours: table.Median(took), Unit: table.Seconds},
+		{
+			Row: "admission", Of: of + ", 99 of 100", Ours: percentile(took, 99).Seconds(), Unit: table.Seconds,
+			Most: table.Goal(maxFresh.Seconds()),
+		},
+	}, nil
 }
 
 // refuses asks r until it refuses for b.

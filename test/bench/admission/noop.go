@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package admission
 
 import (
 	"context"
@@ -13,8 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// noopCommand is the first argument of the process that is the no-op webhook.
-const noopCommand = "serve-noop"
+// NoopCommand is the first argument of the process that is the no-op webhook; the others are its address and the folder with its
+// certificate. It is the same program.
+const NoopCommand = "serve-noop"
 
 // paths are those that are asked for what is measured.
 var paths = []string{
@@ -23,8 +24,8 @@ var paths = []string{
 	"/mutate-rolloutblock", "/validate-rolloutblock",
 }
 
-// serveNoop allows everything, with the server that Shipper's webhook has.
-func serveNoop(ctx context.Context, address, certDir string) error {
+// ServeNoop allows everything, with the server that Shipper's webhook has.
+func ServeNoop(ctx context.Context, address, certDir string) error {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
 		return err

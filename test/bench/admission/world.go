@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package admission
 
 import (
 	"context"
@@ -153,7 +153,7 @@ func (w *world) installNoop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.noop = exec.Command(self, noopCommand, fmt.Sprintf("127.0.0.1:%d", port), w.dir)
+	w.noop = exec.Command(self, NoopCommand, fmt.Sprintf("127.0.0.1:%d", port), w.dir)
 	w.noop.Stderr = os.Stderr
 	w.noop.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := w.noop.Start(); err != nil {
