@@ -141,8 +141,9 @@ func TestKeepsWhatIsToBeKept(t *testing.T) {
 	s.owners(owned, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: anchor.Name, UID: anchor.UID}) // of an earlier version
 	later := &corev1.ConfigMap{}
 	s.find(west, "later", later)
+	before := client.MergeFrom(later.DeepCopy())
 	later.Annotations["helm.sh/resource-policy"] = "keep" // by hand
-	s.must(world.clusters[west].Update(s.ctx, later))
+	s.must(world.clusters[west].Patch(s.ctx, later, before))
 	for _, o := range []client.Object{owned, later} {
 		s.soon("the anchor still owns what is kept", func() string {
 			s.find(west, o.GetName(), o)
@@ -194,6 +195,7 @@ func TestLeavesWhatHasAnotherOwner(t *testing.T) {
 // owners gives an object in west these owners.
 func (s *story) owners(o client.Object, refs ...metav1.OwnerReference) {
 	s.Helper()
+	before := client.MergeFrom(o.DeepCopyObject().(client.Object))
 	o.SetOwnerReferences(refs)
-	s.must(world.clusters[west].Update(s.ctx, o))
+	s.must(world.clusters[west].Patch(s.ctx, o, before))
 }
