@@ -5,8 +5,10 @@ package main
 import (
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"go.uber.org/zap/zapcore"
@@ -28,6 +30,7 @@ type options struct {
 	leaderElect             bool
 	identity                string
 	healthAddr, metricsAddr string
+	pprofPort               int
 
 	workers       int
 	chartCacheDir string
@@ -54,6 +57,8 @@ func parse(args []string) (*options, error) {
 		"`name` by which this process takes its Lease back after it was killed, its Pod's: nobody else may have it; empty: one made up")
 	set.StringVar(&o.healthAddr, "health-addr", ":8083", "`address` of /healthz and /readyz; 0 serves neither")
 	set.StringVar(&o.metricsAddr, "metrics-addr", ":8082", "`address` of /metrics; 0 serves none")
+	set.IntVar(&o.pprofPort, "pprof-port", 0,
+		"`port` of 127.0.0.1 for /debug/pprof/, from which whoever is in this container reads all memory; 0 serves none")
 	set.IntVar(&o.workers, "workers", 8, "how many objects of each kind are worked on at the same time")
 	set.StringVar(&o.chartCacheDir, "chart-cache-dir", filepath.Join(os.TempDir(), "shipper-reconciler-charts"),
 		"`folder` for what is known of chart repositories")
@@ -73,6 +78,8 @@ func parse(args []string) (*options, error) {
 		return nil, fmt.Errorf("unexpected arguments: %s", strings.Join(set.Args(), " "))
 	case o.workers < 1:
 		return nil, fmt.Errorf("--workers=%d: at least 1 is needed", o.workers)
+	case o.pprofPort < 0 || o.pprofPort > 65535:
+		return nil, fmt.Errorf("--pprof-port=%d: the port must be a number from 1 to 65535, or 0", o.pprofPort)
 	case o.logFormat != "json" && o.logFormat != "text":
 		return nil, fmt.Errorf("--log-format=%s: use json or text", o.logFormat)
 	}
@@ -90,6 +97,14 @@ func (o *options) restConfig() (*rest.Config, error) {
 	config.QPS = -1
 	config.UserAgent = fleet.UserAgent
 	return config, nil
+}
+
+// pprofAddr is where profiles are served; "" for nowhere. No other machine may reach it.
+func (o *options) pprofAddr() string {
+	if o.pprofPort == 0 {
+		return ""
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(o.pprofPort))
 }
 
 func (o *options) logging() []zap.Opts {

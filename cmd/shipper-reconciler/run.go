@@ -76,6 +76,7 @@ func newManager(o *options) (manager.Manager, error) {
 		Cache:                               reconciler.CacheOptions(o.namespace),
 		Metrics:                             metricsserver.Options{BindAddress: o.metricsAddr},
 		HealthProbeBindAddress:              o.healthAddr,
+		PprofBindAddress:                    o.pprofAddr(),
 		LeaderElection:                      o.leaderElect,
 		LeaderElectionResourceLockInterface: lock,
 		LeaseDuration:                       &lease,

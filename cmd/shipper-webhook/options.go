@@ -39,6 +39,7 @@ type options struct {
 	reconcilerUser  string
 
 	addr, healthAddr, metricsAddr string
+	pprofPort                     int
 
 	clientCAFile, clientNames string
 
@@ -73,6 +74,8 @@ func parse(args []string) (*options, error) {
 	set.StringVar(&o.addr, "addr", ":9443", "`address` to serve admission on")
 	set.StringVar(&o.healthAddr, "health-addr", ":8081", "`address` of /healthz and /readyz; 0 serves neither")
 	set.StringVar(&o.metricsAddr, "metrics-addr", ":8080", "`address` of /metrics; 0 serves none")
+	set.IntVar(&o.pprofPort, "pprof-port", 0,
+		"`port` of 127.0.0.1 for /debug/pprof/, from which whoever is in this container reads all memory; 0 serves none")
 	set.StringVar(&o.clientCAFile, "client-ca-file", "",
 		"`file` with the authorities of those who may ask, read again when it changes; empty: whoever reaches this may ask")
 	set.StringVar(&o.clientNames, "client-names", "",
@@ -130,6 +133,8 @@ func (o *options) complete() error {
 		return fmt.Errorf("--chart-repositories: %w", policyErr)
 	case lifetimesErr != nil:
 		return fmt.Errorf("--certificate-lifetime and --authority-lifetime: %w", lifetimesErr)
+	case o.pprofPort < 0 || o.pprofPort > 65535:
+		return fmt.Errorf("--pprof-port=%d: the port must be a number from 1 to 65535, or 0", o.pprofPort)
 	case o.logFormat != "json" && o.logFormat != "text":
 		return fmt.Errorf("--log-format=%s: use json or text", o.logFormat)
 	case o.shutdownDelay < 0:
@@ -149,6 +154,14 @@ func (o *options) listen() (host string, port int, err error) {
 		return "", 0, fmt.Errorf("--addr=%s: the port must be a number from 1 to 65535", o.addr)
 	}
 	return host, port, nil
+}
+
+// pprofAddr is where profiles are served; "" for nowhere. No other machine may reach it.
+func (o *options) pprofAddr() string {
+	if o.pprofPort == 0 {
+		return ""
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(o.pprofPort))
 }
 
 // clients are those who may ask; nil for everybody.

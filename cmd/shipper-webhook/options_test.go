@@ -61,6 +61,8 @@ func TestFlagsThatCannotBeMeant(t *testing.T) {
 		"--addr=:https":          "--addr=:https: the port must be a number from 1 to 65535",
 		"--log-format=xml":       "--log-format=xml: use json or text",
 		"--shutdown-delay=-1s":   "--shutdown-delay must not be negative",
+		"--pprof-port=-1":        "--pprof-port=-1: the port must be a number from 1 to 65535, or 0",
+		"--pprof-port=65536":     "--pprof-port=65536: the port must be a number from 1 to 65535, or 0",
 		"--authority-lifetime=24h": "--certificate-lifetime and --authority-lifetime: the authority must live for three times " +
 			"as long as a certificate (2160h0m0s) at least, not 24h0m0s",
 		"--certificate-lifetime=1s": "--certificate-lifetime and --authority-lifetime: a certificate must live for 5s at least, not 1s",
@@ -74,6 +76,18 @@ func TestFlagsThatCannotBeMeant(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%s: got %q, want %q", flags, got, want)
+		}
+	}
+}
+
+func TestProfilesAreServedWhenAskedForAndToThisMachineAlone(t *testing.T) {
+	for flags, want := range map[string]string{"": "", "--pprof-port=6060": "127.0.0.1:6060"} {
+		o, err := parse(strings.Fields(flags))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := o.pprofAddr(); got != want {
+			t.Errorf("%q: profiles are served on %q, want %q", flags, got, want)
 		}
 	}
 }

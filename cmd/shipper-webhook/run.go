@@ -137,6 +137,7 @@ func newManager(o *options, certOptions certs.Options, stream *facts.Stream) (ma
 		Scheme:                 scheme,
 		Metrics:                metricsserver.Options{BindAddress: o.metricsAddr},
 		HealthProbeBindAddress: o.healthAddr,
+		PprofBindAddress:       o.pprofAddr(),
 		Cache: cache.Options{
 			DefaultTransform: facts.Strip,
 			ByObject:         certs.CacheOptions(certOptions),

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/rand"
@@ -32,6 +33,8 @@ type Options struct {
 	WebhookPort int
 	// WebhookFlags are flags of the webhook beside those that a Pod always has; they win.
 	WebhookFlags []string
+	// Profiled has both serve profiles, where Process.Profiles says.
+	Profiled bool
 }
 
 // Pod is the two running binaries.
@@ -110,6 +113,15 @@ func (p *Pod) startContainer(ctx context.Context, name string, args ...string) (
 		return nil, fmt.Errorf("making a folder for %s: %w", name, err)
 	}
 	health, metrics := fmt.Sprintf("127.0.0.1:%d", port), fmt.Sprintf("127.0.0.1:%d", metricsPort)
+	profiles := ""
+	if p.options.Profiled {
+		profiling, err := FreePort()
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, "--pprof-port", strconv.Itoa(profiling))
+		profiles = fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/", profiling)
+	}
 	process, err := start(name, filepath.Join(p.options.Bin, name), filepath.Join(p.options.Dir, name+".log"), append(args,
 		"--kubeconfig", p.kubeconfig,
 		"--metrics-addr", metrics,
@@ -119,7 +131,7 @@ func (p *Pod) startContainer(ctx context.Context, name string, args ...string) (
 	if err != nil {
 		return nil, err
 	}
-	process.Metrics = "http://" + metrics + "/metrics"
+	process.Metrics, process.Profiles = "http://"+metrics+"/metrics", profiles
 	return process, process.ready(ctx, "http://"+health+"/readyz")
 }
 

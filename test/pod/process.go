@@ -22,6 +22,8 @@ type Process struct {
 	Log string
 	// Metrics is the URL that its metrics are read at.
 	Metrics string
+	// Profiles is the URL below which its profiles are read; "" unless Options.Profiled.
+	Profiles string
 
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when it has ended
