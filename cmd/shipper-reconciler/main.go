@@ -11,6 +11,7 @@ import (
 	stdlog "log"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"k8s.io/klog/v2"
@@ -20,7 +21,14 @@ import (
 	"shipper.dev/shipper/chart"
 )
 
+// garbage is how much of it may gather before it is collected, in percent of what is in use: half of what Go does by itself. What is in
+// use is caches, which stay, and most of the time nothing is done that would make any.
+const garbage = 50
+
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
 	o, err := parse(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
 		return

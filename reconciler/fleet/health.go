@@ -71,9 +71,7 @@ func likeOf(gvk schema.GroupVersionKind) client.Object {
 // judged is what a cache keeps of an object of any kind: its metadata and its health.
 func judged(u *unstructured.Unstructured) *unstructured.Unstructured {
 	h := judge(u)
-	annotations := u.GetAnnotations()
-	delete(annotations, corev1.LastAppliedConfigAnnotation)
-	u.SetAnnotations(annotations)
+	forgetApplied(u)
 	forget(u)
 	out := map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": u.Object["metadata"]}
 	out[healthKey] = map[string]any{"status": h.Status, "reason": h.Reason, "message": h.Message}

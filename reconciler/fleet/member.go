@@ -27,8 +27,9 @@ type Member struct {
 	session *session
 }
 
-// Client reads Deployments, Services, Pods, ConfigMaps and EndpointSlices of ours from caches, and writes
-// everything. The data of ConfigMaps other than anchors is not cached. For other kinds read Metadata.
+// Client reads Deployments, Services, Pods, ConfigMaps and EndpointSlices of ours from caches, and writes everything. Not cached are
+// the data of ConfigMaps other than anchors, what the Pods of Deployments and Pods themselves are made of (spec.template, spec),
+// and where Pods are reached. What is read here must not be written as a whole. For other kinds read Metadata.
 func (m *Member) Client() client.Client {
 	return m.session.cluster.GetClient()
 }

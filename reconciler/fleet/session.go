@@ -14,9 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -47,7 +45,7 @@ const (
 	ByRelease = "shipper-release"
 )
 
-// core is what is always cached whole, and the indexes over it.
+// core is what is always cached, and the indexes over it.
 var core = []struct {
 	object  client.Object
 	list    client.ObjectList
@@ -155,8 +153,7 @@ func (s *session) readLease(ctx context.Context) error {
 	return err
 }
 
-// clusterOptions keep caches small: only what carries our label, without managedFields, and of ConfigMaps that charts
-// bring nothing but metadata.
+// clusterOptions keep caches small: only what carries our label, and of that what strip leaves.
 func (f *Fleet) clusterOptions(ctx context.Context, rt http.RoundTripper, ours labels.Selector) cluster.Option {
 	logger := log.FromContext(ctx).WithName("fleet")
 	return func(o *cluster.Options) {
@@ -175,20 +172,6 @@ func (f *Fleet) clusterOptions(ctx context.Context, rt http.RoundTripper, ours l
 			},
 		}
 	}
-}
-
-// strip drops what nobody reads before it enters a cache.
-func strip(in any) (any, error) {
-	if u, ok := in.(*unstructured.Unstructured); ok {
-		return judged(u), nil
-	}
-	if object, err := meta.Accessor(in); err == nil && object.GetManagedFields() != nil {
-		forget(object)
-	}
-	if m, ok := in.(*corev1.ConfigMap); ok && m.Data[shipper.AnchorTargetUIDKey] == "" {
-		m.Data, m.BinaryData = nil, nil
-	}
-	return in, nil
 }
 
 // fill checks that the core kinds may be listed, starts the caches and waits until they are full, or opening is done. The
