@@ -55,6 +55,8 @@ func main() {
 	rest := flag.Duration("rest", 5*time.Minute, "burst: how `long` what was rolled out is watched at rest")
 	flag.Var(&counts, "applications", "growth: how many Applications there are, in rising `order`; restart and block: the last of them")
 	of := flag.Int("of", 2, "growth, restart, block: how many clusters")
+	across := flag.Int("across", 20, "wide: how many clusters")
+	profiles := flag.String("profiles", "", "growth, wide: a `folder` that is given profiles of Shipper, for go tool pprof")
 	c := charts.Charts{}
 	flag.IntVar(&c.Charts, "charts", 500, "charts: how many are in the index, of 20 versions each")
 	flag.IntVar(&c.Renders, "renders", 1000, "charts: how often a chart is rendered")
@@ -64,13 +66,15 @@ func main() {
 	flag.Parse()
 	o := rollout.Options{Clusters: clusters, Rounds: *rounds, Replicas: int32(*replicas)}
 	b := rollout.Burst{Applications: *burst, Replicas: int32(*replicas), Rest: *rest}
-	g := scale.Growth{Applications: counts, Clusters: *of}
+	g := scale.Growth{Applications: counts, Clusters: *of, Profiles: *profiles}
+	wide := rollout.Wide{Clusters: *across, Rounds: *rounds, Profiles: *profiles}
 	err := run(ctx, []row{
 		{"rollout", func(ctx context.Context, out, samples io.Writer) ([]table.Line, error) {
 			return rollout.Run(ctx, o, out, samples)
 		}},
 		{"burst", func(ctx context.Context, out, _ io.Writer) ([]table.Line, error) { return b.Run(ctx, out) }},
 		{"growth", func(ctx context.Context, out, _ io.Writer) ([]table.Line, error) { return g.Run(ctx, out) }},
+		{"wide", func(ctx context.Context, _, samples io.Writer) ([]table.Line, error) { return wide.Run(ctx, samples) }},
 		{"charts", func(ctx context.Context, _, samples io.Writer) ([]table.Line, error) { return c.Run(ctx, samples) }},
 		{"admission", a.Run},
 	}, *wanted, *file)

@@ -36,6 +36,7 @@ type Cluster struct {
 	AuditLog string
 
 	index       int
+	podless     bool
 	fleet       *Fleet
 	programs    string // folder
 	store       *store // nil when this process did not start the cluster
@@ -106,8 +107,10 @@ func (c *Cluster) start(ctx context.Context, crds []string) error {
 	if err != nil {
 		return fmt.Errorf("making a client for %s: %w", c.Name, err)
 	}
-	if err := c.createNodes(ctx, typed); err != nil {
-		return err
+	if !c.podless {
+		if err := c.createNodes(ctx, typed); err != nil {
+			return err
+		}
 	}
 	if err := c.awaitUse(ctx); err != nil {
 		return err
@@ -146,6 +149,9 @@ func (c *Cluster) startControllers() error {
 	var err error
 	if c.manager, err = c.run("kube-controller-manager", c.controllerManagerArgs()); err != nil {
 		return err
+	}
+	if c.podless {
+		return nil
 	}
 	for program, args := range map[string][]string{
 		"kube-scheduler": c.schedulerArgs(),

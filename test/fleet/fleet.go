@@ -42,6 +42,9 @@ type Options struct {
 	// OwnEtcd are the names of those application clusters that have an etcd of their own, so that Cluster.Restore can put
 	// them back. The others share one.
 	OwnEtcd []string
+	// Podless are the names of those application clusters that have no nodes and no scheduler: Pods are made there and never
+	// run. They take half of the memory.
+	Podless []string
 	// CRDs are files and folders with CustomResourceDefinitions for the management cluster. Kinds that are installed
 	// later are not garbage-collected in their first 30 seconds, unless Cluster.RestartControllers is called.
 	CRDs []string
@@ -106,6 +109,11 @@ func (o Options) validate() error {
 	if len(seen) > 100 {
 		return fmt.Errorf("%d clusters: at most 100 are possible", len(seen))
 	}
+	for _, name := range o.Podless {
+		if !slices.Contains(o.Applications, name) {
+			return fmt.Errorf("podless cluster %q: not among the application clusters", name)
+		}
+	}
 	return o.validateStores()
 }
 
@@ -150,6 +158,7 @@ func (f *Fleet) start(ctx context.Context, o Options) error {
 		if err != nil {
 			return err
 		}
+		c.podless = slices.Contains(o.Podless, name)
 		f.Applications = append(f.Applications, c)
 	}
 	if err := f.writeKubeconfig(); err != nil {

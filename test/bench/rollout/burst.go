@@ -36,7 +36,7 @@ type Burst struct {
 
 // Run measures.
 func (b Burst) Run(ctx context.Context, out io.Writer) (lines []table.Line, err error) {
-	w, err := world.Begin(ctx, burstClusters)
+	w, err := world.Begin(ctx, world.Options{Clusters: burstClusters})
 	defer func() { err = errors.Join(err, w.End()) }()
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (b Burst) Run(ctx context.Context, out io.Writer) (lines []table.Line, err 
 	}
 	asked, each := after.Minus(before), float64(b.Applications)
 	fmt.Fprintf(out, "what Shipper asked for to roll out %d Applications:\n", b.Applications)
-	explain(out, asked)
+	asked.Explain(out)
 	rest, err := w.AtRest(ctx, b.Rest)
 	of := fmt.Sprintf("%d Applications at once, 2 clusters, ", b.Applications)
 	beside := func(what string, ours, floor time.Duration) table.Line {

@@ -6,13 +6,10 @@
 package rollout
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"time"
 
 	"shipper.dev/shipper/test/bench/table"
@@ -43,7 +40,7 @@ type Options struct {
 
 // Run measures, and prints what was asked for in an upgrade to out. All times are given to samples.
 func Run(ctx context.Context, o Options, out, samples io.Writer) (lines []table.Line, err error) {
-	w, err := world.Begin(ctx, o.Clusters[len(o.Clusters)-1])
+	w, err := world.Begin(ctx, world.Options{Clusters: o.Clusters[len(o.Clusters)-1]})
 	defer func() { err = errors.Join(err, w.End()) }()
 	if err != nil {
 		return nil, err
@@ -62,7 +59,7 @@ func Run(ctx context.Context, o Options, out, samples io.Writer) (lines []table.
 		if i == 0 {
 			first = table.Median(r.ours)
 			fmt.Fprintf(out, "what Shipper asked for in an upgrade on %d clusters:\n", n)
-			explain(out, r.requests)
+			r.requests.Explain(out)
 		}
 		lines = append(lines, r.lines(first, o.Clusters[0])...)
 	}
@@ -86,14 +83,4 @@ func (r result) lines(first float64, than int) []table.Line {
 		table.Line{Row: "rollout", Of: on + "requests to management", Ours: float64(r.requests.Management), Most: table.Goal(maxManagement)},
 		table.Line{Row: "rollout", Of: on + "requests to an application cluster", Ours: float64(r.requests.Application),
 			Most: table.Goal(maxApplication)})
-}
-
-// explain lists what was asked for, the most frequent first.
-func explain(w io.Writer, r world.Requests) {
-	kinds := slices.SortedFunc(maps.Keys(r.Kinds), func(a, b string) int {
-		return cmp.Or(cmp.Compare(r.Kinds[b], r.Kinds[a]), cmp.Compare(a, b))
-	})
-	for _, kind := range kinds {
-		fmt.Fprintf(w, "%6d  %s\n", r.Kinds[kind], kind)
-	}
 }

@@ -5,14 +5,17 @@ package scale
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/bench/table"
+	"shipper.dev/shipper/test/bench/world"
 )
 
 const (
@@ -23,7 +26,7 @@ const (
 )
 
 // restart kills the reconciler twice: once there is nothing to do, and once somebody waits.
-func (s *stage) restart(ctx context.Context) ([]table.Line, error) {
+func (s *stage) restart(ctx context.Context, out io.Writer) ([]table.Line, error) {
 	of := fmt.Sprintf("%d Applications on %d clusters, ", len(s.keys), s.clusters)
 	before, err := s.Count()
 	if err != nil {
@@ -40,6 +43,8 @@ func (s *stage) restart(ctx context.Context) ([]table.Line, error) {
 	if err != nil {
 		return nil, err
 	}
+	fmt.Fprintln(out, "what a reconciler with nothing to do asked for after its start:")
+	after.Minus(before).Explain(out)
 	s.Pod.Reconciler.Kill()
 	if err := s.upgrade(ctx); err != nil {
 		return nil, err
@@ -65,31 +70,72 @@ func (s *stage) restart(ctx context.Context) ([]table.Line, error) {
 }
 
 // block stops everything, and lets it go on.
-func (s *stage) block(ctx context.Context) ([]table.Line, error) {
-	of := fmt.Sprintf("%d Applications, ", len(s.keys))
+func (s *stage) block(ctx context.Context, out io.Writer) ([]table.Line, error) {
+	floor, err := s.blockFloor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.AtRest(ctx, calm); err != nil {
+		return nil, err
+	}
+	before, err := s.Count()
+	if err != nil {
+		return nil, err
+	}
 	b := &shipper.RolloutBlock{
 		ObjectMeta: metav1.ObjectMeta{Namespace: shipper.GlobalBlocksNamespace, Name: "bench"},
 		Spec:       shipper.RolloutBlockSpec{Message: "measured", Author: shipper.RolloutBlockAuthor{Type: "user", Name: "bench"}},
 	}
-	began := time.Now()
-	if err := s.Management.Create(ctx, b); err != nil {
+	profiled := s.Processors(ctx, "block", calm)
+	lines, of := []table.Line(nil), fmt.Sprintf("%d Applications, ", len(s.keys))
+	for what, write := range []func() error{
+		func() error { return s.Management.Create(ctx, b) },
+		func() error { return client.IgnoreNotFound(s.Management.Delete(ctx, b)) },
+	} {
+		began := time.Now()
+		if err := write(); err != nil {
+			return nil, err
+		}
+		if err := s.blocked(ctx, what == 0); err != nil {
+			return nil, err
+		}
+		lines = append(lines, table.Line{Row: "block", Of: of + []string{"all told", "all told of its end"}[what],
+			Ours: time.Since(began).Seconds(), Unit: table.Seconds, Most: table.Goal(maxTold)})
+	}
+	lines = append(lines, table.Line{Row: "block", Of: of + "as many writes of statuses, and no Shipper", Ours: floor.Seconds(),
+		Unit: table.Seconds})
+	if err := profiled(); err != nil {
 		return nil, err
+	}
+	after, err := s.Count()
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(out, "what a RolloutBlock and its end took:")
+	after.Minus(before).Explain(out)
+	return lines, nil
+}
+
+// blockFloor is how long it takes to write a condition of all Applications while no reconciler runs. Afterwards one does.
+func (s *stage) blockFloor(ctx context.Context) (time.Duration, error) {
+	s.Pod.Reconciler.Kill()
+	began := time.Now()
+	err := world.AtMost(writers, len(s.keys), func(i int) error {
+		app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: s.keys[i].Namespace, Name: s.keys[i].Name}}
+		patch := []byte(`{"status":{"conditions":[{"type":"Blocked","status":"True","reason":"RolloutsBlocked","message":"measured"}]}}`)
+		return s.Management.Status().Patch(ctx, app, client.RawPatch(types.MergePatchType, patch))
+	})
+	if err != nil {
+		return 0, err
 	}
 	if err := s.blocked(ctx, true); err != nil {
-		return nil, err
+		return 0, err
 	}
-	told := time.Since(began)
-	began = time.Now()
-	if err := s.Management.Delete(ctx, b); client.IgnoreNotFound(err) != nil {
-		return nil, err
+	took := time.Since(began)
+	if err := s.Pod.StartReconciler(ctx); err != nil {
+		return 0, err
 	}
-	if err := s.blocked(ctx, false); err != nil {
-		return nil, err
-	}
-	return []table.Line{
-		{Row: "block", Of: of + "all told", Ours: told.Seconds(), Unit: table.Seconds, Most: table.Goal(maxTold)},
-		{Row: "block", Of: of + "all told of its end", Ours: time.Since(began).Seconds(), Unit: table.Seconds, Most: table.Goal(maxTold)},
-	}, nil
+	return took, s.blocked(ctx, false)
 }
 
 // conditionOf is the status of the condition that tells whether an Application is blocked; nil when there is none.

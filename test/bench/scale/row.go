@@ -23,9 +23,6 @@ const (
 	writers  = 32               // writes at a time, when Applications are created
 	patience = 30 * time.Minute // for all of them
 	changes  = 7                // of which the median is taken
-	// collected is how long a process of Go that rests takes to collect its garbage and give memory back: it does so after two
-	// minutes without any other reason.
-	collected = 130 * time.Second
 )
 
 // The goals.
@@ -42,6 +39,8 @@ type Growth struct {
 	Applications []int
 	// Clusters is how many each is in.
 	Clusters int
+	// Profiles is a folder for profiles of Shipper. Empty: none are taken.
+	Profiles string
 }
 
 // stage is a world with Applications.
@@ -55,7 +54,7 @@ type stage struct {
 
 // Run measures, and keeps out informed.
 func (g Growth) Run(ctx context.Context, out io.Writer) (lines []table.Line, err error) {
-	w, err := world.Begin(ctx, g.Clusters)
+	w, err := world.Begin(ctx, world.Options{Clusters: g.Clusters, Profiles: g.Profiles})
 	defer func() { err = errors.Join(err, w.End()) }()
 	if err != nil {
 		return nil, err
@@ -75,8 +74,8 @@ func (g Growth) Run(ctx context.Context, out io.Writer) (lines []table.Line, err
 		}
 		lines = append(lines, m.lines(first)...)
 	}
-	for _, row := range []func(context.Context) ([]table.Line, error){s.restart, s.block} {
-		found, err := row(ctx)
+	for _, row := range []func(context.Context, io.Writer) ([]table.Line, error){s.restart, s.block} {
+		found, err := row(ctx, out)
 		if lines = append(lines, found...); err != nil {
 			return lines, err
 		}
@@ -88,7 +87,7 @@ func (g Growth) Run(ctx context.Context, out io.Writer) (lines []table.Line, err
 type measured struct {
 	applications        int
 	change              float64 // seconds
-	reconciler, webhook int64   // bytes
+	reconciler, webhook world.Memory
 	rest                world.Rest
 }
 
@@ -106,12 +105,14 @@ func (s *stage) measure(ctx context.Context, out io.Writer, n int) (m measured, 
 	if _, err = s.AtRest(ctx, 5*time.Second); err != nil { // what the change left to do
 		return m, err
 	}
-	if m.rest, err = s.AtRest(ctx, collected); err != nil {
+	if m.rest, err = s.AtRest(ctx, world.Collected); err != nil {
 		return m, err
 	}
 	m.reconciler = m.rest.Memory
-	_, m.webhook, err = world.Usage(s.Pod.Webhook.Pid())
-	return m, err
+	if m.webhook, err = world.MemoryOf(ctx, s.Pod.Webhook); err != nil {
+		return m, err
+	}
+	return m, s.Heaps(ctx, fmt.Sprint(n))
 }
 
 // lines of the table: how it compares to the first measurement.
@@ -124,12 +125,19 @@ func (m measured) lines(first measured) []table.Line {
 	}
 	change.Of += fmt.Sprintf(" (floor: with %d)", first.applications)
 	change.Floor, change.Most = first.change, table.Goal(maxGrowth)
-	more := float64(m.applications-first.applications) * 1024
-	return append(lines, change,
-		table.Line{Row: "growth", Of: of + "memory of the reconciler for each", Ours: float64(m.reconciler-first.reconciler) / more,
-			Unit: table.KiB, Most: table.Goal(maxReconciler)},
-		table.Line{Row: "growth", Of: of + "memory of the webhook for each", Ours: float64(m.webhook-first.webhook) / more,
-			Unit: table.KiB, Most: table.Goal(maxWebhook)})
+	lines = append(lines, change)
+	for _, p := range []struct {
+		name       string
+		has, first world.Memory
+		most       float64
+	}{{"reconciler", m.reconciler, first.reconciler, maxReconciler}, {"webhook", m.webhook, first.webhook, maxWebhook}} {
+		more, each := p.has.Minus(p.first), float64(m.applications-first.applications)*1024
+		lines = append(lines,
+			table.Line{Row: "growth", Of: of + "memory of the " + p.name + " for each", Ours: float64(more.Resident) / each, Unit: table.KiB,
+				Most: table.Goal(p.most)},
+			table.Line{Row: "growth", Of: of + "of it in use", Ours: float64(more.Live) / each, Unit: table.KiB})
+	}
+	return lines
 }
 
 // grow creates Applications until there are n, and waits until all have been rolled out.

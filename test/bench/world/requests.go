@@ -4,12 +4,14 @@ package world
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
+	"slices"
 	"time"
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -49,6 +51,16 @@ func (r Requests) Minus(before Requests) Requests {
 		out.Application = max(out.Application, out.each[name])
 	}
 	return out
+}
+
+// Explain lists what was asked for, the most frequent first.
+func (r Requests) Explain(w io.Writer) {
+	kinds := slices.SortedFunc(maps.Keys(r.Kinds), func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.Kinds[b], r.Kinds[a]), cmp.Compare(a, b))
+	})
+	for _, kind := range kinds {
+		fmt.Fprintf(w, "%6d  %s\n", r.Kinds[kind], kind)
+	}
 }
 
 // Count reads the audit logs, which are written before a request is answered.

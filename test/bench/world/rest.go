@@ -13,6 +13,10 @@ import (
 // settling is how long after a rollout something may still be said of it: statuses lag by a second at most.
 const settling = 2 * time.Second
 
+// Collected is how long a process of Go that rests takes to collect its garbage and give memory back: it does so after two
+// minutes without any other reason.
+const Collected = 130 * time.Second
+
 // Rest is what Shipper does when there is nothing to do.
 type Rest struct {
 	// Time is for how long it was watched.
@@ -21,8 +25,8 @@ type Rest struct {
 	Asked Requests
 	// Cores is what the reconciler took of one processor.
 	Cores float64
-	// Memory is what the reconciler has, in bytes.
-	Memory int64
+	// Memory is what the reconciler has.
+	Memory Memory
 }
 
 // AtRest watches what has been rolled out for a while.
@@ -47,8 +51,12 @@ func (w *World) AtRest(ctx context.Context, d time.Duration) (Rest, error) {
 	if err != nil {
 		return out, err
 	}
-	now, memory, err := Usage(w.Pod.Reconciler.Pid())
-	out.Asked, out.Cores, out.Memory = after.Minus(before), (now-used).Seconds()/d.Seconds(), memory
+	now, _, err := Usage(w.Pod.Reconciler.Pid())
+	if err != nil {
+		return out, err
+	}
+	out.Asked, out.Cores = after.Minus(before), (now-used).Seconds()/d.Seconds()
+	out.Memory, err = MemoryOf(ctx, w.Pod.Reconciler)
 	return out, err
 }
 
@@ -69,6 +77,7 @@ func (r Rest) Lines(row string, maxCores float64) []table.Line {
 		{Row: row, Of: of + "writes", Ours: float64(r.Asked.Writes), Most: table.Goal(0)},
 		{Row: row, Of: of + "reads", Ours: float64(r.Asked.Reads), Most: table.Goal(0)},
 		{Row: row, Of: of + "a core", Ours: r.Cores * 100, Unit: table.Percent, Most: table.Goal(maxCores)},
-		{Row: row, Of: of + "memory of the reconciler", Ours: float64(r.Memory) / (1 << 20), Unit: table.MiB},
+		{Row: row, Of: of + "memory of the reconciler", Ours: float64(r.Memory.Resident) / (1 << 20), Unit: table.MiB},
+		{Row: row, Of: of + "of it in use", Ours: float64(r.Memory.Live) / (1 << 20), Unit: table.MiB},
 	}
 }

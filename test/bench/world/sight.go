@@ -4,7 +4,6 @@ package world
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -36,13 +35,16 @@ func (w *World) Look(ctx context.Context) (*Sight, error) {
 			return nil, fmt.Errorf("watching: %w", err)
 		}
 		go func() {
-			defer watch.Stop()
-			for event := range watch.ResultChan() {
-				s.take(event)
+			for err == nil {
+				for event := range watch.ResultChan() {
+					s.take(event)
+				}
+				// An API server ends the watch of who is slower than events come. Another one begins with all there is.
+				watch, err = w.Management.Watch(ctx, kind)
 			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.err = errors.New("a watch has ended")
+			s.err = fmt.Errorf("watching again: %w", err)
 			s.tell()
 		}()
 	}

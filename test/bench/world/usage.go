@@ -3,10 +3,16 @@
 package world
 
 import (
+	"bufio"
+	"context"
 	"fmt"
+	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"time"
+
+	"shipper.dev/shipper/test/pod"
 )
 
 // Usage is what a process has used of processors, and what it has of memory, in bytes.
@@ -23,4 +29,42 @@ func Usage(pid int) (processor time.Duration, memory int64, err error) {
 		return 0, 0, fmt.Errorf("reading /proc/%d/stat: %w", pid, err)
 	}
 	return time.Duration(user+system) * 10 * time.Millisecond, pages * int64(os.Getpagesize()), nil
+}
+
+// Memory is what a process has.
+type Memory struct {
+	// Resident is what it has of the machine, in bytes, its program among it.
+	Resident int64
+	// Live is what of it was in use when garbage was last collected.
+	Live int64
+}
+
+// MemoryOf asks the machine and the process itself.
+func MemoryOf(ctx context.Context, p *pod.Process) (m Memory, err error) {
+	if _, m.Resident, err = Usage(p.Pid()); err != nil {
+		return m, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.Metrics, nil)
+	if err != nil {
+		return m, fmt.Errorf("reading the metrics of %s: %w", p.Name, err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return m, fmt.Errorf("reading the metrics of %s: %w", p.Name, err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), "go_gc_heap_live_bytes "); ok {
+			live, err := strconv.ParseFloat(value, 64)
+			m.Live = int64(live)
+			return m, err
+		}
+	}
+	return m, fmt.Errorf("%s does not say what of its memory is in use", p.Name)
+}
+
+// Minus is what came after before.
+func (m Memory) Minus(before Memory) Memory {
+	return Memory{Resident: m.Resident - before.Resident, Live: m.Live - before.Live}
 }

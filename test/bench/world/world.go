@@ -5,6 +5,7 @@
 package world
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,25 +38,37 @@ type World struct {
 	// Clusters are an administrator's clients of the application clusters.
 	Clusters []kubernetes.Interface
 
-	dir  string
-	logs map[string]*tally // by the cluster's name
+	dir, profiles string
+	logs          map[string]*tally // by the cluster's name
+}
+
+// Options say what a World is made of.
+type Options struct {
+	// Clusters is how many application clusters there are.
+	Clusters int
+	// Joined is how many of them Shipper knows at first; the others join with World.Join. 0: all.
+	Joined int
+	// Podless has no Pods run in application clusters: it is for many clusters.
+	Podless bool
+	// Profiles is a folder that exists, for profiles of Shipper. Empty: none are taken.
+	Profiles string
 }
 
 // Begin starts it all. What has started is returned also with an error, and is to be ended.
-func Begin(ctx context.Context, clusters int) (*World, error) {
-	w := &World{logs: map[string]*tally{}}
+func Begin(ctx context.Context, o Options) (*World, error) {
+	w := &World{profiles: o.Profiles, logs: map[string]*tally{}}
 	var err error
 	if w.dir, err = os.MkdirTemp("", "shipper-bench-"); err != nil {
 		return w, err
 	}
-	var names []string
-	var list strings.Builder
-	for i := range clusters {
-		names = append(names, fmt.Sprintf("cluster-%d", i))
-		fmt.Fprintf(&list, "- {name: cluster-%d, region: %s}\n", i, Region(i))
+	options := fleet.Options{Dir: filepath.Join(w.dir, "fleet"), Progress: os.Stdout}
+	for i := range o.Clusters {
+		options.Applications = append(options.Applications, fmt.Sprintf("cluster-%d", i))
 	}
-	w.Fleet, err = fleet.Start(ctx, fleet.Options{Applications: names, Dir: filepath.Join(w.dir, "fleet"), Progress: os.Stdout})
-	if err != nil {
+	if o.Podless {
+		options.Podless = options.Applications
+	}
+	if w.Fleet, err = fleet.Start(ctx, options); err != nil {
 		return w, err
 	}
 	for _, c := range w.Fleet.Applications {
@@ -75,11 +88,14 @@ func Begin(ctx context.Context, clusters int) (*World, error) {
 	if w.Management, err = pod.NewClient(quiet); err != nil {
 		return w, err
 	}
-	return w, w.install(ctx, "applicationClusters:\n"+list.String())
+	if err := w.install(ctx); err != nil {
+		return w, err
+	}
+	return w, w.Join(ctx, 0, cmp.Or(o.Joined, o.Clusters))
 }
 
 // install runs Shipper as its administrator would.
-func (w *World) install(ctx context.Context, clusters string) error {
+func (w *World) install(ctx context.Context) error {
 	if err := pod.Build(ctx, w.dir); err != nil {
 		return err
 	}
@@ -90,13 +106,22 @@ func (w *World) install(ctx context.Context, clusters string) error {
 	if err := pod.SetUpManagement(ctx, w.Fleet, w.dir, port); err != nil {
 		return err
 	}
-	file := filepath.Join(w.dir, "clusters.yaml")
-	if err := os.WriteFile(file, []byte(clusters), 0o600); err != nil {
-		return fmt.Errorf("writing clusters.yaml: %w", err)
+	w.Pod, err = pod.Start(ctx, pod.Options{
+		Management: w.Fleet.Management, Bin: w.dir, Dir: w.dir, WebhookPort: port, Profiled: w.profiles != "",
+	})
+	return err
+}
+
+// Join has Shipper know the application clusters from one up to another, and returns when it works with them.
+func (w *World) Join(ctx context.Context, from, to int) error {
+	var list strings.Builder
+	list.WriteString("applicationClusters:\n")
+	for i := from; i < to; i++ {
+		fmt.Fprintf(&list, "- {name: cluster-%d, region: %s}\n", i, Region(i))
 	}
-	w.Pod, err = pod.Start(ctx, pod.Options{Management: w.Fleet.Management, Bin: w.dir, Dir: w.dir, WebhookPort: port})
-	if err != nil {
-		return err
+	file := filepath.Join(w.dir, "clusters.yaml")
+	if err := os.WriteFile(file, []byte(list.String()), 0o600); err != nil {
+		return fmt.Errorf("writing clusters.yaml: %w", err)
 	}
 	return pod.Shipperctl(ctx, w.Fleet, w.dir, "clusters", "join", "-f", file)
 }
@@ -112,6 +137,9 @@ func (w *World) End() error {
 	}
 	if w.Fleet != nil {
 		errs = append(errs, w.Fleet.Stop())
+	}
+	if w.profiles != "" {
+		errs = append(errs, w.keepLogs())
 	}
 	return errors.Join(append(errs, os.RemoveAll(w.dir))...)
 }
