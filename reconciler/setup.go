@@ -32,6 +32,7 @@ import (
 	"shipper.dev/shipper/reconciler/rolloutblock"
 	"shipper.dev/shipper/reconciler/snapshot"
 	"shipper.dev/shipper/reconciler/traffic"
+	"shipper.dev/shipper/reconciler/turns"
 )
 
 // Options for Setup.
@@ -85,15 +86,19 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return err
 		}
 	}
+	queues, err := turns.New(ctx, mgr.GetFieldIndexer(), mgr.GetClient())
+	if err != nil {
+		return fmt.Errorf("setting up queues: %w", err)
+	}
 	charts := snapshot.NewCharts(o.Charts, mgr.GetAPIReader())
 	values := pinned.NewValues(mgr.GetClient(), mgr.GetAPIReader())
 	return errors.Join(
 		application.SetupWithManager(ctx, mgr, application.Options{
-			GlobalBlocksNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers,
+			GlobalBlocksNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Queue: queues.Applications(),
 		}),
 		release.SetupWithManager(ctx, mgr, release.Options{
 			Charts: release.NewCharts(charts, values), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
-			Clock: o.Clock, Workers: o.Workers,
+			Clock: o.Clock, Workers: o.Workers, Queue: queues.Applications(),
 		}),
 		cluster.SetupWithManager(mgr, cluster.Options{
 			Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers,
@@ -102,14 +107,14 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: o.Namespace}),
 		installation.SetupWithManager(mgr, installation.Options{
 			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Clock: o.Clock, Workers: o.Workers,
-			Registry: o.Registry,
+			Registry: o.Registry, Queue: queues.Releases(),
 		}),
-		pinned.SetupWithManager(mgr, pinned.Options{Values: values, Workers: o.Workers}),
-		snapshot.SetupWithManager(mgr, snapshot.Options{Charts: charts, Workers: o.Workers}),
-		capacity.SetupWithManager(mgr, capacity.Options{Fleet: clusters, Clock: o.Clock, Workers: o.Workers}),
-		traffic.SetupWithManager(mgr, traffic.Options{Fleet: clusters, Clock: o.Clock, Workers: o.Workers}),
+		pinned.SetupWithManager(mgr, pinned.Options{Values: values, Workers: o.Workers, Queue: queues.Releases()}),
+		snapshot.SetupWithManager(mgr, snapshot.Options{Charts: charts, Workers: o.Workers, Queue: queues.Releases()}),
+		capacity.SetupWithManager(mgr, capacity.Options{Fleet: clusters, Clock: o.Clock, Workers: o.Workers, Queue: queues.Releases()}),
+		traffic.SetupWithManager(mgr, traffic.Options{Fleet: clusters, Clock: o.Clock, Workers: o.Workers, Queue: queues.Releases()}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
-			GlobalNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers,
+			GlobalNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Queue: queues.Others(),
 		}),
 	)
 }

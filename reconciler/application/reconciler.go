@@ -18,6 +18,7 @@ import (
 	"shipper.dev/shipper/reconciler/release/history"
 	"shipper.dev/shipper/reconciler/release/outcome"
 	"shipper.dev/shipper/reconciler/release/wake"
+	"shipper.dev/shipper/reconciler/turns"
 )
 
 // Applications are users'; this one writes annotations, status and, when a rollout is aborted, the template.
@@ -47,6 +48,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Workers is how many Applications are worked on at the same time; 4 when it is 0.
 	Workers int
+	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
+	Queue turns.NewQueue
 }
 
 // Reconciler makes Releases of Applications.
@@ -83,7 +86,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&shipper.CapacityTarget{}, wake.Owner()).
 		Watches(&shipper.TrafficTarget{}, wake.Owner()).
 		Watches(&shipper.RolloutBlock{}, wake.Blocked(r.client, r.global), wake.Stops()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: outcome.RateLimiter()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: outcome.RateLimiter(), NewQueue: o.Queue}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up application: %w", err)

@@ -18,6 +18,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/turns"
 )
 
 // CapacityTargets are written by the release reconciler; this one only reads them and writes their status.
@@ -34,6 +35,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Workers is how many targets are worked on at the same time.
 	Workers int
+	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
+	Queue turns.NewQueue
 }
 
 // Reconciler converges CapacityTargets.
@@ -65,7 +68,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(o.Fleet.Watch(&appsv1.Deployment{}, fleet.ByReleaseLabel)).
 		WatchesRawSource(o.Fleet.Watch(&corev1.Pod{}, fleet.ByReleaseLabel)).
 		WatchesRawSource(o.Fleet.WatchClaims(r.claimChanged)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter(), NewQueue: o.Queue}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up capacity: %w", err)

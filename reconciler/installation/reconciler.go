@@ -21,6 +21,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/turns"
 )
 
 // InstallationTargets are written by the release reconciler; this one writes their finalizer and their status.
@@ -45,6 +46,8 @@ type Options struct {
 	Workers int
 	// Registry is where metrics go. Nil: nowhere.
 	Registry prometheus.Registerer
+	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
+	Queue turns.NewQueue
 }
 
 // Reconciler converges InstallationTargets.
@@ -88,7 +91,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(o.Fleet.Watch(&corev1.ConfigMap{}, anchorChanged)).
 		WatchesRawSource(o.Fleet.WatchClaims(r.claimChanged)).
 		WatchesRawSource(o.Fleet.Watch(namespace, r.namespaceChanged)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter(), NewQueue: o.Queue}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up installation: %w", err)

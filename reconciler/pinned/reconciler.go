@@ -21,6 +21,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/release/outcome"
+	"shipper.dev/shipper/reconciler/turns"
 )
 
 // Releases say what they have values from. ConfigMaps and Secrets of users are read, and Secrets made, where the ClusterRole
@@ -35,6 +36,8 @@ type Options struct {
 	Values *Values
 	// Workers is how many Releases are worked on at the same time.
 	Workers int
+	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
+	Queue turns.NewQueue
 }
 
 // Reconciler keeps the values of Releases as soon as there is a Release, also one that is not rolled out yet.
@@ -59,7 +62,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("pinned").
 		For(&shipper.Release{}, builder.WithPredicates(made)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: outcome.RateLimiter()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: outcome.RateLimiter(), NewQueue: o.Queue}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up pinned: %w", err)

@@ -15,6 +15,7 @@ import (
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler/release/history"
 	"shipper.dev/shipper/reconciler/release/outcome"
+	"shipper.dev/shipper/reconciler/turns"
 )
 
 // Releases are made by the application reconciler; this one writes the choice of clusters and who signed the chart
@@ -48,6 +49,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Workers is how many Applications are worked on at the same time; 4 when it is 0.
 	Workers int
+	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
+	Queue turns.NewQueue
 }
 
 // Reconciler rolls Releases out.

@@ -60,7 +60,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&shipper.TrafficTarget{}, wake.Owner()).
 		Watches(&shipper.RolloutBlock{}, wake.Blocked(r.client, r.global), wake.Stops()).
 		Watches(&shipper.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.withoutClusters), wake.Meant()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: outcome.RateLimiter()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: outcome.RateLimiter(), NewQueue: o.Queue}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up release: %w", err)

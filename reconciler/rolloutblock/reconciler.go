@@ -27,6 +27,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/turns"
 )
 
 // RolloutBlocks are written by people; this one writes their status.
@@ -45,6 +46,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Workers is how many blocks are worked on at the same time.
 	Workers int
+	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
+	Queue turns.NewQueue
 }
 
 // Reconciler converges RolloutBlocks.
@@ -76,7 +79,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		For(&shipper.RolloutBlock{}).
 		Watches(&shipper.Application{}, overriders{}, changed).
 		Watches(&shipper.Release{}, overriders{}, changed).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter(), NewQueue: o.Queue}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up rolloutblock: %w", err)

@@ -25,6 +25,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/turns"
 )
 
 // Snapshots are made, and given to further Releases. The garbage collector deletes them; who may not delete an object may not
@@ -41,6 +42,8 @@ type Options struct {
 	Charts *Charts
 	// Workers is how many Releases are worked on at the same time.
 	Workers int
+	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
+	Queue turns.NewQueue
 }
 
 // Reconciler keeps the charts of Releases.
@@ -66,7 +69,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Named("snapshot").
 		For(&shipper.Release{}, builder.WithPredicates(once)).
 		WatchesMetadata(kept(), handler.EnqueueRequestsFromMapFunc(r.madeOf), builder.WithPredicates(going)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: backoff()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: backoff(), NewQueue: o.Queue}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up snapshot: %w", err)

@@ -152,6 +152,17 @@ func nextIteration(app, hash string, existing []*shipper.Release, taken []string
 	return next
 }
 
+// ApplicationName is the name of the Application that a Release of such a name belongs to; the name itself when no Release is
+// called like that.
+func ApplicationName(release string) string {
+	for range 2 { // the iteration, and the hash
+		if i := strings.LastIndexByte(release, '-'); i > 0 {
+			release = release[:i]
+		}
+	}
+	return release
+}
+
 // after is the first iteration whose name comes after this one; 0 when it is the name of something else.
 func after(app, hash, name string) int {
 	if suffix, ok := strings.CutPrefix(name, app+"-"+hash+"-"); ok {

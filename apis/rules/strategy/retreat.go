@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy
+
+import (
+	"slices"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Retreats tells whether an Application goes back to what served before, rather than on; rels are its Releases, in any order.
+// It does while
+//
+//   - its newest Release was deleted, and that is not yet dealt with: an abort;
+//   - the newest Release is wanted at a step before the one it has achieved;
+//   - what had completed is being brought back to its last step, as after an abort;
+//   - it goes to the last step of an earlier Release at once: a rollback with the strategy Immediate.
+//
+// Who only says so gains nothing by it: what is done of such an Application is going back. A Release that is wanted further
+// than it has ever been advances, whatever was deleted or rolled back before.
+func Retreats(app *shipper.Application, rels []*shipper.Release) bool {
+	newest := newestOf(app, rels)
+	if newest == nil {
+		return false
+	}
+	if aborts(app, newest) || achieved(newest) > newest.Spec.TargetStep {
+		return true
+	}
+	if app.Annotations[shipper.AppRollbackStrategyAnnotation] == string(shipper.RollbackImmediate) &&
+		!stamp.SameEnvironment(&newest.Spec.Environment, &app.Spec.Template) {
+		return true
+	}
+	returns := Complete(newest) || newest.Annotations[shipper.ReleaseRollbackOfAnnotation] != ""
+	return returns && last(newest) && !shipper.ConditionTrue(newest.Status.Conditions, shipper.ReleaseStrategyExecuted)
+}
+
+// newestOf is the newest of app's own Releases that stay; nil when there is none.
+func newestOf(app *shipper.Application, rels []*shipper.Release) *shipper.Release {
+	ordered, _ := stamp.SortByGeneration(stamp.Own(app, rels))
+	for _, rel := range slices.Backward(ordered) {
+		if rel.DeletionTimestamp.IsZero() {
+			return rel
+		}
+	}
+	return nil
+}
+
+// aborts tells whether a Release newer than newest was deleted, and nothing has come of it yet.
+func aborts(app *shipper.Application, newest *shipper.Release) bool {
+	highest, known, err := stamp.HighestObserved(app)
+	generation, broken := stamp.Generation(newest)
+	return err == nil && broken == nil && known && generation < highest && !stamp.Restoring(app, newest)
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy_test
+
+import (
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// team is an Application of three steps with two Releases: one that has completed, and a newer one at its second step.
+type team struct {
+	app           *shipper.Application
+	older, newest *shipper.Release
+}
+
+func newTeam() *team {
+	t := &team{app: &shipper.Application{ObjectMeta: metav1.ObjectMeta{Name: "app", Annotations: map[string]string{
+		shipper.AppHighestObservedGenerationAnnotation: "1",
+	}}}}
+	t.app.Status.Conditions = []shipper.Condition{{Type: shipper.ApplicationRollingOut, Status: corev1.ConditionTrue}}
+	t.older, t.newest = t.release(0, 2), t.release(1, 1)
+	t.older.Status.Conditions = append(t.older.Status.Conditions,
+		shipper.Condition{Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue})
+	t.app.Spec.Template = *t.newest.Spec.Environment.DeepCopy()
+	return t
+}
+
+// release has achieved the step it is wanted at.
+func (t *team) release(generation int, step int32) *shipper.Release {
+	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{
+		Name: "app-cafe-" + strconv.Itoa(generation), Labels: map[string]string{shipper.AppLabel: t.app.Name},
+		Annotations: map[string]string{shipper.ReleaseGenerationAnnotation: strconv.Itoa(generation)},
+	}}
+	rel.Spec.Environment.Chart.Version = strconv.Itoa(generation)
+	rel.Spec.Environment.Strategy = &shipper.RolloutStrategy{Steps: make([]shipper.RolloutStrategyStep, 3)}
+	rel.Spec.TargetStep, rel.Status.AchievedStep = step, &shipper.AchievedStep{Step: step}
+	executed(rel, corev1.ConditionTrue)
+	return rel
+}
+
+func executed(rel *shipper.Release, status corev1.ConditionStatus) {
+	rel.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseStrategyExecuted, Status: status}}
+}
+
+// completed is a team whose newest Release has completed.
+func (t *team) completed(status corev1.ConditionStatus) {
+	t.newest.Spec.TargetStep, t.newest.Status.AchievedStep.Step = 2, 2
+	executed(t.newest, status)
+	t.newest.Status.Conditions = append(t.newest.Status.Conditions,
+		shipper.Condition{Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue})
+}
+
+func TestWhoRetreats(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*team)
+		want   bool
+	}{
+		{name: "at a step it waits", change: func(*team) {}},
+		{name: "to the next step it advances", change: func(t *team) { t.newest.Spec.TargetStep = 2 }},
+		{name: "to a step before it retreats", change: func(t *team) { t.newest.Spec.TargetStep = 0 }, want: true},
+		{
+			name:   "before it has achieved anything it advances",
+			change: func(t *team) { t.newest.Status, t.newest.Spec.TargetStep = shipper.ReleaseStatus{}, 0 },
+		},
+		{name: "with its newest Release gone it aborts", change: func(t *team) { t.newest = nil }, want: true},
+		{
+			name: "with its newest Release being deleted it aborts",
+			change: func(t *team) {
+				now := metav1.Now()
+				t.newest.DeletionTimestamp = &now
+			},
+			want: true,
+		},
+		{
+			name: "an Application that was restored and waits for its newest Release does not abort",
+			change: func(t *team) {
+				t.newest, t.app.Status.Conditions = nil, nil
+			},
+		},
+		{
+			name: "what had completed is brought back after an abort",
+			change: func(t *team) {
+				t.newest = nil
+				t.app.Annotations[shipper.AppHighestObservedGenerationAnnotation] = "0"
+				t.older.Status.Conditions[0].Status = corev1.ConditionFalse
+			},
+			want: true,
+		},
+		{
+			name: "what was brought back after an abort is at rest",
+			change: func(t *team) {
+				t.newest = nil
+				t.app.Annotations[shipper.AppHighestObservedGenerationAnnotation] = "0"
+			},
+		},
+		{name: "what has completed is at rest", change: func(t *team) { t.completed(corev1.ConditionTrue) }},
+		{
+			name:   "what had completed and is not as it was is brought back",
+			change: func(t *team) { t.completed(corev1.ConditionFalse) },
+			want:   true,
+		},
+		{
+			name: "the last step of a first rollout is an advance",
+			change: func(t *team) {
+				t.newest.Spec.TargetStep = 2
+				executed(t.newest, corev1.ConditionFalse)
+			},
+		},
+		{
+			name: "an immediate rollback retreats before there is a Release of it",
+			change: func(t *team) {
+				t.app.Annotations[shipper.AppRollbackStrategyAnnotation] = string(shipper.RollbackImmediate)
+				t.app.Spec.Template = t.older.Spec.Environment
+			},
+			want: true,
+		},
+		{
+			name: "that the last rollback was immediate does not make an advance of its Release a retreat",
+			change: func(t *team) {
+				t.app.Annotations[shipper.AppRollbackStrategyAnnotation] = string(shipper.RollbackImmediate)
+			},
+		},
+		{
+			name: "a rollback to the last step at once retreats",
+			change: func(t *team) {
+				t.newest.Annotations[shipper.ReleaseRollbackOfAnnotation] = t.older.Name
+				t.newest.Spec.TargetStep = 2
+				t.newest.Status = shipper.ReleaseStatus{}
+			},
+			want: true,
+		},
+		{
+			name: "a rollback step by step advances",
+			change: func(t *team) {
+				t.newest.Annotations[shipper.ReleaseRollbackOfAnnotation] = t.older.Name
+				t.newest.Spec.TargetStep = 0
+				t.newest.Status = shipper.ReleaseStatus{}
+			},
+		},
+		{name: "without Releases there is nothing to go back to", change: func(t *team) { t.older, t.newest = nil, nil }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a := newTeam()
+			tt.change(a)
+			var rels []*shipper.Release
+			for _, rel := range []*shipper.Release{a.newest, a.older} {
+				if rel != nil {
+					rels = append(rels, rel)
+				}
+			}
+			if got := strategy.Retreats(a.app, rels); got != tt.want {
+				t.Errorf("retreats: %t, want %t", got, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package turns
+
+import (
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// line is requests that wait. Its parties take turns: namespaces, and in each the Applications. What waits for one Application
+// goes in the order it came.
+type line struct {
+	length  int
+	next    []string            // those of the parties that have something waiting, whose turn it is first
+	parties map[string]*line    // by name
+	waiting []reconcile.Request // of a line without parties
+}
+
+// push adds a request of the party that path leads to. A party that had nothing waiting comes last.
+func (l *line) push(path []string, request reconcile.Request) {
+	l.length++
+	if len(path) == 0 {
+		l.waiting = append(l.waiting, request)
+		return
+	}
+	party := l.parties[path[0]]
+	if party == nil {
+		if l.parties == nil {
+			l.parties = map[string]*line{}
+		}
+		party = &line{}
+		l.parties[path[0]] = party
+		l.next = append(l.next, path[0])
+	}
+	party.push(path[1:], request)
+}
+
+// pop takes what is next out. The line must not be empty.
+func (l *line) pop() reconcile.Request {
+	l.length--
+	if len(l.next) == 0 {
+		request := l.waiting[0]
+		l.waiting = l.waiting[1:]
+		return request
+	}
+	name := l.next[0]
+	l.next = l.next[1:]
+	party := l.parties[name]
+	request := party.pop()
+	if party.length > 0 {
+		l.next = append(l.next, name)
+	} else {
+		delete(l.parties, name)
+	}
+	return request
+}
+
+// remove takes a request of the party that path leads to out of turn. It must be there.
+func (l *line) remove(path []string, request reconcile.Request) {
+	l.length--
+	if len(path) == 0 {
+		l.waiting = slices.DeleteFunc(l.waiting, func(r reconcile.Request) bool { return r == request })
+		return
+	}
+	party := l.parties[path[0]]
+	party.remove(path[1:], request)
+	if party.length == 0 {
+		delete(l.parties, path[0])
+		l.next = slices.DeleteFunc(l.next, func(name string) bool { return name == path[0] })
+	}
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package turns
+
+import (
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// rank is in which of the lines a request waits.
+type rank int
+
+const (
+	retreats rank = iota // Applications that go back
+	changes              // whatever else has happened
+	known                // what was there when the controller began, and what is only looked at again
+	ranks
+)
+
+// order is that in which a controller works on what waits. Between the lines every second turn is that of the first, as long as
+// anything waits behind it, so that it neither waits for long nor starves them.
+type order struct {
+	// application is that of a request.
+	application func(reconcile.Request) string
+	// retreating tells whether an Application goes back.
+	retreating func(namespace, application string) bool
+
+	lines [ranks]line
+	went  [ranks]bool // before one that waits behind it; its turn is over
+	at    map[reconcile.Request]rank
+
+	mu   sync.Mutex
+	mild map[reconcile.Request]bool // those that are about to be added without anything having happened
+}
+
+var _ workqueue.Queue[reconcile.Request] = (*order)(nil)
+
+// Push adds what does not wait yet.
+func (o *order) Push(request reconcile.Request) {
+	r := o.rank(request)
+	o.lines[r].push(o.path(request), request)
+	o.at[request] = r
+}
+
+// Touch moves what waits already to the front line that it belongs to now. Nothing goes back to a later one.
+func (o *order) Touch(request reconcile.Request) {
+	r := o.rank(request)
+	if r >= o.at[request] {
+		return
+	}
+	o.lines[o.at[request]].remove(o.path(request), request)
+	o.lines[r].push(o.path(request), request)
+	o.at[request] = r
+}
+
+// Len tells how many wait.
+func (o *order) Len() int { return len(o.at) }
+
+// Pop takes out who is next.
+func (o *order) Pop() reconcile.Request {
+	behind := len(o.at)
+	for r := range o.lines {
+		l := &o.lines[r]
+		behind -= l.length
+		o.went[r] = l.length > 0 && behind > 0 && !o.went[r]
+		if l.length > 0 && (behind == 0 || o.went[r]) {
+			request := l.pop()
+			delete(o.at, request)
+			return request
+		}
+	}
+	return reconcile.Request{} // nothing waits, and nobody asks
+}
+
+// rank says where a request is to wait.
+func (o *order) rank(request reconcile.Request) rank {
+	if o.settle(request) {
+		return known
+	}
+	if o.retreating(request.Namespace, o.application(request)) {
+		return retreats
+	}
+	return changes
+}
+
+// path leads to the party that a request is of.
+func (o *order) path(request reconcile.Request) []string {
+	return []string{request.Namespace, o.application(request)}
+}
+
+// expect says that a request is about to be added without anything having happened.
+func (o *order) expect(request reconcile.Request) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.mild[request] = true
+}
+
+// settle tells whether that was said, and forgets it.
+func (o *order) settle(request reconcile.Request) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	said := o.mild[request]
+	delete(o.mild, request)
+	return said
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package turns
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+)
+
+// requests are written "namespace/name namespace/name".
+func requests(text string) []reconcile.Request {
+	var out []reconcile.Request
+	for _, word := range strings.Fields(text) {
+		namespace, name, _ := strings.Cut(word, "/")
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}})
+	}
+	return out
+}
+
+// begin makes a queue of Releases' names. Applications that are called back-… go back, and those that become does.
+func begin(t *testing.T, becomes map[string]bool) *queue {
+	t.Helper()
+	made := newQueue(
+		func(r reconcile.Request) string { return stamp.ApplicationName(r.Name) },
+		func(_, application string) bool {
+			return strings.HasPrefix(application, "back") || becomes[application]
+		},
+	)("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	q, ok := made.(*queue)
+	if !ok {
+		t.Fatalf("it is a %T", made)
+	}
+	t.Cleanup(q.ShutDown)
+	return q
+}
+
+// all is the order in which everything that waits is taken, each done before the next.
+func (q *queue) all() string {
+	var out []string
+	for q.Len() > 0 {
+		request, _, _ := q.GetWithPriority()
+		out = append(out, request.String())
+		q.Done(request)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestTurns(t *testing.T) {
+	tests := []struct {
+		name, added, want string
+		known             string // added before, as what was there when the controller began
+	}{
+		{name: "nothing waits"},
+		{
+			name:  "one namespace is served in the order in which its Applications came",
+			added: "a/x-1-0 a/y-1-0 a/z-1-0",
+			want:  "a/x-1-0 a/y-1-0 a/z-1-0",
+		},
+		{
+			name:  "who comes last waits for one turn of each other namespace and not for its backlog",
+			added: "crowd/a-1-0 crowd/b-1-0 crowd/c-1-0 crowd/d-1-0 other/x-1-0 third/y-1-0",
+			want:  "crowd/a-1-0 other/x-1-0 third/y-1-0 crowd/b-1-0 crowd/c-1-0 crowd/d-1-0",
+		},
+		{
+			name:  "two backlogs take turns",
+			added: "a/k-1-0 a/l-1-0 a/m-1-0 b/k-1-0 b/l-1-0 b/m-1-0",
+			want:  "a/k-1-0 b/k-1-0 a/l-1-0 b/l-1-0 a/m-1-0 b/m-1-0",
+		},
+		{
+			name:  "in one namespace an Application of many Releases costs others one turn",
+			added: "a/many-1-0 a/many-2-0 a/many-3-0 a/one-1-0",
+			want:  "a/many-1-0 a/one-1-0 a/many-2-0 a/many-3-0",
+		},
+		{
+			name:  "Applications of the same name in two namespaces are two",
+			added: "a/app-1-0 a/app-2-0 b/app-1-0",
+			want:  "a/app-1-0 b/app-1-0 a/app-2-0",
+		},
+		{
+			name:  "who goes back goes first, also before the backlog of its own namespace",
+			added: "a/k-1-0 a/l-1-0 a/back-1-0",
+			want:  "a/back-1-0 a/k-1-0 a/l-1-0",
+		},
+		{
+			name:  "a backlog of those who go back leaves every second turn to others",
+			added: "a/back1-1-0 a/back2-1-0 a/back3-1-0 b/k-1-0 b/l-1-0",
+			want:  "a/back1-1-0 b/k-1-0 a/back2-1-0 b/l-1-0 a/back3-1-0",
+		},
+		{
+			name:  "those who go back take turns among themselves",
+			added: "a/back1-1-0 a/back2-1-0 a/back3-1-0 b/back-1-0",
+			want:  "a/back1-1-0 b/back-1-0 a/back2-1-0 a/back3-1-0",
+		},
+		{
+			name:  "what was there when the controller began leaves every second turn to what happens",
+			known: "a/k-1-0 a/l-1-0 a/m-1-0",
+			added: "a/x-1-0 a/y-1-0",
+			want:  "a/x-1-0 a/k-1-0 a/y-1-0 a/l-1-0 a/m-1-0",
+		},
+		{
+			name:  "with all three lines full nobody starves",
+			known: "a/k-1-0 a/l-1-0",
+			added: "a/back1-1-0 a/back2-1-0 a/back3-1-0 a/x-1-0 a/y-1-0",
+			want:  "a/back1-1-0 a/x-1-0 a/back2-1-0 a/k-1-0 a/back3-1-0 a/y-1-0 a/l-1-0",
+		},
+		{
+			name:  "what was known and then has something happen moves up",
+			known: "a/k-1-0 a/l-1-0 a/m-1-0",
+			added: "a/m-1-0",
+			want:  "a/m-1-0 a/k-1-0 a/l-1-0",
+		},
+		{
+			name:  "what happens twice waits once, and where it was",
+			added: "a/k-1-0 a/l-1-0 a/m-1-0 a/l-1-0",
+			want:  "a/k-1-0 a/l-1-0 a/m-1-0",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			q := begin(t, nil)
+			q.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(-100)}, requests(tt.known)...)
+			for _, request := range requests(tt.added) {
+				q.Add(request)
+			}
+			if diff := cmp.Diff(tt.want, q.all()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestWhoBeginsToGoBackMovesUp(t *testing.T) {
+	becomes := map[string]bool{}
+	q := begin(t, becomes)
+	for _, request := range requests("a/k-1-0 a/l-1-0 b/m-1-0 b/n-1-0 b/n-2-0") {
+		q.Add(request)
+	}
+	becomes["n"] = true
+	q.Add(requests("b/n-2-0")[0])
+	if diff := cmp.Diff("b/n-2-0 a/k-1-0 b/m-1-0 a/l-1-0 b/n-1-0", q.all()); diff != "" {
+		t.Error(diff)
+	}
+	if left := q.order.lines; len(left[changes].parties)+len(left[retreats].parties) != 0 {
+		t.Errorf("parties are remembered that have nothing waiting: %v", left)
+	}
+}
+
+func TestWhoComesAgainWhileWorkedOnWaitsForItsTurn(t *testing.T) {
+	q := begin(t, nil)
+	for _, request := range requests("a/k-1-0 a/l-1-0 b/m-1-0") {
+		q.Add(request)
+	}
+	first, _, _ := q.GetWithPriority()
+	q.Add(first)
+	q.Done(first)
+	if diff := cmp.Diff("b/m-1-0 a/l-1-0 a/k-1-0", q.all()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWhatHappensWhileItIsWorkedOnIsNotTakenForKnown(t *testing.T) {
+	q := begin(t, nil)
+	q.Add(requests("a/k-1-0")[0])
+	worked, _, _ := q.GetWithPriority()
+	q.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(-100)}, worked)
+	q.AddWithOpts(priorityqueue.AddOpts{}, worked)
+	q.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(-100)}, requests("a/l-1-0")...)
+	q.Done(worked)
+	if diff := cmp.Diff("a/k-1-0 a/l-1-0", q.all()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestNobodyIsLost adds and takes in an order that nobody thought of.
+func TestNobodyIsLost(t *testing.T) {
+	var added []string
+	q := begin(t, nil)
+	for i, name := range []string{"k", "back", "l", "m", "n", "o", "back2", "p"} {
+		for _, namespace := range []string{"a", "b", "c"}[:1+i%3] {
+			request := requests(namespace + "/" + name + "-1-0")[0]
+			added = append(added, request.String())
+			q.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(-i % 2)}, request)
+		}
+	}
+	taken := strings.Fields(q.all())
+	slices.Sort(added)
+	slices.Sort(taken)
+	if diff := cmp.Diff(added, taken); diff != "" {
+		t.Error(diff)
+	}
+}

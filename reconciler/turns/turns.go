@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package turns makes the queues of controllers, so that no team waits for another's backlog: namespaces take turns, and in each
+// namespace the Applications. Who goes back comes before who goes on, and who had something happen before what was there when
+// the process began; but of two turns one is always for those behind.
+//
+// The queues are client-go's, with an order of their own.
+package turns
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/release/history"
+)
+
+// byApplication is the index of Releases by the Application they belong to.
+const byApplication = "turns.application"
+
+// NewQueue makes the queue of a controller, as controller.Options ask for it. Nil is controller-runtime's own, which knows no
+// turns.
+type NewQueue func(name string, retries limiter) workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+type limiter = workqueue.TypedRateLimiter[reconcile.Request]
+
+// Turns tells who goes back.
+type Turns struct {
+	// ctx lives as long as the process: queues ask without one.
+	ctx   context.Context
+	cache client.Reader
+}
+
+// New makes the index that judging needs. ctx is needed for the time of the call only.
+func New(ctx context.Context, indexer client.FieldIndexer, cache client.Reader) (*Turns, error) {
+	if err := indexer.IndexField(ctx, &shipper.Release{}, byApplication, history.ApplicationOf); err != nil {
+		return nil, fmt.Errorf("indexing releases by application: %w", err)
+	}
+	return &Turns{ctx: context.WithoutCancel(ctx), cache: cache}, nil
+}
+
+// Applications makes queues of requests that are named as Applications.
+func (t *Turns) Applications() NewQueue {
+	return newQueue(func(r reconcile.Request) string { return r.Name }, t.retreating)
+}
+
+// Releases makes queues of requests that are named as Releases: those of targets.
+func (t *Turns) Releases() NewQueue {
+	return newQueue(func(r reconcile.Request) string { return stamp.ApplicationName(r.Name) }, t.retreating)
+}
+
+// Others makes queues of requests in which only namespaces take turns.
+func (t *Turns) Others() NewQueue {
+	return newQueue(func(reconcile.Request) string { return "" }, func(string, string) bool { return false })
+}
+
+// retreating judges by the cache. An Application that cannot be read goes nowhere.
+func (t *Turns) retreating(namespace, application string) bool {
+	var app shipper.Application
+	shared := &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)}
+	if err := t.cache.Get(t.ctx, client.ObjectKey{Namespace: namespace, Name: application}, &app, shared); err != nil {
+		return false
+	}
+	var list shipper.ReleaseList
+	err := t.cache.List(t.ctx, &list, client.InNamespace(namespace), client.MatchingFields{byApplication: application},
+		client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return false
+	}
+	rels := make([]*shipper.Release, len(list.Items))
+	for i := range list.Items {
+		rels[i] = &list.Items[i]
+	}
+	return strategy.Retreats(&app, rels)
+}
+
+func newQueue(application func(reconcile.Request) string, retreating func(namespace, application string) bool) NewQueue {
+	return func(name string, retries limiter) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+		o := &order{
+			application: application, retreating: retreating,
+			at: map[reconcile.Request]rank{}, mild: map[reconcile.Request]bool{},
+		}
+		inner := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: name, Queue: o})
+		delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{Name: name, Queue: inner})
+		return &queue{
+			order: o,
+			TypedRateLimitingInterface: workqueue.NewTypedRateLimitingQueueWithConfig(retries,
+				workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, DelayingQueue: delaying}),
+		}
+	}
+}
+
+// queue is client-go's. It is told by controller-runtime which requests are of what was there when the controller began, or is
+// only looked at again: those have a priority below 0.
+type queue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	order *order
+}
+
+var _ priorityqueue.PriorityQueue[reconcile.Request] = (*queue)(nil)
+
+// Add adds a request because something has happened.
+func (q *queue) Add(request reconcile.Request) {
+	q.order.settle(request)
+	q.TypedRateLimitingInterface.Add(request)
+}
+
+// AddWithOpts adds requests as controller-runtime does.
+func (q *queue) AddWithOpts(how priorityqueue.AddOpts, requests ...reconcile.Request) {
+	for _, request := range requests {
+		switch {
+		case how.RateLimited:
+			q.AddRateLimited(request)
+		case how.After > 0:
+			q.AddAfter(request, how.After)
+		case ptr.Deref(how.Priority, 0) < 0:
+			q.order.expect(request)
+			q.TypedRateLimitingInterface.Add(request)
+		default:
+			q.Add(request)
+		}
+	}
+}
+
+// GetWithPriority waits for the request that is next. Its priority is judged anew whenever it is added.
+func (q *queue) GetWithPriority() (request reconcile.Request, priority int, shutdown bool) {
+	request, shutdown = q.Get()
+	return request, 0, shutdown
+}
