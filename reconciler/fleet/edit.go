@@ -32,11 +32,19 @@ func EditOf(object metav1.Object) string {
 	fmt.Fprintln(&text, object.GetGeneration())
 	for _, m := range object.GetManagedFields() {
 		if m.Subresource == "" {
-			fmt.Fprintln(&text, m.Manager, m.Operation, m.Time.UTC().Format(time.RFC3339), held(m))
+			fmt.Fprintln(&text, m.Manager, m.Operation, when(m), held(m))
 		}
 	}
 	sum := sha256.Sum256([]byte(text.String()))
 	return hex.EncodeToString(sum[:12])
+}
+
+// when is the time of an entry. Whoever writes managedFields by hand may leave it out.
+func when(m metav1.ManagedFieldsEntry) string {
+	if m.Time == nil {
+		return ""
+	}
+	return m.Time.UTC().Format(time.RFC3339)
 }
 
 // held are the fields that Shipper set of an object, of its own entries. Who takes away what Shipper set leaves no other trace,
