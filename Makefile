@@ -76,6 +76,10 @@ test-matrix: ## Run the end-to-end tests on the oldest Kubernetes and on the new
 bench: controlplane ## Measure how fast Shipper is, each row beside its floor (ROW=rollout; BENCH_FLAGS='-clusters 1')
 	@go run ./test/bench $(if $(ROW),-row $(ROW)) $(BENCH_FLAGS)
 
+.PHONY: soak
+soak: controlplane ## Edit 1,000 Applications at random for 20 minutes, then look what has grown, repeats or is stuck (SOAK_FLAGS)
+	@go run ./test/bench/soak $(SOAK_FLAGS)
+
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME each (default 60s); their seeds are tests anyway
 	@hack/fuzz.sh

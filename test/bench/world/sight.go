@@ -4,22 +4,24 @@ package world
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
 
-	apiwatch "k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Sight is what an administrator sees of all Applications and their newest Releases, by one watch of each.
+// Sight is what an administrator sees of all Applications and their Releases, by one watch of each.
 type Sight struct {
 	mu       sync.Mutex
 	changed  chan struct{} // closed when something has
 	apps     map[client.ObjectKey]*shipper.Application
-	releases map[client.ObjectKey]*shipper.Release // the newest, by their Application
+	releases map[client.ObjectKey]map[string]*shipper.Release // by their Application, by name
 	err      error
 }
 
@@ -27,45 +29,72 @@ type Sight struct {
 func (w *World) Look(ctx context.Context) (*Sight, error) {
 	s := &Sight{
 		changed: make(chan struct{}), apps: map[client.ObjectKey]*shipper.Application{},
-		releases: map[client.ObjectKey]*shipper.Release{},
+		releases: map[client.ObjectKey]map[string]*shipper.Release{},
 	}
-	for _, kind := range []client.ObjectList{&shipper.ApplicationList{}, &shipper.ReleaseList{}} {
-		watch, err := w.Management.Watch(ctx, kind)
+	// Informers, and no plain watches, which the API server ends after half an hour.
+	informers, err := cache.New(w.Fleet.Management.Config, cache.Options{Scheme: w.Management.Scheme()})
+	if err != nil {
+		return nil, fmt.Errorf("watching: %w", err)
+	}
+	for _, kind := range []client.Object{&shipper.Application{}, &shipper.Release{}} {
+		informer, err := informers.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, fmt.Errorf("watching: %w", err)
 		}
-		go func() {
-			for err == nil {
-				for event := range watch.ResultChan() {
-					s.take(event)
+		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(object any) { s.take(object, false) },
+			UpdateFunc: func(_, object any) { s.take(object, false) },
+			DeleteFunc: func(object any) {
+				if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+					object = unknown.Obj
 				}
-				// An API server ends the watch of who is slower than events come. Another one begins with all there is.
-				watch, err = w.Management.Watch(ctx, kind)
-			}
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.err = fmt.Errorf("watching again: %w", err)
-			s.tell()
-		}()
+				s.take(object, true)
+			},
+		})
+		if err != nil {
+			return nil, fmt.Errorf("watching: %w", err)
+		}
 	}
+	go func() {
+		err := informers.Start(ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.err = errors.Join(err, errors.New("nobody watches any more"))
+		s.tell()
+	}()
 	return s, nil
 }
 
-func (s *Sight) take(event apiwatch.Event) {
+// take sees an object. What is gone may have been replaced by another of its name already.
+func (s *Sight) take(object any, gone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch o := event.Object.(type) {
+	switch o := object.(type) {
 	case *shipper.Application:
-		if s.apps[client.ObjectKeyFromObject(o)] = o; event.Type == apiwatch.Deleted {
+		if s.apps[client.ObjectKeyFromObject(o)] = o; gone {
 			delete(s.apps, client.ObjectKeyFromObject(o))
 		}
 	case *shipper.Release:
 		of := client.ObjectKey{Namespace: o.Namespace, Name: o.Labels[shipper.AppLabel]}
-		if known := s.releases[of]; event.Type != apiwatch.Deleted && (known == nil || generation(known) <= generation(o)) {
-			s.releases[of] = o
+		if s.releases[of] == nil {
+			s.releases[of] = map[string]*shipper.Release{}
+		}
+		if s.releases[of][o.Name] = o; gone {
+			delete(s.releases[of], o.Name)
 		}
 	}
 	s.tell()
+}
+
+// newest is the newest Release of an Application; nil when there is none. s.mu is held.
+func (s *Sight) newest(of client.ObjectKey) *shipper.Release {
+	var out *shipper.Release
+	for _, rel := range s.releases[of] {
+		if out == nil || generation(out) < generation(rel) {
+			out = rel
+		}
+	}
+	return out
 }
 
 // tell wakes who waits. s.mu is held.
@@ -87,7 +116,7 @@ func (s *Sight) Until(ctx context.Context, of []client.ObjectKey, so func(*shipp
 		s.mu.Lock()
 		var next []client.ObjectKey
 		for _, key := range left {
-			if app := s.apps[key]; app == nil || !so(app, s.releases[key]) {
+			if app := s.apps[key]; app == nil || !so(app, s.newest(key)) {
 				next = append(next, key)
 			}
 		}
@@ -108,7 +137,14 @@ func (s *Sight) Until(ctx context.Context, of []client.ObjectKey, so func(*shipp
 func (s *Sight) Newest(of client.ObjectKey) *shipper.Release {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.releases[of].DeepCopy()
+	return s.newest(of).DeepCopy()
+}
+
+// Application is one as it was seen last; nil when there is none.
+func (s *Sight) Application(of client.ObjectKey) *shipper.Application {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.apps[of].DeepCopy()
 }
 
 // Achieved tells whether the Release of a generation has achieved a step.
