@@ -21,7 +21,7 @@ import (
 	"shipper.dev/shipper/test/fleet"
 )
 
-// Requests counts what Shipper has asked of API servers, watches and leases aside.
+// Requests counts what Shipper has asked of API servers, watches and leases aside, and the events that tell who holds a lease.
 type Requests struct {
 	// Management is how many the management cluster got.
 	Management int
@@ -139,7 +139,7 @@ func (t *tally) read(log string) error {
 func (t *tally) take(line []byte) {
 	var e auditv1.Event
 	if json.Unmarshal(line, &e) != nil || e.User.Username != t.user || e.Verb == "watch" ||
-		e.Stage != auditv1.StageResponseComplete || e.ObjectRef == nil || e.ObjectRef.Resource == "leases" {
+		e.Stage != auditv1.StageResponseComplete || e.ObjectRef == nil || ofLease(e.ObjectRef) {
 		return
 	}
 	t.kinds[fmt.Sprintf("%s: %s %s %s", t.name, e.Verb, e.ObjectRef.Resource, e.ObjectRef.Subresource)]++
@@ -151,4 +151,9 @@ func (t *tally) take(line []byte) {
 	if t.firstWrite.IsZero() {
 		t.firstWrite = e.RequestReceivedTimestamp.Time
 	}
+}
+
+// ofLease tells whether something is a lease or an event about one, which alone is of the first version of that API.
+func ofLease(o *auditv1.ObjectReference) bool {
+	return o.Resource == "leases" || o.Resource == "events" && o.APIGroup == ""
 }
