@@ -275,7 +275,7 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 		pinned.SetupWithManager(mgr, pinned.Options{Values: values, Workers: 4}),
 		snapshot.SetupWithManager(mgr, snapshot.Options{Charts: charts, Workers: 4}),
 		capacity.SetupWithManager(mgr, capacity.Options{Fleet: clusters, Clock: now, Workers: 4}),
-		traffic.SetupWithManager(mgr, traffic.Options{Fleet: clusters, Clock: now, Workers: 4}),
+		traffic.SetupWithManager(mgr, traffic.Options{Fleet: clusters, Clock: now, Workers: 4, Cork: true}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
 			GlobalNamespace: shipper.GlobalBlocksNamespace, Clock: now, Workers: 2,
 		}),

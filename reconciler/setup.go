@@ -47,6 +47,8 @@ type Options struct {
 	Clock clock.WithTicker
 	// Workers is how many objects of each kind are worked on at the same time.
 	Workers int
+	// CorkTraffic lets Services select by Release while one alone has traffic.
+	CorkTraffic bool
 	// Registry is where metrics of Shipper's own go. Nil: nowhere.
 	Registry prometheus.Registerer
 }
@@ -112,7 +114,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		pinned.SetupWithManager(mgr, pinned.Options{Values: values, Workers: o.Workers, Queue: queues.Releases()}),
 		snapshot.SetupWithManager(mgr, snapshot.Options{Charts: charts, Workers: o.Workers, Queue: queues.Releases()}),
 		capacity.SetupWithManager(mgr, capacity.Options{Fleet: clusters, Clock: o.Clock, Workers: o.Workers, Queue: queues.Releases()}),
-		traffic.SetupWithManager(mgr, traffic.Options{Fleet: clusters, Clock: o.Clock, Workers: o.Workers, Queue: queues.Releases()}),
+		traffic.SetupWithManager(mgr, traffic.Options{
+			Fleet: clusters, Clock: o.Clock, Workers: o.Workers, Queue: queues.Releases(), Cork: o.CorkTraffic,
+		}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
 			GlobalNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Queue: queues.Others(),
 		}),

@@ -65,20 +65,31 @@ func TestTheManagementClusterMayBeAnApplicationCluster(t *testing.T) {
 }
 
 func TestNewPodsOfAReleaseWithTrafficGetIt(t *testing.T) {
-	s := begin(t, west)
-	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, west)
-	s.installed("web-1")
-	s.weigh("web-1", 10, west)
-	s.scale("web-1", 100, 3, west)
-	s.scaled("web-1")
-	s.inTraffic(west, 3)
-	for _, pod := range s.pods(west, "web-1") {
-		s.must(world.clusters[west].Delete(s.ctx, &pod))
+	tests := map[string]struct{ others uint32 }{"alone": {0}, "shared": {1}}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t, west)
+			s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, west)
+			s.installed("web-1")
+			s.weigh("web-1", 10, west)
+			s.weigh("web-2", tc.others, west)
+			s.scale("web-1", 100, 3, west)
+			s.scaled("web-1")
+			s.inTraffic(west, 3)
+			for _, pod := range s.pods(west, "web-1") {
+				s.must(world.clusters[west].Delete(s.ctx, &pod))
+			}
+			s.inTraffic(west, 3)
+			s.scale("web-1", 100, 5, west)
+			s.inTraffic(west, 5)
+			s.weighed("web-1")
+			for _, pod := range s.pods(west, "web-1") {
+				if _, labelled := pod.Labels[shipper.TrafficStatusLabel]; labelled != (tc.others > 0) {
+					t.Errorf("pod %s has the labels %v", pod.Name, pod.Labels)
+				}
+			}
+		})
 	}
-	s.inTraffic(west, 3)
-	s.scale("web-1", 100, 5, west)
-	s.inTraffic(west, 5)
-	s.weighed("web-1")
 }
 
 // TestPodsInTrafficGoLast looks at what tells Kubernetes which Pods to delete when a Release shrinks.

@@ -55,12 +55,12 @@ func TestTheWeightOfAReleaseThatIsGoingCountsNoLonger(t *testing.T) {
 	going := releases["web-2"]
 	s.change(going, func(o client.Object) { o.SetFinalizers([]string{finalizer}) })
 	s.must(s.management.Delete(s.ctx, going))
-	s.soon("its weight still counts", s.serves(map[string]int{"web-1": 4, "web-2": 4}))
+	s.soon("its weight still counts", s.serves(map[string]int{"web-1": 4}))
 	s.weighed("web-1")
 	s.change(going, func(o client.Object) { o.SetFinalizers(nil) })
 	s.gone(going)
 	s.gone(&shipper.TrafficTarget{ObjectMeta: s.meta(going.Name)})
-	s.soon("the share changed once more", s.serves(map[string]int{"web-1": 4, "web-2": 4}))
+	s.soon("the share changed once more", s.serves(map[string]int{"web-1": 4}))
 }
 
 // serves tells how the ready endpoints in west differ.

@@ -33,6 +33,7 @@ type options struct {
 	pprofPort               int
 
 	workers       int
+	corkTraffic   bool
 	chartCacheDir string
 	// repositories is what chartRepositories says.
 	repositories      chart.Policy
@@ -60,6 +61,9 @@ func parse(args []string) (*options, error) {
 	set.IntVar(&o.pprofPort, "pprof-port", 0,
 		"`port` of 127.0.0.1 for /debug/pprof/, from which whoever is in this container reads all memory; 0 serves none")
 	set.IntVar(&o.workers, "workers", 8, "how many objects of each kind are worked on at the same time")
+	set.BoolVar(&o.corkTraffic, "cork-traffic", true,
+		"let the Service of an application select all pods of the one release that has traffic; false: labelled pods always, as older "+
+			"Shippers know it")
 	set.StringVar(&o.chartCacheDir, "chart-cache-dir", filepath.Join(os.TempDir(), "shipper-reconciler-charts"),
 		"`folder` for what is known of chart repositories")
 	set.StringVar(&o.chartRepositories, "chart-repositories", chart.AnyHTTPS,

@@ -35,7 +35,7 @@ func run(ctx context.Context, o *options) error {
 			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
 			Secrets: chart.SecretsOf(mgr.GetAPIReader()),
 		}),
-		Clock: clock.RealClock{}, Workers: o.workers, Registry: metrics.Registry,
+		Clock: clock.RealClock{}, Workers: o.workers, CorkTraffic: o.corkTraffic, Registry: metrics.Registry,
 	})
 	if err != nil {
 		return err

@@ -108,10 +108,11 @@ func (d *drifting) examine(ctx context.Context, entry item, objects []wanted, be
 		return out, nil
 	}
 	if overlaid {
-		if err := overlay(ctx, d.member, object.DeepCopy()); err != nil {
+		laid := object.DeepCopy()
+		if err := overlay(ctx, d.member, laid); err != nil {
 			return out, fmt.Errorf("correcting %s: %w", entry, err)
 		}
-		object.SetResourceVersion("")
+		object.SetResourceVersion(laid.GetResourceVersion())
 	}
 	return d.correct(ctx, entry, object, out)
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,7 +44,41 @@ func (i *installer) content(ctx context.Context, s step) (*unstructured.Unstruct
 			return nil, err
 		}
 	}
+	if isTrafficService(object) {
+		if err := i.keepSelector(ctx, s, object); err != nil {
+			return nil, err
+		}
+	}
 	return object, nil
+}
+
+// isTrafficService tells whether an object is the Service that traffic is shifted on.
+func isTrafficService(object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Service") &&
+		object.GetLabels()[shipper.LBLabel] == shipper.LBForProduction
+}
+
+// keepSelector leaves alone what the Service selects when it is all Pods of one Release of the Application: that is traffic's, which
+// has to prepare for anything else. The version it was read at makes sure that it has not been changed meanwhile.
+func (i *installer) keepSelector(ctx context.Context, s step, object *unstructured.Unstructured) error {
+	if s.live == nil {
+		return nil
+	}
+	var live corev1.Service
+	err := i.member.Client().Get(ctx, s.item.key(), &live)
+	if apierrors.IsNotFound(err) { // it is new, or somebody took our label off
+		err = i.member.Live().Get(ctx, s.item.key(), &live)
+	}
+	if err != nil {
+		return fmt.Errorf("reading its selector: %w", err)
+	}
+	object.SetResourceVersion(live.ResourceVersion)
+	release := live.Spec.Selector[shipper.ReleaseLabel]
+	app := live.Spec.Selector[shipper.AppLabel]
+	if len(live.Spec.Selector) != 2 || release == "" || app != i.it.Labels[shipper.AppLabel] {
+		return nil
+	}
+	return unstructured.SetNestedStringMap(object.Object, live.Spec.Selector, "spec", "selector")
 }
 
 // setReplicas makes a new Deployment start with no Pods, and leaves the number alone in one that has Pods: that is

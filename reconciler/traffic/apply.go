@@ -19,7 +19,7 @@ import (
 // parallelPods is how many Pods of one cluster are labelled at the same time.
 const parallelPods = 10
 
-// work reads one cluster and moves Pods there, when they are ours.
+// work reads one cluster, and moves Pods there and turns the Service, when they are ours.
 func (r *Reconciler) work(
 	ctx context.Context, tt *shipper.TrafficTarget, want shipper.ClusterTrafficTarget, fam family,
 ) sight {
@@ -32,17 +32,25 @@ func (r *Reconciler) work(
 	if err := member.Claimed(ctx, tt.Namespace, fam.app); err != nil {
 		return sight{want: want, err: err}
 	}
-	seen := observe(ctx, member, tt, want, fam)
-	if seen.err != nil || !seen.plan.Moves() {
+	seen := r.observe(ctx, member, tt, want, fam)
+	if seen.err != nil {
 		return seen
 	}
-	// First in, then out, so that what is served does not shrink in between.
-	seen.err = errors.Join(
-		label(ctx, member, tt.Namespace, seen.plan.Enable, shipper.TrafficEnabled),
-		label(ctx, member, tt.Namespace, seen.plan.Disable, shipper.TrafficDisabled),
-	)
-	seen.moved = true
+	if seen.moved = seen.plan.Moves(); seen.moved {
+		seen.err = move(ctx, member, tt.Namespace, seen.plan.Enable, seen.plan.Disable)
+	}
+	if seen.leads {
+		seen.err = errors.Join(seen.err, steer(ctx, member, fam.app, &seen))
+	}
 	return seen
+}
+
+// move labels Pods: first in, then out, so that what is served does not shrink in between.
+func move(ctx context.Context, m *fleet.Member, namespace string, in, out []string) error {
+	return errors.Join(
+		label(ctx, m, namespace, in, shipper.TrafficEnabled),
+		label(ctx, m, namespace, out, shipper.TrafficDisabled),
+	)
 }
 
 // label sets the traffic label of Pods, and lets Pods in traffic go last when their Deployment is scaled down: otherwise

@@ -28,6 +28,8 @@ import (
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=traffictargets/status,verbs=patch
 // The weight of a Release that is going counts no longer.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch
+// What of a Release is being removed shall have no traffic.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=installationtargets,verbs=get;list;watch
 // A Release that is no Pods needs no Service.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=capacitytargets,verbs=get;list;watch
 // Conditions that change are told as events.
@@ -43,6 +45,9 @@ type Options struct {
 	Workers int
 	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
 	Queue turns.NewQueue
+	// Cork lets the Service of an Application select by Release while exactly one weighs anything. False: it selects by label always,
+	// as other Shippers know it.
+	Cork bool
 }
 
 // Reconciler converges TrafficTargets.
@@ -53,6 +58,7 @@ type Reconciler struct {
 	recorder events.EventRecorder
 	retries  *fleet.Retries
 	pace     *report.Pace
+	cork     bool
 }
 
 // SetupWithManager makes the reconciler run with mgr.
@@ -60,7 +66,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
-		pace: report.NewPace(),
+		pace: report.NewPace(), cork: o.Cork,
 	}
 	// No predicate on the own kind: a pass that read the status as it was before its last write is put right by that
 	// write's event.
@@ -71,6 +77,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Watches(&shipper.TrafficTarget{}, handler.EnqueueRequestsFromMapFunc(r.siblings), changed).
 		Watches(&shipper.CapacityTarget{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(podlessChanged)).
 		Watches(&shipper.Release{}, handler.EnqueueRequestsFromMapFunc(r.siblings), builder.WithPredicates(comesOrGoes)).
+		Watches(&shipper.InstallationTarget{}, handler.EnqueueRequestsFromMapFunc(r.siblings), builder.WithPredicates(comesOrGoes)).
 		WatchesRawSource(o.Fleet.WatchMembers(r.targetsIn)).
 		WatchesRawSource(o.Fleet.Watch(&corev1.Pod{}, r.ofApplication)).
 		WatchesRawSource(o.Fleet.Watch(&corev1.Service{}, r.ofApplication)).

@@ -199,24 +199,39 @@ func aPod(name, release string, phase corev1.PodPhase, ready, labelled bool) cor
 	return pod
 }
 
-func TestReleaseIn(t *testing.T) {
+func TestPodsAreTheirReleases(t *testing.T) {
 	going := aPod("going", "web-1", corev1.PodRunning, true, true)
 	going.DeletionTimestamp = &metav1.Time{}
 	odd := aPod("odd", "web-1", corev1.PodRunning, true, false)
 	odd.Labels[shipper.TrafficStatusLabel] = "perhaps"
 	hook := aPod("hook", "web-1", corev1.PodRunning, true, false)
 	hook.Annotations = map[string]string{shipper.HookRunAnnotation: "uid/pre-install/1"}
-	got := releaseIn([]corev1.Pod{
+	ended := aPod("ended", "web-2", corev1.PodSucceeded, false, false)
+	ended.Annotations = hook.Annotations
+	before := rules.Application{Serving: 2, Releases: []rules.Release{{Name: "web-1", Weight: 3}, {Name: "web-2"}}}
+	got := inhabited(before, []corev1.Pod{
 		hook, aPod("a", "web-1", corev1.PodRunning, true, true), aPod("b", "web-1", corev1.PodPending, false, false), odd,
 		aPod("other", "web-2", corev1.PodRunning, true, true), aPod("job", "web-1", corev1.PodSucceeded, false, false), going,
-		aPod("evicted", "web-2", corev1.PodFailed, false, true),
-	}, "web-1", sets.New("a", "other"))
-	want := rules.Release{AppPods: 4, AppLabelled: 2, Pods: []rules.Pod{
-		{Name: "a", Ready: true, Labelled: true, Serving: true}, {Name: "b"}, {Name: "odd", Ready: true},
-		{Name: "job", Gone: true}, {Name: "going", Gone: true, Ready: true, Labelled: true},
-	}}
+		aPod("evicted", "web-2", corev1.PodFailed, false, true), ended, aPod("left", "web-0", corev1.PodRunning, true, true),
+	}, sets.New("a", "other"))
+	want := rules.Application{
+		Serving: 2, AppPods: 5,
+		Releases: []rules.Release{
+			{Name: "web-1", Weight: 3, Strange: true, Pods: []rules.Pod{
+				{Name: "a", Ready: true, Labelled: true, Serving: true}, {Name: "b"}, {Name: "odd", Ready: true},
+				{Name: "job", Gone: true}, {Name: "going", Gone: true, Ready: true, Labelled: true},
+			}},
+			{Name: "web-2", Pods: []rules.Pod{
+				{Name: "other", Ready: true, Labelled: true, Serving: true}, {Name: "evicted", Gone: true, Labelled: true},
+			}},
+		},
+		Strays: []rules.Pod{{Name: "left", Ready: true, Labelled: true}},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	if before.Releases[0].Pods != nil {
+		t.Error("the argument was modified")
 	}
 }
 

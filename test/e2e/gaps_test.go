@@ -247,22 +247,71 @@ func TestReconcilerKilledMidStep(t *testing.T) {
 	s.endpoints(4)
 }
 
-// TestPodsBornWhileShipperIsAwayGetTrafficWhenItIsBack is not parallel: the reconciler is everybody's.
-func TestPodsBornWhileShipperIsAwayGetTrafficWhenItIsBack(t *testing.T) {
+// TestPodsBornWhileShipperIsAwayGetTraffic is not parallel: the reconciler is everybody's. While two Releases share traffic it is by
+// labels, which only Shipper gives.
+func TestPodsBornWhileShipperIsAwayGetTraffic(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
-	s.applies(s.application("0.0.1", 4, allIn))
-	rel := s.release(0)
-	s.completes(rel)
+	incumbent, contender := s.vanguardOverAllIn(4)
 	s.endpoints(4)
 	s.must("stopping the reconciler", world.pod.Reconciler.Stop())
-	s.replaces(west, rel)
-	s.readyPods(rel, 4)
+	s.replaces(west, incumbent)
+	s.readyPods(incumbent, 4)
+	var born corev1.PodList
+	s.must("listing pods", world.clusters[west].List(s.ctx, &born, client.InNamespace(s.namespace),
+		client.MatchingLabels{shipper.ReleaseLabel: incumbent}))
+	var names []string
+	for i := range born.Items {
+		names = append(names, born.Items[i].Name)
+	}
+	slices.Sort(names)
+	s.eventually("endpoints in "+west+" without Shipper", fmt.Sprint(names), func() (string, error) {
+		in, err := s.endpointPods(west)
+		return fmt.Sprint(in), err
+	})
+	s.must("starting the reconciler", world.pod.StartReconciler(s.ctx))
+
+	s.steps(contender, 1)
+	s.waitsForCommand(contender, 1)
+	s.endpoints(4)
+	s.must("stopping the reconciler", world.pod.Reconciler.Stop())
+	s.replaces(west, contender)
+	s.readyPods(contender, 2)
 	s.eventually("endpoints in "+west+" without Shipper", "3", func() (string, error) {
 		ready, err := s.readyEndpoints(west)
 		return fmt.Sprint(ready), err
 	})
 	s.must("starting the reconciler", world.pod.StartReconciler(s.ctx))
 	s.endpoints(4)
+}
+
+// TestCorkedTrafficCanBeUndone is not parallel: the reconciler is everybody's. Pods that serve without a label get one before the
+// Service selects by it.
+func TestCorkedTrafficCanBeUndone(t *testing.T) {
+	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+	s.applies(s.application("0.0.1", 4, allIn))
+	rel := s.release(0)
+	s.completes(rel)
+	s.endpoints(4)
+	served := s.serving()
+	for _, one := range []struct{ flag, selects string }{
+		{"--cork-traffic=false", shipper.TrafficStatusLabel + ":" + shipper.TrafficEnabled},
+		{"--cork-traffic", shipper.ReleaseLabel + ":" + rel},
+	} {
+		s.must("stopping the reconciler", world.pod.Reconciler.Stop())
+		s.must("starting the reconciler", world.pod.StartReconciler(s.ctx, one.flag))
+		for _, cluster := range []string{west, east} {
+			want := fmt.Sprintf("map[%s:%s %s]", shipper.AppLabel, appName, one.selects)
+			s.eventually("what the Service selects in "+cluster, want, func() (string, error) {
+				service := &corev1.Service{}
+				err := world.clusters[cluster].Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: "test-nginx-prod"}, service)
+				return fmt.Sprint(service.Spec.Selector), err
+			})
+		}
+		s.endpoints(4)
+	}
+	if least := served(); least < 4 {
+		t.Errorf("a cluster served with %d endpoints meanwhile, want 4 always", least)
+	}
 }
 
 // TestOddSteps has a step that takes Pods away from the contender, one that gives traffic to nobody, and weights of any sum.

@@ -267,18 +267,25 @@ func (s *story) endpoints(count int) {
 
 // readyEndpoints counts the ready endpoints of the chart's Service in a cluster.
 func (s *story) readyEndpoints(cluster string) (int, error) {
+	in, err := s.endpointPods(cluster)
+	return len(in), err
+}
+
+// endpointPods are the ready endpoints of the Service in a cluster, sorted.
+func (s *story) endpointPods(cluster string) ([]string, error) {
 	list := &discoveryv1.EndpointSliceList{}
 	err := world.clusters[cluster].List(s.ctx, list, client.InNamespace(s.namespace),
 		client.MatchingLabels{discoveryv1.LabelServiceName: "test-nginx-prod"})
-	ready := 0
+	var out []string
 	for _, slice := range list.Items {
 		for _, e := range slice.Endpoints {
-			if e.Conditions.Ready != nil && *e.Conditions.Ready {
-				ready++
+			if e.Conditions.Ready != nil && *e.Conditions.Ready && e.TargetRef != nil {
+				out = append(out, e.TargetRef.Name)
 			}
 		}
 	}
-	return ready, err
+	slices.Sort(out)
+	return out, err
 }
 
 // refused fails unless err is a refusal that says all of words.

@@ -105,6 +105,12 @@ func moving(stored []byte) map[string]any {
 	} {
 		unstructured.RemoveNestedField(out, bookkeeping...)
 	}
+	if turns, _, _ := unstructured.NestedString(out, "metadata", "labels", shipper.LBLabel); turns != "" && out["kind"] == "Service" {
+		unstructured.RemoveNestedField(out, "spec", "selector") // who serves is seen by its EndpointSlices
+	}
+	if proof, _, _ := unstructured.NestedString(out, "metadata", "labels", shipper.ProofLabel); proof != "" {
+		return nil // nobody uses it
+	}
 	if annotations, _, _ := unstructured.NestedMap(out, "metadata", "annotations"); len(annotations) == 0 {
 		unstructured.RemoveNestedField(out, "metadata", "annotations")
 	}

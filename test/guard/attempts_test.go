@@ -104,6 +104,8 @@ func newShop(t *testing.T) *shop {
 		t.Fatalf("there are %d replica sets", len(sets.Items))
 	}
 	s.replicaSet, s.pod = &sets.Items[0], &s.pods(s.release)[0]
+	s.must("letting a pod have traffic by its label", patches(s.pod, "", `{"metadata":{"labels":{%q:%q}}}`,
+		shipper.TrafficStatusLabel, shipper.TrafficEnabled)(s.ctx, shippersAccount(t)))
 
 	s.others = []client.Object{aDeployment(s.namespace, nil, nil), aService(s.namespace, nil)}
 	for i := range s.others {
@@ -180,7 +182,7 @@ func (s *shop) attempts() []attempt {
 		{"take a ReplicaSet from its Deployment by its status", patches(rs, "status", owners, mine), takes},
 		{"change a label of a ReplicaSet by its status", patches(rs, "status", label, shipper.ReleaseLabel, `"x"`), relabels},
 
-		{"change the selector of a Service", patches(svc, "", `{"spec":{"selector":{"shipper-traffic-status":null}}}`), reselects},
+		{"change the selector of a Service", patches(svc, "", `{"spec":{"selector":{"shipper-release":null}}}`), reselects},
 		{"point a Service at others", patches(svc, "", `{"spec":{"selector":{"name":"x"}}}`), reselects},
 		{"take a label of Shipper's off a Service", patches(svc, "", label, shipper.LBLabel, "null"), relabels},
 		{"change a label of a Service by its status", patches(svc, "status", label, shipper.AppLabel, "null"), relabels},

@@ -3,12 +3,15 @@
 package kill
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -20,12 +23,15 @@ import (
 	"shipper.dev/shipper/test/fleet"
 )
 
-// guard watches one namespace of one application cluster and judges it after every event, in the order of events.
-// Caches would not do: they may tell of the deletion of one Pod before the creation of another that came first.
+// guard watches one namespace of one application cluster and judges it after every event, in the order in which all was written,
+// whatever kind it is of: that of resourceVersions. It is judged when all has been told. Caches would not do: they may tell of
+// the deletion of one Pod before the creation of another that came first.
 type guard struct {
 	cluster string
+	weights *weights
 
 	mu        sync.Mutex
+	told      []told
 	floor     int // how many Pods must serve; 0 while nothing is judged
 	pods      map[string]*corev1.Pod
 	slices    map[string]*discoveryv1.EndpointSlice
@@ -33,13 +39,22 @@ type guard struct {
 	events    int
 	least     int // that served since the floor was set, by Pods or by endpoints
 	offences  []string
-	forgotten int // offences beyond the first few
+	forgotten int               // offences beyond the first few
+	releases  map[string]string // of all Pods there have been
+}
+
+// told is an event, and when it came.
+type told struct {
+	version int64
+	at      time.Time
+	event   watch.Event
 }
 
 // newGuard watches until ctx ends.
-func newGuard(ctx context.Context, cluster, namespace string) (*guard, error) {
+func newGuard(ctx context.Context, cluster, namespace string, weights *weights) (*guard, error) {
 	g := &guard{
-		cluster: cluster, pods: map[string]*corev1.Pod{}, slices: map[string]*discoveryv1.EndpointSlice{},
+		cluster: cluster, weights: weights, releases: map[string]string{},
+		pods: map[string]*corev1.Pod{}, slices: map[string]*discoveryv1.EndpointSlice{},
 		services: map[string]*corev1.Service{},
 	}
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &discoveryv1.EndpointSliceList{}, &corev1.ServiceList{}} {
@@ -53,14 +68,16 @@ func newGuard(ctx context.Context, cluster, namespace string) (*guard, error) {
 	return g, nil
 }
 
-// follow judges every event.
+// follow remembers every event.
 func (g *guard) follow(ctx context.Context, w watch.Interface) {
 	defer w.Stop()
 	for event := range w.ResultChan() {
+		one := told{at: time.Now(), event: event}
+		if o, ok := event.Object.(client.Object); ok {
+			one.version, _ = strconv.ParseInt(o.GetResourceVersion(), 10, 64) // 0 is what comes first
+		}
 		g.mu.Lock()
-		what := g.take(event)
-		g.events++
-		g.judge(what)
+		g.told = append(g.told, one)
 		g.mu.Unlock()
 	}
 	if ctx.Err() == nil {
@@ -70,12 +87,24 @@ func (g *guard) follow(ctx context.Context, w watch.Interface) {
 	}
 }
 
+// catchUp judges every event that was told.
+func (g *guard) catchUp() {
+	slices.SortStableFunc(g.told, func(a, b told) int { return cmp.Compare(a.version, b.version) })
+	for _, one := range g.told {
+		what := g.take(one.event)
+		g.events++
+		g.judge(what, one.at)
+	}
+	g.told = nil
+}
+
 // take remembers what an event tells of.
 func (g *guard) take(event watch.Event) string {
 	gone := event.Type == watch.Deleted
 	switch o := event.Object.(type) {
 	case *corev1.Pod:
 		put(g.pods, o, gone)
+		g.releases[o.Name] = o.Labels[shipper.ReleaseLabel]
 	case *discoveryv1.EndpointSlice:
 		put(g.slices, o, gone)
 	case *corev1.Service:
@@ -97,7 +126,7 @@ func put[T client.Object](into map[string]T, o T, gone bool) {
 }
 
 // judge holds what is known against the invariants.
-func (g *guard) judge(after string) {
+func (g *guard) judge(after string, at time.Time) {
 	if g.floor == 0 {
 		return
 	}
@@ -131,6 +160,11 @@ func (g *guard) judge(after string) {
 	if n := g.endpoints(); n < g.floor {
 		g.offend(fmt.Sprintf("after %s: %d endpoints are ready, %d must be: %s", after, n, g.floor, g.sight()))
 	}
+	for name := range g.ready() {
+		if release := g.releases[name]; g.weights.none(release, at) {
+			g.offend(fmt.Sprintf("after %s: Pod %s of %s serves, which weighs nothing: %s", after, name, release, g.sight()))
+		}
+	}
 	for release := range traffic {
 		if ready[release] == 0 && len(ready) > 0 {
 			g.offend(fmt.Sprintf("after %s: traffic points at %s, none of whose Pods is ready: %s", after, release, g.sight()))
@@ -139,7 +173,10 @@ func (g *guard) judge(after string) {
 }
 
 // endpoints counts the ready endpoints of the Service.
-func (g *guard) endpoints() int {
+func (g *guard) endpoints() int { return len(g.ready()) }
+
+// ready are the Pods that are ready endpoints of the Service.
+func (g *guard) ready() map[string]bool {
 	ready := map[string]bool{}
 	for _, slice := range g.slices {
 		if slice.Labels[discoveryv1.LabelServiceName] != serviceName {
@@ -151,7 +188,7 @@ func (g *guard) endpoints() int {
 			}
 		}
 	}
-	return len(ready)
+	return ready
 }
 
 // sight describes the Application's Pods.
@@ -179,14 +216,16 @@ func (g *guard) offend(what string) {
 func (g *guard) hold(floor int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.catchUp()
 	g.floor, g.least = floor, floor+100
-	g.judge("the beginning")
+	g.judge("the beginning", time.Now())
 }
 
 // report tells what was broken since hold, and how many events were judged. Judging ends.
 func (g *guard) report() (offences []string, events, least int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.catchUp()
 	offences, events, least = g.offences, g.events, g.least
 	if g.forgotten > 0 {
 		offences = append(offences, fmt.Sprintf("%s: and %d more", g.cluster, g.forgotten))

@@ -36,7 +36,7 @@ var world struct {
 	fleet      *fleet.Fleet
 	pod        *pod.Pod // its webhook; the reconciler is ours
 	charts     *charts.Repository
-	management client.Client
+	management client.WithWatch
 	clients    map[string]client.WithWatch // application clusters by name
 	gate       *gate
 	proxies    []*proxy

@@ -47,9 +47,11 @@ func begin(t *testing.T) *story {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "kill-"}}
 	s.must("creating a namespace", world.management.Create(s.ctx, ns))
 	s.namespace = ns.Name
+	asked, err := newWeights(s.ctx, world.management, s.namespace)
+	s.must("watching the weights", err)
 	for name, c := range world.clients {
 		s.must("creating the namespace", c.Create(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}))
-		g, err := newGuard(s.ctx, name, s.namespace)
+		g, err := newGuard(s.ctx, name, s.namespace, asked)
 		s.must("watching "+name, err)
 		s.guards = append(s.guards, g)
 	}

@@ -81,10 +81,10 @@ func (p *Pod) StartWebhook(ctx context.Context) error {
 	return err
 }
 
-// StartReconciler starts the reconciler and waits until it is ready.
-func (p *Pod) StartReconciler(ctx context.Context) error {
+// StartReconciler starts the reconciler, with more flags, and waits until it is ready.
+func (p *Pod) StartReconciler(ctx context.Context, flags ...string) error {
 	var err error
-	p.Reconciler, err = p.startContainer(ctx, "shipper-reconciler", "--identity", p.name)
+	p.Reconciler, err = p.startContainer(ctx, "shipper-reconciler", append([]string{"--identity", p.name}, flags...)...)
 	return err
 }
 

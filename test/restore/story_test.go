@@ -4,6 +4,7 @@ package restore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -205,13 +207,17 @@ func (s *story) pods(release string, ready, serving int) {
 	s.Helper()
 	for name, c := range world.clusters {
 		s.eventually("pods of "+release+" in "+name, fmt.Sprintf("%d ready, %d in traffic", ready, serving), func() (string, error) {
-			list := &corev1.PodList{}
-			err := c.List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingLabels{shipper.ReleaseLabel: release})
+			list, service := &corev1.PodList{}, &corev1.Service{}
+			err := errors.Join(
+				c.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: serviceName}, service),
+				c.List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingLabels{shipper.ReleaseLabel: release}),
+			)
+			chosen := labels.SelectorFromSet(service.Spec.Selector)
 			count, enabled := 0, 0
 			for i := range list.Items {
 				if pod := &list.Items[i]; pod.DeletionTimestamp == nil && fleet.PodReady(pod) {
 					count++
-					if pod.Labels[shipper.TrafficStatusLabel] == shipper.TrafficEnabled {
+					if chosen.Matches(labels.Set(pod.Labels)) {
 						enabled++
 					}
 				}

@@ -77,7 +77,7 @@ func (u *user) serves(name string, args ...string) (url string) {
 		_ = cmd.Wait()
 		again := world.pod.StartWebhook
 		if strings.HasSuffix(name, "reconciler") {
-			again = world.pod.StartReconciler
+			again = func(ctx context.Context) error { return world.pod.StartReconciler(ctx) }
 		}
 		if err := again(context.Background()); err != nil {
 			u.Error(err)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package traffic turns weights into Pods: how many Pods of a Release take traffic in one cluster, which of them, and
-// what weight those that do amount to. It only reads its arguments and counts in integers.
+// what weight those that do amount to; and into what the Service of the Application selects, which is all Pods of the one
+// Release that weighs anything, or those with a label. It only reads its arguments and counts in integers.
 package traffic
 
 import (
@@ -26,6 +27,8 @@ type Pod struct {
 
 // Release is one Release in one cluster.
 type Release struct {
+	// Name of the Release, unique in its Application.
+	Name string
 	// Weight of this Release.
 	Weight uint32
 	// TotalWeight is the sum of the weights of all Releases of the Application, this one included.
@@ -37,6 +40,11 @@ type Release struct {
 	AppPods, AppLabelled int
 	// Coming is the number of Pods of other Releases that are about to take traffic; the sum of their plans' Coming.
 	Coming int
+	// Unknown is true for a Release that says nothing of the cluster at all, as one that a backup did not have, or one that knows the
+	// cluster by another name. It is as found, and leads nobody.
+	Unknown bool
+	// Strange is true while Pods that must not serve pass for the Release's: the Service cannot select by Release then.
+	Strange bool
 	// Pods of this Release.
 	Pods []Pod
 }

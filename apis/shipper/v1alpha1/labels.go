@@ -37,6 +37,9 @@ const (
 	TrafficStatusLabel = "shipper-traffic-status"
 	// LBLabel with value LBForProduction marks the Service that traffic is shifted on.
 	LBLabel = "shipper-lb"
+	// ProofLabel marks the Service, there for moments and used by nobody, that shows what the one traffic is shifted on may select.
+	// It is the UID of that.
+	ProofLabel = "shipper-proof"
 	// HelmWorkaroundLabel set to "true" on an Application strips the key `release` from the LB Service's selector.
 	HelmWorkaroundLabel = "enable-helm-release-workaround"
 	// HelmReleaseSelector is the selector key that binds a Service to one Helm release.

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// Selection is what the Service of an Application selects Pods by, within the Application. The zero value is something that
+// Shipper did not write.
+type Selection struct {
+	// ByLabel is true when it selects the Pods with the label that lets traffic in.
+	ByLabel bool
+	// Release is that whose Pods it selects, all of them and whatever other labels they have: traffic is corked.
+	Release string
+}
+
+// Proof is what a second Service, which nobody uses, has for endpoints. It shows what whoever writes EndpointSlices knows of Pods,
+// which is never older than what is shown: a Service that begins to select the same cannot have less.
+type Proof struct {
+	// Selects is what it selects.
+	Selects Selection
+	// Serving are the names of the Pods that are its ready endpoints.
+	Serving map[string]bool
+}
+
+// Application is all Releases of one Application in one cluster.
+type Application struct {
+	// Cork is true where traffic may be corked.
+	Cork bool
+	// Selects is what the Service selects now.
+	Selects Selection
+	// Serving is the number of the Service's ready endpoints.
+	Serving int
+	// AppPods is the number of living Pods of the Application.
+	AppPods int
+	// Releases are those that say a weight, and those unknown that have Pods, each with its Name, Weight, AsFound, Unknown, Strange and
+	// Pods. The rest follows.
+	Releases []Release
+	// Strays are the Pods of Releases that are going, whose weight counts no more.
+	Strays []Pod
+	// Proof is nil when there is no second Service.
+	Proof *Proof
+}
+
+// Turn is what has to be done next so that the Service selects as it should.
+type Turn struct {
+	// Enable and Disable name the Pods to label before. Both are sorted.
+	Enable, Disable []string
+	// Prove is what a second Service has to select; nil when there is to be none.
+	Prove *Selection
+	// Select is what the Service has to select from now on; nil when it may not be changed yet, or need not be.
+	Select *Selection
+}
+
+// Leader names the Release that turns the Service for all, so that no two do at the same time: the one that it is corked to, else the
+// one of the largest weight.
+func (a Application) Leader() string {
+	known := slices.DeleteFunc(slices.Clone(a.Releases), func(r Release) bool { return r.Unknown })
+	if goal := a.goal(); slices.ContainsFunc(known, func(r Release) bool { return r.Name == goal.Release }) {
+		return goal.Release
+	}
+	if len(known) == 0 {
+		return ""
+	}
+	return slices.MinFunc(known, func(x, y Release) int {
+		return cmp.Or(cmp.Compare(y.Weight, x.Weight), cmp.Compare(x.Name, y.Name))
+	}).Name
+}
+
+// For plans one Release. Unless the Service selects by label and goes on to, no Pod is moved for it.
+func (a Application) For(name string) Plan {
+	found := a.find(name)
+	if found == nil {
+		return Plan{}
+	}
+	own := a.whole(*found)
+	if a.Selects.Release == "" && a.goal() == a.Selects {
+		for _, other := range a.Releases {
+			if other.Name != name && !other.AsFound && other.Weight > 0 {
+				own.Coming += For(a.whole(other)).Coming
+			}
+		}
+		return For(own)
+	}
+	plan := For(own)
+	if !own.AsFound {
+		ready := 0
+		for _, pod := range living(own.Pods) {
+			if pod.Ready {
+				ready++
+			}
+		}
+		plan.NotReady = max(plan.Needed-ready, 0)
+	}
+	plan.Enable, plan.Disable, plan.Held = nil, nil, 0
+	return plan
+}
+
+// Next tells what has to be done for the Service to select as the weights want it: by Release while exactly one weighs anything,
+// by label while several do. Going from one to the other, it never selects what its writer of EndpointSlices may not know of yet.
+func (a Application) Next() Turn {
+	switch goal := a.goal(); {
+	case goal == a.Selects:
+		return Turn{}
+	case goal.Release != "":
+		return a.cork(*a.find(goal.Release))
+	default:
+		return a.share()
+	}
+}
+
+// goal is what the Service should select.
+func (a Application) goal() Selection {
+	var weigh []Release
+	asked := false
+	for _, r := range a.Releases {
+		asked = asked || !r.AsFound
+		if r.AsFound && For(a.whole(r)).Labelled > 0 || !r.AsFound && r.Weight > 0 {
+			weigh = append(weigh, r)
+		}
+	}
+	switch corked := a.Selects.Release; {
+	case !asked: // nobody has asked for anything
+		return a.Selects
+	case !a.Cork && corked == "": // not ours to write
+		return a.Selects
+	case a.Cork && len(weigh) == 1 && weigh[0].Name == corked:
+		return a.Selects
+	case a.Cork && len(weigh) == 1 && !weigh[0].AsFound && !weigh[0].Strange && len(living(weigh[0].Pods)) > 0:
+		return Selection{Release: weigh[0].Name}
+	case len(weigh) == 0 && corked != "" && a.find(corked) == nil:
+		return a.Selects // what serves is on its way out, and nothing is there to take its place
+	default:
+		return Selection{ByLabel: true}
+	}
+}
+
+// cork gives a Release the Service for its own. While others serve it waits until all its Pods that are ready are known to serve
+// then: until they do already, or are proved to.
+func (a Application) cork(r Release) Turn {
+	goal := Selection{Release: r.Name}
+	ready, serving, proved := 0, 0, 0
+	others := a.Serving
+	for _, pod := range r.Pods {
+		if pod.Serving {
+			others--
+		}
+		if pod.Gone || !pod.Ready {
+			continue
+		}
+		ready++
+		if pod.Serving {
+			serving++
+		}
+		if a.Proof != nil && a.Proof.Selects == goal && a.Proof.Serving[pod.Name] {
+			proved++
+		}
+	}
+	switch {
+	case others <= 0 || ready > 0 && serving == ready:
+		return Turn{Select: &goal}
+	case ready == 0:
+		return Turn{}
+	case proved == ready:
+		return Turn{Prove: &goal, Select: &goal}
+	default:
+		return Turn{Prove: &goal}
+	}
+}
+
+// share labels Pods while labels have no effect yet, and then lets the Service select by them.
+func (a Application) share() Turn {
+	goal := Selection{ByLabel: true}
+	out := Turn{Prove: &goal}
+	in, serves := map[string]bool{}, false
+	for _, r := range a.Releases {
+		weighs := r.AsFound || r.Weight > 0
+		wanted := a.wanted(r)
+		for _, pod := range living(r.Pods) {
+			serves = serves || weighs
+			out.move(pod, wanted[pod.Name])
+			if wanted[pod.Name] && pod.Ready {
+				in[pod.Name] = true
+			}
+		}
+	}
+	for _, pod := range living(a.Strays) {
+		out.move(pod, false)
+	}
+	slices.Sort(out.Enable)
+	slices.Sort(out.Disable)
+	switch {
+	case len(out.Enable) > 0 || len(out.Disable) > 0:
+	case len(in) == 0 && serves && a.Serving > 0: // nothing would serve
+	case a.Proof != nil && a.Proof.Selects == goal && maps.Equal(in, a.Proof.Serving):
+		out.Select = &goal
+	}
+	return out
+}
+
+// move lets a Pod in or takes it out, unless it is already.
+func (t *Turn) move(pod Pod, in bool) {
+	switch {
+	case in && !pod.Labelled:
+		t.Enable = append(t.Enable, pod.Name)
+	case !in && pod.Labelled:
+		t.Disable = append(t.Disable, pod.Name)
+	}
+}
+
+// wanted are the Pods of a Release that are to have the label: of one as found those that serve by the selection there is, or
+// would if they were ready.
+func (a Application) wanted(r Release) map[string]bool {
+	out := map[string]bool{}
+	if r.AsFound {
+		for _, pod := range a.whole(r).Pods {
+			out[pod.Name] = pod.Labelled
+		}
+		return out
+	}
+	r = a.filled(r) // with the labels as they are: those that have it keep it
+	own := living(r.Pods)
+	slices.SortFunc(own, byPreference)
+	for _, pod := range own[:Needed(len(own), r.AppPods, r.Weight, r.TotalWeight)] {
+		out[pod.Name] = true
+	}
+	return out
+}
+
+// whole is a Release with all that For needs. Pods that a corked Service selects count as labelled, and no others.
+func (a Application) whole(r Release) Release {
+	r = a.filled(r)
+	if r.AsFound {
+		r.AppLabelled = a.labelled()
+	}
+	pods := slices.Clone(r.Pods)
+	for i := range pods {
+		pods[i].Labelled = a.selects(r.Name, pods[i])
+	}
+	r.Pods = pods
+	return r
+}
+
+// labelled counts the living Pods of the Application that have what the Service selects by.
+func (a Application) labelled() int {
+	count := 0
+	for _, r := range append(slices.Clone(a.Releases), Release{Pods: a.Strays}) {
+		for _, pod := range living(r.Pods) {
+			if a.selects(r.Name, pod) {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// filled is a Release with what is the same for all.
+func (a Application) filled(r Release) Release {
+	r.AppPods, r.AppLabelled, r.TotalWeight = a.AppPods, 0, 0
+	for _, other := range a.Releases {
+		r.TotalWeight += uint64(other.Weight)
+	}
+	return r
+}
+
+// selects tells whether a Pod of a Release has what the Service selects by.
+func (a Application) selects(release string, pod Pod) bool {
+	if a.Selects.Release != "" {
+		return release == a.Selects.Release
+	}
+	return pod.Labelled
+}
+
+func (a Application) find(name string) *Release {
+	for i := range a.Releases {
+		if a.Releases[i].Name == name {
+			return &a.Releases[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	rules "shipper.dev/shipper/apis/rules/traffic"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+)
+
+// selection is what a selector says. One that an earlier Shipper wrote may say more besides the label.
+func selection(app string, selector map[string]string) rules.Selection {
+	if selector[shipper.AppLabel] != app {
+		return rules.Selection{}
+	}
+	if selector[shipper.TrafficStatusLabel] == shipper.TrafficEnabled && selector[shipper.ReleaseLabel] == "" {
+		return rules.Selection{ByLabel: true}
+	}
+	if release := selector[shipper.ReleaseLabel]; len(selector) == 2 {
+		return rules.Selection{Release: release}
+	}
+	return rules.Selection{}
+}
+
+// selector says a selection.
+func selector(app string, s rules.Selection) map[string]string {
+	if s.Release != "" {
+		return map[string]string{shipper.AppLabel: app, shipper.ReleaseLabel: s.Release}
+	}
+	return map[string]string{shipper.AppLabel: app, shipper.TrafficStatusLabel: shipper.TrafficEnabled}
+}
+
+// proofSuffix makes the name of the Service that proves.
+const proofSuffix = "-shipper-proof"
+
+// proofName is that of the Service that proves what another may select, which is at most 63 characters long.
+func proofName(of string) string {
+	return of[:min(len(of), 63-len(proofSuffix))] + proofSuffix
+}
+
+// proves tells whether a Service is the one that proves what another may select.
+func proves(one, of *corev1.Service) bool {
+	return one.Name == proofName(of.Name) && one.Labels[shipper.ProofLabel] == string(of.UID) && one.DeletionTimestamp == nil
+}
+
+// steer carries out what has to be done with the Service: labels first, then the proof, then the selector. What somebody else
+// has written meanwhile is looked at again: an event tells of it.
+func steer(ctx context.Context, m *fleet.Member, app string, seen *sight) error {
+	namespace, turn := seen.service.Namespace, seen.turn
+	if err := move(ctx, m, namespace, turn.Enable, turn.Disable); err != nil {
+		return err
+	}
+	if turn.Select != nil {
+		return turnTo(ctx, m, seen.service, selector(app, *turn.Select))
+	}
+	if seen.proof != nil && (turn.Prove == nil || !maps.Equal(seen.proof.Spec.Selector, selector(app, *turn.Prove))) {
+		err := m.Client().Delete(ctx, seen.proof, client.Preconditions{UID: &seen.proof.UID})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("removing Service %s: %w", seen.proof.Name, err)
+		}
+		return nil // another one comes when this is seen to be gone
+	}
+	if turn.Prove == nil || seen.proof != nil {
+		return nil
+	}
+	return prove(ctx, m, seen.service, selector(app, *turn.Prove))
+}
+
+// prove makes the Service that proves what another may select. There may be one that the cache does not know yet.
+func prove(ctx context.Context, m *fleet.Member, service *corev1.Service, selector map[string]string) error {
+	proof := proofOf(service, selector)
+	err := m.Client().Create(ctx, proof, client.FieldOwner(shipper.FieldOwner))
+	if apierrors.IsAlreadyExists(err) {
+		there := &corev1.Service{}
+		if got := m.Live().Get(ctx, client.ObjectKeyFromObject(proof), there); apierrors.IsNotFound(got) || got == nil && proves(there, service) {
+			return nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("making Service %s, which proves what %s may select: %w", proof.Name, service.Name, err)
+	}
+	return nil
+}
+
+// turnTo makes the Service select otherwise, as it was read only.
+func turnTo(ctx context.Context, m *fleet.Member, service *corev1.Service, selector map[string]string) error {
+	turned := service.DeepCopy()
+	turned.Spec.Selector = selector
+	patch := client.MergeFromWithOptions(service, client.MergeFromWithOptimisticLock{})
+	err := m.Client().Patch(ctx, turned, patch, client.FieldOwner(shipper.FieldOwner))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("changing the selector of Service %s: %w", service.Name, err)
+	}
+	log.FromContext(ctx).V(1).Info("The Service selects otherwise", "cluster", m.Name, "service", service.Name, "selector", selector)
+	return nil
+}
+
+// proofOf is a Service without an address, of the same kind of endpoints as another. It goes with that.
+func proofOf(service *corev1.Service, selector map[string]string) *corev1.Service {
+	return &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: service.Namespace, Name: proofName(service.Name),
+			Labels: map[string]string{shipper.AppLabel: service.Labels[shipper.AppLabel], shipper.ProofLabel: string(service.UID)},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: "v1", Kind: "Service", Name: service.Name, UID: service.UID,
+			}},
+		},
+		Spec: corev1.ServiceSpec{
+			ClusterIP: corev1.ClusterIPNone, Selector: selector,
+			IPFamilies: service.Spec.IPFamilies, IPFamilyPolicy: service.Spec.IPFamilyPolicy,
+		},
+	}
+}
