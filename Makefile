@@ -80,6 +80,10 @@ bench: controlplane ## Measure how fast Shipper is, each row beside its floor (R
 soak: controlplane ## Edit 1,000 Applications at random for 20 minutes, then look what has grown, repeats or is stuck (SOAK_FLAGS)
 	@go run ./test/bench/soak $(SOAK_FLAGS)
 
+.PHONY: simulate
+simulate: ## Run the reconciler against API servers in memory, for more clusters than there is room for (SIMULATE_FLAGS)
+	@go run ./test/simulate $(SIMULATE_FLAGS)
+
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME each (default 60s); their seeds are tests anyway
 	@hack/fuzz.sh

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command simulate runs Shipper's reconciler against API servers in memory, for more Applications and clusters than fit on a machine
+// as real ones, and tells how long things take, what memory they need and where the processors' time goes. docs/performance.md says
+// what such figures are worth.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+func main() {
+	klog.SetLogger(logr.Discard())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	s := simulation{out: os.Stdout}
+	flag.IntVar(&s.applications, "applications", 100, "how many Applications there are, each on one to three clusters")
+	flag.IntVar(&s.clusters, "clusters", 5, "how many application clusters there are")
+	flag.IntVar(&s.replicas, "replicas", 1, "how many Pods an Application has in each of its clusters")
+	flag.IntVar(&s.rounds, "rounds", 1, "how often all Applications are changed")
+	flag.IntVar(&s.changes, "changes", 7, "how often one Application is changed, while all others rest")
+	flag.IntVar(&s.workers, "workers", 8, "the reconciler's flag of that name")
+	flag.DurationVar(&s.latency, "latency", 5*time.Millisecond, "how long every `answer` of an API server takes")
+	flag.DurationVar(&s.pods, "pods", 500*time.Millisecond, "how long it takes until Pods are `ready`")
+	flag.DurationVar(&s.rest, "rest", 30*time.Second, "for how `long` it is watched at rest")
+	flag.DurationVar(&s.patience, "patience", 30*time.Minute, "how `long` a change of all Applications may take")
+	flag.StringVar(&s.profiles, "profiles", "", "a `folder` for profiles of the reconciler")
+	reconciler := flag.String("reconciler", "", "") // this program again, as the reconciler
+	flag.Parse()
+	run := s.run
+	if *reconciler != "" {
+		run = func(ctx context.Context) error { return reconcile(ctx, *reconciler, s.workers) }
+	}
+	ctrl.SetLogger(logr.Discard())
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "simulate:", err)
+		os.Exit(1)
+	}
+}

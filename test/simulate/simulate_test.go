@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/pprof/profile"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// TestMain is the reconciler when it is started as the simulation starts one.
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard())
+	ctrl.SetLogger(logr.Discard())
+	if len(os.Args) > 2 && os.Args[1] == "-reconciler" {
+		if err := reconcile(context.Background(), os.Args[2], 2); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestAFewApplicationsOnAFewClusters(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	s := simulation{
+		applications: 3, clusters: 2, replicas: 1, rounds: 1, changes: 1, workers: 2,
+		latency: time.Millisecond, pods: 10 * time.Millisecond, rest: time.Second, patience: 3 * time.Minute, profiles: t.TempDir(), out: &out,
+	}
+	if err := s.run(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	var told []string
+	for line := range strings.Lines(out.String()) {
+		what, _, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if !strings.Contains(what, "processors' time") { // of work that takes long enough
+			told = append(told, what)
+		}
+	}
+	want := []string{
+		"3 Applications, 2 clusters; an answer takes 1ms, Pods take 10ms, 2 workers", "clusters", "first rollouts",
+		"first rollouts, requests for each", "memory", "at rest for 1s", "one change", "change of all",
+		"change of all, requests for each", "memory", "restart", "restart, requests for each",
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("-want +got:\n%s\n%s", diff, &out)
+	}
+	if !strings.Contains(out.String(), "0 writes") {
+		t.Errorf("it writes at rest:\n%s", &out)
+	}
+	if _, err := os.Stat(filepath.Join(s.profiles, "heap.pprof")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestShares(t *testing.T) {
+	sample := func(spent int64, stack ...string) *profile.Sample { // the innermost first, as profiles have it
+		s := &profile.Sample{Value: []int64{1, spent}}
+		for _, name := range stack {
+			s.Location = append(s.Location, &profile.Location{Line: []profile.Line{{Function: &profile.Function{Name: name}}}})
+		}
+		return s
+	}
+	got := shares(&profile.Profile{Sample: []*profile.Sample{
+		sample(50, "encoding/json.Unmarshal", "shipper.dev/shipper/reconciler/traffic.(*Reconciler).work",
+			"shipper.dev/shipper/reconciler/fleet.Each.func1"),
+		sample(30, "runtime.scanobject", "runtime.gcBgMarkWorker"),
+		sample(20, "shipper.dev/shipper/reconciler/fleet.strip", "k8s.io/client-go/tools/cache.(*Reflector).ListAndWatchWithContext"),
+	}})
+	if want := "traffic 50 %, collecting garbage 30 %, reading watches 20 %"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

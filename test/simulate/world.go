@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/bench/world"
+	"shipper.dev/shipper/test/simulate/memory"
+)
+
+// seed of where Applications are: each run is like the one before.
+const seed = 1
+
+// fullOn is the only step.
+var fullOn = world.Step("full on", 0, 100, 0, 100)
+
+// join makes the application clusters, each a region of its own, known to the reconciler.
+func (s *simulation) join() error {
+	for i, server := range s.servers {
+		c := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cluster-%d", i)}}
+		c.Spec.Region, c.Spec.APIMaster = world.Region(i), server.URL
+		secret := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: c.Name},
+			Data:       map[string][]byte{"token": fmt.Appendf(nil, "token-%d", i), "ca.crt": server.CA},
+		}
+		if err := s.management.Create("", "secrets", secret); err != nil {
+			return err
+		}
+		if err := s.management.Create(shipper.GroupVersion.Group, "clusters", c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// application makes an Application as the gate would have it stored, and its namespace.
+func (s *simulation) application(i int) error {
+	random := rand.New(rand.NewPCG(seed, uint64(i)))
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace(i)}}
+	if err := s.management.Create("", "namespaces", ns); err != nil {
+		return err
+	}
+	values := shipper.ChartValues{"replicaCount": int64(s.replicas), "upgrade": int64(0)}
+	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "app"}, Spec: shipper.ApplicationSpec{
+		RevisionHistoryLimit: ptr.To[int32](1),
+		Template: shipper.ReleaseEnvironment{
+			Chart: shipper.Chart{Name: "test-nginx", Version: "0.0.1", RepoURL: s.charts.URL}, Values: &values,
+			Strategy: &shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{fullOn}},
+		},
+	}}
+	for _, n := range random.Perm(s.clusters)[:min(1+random.IntN(3), s.clusters)] {
+		app.Spec.Template.ClusterRequirements.Regions = append(app.Spec.Template.ClusterRequirements.Regions,
+			shipper.RegionRequirement{Name: world.Region(n)})
+		if err := s.servers[n].Create("", "namespaces", ns); err != nil {
+			return err
+		}
+	}
+	return s.management.Create(shipper.GroupVersion.Group, "applications", app)
+}
+
+// upgrade makes the n-th Release of an Application after its first.
+func (s *simulation) upgrade(i, n int) error {
+	return s.management.Edit(shipper.GroupVersion.Group, "applications", namespace(i), "app", func(u *unstructured.Unstructured) error {
+		return unstructured.SetNestedField(u.Object, int64(n), "spec", "template", "values", "upgrade")
+	})
+}
+
+func namespace(i int) string { return fmt.Sprintf("app-%d", i) }
+
+// sight is how far the Application of each namespace is.
+type sight struct {
+	mu        sync.Mutex
+	changed   chan struct{}  // closed with the next change
+	achieved  map[string]int // the newest generation whose step is achieved
+	connected map[string]bool
+}
+
+// look watches Releases and Clusters until ctx is done.
+func (s *simulation) look(ctx context.Context) {
+	s.sight = &sight{changed: make(chan struct{}), achieved: map[string]int{}, connected: map[string]bool{}}
+	go s.management.Follow(ctx, shipper.GroupVersion.Group, "releases", s.sight.release)
+	go s.management.Follow(ctx, shipper.GroupVersion.Group, "clusters", s.sight.cluster)
+}
+
+func (s *sight) release(raw []byte, gone bool) {
+	var rel struct {
+		Metadata metav1.ObjectMeta     `json:"metadata"`
+		Status   shipper.ReleaseStatus `json:"status"`
+	}
+	if gone || json.Unmarshal(raw, &rel) != nil || rel.Status.AchievedStep == nil {
+		return
+	}
+	generation, err := strconv.Atoi(rel.Metadata.Annotations[shipper.ReleaseGenerationAnnotation])
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now, known := s.achieved[rel.Metadata.Namespace]; !known || now < generation {
+		s.achieved[rel.Metadata.Namespace] = generation
+		close(s.changed)
+		s.changed = make(chan struct{})
+	}
+}
+
+func (s *sight) cluster(raw []byte, _ bool) {
+	var c shipper.Cluster
+	if json.Unmarshal(raw, &c) != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.connected[c.Name] = shipper.ConditionTrue(c.Status.Conditions, shipper.ClusterReady)
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// until waits until count is so many.
+func (s *sight) until(ctx context.Context, what string, want int, count func() int) error {
+	for {
+		s.mu.Lock()
+		n, changed := count(), s.changed
+		s.mu.Unlock()
+		if n >= want {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d %s: %w", n, want, what, context.Cause(ctx))
+		}
+	}
+}
+
+// upgraded waits until some Applications have achieved the step of a generation.
+func (s *sight) upgraded(ctx context.Context, applications []int, generation int) error {
+	left := applications
+	return s.until(ctx, "Applications are there", len(applications), func() int {
+		var next []int
+		for _, i := range left {
+			if now, known := s.achieved[namespace(i)]; !known || now < generation {
+				next = append(next, i)
+			}
+		}
+		left = next
+		return len(applications) - len(left)
+	})
+}
+
+// joined waits until all clusters are connected.
+func (s *sight) joined(ctx context.Context, clusters int) error {
+	return s.until(ctx, "clusters are connected", clusters, func() int {
+		n := 0
+		for _, yes := range s.connected {
+			if yes {
+				n++
+			}
+		}
+		return n
+	})
+}
+
+// begun starts the API servers.
+func (s *simulation) begin() error {
+	var err error
+	if s.management, err = memory.Start(memory.Options{Kinds: memory.Management(), Latency: s.latency}); err != nil {
+		return err
+	}
+	for range s.clusters {
+		server, err := memory.Start(memory.Options{Kinds: memory.Application(), Latency: s.latency, PodLatency: s.pods})
+		if err != nil {
+			return err
+		}
+		s.servers = append(s.servers, server)
+	}
+	return nil
+}
