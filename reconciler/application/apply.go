@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -82,7 +83,7 @@ func (r *Reconciler) annotate(ctx context.Context, app *shipper.Application, wit
 
 // abort tells that the template is taken back, and takes it back unless it was edited meanwhile.
 func (r *Reconciler) abort(ctx context.Context, s *scope, p plan, now metav1.Time) error {
-	if err := r.persist(ctx, s.app, abortStatus(s, p, now)); err != nil {
+	if _, err := r.persist(ctx, s.app, abortStatus(s, p, now), now); err != nil {
 		return err
 	}
 	if p.back != nil {
@@ -136,18 +137,21 @@ func restore(app *shipper.Application, rel *shipper.Release) {
 }
 
 // persist writes a status that differs from what it was, unless the Application was changed since it was read, and then
-// tells what is new in it.
-func (r *Reconciler) persist(ctx context.Context, app *shipper.Application, is shipper.ApplicationStatus) error {
+// tells what is new in it. held is how long that waits yet for a cache that does not show what was written last.
+func (r *Reconciler) persist(
+	ctx context.Context, app *shipper.Application, is shipper.ApplicationStatus, now metav1.Time,
+) (held time.Duration, err error) {
 	was := app.DeepCopy()
-	if equality.Semantic.DeepEqual(was.Status, is) {
-		return nil
-	}
 	app.Status = is
-	if err := r.client.Status().Patch(ctx, app, onlyIfUnchanged(was)); err != nil {
-		return fmt.Errorf("writing the status of application %s/%s: %w", app.Namespace, app.Name, err)
+	if held = r.pace.HoldUnless(true, was, app, now.Time); held > 0 || equality.Semantic.DeepEqual(was.Status, is) {
+		return held, nil
 	}
+	if err := r.client.Status().Patch(ctx, app, onlyIfUnchanged(was)); err != nil {
+		return 0, fmt.Errorf("writing the status of application %s/%s: %w", app.Namespace, app.Name, err)
+	}
+	r.pace.Wrote(app, now.Time)
 	report.Emit(r.recorder, app, changes(was.Status, is))
-	return nil
+	return 0, nil
 }
 
 func onlyIfUnchanged(was client.Object) client.Patch {

@@ -15,6 +15,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/release/history"
 	"shipper.dev/shipper/reconciler/release/outcome"
 	"shipper.dev/shipper/reconciler/release/wake"
@@ -61,6 +62,7 @@ type Reconciler struct {
 	clock     clock.PassiveClock
 	recorder  events.EventRecorder
 	judge     *outcome.Judge
+	pace      *report.Pace
 }
 
 // SetupWithManager makes the reconciler run with mgr. ctx is needed for the time of the call only.
@@ -75,6 +77,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: histories, global: o.GlobalBlocksNamespace,
 		clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent), judge: outcome.NewJudge(),
+		pace: report.NewPace(),
 	}
 	// No predicate on the kind whose status is written here: a pass that read it as it was before its last write is put
 	// right by that write's event.
@@ -112,5 +115,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.judge.Result(req, r.abort(ctx, s, p, now))
 	}
 	acted := r.apply(ctx, s, p)
-	return r.judge.Result(req, acted.err(), r.persist(ctx, s.app, status(s, p, acted, now)))
+	wait, err := r.persist(ctx, s.app, status(s, p, acted, now), now)
+	result, err := r.judge.Result(req, acted.err(), err)
+	result.RequeueAfter = report.Sooner(result.RequeueAfter, wait)
+	return result, err
 }

@@ -99,6 +99,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return r.retries.Persisted(req, fmt.Errorf("writing the status of CapacityTarget %s: %w", req, err))
 		}
 		if changed {
+			r.pace.Wrote(ct, r.clock.Now())
 			report.Emit(r.recorder, ct, changes(was, ct))
 		}
 	}

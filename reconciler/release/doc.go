@@ -6,7 +6,8 @@
 // Requests are Applications: one pass is over all Releases of one, because a rollout moves two of them. A pass reads
 // everything (observe.go), plans (plan.go, apis/rules/strategy), writes (apply.go) and tells (tell.go, status.go,
 // events.go). What a pass wants to write it plans once more before it writes, when it has made sure that the caches are
-// not late: they may show a target as ready that was asked for something else meanwhile (history.Reader.Confirmed).
+// not late: they may show a target as ready that was asked for something else meanwhile (history.Reader.Confirmed). What is only
+// under way is told when it lasts for a second (report.Pace).
 //
 //	no clusters ─choose─► annotation release.clusters ─count replicas─► three targets ─strategy─► complete
 package release

@@ -3,7 +3,10 @@
 package release
 
 import (
+	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
@@ -52,8 +55,28 @@ func changes(rel *shipper.Release, is shipper.ReleaseStatus) []report.Event {
 		}
 		out = append(out, transitions(rel, before, is.Strategy.State)...)
 	}
-	return append(out,
-		diary.Changes(conditionChangedReason, shipper.ReleaseBlocked, was.Conditions, is.Conditions)...)
+	before, after := was.Conditions, is.Conditions
+	if c := shipper.FindCondition(after, shipper.ReleaseStrategyExecuted); len(out) > 0 && c != nil &&
+		(c.Status == corev1.ConditionTrue || c.Reason == shipper.StrategyInProgress && waits(is.Strategy)) {
+		before, after = without(before, c.Type), without(after, c.Type) // the events above tell more of it
+	}
+	return append(out, diary.Changes(conditionChangedReason, shipper.ReleaseBlocked, before, after)...)
+}
+
+// without are the conditions but those of a type.
+func without(conditions []shipper.Condition, conditionType string) []shipper.Condition {
+	return slices.DeleteFunc(slices.Clone(conditions), func(c shipper.Condition) bool { return c.Type == conditionType })
+}
+
+// waits tells whether a step waits for something.
+func waits(s *shipper.ReleaseStrategyStatus) bool {
+	if s == nil {
+		return false
+	}
+	states := []shipper.StrategyState{
+		s.State.WaitingForInstallation, s.State.WaitingForCapacity, s.State.WaitingForTraffic, s.State.WaitingForReadiness,
+	}
+	return slices.Contains(states, shipper.StrategyStateTrue)
 }
 
 func transitions(rel *shipper.Release, was, is shipper.ReleaseStrategyState) []report.Event {

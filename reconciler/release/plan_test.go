@@ -5,6 +5,7 @@ package release
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -315,6 +316,106 @@ func TestABrokenReleaseSaysSo(t *testing.T) {
 	}}}
 	if diff := cmp.Diff(want, brokenStatus(r, at)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestUnderWay is about statuses that may lag: nobody waits for what they say.
+func TestUnderWay(t *testing.T) {
+	waits := func(what string) shipper.ReleaseStatus {
+		s := shipper.ReleaseStatus{
+			ObservedGeneration: 2, Strategy: &shipper.ReleaseStrategyStatus{},
+			Conditions: []shipper.Condition{
+				{Type: shipper.ReleaseBlocked, Status: "False"},
+				{Type: shipper.ReleaseStrategyExecuted, Status: "False", Reason: shipper.StrategyInProgress, Message: what},
+			},
+		}
+		return s
+	}
+	with := func(change func(*shipper.ReleaseStatus)) shipper.ReleaseStatus {
+		s := waits("step 1 waits: traffic")
+		change(&s)
+		return s
+	}
+	set := func(c shipper.Condition) shipper.ReleaseStatus {
+		return with(func(s *shipper.ReleaseStatus) { s.Conditions = shipper.SetCondition(s.Conditions, c, at) })
+	}
+	was := waits("step 1 waits: capacity")
+	for sentence, tc := range map[string]struct {
+		is   shipper.ReleaseStatus
+		want bool
+	}{
+		"the next is awaited":     {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForTraffic = "True" }), true},
+		"objects are healthy":     {set(shipper.Condition{Type: shipper.ReleaseHealthy, Status: "True"}), true},
+		"another step is awaited": {with(func(s *shipper.ReleaseStatus) { s.ObservedGeneration++ }), false},
+		"it is achieved":          {with(func(s *shipper.ReleaseStatus) { s.AchievedStep = &shipper.AchievedStep{Step: 1} }), false},
+		"a command is awaited":    {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForCommand = "True" }), false},
+		"readiness is awaited":    {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForReadiness = "True" }), false},
+		"it is executed":          {set(shipper.Condition{Type: shipper.ReleaseStrategyExecuted, Status: "True"}), false},
+		"it cannot be executed": {
+			set(shipper.Condition{Type: shipper.ReleaseStrategyExecuted, Status: "False", Reason: shipper.StrategyExecutionFailed}), false,
+		},
+		"it is blocked":    {set(shipper.Condition{Type: shipper.ReleaseBlocked, Status: "True", Reason: shipper.RolloutsBlocked}), false},
+		"a block is added": {set(shipper.Condition{Type: shipper.ReleaseBlocked, Status: "False", Message: "a/b"}), false},
+		"it is scheduled":  {set(shipper.Condition{Type: shipper.ReleaseScheduled, Status: "True"}), false},
+		"it was complete":  {set(shipper.Condition{Type: shipper.ReleaseComplete, Status: "False"}), false},
+	} {
+		if got := underWay(was, tc.is); got != tc.want {
+			t.Errorf("%s: %t", sentence, got)
+		}
+	}
+	if underWay(shipper.ReleaseStatus{}, was) {
+		t.Error("what is said first of all may lag")
+	}
+}
+
+// TestEventsTellOnceWhatAStepDoes: the condition StrategyExecuted says what other events tell already.
+func TestEventsTellOnceWhatAStepDoes(t *testing.T) {
+	executed := func(status corev1.ConditionStatus, reason, message string) []shipper.Condition {
+		return []shipper.Condition{{Type: shipper.ReleaseStrategyExecuted, Status: status, Reason: reason, Message: message}}
+	}
+	state := func(s shipper.ReleaseStrategyState) *shipper.ReleaseStrategyStatus {
+		return &shipper.ReleaseStrategyStatus{State: s}
+	}
+	capacity := state(shipper.ReleaseStrategyState{WaitingForCapacity: "True", WaitingForCommand: "False"})
+	command := state(shipper.ReleaseStrategyState{WaitingForCapacity: "False", WaitingForCommand: "True"})
+	quiet := state(shipper.ReleaseStrategyState{WaitingForCapacity: "False", WaitingForCommand: "False"})
+	waits, does := executed("False", shipper.StrategyInProgress, "step 1 waits"), executed("True", "", "")
+	begins := shipper.ReleaseStatus{Strategy: capacity, Conditions: waits}
+	for sentence, tc := range map[string]struct {
+		was, is shipper.ReleaseStatus
+		want    []string
+	}{
+		"it is achieved": {
+			begins,
+			shipper.ReleaseStatus{Strategy: command, Conditions: does, AchievedStep: &shipper.AchievedStep{Step: 1}},
+			[]string{"StrategyApplied", "ReleaseStateTransitioned"},
+		},
+		"the next begins": {shipper.ReleaseStatus{Strategy: command, Conditions: does}, begins, []string{"ReleaseStateTransitioned"}},
+		"it is superseded": {
+			begins, shipper.ReleaseStatus{Strategy: quiet, Conditions: executed("False", shipper.StrategyInProgress, "superseded")},
+			[]string{"ReleaseStateTransitioned"}, // its message is how far it is, and no news
+		},
+		"it is superseded, after it was achieved": {
+			shipper.ReleaseStatus{Strategy: command, Conditions: does},
+			shipper.ReleaseStatus{Strategy: quiet, Conditions: executed("False", shipper.StrategyInProgress, "superseded")},
+			[]string{"ReleaseStateTransitioned", "ReleaseConditionChanged"},
+		},
+		"it fails": {
+			begins, shipper.ReleaseStatus{Strategy: quiet, Conditions: executed("False", shipper.StrategyExecutionFailed, "wrong")},
+			[]string{"ReleaseStateTransitioned", "ReleaseConditionChanged"},
+		},
+	} {
+		r := rel(0, "a")
+		r.Status = tc.was
+		var got []string
+		for _, e := range changes(r, tc.is) {
+			if !slices.Contains(got, e.Reason) {
+				got = append(got, e.Reason)
+			}
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", sentence, diff)
+		}
 	}
 }
 

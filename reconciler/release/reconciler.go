@@ -13,6 +13,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/release/history"
 	"shipper.dev/shipper/reconciler/release/outcome"
 	"shipper.dev/shipper/reconciler/turns"
@@ -64,6 +65,7 @@ type Reconciler struct {
 	clock     clock.PassiveClock
 	recorder  events.EventRecorder
 	judge     *outcome.Judge
+	pace      *report.Pace
 }
 
 // Reconcile takes all Releases of one Application a step further.
@@ -81,6 +83,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		p = makePlan(s, now)
 	}
 	done := r.apply(ctx, s, p)
-	told := r.tell(ctx, s, p, done, now)
-	return r.judge.Result(req, append(told, done.errs()...)...)
+	wait, errs := r.tell(ctx, s, p, done, now)
+	result, err := r.judge.Result(req, append(errs, done.errs()...)...)
+	result.RequeueAfter = report.Sooner(result.RequeueAfter, wait)
+	return result, err
 }

@@ -5,7 +5,9 @@ package release
 import (
 	"context"
 	"fmt"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -17,18 +19,21 @@ import (
 )
 
 // tell persists the status of every Release and then tells the events of the pass. A Release whose status cannot be
-// written does not keep the others from theirs.
-func (r *Reconciler) tell(ctx context.Context, s *scope, p plan, d done, now metav1.Time) []error {
-	var errs []error
+// written does not keep the others from theirs. When one is held back, wait is how long.
+func (r *Reconciler) tell(ctx context.Context, s *scope, p plan, d done, now metav1.Time) (wait time.Duration, errs []error) {
+	persist := func(rel *shipper.Release, is shipper.ReleaseStatus) {
+		held, err := r.persist(ctx, rel, is, now)
+		wait, errs = report.Sooner(wait, held), append(errs, err)
+	}
 	for i := range s.history.Live {
 		rel := s.history.Live[i].Release
 		report.Emit(r.recorder, rel, written(d, rel, p.verdict))
-		errs = append(errs, r.persist(ctx, rel, status(s, p, d, i, now)))
+		persist(rel, status(s, p, d, i, now))
 	}
 	for _, rel := range s.history.Broken {
-		errs = append(errs, r.persist(ctx, rel, brokenStatus(rel, now)))
+		persist(rel, brokenStatus(rel, now))
 	}
-	return errs
+	return wait, errs
 }
 
 // written are the events of what was written for a Release, and that it was in spite of blocks. What targets are asked for is
@@ -42,16 +47,56 @@ func written(d done, rel *shipper.Release, v block.Verdict) []report.Event {
 }
 
 // persist writes a status that differs from what it was, unless the Release was changed since it was read, and then
-// tells what is new in it.
-func (r *Reconciler) persist(ctx context.Context, rel *shipper.Release, is shipper.ReleaseStatus) error {
-	if equality.Semantic.DeepEqual(rel.Status, is) {
-		return nil
-	}
+// tells what is new in it. What is under way for less than a second is not worth a write: held is how long that waits yet.
+func (r *Reconciler) persist(
+	ctx context.Context, rel *shipper.Release, is shipper.ReleaseStatus, now metav1.Time,
+) (held time.Duration, err error) {
 	next := rel.DeepCopy()
 	next.Status = is
-	if err := r.client.Status().Patch(ctx, next, onlyIfUnchanged(rel)); err != nil {
-		return fmt.Errorf("writing the status of release %s/%s: %w", rel.Namespace, rel.Name, err)
+	if held = r.pace.HoldUnless(!underWay(rel.Status, is), rel, next, now.Time); held > 0 || equality.Semantic.DeepEqual(rel.Status, is) {
+		return held, nil
 	}
+	if err := r.client.Status().Patch(ctx, next, onlyIfUnchanged(rel)); err != nil {
+		return 0, fmt.Errorf("writing the status of release %s/%s: %w", rel.Namespace, rel.Name, err)
+	}
+	r.pace.Wrote(next, now.Time)
 	report.Emit(r.recorder, rel, changes(rel, is))
-	return nil
+	return 0, nil
+}
+
+// underWay tells whether all that is new in a status is how far a step is that was awaited before and still is: nobody waits for
+// that, and for what is awaited it says, each in its turn, that it is.
+func underWay(was, is shipper.ReleaseStatus) bool {
+	if was.ObservedGeneration != is.ObservedGeneration || !equality.Semantic.DeepEqual(was.AchievedStep, is.AchievedStep) ||
+		!awaited(was) || !awaited(is) || commanded(was) != commanded(is) {
+		return false
+	}
+	for _, c := range is.Conditions {
+		before := shipper.FindCondition(was.Conditions, c.Type)
+		switch {
+		case before == nil:
+			if c.Type != shipper.ReleaseHealthy {
+				return false
+			}
+		case before.Status != c.Status || before.Reason != c.Reason,
+			before.Message != c.Message && c.Type != shipper.ReleaseStrategyExecuted && c.Type != shipper.ReleaseHealthy:
+			return false
+		}
+	}
+	return true
+}
+
+// awaited tells whether a status says that its step is under way.
+func awaited(s shipper.ReleaseStatus) bool {
+	c := shipper.FindCondition(s.Conditions, shipper.ReleaseStrategyExecuted)
+	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == shipper.StrategyInProgress
+}
+
+// commanded is what a status says that people and clients wait for, or are waited for in.
+func commanded(s shipper.ReleaseStatus) (of struct{ command, readiness bool }) {
+	if s.Strategy != nil {
+		of.command = s.Strategy.State.WaitingForCommand == shipper.StrategyStateTrue
+		of.readiness = s.Strategy.State.WaitingForReadiness == shipper.StrategyStateTrue
+	}
+	return of
 }

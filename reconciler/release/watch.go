@@ -16,6 +16,7 @@ import (
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/release/history"
 	"shipper.dev/shipper/reconciler/release/outcome"
 	"shipper.dev/shipper/reconciler/release/wake"
@@ -47,7 +48,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: histories,
 		known: history.NewKnown(), charts: o.Charts,
 		global: o.GlobalBlocksNamespace, clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent),
-		judge: outcome.NewJudge(),
+		judge: outcome.NewJudge(), pace: report.NewPace(),
 	}
 	// No predicate on the kind whose status is written here: a pass that read it as it was before its last write is put
 	// right by that write's event.

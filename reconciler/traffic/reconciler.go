@@ -118,6 +118,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return r.retries.Persisted(req, fmt.Errorf("writing the status of TrafficTarget %s: %w", req, err))
 		}
 		if changed {
+			r.pace.Wrote(tt, r.clock.Now())
 			report.Emit(r.recorder, tt, changes(was, tt))
 		}
 	}

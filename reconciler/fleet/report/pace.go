@@ -3,12 +3,15 @@
 package report
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -17,6 +20,9 @@ import (
 // pause is how long a status that only says how far something is may lag behind.
 const pause = time.Second
 
+// forgetful is after how long it is forgotten that an object's status was held back; its end was not told.
+const forgetful = time.Minute
+
 // Said is what a target's status says that others wait for.
 type Said struct {
 	// Generation is the one observed.
@@ -24,7 +30,7 @@ type Said struct {
 	// Conditions of the target, and those of its clusters.
 	Conditions []shipper.Condition
 	Clusters   []Cluster
-	// Found is true while a cluster is to be left as it was found: what there is decides then what is asked for.
+	// Found is true while a cluster is to be left as it was found, and something is there: that decides then what is asked for.
 	Found bool
 }
 
@@ -32,30 +38,59 @@ type Said struct {
 // one; all of them would have to be written, told to everyone who watches, and said once more by the Release. It is safe for
 // concurrent use.
 //
-// What turns is never held back: see turned. What is held back lags by a second at most, and what is at rest is exact, because
-// whoever holds back looks again when that second is over.
+// What turns is held back only while the cache does not show yet what was written last: the difference to what it shows is not what
+// has to be written, and the API server would refuse it. The event that brings the cache up to date brings the next pass.
+//
+// What is held back lags by a second at most, and what is at rest is exact, because whoever holds back looks again when that second
+// is over.
 type Pace struct {
 	mu sync.Mutex
 	// since is when a status that is held back first was another one than that written.
 	since map[types.NamespacedName]time.Time
+	// wrote is what was written last, until a cache shows it.
+	wrote map[types.NamespacedName]written
 }
 
-// NewPace returns a Pace for one reconciler.
-func NewPace() *Pace { return &Pace{since: map[types.NamespacedName]time.Time{}} }
+// written is a write of a status.
+type written struct {
+	uid     types.UID
+	version string
+	at      time.Time
+}
+
+// NewPace returns a Pace for objects of one kind.
+func NewPace() *Pace {
+	return &Pace{since: map[types.NamespacedName]time.Time{}, wrote: map[types.NamespacedName]written{}}
+}
 
 // Hold is how long is, of which the status says after, is not to be written yet in place of was, which says before. It is 0 when
 // it is to be written now, or nothing is to be written.
 func (p *Pace) Hold(was, is client.Object, before, after Said, at time.Time) time.Duration {
+	return p.HoldUnless(turns(before, after), was, is, at)
+}
+
+// HoldUnless is Hold of an object of which the caller tells whether somebody may wait for what turned in its status. was is as the
+// cache shows it.
+func (p *Pace) HoldUnless(turned bool, was, is client.Object, at time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := client.ObjectKeyFromObject(is)
-	if equality.Semantic.DeepEqual(was, is) || turns(before, after) {
+	if equality.Semantic.DeepEqual(was, is) {
+		delete(p.since, key)
+		return 0
+	}
+	if left := p.late(was, at); left > 0 {
+		return left
+	}
+	if turned {
 		delete(p.since, key)
 		return 0
 	}
 	since, held := p.since[key]
 	if !held {
 		since = at
+		// Of what is gone nobody asks again.
+		maps.DeleteFunc(p.since, func(_ types.NamespacedName, since time.Time) bool { return at.Sub(since) > forgetful })
 	}
 	if left := pause - at.Sub(since); left > 0 {
 		p.since[key] = since
@@ -65,11 +100,37 @@ func (p *Pace) Hold(was, is client.Object, before, after Said, at time.Time) tim
 	return 0
 }
 
+// Wrote remembers an object as the API server answered when its status was written.
+func (p *Pace) Wrote(o client.Object, at time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.wrote, func(_ types.NamespacedName, w written) bool { return at.Sub(w.at) >= pause })
+	p.wrote[client.ObjectKeyFromObject(o)] = written{o.GetUID(), o.GetResourceVersion(), at}
+}
+
+// late is how long it may be waited yet until the cache shows what was written last; 0 when it does. A second is enough: a cache
+// that is later than that, or an API server that was put back to an earlier time, is found out by the conflict.
+func (p *Pace) late(shown client.Object, at time.Time) time.Duration {
+	key := client.ObjectKeyFromObject(shown)
+	last, ok := p.wrote[key]
+	if !ok {
+		return 0
+	}
+	order, err := resourceversion.CompareResourceVersion(shown.GetResourceVersion(), last.version)
+	left := pause - at.Sub(last.at)
+	if err != nil || order >= 0 || shown.GetUID() != last.uid || left <= 0 {
+		delete(p.wrote, key)
+		return 0
+	}
+	return left
+}
+
 // Forget an object that is gone.
 func (p *Pace) Forget(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.since, key)
+	delete(p.wrote, key)
 }
 
 // Sooner is the shorter of two times, of which 0 is never.
@@ -86,6 +147,9 @@ func Sooner(a, b time.Duration) time.Duration {
 // That something is under way since something else was asked for turns nothing: as long as the status speaks of an earlier
 // generation, it is known not to be there.
 func turns(before, after Said) bool {
+	if !after.Found && begins(before, after) {
+		return false
+	}
 	asked := before.Generation != after.Generation
 	if after.Found || len(before.Clusters) != len(after.Clusters) ||
 		asked && shipper.ConditionTrue(after.Conditions, shipper.TargetReady) {
@@ -100,6 +164,15 @@ func turns(before, after Said) bool {
 		}
 	}
 	return false
+}
+
+// begins tells whether nothing was said before, and what is said now is that nothing is there yet: that is so of every target when
+// it is made, for as long as it takes to install the Release.
+func begins(before, after Said) bool {
+	return len(before.Clusters) == 0 && len(after.Clusters) > 0 && !slices.ContainsFunc(after.Clusters, func(c Cluster) bool {
+		ready := shipper.FindCondition(c.Conditions, shipper.TargetReady)
+		return ready == nil || ready.Status != corev1.ConditionFalse || !onTheWay(ready.Reason) && ready.Reason != shipper.MissingDeployment
+	})
 }
 
 func anyTurns(before, after []shipper.Condition, asked bool) bool {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -50,8 +51,13 @@ func TestTurns(t *testing.T) {
 		"it is not stuck any more":           {one(1, no("DeploymentStuck", "quota")), one(1, no("InProgress", "1 of 2")), true},
 		"a cluster does not answer":          {one(1, no("InProgress", "1 of 2")), unreachable, true},
 		"a cluster answers again":            {unreachable, one(1, no("InProgress", "1 of 2")), true},
-		"first of all":                       {Said{}, one(1, no("InProgress", "1 of 2")), true},
+		"first of all that nothing is there": {Said{}, one(1, no("MissingDeployment", "found 0")), false},
+		"first of all that it begins":        {Said{}, one(1, no("InProgress", "1 of 2")), false},
+		"first of all that it is ready":      {Said{}, one(1, ready), true},
+		"first of all that it is stuck":      {Said{}, one(1, no("DeploymentStuck", "quota")), true},
+		"what was there is not any more":     {one(1, ready), one(2, no("MissingDeployment", "found 0")), true},
 		"another cluster":                    {one(1, ready), other, true},
+		"what is found first of all":         {Said{}, found, true},
 		"what is found":                      {one(1, no("InProgress", "0 of 2")), found, true},
 	} {
 		if got := turns(tc.before, tc.after); got != tc.want {
@@ -93,5 +99,64 @@ func TestHoldsBackForASecondAtMost(t *testing.T) {
 		if got != tc.want {
 			t.Errorf("%s: held for %s, want %s", tc.sentence, got, tc.want)
 		}
+	}
+}
+
+func TestHoldsBackWhatACacheDoesNotShowYet(t *testing.T) {
+	target := func(uid types.UID, version string, available int32) *shipper.CapacityTarget {
+		ct := &shipper.CapacityTarget{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "web-0", UID: uid, ResourceVersion: version,
+		}}
+		ct.Status.Clusters = []shipper.ClusterCapacityStatus{{Name: "a", AvailableReplicas: available}}
+		return ct
+	}
+	for sentence, tc := range map[string]struct {
+		cached *shipper.CapacityTarget
+		after  time.Duration // of the last write
+		want   time.Duration
+	}{
+		"an earlier version":                        {target("1", "9", 1), 100 * time.Millisecond, 900 * time.Millisecond},
+		"what was written":                          {target("1", "10", 1), 100 * time.Millisecond, 0},
+		"a later version":                           {target("1", "11", 1), 100 * time.Millisecond, 0},
+		"an earlier version for longer":             {target("1", "9", 1), time.Second, 0},
+		"another object of that name":               {target("2", "9", 1), 100 * time.Millisecond, 0},
+		"a version that cannot be compared":         {target("1", "new", 1), 100 * time.Millisecond, 0},
+		"an earlier version that is as it is to be": {target("1", "9", 2), 100 * time.Millisecond, 0},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			pace, began := NewPace(), time.Unix(0, 0)
+			pace.Wrote(target("1", "10", 1), began)
+			is := target(tc.cached.UID, tc.cached.ResourceVersion, 2)
+			if got := pace.HoldUnless(true, tc.cached, is, began.Add(tc.after)); got != tc.want {
+				t.Errorf("held for %s, want %s", got, tc.want)
+			}
+		})
+	}
+	pace, began := NewPace(), time.Unix(0, 0)
+	pace.Wrote(target("1", "10", 1), began)
+	pace.HoldUnless(true, target("1", "10", 1), target("1", "10", 2), began)
+	if len(pace.wrote) != 0 {
+		t.Error("what a cache shows is remembered")
+	}
+	pace.Wrote(target("1", "10", 1), began)
+	other := target("2", "20", 1)
+	other.Name = "web-1"
+	pace.Wrote(other, began.Add(time.Second))
+	if len(pace.wrote) != 1 {
+		t.Errorf("%d writes are remembered after a second", len(pace.wrote))
+	}
+}
+
+func TestForgetsWhatIsHeldAndGone(t *testing.T) {
+	named := func(name string, available int32) *shipper.CapacityTarget {
+		ct := &shipper.CapacityTarget{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		ct.Status.Clusters = []shipper.ClusterCapacityStatus{{AvailableReplicas: available}}
+		return ct
+	}
+	pace, began := NewPace(), time.Unix(0, 0)
+	pace.HoldUnless(false, named("gone", 1), named("gone", 2), began)
+	pace.HoldUnless(false, named("web-0", 1), named("web-0", 2), began.Add(forgetful+1))
+	if len(pace.since) != 1 {
+		t.Errorf("%d are held back", len(pace.since))
 	}
 }

@@ -87,7 +87,7 @@ func News(was *shipper.Condition, is shipper.Condition) bool {
 	if turned(was, is) {
 		return true
 	}
-	underWay := is.Reason == shipper.InProgress || is.Reason == shipper.StrategyInProgress
+	underWay := is.Reason == shipper.InProgress || is.Reason == shipper.StrategyInProgress || is.Reason == shipper.StrategyNotComplete
 	return was.Message != is.Message && !underWay
 }
 
