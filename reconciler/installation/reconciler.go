@@ -59,6 +59,7 @@ type Reconciler struct {
 	recorder events.EventRecorder
 	retries  *fleet.Retries
 	drifts   driftMemories
+	pace     *report.Pace
 	// corrected counts what was corrected.
 	corrected *prometheus.CounterVec
 }
@@ -67,7 +68,8 @@ type Reconciler struct {
 func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, renderer: o.Renderer, clock: o.Clock,
-		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(), corrected: newDriftCounter(),
+		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(), pace: report.NewPace(),
+		corrected: newDriftCounter(),
 	}
 	if o.Registry != nil {
 		if err := o.Registry.Register(r.corrected); err != nil {
@@ -104,6 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	it := &shipper.InstallationTarget{}
 	if err := r.client.Get(ctx, req.NamespacedName, it); err != nil {
 		r.drifts.forget(req.NamespacedName)
+		r.pace.Forget(req.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	leaving := it.DeletionTimestamp != nil
@@ -120,17 +123,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	was := it.DeepCopy()
 	it.Status = status(was, outcomes, broken, r.clock.Now())
-	changed, err := report.PatchStatus(ctx, r.client, it, was)
-	if err != nil {
-		return r.retries.Persisted(req, fmt.Errorf("writing the status of InstallationTarget %s: %w", req, err))
+	held := r.pace.HoldUnless(!settles(was.Status, it.Status), was, it, r.clock.Now())
+	if held == 0 {
+		changed, err := report.PatchStatus(ctx, r.client, it, was)
+		if err != nil {
+			return r.retries.Persisted(req, fmt.Errorf("writing the status of InstallationTarget %s: %w", req, err))
+		}
+		if changed {
+			r.pace.Wrote(it, r.clock.Now())
+			report.Emit(r.recorder, it, changes(was, it))
+		}
 	}
-	if changed {
-		report.Emit(r.recorder, it, changes(was, it))
-	}
-	if leaving && allGone(outcomes) {
+	if held == 0 && leaving && allGone(outcomes) {
 		return r.retries.Persisted(req, r.release(ctx, it))
 	}
 	result, err := r.retries.Outcome(ctx, req, failures(outcomes, broken)...)
-	result.RequeueAfter = report.Sooner(result.RequeueAfter, later(outcomes))
+	result.RequeueAfter = report.Sooner(report.Sooner(result.RequeueAfter, held), later(outcomes))
 	return sooner(result, outcomes, r.clock.Now()), err
 }

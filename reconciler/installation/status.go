@@ -8,7 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
@@ -93,6 +95,29 @@ func clusterStatus(
 		out.Status = shipper.InstallationStatusFailed
 	}
 	return out
+}
+
+// settles tells whether all that is new in a status is how many objects are healthy, and of some it is said that they are in progress
+// and of none that it is worse: a Deployment is in progress while it is scaled, and nobody waits for that.
+func settles(was, is shipper.InstallationTargetStatus) bool {
+	var unhealthy []shipper.UnhealthyObject
+	for _, c := range is.Clusters {
+		if c.Objects != nil {
+			unhealthy = append(unhealthy, c.Objects.Unhealthy...)
+		}
+	}
+	worse := func(o shipper.UnhealthyObject) bool { return o.Status != string(kstatus.InProgressStatus) }
+	return len(unhealthy) > 0 && !slices.ContainsFunc(unhealthy, worse) &&
+		equality.Semantic.DeepEqual(withoutObjects(was), withoutObjects(is))
+}
+
+// withoutObjects is a status that does not say how objects are.
+func withoutObjects(s shipper.InstallationTargetStatus) shipper.InstallationTargetStatus {
+	s.Clusters = slices.Clone(s.Clusters)
+	for i := range s.Clusters {
+		s.Clusters[i].Objects = nil
+	}
+	return s
 }
 
 // withClusters adds an empty entry for each name that has none.

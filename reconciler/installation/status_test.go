@@ -170,3 +170,38 @@ func TestClusterNames(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// TestSettles is about statuses that may lag a second: they say nothing but how far objects are.
+func TestSettles(t *testing.T) {
+	with := func(objects *shipper.InstalledObjects, status string) shipper.InstallationTargetStatus {
+		return shipper.InstallationTargetStatus{ObservedGeneration: 1, Conditions: good(then), Clusters: []shipper.ClusterInstallationStatus{
+			{Name: "east", Status: status, Conditions: good(then), Objects: objects},
+		}}
+	}
+	is := func(healths ...string) *shipper.InstalledObjects {
+		out := &shipper.InstalledObjects{Total: 2, Healthy: 2 - int32(len(healths))}
+		for _, h := range healths {
+			out.Unhealthy = append(out.Unhealthy, shipper.UnhealthyObject{Status: h})
+		}
+		return out
+	}
+	healthy := with(is(), "Installed")
+	for sentence, tc := range map[string]struct {
+		was, is shipper.InstallationTargetStatus
+		want    bool
+	}{
+		"one is in progress":                    {healthy, with(is("InProgress"), "Installed"), true},
+		"it is healthy again":                   {with(is("InProgress"), "Installed"), healthy, false},
+		"what has failed is in progress again":  {with(is("Failed"), "Installed"), with(is("InProgress"), "Installed"), true},
+		"what has failed is healthy again":      {with(is("Failed"), "Installed"), healthy, false},
+		"how they are is known":                 {with(nil, "Installed"), healthy, false},
+		"one has failed":                        {healthy, with(is("Failed"), "Installed"), false},
+		"one goes":                              {healthy, with(is("InProgress", "Terminating"), "Installed"), false},
+		"nothing is known of them":              {healthy, with(nil, "Installed"), false},
+		"something else is said of the cluster": {healthy, with(is("InProgress"), "Failed"), false},
+	} {
+		if got := settles(tc.was, tc.is); got != tc.want {
+			t.Errorf("%s: %t", sentence, got)
+		}
+	}
+}
