@@ -28,6 +28,7 @@ import (
 	"shipper.dev/shipper/reconciler/installation"
 	"shipper.dev/shipper/reconciler/pinned"
 	"shipper.dev/shipper/reconciler/release"
+	"shipper.dev/shipper/reconciler/release/history"
 	"shipper.dev/shipper/reconciler/renewal"
 	"shipper.dev/shipper/reconciler/rolloutblock"
 	"shipper.dev/shipper/reconciler/snapshot"
@@ -92,15 +93,16 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("setting up queues: %w", err)
 	}
+	known := history.NewKnown()
 	charts := snapshot.NewCharts(o.Charts, mgr.GetAPIReader())
 	values := pinned.NewValues(mgr.GetClient(), mgr.GetAPIReader())
 	return errors.Join(
 		application.SetupWithManager(ctx, mgr, application.Options{
-			GlobalBlocksNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Queue: queues.Applications(),
+			GlobalBlocksNamespace: o.GlobalBlocksNamespace, Known: known, Clock: o.Clock, Workers: o.Workers, Queue: queues.Applications(),
 		}),
 		release.SetupWithManager(ctx, mgr, release.Options{
 			Charts: release.NewCharts(charts, values), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
-			Clock: o.Clock, Workers: o.Workers, Queue: queues.Applications(),
+			Known: known, Clock: o.Clock, Workers: o.Workers, Queue: queues.Applications(),
 		}),
 		cluster.SetupWithManager(mgr, cluster.Options{
 			Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers,

@@ -75,7 +75,8 @@ func (r *Reconciler) annotate(ctx context.Context, app *shipper.Application, wit
 		app.Annotations = map[string]string{}
 	}
 	maps.Copy(app.Annotations, with)
-	if err := r.client.Patch(ctx, app, onlyIfUnchanged(was)); err != nil {
+	err := r.client.Patch(ctx, app, onlyIfUnchanged(was))
+	if r.known.WroteApplication(app, err); err != nil {
 		return fmt.Errorf("remembering the newest release of application %s/%s: %w", app.Namespace, app.Name, err)
 	}
 	return nil
@@ -92,7 +93,8 @@ func (r *Reconciler) abort(ctx context.Context, s *scope, p plan, now metav1.Tim
 		}
 	}
 	restore(s.app, p.abort)
-	if err := r.client.Update(ctx, s.app); err != nil {
+	err := r.client.Update(ctx, s.app)
+	if r.known.WroteApplication(s.app, err); err != nil {
 		return fmt.Errorf("restoring the template of application %s/%s: %w", s.app.Namespace, s.app.Name, err)
 	}
 	return nil
@@ -146,7 +148,8 @@ func (r *Reconciler) persist(
 	if held = r.pace.HoldUnless(true, was, app, now.Time); held > 0 || equality.Semantic.DeepEqual(was.Status, is) {
 		return held, nil
 	}
-	if err := r.client.Status().Patch(ctx, app, onlyIfUnchanged(was)); err != nil {
+	err = r.client.Status().Patch(ctx, app, onlyIfUnchanged(was))
+	if r.known.WroteApplication(app, err); err != nil {
 		return 0, fmt.Errorf("writing the status of application %s/%s: %w", app.Namespace, app.Name, err)
 	}
 	r.pace.Wrote(app, now.Time)

@@ -39,9 +39,13 @@ func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (*scope, err
 	return r.read(ctx, req, r.client, r.histories.Cached)
 }
 
-// observeLive reads the same from the API server.
+// observeLive makes sure that what is decided is decided by no old news, with two requests where nothing has changed. Blocks are as
+// the cache has them: whatever is made, moved or deleted is judged by the gate, which refuses it under one that is not known here
+// yet.
 func (r *Reconciler) observeLive(ctx context.Context, req ctrl.Request) (*scope, error) {
-	return r.read(ctx, req, r.live, r.histories.Live)
+	return r.read(ctx, req, r.live, func(ctx context.Context, app *shipper.Application) (history.History, error) {
+		return r.histories.Confirmed(ctx, app, r.known)
+	})
 }
 
 func (r *Reconciler) read(
@@ -56,7 +60,7 @@ func (r *Reconciler) read(
 	if s.history, err = histories(ctx, s.app); err != nil {
 		return nil, err
 	}
-	if s.blocks, err = blocks.Bearing(ctx, from, s.app.Namespace, r.global); err != nil {
+	if s.blocks, err = blocks.Bearing(ctx, r.client, s.app.Namespace, r.global); err != nil {
 		return nil, err
 	}
 	if blocks.NameClusters(s.blocks) {

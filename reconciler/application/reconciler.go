@@ -45,6 +45,8 @@ const (
 type Options struct {
 	// GlobalBlocksNamespace is the one whose RolloutBlocks bear on every namespace.
 	GlobalBlocksNamespace string
+	// Known is what reconcilers of Applications and of Releases know of each other's writes. Nil: nobody else writes.
+	Known *history.Known
 	// Clock tells the time of transitions.
 	Clock clock.PassiveClock
 	// Workers is how many Applications are worked on at the same time; 4 when it is 0.
@@ -58,6 +60,7 @@ type Reconciler struct {
 	client    client.Client
 	live      client.Reader
 	histories *history.Reader
+	known     *history.Known
 	global    string
 	clock     clock.PassiveClock
 	recorder  events.EventRecorder
@@ -70,12 +73,15 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Workers == 0 {
 		o.Workers = defaultWorkers
 	}
+	if o.Known == nil {
+		o.Known = history.NewKnown()
+	}
 	histories, err := history.NewReader(ctx, mgr.GetFieldIndexer(), name, mgr.GetClient(), mgr.GetAPIReader())
 	if err != nil {
 		return fmt.Errorf("setting up application: %w", err)
 	}
 	r := &Reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: histories, global: o.GlobalBlocksNamespace,
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: histories, known: o.Known, global: o.GlobalBlocksNamespace,
 		clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent), judge: outcome.NewJudge(),
 		pace: report.NewPace(),
 	}

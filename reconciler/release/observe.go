@@ -60,14 +60,15 @@ func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (*scope, err
 	return s, r.chooseFrom(ctx, r.client, s)
 }
 
-// observeLive makes sure that what cached was read of is no old news, with two requests side by side where nothing has changed:
-// it is done before every write. Blocks are as the cache has them: each write of a target is judged by the gate, which refuses
-// it under one that is not known here yet.
+// observeLive makes sure that what cached was read of is no old news, with one request where nothing has changed: it is done
+// before every write. Blocks are as the cache has them: each write of a target is judged by the gate, which refuses it under one
+// that is not known here yet.
 func (r *Reconciler) observeLive(ctx context.Context, cached *scope) (*scope, error) {
 	app, s := &shipper.Application{}, &scope{}
 	reads, within := errgroup.WithContext(ctx)
-	reads.Go(func() error {
-		return client.IgnoreNotFound(r.live.Get(within, client.ObjectKeyFromObject(cached.app), app))
+	reads.Go(func() (err error) {
+		app, err = r.histories.Application(within, client.ObjectKeyFromObject(cached.app), r.known)
+		return client.IgnoreNotFound(err)
 	})
 	reads.Go(func() (err error) {
 		s.history, err = r.histories.Confirmed(within, cached.app, r.known)

@@ -46,6 +46,8 @@ type Options struct {
 	Charts Charts
 	// GlobalBlocksNamespace is the one whose RolloutBlocks bear on every namespace.
 	GlobalBlocksNamespace string
+	// Known is what reconcilers of Applications and of Releases know of each other's writes. Nil: nobody else writes.
+	Known *history.Known
 	// Clock tells the time of transitions.
 	Clock clock.PassiveClock
 	// Workers is how many Applications are worked on at the same time; 4 when it is 0.

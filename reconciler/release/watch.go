@@ -37,6 +37,9 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Workers == 0 {
 		o.Workers = defaultWorkers
 	}
+	if o.Known == nil {
+		o.Known = history.NewKnown()
+	}
 	histories, err := history.NewReader(ctx, mgr.GetFieldIndexer(), name, mgr.GetClient(), mgr.GetAPIReader())
 	if err != nil {
 		return fmt.Errorf("setting up release: %w", err)
@@ -46,7 +49,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	r := &Reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: histories,
-		known: history.NewKnown(), charts: o.Charts,
+		known: o.Known, charts: o.Charts,
 		global: o.GlobalBlocksNamespace, clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent),
 		judge: outcome.NewJudge(), pace: report.NewPace(),
 	}

@@ -5,6 +5,7 @@ package history
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,27 +16,53 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Known is, of each Application, which version its targets had at least: those that were last read from the API server or
-// written by this process. It is safe for concurrent use.
+// Known is, of each Application, which version it and its targets had at least: those that were last read from the API server or
+// written by this process. All reconcilers that write Applications or targets' specs share one. It is safe for concurrent use.
 type Known struct {
 	mu   sync.Mutex
-	apps map[types.NamespacedName]map[types.UID]string
+	apps map[types.NamespacedName]*versions
+}
+
+// versions are what is known of one Application.
+type versions struct {
+	// writes counts what was written: what was read meanwhile may be older.
+	writes int
+	// app is by UID of the Application, of which there may be another of that name; nil when nothing is known of it.
+	app map[types.UID]string
+	// targets are by UID; nil when nothing is known of them.
+	targets map[types.UID]string
 }
 
 // NewKnown returns a Known of nothing.
-func NewKnown() *Known { return &Known{apps: map[types.NamespacedName]map[types.UID]string{}} }
+func NewKnown() *Known { return &Known{apps: map[types.NamespacedName]*versions{}} }
 
 // Wrote remembers a target as the API server answered when it was written. An answer that tells of no success tells nothing of
-// what was written: all of the Application is read from the API server then.
+// what was written: all of the Application's targets are read from the API server then.
 func (k *Known) Wrote(target client.Object, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, name := range ApplicationOf(target) {
-		app := types.NamespacedName{Namespace: target.GetNamespace(), Name: name}
+		v := k.apps[types.NamespacedName{Namespace: target.GetNamespace(), Name: name}]
+		if v == nil {
+			continue
+		}
+		v.writes++
 		if err != nil {
-			delete(k.apps, app)
-		} else if k.apps[app] != nil {
-			k.apps[app][target.GetUID()] = target.GetResourceVersion()
+			v.targets = nil
+		} else if v.targets != nil {
+			v.targets[target.GetUID()] = target.GetResourceVersion()
+		}
+	}
+}
+
+// WroteApplication is Wrote for an Application.
+func (k *Known) WroteApplication(app *shipper.Application, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if v := k.apps[client.ObjectKeyFromObject(app)]; v != nil {
+		v.writes++
+		if v.app = nil; err == nil {
+			v.app = map[types.UID]string{app.UID: app.ResourceVersion}
 		}
 	}
 }
@@ -47,15 +74,22 @@ func (k *Known) Forget(app types.NamespacedName) {
 	delete(k.apps, app)
 }
 
-// read remembers what was read from the API server, and nothing else of the Application.
-func (k *Known) read(app types.NamespacedName, h History) {
-	versions := map[types.UID]string{}
-	for _, target := range h.targets() {
-		versions[target.GetUID()] = target.GetResourceVersion()
-	}
+// begin is to be called before an Application or its targets are read from the API server. What it returns remembers what was read,
+// unless something was written meanwhile.
+func (k *Known) begin(app types.NamespacedName) (read func(remember func(*versions))) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.apps[app] = versions
+	if k.apps[app] == nil {
+		k.apps[app] = &versions{}
+	}
+	v, began := k.apps[app], k.apps[app].writes
+	return func(remember func(*versions)) {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if v.writes == began {
+			remember(v)
+		}
+	}
 }
 
 // shows tells whether a history has all targets that are known of, as they were then or later, and no others.
@@ -63,17 +97,28 @@ func (k *Known) shows(app types.NamespacedName, h History) bool {
 	targets := h.targets()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	versions, known := k.apps[app]
-	if !known || len(targets) != len(versions) {
+	v := k.apps[app]
+	if v == nil || v.targets == nil {
 		return false
 	}
-	for _, target := range targets {
-		order, err := resourceversion.CompareResourceVersion(target.GetResourceVersion(), versions[target.GetUID()])
-		if err != nil || order < 0 {
-			return false
-		}
-	}
-	return true
+	known := v.targets
+	return len(targets) == len(known) && !slices.ContainsFunc(targets, func(target client.Object) bool {
+		return older(target, known)
+	})
+}
+
+// showsApplication tells whether an Application is as it was known to be, or later.
+func (k *Known) showsApplication(app *shipper.Application) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	v := k.apps[client.ObjectKeyFromObject(app)]
+	return v != nil && !older(app, v.app)
+}
+
+// older tells whether an object is an earlier version than is known, or whether that cannot be told.
+func older(o client.Object, known map[types.UID]string) bool {
+	order, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), known[o.GetUID()])
+	return err != nil || order < 0
 }
 
 // targets are those that live Releases own.
@@ -91,6 +136,23 @@ func (h History) targets() []client.Object {
 		}
 	}
 	return out
+}
+
+// Application reads an Application so that nothing of it is older than what this process wrote into it, or the first time than it
+// is: what else is in it are wishes, which may be seen a moment later. It is the caller's own.
+func (r *Reader) Application(ctx context.Context, key types.NamespacedName, known *Known) (*shipper.Application, error) {
+	app := &shipper.Application{}
+	err := r.cached.Get(ctx, key, app)
+	if err != nil || known.showsApplication(app) {
+		return app, err
+	}
+	read := known.begin(key)
+	live := &shipper.Application{}
+	if err := r.live.Get(ctx, key, live); err != nil {
+		return live, err
+	}
+	read(func(v *versions) { v.app = map[types.UID]string{live.UID: live.ResourceVersion} })
+	return live, nil
 }
 
 // Confirmed reads app's history so that what is decided by it is decided by no old news, with one small request where that
@@ -112,11 +174,18 @@ func (r *Reader) Confirmed(ctx context.Context, app *shipper.Application, known 
 	if err != nil || same(cached.All, rels.Items) && known.shows(key, cached) {
 		return cached, err
 	}
+	remember := known.begin(key)
 	live, err := r.Live(ctx, app)
-	if err == nil {
-		known.read(key, live)
+	if err != nil {
+		return live, err
 	}
-	return live, err
+	remember(func(v *versions) {
+		v.targets = map[types.UID]string{}
+		for _, target := range live.targets() {
+			v.targets[target.GetUID()] = target.GetResourceVersion()
+		}
+	})
+	return live, nil
 }
 
 // same tells whether Releases are exactly those that were listed.

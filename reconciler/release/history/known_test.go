@@ -21,6 +21,7 @@ type shown struct {
 	percent                         int32
 	lists                           int // how often it was asked, and for more than metadata
 	broken                          error
+	meanwhile                       func() // happens when targets have been read
 }
 
 func (s *shown) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -54,6 +55,9 @@ func (s *shown) List(_ context.Context, list client.ObjectList, _ ...client.List
 			ct.Spec.Clusters = []shipper.ClusterCapacityTarget{{Percent: s.percent}}
 			l.Items = []shipper.CapacityTarget{ct}
 		}
+		if s.meanwhile != nil {
+			s.meanwhile()
+		}
 	}
 	return s.broken
 }
@@ -75,12 +79,12 @@ func TestTheCacheIsBelievedWhenItShowsWhatIsKnown(t *testing.T) {
 		believed  bool
 	}{
 		"it shows what was read":                  {now, nil, true},
-		"it shows what was written since":         {shown{"9", "8", "12", 50, 0, nil}, wrote("12", nil), true},
-		"somebody said something of it since":     {shown{"9", "8", "100", 50, 0, nil}, wrote("12", nil), true},
+		"it shows what was written since":         {shown{"9", "8", "12", 50, 0, nil, nil}, wrote("12", nil), true},
+		"somebody said something of it since":     {shown{"9", "8", "100", 50, 0, nil, nil}, wrote("12", nil), true},
 		"it does not show what was written":       {now, wrote("12", nil), false},
-		"it is late, and other digits are more":   {shown{"9", "8", "9", 1, 0, nil}, nil, false},
-		"a target that is there is missing":       {shown{"9", "8", "", 0, 0, nil}, nil, false},
-		"it shows an earlier Release":             {shown{"7", "8", "10", 50, 0, nil}, nil, false},
+		"it is late, and other digits are more":   {shown{"9", "8", "9", 1, 0, nil, nil}, nil, false},
+		"a target that is there is missing":       {shown{"9", "8", "", 0, 0, nil, nil}, nil, false},
+		"it shows an earlier Release":             {shown{"7", "8", "10", 50, 0, nil, nil}, nil, false},
 		"nobody knows whether a write succeeded":  {now, wrote("", errors.New("no answer")), false},
 		"the Application was forgotten meanwhile": {now, func(k *Known) { k.Forget(client.ObjectKeyFromObject(app)) }, false},
 	} {
@@ -102,6 +106,95 @@ func TestTheCacheIsBelievedWhenItShowsWhatIsKnown(t *testing.T) {
 				t.Errorf("%d is asked for", asked)
 			}
 		})
+	}
+}
+
+// TestWhatIsWrittenWhileItIsReadIsNotForgotten has another reconciler write a target while this one reads it as it was before.
+func TestWhatIsWrittenWhileItIsReadIsNotForgotten(t *testing.T) {
+	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "app"}}
+	for sentence, wrote := range map[string]func(*Known){
+		"a target": func(k *Known) {
+			k.Wrote(&shipper.CapacityTarget{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default", UID: "ct", ResourceVersion: "12", Labels: map[string]string{shipper.AppLabel: "web"},
+			}}, nil)
+		},
+		"nobody knows what": func(k *Known) { k.WroteApplication(app, errors.New("no answer")) },
+	} {
+		live, cache, known := shown{release: "9", installation: "8", capacity: "10"}, shown{}, NewKnown()
+		r := &Reader{cached: &cache, live: &live, index: "any"}
+		live.meanwhile = func() { wrote(known) }
+		if _, err := r.Confirmed(t.Context(), app, known); err != nil {
+			t.Fatal(err)
+		}
+		cache, live.lists, live.meanwhile = shown{release: "9", installation: "8", capacity: "10"}, 0, nil
+		if _, err := r.Confirmed(t.Context(), app, known); err != nil || live.lists == 0 {
+			t.Errorf("%s: what may be old news was believed: %v", sentence, err)
+		}
+	}
+}
+
+// apps shows an Application in one version.
+type apps struct {
+	client.Reader
+
+	uid     types.UID
+	version string
+	gets    int
+	broken  error
+}
+
+func (a *apps) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	a.gets++
+	o.SetNamespace(key.Namespace)
+	o.SetName(key.Name)
+	o.SetUID(a.uid)
+	o.SetResourceVersion(a.version)
+	return a.broken
+}
+
+func TestAnApplicationIsBelievedAsItWasWritten(t *testing.T) {
+	key := types.NamespacedName{Namespace: "default", Name: "web"}
+	wrote := func(version string, err error) func(*Known) {
+		return func(k *Known) {
+			k.WroteApplication(&shipper.Application{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "default", Name: "web", UID: "app", ResourceVersion: version,
+			}}, err)
+		}
+	}
+	for sentence, tc := range map[string]struct {
+		meanwhile func(*Known)
+		cached    apps
+		believed  bool
+	}{
+		"it shows what was read":                 {func(*Known) {}, apps{uid: "app", version: "10"}, true},
+		"it shows what was written":              {wrote("12", nil), apps{uid: "app", version: "12"}, true},
+		"somebody wrote it since":                {wrote("12", nil), apps{uid: "app", version: "100"}, true},
+		"it does not show what was written":      {wrote("12", nil), apps{uid: "app", version: "11"}, false},
+		"nobody knows whether a write succeeded": {wrote("", errors.New("no answer")), apps{uid: "app", version: "10"}, false},
+		"it is another of that name":             {func(*Known) {}, apps{uid: "another", version: "20"}, false},
+		"it was forgotten":                       {func(k *Known) { k.Forget(key) }, apps{uid: "app", version: "10"}, false},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			known, live := NewKnown(), apps{uid: "app", version: "10"}
+			r := &Reader{cached: &tc.cached, live: &live}
+			first := &Reader{cached: &apps{uid: "app", version: "9"}, live: &live}
+			if _, err := first.Application(t.Context(), key, known); err != nil || live.gets != 1 {
+				t.Fatalf("the first time it was read %d times: %v", live.gets, err)
+			}
+			tc.meanwhile(known)
+			got, err := r.Application(t.Context(), key, known)
+			if err != nil || (live.gets == 1) != tc.believed {
+				t.Errorf("it was read %d times: %v", live.gets, err)
+			}
+			if want := map[bool]string{true: tc.cached.version, false: "10"}[tc.believed]; got.ResourceVersion != want {
+				t.Errorf("got version %s, want %s", got.ResourceVersion, want)
+			}
+		})
+	}
+	gone := &apps{broken: errors.New("no answer")}
+	r := &Reader{cached: &apps{uid: "app", version: "10"}, live: gone}
+	if _, err := r.Application(t.Context(), key, NewKnown()); !errors.Is(err, gone.broken) {
+		t.Errorf("got %v", err)
 	}
 }
 
