@@ -26,12 +26,14 @@ type door struct {
 	mu sync.Mutex
 	// fill has the requests that fill the cache of Pods, beat the heartbeats. Without them, requests pass.
 	fill, beat http.HandlerFunc
+	// write has all writes.
+	write http.HandlerFunc
 }
 
 // ServeHTTP passes a request on, unless the door is told otherwise.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
-	fill, beat := d.fill, d.beat
+	fill, beat, write := d.fill, d.beat, d.write
 	d.mu.Unlock()
 	fills := r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/pods") && r.URL.Query().Get("limit") != "1"
 	switch {
@@ -39,6 +41,8 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fill(w, r)
 	case strings.Contains(r.URL.Path, "/leases/") && beat != nil:
 		beat(w, r)
+	case write != nil && (r.Method == http.MethodPatch || r.Method == http.MethodPost):
+		write(w, r)
 	default:
 		d.next.ServeHTTP(w, r)
 	}
@@ -49,6 +53,13 @@ func (d *door) set(fill, beat http.HandlerFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fill, d.beat = fill, beat
+}
+
+// setWrites says what happens to writes from now on.
+func (d *door) setWrites(write http.HandlerFunc) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.write = write
 }
 
 // behind makes a cluster that is really west, behind a door, and returns its Secret.

@@ -67,6 +67,7 @@ var world struct {
 	members    map[string]*testfleet.Cluster
 	access     map[string]*rest.Config // of Shipper's account in the application clusters
 	wires      map[string]*wire
+	fleet      *fleet.Fleet // of the management cluster
 	charts     *charts.Repository
 	later      atomic.Int64 // how far the clock of renewals is ahead
 	lost       atomic.Int64 // how many patches of Secrets are still to be lost on their way
@@ -255,7 +256,11 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 	}
 	// A short heartbeat, so that nobody waits for a cluster's death.
 	clusters := fleet.New(fleet.Options{Reader: mgr.GetClient(), Heartbeat: time.Second, Timeout: time.Second})
+	if world.fleet == nil {
+		world.fleet = clusters
+	}
 	now := clock.RealClock{}
+	some := func(reconciler string) *fleet.Places { return clusters.Places(reconciler, 2, nil) }
 	policy, err := chart.ParsePolicy(charts.URLs)
 	if err != nil {
 		return nil, err
@@ -271,11 +276,12 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: shipper.SystemNamespace}),
 		installation.SetupWithManager(mgr, installation.Options{
 			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Clock: now, Workers: 4,
+			Places: some("installation"),
 		}),
 		pinned.SetupWithManager(mgr, pinned.Options{Values: values, Workers: 4}),
 		snapshot.SetupWithManager(mgr, snapshot.Options{Charts: charts, Workers: 4}),
-		capacity.SetupWithManager(mgr, capacity.Options{Fleet: clusters, Clock: now, Workers: 4}),
-		traffic.SetupWithManager(mgr, traffic.Options{Fleet: clusters, Clock: now, Workers: 4, Cork: true}),
+		capacity.SetupWithManager(mgr, capacity.Options{Fleet: clusters, Clock: now, Workers: 4, Places: some("capacity")}),
+		traffic.SetupWithManager(mgr, traffic.Options{Fleet: clusters, Clock: now, Workers: 4, Places: some("traffic"), Cork: true}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
 			GlobalNamespace: shipper.GlobalBlocksNamespace, Clock: now, Workers: 2,
 		}),

@@ -46,7 +46,8 @@ type Options struct {
 	Charts *chart.Catalog
 	// Clock is the time, everywhere.
 	Clock clock.WithTicker
-	// Workers is how many objects of each kind are worked on at the same time.
+	// Workers is how many objects of each kind are worked on at the same time, of targets in any one cluster: altogether twice
+	// as many.
 	Workers int
 	// CorkTraffic lets Services select by Release while one alone has traffic.
 	CorkTraffic bool
@@ -94,6 +95,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("setting up queues: %w", err)
 	}
 	known := history.NewKnown()
+	// Those who work in clusters have as many workers again, which a cluster that does not answer leaves to the others.
+	most := func(reconciler string) *fleet.Places { return clusters.Places(reconciler, o.Workers, queues.Line) }
 	charts := snapshot.NewCharts(o.Charts, mgr.GetAPIReader())
 	values := pinned.NewValues(mgr.GetClient(), mgr.GetAPIReader())
 	return errors.Join(
@@ -110,14 +113,16 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		renewal.SetupWithManager(mgr, renewal.Options{Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock}),
 		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: o.Namespace}),
 		installation.SetupWithManager(mgr, installation.Options{
-			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Clock: o.Clock, Workers: o.Workers,
-			Registry: o.Registry, Queue: queues.Releases(),
+			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Clock: o.Clock, Registry: o.Registry,
+			Workers: 2 * o.Workers, Queue: queues.Releases(), Places: most("installation"),
 		}),
 		pinned.SetupWithManager(mgr, pinned.Options{Values: values, Workers: o.Workers, Queue: queues.Releases()}),
 		snapshot.SetupWithManager(mgr, snapshot.Options{Charts: charts, Workers: o.Workers, Queue: queues.Releases()}),
-		capacity.SetupWithManager(mgr, capacity.Options{Fleet: clusters, Clock: o.Clock, Workers: o.Workers, Queue: queues.Releases()}),
+		capacity.SetupWithManager(mgr, capacity.Options{
+			Fleet: clusters, Clock: o.Clock, Workers: 2 * o.Workers, Queue: queues.Releases(), Places: most("capacity"),
+		}),
 		traffic.SetupWithManager(mgr, traffic.Options{
-			Fleet: clusters, Clock: o.Clock, Workers: o.Workers, Queue: queues.Releases(), Cork: o.CorkTraffic,
+			Fleet: clusters, Clock: o.Clock, Workers: 2 * o.Workers, Queue: queues.Releases(), Places: most("traffic"), Cork: o.CorkTraffic,
 		}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
 			GlobalNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Queue: queues.Others(),

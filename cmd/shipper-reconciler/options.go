@@ -60,7 +60,8 @@ func parse(args []string) (*options, error) {
 	set.StringVar(&o.metricsAddr, "metrics-addr", ":8082", "`address` of /metrics; 0 serves none")
 	set.IntVar(&o.pprofPort, "pprof-port", 0,
 		"`port` of 127.0.0.1 for /debug/pprof/, from which whoever is in this container reads all memory; 0 serves none")
-	set.IntVar(&o.workers, "workers", 8, "how many objects of each kind are worked on at the same time")
+	set.IntVar(&o.workers, "workers", 8,
+		"how many objects of each kind are worked on at the same time; of targets, in one cluster: twice as many altogether")
 	set.BoolVar(&o.corkTraffic, "cork-traffic", true,
 		"let the Service of an application select all pods of the one release that has traffic; false: labelled pods always, as older "+
 			"Shippers know it")

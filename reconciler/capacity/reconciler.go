@@ -37,6 +37,8 @@ type Options struct {
 	Workers int
 	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
 	Queue turns.NewQueue
+	// Places bound how many of the Workers are in one cluster. Nil: all of them may be.
+	Places *fleet.Places
 }
 
 // Reconciler converges CapacityTargets.
@@ -47,6 +49,7 @@ type Reconciler struct {
 	recorder events.EventRecorder
 	retries  *fleet.Retries
 	pace     *report.Pace
+	places   *fleet.Places
 
 	// written are the scalings of Deployments, by UID, until a cache shows them.
 	written sync.Map
@@ -57,7 +60,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
-		pace: report.NewPace(),
+		pace: report.NewPace(), places: o.Places,
 	}
 	// No predicate on the own kind: a pass that read the status as it was before its last write is put right by that
 	// write's event.
@@ -68,6 +71,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(o.Fleet.Watch(&appsv1.Deployment{}, fleet.ByReleaseLabel)).
 		WatchesRawSource(o.Fleet.Watch(&corev1.Pod{}, fleet.ByReleaseLabel)).
 		WatchesRawSource(o.Fleet.WatchClaims(r.claimChanged)).
+		WatchesRawSource(o.Places.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter(), NewQueue: o.Queue}).
 		Complete(r)
 	if err != nil {
@@ -78,6 +82,8 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 
 // Reconcile converges one CapacityTarget in all its clusters.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	pass := r.places.Begin(req)
+	defer pass.End()
 	ct := &shipper.CapacityTarget{}
 	if err := r.client.Get(ctx, req.NamespacedName, ct); err != nil {
 		r.pace.Forget(req.NamespacedName)
@@ -86,8 +92,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if ct.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil
 	}
+	if !pass.Enter(names(ct.Spec.Clusters)) {
+		return ctrl.Result{}, nil
+	}
 	sights := make([]sight, len(ct.Spec.Clusters))
 	fleet.Each(len(sights), fleet.Parallel, func(i int) {
+		defer pass.Leave(ct.Spec.Clusters[i].Name)
 		sights[i] = r.work(ctx, ct, ct.Spec.Clusters[i])
 	})
 	was := ct.DeepCopy()
@@ -106,4 +116,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	result, err := r.retries.Outcome(ctx, req, failures(sights)...)
 	result.RequeueAfter = report.Sooner(result.RequeueAfter, wait)
 	return result, err
+}
+
+// names of the clusters of a target.
+func names(list []shipper.ClusterCapacityTarget) []string {
+	out := make([]string, len(list))
+	for i := range list {
+		out[i] = list[i].Name
+	}
+	return out
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
@@ -20,6 +21,10 @@ const (
 	// answerTimeout is how long a request may wait for its answer while the cluster lives: somewhat longer than the
 	// API server itself waits for an admission webhook by default.
 	answerTimeout = 12 * time.Second
+	// inFlight is how many requests may be under way to one cluster at the same time, for all Applications together. Those that come
+	// after them wait in the order they come; the time they wait is no sign of the cluster's health. Heartbeats and watches do not
+	// wait, and are not counted.
+	inFlight = 64
 )
 
 // errNoAnswer is why a request was given up.
@@ -30,6 +35,8 @@ var errNoAnswer = fmt.Errorf("no answer within %s: %w", answerTimeout, context.D
 type answers struct {
 	next http.RoundTripper
 	done context.Context // of the session
+	// slots are those of requests that are under way.
+	slots *semaphore.Weighted
 	// suspected has one element when a request waits for long, or a watch cannot be begun.
 	suspected chan struct{}
 	// count grows with every answer that comes from the API server itself.
@@ -42,7 +49,7 @@ func newAnswers(session context.Context, next http.RoundTripper) *answers {
 	if next == nil { // plain HTTP without credentials
 		next = http.DefaultTransport
 	}
-	return &answers{next: next, done: session, suspected: make(chan struct{}, 1)}
+	return &answers{next: next, done: session, slots: semaphore.NewWeighted(inFlight), suspected: make(chan struct{}, 1)}
 }
 
 // RoundTrip sends a request and waits for the head of its answer. Once that has come, the rest may take its time.
@@ -56,9 +63,15 @@ func (a *answers) RoundTrip(request *http.Request) (*http.Response, error) {
 		leave()
 		cancel(nil)
 	}
+	if err := a.slots.Acquire(ctx, 1); err != nil {
+		err = context.Cause(ctx)
+		end()
+		return nil, err
+	}
 	trust := after(ctx, suspicion, a.suspect)
 	hope := after(ctx, answerTimeout, func() { cancel(errNoAnswer) })
 	answer, err := a.next.RoundTrip(request.WithContext(ctx))
+	a.slots.Release(1)
 	trust()
 	hope()
 	if err != nil {

@@ -159,3 +159,47 @@ func TestAWatchThatCannotBeBegunMakesTheHeartbeatLook(t *testing.T) {
 		})
 	}
 }
+
+// counting is a transport that lets nobody go until it is told to.
+type counting struct {
+	arrived chan struct{}
+	leave   chan struct{}
+}
+
+func (c counting) RoundTrip(*http.Request) (*http.Response, error) {
+	c.arrived <- struct{}{}
+	<-c.leave
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+}
+
+func TestRequestsUnderWayAreBounded(t *testing.T) {
+	c := counting{arrived: make(chan struct{}, 2*inFlight), leave: make(chan struct{})}
+	session, end := context.WithCancel(t.Context())
+	defer end()
+	a := newAnswers(session, c)
+	ended := make(chan error, inFlight+1)
+	for range inFlight {
+		go func() { ended <- ask(t.Context(), t, a, "http://cluster.example") }()
+	}
+	for range inFlight {
+		<-c.arrived
+	}
+	impatient, giveUp := context.WithCancel(t.Context())
+	go func() { ended <- ask(impatient, t, a, "http://cluster.example") }()
+	giveUp()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("who waits for the others does not hear that nobody waits for it: %v", err)
+	}
+	if len(c.arrived) != 0 {
+		t.Error("one more was sent")
+	}
+	close(c.leave)
+	for range inFlight {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if err := ask(t.Context(), t, a, "http://cluster.example"); err != nil {
+		t.Errorf("when the others are done: %v", err)
+	}
+}

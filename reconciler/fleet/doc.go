@@ -28,6 +28,11 @@
 // have none, Secrets among them, metadata alone is watched. In the place of managedFields is what differs when somebody has
 // edited the object.
 //
+// # How much at a time
+//
+// Places say how many passes of a reconciler may be at work in one cluster, so that one that answers slowly leaves workers to the
+// others. Requests to one cluster, of all reconcilers together, are bounded too.
+//
 // # Who works there
 //
 // Get returns no Member before Identify has said which management cluster this is, and the Member says it for the time of one

@@ -68,6 +68,7 @@ type Fleet struct {
 	watches     []*watch
 	listeners   []*listener // of connections
 	warned      []*listener // of credentials
+	places      []*Places
 }
 
 var _ manager.LeaderElectionRunnable = (*Fleet)(nil)

@@ -48,6 +48,8 @@ type Options struct {
 	Registry prometheus.Registerer
 	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
 	Queue turns.NewQueue
+	// Places bound how many of the Workers are in one cluster. Nil: all of them may be.
+	Places *fleet.Places
 }
 
 // Reconciler converges InstallationTargets.
@@ -60,6 +62,7 @@ type Reconciler struct {
 	retries  *fleet.Retries
 	drifts   driftMemories
 	pace     *report.Pace
+	places   *fleet.Places
 	// corrected counts what was corrected.
 	corrected *prometheus.CounterVec
 }
@@ -70,6 +73,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		client: mgr.GetClient(), fleet: o.Fleet, renderer: o.Renderer, clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(), pace: report.NewPace(),
 		corrected: newDriftCounter(),
+		places:    o.Places,
 	}
 	if o.Registry != nil {
 		if err := o.Registry.Register(r.corrected); err != nil {
@@ -92,6 +96,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(o.Fleet.WatchInstalled(hookChanged)).
 		WatchesRawSource(o.Fleet.Watch(&corev1.ConfigMap{}, anchorChanged)).
 		WatchesRawSource(o.Fleet.WatchClaims(r.claimChanged)).
+		WatchesRawSource(o.Places.Source()).
 		WatchesRawSource(o.Fleet.Watch(namespace, r.namespaceChanged)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter(), NewQueue: o.Queue}).
 		Complete(r)
@@ -103,6 +108,8 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 
 // Reconcile converges one InstallationTarget in all its clusters.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	pass := r.places.Begin(req)
+	defer pass.End()
 	it := &shipper.InstallationTarget{}
 	if err := r.client.Get(ctx, req.NamespacedName, it); err != nil {
 		r.drifts.forget(req.NamespacedName)
@@ -118,7 +125,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return r.retries.Persisted(req, err)
 		}
 	}
-	outcomes, broken := r.work(ctx, it, leaving)
+	if !pass.Enter(clusterNames(it)) {
+		return ctrl.Result{}, nil
+	}
+	outcomes, broken := r.work(ctx, it, leaving, pass)
 	report.Emit(r.recorder, it, notes(outcomes)) // of what was done; the next pass does not do it again
 
 	was := it.DeepCopy()

@@ -75,7 +75,9 @@ func (r *Reconciler) release(ctx context.Context, it *shipper.InstallationTarget
 
 // work installs in the clusters of spec and removes from those that only status still names, or from all. The error
 // is one that concerns no cluster in particular.
-func (r *Reconciler) work(ctx context.Context, it *shipper.InstallationTarget, leaving bool) ([]outcome, error) {
+func (r *Reconciler) work(
+	ctx context.Context, it *shipper.InstallationTarget, leaving bool, pass *fleet.Pass,
+) ([]outcome, error) {
 	var renders *rendering
 	var asked orders
 	if !leaving {
@@ -94,6 +96,7 @@ func (r *Reconciler) work(ctx context.Context, it *shipper.InstallationTarget, l
 	names := clusterNames(it)
 	out := make([]outcome, len(names))
 	fleet.Each(len(names), fleet.Parallel, func(i int) {
+		defer pass.Leave(names[i])
 		if leaving || !slices.Contains(it.Spec.Clusters, names[i]) {
 			out[i] = r.uninstall(ctx, it, names[i])
 		} else {

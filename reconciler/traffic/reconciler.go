@@ -48,6 +48,8 @@ type Options struct {
 	// Cork lets the Service of an Application select by Release while exactly one weighs anything. False: it selects by label always,
 	// as other Shippers know it.
 	Cork bool
+	// Places bound how many of the Workers are in one cluster. Nil: all of them may be.
+	Places *fleet.Places
 }
 
 // Reconciler converges TrafficTargets.
@@ -59,6 +61,7 @@ type Reconciler struct {
 	retries  *fleet.Retries
 	pace     *report.Pace
 	cork     bool
+	places   *fleet.Places
 }
 
 // SetupWithManager makes the reconciler run with mgr.
@@ -66,7 +69,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
-		pace: report.NewPace(), cork: o.Cork,
+		pace: report.NewPace(), cork: o.Cork, places: o.Places,
 	}
 	// No predicate on the own kind: a pass that read the status as it was before its last write is put right by that
 	// write's event.
@@ -83,6 +86,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(o.Fleet.Watch(&corev1.Service{}, r.ofApplication)).
 		WatchesRawSource(o.Fleet.Watch(&discoveryv1.EndpointSlice{}, r.ofApplication)).
 		WatchesRawSource(o.Fleet.WatchClaims(r.ofApplication)).
+		WatchesRawSource(o.Places.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter(), NewQueue: o.Queue}).
 		Complete(r)
 	if err != nil {
@@ -93,6 +97,8 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 
 // Reconcile converges one TrafficTarget in all its clusters.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	pass := r.places.Begin(req)
+	defer pass.End()
 	tt := &shipper.TrafficTarget{}
 	if err := r.client.Get(ctx, req.NamespacedName, tt); err != nil {
 		r.pace.Forget(req.NamespacedName)
@@ -101,11 +107,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if tt.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil
 	}
+	if !pass.Enter(clusterNames(tt.Spec.Clusters)) {
+		return ctrl.Result{}, nil
+	}
 	family, broken := r.family(ctx, tt)
 	var sights []sight
 	if broken == nil {
 		sights = make([]sight, len(tt.Spec.Clusters))
 		fleet.Each(len(sights), fleet.Parallel, func(i int) {
+			defer pass.Leave(tt.Spec.Clusters[i].Name)
 			sights[i] = r.work(ctx, tt, tt.Spec.Clusters[i], family)
 		})
 	}
@@ -125,4 +135,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	result, err := r.retries.Outcome(ctx, req, failures(sights, broken)...)
 	result.RequeueAfter = report.Sooner(result.RequeueAfter, wait)
 	return result, err
+}
+
+// clusterNames of a target.
+func clusterNames(list []shipper.ClusterTrafficTarget) []string {
+	out := make([]string, len(list))
+	for i := range list {
+		out[i] = list[i].Name
+	}
+	return out
 }

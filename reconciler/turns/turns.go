@@ -54,7 +54,7 @@ func (t *Turns) Applications() NewQueue {
 
 // Releases makes queues of requests that are named as Releases: those of targets.
 func (t *Turns) Releases() NewQueue {
-	return newQueue(func(r reconcile.Request) string { return stamp.ApplicationName(r.Name) }, t.retreating)
+	return newQueue(ofRelease, t.retreating)
 }
 
 // Others makes queues of requests in which only namespaces take turns.
@@ -82,12 +82,23 @@ func (t *Turns) retreating(namespace, application string) bool {
 	return strategy.Retreats(&app, rels)
 }
 
+// Line makes lines of requests that are named as Releases and wait for something else than a worker.
+func (t *Turns) Line() workqueue.Queue[reconcile.Request] {
+	return newOrder(ofRelease, t.retreating)
+}
+
+func ofRelease(r reconcile.Request) string { return stamp.ApplicationName(r.Name) }
+
+func newOrder(application func(reconcile.Request) string, retreating func(namespace, application string) bool) *order {
+	return &order{
+		application: application, retreating: retreating,
+		at: map[reconcile.Request]rank{}, mild: map[reconcile.Request]bool{},
+	}
+}
+
 func newQueue(application func(reconcile.Request) string, retreating func(namespace, application string) bool) NewQueue {
 	return func(name string, retries limiter) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-		o := &order{
-			application: application, retreating: retreating,
-			at: map[reconcile.Request]rank{}, mild: map[reconcile.Request]bool{},
-		}
+		o := newOrder(application, retreating)
 		inner := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: name, Queue: o})
 		delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{Name: name, Queue: inner})
 		return &queue{

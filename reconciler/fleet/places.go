@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fleet
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Places bounds how many passes of one reconciler are at work in one cluster at the same time, so that a cluster that answers
+// slowly, or not at all, keeps only some of the workers, and the others go on elsewhere. A pass that finds one of its clusters
+// full does nothing: its request waits, without a worker, and is made again when there is a place. Nil bounds nothing. It is safe
+// for concurrent use.
+type Places struct {
+	name string
+	most int
+	line func() workqueue.Queue[reconcile.Request]
+
+	mu     sync.Mutex
+	queue  queue
+	sites  map[string]*site
+	called map[reconcile.Request][]string // the clusters that have a place kept for it
+}
+
+// site is one cluster.
+type site struct {
+	inside  int // passes that are at work there, and requests that were called
+	waits   map[reconcile.Request]bool
+	waiting workqueue.Queue[reconcile.Request]
+}
+
+// Places makes those of a reconciler, as NewPlaces does, and has them published with the fleet.
+func (f *Fleet) Places(name string, most int, line func() workqueue.Queue[reconcile.Request]) *Places {
+	p := NewPlaces(name, most, line)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.places = append(f.places, p)
+	return p
+}
+
+// NewPlaces makes most places in each cluster for the reconciler called name, whose requests wait in lines made by line; nil: first
+// come, first served.
+func NewPlaces(name string, most int, line func() workqueue.Queue[reconcile.Request]) *Places {
+	if line == nil {
+		line = workqueue.DefaultQueue[reconcile.Request]
+	}
+	return &Places{name: name, most: most, line: line, sites: map[string]*site{}, called: map[reconcile.Request][]string{}}
+}
+
+// Source makes the requests that waited for a place.
+func (p *Places) Source() source.Source {
+	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		if p == nil {
+			return nil
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.queue = q
+		return nil
+	})
+}
+
+// Pass is one pass of a reconciler.
+type Pass struct {
+	places  *Places
+	request reconcile.Request
+	// places.mu guards these.
+	held    []string // clusters it has a place in
+	entered bool     // whether it asked for places
+}
+
+// Begin begins a pass, which has to be ended.
+func (p *Places) Begin(request reconcile.Request) *Pass {
+	return &Pass{places: p, request: request}
+}
+
+// Enter takes a place in each of some clusters, or tells that there is none in one of them: then the pass is to end, and there will
+// be another. It keeps no place elsewhere meanwhile: who waits for one cluster stands in nobody's way in another.
+func (a *Pass) Enter(clusters []string) bool {
+	p := a.places
+	if p == nil {
+		return true
+	}
+	clusters = slices.Compact(slices.Sorted(slices.Values(clusters)))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a.entered = true
+	kept := p.called[a.request]
+	delete(p.called, a.request)
+	full := slices.IndexFunc(clusters, func(name string) bool {
+		s := p.sites[name]
+		return s != nil && s.inside >= p.most && !slices.Contains(kept, name)
+	})
+	if full >= 0 {
+		p.sites[clusters[full]].park(a.request)
+		p.free(kept...)
+		return false
+	}
+	for _, name := range clusters {
+		if i := slices.Index(kept, name); i >= 0 {
+			kept = slices.Delete(kept, i, i+1)
+		} else {
+			p.site(name).inside++
+		}
+	}
+	a.held = clusters
+	p.free(kept...)
+	return true
+}
+
+// Leave gives the place in a cluster to the next.
+func (a *Pass) Leave(cluster string) {
+	if a.places == nil {
+		return
+	}
+	a.places.mu.Lock()
+	defer a.places.mu.Unlock()
+	if i := slices.Index(a.held, cluster); i >= 0 {
+		a.held = slices.Delete(a.held, i, i+1)
+		a.places.free(cluster)
+	}
+}
+
+// End gives back what is left, also places that were kept for a pass that had no use for them.
+func (a *Pass) End() {
+	p := a.places
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free(a.held...)
+	a.held = nil
+	if !a.entered {
+		kept := p.called[a.request]
+		delete(p.called, a.request)
+		p.free(kept...)
+	}
+}
+
+// site of a cluster. p.mu is held.
+func (p *Places) site(name string) *site {
+	s := p.sites[name]
+	if s == nil {
+		s = &site{waits: map[reconcile.Request]bool{}, waiting: p.line()}
+		p.sites[name] = s
+	}
+	return s
+}
+
+// park lets a request wait. p.mu is held.
+func (s *site) park(request reconcile.Request) {
+	if s.waits[request] {
+		s.waiting.Touch(request)
+		return
+	}
+	s.waits[request] = true
+	s.waiting.Push(request)
+}
+
+// free gives a place in each cluster back, and calls who waits for it. p.mu is held.
+func (p *Places) free(clusters ...string) {
+	for _, name := range clusters {
+		s := p.site(name)
+		s.inside--
+		for s.inside < p.most && s.waiting.Len() > 0 {
+			next := s.waiting.Pop()
+			delete(s.waits, next)
+			s.inside++
+			p.called[next] = append(p.called[next], name)
+			p.queue.Add(next)
+		}
+		if s.inside == 0 {
+			delete(p.sites, name)
+		}
+	}
+}
+
+// collect publishes how many are at work and wait in each cluster.
+func (p *Places) collect(c chan<- prometheus.Metric) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, s := range p.sites {
+		c <- prometheus.MustNewConstMetric(clusterTargets, prometheus.GaugeValue, float64(s.inside), name, p.name, "working")
+		c <- prometheus.MustNewConstMetric(clusterTargets, prometheus.GaugeValue, float64(s.waiting.Len()), name, p.name, "waiting")
+	}
+}

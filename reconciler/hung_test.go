@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reconciler_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// TestAClusterThatTakesNoWritesHoldsSomeWorkersOnly has a cluster that answers its heartbeats and no write, more to install there
+// than there are workers, and something to install elsewhere.
+func TestAClusterThatTakesNoWritesHoldsSomeWorkersOnly(t *testing.T) {
+	s := begin(t, west, east)
+	d := &door{}
+	s.behind(d, "sluggish")
+	s.clusterIs("sluggish", "")
+	d.setWrites(freeze)
+	const targets = 6
+	for i := range targets {
+		s.install(fmt.Sprint("web-", i), "test-nginx", "0.0.1", shipper.ChartValues{}, "sluggish")
+	}
+	full := map[string]float64{"working": 2, "waiting": targets - 2}
+	s.soon("the cluster is not full", func() string { return cmp.Diff(full, s.installing("sluggish")) })
+
+	s.install("web-9", "test-nginx", "0.0.1", shipper.ChartValues{}, east)
+	s.installed("web-9")
+	if diff := cmp.Diff(full, s.installing("sluggish")); diff != "" {
+		t.Errorf("while others go on: %s", diff)
+	}
+	d.setWrites(nil)
+	s.soon("some wait still", func() string { return cmp.Diff(map[string]float64{}, s.installing("sluggish")) })
+	s.installed(fmt.Sprint("web-", targets-1))
+}
+
+// installing tells how many InstallationTargets are worked on in a cluster, and how many wait.
+func (s *story) installing(cluster string) map[string]float64 {
+	s.Helper()
+	registry := prometheus.NewRegistry()
+	s.must(world.fleet.Publish(registry))
+	families, err := registry.Gather()
+	s.must(err)
+	out := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range m.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			if family.GetName() == "shipper_cluster_targets" && labels["cluster"] == cluster && labels["controller"] == "installation" {
+				out[labels["state"]] = m.GetGauge().GetValue()
+			}
+		}
+	}
+	return out
+}
