@@ -113,7 +113,8 @@ func (c *course) note(name string, key client.ObjectKey, err error) {
 	case err == nil:
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "blocked by"):
 		c.refused["blocked"]++
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err), apierrors.IsInvalid(err), errors.Is(err, errNothing):
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err), apierrors.IsAlreadyExists(err), apierrors.IsInvalid(err),
+		errors.Is(err, errNothing):
 		c.refused["meanwhile it was otherwise"]++
 	default:
 		c.errs = append(c.errs, fmt.Errorf("%s, %s: %w", key, name, err))

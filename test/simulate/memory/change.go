@@ -215,7 +215,7 @@ func (s *Server) apply(c call, now *object, body []byte) (int, []byte, error) {
 	entry := metav1.ManagedFieldsEntry{
 		Time:    &at,
 		Manager: c.request.URL.Query().Get("fieldManager"), Operation: metav1.ManagedFieldsOperationApply, APIVersion: wanted.GetAPIVersion(),
-		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: fields},
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(string(fields)),
 	}
 	if now == nil {
 		wanted.SetManagedFields([]metav1.ManagedFieldsEntry{entry})
@@ -224,7 +224,7 @@ func (s *Server) apply(c call, now *object, body []byte) (int, []byte, error) {
 	}
 	u := now.read()
 	merge(u.Object, wanted.Object)
-	if old := u.GetManagedFields(); len(old) != 1 || string(old[0].FieldsV1.Raw) != string(fields) {
+	if old := u.GetManagedFields(); len(old) != 1 || old[0].FieldsV1.GetRawString() != string(fields) {
 		u.SetManagedFields([]metav1.ManagedFieldsEntry{entry})
 	}
 	if c.request.URL.Query().Has("dryRun") {

@@ -190,7 +190,7 @@ func write(w http.ResponseWriter, status int, answer any) {
 // refuse answers with an error.
 func refuse(w http.ResponseWriter, err error) {
 	status := apierrors.NewInternalError(err).ErrStatus
-	if known, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // it was made here
+	if known, ok := err.(apierrors.APIStatus); ok {
 		status = known.Status()
 	}
 	status.Kind, status.APIVersion = "Status", "v1"
