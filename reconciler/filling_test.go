@@ -28,7 +28,34 @@ type door struct {
 	fill, beat http.HandlerFunc
 	// write has all writes.
 	write http.HandlerFunc
+	// hush holds back what is being answered, until it is closed. Nil: nothing is held back.
+	hush chan struct{}
 }
+
+// muffled is an answer that the door may hold back, a watch's too.
+type muffled struct {
+	http.ResponseWriter
+
+	door *door
+	end  <-chan struct{} // of the request
+}
+
+// Write writes when the door is open.
+func (m muffled) Write(b []byte) (int, error) {
+	m.door.mu.Lock()
+	hush := m.door.hush
+	m.door.mu.Unlock()
+	if hush != nil {
+		select {
+		case <-hush:
+		case <-m.end:
+		}
+	}
+	return m.ResponseWriter.Write(b)
+}
+
+// Unwrap lets what is written be flushed.
+func (m muffled) Unwrap() http.ResponseWriter { return m.ResponseWriter }
 
 // ServeHTTP passes a request on, unless the door is told otherwise.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -44,7 +71,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case write != nil && (r.Method == http.MethodPatch || r.Method == http.MethodPost):
 		write(w, r)
 	default:
-		d.next.ServeHTTP(w, r)
+		d.next.ServeHTTP(muffled{w, d, r.Context().Done()}, r)
 	}
 }
 
@@ -53,6 +80,17 @@ func (d *door) set(fill, beat http.HandlerFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fill, d.beat = fill, beat
+	if d.hush != nil {
+		close(d.hush)
+		d.hush = nil
+	}
+}
+
+// shut lets nothing out any more, until it is set otherwise: of what others do in the cluster, too, nothing comes.
+func (d *door) shut() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fill, d.beat, d.hush = freeze, freeze, make(chan struct{})
 }
 
 // setWrites says what happens to writes from now on.
@@ -96,7 +134,7 @@ func TestAClusterThatFreezesWhileItsCachesFillIsNamed(t *testing.T) {
 	s.installed("web-1")
 	frozen, tell := context.WithCancel(s.ctx)
 	d.set(func(w http.ResponseWriter, r *http.Request) {
-		d.set(freeze, freeze)
+		d.shut()
 		tell()
 		freeze(w, r)
 	}, nil)
