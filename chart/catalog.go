@@ -140,15 +140,16 @@ func (c *Catalog) Resolve(ctx context.Context, namespace string, want shipper.Ch
 	if err != nil {
 		return Resolution{}, err
 	}
-	for _, insist := range []bool{false, true} {
-		known, err := c.index(ctx, r, insist)
+	by := r.visit(false)
+	for _, by.insist = range []bool{false, true} {
+		known, err := c.index(ctx, r, by)
 		if err != nil {
 			return Resolution{}, err
 		}
 		if found, ok := known.index.resolve(want.Name, wanted); ok {
 			return c.withDigest(ctx, r, known.resolution(found))
 		}
-		if insist {
+		if by.insist {
 			return Resolution{}, known.noMatch(r.name, want.Name, wanted)
 		}
 	}
@@ -178,7 +179,7 @@ func (c *Catalog) Refresh(ctx context.Context, namespace string, of shipper.Char
 	if err != nil {
 		return err
 	}
-	_, err = c.index(ctx, r, true)
+	_, err = c.index(ctx, r, r.visit(true))
 	return err
 }
 

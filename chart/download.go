@@ -55,8 +55,9 @@ func (c *Catalog) fetch(namespace string, pinned shipper.Chart, key archiveKey) 
 
 // find looks the pinned version up in the index, which is asked for anew when it does not have it.
 func (c *Catalog) find(ctx context.Context, r *repository, pinned shipper.Chart) (entry, error) {
-	for _, insist := range []bool{false, true} {
-		known, err := c.index(ctx, r, insist)
+	by := r.visit(false)
+	for _, by.insist = range []bool{false, true} {
+		known, err := c.index(ctx, r, by)
 		if err != nil {
 			told := *asError(err)
 			told.Cause = errors.Join(told.Cause, errIndex)
@@ -65,7 +66,7 @@ func (c *Catalog) find(ctx context.Context, r *repository, pinned shipper.Chart)
 		if found, ok := known.index.exact(pinned.Name, pinned.Version); ok {
 			return found, nil
 		}
-		if insist {
+		if by.insist {
 			pin := constraint{raw: pinned.Version, build: true}
 			told := known.noMatch(r.name, pinned.Name, pin)
 			// It was there when it was admitted, or nobody could look: it may come.

@@ -43,6 +43,10 @@ type repository struct {
 	// flight is closed when the refresh that is under way ends; nil when none is. next is closed when the one after it ends; nil
 	// when nobody waits for that.
 	flight, next chan struct{}
+	// resting tells that the refresh under way has not asked yet. asked counts how often it was, and answered is which of these
+	// gave what is known.
+	resting         bool
+	asked, answered int
 }
 
 // snapshot is what a repository knew at one moment.
@@ -86,19 +90,32 @@ func (r *repository) size() int64 {
 	return 0
 }
 
+// visit is a caller's: asked is how often the index had been asked for when he came. Who insists is not content with an answer to what
+// was asked before: what he has just published may not be in it.
+type visit struct {
+	asked  int
+	insist bool
+}
+
+// visit begins one.
+func (r *repository) visit(insist bool) visit {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return visit{asked: r.asked, insist: insist}
+}
+
 // index returns a repository's index. A known one is answered at once and refreshed behind the caller's back when it is
 // no longer fresh; only an old one, or a caller who insists, waits for the refresh, and that no longer than patience.
-// With no index known, the caller waits as long as ctx allows. Who insists is not content with a refresh that was under way
-// before he came: what he has just published may not be in it.
-func (c *Catalog) index(ctx context.Context, r *repository, insist bool) (snapshot, error) {
+// With no index known, the caller waits as long as ctx allows.
+func (c *Catalog) index(ctx context.Context, r *repository, by visit) (snapshot, error) {
 	now := c.options.Clock.Now()
-	known, done, refusal := c.begin(r, now, insist)
+	known, done, refusal := c.begin(r, now, by)
 	switch {
 	case refusal != nil:
 		return snapshot{}, refusal
 	case done == nil:
 		return known, nil
-	case known.index != nil && !insist && now.Sub(known.checked) < mostAge:
+	case known.index != nil && !by.insist && now.Sub(known.checked) < mostAge:
 		return known, nil
 	}
 	waiting, cancel := ctx, context.CancelFunc(func() {})
@@ -109,11 +126,15 @@ func (c *Catalog) index(ctx context.Context, r *repository, insist bool) (snapsh
 	select {
 	case <-done:
 	case <-waiting.Done():
-		if known.index != nil {
-			return known, nil
+		late := fetchFailure(errors.Join(ErrUnreachable, ctx.Err()), "repository %s has not answered in time", r.name)
+		if known.index == nil {
+			return snapshot{}, late
 		}
-		return snapshot{}, fetchFailure(errors.Join(ErrUnreachable, ctx.Err()),
-			"repository %s has not answered in time", r.name)
+		known = r.snapshot() // another answer may have come meanwhile
+		if by.insist && known.failure == nil {
+			known.failure = late
+		}
+		return known, nil
 	}
 	after := r.snapshot()
 	if after.index == nil {
@@ -124,30 +145,35 @@ func (c *Catalog) index(ctx context.Context, r *repository, insist bool) (snapsh
 
 // begin decides whether the index has to be asked for. done is nil when it has not; otherwise it is closed when the refresh that is
 // waited for has ended. refusal: nothing is known and it is too early to ask again.
-func (c *Catalog) begin(
-	r *repository, now time.Time, insist bool,
-) (known snapshot, done <-chan struct{}, refusal error) {
+func (c *Catalog) begin(r *repository, now time.Time, by visit) (known snapshot, done <-chan struct{}, refusal error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known = snapshot{index: r.known, checked: r.checked, failure: r.failing.err}
 	switch {
-	case r.flight != nil && insist:
+	case by.insist && r.answered > by.asked:
+		return known, nil, nil
+	case r.flight != nil && by.insist && !r.resting && r.asked <= by.asked:
 		if r.next == nil {
 			r.next = make(chan struct{})
 		}
 		return known, r.next, nil
 	case r.flight != nil:
 		return known, r.flight, nil
-	case !insist && r.known != nil && r.failing.err == nil && now.Sub(r.checked) < c.options.FreshFor:
+	case !by.insist && r.known != nil && r.failing.err == nil && now.Sub(r.checked) < c.options.FreshFor:
 		return known, nil, nil
 	case r.failing.holds(now) && r.known != nil:
 		return known, nil, nil
 	case r.failing.holds(now):
 		return known, nil, r.failing.refusal()
 	}
-	r.flight = make(chan struct{})
-	go c.refresh(r, r.marks, r.pause(now))
+	c.launch(r, make(chan struct{}), now)
 	return known, r.flight, nil
+}
+
+// launch begins a refresh; done is closed when it ends. r is locked.
+func (c *Catalog) launch(r *repository, done chan struct{}, now time.Time) {
+	r.flight, r.resting = done, true
+	go c.refresh(r, r.marks, r.pause(now))
 }
 
 // pause is how much longer a repository is left alone: as long as the last answer took, so that those who insist do not keep a large
@@ -161,6 +187,7 @@ func (c *Catalog) refresh(r *repository, known validators, pause time.Duration) 
 	rest, rested := context.WithTimeout(c.ctx, pause)
 	defer rested()
 	<-rest.Done()
+	number := r.ask()
 	ctx, cancel := context.WithTimeout(c.ctx, c.options.FetchTimeout)
 	defer cancel()
 	begun := c.options.Clock.Now()
@@ -178,24 +205,33 @@ func (c *Catalog) refresh(r *repository, known validators, pause time.Duration) 
 		r.known, r.marks = fresh, marks
 		fallthrough
 	default:
-		r.checked, r.took, r.failing = now, now.Sub(begun), backoff{}
+		r.checked, r.took, r.answered, r.failing = now, now.Sub(begun), number, backoff{}
 	}
 	c.land(r, now)
 	r.mu.Unlock()
 	c.trim(now)
 }
 
+// ask notes that the index is asked for now, and returns which time it is.
+func (r *repository) ask() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked++
+	r.resting = false
+	return r.asked
+}
+
 // land tells those who wait that a refresh has ended. The next begins, if it is waited for and this one did not fail. r is locked.
 func (c *Catalog) land(r *repository, now time.Time) {
 	close(r.flight)
-	r.flight, r.next = r.next, nil
+	next := r.next
+	r.flight, r.next = nil, nil
 	switch {
-	case r.flight == nil:
+	case next == nil:
 	case r.failing.holds(now):
-		close(r.flight)
-		r.flight = nil
+		close(next)
 	default:
-		go c.refresh(r, r.marks, r.pause(now))
+		c.launch(r, next, now)
 	}
 }
 
