@@ -4,15 +4,20 @@ package chart
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
 	"net/url"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	helmchart "helm.sh/helm/v3/pkg/chart"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // endless answers every request with bytes that do not end.
@@ -76,6 +81,64 @@ func TestOneSlip(t *testing.T) {
 		if got := oneSlip(names[0], names[1]); got != want {
 			t.Errorf("%v: %v", names, got)
 		}
+	}
+}
+
+// TestRenderKeysDiffer compares each with each: what is among the values, templates tell apart.
+func TestRenderKeysDiffer(t *testing.T) {
+	c, same := &Chart{digest: "d"}, map[[sha256.Size]byte]string{}
+	for name, value := range map[string]any{
+		"a whole number": int64(1), "another number": float64(1), "a text": "1", "a number as text": json.Number("1"), "true": true,
+		"null": nil, "an empty map": map[string]any{}, "no map": map[string]any(nil), "an empty list": []any{}, "no list": []any(nil),
+		"a map":                 map[string]any{"a": "b", "c": nil},
+		"a map in a map":        map[string]any{"a": map[string]any{"b": "c"}},
+		"a list":                []any{"a", "b"},
+		"a list of one":         []any{"a b"},
+		"a list in a list":      []any{[]any{"a"}, "b"},
+		"one that is spelt out": `"a" string "b" `,
+	} {
+		key := c.renderKey(map[string]any{"value": value}, Target{})
+		if other, known := same[key]; known {
+			t.Errorf("%s and %s have one key", name, other)
+		}
+		same[key] = name
+	}
+}
+
+// TestSizeOfWhatIsRemembered measures: a chart that renders to thousands of small maps takes no more memory than is counted.
+func TestSizeOfWhatIsRemembered(t *testing.T) {
+	for name, leaf := range map[string]func() any{
+		"nothing":      func() any { return nil },
+		"texts":        func() any { return strings.Repeat("x", 20) },
+		"empty maps":   func() any { return map[string]any{} },
+		"small maps":   func() any { return map[string]any{"a": int64(1)} },
+		"nested lists": func() any { return []any{[]any{[]any{}}} },
+		"nested maps":  func() any { return map[string]any{"a": map[string]any{"a": map[string]any{"a": map[string]any{}}}} },
+		"maps that grew": func() any {
+			grown := map[string]any{}
+			for i := range 9 {
+				grown[strconv.Itoa(i)] = nil
+			}
+			return grown
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			list := make([]any, 20_000)
+			for i := range list {
+				list[i] = leaf()
+			}
+			m := Manifest{Objects: []unstructured.Unstructured{{Object: map[string]any{"list": list}}}}
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			taken, counted := float64(after.HeapAlloc)-float64(before.HeapAlloc), float64(m.size())
+			if ratio := taken / counted; ratio > 1.3 || ratio < 0.4 {
+				t.Errorf("%.0f bytes are taken, and %.0f counted: %.1f times as many", taken, counted, ratio)
+			}
+			runtime.KeepAlive(m)
+		})
 	}
 }
 
