@@ -64,6 +64,10 @@ func main() {
 	flag.IntVar(&a.Releases, "releases", 10000, "admission: how many Releases are known")
 	flag.IntVar(&a.Pairs, "pairs", 400, "admission: how many pairs of writes are measured of each kind")
 	flag.Parse()
+	if min(*rounds, *replicas, *burst, *of, *across, c.Charts, c.Renders, a.Releases, a.Pairs) < 1 {
+		fmt.Fprintln(os.Stderr, "bench: of nothing that is measured there can be less than 1")
+		os.Exit(2)
+	}
 	o := rollout.Options{Clusters: clusters, Rounds: *rounds, Replicas: int32(*replicas)}
 	b := rollout.Burst{Applications: *burst, Replicas: int32(*replicas), Rest: *rest}
 	g := scale.Growth{Applications: counts, Clusters: *of, Profiles: *profiles}

@@ -37,6 +37,10 @@ func main() {
 	flag.StringVar(&s.profiles, "profiles", "", "a `folder` for profiles of the reconciler")
 	reconciler := flag.String("reconciler", "", "") // this program again, as the reconciler
 	flag.Parse()
+	if min(s.applications, s.clusters, s.changes, s.workers) < 1 || s.rounds < 0 {
+		fmt.Fprintln(os.Stderr, "simulate: want 1 at least of Applications, clusters, changes and workers, and 0 rounds")
+		os.Exit(2)
+	}
 	run := s.run
 	if *reconciler != "" {
 		run = func(ctx context.Context) error { return reconcile(ctx, *reconciler, s.workers) }

@@ -35,8 +35,8 @@ func main() {
 	if s.seed == 0 {
 		s.seed = uint64(time.Now().UnixNano())
 	}
-	if s.clusters < 2 || s.applications < 1 {
-		fmt.Fprintln(os.Stderr, "soak: want 2 clusters and 1 Application at least")
+	if s.clusters < 2 || s.applications < 1 || s.every <= 0 || s.time <= 0 {
+		fmt.Fprintln(os.Stderr, "soak: want 2 clusters and 1 Application at least, edited for some time, with some time between edits")
 		os.Exit(2)
 	}
 	if err := s.run(ctx); err != nil {
