@@ -4,12 +4,14 @@ package traffic
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -43,9 +45,14 @@ func selector(app string, s rules.Selection) map[string]string {
 // proofSuffix makes the name of the Service that proves.
 const proofSuffix = "-shipper-proof"
 
-// proofName is that of the Service that proves what another may select, which is at most 63 characters long.
+// proofName is that of the Service that proves what another may select, which is at most 63 characters long. Where that leaves out
+// the end of the name, a digest takes its place: others may begin alike.
 func proofName(of string) string {
-	return of[:min(len(of), 63-len(proofSuffix))] + proofSuffix
+	if room := validation.DNS1035LabelMaxLength - len(proofSuffix); len(of) > room {
+		digest := fmt.Sprintf("-%x", sha256.Sum256([]byte(of)))[:9]
+		of = of[:room-len(digest)] + digest
+	}
+	return of + proofSuffix
 }
 
 // proves tells whether a Service is the one that proves what another may select.

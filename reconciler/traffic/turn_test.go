@@ -11,6 +11,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	rules "shipper.dev/shipper/apis/rules/traffic"
 )
@@ -54,8 +55,14 @@ func TestAProofIsOfOneServiceAlone(t *testing.T) {
 		Name: long, Namespace: "ns", UID: "1", Labels: map[string]string{"shipper-app": "web"},
 	}}
 	proof := proofOf(service, nil)
-	if !proves(proof, service) || len(proof.Name) > 63 {
-		t.Errorf("%s proves nothing of %s", proof.Name, long)
+	if problems := validation.IsDNS1035Label(proof.Name); !proves(proof, service) || problems != nil {
+		t.Errorf("%s proves nothing of %s: %v", proof.Name, long, problems)
+	}
+	if got := proofName(long[:62] + "b"); got == proof.Name {
+		t.Errorf("%s is the name for two Services that differ in the end of theirs", got)
+	}
+	if got := proofName(long[:49]); got != long[:49]+"-shipper-proof" {
+		t.Errorf("%s is the name for one that has room", got)
 	}
 	again := service.DeepCopy()
 	again.UID = "2"
