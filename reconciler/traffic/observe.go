@@ -52,13 +52,19 @@ func (r *Reconciler) family(ctx context.Context, tt *shipper.TrafficTarget) (fam
 		if sibling.Name != tt.Name && releaseOf(sibling) == releaseOf(tt) {
 			return out, invalid("TrafficTarget %q is for the same release %q", sibling.Name, releaseOf(tt))
 		}
+		capacity, err := r.capacity(ctx, sibling)
+		if err != nil {
+			return out, err
+		}
+		awaited := awaitedIn(capacity)
 		for _, c := range sibling.Spec.Clusters {
-			out.weights[c.Name] = append(out.weights[c.Name],
-				rules.Release{Name: releaseOf(sibling), Weight: c.Weight, AsFound: c.AsFound})
+			out.weights[c.Name] = append(out.weights[c.Name], rules.Release{
+				Name: releaseOf(sibling), Weight: c.Weight, AsFound: c.AsFound, Awaited: awaited.Has(c.Name),
+			})
 		}
 	}
-	var err error
-	out.podless, err = r.podless(ctx, tt)
+	capacity, err := r.capacity(ctx, tt)
+	out.podless = podlessIn(capacity)
 	return out, err
 }
 

@@ -14,17 +14,18 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// podless are the clusters where all of a target's Release is no Pods: its chart renders to nothing there, or to no replicas.
-// Then nobody waits for a Service, which there may be none of.
-func (r *Reconciler) podless(ctx context.Context, tt *shipper.TrafficTarget) (sets.Set[string], error) {
+// capacity is the CapacityTarget of a target's Release, empty when there is none.
+func (r *Reconciler) capacity(ctx context.Context, tt *shipper.TrafficTarget) (*shipper.CapacityTarget, error) {
 	ct := &shipper.CapacityTarget{}
 	key := client.ObjectKey{Namespace: tt.Namespace, Name: releaseOf(tt)}
 	if err := r.client.Get(ctx, key, ct); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading CapacityTarget %s: %w", key.Name, err)
+		return ct, fmt.Errorf("reading CapacityTarget %s: %w", key.Name, err)
 	}
-	return podlessIn(ct), nil
+	return ct, nil
 }
 
+// podlessIn are the clusters where all of a Release is no Pods: its chart renders to nothing there, or to no replicas. Then nobody
+// waits for a Service, which there may be none of.
 func podlessIn(ct *shipper.CapacityTarget) sets.Set[string] {
 	out := sets.New[string]()
 	for _, c := range ct.Spec.Clusters {
@@ -35,8 +36,19 @@ func podlessIn(ct *shipper.CapacityTarget) sets.Set[string] {
 	return out
 }
 
-// podlessChanged passes those events of CapacityTargets that tell of clusters without Pods.
-var podlessChanged = predicate.Funcs{
+// awaitedIn are the clusters where a Release is to have Pods.
+func awaitedIn(ct *shipper.CapacityTarget) sets.Set[string] {
+	out := sets.New[string]()
+	for _, c := range ct.Spec.Clusters {
+		if !c.AsFound && c.TotalReplicaCount > 0 && c.Percent > 0 {
+			out.Insert(c.Name)
+		}
+	}
+	return out
+}
+
+// podsChanged passes those events of CapacityTargets that tell of clusters without Pods.
+var podsChanged = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool {
 		ct, ok := e.Object.(*shipper.CapacityTarget)
 		return ok && podlessIn(ct).Len() > 0
@@ -44,6 +56,6 @@ var podlessChanged = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*shipper.CapacityTarget)
 		after, both := e.ObjectNew.(*shipper.CapacityTarget)
-		return ok && both && !podlessIn(before).Equal(podlessIn(after))
+		return ok && both && (!podlessIn(before).Equal(podlessIn(after)) || !awaitedIn(before).Equal(awaitedIn(after)))
 	},
 }

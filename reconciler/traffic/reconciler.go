@@ -78,7 +78,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Named("traffic").
 		For(&shipper.TrafficTarget{}).
 		Watches(&shipper.TrafficTarget{}, handler.EnqueueRequestsFromMapFunc(r.siblings), changed).
-		Watches(&shipper.CapacityTarget{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(podlessChanged)).
+		Watches(&shipper.CapacityTarget{}, handler.EnqueueRequestsFromMapFunc(r.siblings), builder.WithPredicates(podsChanged)).
 		Watches(&shipper.Release{}, handler.EnqueueRequestsFromMapFunc(r.siblings), builder.WithPredicates(comesOrGoes)).
 		Watches(&shipper.InstallationTarget{}, handler.EnqueueRequestsFromMapFunc(r.siblings), builder.WithPredicates(comesOrGoes)).
 		WatchesRawSource(o.Fleet.WatchMembers(r.targetsIn)).

@@ -36,8 +36,8 @@ type Application struct {
 	Serving int
 	// AppPods is the number of living Pods of the Application.
 	AppPods int
-	// Releases are those that say a weight, and those unknown that have Pods, each with its Name, Weight, AsFound, Unknown, Strange and
-	// Pods. The rest follows.
+	// Releases are those that say a weight, and those unknown that have Pods, each with its Name, Weight, AsFound, Unknown, Strange,
+	// Awaited and Pods. The rest follows.
 	Releases []Release
 	// Strays are the Pods of Releases that are going, whose weight counts no more.
 	Strays []Pod
@@ -129,13 +129,19 @@ func (a Application) goal() Selection {
 		return a.Selects
 	case a.Cork && len(weigh) == 1 && weigh[0].Name == corked:
 		return a.Selects
-	case a.Cork && len(weigh) == 1 && !weigh[0].AsFound && !weigh[0].Strange && len(living(weigh[0].Pods)) > 0:
+	case a.Cork && len(weigh) == 1 && !weigh[0].AsFound && !weigh[0].Strange && (len(living(weigh[0].Pods)) > 0 || a.late(weigh[0])):
 		return Selection{Release: weigh[0].Name}
 	case len(weigh) == 0 && corked != "" && a.find(corked) == nil:
 		return a.Selects // what serves is on its way out, and nothing is there to take its place
 	default:
 		return Selection{ByLabel: true}
 	}
+}
+
+// late tells whether none of the Pods that a Release is to have is seen yet. Deployments are heard of by another watch than Pods: they
+// may have been ready for long, and whoever serves goes on until they are seen.
+func (a Application) late(r Release) bool {
+	return r.Awaited && a.Serving > 0 && len(living(r.Pods)) == 0
 }
 
 // cork gives a Release the Service for its own. While others serve it waits until all its Pods that are ready are known to serve
@@ -179,6 +185,7 @@ func (a Application) share() Turn {
 	for _, r := range a.Releases {
 		weighs := r.AsFound || r.Weight > 0
 		wanted := a.wanted(r)
+		serves = serves || weighs && a.late(r)
 		for _, pod := range living(r.Pods) {
 			serves = serves || weighs
 			out.move(pod, wanted[pod.Name])

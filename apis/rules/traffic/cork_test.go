@@ -89,6 +89,34 @@ func TestNext(t *testing.T) {
 			}},
 			Turn{},
 		},
+		"none of its Pods is seen yet, and others serve": {
+			Application{Selects: toOld, Serving: 2, Releases: []Release{
+				{Name: "old", Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1, Awaited: true},
+			}},
+			Turn{},
+		},
+		"none of its Pods is seen yet, and others serve by label": {
+			Application{Selects: shared, Serving: 2, Releases: []Release{
+				{Name: "old", Pods: pods("o", 2, with)}, {Name: "new", Weight: 1, Awaited: true},
+			}},
+			Turn{},
+		},
+		"none of its Pods is seen yet, and nobody serves": {
+			Application{Selects: shared, Releases: []Release{{Name: "new", Weight: 1, Awaited: true}}}, Turn{},
+		},
+		"it is to have no Pods, and others lose traffic": {
+			Application{Selects: toOld, Serving: 2, Proof: proof(shared), Releases: []Release{
+				{Name: "old", Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1},
+			}},
+			Turn{Prove: &shared, Select: &shared},
+		},
+		"none of the Pods of all that are to serve is seen yet": {
+			Application{Selects: toOld, Serving: 2, Proof: proof(shared), Releases: []Release{
+				{Name: "old", Pods: pods("o", 2, serves)},
+				{Name: "new", Weight: 1, Awaited: true}, {Name: "newer", Weight: 1, Awaited: true},
+			}},
+			Turn{Prove: &shared},
+		},
 		"a hook passes for one of its Pods": {
 			Application{Selects: shared, Serving: 2, Releases: []Release{{Name: "old", Weight: 1, Strange: true, Pods: pods("o", 2, with)}}},
 			Turn{},
@@ -310,7 +338,7 @@ func (c *cluster) view(weights map[string]uint32) Application {
 	app := Application{Cork: true, Selects: c.main[c.reader.main].of, Serving: len(c.slices)}
 	of := c.pods[c.reader.pods].of
 	for _, release := range slices.Sorted(maps.Keys(weights)) {
-		r := Release{Name: release, Weight: weights[release]}
+		r := Release{Name: release, Weight: weights[release], Awaited: true}
 		for _, name := range slices.Sorted(maps.Keys(of)) {
 			if pod := of[name]; pod.release == release {
 				r.Pods = append(r.Pods, Pod{Name: name, Ready: pod.ready, Labelled: pod.labelled, Serving: c.slices[name]})
@@ -445,8 +473,8 @@ func TestWhateverIsHeardWhenTheServiceIsNeverEmptyNorWrong(t *testing.T) {
 	}
 }
 
-// scaleUp gives a Release Pods that are not those it had, as when it had none for a while. The reconciler knows that they are ready:
-// it gives no weight before.
+// scaleUp gives a Release Pods that are not those it had, as when it had none for a while. They are ready before it has weight; but
+// that its Deployment says, and the reconciler may not have heard of a single Pod.
 func (c *cluster) scaleUp(release string) {
 	n := len(c.pods)
 	c.change(func(pods map[string]modelPod) {
@@ -457,7 +485,6 @@ func (c *cluster) scaleUp(release string) {
 			pods[fmt.Sprintf("%s-%d-%d", release, n, i)] = modelPod{release, true, false}
 		}
 	})
-	c.reader.pods = len(c.pods) - 1
 }
 
 // settled tells whether all weights are met, as the reconciler sees it.
@@ -469,4 +496,17 @@ func settled(c *cluster, weights map[string]uint32) bool {
 		}
 	}
 	return true
+}
+
+func TestNobodyLosesTheLabelWhileThoseWhoAreToServeAreNotSeen(t *testing.T) {
+	app := Application{Cork: true, Selects: shared, Serving: 2, AppPods: 2, Releases: []Release{
+		{Name: "old", Pods: pods("o", 2, with)}, {Name: "new", Weight: 1, Awaited: true},
+	}}
+	if got := app.For("old"); got.Moves() || got.Ready() {
+		t.Errorf("got %+v", got)
+	}
+	app.Releases[1].Awaited = false
+	if got := app.For("old").Disable; len(got) != 2 {
+		t.Errorf("when no Pods will come, only %v lose it", got)
+	}
 }

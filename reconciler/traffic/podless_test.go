@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+func TestWhereNoPodsAreAndWhereTheyAreAwaited(t *testing.T) {
+	tests := map[string]struct {
+		is               shipper.ClusterCapacityTarget
+		podless, awaited bool
+	}{
+		"some of some":                         {shipper.ClusterCapacityTarget{Name: "east", TotalReplicaCount: 10, Percent: 1}, false, true},
+		"none of some":                         {shipper.ClusterCapacityTarget{Name: "east", TotalReplicaCount: 10}, false, false},
+		"all of none":                          {shipper.ClusterCapacityTarget{Name: "east", Percent: 100}, true, false},
+		"as many as are found, whatever it is": {shipper.ClusterCapacityTarget{Name: "east", TotalReplicaCount: 10, AsFound: true}, false, false},
+	}
+	of := func(c ...shipper.ClusterCapacityTarget) *shipper.CapacityTarget {
+		return &shipper.CapacityTarget{Spec: shipper.CapacityTargetSpec{Clusters: c}}
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := podlessIn(of(tc.is)).Equal(sets.New("east")); got != tc.podless {
+				t.Errorf("no Pods: %v", got)
+			}
+			if got := awaitedIn(of(tc.is)).Equal(sets.New("east")); got != tc.awaited {
+				t.Errorf("awaited: %v", got)
+			}
+		})
+	}
+	half, all, none := tests["some of some"].is, tests["some of some"].is, tests["none of some"].is
+	half.Percent, all.Percent = 50, 100
+	for _, tc := range []struct {
+		before, after shipper.ClusterCapacityTarget
+		want          bool
+	}{{half, all, false}, {all, none, true}, {none, half, true}, {none, tests["all of none"].is, true}} {
+		if got := podsChanged.Update(event.UpdateEvent{ObjectOld: of(tc.before), ObjectNew: of(tc.after)}); got != tc.want {
+			t.Errorf("from %v to %v: %v", tc.before, tc.after, got)
+		}
+	}
+}
