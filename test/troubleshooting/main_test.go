@@ -30,7 +30,6 @@ var world struct {
 	fleet      *fleet.Fleet
 	pod        *pod.Pod
 	dir        string // of the pod
-	port       int    // of the webhook
 	charts     *charts.Repository
 	kubectl    string
 	management client.WithWatch
@@ -91,13 +90,14 @@ func install(ctx context.Context, dir string) error {
 	if world.cluster, err = pod.NewClient(world.fleet.Applications[0].Config); err != nil {
 		return err
 	}
-	if world.port, err = pod.FreePort(); err != nil {
+	port, err := pod.FreePort()
+	if err != nil {
 		return err
 	}
 	clusters := fmt.Sprintf("applicationClusters:\n- name: %s\n  region: %s\n", cluster, region)
-	if err := pod.SetUp(ctx, world.fleet, dir, clusters, world.port); err != nil {
+	if err := pod.SetUp(ctx, world.fleet, dir, clusters, port); err != nil {
 		return err
 	}
-	world.pod, err = pod.Start(ctx, pod.Options{Management: world.fleet.Management, Bin: dir, Dir: dir, WebhookPort: world.port})
+	world.pod, err = pod.Start(ctx, pod.Options{Management: world.fleet.Management, Bin: dir, Dir: dir, WebhookPort: port})
 	return err
 }
