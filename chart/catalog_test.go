@@ -443,7 +443,9 @@ func TestMissIsTakenFromAnAnswerThatCameMeanwhile(t *testing.T) {
 		"his own asking, of an index that is not fresh": {
 			takes: 600 * time.Millisecond, age: 20 * time.Second, asked: ms(0, 20600), took: 600 * time.Millisecond,
 		},
-		"his own asking, of one that was not known": {takes: 600 * time.Millisecond, cold: true, asked: ms(0), took: 600 * time.Millisecond, told: miss},
+		"his own asking, of one that was not known": {
+			takes: 600 * time.Millisecond, cold: true, asked: ms(0), took: 600 * time.Millisecond, told: miss,
+		},
 		"another's asking, which is put off": {
 			takes: 400 * time.Millisecond, others: true, asked: ms(0, 800), took: 800 * time.Millisecond,
 		},
