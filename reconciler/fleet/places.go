@@ -17,6 +17,10 @@ import (
 // slowly, or not at all, keeps only some of the workers, and the others go on elsewhere. A pass that finds one of its clusters
 // full does nothing: its request waits, without a worker, and is made again when there is a place. Nil bounds nothing. It is safe
 // for concurrent use.
+//
+// Who waited for a cluster and finds another full gives the place away, and has it owed: it need not wait there again, and gets in
+// though there is one more, or half as many more, than there are places. Else who needs two clusters that are always full would be
+// called by each in turn, and never get in.
 type Places struct {
 	name string
 	most int
@@ -26,6 +30,7 @@ type Places struct {
 	queue  queue
 	sites  map[string]*site
 	called map[reconcile.Request][]string // the clusters that have a place kept for it
+	owed   map[reconcile.Request][]string // the clusters whose place it gave away while it waits for another
 }
 
 // site is one cluster.
@@ -50,7 +55,10 @@ func NewPlaces(name string, most int, line func() workqueue.Queue[reconcile.Requ
 	if line == nil {
 		line = workqueue.DefaultQueue[reconcile.Request]
 	}
-	return &Places{name: name, most: most, line: line, sites: map[string]*site{}, called: map[reconcile.Request][]string{}}
+	return &Places{
+		name: name, most: most, line: line, sites: map[string]*site{},
+		called: map[reconcile.Request][]string{}, owed: map[reconcile.Request][]string{},
+	}
 }
 
 // Source makes the requests that waited for a place.
@@ -91,14 +99,17 @@ func (a *Pass) Enter(clusters []string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	a.entered = true
-	kept := p.called[a.request]
-	delete(p.called, a.request)
+	kept, owed := p.claims(a.request)
 	full := slices.IndexFunc(clusters, func(name string) bool {
-		s := p.sites[name]
-		return s != nil && s.inside >= p.most && !slices.Contains(kept, name)
+		s, most := p.sites[name], p.most
+		if slices.Contains(owed, name) {
+			most += p.most / 2
+		}
+		return s != nil && s.inside >= most && !slices.Contains(kept, name)
 	})
 	if full >= 0 {
 		p.sites[clusters[full]].park(a.request)
+		p.owe(a.request, append(owed, kept...))
 		p.free(kept...)
 		return false
 	}
@@ -138,9 +149,25 @@ func (a *Pass) End() {
 	p.free(a.held...)
 	a.held = nil
 	if !a.entered {
-		kept := p.called[a.request]
-		delete(p.called, a.request)
+		kept, _ := p.claims(a.request)
 		p.free(kept...)
+	}
+}
+
+// claims are the clusters in which a place is kept for a request, and those in which one is owed to it: it has them no more. p.mu is
+// held.
+func (p *Places) claims(request reconcile.Request) (kept, owed []string) {
+	kept, owed = p.called[request], p.owed[request]
+	delete(p.called, request)
+	delete(p.owed, request)
+	return kept, owed
+}
+
+// owe remembers where a request that goes on waiting had a place. p.mu is held.
+func (p *Places) owe(request reconcile.Request, clusters []string) {
+	slices.Sort(clusters)
+	if clusters = slices.Compact(clusters); len(clusters) > 0 {
+		p.owed[request] = clusters
 	}
 }
 

@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -44,7 +45,7 @@ func called(q queue) string {
 		out = append(out, request.Name)
 		q.Done(request)
 	}
-	return strings.Join(out, " ")
+	return strings.Join(out, ",")
 }
 
 func TestWhoFindsAClusterFullIsCalledWhenThereIsAPlace(t *testing.T) {
@@ -108,8 +109,125 @@ func TestWhoWaitsForOneClusterKeepsNoPlaceInAnother(t *testing.T) {
 		t.Error("who was called last has no place")
 	}
 	both.End()
-	if len(p.sites)+len(p.called) != 0 {
-		t.Errorf("remembered: %v %v", p.sites, p.called)
+	if len(p.sites)+len(p.called)+len(p.owed) != 0 {
+		t.Errorf("remembered: %v %v %v", p.sites, p.called, p.owed)
+	}
+}
+
+// crowd is clusters that are always full: whoever ends, somebody waits already.
+type crowd struct {
+	t      *testing.T
+	p      *Places
+	q      queue
+	inside map[string][]*Pass
+	number int
+}
+
+// come has somebody come who needs one cluster only.
+func (c *crowd) come(cluster string) {
+	c.number++
+	pass, ok := c.p.enter(fmt.Sprint(cluster, " ", c.number), cluster)
+	if ok {
+		c.inside[cluster] = append(c.inside[cluster], pass)
+		return
+	}
+	pass.End()
+}
+
+// end ends who was in a cluster first, and tells whether who needs all of some clusters gets in then.
+func (c *crowd) end(cluster string, all ...string) (in *Pass) {
+	c.t.Helper()
+	c.come(cluster)
+	c.inside[cluster][0].End()
+	c.inside[cluster] = c.inside[cluster][1:]
+	for name := range strings.SplitSeq(called(c.q), ",") {
+		needs, _, narrow := strings.Cut(name, " ")
+		switch {
+		case name == "":
+		case narrow:
+			pass, ok := c.p.enter(name, needs)
+			if !ok {
+				c.t.Fatalf("%s was called and is not in", name)
+			}
+			c.inside[needs] = append(c.inside[needs], pass)
+		default:
+			pass, ok := c.p.enter(name, strings.Join(all, " "))
+			if ok {
+				in = pass
+			} else {
+				pass.End()
+			}
+		}
+	}
+	return in
+}
+
+func TestWhoNeedsClustersThatAreAlwaysFullGetsIn(t *testing.T) {
+	clusters := []string{"a", "b", "c"}
+	p, q := newQueued(t, 2)
+	c := &crowd{t: t, p: p, q: q, inside: map[string][]*Pass{}}
+	for range 4 {
+		for _, cluster := range clusters {
+			c.come(cluster)
+		}
+	}
+	first, _ := p.enter("wide", strings.Join(clusters, " "))
+	first.End()
+	var wide *Pass
+	for round := 0; wide == nil; round++ {
+		if round == 100 {
+			t.Fatal("who needs all of them never gets in")
+		}
+		wide = c.end(clusters[round%len(clusters)], clusters...)
+	}
+	for _, cluster := range clusters {
+		if n := p.sites[cluster].inside; n > 3 {
+			t.Errorf("%d are in %s", n, cluster)
+		}
+	}
+	wide.End()
+	for _, cluster := range clusters {
+		if n := p.sites[cluster].inside; n != 2 {
+			t.Errorf("%d are in %s when it has left", n, cluster)
+		}
+	}
+	if len(p.owed) != 0 {
+		t.Errorf("remembered: %v", p.owed)
+	}
+}
+
+func TestWhatIsOwedFillsNoClusterFurther(t *testing.T) {
+	p, q := newQueued(t, 2)
+	for _, name := range []string{"a 1", "a 2"} {
+		p.enter(name, "a")
+	}
+	inB := []*Pass{}
+	for _, name := range []string{"b 1", "b 2"} {
+		pass, _ := p.enter(name, "b")
+		inB = append(inB, pass)
+	}
+	for _, name := range []string{"w 1", "w 2"} {
+		p.owe(requestOf(name), []string{"a"})
+		pass, _ := p.enter(name, "a b")
+		pass.End()
+	}
+	for _, pass := range inB {
+		pass.End()
+	}
+	if got := called(q); got != "w 1,w 2" {
+		t.Fatalf("called: %q", got)
+	}
+	_, first := p.enter("w 1", "a b")
+	_, second := p.enter("w 2", "a b")
+	if !first || second {
+		t.Errorf("of two to whom a place is owed, in are: %t %t", first, second)
+	}
+	if diff := cmp.Diff(map[reconcile.Request][]string{requestOf("w 2"): {"a", "b"}}, p.owed); diff != "" {
+		t.Error(diff)
+	}
+	p.Begin(requestOf("w 2")).End() // its object is not there any more
+	if len(p.owed) != 0 {
+		t.Errorf("remembered: %v", p.owed)
 	}
 }
 
