@@ -407,6 +407,7 @@ func TestMissIsNotBelievedOfAnAnswerUnderWay(t *testing.T) {
 			}
 		})
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		repo.index += "  - {version: 0.0.2, urls: [nginx-0.0.2.tgz]}\n"
 		for range 9 {
 			others.Go(func() { resolve("0.0.2") })
