@@ -140,20 +140,14 @@ func (c *Catalog) Resolve(ctx context.Context, namespace string, want shipper.Ch
 	if err != nil {
 		return Resolution{}, err
 	}
-	by := r.visit(false)
-	for _, by.insist = range []bool{false, true} {
-		known, err := c.index(ctx, r, by)
-		if err != nil {
-			return Resolution{}, err
-		}
-		if found, ok := known.index.resolve(want.Name, wanted); ok {
-			return c.withDigest(ctx, r, known.resolution(found))
-		}
-		if by.insist {
-			return Resolution{}, known.noMatch(r.name, want.Name, wanted)
-		}
+	known, found, ok, err := c.lookUp(ctx, r, func(ix *index) (entry, bool) { return ix.resolve(want.Name, wanted) })
+	switch {
+	case err != nil:
+		return Resolution{}, err
+	case !ok:
+		return Resolution{}, known.noMatch(r.name, want.Name, wanted)
 	}
-	return Resolution{}, nil
+	return c.withDigest(ctx, r, known.resolution(found))
 }
 
 // withDigest completes what a registry's tags do not tell: which archive a version is now. While that cannot be asked, a version is

@@ -55,26 +55,19 @@ func (c *Catalog) fetch(namespace string, pinned shipper.Chart, key archiveKey) 
 
 // find looks the pinned version up in the index, which is asked for anew when it does not have it.
 func (c *Catalog) find(ctx context.Context, r *repository, pinned shipper.Chart) (entry, error) {
-	by := r.visit(false)
-	for _, by.insist = range []bool{false, true} {
-		known, err := c.index(ctx, r, by)
-		if err != nil {
-			told := *asError(err)
-			told.Cause = errors.Join(told.Cause, errIndex)
-			return entry{}, &told
-		}
-		if found, ok := known.index.exact(pinned.Name, pinned.Version); ok {
-			return found, nil
-		}
-		if by.insist {
-			pin := constraint{raw: pinned.Version, build: true}
-			told := known.noMatch(r.name, pinned.Name, pin)
-			// It was there when it was admitted, or nobody could look: it may come.
-			told.Retry, told.Cause = true, errors.Join(ErrNoMatch, errIndex)
-			return entry{}, told
-		}
+	known, found, ok, err := c.lookUp(ctx, r, func(ix *index) (entry, bool) { return ix.exact(pinned.Name, pinned.Version) })
+	switch {
+	case err != nil:
+		told := *asError(err)
+		told.Cause = errors.Join(told.Cause, errIndex)
+		return entry{}, &told
+	case !ok:
+		told := known.noMatch(r.name, pinned.Name, constraint{raw: pinned.Version, build: true})
+		// It was there when it was admitted, or nobody could look: it may come.
+		told.Retry, told.Cause = true, errors.Join(ErrNoMatch, errIndex)
+		return entry{}, told
 	}
-	return entry{}, nil
+	return found, nil
 }
 
 // asError is err as this package returns it.

@@ -104,6 +104,26 @@ func (r *repository) visit(insist bool) visit {
 	return visit{asked: r.asked, insist: insist}
 }
 
+// lookUp finds something in a repository's index, which is asked for anew before it is said that it does not have it. known is the
+// index that was looked into last.
+func (c *Catalog) lookUp(
+	ctx context.Context, r *repository, find func(*index) (entry, bool),
+) (known snapshot, found entry, ok bool, err error) {
+	by := r.visit(false)
+	if known, err = c.index(ctx, r, by); err != nil {
+		return known, found, false, err
+	}
+	if found, ok = find(known.index); ok {
+		return known, found, true, nil
+	}
+	by.insist = true
+	if known, err = c.index(ctx, r, by); err != nil {
+		return known, found, false, err
+	}
+	found, ok = find(known.index)
+	return known, found, ok, nil
+}
+
 // index returns a repository's index. A known one is answered at once and refreshed behind the caller's back when it is
 // no longer fresh; only an old one, or a caller who insists, waits for the refresh, and that no longer than patience.
 // With no index known, the caller waits as long as ctx allows.
