@@ -19,7 +19,7 @@
 //	cluster       a Cluster's status
 //	identity      the ConfigMap with the management cluster's identity, once
 //
-// Who is next is said by the queues of package turns.
+// Who is next is said by the queues of package turns. Package herald tells people what happened.
 //
 // Every reconciler is level-based: it reads what is, and never depends on which event woke it. Each may crash at
 // every line and goes on from there. Nothing is written that is already so, nothing polls, and one leader runs at a

@@ -40,6 +40,7 @@ import (
 	"shipper.dev/shipper/reconciler/capacity"
 	"shipper.dev/shipper/reconciler/cluster"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/herald"
 	"shipper.dev/shipper/reconciler/identity"
 	"shipper.dev/shipper/reconciler/installation"
 	"shipper.dev/shipper/reconciler/pinned"
@@ -252,6 +253,9 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 		Controller: controllers.Controller{SkipNameValidation: &twice},
 	})
 	if err != nil {
+		return nil, err
+	}
+	if mgr, err = herald.Manager(mgr, fleet.UserAgent, clock.RealClock{}, nil); err != nil {
 		return nil, err
 	}
 	// A short heartbeat, so that nobody waits for a cluster's death.

@@ -24,6 +24,7 @@ import (
 	"shipper.dev/shipper/reconciler/capacity"
 	"shipper.dev/shipper/reconciler/cluster"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/herald"
 	"shipper.dev/shipper/reconciler/identity"
 	"shipper.dev/shipper/reconciler/installation"
 	"shipper.dev/shipper/reconciler/pinned"
@@ -81,6 +82,10 @@ func CacheOptions(namespace string) cache.Options {
 
 // Setup makes everything run with mgr: the one list of what there is. ctx is needed for the time of the call only.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	mgr, err := herald.Manager(mgr, fleet.UserAgent, o.Clock, o.Registry)
+	if err != nil {
+		return err
+	}
 	clusters := fleet.New(fleet.Options{Reader: mgr.GetClient(), Namespace: o.Namespace, Clock: o.Clock})
 	if err := mgr.Add(clusters); err != nil {
 		return fmt.Errorf("adding the fleet: %w", err)

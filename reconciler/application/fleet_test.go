@@ -29,6 +29,7 @@ import (
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler/application"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/herald"
 	"shipper.dev/shipper/reconciler/release"
 	"shipper.dev/shipper/test/fleet"
 )
@@ -88,6 +89,9 @@ func start() (client.Client, error) {
 		Cache: cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 	})
 	if err != nil {
+		return nil, err
+	}
+	if mgr, err = herald.Manager(mgr, "shipper-reconciler", clock.RealClock{}, nil); err != nil {
 		return nil, err
 	}
 	err = errors.Join(

@@ -22,9 +22,8 @@ const (
 	// collected is how long it takes at most until a process of Go that rests collects its garbage.
 	collected = 130 * time.Second
 	look      = time.Second
-	// forgotten is after what time client-go remembers no event that it has told: it looks every six minutes for those that are six
-	// minutes old.
-	forgotten = 13 * time.Minute
+	// forgotten is after what time no event waits to be told any more.
+	forgotten = time.Minute
 	// How much more there may be at the end than at the beginning: what varies from one look to the next.
 	moreHeap, moreMiB, moreGoroutines = 1.1, 4, 20
 )
