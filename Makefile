@@ -85,7 +85,7 @@ simulate: ## Run the reconciler against API servers in memory, for more clusters
 	@go run ./test/simulate $(SIMULATE_FLAGS)
 
 .PHONY: fuzz
-fuzz: ## Fuzz every target for FUZZTIME each (default 60s); their seeds are tests anyway
+fuzz: ## Fuzz every target for FUZZTIME each (default 60s), or FUZZTARGETS of them by lot; their seeds are tests anyway
 	@hack/fuzz.sh
 
 .PHONY: help

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Run all tests of all modules. Packages that need clusters start their own, one fleet each; two run at a time, as on the smallest
-# machine. TEST_FLAGS adds flags, for example TEST_FLAGS='-run TestRollout -v'. With FUZZTIME set, as in CI, every fuzz target runs
-# for that long when all tests have passed, in a copy of the tree. What such a search finds depends on luck and not on the change that is
-# tested: it is told at the end and fails nothing. Keep the input that is printed as a seed, which does. `make fuzz` fails at once.
+# machine. TEST_FLAGS adds flags, for example TEST_FLAGS='-run TestRollout -v'. With FUZZTIME set, as in CI, fuzz targets run for
+# that long each when all tests have passed, in a copy of the tree: all, or as many as FUZZTARGETS says. What such a search finds
+# depends on luck and not on the change that is tested: it is told at the end and fails nothing. Keep the input that is printed as
+# a seed, which does. `make fuzz` fails at once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 failed=()
