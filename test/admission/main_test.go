@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -25,6 +24,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/configure"
 	"shipper.dev/shipper/test/fleet"
+	"shipper.dev/shipper/test/pod"
 )
 
 // What all tests share: one management cluster with a running webhook.
@@ -62,9 +62,8 @@ func setup(f *fleet.Fleet) error {
 		return err
 	}
 	bin := filepath.Join(f.Dir, "bin")
-	build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(bin, "shipper-webhook"), "../../cmd/shipper-webhook")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the webhook: %w: %s", err, out)
+	if err := pod.Build(ctx, bin, "shipper-webhook"); err != nil {
+		return err
 	}
 	port, err := freePort()
 	if err != nil {

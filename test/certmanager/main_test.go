@@ -80,7 +80,10 @@ func setup(f *fleet.Fleet) error {
 		return err
 	}
 	bin := filepath.Join(f.Dir, "bin")
-	build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(bin, "shipper-webhook"), "./cmd/shipper-webhook")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return err
+	}
+	build := exec.CommandContext(ctx, "go", "run", "-exec", "cp -t '"+bin+"'", "./cmd/shipper-webhook") // see pod.Build
 	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the webhook: %w: %s", err, out)

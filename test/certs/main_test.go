@@ -12,7 +12,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -62,9 +61,8 @@ func setup(f *fleet.Fleet) error {
 	defer cancel()
 	bin := filepath.Join(f.Dir, "bin")
 	var err error
-	build := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(bin, "shipper-webhook"), "../../cmd/shipper-webhook")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the webhook: %w: %s", err, out)
+	if err := pod.Build(ctx, bin, "shipper-webhook"); err != nil {
+		return err
 	}
 	if admin, err = pod.NewClient(management.Config); err != nil {
 		return err

@@ -31,7 +31,7 @@ type registry struct {
 func (s *story) serveRegistry(password string) *registry {
 	s.Helper()
 	dir := s.TempDir()
-	build := exec.CommandContext(s.ctx, "go", "build", "-o", filepath.Join(dir, "serve"), "./serve")
+	build := exec.CommandContext(s.ctx, "go", "run", "-exec", "cp -t '"+dir+"'", "./serve") // see pod.Build
 	build.Dir = "../registry"
 	if out, err := build.CombinedOutput(); err != nil {
 		s.Fatalf("building a registry: %v\n%s", err, out)

@@ -88,10 +88,8 @@ func uninstall() {
 
 // install starts a fleet, sets it up with shipperctl, and starts Shipper with its reconciler behind proxies.
 func install(ctx context.Context, dir string) error {
-	build := exec.CommandContext(ctx, "go", "build", "-o", dir+"/", "../../cmd/shipper-webhook", "../../cmd/shipper-reconciler",
-		"../../cmd/shipperctl")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the binaries: %w\n%s", err, out)
+	if err := pod.Build(ctx, dir); err != nil {
+		return err
 	}
 	var names []string
 	for name := range clusters {

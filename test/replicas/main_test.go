@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -69,9 +68,8 @@ func TestMain(m *testing.M) {
 func setUp() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	build := exec.CommandContext(ctx, "go", "build", "-o", world.dir+"/", "../../cmd/shipper-webhook", "../../cmd/shipperctl")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the binaries: %w\n%s", err, out)
+	if err := pod.Build(ctx, world.dir, "shipper-webhook", "shipperctl"); err != nil {
+		return err
 	}
 	world.config = rest.CopyConfig(world.management.Config)
 	world.config.WarningHandler = rest.NoWarnings{}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"shipper.dev/shipper/test/fleet"
+	"shipper.dev/shipper/test/pod"
 )
 
 // sample is a command line like shipperctl's, small.
@@ -71,8 +72,8 @@ func TestKubectlFindsThePlugin(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin := t.TempDir()
-	if out, err := output(t.Context(), "go", "build", "-o", filepath.Join(bin, name), "shipper.dev/shipper/cmd/shipperctl"); err != nil {
-		t.Fatalf("building shipperctl: %v\n%s", err, out)
+	if err := pod.Build(t.Context(), bin, name); err != nil {
+		t.Fatal(err)
 	}
 	for _, link := range []string{file, completer} {
 		if err := os.Symlink(name, filepath.Join(bin, link)); err != nil {
