@@ -167,6 +167,7 @@ func TestAnAnchorOfAnEarlierVersionIsClaimedOnce(t *testing.T) {
 }
 
 func TestAnObjectThatAForeignAnchorOwnsIsNotTakenOver(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	// The anchor does not carry the label of the Application: only its objects tell.
 	anchor := &corev1.ConfigMap{
@@ -201,6 +202,7 @@ func TestAnObjectThatAForeignAnchorOwnsIsNotTakenOver(t *testing.T) {
 }
 
 func TestAnObjectWithoutANamespaceBelongsToOneApplication(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	values := shipper.ChartValues{"nameOverride": s.namespace}
 	it := s.install("web-1", "cluster-scoped", "0.0.1", values, west)

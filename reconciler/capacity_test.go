@@ -12,6 +12,7 @@ import (
 )
 
 func TestScalesInEveryCluster(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west, east)
 	s.scale("web-1", 50, 5, west, east)
 	s.notScaled("web-1", west, shipper.MissingDeployment)
@@ -38,6 +39,7 @@ func TestScalesInEveryCluster(t *testing.T) {
 }
 
 func TestSaysWhyPodsAreNotReady(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{"image": map[string]any{"tag": "broken"}}, west)
 	s.installed("web-1")

@@ -140,6 +140,7 @@ func (s *story) up(name string, pods int32, weight uint32) {
 // TestTheServiceIsNeverEmptyNorServesWhoWeighsNothing goes forward, backward, forward and aborts, and looks at every event of the
 // EndpointSlices. A third Release has no weight, but Pods with the label.
 func TestTheServiceIsNeverEmptyNorServesWhoWeighsNothing(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	served := s.follow(west)
 	s.up("web-0", 4, 1)
@@ -265,6 +266,7 @@ func TestInstallingLeavesTheSelectorAlone(t *testing.T) {
 
 // TestAPodThatIsAHookServesNobody looks at a Pod that is ready while its Release is being installed.
 func TestAPodThatIsAHookServesNobody(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	s.publish("probing", map[string]string{"templates/probe.yaml": `apiVersion: v1
 kind: Pod

@@ -100,6 +100,7 @@ func (s *story) tamper(cluster string) {
 }
 
 func TestDriftIsIgnoredReportedAndCorrected(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west, east)
 	s.policy("")
 	s.publish("watched", map[string]string{"templates/watched.yaml": watched})
@@ -147,6 +148,7 @@ func TestDriftIsIgnoredReportedAndCorrected(t *testing.T) {
 
 // TestWhatIsTakenAwayIsDrift takes metadata away, of which a kind keeps no generation.
 func TestWhatIsTakenAwayIsDrift(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	s.policy(shipper.DriftReport)
 	s.publish("labelled", map[string]string{"templates/labelled.yaml": strings.ReplaceAll(watched,

@@ -108,6 +108,7 @@ func (s *story) ran(target string) []string {
 }
 
 func TestHooksRunInOrderAroundTheInstallation(t *testing.T) {
+	t.Parallel()
 	publishHooked(t)
 	s := begin(t, west)
 	it := s.hooked("web-1",
@@ -149,6 +150,7 @@ func TestHooksRunInOrderAroundTheInstallation(t *testing.T) {
 }
 
 func TestHooksAreThoseOfWhatAReleaseIsToTheCluster(t *testing.T) {
+	t.Parallel()
 	publishHooked(t)
 	s := begin(t, west)
 	all := []map[string]any{
@@ -196,6 +198,7 @@ func (s *story) aRelease(name string, annotations map[string]string) *shipper.Re
 }
 
 func TestAHookThatNeverEndsFailsAndIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	publishHooked(t)
 	s := begin(t, west)
 	rel := s.aRelease("web-1", nil)
@@ -228,6 +231,7 @@ func TestAHookThatNeverEndsFailsAndIsTriedAgain(t *testing.T) {
 }
 
 func TestAfterAFirstReleaseThatFailedTheNextIsTheFirst(t *testing.T) {
+	t.Parallel()
 	publishHooked(t)
 	s := begin(t, west)
 	s.hooked("web-1",
@@ -256,6 +260,7 @@ func TestAfterAFirstReleaseThatFailedTheNextIsTheFirst(t *testing.T) {
 }
 
 func TestHooksRunOnceWhateverIsLost(t *testing.T) {
+	t.Parallel()
 	publishHooked(t)
 	s := begin(t, west)
 	s.hooked("web-1", map[string]any{"name": "once", "on": "pre-install", "suspended": true})
@@ -299,6 +304,7 @@ func TestHooksRunOnceWhateverIsLost(t *testing.T) {
 }
 
 func TestAHookLeavesWhatIsAnothers(t *testing.T) {
+	t.Parallel()
 	publishHooked(t)
 	s := begin(t, west)
 	theirs := &batchv1.Job{}
@@ -316,6 +322,7 @@ func TestAHookLeavesWhatIsAnothers(t *testing.T) {
 }
 
 func TestTestsRunOnDemand(t *testing.T) {
+	t.Parallel()
 	publishHooked(t)
 	s := begin(t, west)
 	rel := s.aRelease("web-1", nil)

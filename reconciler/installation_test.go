@@ -20,6 +20,7 @@ import (
 )
 
 func TestInstallsInEveryCluster(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west, east)
 	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{"replicaCount": 3}, west, east)
 	it := s.installed("web-1")
@@ -47,6 +48,7 @@ func TestInstallsInEveryCluster(t *testing.T) {
 }
 
 func TestWritesNothingThatIsAlreadySo(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, west)
 	s.installed("web-1")
@@ -66,6 +68,7 @@ func TestWritesNothingThatIsAlreadySo(t *testing.T) {
 }
 
 func TestDeletedObjectsComeBack(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, west)
 	s.installed("web-1")
@@ -83,6 +86,7 @@ func TestDeletedObjectsComeBack(t *testing.T) {
 }
 
 func TestInstallsNothingWhereAnObjectIsSomebodyElses(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west, east)
 	theirs := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "test-nginx-prod"},
@@ -113,6 +117,7 @@ func TestInstallsNothingWhereAnObjectIsSomebodyElses(t *testing.T) {
 }
 
 func TestWaitsForTheNamespace(t *testing.T) {
+	t.Parallel()
 	s := begin(t)
 	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, west)
 	message := s.notInstalled("web-1", west, shipper.NamespaceMissing)
@@ -128,6 +133,7 @@ func TestWaitsForTheNamespace(t *testing.T) {
 }
 
 func TestNamesTheKindThatIsUnknown(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	s.install("web-1", "unknown-kind", "0.0.1", shipper.ChartValues{}, west)
 	message := s.notInstalled("web-1", west, shipper.ChartError)
@@ -137,6 +143,7 @@ func TestNamesTheKindThatIsUnknown(t *testing.T) {
 }
 
 func TestSaysWhatIsWrongWithAChart(t *testing.T) {
+	t.Parallel()
 	for chart, reason := range map[string]string{
 		"no-deployment": shipper.WrongChartDeployments, "broken-template": shipper.ChartError,
 		"not-gzip": shipper.BrokenChartSpec, "not-there": shipper.BrokenChartSpec,
@@ -152,6 +159,7 @@ func TestSaysWhatIsWrongWithAChart(t *testing.T) {
 }
 
 func TestUninstallsEverywhereBeforeATargetGoes(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west, east)
 	it := s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, west, east)
 	s.installed("web-1")
@@ -199,6 +207,7 @@ func (s *story) gone(object client.Object) {
 }
 
 func TestLeavesAClusterThatIsTakenOff(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west, east)
 	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, west, east)
 	it := s.installed("web-1")
@@ -238,6 +247,7 @@ func TestCleansUpAClusterThatWasDown(t *testing.T) {
 }
 
 func TestGivesUpAClusterThatIsNoMore(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	s.lend(clusterSecret("brief", west))
 	brief := aCluster("brief", west)
@@ -257,6 +267,7 @@ func TestGivesUpAClusterThatIsNoMore(t *testing.T) {
 }
 
 func TestGivesUpAClusterThatIsNoMoreAfterAWhile(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	const finalizer = "test.example.com/wait"
 	s.lend(clusterSecret("lingering", west))
@@ -283,6 +294,7 @@ func TestGivesUpAClusterThatIsNoMoreAfterAWhile(t *testing.T) {
 }
 
 func TestAdoptsWhatTheOriginalInstalled(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	labels := map[string]string{
 		shipper.AppLabel: "web", shipper.ReleaseLabel: "web-1", shipper.OwnedByLabel: "web-1", "app": "test-nginx",
@@ -329,6 +341,7 @@ func TestAdoptsWhatTheOriginalInstalled(t *testing.T) {
 }
 
 func TestSharedObjectsFollowTheNewestReleaseAndComeBackOnAbort(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	s.install("web-1", "configmap", "0.0.1", shipper.ChartValues{"message": "one"}, west)
 	s.installed("web-1")
@@ -365,6 +378,7 @@ func TestSharedObjectsFollowTheNewestReleaseAndComeBackOnAbort(t *testing.T) {
 }
 
 func TestObjectsWithoutANamespaceGoWithTheLastTargetThatListsThem(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	values := shipper.ChartValues{"nameOverride": s.namespace}
 	incumbent := s.install("web-1", "cluster-scoped", "0.0.1", values, west)

@@ -61,7 +61,8 @@ const (
 )
 
 // world is what all tests of the package share: a fleet with the reconcilers of application clusters running, and no
-// others, so that a test can play the release reconciler. Each test has a namespace of its own.
+// others, so that a test can play the release reconciler. Each test has a namespace of its own; those that keep to it run side by
+// side, after those that cut clusters off, turn clocks or exchange identities.
 var world struct {
 	management client.Client
 	clusters   map[string]client.Client
@@ -82,6 +83,9 @@ func testMain(m *testing.M) int {
 	fail := func(err error) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
+	}
+	if err := testfleet.Parallel(8); err != nil {
+		return fail(err)
 	}
 	logger := zap.New(zap.UseDevMode(true), zap.WriteTo(logs()))
 	ctrl.SetLogger(logger)

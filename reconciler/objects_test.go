@@ -85,6 +85,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, stor
 
 // TestTellsHowObjectsAre has a claim that nothing binds, in two clusters, and binds it in one.
 func TestTellsHowObjectsAre(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west, east)
 	s.publish("with-claim", map[string]string{"templates/claim.yaml": claim})
 	s.install("web-1", "with-claim", "0.0.1", shipper.ChartValues{}, west, east)
@@ -122,6 +123,7 @@ func (s *story) rewriteStatus(cluster string, object client.Object, change func(
 // TestFiveHundredObjectsAreToldOfInFewWords has a chart of 500 objects, 300 of them never ready. At rest nothing is written, and
 // nothing is when what is not health changes in them.
 func TestFiveHundredObjectsAreToldOfInFewWords(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	s.publish("five-hundred", map[string]string{"templates/many.yaml": `
 {{- range $i := until 198 }}

@@ -64,6 +64,7 @@ func (s *story) keeps(rel *shipper.Release, text string) {
 
 // TestWhatIsKeptIsWhatWasAdmitted keeps what a Secret held for several Releases, of which one was admitted with something else.
 func TestWhatIsKeptIsWhatWasAdmitted(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: s.namespace, Name: name} }
 	source := &corev1.Secret{ObjectMeta: named("hidden"), Data: map[string][]byte{"values.yaml": holding("one")}}

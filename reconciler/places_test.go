@@ -15,6 +15,7 @@ import (
 )
 
 func TestInstallsTheValuesOfEachCluster(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west, east)
 	it := &shipper.InstallationTarget{ObjectMeta: s.meta("web-1"), Spec: shipper.InstallationTargetSpec{
 		Clusters: []string{west, east}, CanOverride: true, Values: &shipper.ChartValues{"message": "for all"},

@@ -71,6 +71,7 @@ func (s *story) shared(but ...string) []string {
 }
 
 func TestWhatNoReleaseRendersAnyMoreGoesWithTheLastThatDid(t *testing.T) {
+	t.Parallel()
 	publishPrunable(t)
 	s := begin(t, west)
 	targets := map[string]*shipper.InstallationTarget{}
@@ -100,6 +101,7 @@ func TestWhatNoReleaseRendersAnyMoreGoesWithTheLastThatDid(t *testing.T) {
 }
 
 func TestWhatHasNoNamespaceGoesWithTheLastThoughAnotherWroteIt(t *testing.T) {
+	t.Parallel()
 	publishPrunable(t)
 	s := begin(t, west)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
@@ -124,6 +126,7 @@ func TestWhatHasNoNamespaceGoesWithTheLastThoughAnotherWroteIt(t *testing.T) {
 }
 
 func TestKeepsWhatIsToBeKept(t *testing.T) {
+	t.Parallel()
 	publishPrunable(t)
 	s := begin(t, west)
 	it := s.install("web-1", "prunable", "0.0.1", shipper.ChartValues{
@@ -171,6 +174,7 @@ func TestKeepsWhatIsToBeKept(t *testing.T) {
 }
 
 func TestLeavesWhatHasAnotherOwner(t *testing.T) {
+	t.Parallel()
 	publishPrunable(t)
 	s := begin(t, west)
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "owner"}}

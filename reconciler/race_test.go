@@ -15,6 +15,7 @@ import (
 // TestPruningRacesInstalling removes what an older target installed while a newer one installs the same: whoever is first, the
 // newer one has it in the end, and nothing else is left.
 func TestPruningRacesInstalling(t *testing.T) {
+	t.Parallel()
 	publishPrunable(t)
 	publishHooked(t)
 	t.Run("the newer one lists it and has not taken it over", func(t *testing.T) {

@@ -202,6 +202,7 @@ func TestARenewalThatIsKilledIsDoneAgain(t *testing.T) {
 
 // TestARevokedTokenIsToldOf deletes what a token is bound to.
 func TestARevokedTokenIsToldOf(t *testing.T) {
+	t.Parallel()
 	s := begin(t)
 	secret, bound := s.renewed("revoked")
 	began := time.Now()

@@ -53,6 +53,7 @@ func (s *story) repaired() *appsv1.Deployment {
 }
 
 func TestWritingADeploymentLeavesItsReplicas(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{"replicaCount": 5}, west)
 	s.installed("web-1")
@@ -69,6 +70,7 @@ func TestWritingADeploymentLeavesItsReplicas(t *testing.T) {
 }
 
 func TestAVanishedRepositoryDisturbsNothingThatIsInstalled(t *testing.T) {
+	t.Parallel()
 	repository := charts.Serve(t)
 	s := begin(t, west)
 	it := &shipper.InstallationTarget{ObjectMeta: s.meta("web-1"), Spec: shipper.InstallationTargetSpec{
@@ -88,6 +90,7 @@ func TestAVanishedRepositoryDisturbsNothingThatIsInstalled(t *testing.T) {
 }
 
 func TestAnAnchorThatIsDeletedComesBackWithAllItOwns(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, west)
 	s.installed("web-1")
@@ -114,6 +117,7 @@ func TestAnAnchorThatIsDeletedComesBackWithAllItOwns(t *testing.T) {
 }
 
 func TestInstallsAKindThatTheChartDefines(t *testing.T) {
+	t.Parallel()
 	archive, err := charts.PackFiles("own-kind", "0.0.1", ownKind)
 	if err != nil {
 		t.Fatal(err)

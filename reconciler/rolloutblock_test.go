@@ -55,6 +55,7 @@ func (s *story) overridden(b *shipper.RolloutBlock, want string) {
 }
 
 func TestBlocksTellWhoOverridesThem(t *testing.T) {
+	t.Parallel()
 	s := begin(t)
 	global := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shipper.GlobalBlocksNamespace}}
 	if err := s.management.Create(s.ctx, global); !apierrors.IsAlreadyExists(err) {
@@ -83,6 +84,7 @@ func TestBlocksTellWhoOverridesThem(t *testing.T) {
 }
 
 func TestABlockThatIsGoneIsOverriddenByNobody(t *testing.T) {
+	t.Parallel()
 	s := begin(t)
 	going, staying := s.block(s.namespace, "going"), s.block(s.namespace, "staying")
 	s.application("one", s.namespace+"/going")

@@ -49,6 +49,7 @@ func (s *story) stays(role *rbacv1.ClusterRole) bool {
 }
 
 func TestCleansUpWhatHasNoNamespaceWhereTheNamespaceIsGone(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	it, role := s.installScoped("web-1", s.namespace)
 	s.loseNamespace()
@@ -74,6 +75,7 @@ func TestCleansUpWhatHasNoNamespaceWhereTheAnchorIsGoing(t *testing.T) {
 }
 
 func TestLeavesWhatIsAnothersWhereTheNamespaceIsGone(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	first, replaced := s.installScoped("web-1", s.namespace+"-1")
 	second, shared := s.installScoped("web-2", s.namespace+"-2")

@@ -11,6 +11,7 @@ import (
 // TestPodsWithOtherLabelsLoseNoTraffic installs a Release whose Pods, and whose Service's selector in the chart, have another
 // label than those of the one that serves.
 func TestPodsWithOtherLabelsLoseNoTraffic(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, west)
 	s.installed("web-1")

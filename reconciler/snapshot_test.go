@@ -97,6 +97,7 @@ func padded(t *testing.T, version string, size int) charts.Archive {
 }
 
 func TestChartsAreKeptForReleases(t *testing.T) {
+	t.Parallel()
 	s := begin(t)
 	repository := charts.Serve(t)
 	archive := padded(t, "1.0.0", 2*shipper.MaxChartPartBytes+1)
@@ -152,6 +153,7 @@ func TestChartsAreKeptForReleases(t *testing.T) {
 }
 
 func TestReleasesWithoutADigestArePinnedToWhatIsKept(t *testing.T) {
+	t.Parallel()
 	s := begin(t)
 	repository := charts.Serve(t)
 	repository.ForgetDigests()
@@ -167,6 +169,7 @@ func TestReleasesWithoutADigestArePinnedToWhatIsKept(t *testing.T) {
 }
 
 func TestAChartThatCannotBeKeptIsTold(t *testing.T) {
+	t.Parallel()
 	s := begin(t)
 	repository := charts.Serve(t)
 	pinned := shipper.Chart{Name: "test-nginx", Version: "0.0.1", RepoURL: repository.URL}
@@ -180,6 +183,7 @@ func TestAChartThatCannotBeKeptIsTold(t *testing.T) {
 
 // TestALargeChartIsNotKept pins a Release to its chart, tells that it is not kept, and tries no more.
 func TestALargeChartIsNotKept(t *testing.T) {
+	t.Parallel()
 	s := begin(t)
 	repository := charts.Serve(t)
 	repository.ForgetDigests()
@@ -200,6 +204,7 @@ func TestALargeChartIsNotKept(t *testing.T) {
 }
 
 func TestWhatIsKeptIsNotTrusted(t *testing.T) {
+	t.Parallel()
 	s := begin(t)
 	repository := charts.Serve(t)
 	archive, err := charts.Get("test-nginx", "0.0.1")
@@ -238,6 +243,7 @@ func (s *story) event(about, reason string) string {
 
 // TestWhatIsKeptUnsignedIsNotVerified has an archive kept for a Release that asks for no signature, before one asks for it.
 func TestWhatIsKeptUnsignedIsNotVerified(t *testing.T) {
+	t.Parallel()
 	s := begin(t)
 	repository, ann := charts.Serve(t), charts.NewSigner(t, "ann", nil)
 	archive, err := charts.Get("test-nginx", "0.0.1")

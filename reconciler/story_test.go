@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,15 +34,22 @@ type story struct {
 }
 
 // begun counts the stories by name: a test that runs again needs another namespace.
-var begun = map[string]int{}
+var begun = struct {
+	sync.Mutex
+	times map[string]int
+}{times: map[string]int{}}
 
 // begin makes the namespace in the management cluster and in the application clusters given.
 func begin(t *testing.T, clusters ...string) *story {
 	t.Helper()
 	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name()))
 	name = strings.Trim(name[:min(len(name), 56)], "-")
-	if begun[name]++; begun[name] > 1 {
-		name = fmt.Sprintf("%s-%d", name, begun[name])
+	begun.Lock()
+	begun.times[name]++
+	times := begun.times[name]
+	begun.Unlock()
+	if times > 1 {
+		name = fmt.Sprintf("%s-%d", name, times)
 	}
 	s := &story{T: t, ctx: t.Context(), management: world.management, namespace: name, app: "web"}
 	s.makeNamespace(world.management)

@@ -13,6 +13,7 @@ import (
 )
 
 func TestShiftsTrafficBetweenReleases(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west, east)
 	both := []string{west, east}
 	for _, name := range []string{"web-1", "web-2"} {
@@ -52,6 +53,7 @@ func TestShiftsTrafficBetweenReleases(t *testing.T) {
 }
 
 func TestTheManagementClusterMayBeAnApplicationCluster(t *testing.T) {
+	t.Parallel()
 	s := begin(t)
 	it := s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, self)
 	s.scale("web-1", 100, 2, self)
@@ -65,6 +67,7 @@ func TestTheManagementClusterMayBeAnApplicationCluster(t *testing.T) {
 }
 
 func TestNewPodsOfAReleaseWithTrafficGetIt(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct{ others uint32 }{"alone": {0}, "shared": {1}}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -94,6 +97,7 @@ func TestNewPodsOfAReleaseWithTrafficGetIt(t *testing.T) {
 
 // TestPodsInTrafficGoLast looks at what tells Kubernetes which Pods to delete when a Release shrinks.
 func TestPodsInTrafficGoLast(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	for _, name := range []string{"web-1", "web-2"} {
 		s.install(name, "test-nginx", "0.0.1", shipper.ChartValues{}, west)
@@ -138,6 +142,7 @@ func (s *story) inTraffic(cluster string, n int) {
 }
 
 func TestTrafficNeedsOneService(t *testing.T) {
+	t.Parallel()
 	s := begin(t, west)
 	s.weigh("web-1", 10, west)
 	s.notWeighed("web-1", west, shipper.MissingService)

@@ -38,6 +38,7 @@ func (s *story) give(r *shipper.Release) {
 }
 
 func TestTheWeightOfAReleaseThatIsGoingCountsNoLonger(t *testing.T) {
+	t.Parallel()
 	const finalizer = "test.example.com/wait"
 	s := begin(t, west)
 	releases := map[string]*shipper.Release{}

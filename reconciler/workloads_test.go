@@ -17,6 +17,7 @@ import (
 
 // TestOnlyTheDeploymentIsScaled installs a chart that has other kinds with replicas beside its Deployment.
 func TestOnlyTheDeploymentIsScaled(t *testing.T) {
+	t.Parallel()
 	files := maps.Clone(ownKind)
 	delete(files, "crds/gizmo.yaml")
 	delete(files, "templates/gizmo.yaml")

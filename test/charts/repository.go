@@ -138,11 +138,11 @@ func (r *Repository) Break(fault Fault) {
 // Heal takes the fault away.
 func (r *Repository) Heal() { r.Break(Healthy) }
 
-// Publish adds an archive to the index, in place of one of the same name and version.
+// Publish adds an archive to the index, in place of one of the same name and version: who asks finds the one or the other.
 func (r *Repository) Publish(archive Archive) {
-	r.Withdraw(archive.Name, archive.Version)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.withdraw(archive.Name, archive.Version)
 	r.archives = append(r.archives, archive)
 }
 
@@ -160,6 +160,10 @@ func (r *Repository) PublishProvenance(name, version string, text []byte) {
 func (r *Repository) Withdraw(name, version string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.withdraw(name, version)
+}
+
+func (r *Repository) withdraw(name, version string) {
 	r.archives = slices.DeleteFunc(slices.Clone(r.archives), func(a Archive) bool {
 		return a.Name == name && (version == "" || a.Version == version)
 	})
