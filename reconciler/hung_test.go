@@ -40,6 +40,37 @@ func TestAClusterThatTakesNoWritesHoldsSomeWorkersOnly(t *testing.T) {
 	s.installed(fmt.Sprint("web-", targets-1))
 }
 
+// TestAnyNumberOfClustersThatTakeNoWritesLeavesWorkers has three clusters with room for two targets each and four workers.
+func TestAnyNumberOfClustersThatTakeNoWritesLeavesWorkers(t *testing.T) {
+	s := begin(t, west, east)
+	doors := map[string]*door{"sluggish-1": {}, "sluggish-2": {}, "sluggish-3": {}}
+	for cluster, d := range doors {
+		s.behind(d, cluster)
+	}
+	for cluster, d := range doors {
+		s.clusterIs(cluster, "")
+		d.setWrites(freeze)
+	}
+	const targets = 3
+	for cluster := range doors {
+		for i := range targets {
+			s.install(fmt.Sprint("of-", cluster, "-", i), "test-nginx", "0.0.1", shipper.ChartValues{}, cluster)
+		}
+	}
+	for cluster := range doors {
+		full := map[string]float64{"working": 2, "waiting": targets - 2}
+		s.soon(cluster+" is not full", func() string { return cmp.Diff(full, s.installing(cluster)) })
+	}
+	s.install("web-9", "test-nginx", "0.0.1", shipper.ChartValues{}, east)
+	s.installed("web-9")
+	for cluster, d := range doors {
+		d.setWrites(nil)
+		s.soon("some wait for "+cluster+" still", func() string {
+			return cmp.Diff(0.0, s.installing(cluster)["waiting"])
+		})
+	}
+}
+
 // installing tells how many InstallationTargets are worked on in a cluster, and how many wait.
 func (s *story) installing(cluster string) map[string]float64 {
 	s.Helper()

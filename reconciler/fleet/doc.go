@@ -30,8 +30,9 @@
 //
 // # How much at a time
 //
-// Places say how many passes of a reconciler may be at work in one cluster, so that one that answers slowly leaves workers to the
-// others. Requests to one cluster, of all reconcilers together, are bounded too.
+// Places say how many passes of a reconciler may be at work in one cluster. One that is there for long goes on without its worker, so
+// that however many clusters answer slowly, the others have all of them. Requests to one cluster, of all reconcilers together, are
+// bounded too.
 //
 // # Who works there
 //

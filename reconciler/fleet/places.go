@@ -19,8 +19,8 @@ import (
 // for concurrent use.
 //
 // Who waited for a cluster and finds another full gives the place away, and has it owed: it need not wait there again, and gets in
-// though there is one more, or half as many more, than there are places. Else who needs two clusters that are always full would be
-// called by each in turn, and never get in.
+// though there are half as many more than there are places, and always one more. Else who needs two clusters that are always full
+// would be called by each in turn, and never get in.
 type Places struct {
 	name string
 	most int
@@ -31,6 +31,7 @@ type Places struct {
 	sites  map[string]*site
 	called map[reconcile.Request][]string // the clusters that have a place kept for it
 	owed   map[reconcile.Request][]string // the clusters whose place it gave away while it waits for another
+	passes map[reconcile.Request]*Pass    // those that are at work
 }
 
 // site is one cluster.
@@ -58,6 +59,7 @@ func NewPlaces(name string, most int, line func() workqueue.Queue[reconcile.Requ
 	return &Places{
 		name: name, most: most, line: line, sites: map[string]*site{},
 		called: map[reconcile.Request][]string{}, owed: map[reconcile.Request][]string{},
+		passes: map[reconcile.Request]*Pass{},
 	}
 }
 
@@ -103,7 +105,7 @@ func (a *Pass) Enter(clusters []string) bool {
 	full := slices.IndexFunc(clusters, func(name string) bool {
 		s, most := p.sites[name], p.most
 		if slices.Contains(owed, name) {
-			most += p.most / 2
+			most += max(1, p.most/2)
 		}
 		return s != nil && s.inside >= most && !slices.Contains(kept, name)
 	})
@@ -121,6 +123,7 @@ func (a *Pass) Enter(clusters []string) bool {
 		}
 	}
 	a.held = clusters
+	p.passes[a.request] = a
 	p.free(kept...)
 	return true
 }
@@ -148,10 +151,19 @@ func (a *Pass) End() {
 	defer p.mu.Unlock()
 	p.free(a.held...)
 	a.held = nil
+	delete(p.passes, a.request)
 	if !a.entered {
 		kept, _ := p.claims(a.request)
 		p.free(kept...)
 	}
+}
+
+// working tells whether the pass of a request is at work in a cluster.
+func (p *Places) working(request reconcile.Request) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	pass := p.passes[request]
+	return pass != nil && len(pass.held) > 0
 }
 
 // claims are the clusters in which a place is kept for a request, and those in which one is owed to it: it has them no more. p.mu is

@@ -109,8 +109,8 @@ func TestWhoWaitsForOneClusterKeepsNoPlaceInAnother(t *testing.T) {
 		t.Error("who was called last has no place")
 	}
 	both.End()
-	if len(p.sites)+len(p.called)+len(p.owed) != 0 {
-		t.Errorf("remembered: %v %v %v", p.sites, p.called, p.owed)
+	if len(p.sites)+len(p.called)+len(p.owed)+len(p.passes) != 0 {
+		t.Errorf("remembered: %v %v %v %v", p.sites, p.called, p.owed, p.passes)
 	}
 }
 
@@ -163,10 +163,17 @@ func (c *crowd) end(cluster string, all ...string) (in *Pass) {
 }
 
 func TestWhoNeedsClustersThatAreAlwaysFullGetsIn(t *testing.T) {
+	for most, crowded := range map[int]int{1: 2, 2: 3, 3: 4, 10: 15} {
+		t.Run(fmt.Sprint(most, " places"), func(t *testing.T) { testAlwaysFull(t, most, crowded) })
+	}
+}
+
+// testAlwaysFull has clusters of so many places, in which there may be some more of those to whom one is owed.
+func testAlwaysFull(t *testing.T, most, crowded int) {
 	clusters := []string{"a", "b", "c"}
-	p, q := newQueued(t, 2)
+	p, q := newQueued(t, most)
 	c := &crowd{t: t, p: p, q: q, inside: map[string][]*Pass{}}
-	for range 4 {
+	for range 2 * most {
 		for _, cluster := range clusters {
 			c.come(cluster)
 		}
@@ -175,19 +182,19 @@ func TestWhoNeedsClustersThatAreAlwaysFullGetsIn(t *testing.T) {
 	first.End()
 	var wide *Pass
 	for round := 0; wide == nil; round++ {
-		if round == 100 {
+		if round == 1000 {
 			t.Fatal("who needs all of them never gets in")
 		}
 		wide = c.end(clusters[round%len(clusters)], clusters...)
 	}
 	for _, cluster := range clusters {
-		if n := p.sites[cluster].inside; n > 3 {
+		if n := p.sites[cluster].inside; n > crowded {
 			t.Errorf("%d are in %s", n, cluster)
 		}
 	}
 	wide.End()
 	for _, cluster := range clusters {
-		if n := p.sites[cluster].inside; n != 2 {
+		if n := p.sites[cluster].inside; n != most {
 			t.Errorf("%d are in %s when it has left", n, cluster)
 		}
 	}

@@ -99,7 +99,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(o.Places.Source()).
 		WatchesRawSource(o.Fleet.Watch(namespace, r.namespaceChanged)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter(), NewQueue: o.Queue}).
-		Complete(r)
+		Complete(o.Places.Relieve(r))
 	if err != nil {
 		return fmt.Errorf("setting up installation: %w", err)
 	}

@@ -88,7 +88,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(o.Fleet.WatchClaims(r.ofApplication)).
 		WatchesRawSource(o.Places.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter(), NewQueue: o.Queue}).
-		Complete(r)
+		Complete(o.Places.Relieve(r))
 	if err != nil {
 		return fmt.Errorf("setting up traffic: %w", err)
 	}
