@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/charts"
 )
 
 // TestAClusterThatTakesNoWritesHoldsSomeWorkersOnly has a cluster that answers its heartbeats and no write, more to install there
@@ -91,4 +92,31 @@ func (s *story) installing(cluster string) map[string]float64 {
 		}
 	}
 	return out
+}
+
+// TestARepositoryThatHangsKeepsNoPlaces has a repository that answers nothing, more to install from there than there are workers,
+// and something to install from elsewhere in the same cluster.
+func TestARepositoryThatHangsKeepsNoPlaces(t *testing.T) {
+	s := begin(t, west)
+	repository := charts.Serve(t)
+	repository.Break(charts.Stalled)
+	const targets = 6
+	for i := range targets {
+		it := &shipper.InstallationTarget{ObjectMeta: s.meta(fmt.Sprint("slow-", i)), Spec: shipper.InstallationTargetSpec{
+			Clusters: []string{west}, CanOverride: i == 0, Values: &shipper.ChartValues{},
+			Chart: &shipper.Chart{Name: "test-nginx", Version: "0.0.1", RepoURL: repository.URL},
+		}}
+		s.must(s.management.Create(s.ctx, it))
+	}
+	s.soon("nobody asks the repository", func() string {
+		if repository.Requests("/index.yaml") == 0 {
+			return "not yet"
+		}
+		return ""
+	})
+	s.install("web-1", "nginx", "0.0.1", shipper.ChartValues{}, west)
+	s.installed("web-1")
+	s.soon("places are kept", func() string { return cmp.Diff(map[string]float64{}, s.installing(west)) })
+	repository.Heal()
+	s.installed("slow-0")
 }

@@ -4,6 +4,7 @@ package installation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -63,6 +64,7 @@ type Reconciler struct {
 	drifts   driftMemories
 	pace     *report.Pace
 	places   *fleet.Places
+	ahead    *ahead
 	// corrected counts what was corrected.
 	corrected *prometheus.CounterVec
 }
@@ -73,7 +75,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		client: mgr.GetClient(), fleet: o.Fleet, renderer: o.Renderer, clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(), pace: report.NewPace(),
 		corrected: newDriftCounter(),
-		places:    o.Places,
+		places:    o.Places, ahead: newAhead(),
 	}
 	if o.Registry != nil {
 		if err := o.Registry.Register(r.corrected); err != nil {
@@ -97,6 +99,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(o.Fleet.Watch(&corev1.ConfigMap{}, anchorChanged)).
 		WatchesRawSource(o.Fleet.WatchClaims(r.claimChanged)).
 		WatchesRawSource(o.Places.Source()).
+		WatchesRawSource(r.ahead.source()).
 		WatchesRawSource(o.Fleet.Watch(namespace, r.namespaceChanged)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter(), NewQueue: o.Queue}).
 		Complete(o.Places.Relieve(r))
@@ -114,6 +117,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Get(ctx, req.NamespacedName, it); err != nil {
 		r.drifts.forget(req.NamespacedName)
 		r.pace.Forget(req.NamespacedName)
+		r.ahead.forget(req)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	leaving := it.DeletionTimestamp != nil
@@ -130,6 +134,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	outcomes, broken := r.work(ctx, it, leaving, pass)
 	report.Emit(r.recorder, it, notes(outcomes)) // of what was done; the next pass does not do it again
+	if errors.Is(broken, errRendering) {
+		return ctrl.Result{}, nil
+	}
 
 	was := it.DeepCopy()
 	it.Status = status(was, outcomes, broken, r.clock.Now())

@@ -7,8 +7,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -131,6 +133,10 @@ type wanted struct {
 type rendering struct {
 	sources sources
 	render  func(s Source, t chart.Target) ([]wanted, error)
+	// get gives what render does, by its fingerprint, or errRendering. Nil: render is waited for.
+	get func(fingerprint string, render func() ([]wanted, error)) ([]wanted, error)
+	// unfinished is set when that was not there yet.
+	unfinished atomic.Bool
 
 	mu   sync.Mutex
 	done map[string]func() ([]wanted, error)
@@ -167,11 +173,25 @@ func (r *rendering) manifest(s Source, t chart.Target, fingerprint string) ([]wa
 	r.mu.Lock()
 	once, ok := r.done[fingerprint]
 	if !ok {
-		once = sync.OnceValues(func() ([]wanted, error) { return r.render(s, t) })
+		once = sync.OnceValues(func() ([]wanted, error) {
+			return r.whenDone(fingerprint, func() ([]wanted, error) { return r.render(s, t) })
+		})
 		r.done[fingerprint] = once
 	}
 	r.mu.Unlock()
 	return once()
+}
+
+// whenDone is what render gives, if that is done in time.
+func (r *rendering) whenDone(fingerprint string, render func() ([]wanted, error)) ([]wanted, error) {
+	if r.get == nil {
+		return render()
+	}
+	out, err := r.get(fingerprint, render)
+	if errors.Is(err, errRendering) {
+		r.unfinished.Store(true)
+	}
+	return out, err
 }
 
 // want digests what is to be written.

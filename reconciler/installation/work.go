@@ -74,10 +74,11 @@ func (r *Reconciler) release(ctx context.Context, it *shipper.InstallationTarget
 }
 
 // work installs in the clusters of spec and removes from those that only status still names, or from all. The error
-// is one that concerns no cluster in particular.
+// is one that concerns no cluster in particular. It is errRendering when there is more to do as soon as a chart is rendered.
 func (r *Reconciler) work(
 	ctx context.Context, it *shipper.InstallationTarget, leaving bool, pass *fleet.Pass,
 ) ([]outcome, error) {
+	req := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(it)}
 	var renders *rendering
 	var asked orders
 	if !leaving {
@@ -89,6 +90,9 @@ func (r *Reconciler) work(
 			return nil, err
 		}
 		renders = newRendering(ctx, r.renderer, source)
+		renders.get = func(fingerprint string, render func() ([]wanted, error)) ([]wanted, error) {
+			return r.ahead.get(ctx, req, fingerprint, render)
+		}
 		if asked, err = r.ordersOf(ctx, it); err != nil {
 			return nil, err
 		}
@@ -103,6 +107,10 @@ func (r *Reconciler) work(
 			out[i] = r.install(ctx, it, names[i], renders, asked)
 		}
 	})
+	if renders != nil && renders.unfinished.Load() {
+		return out, errRendering
+	}
+	r.ahead.forget(req)
 	return out, nil
 }
 
