@@ -95,22 +95,24 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return err
 		}
 	}
-	queues, err := turns.New(ctx, mgr.GetFieldIndexer(), mgr.GetClient())
+	histories, err := history.NewReader(ctx, mgr.GetCache(), mgr.GetClient(), mgr.GetAPIReader())
 	if err != nil {
-		return fmt.Errorf("setting up queues: %w", err)
+		return err
 	}
+	queues := turns.New(ctx, mgr.GetClient(), histories)
 	known := history.NewKnown()
 	// Those who work in clusters have as many workers again, which a cluster that does not answer leaves to the others.
 	most := func(reconciler string) *fleet.Places { return clusters.Places(reconciler, o.Workers, queues.Line) }
 	charts := snapshot.NewCharts(o.Charts, mgr.GetAPIReader())
 	values := pinned.NewValues(mgr.GetClient(), mgr.GetAPIReader())
 	return errors.Join(
-		application.SetupWithManager(ctx, mgr, application.Options{
-			GlobalBlocksNamespace: o.GlobalBlocksNamespace, Known: known, Clock: o.Clock, Workers: o.Workers, Queue: queues.Applications(),
+		application.SetupWithManager(mgr, application.Options{
+			GlobalBlocksNamespace: o.GlobalBlocksNamespace, Histories: histories, Known: known, Clock: o.Clock, Workers: o.Workers,
+			Queue: queues.Applications(),
 		}),
 		release.SetupWithManager(ctx, mgr, release.Options{
 			Charts: release.NewCharts(charts, values), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
-			Known: known, Clock: o.Clock, Workers: o.Workers, Queue: queues.Applications(),
+			Histories: histories, Known: known, Clock: o.Clock, Workers: o.Workers, Queue: queues.Applications(),
 		}),
 		cluster.SetupWithManager(mgr, cluster.Options{
 			Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers,

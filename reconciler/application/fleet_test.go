@@ -31,6 +31,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/herald"
 	"shipper.dev/shipper/reconciler/release"
+	"shipper.dev/shipper/reconciler/release/history"
 	"shipper.dev/shipper/test/fleet"
 )
 
@@ -94,12 +95,16 @@ func start() (client.Client, error) {
 	if mgr, err = herald.Manager(mgr, "shipper-reconciler", clock.RealClock{}, nil); err != nil {
 		return nil, err
 	}
+	histories, err := history.NewReader(ctx, mgr.GetCache(), mgr.GetClient(), mgr.GetAPIReader())
+	if err != nil {
+		return nil, err
+	}
 	err = errors.Join(
-		application.SetupWithManager(ctx, mgr, application.Options{
-			GlobalBlocksNamespace: global, Clock: clock.RealClock{},
+		application.SetupWithManager(mgr, application.Options{
+			GlobalBlocksNamespace: global, Histories: histories, Clock: clock.RealClock{},
 		}),
 		release.SetupWithManager(ctx, mgr, release.Options{
-			GlobalBlocksNamespace: global, Clock: clock.RealClock{}, Charts: charts{},
+			GlobalBlocksNamespace: global, Histories: histories, Clock: clock.RealClock{}, Charts: charts{},
 		}),
 		theHands.setup(mgr),
 		c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: global}}),

@@ -45,6 +45,8 @@ const (
 type Options struct {
 	// GlobalBlocksNamespace is the one whose RolloutBlocks bear on every namespace.
 	GlobalBlocksNamespace string
+	// Histories reads what there is of an Application.
+	Histories *history.Reader
 	// Known is what reconcilers of Applications and of Releases know of each other's writes. Nil: nobody else writes.
 	Known *history.Known
 	// Clock tells the time of transitions.
@@ -68,26 +70,22 @@ type Reconciler struct {
 	pace      *report.Pace
 }
 
-// SetupWithManager makes the reconciler run with mgr. ctx is needed for the time of the call only.
-func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
+// SetupWithManager makes the reconciler run with mgr.
+func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	if o.Workers == 0 {
 		o.Workers = defaultWorkers
 	}
 	if o.Known == nil {
 		o.Known = history.NewKnown()
 	}
-	histories, err := history.NewReader(ctx, mgr.GetFieldIndexer(), name, mgr.GetClient(), mgr.GetAPIReader())
-	if err != nil {
-		return fmt.Errorf("setting up application: %w", err)
-	}
 	r := &Reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: histories, known: o.Known, global: o.GlobalBlocksNamespace,
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: o.Histories, known: o.Known, global: o.GlobalBlocksNamespace,
 		clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent), judge: outcome.NewJudge(),
 		pace: report.NewPace(),
 	}
 	// No predicate on the kind whose status is written here: a pass that read it as it was before its last write is put
 	// right by that write's event.
-	err = ctrl.NewControllerManagedBy(mgr).
+	err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		For(&shipper.Application{}).
 		Watches(&shipper.Release{}, wake.Owner()).

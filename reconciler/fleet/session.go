@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/index"
 )
 
 // requestTimeout bounds the questions that are asked while connecting.
@@ -37,7 +38,7 @@ const requestTimeout = 30 * time.Second
 // heartbeatLease is the Lease that heartbeats ask for. It need not exist.
 const heartbeatLease = "shipper-heartbeat"
 
-// Indexes over cached objects: the value of a label.
+// Indexes over cached objects, in one namespace: the value of a label.
 const (
 	// ByApp indexes Pods, Services, EndpointSlices and ConfigMaps by the Application they belong to.
 	ByApp = "shipper-app"
@@ -187,9 +188,9 @@ func (s *session) fill(ctx, opening context.Context, timeout time.Duration) erro
 		if err := s.cluster.GetAPIReader().List(bounded, list, client.Limit(1)); err != nil {
 			return err
 		}
-		for _, index := range k.indexes {
-			if err := s.cluster.GetFieldIndexer().IndexField(bounded, k.object, index, byLabel(index)); err != nil {
-				return fmt.Errorf("indexing: %w", err)
+		for _, label := range k.indexes {
+			if err := index.Within(bounded, s.cluster.GetCache(), k.object, label, byLabel(label)); err != nil {
+				return err
 			}
 		}
 		informer, err := s.cluster.GetCache().GetInformer(bounded, k.object, cache.BlockUntilSynced(false))

@@ -46,6 +46,8 @@ type Options struct {
 	Charts Charts
 	// GlobalBlocksNamespace is the one whose RolloutBlocks bear on every namespace.
 	GlobalBlocksNamespace string
+	// Histories reads what there is of an Application.
+	Histories *history.Reader
 	// Known is what reconcilers of Applications and of Releases know of each other's writes. Nil: nobody else writes.
 	Known *history.Known
 	// Clock tells the time of transitions.

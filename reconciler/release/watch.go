@@ -40,22 +40,18 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Known == nil {
 		o.Known = history.NewKnown()
 	}
-	histories, err := history.NewReader(ctx, mgr.GetFieldIndexer(), name, mgr.GetClient(), mgr.GetAPIReader())
-	if err != nil {
-		return fmt.Errorf("setting up release: %w", err)
-	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &shipper.Release{}, unscheduled, isUnscheduled); err != nil {
 		return fmt.Errorf("indexing releases without clusters: %w", err)
 	}
 	r := &Reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: histories,
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: o.Histories,
 		known: o.Known, charts: o.Charts,
 		global: o.GlobalBlocksNamespace, clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent),
 		judge: outcome.NewJudge(), pace: report.NewPace(),
 	}
 	// No predicate on the kind whose status is written here: a pass that read it as it was before its last write is put
 	// right by that write's event.
-	err = ctrl.NewControllerManagedBy(mgr).
+	err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		For(&shipper.Application{}, wake.Meant()).
 		Watches(&shipper.Release{}, wake.Owner()).

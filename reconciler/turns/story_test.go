@@ -27,6 +27,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler"
 	"shipper.dev/shipper/reconciler/application"
+	"shipper.dev/shipper/reconciler/release/history"
 	"shipper.dev/shipper/reconciler/turns"
 	"shipper.dev/shipper/test/fleet"
 )
@@ -129,10 +130,12 @@ func begin(t *testing.T) *story {
 	})
 	s.must(err)
 	ctx, cancel := context.WithCancel(t.Context())
-	queues, err := turns.New(ctx, mgr.GetFieldIndexer(), mgr.GetClient())
+	histories, err := history.NewReader(ctx, mgr.GetCache(), mgr.GetClient(), mgr.GetAPIReader())
 	s.must(err)
-	s.must(application.SetupWithManager(ctx, mgr, application.Options{
-		GlobalBlocksNamespace: shipper.GlobalBlocksNamespace, Clock: clock.RealClock{}, Workers: 1, Queue: queues.Applications(),
+	queues := turns.New(ctx, mgr.GetClient(), histories)
+	s.must(application.SetupWithManager(mgr, application.Options{
+		GlobalBlocksNamespace: shipper.GlobalBlocksNamespace, Histories: histories, Clock: clock.RealClock{}, Workers: 1,
+		Queue: queues.Applications(),
 	}))
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()

@@ -9,7 +9,6 @@ package turns
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
@@ -23,9 +22,6 @@ import (
 	"shipper.dev/shipper/reconciler/release/history"
 )
 
-// byApplication is the index of Releases by the Application they belong to.
-const byApplication = "turns.application"
-
 // NewQueue makes the queue of a controller, as controller.Options ask for it. Nil is controller-runtime's own, which knows no
 // turns.
 type NewQueue func(name string, retries limiter) workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -35,16 +31,14 @@ type limiter = workqueue.TypedRateLimiter[reconcile.Request]
 // Turns tells who goes back.
 type Turns struct {
 	// ctx lives as long as the process: queues ask without one.
-	ctx   context.Context
-	cache client.Reader
+	ctx       context.Context
+	cache     client.Reader
+	histories *history.Reader
 }
 
-// New makes the index that judging needs. ctx is needed for the time of the call only.
-func New(ctx context.Context, indexer client.FieldIndexer, cache client.Reader) (*Turns, error) {
-	if err := indexer.IndexField(ctx, &shipper.Release{}, byApplication, history.ApplicationOf); err != nil {
-		return nil, fmt.Errorf("indexing releases by application: %w", err)
-	}
-	return &Turns{ctx: context.WithoutCancel(ctx), cache: cache}, nil
+// New judges by what a cache and histories say. That ctx ends does not matter.
+func New(ctx context.Context, cache client.Reader, histories *history.Reader) *Turns {
+	return &Turns{ctx: context.WithoutCancel(ctx), cache: cache, histories: histories}
 }
 
 // Applications makes queues of requests that are named as Applications.
@@ -66,18 +60,13 @@ func (t *Turns) Others() NewQueue {
 func (t *Turns) retreating(namespace, application string) bool {
 	var app shipper.Application
 	shared := &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)}
-	if err := t.cache.Get(t.ctx, client.ObjectKey{Namespace: namespace, Name: application}, &app, shared); err != nil {
+	key := client.ObjectKey{Namespace: namespace, Name: application}
+	if err := t.cache.Get(t.ctx, key, &app, shared); err != nil {
 		return false
 	}
-	var list shipper.ReleaseList
-	err := t.cache.List(t.ctx, &list, client.InNamespace(namespace), client.MatchingFields{byApplication: application},
-		client.UnsafeDisableDeepCopy)
+	rels, err := t.histories.Releases(t.ctx, key)
 	if err != nil {
 		return false
-	}
-	rels := make([]*shipper.Release, len(list.Items))
-	for i := range list.Items {
-		rels[i] = &list.Items[i]
 	}
 	return strategy.Retreats(&app, rels)
 }

@@ -13,11 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/index"
 )
 
 // History is what was read of an Application.
@@ -52,24 +54,23 @@ func (h History) Newest() *shipper.Release {
 	return h.Live[len(h.Live)-1].Release
 }
 
-// Reader reads histories.
+// byApplication is the index of what a history is made of by the Application it belongs to.
+const byApplication = "application"
+
+// Reader reads histories. All who read them share one.
 type Reader struct {
 	cached client.Reader
 	live   client.Reader
-	index  string
 }
 
-// NewReader returns a Reader and makes the cache's index that it needs, under a name that owner has to itself.
-func NewReader(
-	ctx context.Context, indexer client.FieldIndexer, owner string, cached, live client.Reader,
-) (*Reader, error) {
-	r := &Reader{cached: cached, live: live, index: owner + ".application"}
+// NewReader returns a Reader and makes the index that it needs of c, which cached reads from: one Reader of a cache can be made.
+func NewReader(ctx context.Context, c cache.Informers, cached, live client.Reader) (*Reader, error) {
 	for _, kind := range kinds() {
-		if err := indexer.IndexField(ctx, kind, r.index, ApplicationOf); err != nil {
-			return nil, fmt.Errorf("indexing %Ts by application: %w", kind, err)
+		if err := index.Within(ctx, c, kind, byApplication, ApplicationOf); err != nil {
+			return nil, fmt.Errorf("setting up histories: %w", err)
 		}
 	}
-	return r, nil
+	return &Reader{cached: cached, live: live}, nil
 }
 
 // kinds are those a history is made of.
@@ -90,7 +91,23 @@ func ApplicationOf(o client.Object) []string {
 // Cached reads app's history from the cache. What it returns is the cache's own and must not be changed: values may be
 // large, and most passes change nothing.
 func (r *Reader) Cached(ctx context.Context, app *shipper.Application) (History, error) {
-	return read(ctx, r.cached, app, 1, client.MatchingFields{r.index: app.Name}, client.UnsafeDisableDeepCopy)
+	return read(ctx, r.cached, app, 1, client.MatchingFields{byApplication: app.Name}, client.UnsafeDisableDeepCopy)
+}
+
+// Releases are those that carry an Application's label, its own or not, from the cache. They are the cache's own and must not be
+// changed.
+func (r *Reader) Releases(ctx context.Context, app client.ObjectKey) ([]*shipper.Release, error) {
+	var list shipper.ReleaseList
+	err := r.cached.List(ctx, &list, client.InNamespace(app.Namespace), client.MatchingFields{byApplication: app.Name},
+		client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing the releases of application %s: %w", app, err)
+	}
+	out := make([]*shipper.Release, len(list.Items))
+	for i := range list.Items {
+		out[i] = &list.Items[i]
+	}
+	return out, nil
 }
 
 // Live reads app's history from the API server; it is the caller's own.

@@ -170,7 +170,7 @@ func (r *Reader) Confirmed(ctx context.Context, app *shipper.Application, known 
 		return History{}, fmt.Errorf("listing the releases of application %s/%s: %w", app.Namespace, app.Name, err)
 	}
 	key := client.ObjectKeyFromObject(app)
-	cached, err := read(ctx, r.cached, app, 1, client.MatchingFields{r.index: app.Name})
+	cached, err := read(ctx, r.cached, app, 1, client.MatchingFields{byApplication: app.Name})
 	if err != nil || same(cached.All, rels.Items) && known.shows(key, cached) {
 		return cached, err
 	}

@@ -90,7 +90,7 @@ func TestTheCacheIsBelievedWhenItShowsWhatIsKnown(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			live, known := now, NewKnown()
-			r := &Reader{cached: &tc.cache, live: &live, index: "any"}
+			r := &Reader{cached: &tc.cache, live: &live}
 			if _, err := r.Confirmed(t.Context(), app, known); err != nil || live.lists != len(kinds()) {
 				t.Fatalf("the first time %d kinds were listed: %v", live.lists, err)
 			}
@@ -121,7 +121,7 @@ func TestWhatIsWrittenWhileItIsReadIsNotForgotten(t *testing.T) {
 		"nobody knows what": func(k *Known) { k.WroteApplication(app, errors.New("no answer")) },
 	} {
 		live, cache, known := shown{release: "9", installation: "8", capacity: "10"}, shown{}, NewKnown()
-		r := &Reader{cached: &cache, live: &live, index: "any"}
+		r := &Reader{cached: &cache, live: &live}
 		live.meanwhile = func() { wrote(known) }
 		if _, err := r.Confirmed(t.Context(), app, known); err != nil {
 			t.Fatal(err)
@@ -203,7 +203,7 @@ func TestWhatCannotBeReadIsNotKnown(t *testing.T) {
 	cache := shown{release: "9", installation: "8", capacity: "10"}
 	live := cache
 	live.broken = errors.New("no answer")
-	r := &Reader{cached: &cache, live: &live, index: "any"}
+	r := &Reader{cached: &cache, live: &live}
 	if _, err := r.Confirmed(t.Context(), app, NewKnown()); !errors.Is(err, live.broken) {
 		t.Errorf("got %v", err)
 	}
