@@ -29,16 +29,18 @@ func main() {
 	flag.IntVar(&s.replicas, "replicas", 1, "how many Pods an Application has in each of its clusters")
 	flag.IntVar(&s.rounds, "rounds", 1, "how often all Applications are changed")
 	flag.IntVar(&s.changes, "changes", 7, "how often one Application is changed, while all others rest")
+	flag.IntVar(&s.atOnce, "at-once", 0, "how many Applications are under way at a time, when all are made or changed; 0: all of them")
 	flag.IntVar(&s.workers, "workers", 8, "the reconciler's flag of that name")
 	flag.DurationVar(&s.latency, "latency", 5*time.Millisecond, "how long every `answer` of an API server takes")
 	flag.DurationVar(&s.pods, "pods", 500*time.Millisecond, "how long it takes until Pods are `ready`")
 	flag.DurationVar(&s.rest, "rest", 30*time.Second, "for how `long` it is watched at rest")
 	flag.DurationVar(&s.patience, "patience", 30*time.Minute, "how `long` a change of all Applications may take")
+	flag.DurationVar(&s.every, "every", time.Minute, "how `often` it is told how far a change of all Applications is")
 	flag.StringVar(&s.profiles, "profiles", "", "a `folder` for profiles of the reconciler")
 	reconciler := flag.String("reconciler", "", "") // this program again, as the reconciler
 	flag.Parse()
-	if min(s.applications, s.clusters, s.changes, s.workers) < 1 || s.rounds < 0 {
-		fmt.Fprintln(os.Stderr, "simulate: want 1 at least of Applications, clusters, changes and workers, and 0 rounds")
+	if min(s.applications, s.clusters, s.changes, s.workers) < 1 || min(s.rounds, s.atOnce) < 0 || s.every <= 0 {
+		fmt.Fprintln(os.Stderr, "simulate: want 1 at least of Applications, clusters, changes and workers, and 0 rounds and at once")
 		os.Exit(2)
 	}
 	run := s.run

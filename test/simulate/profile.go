@@ -47,11 +47,11 @@ func (s *simulation) profile(ctx context.Context, what string) error {
 }
 
 // heap keeps a profile of the reconciler's memory for who wants it.
-func (s *simulation) heap(ctx context.Context) error {
+func (s *simulation) heap(ctx context.Context, name string) error {
 	if s.profiles == "" {
 		return nil
 	}
-	file, err := os.Create(filepath.Join(s.profiles, "heap.pprof"))
+	file, err := os.Create(filepath.Join(s.profiles, name+".pprof"))
 	if err != nil {
 		return fmt.Errorf("keeping a profile: %w", err)
 	}

@@ -23,7 +23,9 @@ import (
 type simulation struct {
 	applications, clusters, replicas, workers int
 	rounds, changes                           int // how often all are changed, and before that one
+	atOnce                                    int // how many are under way when all are changed; 0: all
 	latency, pods, rest, patience             time.Duration
+	every                                     time.Duration // how often it is told how far a change of all is
 	profiles                                  string
 	out                                       io.Writer
 
@@ -33,8 +35,9 @@ type simulation struct {
 	servers    []*memory.Server
 	sight      *sight
 	reconciler *process
-	generation int // of all Applications
-	ahead      int // of the first
+	empty      float64 // MiB of heap when there were clusters and no Application
+	generation int     // of all Applications
+	ahead      int     // of the first
 }
 
 // run tells of everything as soon as it is known.
@@ -110,6 +113,7 @@ func (s *simulation) connect(ctx context.Context) error {
 		return err
 	}
 	n := float64(s.clusters)
+	s.empty = after.heap
 	s.tell("clusters: all connected after %s; each takes %.0f KiB of heap, %.0f KiB resident, %.0f goroutines", took.Round(time.Millisecond),
 		(after.heap-before.heap)*1024/n, (after.resident-before.resident)*1024/n, (after.goroutines-before.goroutines)/n)
 	return nil
@@ -141,12 +145,7 @@ func (s *simulation) create(ctx context.Context) error {
 		return err
 	}
 	err = s.measured(ctx, "first rollouts", func() error {
-		for i := range s.applications {
-			if err := s.application(i); err != nil {
-				return err
-			}
-		}
-		return s.sight.upgraded(ctx, s.all(), 0)
+		return s.each(ctx, 0, 0, s.application)
 	})
 	if err != nil {
 		return err
@@ -167,12 +166,30 @@ func (s *simulation) create(ctx context.Context) error {
 	return nil
 }
 
-func (s *simulation) all() []int {
-	out := make([]int, s.applications)
-	for i := range out {
-		out[i] = i
+// each does something to all Applications from one on, to no more at once than are to be under way, and waits until they are where
+// that leads: at the step of a generation.
+func (s *simulation) each(ctx context.Context, from, generation int, do func(i int) error) error {
+	began, there := time.Now(), s.sight.count(generation)
+	telling, stop := context.WithCancel(ctx)
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		for pass(telling, s.every); telling.Err() == nil; pass(telling, s.every) {
+			s.tell("%d of %d are there after %s", s.sight.count(generation)-there, s.applications-from, time.Since(began).Round(time.Second))
+		}
+	}()
+	defer func() { stop(); <-told }()
+	for i := from; i < s.applications; i++ {
+		if s.atOnce > 0 {
+			if err := s.sight.upgraded(ctx, generation, there+i-from-s.atOnce+1); err != nil {
+				return err
+			}
+		}
+		if err := do(i); err != nil {
+			return err
+		}
 	}
-	return out
+	return s.sight.upgraded(ctx, generation, there+s.applications-from)
 }
 
 // atRest watches for a while.
@@ -220,11 +237,12 @@ func (s *simulation) change(ctx context.Context) error {
 func (s *simulation) changeFirst(ctx context.Context) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
+	there := s.sight.count(s.ahead + 1)
 	s.ahead++
 	if err := s.upgrade(0, s.ahead); err != nil {
 		return err
 	}
-	return s.sight.upgraded(ctx, []int{0}, s.ahead)
+	return s.sight.upgraded(ctx, s.ahead, there+1)
 }
 
 // changeAll upgrades all Applications at once.
@@ -241,7 +259,7 @@ func (s *simulation) changeAll(ctx context.Context) error {
 		}
 		s.tell("memory: %.0f MiB of heap, %.0f MiB resident, %.0f goroutines", after.heap, after.resident, after.goroutines)
 	}
-	return s.heap(ctx)
+	return s.heap(ctx, "heap")
 }
 
 // upgradeAll upgrades all Applications but the first, once.
@@ -250,12 +268,7 @@ func (s *simulation) upgradeAll(ctx context.Context) error {
 	defer cancel()
 	s.generation++
 	return s.measured(ctx, "change of all", func() error {
-		for i := 1; i < s.applications; i++ {
-			if err := s.upgrade(i, s.generation); err != nil {
-				return err
-			}
-		}
-		return s.sight.upgraded(ctx, s.all()[1:], s.generation)
+		return s.each(ctx, 1, s.generation, func(i int) error { return s.upgrade(i, s.generation) })
 	})
 }
 
@@ -322,6 +335,7 @@ func (s *simulation) restart(ctx context.Context) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	s.reconciler.kill()
+	there := s.sight.count(s.ahead + 1)
 	s.ahead++
 	if err := s.upgrade(0, s.ahead); err != nil {
 		return err
@@ -335,7 +349,7 @@ func (s *simulation) restart(ctx context.Context) error {
 	if err := s.start(); err != nil {
 		return err
 	}
-	if err := s.sight.upgraded(ctx, []int{0}, s.ahead); err != nil {
+	if err := s.sight.upgraded(ctx, s.ahead, there+1); err != nil {
 		return err
 	}
 	done := time.Since(began)
@@ -355,7 +369,8 @@ func (s *simulation) restart(ctx context.Context) error {
 		"%d writes in all; %.1f s of a processor, %.0f MiB of heap",
 		time.Unix(0, first).Sub(began).Seconds(), done.Seconds(), writesNow-writes, used.processor.Seconds(), used.heap)
 	s.tell("restart, requests for each: %s", s.most(kinds))
-	return nil
+	s.tell("restart, memory: an Application takes %.0f KiB of heap", (used.heap-s.empty)*1024/float64(s.applications))
+	return s.heap(ctx, "heap-restarted")
 }
 
 // pass lets time pass.

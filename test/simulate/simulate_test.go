@@ -35,7 +35,7 @@ func TestAFewApplicationsOnAFewClusters(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	s := simulation{
-		applications: 3, clusters: 2, replicas: 1, rounds: 1, changes: 1, workers: 2,
+		applications: 3, clusters: 2, replicas: 1, rounds: 1, changes: 1, workers: 2, every: time.Hour,
 		latency: time.Millisecond, pods: 10 * time.Millisecond, rest: time.Second, patience: 3 * time.Minute, profiles: t.TempDir(), out: &out,
 	}
 	if err := s.run(t.Context()); err != nil {
@@ -52,6 +52,7 @@ func TestAFewApplicationsOnAFewClusters(t *testing.T) {
 		"3 Applications, 2 clusters; an answer takes 1ms, Pods take 10ms, 2 workers", "clusters", "first rollouts",
 		"first rollouts, requests for each", "memory", "at rest for 1s", "one change", "change of all",
 		"change of all, requests for each", "memory", "restart", "restart, requests for each",
+		"restart, memory",
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("-want +got:\n%s\n%s", diff, &out)

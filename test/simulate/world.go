@@ -84,12 +84,13 @@ type sight struct {
 	mu        sync.Mutex
 	changed   chan struct{}  // closed with the next change
 	achieved  map[string]int // the newest generation whose step is achieved
+	there     map[int]int    // how many Applications have achieved the step of a generation, or of a later one
 	connected map[string]bool
 }
 
 // look watches Releases and Clusters until ctx is done.
 func (s *simulation) look(ctx context.Context) {
-	s.sight = &sight{changed: make(chan struct{}), achieved: map[string]int{}, connected: map[string]bool{}}
+	s.sight = &sight{changed: make(chan struct{}), achieved: map[string]int{}, there: map[int]int{}, connected: map[string]bool{}}
 	go s.management.Follow(ctx, shipper.GroupVersion.Group, "releases", s.sight.release)
 	go s.management.Follow(ctx, shipper.GroupVersion.Group, "clusters", s.sight.cluster)
 }
@@ -108,8 +109,15 @@ func (s *sight) release(raw []byte, gone bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now, known := s.achieved[rel.Metadata.Namespace]; !known || now < generation {
+	now, known := s.achieved[rel.Metadata.Namespace]
+	if !known {
+		now = -1
+	}
+	if now < generation {
 		s.achieved[rel.Metadata.Namespace] = generation
+		for ; now < generation; now++ {
+			s.there[now+1]++
+		}
 		close(s.changed)
 		s.changed = make(chan struct{})
 	}
@@ -144,19 +152,16 @@ func (s *sight) until(ctx context.Context, what string, want int, count func() i
 	}
 }
 
-// upgraded waits until some Applications have achieved the step of a generation.
-func (s *sight) upgraded(ctx context.Context, applications []int, generation int) error {
-	left := applications
-	return s.until(ctx, "Applications are there", len(applications), func() int {
-		var next []int
-		for _, i := range left {
-			if now, known := s.achieved[namespace(i)]; !known || now < generation {
-				next = append(next, i)
-			}
-		}
-		left = next
-		return len(applications) - len(left)
-	})
+// count is how many Applications have achieved the step of a generation, or of a later one.
+func (s *sight) count(generation int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.there[generation]
+}
+
+// upgraded waits until so many have.
+func (s *sight) upgraded(ctx context.Context, generation, applications int) error {
+	return s.until(ctx, "Applications are there", applications, func() int { return s.there[generation] })
 }
 
 // joined waits until all clusters are connected.
