@@ -6,17 +6,27 @@
 # a seed, which does. `make fuzz` fails at once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-failed=()
-for module in $(hack/modules.sh); do
+
+# tests runs those of the module $1, of $2 packages at a time.
+tests() {
+	local module=$1 fresh=
 	echo "testing module $module (a cold build takes some minutes)"
 	# Of files outside of a module Go does not notice that they have changed: other modules' tests, which read this one's, run anew.
-	fresh=$([[ $module == . ]] || echo -count=1)
+	[[ $module == . ]] || fresh=-count=1
 	# What vet would say the linter says, of tests too: hack/verify-lint.sh.
 	# shellcheck disable=SC2086 # both are lists of words
-	(cd "$module" && go test -p 2 -vet=off -timeout 20m $fresh ${TEST_FLAGS:-} ./...) || failed+=("module $module")
-done
-if ((${#failed[@]})); then
-	printf 'test: failed: %s\n' "${failed[@]}" >&2
+	(cd "$module" && go test -p "$2" -vet=off -timeout 20m $fresh ${TEST_FLAGS:-} ./...) || {
+		echo "test: failed: module $module" >&2
+		return 1
+	}
+}
+export -f tests
+
+failed=false
+tests . 2 || failed=true
+hack/modules.sh | { grep -vx '[.]' || true; } | xargs -P 2 -I{} bash -c 'tests {} 1' || failed=true
+if $failed; then
+	echo "test: failed: see above" >&2
 	exit 1
 fi
 if [[ -n ${FUZZTIME:-} ]]; then
