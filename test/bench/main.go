@@ -23,6 +23,7 @@ import (
 
 	"shipper.dev/shipper/test/bench/admission"
 	"shipper.dev/shipper/test/bench/charts"
+	"shipper.dev/shipper/test/bench/fairness"
 	"shipper.dev/shipper/test/bench/rollout"
 	"shipper.dev/shipper/test/bench/scale"
 	"shipper.dev/shipper/test/bench/table"
@@ -63,8 +64,11 @@ func main() {
 	a := admission.Admission{}
 	flag.IntVar(&a.Releases, "releases", 10000, "admission: how many Releases are known")
 	flag.IntVar(&a.Pairs, "pairs", 400, "admission: how many pairs of writes are measured of each kind")
+	f := fairness.Fairness{}
+	flag.IntVar(&f.Applications, "edits", 1000, "fairness: how many Applications a team edits at once")
+	flag.IntVar(&f.Rounds, "crowds", 3, "fairness: how often it does")
 	flag.Parse()
-	if min(*rounds, *replicas, *burst, *of, *across, c.Charts, c.Renders, a.Releases, a.Pairs) < 1 {
+	if min(f.Applications, f.Rounds, *rounds, *replicas, *burst, *of, *across, c.Charts, c.Renders, a.Releases, a.Pairs) < 1 {
 		fmt.Fprintln(os.Stderr, "bench: of nothing that is measured there can be less than 1")
 		os.Exit(2)
 	}
@@ -81,6 +85,7 @@ func main() {
 		{"wide", func(ctx context.Context, _, samples io.Writer) ([]table.Line, error) { return wide.Run(ctx, samples) }},
 		{"charts", func(ctx context.Context, _, samples io.Writer) ([]table.Line, error) { return c.Run(ctx, samples) }},
 		{"admission", a.Run},
+		{"fairness", f.Run},
 	}, *wanted, *file)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
