@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/turnstile"
 )
 
 // idleFor is how long a repository that nobody asks for is remembered.
@@ -113,7 +114,9 @@ type Catalog struct {
 	charts *lru[archiveKey, *Chart]
 	// broken remembers the archives that could not be had.
 	broken *lru[archiveKey, backoff]
-	loads  singleflight.Group
+	// loads are those that are under way, and loading the namespaces that wait for them.
+	loads   singleflight.Group
+	loading *turnstile.Turnstile
 }
 
 // NewCatalog returns a Catalog whose background work ends with ctx. Nothing is fetched before it is asked for.
@@ -125,6 +128,7 @@ func NewCatalog(ctx context.Context, o Options) *Catalog {
 		disk:         openDisk(o.CacheDir, o.MaxDiskBytes, o.Clock, o.Log),
 		charts:       newLRU[archiveKey, *Chart](o.MaxChartMemory),
 		broken:       newLRU[archiveKey, backoff](1024),
+		loading:      turnstile.New(loads, loadsEach),
 	}
 }
 

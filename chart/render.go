@@ -56,12 +56,10 @@ func (c *Chart) inTurn(ctx context.Context, values map[string]any, t Target) (Ma
 	if known, ok := c.renders.done.get(key); ok {
 		return known, nil
 	}
-	select {
-	case c.renders.room <- struct{}{}:
-		defer func() { <-c.renders.room }()
-	case <-ctx.Done():
-		return Manifest{}, late(ctx.Err())
+	if err := c.renders.room.Enter(ctx, t.Namespace); err != nil {
+		return Manifest{}, late(err)
 	}
+	defer c.renders.room.Leave(t.Namespace)
 	manifest, err := c.render(ctx, values, t)
 	if err == nil {
 		c.renders.done.put(key, manifest, manifest.size())

@@ -34,14 +34,12 @@ func (c *Catalog) Verify(ctx context.Context, namespace string, pinned shipper.C
 		digest: digest, repo: u.String(), name: pinned.Name, version: pinned.Version, scope: opens(namespace, pinned),
 	}
 	who := fmt.Sprintf("verify %q", []any{namespace, pinned.Verify, key})
-	flight := c.loads.DoChan(who, func() (any, error) { return c.verify(namespace, pinned, digest, archiveKey{scope: who}) })
-	select {
-	case <-ctx.Done():
-		return shipper.ChartSignature{}, fetchFailure(ctx.Err(), "the provenance of %s is still being fetched", describe(pinned))
-	case result := <-flight:
-		by, _ := result.Val.(shipper.ChartSignature)
-		return by, result.Err
+	result, err := c.inFlight(ctx, namespace, who, func() (any, error) { return c.verify(namespace, pinned, digest, archiveKey{scope: who}) })
+	if err != nil {
+		return shipper.ChartSignature{}, fetchFailure(err, "the provenance of %s is still being fetched", describe(pinned))
 	}
+	by, _ := result.Val.(shipper.ChartSignature)
+	return by, result.Err
 }
 
 // Verifiable says what keeps a chart from being verified that is known without its repository: its keys and, where the archive
