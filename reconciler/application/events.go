@@ -11,7 +11,11 @@ import (
 // conditionChanged is the reason of events that tell of conditions.
 const conditionChanged = "ApplicationConditionChanged"
 
-// changes tells what is new in a status.
+// changes tells what is new in a status. Of blocks it tells for its Releases, too: there is one event for an Application that rests.
 func changes(was, is shipper.ApplicationStatus) []report.Event {
-	return diary.Changes(conditionChanged, shipper.ApplicationBlocked, was.Conditions, is.Conditions)
+	concerned := diary.Rests
+	if shipper.ConditionTrue(is.Conditions, shipper.ApplicationRollingOut) {
+		concerned = diary.Waits
+	}
+	return diary.Changes(conditionChanged, shipper.ApplicationBlocked, concerned, was.Conditions, is.Conditions)
 }

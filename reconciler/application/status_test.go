@@ -192,10 +192,19 @@ func TestChangesAreTold(t *testing.T) {
 	}
 	want := []string{
 		"Warning RolloutBlocked rollouts blocked by: a/b",
-		"Normal ApplicationConditionChanged [] -> [Blocked True RolloutsBlocked rollouts blocked by: a/b]",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	lifted := shipper.ApplicationStatus{Conditions: []shipper.Condition{{Type: shipper.ApplicationBlocked, Status: corev1.ConditionFalse}}}
+	if end := changes(blocked, lifted); end != nil {
+		t.Errorf("of the end of a block that held nothing is told: %v", end)
+	}
+	for _, s := range []*shipper.ApplicationStatus{&blocked, &lifted} {
+		s.Conditions = append(s.Conditions, shipper.Condition{Type: shipper.ApplicationRollingOut, Status: corev1.ConditionTrue})
+	}
+	if end := changes(blocked, lifted); len(end) != 1 || end[0].Reason != "ApplicationConditionChanged" {
+		t.Errorf("of the end of a block that held a rollout it is told: %v", end)
 	}
 	if again := changes(blocked, blocked); again != nil {
 		t.Errorf("got %v for nothing", again)

@@ -41,31 +41,50 @@ func clustersChanged(it *shipper.InstallationTarget) report.Event {
 		it.Namespace+"/"+it.Name, clusters)
 }
 
-// changes tells what is new in a status. What rel says is what was.
+// changes tells what is new in a status, in one event when all is well. What rel says is what was.
 func changes(rel *shipper.Release, is shipper.ReleaseStatus) []report.Event {
 	var out []report.Event
 	was := rel.Status
 	if a := is.AchievedStep; a != nil && (was.AchievedStep == nil || *was.AchievedStep != *a) {
 		out = append(out, diary.Normal(strategyAppliedReason, "Achieve "+a.Name, "step [%d] finished", a.Step))
 	}
-	if is.Strategy != nil {
-		before := shipper.ReleaseStrategyState{}
-		if was.Strategy != nil {
-			before = was.Strategy.State
-		}
-		out = append(out, transitions(rel, before, is.Strategy.State)...)
-	}
 	before, after := was.Conditions, is.Conditions
-	if c := shipper.FindCondition(after, shipper.ReleaseStrategyExecuted); len(out) > 0 && c != nil &&
-		(c.Status == corev1.ConditionTrue || c.Reason == shipper.StrategyInProgress && waits(is.Strategy)) {
-		before, after = without(before, c.Type), without(after, c.Type) // the events above tell more of it
+	if stays(rel, is) {
+		before, after = diary.WithoutUnderWay(before, after, shipper.ReleaseStrategyExecuted)
+	} else {
+		out = append(out, transitions(rel, states(was), states(is))...)
 	}
-	return append(out, diary.Changes(conditionChangedReason, shipper.ReleaseBlocked, before, after)...)
+	if c := shipper.FindCondition(after, shipper.ReleaseStrategyExecuted); len(out) > 0 && c != nil && (c.Status == corev1.ConditionTrue ||
+		awaited(was) && awaited(is) && waits(is.Strategy)) {
+		before, after = diary.Without(before, c.Type), diary.Without(after, c.Type) // the events above tell more of it
+	}
+	if healthy := shipper.ReleaseHealthy; !worthTelling(shipper.FindCondition(before, healthy)) &&
+		!worthTelling(shipper.FindCondition(after, healthy)) {
+		before, after = diary.Without(before, healthy), diary.Without(after, healthy)
+	}
+	concerned := diary.SaidElsewhere
+	if waits(is.Strategy) {
+		concerned = diary.Waits
+	}
+	conditions := diary.Changes(conditionChangedReason, shipper.ReleaseBlocked, concerned, before, after)
+	if diary.AnyWrong(before, after) {
+		return append(report.AsOne(out), conditions...)
+	}
+	return report.AsOne(append(out, conditions...))
 }
 
-// without are the conditions but those of a type.
-func without(conditions []shipper.Condition, conditionType string) []shipper.Condition {
-	return slices.DeleteFunc(slices.Clone(conditions), func(c shipper.Condition) bool { return c.Type == conditionType })
+// stays tells whether a Release has had the step that it is to have: what it waits for then, for a moment or because another Release
+// comes, is no step that begins.
+func stays(rel *shipper.Release, is shipper.ReleaseStatus) bool {
+	was, a := rel.Status.AchievedStep, is.AchievedStep
+	return was != nil && a != nil && *was == *a && rel.Spec.TargetStep == a.Step
+}
+
+func states(s shipper.ReleaseStatus) shipper.ReleaseStrategyState {
+	if s.Strategy == nil {
+		return shipper.ReleaseStrategyState{}
+	}
+	return s.Strategy.State
 }
 
 // waits tells whether a step waits for something.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -61,6 +62,18 @@ func Described(o shipper.UnhealthyObject) string {
 		text += " (" + o.Reason + ")"
 	}
 	return text
+}
+
+// worthTelling tells whether a condition Healthy says of anything that it is neither well nor on its way there, as every object is
+// that was just installed.
+func worthTelling(c *shipper.Condition) bool {
+	if c == nil || c.Reason != shipper.ObjectsNotHealthy {
+		return false
+	}
+	_, named, _ := strings.Cut(c.Message, ": ")
+	return slices.ContainsFunc(strings.Split(named, "; "), func(object string) bool {
+		return !strings.Contains(object, `" is `+string(kstatus.InProgressStatus)) && !strings.HasPrefix(object, "and ")
+	})
 }
 
 // some of the names, and how many more there are of all.

@@ -379,6 +379,11 @@ func TestEventsTellOnceWhatAStepDoes(t *testing.T) {
 	capacity := state(shipper.ReleaseStrategyState{WaitingForCapacity: "True", WaitingForCommand: "False"})
 	command := state(shipper.ReleaseStrategyState{WaitingForCapacity: "False", WaitingForCommand: "True"})
 	quiet := state(shipper.ReleaseStrategyState{WaitingForCapacity: "False", WaitingForCommand: "False"})
+	objects := func(message string) shipper.ReleaseStatus {
+		return shipper.ReleaseStatus{Conditions: []shipper.Condition{
+			{Type: shipper.ReleaseHealthy, Status: "False", Reason: shipper.ObjectsNotHealthy, Message: message},
+		}}
+	}
 	waits, does := executed("False", shipper.StrategyInProgress, "step 1 waits"), executed("True", "", "")
 	begins := shipper.ReleaseStatus{Strategy: capacity, Conditions: waits}
 	for sentence, tc := range map[string]struct {
@@ -388,7 +393,7 @@ func TestEventsTellOnceWhatAStepDoes(t *testing.T) {
 		"it is achieved": {
 			begins,
 			shipper.ReleaseStatus{Strategy: command, Conditions: does, AchievedStep: &shipper.AchievedStep{Step: 1}},
-			[]string{"StrategyApplied", "ReleaseStateTransitioned"},
+			[]string{"StrategyApplied"},
 		},
 		"the next begins": {shipper.ReleaseStatus{Strategy: command, Conditions: does}, begins, []string{"ReleaseStateTransitioned"}},
 		"it is superseded": {
@@ -398,7 +403,28 @@ func TestEventsTellOnceWhatAStepDoes(t *testing.T) {
 		"it is superseded, after it was achieved": {
 			shipper.ReleaseStatus{Strategy: command, Conditions: does},
 			shipper.ReleaseStatus{Strategy: quiet, Conditions: executed("False", shipper.StrategyInProgress, "superseded")},
-			[]string{"ReleaseStateTransitioned", "ReleaseConditionChanged"},
+			[]string{"ReleaseStateTransitioned"},
+		},
+		"it waits for a moment, when it has its step": {
+			shipper.ReleaseStatus{Strategy: command, Conditions: does, AchievedStep: &shipper.AchievedStep{}},
+			shipper.ReleaseStatus{Strategy: capacity, Conditions: waits, AchievedStep: &shipper.AchievedStep{}}, nil,
+		},
+		"it fails when it has its step": {
+			shipper.ReleaseStatus{Strategy: command, Conditions: does, AchievedStep: &shipper.AchievedStep{}},
+			shipper.ReleaseStatus{
+				Strategy: quiet, Conditions: executed("False", shipper.StrategyExecutionFailed, "wrong"), AchievedStep: &shipper.AchievedStep{},
+			}, []string{"ReleaseConditionChanged"},
+		},
+		"objects are on their way": {
+			shipper.ReleaseStatus{}, objects(`1 of 2 objects are not healthy: east: Deployment "a" is InProgress (DeploymentNotAvailable)`), nil,
+		},
+		"they are there": {
+			objects(`1 of 2 objects are not healthy: east: Deployment "a" is InProgress`),
+			shipper.ReleaseStatus{Conditions: []shipper.Condition{{Type: shipper.ReleaseHealthy, Status: "True"}}}, nil,
+		},
+		"an object has failed": {
+			shipper.ReleaseStatus{}, objects(`2 of 2 objects are not healthy: east: Deployment "a" is InProgress; east: Job "b" is Failed`),
+			[]string{"ReleaseConditionChanged"},
 		},
 		"it fails": {
 			begins, shipper.ReleaseStatus{Strategy: quiet, Conditions: executed("False", shipper.StrategyExecutionFailed, "wrong")},
@@ -439,10 +465,7 @@ func TestEvents(t *testing.T) {
 		got = append(got, e.Type+" "+e.Reason+" "+e.Note)
 	}
 	want := []string{
-		"Normal StrategyApplied step [1] finished",
-		`Normal ReleaseStateTransitioned Release "default/web-0" had its state "WaitingForCapacity" transitioned to "False"`,
-		"Warning RolloutBlocked rollouts blocked by: a/b",
-		"Normal ReleaseConditionChanged [Blocked False] -> [Blocked True RolloutsBlocked rollouts blocked by: a/b]",
+		`Normal StrategyApplied step [1] finished; Release "default/web-0" had its state "WaitingForCapacity" transitioned to "False"`,
 		`Normal ClustersSelected Set clusters for "default/web-0" to a,b`,
 		`Normal ReleaseScheduled Created CapacityTarget "default/web-0"`,
 		`Normal ReleaseScheduled Updated InstallationTarget "default/web-0" cluster set to [a,b]`,

@@ -78,7 +78,10 @@ func comingOf(rb *shipper.RolloutBlock, concerned []string) []string {
 	said := "rollouts blocked by: " + rb.Namespace + "/" + rb.Name
 	var out []string
 	for _, object := range concerned {
-		out = append(out, object+" Blocked True RolloutsBlocked "+said, object+" event Warning RolloutBlocked "+said)
+		out = append(out, object+" Blocked True RolloutsBlocked "+said)
+		if strings.HasPrefix(object, "Application ") { // which tells for its Releases, too, when they rest
+			out = append(out, object+" event Warning RolloutBlocked "+said)
+		}
 	}
 	return out
 }

@@ -29,6 +29,8 @@ type simulation struct {
 	profiles                                  string
 	out                                       io.Writer
 
+	told func(event []byte) // is given events; nil: nobody is
+
 	dir        string
 	charts     *charts.Repository
 	management *memory.Server

@@ -180,7 +180,7 @@ func (s *sight) joined(ctx context.Context, clusters int) error {
 // begun starts the API servers.
 func (s *simulation) begin() error {
 	var err error
-	if s.management, err = memory.Start(memory.Options{Kinds: memory.Management(), Latency: s.latency}); err != nil {
+	if s.management, err = memory.Start(memory.Options{Kinds: memory.Management(), Latency: s.latency, Told: s.told}); err != nil {
 		return err
 	}
 	for range s.clusters {

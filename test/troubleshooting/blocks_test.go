@@ -42,10 +42,11 @@ func TestARolloutBlock(t *testing.T) {
 		_, _ = u.globally(context.Background(), "", "delete", "rb", "dns-outage", "--ignore-not-found")
 	})
 	for kind, name := range map[string]string{"app": appName, "rel": rel} {
-		for _, phrase := range []string{
-			"Message: " + said + " Reason: RolloutsBlocked Status: True Type: Blocked", // the condition
-			"Warning RolloutBlocked", // the event
-		} {
+		phrases := []string{"Message: " + said + " Reason: RolloutsBlocked Status: True Type: Blocked"} // the condition
+		if kind == "app" {
+			phrases = append(phrases, "Warning RolloutBlocked") // the event, for its Release too, which rests
+		}
+		for _, phrase := range phrases {
 			u.eventually(kind+" "+name+" says", phrase, func() (string, error) {
 				out, err := u.run(u.ctx, "", "describe", kind, name)
 				if words := strings.Join(strings.Fields(out), " "); !strings.Contains(words, phrase) {

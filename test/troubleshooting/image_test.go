@@ -192,12 +192,8 @@ func (u *user) eventsTell(good, bad, mended string) {
 		{"Release", bad, "Normal", "ReleaseStateTransitioned",
 			fmt.Sprintf(`Release %q had its state "WaitingForCapacity" transitioned to "True"`, key)},
 		{"Release", bad, "Normal", "ReleaseConditionChanged", "[] -> [Scheduled True]"},
-		{"InstallationTarget", bad, "Normal", "InstallationTargetConditionChanged", "[Ready True]"},
-		{"InstallationTarget", bad, "Normal", "ClusterInstallationConditionChanged", "[Ready True]"},
 		{"CapacityTarget", bad, "Normal", "ClusterCapacityConditionChanged", "-> " + ready},
 		{"CapacityTarget", bad, "Normal", "CapacityTargetConditionChanged", "-> [Ready False ClustersNotReady " + cluster + ": PodsNotReady 6/6"},
-		{"TrafficTarget", bad, "Normal", "ClusterTrafficConditionChanged", "[Ready True]"},
-		{"TrafficTarget", bad, "Normal", "TrafficTargetConditionChanged", "[Ready True]"},
 		{"Release", mended, "Normal", "StrategyApplied", "step [1] finished"},
 	} {
 		what := fmt.Sprintf("%s %s about %s %s: …%s…", want.eventType, want.reason, want.kind, want.name, want.note)

@@ -67,9 +67,14 @@ func wrong(conditionType string, clusters []Cluster) string {
 // Changes words what differs between two lists of conditions, `[old] -> [new], …`, or is empty when nothing does that is worth
 // telling: see News.
 func Changes(before, after []shipper.Condition) string {
+	return changes(before, after, News)
+}
+
+// changes words those of the conditions that are told.
+func changes(before, after []shipper.Condition, told func(was *shipper.Condition, is shipper.Condition) bool) string {
 	var out []string
 	for _, c := range after {
-		if old := shipper.FindCondition(before, c.Type); News(old, c) {
+		if old := shipper.FindCondition(before, c.Type); told(old, c) {
 			out = append(out, describe(old)+" -> "+describe(&c))
 		}
 	}
@@ -87,8 +92,31 @@ func News(was *shipper.Condition, is shipper.Condition) bool {
 	if turned(was, is) {
 		return true
 	}
-	underWay := is.Reason == shipper.InProgress || is.Reason == shipper.StrategyInProgress || is.Reason == shipper.StrategyNotComplete
-	return was.Message != is.Message && !underWay
+	return was.Message != is.Message && !underWay(is.Reason)
+}
+
+// underWay tells whether a reason says that what was asked for is being done.
+func underWay(reason string) bool {
+	switch reason {
+	case shipper.InProgress, shipper.PodsNotInEndpoints, shipper.StrategyInProgress, shipper.StrategyNotComplete:
+		return true
+	}
+	return false
+}
+
+// Wrong tells whether a condition says that something is: neither that all is well, nor that it is under way. A condition that is
+// False when all is well has no reason.
+func Wrong(c *shipper.Condition) bool {
+	return c != nil && c.Status != corev1.ConditionTrue && c.Reason != "" && !underWay(c.Reason)
+}
+
+// ofTarget is News of a condition of a target, or of one of its clusters. That it gets what it was asked for, and has it, its Release
+// says when the step is achieved: of a target it is told what is wrong, and that it is so no more. There is no Deployment of any
+// target before the Release is installed.
+func ofTarget(was *shipper.Condition, is shipper.Condition) bool {
+	begins := was == nil && is.Reason == shipper.MissingDeployment
+	ends := Wrong(was) && was.Reason != shipper.MissingDeployment
+	return News(was, is) && (Wrong(&is) && !begins || ends)
 }
 
 func describe(c *shipper.Condition) string {
@@ -152,9 +180,29 @@ func together(list []Event) []Event {
 	return out
 }
 
-// ConditionEvents are the events for changed conditions of a target and of its clusters: reason for the target itself,
-// clusterReason for a cluster. The target's conditions sum up those of the clusters: other words alone, when there is no news of
-// any cluster, are none of the target.
+// AsOne makes one event of those that are Normal, as far as there is room: that of the first, which is to be what matters most.
+// Warnings stay what they are.
+func AsOne(list []Event) []Event {
+	var out []Event
+	first := -1
+	for _, e := range list {
+		switch {
+		case e.Type != corev1.EventTypeNormal || first >= 0 && len(out[first].Note)+len("; ")+len(e.Note) > maxNote:
+			out = append(out, e)
+		case first < 0:
+			first = len(out)
+			out = append(out, e)
+		default:
+			out[first].Note += "; " + e.Note
+			out[first].Action += ", " + e.Action
+		}
+	}
+	return out
+}
+
+// ConditionEvents are the events for what is wrong with a target and with its clusters, and no longer so: reason for the target
+// itself, clusterReason for a cluster. The target's conditions sum up those of the clusters: when there is no news of any cluster,
+// there is none of the target but what is wrong with itself.
 func ConditionEvents(reason, clusterReason string, before, after []shipper.Condition, was, is []Cluster) []Event {
 	var out []Event
 	for _, cluster := range is {
@@ -164,22 +212,32 @@ func ConditionEvents(reason, clusterReason string, before, after []shipper.Condi
 				old = c.Conditions
 			}
 		}
-		if change := Changes(old, cluster.Conditions); change != "" {
+		if change := changes(old, cluster.Conditions, ofTarget); change != "" {
 			note := fmt.Sprintf("cluster %q: %s", cluster.Name, change)
 			out = append(out, Event{corev1.EventTypeNormal, clusterReason, "UpdateStatus", note})
 		}
 	}
-	if change := Changes(before, after); change != "" && (len(out) > 0 || anyTurned(before, after)) {
+	told := News
+	if len(out) == 0 {
+		told = ofItself
+	}
+	if change := changes(before, after, told); change != "" {
 		out = append(out, Event{corev1.EventTypeNormal, reason, "UpdateStatus", change})
 	}
 	return out
 }
 
-// anyTurned tells whether one of the conditions has, or is new or gone.
-func anyTurned(before, after []shipper.Condition) bool {
-	return len(before) != len(after) || slices.ContainsFunc(after, func(c shipper.Condition) bool {
-		return turned(shipper.FindCondition(before, c.Type), c)
-	})
+// ofItself is ofTarget of a condition that sums up no clusters.
+func ofItself(was *shipper.Condition, is shipper.Condition) bool {
+	return News(was, is) && (Wrong(own(&is)) || Wrong(own(was)))
+}
+
+// own is a condition that sums up no clusters; nil when it does.
+func own(c *shipper.Condition) *shipper.Condition {
+	if c == nil || c.Reason == shipper.ClustersNotReady || c.Reason == shipper.ClustersNotOperational {
+		return nil
+	}
+	return c
 }
 
 // turned tells whether a condition has another status or reason than before, when it was not nil.

@@ -90,12 +90,15 @@ func TestChanges(t *testing.T) {
 }
 
 func TestConditionEvents(t *testing.T) {
-	bad := []shipper.Condition{good[0], condition("Ready", "False", "InProgress", "")}
-	got := ConditionEvents("TargetChanged", "ClusterChanged", nil, good,
+	bad := []shipper.Condition{good[0], condition("Ready", "False", "PodsNotReady", "")}
+	sums := func(status corev1.ConditionStatus, reason, message string) []shipper.Condition {
+		return []shipper.Condition{good[0], condition("Ready", status, reason, message)}
+	}
+	got := ConditionEvents("TargetChanged", "ClusterChanged", sums("False", "ClustersNotReady", "b: PodsNotReady"), good,
 		[]Cluster{{"a", good}, {"b", bad}}, []Cluster{{"a", good}, {"b", good}})
 	want := []Event{
-		{"Normal", "ClusterChanged", "UpdateStatus", `cluster "b": [Ready False InProgress] -> [Ready True]`},
-		{"Normal", "TargetChanged", "UpdateStatus", "[] -> [Operational True], [] -> [Ready True]"},
+		{"Normal", "ClusterChanged", "UpdateStatus", `cluster "b": [Ready False PodsNotReady] -> [Ready True]`},
+		{"Normal", "TargetChanged", "UpdateStatus", "[Ready False ClustersNotReady b: PodsNotReady] -> [Ready True]"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -112,8 +115,75 @@ func TestConditionEvents(t *testing.T) {
 	}
 	recorder := events.NewFakeRecorder(2)
 	Emit(recorder, &shipper.CapacityTarget{}, got[1:])
-	if event := <-recorder.Events; event != "Normal TargetChanged [] -> [Operational True], [] -> [Ready True]" {
+	if event := <-recorder.Events; event != "Normal "+want[1].Reason+" "+want[1].Note {
 		t.Errorf("emitted %q", event)
+	}
+}
+
+func TestWhatIsWorthAnEventOfATarget(t *testing.T) {
+	ready := func(status corev1.ConditionStatus, reason, message string) *shipper.Condition {
+		c := condition("Ready", status, reason, message)
+		return &c
+	}
+	well, missing, starts := ready("True", "", ""), ready("False", "MissingDeployment", "found 0"), ready("False", "InProgress", "1 of 2")
+	image, crash := ready("False", "PodsNotReady", "no image"), ready("False", "PodsNotReady", "crashes")
+	lost := ready("Unknown", "ClusterUnreachable", "")
+	for sentence, tc := range map[string]struct {
+		was, is *shipper.Condition
+		want    string
+	}{
+		"it is made and well":                 {nil, well, ""},
+		"it is made before there is anything": {nil, missing, ""},
+		"there is something then":             {missing, well, ""},
+		"what was there is gone":              {well, missing, "[Ready True] -> [Ready False MissingDeployment found 0]"},
+		"more is asked for":                   {well, starts, ""},
+		"it gets on":                          {starts, ready("False", "PodsNotInEndpoints", "1/2"), ""},
+		"it is there":                         {ready("False", "PodsNotInEndpoints", "1/2"), well, ""},
+		"Pods do not become ready":            {starts, image, "[Ready False InProgress 1 of 2] -> [Ready False PodsNotReady no image]"},
+		"another reason for it":               {image, crash, "[Ready False PodsNotReady no image] -> [Ready False PodsNotReady crashes]"},
+		"they do":                             {image, well, "[Ready False PodsNotReady no image] -> [Ready True]"},
+		"a cluster does not answer":           {well, lost, "[Ready True] -> [Ready Unknown ClusterUnreachable]"},
+		"it answers again, and goes on":       {lost, starts, "[Ready Unknown ClusterUnreachable] -> [Ready False InProgress 1 of 2]"},
+	} {
+		list := func(c *shipper.Condition) []Cluster {
+			if c == nil {
+				return nil
+			}
+			return []Cluster{{"a", []shipper.Condition{*c}}}
+		}
+		var want []Event
+		if tc.want != "" {
+			want = []Event{{"Normal", "ClusterChanged", "UpdateStatus", `cluster "a": ` + tc.want}}
+		}
+		if diff := cmp.Diff(want, ConditionEvents("TargetChanged", "ClusterChanged", nil, nil, list(tc.was), list(tc.is))); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", sentence, diff)
+		}
+		// Of what sums up no clusters it is the same, but of what was asked for before there is anything.
+		if own := tc.was != nil && !strings.Contains(tc.was.Reason+tc.is.Reason, "MissingDeployment"); own {
+			want = nil
+			if tc.want != "" {
+				want = []Event{{"Normal", "TargetChanged", "UpdateStatus", tc.want}}
+			}
+			got := ConditionEvents("TargetChanged", "ClusterChanged", []shipper.Condition{*tc.was}, []shipper.Condition{*tc.is}, nil, nil)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s, itself: -want +got:\n%s", sentence, diff)
+			}
+		}
+	}
+}
+
+func TestWhatIsWellIsOneEvent(t *testing.T) {
+	long := strings.Repeat("m", maxNote-10)
+	got := AsOne([]Event{
+		{"Warning", "Held", "Hold", "by a"}, {"Normal", "Achieved", "Achieve", "a step"}, {"Normal", "Moved", "Move", "on"},
+		{"Normal", "Changed", "Change", long}, {"Normal", "Turned", "Turn", "round"},
+	})
+	want := []Event{
+		{"Warning", "Held", "Hold", "by a"}, {"Normal", "Achieved", "Achieve, Move, Turn", "a step; on; round"},
+		{"Normal", "Changed", "Change", long},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

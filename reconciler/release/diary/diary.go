@@ -2,12 +2,12 @@
 
 // Package diary words the events of Applications and Releases.
 //
-// The API keeps of several events with the same object, reason and action only the first note, and counts the rest. What
-// is to be told on its own therefore needs an action of its own.
+// What is well, and of one moment, is one event. What is wrong is told on its own.
 package diary
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,20 +35,59 @@ func Normal(reason, action, format string, args ...any) report.Event {
 // Override tells which blocks were overridden.
 func Override(names string) report.Event { return Normal(Overridden, "Override "+names, "%s", names) }
 
-// Changes tells how conditions changed, as reason, and apart from that when blocked, a type among them, became True.
-func Changes(reason, blocked string, before, after []shipper.Condition) []report.Event {
+// Changes tells how conditions changed, as reason, and apart from that, as a Warning, when blocked, a type among them, became True.
+// Whom a block keeps from nothing has none of its end, nor, when it is said elsewhere, of the block.
+func Changes(reason, blocked string, concerned Concerned, before, after []shipper.Condition) []report.Event {
 	var out []report.Event
-	if is := shipper.FindCondition(after, blocked); is != nil && is.Status == corev1.ConditionTrue &&
-		!shipper.ConditionTrue(before, blocked) {
-		out = append(out, report.Event{
-			Type: corev1.EventTypeWarning, Reason: Blocked, Action: "Hold: " + is.Message,
-			Note: is.Message,
-		})
+	is, held := shipper.FindCondition(after, blocked), shipper.ConditionTrue(before, blocked)
+	switch {
+	case is == nil || held == (is.Status == corev1.ConditionTrue):
+	case held && concerned != Waits:
+		before, after = Without(before, blocked), Without(after, blocked)
+	case !held:
+		if concerned != SaidElsewhere {
+			out = append(out, report.Event{Type: corev1.EventTypeWarning, Reason: Blocked, Action: "Hold: " + is.Message, Note: is.Message})
+		}
+		before, after = Without(before, blocked), Without(after, blocked)
 	}
 	if note := report.Changes(before, after); note != "" {
 		out = append(out, Normal(reason, "Set "+strings.Join(changed(before, after), " "), "%s", note))
 	}
 	return out
+}
+
+// Concerned is how much a block concerns an object.
+type Concerned int
+
+// How much a block concerns an object.
+const (
+	// Rests: nothing is to be done, and that is all that can be said of a block.
+	Rests Concerned = iota
+	// SaidElsewhere is Rests of an object of which another tells of blocks.
+	SaidElsewhere
+	// Waits: something is to be done and is held, or goes on again.
+	Waits
+)
+
+// Without are the conditions but those of a type.
+func Without(conditions []shipper.Condition, conditionType string) []shipper.Condition {
+	return slices.DeleteFunc(slices.Clone(conditions), func(c shipper.Condition) bool { return c.Type == conditionType })
+}
+
+// WithoutUnderWay are conditions but those of a type, unless they say of that type that something is wrong, or no more so.
+func WithoutUnderWay(before, after []shipper.Condition, conditionType string) (was, is []shipper.Condition) {
+	if report.Wrong(shipper.FindCondition(before, conditionType)) || report.Wrong(shipper.FindCondition(after, conditionType)) {
+		return before, after
+	}
+	return Without(before, conditionType), Without(after, conditionType)
+}
+
+// AnyWrong tells whether there is news of something that is wrong.
+func AnyWrong(before, after []shipper.Condition) bool {
+	return slices.ContainsFunc(after, func(c shipper.Condition) bool {
+		was := shipper.FindCondition(before, c.Type)
+		return report.News(was, c) && (report.Wrong(&c) || report.Wrong(was))
+	})
 }
 
 // changed lists the conditions that differ, as they are now.

@@ -120,6 +120,9 @@ func (s *Server) serve(w http.ResponseWriter, c call) {
 		w.Header().Set("Content-Type", c.request.Header.Get("Content-Type"))
 		if c.request.Method == http.MethodPost {
 			w.WriteHeader(http.StatusCreated)
+			if s.options.Told != nil {
+				s.options.Told(body)
+			}
 		}
 		_, _ = w.Write(body)
 	case c.request.Method == http.MethodGet && c.name == "":

@@ -30,6 +30,8 @@ type Options struct {
 	Latency time.Duration
 	// PodLatency is how long it takes until a Deployment has what Pods it wants, and these are ready.
 	PodLatency time.Duration
+	// Told is given the events that are created, which are not kept. Nil: nobody is.
+	Told func(event []byte)
 }
 
 // Server is an API server.

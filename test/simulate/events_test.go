@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/bench/world"
+	"shipper.dev/shipper/test/charts"
+)
+
+// lag is how long something may be told after what it tells of: what is under way is written a second late.
+const lag = 3 * time.Second
+
+// told are the events that were told.
+type told struct {
+	mu     sync.Mutex
+	events []eventsv1.Event
+	errs   []error
+	names  *strings.Replacer // of Releases, by what they are called here
+}
+
+// codecs read events, which typed clients send in protobuf.
+var codecs = serializer.NewCodecFactory(scheme.Scheme)
+
+func (to *told) take(raw []byte) {
+	var e eventsv1.Event
+	_, _, err := codecs.UniversalDeserializer().Decode(raw, nil, &e)
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	if err != nil {
+		to.errs = append(to.errs, err)
+	}
+	to.events = append(to.events, e)
+}
+
+// between is what a step waits for: of that some is told or not, by how long it takes.
+var between = regexp.MustCompile(
+	`(; )?Release "[^"]+" had its state "[^"]+" transitioned to "(True|False)"|: release "[^"]+" hasn't .*[^]]`)
+
+// next are the events about what is in namespaces since they were last asked for, in words and in the order in which they
+// happened. What a step waits for in between is left out: it is told when it takes long, and how long it takes the machine decides.
+func (to *told) next(t *testing.T) (out []string) {
+	t.Helper()
+	time.Sleep(lag)
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	for _, err := range to.errs {
+		t.Error(err)
+	}
+	slices.SortStableFunc(to.events, func(a, b eventsv1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
+	for _, e := range to.events {
+		if e.Regarding.Kind == "Cluster" || e.Reason == "ReleaseStateTransitioned" && strings.Count(e.Action, "=True") == 0 {
+			continue
+		}
+		what := fmt.Sprintf("%s %s: %s %s: %s", e.Regarding.Kind, e.Regarding.Name, e.Type, e.Reason, between.ReplaceAllString(e.Note, ""))
+		out = append(out, to.names.Replace(what))
+	}
+	to.events = nil
+	return out
+}
+
+// releases knows the Releases there are.
+type releases struct {
+	mu  sync.Mutex
+	all map[string]shipper.Release
+}
+
+func (r *releases) take(raw []byte, gone bool) {
+	var rel shipper.Release
+	if err := json.Unmarshal(raw, &rel); err != nil || gone {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil {
+		r.all = map[string]shipper.Release{}
+	}
+	r.all[rel.Annotations[shipper.ReleaseGenerationAnnotation]] = rel
+}
+
+// achieved waits until the Release of a generation has a step, and returns its name.
+func (r *releases) achieved(t *testing.T, generation string, step int32) string {
+	t.Helper()
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		r.mu.Lock()
+		rel, ok := r.all[generation]
+		r.mu.Unlock()
+		if ok && rel.Status.AchievedStep != nil && rel.Status.AchievedStep.Step == step {
+			return rel.Name
+		}
+	}
+	t.Fatalf("release %s has not achieved step %d", generation, step)
+	return ""
+}
+
+func TestAllEventsOfAnUpgradeAndOfABlock(t *testing.T) {
+	t.Parallel()
+	var events told
+	var rels releases
+	s := simulation{
+		applications: 1, clusters: 1, replicas: 10, workers: 2, latency: time.Millisecond, pods: 10 * time.Millisecond,
+		patience: 3 * time.Minute, out: io.Discard, dir: t.TempDir(), told: events.take,
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer s.close()
+	var err error
+	s.charts, err = charts.Start()
+	must(err)
+	must(s.begin())
+	s.look(t.Context())
+	go s.management.Follow(t.Context(), shipper.GroupVersion.Group, "releases", rels.take)
+	must(s.start())
+	must(s.connect(t.Context()))
+	edit := func(resource, name string, value any, fields ...string) {
+		t.Helper()
+		must(s.management.Edit(shipper.GroupVersion.Group, resource, namespace(0), name, func(u *unstructured.Unstructured) error {
+			return unstructured.SetNestedField(u.Object, value, fields...)
+		}))
+	}
+	tells := func(what string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, events.next(t)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", what, diff)
+		}
+	}
+
+	must(s.application(0))
+	old := rels.achieved(t, "0", 0)
+	events.names = strings.NewReplacer()
+	events.next(t)
+
+	strategy, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{
+		world.Step("staging", 100, 1, 100, 0), world.Step("50/50", 50, 50, 50, 50), world.Step("full on", 0, 100, 0, 100),
+	}})
+	must(err)
+	edit("applications", "app", strategy, "spec", "template", "strategy")
+	rel := rels.achieved(t, "1", 0)
+	events.names = strings.NewReplacer(old, "OLD", rel, "NEW")
+	tells("an upgrade",
+		`Application app: Normal ApplicationConditionChanged: `+
+			`[RollingOut False Release "OLD" is active] -> [RollingOut True Transitioning from "OLD" to "NEW"]`,
+		`Release NEW: Normal ClustersSelected: Set clusters for "app-0/NEW" to cluster-0`,
+		`Release NEW: Normal ReleaseScheduled: Created InstallationTarget "app-0/NEW"; Created TrafficTarget "app-0/NEW"; `+
+			`Created CapacityTarget "app-0/NEW"`,
+		`Release NEW: Normal ReleaseConditionChanged: [] -> [Blocked False], `+
+			`[] -> [Complete False StrategyNotComplete targetStep is 0, the last step is 2], [] -> [Scheduled True], `+
+			`[] -> [StrategyExecuted False StrategyInProgress step 0 (staging) waits for clusters to be chosen and targets to be created]`,
+		`Release NEW: Normal StrategyApplied: step [0] finished`,
+	)
+	edit("releases", rel, int64(1), "spec", "targetStep")
+	rels.achieved(t, "1", 1)
+	tells("the second step",
+		`Release NEW: Normal ReleaseStateTransitioned: ; [StrategyExecuted True] -> `+
+			`[StrategyExecuted False StrategyInProgress step 1 (50/50) waits]`,
+		`Release NEW: Normal StrategyApplied: step [1] finished`,
+	)
+	edit("releases", rel, int64(2), "spec", "targetStep")
+	rels.achieved(t, "1", 2)
+	tells("the last step",
+		`Release NEW: Normal ReleaseStateTransitioned: ; [StrategyExecuted True] -> `+
+			`[StrategyExecuted False StrategyInProgress step 2 (full on) waits]`,
+		`Release NEW: Normal StrategyApplied: step [2] finished; `+
+			`[Complete False StrategyNotComplete step 2, the last, is not achieved yet] -> [Complete True]`,
+		`Application app: Normal ApplicationConditionChanged: `+
+			`[RollingOut True Transitioning from "OLD" to "NEW"] -> [RollingOut False Release "NEW" is active]`,
+	)
+
+	must(s.management.Create(shipper.GroupVersion.Group, "rolloutblocks", &shipper.RolloutBlock{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace(0), Name: "dns"}, Spec: shipper.RolloutBlockSpec{Message: "no"},
+	}))
+	tells("a block", `Application app: Warning RolloutBlocked: rollouts blocked by: app-0/dns`)
+	edit("rolloutblocks", "dns", time.Now().Add(-time.Second).UTC().Format(time.RFC3339), "spec", "expiresAt")
+	tells("its end", `RolloutBlock dns: Normal RolloutBlockEnded: not in effect any more`)
+}
