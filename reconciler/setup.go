@@ -27,6 +27,7 @@ import (
 	"shipper.dev/shipper/reconciler/herald"
 	"shipper.dev/shipper/reconciler/identity"
 	"shipper.dev/shipper/reconciler/installation"
+	"shipper.dev/shipper/reconciler/intern"
 	"shipper.dev/shipper/reconciler/pinned"
 	"shipper.dev/shipper/reconciler/release"
 	"shipper.dev/shipper/reconciler/release/history"
@@ -67,12 +68,17 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// CacheOptions keep the manager's cache small: no managedFields, Secrets of one namespace only, and no ConfigMap but that
-// of the identity.
+// CacheOptions keep the manager's cache small: no managedFields, what is equal once, Secrets of one namespace only, and no ConfigMap
+// but that of the identity.
 func CacheOptions(namespace string) cache.Options {
 	identity := fields.OneTermEqualSelector("metadata.name", shipper.IdentityName)
+	strip, shared := cache.TransformStripManagedFields(), intern.NewTable()
 	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: func(in any) (any, error) {
+			out, err := strip(in)
+			shared.Share(out)
+			return out, err
+		},
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:    {Namespaces: map[string]cache.Config{namespace: {}}},
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{namespace: {FieldSelector: identity}}},

@@ -3,6 +3,8 @@
 package fleet
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -10,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/intern"
 )
 
 // strip drops what nobody reads before it enters a cache. Whoever writes an object that he read from one writes what he changes,
@@ -33,13 +36,34 @@ func strip(in any) (any, error) {
 		o.Spec.Template = corev1.PodTemplateSpec{}
 	case *corev1.Pod: // how it fares is in its status
 		o.Spec = corev1.PodSpec{}
+		fares(&o.Status)
 	case *discoveryv1.EndpointSlice: // which Pods serve, not where
 		o.Ports = nil
 		for i, e := range o.Endpoints {
 			o.Endpoints[i] = discoveryv1.Endpoint{Conditions: e.Conditions, TargetRef: e.TargetRef}
 		}
 	}
+	shared.Share(in)
 	return in, nil
+}
+
+// shared is what is equal in the caches of all clusters.
+var shared = intern.NewTable()
+
+// fares drops where a Pod is and, while nothing is wrong with it, what its containers are made of. Of a Pod with which something is
+// wrong its CapacityTarget shows all of its containers.
+func fares(of *corev1.PodStatus) {
+	of.HostIP, of.HostIPs, of.PodIP, of.PodIPs, of.StartTime = "", nil, "", nil, nil
+	wrong := func(c corev1.PodCondition) bool { return c.Status == corev1.ConditionFalse }
+	if of.Phase != corev1.PodRunning || slices.ContainsFunc(of.Conditions, wrong) {
+		return
+	}
+	of.InitContainerStatuses, of.EphemeralContainerStatuses = nil, nil
+	for i, c := range of.ContainerStatuses {
+		of.ContainerStatuses[i] = corev1.ContainerStatus{
+			Name: c.Name, Ready: c.Ready, RestartCount: c.RestartCount, State: c.State, LastTerminationState: c.LastTerminationState,
+		}
+	}
 }
 
 // forgetApplied drops kubectl's copy of the whole object.

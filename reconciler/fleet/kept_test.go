@@ -60,6 +60,46 @@ status:
   containerStatuses: [{name: app, image: nginx, imageID: i, ready: false, restartCount: 2, state: {waiting: {reason: CrashLoopBackOff}},
     lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]
 `
+	// All that a kubelet says of a Pod that runs.
+	runs := `
+status:
+  observedGeneration: 3
+  phase: Running
+  hostIP: 10.1.0.1
+  hostIPs: [{ip: 10.1.0.1}]
+  podIP: 10.0.0.1
+  podIPs: [{ip: 10.0.0.1}]
+  startTime: "2026-01-01T00:00:00Z"
+  qosClass: Burstable
+  conditions: [{type: PodScheduled, status: "True"}, {type: Ready, status: %q, reason: r, message: m}]
+  initContainerStatuses: [{name: init, ready: true, image: i, imageID: i, restartCount: 0,
+    state: {terminated: {exitCode: 0, reason: Completed}}}]
+  containerStatuses: [{name: app, image: nginx, imageID: sha, containerID: c, ready: true, started: true, restartCount: 2,
+    allocatedResources: {cpu: "1"}, resources: {limits: {cpu: "1"}}, volumeMounts: [{name: v, mountPath: /v}],
+    state: {running: {}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]
+`
+	// What is kept of one with which something is wrong, and of one with which nothing is.
+	wrong := `
+status:
+  observedGeneration: 3
+  phase: Running
+  qosClass: Burstable
+  conditions: [{type: PodScheduled, status: "True"}, {type: Ready, status: "False", reason: r, message: m}]
+  initContainerStatuses: [{name: init, ready: true, image: i, imageID: i, restartCount: 0,
+    state: {terminated: {exitCode: 0, reason: Completed}}}]
+  containerStatuses: [{name: app, image: nginx, imageID: sha, containerID: c, ready: true, started: true, restartCount: 2,
+    allocatedResources: {cpu: "1"}, resources: {limits: {cpu: "1"}}, volumeMounts: [{name: v, mountPath: /v}],
+    state: {running: {}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]
+`
+	well := `
+status:
+  observedGeneration: 3
+  phase: Running
+  qosClass: Burstable
+  conditions: [{type: PodScheduled, status: "True"}, {type: Ready, status: "True", reason: r, message: m}]
+  containerStatuses: [{name: app, image: "", imageID: "", ready: true, restartCount: 2,
+    state: {running: {}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]
+`
 	deployment := `
 spec: {replicas: 3, progressDeadlineSeconds: 600, paused: true, selector: {matchLabels: {a: b}}%s}
 status: {observedGeneration: 3, replicas: 3, conditions: [{type: Available, status: "True"}]}
@@ -72,6 +112,12 @@ status: {loadBalancer: {ingress: [{ip: 10.0.0.2}]}}
 		"of a Pod how it fares, not what it is made of": {
 			read[corev1.Pod](t, "metadata:"+whole+"spec: {nodeName: n, containers: [{name: app, image: nginx}]}"+podStatus),
 			read[corev1.Pod](t, "metadata:"+kept+podStatus),
+		},
+		"of a Pod with which something is wrong all of its containers, for its CapacityTarget to show": {
+			read[corev1.Pod](t, "metadata:"+whole+fmt.Sprintf(runs, "False")), read[corev1.Pod](t, "metadata:"+kept+wrong),
+		},
+		"of a Pod with which nothing is wrong how its containers run and ended, not what they are made of": {
+			read[corev1.Pod](t, "metadata:"+whole+fmt.Sprintf(runs, "True")), read[corev1.Pod](t, "metadata:"+kept+well),
 		},
 		"of a Deployment how many Pods it is to have and has, and whose they are, not what they are made of": {
 			read[appsv1.Deployment](t, "metadata:"+whole+fmt.Sprintf(deployment, ", template: {spec: {containers: [{name: app}]}}")),
