@@ -83,6 +83,7 @@ func TestRolloutsAreSeenAndMovedByShipperctl(t *testing.T) {
 		s.says("+  version: 0.0.2", "rollout", "diff", s.app)
 		s.says("goes to step 1 of 2 (50/50)", "rollout", "advance", s.app)
 		s.waitsForCommand(second, 1)
+		s.endpoints(4) // of the incumbent's Pods that went, too: Kubernetes takes them out a moment later
 		s.says("cluster "+east+": contender 2 of 2 pods, incumbent 2 of 2 pods, traffic 50 % : 50 %", "rollout", "status", s.app)
 		s.says("goes to step 0 of 2 (staging)", "rollout", "retreat", s.app)
 		s.waitsForCommand(second, 0)
