@@ -111,6 +111,8 @@ func ready(s sight) shipper.Condition {
 		return no(shipper.InProgress, "moved %d pods into traffic and %d out of it", len(p.Enable), len(p.Disable))
 	case len(s.services) != 1 || p.Ready():
 		return shipper.Condition{Type: shipper.TargetReady, Status: corev1.ConditionTrue}
+	case p.Late:
+		return no(shipper.InProgress, "the pods designated to receive traffic are not there yet")
 	case p.NotReady > 0:
 		return no(shipper.PodsNotReady, "%d/%d pods designated to receive traffic are not ready", p.NotReady, p.Needed)
 	case p.Serving < p.Needed:

@@ -37,6 +37,10 @@ func TestReady(t *testing.T) {
 			sight{services: one, moved: true, plan: rules.Plan{Needed: 2, Enable: []string{"a", "b"}, Disable: []string{"c"}}},
 			"False", shipper.InProgress, "moved 2 pods into traffic and 1 out of it",
 		},
+		"pods are asked for and not seen yet": {
+			sight{services: one, plan: rules.Plan{Late: true}},
+			"False", shipper.InProgress, "the pods designated to receive traffic are not there yet",
+		},
 		"pods are not ready": {
 			sight{services: one, plan: rules.Plan{Needed: 3, Labelled: 3, Serving: 2, NotReady: 1}},
 			"False", shipper.PodsNotReady, "1/3 pods designated to receive traffic are not ready",

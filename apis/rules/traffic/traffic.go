@@ -66,6 +66,8 @@ type Plan struct {
 	// Held is the number of Pods that stay in traffic, though no longer needed, until as many of other Releases have come:
 	// what is served must not shrink in between.
 	Held int
+	// Late is true while none of the Pods that are to take traffic is seen, though some are asked for.
+	Late bool
 	// Enable names the Pods to let traffic into, Disable those to take it from. Both are sorted.
 	Enable, Disable []string
 	// Achieved is the weight that the serving Pods amount to; of a Release as found, what Found says.
@@ -74,7 +76,7 @@ type Plan struct {
 
 // Ready tells whether exactly the Pods needed take traffic and none has to be moved.
 func (p Plan) Ready() bool {
-	return p.Serving == p.Needed && p.Held == 0 && !p.Moves()
+	return p.Serving == p.Needed && p.Held == 0 && !p.Late && !p.Moves()
 }
 
 // Moves tells whether any Pod has to be moved in or out of traffic.
@@ -89,7 +91,7 @@ func For(r Release) Plan {
 	if r.AsFound {
 		return asFound(r, own)
 	}
-	plan := Plan{Needed: Needed(len(own), r.AppPods, r.Weight, r.TotalWeight)}
+	plan := Plan{Needed: Needed(len(own), r.AppPods, r.Weight, r.TotalWeight), Late: r.Awaited && r.Weight > 0 && len(own) == 0}
 	slices.SortFunc(own, byPreference)
 	for i, pod := range own {
 		switch wanted := i < plan.Needed; {

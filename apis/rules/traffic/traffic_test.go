@@ -118,6 +118,9 @@ func TestFor(t *testing.T) {
 		release Release
 		want    Plan
 	}{
+		"none of the pods asked for is seen": {Release{Weight: 1, TotalWeight: 1, Awaited: true}, Plan{Late: true}},
+		"no pods are asked for":              {Release{Weight: 1, TotalWeight: 1}, Plan{}},
+		"pods are asked for, and no traffic": {Release{TotalWeight: 1, AppPods: 1, Awaited: true}, Plan{}},
 		"a labelled pod that is not ready is waited for": {
 			Release{Weight: 10, TotalWeight: 10, AppPods: 2, Pods: []Pod{
 				{Name: "a", Ready: true, Labelled: true, Serving: true},
