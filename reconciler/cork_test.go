@@ -264,6 +264,72 @@ func TestInstallingLeavesTheSelectorAlone(t *testing.T) {
 	s.drifts("web-2", west)
 }
 
+// TestInstallingLeavesAnEditedSelectorToTraffic edits it to one that neither kind of traffic has while nobody asks for any, so that
+// nothing but installing could mend it, and asks for some in the end.
+func TestInstallingLeavesAnEditedSelectorToTraffic(t *testing.T) {
+	s := begin(t, west)
+	s.policy(shipper.DriftCorrect)
+	s.up("web-1", 2, 1)
+	served := s.follow(west)
+	served.settles(corkedTo("web-1"), map[string]int{"web-1": 2})
+	s.unlabelled("web-1")
+	s.must(s.management.Delete(s.ctx, &shipper.TrafficTarget{ObjectMeta: s.meta("web-1")}))
+	service := &corev1.Service{ObjectMeta: s.meta("test-nginx-prod")}
+	edited := map[string]string{"app": "test-nginx"}
+	s.meddle(west, service, func() { service.Spec.Selector, service.Spec.Ports[0].Port = edited, service.Spec.Ports[0].Port+1 })
+	changed := service.Spec.Ports[0].Port
+	s.soon("drift is not corrected", func() string {
+		if s.find(west, "test-nginx-prod", service); service.Spec.Ports[0].Port == changed {
+			return "still"
+		}
+		return cmp.Diff(edited, service.Spec.Selector)
+	})
+	s.takeOver("web-1", false)
+	s.install("web-2", "test-nginx", "0.0.2", shipper.ChartValues{}, west)
+	s.installed("web-2")
+	s.find(west, "test-nginx-prod", service)
+	if diff := cmp.Diff(edited, service.Spec.Selector); diff != "" || service.Labels[shipper.OwnedByLabel] != "web-2" {
+		t.Errorf("the Service of %s was mended without preparation:\n%s", service.Labels[shipper.OwnedByLabel], diff)
+	}
+	s.weigh("web-1", 1, west)
+	served.settles(corkedTo("web-1"), map[string]int{"web-1": 2})
+}
+
+// TestAServiceIsMadeAgainAsTrafficHasIt deletes it. Pods of the Release that has all the traffic have no label, and those of the one
+// before have it still.
+func TestAServiceIsMadeAgainAsTrafficHasIt(t *testing.T) {
+	s := begin(t, west)
+	served := s.follow(west)
+	s.up("web-1", 2, 1)
+	s.up("web-2", 2, 0)
+	served.settles(corkedTo("web-1"), map[string]int{"web-1": 2})
+	for _, pod := range s.pods(west, "web-2") {
+		s.meddle(west, &pod, func() { pod.Labels[shipper.TrafficStatusLabel] = shipper.TrafficEnabled })
+	}
+	served.only()
+	c, err := client.NewWithWatch(world.members[west].Config, client.Options{Scheme: world.clusters[west].Scheme()})
+	s.must(err)
+	w, err := c.Watch(s.ctx, &corev1.ServiceList{}, client.InNamespace(s.namespace), client.MatchingLabels{shipper.LBLabel: shipper.LBForProduction})
+	s.must(err)
+	defer w.Stop()
+	service := &corev1.Service{ObjectMeta: s.meta("test-nginx-prod")}
+	s.find(west, "test-nginx-prod", service)
+	old := service.UID
+	s.must(world.clusters[west].Delete(s.ctx, service))
+	for event := range w.ResultChan() {
+		made, ok := event.Object.(*corev1.Service)
+		if !ok || event.Type != watch.Added || made.UID == old {
+			continue
+		}
+		want := map[string]string{shipper.AppLabel: s.app, shipper.ReleaseLabel: "web-1"}
+		if diff := cmp.Diff(want, made.Spec.Selector); diff != "" {
+			t.Errorf("it is made to select otherwise:\n%s", diff)
+		}
+		break
+	}
+	served.settles(corkedTo("web-1"), map[string]int{"web-1": 2})
+}
+
 // TestAPodThatIsAHookServesNobody looks at a Pod that is ready while its Release is being installed.
 func TestAPodThatIsAHookServesNobody(t *testing.T) {
 	t.Parallel()

@@ -284,7 +284,7 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: shipper.SystemNamespace}),
 		installation.SetupWithManager(mgr, installation.Options{
 			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Clock: now, Workers: 4,
-			Places: some("installation"),
+			Places: some("installation"), Corked: traffic.NewCorked(mgr.GetClient()),
 		}),
 		pinned.SetupWithManager(mgr, pinned.Options{Values: values, Workers: 4}),
 		snapshot.SetupWithManager(mgr, snapshot.Options{Charts: charts, Workers: 4}),

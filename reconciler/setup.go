@@ -110,6 +110,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	// Those who work in clusters have as many workers again, which a cluster that does not answer leaves to the others.
 	most := func(reconciler string) *fleet.Places { return clusters.Places(reconciler, o.Workers, queues.Line) }
 	charts := snapshot.NewCharts(o.Charts, mgr.GetAPIReader())
+	var corked traffic.Corked
+	if o.CorkTraffic {
+		corked = traffic.NewCorked(mgr.GetClient())
+	}
 	values := pinned.NewValues(mgr.GetClient(), mgr.GetAPIReader())
 	return errors.Join(
 		application.SetupWithManager(mgr, application.Options{
@@ -127,7 +131,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: o.Namespace}),
 		installation.SetupWithManager(mgr, installation.Options{
 			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Clock: o.Clock, Registry: o.Registry,
-			Workers: 2 * o.Workers, Queue: queues.Releases(), Places: most("installation"),
+			Workers: 2 * o.Workers, Queue: queues.Releases(), Places: most("installation"), Corked: corked,
 		}),
 		pinned.SetupWithManager(mgr, pinned.Options{Values: values, Workers: o.Workers, Queue: queues.Releases()}),
 		snapshot.SetupWithManager(mgr, snapshot.Options{Charts: charts, Workers: o.Workers, Queue: queues.Releases()}),

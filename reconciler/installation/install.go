@@ -21,6 +21,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/traffic"
 )
 
 // installer installs one target in one cluster, in one pass.
@@ -30,6 +31,8 @@ type installer struct {
 	rendering *rendering
 	orders    orders
 	now       time.Time
+	// corked tells what a Service that is made selects; nil where traffic is never corked.
+	corked traffic.Corked
 
 	anchor *anchor
 	// was is set when the anchor said at first that all is installed.

@@ -22,6 +22,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/traffic"
 	"shipper.dev/shipper/reconciler/turns"
 )
 
@@ -30,6 +31,8 @@ import (
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=installationtargets/status,verbs=patch
 // Releases hold the chart's digest, and the chart itself for targets of older installations; and what is asked of hooks.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch
+// What has all traffic decides what a Service that is made selects.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=traffictargets,verbs=get;list;watch
 // A cluster whose Cluster object is gone is given up.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=clusters,verbs=get;list;watch
 // Conditions that change are told as events.
@@ -49,6 +52,8 @@ type Options struct {
 	Registry prometheus.Registerer
 	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
 	Queue turns.NewQueue
+	// Corked tells what Services that are made select. Nil: traffic is never corked.
+	Corked traffic.Corked
 	// Places bound how many of the Workers are in one cluster. Nil: all of them may be.
 	Places *fleet.Places
 }
@@ -65,6 +70,7 @@ type Reconciler struct {
 	pace     *report.Pace
 	places   *fleet.Places
 	ahead    *ahead
+	corked   traffic.Corked
 	// corrected counts what was corrected.
 	corrected *prometheus.CounterVec
 }
@@ -75,7 +81,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		client: mgr.GetClient(), fleet: o.Fleet, renderer: o.Renderer, clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(), pace: report.NewPace(),
 		corrected: newDriftCounter(),
-		places:    o.Places, ahead: newAhead(),
+		places:    o.Places, ahead: newAhead(), corked: o.Corked,
 	}
 	if o.Registry != nil {
 		if err := o.Registry.Register(r.corrected); err != nil {

@@ -133,7 +133,7 @@ func (r *Reconciler) install(
 	}
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
-	work := &installer{member: member, it: it, rendering: renders, orders: asked, now: r.clock.Now()}
+	work := &installer{member: member, it: it, rendering: renders, orders: asked, now: r.clock.Now(), corked: r.corked}
 	out := outcome{cluster: cluster}
 	if out.err = work.discreet(work.install(ctx)); out.err == nil {
 		out.drift, out.later = r.drift(ctx, work)

@@ -45,7 +45,7 @@ func (i *installer) content(ctx context.Context, s step) (*unstructured.Unstruct
 		}
 	}
 	if isTrafficService(object) {
-		if err := i.keepSelector(ctx, s, object); err != nil {
+		if err := i.setSelector(ctx, s, object); err != nil {
 			return nil, err
 		}
 	}
@@ -58,11 +58,13 @@ func isTrafficService(object *unstructured.Unstructured) bool {
 		object.GetLabels()[shipper.LBLabel] == shipper.LBForProduction
 }
 
-// keepSelector leaves alone what the Service selects when it is all Pods of one Release of the Application: that is traffic's, which
-// has to prepare for anything else. The version it was read at makes sure that it has not been changed meanwhile.
-func (i *installer) keepSelector(ctx context.Context, s step, object *unstructured.Unstructured) error {
+// setSelector leaves to traffic what the Service selects, unless that is by label: all Pods of one Release, or what somebody has edited
+// it to. Traffic mends it, and has to prepare for anything else. The version it was read at makes sure that it has not been changed
+// meanwhile. One that is made begins as traffic wants it. Where traffic is never corked, nobody but this mends selectors.
+func (i *installer) setSelector(ctx context.Context, s step, object *unstructured.Unstructured) error {
+	app := i.it.Labels[shipper.AppLabel]
 	if s.live == nil {
-		return nil
+		return i.cork(ctx, app, object)
 	}
 	var live corev1.Service
 	err := i.member.Client().Get(ctx, s.item.key(), &live)
@@ -73,12 +75,34 @@ func (i *installer) keepSelector(ctx context.Context, s step, object *unstructur
 		return fmt.Errorf("reading its selector: %w", err)
 	}
 	object.SetResourceVersion(live.ResourceVersion)
-	release := live.Spec.Selector[shipper.ReleaseLabel]
-	app := live.Spec.Selector[shipper.AppLabel]
-	if len(live.Spec.Selector) != 2 || release == "" || app != i.it.Labels[shipper.AppLabel] {
+	if by := live.Spec.Selector; !corked(by, app) && (i.corked == nil || byLabel(by, app)) {
 		return nil
 	}
 	return unstructured.SetNestedStringMap(object.Object, live.Spec.Selector, "spec", "selector")
+}
+
+// cork makes a new Service select the Pods of the one Release that has all traffic, if there is one.
+func (i *installer) cork(ctx context.Context, app string, object *unstructured.Unstructured) error {
+	if i.corked == nil {
+		return nil
+	}
+	release, err := i.corked(ctx, i.it.Namespace, app, i.member.Name)
+	if release == "" || err != nil {
+		return err
+	}
+	selector := map[string]string{shipper.AppLabel: app, shipper.ReleaseLabel: release}
+	return unstructured.SetNestedStringMap(object.Object, selector, "spec", "selector")
+}
+
+// corked tells whether a selector is that of all Pods of one Release.
+func corked(selector map[string]string, app string) bool {
+	return len(selector) == 2 && selector[shipper.AppLabel] == app && selector[shipper.ReleaseLabel] != ""
+}
+
+// byLabel tells whether a selector is that of the Pods with the label that lets traffic in, or of some of them.
+func byLabel(selector map[string]string, app string) bool {
+	return selector[shipper.AppLabel] == app && selector[shipper.TrafficStatusLabel] == shipper.TrafficEnabled &&
+		selector[shipper.ReleaseLabel] == ""
 }
 
 // setReplicas makes a new Deployment start with no Pods, and leaves the number alone in one that has Pods: that is

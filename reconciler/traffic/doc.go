@@ -26,7 +26,8 @@
 //	by release            that one                         nothing, whatever its Pods do
 //	by release            another one                      a proof of its Pods; the Service is turned to it
 //	by release            several, or that one no longer   labels as the weights want them; a proof; the Service is turned to labels
-//	anything else                                          the same, as if it selected by release
+//	anything else                                          the same, as if it selected by release; installation leaves it to this
+//	nothing: it is made                                    installation makes it select as Corked says
 //
 // A Release that nobody has asked weights of is left as it was found, and so is the Service where all are. So is a Release that has
 // Pods and says nothing of the cluster: a backup did not have it, or it has the cluster by another name. One that is going weighs
