@@ -30,6 +30,8 @@ type sight struct {
 	// turn is what has to be done with the Service, when that is for this target to do: leads says so.
 	turn  rules.Turn
 	leads bool
+	// leader names the Release whose target turns the Service, while that is under way and not for this target to do.
+	leader string
 	// service is the one that traffic is shifted on, proof the one beside it that proves; nil when there is none.
 	service, proof *corev1.Service
 	// moved is true when labels of Pods were written in this pass.
@@ -78,8 +80,12 @@ func (r *Reconciler) observe(
 		app.Proof = &rules.Proof{Selects: selection(fam.app, out.proof.Spec.Selector), Serving: names(shown)}
 	}
 	out.plan = app.For(release)
-	if out.leads = app.Leader() == release; out.leads {
-		out.turn = app.Next()
+	leader, turn := app.Leader(), app.Next()
+	switch out.leads = leader == release; {
+	case out.leads:
+		out.turn = turn
+	case turn.Prove != nil || turn.Select != nil:
+		out.leader = leader
 	}
 	return out
 }

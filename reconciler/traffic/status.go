@@ -115,6 +115,9 @@ func ready(s sight) shipper.Condition {
 		return no(shipper.InProgress, "the pods designated to receive traffic are not there yet")
 	case p.NotReady > 0:
 		return no(shipper.PodsNotReady, "%d/%d pods designated to receive traffic are not ready", p.NotReady, p.Needed)
+	case p.Serving < p.Needed && s.leader != "":
+		return no(shipper.PodsNotInEndpoints, "%d/%d pods designated to receive traffic are not yet in endpoints: "+
+			"the Service is turned first, see the TrafficTarget of release %q", p.Needed-p.Serving, p.Needed, s.leader)
 	case p.Serving < p.Needed:
 		return no(shipper.PodsNotInEndpoints, "%d/%d pods designated to receive traffic are not yet in endpoints",
 			p.Needed-p.Serving, p.Needed)

@@ -49,6 +49,11 @@ func TestReady(t *testing.T) {
 			sight{services: one, plan: rules.Plan{Needed: 3, Labelled: 3, Serving: 1}},
 			"False", shipper.PodsNotInEndpoints, "2/3 pods designated to receive traffic are not yet in endpoints",
 		},
+		"pods wait for the Service, which another target turns": {
+			sight{services: one, leader: "web-0", plan: rules.Plan{Needed: 3, Labelled: 3, Serving: 1}},
+			"False", shipper.PodsNotInEndpoints, "2/3 pods designated to receive traffic are not yet in endpoints: " +
+				`the Service is turned first, see the TrafficTarget of release "web-0"`,
+		},
 		"pods wait for those of others": {
 			sight{services: one, plan: rules.Plan{Needed: 1, Labelled: 3, Serving: 3, Held: 2}},
 			"False", shipper.InProgress, "2 pods stay in traffic until as many of other releases are in endpoints",

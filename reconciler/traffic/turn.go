@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -83,20 +84,50 @@ func steer(ctx context.Context, m *fleet.Member, app string, seen *sight) error 
 	return prove(ctx, m, seen.service, selector(app, *turn.Prove))
 }
 
-// prove makes the Service that proves what another may select. There may be one that the cache does not know yet.
+// prove makes the Service that proves what another may select. There may be one that the cache does not know: it is new, or somebody
+// took a label off, by which it is known.
 func prove(ctx context.Context, m *fleet.Member, service *corev1.Service, selector map[string]string) error {
 	proof := proofOf(service, selector)
 	err := m.Client().Create(ctx, proof, client.FieldOwner(shipper.FieldOwner))
 	if apierrors.IsAlreadyExists(err) {
 		there := &corev1.Service{}
-		if got := m.Live().Get(ctx, client.ObjectKeyFromObject(proof), there); apierrors.IsNotFound(got) || got == nil && proves(there, service) {
+		got := m.Live().Get(ctx, client.ObjectKeyFromObject(proof), there)
+		switch {
+		case apierrors.IsNotFound(got):
 			return nil
+		case got == nil && made(there, service):
+			err = relabel(ctx, m, there, proof.Labels)
 		}
+	}
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		return fmt.Errorf("making Service %s, which proves for moments what Service %s may select: traffic stays as it is until the cluster "+
+			"admits it, so raise the quota of Services by one, or except what has the label %s from the policy: %w",
+			proof.Name, service.Name, shipper.ProofLabel, err)
 	}
 	if err != nil {
 		return fmt.Errorf("making Service %s, which proves what %s may select: %w", proof.Name, service.Name, err)
 	}
 	return nil
+}
+
+// made tells whether a Service that has the name of a proof was made as that of another.
+func made(there, service *corev1.Service) bool {
+	return there.DeletionTimestamp == nil && slices.ContainsFunc(there.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		return ref.Kind == "Service" && ref.UID == service.UID
+	})
+}
+
+// relabel gives a proof the labels that it was made with. An event tells of it, and what else it says is looked at then.
+func relabel(ctx context.Context, m *fleet.Member, proof *corev1.Service, labels map[string]string) error {
+	labelled := proof.DeepCopy()
+	if labelled.Labels == nil {
+		labelled.Labels = map[string]string{}
+	}
+	maps.Copy(labelled.Labels, labels)
+	if maps.Equal(labelled.Labels, proof.Labels) {
+		return nil
+	}
+	return client.IgnoreNotFound(m.Client().Patch(ctx, labelled, client.MergeFrom(proof), client.FieldOwner(shipper.FieldOwner)))
 }
 
 // turnTo makes the Service select otherwise, as it was read only.
