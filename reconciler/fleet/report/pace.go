@@ -20,8 +20,9 @@ import (
 // pause is how long a status that only says how far something is may lag behind.
 const pause = time.Second
 
-// forgetful is after how long it is forgotten that an object's status was held back; its end was not told.
-const forgetful = time.Minute
+// forgetful is after how long it is forgotten that an object's status was held back; its end was not told. It is longer than anybody who
+// holds back waits for a worker to look again: what is forgotten before would be held back anew, time and again.
+const forgetful = time.Hour
 
 // Said is what a target's status says that others wait for.
 type Said struct {

@@ -160,3 +160,17 @@ func TestForgetsWhatIsHeldAndGone(t *testing.T) {
 		t.Errorf("%d are held back", len(pace.since))
 	}
 }
+
+func TestWhoeverLooksAgainLateWritesThen(t *testing.T) {
+	named := func(name string, available int32) *shipper.CapacityTarget {
+		ct := &shipper.CapacityTarget{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		ct.Status.Clusters = []shipper.ClusterCapacityStatus{{AvailableReplicas: available}}
+		return ct
+	}
+	pace, began := NewPace(), time.Unix(0, 0)
+	pace.HoldUnless(false, named("web-0", 1), named("web-0", 2), began)
+	pace.HoldUnless(false, named("web-1", 1), named("web-1", 2), began.Add(2*time.Minute)) // others hold meanwhile
+	if got := pace.HoldUnless(false, named("web-0", 1), named("web-0", 3), began.Add(2*time.Minute)); got != 0 {
+		t.Errorf("what was held back two minutes ago is held for %s again", got)
+	}
+}
