@@ -309,7 +309,8 @@ func TestAServiceIsMadeAgainAsTrafficHasIt(t *testing.T) {
 	served.only()
 	c, err := client.NewWithWatch(world.members[west].Config, client.Options{Scheme: world.clusters[west].Scheme()})
 	s.must(err)
-	w, err := c.Watch(s.ctx, &corev1.ServiceList{}, client.InNamespace(s.namespace), client.MatchingLabels{shipper.LBLabel: shipper.LBForProduction})
+	production := client.MatchingLabels{shipper.LBLabel: shipper.LBForProduction}
+	w, err := c.Watch(s.ctx, &corev1.ServiceList{}, client.InNamespace(s.namespace), production)
 	s.must(err)
 	defer w.Stop()
 	service := &corev1.Service{ObjectMeta: s.meta("test-nginx-prod")}

@@ -100,8 +100,8 @@ func prove(ctx context.Context, m *fleet.Member, service *corev1.Service, select
 		}
 	}
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		return fmt.Errorf("making Service %s, which proves for moments what Service %s may select: traffic stays as it is until the cluster "+
-			"admits it, so raise the quota of Services by one, or except what has the label %s from the policy: %w",
+		return fmt.Errorf("making Service %s, which proves for moments what Service %s may select: traffic stays as it is until "+
+			"the cluster admits it, so raise the quota of Services by one, or except what has the label %s from the policy: %w",
 			proof.Name, service.Name, shipper.ProofLabel, err)
 	}
 	if err != nil {
