@@ -43,7 +43,8 @@ func (a applied) err() error {
 func (r *Reconciler) apply(ctx context.Context, s *scope, p plan) applied {
 	if p.create != nil {
 		rel := p.create.DeepCopy()
-		if err := r.client.Create(ctx, rel); err != nil {
+		err := r.client.Create(ctx, rel)
+		if r.known.Wrote(rel, err); err != nil {
 			return applied{create: fmt.Errorf("creating release %s/%s: %w", rel.Namespace, rel.Name, err)}
 		}
 		if names := blocks.Overridden(p.verdict); names != "" {
@@ -62,7 +63,7 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, p plan) applied {
 	}
 	for _, rel := range p.remove {
 		err := r.client.Delete(ctx, rel, client.Preconditions{UID: &rel.UID})
-		if client.IgnoreNotFound(err) != nil {
+		if r.known.Deleted(rel); client.IgnoreNotFound(err) != nil {
 			return applied{rest: fmt.Errorf("deleting release %s/%s: %w", rel.Namespace, rel.Name, err)}
 		}
 	}
@@ -102,8 +103,9 @@ func (r *Reconciler) abort(ctx context.Context, s *scope, p plan, now metav1.Tim
 
 // bringBack does what the plan says of it, before anything else is done of what tells that it has to be.
 func (r *Reconciler) bringBack(ctx context.Context, p plan) error {
-	rel := p.back
-	err := r.client.Patch(ctx, p.backAs.DeepCopy(), onlyIfUnchanged(rel))
+	rel, is := p.back, p.backAs.DeepCopy()
+	err := r.client.Patch(ctx, is, onlyIfUnchanged(rel))
+	r.known.Wrote(is, err)
 	switch {
 	case apierrors.IsInvalid(err) && outcome.Blocked(err) == "":
 		// The gate may know the newer Release for a moment longer, and no event tells when it does not.

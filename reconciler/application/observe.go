@@ -36,27 +36,35 @@ func (s *scope) view(now metav1.Time) blocks.View {
 
 // observe reads from the cache. The scope is nil when there is nothing to do, because the Application is gone or going.
 func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (*scope, error) {
-	return r.read(ctx, req, r.client, r.histories.Cached)
+	app := &shipper.Application{}
+	if err := r.client.Get(ctx, req.NamespacedName, app); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return r.read(ctx, app, r.client, r.histories.Cached)
 }
 
-// observeLive makes sure that what is decided is decided by no old news, with two requests where nothing has changed. Blocks are as
-// the cache has them: whatever is made, moved or deleted is judged by the gate, which refuses it under one that is not known here
-// yet.
-func (r *Reconciler) observeLive(ctx context.Context, req ctrl.Request) (*scope, error) {
-	return r.read(ctx, req, r.live, func(ctx context.Context, app *shipper.Application) (history.History, error) {
-		return r.histories.Confirmed(ctx, app, r.known)
+// observeLive makes sure that what is decided is decided by no old news, with one request a second where nothing has changed. The
+// template is a wish, which may be seen a moment later: it is written back only as it was read. Blocks are as the cache has them:
+// whatever is made, moved or deleted is judged by the gate, which refuses it under one that is not known here yet.
+func (r *Reconciler) observeLive(ctx context.Context, req ctrl.Request, now metav1.Time) (*scope, error) {
+	app, err := r.histories.Application(ctx, req.NamespacedName, r.known)
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return r.read(ctx, app, r.live, func(ctx context.Context, app *shipper.Application) (history.History, error) {
+		return r.histories.Confirmed(ctx, app, r.known, now.Time)
 	})
 }
 
 func (r *Reconciler) read(
-	ctx context.Context, req ctrl.Request, from client.Reader,
+	ctx context.Context, app *shipper.Application, from client.Reader,
 	histories func(context.Context, *shipper.Application) (history.History, error),
 ) (*scope, error) {
-	s := &scope{app: &shipper.Application{}}
-	err := from.Get(ctx, req.NamespacedName, s.app)
-	if err != nil || !s.app.DeletionTimestamp.IsZero() {
-		return nil, client.IgnoreNotFound(err)
+	if !app.DeletionTimestamp.IsZero() {
+		return nil, nil
 	}
+	s := &scope{app: app}
+	var err error
 	if s.history, err = histories(ctx, s.app); err != nil {
 		return nil, err
 	}

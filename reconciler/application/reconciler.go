@@ -110,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	p := makePlan(s, now)
 	if p.acts() {
-		if s, err = r.observeLive(ctx, req); s == nil || err != nil {
+		if s, err = r.observeLive(ctx, req, now); s == nil || err != nil {
 			return r.judge.Result(req, err)
 		}
 		p = makePlan(s, now)

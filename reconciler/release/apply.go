@@ -90,7 +90,8 @@ func (r *Reconciler) choose(ctx context.Context, rel *shipper.Release, clusters 
 		rel.Annotations = map[string]string{}
 	}
 	rel.Annotations[shipper.ReleaseClustersAnnotation] = joined(clusters)
-	if err := r.client.Patch(ctx, rel, onlyIfUnchanged(was)); err != nil {
+	err := r.client.Patch(ctx, rel, onlyIfUnchanged(was))
+	if r.known.Wrote(rel, err); err != nil {
 		return fmt.Errorf("choosing clusters for release %s/%s: %w", rel.Namespace, rel.Name, err)
 	}
 	return nil

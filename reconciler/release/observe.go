@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,30 +59,23 @@ func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (*scope, err
 	return s, r.chooseFrom(ctx, r.client, s)
 }
 
-// observeLive makes sure that what cached was read of is no old news, with one request where nothing has changed: it is done
+// observeLive makes sure that what cached was read of is no old news, with one request a second where nothing has changed: it is done
 // before every write. Blocks are as the cache has them: each write of a target is judged by the gate, which refuses it under one
 // that is not known here yet.
-func (r *Reconciler) observeLive(ctx context.Context, cached *scope) (*scope, error) {
-	app, s := &shipper.Application{}, &scope{}
-	reads, within := errgroup.WithContext(ctx)
-	reads.Go(func() (err error) {
-		app, err = r.histories.Application(within, client.ObjectKeyFromObject(cached.app), r.known)
-		return client.IgnoreNotFound(err)
-	})
-	reads.Go(func() (err error) {
-		s.history, err = r.histories.Confirmed(within, cached.app, r.known)
-		return err
-	})
-	reads.Go(func() (err error) {
-		s.blocks, err = blocks.Bearing(within, r.client, cached.app.Namespace, r.global)
-		return err
-	})
+func (r *Reconciler) observeLive(ctx context.Context, cached *scope, now metav1.Time) (*scope, error) {
+	app, err := r.histories.Application(ctx, client.ObjectKeyFromObject(cached.app), r.known)
 	// Another of its name has Releases of its own, and an event of its own.
-	err := reads.Wait()
-	if err != nil || app.UID != cached.app.UID || !app.DeletionTimestamp.IsZero() || stamp.Restoring(app, s.history.Newest()) {
+	if err != nil || app.UID != cached.app.UID || !app.DeletionTimestamp.IsZero() {
+		return nil, client.IgnoreNotFound(err)
+	}
+	s := &scope{app: app}
+	// After the Application: what it says of its Releases was written after these.
+	if s.history, err = r.histories.Confirmed(ctx, app, r.known, now.Time); err != nil || stamp.Restoring(app, s.history.Newest()) {
 		return nil, err
 	}
-	s.app = app
+	if s.blocks, err = blocks.Bearing(ctx, r.client, app.Namespace, r.global); err != nil {
+		return nil, err
+	}
 	return s, r.chooseFrom(ctx, r.live, s)
 }
 

@@ -81,7 +81,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	p := makePlan(s, now)
 	if p.writes() {
-		if s, err = r.observeLive(ctx, s); s == nil || err != nil {
+		if s, err = r.observeLive(ctx, s, now); s == nil || err != nil {
 			return r.judge.Result(req, err)
 		}
 		p = makePlan(s, now)

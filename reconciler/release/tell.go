@@ -56,7 +56,8 @@ func (r *Reconciler) persist(
 	if held = r.pace.HoldUnless(!underWay(rel.Status, is), rel, next, now.Time); held > 0 || equality.Semantic.DeepEqual(rel.Status, is) {
 		return held, nil
 	}
-	if err := r.client.Status().Patch(ctx, next, onlyIfUnchanged(rel)); err != nil {
+	err = r.client.Status().Patch(ctx, next, onlyIfUnchanged(rel))
+	if r.known.Wrote(next, err); err != nil {
 		return 0, fmt.Errorf("writing the status of release %s/%s: %w", rel.Namespace, rel.Name, err)
 	}
 	r.pace.Wrote(next, now.Time)

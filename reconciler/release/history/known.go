@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,8 +17,12 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Known is, of each Application, which version it and its targets had at least: those that were last read from the API server or
-// written by this process. All reconcilers that write Applications or targets' specs share one. It is safe for concurrent use.
+// lately is for how long Releases that the API server showed as the cache did need not be looked at again. Users' wishes may be seen
+// that much later, as if they had come later; and it is far less than it takes until another leads in place of one that is silent.
+const lately = time.Second
+
+// Known is, of each Application, which version it, its Releases and their targets had at least: those that were last read from the
+// API server or written by this process. All reconcilers that write any of these share one. It is safe for concurrent use.
 type Known struct {
 	mu   sync.Mutex
 	apps map[types.NamespacedName]*versions
@@ -29,28 +34,45 @@ type versions struct {
 	writes int
 	// app is by UID of the Application, of which there may be another of that name; nil when nothing is known of it.
 	app map[types.UID]string
-	// targets are by UID; nil when nothing is known of them.
-	targets map[types.UID]string
+	// targets and releases are by UID; nil when nothing is known of them.
+	targets, releases map[types.UID]string
+	// confirmed is when the API server was last asked for the versions of Releases.
+	confirmed time.Time
 }
 
 // NewKnown returns a Known of nothing.
 func NewKnown() *Known { return &Known{apps: map[types.NamespacedName]*versions{}} }
 
-// Wrote remembers a target as the API server answered when it was written. An answer that tells of no success tells nothing of
-// what was written: all of the Application's targets are read from the API server then.
-func (k *Known) Wrote(target client.Object, err error) {
+// Wrote remembers a Release or a target as the API server answered when it was written. An answer that tells of no success tells
+// nothing of what was written: all of the Application's are read from the API server then.
+func (k *Known) Wrote(o client.Object, err error) {
+	k.wrote(o, func(v *versions) *map[types.UID]string {
+		if _, ok := o.(*shipper.Release); ok {
+			return &v.releases
+		}
+		return &v.targets
+	}, err == nil)
+}
+
+// Deleted remembers that a Release was deleted, which caches do not show at once.
+func (k *Known) Deleted(rel *shipper.Release) {
+	k.wrote(rel, func(v *versions) *map[types.UID]string { return &v.releases }, false)
+}
+
+// wrote remembers which version an object has, or that nothing is known of those of its kind.
+func (k *Known) wrote(o client.Object, of func(*versions) *map[types.UID]string, is bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, name := range ApplicationOf(target) {
-		v := k.apps[types.NamespacedName{Namespace: target.GetNamespace(), Name: name}]
+	for _, name := range ApplicationOf(o) {
+		v := k.apps[types.NamespacedName{Namespace: o.GetNamespace(), Name: name}]
 		if v == nil {
 			continue
 		}
 		v.writes++
-		if err != nil {
-			v.targets = nil
-		} else if v.targets != nil {
-			v.targets[target.GetUID()] = target.GetResourceVersion()
+		if known := of(v); !is {
+			*known = nil
+		} else if *known != nil {
+			(*known)[o.GetUID()] = o.GetResourceVersion()
 		}
 	}
 }
@@ -107,6 +129,30 @@ func (k *Known) shows(app types.NamespacedName, h History) bool {
 	})
 }
 
+// showsLately tells whether a history has all Releases and targets that are known of, as they were then or later, and the API server
+// has been asked lately whether there are later ones.
+func (k *Known) showsLately(app types.NamespacedName, h History, now time.Time) bool {
+	if !k.shows(app, h) {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	v := k.apps[app]
+	if v == nil || v.releases == nil || now.Sub(v.confirmed) >= lately || now.Before(v.confirmed) {
+		return false
+	}
+	shown := make(map[types.UID]*shipper.Release, len(h.All))
+	for _, rel := range h.All {
+		shown[rel.UID] = rel
+	}
+	for uid := range v.releases {
+		if rel := shown[uid]; rel == nil || older(rel, v.releases) {
+			return false
+		}
+	}
+	return true
+}
+
 // showsApplication tells whether an Application is as it was known to be, or later.
 func (k *Known) showsApplication(app *shipper.Application) bool {
 	k.mu.Lock()
@@ -155,37 +201,52 @@ func (r *Reader) Application(ctx context.Context, key types.NamespacedName, know
 	return live, nil
 }
 
-// Confirmed reads app's history so that what is decided by it is decided by no old news, with one small request where that
+// Confirmed reads app's history so that what is decided by it is decided by no old news, with one small request a second where that
 // will do. It is the caller's own.
 //
 // Of targets only this process writes what they ask for: the cache may be believed when it shows each as it was last written
 // here. The leader before may have written them too, so that the first time they are read from the API server, and so they are
 // whenever the Releases, where users say what they want and leaders how far they are, are not exactly as the cache shows them.
-// That also finds out who leads no more and does not know it yet.
-func (r *Reader) Confirmed(ctx context.Context, app *shipper.Application, known *Known) (History, error) {
-	rels := &metav1.PartialObjectMetadataList{}
-	rels.SetGroupVersionKind(shipper.GroupVersion.WithKind("ReleaseList"))
-	err := r.live.List(ctx, rels, client.InNamespace(app.Namespace), client.MatchingLabels{shipper.AppLabel: app.Name})
-	if err != nil {
-		return History{}, fmt.Errorf("listing the releases of application %s/%s: %w", app.Namespace, app.Name, err)
-	}
-	key := client.ObjectKeyFromObject(app)
-	cached, err := read(ctx, r.cached, app, 1, client.MatchingFields{byApplication: app.Name})
-	if err != nil || same(cached.All, rels.Items) && known.shows(key, cached) {
+// That also finds out who leads no more and does not know it yet. What was found to be so a moment ago need not be asked again, as
+// long as the cache shows what was written here since.
+func (r *Reader) Confirmed(ctx context.Context, app *shipper.Application, known *Known, now time.Time) (History, error) {
+	key, by := client.ObjectKeyFromObject(app), client.MatchingFields{byApplication: app.Name}
+	cached, err := read(ctx, r.cached, app, 1, by)
+	if err != nil || known.showsLately(key, cached, now) {
 		return cached, err
 	}
 	remember := known.begin(key)
+	rels := &metav1.PartialObjectMetadataList{}
+	rels.SetGroupVersionKind(shipper.GroupVersion.WithKind("ReleaseList"))
+	err = r.live.List(ctx, rels, client.InNamespace(app.Namespace), client.MatchingLabels{shipper.AppLabel: app.Name})
+	if err != nil {
+		return History{}, fmt.Errorf("listing the releases of application %s/%s: %w", app.Namespace, app.Name, err)
+	}
+	if cached, err = read(ctx, r.cached, app, 1, by); err != nil {
+		return cached, err
+	}
+	if same(cached.All, rels.Items) && known.shows(key, cached) {
+		remember(func(v *versions) { v.releases, v.confirmed = versionsOf(cached.All), now })
+		return cached, nil
+	}
+	remember = known.begin(key)
 	live, err := r.Live(ctx, app)
 	if err != nil {
 		return live, err
 	}
 	remember(func(v *versions) {
-		v.targets = map[types.UID]string{}
-		for _, target := range live.targets() {
-			v.targets[target.GetUID()] = target.GetResourceVersion()
-		}
+		v.targets, v.releases, v.confirmed = versionsOf(live.targets()), versionsOf(live.All), now
 	})
 	return live, nil
+}
+
+// versionsOf objects, by UID.
+func versionsOf[T client.Object](objects []T) map[types.UID]string {
+	out := make(map[types.UID]string, len(objects))
+	for _, o := range objects {
+		out[o.GetUID()] = o.GetResourceVersion()
+	}
+	return out
 }
 
 // same tells whether Releases are exactly those that were listed.

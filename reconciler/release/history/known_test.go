@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,7 +20,7 @@ import (
 type shown struct {
 	release, installation, capacity string
 	percent                         int32
-	lists                           int // how often it was asked, and for more than metadata
+	looks, lists                    int // how often it was asked for metadata, and for more
 	broken                          error
 	meanwhile                       func() // happens when targets have been read
 }
@@ -37,7 +38,9 @@ func (s *shown) List(_ context.Context, list client.ObjectList, _ ...client.List
 			OwnerReferences: []metav1.OwnerReference{{UID: "rel"}},
 		}
 	}
-	if _, small := list.(*metav1.PartialObjectMetadataList); !small {
+	if _, small := list.(*metav1.PartialObjectMetadataList); small {
+		s.looks++
+	} else {
 		s.lists++
 	}
 	switch l := list.(type) {
@@ -62,6 +65,9 @@ func (s *shown) List(_ context.Context, list client.ObjectList, _ ...client.List
 	return s.broken
 }
 
+// then is when everything was read for the first time.
+var then = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+
 func TestTheCacheIsBelievedWhenItShowsWhatIsKnown(t *testing.T) {
 	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "app"}}
 	wrote := func(version string, err error) func(*Known) {
@@ -79,31 +85,78 @@ func TestTheCacheIsBelievedWhenItShowsWhatIsKnown(t *testing.T) {
 		believed  bool
 	}{
 		"it shows what was read":                  {now, nil, true},
-		"it shows what was written since":         {shown{"9", "8", "12", 50, 0, nil, nil}, wrote("12", nil), true},
-		"somebody said something of it since":     {shown{"9", "8", "100", 50, 0, nil, nil}, wrote("12", nil), true},
+		"it shows what was written since":         {shown{"9", "8", "12", 50, 0, 0, nil, nil}, wrote("12", nil), true},
+		"somebody said something of it since":     {shown{"9", "8", "100", 50, 0, 0, nil, nil}, wrote("12", nil), true},
 		"it does not show what was written":       {now, wrote("12", nil), false},
-		"it is late, and other digits are more":   {shown{"9", "8", "9", 1, 0, nil, nil}, nil, false},
-		"a target that is there is missing":       {shown{"9", "8", "", 0, 0, nil, nil}, nil, false},
-		"it shows an earlier Release":             {shown{"7", "8", "10", 50, 0, nil, nil}, nil, false},
+		"it is late, and other digits are more":   {shown{"9", "8", "9", 1, 0, 0, nil, nil}, nil, false},
+		"a target that is there is missing":       {shown{"9", "8", "", 0, 0, 0, nil, nil}, nil, false},
+		"it shows an earlier Release":             {shown{"7", "8", "10", 50, 0, 0, nil, nil}, nil, false},
 		"nobody knows whether a write succeeded":  {now, wrote("", errors.New("no answer")), false},
 		"the Application was forgotten meanwhile": {now, func(k *Known) { k.Forget(client.ObjectKeyFromObject(app)) }, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			live, known := now, NewKnown()
 			r := &Reader{cached: &tc.cache, live: &live}
-			if _, err := r.Confirmed(t.Context(), app, known); err != nil || live.lists != len(kinds()) {
+			if _, err := r.Confirmed(t.Context(), app, known, then); err != nil || live.lists != len(kinds()) {
 				t.Fatalf("the first time %d kinds were listed: %v", live.lists, err)
 			}
 			live.lists = 0
 			if tc.meanwhile != nil {
 				tc.meanwhile(known)
 			}
-			got, err := r.Confirmed(t.Context(), app, known)
+			got, err := r.Confirmed(t.Context(), app, known, then.Add(lately))
 			if err != nil || (live.lists == 0) != tc.believed {
 				t.Fatalf("%d kinds were listed: %v", live.lists, err)
 			}
 			if asked := got.Live[0].Capacity.Spec.Clusters[0].Percent; asked != 50 {
 				t.Errorf("%d is asked for", asked)
+			}
+		})
+	}
+}
+
+func TestWhatWasConfirmedLatelyIsNotAskedForAgain(t *testing.T) {
+	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "app"}}
+	release := func(uid types.UID, version string) *shipper.Release {
+		return &shipper.Release{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", UID: uid, ResourceVersion: version, Labels: map[string]string{shipper.AppLabel: "web"},
+		}}
+	}
+	soon, late := then.Add(lately-1), then.Add(lately)
+	for sentence, tc := range map[string]struct {
+		meanwhile func(*Known)
+		cached    string // version of the Release
+		at        time.Time
+		asks      bool
+	}{
+		"nothing has happened":                     {func(*Known) {}, "9", soon, false},
+		"somebody said something of a Release":     {func(*Known) {}, "11", soon, false},
+		"it has been written, and that is shown":   {func(k *Known) { k.Wrote(release("rel", "12"), nil) }, "12", soon, false},
+		"a while ago":                              {func(*Known) {}, "9", late, true},
+		"by a clock that was put back":             {func(*Known) {}, "9", then.Add(-1), true},
+		"it has been written, and is shown before": {func(k *Known) { k.Wrote(release("rel", "12"), nil) }, "9", soon, true},
+		"nobody knows whether it was written":      {func(k *Known) { k.Wrote(release("rel", ""), errors.New("no answer")) }, "9", soon, true},
+		"one that was made is not shown":           {func(k *Known) { k.Wrote(release("next", "12"), nil) }, "9", soon, true},
+		"one was deleted":                          {func(k *Known) { k.Deleted(release("rel", "9")) }, "9", soon, true},
+		"a target is shown as it was before": {func(k *Known) {
+			ct := &shipper.CapacityTarget{ObjectMeta: release("ct", "12").ObjectMeta}
+			k.Wrote(ct, nil)
+		}, "9", soon, true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			known := NewKnown()
+			live := shown{release: "9", installation: "8", capacity: "10"}
+			cache := live
+			r := &Reader{cached: &cache, live: &live}
+			for range 2 { // the first time everything is read, and what it was then is confirmed
+				if _, err := r.Confirmed(t.Context(), app, known, then); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tc.meanwhile(known)
+			cache.release, live.looks = tc.cached, 0
+			if _, err := r.Confirmed(t.Context(), app, known, tc.at); err != nil || (live.looks > 0) != tc.asks {
+				t.Errorf("it was asked %d times: %v", live.looks, err)
 			}
 		})
 	}
@@ -123,11 +176,11 @@ func TestWhatIsWrittenWhileItIsReadIsNotForgotten(t *testing.T) {
 		live, cache, known := shown{release: "9", installation: "8", capacity: "10"}, shown{}, NewKnown()
 		r := &Reader{cached: &cache, live: &live}
 		live.meanwhile = func() { wrote(known) }
-		if _, err := r.Confirmed(t.Context(), app, known); err != nil {
+		if _, err := r.Confirmed(t.Context(), app, known, then); err != nil {
 			t.Fatal(err)
 		}
 		cache, live.lists, live.meanwhile = shown{release: "9", installation: "8", capacity: "10"}, 0, nil
-		if _, err := r.Confirmed(t.Context(), app, known); err != nil || live.lists == 0 {
+		if _, err := r.Confirmed(t.Context(), app, known, then); err != nil || live.lists == 0 {
 			t.Errorf("%s: what may be old news was believed: %v", sentence, err)
 		}
 	}
@@ -204,7 +257,7 @@ func TestWhatCannotBeReadIsNotKnown(t *testing.T) {
 	live := cache
 	live.broken = errors.New("no answer")
 	r := &Reader{cached: &cache, live: &live}
-	if _, err := r.Confirmed(t.Context(), app, NewKnown()); !errors.Is(err, live.broken) {
+	if _, err := r.Confirmed(t.Context(), app, NewKnown(), then); !errors.Is(err, live.broken) {
 		t.Errorf("got %v", err)
 	}
 }
