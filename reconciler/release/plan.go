@@ -107,13 +107,15 @@ func (p plan) missing(s *scope) []creation {
 	return out
 }
 
-// installationTarget is the missing InstallationTarget of rel; regions are nil where none has values of its own.
+// installationTarget is the missing InstallationTarget of rel; regions are nil where none has values of its own. It cannot go before
+// what it installs does, which its reconciler would have to write before it installs anything.
 func installationTarget(
 	rel *shipper.Release, clusters []string, regions map[string]string, newest bool,
 ) *shipper.InstallationTarget {
 	env := rel.Spec.Environment.DeepCopy()
 	chart := env.Chart.Reference()
 	it := &shipper.InstallationTarget{ObjectMeta: targetMeta(rel)}
+	it.Finalizers = []string{shipper.InstallationFinalizer}
 	it.Spec = shipper.InstallationTargetSpec{
 		Clusters: append([]string{}, clusters...), CanOverride: newest, Chart: &chart, Values: env.Values,
 		ValuesPerRegion: env.ValuesPerRegion, ValuesPerCluster: env.ValuesPerCluster, Regions: regions,

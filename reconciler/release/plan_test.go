@@ -208,11 +208,13 @@ func TestTargetsAreMadeWhole(t *testing.T) {
 			{APIVersion: "shipper.booking.com/v1alpha1", Kind: "Release", Name: "web-3", UID: r.UID},
 		},
 	}
+	kept := *meta.DeepCopy()
+	kept.Finalizers = []string{shipper.InstallationFinalizer}
 	clusters := []string{"a", "b"}
 	chart := r.Spec.Environment.Chart
 	for _, tc := range []struct{ want, got any }{
 		{
-			&shipper.InstallationTarget{ObjectMeta: meta, Spec: shipper.InstallationTargetSpec{
+			&shipper.InstallationTarget{ObjectMeta: kept, Spec: shipper.InstallationTargetSpec{
 				Clusters: clusters, CanOverride: true, Chart: &chart, Values: r.Spec.Environment.Values,
 				ValuesPerRegion: r.Spec.Environment.ValuesPerRegion, ValuesPerCluster: r.Spec.Environment.ValuesPerCluster,
 				Regions: map[string]string{"a": "eu"},
