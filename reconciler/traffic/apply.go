@@ -37,25 +37,25 @@ func (r *Reconciler) work(
 		return seen
 	}
 	if seen.moved = seen.plan.Moves(); seen.moved {
-		seen.err = move(ctx, member, tt.Namespace, seen.plan.Enable, seen.plan.Disable)
+		seen.err = r.move(ctx, member, tt.Namespace, seen.plan.Enable, seen.plan.Disable)
 	}
 	if seen.leads {
-		seen.err = errors.Join(seen.err, steer(ctx, member, fam.app, &seen))
+		seen.err = errors.Join(seen.err, r.steer(ctx, member, fam.app, &seen))
 	}
 	return seen
 }
 
 // move labels Pods: first in, then out, so that what is served does not shrink in between.
-func move(ctx context.Context, m *fleet.Member, namespace string, in, out []string) error {
+func (r *Reconciler) move(ctx context.Context, m *fleet.Member, namespace string, in, out []string) error {
 	return errors.Join(
-		label(ctx, m, namespace, in, shipper.TrafficEnabled),
-		label(ctx, m, namespace, out, shipper.TrafficDisabled),
+		r.label(ctx, m, namespace, in, shipper.TrafficEnabled),
+		r.label(ctx, m, namespace, out, shipper.TrafficDisabled),
 	)
 }
 
 // label sets the traffic label of Pods, and lets Pods in traffic go last when their Deployment is scaled down: otherwise
 // Kubernetes takes any, and what is served shrinks until others are let in. Pods that went meanwhile need neither.
-func label(ctx context.Context, m *fleet.Member, namespace string, pods []string, value string) error {
+func (r *Reconciler) label(ctx context.Context, m *fleet.Member, namespace string, pods []string, value string) error {
 	cost := `null` // no annotation: 0
 	if value == shipper.TrafficEnabled {
 		cost = `"1"`
@@ -66,7 +66,9 @@ func label(ctx context.Context, m *fleet.Member, namespace string, pods []string
 	fleet.Each(len(pods), parallelPods, func(i int) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pods[i]}}
 		err := m.Client().Patch(ctx, pod, patch, client.FieldOwner(shipper.FieldOwner))
-		if client.IgnoreNotFound(err) != nil {
+		if err == nil {
+			r.labelled.wrote(pod, r.clock.Now())
+		} else if client.IgnoreNotFound(err) != nil {
 			met[i] = fmt.Errorf("labelling Pod %s: %w", pods[i], err)
 		}
 	})

@@ -62,6 +62,7 @@ type Reconciler struct {
 	pace     *report.Pace
 	cork     bool
 	places   *fleet.Places
+	labelled *labelled
 }
 
 // SetupWithManager makes the reconciler run with mgr.
@@ -69,7 +70,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
-		pace: report.NewPace(), cork: o.Cork, places: o.Places,
+		pace: report.NewPace(), cork: o.Cork, places: o.Places, labelled: newLabelled(),
 	}
 	// No predicate on the own kind: a pass that read the status as it was before its last write is put right by that
 	// write's event.

@@ -51,6 +51,7 @@ func (r *Reconciler) observe(
 		out.err = fmt.Errorf("listing Pods: %w", err)
 		return out
 	}
+	r.labelled.show(pods.Items, r.clock.Now())
 	var services corev1.ServiceList
 	if err := m.Client().List(ctx, &services, of...); err != nil {
 		out.err = fmt.Errorf("listing Services: %w", err)

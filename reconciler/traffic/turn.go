@@ -63,9 +63,9 @@ func proves(one, of *corev1.Service) bool {
 
 // steer carries out what has to be done with the Service: labels first, then the proof, then the selector. What somebody else
 // has written meanwhile is looked at again: an event tells of it.
-func steer(ctx context.Context, m *fleet.Member, app string, seen *sight) error {
+func (r *Reconciler) steer(ctx context.Context, m *fleet.Member, app string, seen *sight) error {
 	namespace, turn := seen.service.Namespace, seen.turn
-	if err := move(ctx, m, namespace, turn.Enable, turn.Disable); err != nil {
+	if err := r.move(ctx, m, namespace, turn.Enable, turn.Disable); err != nil {
 		return err
 	}
 	if turn.Select != nil {
