@@ -157,15 +157,13 @@ func (a *anchor) goesWith(it *shipper.InstallationTarget) bool {
 	return a.claim == nil && (a.identity != "" || a.targetUID == string(it.UID))
 }
 
-// writeAnchor makes the anchor say what want does, and returns it with its UID. It looks at what there is now: what
-// another management cluster wrote meanwhile is not overwritten.
+// writeAnchor makes the anchor say what want does, and returns it with its UID. What it says now is written over as the API server
+// itself showed it only: what another management cluster wrote meanwhile is not overwritten.
 func writeAnchor(
-	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, want *anchor,
+	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, now, want *anchor,
 ) (*anchor, error) {
-	now, err := liveAnchor(ctx, m, it)
+	var err error
 	switch {
-	case err != nil:
-		return nil, err
 	case now == nil:
 		err = m.ClaimedLive(ctx, it.Namespace, it.Labels[shipper.AppLabel])
 	case now.deleting:

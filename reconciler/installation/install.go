@@ -35,6 +35,8 @@ type installer struct {
 	corked traffic.Corked
 
 	anchor *anchor
+	// live is set when anchor is what the API server itself said in this pass, or nothing where it said that there is none.
+	live bool
 	// was is set when the anchor said at first that all is installed.
 	was  bool
 	book *hookBook
@@ -74,6 +76,7 @@ func (i *installer) install(ctx context.Context) error {
 	if i.anchor, err = readAnchor(ctx, i.member, i.it); err != nil {
 		return err
 	}
+	i.live = i.anchor == nil
 	if i.anchor != nil && i.anchor.claim != nil { // one without an Application
 		return i.anchor.claim
 	}
@@ -222,9 +225,16 @@ func (i *installer) record(ctx context.Context, inventory []item, rendered strin
 	if i.anchor.says(want) {
 		return nil
 	}
-	written, err := writeAnchor(ctx, i.member, i.it, want)
+	now := i.anchor
+	if !i.live {
+		var err error
+		if now, err = liveAnchor(ctx, i.member, i.it); err != nil {
+			return err
+		}
+	}
+	written, err := writeAnchor(ctx, i.member, i.it, now, want)
 	if err == nil {
-		i.anchor = written
+		i.anchor, i.live = written, true
 	}
 	return err
 }
