@@ -146,7 +146,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	was := it.DeepCopy()
 	it.Status = status(was, outcomes, broken, r.clock.Now())
-	held := r.pace.HoldUnless(!settles(was.Status, it.Status), was, it, r.clock.Now())
+	held := r.pace.HoldUnless(!settles(it.Spec.CanOverride, was.Status, it.Status), was, it, r.clock.Now())
 	if held == 0 {
 		changed, err := report.PatchStatus(ctx, r.client, it, was)
 		if err != nil {

@@ -97,17 +97,21 @@ func clusterStatus(
 	return out
 }
 
-// settles tells whether all that is new in a status is how many objects are healthy, and of some it is said that they are in progress
-// and of none that it is worse: a Deployment is in progress while it is scaled, and nobody waits for that.
-func settles(was, is shipper.InstallationTargetStatus) bool {
+// settles tells whether nobody waits for what is new in a status: all of it is how many objects are healthy, and of some it is said
+// that they are in progress and of none that it is worse, for a Deployment is in progress while it is scaled; or the target is not the
+// newest, so that nobody asks either how its objects are or whether it has been told that it is not.
+func settles(newest bool, was, is shipper.InstallationTargetStatus) bool {
 	var unhealthy []shipper.UnhealthyObject
 	for _, c := range is.Clusters {
 		if c.Objects != nil {
 			unhealthy = append(unhealthy, c.Objects.Unhealthy...)
 		}
 	}
+	if !newest {
+		was.ObservedGeneration = is.ObservedGeneration
+	}
 	worse := func(o shipper.UnhealthyObject) bool { return o.Status != string(kstatus.InProgressStatus) }
-	return len(unhealthy) > 0 && !slices.ContainsFunc(unhealthy, worse) &&
+	return (len(unhealthy) > 0 || !newest) && !slices.ContainsFunc(unhealthy, worse) &&
 		equality.Semantic.DeepEqual(withoutObjects(was), withoutObjects(is))
 }
 

@@ -186,10 +186,13 @@ func TestSettles(t *testing.T) {
 		return out
 	}
 	healthy := with(is(), "Installed")
+	told := with(is(), "Installed")
+	told.ObservedGeneration = 2
 	for sentence, tc := range map[string]struct {
 		was, is shipper.InstallationTargetStatus
 		want    bool
 	}{
+		"it has been told of what is asked":     {healthy, told, false},
 		"one is in progress":                    {healthy, with(is("InProgress"), "Installed"), true},
 		"it is healthy again":                   {with(is("InProgress"), "Installed"), healthy, false},
 		"what has failed is in progress again":  {with(is("Failed"), "Installed"), with(is("InProgress"), "Installed"), true},
@@ -200,8 +203,21 @@ func TestSettles(t *testing.T) {
 		"nothing is known of them":              {healthy, with(nil, "Installed"), false},
 		"something else is said of the cluster": {healthy, with(is("InProgress"), "Failed"), false},
 	} {
-		if got := settles(tc.was, tc.is); got != tc.want {
+		if got := settles(true, tc.was, tc.is); got != tc.want {
 			t.Errorf("%s: %t", sentence, got)
+		}
+	}
+	for sentence, tc := range map[string]struct {
+		was, is shipper.InstallationTargetStatus
+		want    bool
+	}{
+		"it has been told that another one is newer": {healthy, told, true},
+		"it is healthy again":                        {with(is("InProgress"), "Installed"), healthy, true},
+		"one has failed":                             {healthy, with(is("Failed"), "Installed"), false},
+		"something else is said of the cluster":      {healthy, with(is(), "Failed"), false},
+	} {
+		if got := settles(false, tc.was, tc.is); got != tc.want {
+			t.Errorf("of one that is not the newest, %s: %t", sentence, got)
 		}
 	}
 }
