@@ -207,8 +207,8 @@ func (r *Reader) Application(ctx context.Context, key types.NamespacedName, know
 // Of targets only this process writes what they ask for: the cache may be believed when it shows each as it was last written
 // here. The leader before may have written them too, so that the first time they are read from the API server, and so they are
 // whenever the Releases, where users say what they want and leaders how far they are, are not exactly as the cache shows them.
-// That also finds out who leads no more and does not know it yet. What was found to be so a moment ago need not be asked again, as
-// long as the cache shows what was written here since.
+// Without Releases there are no targets. That also finds out who leads no more and does not know it yet. What was found to be so
+// a moment ago need not be asked again, as long as the cache shows what was written here since.
 func (r *Reader) Confirmed(ctx context.Context, app *shipper.Application, known *Known, now time.Time) (History, error) {
 	key, by := client.ObjectKeyFromObject(app), client.MatchingFields{byApplication: app.Name}
 	cached, err := read(ctx, r.cached, app, 1, by)
@@ -225,8 +225,10 @@ func (r *Reader) Confirmed(ctx context.Context, app *shipper.Application, known 
 	if cached, err = read(ctx, r.cached, app, 1, by); err != nil {
 		return cached, err
 	}
-	if same(cached.All, rels.Items) && known.shows(key, cached) {
-		remember(func(v *versions) { v.releases, v.confirmed = versionsOf(cached.All), now })
+	if same(cached.All, rels.Items) && (len(cached.All) == 0 || known.shows(key, cached)) {
+		remember(func(v *versions) {
+			v.targets, v.releases, v.confirmed = versionsOf(cached.targets()), versionsOf(cached.All), now
+		})
 		return cached, nil
 	}
 	remember = known.begin(key)

@@ -45,8 +45,13 @@ func (s *shown) List(_ context.Context, list client.ObjectList, _ ...client.List
 	}
 	switch l := list.(type) {
 	case *metav1.PartialObjectMetadataList:
-		l.Items = []metav1.PartialObjectMetadata{{ObjectMeta: meta("rel", s.release)}}
+		if s.release != "" {
+			l.Items = []metav1.PartialObjectMetadata{{ObjectMeta: meta("rel", s.release)}}
+		}
 	case *shipper.ReleaseList:
+		if s.release == "" {
+			return s.broken
+		}
 		rel := shipper.Release{ObjectMeta: meta("rel", s.release)}
 		rel.OwnerReferences = []metav1.OwnerReference{{Kind: "Application", UID: "app"}}
 		l.Items = []shipper.Release{rel}
@@ -159,6 +164,29 @@ func TestWhatWasConfirmedLatelyIsNotAskedForAgain(t *testing.T) {
 				t.Errorf("it was asked %d times: %v", live.looks, err)
 			}
 		})
+	}
+}
+
+// TestOfWhatBeginsNothingIsRead has the first Release of an Application made, and its targets, by this process.
+func TestOfWhatBeginsNothingIsRead(t *testing.T) {
+	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "app"}}
+	none, known := shown{}, NewKnown()
+	first := &Reader{cached: &none, live: &none}
+	if h, err := first.Confirmed(t.Context(), app, known, then); err != nil || len(h.All) > 0 || none.looks != 1 {
+		t.Fatalf("it was asked %d times: %v", none.looks, err)
+	}
+	made := shown{release: "9", installation: "8"}
+	for uid, o := range map[types.UID]client.Object{"rel": &shipper.Release{}, "it": &shipper.InstallationTarget{}} {
+		o.SetNamespace("default")
+		o.SetUID(uid)
+		o.SetResourceVersion("8")
+		o.SetLabels(map[string]string{shipper.AppLabel: "web"})
+		known.Wrote(o, nil)
+	}
+	live := shown{}
+	next := &Reader{cached: &made, live: &live}
+	if h, err := next.Confirmed(t.Context(), app, known, then); err != nil || len(h.All) != 1 || live.looks+live.lists > 0 {
+		t.Errorf("the API server was asked for %d kinds: %v", live.looks+live.lists, err)
 	}
 }
 
