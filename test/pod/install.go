@@ -22,6 +22,9 @@ import (
 
 // Build puts binaries into the folder dir, all three unless some are named. Go keeps what `go run` links, unlike what `go build`
 // does: packages that are tested one after the other link nothing anew.
+//
+// The folders of Shipper's code are read first: `go test` then knows that what it found of a package that builds here holds no longer
+// when a file is another one.
 func Build(ctx context.Context, dir string, names ...string) error {
 	if len(names) == 0 {
 		names = []string{"shipper-webhook", "shipper-reconciler", "shipperctl"}
@@ -29,10 +32,28 @@ func Build(ctx context.Context, dir string, names ...string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("making a folder for the binaries: %w", err)
 	}
+	if err := readFolders(ctx); err != nil {
+		return err
+	}
 	for _, name := range names {
 		build := exec.CommandContext(ctx, "go", "run", "-exec", fmt.Sprintf("cp -t '%s'", dir), "shipper.dev/shipper/cmd/"+name)
 		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("building %s: %w\n%s", name, err, out)
+		}
+	}
+	return nil
+}
+
+// readFolders reads the folders of the packages that the binaries are made of.
+func readFolders(ctx context.Context) error {
+	const format = "{{if .Module}}{{if .Module.Main}}{{.Dir}}{{end}}{{end}}"
+	out, err := exec.CommandContext(ctx, "go", "list", "-deps", "-f", format, "shipper.dev/shipper/cmd/...").Output()
+	if err != nil {
+		return fmt.Errorf("listing the packages of Shipper: %w", err)
+	}
+	for _, folder := range strings.Fields(string(out)) {
+		if _, err := os.ReadDir(folder); err != nil {
+			return fmt.Errorf("reading the code of Shipper: %w", err)
 		}
 	}
 	return nil
