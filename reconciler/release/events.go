@@ -58,8 +58,7 @@ func changes(rel *shipper.Release, is shipper.ReleaseStatus) []report.Event {
 		awaited(was) && awaited(is) && waits(is.Strategy)) {
 		before, after = diary.Without(before, c.Type), diary.Without(after, c.Type) // the events above tell more of it
 	}
-	if healthy := shipper.ReleaseHealthy; !worthTelling(shipper.FindCondition(before, healthy)) &&
-		!worthTelling(shipper.FindCondition(after, healthy)) {
+	if healthy := shipper.ReleaseHealthy; !ails(before) && !ails(after) {
 		before, after = diary.Without(before, healthy), diary.Without(after, healthy)
 	}
 	concerned := diary.SaidElsewhere
@@ -78,6 +77,12 @@ func changes(rel *shipper.Release, is shipper.ReleaseStatus) []report.Event {
 func stays(rel *shipper.Release, is shipper.ReleaseStatus) bool {
 	was, a := rel.Status.AchievedStep, is.AchievedStep
 	return was != nil && a != nil && *was == *a && rel.Spec.TargetStep == a.Step
+}
+
+// ails tells whether conditions say that objects are neither well nor on their way there.
+func ails(conditions []shipper.Condition) bool {
+	c := shipper.FindCondition(conditions, shipper.ReleaseHealthy)
+	return c != nil && c.Reason == shipper.ObjectsNotHealthy
 }
 
 func states(s shipper.ReleaseStatus) shipper.ReleaseStrategyState {

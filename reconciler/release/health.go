@@ -25,7 +25,7 @@ func healthy(r strategy.Release) *shipper.Condition {
 	}
 	var total, good int32
 	var named, blank []string
-	failing := false
+	failed, progressing := false, false
 	for _, c := range r.Installation.Status.Clusters {
 		if c.Objects == nil {
 			blank = append(blank, c.Name)
@@ -34,7 +34,13 @@ func healthy(r strategy.Release) *shipper.Condition {
 		total, good = total+c.Objects.Total, good+c.Objects.Healthy
 		for _, o := range c.Objects.Unhealthy {
 			named = append(named, fmt.Sprintf("%s: %s", c.Name, Described(o)))
-			failing = failing || o.Status != "Unknown"
+			switch o.Status {
+			case string(kstatus.InProgressStatus):
+				progressing = true
+			case string(kstatus.UnknownStatus):
+			default:
+				failed = true
+			}
 		}
 	}
 	c := &shipper.Condition{Type: shipper.ReleaseHealthy, Status: corev1.ConditionTrue}
@@ -42,9 +48,13 @@ func healthy(r strategy.Release) *shipper.Condition {
 	case len(blank) == len(r.Installation.Status.Clusters):
 		return nil
 	case total > good:
-		c.Status, c.Reason = corev1.ConditionFalse, shipper.ObjectsNotHealthy
-		if !failing {
-			c.Status = corev1.ConditionUnknown
+		switch {
+		case failed:
+			c.Status, c.Reason = corev1.ConditionFalse, shipper.ObjectsNotHealthy
+		case progressing:
+			c.Status, c.Reason = corev1.ConditionFalse, shipper.ObjectsInProgress
+		default:
+			c.Status, c.Reason = corev1.ConditionUnknown, shipper.ObjectsNotHealthy
 		}
 		c.Message = fmt.Sprintf("%d of %d objects are not healthy: %s", total-good, total, some(named, int(total-good)))
 	case len(blank) > 0:
@@ -62,18 +72,6 @@ func Described(o shipper.UnhealthyObject) string {
 		text += " (" + o.Reason + ")"
 	}
 	return text
-}
-
-// worthTelling tells whether a condition Healthy says of anything that it is neither well nor on its way there, as every object is
-// that was just installed.
-func worthTelling(c *shipper.Condition) bool {
-	if c == nil || c.Reason != shipper.ObjectsNotHealthy {
-		return false
-	}
-	_, named, _ := strings.Cut(c.Message, ": ")
-	return slices.ContainsFunc(strings.Split(named, "; "), func(object string) bool {
-		return !strings.Contains(object, `" is `+string(kstatus.InProgressStatus)) && !strings.HasPrefix(object, "and ")
-	})
 }
 
 // some of the names, and how many more there are of all.

@@ -49,9 +49,19 @@ func TestHealthySumsUpClusters(t *testing.T) {
 			map[string]*shipper.InstalledObjects{"a": objects(2, 1, "Unknown", "x")},
 			condition("Unknown", "ObjectsNotHealthy", `1 of 2 objects are not healthy: a: Thing "x" is Unknown (Why)`),
 		},
+		"one failed, and another is on its way": {
+			map[string]*shipper.InstalledObjects{"a": objects(2, 1, "InProgress", "x"), "b": objects(2, 1, "Failed", "y")},
+			condition("False", "ObjectsNotHealthy", `2 of 4 objects are not healthy: a: Thing "x" is InProgress (Why); `+
+				`b: Thing "y" is Failed (Why)`),
+		},
+		"one is on its way, and nobody can tell of another": {
+			map[string]*shipper.InstalledObjects{"a": objects(2, 1, "InProgress", "x"), "b": objects(2, 1, "Unknown", "y")},
+			condition("False", "ObjectsInProgress", `2 of 4 objects are not healthy: a: Thing "x" is InProgress (Why); `+
+				`b: Thing "y" is Unknown (Why)`),
+		},
 		"more than can be named": {
 			map[string]*shipper.InstalledObjects{"a": objects(500, 100, "InProgress", many...)},
-			condition("False", "ObjectsNotHealthy", `400 of 500 objects are not healthy: a: Thing "0" is InProgress (Why); `+
+			condition("False", "ObjectsInProgress", `400 of 500 objects are not healthy: a: Thing "0" is InProgress (Why); `+
 				`a: Thing "1" is InProgress (Why); a: Thing "2" is InProgress (Why); a: Thing "3" is InProgress (Why); `+
 				`a: Thing "4" is InProgress (Why); and 395 more`),
 		},

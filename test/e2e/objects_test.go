@@ -65,12 +65,12 @@ func TestReleaseTellsHowItsObjectsAre(t *testing.T) {
 		rel := s.release(0)
 		s.completes(rel) // it waits for Pods, and not for volumes
 		const lacks = `PersistentVolumeClaim "data" is InProgress (NotBound)`
-		s.eventually("no volume is there", fmt.Sprintf("False ObjectsNotHealthy 2 of 6 objects are not healthy: %s: %s; %s: %s",
+		s.eventually("no volume is there", fmt.Sprintf("False ObjectsInProgress 2 of 6 objects are not healthy: %s: %s; %s: %s",
 			west, lacks, east, lacks), s.healthy(rel))
 		s.says("cluster "+west+": 2 of 3 objects healthy", "rollout", "status", s.app)
 		s.says("cluster "+east+": 1 of 3 objects not healthy: PersistentVolumeClaim data InProgress (NotBound)", "rollout", "status", s.app)
 		s.binds(west)
-		s.eventually("one volume is there", "False ObjectsNotHealthy 1 of 6 objects are not healthy: "+east+": "+lacks, s.healthy(rel))
+		s.eventually("one volume is there", "False ObjectsInProgress 1 of 6 objects are not healthy: "+east+": "+lacks, s.healthy(rel))
 		s.binds(east)
 		s.eventually("both volumes are there", "True  ", s.healthy(rel))
 		s.says("cluster "+east+": 3 of 3 objects healthy", "rollout", "status", s.app)

@@ -52,8 +52,8 @@ const (
 	// ReleaseComplete is True when the last step was achieved and is still the one wanted.
 	ReleaseComplete = "Complete"
 	// ReleaseHealthy is True when all objects that were installed for the Release, in all clusters, are as their own controllers
-	// want them. False: ObjectsNotHealthy. Unknown: ObjectsNotKnown, or ObjectsNotHealthy where nothing worse than that is known of
-	// an object. Absent until something is known. It holds nothing up.
+	// want them. False: ObjectsInProgress, ObjectsNotHealthy. Unknown: ObjectsNotKnown, or ObjectsNotHealthy where nothing worse than
+	// that is known of an object. Absent until something is known. It holds nothing up.
 	ReleaseHealthy = "Healthy"
 	// ReleaseScheduled is True when clusters are chosen and the three targets exist.
 	ReleaseScheduled = "Scheduled"
@@ -152,6 +152,9 @@ const (
 	ObjectConflict = "ObjectConflict"
 	// NamespaceMissing means that the application cluster does not have the namespace; Shipper never creates it.
 	NamespaceMissing = "NamespaceMissing"
+	// ObjectsInProgress means that objects are not yet as their own controllers want them, as is so of whatever was just installed, and
+	// that none is known to have failed; the message names some.
+	ObjectsInProgress = "ObjectsInProgress"
 	// ObjectsNotHealthy means that objects are not as their own controllers want them; the message names some.
 	ObjectsNotHealthy = "ObjectsNotHealthy"
 	// ObjectsNotKnown means that it is not known yet of all clusters how objects are there.
