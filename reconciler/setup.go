@@ -105,7 +105,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	queues := turns.New(ctx, mgr.GetClient(), histories)
+	queues, err := turns.New(ctx, mgr.GetCache(), histories)
+	if err != nil {
+		return err
+	}
 	known := history.NewKnown()
 	// Those who work in clusters have as many workers again, which a cluster that does not answer leaves to the others.
 	most := func(reconciler string) *fleet.Places { return clusters.Places(reconciler, o.Workers, queues.Line) }

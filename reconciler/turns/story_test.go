@@ -132,7 +132,8 @@ func begin(t *testing.T) *story {
 	ctx, cancel := context.WithCancel(t.Context())
 	histories, err := history.NewReader(ctx, mgr.GetCache(), mgr.GetClient(), mgr.GetAPIReader())
 	s.must(err)
-	queues := turns.New(ctx, mgr.GetClient(), histories)
+	queues, err := turns.New(ctx, mgr.GetCache(), histories)
+	s.must(err)
 	s.must(application.SetupWithManager(mgr, application.Options{
 		GlobalBlocksNamespace: shipper.GlobalBlocksNamespace, Histories: histories, Clock: clock.RealClock{}, Workers: 1,
 		Queue: queues.Applications(),

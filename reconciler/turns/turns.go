@@ -9,9 +9,12 @@ package turns
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -34,11 +37,21 @@ type Turns struct {
 	ctx       context.Context
 	cache     client.Reader
 	histories *history.Reader
+	// informers are those of what judging reads.
+	informers []cache.Informer
 }
 
-// New judges by what a cache and histories say. That ctx ends does not matter.
-func New(ctx context.Context, cache client.Reader, histories *history.Reader) *Turns {
-	return &Turns{ctx: context.WithoutCancel(ctx), cache: cache, histories: histories}
+// New judges by what a cache and histories say. ctx is needed for the time of the call only.
+func New(ctx context.Context, c cache.Cache, histories *history.Reader) (*Turns, error) {
+	out := &Turns{ctx: context.WithoutCancel(ctx), cache: c, histories: histories}
+	for _, kind := range []client.Object{&shipper.Application{}, &shipper.Release{}} {
+		informer, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return nil, fmt.Errorf("setting up queues: watching %T: %w", kind, err)
+		}
+		out.informers = append(out.informers, informer)
+	}
+	return out, nil
 }
 
 // Applications makes queues of requests that are named as Applications.
@@ -56,8 +69,12 @@ func (t *Turns) Others() NewQueue {
 	return newQueue(func(reconcile.Request) string { return "" }, func(string, string) bool { return false })
 }
 
-// retreating judges by the cache. An Application that cannot be read goes nowhere.
+// retreating judges by the cache. An Application that cannot be read goes nowhere. Nobody waits for a cache that is still being
+// filled: queues ask while they are locked, and could not even be shut down.
 func (t *Turns) retreating(namespace, application string) bool {
+	if slices.ContainsFunc(t.informers, func(i cache.Informer) bool { return !i.HasSynced() }) {
+		return false
+	}
 	var app shipper.Application
 	shared := &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)}
 	key := client.ObjectKey{Namespace: namespace, Name: application}
