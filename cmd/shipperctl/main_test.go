@@ -220,7 +220,7 @@ func policies(t *testing.T) string {
 	return strings.TrimPrefix(fmt.Sprint(seen), "map")
 }
 
-// versions returns the resource version of everything that shipperctl may write, in every cluster.
+// versions returns the resource version, or what is as good as that, of everything that shipperctl may write, in every cluster.
 func versions(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -247,6 +247,9 @@ func versions(t *testing.T) map[string]string {
 				if err == nil {
 					key := fmt.Sprintf("%s: %T %s/%s", cluster.Name, o, o.GetNamespace(), o.GetName())
 					found[key] = o.GetResourceVersion()
+					if _, is := o.(*admissionregistrationv1.ValidatingAdmissionPolicy); is { // Kubernetes writes its status, soon
+						found[key] = fmt.Sprint(o.GetUID(), o.GetGeneration(), o.GetLabels(), o.GetAnnotations())
+					}
 				}
 				return err
 			})
