@@ -39,6 +39,12 @@ func (d done) errs() []error {
 	return out
 }
 
+// retried tells whether something that was written is tried again after a time that grows: the pass does not say then when the next
+// one is.
+func (d done) retried() bool {
+	return slices.ContainsFunc(d.errs(), func(err error) bool { return outcome.Of(err) == outcome.Retry })
+}
+
 // refused says which block the gate named when it refused a write; empty when it refused none.
 func (d done) refused() string {
 	for _, err := range d.errs() {

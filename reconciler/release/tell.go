@@ -22,7 +22,7 @@ import (
 // written does not keep the others from theirs. When one is held back, wait is how long.
 func (r *Reconciler) tell(ctx context.Context, s *scope, p plan, d done, now metav1.Time) (wait time.Duration, errs []error) {
 	persist := func(rel *shipper.Release, is shipper.ReleaseStatus) {
-		held, err := r.persist(ctx, rel, is, now)
+		held, err := r.persist(ctx, rel, is, d.retried() || !underWay(rel.Status, is), now)
 		wait, errs = report.Sooner(wait, held), append(errs, err)
 	}
 	for i := range s.history.Live {
@@ -47,13 +47,14 @@ func written(d done, rel *shipper.Release, v block.Verdict) []report.Event {
 }
 
 // persist writes a status that differs from what it was, unless the Release was changed since it was read, and then
-// tells what is new in it. What is under way for less than a second is not worth a write: held is how long that waits yet.
+// tells what is new in it. What is under way for less than a second is not worth a write, unless it is urgent: held is how long that
+// waits yet.
 func (r *Reconciler) persist(
-	ctx context.Context, rel *shipper.Release, is shipper.ReleaseStatus, now metav1.Time,
+	ctx context.Context, rel *shipper.Release, is shipper.ReleaseStatus, urgent bool, now metav1.Time,
 ) (held time.Duration, err error) {
 	next := rel.DeepCopy()
 	next.Status = is
-	if held = r.pace.HoldUnless(!underWay(rel.Status, is), rel, next, now.Time); held > 0 || equality.Semantic.DeepEqual(rel.Status, is) {
+	if held = r.pace.HoldUnless(urgent, rel, next, now.Time); held > 0 || equality.Semantic.DeepEqual(rel.Status, is) {
 		return held, nil
 	}
 	err = r.client.Status().Patch(ctx, next, onlyIfUnchanged(rel))
