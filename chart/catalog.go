@@ -5,6 +5,7 @@ package chart
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"net/url"
 	"sync"
@@ -114,9 +115,9 @@ type Catalog struct {
 	charts *lru[archiveKey, *Chart]
 	// broken remembers the archives that could not be had.
 	broken *lru[archiveKey, backoff]
-	// loads are those that are under way, and loading the namespaces that wait for them.
-	loads   singleflight.Group
-	loading *turnstile.Turnstile
+	// loads are those that are under way, and downloads the namespaces that download for them.
+	loads     singleflight.Group
+	downloads *turnstile.Turnstile
 }
 
 // NewCatalog returns a Catalog whose background work ends with ctx. Nothing is fetched before it is asked for.
@@ -128,7 +129,7 @@ func NewCatalog(ctx context.Context, o Options) *Catalog {
 		disk:         openDisk(o.CacheDir, o.MaxDiskBytes, o.Clock, o.Log),
 		charts:       newLRU[archiveKey, *Chart](o.MaxChartMemory),
 		broken:       newLRU[archiveKey, backoff](1024),
-		loading:      turnstile.New(loads, loadsEach),
+		downloads:    turnstile.New(math.MaxInt, downloadsEach),
 	}
 }
 

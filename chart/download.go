@@ -12,6 +12,11 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
+// downloadsEach is how many archives and provenances one namespace downloads and opens at one time: one that names many large ones, or
+// many of a repository that answers slowly, leaves room to the others in maxInFlight. What others do counts for nothing, or a few
+// repositories that hang would keep all from theirs. The index was read before: that belongs to all who ask for it.
+const downloadsEach = 4
+
 // errIndex marks failures that are the index's, which has a backoff of its own.
 var errIndex = errors.New("index")
 
@@ -27,6 +32,11 @@ func (c *Catalog) fetch(namespace string, pinned shipper.Chart, key archiveKey) 
 	if err != nil {
 		return nil, err
 	}
+	if err := c.downloads.Enter(ctx, namespace); err != nil {
+		return nil, fetchFailure(err, "chart %q %s of repository %s waits for others of namespace %q that are being downloaded",
+			shorten(pinned.Name), shorten(found.version), r.name, namespace)
+	}
+	defer c.downloads.Leave(namespace)
 	if r.registry != nil {
 		return c.pull(ctx, r, found.version, key)
 	}

@@ -10,16 +10,8 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
-	"golang.org/x/sync/singleflight"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-)
-
-// How many archives and provenances are loaded at one time, and for how many of these one namespace waits at most: one that names many
-// in repositories that answer slowly, or large ones, leaves room to the others, in maxInFlight too.
-const (
-	loads     = 16
-	loadsEach = 4
 )
 
 // sha256Hex is what a digest looks like.
@@ -69,35 +61,18 @@ func (c *Catalog) LoadKept(
 	if loaded, ok := c.charts.get(key.stored()); ok {
 		return loaded, loaded.isA(pinned)
 	}
-	result, err := c.inFlight(ctx, namespace, fmt.Sprintf("%q", key), func() (any, error) { return c.load(namespace, pinned, key, kept) })
-	if err != nil {
-		return nil, fetchFailure(err, "chart %q %s of repository %s is still being fetched",
-			shorten(pinned.Name), shorten(pinned.Version), redact(u))
-	}
-	if result.Err != nil {
-		return nil, result.Err
-	}
-	loaded, _ := result.Val.(*Chart)
-	return loaded, loaded.isA(pinned)
-}
-
-// inFlight does once what several ask for, when it is the turn of one of their namespaces. It fails when ctx is done; then what has
-// begun goes on, for others may wait for it too.
-func (c *Catalog) inFlight(ctx context.Context, namespace, key string, do func() (any, error)) (singleflight.Result, error) {
-	if err := c.loading.Enter(ctx, namespace); err != nil {
-		return singleflight.Result{}, err
-	}
-	flight, landed := c.loads.DoChan(key, do), make(chan singleflight.Result, 1)
-	go func() {
-		result := <-flight
-		c.loading.Leave(namespace)
-		landed <- result
-	}()
+	// The load goes on when this caller leaves: others may wait for it too.
+	flight := c.loads.DoChan(fmt.Sprintf("%q", key), func() (any, error) { return c.load(namespace, pinned, key, kept) })
 	select {
 	case <-ctx.Done():
-		return singleflight.Result{}, ctx.Err()
-	case result := <-landed:
-		return result, nil
+		return nil, fetchFailure(ctx.Err(), "chart %q %s of repository %s is still being fetched",
+			shorten(pinned.Name), shorten(pinned.Version), redact(u))
+	case result := <-flight:
+		if result.Err != nil {
+			return nil, result.Err
+		}
+		loaded, _ := result.Val.(*Chart)
+		return loaded, loaded.isA(pinned)
 	}
 }
 
@@ -105,9 +80,6 @@ func (c *Catalog) inFlight(ctx context.Context, namespace, key string, do func()
 func (c *Catalog) load(
 	namespace string, pinned shipper.Chart, key archiveKey, kept func(context.Context) ([]byte, error),
 ) (*Chart, error) {
-	if loaded, ok := c.charts.get(key.stored()); ok { // while it was waited for
-		return loaded, nil
-	}
 	if archive, ok := c.disk.get(key); ok {
 		loaded, err := open(archive, c.renders)
 		if err == nil {

@@ -4,89 +4,14 @@ package chart
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
-	"k8s.io/utils/clock"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
-
-// crowdedBy has a team do something as often as it can, and more, and tells how often it got to it at one time. Others have to be let
-// through meanwhile, at once.
-func crowdedBy(t *testing.T, attempts int, team, others func(ctx context.Context, i int, under func()) error) (most int) {
-	t.Helper()
-	release, reached := make(chan struct{}), make(chan struct{}, attempts)
-	ended := make(chan error, attempts)
-	for i := range attempts {
-		go func() {
-			ended <- team(t.Context(), i, func() {
-				reached <- struct{}{}
-				<-release
-			})
-		}()
-	}
-	synctest.Wait()
-	most = len(reached)
-	hurry, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if err := others(hurry, 0, func() {}); err != nil {
-		t.Errorf("another team waits: %v", err)
-	}
-	close(release)
-	for range attempts {
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}
-	return most
-}
-
-func TestLoadsOfOneTeamLeaveRoomToOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := NewCatalog(t.Context(), Options{Clock: clock.RealClock{}})
-		load := func(namespace string) func(context.Context, int, func()) error {
-			return func(ctx context.Context, i int, under func()) error {
-				_, err := c.inFlight(ctx, namespace, fmt.Sprint(namespace, i), func() (any, error) {
-					under()
-					return nil, nil
-				})
-				return err
-			}
-		}
-		if most := crowdedBy(t, 100, load("a"), load("b")); most != loadsEach {
-			t.Errorf("one team loads %d at a time, want %d", most, loadsEach)
-		}
-	})
-}
-
-func TestALoadOfManyTeamsIsOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := NewCatalog(t.Context(), Options{Clock: clock.RealClock{}})
-		loads, ended := 0, make(chan error, 10)
-		for i := range cap(ended) {
-			go func() {
-				_, err := c.inFlight(t.Context(), fmt.Sprint("team-", i), "the same", func() (any, error) {
-					loads++
-					time.Sleep(time.Second)
-					return nil, nil
-				})
-				ended <- err
-			}()
-		}
-		for range cap(ended) {
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		}
-		if loads != 1 {
-			t.Errorf("it is loaded %d times", loads)
-		}
-	})
-}
 
 func TestRendersOfOneTeamLeaveRoomToOthers(t *testing.T) {
 	synctest.Test(t, testRendersOfOneTeam)

@@ -34,12 +34,14 @@ func (c *Catalog) Verify(ctx context.Context, namespace string, pinned shipper.C
 		digest: digest, repo: u.String(), name: pinned.Name, version: pinned.Version, scope: opens(namespace, pinned),
 	}
 	who := fmt.Sprintf("verify %q", []any{namespace, pinned.Verify, key})
-	result, err := c.inFlight(ctx, namespace, who, func() (any, error) { return c.verify(namespace, pinned, digest, archiveKey{scope: who}) })
-	if err != nil {
-		return shipper.ChartSignature{}, fetchFailure(err, "the provenance of %s is still being fetched", describe(pinned))
+	flight := c.loads.DoChan(who, func() (any, error) { return c.verify(namespace, pinned, digest, archiveKey{scope: who}) })
+	select {
+	case <-ctx.Done():
+		return shipper.ChartSignature{}, fetchFailure(ctx.Err(), "the provenance of %s is still being fetched", describe(pinned))
+	case result := <-flight:
+		by, _ := result.Val.(shipper.ChartSignature)
+		return by, result.Err
 	}
-	by, _ := result.Val.(shipper.ChartSignature)
-	return by, result.Err
 }
 
 // Verifiable says what keeps a chart from being verified that is known without its repository: its keys and, where the archive
@@ -86,6 +88,11 @@ func (c *Catalog) look(ctx context.Context, namespace string, pinned shipper.Cha
 	if err != nil {
 		return by, err
 	}
+	if err := c.downloads.Enter(ctx, namespace); err != nil {
+		return by, fetchFailure(err, "the provenance of %s waits for other charts of namespace %q that are being downloaded",
+			describe(pinned), namespace)
+	}
+	defer c.downloads.Leave(namespace)
 	var places []func(context.Context) ([]byte, string, error)
 	if r.registry != nil {
 		places = append(places, func(ctx context.Context) ([]byte, string, error) { return c.pullProvenance(ctx, r, found.version) })

@@ -34,6 +34,8 @@ const (
 	Unavailable Fault = "unavailable"
 	// Stalled answers nothing until the repository is healed or the client leaves.
 	Stalled Fault = "stalled"
+	// StalledArchives serves the index, and archives as Stalled does.
+	StalledArchives Fault = "stalled archives"
 	// EmptyIndex serves an index without charts.
 	EmptyIndex Fault = "empty index"
 	// EmptyFile serves an index of no bytes.
@@ -202,7 +204,7 @@ func (r *Repository) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.requests = append(r.requests, request.URL.Path)
 	fault, healed := r.fault, r.healed
 	r.mu.Unlock()
-	if fault == Stalled {
+	if fault == Stalled || fault == StalledArchives && !strings.HasSuffix(request.URL.Path, "/index.yaml") {
 		select {
 		case <-healed:
 		case <-request.Context().Done():
