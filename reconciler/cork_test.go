@@ -127,9 +127,14 @@ func byLabel() map[string]string {
 	return map[string]string{shipper.TrafficStatusLabel: shipper.TrafficEnabled}
 }
 
-// up installs a Release, and gives it Pods and then a weight.
+// up installs a Release, and gives it Pods and then a weight. It is the newest, which alone may take what is shared.
 func (s *story) up(name string, pods int32, weight uint32) {
 	s.Helper()
+	var older shipper.InstallationTargetList
+	s.must(s.management.List(s.ctx, &older, client.InNamespace(s.namespace)))
+	for i := range older.Items {
+		s.takeOver(older.Items[i].Name, false)
+	}
 	s.install(name, "test-nginx", "0.0.1", shipper.ChartValues{}, west)
 	s.installed(name)
 	s.scale(name, 100, pods, west)

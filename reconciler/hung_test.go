@@ -98,12 +98,15 @@ func (s *story) installing(cluster string) map[string]float64 {
 // and something to install from elsewhere in the same cluster.
 func TestARepositoryThatHangsKeepsNoPlaces(t *testing.T) {
 	s := begin(t, west)
+	const cluster = "prompt" // where nobody else has anything
+	s.behind(&door{}, cluster)
+	s.clusterIs(cluster, "")
 	repository := charts.Serve(t)
 	repository.Break(charts.Stalled)
 	const targets = 6
 	for i := range targets {
 		it := &shipper.InstallationTarget{ObjectMeta: s.meta(fmt.Sprint("slow-", i)), Spec: shipper.InstallationTargetSpec{
-			Clusters: []string{west}, CanOverride: i == 0, Values: &shipper.ChartValues{},
+			Clusters: []string{cluster}, CanOverride: i == 0, Values: &shipper.ChartValues{},
 			Chart: &shipper.Chart{Name: "test-nginx", Version: "0.0.1", RepoURL: repository.URL},
 		}}
 		s.must(s.management.Create(s.ctx, it))
@@ -114,9 +117,9 @@ func TestARepositoryThatHangsKeepsNoPlaces(t *testing.T) {
 		}
 		return ""
 	})
-	s.install("web-1", "nginx", "0.0.1", shipper.ChartValues{}, west)
+	s.install("web-1", "nginx", "0.0.1", shipper.ChartValues{}, cluster)
 	s.installed("web-1")
-	s.soon("places are kept", func() string { return cmp.Diff(map[string]float64{}, s.installing(west)) })
+	s.soon("places are kept", func() string { return cmp.Diff(map[string]float64{}, s.installing(cluster)) })
 	repository.Heal()
 	s.installed("slow-0")
 }
