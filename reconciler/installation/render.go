@@ -9,12 +9,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
@@ -145,7 +147,12 @@ type rendering struct {
 func newRendering(ctx context.Context, renderer Renderer, from sources) *rendering {
 	return &rendering{
 		sources: from,
-		render: func(source Source, t chart.Target) ([]wanted, error) {
+		render: func(source Source, t chart.Target) (out []wanted, err error) {
+			defer func() {
+				if caught := recover(); caught != nil {
+					out, err = nil, panicked(ctx, from, caught)
+				}
+			}()
 			objects, err := renderer.Render(ctx, source, t)
 			if err != nil {
 				return nil, ofChart(from.discreet(err))
@@ -161,6 +168,16 @@ func newRendering(ctx context.Context, renderer Renderer, from sources) *renderi
 		},
 		done: map[string]func() ([]wanted, error){},
 	}
+}
+
+// panicked is the error of a rendering that did: it may be done where nobody else makes one of it. What is secret may be in what the
+// panic says.
+func panicked(ctx context.Context, from sources, caught any) error {
+	if from.secret() {
+		caught = "what it says is withheld, for values are secret"
+	}
+	log.FromContext(ctx).Error(fmt.Errorf("panic: %v", caught), "Rendering a chart panicked", "stacktrace", string(debug.Stack()))
+	return broken("rendering the chart panicked, of which the log of shipper-reconciler tells more")
 }
 
 // fingerprint differs when anything differs that a manifest is rendered from.
