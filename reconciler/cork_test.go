@@ -360,3 +360,28 @@ spec: {containers: [{name: it, image: "nginx:stable"}]}
 		t.Errorf("it has the labels %v", got)
 	}
 }
+
+// TestAServiceIsMadeForNobodyWhileNobodyIsAsked installs the first Release of an Application, whose step gives it Pods and no traffic:
+// its TrafficTarget stays as it was found.
+func TestAServiceIsMadeForNobodyWhileNobodyIsAsked(t *testing.T) {
+	t.Parallel()
+	s := begin(t, west)
+	tt := &shipper.TrafficTarget{ObjectMeta: s.meta("web-1")}
+	tt.Spec.Clusters = []shipper.ClusterTrafficTarget{{Name: west, AsFound: true}}
+	s.must(s.management.Create(s.ctx, tt))
+	served := s.follow(west)
+	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, west)
+	s.installed("web-1")
+	s.scale("web-1", 100, 2, west)
+	s.scaled("web-1")
+	s.weighed("web-1")
+	service := &corev1.Service{ObjectMeta: s.meta("test-nginx-prod")}
+	s.find(west, "test-nginx-prod", service)
+	want := byLabel()
+	want[shipper.AppLabel] = s.app
+	if diff := cmp.Diff(want, service.Spec.Selector); diff != "" {
+		t.Errorf("a Release that was never asked has the Service:\n%s", diff)
+	}
+	s.weigh("web-1", 1, west)
+	served.settles(corkedTo("web-1"), map[string]int{"web-1": 2})
+}

@@ -86,7 +86,7 @@ func (i *installer) cork(ctx context.Context, app string, object *unstructured.U
 	if i.corked == nil {
 		return nil
 	}
-	release, err := i.corked(ctx, i.it.Namespace, app, i.member.Name)
+	release, err := i.corked(ctx, i.member.Client(), i.it.Namespace, app, i.member.Name)
 	if release == "" || err != nil {
 		return err
 	}

@@ -146,7 +146,7 @@ func inhabited(app rules.Application, pods []corev1.Pod, serving sets.Set[string
 	}
 	for i := range pods {
 		pod := &pods[i]
-		gone := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil
+		gone := gone(pod)
 		release := of[pod.Labels[shipper.ReleaseLabel]]
 		if pod.Annotations[shipper.HookRunAnnotation] != "" {
 			if release != nil && !gone {
@@ -168,6 +168,11 @@ func inhabited(app rules.Application, pods []corev1.Pod, serving sets.Set[string
 		}
 	}
 	return app
+}
+
+// gone tells whether a Pod has ended, or is about to.
+func gone(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil
 }
 
 // inhabits tells whether a Release has Pods.
