@@ -20,7 +20,7 @@ import (
 const (
 	// maxValues bounds the values of one release. An API server stores no object half as large.
 	maxValues = 4 << 20
-	// maxRenderTime bounds one rendering when the caller's ctx does not.
+	// maxRenderTime bounds one rendering, but not how long it waits for its turn: what bounds that is the caller's ctx.
 	maxRenderTime = 30 * time.Second
 	// recentKubeVersion is assumed when the cluster's is not known; it goes with the APIs that Helm then assumes.
 	recentKubeVersion = "v1.37.0"
@@ -38,8 +38,6 @@ func (c *Chart) Render(ctx context.Context, values *shipper.ChartValues, t Targe
 		}
 		given = *values
 	}
-	ctx, cancel := context.WithTimeout(ctx, maxRenderTime)
-	defer cancel()
 	manifest, err := c.inTurn(ctx, given, t)
 	if err != nil {
 		told := *asError(err)
@@ -60,6 +58,8 @@ func (c *Chart) inTurn(ctx context.Context, values map[string]any, t Target) (Ma
 		return Manifest{}, late(err)
 	}
 	defer c.renders.room.Leave(t.Namespace)
+	ctx, cancel := context.WithTimeout(ctx, maxRenderTime)
+	defer cancel()
 	manifest, err := c.render(ctx, values, t)
 	if err == nil {
 		c.renders.done.put(key, manifest, manifest.size())
