@@ -87,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	ct := &shipper.CapacityTarget{}
 	if err := r.client.Get(ctx, req.NamespacedName, ct); err != nil {
 		r.pace.Forget(req.NamespacedName)
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return r.retries.Persisted(req, client.IgnoreNotFound(err))
 	}
 	if ct.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil

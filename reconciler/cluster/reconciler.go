@@ -83,7 +83,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	err := r.client.Get(ctx, req.NamespacedName, cluster)
 	if apierrors.IsNotFound(err) || err == nil && cluster.DeletionTimestamp != nil {
 		r.fleet.Remove(req.Name) // once more when it is gone at last: targets wait for that too
-		return ctrl.Result{}, nil
+		return r.retries.Persisted(req, nil)
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading Cluster %s: %w", req.Name, err)
@@ -105,7 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if changed {
 		report.Emit(r.recorder, cluster, changes(was, cluster))
 	}
-	return ctrl.Result{}, nil
+	return r.retries.Persisted(req, nil)
 }
 
 // access reads how to reach a cluster. The error is a *fleet.Error when that is not known.

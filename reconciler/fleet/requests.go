@@ -71,11 +71,14 @@ func (r *Retries) Outcome(ctx context.Context, req ctrl.Request, met ...error) (
 	return result, nil
 }
 
-// Persisted is what a pass over req returns whose writes to the management cluster failed. That somebody else was
-// faster is no error.
+// Persisted is what a pass over req returns that ends with writes to the management cluster, of which err is what came: a retry, later
+// each time until one succeeds, when somebody else was faster, which is no error.
 func (r *Retries) Persisted(req ctrl.Request, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: r.limiter.When(req)}, nil
+	}
+	if err == nil {
+		r.limiter.Forget(req)
 	}
 	return ctrl.Result{}, err
 }

@@ -124,7 +124,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.drifts.forget(req.NamespacedName)
 		r.pace.Forget(req.NamespacedName)
 		r.ahead.forget(req)
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return r.retries.Persisted(req, client.IgnoreNotFound(err))
 	}
 	leaving := it.DeletionTimestamp != nil
 	if leaving && !controllerutil.ContainsFinalizer(it, shipper.InstallationFinalizer) {

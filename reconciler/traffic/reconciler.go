@@ -103,7 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	tt := &shipper.TrafficTarget{}
 	if err := r.client.Get(ctx, req.NamespacedName, tt); err != nil {
 		r.pace.Forget(req.NamespacedName)
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return r.retries.Persisted(req, client.IgnoreNotFound(err))
 	}
 	if tt.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil
