@@ -5,6 +5,7 @@ package history
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 type shown struct {
 	release, installation, capacity string
 	percent                         int32
-	looks, lists                    int // how often it was asked for metadata, and for more
+	looks, lists                    int32 // how often it was asked for metadata, and for more
 	broken                          error
 	meanwhile                       func() // happens when targets have been read
 }
@@ -39,9 +40,9 @@ func (s *shown) List(_ context.Context, list client.ObjectList, _ ...client.List
 		}
 	}
 	if _, small := list.(*metav1.PartialObjectMetadataList); small {
-		s.looks++
+		atomic.AddInt32(&s.looks, 1) // kinds are asked for at the same time
 	} else {
-		s.lists++
+		atomic.AddInt32(&s.lists, 1)
 	}
 	switch l := list.(type) {
 	case *metav1.PartialObjectMetadataList:
@@ -102,7 +103,7 @@ func TestTheCacheIsBelievedWhenItShowsWhatIsKnown(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			live, known := now, NewKnown()
 			r := &Reader{cached: &tc.cache, live: &live}
-			if _, err := r.Confirmed(t.Context(), app, known, then); err != nil || live.lists != len(kinds()) {
+			if _, err := r.Confirmed(t.Context(), app, known, then); err != nil || int(live.lists) != len(kinds()) {
 				t.Fatalf("the first time %d kinds were listed: %v", live.lists, err)
 			}
 			live.lists = 0
