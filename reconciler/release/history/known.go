@@ -69,9 +69,12 @@ func (k *Known) wrote(o client.Object, of func(*versions) *map[types.UID]string,
 			continue
 		}
 		v.writes++
-		if known := of(v); !is {
+		known := of(v)
+		if !is {
 			*known = nil
-		} else if *known != nil {
+		}
+		// Of two who wrote one after the other, the first may be the later to say so.
+		if *known != nil && !earlier(o, *known) {
 			(*known)[o.GetUID()] = o.GetResourceVersion()
 		}
 	}
@@ -159,6 +162,12 @@ func (k *Known) showsApplication(app *shipper.Application) bool {
 	defer k.mu.Unlock()
 	v := k.apps[client.ObjectKeyFromObject(app)]
 	return v != nil && !older(app, v.app)
+}
+
+// earlier tells whether an object is known to be an earlier version than is known.
+func earlier(o client.Object, known map[types.UID]string) bool {
+	order, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), known[o.GetUID()])
+	return err == nil && order < 0
 }
 
 // older tells whether an object is an earlier version than is known, or whether that cannot be told.

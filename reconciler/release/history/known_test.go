@@ -142,8 +142,12 @@ func TestWhatWasConfirmedLatelyIsNotAskedForAgain(t *testing.T) {
 		"by a clock that was put back":             {func(*Known) {}, "9", then.Add(-1), true},
 		"it has been written, and is shown before": {func(k *Known) { k.Wrote(release("rel", "12"), nil) }, "9", soon, true},
 		"nobody knows whether it was written":      {func(k *Known) { k.Wrote(release("rel", ""), errors.New("no answer")) }, "9", soon, true},
-		"one that was made is not shown":           {func(k *Known) { k.Wrote(release("next", "12"), nil) }, "9", soon, true},
-		"one was deleted":                          {func(k *Known) { k.Deleted(release("rel", "9")) }, "9", soon, true},
+		"two have written it, and who was first says so last": {func(k *Known) {
+			k.Wrote(release("rel", "12"), nil)
+			k.Wrote(release("rel", "11"), nil)
+		}, "11", soon, true},
+		"one that was made is not shown": {func(k *Known) { k.Wrote(release("next", "12"), nil) }, "9", soon, true},
+		"one was deleted":                {func(k *Known) { k.Deleted(release("rel", "9")) }, "9", soon, true},
 		"a target is shown as it was before": {func(k *Known) {
 			ct := &shipper.CapacityTarget{ObjectMeta: release("ct", "12").ObjectMeta}
 			k.Wrote(ct, nil)
