@@ -385,3 +385,23 @@ func TestAServiceIsMadeForNobodyWhileNobodyIsAsked(t *testing.T) {
 	s.weigh("web-1", 1, west)
 	served.settles(corkedTo("web-1"), map[string]int{"web-1": 2})
 }
+
+// TestAStepWithoutTrafficTakesItFromWhoHasAllOfIt has the next Release staged meanwhile, which was never asked for traffic.
+func TestAStepWithoutTrafficTakesItFromWhoHasAllOfIt(t *testing.T) {
+	t.Parallel()
+	s := begin(t, west)
+	s.up("web-1", 2, 1)
+	served := s.follow(west)
+	served.settles(corkedTo("web-1"), map[string]int{"web-1": 2})
+	served.only()
+	tt := &shipper.TrafficTarget{ObjectMeta: s.meta("web-2")}
+	tt.Spec.Clusters = []shipper.ClusterTrafficTarget{{Name: west, AsFound: true}}
+	s.must(s.management.Create(s.ctx, tt))
+	s.install("web-2", "test-nginx", "0.0.1", shipper.ChartValues{}, west)
+	s.installed("web-2")
+	s.scale("web-2", 100, 2, west)
+	s.scaled("web-2")
+	s.weigh("web-1", 0, west)
+	served.settles(byLabel(), map[string]int{})
+	s.weighed("web-1")
+}

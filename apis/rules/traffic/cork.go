@@ -187,7 +187,7 @@ func (a Application) share() Turn {
 		wanted := a.wanted(r)
 		serves = serves || weighs && a.late(r)
 		for _, pod := range living(r.Pods) {
-			serves = serves || weighs
+			serves = serves || r.Weight > 0 || wanted[pod.Name] // one as found may have Pods that never served
 			out.move(pod, wanted[pod.Name])
 			if wanted[pod.Name] && pod.Ready {
 				in[pod.Name] = true

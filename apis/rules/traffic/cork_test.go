@@ -168,6 +168,18 @@ func TestNext(t *testing.T) {
 			}},
 			Turn{Prove: &shared, Select: &shared},
 		},
+		"nobody weighs anything any more, nor does one as found that has Pods": {
+			Application{Cork: true, Selects: toOld, Serving: 2, AppPods: 3, Proof: proof(shared), Releases: []Release{
+				{Name: "old", Pods: pods("o", 2, serves)}, {Name: "new", AsFound: true, Awaited: true, Pods: pods("n", 1, without)},
+			}},
+			Turn{Prove: &shared, Select: &shared},
+		},
+		"nobody who is as found is ready, and others serve": {
+			Application{Cork: true, Serving: 1, AppPods: 3, Proof: proof(shared), Strays: pods("s", 1, serves), Releases: []Release{
+				{Name: "old", AsFound: true, Pods: pods("o", 2, Pod{Labelled: true})}, {Name: "new", Pods: pods("n", 1, without)},
+			}},
+			Turn{Prove: &shared},
+		},
 		"who has the Service is going, and nobody weighs anything yet": {
 			Application{Selects: toOld, Serving: 2, Strays: pods("o", 2, serves), Releases: []Release{{Name: "new", Pods: pods("n", 2, without)}}},
 			Turn{},
