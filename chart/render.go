@@ -58,6 +58,9 @@ func (c *Chart) inTurn(ctx context.Context, values map[string]any, t Target) (Ma
 		return Manifest{}, late(err)
 	}
 	defer c.renders.room.Leave(t.Namespace)
+	if known, ok := c.renders.done.get(key); ok { // while it was waited for
+		return known, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, maxRenderTime)
 	defer cancel()
 	manifest, err := c.render(ctx, values, t)

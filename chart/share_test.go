@@ -4,6 +4,7 @@ package chart
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,12 +14,27 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
+// chartOf is a chart of one Deployment.
+func chartOf(renders *renderings, metadata string) *Chart {
+	return &Chart{renders: renders, helm: &helmchart.Chart{
+		Metadata: &helmchart.Metadata{APIVersion: "v2", Name: "web", Version: "0.0.1"},
+		Templates: []*helmchart.File{{Name: "templates/all.yaml", Data: []byte(`
+apiVersion: apps/v1
+kind: Deployment
+metadata: ` + metadata + `
+spec:
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: web}]}}
+`)}},
+	}}
+}
+
 func TestRendersOfOneTeamLeaveRoomToOthers(t *testing.T) {
 	synctest.Test(t, testRendersOfOneTeam)
 }
 
 func testRendersOfOneTeam(t *testing.T) {
-	web := crowded()
+	web := chartOf(newRenderings(8, 1<<20), "{name: web}")
 	render := func(namespace string) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -40,26 +56,11 @@ func testRendersOfOneTeam(t *testing.T) {
 	}
 }
 
-// crowded is a chart with room for eight renderings.
-func crowded() *Chart {
-	return &Chart{renders: newRenderings(8, 1<<20), helm: &helmchart.Chart{
-		Metadata: &helmchart.Metadata{APIVersion: "v2", Name: "web", Version: "0.0.1"},
-		Templates: []*helmchart.File{{Name: "templates/all.yaml", Data: []byte(`
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web}
-spec:
-  selector: {matchLabels: {app: web}}
-  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: web}]}}
-`)}},
-	}}
-}
-
 // TestWhoWaitsLongForHisTurnIsRenderedYet has a team wait longer than a rendering may last, as when thousands of Releases are rendered
 // anew for another version of a cluster.
 func TestWhoWaitsLongForHisTurnIsRenderedYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		web := crowded()
+		web := chartOf(newRenderings(8, 1<<20), "{name: web}")
 		for range 8 / teamShare {
 			web.renders.room.Wait("a")
 		}
@@ -87,5 +88,49 @@ func TestSumsOfOneTeamLeaveRoomToOthers(t *testing.T) {
 		}
 		guesses.Leave("a")
 		<-ended
+	})
+}
+
+func TestASumThatWasMadeMeanwhileIsNotMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		guesses.Wait("a")
+		sums := make(chan []byte, 2)
+		for range cap(sums) {
+			go func() {
+				sum, err := slowSum([]byte("secret of "+t.Name()), "a/web/Secret")
+				if err != nil {
+					t.Error(err)
+				}
+				sums <- sum
+			}()
+		}
+		synctest.Wait()
+		guesses.Leave("a")
+		if one, other := <-sums, <-sums; &one[0] != &other[0] {
+			t.Error("it is made twice")
+		}
+	})
+}
+
+// TestWhatWasRenderedMeanwhileIsNotRenderedAgain has a chart that makes up a password.
+func TestWhatWasRenderedMeanwhileIsNotRenderedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := chartOf(newRenderings(1, 1<<20), "{name: web, annotations: {password: {{ randAlphaNum 16 | quote }}}}")
+		web.renders.room.Wait("a")
+		passwords := make(chan string, 2)
+		for range cap(passwords) {
+			go func() {
+				manifest, err := web.Render(t.Context(), &shipper.ChartValues{}, Target{ReleaseName: "web-1", Namespace: "a", App: "web"})
+				if err != nil {
+					t.Error(err)
+				}
+				passwords <- fmt.Sprint(manifest.Objects)
+			}()
+		}
+		synctest.Wait()
+		web.renders.room.Leave("a")
+		if one, other := <-passwords, <-passwords; one != other {
+			t.Errorf("one has %s, the other %s", one, other)
+		}
 	})
 }
