@@ -4,7 +4,9 @@ package reconciler_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -36,6 +38,41 @@ func TestScalesInEveryCluster(t *testing.T) {
 	if pods := s.pods(west, "web-1"); len(pods) != 0 {
 		t.Errorf("%d pods are left", len(pods))
 	}
+}
+
+// TestADeploymentThatWasGoneIsToldToBeThere looks at what people see of it.
+func TestADeploymentThatWasGoneIsToldToBeThere(t *testing.T) {
+	t.Parallel()
+	s := begin(t, west)
+	s.scale("web-1", 100, 2, west)
+	s.notScaled("web-1", west, shipper.MissingDeployment)
+	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{"replicaCount": 2}, west)
+	s.scaled("web-1")
+	// Times of conditions are in seconds.
+	s.soon("a second has passed", func() string {
+		var ct shipper.CapacityTarget
+		s.must(s.management.Get(s.ctx, s.key("web-1"), &ct))
+		known := shipper.FindCondition(ct.Status.Clusters[0].Conditions, shipper.TargetOperational).LastTransitionTime
+		if time.Since(known.Time) > 2*time.Second {
+			return ""
+		}
+		return "it is not over"
+	})
+	missing := `cluster "west": [Ready True] -> [Ready False MissingDeployment`
+	tells := func(want string) {
+		s.Helper()
+		s.soon("the CapacityTarget does not tell "+want, func() string {
+			told := strings.Join(s.toldIn(), "\n")
+			if strings.Contains(told, want) {
+				return ""
+			}
+			return told
+		})
+	}
+	s.must(world.clusters[west].Delete(s.ctx, s.deployment(west, "web-1")))
+	tells(missing)
+	tells("found 0] -> [Ready ")
+	s.scaled("web-1")
 }
 
 func TestSaysWhyPodsAreNotReady(t *testing.T) {

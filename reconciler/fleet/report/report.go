@@ -112,11 +112,19 @@ func Wrong(c *shipper.Condition) bool {
 
 // ofTarget is News of a condition of a target, or of one of its clusters. That it gets what it was asked for, and has it, its Release
 // says when the step is achieved: of a target it is told what is wrong, and that it is so no more. There is no Deployment of any
-// target before the Release is installed.
-func ofTarget(was *shipper.Condition, is shipper.Condition) bool {
-	begins := was == nil && is.Reason == shipper.MissingDeployment
-	ends := Wrong(was) && was.Reason != shipper.MissingDeployment
-	return News(was, is) && (Wrong(&is) && !begins || ends)
+// target before the Release is installed: that is not told, and neither is its end. before is all that was said with was.
+func ofTarget(before []shipper.Condition) func(was *shipper.Condition, is shipper.Condition) bool {
+	return func(was *shipper.Condition, is shipper.Condition) bool {
+		begins := was == nil && is.Reason == shipper.MissingDeployment
+		begun := was != nil && was.Reason == shipper.MissingDeployment && sinceKnown(before, was)
+		return News(was, is) && (Wrong(&is) && !begins || Wrong(was) && !begun)
+	}
+}
+
+// sinceKnown tells whether a condition has not turned since the cluster can be worked with.
+func sinceKnown(conditions []shipper.Condition, c *shipper.Condition) bool {
+	operational := shipper.FindCondition(conditions, shipper.TargetOperational)
+	return operational == nil || !c.LastTransitionTime.After(operational.LastTransitionTime.Time)
 }
 
 func describe(c *shipper.Condition) string {
@@ -212,7 +220,7 @@ func ConditionEvents(reason, clusterReason string, before, after []shipper.Condi
 				old = c.Conditions
 			}
 		}
-		if change := changes(old, cluster.Conditions, ofTarget); change != "" {
+		if change := changes(old, cluster.Conditions, ofTarget(old)); change != "" {
 			note := fmt.Sprintf("cluster %q: %s", cluster.Name, change)
 			out = append(out, Event{corev1.EventTypeNormal, clusterReason, "UpdateStatus", note})
 		}

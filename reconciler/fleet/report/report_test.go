@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -168,6 +169,29 @@ func TestWhatIsWorthAnEventOfATarget(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s, itself: -want +got:\n%s", sentence, diff)
 			}
+		}
+	}
+}
+
+func TestThatADeploymentIsThereIsToldWhenItWasGone(t *testing.T) {
+	began := time.Unix(0, 0)
+	said := func(status corev1.ConditionStatus, reason string, turned time.Duration) []Cluster {
+		operational, ready := condition("Operational", "True", "", ""), condition("Ready", status, reason, "")
+		operational.LastTransitionTime, ready.LastTransitionTime = metav1.NewTime(began), metav1.NewTime(began.Add(turned))
+		return []Cluster{{"a", []shipper.Condition{operational, ready}}}
+	}
+	there := said("False", "InProgress", time.Hour)
+	for sentence, tc := range map[string]struct {
+		was  []Cluster
+		want []Event
+	}{
+		"it was not made yet": {said("False", "MissingDeployment", 0), nil},
+		"it was gone": {said("False", "MissingDeployment", time.Minute), []Event{
+			{"Normal", "ClusterChanged", "UpdateStatus", `cluster "a": [Ready False MissingDeployment] -> [Ready False InProgress]`},
+		}},
+	} {
+		if diff := cmp.Diff(tc.want, ConditionEvents("TargetChanged", "ClusterChanged", nil, nil, tc.was, there)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", sentence, diff)
 		}
 	}
 }
