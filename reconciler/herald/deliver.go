@@ -74,6 +74,8 @@ func (h *Herald) deliver(ctx context.Context, s *story) {
 		return
 	}
 	s.waits, s.event = false, nil
+	delete(h.waiting, s.id)
+	h.known.Add(s.id, s)
 }
 
 // send makes the request, and again as long as there is no answer. gone tells that the event that e repeats is none any more.

@@ -52,11 +52,12 @@ type Herald struct {
 	controller, instance string
 	dropped              *prometheus.CounterVec
 
-	mu    sync.Mutex
-	more  *sync.Cond // something waits, or the end has come
-	queue queue
-	known *lru.Cache // of what was told: *story
-	names int64      // how many were given
+	mu      sync.Mutex
+	more    *sync.Cond // something waits, or the end has come
+	queue   queue
+	waiting map[identity]*story // all that wait to be told, or are being told
+	known   *lru.Cache          // of what was told: *story
+	names   int64               // how many were given
 }
 
 // Manager is mgr with its recorders of events replaced by a Herald of the name controller, which runs with it. Metrics go to
@@ -91,7 +92,7 @@ func newHerald(sink events.EventSink, scheme *runtime.Scheme, clock clock.Passiv
 	host, _ := os.Hostname() // of the process, for people, who can do without
 	h := &Herald{
 		sink: sink, scheme: scheme, clock: clock, log: log, controller: controller, instance: controller + "-" + host,
-		dropped: newDropped(), known: lru.New(remembered),
+		dropped: newDropped(), waiting: map[identity]*story{}, known: lru.New(remembered),
 	}
 	h.more = sync.NewCond(&h.mu)
 	return h
@@ -136,18 +137,21 @@ func (h *Herald) tell(e *eventsv1.Event) {
 	id := identify(e)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s, repeats := h.known.Get(id)
-	if !repeats {
+	s := h.waiting[id]
+	if s == nil {
 		s = &story{id: id}
-		h.known.Add(id, s)
+		if told, repeats := h.known.Get(id); repeats {
+			s = told.(*story)
+		}
 	}
-	if of := s.(*story); of.happened(e) {
-		h.put(of)
+	if s.happened(e) {
+		h.put(s)
 	}
 }
 
 // put lets a story wait. The caller has the lock.
 func (h *Herald) put(s *story) {
+	h.waiting[s.id] = s
 	if out := h.queue.put(s); out != nil {
 		h.drop(out, causeFull)
 	}
@@ -156,13 +160,16 @@ func (h *Herald) put(s *story) {
 
 // drop forgets a story and counts what is lost. The caller has the lock.
 func (h *Herald) drop(s *story, cause string) {
+	delete(h.waiting, s.id)
 	h.known.Remove(s.id)
 	h.dropped.WithLabelValues(s.event.Type, cause).Inc()
 }
 
-// identify is what two events have in common of which one repeats the other: all but the time, and the version of what they are
+// identity is what two events have in common of which one repeats the other: all but the time, and the version of what they are
 // about.
-func identify(e *eventsv1.Event) [sha256.Size]byte {
+type identity [sha256.Size]byte
+
+func identify(e *eventsv1.Event) identity {
 	related := ""
 	if e.Related != nil {
 		related = string(e.Related.UID)

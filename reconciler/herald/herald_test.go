@@ -222,6 +222,31 @@ func TestARepetitionIsCountedOnTheFirst(t *testing.T) {
 	}
 }
 
+func TestARepetitionOfWhatWaitsInACrowdIsCountedOnTheFirst(t *testing.T) {
+	s := &server{takes: time.Second}
+	run(t, s, func(h *Herald) {
+		for range 2 {
+			for i := range remembered + 10 {
+				h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "%d", i)
+			}
+		}
+	}, func(h *Herald) {
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if len(h.waiting) > 0 {
+			t.Errorf("%d events wait", len(h.waiting))
+		}
+	})
+	if len(s.events) != remembered+10 {
+		t.Errorf("%d events are told", len(s.events))
+	}
+	for _, e := range s.events {
+		if e.Series == nil || e.Series.Count != 2 {
+			t.Fatalf("of %s it is told %v", e.Note, e.Series)
+		}
+	}
+}
+
 func TestARepetitionOfAnEventThatIsGoneIsAnother(t *testing.T) {
 	s := &server{}
 	run(t, s, func(h *Herald) { h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "again") }, func(h *Herald) {

@@ -3,8 +3,6 @@
 package herald
 
 import (
-	"crypto/sha256"
-
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,7 +10,7 @@ import (
 
 // story is an event, and how often it happened.
 type story struct {
-	id [sha256.Size]byte
+	id identity
 	// event as it happened last, while that is to be told; nil then, for it is what takes room.
 	event *eventsv1.Event
 	// name that the API server knows it by; empty as long as it does not.
