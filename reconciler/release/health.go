@@ -14,7 +14,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// maxNamed is how many objects are named in a message; the InstallationTarget names more.
+// maxNamed is how many objects are named in a message, those first that are not on their way to be well; the InstallationTarget names
+// more.
 const maxNamed = 5
 
 // healthy is the condition Healthy: the sum of what is known of the objects that were installed for a Release. Nil while
@@ -24,8 +25,8 @@ func healthy(r strategy.Release) *shipper.Condition {
 		return nil
 	}
 	var total, good int32
-	var named, blank []string
-	failed, progressing := false, false
+	var named, onTheirWay, blank []string
+	failed := false
 	for _, c := range r.Installation.Status.Clusters {
 		if c.Objects == nil {
 			blank = append(blank, c.Name)
@@ -33,14 +34,13 @@ func healthy(r strategy.Release) *shipper.Condition {
 		}
 		total, good = total+c.Objects.Total, good+c.Objects.Healthy
 		for _, o := range c.Objects.Unhealthy {
-			named = append(named, fmt.Sprintf("%s: %s", c.Name, Described(o)))
-			switch o.Status {
-			case string(kstatus.InProgressStatus):
-				progressing = true
-			case string(kstatus.UnknownStatus):
-			default:
-				failed = true
+			text := c.Name + ": " + Described(o)
+			if o.Status == string(kstatus.InProgressStatus) {
+				onTheirWay = append(onTheirWay, text)
+				continue
 			}
+			named = append(named, text)
+			failed = failed || o.Status != string(kstatus.UnknownStatus)
 		}
 	}
 	c := &shipper.Condition{Type: shipper.ReleaseHealthy, Status: corev1.ConditionTrue}
@@ -51,12 +51,12 @@ func healthy(r strategy.Release) *shipper.Condition {
 		switch {
 		case failed:
 			c.Status, c.Reason = corev1.ConditionFalse, shipper.ObjectsNotHealthy
-		case progressing:
+		case len(onTheirWay) > 0:
 			c.Status, c.Reason = corev1.ConditionFalse, shipper.ObjectsInProgress
 		default:
 			c.Status, c.Reason = corev1.ConditionUnknown, shipper.ObjectsNotHealthy
 		}
-		c.Message = fmt.Sprintf("%d of %d objects are not healthy: %s", total-good, total, some(named, int(total-good)))
+		c.Message = fmt.Sprintf("%d of %d objects are not healthy: %s", total-good, total, some(append(named, onTheirWay...), int(total-good)))
 	case len(blank) > 0:
 		slices.Sort(blank)
 		c.Status, c.Reason = corev1.ConditionUnknown, shipper.ObjectsNotKnown

@@ -51,19 +51,25 @@ func TestHealthySumsUpClusters(t *testing.T) {
 		},
 		"one failed, and another is on its way": {
 			map[string]*shipper.InstalledObjects{"a": objects(2, 1, "InProgress", "x"), "b": objects(2, 1, "Failed", "y")},
-			condition("False", "ObjectsNotHealthy", `2 of 4 objects are not healthy: a: Thing "x" is InProgress (Why); `+
-				`b: Thing "y" is Failed (Why)`),
+			condition("False", "ObjectsNotHealthy", `2 of 4 objects are not healthy: b: Thing "y" is Failed (Why); `+
+				`a: Thing "x" is InProgress (Why)`),
 		},
 		"one is on its way, and nobody can tell of another": {
 			map[string]*shipper.InstalledObjects{"a": objects(2, 1, "InProgress", "x"), "b": objects(2, 1, "Unknown", "y")},
-			condition("False", "ObjectsInProgress", `2 of 4 objects are not healthy: a: Thing "x" is InProgress (Why); `+
-				`b: Thing "y" is Unknown (Why)`),
+			condition("False", "ObjectsInProgress", `2 of 4 objects are not healthy: b: Thing "y" is Unknown (Why); `+
+				`a: Thing "x" is InProgress (Why)`),
 		},
 		"more than can be named": {
 			map[string]*shipper.InstalledObjects{"a": objects(500, 100, "InProgress", many...)},
 			condition("False", "ObjectsInProgress", `400 of 500 objects are not healthy: a: Thing "0" is InProgress (Why); `+
 				`a: Thing "1" is InProgress (Why); a: Thing "2" is InProgress (Why); a: Thing "3" is InProgress (Why); `+
 				`a: Thing "4" is InProgress (Why); and 395 more`),
+		},
+		"one of many has failed": {
+			map[string]*shipper.InstalledObjects{"a": objects(10, 0, "InProgress", many...), "b": objects(1, 0, "Failed", "x")},
+			condition("False", "ObjectsNotHealthy", `11 of 11 objects are not healthy: b: Thing "x" is Failed (Why); `+
+				`a: Thing "0" is InProgress (Why); a: Thing "1" is InProgress (Why); a: Thing "2" is InProgress (Why); `+
+				`a: Thing "3" is InProgress (Why); and 6 more`),
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
