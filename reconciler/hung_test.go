@@ -119,6 +119,9 @@ func TestARepositoryThatHangsKeepsNoPlaces(t *testing.T) {
 	})
 	s.install("web-1", "nginx", "0.0.1", shipper.ChartValues{}, cluster)
 	s.installed("web-1")
+	if said := s.notInstalled("slow-5", cluster, shipper.InProgress); said != "the chart is being fetched or rendered" {
+		t.Errorf("the target says %q", said)
+	}
 	s.soon("places are kept", func() string { return cmp.Diff(map[string]float64{}, s.installing(cluster)) })
 	repository.Heal()
 	s.installed("slow-0")

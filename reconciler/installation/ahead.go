@@ -4,20 +4,22 @@ package installation
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
 )
 
 // renderPatience is how long a pass waits for a chart, which is long enough for one that is in memory or on the disk.
 const renderPatience = 100 * time.Millisecond
 
 // errRendering is why a pass ends that cannot wait longer for its chart.
-var errRendering = errors.New("the chart is being fetched or rendered")
+var errRendering error = &problem{shipper.InProgress, fleet.Wait, "the chart is being fetched or rendered"}
 
 // ahead renders while nobody waits: a chart that its repository is slow to send, or that takes long to render, keeps neither a
 // worker nor places in clusters. The pass ends, and another is made when it is done. What was rendered is kept until then, for

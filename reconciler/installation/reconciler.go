@@ -140,13 +140,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	outcomes, broken := r.work(ctx, it, leaving, pass)
 	report.Emit(r.recorder, it, notes(outcomes)) // of what was done; the next pass does not do it again
-	if errors.Is(broken, errRendering) {
-		return ctrl.Result{}, nil
+	rendering := errors.Is(broken, errRendering)
+	if rendering {
+		broken = nil // clusters say so
 	}
 
 	was := it.DeepCopy()
 	it.Status = status(was, outcomes, broken, r.clock.Now())
-	held := r.pace.HoldUnless(!settles(it.Spec.CanOverride, was.Status, it.Status), was, it, r.clock.Now())
+	held := r.pace.HoldUnless(!rendering && !settles(it.Spec.CanOverride, was.Status, it.Status), was, it, r.clock.Now())
 	if held == 0 {
 		changed, err := report.PatchStatus(ctx, r.client, it, was)
 		if err != nil {
@@ -156,6 +157,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			r.pace.Wrote(it, r.clock.Now())
 			report.Emit(r.recorder, it, changes(was, it))
 		}
+	}
+	if rendering { // another pass is made when that is done
+		return ctrl.Result{RequeueAfter: held}, nil
 	}
 	if held == 0 && leaving && allGone(outcomes) {
 		return r.retries.Persisted(req, r.release(ctx, it))

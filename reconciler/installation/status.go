@@ -4,6 +4,7 @@ package installation
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"time"
 
@@ -48,7 +49,7 @@ func status(
 		if !o.leaving || it.DeletionTimestamp != nil {
 			staying = append(staying, report.Cluster{Name: c.Name, Conditions: c.Conditions})
 		}
-		if fleet.Pending(o.err) {
+		if fleet.Pending(o.err) || stands(known, o) {
 			out.ObservedGeneration = it.Status.ObservedGeneration
 		}
 	}
@@ -58,12 +59,19 @@ func status(
 	return out
 }
 
+// stands tells whether what is wrong in a cluster is still all that can be said of it: while a chart is tried again that could not be
+// had, it is known why.
+func stands(old shipper.ClusterInstallationStatus, o outcome) bool {
+	ready := shipper.FindCondition(old.Conditions, shipper.TargetReady)
+	return errors.Is(o.err, errRendering) && ready != nil && ready.Status == corev1.ConditionFalse && ready.Reason != shipper.InProgress
+}
+
 // clusterStatus is the new status of one cluster. What is known of a cluster that connects for the first time stays
 // as it was; whether something is installed in one that cannot be reached, too.
 func clusterStatus(
 	old shipper.ClusterInstallationStatus, o outcome, now metav1.Time,
 ) shipper.ClusterInstallationStatus {
-	if fleet.Pending(o.err) && len(old.Conditions) > 0 {
+	if fleet.Pending(o.err) && len(old.Conditions) > 0 || stands(old, o) {
 		return old
 	}
 	out := shipper.ClusterInstallationStatus{

@@ -123,6 +123,35 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+func TestWhatIsKnownOfAChartStandsWhileItIsTriedAgain(t *testing.T) {
+	with := func(reason, message string) shipper.InstallationTarget {
+		it := shipper.InstallationTarget{Status: shipper.InstallationTargetStatus{ObservedGeneration: 1}}
+		it.Generation = 2
+		if reason != "" {
+			it.Status.Clusters = []shipper.ClusterInstallationStatus{{Name: "east", Message: message, Conditions: []shipper.Condition{
+				condition("Operational", "True", "", "", then), condition("Ready", "False", reason, message, then),
+			}}}
+		}
+		return it
+	}
+	for sentence, tc := range map[string]struct {
+		before     shipper.InstallationTarget
+		message    string
+		generation int64
+	}{
+		"nothing is known":       {with("", ""), errRendering.Error(), 2},
+		"something was awaited":  {with("InProgress", "a hook"), errRendering.Error(), 2},
+		"it could not be had":    {with("ChartFetchFailure", "no answer"), "no answer", 1},
+		"another chart was bad":  {with("ChartError", "no such chart"), "no such chart", 1},
+		"something was not ours": {with("ObjectConflict", "it is theirs"), "it is theirs", 1},
+	} {
+		got := status(&tc.before, []outcome{{cluster: "east", err: errRendering}}, nil, now.Time)
+		if message := got.Clusters[0].Message; message != tc.message || got.ObservedGeneration != tc.generation {
+			t.Errorf("%s: it says %q of generation %d", sentence, message, got.ObservedGeneration)
+		}
+	}
+}
+
 func TestErrorsKnowTheirRemedy(t *testing.T) {
 	type judgement struct {
 		Reason string
