@@ -20,7 +20,8 @@ const downloadsEach = 4
 // errIndex marks failures that are the index's, which has a backoff of its own.
 var errIndex = errors.New("index")
 
-// fetch downloads the archive from the first of its URLs that gives the right one.
+// fetch finds the archive in the index and downloads it, in the turn of its namespace. Namespaces whose turn it is share a download; none
+// waits for the turn of another.
 func (c *Catalog) fetch(namespace string, pinned shipper.Chart, key archiveKey) (*Chart, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, 2*c.options.FetchTimeout)
 	defer cancel()
@@ -37,6 +38,22 @@ func (c *Catalog) fetch(namespace string, pinned shipper.Chart, key archiveKey) 
 			shorten(pinned.Name), shorten(found.version), r.name, namespace)
 	}
 	defer c.downloads.Leave(namespace)
+	loaded, err, _ := c.loads.Do(fmt.Sprintf("download %q", key), func() (any, error) {
+		if loaded, ok := c.charts.get(key.stored()); ok { // while it was waited for
+			return loaded, nil
+		}
+		loaded, err := c.download(ctx, r, pinned, found, key)
+		if err == nil {
+			c.charts.put(key.stored(), loaded, loaded.size)
+		}
+		return loaded, err
+	})
+	archive, _ := loaded.(*Chart)
+	return archive, err
+}
+
+// download gets the archive from the first of its URLs that gives the right one.
+func (c *Catalog) download(ctx context.Context, r *repository, pinned shipper.Chart, found entry, key archiveKey) (*Chart, error) {
 	if r.registry != nil {
 		return c.pull(ctx, r, found.version, key)
 	}

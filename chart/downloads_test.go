@@ -94,3 +94,44 @@ func TestAnIndexThatHangsKeepsNoOtherChart(t *testing.T) {
 	loads(t, s, "a", shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: other.URL})
 	end()
 }
+
+// TestWhoWantsWhatAnotherTeamWaitsForDoesNotWaitForThatTeam has a team wait for its own downloads before it asks for what all have.
+func TestWhoWantsWhatAnotherTeamWaitsForDoesNotWaitForThatTeam(t *testing.T) {
+	s, other := newStage(t), charts.Serve(t)
+	end := crowd(t, s, charts.StalledArchives, ".tgz", 4)
+	shared := shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: other.URL}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.Load(t.Context(), "a", shared, "")
+		ended <- err
+	}()
+	await(t, func() bool { return other.Requests("index.yaml") >= 1 })
+	loads(t, s, "b", shared)
+	end()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatManyTeamsWantIsDownloadedOnce(t *testing.T) {
+	s := newStage(t)
+	s.repo.Break(charts.StalledArchives)
+	const teams = 16
+	ended := make(chan error, teams)
+	for i := range teams {
+		go func() {
+			_, err := s.Load(t.Context(), fmt.Sprint("team-", i), s.chart("nginx", "0.0.1"), "")
+			ended <- err
+		}()
+	}
+	await(t, func() bool { return s.repo.Requests(".tgz") > 0 })
+	s.repo.Heal()
+	for range teams {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if diff := cmp.Diff(1, s.repo.Requests(".tgz")); diff != "" {
+		t.Errorf("it is downloaded another number of times: %s", diff)
+	}
+}

@@ -62,7 +62,7 @@ func (c *Catalog) LoadKept(
 		return loaded, loaded.isA(pinned)
 	}
 	// The load goes on when this caller leaves: others may wait for it too.
-	flight := c.loads.DoChan(fmt.Sprintf("%q", key), func() (any, error) { return c.load(namespace, pinned, key, kept) })
+	flight := c.loads.DoChan(fmt.Sprintf("%q", []any{namespace, key}), func() (any, error) { return c.load(namespace, pinned, key, kept) })
 	select {
 	case <-ctx.Done():
 		return nil, fetchFailure(ctx.Err(), "chart %q %s of repository %s is still being fetched",
@@ -102,7 +102,6 @@ func (c *Catalog) load(
 	loaded, err := c.fetch(namespace, pinned, key)
 	if err == nil {
 		c.broken.drop(key)
-		c.charts.put(key.stored(), loaded, loaded.size)
 		return loaded, nil
 	}
 	if told, ok := errors.AsType[*Error](err); ok && !errors.Is(err, errIndex) {
