@@ -156,16 +156,10 @@ type Event struct {
 }
 
 // Emit records events. Call it once what they tell is persisted. Those with the same type and reason are told together, as far as
-// there is room: they are of one moment, and each event is a request. The API keeps of several with the same type, reason and
-// action only the first, whatever they say, and counts the rest: those for which there was no room get an action of their own.
+// there is room: they are of one moment, and each event is a request.
 func Emit(recorder events.EventRecorder, about runtime.Object, list []Event) {
-	alike := map[Event]int{}
 	for _, e := range together(list) {
-		action, kind := e.Action, Event{Type: e.Type, Reason: e.Reason, Action: e.Action}
-		if alike[kind]++; alike[kind] > 1 {
-			action = fmt.Sprintf("%s %d", action, alike[kind])
-		}
-		recorder.Eventf(about, nil, e.Type, e.Reason, Shorten(action, maxAction), "%s", Shorten(e.Note, maxNote))
+		recorder.Eventf(about, nil, e.Type, e.Reason, Shorten(e.Action, maxAction), "%s", Shorten(e.Note, maxNote))
 	}
 }
 

@@ -229,7 +229,7 @@ func TestEventsOfOneMomentAreToldTogether(t *testing.T) {
 	})
 	want := actions{
 		"Changed by Update: east; west", "Changed by Update: hot", "Made by Make A, Make B: a; b",
-		"Told by Tell: " + long("much") + "; most", "Told by Tell 2: " + long("more"),
+		"Told by Tell: " + long("much") + "; most", "Told by Tell: " + long("more"),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
