@@ -92,14 +92,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	clusters := fleet.New(fleet.Options{Reader: mgr.GetClient(), Namespace: o.Namespace, Clock: o.Clock})
-	if err := mgr.Add(clusters); err != nil {
-		return fmt.Errorf("adding the fleet: %w", err)
-	}
-	if o.Registry != nil {
-		if err := clusters.Publish(o.Registry); err != nil {
-			return err
-		}
+	clusters, err := newFleet(mgr, o)
+	if err != nil {
+		return err
 	}
 	histories, err := history.NewReader(ctx, mgr.GetCache(), mgr.GetClient(), mgr.GetAPIReader())
 	if err != nil {
@@ -148,4 +143,16 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			GlobalNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Queue: queues.Others(),
 		}),
 	)
+}
+
+// newFleet is the fleet that runs with mgr.
+func newFleet(mgr ctrl.Manager, o Options) (*fleet.Fleet, error) {
+	clusters := fleet.New(fleet.Options{Reader: mgr.GetClient(), Namespace: o.Namespace, Clock: o.Clock})
+	if err := mgr.Add(clusters); err != nil {
+		return nil, fmt.Errorf("adding the fleet: %w", err)
+	}
+	if o.Registry == nil {
+		return clusters, nil
+	}
+	return clusters, clusters.Publish(o.Registry)
 }
