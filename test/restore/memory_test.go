@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -47,6 +48,23 @@ func (s *story) memories() map[string]memory {
 		}))
 	}
 	return out
+}
+
+// rests waits until nothing has been told of the story for longer than a status may lag behind.
+func (s *story) rests() {
+	s.Helper()
+	const lag = 2 * time.Second
+	last, since := s.memories(), time.Now()
+	s.eventually("what is told", "nothing new", func() (string, error) {
+		if diff := cmp.Diff(last, s.memories()); diff != "" {
+			last, since = s.memories(), time.Now()
+			return diff, nil
+		}
+		if time.Since(since) < lag {
+			return "nothing for a moment", nil
+		}
+		return "nothing new", nil
+	})
 }
 
 // remembers compares what is told now with what was; what targets ask for is left out, which is what is found.

@@ -30,6 +30,7 @@ func TestABackupIsRestored(t *testing.T) {
 		s.management, older.management = &world.new, &world.new
 	}
 	both(t, "before", s, half, older, begun)
+	s.rests()
 	s.saves()
 	older.saves()
 	s.blocks()
