@@ -142,6 +142,17 @@ func (s *story) up(name string, pods int32, weight uint32) {
 	s.weigh(name, weight, west)
 }
 
+// staged has web-1 with all of the traffic in west, and web-2 with as many Pods and none.
+func staged(t *testing.T) (*story, *endpointsOf) {
+	t.Helper()
+	s := begin(t, west)
+	served := s.follow(west)
+	s.up("web-1", 2, 1)
+	s.up("web-2", 2, 0)
+	served.settles(corkedTo("web-1"), map[string]int{"web-1": 2})
+	return s, served
+}
+
 // TestTheServiceIsNeverEmptyNorServesWhoWeighsNothing goes forward, backward, forward and aborts, and looks at every event of the
 // EndpointSlices. A third Release has no weight, but Pods with the label.
 func TestTheServiceIsNeverEmptyNorServesWhoWeighsNothing(t *testing.T) {
@@ -303,11 +314,7 @@ func TestInstallingLeavesAnEditedSelectorToTraffic(t *testing.T) {
 // TestAServiceIsMadeAgainAsTrafficHasIt deletes it. Pods of the Release that has all the traffic have no label, and those of the one
 // before have it still.
 func TestAServiceIsMadeAgainAsTrafficHasIt(t *testing.T) {
-	s := begin(t, west)
-	served := s.follow(west)
-	s.up("web-1", 2, 1)
-	s.up("web-2", 2, 0)
-	served.settles(corkedTo("web-1"), map[string]int{"web-1": 2})
+	s, served := staged(t)
 	for _, pod := range s.pods(west, "web-2") {
 		s.meddle(west, &pod, func() { pod.Labels[shipper.TrafficStatusLabel] = shipper.TrafficEnabled })
 	}

@@ -19,11 +19,7 @@ import (
 // TestAProofThatLostItsLabelIsFound has the second Service of a turn without the label by which Shipper knows it, as if somebody had
 // taken it off.
 func TestAProofThatLostItsLabelIsFound(t *testing.T) {
-	s := begin(t, west)
-	served := s.follow(west)
-	s.up("web-1", 2, 1)
-	s.up("web-2", 2, 0)
-	served.settles(corkedTo("web-1"), map[string]int{"web-1": 2})
+	s, served := staged(t)
 	service := &corev1.Service{}
 	s.find(west, "test-nginx-prod", service)
 	const name = "test-nginx-prod-shipper-proof"
@@ -47,11 +43,7 @@ func TestAProofThatLostItsLabelIsFound(t *testing.T) {
 
 // TestARefusedProofIsToldOfAndTrafficStays has a policy that lets no such Service be made.
 func TestARefusedProofIsToldOfAndTrafficStays(t *testing.T) {
-	s := begin(t, west)
-	served := s.follow(west)
-	s.up("web-1", 2, 1)
-	s.up("web-2", 2, 0)
-	served.settles(corkedTo("web-1"), map[string]int{"web-1": 2})
+	s, served := staged(t)
 	lift := s.refuseProofs()
 	s.weigh("web-2", 1, west)
 	said := func(release, reason, message string) {
