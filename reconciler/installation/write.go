@@ -15,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	rules "shipper.dev/shipper/apis/rules/traffic"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/traffic"
 )
 
 // write applies an object whole, and returns its UID.
@@ -75,7 +77,7 @@ func (i *installer) setSelector(ctx context.Context, s step, object *unstructure
 		return fmt.Errorf("reading its selector: %w", err)
 	}
 	object.SetResourceVersion(live.ResourceVersion)
-	if by := live.Spec.Selector; !corked(by, app) && (i.corked == nil || byLabel(by, app)) {
+	if by := traffic.Selection(app, live.Spec.Selector); by.Release == "" && (i.corked == nil || by.ByLabel) {
 		return nil
 	}
 	return unstructured.SetNestedStringMap(object.Object, live.Spec.Selector, "spec", "selector")
@@ -90,19 +92,7 @@ func (i *installer) cork(ctx context.Context, app string, object *unstructured.U
 	if release == "" || err != nil {
 		return err
 	}
-	selector := map[string]string{shipper.AppLabel: app, shipper.ReleaseLabel: release}
-	return unstructured.SetNestedStringMap(object.Object, selector, "spec", "selector")
-}
-
-// corked tells whether a selector is that of all Pods of one Release.
-func corked(selector map[string]string, app string) bool {
-	return len(selector) == 2 && selector[shipper.AppLabel] == app && selector[shipper.ReleaseLabel] != ""
-}
-
-// byLabel tells whether a selector is that of the Pods with the label that lets traffic in, or of some of them.
-func byLabel(selector map[string]string, app string) bool {
-	return selector[shipper.AppLabel] == app && selector[shipper.TrafficStatusLabel] == shipper.TrafficEnabled &&
-		selector[shipper.ReleaseLabel] == ""
+	return unstructured.SetNestedStringMap(object.Object, traffic.Selector(app, rules.Selection{Release: release}), "spec", "selector")
 }
 
 // setReplicas makes a new Deployment start with no Pods, and leaves the number alone in one that has Pods: that is

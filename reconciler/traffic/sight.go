@@ -75,10 +75,10 @@ func (r *Reconciler) observe(
 	if out.service == nil {
 		return out
 	}
-	app.Selects = selection(fam.app, out.service.Spec.Selector)
+	app.Selects = Selection(fam.app, out.service.Spec.Selector)
 	if out.proof != nil {
 		shown := serving(ownedBy(endpoints.Items, out.proof), []string{out.proof.Name})
-		app.Proof = &rules.Proof{Selects: selection(fam.app, out.proof.Spec.Selector), Serving: names(shown)}
+		app.Proof = &rules.Proof{Selects: Selection(fam.app, out.proof.Spec.Selector), Serving: names(shown)}
 	}
 	out.plan = app.For(release)
 	leader, turn := app.Leader(), app.Next()

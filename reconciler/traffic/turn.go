@@ -21,8 +21,8 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
-// selection is what a selector says. One that an earlier Shipper wrote may say more besides the label.
-func selection(app string, selector map[string]string) rules.Selection {
+// Selection is what the selector of an Application's Service says. One that an earlier Shipper wrote may say more besides the label.
+func Selection(app string, selector map[string]string) rules.Selection {
 	if selector[shipper.AppLabel] != app {
 		return rules.Selection{}
 	}
@@ -35,8 +35,8 @@ func selection(app string, selector map[string]string) rules.Selection {
 	return rules.Selection{}
 }
 
-// selector says a selection.
-func selector(app string, s rules.Selection) map[string]string {
+// Selector says a selection that is not the zero value, as the Service of an Application does.
+func Selector(app string, s rules.Selection) map[string]string {
 	if s.Release != "" {
 		return map[string]string{shipper.AppLabel: app, shipper.ReleaseLabel: s.Release}
 	}
@@ -69,9 +69,9 @@ func (r *Reconciler) steer(ctx context.Context, m *fleet.Member, app string, see
 		return err
 	}
 	if turn.Select != nil {
-		return turnTo(ctx, m, seen.service, selector(app, *turn.Select))
+		return turnTo(ctx, m, seen.service, Selector(app, *turn.Select))
 	}
-	if seen.proof != nil && (turn.Prove == nil || !maps.Equal(seen.proof.Spec.Selector, selector(app, *turn.Prove))) {
+	if seen.proof != nil && (turn.Prove == nil || !maps.Equal(seen.proof.Spec.Selector, Selector(app, *turn.Prove))) {
 		err := m.Client().Delete(ctx, seen.proof, client.Preconditions{UID: &seen.proof.UID})
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing Service %s: %w", seen.proof.Name, err)
@@ -81,7 +81,7 @@ func (r *Reconciler) steer(ctx context.Context, m *fleet.Member, app string, see
 	if turn.Prove == nil || seen.proof != nil {
 		return nil
 	}
-	return prove(ctx, m, seen.service, selector(app, *turn.Prove))
+	return prove(ctx, m, seen.service, Selector(app, *turn.Prove))
 }
 
 // prove makes the Service that proves what another may select. There may be one that the cache does not know: it is new, or somebody

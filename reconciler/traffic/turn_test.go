@@ -38,11 +38,11 @@ func TestSelection(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := selection("web", tc.selector)
+			got := Selection("web", tc.selector)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if again := selection("web", selector("web", got)); got != (rules.Selection{}) && again != got {
+			if again := Selection("web", Selector("web", got)); got != (rules.Selection{}) && again != got {
 				t.Errorf("written, it is %v", again)
 			}
 		})
