@@ -23,5 +23,5 @@
 //
 // Every reconciler is level-based: it reads what is, and never depends on which event woke it. Each may crash at
 // every line and goes on from there. Nothing is written that is already so, nothing polls, and one leader runs at a
-// time.
+// time: who leads no more and does not know it is kept from writing (package term).
 package reconciler

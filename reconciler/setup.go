@@ -13,6 +13,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/transport"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -55,6 +56,8 @@ type Options struct {
 	CorkTraffic bool
 	// Registry is where metrics of Shipper's own go. Nil: nowhere.
 	Registry prometheus.Registerer
+	// Guard is put around the transport to each application cluster. Nil: none is.
+	Guard transport.WrapperFunc
 }
 
 // NewScheme knows Shipper's kinds and those of Kubernetes that Shipper reads.
@@ -147,7 +150,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 
 // newFleet is the fleet that runs with mgr.
 func newFleet(mgr ctrl.Manager, o Options) (*fleet.Fleet, error) {
-	clusters := fleet.New(fleet.Options{Reader: mgr.GetClient(), Namespace: o.Namespace, Clock: o.Clock})
+	clusters := fleet.New(fleet.Options{Reader: mgr.GetClient(), Namespace: o.Namespace, Clock: o.Clock, Guard: o.Guard})
 	if err := mgr.Add(clusters); err != nil {
 		return nil, fmt.Errorf("adding the fleet: %w", err)
 	}

@@ -31,7 +31,7 @@ type candidate struct {
 // stand makes a candidate that counts itself among those who act while it leads.
 func stand(t *testing.T, o *options, acting *atomic.Int32) *candidate {
 	t.Helper()
-	mgr, err := newManager(o)
+	mgr, _, err := newManager(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -18,6 +20,7 @@ import (
 
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler"
+	"shipper.dev/shipper/reconciler/term"
 )
 
 // graceTimeout is how long what is being worked on may take to end.
@@ -25,7 +28,7 @@ const graceTimeout = 20 * time.Second
 
 // run reconciles until ctx is done. It ends with an error when another reconciler took the lead.
 func run(ctx context.Context, o *options) error {
-	mgr, err := newManager(o)
+	mgr, guard, err := newManager(o)
 	if err != nil {
 		return err
 	}
@@ -35,7 +38,7 @@ func run(ctx context.Context, o *options) error {
 			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
 			Secrets: chart.SecretsOf(mgr.GetAPIReader()),
 		}),
-		Clock: clock.RealClock{}, Workers: o.workers, CorkTraffic: o.corkTraffic, Registry: metrics.Registry,
+		Clock: clock.RealClock{}, Workers: o.workers, CorkTraffic: o.corkTraffic, Registry: metrics.Registry, Guard: guard,
 	})
 	if err != nil {
 		return err
@@ -57,18 +60,26 @@ func run(ctx context.Context, o *options) error {
 	return mgr.Start(ctx)
 }
 
-func newManager(o *options) (manager.Manager, error) {
+// newManager returns the manager, and what keeps who leads no more from writing; nil when nobody leads.
+func newManager(o *options) (manager.Manager, transport.WrapperFunc, error) {
 	config, err := o.restConfig()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	scheme, err := reconciler.NewScheme()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	lock, err := newLock(config, o.namespace, o.identity)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	var guard transport.WrapperFunc
+	if o.leaderElect {
+		t := term.New(clock.RealClock{}, leaseDuration-retryPeriod)
+		lock, guard = t.Lock(lock), t.Wrap
+		config = rest.CopyConfig(config)
+		config.Wrap(guard)
 	}
 	grace, lease, deadline, retry := graceTimeout, leaseDuration, renewDeadline, retryPeriod
 	mgr, err := ctrl.NewManager(config, manager.Options{
@@ -86,7 +97,7 @@ func newManager(o *options) (manager.Manager, error) {
 		GracefulShutdownTimeout:             &grace,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("building manager: %w", err)
+		return nil, nil, fmt.Errorf("building manager: %w", err)
 	}
-	return mgr, nil
+	return mgr, guard, nil
 }

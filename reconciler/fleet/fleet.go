@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/transport"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -37,6 +38,8 @@ type Options struct {
 	SyncTimeout time.Duration
 	// Backoff paces attempts to connect. Default: from 1 s to 5 s, jittered.
 	Backoff wait.Backoff
+	// Guard is put around the transport to each cluster. Default: none is.
+	Guard transport.WrapperFunc
 }
 
 // State is what is known of a connection.

@@ -38,9 +38,10 @@ func (t *token) credential(config *rest.Config) credential.Credential {
 	return credential.Read(&corev1.Secret{Data: map[string][]byte{credential.CertificateKey: config.CertData}})
 }
 
-// config is the access with the token that is in use at the time of each request.
+// config is the access with the token that is in use at the time of each request, and guarded.
 func (c *connection) config() *rest.Config {
 	config := rest.CopyConfig(c.access.Config)
+	config.Wrap(c.fleet.options.Guard)
 	if config.BearerToken == "" {
 		return config
 	}

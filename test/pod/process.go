@@ -92,6 +92,12 @@ func (p *Process) Kill() {
 	<-p.exited
 }
 
+// Suspend has the process stand still until Resume, as it does on a machine that is suspended, or whose processors are wanted by others.
+func (p *Process) Suspend() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Resume has a suspended process go on from where it was.
+func (p *Process) Resume() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+
 // Tail is the end of the process's log.
 func (p *Process) Tail() string {
 	b, err := os.ReadFile(p.Log)

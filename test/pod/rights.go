@@ -106,6 +106,18 @@ func unused(rule rbacv1.PolicyRule, local bool, used []right) []string {
 	return out
 }
 
+// Written lists what an account of shipper-system has written to a cluster, in the order it did, but for the Lease of the reconciler that
+// leads and the events about that, which alone are of the first version of that API.
+func Written(c *fleet.Cluster, account string) ([]string, error) {
+	var out []string
+	err := requests(c, account, func(r right, _ bool) {
+		if !slices.Contains(reading, r.verb) && r.resource != "leases" && (r.resource != "events" || r.group != "") {
+			out = append(out, r.String())
+		}
+	})
+	return out, err
+}
+
 // requests tells of every request of an account of shipper-system about objects of a cluster, and whether it was allowed.
 func requests(c *fleet.Cluster, account string, tell func(r right, allowed bool)) error {
 	file, err := os.Open(c.AuditLog)

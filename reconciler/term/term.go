@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package term keeps a reconciler from writing when it leads no more and does not know it yet: its process, or the machine it
+// runs on, stood still for longer than its Lease lasts, or the API server that keeps the Lease cannot be reached, and another
+// may have taken over. What it remembers would undo what the other has done since.
+package term
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
+)
+
+// Term is the time for which this process may write, since it last renewed its Lease. It is safe for concurrent use.
+type Term struct {
+	clock clock.PassiveClock
+	lasts time.Duration
+
+	mu sync.Mutex
+	// renewed is when the request was made that last renewed the Lease; zero while it is not this process's.
+	renewed time.Time
+}
+
+// New returns a Term that has not begun. It lasts for a time after each renewal, which should be shorter than the Lease lasts by what a
+// request may be under way.
+func New(c clock.PassiveClock, lasts time.Duration) *Term {
+	return &Term{clock: c, lasts: lasts}
+}
+
+// over is the error of a write outside the term; nil within.
+func (t *Term) over() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.renewed.IsZero() {
+		return errors.New("this reconciler writes nothing: it does not hold the Lease of the one that leads")
+	}
+	now := t.clock.Now()
+	// The clock that counts on without being set stands still with a machine that is suspended; the one that tells the time of day
+	// may be set back.
+	since := max(now.Sub(t.renewed), now.Round(0).Sub(t.renewed.Round(0)))
+	if since < t.lasts {
+		return nil
+	}
+	return fmt.Errorf("this reconciler writes nothing until it has renewed its Lease, which it last did %s ago: another may lead",
+		since.Round(time.Second))
+}
+
+// Wrap returns a transport that sends what only reads, and everything else within the term alone.
+func (t *Term) Wrap(next http.RoundTripper) http.RoundTripper {
+	return &transport{term: t, next: next}
+}
+
+// transport is one that Wrap returns.
+type transport struct {
+	term *Term
+	next http.RoundTripper
+}
+
+var _ utilnet.RoundTripperWrapper = (*transport)(nil)
+
+// RoundTrip is http.RoundTripper.
+func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	switch request.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return t.next.RoundTrip(request)
+	}
+	if err := t.term.over(); err != nil {
+		if request.Body != nil {
+			_ = request.Body.Close() // a transport closes what it does not send
+		}
+		return nil, err
+	}
+	return t.next.RoundTrip(request)
+}
+
+// WrappedRoundTripper lets idle connections be closed.
+func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
+
+// Lock returns a lock that tells the term what becomes of the Lease. Its own requests must not go through Wrap.
+func (t *Term) Lock(of resourcelock.Interface) resourcelock.Interface {
+	return &lock{Interface: of, term: t}
+}
+
+// lock is one that Lock returns.
+type lock struct {
+	resourcelock.Interface
+
+	term *Term
+}
+
+// Create is resourcelock.Interface.
+func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, l.Interface.Create)
+}
+
+// Update is resourcelock.Interface.
+func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, l.Interface.Update)
+}
+
+// write begins or renews the term, from before the request on, or ends it before the Lease is let go. That a request failed says
+// nothing: the term runs out by itself.
+func (l *lock) write(
+	ctx context.Context, record resourcelock.LeaderElectionRecord, write func(context.Context, resourcelock.LeaderElectionRecord) error,
+) error {
+	asked := l.term.clock.Now()
+	if record.HolderIdentity != l.Identity() {
+		l.term.renew(time.Time{})
+		return write(ctx, record)
+	}
+	if err := write(ctx, record); err != nil {
+		return err
+	}
+	l.term.renew(asked)
+	return nil
+}
+
+func (t *Term) renew(at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.renewed = at
+}

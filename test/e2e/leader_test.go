@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/fleet"
+	"shipper.dev/shipper/test/pod"
+)
+
+// TestALeaderThatStoodStillUndoesNothing is not parallel: the reconciler is everybody's. The one that leads stands still in the middle
+// of a step, for so long that another takes over and ends the rollout. When it goes on, with what it remembers and what was on its
+// way to it, it writes nothing any more, to no cluster, and ends.
+func TestALeaderThatStoodStillUndoesNothing(t *testing.T) {
+	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+	options := world.options
+	options.Dir = filepath.Join(options.Dir, "stand-by")
+	other, err := pod.New(s.ctx, options)
+	s.must("giving another reconciler credentials", err)
+	t.Cleanup(func() {
+		if err := other.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	incumbent, contender := s.vanguardOverAllIn(4)
+	s.must("starting another reconciler", other.StartReconciler(s.ctx))
+
+	s.steps(contender, 1)
+	old := world.pod.Reconciler
+	s.must("suspending the leader", old.Suspend())
+	s.waitsForCommand(contender, 1)
+	s.steps(contender, 2)
+	s.completes(contender)
+	s.readyPods(contender, 4)
+	s.readyPods(incumbent, 0)
+	s.endpoints(4)
+
+	before := s.nothingIsWritten()
+	s.must("letting the old leader go on", old.Resume())
+	s.eventually("the old leader", "ended: leader election lost", func() (string, error) {
+		if err := old.Ended(); err == nil || !strings.Contains(err.Error(), "leader election lost") {
+			return "runs, or ended otherwise", err
+		}
+		return "ended: leader election lost", nil
+	})
+	for name, writes := range s.allWrites() {
+		if more := writes[len(before[name]):]; len(more) > 0 {
+			t.Errorf("after the leader went on, somebody wrote to %s:\n%s", name, strings.Join(more, "\n"))
+		}
+	}
+	s.readyPods(contender, 4)
+	s.readyPods(incumbent, 0)
+
+	s.must("starting the reconciler", world.pod.StartReconciler(s.ctx))
+	s.must("stopping the other one", other.Reconciler.Stop())
+	s.steps(contender, 1)
+	s.waitsForCommand(contender, 1)
+}
+
+// nothingIsWritten waits until nothing has been written for longer than a status may lag behind, and returns what was.
+func (s *story) nothingIsWritten() (writes map[string][]string) {
+	s.Helper()
+	before, since := -1, time.Now()
+	s.eventually("writes", "none any more", func() (string, error) {
+		writes = s.allWrites()
+		n := 0
+		for _, some := range writes {
+			n += len(some)
+		}
+		if n != before {
+			before, since = n, time.Now()
+		}
+		if time.Since(since) < 5*time.Second {
+			return fmt.Sprint(n), nil
+		}
+		return "none any more", nil
+	})
+	return writes
+}
+
+// allWrites are what Shipper has written, by cluster.
+func (s *story) allWrites() map[string][]string {
+	s.Helper()
+	out := map[string][]string{}
+	for account, clusters := range map[string][]*fleet.Cluster{
+		shipper.ManagementServiceAccount:  {world.fleet.Management},
+		shipper.ApplicationServiceAccount: world.fleet.Applications,
+	} {
+		for _, c := range clusters {
+			writes, err := pod.Written(c, account)
+			s.must("reading what was written", err)
+			out[c.Name] = writes
+		}
+	}
+	return out
+}
