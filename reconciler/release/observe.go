@@ -59,7 +59,7 @@ func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (*scope, err
 	return s, r.chooseFrom(ctx, r.client, s)
 }
 
-// observeLive makes sure that what cached was read of is no old news, with one request a second where nothing has changed: it is done
+// observeLive makes sure that what cached was read of is no old news, with one request a minute where nothing has changed: it is done
 // before every write. Blocks are as the cache has them: each write of a target is judged by the gate, which refuses it under one
 // that is not known here yet.
 func (r *Reconciler) observeLive(ctx context.Context, cached *scope, now metav1.Time) (*scope, error) {

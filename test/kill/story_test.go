@@ -27,7 +27,7 @@ const (
 	// perseverance bounds every wait while every write is the last one of a life.
 	perseverance = 4 * time.Minute
 	// quiet is how long nothing is written by a reconciler that has nothing to do.
-	quiet = 3 * time.Second
+	quiet = 5 * time.Second
 )
 
 // story is one namespace with one Application, whose rollout is told.

@@ -53,7 +53,7 @@ func (s *story) memories() map[string]memory {
 // rests waits until nothing has been told of the story for longer than a status may lag behind.
 func (s *story) rests() {
 	s.Helper()
-	const lag = 2 * time.Second
+	const lag = 5 * time.Second
 	last, since := s.memories(), time.Now()
 	s.eventually("what is told", "nothing new", func() (string, error) {
 		if diff := cmp.Diff(last, s.memories()); diff != "" {

@@ -17,11 +17,16 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// pause is how long a status that only says how far something is may lag behind.
-const pause = time.Second
+// How long a status that only says how far something is may lag behind: the first time for a moment, then, as long as nothing else
+// turns, twice as long each time, but never longer than who looks at it is ready to wait.
+const (
+	pause   = time.Second
+	longest = 4 * time.Second
+)
 
-// forgetful is after how long it is forgotten that an object's status was held back; its end was not told. It is longer than anybody who
-// holds back waits for a worker to look again: what is forgotten before would be held back anew, time and again.
+// forgetful is after how long it is forgotten that an object's status was held back, unless it was looked at since; its end was not
+// told. It is longer than anybody who holds back waits for a worker to look again: what is forgotten before would be held back anew,
+// time and again.
 const forgetful = time.Hour
 
 // Said is what a target's status says that others wait for.
@@ -42,14 +47,24 @@ type Said struct {
 // What turns is held back only while the cache does not show yet what was written last: the difference to what it shows is not what
 // has to be written, and the API server would refuse it. The event that brings the cache up to date brings the next pass.
 //
-// What is held back lags by a second at most, and what is at rest is exact, because whoever holds back looks again when that second
-// is over.
+// What is held back lags by a second, and after some seconds by four at most, and what is at rest is exact, because whoever holds back
+// looks again when that time is over.
 type Pace struct {
 	mu sync.Mutex
-	// since is when a status that is held back first was another one than that written.
-	since map[types.NamespacedName]time.Time
+	// held is what is under way, until something turns.
+	held map[types.NamespacedName]held
 	// wrote is what was written last, until a cache shows it.
 	wrote map[types.NamespacedName]written
+}
+
+// held is a status that says how far something is.
+type held struct {
+	// since is when it first was another one than that written; zero when that is as it should be.
+	since time.Time
+	// pause is how long it may lag.
+	pause time.Duration
+	// at is when it was looked at last.
+	at time.Time
 }
 
 // written is a write of a status.
@@ -61,7 +76,7 @@ type written struct {
 
 // NewPace returns a Pace for objects of one kind.
 func NewPace() *Pace {
-	return &Pace{since: map[types.NamespacedName]time.Time{}, wrote: map[types.NamespacedName]written{}}
+	return &Pace{held: map[types.NamespacedName]held{}, wrote: map[types.NamespacedName]written{}}
 }
 
 // Hold is how long is, of which the status says after, is not to be written yet in place of was, which says before. It is 0 when
@@ -76,28 +91,33 @@ func (p *Pace) HoldUnless(turned bool, was, is client.Object, at time.Time) time
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := client.ObjectKeyFromObject(is)
+	h, known := p.held[key]
 	if equality.Semantic.DeepEqual(was, is) {
-		delete(p.since, key)
+		if known {
+			p.held[key] = held{pause: h.pause, at: at}
+		}
 		return 0
 	}
 	if left := p.late(was, at); left > 0 {
 		return left
 	}
 	if turned {
-		delete(p.since, key)
+		delete(p.held, key)
 		return 0
 	}
-	since, held := p.since[key]
-	if !held {
-		since = at
+	if !known {
+		h.pause = pause
 		// Of what is gone nobody asks again.
-		maps.DeleteFunc(p.since, func(_ types.NamespacedName, since time.Time) bool { return at.Sub(since) > forgetful })
+		maps.DeleteFunc(p.held, func(_ types.NamespacedName, h held) bool { return at.Sub(h.at) > forgetful })
 	}
-	if left := pause - at.Sub(since); left > 0 {
-		p.since[key] = since
+	if h.at = at; h.since.IsZero() {
+		h.since = at
+	}
+	if left := h.pause - at.Sub(h.since); left > 0 {
+		p.held[key] = h
 		return left
 	}
-	delete(p.since, key)
+	p.held[key] = held{pause: min(2*h.pause, longest), at: at}
 	return 0
 }
 
@@ -130,7 +150,7 @@ func (p *Pace) late(shown client.Object, at time.Time) time.Duration {
 func (p *Pace) Forget(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.since, key)
+	delete(p.held, key)
 	delete(p.wrote, key)
 }
 

@@ -66,7 +66,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-func TestHoldsBackForASecondAtMost(t *testing.T) {
+func TestHoldsBackLongerAndLonger(t *testing.T) {
 	target := func(available int32) *shipper.CapacityTarget {
 		ct := &shipper.CapacityTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0"}}
 		ct.Status.Clusters = []shipper.ClusterCapacityStatus{{Name: "a", AvailableReplicas: available}}
@@ -87,12 +87,18 @@ func TestHoldsBackForASecondAtMost(t *testing.T) {
 		{"as it is written", 700 * time.Millisecond, 1, 1, under, 0},
 		{"one more again", 800 * time.Millisecond, 1, 2, under, time.Second},
 		{"the second is over", 1800 * time.Millisecond, 1, 4, under, 0},
-		{"one more after that", 1900 * time.Millisecond, 4, 5, under, time.Second},
-		{"it is ready", 2000 * time.Millisecond, 4, 6, ready, 0},
-		{"one more after it turned", 2500 * time.Millisecond, 6, 7, under, 0},
+		{"one more after that", 1900 * time.Millisecond, 4, 5, under, 2 * time.Second},
+		{"the two seconds are over", 4 * time.Second, 4, 5, under, 0},
+		{"as it is written then", 5 * time.Second, 5, 5, under, 0},
+		{"one more after that too", 6 * time.Second, 5, 6, under, 4 * time.Second},
+		{"the four seconds are over", 10 * time.Second, 5, 6, under, 0},
+		{"still one more", 11 * time.Second, 6, 7, under, 4 * time.Second},
+		{"it is ready", 12 * time.Second, 6, 8, ready, 0},
+		{"one more after it turned", 12500 * time.Millisecond, 8, 9, under, 0},
+		{"another one after it turned", 13 * time.Second, 8, 9, under, time.Second},
 	} {
 		before := under
-		if tc.sentence == "one more after it turned" {
+		if tc.sentence == "one more after it turned" { // nothing is there any more, which is a turn too
 			before = ready
 		}
 		got := pace.Hold(target(tc.before), target(tc.after), before, tc.says, time.Unix(0, 0).Add(tc.at))
@@ -156,8 +162,8 @@ func TestForgetsWhatIsHeldAndGone(t *testing.T) {
 	pace, began := NewPace(), time.Unix(0, 0)
 	pace.HoldUnless(false, named("gone", 1), named("gone", 2), began)
 	pace.HoldUnless(false, named("web-0", 1), named("web-0", 2), began.Add(forgetful+1))
-	if len(pace.since) != 1 {
-		t.Errorf("%d are held back", len(pace.since))
+	if len(pace.held) != 1 {
+		t.Errorf("%d are held back", len(pace.held))
 	}
 }
 

@@ -17,9 +17,10 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// lately is for how long Releases that the API server showed as the cache did need not be looked at again. Users' wishes may be seen
-// that much later, as if they had come later; and it is far less than it takes until another leads in place of one that is silent.
-const lately = time.Second
+// lately is for how long Releases that the API server showed as the cache did need not be looked at again. Of these, others than this
+// process write users' wishes alone, which the cache shows when it hears of them, as if they had come then; this is how much later
+// it may be should a watch be silent. That nobody else writes is the term's to see (reconciler/term).
+const lately = time.Minute
 
 // Known is, of each Application, which version it, its Releases and their targets had at least: those that were last read from the
 // API server or written by this process. All reconcilers that write any of these share one. It is safe for concurrent use.
@@ -210,14 +211,14 @@ func (r *Reader) Application(ctx context.Context, key types.NamespacedName, know
 	return live, nil
 }
 
-// Confirmed reads app's history so that what is decided by it is decided by no old news, with one small request a second where that
+// Confirmed reads app's history so that what is decided by it is decided by no old news, with one small request a minute where that
 // will do. It is the caller's own.
 //
 // Of targets only this process writes what they ask for: the cache may be believed when it shows each as it was last written
 // here. The leader before may have written them too, so that the first time they are read from the API server, and so they are
 // whenever the Releases, where users say what they want and leaders how far they are, are not exactly as the cache shows them.
-// Without Releases there are no targets. That also finds out who leads no more and does not know it yet. What was found to be so
-// a moment ago need not be asked again, as long as the cache shows what was written here since.
+// Without Releases there are no targets. What was found to be so lately need not be asked again, as long as the cache shows what was
+// written here since.
 func (r *Reader) Confirmed(ctx context.Context, app *shipper.Application, known *Known, now time.Time) (History, error) {
 	key, by := client.ObjectKeyFromObject(app), client.MatchingFields{byApplication: app.Name}
 	cached, err := read(ctx, r.cached, app, 1, by)
