@@ -50,7 +50,7 @@ type Options struct {
 	Joined int
 	// Podless has no Pods run in application clusters: it is for many clusters.
 	Podless bool
-	// Profiles is a folder that exists, for profiles of Shipper. Empty: none are taken.
+	// Profiles is a folder for profiles of Shipper. Empty: none are taken.
 	Profiles string
 }
 
