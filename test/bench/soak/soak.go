@@ -104,6 +104,7 @@ func (s *soak) begin(ctx context.Context) error {
 		if err = s.complete(ctx, generation); err != nil || generation == history {
 			break
 		}
+		fmt.Fprintf(s.out, "Release %d of %d of each was there after %s\n", generation+1, history+1, time.Since(began).Round(time.Second))
 		err = world.AtMost(creators, len(s.keys), func(i int) error {
 			return s.world.Upgrade(ctx, s.keys[i], -1-generation, steps...)
 		})
