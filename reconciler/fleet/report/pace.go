@@ -163,7 +163,8 @@ func Sooner(a, b time.Duration) time.Duration {
 }
 
 // turns tells whether somebody may wait for what is said after: a condition got another status or, but for those that every
-// Pod that starts goes through, another reason; clusters came or went; what was asked for last is there.
+// Pod that starts goes through, another reason; clusters came or went; what was asked for last is there. Who waits waits for all
+// clusters: that one of them is there before the others turns nothing.
 //
 // That something is under way since something else was asked for turns nothing: as long as the status speaks of an earlier
 // generation, it is known not to be there.
@@ -176,36 +177,45 @@ func turns(before, after Said) bool {
 		asked && shipper.ConditionTrue(after.Conditions, shipper.TargetReady) {
 		return true
 	}
-	if anyTurns(before.Conditions, after.Conditions, asked) {
+	all := shipper.ConditionTrue(after.Conditions, shipper.TargetReady)
+	if anyTurns(before.Conditions, after.Conditions, asked, all) {
 		return true
 	}
 	for i, cluster := range after.Clusters {
-		if was := before.Clusters[i]; was.Name != cluster.Name || anyTurns(was.Conditions, cluster.Conditions, asked) {
+		if was := before.Clusters[i]; was.Name != cluster.Name || anyTurns(was.Conditions, cluster.Conditions, asked, all) {
 			return true
 		}
 	}
 	return false
 }
 
-// begins tells whether nothing was said before, and what is said now is that nothing is there yet: that is so of every target when
-// it is made, for as long as it takes to install the Release.
+// begins tells whether nothing was said before, and what is said now is that nothing is there yet, or not in all clusters: that is so of
+// every target when it is made, for as long as it takes to install the Release.
 func begins(before, after Said) bool {
-	return len(before.Clusters) == 0 && len(after.Clusters) > 0 && !slices.ContainsFunc(after.Clusters, func(c Cluster) bool {
-		ready := shipper.FindCondition(c.Conditions, shipper.TargetReady)
-		return ready == nil || ready.Status != corev1.ConditionFalse || !onTheWay(ready.Reason) && ready.Reason != shipper.MissingDeployment
-	})
+	return len(before.Clusters) == 0 && len(after.Clusters) > 0 && !shipper.ConditionTrue(after.Conditions, shipper.TargetReady) &&
+		!slices.ContainsFunc(after.Clusters, func(c Cluster) bool {
+			ready := shipper.FindCondition(c.Conditions, shipper.TargetReady)
+			return ready == nil || ready.Status == corev1.ConditionUnknown ||
+				ready.Status == corev1.ConditionFalse && !onTheWay(ready.Reason) && ready.Reason != shipper.MissingDeployment
+		})
 }
 
-func anyTurns(before, after []shipper.Condition, asked bool) bool {
+func anyTurns(before, after []shipper.Condition, asked, all bool) bool {
 	if len(before) != len(after) {
 		return true
 	}
 	for _, c := range after {
-		if was := shipper.FindCondition(before, c.Type); turned(was, c) && (was == nil || !proceeds(*was, c, asked)) {
+		was := shipper.FindCondition(before, c.Type)
+		if turned(was, c) && (was == nil || !proceeds(*was, c, asked) && (all || !arrives(*was, c))) {
 			return true
 		}
 	}
 	return false
+}
+
+// arrives tells whether a condition that turned is at the end of its way.
+func arrives(was, is shipper.Condition) bool {
+	return is.Status == corev1.ConditionTrue && was.Status == corev1.ConditionFalse && onTheWay(was.Reason)
 }
 
 // proceeds tells whether a condition that turned is only on the way to what it was to be all the time, or to what was asked for

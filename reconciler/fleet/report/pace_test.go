@@ -31,34 +31,49 @@ func TestTurns(t *testing.T) {
 	found := one(1, no("InProgress", "1 of 2"))
 	found.Found = true
 	unreachable := one(1, condition("Ready", "Unknown", "ClusterUnreachable", ""))
+	starts, stuck := no("InProgress", "1 of 2"), no("DeploymentStuck", "quota")
+	two := func(a, b shipper.Condition) Said {
+		said := one(1, a)
+		said.Clusters = append(said.Clusters, Cluster{"b", one(1, b).Clusters[0].Conditions})
+		if b.Status != "True" {
+			said.Conditions = one(1, b).Conditions
+		}
+		return said
+	}
 	other := one(1, ready)
 	other.Clusters = []Cluster{{"b", other.Clusters[0].Conditions}}
 	for sentence, tc := range map[string]struct {
 		before, after Said
 		want          bool
 	}{
-		"nothing":                            {one(1, ready), one(1, ready), false},
-		"one Pod more":                       {one(1, no("InProgress", "1 of 2")), one(1, no("InProgress", "2 of 3")), false},
-		"a Pod that starts":                  {one(1, no("InProgress", "1 of 2")), one(1, no("PodsNotReady", "1/2")), false},
-		"Pods that are not in endpoints yet": {one(1, no("InProgress", "moved")), one(1, no("PodsNotInEndpoints", "1/2")), false},
-		"what was asked for last begins":     {one(1, ready), one(2, no("InProgress", "scaling")), false},
-		"asked for more while it begins":     {one(1, no("InProgress", "1 of 2")), one(2, no("InProgress", "1 of 3")), false},
-		"what was asked for last is there":   {one(1, ready), one(2, ready), true},
-		"it is ready":                        {one(1, no("InProgress", "1 of 2")), one(1, ready), true},
-		"a Pod is lost":                      {one(1, ready), one(1, no("InProgress", "1 of 2")), true},
-		"it is stuck":                        {one(1, no("InProgress", "1 of 2")), one(1, no("DeploymentStuck", "quota")), true},
-		"it is stuck with what is new":       {one(1, ready), one(2, no("DeploymentStuck", "quota")), true},
-		"it is not stuck any more":           {one(1, no("DeploymentStuck", "quota")), one(1, no("InProgress", "1 of 2")), true},
-		"a cluster does not answer":          {one(1, no("InProgress", "1 of 2")), unreachable, true},
-		"a cluster answers again":            {unreachable, one(1, no("InProgress", "1 of 2")), true},
-		"first of all that nothing is there": {Said{}, one(1, no("MissingDeployment", "found 0")), false},
-		"first of all that it begins":        {Said{}, one(1, no("InProgress", "1 of 2")), false},
-		"first of all that it is ready":      {Said{}, one(1, ready), true},
-		"first of all that it is stuck":      {Said{}, one(1, no("DeploymentStuck", "quota")), true},
-		"what was there is not any more":     {one(1, ready), one(2, no("MissingDeployment", "found 0")), true},
-		"another cluster":                    {one(1, ready), other, true},
-		"what is found first of all":         {Said{}, found, true},
-		"what is found":                      {one(1, no("InProgress", "0 of 2")), found, true},
+		"nothing":                              {one(1, ready), one(1, ready), false},
+		"one Pod more":                         {one(1, no("InProgress", "1 of 2")), one(1, no("InProgress", "2 of 3")), false},
+		"a Pod that starts":                    {one(1, no("InProgress", "1 of 2")), one(1, no("PodsNotReady", "1/2")), false},
+		"Pods that are not in endpoints yet":   {one(1, no("InProgress", "moved")), one(1, no("PodsNotInEndpoints", "1/2")), false},
+		"what was asked for last begins":       {one(1, ready), one(2, no("InProgress", "scaling")), false},
+		"asked for more while it begins":       {one(1, no("InProgress", "1 of 2")), one(2, no("InProgress", "1 of 3")), false},
+		"what was asked for last is there":     {one(1, ready), one(2, ready), true},
+		"it is ready":                          {one(1, no("InProgress", "1 of 2")), one(1, ready), true},
+		"a Pod is lost":                        {one(1, ready), one(1, no("InProgress", "1 of 2")), true},
+		"it is stuck":                          {one(1, no("InProgress", "1 of 2")), one(1, no("DeploymentStuck", "quota")), true},
+		"it is stuck with what is new":         {one(1, ready), one(2, no("DeploymentStuck", "quota")), true},
+		"it is not stuck any more":             {one(1, no("DeploymentStuck", "quota")), one(1, no("InProgress", "1 of 2")), true},
+		"a cluster does not answer":            {one(1, no("InProgress", "1 of 2")), unreachable, true},
+		"a cluster answers again":              {unreachable, one(1, no("InProgress", "1 of 2")), true},
+		"first of all that nothing is there":   {Said{}, one(1, no("MissingDeployment", "found 0")), false},
+		"first of all that it begins":          {Said{}, one(1, no("InProgress", "1 of 2")), false},
+		"first of all that it is ready":        {Said{}, one(1, ready), true},
+		"first of all that it is stuck":        {Said{}, one(1, no("DeploymentStuck", "quota")), true},
+		"what was there is not any more":       {one(1, ready), one(2, no("MissingDeployment", "found 0")), true},
+		"one of two clusters is ready":         {two(starts, starts), two(ready, starts), false},
+		"both are ready":                       {two(ready, starts), two(ready, ready), true},
+		"one is ready, the other is stuck":     {two(starts, starts), two(ready, stuck), true},
+		"one is not stuck any more, but ready": {two(stuck, starts), two(ready, starts), true},
+		"first of all that one of two is":      {Said{}, two(ready, starts), false},
+		"first of all that both are":           {Said{}, two(ready, ready), true},
+		"another cluster":                      {one(1, ready), other, true},
+		"what is found first of all":           {Said{}, found, true},
+		"what is found":                        {one(1, no("InProgress", "0 of 2")), found, true},
 	} {
 		if got := turns(tc.before, tc.after); got != tc.want {
 			t.Errorf("%s: turns is %t", sentence, got)
