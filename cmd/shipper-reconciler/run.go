@@ -20,8 +20,12 @@ import (
 
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler"
+	"shipper.dev/shipper/reconciler/inflight"
 	"shipper.dev/shipper/reconciler/term"
 )
+
+// requests is how many may be under way to the management cluster, for all Applications together; the Lease is renewed besides.
+const requests = 32
 
 // graceTimeout is how long what is being worked on may take to end.
 const graceTimeout = 20 * time.Second
@@ -74,13 +78,14 @@ func newManager(o *options) (manager.Manager, transport.WrapperFunc, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	config = rest.CopyConfig(config)
 	var guard transport.WrapperFunc
 	if o.leaderElect {
 		t := term.New(clock.RealClock{}, leaseDuration-retryPeriod)
 		lock, guard = t.Lock(lock), t.Wrap
-		config = rest.CopyConfig(config)
 		config.Wrap(guard)
 	}
+	config.Wrap(inflight.New(requests).Wrap)
 	grace, lease, deadline, retry := graceTimeout, leaseDuration, renewDeadline, retryPeriod
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme:                              scheme,

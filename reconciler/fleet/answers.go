@@ -11,8 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"shipper.dev/shipper/reconciler/inflight"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 	// API server itself waits for an admission webhook by default.
 	answerTimeout = 12 * time.Second
 	// inFlight is how many requests may be under way to one cluster at the same time, for all Applications together. Those that come
-	// after them wait in the order they come; the time they wait is no sign of the cluster's health. Heartbeats and watches do not
+	// after them wait, namespaces in turns; the time they wait is no sign of the cluster's health. Heartbeats and watches do not
 	// wait, and are not counted.
 	inFlight = 64
 )
@@ -35,8 +36,8 @@ var errNoAnswer = fmt.Errorf("no answer within %s: %w", answerTimeout, context.D
 type answers struct {
 	next http.RoundTripper
 	done context.Context // of the session
-	// slots are those of requests that are under way.
-	slots *semaphore.Weighted
+	// requests are those that are under way.
+	requests *inflight.Requests
 	// suspected has one element when a request waits for long, or a watch cannot be begun.
 	suspected chan struct{}
 	// count grows with every answer that comes from the API server itself.
@@ -49,7 +50,7 @@ func newAnswers(session context.Context, next http.RoundTripper) *answers {
 	if next == nil { // plain HTTP without credentials
 		next = http.DefaultTransport
 	}
-	return &answers{next: next, done: session, slots: semaphore.NewWeighted(inFlight), suspected: make(chan struct{}, 1)}
+	return &answers{next: next, done: session, requests: inflight.New(inFlight), suspected: make(chan struct{}, 1)}
 }
 
 // RoundTrip sends a request and waits for the head of its answer. Once that has come, the rest may take its time.
@@ -63,15 +64,14 @@ func (a *answers) RoundTrip(request *http.Request) (*http.Response, error) {
 		leave()
 		cancel(nil)
 	}
-	if err := a.slots.Acquire(ctx, 1); err != nil {
-		err = context.Cause(ctx)
+	if err := a.requests.Enter(ctx, request); err != nil {
 		end()
 		return nil, err
 	}
 	trust := after(ctx, suspicion, a.suspect)
 	hope := after(ctx, answerTimeout, func() { cancel(errNoAnswer) })
 	answer, err := a.next.RoundTrip(request.WithContext(ctx))
-	a.slots.Release(1)
+	a.requests.Leave(request)
 	trust()
 	hope()
 	if err != nil {

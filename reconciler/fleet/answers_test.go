@@ -5,6 +5,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -178,8 +179,9 @@ func TestRequestsUnderWayAreBounded(t *testing.T) {
 	defer end()
 	a := newAnswers(session, c)
 	ended := make(chan error, inFlight+1)
-	for range inFlight {
-		go func() { ended <- ask(t.Context(), t, a, "http://cluster.example") }()
+	for i := range inFlight {
+		url := fmt.Sprintf("http://cluster.example/api/v1/namespaces/team-%d/pods", i%2)
+		go func() { ended <- ask(t.Context(), t, a, url) }()
 	}
 	for range inFlight {
 		<-c.arrived
