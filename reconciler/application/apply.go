@@ -40,7 +40,7 @@ func (a applied) err() error {
 
 // apply makes the Release, then remembers it, then deletes what is not needed any more; each only after the one before.
 // A Release that was moved without effect is brought back before what was there after it is forgotten.
-func (r *Reconciler) apply(ctx context.Context, s *scope, p plan) applied {
+func (r *Reconciler) apply(ctx context.Context, s *scope, p plan, now metav1.Time) applied {
 	if p.create != nil {
 		rel := p.create.DeepCopy()
 		err := r.client.Create(ctx, rel)
@@ -57,7 +57,7 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, p plan) applied {
 		}
 	}
 	if p.mark != nil {
-		if err := r.annotate(ctx, s.app, p.mark); err != nil {
+		if err := r.remember(ctx, s, p, now); err != nil {
 			return applied{rest: err}
 		}
 	}
@@ -68,6 +68,17 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, p plan) applied {
 		}
 	}
 	return applied{}
+}
+
+// remember notes the newest Release. Of an Application of which nothing was ever said something is said first: one that has a note and
+// nothing else was made anew from a backup, and would wait for that Release when it is aborted now (stamp.Restoring).
+func (r *Reconciler) remember(ctx context.Context, s *scope, p plan, now metav1.Time) error {
+	if len(s.app.Status.Conditions) == 0 {
+		if _, err := r.persist(ctx, s.app, status(s, p, applied{}, now), now); err != nil {
+			return err
+		}
+	}
+	return r.annotate(ctx, s.app, p.mark)
 }
 
 func (r *Reconciler) annotate(ctx context.Context, app *shipper.Application, with map[string]string) error {

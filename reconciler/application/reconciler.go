@@ -118,7 +118,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if p.abort != nil {
 		return r.judge.Result(req, r.abort(ctx, s, p, now))
 	}
-	acted := r.apply(ctx, s, p)
+	acted := r.apply(ctx, s, p, now)
 	wait, err := r.persist(ctx, s.app, status(s, p, acted, now), now)
 	result, err := r.judge.Result(req, acted.err(), err)
 	result.RequeueAfter = report.Sooner(result.RequeueAfter, wait)

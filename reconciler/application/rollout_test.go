@@ -483,3 +483,29 @@ func TestAReleaseWithoutAPlaceInHistoryStopsNobody(t *testing.T) {
 	s.must(s.Patch(t.Context(), back, client.MergeFrom(rel)))
 	s.until("True", s.appCondition(shipper.ApplicationValidHistory))
 }
+
+// TestSomethingIsSaidBeforeTheNewestReleaseIsNoted has no moment in which an Application has the note alone: whoever deleted its
+// first Release then would leave it as if made anew from a backup.
+func TestSomethingIsSaidBeforeTheNewestReleaseIsNoted(t *testing.T) {
+	t.Parallel()
+	s := newStory(t)
+	s.cluster("a")
+	s.cluster("b")
+	watcher, err := client.NewWithWatch(started.fleet.Management.Config, client.Options{Scheme: s.Scheme()})
+	s.must(err)
+	w, err := watcher.Watch(t.Context(), &shipper.ApplicationList{}, client.InNamespace(s.namespace))
+	s.must(err)
+	defer w.Stop()
+	s.edit(1, allIn)
+	for event := range w.ResultChan() {
+		app, ok := event.Object.(*shipper.Application)
+		if !ok || app.Annotations[shipper.AppHighestObservedGenerationAnnotation] == "" {
+			continue
+		}
+		if len(app.Status.Conditions) == 0 {
+			t.Error("the newest Release was noted before anything was said")
+		}
+		return
+	}
+	t.Error("the newest Release is not noted")
+}
