@@ -110,6 +110,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	p := makePlan(s, now)
 	if p.acts() {
+		if len(p.remove) > 0 {
+			r.known.Doubt(req.NamespacedName)
+		}
 		if s, err = r.observeLive(ctx, req, now); s == nil || err != nil {
 			return r.judge.Result(req, err)
 		}

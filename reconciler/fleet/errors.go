@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/term"
 )
 
 // Error tells why a cluster cannot be worked with.
@@ -72,6 +73,8 @@ func Classify(err error) (reason string, remedy Remedy) {
 	switch {
 	case errors.As(err, &judged):
 		return judged.Judge()
+	case errors.Is(err, term.ErrOver): // it was not even sent
+		return shipper.InProgress, Retry
 	case apierrors.IsUnauthorized(err):
 		return shipper.CredentialsRefused, Retry
 	case meta.IsNoMatchError(err):

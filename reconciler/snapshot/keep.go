@@ -21,9 +21,13 @@ import (
 // errGoing means that what is there is being deleted; when it is gone, another is made.
 var errGoing = errors.New("it is being deleted")
 
+// errOvertaken means that what is there is not as it was when an owner was to be noted.
+var errOvertaken = errors.New("somebody else was faster")
+
 // passing tells whether a failure is but somebody else's write at the same time, or one that is not known here yet.
 func passing(err error) bool {
-	return errors.Is(err, errGoing) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
+	return errors.Is(err, errGoing) || errors.Is(err, errOvertaken) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) ||
+		apierrors.IsAlreadyExists(err)
 }
 
 // isKept tells from memory whether all of a Release's chart is kept, for this Release too.
@@ -111,7 +115,18 @@ func (r *Reconciler) write(ctx context.Context, o *shipper.ChartSnapshot, owner 
 		return err
 	}
 	err = r.client.Patch(ctx, o, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(shipper.FieldOwner))
+	if unsuited(err) {
+		err = errOvertaken
+	}
 	return wrap(err, "noting an owner of", o)
+}
+
+// unsuited tells whether a patch does not suit what is there: it is another of that name, or its last owner was taken off. The API server
+// says so as it says that what would come of a patch is invalid, but names no field.
+func unsuited(err error) bool {
+	var answer apierrors.APIStatus
+	return apierrors.IsInvalid(err) && errors.As(err, &answer) &&
+		(answer.Status().Details == nil || len(answer.Status().Details.Causes) == 0)
 }
 
 // give is the patch that makes somebody one owner more. Owners that come at the same time do not disturb one another.

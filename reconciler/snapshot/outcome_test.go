@@ -4,6 +4,7 @@ package snapshot
 
 import (
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -30,6 +32,7 @@ func TestOutcome(t *testing.T) {
 	terminating := apierrors.NewForbidden(resource, "x", errors.New("it is being terminated"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	refused := apierrors.NewForbidden(resource, "x", errors.New("no"))
+	overtaken := wrap(errOvertaken, "noting an owner of", &shipper.ChartSnapshot{})
 	conflict := wrap(apierrors.NewConflict(resource, "x", errors.New("modified")), "noting an owner of", &shipper.ChartSnapshot{})
 	for name, tc := range map[string]struct {
 		err  error
@@ -37,6 +40,7 @@ func TestOutcome(t *testing.T) {
 	}{
 		"it is kept":                                      {nil, ended{}},
 		"somebody else wrote first":                       {conflict, ended{Again: 4 * time.Second}},
+		"what is there is not as it was":                  {overtaken, ended{Again: 4 * time.Second}},
 		"what is there is being deleted, for long":        {errGoing, ended{Again: 4 * time.Second}},
 		"its namespace goes, and with it the Release":     {wrap(terminating, "making", &shipper.ChartSnapshot{}), ended{}},
 		"it may not be written":                           {refused, ended{Failed: true, Events: 3}},
@@ -62,5 +66,27 @@ func TestOutcome(t *testing.T) {
 	}
 	if last != 5*time.Minute {
 		t.Errorf("the longest pause is %s", last)
+	}
+}
+
+// TestUnsuited has the API server's answers to patches: the first is what it says of operations that fail.
+func TestUnsuited(t *testing.T) {
+	kind := schema.GroupKind{Group: shipper.GroupName, Kind: "ChartSnapshot"}
+	for sentence, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"an operation fails": {
+			apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "test failed", 0, false), true,
+		},
+		"what would come of it is invalid": {
+			apierrors.NewInvalid(kind, "x", field.ErrorList{field.Required(field.NewPath("spec", "digest"), "")}), false,
+		},
+		"somebody wrote meanwhile": {apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("modified")), false},
+		"nothing is wrong":         {nil, false},
+	} {
+		if got := unsuited(tc.err); got != tc.want {
+			t.Errorf("%s: unsuited is %t", sentence, got)
+		}
 	}
 }

@@ -26,7 +26,12 @@ type Term struct {
 	mu sync.Mutex
 	// renewed is when the request was made that last renewed the Lease; zero while it is not this process's.
 	renewed time.Time
+	// lost is true once another was seen to hold the Lease after this process did: what is remembered here is old from then on.
+	lost bool
 }
+
+// ErrOver is wrapped by what refuses a write. It says nothing of the cluster that the write was for.
+var ErrOver = errors.New("this reconciler writes nothing")
 
 // New returns a Term that has not begun. It lasts for a time after each renewal, which should be shorter than the Lease lasts by what a
 // request may be under way.
@@ -39,7 +44,7 @@ func (t *Term) over() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.renewed.IsZero() {
-		return errors.New("this reconciler writes nothing: it does not hold the Lease of the one that leads")
+		return fmt.Errorf("%w: it does not hold the Lease of the one that leads", ErrOver)
 	}
 	now := t.clock.Now()
 	// The clock that counts on without being set stands still with a machine that is suspended; the one that tells the time of day
@@ -48,8 +53,7 @@ func (t *Term) over() error {
 	if since < t.lasts {
 		return nil
 	}
-	return fmt.Errorf("this reconciler writes nothing until it has renewed its Lease, which it last did %s ago: another may lead",
-		since.Round(time.Second))
+	return fmt.Errorf("%w until it has renewed its Lease, which it last did %s ago: another may lead", ErrOver, since.Round(time.Second))
 }
 
 // Wrap returns a transport that sends what only reads, and everything else within the term alone.
@@ -95,6 +99,15 @@ type lock struct {
 	term *Term
 }
 
+// Get is resourcelock.Interface.
+func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && record.HolderIdentity != l.Identity() {
+		l.term.lose()
+	}
+	return record, raw, err
+}
+
 // Create is resourcelock.Interface.
 func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.write(ctx, record, l.Interface.Create)
@@ -110,6 +123,9 @@ func (l *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRec
 func (l *lock) write(
 	ctx context.Context, record resourcelock.LeaderElectionRecord, write func(context.Context, resourcelock.LeaderElectionRecord) error,
 ) error {
+	if l.term.isLost() {
+		return errors.New("another has led since: the Lease is neither taken back nor let go")
+	}
 	asked := l.term.clock.Now()
 	if record.HolderIdentity != l.Identity() {
 		l.term.renew(time.Time{})
@@ -126,4 +142,17 @@ func (t *Term) renew(at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.renewed = at
+}
+
+// lose ends the term for good, if it ever began.
+func (t *Term) lose() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lost, t.renewed = t.lost || !t.renewed.IsZero(), time.Time{}
+}
+
+func (t *Term) isLost() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lost
 }

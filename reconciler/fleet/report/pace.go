@@ -177,7 +177,11 @@ func turns(before, after Said) bool {
 		asked && shipper.ConditionTrue(after.Conditions, shipper.TargetReady) {
 		return true
 	}
-	all := shipper.ConditionTrue(after.Conditions, shipper.TargetReady)
+	// Where nobody else serves, a cluster waits for no other (apis/rules/strategy): not for one that does not come.
+	all := !slices.ContainsFunc(after.Clusters, func(c Cluster) bool {
+		ready := shipper.FindCondition(c.Conditions, shipper.TargetReady)
+		return ready != nil && ready.Status == corev1.ConditionFalse && onTheWay(ready.Reason)
+	})
 	if anyTurns(before.Conditions, after.Conditions, asked, all) {
 		return true
 	}

@@ -100,6 +100,15 @@ func (k *Known) Forget(app types.NamespacedName) {
 	delete(k.apps, app)
 }
 
+// Doubt has the API server asked the next time, however lately it was: for what cannot be undone.
+func (k *Known) Doubt(app types.NamespacedName) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if v := k.apps[app]; v != nil {
+		v.confirmed = time.Time{}
+	}
+}
+
 // begin is to be called before an Application or its targets are read from the API server. What it returns remembers what was read,
 // unless something was written meanwhile.
 func (k *Known) begin(app types.NamespacedName) (read func(remember func(*versions))) {
