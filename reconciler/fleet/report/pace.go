@@ -82,6 +82,9 @@ func NewPace() *Pace {
 // Hold is how long is, of which the status says after, is not to be written yet in place of was, which says before. It is 0 when
 // it is to be written now, or nothing is to be written.
 func (p *Pace) Hold(was, is client.Object, before, after Said, at time.Time) time.Duration {
+	if oneArrives(before, after) {
+		p.hurry(client.ObjectKeyFromObject(is))
+	}
 	return p.HoldUnless(turns(before, after), was, is, at)
 }
 
@@ -119,6 +122,16 @@ func (p *Pace) HoldUnless(turned bool, was, is client.Object, at time.Time) time
 	}
 	p.held[key] = held{pause: min(2*h.pause, longest), at: at}
 	return 0
+}
+
+// hurry has a status that is held back lag no longer than one that is held back for the first time.
+func (p *Pace) hurry(key types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if h, known := p.held[key]; known {
+		h.pause = pause
+		p.held[key] = h
+	}
 }
 
 // Wrote remembers an object as the API server answered when its status was written.
@@ -163,8 +176,8 @@ func Sooner(a, b time.Duration) time.Duration {
 }
 
 // turns tells whether somebody may wait for what is said after: a condition got another status or, but for those that every
-// Pod that starts goes through, another reason; clusters came or went; what was asked for last is there. Who waits waits for all
-// clusters: that one of them is there before the others turns nothing.
+// Pod that starts goes through, another reason; clusters came or went; what was asked for last is there. That one cluster is there
+// while others are on their way turns nothing, since most wait for all, but is told soon (Hold).
 //
 // That something is under way since something else was asked for turns nothing: as long as the status speaks of an earlier
 // generation, it is known not to be there.
@@ -177,7 +190,7 @@ func turns(before, after Said) bool {
 		asked && shipper.ConditionTrue(after.Conditions, shipper.TargetReady) {
 		return true
 	}
-	// Where nobody else serves, a cluster waits for no other (apis/rules/strategy): not for one that does not come.
+	// Where nobody else serves, a cluster waits for no other (apis/rules/strategy), and never for one that does not come.
 	all := !slices.ContainsFunc(after.Clusters, func(c Cluster) bool {
 		ready := shipper.FindCondition(c.Conditions, shipper.TargetReady)
 		return ready != nil && ready.Status == corev1.ConditionFalse && onTheWay(ready.Reason)
@@ -215,6 +228,19 @@ func anyTurns(before, after []shipper.Condition, asked, all bool) bool {
 		}
 	}
 	return false
+}
+
+// oneArrives tells whether what was asked for is there in one cluster, where it was on its way before.
+func oneArrives(before, after Said) bool {
+	return len(before.Clusters) == len(after.Clusters) && slices.ContainsFunc(after.Clusters, func(c Cluster) bool {
+		i := slices.IndexFunc(before.Clusters, func(b Cluster) bool { return b.Name == c.Name })
+		if i < 0 {
+			return false
+		}
+		was := shipper.FindCondition(before.Clusters[i].Conditions, shipper.TargetReady)
+		is := shipper.FindCondition(c.Conditions, shipper.TargetReady)
+		return was != nil && is != nil && arrives(*was, *is)
+	})
 }
 
 // arrives tells whether a condition that turned is at the end of its way.

@@ -168,6 +168,33 @@ func TestHoldsBackWhatACacheDoesNotShowYet(t *testing.T) {
 	}
 }
 
+// TestOneClusterThatArrivesIsToldSoon has one of two clusters be there after the pause has grown.
+func TestOneClusterThatArrivesIsToldSoon(t *testing.T) {
+	target := func(available int32) *shipper.CapacityTarget {
+		ct := &shipper.CapacityTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0"}}
+		ct.Status.Clusters = []shipper.ClusterCapacityStatus{{Name: "a", AvailableReplicas: available}}
+		return ct
+	}
+	starts, ready := condition("Ready", "False", "InProgress", ""), condition("Ready", "True", "", "")
+	two := func(a shipper.Condition) Said {
+		out := one(1, starts)
+		out.Clusters = []Cluster{{"a", one(1, a).Clusters[0].Conditions}, {"b", one(1, starts).Clusters[0].Conditions}}
+		return out
+	}
+	pace, at := NewPace(), time.Unix(0, 0)
+	for n := range int32(4) { // the pause has grown to four seconds
+		for left := time.Second; left > 0; at = at.Add(left) {
+			left = pace.Hold(target(n), target(n+1), two(starts), two(starts), at)
+		}
+	}
+	if held := pace.Hold(target(4), target(5), two(starts), two(starts), at); held != 4*time.Second {
+		t.Errorf("one more Pod is told after %s", held)
+	}
+	if held := pace.Hold(target(4), target(6), two(starts), two(ready), at); held != time.Second {
+		t.Errorf("that one cluster is there is told after %s", held)
+	}
+}
+
 func TestForgetsWhatIsHeldAndGone(t *testing.T) {
 	named := func(name string, available int32) *shipper.CapacityTarget {
 		ct := &shipper.CapacityTarget{ObjectMeta: metav1.ObjectMeta{Name: name}}

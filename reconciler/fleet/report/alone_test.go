@@ -12,8 +12,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// A first rollout in two clusters, of which one does not answer: apis/rules/strategy gives traffic in the other as soon as it is
-// ready there. Its status is held all the same, for as long as the pause has grown to.
+// TestAClusterThatWaitsForNoOtherIsNotHeldBack is a first rollout in two clusters, of which one does not answer: apis/rules/strategy
+// gives traffic in the other as soon as it is ready there.
 func TestAClusterThatWaitsForNoOtherIsNotHeldBack(t *testing.T) {
 	ready := condition("Ready", "True", "", "")
 	starts := func(m string) shipper.Condition { return condition("Ready", "False", "InProgress", m) }
