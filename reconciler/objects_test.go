@@ -158,7 +158,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, stor
 	})
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "settings-7"}}
 	s.meddle(west, cm, func() { cm.Data = map[string]string{"edited": "yes"} })
-	const quiet = 3 * time.Second // more than events are collected for
+	const quiet = 5 * time.Second // more than a status may lag
 	before, since := it.ResourceVersion, time.Now()
 	s.soon("the status is written again and again", func() string {
 		s.must(s.management.Get(s.ctx, s.key("web-1"), it))

@@ -43,7 +43,7 @@ func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (*scope, err
 	return r.read(ctx, app, r.client, r.histories.Cached)
 }
 
-// observeLive makes sure that what is decided is decided by no old news, with one request a second where nothing has changed. The
+// observeLive makes sure that what is decided is decided by no old news, with one request a minute where nothing has changed. The
 // template is a wish, which may be seen a moment later: it is written back only as it was read. Blocks are as the cache has them:
 // whatever is made, moved or deleted is judged by the gate, which refuses it under one that is not known here yet.
 func (r *Reconciler) observeLive(ctx context.Context, req ctrl.Request, now metav1.Time) (*scope, error) {

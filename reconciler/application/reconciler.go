@@ -110,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	p := makePlan(s, now)
 	if p.acts() {
-		if len(p.remove) > 0 {
+		if len(p.remove) > 0 { // what cannot be undone is not decided by what was so a while ago
 			r.known.Doubt(req.NamespacedName)
 		}
 		if s, err = r.observeLive(ctx, req, now); s == nil || err != nil {

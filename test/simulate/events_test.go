@@ -26,8 +26,8 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// lag is how long something may be told after what it tells of: what is under way is written a second late.
-const lag = 3 * time.Second
+// lag is how long something may be told after what it tells of: what is under way is written up to four seconds late.
+const lag = 5 * time.Second
 
 // told are the events that were told.
 type told struct {

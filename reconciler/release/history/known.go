@@ -151,7 +151,12 @@ func (k *Known) showsLately(app types.NamespacedName, h History, now time.Time) 
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	v := k.apps[app]
-	if v == nil || v.releases == nil || now.Sub(v.confirmed) >= lately || now.Before(v.confirmed) {
+	if v == nil || v.releases == nil {
+		return false
+	}
+	// As a term does it: one clock stands still with a machine that is suspended, the other may be set back.
+	since := max(now.Sub(v.confirmed), now.Round(0).Sub(v.confirmed.Round(0)))
+	if since < 0 || since >= lately {
 		return false
 	}
 	shown := make(map[types.UID]*shipper.Release, len(h.All))

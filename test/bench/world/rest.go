@@ -10,8 +10,8 @@ import (
 	"shipper.dev/shipper/test/bench/table"
 )
 
-// settling is how long after a rollout something may still be said of it: statuses lag by a second at most.
-const settling = 2 * time.Second
+// settling is how long after a rollout something may still be said of it: statuses lag by four seconds at most.
+const settling = 5 * time.Second
 
 // Collected is how long a process of Go that rests takes to collect its garbage and give memory back: it does so after two
 // minutes without any other reason.
