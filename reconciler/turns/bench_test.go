@@ -18,7 +18,12 @@ const crowd = 1000
 func BenchmarkCrowd(b *testing.B) {
 	name := func(r reconcile.Request) string { return r.Name }
 	queues := map[string]NewQueue{
-		"turns": newQueue(name, func(_, application string) bool { return application == "abort" }),
+		"turns": newQueue(name, func(_, application string) rank {
+			if application == "abort" {
+				return retreats
+			}
+			return known
+		}),
 		"first-come": func(_ string, retries limiter) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			return workqueue.NewTypedRateLimitingQueue(retries)
 		},

@@ -14,8 +14,8 @@ type rank int
 
 const (
 	retreats rank = iota // Applications that go back
-	changes              // whatever else has happened
-	known                // what was there when the controller began, and what is only looked at again
+	changes              // whatever else has happened, or was under way when the controller began
+	known                // what was at rest when the controller began, and is now, and what is only looked at again
 	ranks
 )
 
@@ -24,8 +24,8 @@ const (
 type order struct {
 	// application is that of a request.
 	application func(reconcile.Request) string
-	// retreating tells whether an Application goes back.
-	retreating func(namespace, application string) bool
+	// judge tells where an Application waits of which nothing has happened: known, when it is at rest.
+	judge func(namespace, application string) rank
 
 	lines [ranks]line
 	went  [ranks]bool // before one that waits behind it; its turn is over
@@ -76,13 +76,11 @@ func (o *order) Pop() reconcile.Request {
 
 // rank says where a request is to wait.
 func (o *order) rank(request reconcile.Request) rank {
-	if o.settle(request) {
-		return known
+	mild, is := o.settle(request), o.judge(request.Namespace, o.application(request))
+	if is == known && !mild {
+		return changes
 	}
-	if o.retreating(request.Namespace, o.application(request)) {
-		return retreats
-	}
-	return changes
+	return is
 }
 
 // path leads to the party that a request is of.

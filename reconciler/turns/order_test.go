@@ -27,13 +27,20 @@ func requests(text string) []reconcile.Request {
 	return out
 }
 
-// begin makes a queue of Releases' names. Applications that are called back-… go back, and those that become does.
+// begin makes a queue of Releases' names. Applications that are called back… go back, as those that become does, and those that are
+// called moves… are under way.
 func begin(t *testing.T, becomes map[string]bool) *queue {
 	t.Helper()
 	made := newQueue(
 		func(r reconcile.Request) string { return stamp.ApplicationName(r.Name) },
-		func(_, application string) bool {
-			return strings.HasPrefix(application, "back") || becomes[application]
+		func(_, application string) rank {
+			switch {
+			case strings.HasPrefix(application, "back") || becomes[application]:
+				return retreats
+			case strings.HasPrefix(application, "moves"):
+				return changes
+			}
+			return known
 		},
 	)("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	q, ok := made.(*queue)
@@ -106,6 +113,11 @@ func TestTurns(t *testing.T) {
 			known: "a/k-1-0 a/l-1-0 a/m-1-0",
 			added: "a/x-1-0 a/y-1-0",
 			want:  "a/x-1-0 a/k-1-0 a/y-1-0 a/l-1-0 a/m-1-0",
+		},
+		{
+			name:  "who was under way when the controller began comes before who was at rest",
+			known: "a/k-1-0 a/l-1-0 a/m-1-0 b/moves-1-0 b/n-1-0 a/back-1-0",
+			want:  "a/back-1-0 b/moves-1-0 a/k-1-0 b/n-1-0 a/l-1-0 a/m-1-0",
 		},
 		{
 			name:  "with all three lines full nobody starves",

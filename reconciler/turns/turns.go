@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package turns makes the queues of controllers, so that no team waits for another's backlog: namespaces take turns, and in each
-// namespace the Applications. Who goes back comes before who goes on, and who had something happen before what was there when
+// namespace the Applications. Who goes back comes before who goes on, and who has something under way before what was at rest when
 // the process began; but of two turns one is always for those behind.
 //
 // The queues are client-go's, with an order of their own.
@@ -56,55 +56,58 @@ func New(ctx context.Context, c cache.Cache, histories *history.Reader) (*Turns,
 
 // Applications makes queues of requests that are named as Applications.
 func (t *Turns) Applications() NewQueue {
-	return newQueue(func(r reconcile.Request) string { return r.Name }, t.retreating)
+	return newQueue(func(r reconcile.Request) string { return r.Name }, t.judge)
 }
 
 // Releases makes queues of requests that are named as Releases: those of targets.
 func (t *Turns) Releases() NewQueue {
-	return newQueue(ofRelease, t.retreating)
+	return newQueue(ofRelease, t.judge)
 }
 
 // Others makes queues of requests in which only namespaces take turns.
 func (t *Turns) Others() NewQueue {
-	return newQueue(func(reconcile.Request) string { return "" }, func(string, string) bool { return false })
+	return newQueue(func(reconcile.Request) string { return "" }, func(string, string) rank { return known })
 }
 
-// retreating judges by the cache. An Application that cannot be read goes nowhere. Nobody waits for a cache that is still being
+// judge judges by the cache. An Application that cannot be read goes nowhere. Nobody waits for a cache that is still being
 // filled: queues ask while they are locked, and could not even be shut down.
-func (t *Turns) retreating(namespace, application string) bool {
+func (t *Turns) judge(namespace, application string) rank {
 	if slices.ContainsFunc(t.informers, func(i cache.Informer) bool { return !i.HasSynced() }) {
-		return false
+		return known
 	}
 	var app shipper.Application
 	shared := &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)}
 	key := client.ObjectKey{Namespace: namespace, Name: application}
 	if err := t.cache.Get(t.ctx, key, &app, shared); err != nil {
-		return false
+		return known
 	}
 	rels, err := t.histories.Releases(t.ctx, key)
-	if err != nil {
-		return false
+	switch {
+	case err != nil || strategy.Rests(&app, rels):
+		return known
+	case strategy.Retreats(&app, rels):
+		return retreats
 	}
-	return strategy.Retreats(&app, rels)
+	return changes
 }
 
 // Line makes lines of requests that are named as Releases and wait for something else than a worker.
 func (t *Turns) Line() workqueue.Queue[reconcile.Request] {
-	return newOrder(ofRelease, t.retreating)
+	return newOrder(ofRelease, t.judge)
 }
 
 func ofRelease(r reconcile.Request) string { return stamp.ApplicationName(r.Name) }
 
-func newOrder(application func(reconcile.Request) string, retreating func(namespace, application string) bool) *order {
+func newOrder(application func(reconcile.Request) string, judge func(namespace, application string) rank) *order {
 	return &order{
-		application: application, retreating: retreating,
+		application: application, judge: judge,
 		at: map[reconcile.Request]rank{}, mild: map[reconcile.Request]bool{},
 	}
 }
 
-func newQueue(application func(reconcile.Request) string, retreating func(namespace, application string) bool) NewQueue {
+func newQueue(application func(reconcile.Request) string, judge func(namespace, application string) rank) NewQueue {
 	return func(name string, retries limiter) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-		o := newOrder(application, retreating)
+		o := newOrder(application, judge)
 		inner := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: name, Queue: o})
 		delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{Name: name, Queue: inner})
 		return &queue{

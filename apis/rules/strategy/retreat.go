@@ -35,6 +35,15 @@ func Retreats(app *shipper.Application, rels []*shipper.Release) bool {
 	return returns && last(newest) && !shipper.ConditionTrue(newest.Status.Conditions, shipper.ReleaseStrategyExecuted)
 }
 
+// Rests tells whether nothing is asked for of an Application that is not there: its last change has been seen, and its newest Release is
+// where it is wanted; rels are its Releases, in any order.
+func Rests(app *shipper.Application, rels []*shipper.Release) bool {
+	newest := newestOf(app, rels)
+	return newest != nil && app.Status.ObservedGeneration == app.Generation && newest.Status.ObservedGeneration == newest.Generation &&
+		achieved(newest) == newest.Spec.TargetStep && shipper.ConditionTrue(newest.Status.Conditions, shipper.ReleaseStrategyExecuted) &&
+		!Retreats(app, rels)
+}
+
 // newestOf is the newest of app's own Releases that stay; nil when there is none.
 func newestOf(app *shipper.Application, rels []*shipper.Release) *shipper.Release {
 	ordered, _ := stamp.SortByGeneration(stamp.Own(app, rels))

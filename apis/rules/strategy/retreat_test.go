@@ -3,6 +3,7 @@
 package strategy_test
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 
@@ -54,6 +55,11 @@ func (t *team) completed(status corev1.ConditionStatus) {
 	executed(t.newest, status)
 	t.newest.Status.Conditions = append(t.newest.Status.Conditions,
 		shipper.Condition{Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue})
+}
+
+// releases are those there are, the newest first.
+func (t *team) releases() []*shipper.Release {
+	return slices.DeleteFunc([]*shipper.Release{t.newest, t.older}, func(rel *shipper.Release) bool { return rel == nil })
 }
 
 func TestWhoRetreats(t *testing.T) {
@@ -150,15 +156,36 @@ func TestWhoRetreats(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			a := newTeam()
 			tt.change(a)
-			var rels []*shipper.Release
-			for _, rel := range []*shipper.Release{a.newest, a.older} {
-				if rel != nil {
-					rels = append(rels, rel)
-				}
-			}
-			if got := strategy.Retreats(a.app, rels); got != tt.want {
+			if got := strategy.Retreats(a.app, a.releases()); got != tt.want {
 				t.Errorf("retreats: %t, want %t", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestWhoRests(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		change func(*team)
+		want   bool
+	}{
+		"at the step it is wanted at":             {func(*team) {}, true},
+		"with all steps done":                     {func(t *team) { t.completed(corev1.ConditionTrue) }, true},
+		"to the next step":                        {func(t *team) { t.newest.Spec.TargetStep = 2 }, false},
+		"to the step before":                      {func(t *team) { t.newest.Spec.TargetStep = 0 }, false},
+		"when its step is not as it was":          {func(t *team) { executed(t.newest, corev1.ConditionFalse) }, false},
+		"when its edit was not seen":              {func(t *team) { t.app.Generation++ }, false},
+		"when its Release's edit was not seen":    {func(t *team) { t.newest.Generation++ }, false},
+		"when its newest Release is gone":         {func(t *team) { t.newest = nil }, false},
+		"when its Release has not been looked at": {func(t *team) { t.newest.Status = shipper.ReleaseStatus{} }, false},
+	} {
+		of := newTeam()
+		tc.change(of)
+		if got := strategy.Rests(of.app, of.releases()); got != tc.want {
+			t.Errorf("%s: it rests is %t", sentence, got)
+		}
+	}
+	of := newTeam()
+	if strategy.Rests(of.app, nil) {
+		t.Error("without Releases it rests")
 	}
 }
