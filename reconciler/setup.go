@@ -119,11 +119,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return errors.Join(
 		application.SetupWithManager(mgr, application.Options{
 			GlobalBlocksNamespace: o.GlobalBlocksNamespace, Histories: histories, Known: known, Clock: o.Clock, Workers: o.Workers,
-			Queue: queues.Applications(),
+			Queue: queues.Applications(o.Workers),
 		}),
 		release.SetupWithManager(ctx, mgr, release.Options{
 			Charts: release.NewCharts(charts, values), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
-			Histories: histories, Known: known, Clock: o.Clock, Workers: o.Workers, Queue: queues.Applications(),
+			Histories: histories, Known: known, Clock: o.Clock, Workers: o.Workers, Queue: queues.Applications(o.Workers),
 		}),
 		cluster.SetupWithManager(mgr, cluster.Options{
 			Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers,
@@ -132,18 +132,18 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: o.Namespace}),
 		installation.SetupWithManager(mgr, installation.Options{
 			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Clock: o.Clock, Registry: o.Registry,
-			Workers: 2 * o.Workers, Queue: queues.Releases(), Places: most("installation"), Corked: corked,
+			Workers: 2 * o.Workers, Queue: queues.Releases(2 * o.Workers), Places: most("installation"), Corked: corked,
 		}),
-		pinned.SetupWithManager(mgr, pinned.Options{Values: values, Workers: o.Workers, Queue: queues.Releases()}),
-		snapshot.SetupWithManager(mgr, snapshot.Options{Charts: charts, Workers: o.Workers, Queue: queues.Releases()}),
+		pinned.SetupWithManager(mgr, pinned.Options{Values: values, Workers: o.Workers, Queue: queues.Releases(o.Workers)}),
+		snapshot.SetupWithManager(mgr, snapshot.Options{Charts: charts, Workers: o.Workers, Queue: queues.Releases(o.Workers)}),
 		capacity.SetupWithManager(mgr, capacity.Options{
-			Fleet: clusters, Clock: o.Clock, Workers: 2 * o.Workers, Queue: queues.Releases(), Places: most("capacity"),
+			Fleet: clusters, Clock: o.Clock, Workers: 2 * o.Workers, Queue: queues.Releases(2 * o.Workers), Places: most("capacity"),
 		}),
 		traffic.SetupWithManager(mgr, traffic.Options{
-			Fleet: clusters, Clock: o.Clock, Workers: 2 * o.Workers, Queue: queues.Releases(), Places: most("traffic"), Cork: o.CorkTraffic,
+			Fleet: clusters, Clock: o.Clock, Workers: 2 * o.Workers, Queue: queues.Releases(2 * o.Workers), Places: most("traffic"), Cork: o.CorkTraffic,
 		}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
-			GlobalNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Queue: queues.Others(),
+			GlobalNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Queue: queues.Others(o.Workers),
 		}),
 	)
 }

@@ -25,7 +25,7 @@ import (
 )
 
 // requests is how many may be under way to the management cluster, for all Applications together; the Lease is renewed besides.
-const requests = 32
+const requests = 16
 
 // graceTimeout is how long what is being worked on may take to end.
 const graceTimeout = 20 * time.Second

@@ -11,7 +11,8 @@ import (
 // line is requests that wait. Its parties take turns: namespaces, and in each the Applications. What waits for one Application
 // goes in the order it came.
 type line struct {
-	length  int
+	length  int                 // of what may go
+	held    map[string]bool     // names of the parties of which nothing may go now
 	next    []string            // those of the parties that have something waiting, whose turn it is first
 	parties map[string]*line    // by name
 	waiting []reconcile.Request // of a line without parties
@@ -19,21 +20,26 @@ type line struct {
 
 // push adds a request of the party that path leads to. A party that had nothing waiting comes last.
 func (l *line) push(path []string, request reconcile.Request) {
-	l.length++
 	if len(path) == 0 {
+		l.length++
 		l.waiting = append(l.waiting, request)
 		return
 	}
-	party := l.parties[path[0]]
+	name := path[0]
+	party := l.parties[name]
 	if party == nil {
 		if l.parties == nil {
 			l.parties = map[string]*line{}
 		}
 		party = &line{}
-		l.parties[path[0]] = party
-		l.next = append(l.next, path[0])
+		l.parties[name] = party
+		if !l.held[name] {
+			l.next = append(l.next, name)
+		}
 	}
-	party.push(path[1:], request)
+	if party.push(path[1:], request); !l.held[name] {
+		l.length++
+	}
 }
 
 // pop takes what is next out. The line must not be empty.
@@ -58,7 +64,9 @@ func (l *line) pop() reconcile.Request {
 
 // remove takes a request of the party that path leads to out of turn. It must be there.
 func (l *line) remove(path []string, request reconcile.Request) {
-	l.length--
+	if len(path) == 0 || !l.held[path[0]] {
+		l.length--
+	}
 	if len(path) == 0 {
 		l.waiting = slices.DeleteFunc(l.waiting, func(r reconcile.Request) bool { return r == request })
 		return
@@ -68,5 +76,26 @@ func (l *line) remove(path []string, request reconcile.Request) {
 	if party.length == 0 {
 		delete(l.parties, path[0])
 		l.next = slices.DeleteFunc(l.next, func(name string) bool { return name == path[0] })
+	}
+}
+
+// hold lets nothing of a party go until free.
+func (l *line) hold(name string) {
+	if l.held == nil {
+		l.held = map[string]bool{}
+	}
+	l.held[name] = true
+	if party := l.parties[name]; party != nil {
+		l.length -= party.length
+		l.next = slices.DeleteFunc(l.next, func(next string) bool { return next == name })
+	}
+}
+
+// free lets a party that was held go again, as the last.
+func (l *line) free(name string) {
+	delete(l.held, name)
+	if party := l.parties[name]; party != nil {
+		l.length += party.length
+		l.next = append(l.next, name)
 	}
 }

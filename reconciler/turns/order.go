@@ -31,8 +31,13 @@ type order struct {
 	went  [ranks]bool // before one that waits behind it; its turn is over
 	at    map[reconcile.Request]rank
 
+	// most is how many of a namespace may be worked on at a time, so that others need not wait until one of them has ended; 0: all.
+	most   int
+	inside map[string]int // those of a namespace that are worked on
+
 	mu   sync.Mutex
 	mild map[reconcile.Request]bool // those that are about to be added without anything having happened
+	left []string                   // namespaces of those that are worked on no more
 }
 
 var _ workqueue.Queue[reconcile.Request] = (*order)(nil)
@@ -55,12 +60,20 @@ func (o *order) Touch(request reconcile.Request) {
 	o.at[request] = r
 }
 
-// Len tells how many wait.
-func (o *order) Len() int { return len(o.at) }
+// Len tells how many wait that may be worked on now. Who waits for others of its namespace is not among them: the worker that ends one
+// of these asks next.
+func (o *order) Len() int {
+	o.makeRoom()
+	n := 0
+	for r := range o.lines {
+		n += o.lines[r].length
+	}
+	return n
+}
 
 // Pop takes out who is next.
 func (o *order) Pop() reconcile.Request {
-	behind := len(o.at)
+	behind := o.Len()
 	for r := range o.lines {
 		l := &o.lines[r]
 		behind -= l.length
@@ -68,10 +81,50 @@ func (o *order) Pop() reconcile.Request {
 		if l.length > 0 && (behind == 0 || o.went[r]) {
 			request := l.pop()
 			delete(o.at, request)
+			o.enter(request.Namespace)
 			return request
 		}
 	}
 	return reconcile.Request{} // nothing waits, and nobody asks
+}
+
+// enter counts one that is worked on.
+func (o *order) enter(namespace string) {
+	if o.most == 0 {
+		return
+	}
+	if o.inside[namespace]++; o.inside[namespace] == o.most {
+		for r := range o.lines {
+			o.lines[r].hold(namespace)
+		}
+	}
+}
+
+// leave says that a request is worked on no more.
+func (o *order) leave(request reconcile.Request) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.most > 0 {
+		o.left = append(o.left, request.Namespace)
+	}
+}
+
+// makeRoom takes note of those that have left.
+func (o *order) makeRoom() {
+	o.mu.Lock()
+	left := o.left
+	o.left = nil
+	o.mu.Unlock()
+	for _, namespace := range left {
+		if o.inside[namespace] == o.most {
+			for r := range o.lines {
+				o.lines[r].free(namespace)
+			}
+		}
+		if o.inside[namespace]--; o.inside[namespace] == 0 {
+			delete(o.inside, namespace)
+		}
+	}
 }
 
 // rank says where a request is to wait.

@@ -27,7 +27,7 @@ func requests(text string) []reconcile.Request {
 	return out
 }
 
-// begin makes a queue of Releases' names. Applications that are called back… go back, as those that become does, and those that are
+// begin makes a queue of Releases' names, for four workers. Applications that are called back… go back, as those that become does, and those that are
 // called moves… are under way.
 func begin(t *testing.T, becomes map[string]bool) *queue {
 	t.Helper()
@@ -41,7 +41,7 @@ func begin(t *testing.T, becomes map[string]bool) *queue {
 				return changes
 			}
 			return known
-		},
+		}, 3,
 	)("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	q, ok := made.(*queue)
 	if !ok {
@@ -164,6 +164,38 @@ func TestWhoBeginsToGoBackMovesUp(t *testing.T) {
 	}
 	if left := q.order.lines; len(left[changes].parties)+len(left[retreats].parties) != 0 {
 		t.Errorf("parties are remembered that have nothing waiting: %v", left)
+	}
+}
+
+// TestANamespaceLeavesAWorkerToOthers has four workers, of which three may be one's.
+func TestANamespaceLeavesAWorkerToOthers(t *testing.T) {
+	q := begin(t, nil)
+	take := func() string {
+		request, _, _ := q.GetWithPriority()
+		return request.String()
+	}
+	for _, request := range requests("crowd/k-1-0 crowd/l-1-0 crowd/m-1-0 crowd/n-1-0 crowd/o-1-0 crowd/p-1-0") {
+		q.Add(request)
+	}
+	got := []string{take(), take(), take()}
+	if n := q.Len(); n != 0 {
+		t.Fatalf("%d may be worked on besides %v", n, got)
+	}
+	next := make(chan string)
+	go func() { next <- take() }() // the fourth worker
+	q.Add(requests("crowd/back-1-0")[0])
+	q.Add(requests("other/x-1-0")[0])
+	got = append(got, <-next)
+	q.Add(requests("crowd/n-1-0")[0]) // waits already
+
+	for _, ended := range requests("crowd/k-1-0 other/x-1-0 crowd/l-1-0 crowd/m-1-0 crowd/back-1-0") {
+		if q.Done(ended); ended.Namespace == "crowd" {
+			got = append(got, take())
+		}
+	}
+	want := strings.Fields("crowd/k-1-0 crowd/l-1-0 crowd/m-1-0 other/x-1-0 crowd/back-1-0 crowd/n-1-0 crowd/o-1-0 crowd/p-1-0")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

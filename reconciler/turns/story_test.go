@@ -136,7 +136,7 @@ func begin(t *testing.T) *story {
 	s.must(err)
 	s.must(application.SetupWithManager(mgr, application.Options{
 		GlobalBlocksNamespace: shipper.GlobalBlocksNamespace, Histories: histories, Clock: clock.RealClock{}, Workers: 1,
-		Queue: queues.Applications(),
+		Queue: queues.Applications(8),
 	}))
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()

@@ -54,19 +54,19 @@ func New(ctx context.Context, c cache.Cache, histories *history.Reader) (*Turns,
 	return out, nil
 }
 
-// Applications makes queues of requests that are named as Applications.
-func (t *Turns) Applications() NewQueue {
-	return newQueue(func(r reconcile.Request) string { return r.Name }, t.judge)
+// Applications makes queues of requests that are named as Applications, for so many workers.
+func (t *Turns) Applications(workers int) NewQueue {
+	return newQueue(func(r reconcile.Request) string { return r.Name }, t.judge, share(workers))
 }
 
-// Releases makes queues of requests that are named as Releases: those of targets.
-func (t *Turns) Releases() NewQueue {
-	return newQueue(ofRelease, t.judge)
+// Releases makes queues of requests that are named as Releases, those of targets, for so many workers.
+func (t *Turns) Releases(workers int) NewQueue {
+	return newQueue(ofRelease, t.judge, share(workers))
 }
 
-// Others makes queues of requests in which only namespaces take turns.
-func (t *Turns) Others() NewQueue {
-	return newQueue(func(reconcile.Request) string { return "" }, func(string, string) rank { return known })
+// Others makes queues of requests in which only namespaces take turns, for so many workers.
+func (t *Turns) Others(workers int) NewQueue {
+	return newQueue(func(reconcile.Request) string { return "" }, func(string, string) rank { return known }, share(workers))
 }
 
 // judge judges by the cache. An Application that cannot be read goes nowhere. Nobody waits for a cache that is still being
@@ -96,18 +96,24 @@ func (t *Turns) Line() workqueue.Queue[reconcile.Request] {
 	return newOrder(ofRelease, t.judge)
 }
 
+// share is how many of some workers may work for one namespace: three of four, so that there is one for others.
+func share(workers int) int { return max(1, workers*3/4) }
+
 func ofRelease(r reconcile.Request) string { return stamp.ApplicationName(r.Name) }
 
 func newOrder(application func(reconcile.Request) string, judge func(namespace, application string) rank) *order {
 	return &order{
 		application: application, judge: judge,
-		at: map[reconcile.Request]rank{}, mild: map[reconcile.Request]bool{},
+		at: map[reconcile.Request]rank{}, mild: map[reconcile.Request]bool{}, inside: map[string]int{},
 	}
 }
 
-func newQueue(application func(reconcile.Request) string, judge func(namespace, application string) rank) NewQueue {
+func newQueue(
+	application func(reconcile.Request) string, judge func(namespace, application string) rank, most int,
+) NewQueue {
 	return func(name string, retries limiter) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 		o := newOrder(application, judge)
+		o.most = most
 		inner := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: name, Queue: o})
 		delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{Name: name, Queue: inner})
 		return &queue{
@@ -131,6 +137,12 @@ var _ priorityqueue.PriorityQueue[reconcile.Request] = (*queue)(nil)
 func (q *queue) Add(request reconcile.Request) {
 	q.order.settle(request)
 	q.TypedRateLimitingInterface.Add(request)
+}
+
+// Done says that a request is worked on no more.
+func (q *queue) Done(request reconcile.Request) {
+	q.order.leave(request)
+	q.TypedRateLimitingInterface.Done(request)
 }
 
 // AddWithOpts adds requests as controller-runtime does.

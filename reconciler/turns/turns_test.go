@@ -36,7 +36,7 @@ func TestNobodyWaitsForACacheThatIsBeingFilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	queue := turns.Applications()("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	queue := turns.Applications(8)("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	queue.Add(requests("a/web")[0])
 	queue.ShutDown()
 	if got, _ := queue.Get(); got != requests("a/web")[0] {
