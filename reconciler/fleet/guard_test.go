@@ -22,7 +22,7 @@ import (
 
 // TestARefusedWriteIsNoSignOfTheCluster has the term refuse a write, which says nothing of the cluster that it was for.
 func TestARefusedWriteIsNoSignOfTheCluster(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
+	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	config := &rest.Config{Host: server.URL}
 	config.Wrap(term.New(clock.RealClock{}, 13*time.Second).Wrap)

@@ -27,8 +27,8 @@ func requests(text string) []reconcile.Request {
 	return out
 }
 
-// begin makes a queue of Releases' names, for four workers. Applications that are called back… go back, as those that become does, and those that are
-// called moves… are under way.
+// begin makes a queue of Releases' names, for four workers. Applications that are called back… go back, as those that become does, and
+// those that are called moves… are under way.
 func begin(t *testing.T, becomes map[string]bool) *queue {
 	t.Helper()
 	made := newQueue(

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -51,14 +52,15 @@ func TestAClusterThatWaitsForNoOtherIsNotHeldBack(t *testing.T) {
 		it := &shipper.InstallationTarget{Spec: shipper.InstallationTargetSpec{Clusters: []string{"a", "b"}, CanOverride: true}}
 		it.Status.Conditions = []shipper.Condition{ready}
 		tt := &shipper.TrafficTarget{Spec: shipper.TrafficTargetSpec{Clusters: []shipper.ClusterTrafficTarget{{Name: "a"}, {Name: "b"}}}}
-		p := strategy.Make(strategy.Observed{Releases: []strategy.Release{{Release: rel, Installation: it, Capacity: ct, Traffic: tt}}}, metav1.Now())
+		all := []strategy.Release{{Release: rel, Installation: it, Capacity: ct, Traffic: tt}}
+		p := strategy.Make(strategy.Observed{Releases: all}, metav1.Now())
 		w := p.Outcomes[0].Write.Traffic
 		return w != nil && w.Clusters[0].Weight == 100 && w.Clusters[1].Weight == 0
 	}
 	pace := NewPace()
 	shown, at := target(starts("0 of 4"), 0), time.Unix(0, 0)
 	for n := int32(1); n < 4; n++ { // one Pod after another, each told when its time has come
-		is := target(starts(string('0'+rune(n))+" of 4"), n)
+		is := target(starts(fmt.Sprint(n)+" of 4"), n)
 		for left := pace.Hold(shown, is, said(shown), said(is), at); left > 0; left = pace.Hold(shown, is, said(shown), said(is), at) {
 			at = at.Add(left)
 		}

@@ -295,8 +295,8 @@ func TestWhatCannotBeReadIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestADeletionIsDecidedByWhatIs has a user delete the newest Release, which is how one aborts, and the cache hear late of it: whoever deletes the Release before it
-// because its place is taken must not do that half a minute after it was last looked.
+// TestADeletionIsDecidedByWhatIs has a user delete the newest Release, which is how one aborts, and the cache hear late of it: whoever
+// deletes the Release before it because its place is taken must not do that half a minute after it was last looked.
 func TestADeletionIsDecidedByWhatIs(t *testing.T) {
 	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "app"}}
 	cache := shown{release: "9", installation: "8", capacity: "10", percent: 50}
