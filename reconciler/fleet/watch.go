@@ -11,9 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -139,7 +142,16 @@ func (f *Fleet) notify(cluster string) {
 // wake makes the listener's requests for a cluster.
 func (l *listener) wake(cluster string) {
 	for _, request := range l.mapper(l.ctx, cluster) {
-		l.queue.Add(request)
+		look(l.queue, request)
+	}
+}
+
+// look makes a request of what is only looked at again: nothing has happened to it but that its cluster was connected, or lost.
+func look(q queue, request reconcile.Request) {
+	if ranked, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+		ranked.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, request)
+	} else {
+		q.Add(request)
 	}
 }
 
@@ -170,27 +182,30 @@ func (k *kind) interests(gvk schema.GroupVersionKind, w *watch) bool {
 
 // handler turns the events of a cache into requests.
 func (w *watch) handler(cluster string) toolscache.ResourceEventHandler {
-	send := func(before, after any) {
+	send := func(before, after any, initial bool) {
 		e := Event{Cluster: cluster, Old: asObject(before), New: asObject(after)}
 		if e.Object() == nil || e.Old != nil && e.New != nil && e.Old.GetResourceVersion() == e.New.GetResourceVersion() {
 			return
 		}
 		for _, request := range w.mapper(w.ctx, e) {
-			if w.delay > 0 {
+			switch {
+			case w.delay > 0:
 				w.queue.AddAfter(request, w.delay)
-			} else {
+			case initial:
+				look(w.queue, request)
+			default:
 				w.queue.Add(request)
 			}
 		}
 	}
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { send(nil, object) },
-		UpdateFunc: func(before, after any) { send(before, after) },
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc:    func(object any, initial bool) { send(nil, object, initial) },
+		UpdateFunc: func(before, after any) { send(before, after, false) },
 		DeleteFunc: func(object any) {
 			if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
 				object = unknown.Obj
 			}
-			send(object, nil)
+			send(object, nil, false)
 		},
 	}
 }

@@ -13,7 +13,7 @@ import (
 type line struct {
 	length  int                 // of what may go
 	held    map[string]bool     // names of the parties of which nothing may go now
-	next    []string            // those of the parties that have something waiting, whose turn it is first
+	next    []string            // those of the parties that have something waiting, whose turn it is first, held or not
 	parties map[string]*line    // by name
 	waiting []reconcile.Request // of a line without parties
 }
@@ -33,9 +33,7 @@ func (l *line) push(path []string, request reconcile.Request) {
 		}
 		party = &line{}
 		l.parties[name] = party
-		if !l.held[name] {
-			l.next = append(l.next, name)
-		}
+		l.next = append(l.next, name)
 	}
 	if party.push(path[1:], request); !l.held[name] {
 		l.length++
@@ -50,7 +48,9 @@ func (l *line) pop() reconcile.Request {
 		l.waiting = l.waiting[1:]
 		return request
 	}
-	name := l.next[0]
+	i := slices.IndexFunc(l.next, func(name string) bool { return !l.held[name] }) // few are held at a time
+	name := l.next[i]
+	copy(l.next[1:i+1], l.next[:i])
 	l.next = l.next[1:]
 	party := l.parties[name]
 	request := party.pop()
@@ -79,7 +79,7 @@ func (l *line) remove(path []string, request reconcile.Request) {
 	}
 }
 
-// hold lets nothing of a party go until free.
+// hold lets nothing of a party go until free. It keeps its turn.
 func (l *line) hold(name string) {
 	if l.held == nil {
 		l.held = map[string]bool{}
@@ -87,15 +87,13 @@ func (l *line) hold(name string) {
 	l.held[name] = true
 	if party := l.parties[name]; party != nil {
 		l.length -= party.length
-		l.next = slices.DeleteFunc(l.next, func(next string) bool { return next == name })
 	}
 }
 
-// free lets a party that was held go again, as the last.
+// free lets a party that was held go again.
 func (l *line) free(name string) {
 	delete(l.held, name)
 	if party := l.parties[name]; party != nil {
 		l.length += party.length
-		l.next = append(l.next, name)
 	}
 }

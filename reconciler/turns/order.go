@@ -14,7 +14,8 @@ type rank int
 
 const (
 	retreats rank = iota // Applications that go back
-	changes              // whatever else has happened, or was under way when the controller began
+	changes              // whatever else has happened
+	begun                // what was not at rest when the controller began, or when it is only looked at again
 	known                // what was at rest when the controller began, and is now, and what is only looked at again
 	ranks
 )
@@ -77,7 +78,9 @@ func (o *order) Pop() reconcile.Request {
 	for r := range o.lines {
 		l := &o.lines[r]
 		behind -= l.length
-		o.went[r] = l.length > 0 && behind > 0 && !o.went[r]
+		if l.length > 0 || len(l.parties) == 0 { // whose all are held has had its turn, or not, as before
+			o.went[r] = l.length > 0 && behind > 0 && !o.went[r]
+		}
 		if l.length > 0 && (behind == 0 || o.went[r]) {
 			request := l.pop()
 			delete(o.at, request)
@@ -130,7 +133,10 @@ func (o *order) makeRoom() {
 // rank says where a request is to wait.
 func (o *order) rank(request reconcile.Request) rank {
 	mild, is := o.settle(request), o.judge(request.Namespace, o.application(request))
-	if is == known && !mild {
+	switch {
+	case mild && is != known: // of these many may but wait for a cluster that is lost, or for Pods
+		return begun
+	case !mild && is == known:
 		return changes
 	}
 	return is

@@ -117,7 +117,13 @@ func TestTurns(t *testing.T) {
 		{
 			name:  "who was under way when the controller began comes before who was at rest",
 			known: "a/k-1-0 a/l-1-0 a/m-1-0 b/moves-1-0 b/n-1-0 a/back-1-0",
-			want:  "a/back-1-0 b/moves-1-0 a/k-1-0 b/n-1-0 a/l-1-0 a/m-1-0",
+			want:  "b/moves-1-0 a/k-1-0 a/back-1-0 b/n-1-0 a/l-1-0 a/m-1-0",
+		},
+		{
+			name:  "who is aborted does not wait for all who seem to go back because a cluster is lost",
+			known: "a/backs-1-0 a/backt-1-0 a/backu-1-0",
+			added: "a/back-1-0",
+			want:  "a/back-1-0 a/backs-1-0 a/backt-1-0 a/backu-1-0",
 		},
 		{
 			name:  "with all three lines full nobody starves",
