@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -78,7 +79,9 @@ func (t *Turns) judge(namespace, application string) rank {
 	var app shipper.Application
 	shared := &client.GetOptions{UnsafeDisableDeepCopy: ptr.To(true)}
 	key := client.ObjectKey{Namespace: namespace, Name: application}
-	if err := t.cache.Get(t.ctx, key, &app, shared); err != nil {
+	if err := t.cache.Get(t.ctx, key, &app, shared); apierrors.IsNotFound(err) {
+		return changes // what was its goes
+	} else if err != nil {
 		return known
 	}
 	rels, err := t.histories.Releases(t.ctx, key)
