@@ -65,13 +65,15 @@ func (a *answers) RoundTrip(request *http.Request) (*http.Response, error) {
 		cancel(nil)
 	}
 	if err := a.requests.Enter(ctx, request); err != nil {
+		if request.Body != nil {
+			_ = request.Body.Close() // a transport closes what it does not send
+		}
 		end()
 		return nil, err
 	}
 	trust := after(ctx, suspicion, a.suspect)
 	hope := after(ctx, answerTimeout, func() { cancel(errNoAnswer) })
-	answer, err := a.next.RoundTrip(request.WithContext(ctx))
-	a.requests.Leave(request)
+	answer, err := a.send(request.WithContext(ctx))
 	trust()
 	hope()
 	if err != nil {
@@ -86,6 +88,12 @@ func (a *answers) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	answer.Body = &body{ReadCloser: answer.Body, heard: &a.heard, end: sync.OnceFunc(end)}
 	return answer, nil
+}
+
+// send sends a request that may be made, and leaves room for another when it is answered, or panics.
+func (a *answers) send(request *http.Request) (*http.Response, error) {
+	defer a.requests.Leave(request)
+	return a.next.RoundTrip(request)
 }
 
 // watch begins a watch. One that cannot be begun because nobody answers would be tried again from where the last one ended,

@@ -63,12 +63,14 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets idle connections be closed.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// namespaceOf is that of the objects a request is about; empty where they are in none, or in all.
+// namespaceOf is that of the objects a request is about; empty where they are in none, or in all. What leads to an API server may be a
+// path of another, and name one too.
 func namespaceOf(path string) string {
-	_, rest, found := strings.Cut(path, "/namespaces/")
-	if !found {
+	const before = "/namespaces/"
+	i := strings.LastIndex(path, before)
+	if i < 0 {
 		return ""
 	}
-	namespace, _, _ := strings.Cut(rest, "/")
+	namespace, _, _ := strings.Cut(path[i+len(before):], "/")
 	return namespace
 }

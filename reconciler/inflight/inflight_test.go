@@ -107,13 +107,14 @@ func (c *closed) Close() error {
 
 func TestNamespaceOf(t *testing.T) {
 	for path, want := range map[string]string{
-		"/api/v1/namespaces/team-a/events":                                    "team-a",
-		"/apis/shipper.booking.com/v1alpha1/namespaces/team-a/releases/web-1": "team-a",
-		"/prefix/apis/apps/v1/namespaces/team-a/deployments":                  "team-a",
-		"/apis/shipper.booking.com/v1alpha1/releases":                         "",
-		"/api/v1/namespaces":                                                  "",
-		"/api/v1/namespaces/team-a":                                           "team-a",
-		"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews":              "",
+		"/api/v1/namespaces/team-a/events":                                       "team-a",
+		"/apis/shipper.booking.com/v1alpha1/namespaces/team-a/releases/web-1":    "team-a",
+		"/prefix/apis/apps/v1/namespaces/team-a/deployments":                     "team-a",
+		"/api/v1/namespaces/vc/services/api/proxy/api/v1/namespaces/team-a/pods": "team-a",
+		"/apis/shipper.booking.com/v1alpha1/releases":                            "",
+		"/api/v1/namespaces":                                     "",
+		"/api/v1/namespaces/team-a":                              "team-a",
+		"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews": "",
 	} {
 		if got := namespaceOf(path); got != want {
 			t.Errorf("%s is of %q, want %q", path, got, want)
