@@ -46,14 +46,17 @@ func (t *Term) over() error {
 	if t.renewed.IsZero() {
 		return fmt.Errorf("%w: it does not hold the Lease of the one that leads", ErrOver)
 	}
-	now := t.clock.Now()
-	// The clock that counts on without being set stands still with a machine that is suspended; the one that tells the time of day
-	// may be set back.
-	since := max(now.Sub(t.renewed), now.Round(0).Sub(t.renewed.Round(0)))
+	since := Since(t.clock.Now(), t.renewed)
 	if since < t.lasts {
 		return nil
 	}
 	return fmt.Errorf("%w until it has renewed its Lease, which it last did %s ago: another may lead", ErrOver, since.Round(time.Second))
+}
+
+// Since is how long ago then was, by the clock that says more: the one that counts on without being set stands still with a machine that is
+// suspended, and the one that tells the time of day may be set back.
+func Since(now, then time.Time) time.Duration {
+	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
 }
 
 // Wrap returns a transport that sends what only reads, and everything else within the term alone.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/term"
 )
 
 // lately is for how long Releases that the API server showed as the cache did need not be looked at again. Of these, others than this
@@ -154,8 +155,7 @@ func (k *Known) showsLately(app types.NamespacedName, h History, now time.Time) 
 	if v == nil || v.releases == nil {
 		return false
 	}
-	// As a term does it: one clock stands still with a machine that is suspended, the other may be set back.
-	since := max(now.Sub(v.confirmed), now.Round(0).Sub(v.confirmed.Round(0)))
+	since := term.Since(now, v.confirmed)
 	if since < 0 || since >= lately {
 		return false
 	}
