@@ -50,9 +50,6 @@ func (w *World) profile(ctx context.Context, of *pod.Process, what, name string)
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("profiling %s: %s", of.Name, answer.Status)
 	}
-	if err := os.MkdirAll(w.profiles, 0o700); err != nil {
-		return fmt.Errorf("profiling %s: %w", of.Name, err)
-	}
 	file, err := os.Create(filepath.Join(w.profiles, of.Name+"-"+name+".pprof"))
 	if err != nil {
 		return fmt.Errorf("profiling %s: %w", of.Name, err)
@@ -69,9 +66,6 @@ func (w *World) profile(ctx context.Context, of *pod.Process, what, name string)
 
 // keepLogs saves what Shipper has logged beside its profiles.
 func (w *World) keepLogs() error {
-	if err := os.MkdirAll(w.profiles, 0o700); err != nil {
-		return fmt.Errorf("keeping logs: %w", err)
-	}
 	logs, err := filepath.Glob(filepath.Join(w.dir, "shipper-*.log"))
 	for _, log := range logs {
 		var text []byte

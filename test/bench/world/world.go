@@ -58,6 +58,11 @@ type Options struct {
 func Begin(ctx context.Context, o Options) (*World, error) {
 	w := &World{profiles: o.Profiles, logs: map[string]*tally{}}
 	var err error
+	if w.profiles != "" {
+		if err = os.MkdirAll(w.profiles, 0o700); err != nil {
+			return w, fmt.Errorf("making a folder for profiles: %w", err)
+		}
+	}
 	if w.dir, err = os.MkdirTemp("", "shipper-bench-"); err != nil {
 		return w, err
 	}
