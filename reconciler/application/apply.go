@@ -158,7 +158,7 @@ func (r *Reconciler) persist(
 ) (held time.Duration, err error) {
 	was := app.DeepCopy()
 	app.Status = is
-	if held = r.pace.HoldUnless(true, was, app, now.Time); held > 0 || equality.Semantic.DeepEqual(was.Status, is) {
+	if held = r.pace.HoldFor(report.Now, was, app, now.Time); held > 0 || equality.Semantic.DeepEqual(was.Status, is) {
 		return held, nil
 	}
 	err = r.client.Status().Patch(ctx, app, onlyIfUnchanged(was))

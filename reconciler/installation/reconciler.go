@@ -147,7 +147,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	was := it.DeepCopy()
 	it.Status = status(was, outcomes, broken, r.clock.Now())
-	held := r.pace.HoldUnless(!rendering && !settles(it.Spec.CanOverride, was.Status, it.Status), was, it, r.clock.Now())
+	haste := report.Later
+	if !rendering {
+		haste = hasteOf(it.Spec.CanOverride, was.Status, it.Status)
+	}
+	held := r.pace.HoldFor(haste, was, it, r.clock.Now())
 	if held == 0 {
 		changed, err := report.PatchStatus(ctx, r.client, it, was)
 		if err != nil {

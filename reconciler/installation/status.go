@@ -105,10 +105,10 @@ func clusterStatus(
 	return out
 }
 
-// settles tells whether nobody waits for what is new in a status: all of it is how many objects are healthy, and of some it is said
-// that they are in progress and of none that it is worse, for a Deployment is in progress while it is scaled; or the target is not the
-// newest, so that nobody asks either how its objects are or whether it has been told that it is not.
-func settles(newest bool, was, is shipper.InstallationTargetStatus) bool {
+// hasteOf is how soon it has to be told what is new in a status. Nobody waits for how many objects are healthy when some are in progress
+// and none is worse, for a Deployment is in progress while it is scaled, and of a target that is not the newest nobody asks either how
+// its objects are or whether it has been told that it is not.
+func hasteOf(newest bool, was, is shipper.InstallationTargetStatus) report.Haste {
 	var unhealthy []shipper.UnhealthyObject
 	for _, c := range is.Clusters {
 		if c.Objects != nil {
@@ -119,8 +119,13 @@ func settles(newest bool, was, is shipper.InstallationTargetStatus) bool {
 		was.ObservedGeneration = is.ObservedGeneration
 	}
 	worse := func(o shipper.UnhealthyObject) bool { return o.Status != string(kstatus.InProgressStatus) }
-	return (len(unhealthy) > 0 || !newest) && !slices.ContainsFunc(unhealthy, worse) &&
-		equality.Semantic.DeepEqual(withoutObjects(was), withoutObjects(is))
+	switch {
+	case slices.ContainsFunc(unhealthy, worse), !equality.Semantic.DeepEqual(withoutObjects(was), withoutObjects(is)):
+		return report.Now
+	case newest && len(unhealthy) == 0:
+		return report.Soon
+	}
+	return report.Last
 }
 
 // withoutObjects is a status that does not say how objects are.

@@ -14,6 +14,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
 )
 
 var then, now = metav1.Unix(1000, 0), metav1.Unix(2000, 0)
@@ -200,8 +201,8 @@ func TestClusterNames(t *testing.T) {
 	}
 }
 
-// TestSettles is about statuses that may lag a second: they say nothing but how far objects are.
-func TestSettles(t *testing.T) {
+// TestHasteOf is about statuses that may lag: they say nothing but how far objects are.
+func TestHasteOf(t *testing.T) {
 	with := func(objects *shipper.InstalledObjects, status string) shipper.InstallationTargetStatus {
 		return shipper.InstallationTargetStatus{ObservedGeneration: 1, Conditions: good(then), Clusters: []shipper.ClusterInstallationStatus{
 			{Name: "east", Status: status, Conditions: good(then), Objects: objects},
@@ -217,36 +218,33 @@ func TestSettles(t *testing.T) {
 	healthy := with(is(), "Installed")
 	told := with(is(), "Installed")
 	told.ObservedGeneration = 2
-	for sentence, tc := range map[string]struct {
+	type cases = map[string]struct {
 		was, is shipper.InstallationTargetStatus
-		want    bool
-	}{
-		"it has been told of what is asked":     {healthy, told, false},
-		"one is in progress":                    {healthy, with(is("InProgress"), "Installed"), true},
-		"it is healthy again":                   {with(is("InProgress"), "Installed"), healthy, false},
-		"what has failed is in progress again":  {with(is("Failed"), "Installed"), with(is("InProgress"), "Installed"), true},
-		"what has failed is healthy again":      {with(is("Failed"), "Installed"), healthy, false},
-		"how they are is known":                 {with(nil, "Installed"), healthy, false},
-		"one has failed":                        {healthy, with(is("Failed"), "Installed"), false},
-		"one goes":                              {healthy, with(is("InProgress", "Terminating"), "Installed"), false},
-		"nothing is known of them":              {healthy, with(nil, "Installed"), false},
-		"something else is said of the cluster": {healthy, with(is("InProgress"), "Failed"), false},
-	} {
-		if got := settles(true, tc.was, tc.is); got != tc.want {
-			t.Errorf("%s: %t", sentence, got)
-		}
+		want    report.Haste
 	}
-	for sentence, tc := range map[string]struct {
-		was, is shipper.InstallationTargetStatus
-		want    bool
-	}{
-		"it has been told that another one is newer": {healthy, told, true},
-		"it is healthy again":                        {with(is("InProgress"), "Installed"), healthy, true},
-		"one has failed":                             {healthy, with(is("Failed"), "Installed"), false},
-		"something else is said of the cluster":      {healthy, with(is(), "Failed"), false},
-	} {
-		if got := settles(false, tc.was, tc.is); got != tc.want {
-			t.Errorf("of one that is not the newest, %s: %t", sentence, got)
+	newest := cases{
+		"it has been told of what is asked":     {healthy, told, report.Now},
+		"one is in progress":                    {healthy, with(is("InProgress"), "Installed"), report.Last},
+		"it is healthy again":                   {with(is("InProgress"), "Installed"), healthy, report.Soon},
+		"what has failed is in progress again":  {with(is("Failed"), "Installed"), with(is("InProgress"), "Installed"), report.Last},
+		"what has failed is healthy again":      {with(is("Failed"), "Installed"), healthy, report.Soon},
+		"how they are is known":                 {with(nil, "Installed"), healthy, report.Soon},
+		"one has failed":                        {healthy, with(is("Failed"), "Installed"), report.Now},
+		"one goes":                              {healthy, with(is("InProgress", "Terminating"), "Installed"), report.Now},
+		"nothing is known of them":              {healthy, with(nil, "Installed"), report.Soon},
+		"something else is said of the cluster": {healthy, with(is("InProgress"), "Failed"), report.Now},
+	}
+	older := cases{
+		"it has been told that another one is newer": {healthy, told, report.Last},
+		"it is healthy again":                        {with(is("InProgress"), "Installed"), healthy, report.Last},
+		"one has failed":                             {healthy, with(is("Failed"), "Installed"), report.Now},
+		"something else is said of the cluster":      {healthy, with(is(), "Failed"), report.Now},
+	}
+	for isNewest, all := range map[bool]cases{true: newest, false: older} {
+		for sentence, tc := range all {
+			if got := hasteOf(isNewest, tc.was, tc.is); got != tc.want {
+				t.Errorf("newest: %t, %s: %d", isNewest, sentence, got)
+			}
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/release/diary"
 	"shipper.dev/shipper/reconciler/release/history"
 )
@@ -321,8 +322,8 @@ func TestABrokenReleaseSaysSo(t *testing.T) {
 	}
 }
 
-// TestUnderWay is about statuses that may lag: nobody waits for what they say.
-func TestUnderWay(t *testing.T) {
+// TestHasteOf is about statuses that may lag: nobody waits for what they say.
+func TestHasteOf(t *testing.T) {
 	waits := func(what string) shipper.ReleaseStatus {
 		s := shipper.ReleaseStatus{
 			ObservedGeneration: 2, Strategy: &shipper.ReleaseStrategyStatus{},
@@ -344,29 +345,52 @@ func TestUnderWay(t *testing.T) {
 	was := waits("step 1 waits: capacity")
 	for sentence, tc := range map[string]struct {
 		is   shipper.ReleaseStatus
-		want bool
+		want report.Haste
 	}{
-		"the next is awaited":     {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForTraffic = "True" }), true},
-		"objects are healthy":     {set(shipper.Condition{Type: shipper.ReleaseHealthy, Status: "True"}), true},
-		"another step is awaited": {with(func(s *shipper.ReleaseStatus) { s.ObservedGeneration++ }), false},
-		"it is achieved":          {with(func(s *shipper.ReleaseStatus) { s.AchievedStep = &shipper.AchievedStep{Step: 1} }), false},
-		"a command is awaited":    {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForCommand = "True" }), false},
-		"readiness is awaited":    {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForReadiness = "True" }), false},
-		"it is executed":          {set(shipper.Condition{Type: shipper.ReleaseStrategyExecuted, Status: "True"}), false},
-		"it cannot be executed": {
-			set(shipper.Condition{Type: shipper.ReleaseStrategyExecuted, Status: "False", Reason: shipper.StrategyExecutionFailed}), false,
+		"the next is awaited": {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForTraffic = "True" }), report.Later},
+		"objects are healthy": {set(shipper.Condition{Type: shipper.ReleaseHealthy, Status: "True"}), report.Later},
+		"objects are on their way": {
+			set(shipper.Condition{Type: shipper.ReleaseHealthy, Status: "False", Reason: shipper.ObjectsInProgress}), report.Later,
 		},
-		"it is blocked":    {set(shipper.Condition{Type: shipper.ReleaseBlocked, Status: "True", Reason: shipper.RolloutsBlocked}), false},
-		"a block is added": {set(shipper.Condition{Type: shipper.ReleaseBlocked, Status: "False", Message: "a/b"}), false},
-		"it is scheduled":  {set(shipper.Condition{Type: shipper.ReleaseScheduled, Status: "True"}), false},
-		"it was complete":  {set(shipper.Condition{Type: shipper.ReleaseComplete, Status: "False"}), false},
+		"objects are not healthy": {
+			set(shipper.Condition{Type: shipper.ReleaseHealthy, Status: "False", Reason: shipper.ObjectsNotHealthy}), report.Now,
+		},
+		"how it completes is reworded": {set(shipper.Condition{Type: shipper.ReleaseComplete, Status: "False", Message: "almost"}), report.Now},
+		"another step is awaited":      {with(func(s *shipper.ReleaseStatus) { s.ObservedGeneration++ }), report.Now},
+		"it is achieved":               {with(func(s *shipper.ReleaseStatus) { s.AchievedStep = &shipper.AchievedStep{Step: 1} }), report.Now},
+		"a command is awaited":         {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForCommand = "True" }), report.Now},
+		"readiness is awaited":         {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForReadiness = "True" }), report.Now},
+		"it is executed":               {set(shipper.Condition{Type: shipper.ReleaseStrategyExecuted, Status: "True"}), report.Now},
+		"it cannot be executed": {
+			set(shipper.Condition{Type: shipper.ReleaseStrategyExecuted, Status: "False", Reason: shipper.StrategyExecutionFailed}), report.Now,
+		},
+		"it is blocked":    {set(shipper.Condition{Type: shipper.ReleaseBlocked, Status: "True", Reason: shipper.RolloutsBlocked}), report.Now},
+		"a block is added": {set(shipper.Condition{Type: shipper.ReleaseBlocked, Status: "False", Message: "a/b"}), report.Now},
+		"it is scheduled":  {set(shipper.Condition{Type: shipper.ReleaseScheduled, Status: "True"}), report.Now},
+		"it was complete":  {set(shipper.Condition{Type: shipper.ReleaseComplete, Status: "False"}), report.Now},
 	} {
-		if got := underWay(was, tc.is); got != tc.want {
-			t.Errorf("%s: %t", sentence, got)
+		if got := hasteOf(was, tc.is); got != tc.want {
+			t.Errorf("%s: %d", sentence, got)
 		}
 	}
-	if underWay(shipper.ReleaseStatus{}, was) {
+	if hasteOf(shipper.ReleaseStatus{}, was) != report.Now {
 		t.Error("what is said first of all may lag")
+	}
+}
+
+// TestThatAStepBeginsIsToldAtOnce: who waits until it is his turn again finds out by nothing else that it is not yet.
+func TestThatAStepBeginsIsToldAtOnce(t *testing.T) {
+	said := func(generation int64, executed shipper.Condition, command shipper.StrategyState) shipper.ReleaseStatus {
+		executed.Type = shipper.ReleaseStrategyExecuted
+		return shipper.ReleaseStatus{
+			ObservedGeneration: generation, AchievedStep: &shipper.AchievedStep{}, Conditions: []shipper.Condition{executed},
+			Strategy: &shipper.ReleaseStrategyStatus{State: shipper.ReleaseStrategyState{WaitingForCommand: command}},
+		}
+	}
+	was := said(1, shipper.Condition{Status: "True"}, "True")
+	is := said(2, shipper.Condition{Status: "False", Reason: shipper.StrategyInProgress}, "False")
+	if got := hasteOf(was, is); got != report.Now {
+		t.Errorf("haste %d", got)
 	}
 }
 

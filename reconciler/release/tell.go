@@ -22,7 +22,11 @@ import (
 // written does not keep the others from theirs. When one is held back, wait is how long.
 func (r *Reconciler) tell(ctx context.Context, s *scope, p plan, d done, now metav1.Time) (wait time.Duration, errs []error) {
 	persist := func(rel *shipper.Release, is shipper.ReleaseStatus) {
-		held, err := r.persist(ctx, rel, is, d.retried() || !underWay(rel.Status, is), now)
+		haste := hasteOf(rel.Status, is)
+		if d.retried() {
+			haste = report.Now
+		}
+		held, err := r.persist(ctx, rel, is, haste, now)
 		wait, errs = report.Sooner(wait, held), append(errs, err)
 	}
 	for i := range s.history.Live {
@@ -47,14 +51,13 @@ func written(d done, rel *shipper.Release, v block.Verdict) []report.Event {
 }
 
 // persist writes a status that differs from what it was, unless the Release was changed since it was read, and then
-// tells what is new in it. What is under way for less than a second is not worth a write, unless it is urgent: held is how long that
-// waits yet.
+// tells what is new in it. What is under way for moments is not worth a write: held is how long that waits yet.
 func (r *Reconciler) persist(
-	ctx context.Context, rel *shipper.Release, is shipper.ReleaseStatus, urgent bool, now metav1.Time,
+	ctx context.Context, rel *shipper.Release, is shipper.ReleaseStatus, haste report.Haste, now metav1.Time,
 ) (held time.Duration, err error) {
 	next := rel.DeepCopy()
 	next.Status = is
-	if held = r.pace.HoldUnless(urgent, rel, next, now.Time); held > 0 || equality.Semantic.DeepEqual(rel.Status, is) {
+	if held = r.pace.HoldFor(haste, rel, next, now.Time); held > 0 || equality.Semantic.DeepEqual(rel.Status, is) {
 		return held, nil
 	}
 	err = r.client.Status().Patch(ctx, next, onlyIfUnchanged(rel))
@@ -66,26 +69,30 @@ func (r *Reconciler) persist(
 	return 0, nil
 }
 
-// underWay tells whether all that is new in a status is how far a step is that was awaited before and still is: nobody waits for
-// that, and for what is awaited it says, each in its turn, that it is.
-func underWay(was, is shipper.ReleaseStatus) bool {
+// hasteOf is how soon it has to be told what is new in a status. Nobody waits for how far a step is that was awaited before and still is:
+// for what is awaited it says, each in its turn, that it is. That a step begins is told at once: scripts wait until it is their turn again,
+// and do not look whose generation says so.
+func hasteOf(was, is shipper.ReleaseStatus) report.Haste {
 	if was.ObservedGeneration != is.ObservedGeneration || !equality.Semantic.DeepEqual(was.AchievedStep, is.AchievedStep) ||
 		!awaited(was) || !awaited(is) || commanded(was) != commanded(is) {
-		return false
+		return report.Now
 	}
 	for _, c := range is.Conditions {
-		before := shipper.FindCondition(was.Conditions, c.Type)
-		switch {
-		case before == nil:
-			if c.Type != shipper.ReleaseHealthy {
-				return false
-			}
-		case before.Status != c.Status || before.Reason != c.Reason,
-			before.Message != c.Message && c.Type != shipper.ReleaseStrategyExecuted && c.Type != shipper.ReleaseHealthy:
-			return false
+		if turned(shipper.FindCondition(was.Conditions, c.Type), c) {
+			return report.Now
 		}
 	}
-	return true
+	return report.Later
+}
+
+// turned tells whether a condition says something that is waited for while a step is under way: anything but how far that is, and how
+// objects are, unless it is bad.
+func turned(was *shipper.Condition, is shipper.Condition) bool {
+	if is.Type == shipper.ReleaseHealthy {
+		return is.Reason == shipper.ObjectsNotHealthy && (was == nil || was.Reason != is.Reason || was.Status != is.Status)
+	}
+	return was == nil || was.Status != is.Status || was.Reason != is.Reason ||
+		was.Message != is.Message && is.Type != shipper.ReleaseStrategyExecuted
 }
 
 // awaited tells whether a status says that its step is under way.

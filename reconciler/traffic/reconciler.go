@@ -122,7 +122,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	was := tt.DeepCopy()
 	tt.Status = status(was, sights, broken, r.clock.Now())
-	wait := r.pace.Hold(was, tt, said(was), said(tt), r.clock.Now())
+	wait := r.pace.Hold(was, tt, said(was, nil), said(tt, sights), r.clock.Now())
 	if wait == 0 {
 		changed, err := report.PatchStatus(ctx, r.client, tt, was)
 		if err != nil {

@@ -128,12 +128,21 @@ func ready(s sight) shipper.Condition {
 	}
 }
 
-// said is what others may wait for in a target's status.
-func said(tt *shipper.TrafficTarget) report.Said {
+// said is what others may wait for in a target's status, which says what was seen.
+func said(tt *shipper.TrafficTarget, sights []sight) report.Said {
 	return report.Said{
 		Generation: tt.Status.ObservedGeneration, Conditions: tt.Status.Conditions, Clusters: clusters(tt.Status.Clusters),
 		Found: slices.ContainsFunc(tt.Spec.Clusters, func(c shipper.ClusterTrafficTarget) bool { return c.AsFound }),
+		Ample: ample(sights),
 	}
+}
+
+// ample tells whether the Pods that are to take traffic do in every cluster, and only others have to leave it yet. Where Pods come it has
+// to be told before they are counted as capacity: others that serve in their place go when the target says that it is ready.
+func ample(sights []sight) bool {
+	return !slices.ContainsFunc(sights, func(s sight) bool {
+		return s.err != nil || s.plan.Late || len(s.plan.Enable) > 0 || s.plan.Serving < s.plan.Needed
+	})
 }
 
 // failures are the errors met.

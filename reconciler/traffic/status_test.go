@@ -16,6 +16,7 @@ import (
 	rules "shipper.dev/shipper/apis/rules/traffic"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
 )
 
 func TestReady(t *testing.T) {
@@ -190,6 +191,36 @@ func TestStatus(t *testing.T) {
 				t.Errorf("the argument was modified: -want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestWhatPodsThatComeDoNotTakeYetIsToldAtOnce has a step scale one Release up and another down while their weights stay, so that no new
+// generation says of the traffic that it is another one: who goes by what was said before must not let the other go.
+func TestWhatPodsThatComeDoNotTakeYetIsToldAtOnce(t *testing.T) {
+	yes := []shipper.Condition{{Type: "Operational", Status: "True"}, {Type: "Ready", Status: "True"}}
+	one := []string{"web-prod"}
+	for sentence, tc := range map[string]struct {
+		plan rules.Plan
+		want time.Duration
+	}{
+		"they are let in":                  {rules.Plan{Needed: 10, Serving: 5, Enable: []string{"a", "b", "c", "d", "e"}}, 0},
+		"they start":                       {rules.Plan{Needed: 10, Serving: 5, Labelled: 10, NotReady: 5}, 0},
+		"they are not in endpoints":        {rules.Plan{Needed: 10, Serving: 5, Labelled: 10}, 0},
+		"they are not seen":                {rules.Plan{Late: true}, 0},
+		"others are to go":                 {rules.Plan{Needed: 5, Serving: 10, Disable: []string{"a"}}, 2 * time.Second},
+		"others have not left":             {rules.Plan{Needed: 5, Serving: 10}, 2 * time.Second},
+		"others wait for those who follow": {rules.Plan{Needed: 5, Serving: 10, Held: 5}, 2 * time.Second},
+	} {
+		tt := &shipper.TrafficTarget{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
+		tt.Status = shipper.TrafficTargetStatus{
+			ObservedGeneration: 1, Conditions: yes, Clusters: []shipper.ClusterTrafficStatus{{Name: "east", Conditions: yes}},
+		}
+		sights := []sight{{want: shipper.ClusterTrafficTarget{Name: "east", Weight: 50}, services: one, plan: tc.plan, moved: tc.plan.Moves()}}
+		was := tt.DeepCopy()
+		tt.Status = status(was, sights, nil, time.Unix(2000, 0))
+		if got := report.NewPace().Hold(was, tt, said(was, nil), said(tt, sights), time.Unix(2000, 0)); got != tc.want {
+			t.Errorf("%s: it is told after %s", sentence, got)
+		}
 	}
 }
 

@@ -157,6 +157,9 @@ func waitsFor(rel *shipper.Release) []string {
 			out = append(out, c.Message)
 		}
 	}
+	if rel.Status.ObservedGeneration < rel.Generation {
+		return []string{"what was asked for last to begin"}
+	}
 	if len(out) == 0 && rel.Status.Strategy.State.WaitingForCommand == shipper.StrategyStateTrue {
 		out = []string{"a command: shipperctl rollout advance, or another targetStep"}
 	}

@@ -18,11 +18,16 @@ import (
 )
 
 // How long a status that only says how far something is may lag behind: the first time for a moment, then, as long as nothing else
-// turns, twice as long each time, but never longer than who looks at it is ready to wait.
+// turns, for as long as who looks at it is ready to wait, as is what others tell too from the beginning. That one of several clusters is
+// there is told soon.
 const (
-	pause   = time.Second
+	soon    = time.Second
+	pause   = 2 * time.Second
 	longest = 4 * time.Second
 )
+
+// shown is how long a cache may take to show what was written.
+const shown = time.Second
 
 // forgetful is after how long it is forgotten that an object's status was held back, unless it was looked at since; its end was not
 // told. It is longer than anybody who holds back waits for a worker to look again: what is forgotten before would be held back anew,
@@ -38,6 +43,8 @@ type Said struct {
 	Clusters   []Cluster
 	// Found is true while a cluster is to be left as it was found, and something is there: that decides then what is asked for.
 	Found bool
+	// Ample is true where all that is to be there is, and only what is too much has to go yet: that turns nothing, nobody lacks anything.
+	Ample bool
 }
 
 // Pace holds back statuses that say nothing new but how far something is. With each Pod that starts, such a status is another
@@ -47,8 +54,8 @@ type Said struct {
 // What turns is held back only while the cache does not show yet what was written last: the difference to what it shows is not what
 // has to be written, and the API server would refuse it. The event that brings the cache up to date brings the next pass.
 //
-// What is held back lags by a second, and after some seconds by four at most, and what is at rest is exact, because whoever holds back
-// looks again when that time is over.
+// What is held back lags by two seconds, and then by four, and what is at rest is exact, because whoever holds back looks again when
+// that time is over.
 type Pace struct {
 	mu sync.Mutex
 	// held is what is under way, until something turns.
@@ -79,18 +86,29 @@ func NewPace() *Pace {
 	return &Pace{held: map[types.NamespacedName]held{}, wrote: map[types.NamespacedName]written{}}
 }
 
+// Haste is how soon what is new in a status has to be told.
+type Haste int
+
+const (
+	// Now is what somebody may wait for.
+	Now Haste = iota
+	// Soon is what few wait for, and not often: it is told within a second.
+	Soon
+	// Later is how far something is.
+	Later
+	// Last is what others tell too, and sooner: how far the objects are that somebody scales.
+	Last
+)
+
 // Hold is how long is, of which the status says after, is not to be written yet in place of was, which says before. It is 0 when
 // it is to be written now, or nothing is to be written.
 func (p *Pace) Hold(was, is client.Object, before, after Said, at time.Time) time.Duration {
-	if oneArrives(before, after) {
-		p.hurry(client.ObjectKeyFromObject(is))
-	}
-	return p.HoldUnless(turns(before, after), was, is, at)
+	return p.HoldFor(haste(before, after), was, is, at)
 }
 
-// HoldUnless is Hold of an object of which the caller tells whether somebody may wait for what turned in its status. was is as the
-// cache shows it.
-func (p *Pace) HoldUnless(turned bool, was, is client.Object, at time.Time) time.Duration {
+// HoldFor is Hold of an object of which the caller tells how soon what is new in its status has to be told. was is as the cache shows
+// it.
+func (p *Pace) HoldFor(haste Haste, was, is client.Object, at time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := client.ObjectKeyFromObject(is)
@@ -104,7 +122,7 @@ func (p *Pace) HoldUnless(turned bool, was, is client.Object, at time.Time) time
 	if left := p.late(was, at); left > 0 {
 		return left
 	}
-	if turned {
+	if haste == Now {
 		delete(p.held, key)
 		return 0
 	}
@@ -112,6 +130,12 @@ func (p *Pace) HoldUnless(turned bool, was, is client.Object, at time.Time) time
 		h.pause = pause
 		// Of what is gone nobody asks again.
 		maps.DeleteFunc(p.held, func(_ types.NamespacedName, h held) bool { return at.Sub(h.at) > forgetful })
+	}
+	switch haste {
+	case Soon:
+		h.pause = soon
+	case Last:
+		h.pause = longest
 	}
 	if h.at = at; h.since.IsZero() {
 		h.since = at
@@ -124,35 +148,25 @@ func (p *Pace) HoldUnless(turned bool, was, is client.Object, at time.Time) time
 	return 0
 }
 
-// hurry has a status that is held back lag no longer than one that is held back for the first time.
-func (p *Pace) hurry(key types.NamespacedName) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if h, known := p.held[key]; known {
-		h.pause = pause
-		p.held[key] = h
-	}
-}
-
 // Wrote remembers an object as the API server answered when its status was written.
 func (p *Pace) Wrote(o client.Object, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	maps.DeleteFunc(p.wrote, func(_ types.NamespacedName, w written) bool { return at.Sub(w.at) >= pause })
+	maps.DeleteFunc(p.wrote, func(_ types.NamespacedName, w written) bool { return at.Sub(w.at) >= shown })
 	p.wrote[client.ObjectKeyFromObject(o)] = written{o.GetUID(), o.GetResourceVersion(), at}
 }
 
 // late is how long it may be waited yet until the cache shows what was written last; 0 when it does. A second is enough: a cache
 // that is later than that, or an API server that was put back to an earlier time, is found out by the conflict.
-func (p *Pace) late(shown client.Object, at time.Time) time.Duration {
-	key := client.ObjectKeyFromObject(shown)
+func (p *Pace) late(cached client.Object, at time.Time) time.Duration {
+	key := client.ObjectKeyFromObject(cached)
 	last, ok := p.wrote[key]
 	if !ok {
 		return 0
 	}
-	order, err := resourceversion.CompareResourceVersion(shown.GetResourceVersion(), last.version)
-	left := pause - at.Sub(last.at)
-	if err != nil || order >= 0 || shown.GetUID() != last.uid || left <= 0 {
+	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), last.version)
+	left := shown - at.Sub(last.at)
+	if err != nil || order >= 0 || cached.GetUID() != last.uid || left <= 0 {
 		delete(p.wrote, key)
 		return 0
 	}
@@ -175,9 +189,20 @@ func Sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
+// haste is how soon it has to be told what is said after. That one cluster is there while others are on their way turns nothing, since
+// most wait for all, but is told soon.
+func haste(before, after Said) Haste {
+	switch {
+	case turns(before, after):
+		return Now
+	case oneArrives(before, after):
+		return Soon
+	}
+	return Later
+}
+
 // turns tells whether somebody may wait for what is said after: a condition got another status or, but for those that every
-// Pod that starts goes through, another reason; clusters came or went; what was asked for last is there. That one cluster is there
-// while others are on their way turns nothing, since most wait for all, but is told soon (Hold).
+// Pod that starts goes through, another reason; clusters came or went; what was asked for last is there.
 //
 // That something is under way since something else was asked for turns nothing: as long as the status speaks of an earlier
 // generation, it is known not to be there.
@@ -185,9 +210,9 @@ func turns(before, after Said) bool {
 	if !after.Found && begins(before, after) {
 		return false
 	}
-	asked := before.Generation != after.Generation
+	asked := after.Ample || before.Generation != after.Generation
 	if after.Found || len(before.Clusters) != len(after.Clusters) ||
-		asked && shipper.ConditionTrue(after.Conditions, shipper.TargetReady) {
+		before.Generation != after.Generation && shipper.ConditionTrue(after.Conditions, shipper.TargetReady) {
 		return true
 	}
 	// Where nobody else serves, a cluster waits for no other (apis/rules/strategy), and never for one that does not come.
@@ -249,7 +274,7 @@ func arrives(was, is shipper.Condition) bool {
 }
 
 // proceeds tells whether a condition that turned is only on the way to what it was to be all the time, or to what was asked for
-// since.
+// since, if something was, or to be rid of what is too much.
 func proceeds(was, is shipper.Condition, asked bool) bool {
 	under := is.Status == corev1.ConditionFalse && onTheWay(is.Reason)
 	switch was.Status {

@@ -40,6 +40,10 @@ func TestTurns(t *testing.T) {
 		}
 		return said
 	}
+	ample := func(s Said) Said {
+		s.Ample = true
+		return s
+	}
 	other := one(1, ready)
 	other.Clusters = []Cluster{{"b", other.Clusters[0].Conditions}}
 	for sentence, tc := range map[string]struct {
@@ -74,6 +78,9 @@ func TestTurns(t *testing.T) {
 		"another cluster":                      {one(1, ready), other, true},
 		"what is found first of all":           {Said{}, found, true},
 		"what is found":                        {one(1, no("InProgress", "0 of 2")), found, true},
+		"what is too much goes":                {one(1, ready), ample(one(1, no("InProgress", "moved"))), false},
+		"what is too much cannot go":           {one(1, ready), ample(one(1, no("Failed", "denied"))), true},
+		"what was asked for and is there":      {one(1, ready), ample(one(2, ready)), true},
 	} {
 		if got := turns(tc.before, tc.after); got != tc.want {
 			t.Errorf("%s: turns is %t", sentence, got)
@@ -97,20 +104,19 @@ func TestHoldsBackLongerAndLonger(t *testing.T) {
 		want          time.Duration
 	}{
 		{"nothing to write", 0, 1, 1, under, 0},
-		{"one more", 100 * time.Millisecond, 1, 2, under, time.Second},
-		{"another one", 500 * time.Millisecond, 1, 3, under, 600 * time.Millisecond},
+		{"one more", 100 * time.Millisecond, 1, 2, under, 2 * time.Second},
+		{"another one", 500 * time.Millisecond, 1, 3, under, 1600 * time.Millisecond},
 		{"as it is written", 700 * time.Millisecond, 1, 1, under, 0},
-		{"one more again", 800 * time.Millisecond, 1, 2, under, time.Second},
-		{"the second is over", 1800 * time.Millisecond, 1, 4, under, 0},
-		{"one more after that", 1900 * time.Millisecond, 4, 5, under, 2 * time.Second},
-		{"the two seconds are over", 4 * time.Second, 4, 5, under, 0},
-		{"as it is written then", 5 * time.Second, 5, 5, under, 0},
-		{"one more after that too", 6 * time.Second, 5, 6, under, 4 * time.Second},
-		{"the four seconds are over", 10 * time.Second, 5, 6, under, 0},
-		{"still one more", 11 * time.Second, 6, 7, under, 4 * time.Second},
-		{"it is ready", 12 * time.Second, 6, 8, ready, 0},
-		{"one more after it turned", 12500 * time.Millisecond, 8, 9, under, 0},
-		{"another one after it turned", 13 * time.Second, 8, 9, under, time.Second},
+		{"one more again", 800 * time.Millisecond, 1, 2, under, 2 * time.Second},
+		{"the two seconds are over", 2800 * time.Millisecond, 1, 4, under, 0},
+		{"one more after that", 2900 * time.Millisecond, 4, 5, under, 4 * time.Second},
+		{"the four seconds are over", 7 * time.Second, 4, 5, under, 0},
+		{"as it is written then", 8 * time.Second, 5, 5, under, 0},
+		{"one more after that too", 9 * time.Second, 5, 6, under, 4 * time.Second},
+		{"another four seconds are over", 13 * time.Second, 5, 6, under, 0},
+		{"it is ready", 15 * time.Second, 6, 8, ready, 0},
+		{"one more after it turned", 15500 * time.Millisecond, 8, 9, under, 0},
+		{"another one after it turned", 16 * time.Second, 8, 9, under, 2 * time.Second},
 	} {
 		before := under
 		if tc.sentence == "one more after it turned" { // nothing is there any more, which is a turn too
@@ -148,14 +154,14 @@ func TestHoldsBackWhatACacheDoesNotShowYet(t *testing.T) {
 			pace, began := NewPace(), time.Unix(0, 0)
 			pace.Wrote(target("1", "10", 1), began)
 			is := target(tc.cached.UID, tc.cached.ResourceVersion, 2)
-			if got := pace.HoldUnless(true, tc.cached, is, began.Add(tc.after)); got != tc.want {
+			if got := pace.HoldFor(Now, tc.cached, is, began.Add(tc.after)); got != tc.want {
 				t.Errorf("held for %s, want %s", got, tc.want)
 			}
 		})
 	}
 	pace, began := NewPace(), time.Unix(0, 0)
 	pace.Wrote(target("1", "10", 1), began)
-	pace.HoldUnless(true, target("1", "10", 1), target("1", "10", 2), began)
+	pace.HoldFor(Now, target("1", "10", 1), target("1", "10", 2), began)
 	if len(pace.wrote) != 0 {
 		t.Error("what a cache shows is remembered")
 	}
@@ -202,8 +208,8 @@ func TestForgetsWhatIsHeldAndGone(t *testing.T) {
 		return ct
 	}
 	pace, began := NewPace(), time.Unix(0, 0)
-	pace.HoldUnless(false, named("gone", 1), named("gone", 2), began)
-	pace.HoldUnless(false, named("web-0", 1), named("web-0", 2), began.Add(forgetful+1))
+	pace.HoldFor(Later, named("gone", 1), named("gone", 2), began)
+	pace.HoldFor(Later, named("web-0", 1), named("web-0", 2), began.Add(forgetful+1))
 	if len(pace.held) != 1 {
 		t.Errorf("%d are held back", len(pace.held))
 	}
@@ -216,9 +222,9 @@ func TestWhoeverLooksAgainLateWritesThen(t *testing.T) {
 		return ct
 	}
 	pace, began := NewPace(), time.Unix(0, 0)
-	pace.HoldUnless(false, named("web-0", 1), named("web-0", 2), began)
-	pace.HoldUnless(false, named("web-1", 1), named("web-1", 2), began.Add(2*time.Minute)) // others hold meanwhile
-	if got := pace.HoldUnless(false, named("web-0", 1), named("web-0", 3), began.Add(2*time.Minute)); got != 0 {
+	pace.HoldFor(Later, named("web-0", 1), named("web-0", 2), began)
+	pace.HoldFor(Later, named("web-1", 1), named("web-1", 2), began.Add(2*time.Minute)) // others hold meanwhile
+	if got := pace.HoldFor(Later, named("web-0", 1), named("web-0", 3), began.Add(2*time.Minute)); got != 0 {
 		t.Errorf("what was held back two minutes ago is held for %s again", got)
 	}
 }
