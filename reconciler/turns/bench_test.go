@@ -23,7 +23,7 @@ func BenchmarkCrowd(b *testing.B) {
 				return retreats
 			}
 			return known
-		}, 6),
+		}, 8),
 		"first-come": func(_ string, retries limiter) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			return workqueue.NewTypedRateLimitingQueue(retries)
 		},

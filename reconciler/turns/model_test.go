@@ -35,7 +35,7 @@ func model(t *testing.T, workers, namespaces int, seed uint64) {
 	var judged atomic.Uint64
 	q := newQueue(
 		func(r reconcile.Request) string { return r.Name },
-		func(_, a string) rank { return rank(judged.Add(uint64(len(a)*7+1)) % uint64(ranks)) }, most,
+		func(_, a string) rank { return rank(judged.Add(uint64(len(a)*7+1)) % uint64(ranks)) }, workers,
 	)("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()).(*queue)
 	var mu sync.Mutex
 	inside, at, wanted := map[string]int{}, map[reconcile.Request]bool{}, map[reconcile.Request]bool{}
@@ -121,8 +121,9 @@ func model(t *testing.T, workers, namespaces int, seed uint64) {
 	for r := range o.lines {
 		held, parties, next = held+len(o.lines[r].held), parties+len(o.lines[r].parties), next+len(o.lines[r].next)
 	}
-	if n := o.Len(); n+len(o.at)+len(o.inside)+held+parties+next+len(o.left)+len(o.mild) != 0 {
-		t.Errorf("left behind: len %d at %d inside %v held %d parties %d next %d left %d mild %d", n, len(o.at), o.inside, held, parties, next,
-			len(o.left), len(o.mild))
+	rest := len(o.resting) + len(o.parks) + len(o.known) + o.parked.length
+	if n := o.Len(); n+len(o.at)+len(o.inside)+held+parties+next+len(o.left)+len(o.mild)+rest != 0 {
+		t.Errorf("left behind: len %d at %d inside %v held %d parties %d next %d left %d mild %d rest %d", n, len(o.at), o.inside, held, parties,
+			next, len(o.left), len(o.mild), rest)
 	}
 }

@@ -16,6 +16,7 @@ const (
 	retreats rank = iota // Applications that go back
 	changes              // whatever else has happened
 	begun                // what was not at rest when the controller began, or when it is only looked at again
+	called               // what was parked and may be worked on now, so that it does not wait until all others are parked
 	known                // what was at rest when the controller began, and is now, and what is only looked at again
 	ranks
 )
@@ -36,9 +37,17 @@ type order struct {
 	most   int
 	inside map[string]int // those of a namespace that are worked on
 
-	mu   sync.Mutex
-	mild map[reconcile.Request]bool // those that are about to be added without anything having happened
-	left []string                   // namespaces of those that are worked on no more
+	mu sync.Mutex
+	// calm is how many of those at rest may be worked on at a time, so that what is under way need not share processors with all workers.
+	// Those that have to wait for others are parked: they do not wait here, so that a worker is woken when it is their turn, or when
+	// something happens to them.
+	calm    int
+	resting map[reconcile.Request]bool // those at rest that are worked on, or have been called to be
+	parked  line
+	parks   map[reconcile.Request]bool
+	known   map[reconcile.Request]bool // those at rest that were taken out last, until they are let in or parked
+	mild    map[reconcile.Request]bool // those that are about to be added without anything having happened
+	left    []string                   // namespaces of those that are worked on no more
 }
 
 var _ workqueue.Queue[reconcile.Request] = (*order)(nil)
@@ -84,6 +93,7 @@ func (o *order) Pop() reconcile.Request {
 		if l.length > 0 && (behind == 0 || o.went[r]) {
 			request := l.pop()
 			delete(o.at, request)
+			o.take(request, rank(r))
 			o.enter(request.Namespace)
 			return request
 		}
@@ -109,6 +119,73 @@ func (o *order) leave(request reconcile.Request) {
 	defer o.mu.Unlock()
 	if o.most > 0 {
 		o.left = append(o.left, request.Namespace)
+	}
+}
+
+// take remembers of one that is taken out whether it was at rest.
+func (o *order) take(request reconcile.Request, r rank) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if r == known && o.calm > 0 {
+		o.known[request] = true
+	}
+}
+
+// admit tells whether one that was taken out may be worked on now. Otherwise it is parked.
+func (o *order) admit(request reconcile.Request) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	rests := o.known[request]
+	delete(o.known, request)
+	switch {
+	case !rests || o.resting[request]:
+		return true
+	case len(o.resting) < o.calm:
+		o.resting[request] = true
+		return true
+	}
+	o.parks[request] = true
+	o.parked.push(o.path(request), request)
+	return false
+}
+
+// call tells who of those parked has to be added, when a request is worked on no more.
+func (o *order) call(ended reconcile.Request) (next reconcile.Request, called bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.resting[ended] {
+		return next, false
+	}
+	delete(o.resting, ended)
+	if o.parked.length == 0 {
+		return next, false
+	}
+	next = o.parked.pop()
+	delete(o.parks, next)
+	o.resting[next] = true
+	return next, true
+}
+
+// isCalled tells whether a request has a place among those at rest that are worked on.
+func (o *order) isCalled(request reconcile.Request) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.resting[request]
+}
+
+// stays tells whether a request is parked and is still at rest, so that it keeps its turn when it is only looked at again.
+func (o *order) stays(request reconcile.Request) bool {
+	o.mu.Lock()
+	parked := o.parks[request]
+	o.mu.Unlock()
+	return parked && o.judge(request.Namespace, o.application(request)) == known
+}
+
+// unpark forgets that a request is parked, because it is added.
+func (o *order) unpark(request reconcile.Request) {
+	if o.parks[request] {
+		delete(o.parks, request)
+		o.parked.remove(o.path(request), request)
 	}
 }
 
@@ -138,6 +215,8 @@ func (o *order) rank(request reconcile.Request) rank {
 		return begun
 	case !mild && is == known:
 		return changes
+	case is == known && o.isCalled(request):
+		return called
 	}
 	return is
 }
@@ -158,6 +237,7 @@ func (o *order) expect(request reconcile.Request) {
 func (o *order) settle(request reconcile.Request) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.unpark(request)
 	said := o.mild[request]
 	delete(o.mild, request)
 	return said

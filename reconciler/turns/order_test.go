@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
@@ -41,7 +42,7 @@ func begin(t *testing.T, becomes map[string]bool) *queue {
 				return changes
 			}
 			return known
-		}, 3,
+		}, 4,
 	)("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	q, ok := made.(*queue)
 	if !ok {
@@ -248,4 +249,101 @@ func TestNobodyIsLost(t *testing.T) {
 	if diff := cmp.Diff(added, taken); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// TestFewOfThoseAtRestAreWorkedOn has four workers, of which one may look at what rests.
+func TestFewOfThoseAtRestAreWorkedOn(t *testing.T) {
+	q := begin(t, nil)
+	q.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(-100)}, requests("a/rests1-0-0 b/rests2-0-0 c/rests3-0-0")...)
+	first, _, _ := q.GetWithPriority()
+	for _, request := range requests("d/moves-0-0 a/moves-0-0") {
+		q.Add(request)
+	}
+	for _, want := range []string{"d/moves-0-0", "a/moves-0-0"} {
+		if got, _, _ := q.GetWithPriority(); got.String() != want {
+			t.Errorf("%s is next, not %s", got, want)
+		}
+	}
+	q.Done(first)
+	if got := q.all(); got != "b/rests2-0-0 c/rests3-0-0" {
+		t.Errorf("left is %s", got)
+	}
+}
+
+// TestWhoIsAtRestIsLookedAtWhenSomethingHappensToIt has one at rest be worked on for long, and another wait for that, beside workers that
+// have nothing to do.
+func TestWhoIsAtRestIsLookedAtWhenSomethingHappensToIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := begin(t, nil)
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(-100)}, requests("a/rests1-0-0 b/rests2-0-0")...)
+		first, _, _ := q.GetWithPriority()
+		var next reconcile.Request
+		go func() { next, _, _ = q.GetWithPriority() }()
+		synctest.Wait() // there is nothing for that worker
+		if next.Name != "" {
+			t.Fatalf("%s is looked at beside %s", next, first)
+		}
+		q.Add(requests("b/rests2-0-0")[0])
+		synctest.Wait()
+		if got := next.String(); got != "b/rests2-0-0" {
+			t.Errorf("%q is looked at", got)
+		}
+	})
+}
+
+// TestWhoIsOnlyToBeLookedAtKeepsItsTurn has two wait for one at rest, and the first of them be added again, as when a cluster is lost.
+func TestWhoIsOnlyToBeLookedAtKeepsItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := begin(t, nil)
+		again := priorityqueue.AddOpts{Priority: ptr.To(-100)}
+		q.AddWithOpts(again, requests("a/rests1-0-0 b/rests2-0-0 c/rests3-0-0")...)
+		first, _, _ := q.GetWithPriority()
+		var taken []string
+		go func() {
+			for request, _, shut := q.GetWithPriority(); !shut; request, _, shut = q.GetWithPriority() {
+				taken = append(taken, request.String())
+				q.Done(request)
+			}
+		}()
+		synctest.Wait()
+		q.AddWithOpts(again, requests("b/rests2-0-0")...)
+		synctest.Wait()
+		q.Done(first)
+		synctest.Wait()
+		if got := strings.Join(taken, " "); got != "b/rests2-0-0 c/rests3-0-0" {
+			t.Errorf("taken are %s", got)
+		}
+	})
+}
+
+// TestWhoeverMayBeWorkedOnFindsAnIdleWorker has one at rest end of a namespace that has its share: that makes room for two.
+func TestWhoeverMayBeWorkedOnFindsAnIdleWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := begin(t, nil)
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(-100)}, requests("a/rests1-0-0 b/rests2-0-0")...)
+		first, _, _ := q.GetWithPriority()
+		worked := make(chan string, 4)
+		work := func() {
+			request, _, _ := q.GetWithPriority()
+			worked <- request.String()
+		}
+		for _, request := range requests("a/moves1-0-0 a/moves2-0-0 a/moves3-0-0") {
+			q.Add(request)
+		}
+		for range 3 {
+			go work()
+			synctest.Wait()
+		}
+		q.Done(first)
+		go work()
+		synctest.Wait()
+		var taken []string
+		for len(worked) > 0 {
+			taken = append(taken, <-worked)
+		}
+		slices.Sort(taken)
+		if got := strings.Join(taken, " "); got != "a/moves1-0-0 a/moves2-0-0 a/moves3-0-0 b/rests2-0-0" {
+			t.Errorf("worked on are %s", got)
+		}
+	})
 }

@@ -23,7 +23,7 @@ func TestWhoIsHeldKeepsItsTurn(t *testing.T) {
 					return changes
 				}
 				return known
-			}, share(workers))("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			}, workers)("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		q, ok := made.(*queue)
 		if !ok {
 			t.Fatalf("%T", made)
@@ -68,5 +68,34 @@ func TestWhoIsHeldKeepsItsTurn(t *testing.T) {
 			}
 		}
 		t.Logf("%d workers: %d passes", workers, passes)
+	}
+}
+
+// TestWhoIsAtRestDoesNotWaitUntilAllOthersAreParked has four workers, of which one may look at what rests, and always something under way:
+// that one ends and another is called makes it the next at rest to be worked on.
+func TestWhoIsAtRestDoesNotWaitUntilAllOthersAreParked(t *testing.T) {
+	q := begin(t, nil)
+	for i := range 1000 {
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(-100)}, requests(fmt.Sprintf("crowd/rests%d-0-0", i))...)
+	}
+	for _, request := range requests("own/moves1-0-0 own/moves2-0-0") {
+		q.Add(request)
+	}
+	var rests []reconcile.Request // that are worked on, each as long as three passes of what is under way
+	for passes, since := 0, 0; passes < 100; passes++ {
+		request, _, _ := q.GetWithPriority()
+		if since++; strings.HasPrefix(request.Name, "rests") {
+			rests, since = append(rests, request), 0
+			continue
+		}
+		q.Add(request) // it never ends
+		q.Done(request)
+		if since == 3 && len(rests) > 0 {
+			q.Done(rests[0])
+			rests = rests[1:]
+		}
+		if since > 10 {
+			t.Fatalf("nothing that was at rest is worked on in %d passes", since)
+		}
 	}
 }

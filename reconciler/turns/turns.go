@@ -2,7 +2,7 @@
 
 // Package turns makes the queues of controllers, so that no team waits for another's backlog: namespaces take turns, and in each
 // namespace the Applications. Who goes back comes before who goes on, and who has something under way before what was at rest when
-// the process began; but of two turns one is always for those behind.
+// the process began, of which few are looked at at a time; but of two turns one is always for those behind.
 //
 // The queues are client-go's, with an order of their own.
 package turns
@@ -57,17 +57,17 @@ func New(ctx context.Context, c cache.Cache, histories *history.Reader) (*Turns,
 
 // Applications makes queues of requests that are named as Applications, for so many workers.
 func (t *Turns) Applications(workers int) NewQueue {
-	return newQueue(func(r reconcile.Request) string { return r.Name }, t.judge, share(workers))
+	return newQueue(func(r reconcile.Request) string { return r.Name }, t.judge, workers)
 }
 
 // Releases makes queues of requests that are named as Releases, those of targets, for so many workers.
 func (t *Turns) Releases(workers int) NewQueue {
-	return newQueue(ofRelease, t.judge, share(workers))
+	return newQueue(ofRelease, t.judge, workers)
 }
 
 // Others makes queues of requests in which only namespaces take turns, for so many workers.
 func (t *Turns) Others(workers int) NewQueue {
-	return newQueue(func(reconcile.Request) string { return "" }, func(string, string) rank { return known }, share(workers))
+	return newQueue(func(reconcile.Request) string { return "" }, func(string, string) rank { return known }, workers)
 }
 
 // judge judges by the cache. An Application that cannot be read goes nowhere. Nobody waits for a cache that is still being
@@ -102,21 +102,26 @@ func (t *Turns) Line() workqueue.Queue[reconcile.Request] {
 // share is how many of some workers may work for one namespace: three of four, so that there is one for others.
 func share(workers int) int { return max(1, workers*3/4) }
 
+// few is how many of some workers may look at what rests: one of eight. After a start that is everything there is, and it takes no more
+// than processors, which whoever has something under way needs too.
+func few(workers int) int { return max(1, workers/8) }
+
 func ofRelease(r reconcile.Request) string { return stamp.ApplicationName(r.Name) }
 
 func newOrder(application func(reconcile.Request) string, judge func(namespace, application string) rank) *order {
 	return &order{
 		application: application, judge: judge,
 		at: map[reconcile.Request]rank{}, mild: map[reconcile.Request]bool{}, inside: map[string]int{},
+		resting: map[reconcile.Request]bool{}, parks: map[reconcile.Request]bool{}, known: map[reconcile.Request]bool{},
 	}
 }
 
 func newQueue(
-	application func(reconcile.Request) string, judge func(namespace, application string) rank, most int,
+	application func(reconcile.Request) string, judge func(namespace, application string) rank, workers int,
 ) NewQueue {
 	return func(name string, retries limiter) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 		o := newOrder(application, judge)
-		o.most = most
+		o.most, o.calm = share(workers), few(workers)
 		inner := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: name, Queue: o})
 		delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{Name: name, Queue: inner})
 		return &queue{
@@ -144,6 +149,16 @@ func (q *queue) Add(request reconcile.Request) {
 
 // Done says that a request is worked on no more.
 func (q *queue) Done(request reconcile.Request) {
+	next, called := q.order.call(request)
+	q.end(request)
+	if called {
+		q.order.expect(next)
+		q.TypedRateLimitingInterface.Add(next)
+	}
+}
+
+// end gives the place of a request back.
+func (q *queue) end(request reconcile.Request) {
 	q.order.leave(request)
 	q.TypedRateLimitingInterface.Done(request)
 }
@@ -157,16 +172,20 @@ func (q *queue) AddWithOpts(how priorityqueue.AddOpts, requests ...reconcile.Req
 		case how.After > 0:
 			q.AddAfter(request, how.After)
 		case ptr.Deref(how.Priority, 0) < 0:
-			q.order.expect(request)
-			q.TypedRateLimitingInterface.Add(request)
+			if !q.order.stays(request) {
+				q.order.expect(request)
+				q.TypedRateLimitingInterface.Add(request)
+			}
 		default:
 			q.Add(request)
 		}
 	}
 }
 
-// GetWithPriority waits for the request that is next. Its priority is judged anew whenever it is added.
+// GetWithPriority waits for the request that is next, and may be worked on. Its priority is judged anew whenever it is added.
 func (q *queue) GetWithPriority() (request reconcile.Request, priority int, shutdown bool) {
-	request, shutdown = q.Get()
+	for request, shutdown = q.Get(); !shutdown && !q.order.admit(request); request, shutdown = q.Get() {
+		q.end(request)
+	}
 	return request, 0, shutdown
 }
