@@ -4,6 +4,9 @@ package strategy
 
 import (
 	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -14,7 +17,7 @@ import (
 //
 //   - its newest Release was deleted, and that is not yet dealt with: an abort;
 //   - the newest Release is wanted at a step before the one it has achieved;
-//   - what had completed is being brought back to its last step, as after an abort;
+//   - what had completed is being brought back to its last step after an abort. Who lacks Pods because a cluster is lost goes nowhere;
 //   - it goes to the last step of an earlier Release at once: a rollback with the strategy Immediate.
 //
 // Who only says so gains nothing by it: what is done of such an Application is going back. A Release that is wanted further
@@ -31,8 +34,24 @@ func Retreats(app *shipper.Application, rels []*shipper.Release) bool {
 		!stamp.SameEnvironment(&newest.Spec.Environment, &app.Spec.Template) {
 		return true
 	}
-	returns := Complete(newest) || newest.Annotations[shipper.ReleaseRollbackOfAnnotation] != ""
-	return returns && last(newest) && !shipper.ConditionTrue(newest.Status.Conditions, shipper.ReleaseStrategyExecuted)
+	executed := shipper.FindCondition(newest.Status.Conditions, shipper.ReleaseStrategyExecuted)
+	if !last(newest) || executed != nil && executed.Status == corev1.ConditionTrue {
+		return false
+	}
+	if c := shipper.FindCondition(newest.Status.Conditions, shipper.ReleaseComplete); c != nil && c.Status == corev1.ConditionTrue {
+		return executed != nil && aborted(app, c.LastTransitionTime.Time, executed.LastTransitionTime.Time)
+	}
+	return newest.Annotations[shipper.ReleaseRollbackOfAnnotation] != ""
+}
+
+// around is how long after an abort is over what was before it begins to be brought back.
+const around = time.Minute
+
+// aborted tells whether Application app, whose newest Release had completed at a time, had just aborted at a later one, or was about to
+// have: blocks may hold an abort up for long. That it does not abort is said of every Application from its beginning.
+func aborted(app *shipper.Application, completed, at time.Time) bool {
+	c := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationAborting)
+	return c != nil && completed.Before(c.LastTransitionTime.Time) && at.Sub(c.LastTransitionTime.Time) <= around
 }
 
 // Rests tells whether nothing is asked for of an Application that is not there: its last change has been seen, and its newest Release is

@@ -57,6 +57,12 @@ func (t *team) completed(status corev1.ConditionStatus) {
 		shipper.Condition{Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue})
 }
 
+// aborted says of the Application whether it aborts, and since when.
+func (t *team) aborted(status corev1.ConditionStatus, at metav1.Time) {
+	t.app.Status.Conditions = append(t.app.Status.Conditions,
+		shipper.Condition{Type: shipper.ApplicationAborting, Status: status, LastTransitionTime: at})
+}
+
 // releases are those there are, the newest first.
 func (t *team) releases() []*shipper.Release {
 	return slices.DeleteFunc([]*shipper.Release{t.newest, t.older}, func(rel *shipper.Release) bool { return rel == nil })
@@ -96,8 +102,56 @@ func TestWhoRetreats(t *testing.T) {
 				t.newest = nil
 				t.app.Annotations[shipper.AppHighestObservedGenerationAnnotation] = "0"
 				t.older.Status.Conditions[0].Status = corev1.ConditionFalse
+				t.older.Status.Conditions[0].LastTransitionTime = metav1.Unix(1001, 0)
+				t.aborted(corev1.ConditionFalse, metav1.Unix(1000, 0))
 			},
 			want: true,
+		},
+		{
+			name: "what had completed is brought back while its template is",
+			change: func(t *team) {
+				t.newest = nil
+				t.app.Annotations[shipper.AppHighestObservedGenerationAnnotation] = "0"
+				t.older.Status.Conditions[0].Status = corev1.ConditionFalse
+				t.older.Status.Conditions[0].LastTransitionTime = metav1.Unix(1001, 0)
+				t.aborted(corev1.ConditionTrue, metav1.Unix(1002, 0))
+			},
+			want: true,
+		},
+		{
+			name: "what had completed is brought back after an abort that was held up for long",
+			change: func(t *team) {
+				t.newest = nil
+				t.app.Annotations[shipper.AppHighestObservedGenerationAnnotation] = "0"
+				t.older.Status.Conditions[0].Status = corev1.ConditionFalse
+				t.older.Status.Conditions[0].LastTransitionTime = metav1.Unix(1000, 0)
+				t.aborted(corev1.ConditionFalse, metav1.Unix(2000, 0))
+			},
+			want: true,
+		},
+		{
+			name: "what loses a cluster long after an abort does not retreat",
+			change: func(t *team) {
+				t.completed(corev1.ConditionFalse)
+				t.newest.Status.Conditions[0].LastTransitionTime = metav1.Unix(2000, 0)
+				t.aborted(corev1.ConditionFalse, metav1.Unix(1000, 0))
+			},
+		},
+		{
+			name: "what has completed since an abort, or since its Application is there, and loses a cluster does not retreat",
+			change: func(t *team) {
+				t.completed(corev1.ConditionFalse)
+				t.newest.Status.Conditions[0].LastTransitionTime = metav1.Unix(1020, 0)
+				t.newest.Status.Conditions[1].LastTransitionTime = metav1.Unix(1010, 0)
+				t.aborted(corev1.ConditionFalse, metav1.Unix(1000, 0))
+			},
+		},
+		{
+			name: "what was rolled back to and loses a cluster does not retreat",
+			change: func(t *team) {
+				t.completed(corev1.ConditionFalse)
+				t.newest.Annotations[shipper.ReleaseRollbackOfAnnotation] = t.older.Name
+			},
 		},
 		{
 			name: "what was brought back after an abort is at rest",
@@ -107,11 +161,7 @@ func TestWhoRetreats(t *testing.T) {
 			},
 		},
 		{name: "what has completed is at rest", change: func(t *team) { t.completed(corev1.ConditionTrue) }},
-		{
-			name:   "what had completed and is not as it was is brought back",
-			change: func(t *team) { t.completed(corev1.ConditionFalse) },
-			want:   true,
-		},
+		{name: "what had completed and loses a cluster goes nowhere", change: func(t *team) { t.completed(corev1.ConditionFalse) }},
 		{
 			name: "the last step of a first rollout is an advance",
 			change: func(t *team) {
