@@ -80,7 +80,7 @@ func (f *floor) makeService(ctx context.Context) error {
 func (f *floor) steps() []func(context.Context) error {
 	old, next, half := f.version, f.version+1, f.replicas/2
 	return []func(context.Context) error{
-		func(ctx context.Context) error { return f.install(ctx, next, 1) },
+		func(ctx context.Context) error { return f.install(ctx, next, min(1, f.replicas)) },
 		func(ctx context.Context) error { return f.shift(ctx, old, next, half) },
 		func(ctx context.Context) error {
 			f.version = next

@@ -19,8 +19,9 @@ const (
 	maxIdle  = 5   // MiB for each cluster with nothing in it
 )
 
-// Wide is one Application on one cluster and on many. No Pod runs there, so that what is measured is what Shipper and the API servers
-// do: kubelets and schedulers of so many clusters would keep the machine from anything else.
+// Wide is one Application on one cluster and on many, beside the program written by hand on as many: how much longer that takes on many
+// is what the machine does, which all of them share. No Pod runs there, so that what is measured is what Shipper and the API servers do:
+// kubelets and schedulers of so many clusters would keep the machine from anything else.
 type Wide struct {
 	// Clusters is how many there are.
 	Clusters int
@@ -33,8 +34,10 @@ type Wide struct {
 // upgraded is what upgrades on a number of clusters took.
 type upgraded struct {
 	*rollout
+	floors    []*floor
 	clusters  int
 	took      []time.Duration
+	floor     []time.Duration
 	processor time.Duration // that Shipper's reconciler used, in all
 }
 
@@ -53,6 +56,14 @@ func (o Wide) Run(ctx context.Context, samples io.Writer) (lines []table.Line, e
 		if u.rollout, err = newRollout(ctx, w, fmt.Sprintf("on-%d", u.clusters), u.clusters, 0); err != nil {
 			return lines, fmt.Errorf("rolling out on %d clusters: %w", u.clusters, err)
 		}
+		u.floors = make([]*floor, u.clusters)
+		err := world.InParallel(u.clusters, func(i int) (err error) {
+			u.floors[i], err = newFloor(ctx, w.Clusters[i], fmt.Sprintf("floor-on-%d", u.clusters), 0)
+			return err
+		})
+		if err != nil {
+			return lines, fmt.Errorf("rolling out by hand on %d clusters: %w", u.clusters, err)
+		}
 	}
 	for round := range o.Rounds + 1 { // the first warms up
 		for _, u := range []*upgraded{one, all} {
@@ -62,8 +73,10 @@ func (o Wide) Run(ctx context.Context, samples io.Writer) (lines []table.Line, e
 		}
 	}
 	for _, u := range []*upgraded{one, all} {
-		if err := table.WriteSamples(samples, fmt.Sprintf("Wide/clusters=%d", u.clusters), u.took); err != nil {
-			return lines, err
+		for side, times := range map[string][]time.Duration{"shipper": u.took, "floor": u.floor} {
+			if err := table.WriteSamples(samples, fmt.Sprintf("Wide/clusters=%d/side=%s", u.clusters, side), times); err != nil {
+				return lines, err
+			}
 		}
 	}
 	lines = append(lines, o.lines(one, all)...)
@@ -93,7 +106,7 @@ func (o Wide) idle(ctx context.Context, w *world.World) ([]table.Line, error) {
 		table.Line{Row: "wide", Of: "of it in use", Ours: float64(more.Live) / each, Unit: table.MiB}), nil
 }
 
-// measure goes through one upgrade.
+// measure goes through one upgrade, and one by hand.
 func (u *upgraded) measure(ctx context.Context, w *world.World, counts bool) error {
 	before, _, err := world.Usage(w.Pod.Reconciler.Pid())
 	if err != nil {
@@ -104,20 +117,26 @@ func (u *upgraded) measure(ctx context.Context, w *world.World, counts bool) err
 		return err
 	}
 	after, _, err := world.Usage(w.Pod.Reconciler.Pid())
+	if err != nil {
+		return err
+	}
+	floor, err := timed(ctx, stepsOf(u.floors))
 	if counts {
-		fmt.Printf("%d clusters: an upgrade took %s\n", u.clusters, took.Round(time.Millisecond))
-		u.took, u.processor = append(u.took, took), u.processor+after-before
+		fmt.Printf("%d clusters: an upgrade took %s, by hand %s\n", u.clusters, took.Round(time.Millisecond), floor.Round(time.Millisecond))
+		u.took, u.floor, u.processor = append(u.took, took), append(u.floor, floor), u.processor+after-before
 	}
 	return err
 }
 
 // lines of the table.
 func (o Wide) lines(one, all *upgraded) []table.Line {
-	step := func(u *upgraded) float64 { return table.Median(u.took) / float64(len(threeSteps)) }
+	step := func(took []time.Duration) float64 { return table.Median(took) / float64(len(threeSteps)) }
 	each := func(u *upgraded) float64 { return u.processor.Seconds() / float64(len(u.took)) }
 	return []table.Line{
-		{Row: "wide", Of: fmt.Sprintf("a step on %d clusters (floor: ours on 1)", o.Clusters), Ours: step(all), Floor: step(one),
+		{Row: "wide", Of: fmt.Sprintf("a step on %d clusters (floor: ours on 1)", o.Clusters), Ours: step(all.took), Floor: step(one.took),
 			Unit: table.Seconds, Most: table.Goal(maxWidth)},
+		{Row: "wide", Of: fmt.Sprintf("a step by hand on %d clusters (floor: by hand on 1)", o.Clusters), Ours: step(all.floor),
+			Floor: step(one.floor), Unit: table.Seconds},
 		{Row: "wide", Of: fmt.Sprintf("processor time of an upgrade on %d clusters (floor: ours on 1)", o.Clusters), Ours: each(all),
 			Floor: each(one), Unit: table.Seconds},
 	}

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -20,7 +18,7 @@ import (
 
 const (
 	maxUseful = 5 // seconds from the start of a reconciler to its first write that somebody waits for
-	maxTold   = 2 // seconds until all Applications tell of a RolloutBlock, or of its end
+	maxTold   = 2 // seconds until all Applications and their Releases tell of a RolloutBlock, or of its end
 	// calm is how long a reconciler that has nothing to do is watched after its start.
 	calm = 15 * time.Second
 )
@@ -116,14 +114,24 @@ func (s *stage) block(ctx context.Context, out io.Writer) ([]table.Line, error) 
 	return lines, nil
 }
 
-// blockFloor is how long it takes to write a condition of all Applications while no reconciler runs. Afterwards one does.
+// blockFloor is how long it takes to write a condition of all Applications and their Releases while no reconciler runs. Afterwards one
+// does.
 func (s *stage) blockFloor(ctx context.Context) (time.Duration, error) {
 	s.Pod.Reconciler.Kill()
+	blocked := shipper.Condition{Type: shipper.ApplicationBlocked, Status: "True", Reason: shipper.RolloutsBlocked, Message: "measured"}
 	began := time.Now()
-	err := world.AtMost(writers, len(s.keys), func(i int) error {
-		app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: s.keys[i].Namespace, Name: s.keys[i].Name}}
-		patch := []byte(`{"status":{"conditions":[{"type":"Blocked","status":"True","reason":"RolloutsBlocked","message":"measured"}]}}`)
-		return s.Management.Status().Patch(ctx, app, client.RawPatch(types.MergePatchType, patch))
+	err := world.AtMost(writers, 2*len(s.keys), func(i int) error {
+		key := s.keys[i/2]
+		if i%2 == 0 {
+			was := s.sight.Application(key)
+			app := was.DeepCopy()
+			app.Status.Conditions = shipper.SetCondition(app.Status.Conditions, blocked, metav1.Now())
+			return s.Management.Status().Patch(ctx, app, client.MergeFrom(was))
+		}
+		was := s.sight.Newest(key)
+		rel := was.DeepCopy()
+		rel.Status.Conditions = shipper.SetCondition(rel.Status.Conditions, blocked, metav1.Now())
+		return s.Management.Status().Patch(ctx, rel, client.MergeFrom(was))
 	})
 	if err != nil {
 		return 0, err
@@ -136,14 +144,4 @@ func (s *stage) blockFloor(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	return took, s.blocked(ctx, false)
-}
-
-// conditionOf is the status of the condition that tells whether an Application is blocked; nil when there is none.
-func conditionOf(app *shipper.Application) *string {
-	for _, c := range app.Status.Conditions {
-		if c.Type == shipper.ApplicationBlocked {
-			return ptr.To(string(c.Status))
-		}
-	}
-	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"io"
 	"time"
 
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -193,9 +192,12 @@ func (s *stage) upgraded(ctx context.Context) error {
 	})
 }
 
-// blocked waits until all Applications say that they are blocked, or that they are not.
+// blocked waits until all Applications and their Releases say that they are blocked, or that they are not.
 func (s *stage) blocked(ctx context.Context, blocked bool) error {
-	return s.sight.Until(ctx, s.keys, func(app *shipper.Application, _ *shipper.Release) bool {
-		return ptr.Deref(conditionOf(app), "False") == map[bool]string{true: "True", false: "False"}[blocked]
+	says := func(conditions []shipper.Condition) bool {
+		return shipper.ConditionTrue(conditions, shipper.ApplicationBlocked) == blocked
+	}
+	return s.sight.Until(ctx, s.keys, func(app *shipper.Application, rel *shipper.Release) bool {
+		return says(app.Status.Conditions) && rel != nil && says(rel.Status.Conditions)
 	})
 }
