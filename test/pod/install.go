@@ -21,19 +21,13 @@ import (
 )
 
 // Build puts binaries into the folder dir, all three unless some are named. Go keeps what `go run` links, unlike what `go build`
-// does: packages that are tested one after the other link nothing anew.
-//
-// The folders of Shipper's code are read first: `go test` then knows that what it found of a package that builds here holds no longer
-// when a file is another one.
+// does: packages that are tested one after the other link nothing anew. A package that builds has a test of ReadCode.
 func Build(ctx context.Context, dir string, names ...string) error {
 	if len(names) == 0 {
 		names = []string{"shipper-webhook", "shipper-reconciler", "shipperctl"}
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("making a folder for the binaries: %w", err)
-	}
-	if err := readFolders(ctx); err != nil {
-		return err
 	}
 	for _, name := range names {
 		build := exec.CommandContext(ctx, "go", "run", "-exec", fmt.Sprintf("cp -t '%s'", dir), "shipper.dev/shipper/cmd/"+name)
@@ -44,8 +38,9 @@ func Build(ctx context.Context, dir string, names ...string) error {
 	return nil
 }
 
-// readFolders reads the folders of the packages that the binaries are made of.
-func readFolders(ctx context.Context) error {
+// ReadCode reads the folders of the packages that the binaries are made of, for `go test` to know that what it found of a package that
+// builds them holds no longer when a file is another one. It takes note of what tests read, not of what is read before them.
+func ReadCode(ctx context.Context) error {
 	const format = "{{if .Module}}{{if .Module.Main}}{{.Dir}}{{end}}{{end}}"
 	out, err := exec.CommandContext(ctx, "go", "list", "-deps", "-f", format, "shipper.dev/shipper/cmd/...").Output()
 	if err != nil {

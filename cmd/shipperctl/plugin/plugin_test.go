@@ -65,6 +65,12 @@ func TestItIsWhatItIsCalledAs(t *testing.T) {
 	}
 }
 
+func TestGoKnowsWhatCodeIsTested(t *testing.T) {
+	if err := pod.ReadCode(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestKubectlFindsThePlugin calls a kubectl, which calls shipperctl as it is installed.
 func TestKubectlFindsThePlugin(t *testing.T) {
 	kubectl, err := fleet.Kubectl()
