@@ -128,6 +128,23 @@ func TestDrawWhatIsDone(t *testing.T) {
 	}
 }
 
+// TestDrawWhatWasAskedForLast is about the moments until the status speaks of it.
+func TestDrawWhatWasAskedForLast(t *testing.T) {
+	o := scene()
+	rel := o.releases[1]
+	rel.Generation, rel.Status.ObservedGeneration = 3, 2
+	rel.Status.Strategy = &shipper.ReleaseStrategyStatus{State: shipper.ReleaseStrategyState{WaitingForCommand: shipper.StrategyStateTrue}}
+	want := []string{"what was asked for last to begin"}
+	if diff := cmp.Diff(want, draw(o, now).Waiting); diff != "" {
+		t.Errorf("waits for (-want +got):\n%s", diff)
+	}
+	rel.Status.ObservedGeneration = 3
+	want = []string{"a command: shipperctl rollout advance, or another targetStep"}
+	if diff := cmp.Diff(want, draw(o, now).Waiting); diff != "" {
+		t.Errorf("once it does, waits for (-want +got):\n%s", diff)
+	}
+}
+
 func TestDrawNoConstraintOfWhatWasGivenUp(t *testing.T) {
 	o := scene()
 	o.app.Annotations[shipper.AppChartVersionRawAnnotation] = "0.0.3"
