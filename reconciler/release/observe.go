@@ -56,12 +56,12 @@ func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (*scope, err
 	if s.blocks, err = blocks.Bearing(ctx, r.client, app.Namespace, r.global); err != nil {
 		return nil, err
 	}
-	return s, r.chooseFrom(ctx, r.client, s)
+	return s, r.seeClusters(ctx, s)
 }
 
 // observeLive makes sure that what cached was read of is no old news, with one request a minute where nothing has changed: it is done
 // before every write. Blocks are as the cache has them: each write of a target is judged by the gate, which refuses it under one
-// that is not known here yet.
+// that is not known here yet. So are clusters: to be chosen from those of a moment ago is to be chosen a moment earlier.
 func (r *Reconciler) observeLive(ctx context.Context, cached *scope, now metav1.Time) (*scope, error) {
 	app, err := r.histories.Application(ctx, client.ObjectKeyFromObject(cached.app), r.known)
 	// Another of its name has Releases of its own, and an event of its own.
@@ -76,17 +76,17 @@ func (r *Reconciler) observeLive(ctx context.Context, cached *scope, now metav1.
 	if s.blocks, err = blocks.Bearing(ctx, r.client, app.Namespace, r.global); err != nil {
 		return nil, err
 	}
-	return s, r.chooseFrom(ctx, r.live, s)
+	return s, r.seeClusters(ctx, s)
 }
 
-// chooseFrom reads the clusters, where somebody needs to know them.
-func (r *Reconciler) chooseFrom(ctx context.Context, from client.Reader, s *scope) error {
+// seeClusters reads the clusters, where somebody needs to know them.
+func (r *Reconciler) seeClusters(ctx context.Context, s *scope) error {
 	newest := s.history.Newest()
 	if !blocks.NameClusters(s.blocks) && (newest == nil || len(strategy.Clusters(newest)) > 0) {
 		return nil
 	}
 	var clusters shipper.ClusterList
-	if err := from.List(ctx, &clusters); err != nil {
+	if err := r.client.List(ctx, &clusters); err != nil {
 		return fmt.Errorf("listing clusters: %w", err)
 	}
 	s.clusters = clusters.Items

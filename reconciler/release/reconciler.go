@@ -61,7 +61,6 @@ type Options struct {
 // Reconciler rolls Releases out.
 type Reconciler struct {
 	client    client.Client
-	live      client.Reader
 	histories *history.Reader
 	known     *history.Known
 	charts    Charts

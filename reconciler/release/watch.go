@@ -44,7 +44,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("indexing releases without clusters: %w", err)
 	}
 	r := &Reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: o.Histories,
+		client: mgr.GetClient(), histories: o.Histories,
 		known: o.Known, charts: o.Charts,
 		global: o.GlobalBlocksNamespace, clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent),
 		judge: outcome.NewJudge(), pace: report.NewPace(),
