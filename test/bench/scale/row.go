@@ -86,6 +86,7 @@ func (g Growth) Run(ctx context.Context, out io.Writer) (lines []table.Line, err
 type measured struct {
 	applications        int
 	change              float64 // seconds
+	late                int     // EndpointSlices, while that was measured
 	reconciler, webhook world.Memory
 	rest                world.Rest
 }
@@ -98,7 +99,7 @@ func (s *stage) measure(ctx context.Context, out io.Writer, n int) (m measured, 
 		return m, err
 	}
 	fmt.Fprintf(out, "%d Applications were there after %s\n", n, time.Since(began).Round(time.Second))
-	if m.change, err = s.change(ctx); err != nil {
+	if m.change, m.late, err = s.change(ctx); err != nil {
 		return m, err
 	}
 	if _, err = s.AtRest(ctx, 5*time.Second); err != nil { // what the change left to do
@@ -119,12 +120,13 @@ func (m measured) lines(first measured) []table.Line {
 	of := fmt.Sprintf("%d Applications, ", m.applications)
 	lines := m.rest.Lines(fmt.Sprintf("growth, %d Applications", m.applications), maxCores)
 	change := table.Line{Row: "growth", Of: of + "one change", Ours: m.change, Unit: table.Seconds}
+	late := table.Line{Row: "growth", Of: of + "EndpointSlices late for a second, in all changes", Ours: float64(m.late)}
 	if m.applications == first.applications {
-		return append(lines, change)
+		return append(lines, change, late)
 	}
 	change.Of += fmt.Sprintf(" (floor: with %d)", first.applications)
 	change.Floor, change.Most = first.change, table.Goal(maxGrowth)
-	lines = append(lines, change)
+	lines = append(lines, change, late)
 	for _, p := range []struct {
 		name       string
 		has, first world.Memory
@@ -163,20 +165,26 @@ func (s *stage) grow(ctx context.Context, n int) error {
 // fullOn is the only step of the strategy.
 var fullOn = world.Step("full on", 0, 100, 0, 100)
 
-// change upgrades the first Application again and again, and returns the median of the seconds it took.
-func (s *stage) change(ctx context.Context) (float64, error) {
+// change upgrades the first Application again and again, and returns the median of the seconds it took, and how often Kubernetes wrote
+// EndpointSlices a second late meanwhile.
+func (s *stage) change(ctx context.Context) (seconds float64, late int, err error) {
+	before, err := s.SlicesLate()
+	if err != nil {
+		return 0, 0, err
+	}
 	var took []time.Duration
 	for range changes {
 		began := time.Now()
 		if err := s.upgrade(ctx); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if err := s.upgraded(ctx); err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		took = append(took, time.Since(began))
 	}
-	return table.Median(took), nil
+	after, err := s.SlicesLate()
+	return table.Median(took), after - before, err
 }
 
 // upgrade asks for the next version of the first Application.
