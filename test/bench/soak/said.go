@@ -20,8 +20,8 @@ import (
 const (
 	// often is how many times an error may be logged, if only names and numbers are other, before it is one that repeats.
 	often = 10
-	shown = 8 // of what was said
-	width = 220
+	shown = 8   // of what was said
+	width = 220 // of what is no error: of these the end says what was wrong
 )
 
 // said is how often lines were logged that are alike but for names and numbers.
@@ -74,7 +74,7 @@ func (s said) take(process string, log io.Reader) error {
 		if line.Level == "error" {
 			s.errors[alike(strings.Join(text, ": "))]++
 		} else {
-			s.others[alike(strings.Join(text, ": "))]++
+			s.others[cut(alike(strings.Join(text, ": ")))]++
 		}
 	}
 	return lines.Err()
@@ -86,9 +86,13 @@ var particular = regexp.MustCompile(
 
 // alike is a line without what is particular to it.
 func alike(line string) string {
-	line = particular.ReplaceAllString(line, "·")
+	return particular.ReplaceAllString(line, "·")
+}
+
+// cut is a line no longer than it need be to know it again.
+func cut(line string) string {
 	if runes := []rune(line); len(runes) > width {
-		line = string(runes[:width]) + "…"
+		return string(runes[:width]) + "…"
 	}
 	return line
 }
