@@ -31,6 +31,7 @@ func main() {
 	flag.DurationVar(&s.forget, "forget", forgotten,
 		"how `long` nothing is edited before memory is looked at; with less than the default it is told and not judged")
 	flag.StringVar(&s.logs, "logs", "", "a `folder` for the logs of Shipper")
+	flag.StringVar(&s.profiles, "profiles", "", "a `folder` for profiles of its memory before and after, for go tool pprof")
 	flag.Parse()
 	if s.seed == 0 {
 		s.seed = uint64(time.Now().UnixNano())

@@ -39,7 +39,7 @@ type soak struct {
 	applications, clusters int
 	time, every, forget    time.Duration
 	seed                   uint64
-	logs                   string
+	logs, profiles         string
 	out                    io.Writer
 
 	world *world.World
@@ -52,7 +52,7 @@ type soak struct {
 func (s *soak) run(ctx context.Context) (err error) {
 	fmt.Fprintf(s.out, "%d Applications on %d clusters, edited for %s; -seed %d makes the same edits again\n",
 		s.applications, s.clusters, s.time, s.seed)
-	s.world, err = world.Begin(ctx, world.Options{Clusters: s.clusters})
+	s.world, err = world.Begin(ctx, world.Options{Clusters: s.clusters, Profiles: s.profiles})
 	defer func() { err = errors.Join(err, s.keepLogs(), s.world.End()) }()
 	if err != nil {
 		return err
@@ -67,6 +67,9 @@ func (s *soak) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := s.world.Heaps(ctx, "before"); err != nil {
+		return err
+	}
 	if err := s.listen(); err != nil {
 		return err
 	}
@@ -78,6 +81,9 @@ func (s *soak) run(ctx context.Context) (err error) {
 	stuck := s.settle(ctx)
 	after, err := s.quiet(ctx)
 	if err != nil {
+		return errors.Join(stuck, err)
+	}
+	if err := s.world.Heaps(ctx, "after"); err != nil {
 		return errors.Join(stuck, err)
 	}
 	said, err := s.read()
