@@ -107,26 +107,36 @@ func clusterStatus(
 
 // hasteOf is how soon it has to be told what is new in a status. Nobody waits for how many objects are healthy when some are in progress
 // and none is worse, for a Deployment is in progress while it is scaled, and of a target that is not the newest nobody asks either how
-// its objects are or whether it has been told that it is not.
+// its objects are or whether it has been told that it is not. What was worse is not said for long any more, and that all are healthy is
+// told at once.
 func hasteOf(newest bool, was, is shipper.InstallationTargetStatus) report.Haste {
-	var unhealthy []shipper.UnhealthyObject
-	for _, c := range is.Clusters {
-		if c.Objects != nil {
-			unhealthy = append(unhealthy, c.Objects.Unhealthy...)
-		}
-	}
 	if !newest {
 		was.ObservedGeneration = is.ObservedGeneration
 	}
-	worse := func(o shipper.UnhealthyObject) bool { return o.Status != string(kstatus.InProgressStatus) }
+	unhealthy := unhealthyIn(is)
 	switch {
-	case slices.ContainsFunc(unhealthy, worse), !equality.Semantic.DeepEqual(withoutObjects(was), withoutObjects(is)):
+	case newest && len(unhealthy) == 0, slices.ContainsFunc(unhealthy, ails),
+		!equality.Semantic.DeepEqual(withoutObjects(was), withoutObjects(is)):
 		return report.Now
-	case newest && len(unhealthy) == 0:
+	case slices.ContainsFunc(unhealthyIn(was), ails):
 		return report.Soon
 	}
 	return report.Last
 }
+
+// unhealthyIn are the objects that are not healthy, of all clusters.
+func unhealthyIn(s shipper.InstallationTargetStatus) []shipper.UnhealthyObject {
+	var out []shipper.UnhealthyObject
+	for _, c := range s.Clusters {
+		if c.Objects != nil {
+			out = append(out, c.Objects.Unhealthy...)
+		}
+	}
+	return out
+}
+
+// ails tells whether an object that is not healthy is not on its way there either.
+func ails(o shipper.UnhealthyObject) bool { return o.Status != string(kstatus.InProgressStatus) }
 
 // withoutObjects is a status that does not say how objects are.
 func withoutObjects(s shipper.InstallationTargetStatus) shipper.InstallationTargetStatus {

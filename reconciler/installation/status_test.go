@@ -225,13 +225,13 @@ func TestHasteOf(t *testing.T) {
 	newest := cases{
 		"it has been told of what is asked":     {healthy, told, report.Now},
 		"one is in progress":                    {healthy, with(is("InProgress"), "Installed"), report.Last},
-		"it is healthy again":                   {with(is("InProgress"), "Installed"), healthy, report.Soon},
-		"what has failed is in progress again":  {with(is("Failed"), "Installed"), with(is("InProgress"), "Installed"), report.Last},
-		"what has failed is healthy again":      {with(is("Failed"), "Installed"), healthy, report.Soon},
-		"how they are is known":                 {with(nil, "Installed"), healthy, report.Soon},
+		"it is healthy again":                   {with(is("InProgress"), "Installed"), healthy, report.Now},
+		"what has failed is in progress again":  {with(is("Failed"), "Installed"), with(is("InProgress"), "Installed"), report.Soon},
+		"what has failed is healthy again":      {with(is("Failed"), "Installed"), healthy, report.Now},
+		"how they are is known":                 {with(nil, "Installed"), healthy, report.Now},
 		"one has failed":                        {healthy, with(is("Failed"), "Installed"), report.Now},
 		"one goes":                              {healthy, with(is("InProgress", "Terminating"), "Installed"), report.Now},
-		"nothing is known of them":              {healthy, with(nil, "Installed"), report.Soon},
+		"nothing is known of them":              {healthy, with(nil, "Installed"), report.Now},
 		"something else is said of the cluster": {healthy, with(is("InProgress"), "Failed"), report.Now},
 	}
 	older := cases{
