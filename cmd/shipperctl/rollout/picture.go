@@ -151,14 +151,14 @@ func waitsFor(rel *shipper.Release) []string {
 	if rel.Status.Strategy == nil {
 		return []string{"clusters to be chosen"}
 	}
+	if rel.Status.ObservedGeneration < rel.Generation {
+		return []string{"what was asked for last to begin"}
+	}
 	var out []string
 	for _, c := range rel.Status.Strategy.Conditions {
 		if c.Status != corev1.ConditionTrue && c.Message != "" {
 			out = append(out, c.Message)
 		}
-	}
-	if rel.Status.ObservedGeneration < rel.Generation {
-		return []string{"what was asked for last to begin"}
 	}
 	if len(out) == 0 && rel.Status.Strategy.State.WaitingForCommand == shipper.StrategyStateTrue {
 		out = []string{"a command: shipperctl rollout advance, or another targetStep"}
