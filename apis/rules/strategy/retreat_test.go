@@ -57,6 +57,13 @@ func (t *team) completed(status corev1.ConditionStatus) {
 		shipper.Condition{Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue})
 }
 
+// back is a team without its newest Release, whose earlier one has not been as it was since a time.
+func (t *team) back(at metav1.Time) {
+	t.newest = nil
+	t.app.Annotations[shipper.AppHighestObservedGenerationAnnotation] = "0"
+	t.older.Status.Conditions[0].Status, t.older.Status.Conditions[0].LastTransitionTime = corev1.ConditionFalse, at
+}
+
 // aborted says of the Application whether it aborts, and since when.
 func (t *team) aborted(status corev1.ConditionStatus, at metav1.Time) {
 	t.app.Status.Conditions = append(t.app.Status.Conditions,
@@ -99,10 +106,7 @@ func TestWhoRetreats(t *testing.T) {
 		{
 			name: "what had completed is brought back after an abort",
 			change: func(t *team) {
-				t.newest = nil
-				t.app.Annotations[shipper.AppHighestObservedGenerationAnnotation] = "0"
-				t.older.Status.Conditions[0].Status = corev1.ConditionFalse
-				t.older.Status.Conditions[0].LastTransitionTime = metav1.Unix(1001, 0)
+				t.back(metav1.Unix(1001, 0))
 				t.aborted(corev1.ConditionFalse, metav1.Unix(1000, 0))
 			},
 			want: true,
@@ -110,10 +114,7 @@ func TestWhoRetreats(t *testing.T) {
 		{
 			name: "what had completed is brought back while its template is",
 			change: func(t *team) {
-				t.newest = nil
-				t.app.Annotations[shipper.AppHighestObservedGenerationAnnotation] = "0"
-				t.older.Status.Conditions[0].Status = corev1.ConditionFalse
-				t.older.Status.Conditions[0].LastTransitionTime = metav1.Unix(1001, 0)
+				t.back(metav1.Unix(1001, 0))
 				t.aborted(corev1.ConditionTrue, metav1.Unix(1002, 0))
 			},
 			want: true,
@@ -121,10 +122,7 @@ func TestWhoRetreats(t *testing.T) {
 		{
 			name: "what had completed is brought back after an abort that was held up for long",
 			change: func(t *team) {
-				t.newest = nil
-				t.app.Annotations[shipper.AppHighestObservedGenerationAnnotation] = "0"
-				t.older.Status.Conditions[0].Status = corev1.ConditionFalse
-				t.older.Status.Conditions[0].LastTransitionTime = metav1.Unix(1000, 0)
+				t.back(metav1.Unix(1000, 0))
 				t.aborted(corev1.ConditionFalse, metav1.Unix(2000, 0))
 			},
 			want: true,
