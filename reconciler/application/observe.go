@@ -40,24 +40,25 @@ func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (*scope, err
 	if err := r.client.Get(ctx, req.NamespacedName, app); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	return r.read(ctx, app, r.client, r.histories.Cached)
+	return r.read(ctx, app, r.histories.Cached)
 }
 
 // observeLive makes sure that what is decided is decided by no old news, with one request a minute where nothing has changed. The
-// template is a wish, which may be seen a moment later: it is written back only as it was read. Blocks are as the cache has them:
-// whatever is made, moved or deleted is judged by the gate, which refuses it under one that is not known here yet.
+// template is a wish, which may be seen a moment later: it is written back only as it was read. Blocks, and the
+// clusters that some of them name, are as the cache has them: whatever is made, moved or deleted is judged by the gate, which refuses
+// it under one that is not known here yet.
 func (r *Reconciler) observeLive(ctx context.Context, req ctrl.Request, now metav1.Time) (*scope, error) {
 	app, err := r.histories.Application(ctx, req.NamespacedName, r.known)
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
-	return r.read(ctx, app, r.live, func(ctx context.Context, app *shipper.Application) (history.History, error) {
+	return r.read(ctx, app, func(ctx context.Context, app *shipper.Application) (history.History, error) {
 		return r.histories.Confirmed(ctx, app, r.known, now.Time)
 	})
 }
 
 func (r *Reconciler) read(
-	ctx context.Context, app *shipper.Application, from client.Reader,
+	ctx context.Context, app *shipper.Application,
 	histories func(context.Context, *shipper.Application) (history.History, error),
 ) (*scope, error) {
 	if !app.DeletionTimestamp.IsZero() {
@@ -73,7 +74,7 @@ func (r *Reconciler) read(
 	}
 	if blocks.NameClusters(s.blocks) {
 		var clusters shipper.ClusterList
-		if err := from.List(ctx, &clusters); err != nil {
+		if err := r.client.List(ctx, &clusters); err != nil {
 			return nil, fmt.Errorf("listing clusters: %w", err)
 		}
 		s.clusters = clusters.Items

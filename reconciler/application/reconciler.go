@@ -60,7 +60,6 @@ type Options struct {
 // Reconciler makes Releases of Applications.
 type Reconciler struct {
 	client    client.Client
-	live      client.Reader
 	histories *history.Reader
 	known     *history.Known
 	global    string
@@ -79,7 +78,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		o.Known = history.NewKnown()
 	}
 	r := &Reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: o.Histories, known: o.Known, global: o.GlobalBlocksNamespace,
+		client: mgr.GetClient(), histories: o.Histories, known: o.Known, global: o.GlobalBlocksNamespace,
 		clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent), judge: outcome.NewJudge(),
 		pace: report.NewPace(),
 	}
