@@ -54,14 +54,18 @@ var _ workqueue.Queue[reconcile.Request] = (*order)(nil)
 
 // Push adds what does not wait yet.
 func (o *order) Push(request reconcile.Request) {
-	r := o.rank(request)
+	r := o.rank(request, o.settle(request))
 	o.lines[r].push(o.path(request), request)
 	o.at[request] = r
 }
 
-// Touch moves what waits already to the front line that it belongs to now. Nothing goes back to a later one.
+// Touch moves what waits already, and to which something has happened, to the front line that it belongs to now. Nothing goes back to a
+// later one, and what is only looked at again waits as it did: after a start that is everything there is, once for each of its clusters.
 func (o *order) Touch(request reconcile.Request) {
-	r := o.rank(request)
+	if o.settle(request) {
+		return
+	}
+	r := o.rank(request, false)
 	if r >= o.at[request] {
 		return
 	}
@@ -173,7 +177,8 @@ func (o *order) isCalled(request reconcile.Request) bool {
 	return o.resting[request]
 }
 
-// stays tells whether a request is parked and is still at rest, so that it keeps its turn when it is only looked at again.
+// stays tells whether a request is parked and is still at rest, so that it keeps its turn when it is only looked at again. Whose
+// Application has something under way since waits for nobody at rest: a cluster that is lost meanwhile tells it nothing else.
 func (o *order) stays(request reconcile.Request) bool {
 	o.mu.Lock()
 	parked := o.parks[request]
@@ -207,9 +212,9 @@ func (o *order) makeRoom() {
 	}
 }
 
-// rank says where a request is to wait.
-func (o *order) rank(request reconcile.Request) rank {
-	mild, is := o.settle(request), o.judge(request.Namespace, o.application(request))
+// rank says where a request is to wait; mild that nothing has happened to it.
+func (o *order) rank(request reconcile.Request, mild bool) rank {
+	is := o.judge(request.Namespace, o.application(request))
 	switch {
 	case mild && is != known: // of these many may but wait for a cluster that is lost, or for Pods
 		return begun

@@ -316,6 +316,68 @@ func TestWhoIsOnlyToBeLookedAtKeepsItsTurn(t *testing.T) {
 	})
 }
 
+// TestWhoIsParkedAndHasSomethingUnderWaySinceIsLookedAt has one be parked, and its Application begin something that does not concern it,
+// before it is to be looked at again, as when a cluster is lost.
+func TestWhoIsParkedAndHasSomethingUnderWaySinceIsLookedAt(t *testing.T) {
+	becomes := map[string]bool{}
+	q := begin(t, becomes)
+	again := priorityqueue.AddOpts{Priority: ptr.To(-100)}
+	q.AddWithOpts(again, requests("a/rests1-0-0 b/rests2-0-0 c/rests3-0-0")...)
+	if got := q.next() + " " + q.parkAll(); got != "a/rests1-0-0 b/rests2-0-0 c/rests3-0-0" {
+		t.Fatalf("worked on and parked are %s", got)
+	}
+	becomes["rests3"] = true
+	q.AddWithOpts(again, requests("b/rests2-0-0 c/rests3-0-0")...)
+	if got := q.all(); got != "c/rests3-0-0" {
+		t.Errorf("looked at are %q", got)
+	}
+}
+
+// next is who is worked on next.
+func (q *queue) next() string {
+	request, _, _ := q.GetWithPriority()
+	return request.String()
+}
+
+// parkAll has a worker find out of all that wait that they may not be worked on, and names them.
+func (q *queue) parkAll() string {
+	var out []string
+	for q.Len() > 0 {
+		request, _ := q.Get()
+		if q.order.admit(request) {
+			out = append(out, "not")
+		}
+		q.end(request)
+		out = append(out, request.String())
+	}
+	return strings.Join(out, " ")
+}
+
+// TestWhoIsLookedAtAgainIsNotJudgedAgain has three be added once for each of two clusters, as after a start: judging them is what a start
+// with thousands of Applications had been busy with.
+func TestWhoIsLookedAtAgainIsNotJudgedAgain(t *testing.T) {
+	judged := 0
+	q, ok := newQueue(func(r reconcile.Request) string { return stamp.ApplicationName(r.Name) },
+		func(string, string) rank { judged++; return known }, 4,
+	)("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()).(*queue)
+	if !ok {
+		t.Fatal("it is another queue")
+	}
+	defer q.ShutDown()
+	again := priorityqueue.AddOpts{Priority: ptr.To(-100)}
+	all := requests("a/rests1-0-0 b/rests2-0-0 c/rests3-0-0")
+	for range 2 {
+		q.AddWithOpts(again, all...)
+	}
+	if judged != 3 {
+		t.Errorf("judged %d times", judged)
+	}
+	q.Add(all[2])
+	if got := q.all(); judged != 4 || got != "c/rests3-0-0 a/rests1-0-0 b/rests2-0-0" {
+		t.Errorf("judged %d times, and taken are %s", judged, got)
+	}
+}
+
 // TestWhoeverMayBeWorkedOnFindsAnIdleWorker has one at rest end of a namespace that has its share: that makes room for two.
 func TestWhoeverMayBeWorkedOnFindsAnIdleWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
