@@ -26,6 +26,13 @@ const (
 	longest = 4 * time.Second
 )
 
+// When many statuses of a kind are held back at the same time, ten of them are written in a second, and each lags longer, but not for ever:
+// a burst would be busy with telling how far it is.
+const (
+	each = time.Second / 10
+	ever = 15 * time.Second
+)
+
 // shown is how long a cache may take to show what was written.
 const shown = time.Second
 
@@ -54,12 +61,15 @@ type Said struct {
 // What turns is held back only while the cache does not show yet what was written last: the difference to what it shows is not what
 // has to be written, and the API server would refuse it. The event that brings the cache up to date brings the next pass.
 //
-// What is held back lags by two seconds, and then by four, and what is at rest is exact, because whoever holds back looks again when
-// that time is over.
+// What is held back lags by two seconds, and then by four, or longer where many are, and what is at rest is exact, because whoever holds
+// back looks again when that time is over.
 type Pace struct {
 	mu sync.Mutex
 	// held is what is under way, until something turns.
 	held map[types.NamespacedName]held
+	// lags is how many of these were held back when they were counted.
+	lags    int
+	counted time.Time
 	// wrote is what was written last, until a cache shows it.
 	wrote map[types.NamespacedName]written
 }
@@ -140,12 +150,25 @@ func (p *Pace) HoldFor(haste Haste, was, is client.Object, at time.Time) time.Du
 	if h.at = at; h.since.IsZero() {
 		h.since = at
 	}
-	if left := h.pause - at.Sub(h.since); left > 0 {
-		p.held[key] = h
+	p.held[key] = h
+	if left := max(h.pause, p.crowd(at)) - at.Sub(h.since); left > 0 {
 		return left
 	}
 	p.held[key] = held{pause: min(2*h.pause, longest), at: at}
 	return 0
+}
+
+// crowd is how long a status lags because of others. Whoever was not looked at for long is gone, or waits for a worker.
+func (p *Pace) crowd(at time.Time) time.Duration {
+	if at.Sub(p.counted) >= time.Second {
+		p.lags, p.counted = 0, at
+		for _, h := range p.held {
+			if !h.since.IsZero() && at.Sub(h.at) <= 2*ever {
+				p.lags++
+			}
+		}
+	}
+	return min(time.Duration(p.lags)*each, ever)
 }
 
 // Wrote remembers an object as the API server answered when its status was written.

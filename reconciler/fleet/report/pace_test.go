@@ -3,6 +3,7 @@
 package report
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -125,6 +126,42 @@ func TestHoldsBackLongerAndLonger(t *testing.T) {
 		got := pace.Hold(target(tc.before), target(tc.after), before, tc.says, time.Unix(0, 0).Add(tc.at))
 		if got != tc.want {
 			t.Errorf("%s: held for %s, want %s", tc.sentence, got, tc.want)
+		}
+	}
+}
+
+// TestManyThatAreHeldBackLagLonger has so many be under way, each of which one second after the other wants to say how far it is.
+func TestManyThatAreHeldBackLagLonger(t *testing.T) {
+	target := func(i int, available int32) *shipper.CapacityTarget {
+		ct := &shipper.CapacityTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("web-%d", i)}}
+		ct.Status.Clusters = []shipper.ClusterCapacityStatus{{Name: "a", AvailableReplicas: available}}
+		return ct
+	}
+	under, at := one(1, condition("Ready", "False", "InProgress", "")), func(second int) time.Time { return time.Unix(int64(second), 0) }
+	for sentence, tc := range map[string]struct {
+		others int
+		gone   int // seconds since they were looked at
+		want   time.Duration
+	}{
+		"few":                         {19, 0, 2 * time.Second},
+		"a tenth of a second of each": {99, 0, 10 * time.Second},
+		"not for ever":                {999, 0, 15 * time.Second},
+		"many who are gone":           {999, 60, 2 * time.Second},
+	} {
+		pace := NewPace()
+		for i := range tc.others {
+			pace.Hold(target(i+1, 1), target(i+1, 2), under, under, at(0))
+		}
+		then := at(1 + tc.gone)
+		held := pace.Hold(target(0, 1), target(0, 2), under, under, then)
+		if held != tc.want {
+			t.Errorf("%s: held for %s", sentence, held)
+		}
+		if held = pace.Hold(target(0, 1), target(0, 3), under, under, then.Add(held)); held != 0 {
+			t.Errorf("%s: held for %s more", sentence, held)
+		}
+		if held = pace.Hold(target(0, 3), target(0, 4), under, one(1, condition("Ready", "True", "", "")), then); held != 0 {
+			t.Errorf("%s: that it is there is held for %s", sentence, held)
 		}
 	}
 }
