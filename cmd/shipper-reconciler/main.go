@@ -11,24 +11,18 @@ import (
 	stdlog "log"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/cmd/garbage"
 )
 
-// garbage is how much of it may gather before it is collected, in percent of what is in use: half of what Go does by itself. What is in
-// use is caches, which stay, and most of the time nothing is done that would make any.
-const garbage = 50
-
 func main() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(garbage)
-	}
 	o, err := parse(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
 		return
@@ -44,6 +38,7 @@ func main() {
 
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
+	go garbage.Tend(ctx, clock.RealClock{}, garbage.Reconciler)
 	if err := run(ctx, o); err != nil {
 		log.Error(err, "Ended")
 		os.Exit(1) //nolint:gocritic // there is nothing to undo: the context only listens for signals

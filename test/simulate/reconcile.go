@@ -18,6 +18,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/cmd/garbage"
 	"shipper.dev/shipper/reconciler"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/test/charts"
@@ -73,5 +74,6 @@ func (b begin) run(ctx context.Context, dir string, workers int) error {
 	if err != nil {
 		return err
 	}
+	go garbage.Tend(ctx, clock.RealClock{}, garbage.Reconciler)
 	return mgr.Start(ctx)
 }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package garbage
+
+import (
+	"context"
+	"runtime/debug"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+const mib = 1 << 20
+
+func TestGarbageIsPlentyWhileAProcessWorks(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		live uint64
+		want int
+	}{
+		"nothing is in use yet":                       {0, 400},
+		"little is in use, and four times as much":    {32 * mib, 400},
+		"as much as there may be is in use":           {256 * mib, 100},
+		"more is in use than twice what there may be": {600 * mib, 50},
+	} {
+		k := keeper{ample: 256 * mib, percent: little}
+		if rests := k.look(seen{allocated: 100 * mib, live: tc.live}, time.Unix(0, 0)); rests || k.percent != tc.want {
+			t.Errorf("%s: %d %%, rests: %t", sentence, k.percent, rests)
+		}
+	}
+}
+
+// TestAProcessThatRestsGivesBackOnce is the story of a process that works for ten seconds, rests, and is asked for something later.
+func TestAProcessThatRestsGivesBackOnce(t *testing.T) {
+	type moment struct {
+		second  int
+		percent int
+		rests   bool
+	}
+	k := keeper{ample: 256 * mib, percent: most, worked: time.Unix(0, 0)}
+	is := seen{live: 200 * mib}
+	var got []moment
+	for second := 1; second <= 120; second++ {
+		switch {
+		case second <= 10, second == 80:
+			is.allocated += 20 * mib // in five seconds as much as there may be at rest
+		default:
+			is.allocated += 19 * mib
+		}
+		was := k.percent
+		if rests := k.look(is, time.Unix(int64(second), 0)); rests || k.percent != was {
+			got = append(got, moment{second, k.percent, rests})
+		}
+	}
+	want := []moment{{1, 128, false}, {40, 50, true}, {80, 128, false}, {110, 50, true}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(moment{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestWhoeverSaysOtherwiseDecides is not parallel, as the next is not: there is one collector in a process.
+func TestWhoeverSaysOtherwiseDecides(t *testing.T) {
+	t.Setenv("GOGC", "70")
+	before := debug.SetGCPercent(70)
+	Tend(t.Context(), clocktesting.NewFakeClock(time.Unix(0, 0)), mib)
+	if got := debug.SetGCPercent(before); got != 70 {
+		t.Errorf("%d %%", got)
+	}
+}
+
+func TestTheCollectorIsToldWhatIsDecided(t *testing.T) {
+	t.Setenv("GOGC", "")
+	before := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(before)
+	ctx, cancel := context.WithCancel(t.Context())
+	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		Tend(ctx, clock, mib)
+	}()
+	percent := func() int {
+		is := debug.SetGCPercent(100)
+		debug.SetGCPercent(is)
+		return is
+	}
+	for !clock.HasWaiters() {
+		time.Sleep(time.Millisecond)
+	}
+	if got := percent(); got != most {
+		t.Errorf("begins with %d %%", got)
+	}
+	clock.Step(calm)
+	for end := time.Now().Add(time.Minute); percent() != little && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	<-done
+	if got := percent(); got != little {
+		t.Errorf("rests with %d %%", got)
+	}
+}
