@@ -30,11 +30,7 @@ func compare(ctx context.Context, w *world.World, n int, o Options) (result, err
 	if err != nil {
 		return r, err
 	}
-	floors := make([]*floor, n)
-	err = world.InParallel(n, func(i int) (err error) {
-		floors[i], err = newFloor(ctx, w.Clusters[i], "floor-"+namespace, o.Replicas)
-		return err
-	})
+	hand, err := NewHand(ctx, w, "floor-"+namespace, n, o.Replicas)
 	if err != nil {
 		return r, err
 	}
@@ -47,7 +43,7 @@ func compare(ctx context.Context, w *world.World, n int, o Options) (result, err
 		var late [2]int
 		sides := [2]func() [][]func(context.Context) error{
 			func() [][]func(context.Context) error { return [][]func(context.Context) error{ours.steps()} },
-			func() [][]func(context.Context) error { return stepsOf(floors) },
+			func() [][]func(context.Context) error { return hand.steps() },
 		}
 		for turn := range 2 {
 			side := (round + turn) % 2
@@ -68,14 +64,6 @@ func compare(ctx context.Context, w *world.World, n int, o Options) (result, err
 		r.requests = after.Minus(before)
 	}
 	return r, nil
-}
-
-func stepsOf(floors []*floor) [][]func(context.Context) error {
-	var out [][]func(context.Context) error
-	for _, f := range floors {
-		out = append(out, f.steps())
-	}
-	return out
 }
 
 // measured is how long an upgrade took, and how often Kubernetes wrote EndpointSlices a second late meanwhile.

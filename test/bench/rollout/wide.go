@@ -34,7 +34,7 @@ type Wide struct {
 // upgraded is what upgrades on a number of clusters took.
 type upgraded struct {
 	*rollout
-	floors    []*floor
+	hand      *Hand
 	clusters  int
 	took      []time.Duration
 	floor     []time.Duration
@@ -56,12 +56,7 @@ func (o Wide) Run(ctx context.Context, samples io.Writer) (lines []table.Line, e
 		if u.rollout, err = newRollout(ctx, w, fmt.Sprintf("on-%d", u.clusters), u.clusters, 0); err != nil {
 			return lines, fmt.Errorf("rolling out on %d clusters: %w", u.clusters, err)
 		}
-		u.floors = make([]*floor, u.clusters)
-		err := world.InParallel(u.clusters, func(i int) (err error) {
-			u.floors[i], err = newFloor(ctx, w.Clusters[i], fmt.Sprintf("floor-on-%d", u.clusters), 0)
-			return err
-		})
-		if err != nil {
+		if u.hand, err = NewHand(ctx, w, fmt.Sprintf("floor-on-%d", u.clusters), u.clusters, 0); err != nil {
 			return lines, fmt.Errorf("rolling out by hand on %d clusters: %w", u.clusters, err)
 		}
 	}
@@ -120,7 +115,7 @@ func (u *upgraded) measure(ctx context.Context, w *world.World, counts bool) err
 	if err != nil {
 		return err
 	}
-	floor, err := timed(ctx, stepsOf(u.floors))
+	floor, err := u.hand.Upgrade(ctx)
 	if counts {
 		fmt.Printf("%d clusters: an upgrade took %s, by hand %s\n", u.clusters, took.Round(time.Millisecond), floor.Round(time.Millisecond))
 		u.took, u.floor, u.processor = append(u.took, took), append(u.floor, floor), u.processor+after-before

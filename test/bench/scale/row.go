@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/bench/rollout"
 	"shipper.dev/shipper/test/bench/table"
 	"shipper.dev/shipper/test/bench/world"
 )
@@ -49,6 +50,7 @@ type stage struct {
 	clusters int
 	keys     []client.ObjectKey
 	upgrades int // of the first
+	hand     *rollout.Hand
 }
 
 // Run measures, and keeps out informed.
@@ -86,7 +88,8 @@ func (g Growth) Run(ctx context.Context, out io.Writer) (lines []table.Line, err
 type measured struct {
 	applications        int
 	change              float64 // seconds
-	late                int     // EndpointSlices, while that was measured
+	byHand              float64 // seconds that an upgrade by hand took, in turn with the change
+	late                int     // EndpointSlices, while these were measured
 	reconciler, webhook world.Memory
 	rest                world.Rest
 }
@@ -99,7 +102,7 @@ func (s *stage) measure(ctx context.Context, out io.Writer, n int) (m measured, 
 		return m, err
 	}
 	fmt.Fprintf(out, "%d Applications were there after %s\n", n, time.Since(began).Round(time.Second))
-	if m.change, m.late, err = s.change(ctx); err != nil {
+	if err := s.change(ctx, &m); err != nil {
 		return m, err
 	}
 	if _, err = s.AtRest(ctx, 5*time.Second); err != nil { // what the change left to do
@@ -120,13 +123,16 @@ func (m measured) lines(first measured) []table.Line {
 	of := fmt.Sprintf("%d Applications, ", m.applications)
 	lines := m.rest.Lines(fmt.Sprintf("growth, %d Applications", m.applications), maxCores)
 	change := table.Line{Row: "growth", Of: of + "one change", Ours: m.change, Unit: table.Seconds}
-	late := table.Line{Row: "growth", Of: of + "EndpointSlices late for a second, in all changes", Ours: float64(m.late)}
+	hand := table.Line{Row: "growth", Of: of + "an upgrade by hand, in three steps", Ours: m.byHand, Unit: table.Seconds}
+	late := table.Line{Row: "growth", Of: of + "EndpointSlices late for a second, in all of these", Ours: float64(m.late)}
 	if m.applications == first.applications {
-		return append(lines, change, late)
+		return append(lines, change, hand, late)
 	}
-	change.Of += fmt.Sprintf(" (floor: with %d)", first.applications)
-	change.Floor, change.Most = first.change, table.Goal(maxGrowth)
-	lines = append(lines, change, late)
+	for _, line := range []*table.Line{&change, &hand} {
+		line.Of += fmt.Sprintf(" (floor: with %d)", first.applications)
+	}
+	change.Floor, change.Most, hand.Floor = first.change, table.Goal(maxGrowth), first.byHand
+	lines = append(lines, change, hand, late)
 	for _, p := range []struct {
 		name       string
 		has, first world.Memory
@@ -165,26 +171,37 @@ func (s *stage) grow(ctx context.Context, n int) error {
 // fullOn is the only step of the strategy.
 var fullOn = world.Step("full on", 0, 100, 0, 100)
 
-// change upgrades the first Application again and again, and returns the median of the seconds it took, and how often Kubernetes wrote
-// EndpointSlices a second late meanwhile.
-func (s *stage) change(ctx context.Context) (seconds float64, late int, err error) {
+// change upgrades the first Application again and again, and as often the program written by hand, whose Pods are two in each cluster. It
+// notes the medians of the seconds that took, and how often Kubernetes wrote EndpointSlices a second late meanwhile.
+func (s *stage) change(ctx context.Context, m *measured) (err error) {
+	if s.hand == nil {
+		if s.hand, err = rollout.NewHand(ctx, s.World, "by-hand", s.clusters, 2); err != nil {
+			return fmt.Errorf("rolling out by hand: %w", err)
+		}
+	}
 	before, err := s.SlicesLate()
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
-	var took []time.Duration
+	var took, byHand []time.Duration
 	for range changes {
 		began := time.Now()
 		if err := s.upgrade(ctx); err != nil {
-			return 0, 0, err
+			return err
 		}
 		if err := s.upgraded(ctx); err != nil {
-			return 0, 0, err
+			return err
 		}
 		took = append(took, time.Since(began))
+		d, err := s.hand.Upgrade(ctx)
+		if err != nil {
+			return fmt.Errorf("upgrading by hand: %w", err)
+		}
+		byHand = append(byHand, d)
 	}
 	after, err := s.SlicesLate()
-	return table.Median(took), after - before, err
+	m.change, m.byHand, m.late = table.Median(took), table.Median(byHand), after-before
+	return err
 }
 
 // upgrade asks for the next version of the first Application.
