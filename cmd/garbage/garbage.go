@@ -85,6 +85,8 @@ type keeper struct {
 	worked    time.Time
 	// percent is how much garbage there may be now.
 	percent int
+	// rests is set since it has come to rest.
+	rests bool
 }
 
 // look decides. It tells once that the process has come to rest.
@@ -94,10 +96,10 @@ func (k *keeper) look(is seen, now time.Time) (rests bool) {
 	}
 	k.allocated = is.allocated
 	if now.Sub(k.worked) < calm {
-		k.percent = int(min(max(k.ample*100/max(is.live, 1), little), most))
+		k.percent, k.rests = int(min(max(k.ample*100/max(is.live, 1), little), most)), false
 		return false
 	}
-	rests = k.percent != little
-	k.percent = little
+	rests = !k.rests
+	k.percent, k.rests = little, true
 	return rests
 }

@@ -5,6 +5,7 @@ package garbage
 import (
 	"context"
 	"runtime/debug"
+	"runtime/metrics"
 	"testing"
 	"time"
 
@@ -59,6 +60,21 @@ func TestAProcessThatRestsGivesBackOnce(t *testing.T) {
 	}
 }
 
+// TestAProcessThatRestsGivesBackHoweverMuchItHas has so much be in use that there may be as little garbage while the process works as when
+// it rests.
+func TestAProcessThatRestsGivesBackHoweverMuchItHas(t *testing.T) {
+	k := keeper{ample: 96 * mib, percent: most, worked: time.Unix(0, 0)}
+	var got []int
+	for second := 1; second <= 120; second++ {
+		if k.look(seen{live: 400 * mib}, time.Unix(int64(second), 0)) {
+			got = append(got, second)
+		}
+	}
+	if diff := cmp.Diff([]int{30}, got); diff != "" {
+		t.Errorf("gives back in the second -want +got:\n%s", diff)
+	}
+}
+
 // TestWhoeverSaysOtherwiseDecides is not parallel, as the next is not: there is one collector in a process.
 func TestWhoeverSaysOtherwiseDecides(t *testing.T) {
 	t.Setenv("GOGC", "70")
@@ -80,10 +96,10 @@ func TestTheCollectorIsToldWhatIsDecided(t *testing.T) {
 		defer close(done)
 		Tend(ctx, clock, mib)
 	}()
-	percent := func() int {
-		is := debug.SetGCPercent(100)
-		debug.SetGCPercent(is)
-		return is
+	percent := func() uint64 { // debug.SetGCPercent tells only what it puts another in place of, which may be what was just decided
+		sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+		metrics.Read(sample)
+		return sample[0].Value.Uint64()
 	}
 	for !clock.HasWaiters() {
 		time.Sleep(time.Millisecond)
