@@ -27,7 +27,7 @@ const (
 )
 
 // When many statuses of a kind are held back at the same time, ten of them are written in a second, and each lags longer, but not for ever:
-// a burst would be busy with telling how far it is.
+// a burst would be busy with telling how far it is. What a cluster may wait for that waits for no other does not lag longer.
 const (
 	each = time.Second / 10
 	ever = 15 * time.Second
@@ -104,6 +104,9 @@ const (
 	Now Haste = iota
 	// Soon is what few wait for, and not often: it is told within a second.
 	Soon
+	// Partly is that some of what was asked for last is there, as long as it has not been told that it begins. Few wait for that too: it is
+	// told as Later is, however many are under way.
+	Partly
 	// Later is how far something is.
 	Later
 	// Last is what others tell too, and sooner: how far the objects are that somebody scales.
@@ -151,7 +154,11 @@ func (p *Pace) HoldFor(haste Haste, was, is client.Object, at time.Time) time.Du
 		h.since = at
 	}
 	p.held[key] = h
-	if left := max(h.pause, p.crowd(at)) - at.Sub(h.since); left > 0 {
+	lag := h.pause
+	if haste >= Later {
+		lag = max(lag, p.crowd(at))
+	}
+	if left := lag - at.Sub(h.since); left > 0 {
 		return left
 	}
 	p.held[key] = held{pause: min(2*h.pause, longest), at: at}
@@ -213,13 +220,15 @@ func Sooner(a, b time.Duration) time.Duration {
 }
 
 // haste is how soon it has to be told what is said after. That one cluster is there while others are on their way turns nothing, since
-// most wait for all, but is told soon.
+// most wait for all, but is told soon, or at least not later because of others.
 func haste(before, after Said) Haste {
 	switch {
 	case turns(before, after):
 		return Now
 	case oneArrives(before, after):
 		return Soon
+	case oneHasIt(before, after):
+		return Partly
 	}
 	return Later
 }
@@ -288,6 +297,13 @@ func oneArrives(before, after Said) bool {
 		was := shipper.FindCondition(before.Clusters[i].Conditions, shipper.TargetReady)
 		is := shipper.FindCondition(c.Conditions, shipper.TargetReady)
 		return was != nil && is != nil && arrives(*was, *is)
+	})
+}
+
+// oneHasIt tells whether what was asked for last is there in one cluster, and nothing was said of it before.
+func oneHasIt(before, after Said) bool {
+	return before.Generation != after.Generation && slices.ContainsFunc(after.Clusters, func(c Cluster) bool {
+		return shipper.ConditionTrue(c.Conditions, shipper.TargetReady)
 	})
 }
 

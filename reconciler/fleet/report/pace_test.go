@@ -166,6 +166,43 @@ func TestManyThatAreHeldBackLagLonger(t *testing.T) {
 	}
 }
 
+// TestACrowdHoldsBackNothingThatAClusterWaitsFor has 99 others be under way: where nobody else serves, a cluster goes on before
+// others are as far (apis/rules/strategy), as soon as it is said that what was asked for last is there.
+func TestACrowdHoldsBackNothingThatAClusterWaitsFor(t *testing.T) {
+	target := func(i int, available int32) *shipper.CapacityTarget {
+		ct := &shipper.CapacityTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("web-%d", i)}}
+		ct.Status.Clusters = []shipper.ClusterCapacityStatus{{Name: "a", AvailableReplicas: available}}
+		return ct
+	}
+	ready, starts := condition("Ready", "True", "", ""), condition("Ready", "False", "InProgress", "")
+	down := condition("Ready", "Unknown", "ClusterUnreachable", "")
+	two := func(generation int64, a, b shipper.Condition) Said {
+		out := one(generation, b)
+		out.Clusters = []Cluster{{"a", one(1, a).Clusters[0].Conditions}, {"b", one(1, b).Clusters[0].Conditions}}
+		return out
+	}
+	for sentence, tc := range map[string]struct {
+		before, after Said
+		want          time.Duration
+	}{
+		"one cluster arrives":                        {two(1, starts, starts), two(1, ready, starts), time.Second},
+		"one has what was asked for last":            {two(1, ready, ready), two(2, ready, starts), 2 * time.Second},
+		"one has, and the other does not answer":     {two(1, ready, down), two(2, ready, down), 2 * time.Second},
+		"one has, of which nothing was said":         {Said{}, two(1, ready, starts), 2 * time.Second},
+		"none has yet what was asked for last":       {two(1, ready, ready), two(2, starts, starts), 10 * time.Second},
+		"none has yet, of which nothing was said":    {Said{}, two(1, starts, starts), 10 * time.Second},
+		"what is there is still there, others go on": {two(1, ready, starts), two(1, ready, starts), 10 * time.Second},
+	} {
+		pace, at := NewPace(), time.Unix(0, 0)
+		for i := range 99 {
+			pace.Hold(target(i+1, 1), target(i+1, 2), two(1, starts, starts), two(1, starts, starts), at)
+		}
+		if held := pace.Hold(target(0, 1), target(0, 2), tc.before, tc.after, at.Add(time.Second)); held != tc.want {
+			t.Errorf("%s: held for %s", sentence, held)
+		}
+	}
+}
+
 func TestHoldsBackWhatACacheDoesNotShowYet(t *testing.T) {
 	target := func(uid types.UID, version string, available int32) *shipper.CapacityTarget {
 		ct := &shipper.CapacityTarget{ObjectMeta: metav1.ObjectMeta{
