@@ -3,10 +3,10 @@
 // Package garbage decides how much garbage a process may gather before it is collected: plenty while it works, little while it rests,
 // when it gives back to the machine what it does not need.
 //
-// What Shipper's processes hold are caches, which stay, and to look through all of them again and again is a third of what a burst
-// costs. Most of the time nothing is done that would make any garbage. Go knows one proportion for both, and gives back no more than
-// that proportion lets it: neither a few hundred MiB that nobody needs any more after a burst, nor a processor in one, is what an
-// operator would choose.
+// What Shipper's processes hold are caches, which stay, and to look through all of them again and again was two fifths of what the
+// reconciler computed in a burst. Most of the time nothing is done that would make any garbage. Go knows one proportion for both, and
+// gives back no more than that proportion lets it: neither a few hundred MiB that nobody needs any more after a burst, nor a processor in
+// one, is what an operator would choose.
 package garbage
 
 import (
@@ -21,7 +21,7 @@ import (
 
 // How many bytes of garbage there may be while there is something to do. What is in use lies scattered afterwards over all that there was,
 // which no collector of Go's moves together: with 256 MiB a reconciler of 1,000 Applications on five clusters had 385 MiB of the machine
-// at rest, of which 111 were in use, and with half of these 259.
+// at rest, of which 111 were in use, and 259 with half of what is in use.
 const (
 	Reconciler = 48 << 20
 	Webhook    = 32 << 20

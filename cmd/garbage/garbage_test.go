@@ -7,9 +7,11 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -89,31 +91,23 @@ func TestTheCollectorIsToldWhatIsDecided(t *testing.T) {
 	t.Setenv("GOGC", "")
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
-	ctx, cancel := context.WithCancel(t.Context())
-	clock := clocktesting.NewFakeClock(time.Unix(0, 0))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		Tend(ctx, clock, mib)
-	}()
-	percent := func() uint64 { // debug.SetGCPercent tells only what it puts another in place of, which may be what was just decided
+	percent := func() uint64 { // debug.SetGCPercent tells only what it puts another in place of
 		sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 		metrics.Read(sample)
 		return sample[0].Value.Uint64()
 	}
-	for !clock.HasWaiters() {
-		time.Sleep(time.Millisecond)
-	}
-	if got := percent(); got != most {
-		t.Errorf("begins with %d %%", got)
-	}
-	clock.Step(calm)
-	for end := time.Now().Add(time.Minute); percent() != little && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
-	}
-	cancel()
-	<-done
-	if got := percent(); got != little {
-		t.Errorf("rests with %d %%", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		go Tend(ctx, clock.RealClock{}, mib)
+		synctest.Wait()
+		if got := percent(); got != most {
+			t.Errorf("begins with %d %%", got)
+		}
+		time.Sleep(calm + look)
+		synctest.Wait()
+		if got := percent(); got != little {
+			t.Errorf("rests with %d %%", got)
+		}
+		cancel()
+	})
 }

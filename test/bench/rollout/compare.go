@@ -43,7 +43,7 @@ func compare(ctx context.Context, w *world.World, n int, o Options) (result, err
 		var late [2]int
 		sides := [2]func() [][]func(context.Context) error{
 			func() [][]func(context.Context) error { return [][]func(context.Context) error{ours.steps()} },
-			func() [][]func(context.Context) error { return hand.steps() },
+			hand.steps,
 		}
 		for turn := range 2 {
 			side := (round + turn) % 2
