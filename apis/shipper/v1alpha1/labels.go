@@ -169,5 +169,13 @@ const (
 // the namespaces of its users, and these cannot be changed.
 const ValuesSecretType = "shipper.booking.com/values"
 
+// RolloutFinalizer keeps an Application and each of its Releases after they were deleted: until no RolloutBlock holds the deletion
+// and, of a Release, until others serve in its place. The reconciler removes it, last of all finalizers.
+const RolloutFinalizer = "shipper.booking.com/rollout"
+
+// ConfirmDeletionAnnotation of a Release allows users to delete it although it serves and is not the newest. Its value is the
+// Release's name, so that a copied annotation confirms nothing. Absent: such a deletion is refused.
+const ConfirmDeletionAnnotation = "shipper.booking.com/confirm-deletion"
+
 // InstallationFinalizer keeps an InstallationTarget until what it installed is gone from every cluster.
 const InstallationFinalizer = "shipper.booking.com/installation"
