@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -41,6 +42,11 @@ func (a applied) err() error {
 // apply makes the Release, then remembers it, then deletes what is not needed any more; each only after the one before.
 // A Release that was moved without effect is brought back before what was there after it is forgotten.
 func (r *Reconciler) apply(ctx context.Context, s *scope, p plan, now metav1.Time) applied {
+	for _, o := range p.keep {
+		if err := r.keep(ctx, o); err != nil {
+			return applied{rest: err}
+		}
+	}
 	if p.create != nil {
 		rel := p.create.DeepCopy()
 		err := r.client.Create(ctx, rel)
@@ -68,6 +74,26 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, p plan, now metav1.Tim
 		}
 	}
 	return applied{}
+}
+
+// keep adds Shipper's finalizer, unless the object was changed since it was read.
+func (r *Reconciler) keep(ctx context.Context, o client.Object) error {
+	was, ok := o.DeepCopyObject().(client.Object)
+	if !ok {
+		return nil
+	}
+	controllerutil.AddFinalizer(o, shipper.RolloutFinalizer)
+	err := r.client.Patch(ctx, o, onlyIfUnchanged(was))
+	switch is := o.(type) {
+	case *shipper.Application:
+		r.known.WroteApplication(is, err)
+	case *shipper.Release:
+		r.known.Wrote(is, err)
+	}
+	if err != nil {
+		return fmt.Errorf("adding the finalizer to %s/%s: %w", o.GetNamespace(), o.GetName(), err)
+	}
+	return nil
 }
 
 // remember notes the newest Release. Of an Application of which nothing was ever said something is said first: one that has a note and

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,11 +35,17 @@ func (s *scope) view(now metav1.Time) blocks.View {
 	}
 }
 
-// observe reads from the cache. The scope is nil when there is nothing to do, because the Application is gone or going.
-func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (*scope, error) {
+// observe reads from the cache. The scope is nil when the Application is gone or going: what that leaves to do is done.
+func (r *Reconciler) observe(ctx context.Context, req ctrl.Request, now metav1.Time) (*scope, error) {
 	app := &shipper.Application{}
-	if err := r.client.Get(ctx, req.NamespacedName, app); err != nil {
-		return nil, client.IgnoreNotFound(err)
+	err := r.client.Get(ctx, req.NamespacedName, app)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, r.endOrphans(ctx, req.NamespacedName, now)
+	case err != nil:
+		return nil, err
+	case !app.DeletionTimestamp.IsZero():
+		return nil, r.end(ctx, app.DeepCopy(), now)
 	}
 	return r.read(ctx, app, r.histories.Cached)
 }
@@ -72,12 +79,18 @@ func (r *Reconciler) read(
 	if s.blocks, err = blocks.Bearing(ctx, r.client, s.app.Namespace, r.global); err != nil {
 		return nil, err
 	}
-	if blocks.NameClusters(s.blocks) {
-		var clusters shipper.ClusterList
-		if err := r.client.List(ctx, &clusters); err != nil {
-			return nil, fmt.Errorf("listing clusters: %w", err)
-		}
-		s.clusters = clusters.Items
+	return s, r.seeClusters(ctx, s)
+}
+
+// seeClusters reads the clusters, where a block names some.
+func (r *Reconciler) seeClusters(ctx context.Context, s *scope) error {
+	if !blocks.NameClusters(s.blocks) {
+		return nil
 	}
-	return s, nil
+	var clusters shipper.ClusterList
+	if err := r.client.List(ctx, &clusters); err != nil {
+		return fmt.Errorf("listing clusters: %w", err)
+	}
+	s.clusters = clusters.Items
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/block"
 	"shipper.dev/shipper/apis/rules/stamp"
@@ -46,6 +47,8 @@ type plan struct {
 	// back is the newest Release before it is brought back, and backAs how it is to be; nil when there is nothing to do for
 	// that. See broughtBack.
 	back, backAs *shipper.Release
+	// keep are the Application and its Releases that lack Shipper's finalizer.
+	keep []client.Object
 	// mark are annotations that must be brought up to date; nil when they are.
 	mark map[string]string
 	// lowers is true when mark forgets a generation that was observed.
@@ -56,7 +59,7 @@ type plan struct {
 
 // acts tells whether the plan does something that old news could make wrong.
 func (p plan) acts() bool {
-	return p.create != nil || p.abort != nil || p.back != nil || p.lowers || len(p.remove) > 0
+	return len(p.keep) > 0 || p.create != nil || p.abort != nil || p.back != nil || p.lowers || len(p.remove) > 0
 }
 
 // makePlan is pure.
@@ -69,6 +72,7 @@ func makePlan(s *scope, now metav1.Time) plan {
 		p.disorder, p.remedy = shipper.ReleasesMissing, restoring(s.app, newest, highest)
 		return p
 	}
+	p.keep = unkept(s)
 	pending := newest == nil || !stamp.SameEnvironment(&newest.Spec.Environment, &s.app.Spec.Template)
 	abort := p.disorder == "" && aborted(s.app, newest, highest, known)
 	returns := abort || (p.disorder == "" && !pending && known && generation(newest) < highest)
@@ -101,6 +105,21 @@ func makePlan(s *scope, now metav1.Time) plan {
 		p.remove = append(superseded(s, now), surplus(s, now)...)
 	}
 	return p
+}
+
+// unkept are the objects that would go the moment they are deleted, whatever they run and whatever blocks say.
+func unkept(s *scope) []client.Object {
+	var out []client.Object
+	all := []client.Object{s.app}
+	for _, rel := range s.history.Releases() {
+		all = append(all, rel)
+	}
+	for _, o := range all {
+		if !slices.Contains(o.GetFinalizers(), shipper.RolloutFinalizer) {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // head is the Release that the template asks for: one that is made, the newest, or one that is there already.

@@ -60,6 +60,7 @@ type Options struct {
 // Reconciler makes Releases of Applications.
 type Reconciler struct {
 	client    client.Client
+	live      client.Reader
 	histories *history.Reader
 	known     *history.Known
 	global    string
@@ -78,7 +79,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		o.Known = history.NewKnown()
 	}
 	r := &Reconciler{
-		client: mgr.GetClient(), histories: o.Histories, known: o.Known, global: o.GlobalBlocksNamespace,
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: o.Histories, known: o.Known, global: o.GlobalBlocksNamespace,
 		clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent), judge: outcome.NewJudge(),
 		pace: report.NewPace(),
 	}
@@ -103,7 +104,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 // Reconcile takes one Application a step further.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	now := metav1.NewTime(r.clock.Now())
-	s, err := r.observe(ctx, req)
+	s, err := r.observe(ctx, req, now)
 	if s == nil || err != nil {
 		return r.judge.Result(req, err)
 	}

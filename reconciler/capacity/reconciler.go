@@ -12,17 +12,22 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/targets"
 	"shipper.dev/shipper/reconciler/turns"
 )
 
-// CapacityTargets are written by the release reconciler; this one only reads them and writes their status.
-// +kubebuilder:rbac:groups=shipper.booking.com,resources=capacitytargets,verbs=get;list;watch
+// CapacityTargets are written by the release reconciler; this one writes their status, and removes the finalizer of those whose
+// Release is gone.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=capacitytargets,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=capacitytargets/status,verbs=patch
 // Conditions that change are told as events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -67,6 +72,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("capacity").
 		For(&shipper.CapacityTarget{}).
+		Watches(&shipper.Release{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(targets.ReleaseGone)).
 		WatchesRawSource(o.Fleet.WatchMembers(r.targetsIn)).
 		WatchesRawSource(o.Fleet.Watch(&appsv1.Deployment{}, fleet.ByReleaseLabel)).
 		WatchesRawSource(o.Fleet.Watch(&corev1.Pod{}, fleet.ByReleaseLabel)).
@@ -89,8 +95,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.pace.Forget(req.NamespacedName)
 		return r.retries.Persisted(req, client.IgnoreNotFound(err))
 	}
-	if ct.DeletionTimestamp != nil {
-		return ctrl.Result{}, nil
+	if ended, err := targets.End(ctx, r.client, ct); err != nil || ended {
+		return r.retries.Persisted(req, err)
 	}
 	if !pass.Enter(names(ct.Spec.Clusters)) {
 		return ctrl.Result{}, nil

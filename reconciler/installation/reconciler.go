@@ -18,10 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/targets"
 	"shipper.dev/shipper/reconciler/traffic"
 	"shipper.dev/shipper/reconciler/turns"
 )
@@ -61,6 +63,7 @@ type Options struct {
 // Reconciler converges InstallationTargets.
 type Reconciler struct {
 	client   client.Client
+	live     client.Reader
 	fleet    *fleet.Fleet
 	renderer Renderer
 	clock    clock.PassiveClock
@@ -78,7 +81,7 @@ type Reconciler struct {
 // SetupWithManager makes the reconciler run with mgr.
 func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
-		client: mgr.GetClient(), fleet: o.Fleet, renderer: o.Renderer, clock: o.Clock,
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), fleet: o.Fleet, renderer: o.Renderer, clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(), pace: report.NewPace(),
 		corrected: newDriftCounter(),
 		places:    o.Places, ahead: newAhead(), corked: o.Corked,
@@ -95,7 +98,8 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("installation").
 		For(&shipper.InstallationTarget{}).
-		Watches(&shipper.Release{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(ordered())).
+		Watches(&shipper.Release{}, &handler.EnqueueRequestForObject{},
+			builder.WithPredicates(predicate.Or(ordered(), targets.ReleaseGone))).
 		WatchesRawSource(o.Fleet.WatchMembers(r.targetsIn)).
 		WatchesRawSource(o.Fleet.WatchInstalled(r.installedChanged)).
 		WatchesRawSource(o.Fleet.WatchHealth(r.healthChanged)).
@@ -126,8 +130,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.ahead.forget(req)
 		return r.retries.Persisted(req, client.IgnoreNotFound(err))
 	}
-	leaving := it.DeletionTimestamp != nil
-	if leaving && !controllerutil.ContainsFinalizer(it, shipper.InstallationFinalizer) {
+	leaving, err := r.leaves(ctx, it)
+	if err != nil {
+		return r.retries.Persisted(req, err)
+	}
+	if it.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(it, shipper.InstallationFinalizer) {
 		return ctrl.Result{}, nil
 	}
 	if !leaving {

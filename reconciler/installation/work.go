@@ -16,6 +16,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/targets"
 )
 
 // outcome is what came of a pass in one cluster.
@@ -62,15 +63,21 @@ func (r *Reconciler) remember(ctx context.Context, it *shipper.InstallationTarge
 	return nil
 }
 
+// leaves tells whether what a target installed is to be removed: it was deleted and its Release is gone. The API server is asked,
+// for a cache that does not show a Release yet must not take down what it runs.
+func (r *Reconciler) leaves(ctx context.Context, it *shipper.InstallationTarget) (bool, error) {
+	if it.DeletionTimestamp == nil {
+		return false, nil
+	}
+	if ended, err := targets.Ended(ctx, r.client, it); err != nil || !ended {
+		return false, err
+	}
+	return targets.Ended(ctx, r.live, it)
+}
+
 // release lets a target go.
 func (r *Reconciler) release(ctx context.Context, it *shipper.InstallationTarget) error {
-	was := it.DeepCopy()
-	controllerutil.RemoveFinalizer(it, shipper.InstallationFinalizer)
-	patch := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
-	if err := client.IgnoreNotFound(r.client.Patch(ctx, it, patch)); err != nil {
-		return fmt.Errorf("removing the finalizer from InstallationTarget %s: %w", it.Name, err)
-	}
-	return nil
+	return targets.Release(ctx, r.client, it)
 }
 
 // work installs in the clusters of spec and removes from those that only status still names, or from all. The error
@@ -102,7 +109,7 @@ func (r *Reconciler) work(
 	fleet.Each(len(names), fleet.Parallel, func(i int) {
 		defer pass.Leave(names[i])
 		if leaving || !slices.Contains(it.Spec.Clusters, names[i]) {
-			out[i] = r.uninstall(ctx, it, names[i])
+			out[i] = r.uninstall(ctx, it, names[i], leaving)
 		} else {
 			out[i] = r.install(ctx, it, names[i], renders, asked)
 		}
@@ -147,7 +154,7 @@ func (r *Reconciler) install(
 	return out
 }
 
-func (r *Reconciler) uninstall(ctx context.Context, it *shipper.InstallationTarget, cluster string) outcome {
+func (r *Reconciler) uninstall(ctx context.Context, it *shipper.InstallationTarget, cluster string, leaving bool) outcome {
 	out := outcome{cluster: cluster, leaving: true}
 	member, err := r.fleet.Get(ctx, cluster)
 	if err != nil {
@@ -158,7 +165,7 @@ func (r *Reconciler) uninstall(ctx context.Context, it *shipper.InstallationTarg
 	}
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
-	if it.DeletionTimestamp == nil {
+	if !leaving {
 		twin, err := r.twin(ctx, it, member)
 		if err != nil {
 			out.err = err

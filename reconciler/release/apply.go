@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -62,7 +63,9 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, p plan) done {
 	if !p.writes() {
 		return d
 	}
-	d.newest = s.history.Newest().Name
+	if newest := s.history.Newest(); newest != nil {
+		d.newest = newest.Name
+	}
 	if p.choice != nil {
 		newest := s.history.Newest()
 		if err := r.choose(ctx, newest, p.choice); err != nil {
@@ -82,7 +85,23 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, p plan) done {
 		}
 		d.scheduled = append(d.scheduled, rel.Name)
 	}
+	for _, rel := range p.letGo {
+		if d.rollout = r.letGo(ctx, rel); d.rollout != nil {
+			return d
+		}
+	}
 	return d
+}
+
+// letGo removes Shipper's finalizer from a Release that is being deleted, unless it was changed since it was read.
+func (r *Reconciler) letGo(ctx context.Context, rel *shipper.Release) error {
+	is := rel.DeepCopy()
+	controllerutil.RemoveFinalizer(is, shipper.RolloutFinalizer)
+	err := r.client.Patch(ctx, is, onlyIfUnchanged(rel))
+	if r.known.Deleted(rel); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("letting release %s/%s go: %w", rel.Namespace, rel.Name, err)
+	}
+	return nil
 }
 
 func (d *done) note(rel *shipper.Release, e report.Event) {
@@ -144,29 +163,46 @@ func (r *Reconciler) create(ctx context.Context, s *scope, c creation, d *done) 
 
 // ask writes what the strategy wants into the specs of targets. Who gives up shared objects goes before who takes them.
 func (r *Reconciler) ask(ctx context.Context, s *scope, p plan, d *done) error {
+	for i, leaving := range p.rollout.Leaving {
+		if err := r.askInstallation(ctx, s.history.Leaving[i], leaving.Write.Installation, d); err != nil {
+			return err
+		}
+	}
 	for i, o := range p.rollout.Outcomes {
 		if err := r.askInstallation(ctx, s.history.Live[i], o.Write.Installation, d); err != nil {
 			return err
 		}
 	}
 	for i, o := range p.rollout.Outcomes {
-		have := s.history.Live[i]
-		if o.Write.Capacity != nil {
-			ct := have.Capacity.DeepCopy()
-			ct.Spec = *o.Write.Capacity
-			if err := r.countAdded(ctx, have, &ct.Spec); err != nil {
-				return err
-			}
-			if err := r.write(ctx, ct, have.Capacity, d); err != nil {
-				return err
-			}
+		if err := r.askServing(ctx, s.history.Live[i], o.Write, d); err != nil {
+			return err
 		}
-		if o.Write.Traffic != nil {
-			tt := have.Traffic.DeepCopy()
-			tt.Spec = *o.Write.Traffic
-			if err := r.write(ctx, tt, have.Traffic, d); err != nil {
-				return err
-			}
+	}
+	for i, leaving := range p.rollout.Leaving {
+		if err := r.askServing(ctx, s.history.Leaving[i], leaving.Write, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askServing writes what is wanted of the capacity and the traffic of a Release.
+func (r *Reconciler) askServing(ctx context.Context, have strategy.Release, want strategy.Write, d *done) error {
+	if want.Capacity != nil {
+		ct := have.Capacity.DeepCopy()
+		ct.Spec = *want.Capacity
+		if err := r.countAdded(ctx, have, &ct.Spec); err != nil {
+			return err
+		}
+		if err := r.write(ctx, ct, have.Capacity, d); err != nil {
+			return err
+		}
+	}
+	if want.Traffic != nil {
+		tt := have.Traffic.DeepCopy()
+		tt.Spec = *want.Traffic
+		if err := r.write(ctx, tt, have.Traffic, d); err != nil {
+			return err
 		}
 	}
 	return nil

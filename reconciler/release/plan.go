@@ -27,6 +27,8 @@ type plan struct {
 	refusal error
 	// create lists what is missing.
 	create []creation
+	// letGo are the Releases being deleted of which Shipper's finalizer is to be removed.
+	letGo []*shipper.Release
 	// rollout is what the strategy asks of targets that exist, with one outcome for each live Release.
 	rollout strategy.Plan
 }
@@ -40,24 +42,29 @@ type creation struct {
 }
 
 // writes tells whether anything but status is to be written.
-func (p plan) writes() bool { return p.choice != nil || len(p.create) > 0 || p.rollout.Writes() }
+func (p plan) writes() bool {
+	return p.choice != nil || len(p.create) > 0 || len(p.letGo) > 0 || p.rollout.Writes()
+}
 
 // makePlan is pure.
 func makePlan(s *scope, now metav1.Time) plan {
 	var p plan
-	newest := s.history.Newest()
+	newest, view := s.history.Newest(), s.view(now)
+	leaving := view.HoldDeleted(s.history.Leaving)
 	if newest == nil {
+		p.rollout = strategy.Make(strategy.Observed{Leaving: leaving}, now)
+		p.letGo = free(leaving, p.rollout.Leaving)
 		return p
 	}
-	view := s.view(now)
 	p.verdict = view.OfRollout()
 	if p.verdict.Blocked() {
 		p.blocked = p.verdict.Message()
 	}
 	observed := strategy.Observed{
-		Releases: view.Hold(s.history.Live), Blocked: p.blocked, Returning: returning(s.app, newest),
+		Releases: view.Hold(s.history.Live), Leaving: leaving, Blocked: p.blocked, Returning: returning(s.app, newest),
 	}
 	p.rollout = strategy.Make(observed, now)
+	p.letGo = free(leaving, p.rollout.Leaving)
 	if p.blocked != "" {
 		return p
 	}
@@ -77,6 +84,18 @@ func makePlan(s *scope, now metav1.Time) plan {
 	}
 	p.create = p.missing(s)
 	return p
+}
+
+// free are the Releases being deleted that serve nowhere, that no block holds, and that nobody else keeps: Shipper's finalizer is the
+// last to go, or who keeps one of their own could end a deletion under a block.
+func free(leaving []strategy.Release, departures []strategy.Departure) []*shipper.Release {
+	var out []*shipper.Release
+	for i, r := range leaving {
+		if departures[i].Ready && r.Held == "" && len(r.Release.Finalizers) == 1 {
+			out = append(out, r.Release)
+		}
+	}
+	return out
 }
 
 // returning tells whether a Release newer than newest was deleted and the Application does not know of it yet.
@@ -128,6 +147,7 @@ func installationTarget(
 // nothing yet: what runs may be more than is known here, after a restore above all, and is found first.
 func capacityTarget(rel *shipper.Release, clusters []string, replicas map[string]int32) *shipper.CapacityTarget {
 	ct := &shipper.CapacityTarget{ObjectMeta: targetMeta(rel)}
+	ct.Finalizers = []string{shipper.RolloutFinalizer}
 	ct.Spec.Clusters = []shipper.ClusterCapacityTarget{}
 	for _, cluster := range clusters {
 		ct.Spec.Clusters = append(ct.Spec.Clusters, shipper.ClusterCapacityTarget{
@@ -140,6 +160,7 @@ func capacityTarget(rel *shipper.Release, clusters []string, replicas map[string
 // trafficTarget is the missing TrafficTarget of rel, which asks for nothing yet, as its CapacityTarget does.
 func trafficTarget(rel *shipper.Release, clusters []string) *shipper.TrafficTarget {
 	tt := &shipper.TrafficTarget{ObjectMeta: targetMeta(rel)}
+	tt.Finalizers = []string{shipper.RolloutFinalizer}
 	tt.Spec.Clusters = []shipper.ClusterTrafficTarget{}
 	for _, cluster := range clusters {
 		tt.Spec.Clusters = append(tt.Spec.Clusters, shipper.ClusterTrafficTarget{Name: cluster, AsFound: true})

@@ -5,6 +5,7 @@ package release
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,11 @@ func (r *Reconciler) tell(ctx context.Context, s *scope, p plan, d done, now met
 		rel := s.history.Live[i].Release
 		report.Emit(r.recorder, rel, written(d, rel, p.verdict))
 		persist(rel, status(s, p, d, i, now))
+	}
+	for i, leaving := range p.rollout.Leaving {
+		if rel := s.history.Leaving[i].Release; !slices.Contains(p.letGo, rel) {
+			persist(rel, leaving.Status)
+		}
 	}
 	for _, rel := range s.history.Broken {
 		persist(rel, brokenStatus(rel, now))

@@ -12,6 +12,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/targets"
 )
 
 // Corked tells of which one Release a Service of an Application that is made in a cluster is to select the Pods from the beginning;
@@ -22,7 +23,6 @@ type Corked func(ctx context.Context, pods client.Reader, namespace, app, cluste
 
 // NewCorked goes by the TrafficTargets that c knows.
 func NewCorked(c client.Client) Corked {
-	r := &Reconciler{client: c}
 	return func(ctx context.Context, pods client.Reader, namespace, app, cluster string) (string, error) {
 		var all shipper.TrafficTargetList
 		if err := c.List(ctx, &all, client.InNamespace(namespace), client.MatchingLabels{shipper.AppLabel: app}); err != nil {
@@ -35,7 +35,7 @@ func NewCorked(c client.Client) Corked {
 		alone := ""
 		for i := range all.Items {
 			tt := &all.Items[i]
-			going, err := r.going(ctx, tt)
+			going, err := targets.Ended(ctx, c, tt)
 			if err != nil {
 				return "", err
 			}

@@ -17,6 +17,7 @@ import (
 	rules "shipper.dev/shipper/apis/rules/traffic"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/targets"
 )
 
 // family is all TrafficTargets of one Application, and what they share.
@@ -43,9 +44,9 @@ func (r *Reconciler) family(ctx context.Context, tt *shipper.TrafficTarget) (fam
 	}
 	for i := range all.Items {
 		sibling := &all.Items[i]
-		if going, err := r.going(ctx, sibling); err != nil {
+		if ended, err := targets.Ended(ctx, r.client, sibling); err != nil {
 			return out, err
-		} else if going {
+		} else if ended {
 			out.going.Insert(releaseOf(sibling))
 			continue
 		}
@@ -66,28 +67,6 @@ func (r *Reconciler) family(ctx context.Context, tt *shipper.TrafficTarget) (fam
 	capacity, err := r.capacity(ctx, tt)
 	out.podless = podlessIn(capacity)
 	return out, err
-}
-
-// going tells whether a target is being deleted, or will be because the Release that owns it is or has been. Its
-// weight counts no longer then, not for itself either; the garbage collector takes its time.
-func (r *Reconciler) going(ctx context.Context, tt *shipper.TrafficTarget) (bool, error) {
-	if tt.DeletionTimestamp != nil {
-		return true, nil
-	}
-	for _, owner := range tt.OwnerReferences {
-		if owner.APIVersion != shipper.GroupVersion.String() || owner.Kind != "Release" {
-			continue
-		}
-		var release shipper.Release
-		key := client.ObjectKey{Namespace: tt.Namespace, Name: owner.Name}
-		if err := r.client.Get(ctx, key, &release); client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("reading Release %s: %w", owner.Name, err)
-		}
-		if release.UID != owner.UID || release.DeletionTimestamp != nil { // no UID: there is none
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // isReady tells whether a Pod says so itself.
@@ -115,7 +94,10 @@ func (r *Reconciler) leaving(ctx context.Context, namespace, release string) (bo
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading InstallationTarget %s: %w", release, err)
 	}
-	return it.DeletionTimestamp != nil, nil
+	if it.DeletionTimestamp == nil {
+		return false, nil
+	}
+	return targets.Ended(ctx, r.client, it)
 }
 
 // siblings are all TrafficTargets of the Application of a target, whose weight bears on theirs, or of a Release.
@@ -127,7 +109,7 @@ func (r *Reconciler) siblings(ctx context.Context, one client.Object) []reconcil
 // comesOrGoes passes those events of Releases that decide whether a target's weight counts.
 var comesOrGoes = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() ||
+		return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || len(e.ObjectOld.GetFinalizers()) != len(e.ObjectNew.GetFinalizers()) ||
 			(e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 	},
 }

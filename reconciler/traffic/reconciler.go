@@ -20,11 +20,13 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/targets"
 	"shipper.dev/shipper/reconciler/turns"
 )
 
-// TrafficTargets are written by the release reconciler; this one only reads them and writes their status.
-// +kubebuilder:rbac:groups=shipper.booking.com,resources=traffictargets,verbs=get;list;watch
+// TrafficTargets are written by the release reconciler; this one writes their status, and removes the finalizer of those whose
+// Release is gone.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=traffictargets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=traffictargets/status,verbs=patch
 // The weight of a Release that is going counts no longer.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch
@@ -105,8 +107,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.pace.Forget(req.NamespacedName)
 		return r.retries.Persisted(req, client.IgnoreNotFound(err))
 	}
-	if tt.DeletionTimestamp != nil {
-		return ctrl.Result{}, nil
+	if ended, err := targets.End(ctx, r.client, tt); err != nil || ended {
+		return r.retries.Persisted(req, err)
 	}
 	if !pass.Enter(clusterNames(tt.Spec.Clusters)) {
 		return ctrl.Result{}, nil

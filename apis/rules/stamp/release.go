@@ -62,6 +62,7 @@ func Release(app *shipper.Application, existing []*shipper.Release, taken ...str
 			Labels:          labels(app, name, hash),
 			Annotations:     annotations(app, nextGeneration(app, existing), iteration),
 			OwnerReferences: []metav1.OwnerReference{OwnerReference(app)},
+			Finalizers:      []string{shipper.RolloutFinalizer},
 		},
 		Spec: shipper.ReleaseSpec{Environment: *app.Spec.Template.DeepCopy()},
 	}

@@ -16,6 +16,8 @@ import (
 type Observed struct {
 	// Releases of one Application that have a valid generation and are not being deleted, oldest first.
 	Releases []Release
+	// Leaving are Releases of the Application that are being deleted and kept until others serve in their place.
+	Leaving []Release
 	// Blocked says which RolloutBlocks stop the newest Release; while it is not empty nothing is asked of targets.
 	Blocked string
 	// Returning is true while a Release newer than the newest here was deleted and nobody has dealt with that yet. The

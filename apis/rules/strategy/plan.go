@@ -16,6 +16,8 @@ import (
 type Plan struct {
 	// Outcomes has one entry for each Release observed, in the same order.
 	Outcomes []Outcome
+	// Leaving has one entry for each Release observed that is being deleted, in the same order.
+	Leaving []Departure
 	// Covered are the names of superseded Releases whose place is taken: they may be deleted. Oldest first.
 	Covered []string
 }
@@ -43,13 +45,14 @@ func (w Write) Empty() bool { return w.Installation == nil && w.Capacity == nil 
 
 // Writes tells whether anything is to be written to any target.
 func (p Plan) Writes() bool {
-	return slices.ContainsFunc(p.Outcomes, func(o Outcome) bool { return !o.Write.Empty() })
+	return slices.ContainsFunc(p.Outcomes, func(o Outcome) bool { return !o.Write.Empty() }) ||
+		slices.ContainsFunc(p.Leaving, func(d Departure) bool { return !d.Write.Empty() })
 }
 
 // Make plans. The same arguments make the same plan; now is used for transition times only.
 func Make(observed Observed, now metav1.Time) Plan {
 	if len(observed.Releases) == 0 {
-		return Plan{}
+		return Plan{Leaving: (&rollout{Observed: observed}).depart(now)}
 	}
 	r := newRollout(observed)
 	if r.fault == "" && observed.contender().Scheduled() {
@@ -58,7 +61,7 @@ func Make(observed Observed, now metav1.Time) Plan {
 	if r.Blocked != "" {
 		r.hold()
 	}
-	plan := Plan{Outcomes: make([]Outcome, len(observed.Releases)), Covered: r.covered}
+	plan := Plan{Outcomes: make([]Outcome, len(observed.Releases)), Covered: r.covered, Leaving: r.depart(now)}
 	for i, release := range observed.Releases {
 		outcome := Outcome{Role: r.roles[i], Write: r.write(i)}
 		if r.roles[i] == Contender {
@@ -85,6 +88,8 @@ type rollout struct {
 	sides map[int]*side
 	// stages of the step in the order in which they are to be achieved. Nil before decide.
 	stages []stage
+	// serving tells whether the contender and the incumbent have what the step wants of them. False before decide.
+	serving bool
 	// held is true when something was to be written and blocks forbid it.
 	held bool
 	// covered are the names of superseded Releases that may go.
@@ -149,14 +154,14 @@ func (r *rollout) decide() {
 		r.sides[i] = incumbent
 	}
 	move(contender, incumbent)
-	serving := contender.serves() && incumbent.serves()
+	r.serving = contender.serves() && incumbent.serves()
 	for i, role := range r.roles {
-		if role == Retired && serving {
+		if role == Retired && r.serving {
 			r.sides[i] = r.retire(r.Releases[i])
 		}
 	}
 	r.stages = append(stagesOf(contender, incumbent, r.backward(contender, incumbent)), r.gates()...)
-	r.cover(contender, incumbent, serving)
+	r.cover(contender, incumbent, r.serving)
 }
 
 // backward tells whether the rollout retreats: to a step before the achieved one, or from where it had already got to.

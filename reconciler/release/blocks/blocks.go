@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -97,6 +98,30 @@ func (v View) Hold(rels []strategy.Release) []strategy.Release {
 		}
 	}
 	return out
+}
+
+// HoldDeleted returns rels, which are being deleted, with what keeps each from going: the blocks that hold both its deletion by hand
+// and by Shipper.
+func (v View) HoldDeleted(rels []strategy.Release) []strategy.Release {
+	out := slices.Clone(rels)
+	for i := range out {
+		rel := out[i].Release
+		app := v.app()
+		all := append(slices.Clone(app.Releases), rel)
+		if ordered, broken := stamp.SortByGeneration(all); len(broken) == 0 {
+			app.Releases = ordered
+		}
+		by := v.judge(app.Deletion(rel), rel)
+		if by.Blocked() && v.judge(app.Trimming(rel), rel).Blocked() {
+			out[i].Held = by.Message()
+		}
+	}
+	return out
+}
+
+// OfDeletion is what the blocks mean for the deletion of the Application.
+func (v View) OfDeletion() block.Verdict {
+	return v.judge(v.app().Edit(&v.App.Spec.Template, nil), v.App)
 }
 
 func (v View) app() block.App {

@@ -28,6 +28,9 @@ type History struct {
 	All []*shipper.Release
 	// Live are its own that have a valid generation and are not being deleted, oldest first, with the targets they own.
 	Live []strategy.Release
+	// Leaving are its own that are being deleted and kept by shipper.RolloutFinalizer, oldest first, with the targets they own. Those
+	// whose generation is invalid come last.
+	Leaving []strategy.Release
 	// Broken are its own of which the place in history cannot be told.
 	Broken []*shipper.Release
 	// Foreign says, by name of a live Release, which targets of that name it does not own or are being deleted.
@@ -151,6 +154,14 @@ func read(
 		h.Live = append(h.Live, strategy.Release{Release: rel})
 		byName[rel.Name] = &h.Live[len(h.Live)-1]
 	}
+	for _, rel := range slices.Concat(ordered, broken) {
+		if kept(rel) {
+			h.Leaving = append(h.Leaving, strategy.Release{Release: rel})
+		}
+	}
+	for i := range h.Leaving {
+		byName[h.Leaving[i].Release.Name] = &h.Leaving[i]
+	}
 	h.Stuck = stuck(h.All, its.Items)
 	for i := range its.Items {
 		if r := h.claims(byName, "InstallationTarget", &its.Items[i]); r != nil {
@@ -197,12 +208,20 @@ func alive(rels []*shipper.Release) []*shipper.Release {
 	return out
 }
 
-// claims returns the live Release that owns a target. One that has only its name is noted.
+// kept tells whether a Release is being deleted, and stays until Shipper lets it go.
+func kept(rel *shipper.Release) bool {
+	return !rel.DeletionTimestamp.IsZero() && slices.Contains(rel.Finalizers, shipper.RolloutFinalizer)
+}
+
+// claims returns the Release that owns a target. A target that has only its name is noted. One that was deleted is in effect as
+// long as a finalizer of Shipper's keeps it.
 func (h *History) claims(byName map[string]*strategy.Release, kind string, target metav1.Object) *strategy.Release {
 	r := byName[target.GetName()]
 	switch {
 	case r == nil:
 		return nil
+	case owned(target, r.Release.UID) && keptTarget(target):
+		return r
 	case !target.GetDeletionTimestamp().IsZero():
 		h.Foreign[target.GetName()] = append(h.Foreign[target.GetName()], kind+" is being deleted")
 		return nil
@@ -211,6 +230,11 @@ func (h *History) claims(byName map[string]*strategy.Release, kind string, targe
 		return nil
 	}
 	return r
+}
+
+func keptTarget(target metav1.Object) bool {
+	return slices.Contains(target.GetFinalizers(), shipper.RolloutFinalizer) ||
+		slices.Contains(target.GetFinalizers(), shipper.InstallationFinalizer)
 }
 
 func owned(target metav1.Object, by types.UID) bool {

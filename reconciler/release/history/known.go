@@ -194,7 +194,7 @@ func older(o client.Object, known map[types.UID]string) bool {
 // targets are those that live Releases own.
 func (h History) targets() []client.Object {
 	var out []client.Object
-	for _, r := range h.Live {
+	for _, r := range slices.Concat(h.Live, h.Leaving) {
 		if r.Installation != nil {
 			out = append(out, r.Installation)
 		}

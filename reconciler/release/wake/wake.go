@@ -47,8 +47,23 @@ func Blocked(from client.Reader, global string) handler.EventHandler {
 		for i := range apps.Items {
 			out[i].NamespacedName = client.ObjectKeyFromObject(&apps.Items[i])
 		}
-		return out
+		return append(out, ofDeleted(ctx, from, where)...)
 	})
+}
+
+// ofDeleted wakes the Applications of Releases that are being deleted, which may be gone themselves.
+func ofDeleted(ctx context.Context, from client.Reader, where []client.ListOption) []reconcile.Request {
+	var rels shipper.ReleaseList
+	if err := from.List(ctx, &rels, append(where, client.UnsafeDisableDeepCopy)...); err != nil {
+		log.FromContext(ctx).Error(err, "Cannot find the releases being deleted that a block bears on")
+	}
+	var out []reconcile.Request
+	for i := range rels.Items {
+		if rel := &rels.Items[i]; !rel.DeletionTimestamp.IsZero() {
+			out = append(out, Requests(ctx, rel)...)
+		}
+	}
+	return out
 }
 
 // Meant lets through what somebody wants of an object, not what is said of it: changes of spec, annotations and

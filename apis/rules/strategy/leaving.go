@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Departure is what to do for a Release that is being deleted. It keeps its Pods and its traffic in each cluster until the others
+// serve there as the newest one's step says; then it loses its traffic there. It may go when it has traffic nowhere.
+type Departure struct {
+	// Write is what its targets' specs are to say.
+	Write Write
+	// Ready tells whether it may go, as far as traffic is concerned.
+	Ready bool
+	// Status is the Release's status with StrategyExecuted saying what its removal waits for, and all else as it was.
+	Status shipper.ReleaseStatus
+}
+
+// depart plans for the Releases that are being deleted.
+func (r *rollout) depart(now metav1.Time) []Departure {
+	var out []Departure
+	for _, release := range r.Leaving {
+		s := r.still(release)
+		var waits []string
+		for _, cluster := range s.traffic.clusters {
+			if r.replaced(cluster) {
+				s.traffic.set([]string{cluster})
+			}
+			if !s.without(cluster) {
+				waits = append(waits, cluster)
+			}
+		}
+		d := Departure{Ready: r.mayGo(release, s, waits), Status: *release.Release.Status.DeepCopy()}
+		if r.Blocked == "" {
+			d.Write = r.farewellWrite(release, s)
+		}
+		d.Status.Conditions = shipper.SetCondition(d.Status.Conditions, r.departing(d, release, waits), now)
+		d.Status.ObservedGeneration = release.Release.Generation
+		out = append(out, d)
+	}
+	return out
+}
+
+// mayGo tells whether a Release serves nowhere any more. Of one that lost targets it is not known where it serves: others have to
+// serve everywhere.
+func (r *rollout) mayGo(release Release, s *side, serves []string) bool {
+	switch {
+	case release.Installation == nil && release.Capacity == nil && release.Traffic == nil:
+		return true
+	case !s.traffic.exists:
+		return r.serving
+	}
+	return len(serves) == 0 && !s.traffic.changed()
+}
+
+// without tells whether a Release is known to have no traffic in a cluster: it was asked to have none, and the cluster says that it
+// has none or no Pods.
+func (s *side) without(cluster string) bool {
+	t, c := s.traffic, s.capacity
+	if !t.exists || !t.current || t.asked[cluster] > 0 || t.next[cluster] > 0 {
+		return false
+	}
+	if t.asFound[cluster] && t.settling[cluster] {
+		return false
+	}
+	if t.readyIn(cluster) {
+		return true
+	}
+	return c.exists && c.current && c.reachable(cluster) && c.status[cluster] != nil && c.available[cluster] == 0
+}
+
+// replaced tells whether others serve in a cluster as the contender's step says, and somebody has traffic there. A cluster that
+// none of them is to run in is replaced when the contender has completed.
+func (r *rollout) replaced(cluster string) bool {
+	if r.sides == nil || r.Blocked != "" {
+		return false
+	}
+	var there, weighs bool
+	for i, s := range r.sides {
+		if r.roles[i] != Contender && r.roles[i] != Incumbent || !slices.Contains(s.capacity.clusters, cluster) {
+			continue
+		}
+		if !s.servesIn(cluster) {
+			return false
+		}
+		there = true
+		weighs = weighs || s.traffic.asked[cluster] > 0
+	}
+	if !there {
+		return r.serving && last(r.contender().Release)
+	}
+	return weighs
+}
+
+// servesIn tells whether a side has at least the capacity, and the traffic, that are wanted of it in a cluster.
+func (s *side) servesIn(cluster string) bool {
+	c, t := s.capacity, s.traffic
+	return installedIn(s.release, cluster) && c.enoughIn(cluster) && t.exists && t.current && t.readyIn(cluster) &&
+		!t.settling[cluster] && t.asked[cluster] >= t.wanted && t.next[cluster] == t.asked[cluster]
+}
+
+// farewellWrite is what the targets of a Release that is being deleted are to say: it gives up what it shares, and the traffic in the
+// clusters where it is replaced.
+func (r *rollout) farewellWrite(release Release, s *side) Write {
+	w := Write{Installation: installation(release, false, false)}
+	if s.capacity.exists && s.capacity.adopts {
+		w.Capacity = capacitySpec(release, s.capacity)
+	}
+	if s.traffic.changed() {
+		w.Traffic = trafficSpec(s.traffic)
+	}
+	return w
+}
+
+// departing is the condition StrategyExecuted of a Release that is being deleted.
+func (r *rollout) departing(d Departure, release Release, waits []string) shipper.Condition {
+	c := shipper.Condition{
+		Type: shipper.ReleaseStrategyExecuted, Status: corev1.ConditionFalse, Reason: shipper.StrategyInProgress,
+	}
+	switch {
+	case release.Held != "":
+		c.Message = "being deleted; kept: " + release.Held
+	case d.Ready:
+		c.Message = "being deleted; it has no traffic"
+	case len(r.Releases) == 0:
+		c.Message = fmt.Sprintf("being deleted; kept in clusters %s until another Release of the Application serves there", bracketed(waits))
+	case len(waits) == 0:
+		c.Message = fmt.Sprintf("being deleted; kept until Release %q is at its step", r.contender().Release.Name)
+	default:
+		c.Message = fmt.Sprintf("being deleted; kept in clusters %s until Release %q is at its step there and has traffic",
+			bracketed(waits), r.contender().Release.Name)
+	}
+	return c
+}
