@@ -32,6 +32,7 @@ import (
 	"shipper.dev/shipper/reconciler/herald"
 	"shipper.dev/shipper/reconciler/release"
 	"shipper.dev/shipper/reconciler/release/history"
+	"shipper.dev/shipper/reconciler/targets"
 	"shipper.dev/shipper/test/fleet"
 )
 
@@ -156,6 +157,9 @@ func (h *hands) setup(mgr ctrl.Manager) error {
 				target := o.DeepCopyObject().(client.Object)
 				if err := h.client.Get(ctx, req.NamespacedName, target); err != nil {
 					return client.IgnoreNotFound(err)
+				}
+				if ended, err := targets.End(ctx, h.client, target); err != nil || ended {
+					return err
 				}
 				return h.work(ctx, target)
 			})))

@@ -134,6 +134,8 @@ func (p *plan) head(s *scope) *shipper.Release {
 		p.stampErr = err
 	case !isNew:
 		return rel
+	case strategy.StartsOver(len(s.history.Live), s.history.Leaving):
+		return nil // its name is to be given again
 	case !resolved(s.app):
 		p.unresolved = neverResolved(s.app)
 	case !read(s.app):

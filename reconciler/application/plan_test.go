@@ -37,6 +37,7 @@ func hashOf(n int64) string {
 func web(template int64, observed string, n int64) *shipper.Application {
 	app := &shipper.Application{}
 	app.Namespace, app.Name, app.UID, app.Generation = "default", "web", "uid", 7
+	app.Finalizers = []string{shipper.RolloutFinalizer}
 	app.Spec.Template = env(template)
 	app.Annotations = map[string]string{}
 	app.Status.Conditions = []shipper.Condition{{Type: shipper.ApplicationValidHistory, Status: corev1.ConditionTrue}}
@@ -51,6 +52,7 @@ func web(template int64, observed string, n int64) *shipper.Application {
 func rel(generation int, n int64, conditions ...string) *shipper.Release {
 	r := &shipper.Release{}
 	r.Namespace, r.Name = "default", "web-"+hashOf(n)+"-"+strconv.Itoa(generation)
+	r.Finalizers = []string{shipper.RolloutFinalizer}
 	r.Labels = map[string]string{shipper.AppLabel: "web", shipper.ReleaseHashLabel: hashOf(n)}
 	r.Annotations = map[string]string{
 		shipper.ReleaseGenerationAnnotation:        strconv.Itoa(generation),

@@ -3,11 +3,13 @@
 package application_test
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +26,17 @@ func running(t *testing.T) *story {
 	s.cluster("b")
 	s.edit(0, allIn)
 	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	return s
+}
+
+// staged is running with a first Release that has not completed.
+func staged(t *testing.T) *story {
+	t.Helper()
+	s := newStory(t)
+	s.cluster("a")
+	s.cluster("b")
+	s.edit(0, vanguard)
+	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
 	return s
 }
 
@@ -206,7 +219,7 @@ func TestAClusterOutOfReachKeepsANameToItself(t *testing.T) {
 
 func TestANameThatAClusterTurnsOutToKeepIsGivenUp(t *testing.T) {
 	t.Parallel()
-	s := running(t)
+	s := staged(t)
 	first := s.release(0)
 	it := &shipper.InstallationTarget{}
 	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
@@ -224,10 +237,10 @@ func TestANameThatAClusterTurnsOutToKeepIsGivenUp(t *testing.T) {
 		t.Errorf("%s was followed by %s and %s", first.Name, second.Name, third.Name)
 	}
 	s.until("True", s.relCondition(1, shipper.ReleaseScheduled))
-	s.until(" at - | 100%/100 0%/0 at -", s.shares)
+	s.until(" at - | 1%/0 0%/0 at -", s.shares)
 	s.must(s.Patch(t.Context(), was, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 	theHands.setDown(t, false, s.namespace, s.namespace+"-b")
-	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
 }
 
 func TestAnEditAfterTheDeletionIsNotTakenBack(t *testing.T) {
@@ -248,9 +261,9 @@ func TestAnEditAfterTheDeletionIsNotTakenBack(t *testing.T) {
 	}
 }
 
-func TestTheOnlyReleaseComesBackWhenItIsDeleted(t *testing.T) {
+func TestTheOnlyReleaseComesBackWhenItIsDeletedBeforeItCompletes(t *testing.T) {
 	t.Parallel()
-	s := running(t)
+	s := staged(t)
 	first := s.release(0)
 	it := &shipper.InstallationTarget{}
 	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
@@ -265,7 +278,38 @@ func TestTheOnlyReleaseComesBackWhenItIsDeleted(t *testing.T) {
 		t.Errorf("got %s, want another %s", second.Name, first.Name)
 	}
 	s.must(s.Patch(t.Context(), was, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
+}
+
+func TestTheOnlyReleaseServesUntilItsReplacementDoes(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	first := s.release(0)
+	b := s.namespace + "-b"
+	theHands.setDown(t, true, s.namespace, b)
+	s.until("False", func() string {
+		var tt shipper.TrafficTarget
+		s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), &tt))
+		return condition(tt.Status.Clusters[1].Conditions, shipper.TargetOperational)[:5]
+	})
+	s.must(s.Delete(t.Context(), first))
+	s.until(fmt.Sprintf("being deleted; kept in clusters [%s] until Release %q is at its step there and has traffic",
+		b, strings.TrimSuffix(first.Name, "0")+"1"), func() string {
+		var rel shipper.Release
+		s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), &rel))
+		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseStrategyExecuted); c != nil {
+			return c.Message
+		}
+		return ""
+	})
+	theHands.setDown(t, false, s.namespace, b)
 	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until("gone", func() string {
+		if err := s.Get(t.Context(), client.ObjectKeyFromObject(first), &shipper.Release{}); apierrors.IsNotFound(err) {
+			return "gone"
+		}
+		return "there"
+	})
 }
 
 func TestASupersededReleaseStaysUntilItsPlaceIsTaken(t *testing.T) {
@@ -432,6 +476,9 @@ func TestTargetsThatAreLostComeBackAsTheyWere(t *testing.T) {
 	s.until(half, s.shares)
 	ct := &shipper.CapacityTarget{}
 	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(s.release(0)), ct))
+	was := ct.DeepCopy()
+	ct.Finalizers = nil
+	s.must(s.Patch(t.Context(), ct, client.MergeFrom(was)))
 	s.must(s.Delete(t.Context(), ct))
 	s.until(half, func() string {
 		is := &shipper.CapacityTarget{}

@@ -211,6 +211,7 @@ func TestTargetsAreMadeWhole(t *testing.T) {
 	}
 	kept := *meta.DeepCopy()
 	kept.Finalizers = []string{shipper.InstallationFinalizer}
+	meta.Finalizers = []string{shipper.RolloutFinalizer}
 	clusters := []string{"a", "b"}
 	chart := r.Spec.Environment.Chart
 	for _, tc := range []struct{ want, got any }{

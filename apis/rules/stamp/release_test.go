@@ -75,6 +75,7 @@ func TestReleaseIsStampedWhole(t *testing.T) {
 				shipper.ReleaseChartDigestAnnotation:       "abc",
 			},
 			OwnerReferences: owner("app-uid"),
+			Finalizers:      []string{shipper.RolloutFinalizer},
 		},
 		Spec: shipper.ReleaseSpec{Environment: app.Spec.Template},
 	}

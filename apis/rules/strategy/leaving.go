@@ -48,11 +48,20 @@ func (r *rollout) depart(now metav1.Time) []Departure {
 	return out
 }
 
+// StartsOver tells whether the Releases of an Application that are being deleted are all there are, and none has ever completed.
+// They go at once, and the next Release has the name of the first, as the original Shipper has it.
+func StartsOver(live int, leaving []Release) bool {
+	return live == 0 && len(leaving) > 0 &&
+		!slices.ContainsFunc(leaving, func(r Release) bool { return Complete(r.Release) })
+}
+
 // mayGo tells whether a Release serves nowhere any more. Of one that lost targets it is not known where it serves: others have to
 // serve everywhere.
 func (r *rollout) mayGo(release Release, s *side, serves []string) bool {
 	switch {
 	case release.Installation == nil && release.Capacity == nil && release.Traffic == nil:
+		return true
+	case StartsOver(len(r.Releases), r.Leaving):
 		return true
 	case !s.traffic.exists:
 		return r.serving

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// slowPods makes the Pods of a template ready only after four seconds.
+func slowPods(app *shipper.Application) *shipper.Application {
+	(*app.Spec.Template.Values)["image"] = map[string]any{"tag": "slow"}
+	return app
+}
+
+// slowPair has two Releases whose Pods start slowly: the first completed, the second at step 0.
+func (s *story) slowPair(replicas int) (incumbent, contender string) {
+	s.Helper()
+	s.applies(slowPods(s.application("0.0.1", replicas, allIn)))
+	incumbent = s.release(0)
+	s.completes(incumbent)
+	next := slowPods(s.application("0.0.2", replicas, vanguard))
+	s.edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
+	contender = s.release(1)
+	s.waitsForCommand(contender, 0)
+	return incumbent, contender
+}
+
+// deletesRelease deletes a Release that may serve, confirmed.
+func (s *story) deletesRelease(release string, how ...client.DeleteOption) {
+	s.Helper()
+	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: release}}
+	confirm := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, shipper.ConfirmDeletionAnnotation, release)
+	s.must("confirming the deletion of "+release, s.user.Patch(s.ctx, rel, client.RawPatch("application/merge-patch+json", confirm)))
+	s.must("deleting "+release, s.user.Delete(s.ctx, rel, how...))
+}
+
+// goes waits until a Release is gone.
+func (s *story) goes(release string) {
+	s.Helper()
+	s.eventually(release, "gone", func() (string, error) {
+		rel, err := s.get(release)
+		if apierrors.IsNotFound(err) {
+			return "gone", nil
+		}
+		c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseStrategyExecuted)
+		if c == nil {
+			return "there", err
+		}
+		return c.Message, err
+	})
+}
+
+func TestDeletionRemovesNothingThatServes(t *testing.T) {
+	t.Parallel()
+	foreground := client.PropagationPolicy(metav1.DeletePropagationForeground)
+	for name, tc := range map[string]struct {
+		until func(s *story, incumbent, contender string)
+		how   []client.DeleteOption
+	}{
+		"at 50/50": {until: func(s *story, _, contender string) {
+			s.steps(contender, 1)
+			s.waitsForCommand(contender, 1)
+		}},
+		"when the newest Release is complete": {until: func(s *story, _, contender string) {
+			s.steps(contender, 2)
+			s.completes(contender)
+		}},
+		"when dependents are deleted first": {until: func(s *story, _, contender string) {
+			s.steps(contender, 2)
+			s.completes(contender)
+		}, how: []client.DeleteOption{foreground}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+			incumbent, contender := s.slowPair(4)
+			tc.until(s, incumbent, contender)
+			served := s.serving()
+			s.deletesRelease(contender, tc.how...)
+			s.goes(contender)
+			s.readyPods(contender, 0)
+			s.templateIs("0.0.1")
+			s.settles(incumbent)
+			s.readyPods(incumbent, 4)
+			s.endpoints(4)
+			if least := served(); least < 4 {
+				t.Errorf("a cluster served with %d endpoints while the newest Release was deleted, want 4 at least", least)
+			}
+			for _, cluster := range s.clusters {
+				s.holdsNothingBut(cluster, incumbent)
+			}
+		})
+	}
+}
+
+// TestDeletedIncumbentServesUntilTheContenderDoes confirms the deletion of the Release that has all traffic.
+func TestDeletedIncumbentServesUntilTheContenderDoes(t *testing.T) {
+	t.Parallel()
+	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+	incumbent, contender := s.slowPair(2)
+	served := s.serving()
+	s.deletesRelease(incumbent)
+	s.eventually("what keeps the incumbent", fmt.Sprintf(
+		"being deleted; kept in clusters [%s %s] until Release %q is at its step there and has traffic", east, west, contender),
+		func() (string, error) {
+			rel, err := s.get(incumbent)
+			c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseStrategyExecuted)
+			if c == nil {
+				return "", err
+			}
+			return c.Message, err
+		})
+	s.steps(contender, 2)
+	s.completes(contender)
+	s.goes(incumbent)
+	s.endpoints(2)
+	if least := served(); least < 2 {
+		t.Errorf("a cluster served with %d endpoints while the incumbent was deleted, want 2 at least", least)
+	}
+}
+
+// TestRandomDeletionsLeaveEndpoints deletes Releases at random, in random order and while earlier deletions are under way. A Service
+// that had endpoints always has some.
+func TestRandomDeletionsLeaveEndpoints(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, 17))
+			s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+			incumbent, contender := s.slowPair(2)
+			step := int32(random.IntN(3))
+			s.steps(contender, step)
+			third := slowPods(s.application("0.0.1", 2, vanguard))
+			(*third.Spec.Template.Values)["note"] = "third"
+			s.edits(func(app *shipper.Application) { app.Spec.Template = third.Spec.Template })
+			served := s.serving()
+			newest := ""
+			s.eventually("a third release", "there", func() (string, error) {
+				app := &shipper.Application{}
+				err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app)
+				if h := app.Status.History; len(h) > 0 && h[len(h)-1] != contender && h[len(h)-1] != incumbent {
+					newest = h[len(h)-1]
+					return "there", err
+				}
+				return "not there", err
+			})
+			names := []string{incumbent, contender, newest}
+			random.Shuffle(3, func(i, j int) { names[i], names[j] = names[j], names[i] })
+			for _, name := range names[:1+random.IntN(3)] {
+				if _, err := s.get(name); err == nil {
+					s.deletesRelease(name)
+				}
+			}
+			s.fullOn()
+			if least := served(); least < 1 {
+				t.Errorf("a cluster served with %d endpoints while %v were deleted from step %d on", least, names, step)
+			}
+		})
+	}
+}
+
+// fullOn moves the newest Release, whichever that is, to its last step until it has completed and nothing is being deleted.
+func (s *story) fullOn() {
+	s.Helper()
+	s.eventually("the newest release", "complete, alone with what stays", func() (string, error) {
+		rels := &shipper.ReleaseList{}
+		if err := world.management.List(s.ctx, rels, client.InNamespace(s.namespace)); err != nil {
+			return "", err
+		}
+		app := &shipper.Application{}
+		if err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app); err != nil {
+			return "", err
+		}
+		for _, rel := range rels.Items {
+			if rel.DeletionTimestamp != nil {
+				c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseStrategyExecuted)
+				if c != nil && len(app.Status.History) > 0 {
+					s.toTheEnd(app.Status.History[len(app.Status.History)-1])
+					return rel.Name + " " + c.Message, nil
+				}
+				return rel.Name + " is being deleted", nil
+			}
+		}
+		h := app.Status.History
+		if len(h) == 0 {
+			return "no release", nil
+		}
+		s.toTheEnd(h[len(h)-1])
+		rel, err := s.get(h[len(h)-1])
+		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseComplete); c != nil && c.Status == corev1.ConditionTrue {
+			return "complete, alone with what stays", err
+		}
+		return rel.Name + " is not complete", err
+	})
+}
+
+// toTheEnd asks for the last step of a Release that is not there yet.
+func (s *story) toTheEnd(release string) {
+	rel, err := s.get(release)
+	if err != nil {
+		return
+	}
+	if last := int32(len(rel.Spec.Environment.Strategy.Steps) - 1); rel.Spec.TargetStep != last {
+		_ = s.tryStep(release, last)
+	}
+}
