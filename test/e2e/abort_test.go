@@ -68,7 +68,10 @@ func TestAbortWhileAClusterIsDown(t *testing.T) {
 		return fmt.Sprint(ready, " ready"), err
 	})
 	alone.endpoints(4)
-	s.holdsNothingBut(west, incumbent)
+	alone.eventually("pods of the contender in "+west, "0 ready", func() (string, error) {
+		ready, err := s.ready(west, contender)
+		return fmt.Sprint(ready, " ready"), err
+	})
 
 	s.must("starting the API server", down.StartAPIServer(s.ctx))
 	s.settles(incumbent)
@@ -85,15 +88,12 @@ func TestWhatIsDeletedWhileTheReconcilerIsAwayIsCleanedUp(t *testing.T) {
 	_, contender := s.vanguardOverAllIn(2)
 	s.must("stopping the reconciler", world.pod.Reconciler.Stop())
 	s.must("deleting the application", s.deletionOf(&shipper.Application{}, appName))
-	s.eventually("the application's releases", "gone", func() (string, error) {
-		rels := &shipper.ReleaseList{}
-		err := world.management.List(s.ctx, rels, client.InNamespace(s.namespace))
-		if len(rels.Items) > 0 {
-			return rels.Items[0].Name + " is there", err
-		}
-		return "gone", err
-	})
-	s.readyPods(contender, 1) // nobody has cleaned up yet
+	app := &shipper.Application{}
+	err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
+	if err != nil || app.DeletionTimestamp == nil {
+		t.Errorf("the application is not kept: %v", err)
+	}
+	s.readyPods(contender, 1) // the reconciler is what cleans up
 
 	s.must("starting the reconciler", world.pod.StartReconciler(s.ctx))
 	for _, cluster := range s.clusters {

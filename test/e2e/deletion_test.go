@@ -110,7 +110,7 @@ func TestDeletedIncumbentServesUntilTheContenderDoes(t *testing.T) {
 	served := s.serving()
 	s.deletesRelease(incumbent)
 	s.eventually("what keeps the incumbent", fmt.Sprintf(
-		"being deleted; kept in clusters [%s %s] until Release %q is at its step there and has traffic", east, west, contender),
+		"being deleted; kept in clusters [%s %s] until Release %q is at its step there and has traffic", west, east, contender),
 		func() (string, error) {
 			rel, err := s.get(incumbent)
 			c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseStrategyExecuted)

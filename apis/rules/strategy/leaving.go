@@ -31,7 +31,7 @@ func (r *rollout) depart(now metav1.Time) []Departure {
 		var waits []string
 		for _, cluster := range s.traffic.clusters {
 			if r.replaced(cluster) {
-				s.traffic.set([]string{cluster})
+				s.leave(cluster)
 			}
 			if !s.without(cluster) {
 				waits = append(waits, cluster)
@@ -53,6 +53,17 @@ func (r *rollout) depart(now metav1.Time) []Departure {
 func StartsOver(live int, leaving []Release) bool {
 	return live == 0 && len(leaving) > 0 &&
 		!slices.ContainsFunc(leaving, func(r Release) bool { return Complete(r.Release) })
+}
+
+// leave asks for no traffic in a cluster, and then for no Pods.
+func (s *side) leave(cluster string) {
+	if !s.traffic.exists {
+		return
+	}
+	s.traffic.set([]string{cluster})
+	if s.capacity.exists && s.drained(cluster) {
+		s.capacity.set([]string{cluster})
+	}
 }
 
 // mayGo tells whether a Release serves nowhere any more. Of one that lost targets it is not known where it serves: others have to
@@ -119,7 +130,7 @@ func (s *side) servesIn(cluster string) bool {
 // clusters where it is replaced.
 func (r *rollout) farewellWrite(release Release, s *side) Write {
 	w := Write{Installation: installation(release, false, false)}
-	if s.capacity.exists && s.capacity.adopts {
+	if s.capacity.changed() {
 		w.Capacity = capacitySpec(release, s.capacity)
 	}
 	if s.traffic.changed() {
