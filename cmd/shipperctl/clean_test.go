@@ -3,10 +3,15 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -70,5 +75,37 @@ func cleanDecommissionedClusters(t *testing.T) {
 	}
 	if out := works(t, append(clean, "--decommissionedClusters", "eu-0")...); !strings.Contains(out, "0 releases were changed, 0 left") {
 		t.Errorf("where there is nothing to do it says\n%s", out)
+	}
+}
+
+// cleanFinalizers makes objects of Shipper go without Shipper.
+func cleanFinalizers(t *testing.T) {
+	c := management(t)
+	s := open(t, "abandoned", "us")
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: "shipper-reconciler"}}
+	holder, seconds, now := "pod-1", int32(15), metav1.NowMicro()
+	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &now}
+	creates(t, lease)
+	clean := []string{"clean", "finalizers", "--in", "abandoned"}
+	refuses(t, "", "the reconciler pod-1 runs, and would put the finalizers back: uninstall Shipper first, or stop it: "+
+		"kubectl scale deployment shipper --replicas=0 -n shipper-system", clean...)
+	if err := c.Delete(t.Context(), lease); err != nil {
+		t.Fatal(err)
+	}
+	if got := works(t, append(clean, "--dry-run")...); !strings.HasSuffix(got, "would be removed, 0 failed\n") {
+		t.Errorf("it says %q", got)
+	}
+	if rel := get(t, c, &shipper.Release{}, "abandoned", s.rel.Name); !slices.Contains(rel.Finalizers, shipper.RolloutFinalizer) {
+		t.Errorf("a dry run has written: %v", rel.Finalizers)
+	}
+	works(t, clean...)
+	if got := works(t, clean...); got != "the finalizers of 0 objects were removed, 0 failed\n" {
+		t.Errorf("the second time it says %q", got)
+	}
+	if err := c.Delete(t.Context(), s.rel); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(s.rel), &shipper.Release{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Release is still there: %v", err)
 	}
 }

@@ -86,6 +86,7 @@ func TestShipperctl(t *testing.T) {
 		{"backup and restore", backUpAndRestore},
 		{"clean decommissioned clusters", cleanDecommissionedClusters},
 		{"list releases", listReleases},
+		{"clean finalizers", cleanFinalizers},
 		{"look after clusters", lookAfterClusters},
 		{"doctor", examine},
 		{"chart render", renderCharts},

@@ -214,3 +214,102 @@ func (s *story) toTheEnd(release string) {
 		_ = s.tryStep(release, last)
 	}
 }
+
+// TestADeletionIsHeldWhileABlockIsInEffect arms deletions before a freeze, by finalizers of a tenant's own, and carries them out during
+// it, where no webhook is asked.
+func TestADeletionIsHeldWhileABlockIsInEffect(t *testing.T) {
+	t.Parallel()
+	const own = "tenant.example.com/armed"
+	for name, arm := range map[string]func(s *story){
+		"of an Application": func(s *story) {
+			s.must("deleting the application", s.deletionOf(&shipper.Application{}, appName))
+		},
+		"of a namespace": func(s *story) {
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+			s.must("deleting the namespace", world.management.Delete(s.ctx, namespace))
+			s.eventually("the application", "being deleted", func() (string, error) {
+				app := &shipper.Application{}
+				err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
+				if app.DeletionTimestamp != nil {
+					return "being deleted", err
+				}
+				return "there", err
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+			app := s.application("0.0.1", 2, allIn)
+			app.Labels = map[string]string{"story": s.namespace}
+			s.applies(app)
+			rel := s.release(0)
+			s.completes(rel)
+			s.endpoints(2)
+			s.edits(func(app *shipper.Application) { app.Finalizers = append(app.Finalizers, own) })
+			arm(s)
+
+			block := &shipper.RolloutBlock{
+				ObjectMeta: metav1.ObjectMeta{Namespace: shipper.GlobalBlocksNamespace, Name: s.namespace},
+				Spec: shipper.RolloutBlockSpec{
+					Message: "freeze", OverridePolicy: shipper.RolloutBlockNobody,
+					Scope: &shipper.RolloutBlockScope{Applications: &metav1.LabelSelector{MatchLabels: app.Labels}},
+				},
+			}
+			s.must("creating the block", world.management.Create(s.ctx, block))
+			held := "the deletion is held: rollouts blocked by: " + shipper.GlobalBlocksNamespace + "/" + s.namespace
+			blockedIs := func(want string) {
+				s.eventually("the condition Blocked", want, func() (string, error) {
+					app := &shipper.Application{}
+					err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
+					if c := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationBlocked); c != nil {
+						return c.Message, err
+					}
+					return "", err
+				})
+			}
+			blockedIs(held)
+			s.must("disarming", s.user.Patch(s.ctx, &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: appName}},
+				client.RawPatch("application/json-patch+json", fmt.Appendf(nil, `[{"op":"replace","path":"/metadata/finalizers","value":[%q]}]`,
+					shipper.RolloutFinalizer))))
+			s.must("looking again", s.looksAgain(held))
+			s.endpoints(2)
+			s.readyPods(rel, 2)
+
+			s.must("lifting the block", world.management.Delete(s.ctx, block))
+			s.eventually("the application", "gone", func() (string, error) {
+				err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, &shipper.Application{})
+				if apierrors.IsNotFound(err) {
+					return "gone", nil
+				}
+				return "there", err
+			})
+			for _, cluster := range s.clusters {
+				s.holdsNothingBut(cluster)
+			}
+		})
+	}
+}
+
+// looksAgain has the reconciler write another status of the Application, so that whatever it does about it was done: a second edit of
+// the block's message is told.
+func (s *story) looksAgain(held string) error {
+	block := &shipper.RolloutBlock{}
+	key := client.ObjectKey{Namespace: shipper.GlobalBlocksNamespace, Name: s.namespace}
+	if err := world.management.Get(s.ctx, key, block); err != nil {
+		return err
+	}
+	other := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: s.namespace + "-2"}, Spec: block.Spec}
+	if err := world.management.Create(s.ctx, other); err != nil {
+		return err
+	}
+	s.eventually("the condition Blocked", held+","+other.Namespace+"/"+other.Name, func() (string, error) {
+		app := &shipper.Application{}
+		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
+		if c := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationBlocked); c != nil {
+			return c.Message, err
+		}
+		return "", err
+	})
+	return world.management.Delete(s.ctx, other)
+}

@@ -24,7 +24,11 @@ type run struct{ pods, traffic int32 }
 // app is one simulated Application: its Releases and, for each of them, what runs in each cluster.
 type app struct {
 	releases []*strategy.Release
-	runs     map[string]map[string]*run
+	// leaving are those being deleted that are kept until others serve in their place.
+	leaving []*strategy.Release
+	// keeps has covered Releases leave as others do; otherwise they go at once.
+	keeps bool
+	runs  map[string]map[string]*run
 	// down are the clusters that do not answer; broken the Releases whose Pods never become available.
 	down, broken map[string]bool
 	// pace is how many Pods a cluster starts in one tick; all of them when it is 0.
@@ -115,6 +119,9 @@ func (a *app) observed() strategy.Observed {
 	for _, r := range a.releases {
 		o.Releases = append(o.Releases, *r)
 	}
+	for _, r := range a.leaving {
+		o.Leaving = append(o.Leaving, *r)
+	}
 	return o
 }
 
@@ -122,31 +129,61 @@ func (a *app) observed() strategy.Observed {
 func (a *app) reconcile() {
 	a.plan = strategy.Make(a.observed(), metav1.NewTime(a.now))
 	for i, outcome := range a.plan.Outcomes {
-		r := a.releases[i]
-		r.Release.Status = outcome.Status
-		if w := outcome.Write.Installation; w != nil {
-			r.Installation.Spec, r.Installation.Generation = *w, r.Installation.Generation+1
+		a.releases[i].Release.Status = outcome.Status
+		carryOut(a.releases[i], outcome.Write)
+	}
+	var gone []string
+	for i, departure := range a.plan.Leaving {
+		a.leaving[i].Release.Status = departure.Status
+		carryOut(a.leaving[i], departure.Write)
+		if departure.Ready {
+			gone = append(gone, a.leaving[i].Release.Name)
 		}
-		if w := outcome.Write.Capacity; w != nil {
-			r.Capacity.Spec, r.Capacity.Generation = *w, r.Capacity.Generation+1
-		}
-		if w := outcome.Write.Traffic; w != nil {
-			r.Traffic.Spec, r.Traffic.Generation = *w, r.Traffic.Generation+1
-		}
+	}
+	for _, name := range gone {
+		a.leaving = slices.DeleteFunc(a.leaving, func(r *strategy.Release) bool { return r.Release.Name == name })
+		delete(a.runs, name)
 	}
 	for _, name := range a.plan.Covered {
-		a.remove(name)
+		if a.keeps {
+			a.leave(name)
+		} else {
+			a.remove(name)
+		}
 	}
+}
+
+// carryOut writes what a plan wants of the targets of a Release.
+func carryOut(r *strategy.Release, w strategy.Write) {
+	if w.Installation != nil {
+		r.Installation.Spec, r.Installation.Generation = *w.Installation, r.Installation.Generation+1
+	}
+	if w.Capacity != nil {
+		r.Capacity.Spec, r.Capacity.Generation = *w.Capacity, r.Capacity.Generation+1
+	}
+	if w.Traffic != nil {
+		r.Traffic.Spec, r.Traffic.Generation = *w.Traffic, r.Traffic.Generation+1
+	}
+}
+
+// all are the Releases that are there, those being deleted too.
+func (a *app) all() []*strategy.Release { return slices.Concat(a.releases, a.leaving) }
+
+// leave deletes a Release, which goes when others serve in its place.
+func (a *app) leave(name string) {
+	i := slices.IndexFunc(a.releases, func(r *strategy.Release) bool { return r.Release.Name == name })
+	a.leaving = append(a.leaving, a.releases[i])
+	a.releases = slices.Delete(a.releases, i, i+1)
 }
 
 // work lets installation, capacity and traffic do what was asked, as far as clusters answer.
 func (a *app) work() {
 	a.now = a.now.Add(time.Second)
-	for _, r := range a.releases {
+	for _, r := range a.all() {
 		a.install(r)
 		a.scale(r)
 	}
-	for _, r := range a.releases {
+	for _, r := range a.all() {
 		a.shift(r)
 	}
 }
@@ -238,7 +275,7 @@ func (a *app) shift(r *strategy.Release) {
 // found is what is said of the traffic of a Release that nobody has asked anything of.
 func (a *app) found(cluster string, here *run) uint32 {
 	var all, inTraffic int
-	for _, r := range a.releases {
+	for _, r := range a.all() {
 		if other := a.runs[r.Release.Name][cluster]; other != nil {
 			all, inTraffic = all+int(other.pods), inTraffic+int(min(other.traffic, other.pods))
 		}
@@ -249,7 +286,7 @@ func (a *app) found(cluster string, here *run) uint32 {
 // share is how many of a Release's Pods its weight puts in traffic.
 func (a *app) share(c shipper.ClusterTrafficTarget, here *run) int32 {
 	var all, weights int64
-	for _, r := range a.releases {
+	for _, r := range a.all() {
 		if other := a.runs[r.Release.Name][c.Name]; other != nil {
 			all += int64(other.pods)
 		}

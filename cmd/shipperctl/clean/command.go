@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clean is `shipperctl clean`: it takes clusters that are decommissioned off the Releases that are placed there.
+// Package clean is `shipperctl clean`: it takes clusters that are decommissioned off the Releases that are placed there, and
+// removes finalizers after Shipper was uninstalled.
 package clean
 
 import (
@@ -27,13 +28,13 @@ func NewCommand() *cobra.Command {
 	o := &connect.Flags{}
 	cmd := &cobra.Command{
 		Use:   "clean",
-		Short: "Tidy up after clusters that are gone",
+		Short: "Tidy up after clusters, or Shipper itself, that are gone",
 		Args:  cobra.NoArgs,
 		RunE:  connect.NeedsCommand,
 	}
 	o.Register(cmd.PersistentFlags())
 	cmd.SetGlobalNormalizationFunc(connect.Spelling)
-	cmd.AddCommand(newDecommissioned(o))
+	cmd.AddCommand(newDecommissioned(o), newFinalizers(o))
 	return cmd
 }
 

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/google/go-cmp/cmp"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// inTraffic is how many Pods have traffic in a cluster.
+func (a *app) inTraffic(cluster string) (sum int32) {
+	for _, r := range a.all() {
+		if run := a.runs[r.Release.Name][cluster]; run != nil {
+			sum += min(run.traffic, run.pods)
+		}
+	}
+	return sum
+}
+
+// TestRandomDeletionsNeverEmptyACluster deletes Releases at random, in any order, while Pods start slowly and clusters come and go. A
+// cluster with Pods in traffic always has some.
+func TestRandomDeletionsNeverEmptyACluster(t *testing.T) {
+	for seed := range *seeds / 20 {
+		dice := rand.New(rand.NewPCG(seed, 5))
+		a, log := newApp(), []string(nil)
+		a.keeps = true
+		a.release(allIn, 4, "a", "b")
+		for range 20 {
+			a.reconcile()
+			a.work()
+		}
+		a.pace = int32(dice.IntN(3))
+		for range 60 {
+			switch dice.IntN(8) {
+			case 0:
+				a.release(vanguard, 1+int32(dice.IntN(4)), "a", "b")
+				log = append(log, "made "+a.newest().Name)
+			case 1:
+				if len(a.releases) > 1 {
+					name := a.releases[dice.IntN(len(a.releases))].Release.Name
+					a.leave(name)
+					log = append(log, "deleted "+name)
+					a.moveBack()
+				}
+			case 2:
+				step := int32(dice.IntN(len(a.newest().Spec.Environment.Strategy.Steps)))
+				step = max(step, a.newest().Spec.TargetStep) // a retreat without an incumbent takes the traffic away, as it says
+				a.newest().Spec.TargetStep = step
+				log = append(log, fmt.Sprint("step ", step))
+			case 3:
+				a.down["b"] = !a.down["b"]
+				log = append(log, fmt.Sprint("b is down: ", a.down["b"]))
+			}
+			a.reconcile()
+			for _, cluster := range []string{"a", "b"} {
+				if n := a.inTraffic(cluster); n < 1 {
+					t.Fatalf("seed %d: cluster %s has no Pod in traffic after\n%s", seed, cluster, strings.Join(log, "\n"))
+				}
+			}
+			a.work()
+		}
+		a.down, a.pace = map[string]bool{}, 0
+		a.newest().Spec.TargetStep = int32(len(a.newest().Spec.Environment.Strategy.Steps) - 1)
+		for range 40 {
+			a.reconcile()
+			a.work()
+		}
+		if len(a.leaving) > 0 {
+			c := shipper.FindCondition(a.leaving[0].Release.Status.Conditions, shipper.ReleaseStrategyExecuted)
+			t.Fatalf("seed %d: %s does not go: %s\n%s", seed, a.leaving[0].Release.Name, c.Message, strings.Join(log, "\n"))
+		}
+	}
+}
+
+// moveBack is what the application reconciler does about an abort: what had completed is to be at its last step.
+func (a *app) moveBack() {
+	if rel := a.newest(); shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete) {
+		rel.Spec.TargetStep = int32(len(rel.Spec.Environment.Strategy.Steps) - 1)
+	}
+}
+
+func TestADeletedReleaseSaysWhatKeepsIt(t *testing.T) {
+	a := settled(t, 1, allIn, vanguard)
+	a.down["b"] = true
+	a.work()
+	deleted := a.newest().Name
+	a.leave(deleted)
+	for range 10 {
+		a.reconcile()
+		a.work()
+	}
+	c := shipper.FindCondition(a.leaving[0].Release.Status.Conditions, shipper.ReleaseStrategyExecuted)
+	want := shipper.Condition{
+		Type: shipper.ReleaseStrategyExecuted, Status: corev1.ConditionFalse, Reason: shipper.StrategyInProgress,
+		LastTransitionTime: c.LastTransitionTime,
+		Message:            `being deleted; kept in clusters [b] until Release "web-0" is at its step there and has traffic`,
+	}
+	if diff := cmp.Diff(want, *c); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if run := a.runs[deleted]["a"]; run.pods != 0 || run.traffic != 0 {
+		t.Errorf("in the cluster where it was replaced it has %d Pods, %d in traffic", run.pods, run.traffic)
+	}
+}
