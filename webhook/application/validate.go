@@ -64,6 +64,11 @@ func (w *Webhook) validateWrite(
 	if err := w.Gate.Permit(ctx, a, req.UserInfo, resource, &app.ObjectMeta, added); err != nil {
 		return err
 	}
+	if old != nil && control.OwnerAdded(&old.ObjectMeta, &app.ObjectMeta) {
+		if err := w.judgeDeletion(ctx, req, a, old, block.Overrides(app.Annotations)); err != nil {
+			return err
+		}
+	}
 	if !specChanged {
 		return w.judgeLabels(ctx, req, a, app, old)
 	}
@@ -126,11 +131,18 @@ func (w *Webhook) validateDelete(
 	if w.Facts.NamespaceGoing(old.Namespace) {
 		return nil
 	}
+	return w.judgeDeletion(ctx, req, a, old, block.Overrides(old.Annotations))
+}
+
+// judgeDeletion refuses the deletion of an Application, or what may lead to it, under a block.
+func (w *Webhook) judgeDeletion(
+	ctx context.Context, req *admission.Request, a *answer.Answer, old *shipper.Application, overrides []block.Override,
+) error {
 	c, err := w.change(ctx, req, nil, old)
 	if err != nil {
 		return err
 	}
-	return w.Gate.Judge(a, resource, old.Name, subject(old, false), block.Overrides(old.Annotations), c)
+	return w.Gate.Judge(a, resource, old.Name, subject(old, false), overrides, c)
 }
 
 // announce says which Release the template makes and what is to be expected of it; to who only tries, in full.

@@ -84,6 +84,17 @@ func (g *Guard) Keep(
 	if req.UserInfo.Username == g.Reconciler {
 		return nil
 	}
+	if lostFinalizer(old, meta) {
+		may, err := g.MayStamp(ctx, req, s)
+		if err != nil {
+			return err
+		}
+		if !may {
+			meta.Finalizers = append(meta.Finalizers, shipper.RolloutFinalizer)
+			a.Set(meta.Finalizers, "metadata", "finalizers")
+			a.Warn("the finalizer %s stays: Shipper removes it when no RolloutBlock holds the deletion and others serve", shipper.RolloutFinalizer)
+		}
+	}
 	for _, key := range missing(s.Annotations, old.Annotations, meta.Annotations) {
 		a.Annotate(meta, key, old.Annotations[key])
 	}
@@ -102,7 +113,24 @@ func (g *Guard) Check(ctx context.Context, req *admission.Request, s State, old,
 	if old == nil {
 		old = &metav1.ObjectMeta{}
 	}
-	return g.refuse(ctx, req, s, meta.Name, append(s.forged(old, meta), s.lost(old, meta)...))
+	errs := append(s.forged(old, meta), s.lost(old, meta)...)
+	if lostFinalizer(old, meta) {
+		errs = append(errs, field.Forbidden(field.NewPath("metadata", "finalizers"), shipper.RolloutFinalizer+
+			" is removed by Shipper when no RolloutBlock holds the deletion and others serve; leave it in"))
+	}
+	return g.refuse(ctx, req, s, meta.Name, errs)
+}
+
+// lostFinalizer tells whether meta lacks the finalizer that keeps old until it may go.
+func lostFinalizer(old, meta *metav1.ObjectMeta) bool {
+	return slices.Contains(old.Finalizers, shipper.RolloutFinalizer) && !slices.Contains(meta.Finalizers, shipper.RolloutFinalizer)
+}
+
+// OwnerAdded tells whether an object gets an owner that it did not have: it is deleted when that owner is.
+func OwnerAdded(old, meta *metav1.ObjectMeta) bool {
+	return slices.ContainsFunc(meta.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		return !slices.ContainsFunc(old.OwnerReferences, func(was metav1.OwnerReference) bool { return was.UID == ref.UID })
+	})
 }
 
 // refuse refuses errs unless the user may stamp.

@@ -92,12 +92,18 @@ func (w *Webhook) validateUpdate(
 	if err := w.Gate.Permit(ctx, a, req.UserInfo, resource, &rel.ObjectMeta, gate.Added(before, overrides)); err != nil {
 		return err
 	}
-	if !moved {
-		return nil
-	}
 	app, err := w.Facts.App(old)
 	if err != nil {
 		return err
+	}
+	if !w.reconciler(req) && control.OwnerAdded(&old.ObjectMeta, &rel.ObjectMeta) {
+		c := w.deletion(ctx, req, app, old)
+		if err := w.Gate.Judge(a, resource, rel.Name, subject(rel), block.Overrides(rel.Annotations), c); err != nil {
+			return err
+		}
+	}
+	if !moved {
+		return nil
 	}
 	c := w.step(ctx, req, app, rel, old)
 	if err := w.Gate.Judge(a, resource, rel.Name, subject(rel), block.Overrides(rel.Annotations), c); err != nil {
