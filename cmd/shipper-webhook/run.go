@@ -100,7 +100,7 @@ func build(
 		Facts: known.Facts, Ready: known.Ready, Rights: who,
 		Charts: chart.NewCatalog(ctx, chart.Options{
 			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
-			Secrets: chart.SecretsOf(mgr.GetAPIReader()),
+			Secrets: chart.SecretsOf(mgr.GetAPIReader()), SystemNamespace: o.namespace,
 		}),
 		Sources: func(ctx context.Context, namespace string, from []shipper.ValuesSource) (chart.Held, error) {
 			return chart.ReadSources(ctx, mgr.GetAPIReader(), namespace, from)
