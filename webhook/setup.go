@@ -39,6 +39,8 @@ type Options struct {
 	Sources application.Sources
 	// Reconciler is the user name of Shipper's reconciler.
 	Reconciler string
+	// Namespace is Shipper's own, which nothing is judged in. Empty: there is none.
+	Namespace string
 	// Registry takes the metrics.
 	Registry prometheus.Registerer
 	// Events are told who lifts or weakens a block. Nil: nobody is told.
@@ -65,7 +67,7 @@ func Setup(server Server, o Options) error {
 	room := newLanes()
 	serve := func(path string, phase answer.Phase, kind string, judge answer.Judge) *answer.Endpoint {
 		endpoint := &answer.Endpoint{
-			Phase: phase, Kind: kind, Judge: judge, Unwarned: o.Reconciler,
+			Phase: phase, Kind: kind, Judge: judge, Unwarned: o.Reconciler, Reserved: o.Namespace,
 			Ready: o.Ready, Metrics: metrics, Clock: o.Clock, Log: o.Log,
 		}
 		server.Register(path, bounded(o.Clock, room, &admission.Webhook{Handler: endpoint}))

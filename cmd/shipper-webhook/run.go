@@ -105,7 +105,7 @@ func build(
 		Sources: func(ctx context.Context, namespace string, from []shipper.ValuesSource) (chart.Held, error) {
 			return chart.ReadSources(ctx, mgr.GetAPIReader(), namespace, from)
 		},
-		Reconciler: o.reconcilerUser, Registry: metrics.Registry, Clock: clock.RealClock{},
+		Reconciler: o.reconcilerUser, Namespace: o.namespace, Registry: metrics.Registry, Clock: clock.RealClock{},
 		Events: mgr.GetEventRecorder("shipper-webhook"),
 		Log:    mgr.GetLogger().WithName("webhook"),
 	})
