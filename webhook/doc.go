@@ -28,7 +28,7 @@
 //	Namespace           delete: every Application in it may be deleted, or nothing can be judged; warned of its RolloutBlocks
 //	RolloutBlock        create: message and author; completed: author
 //	                    spec:   the same
-//	                    delete: allowed, recorded
+//	                    delete: allowed, audited
 //
 // Whether a block is in effect is judged by the override annotation of the object itself; for a target, by that of its
 // Release or of the newest Release of the same Application, whose rollout moves it.

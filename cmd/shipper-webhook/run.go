@@ -106,7 +106,6 @@ func build(
 			return chart.ReadSources(ctx, mgr.GetAPIReader(), namespace, from)
 		},
 		Reconciler: o.reconcilerUser, Namespace: o.namespace, Registry: metrics.Registry, Clock: clock.RealClock{},
-		Events: mgr.GetEventRecorder("shipper-webhook"),
 		Log:    mgr.GetLogger().WithName("webhook"),
 	})
 	if err != nil {
