@@ -106,6 +106,7 @@ func allowCommand(secret *corev1.Secret, u *url.URL) string {
 	if !typed.MatchString(to) {
 		to = "URL" // it is the requester's text: nobody runs that by copying
 	}
-	return fmt.Sprintf("kubectl label secret %[1]s -n %[2]s --overwrite %[3]s=true && kubectl annotate secret %[1]s -n %[2]s --overwrite %[4]s=%[5]s",
+	return fmt.Sprintf("kubectl label secret %[1]s -n %[2]s --overwrite %[3]s=true && "+
+		"kubectl annotate secret %[1]s -n %[2]s --overwrite %[4]s=%[5]s",
 		secret.Name, secret.Namespace, shipper.RepositoryCredentialsLabel, shipper.RepositoryURLAnnotation, to)
 }

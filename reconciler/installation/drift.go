@@ -102,7 +102,7 @@ func (d *drifting) examine(ctx context.Context, entry item, objects []wanted, be
 	out.fields = told(entry, differences(rehearsed, live), live.GetManagedFields(), d.rendering.sources.secret())
 	if d.rendering.sources.secret() {
 		for n := range out.fields {
-			out.fields[n].Name, out.fields[n].Field = d.called(entry), openField(out.fields[n].Field, entry.gvk().Group)
+			out.fields[n].Name = d.called(entry)
 		}
 	}
 	if d.policy != shipper.DriftCorrect || len(out.fields) == 0 {

@@ -98,7 +98,8 @@ func attempt(last *shipper.HookRun) int32 {
 // nothing: what its hooks do may be wrong by now.
 func (i *installer) begin(ctx context.Context, w wanted, entry item, run shipper.HookRun) error {
 	if !i.it.Spec.CanOverride && run.Event != string(release.HookTest) {
-		return &problem{shipper.InProgress, fleet.Wait, fmt.Sprintf("hook %s: %s is not run, because there is a newer Release", run.Event, i.called(entry))}
+		text := fmt.Sprintf("hook %s: %s is not run, because there is a newer Release", run.Event, i.called(entry))
+		return &problem{shipper.InProgress, fleet.Wait, text}
 	}
 	live, err := i.hookObject(ctx, entry)
 	if err != nil {

@@ -132,7 +132,8 @@ func TestWhoOwnsTheNamespaceIsToldHowToLetShipperRead(t *testing.T) {
 	s.kubectl(told...)
 	s.eventually("whether Shipper may read Secrets", "true", s.shipperReads())
 	refusal = s.user.Create(s.ctx, app.DeepCopy())
-	s.refused("naming a secret that is not for repositories", refusal, "credentials.secretName", "does not say that it is for chart repositories")
+	s.refused("naming a secret that is not for repositories", refusal,
+		"credentials.secretName", "does not say that it is for chart repositories")
 	for _, command := range s.toldToMark(refusal.Error()) {
 		s.kubectl(strings.Fields(command)...)
 	}

@@ -64,7 +64,8 @@ func (w *Webhook) rollBack(a *answer.Answer, app, old *shipper.Application) erro
 // its Releases with the same archive, and the highest observed generation, which only those who may stamp change, is that Release's.
 // It installs nothing that was not judged when that Release was made.
 func (w *Webhook) restored(app, old *shipper.Application) bool {
-	if old == nil || stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) || refreshWanted(app, old) || valuesRefreshWanted(app, old) {
+	if old == nil || refreshWanted(app, old) || valuesRefreshWanted(app, old) ||
+		stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) {
 		return false
 	}
 	rels, err := w.releases(app)

@@ -115,7 +115,8 @@ func TestValuesArePinnedToWhatTheirSourcesHold(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			read, a := 0, &answer.Answer{}
-			w := reading(t, ask.Grant(mayHidden, strings.Replace(mayHidden, ask.Developer, ask.Reconciler, 1)), &read, []client.Object{hides(after)}, tc.known...)
+			rights := ask.Grant(mayHidden, strings.Replace(mayHidden, ask.Developer, ask.Reconciler, 1))
+			w := reading(t, rights, &read, []client.Object{hides(after)}, tc.known...)
 			if err := w.Default(t.Context(), tc.req, a); err != nil {
 				t.Fatal(err)
 			}
