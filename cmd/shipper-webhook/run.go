@@ -106,7 +106,7 @@ func build(
 			return chart.ReadSources(ctx, mgr.GetAPIReader(), namespace, from)
 		},
 		Reconciler: o.reconcilerUser, Namespace: o.namespace, Registry: metrics.Registry, Clock: clock.RealClock{},
-		Log:    mgr.GetLogger().WithName("webhook"),
+		Log: mgr.GetLogger().WithName("webhook"),
 	})
 	if err != nil {
 		return nil, err
