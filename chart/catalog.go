@@ -34,6 +34,8 @@ type Options struct {
 	CacheDir string
 	// Secrets reads the credentials that charts name. Default: none are read, and such charts cannot be fetched.
 	Secrets Secrets
+	// SystemNamespace is Shipper's own: no Secret in it is read for a chart. Default: shipper-system.
+	SystemNamespace string
 	// Log hears of what goes wrong behind the callers' backs. Default: nobody hears.
 	Log logr.Logger
 	// FreshFor is how long an index is used without asking for it again. Default: 10 s.
@@ -65,6 +67,7 @@ func (o Options) withDefaults() Options {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	o.SystemNamespace = orDefault(o.SystemNamespace, shipper.SystemNamespace)
 	o.FreshFor = orDefault(o.FreshFor, 10*time.Second)
 	o.Patience = orDefault(o.Patience, time.Second)
 	o.FetchTimeout = orDefault(o.FetchTimeout, 30*time.Second)
@@ -220,27 +223,27 @@ func (c *Catalog) repository(ctx context.Context, namespace string, of shipper.C
 	if err != nil {
 		return nil, err
 	}
-	entitled, err := c.access(ctx, namespace, of)
+	access, err := c.access(ctx, namespace, of, u)
 	if err != nil {
 		return nil, err
 	}
 	var inRegistry *registry
 	if u.Scheme == ociScheme {
-		if inRegistry, err = c.fetcher.newRegistry(u, of.Name, entitled); err != nil {
+		if inRegistry, err = c.fetcher.newRegistry(u, of.Name, access); err != nil {
 			return nil, err
 		}
 		u.Path += "/" + of.Name
 	}
 	key := u.String()
-	if entitled != nil {
-		key += " " + entitled.scope
+	if access != nil {
+		key += " " + access.scope
 	}
 	now := c.options.Clock.Now()
 	c.mu.Lock()
 	r, ok := c.repositories[key]
 	if !ok {
-		r = newRepository(u, key, entitled)
-		r.registry, r.client = inRegistry, c.fetcher.opened(u, entitled)
+		r = newRepository(u, key, access)
+		r.registry, r.client = inRegistry, c.fetcher.opened(u, access)
 		c.repositories[key] = r
 	}
 	r.used = now

@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,15 +37,15 @@ const (
 	privateKeyKey  = corev1.TLSPrivateKeyKey
 )
 
-// Secrets reads what a Secret holds. Its errors are those of the API server.
-type Secrets func(ctx context.Context, namespace, name string) (map[string][]byte, error)
+// Secrets reads a Secret. Its errors are those of the API server.
+type Secrets func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 
 // SecretsOf reads Secrets from an API server each time anew; reader must not keep them.
 func SecretsOf(reader client.Reader) Secrets {
-	return func(ctx context.Context, namespace, name string) (map[string][]byte, error) {
+	return func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 		var secret corev1.Secret
 		err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &secret)
-		return secret.Data, err
+		return &secret, err
 	}
 }
 
@@ -52,8 +53,10 @@ func SecretsOf(reader client.Reader) Secrets {
 type access struct {
 	// secret is where it comes from, to be shown: namespace/name.
 	secret string
-	// scope is another for each Secret and for all that it ever held.
-	scope                                string
+	// scope is another for each Secret, for all that it ever held, and for each URL that it was for.
+	scope string
+	// to is the only URL, with all below it, that any of this is sent to.
+	to                                   prefix
 	username, password, token, tokenHost string
 	// tls is nil when it says nothing of certificates.
 	tls *tls.Config
@@ -80,32 +83,39 @@ func opens(namespace string, of shipper.Chart) string {
 	return namespace + "/" + of.Credentials.SecretName
 }
 
-// access reads the credentials for a chart of an Application in a namespace; nil when it names none.
-func (c *Catalog) access(ctx context.Context, namespace string, of shipper.Chart) (*access, error) {
+// access reads the credentials for a chart of an Application in a namespace, whose repository is u; nil when it names none.
+func (c *Catalog) access(ctx context.Context, namespace string, of shipper.Chart, u *url.URL) (*access, error) {
 	name := of.Credentials.SecretName
 	if name == "" {
 		return nil, nil
 	}
-	data, where, err := c.secret(ctx, namespace, name, ErrCredentials)
+	secret, where, err := c.secret(ctx, namespace, name, ErrCredentials)
 	if err != nil {
 		return nil, err
 	}
-	a, err := accessOf(data)
+	to, err := entitled(secret, u)
 	if err != nil {
 		return nil, fetchFailure(ErrCredentials, "Secret %s %s", where, err)
 	}
-	a.secret, a.scope = where, scopeOf(where, data)
+	a, err := accessOf(secret.Data)
+	if err != nil {
+		return nil, fetchFailure(ErrCredentials, "Secret %s %s", where, err)
+	}
+	a.secret, a.to, a.scope = where, to, scopeOf(where+" "+to.String(), secret.Data)
 	return a, nil
 }
 
 // secret reads a Secret that a chart names, and says how it is called. When nothing but a change there would help, the error has a
 // cause of its own.
-func (c *Catalog) secret(ctx context.Context, namespace, name string, cause error) (map[string][]byte, string, error) {
+func (c *Catalog) secret(ctx context.Context, namespace, name string, cause error) (*corev1.Secret, string, error) {
 	where := namespace + "/" + name
-	if c.options.Secrets == nil {
+	switch {
+	case c.options.Secrets == nil:
 		return nil, where, brokenSpec(cause, "Secret %s is not read here", where)
+	case namespace == c.options.SystemNamespace: // it has the credentials of clusters
+		return nil, where, brokenSpec(cause, "Secret %s is not read: Secrets in Shipper's own namespace are never used for charts", where)
 	}
-	data, err := c.options.Secrets(ctx, namespace, name)
+	secret, err := c.options.Secrets(ctx, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, where, fetchFailure(cause, "there is no Secret %s", where)
@@ -116,7 +126,7 @@ func (c *Catalog) secret(ctx context.Context, namespace, name string, cause erro
 	case err != nil:
 		return nil, where, fetchFailure(err, "reading Secret %s: %s", where, err)
 	}
-	return data, where, nil
+	return secret, where, nil
 }
 
 // accessOf understands a Secret. Errors are phrases that follow its name and quote nothing of it.

@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -20,10 +22,12 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// secrets are what Secrets hold, by namespace/name.
+// secrets are what Secrets hold, by namespace/name. What is under forURL is no part of it, but the URL that it is marked for.
 type secrets map[string]map[string]string
 
-func (s secrets) read(_ context.Context, namespace, name string) (map[string][]byte, error) {
+const forURL = "marked for"
+
+func (s secrets) read(_ context.Context, namespace, name string) (*corev1.Secret, error) {
 	resource := schema.GroupResource{Resource: "secrets"}
 	held, ok := s[namespace+"/"+name]
 	switch {
@@ -34,9 +38,14 @@ func (s secrets) read(_ context.Context, namespace, name string) (map[string][]b
 	case !ok:
 		return nil, apierrors.NewNotFound(resource, name)
 	}
-	out := map[string][]byte{}
+	out := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{}}
 	for key, value := range held {
-		out[key] = []byte(value)
+		if key != forURL {
+			out.Data[key] = []byte(value)
+			continue
+		}
+		out.Labels = map[string]string{shipper.RepositoryCredentialsLabel: "true"}
+		out.Annotations = map[string]string{shipper.RepositoryURLAnnotation: value}
 	}
 	return out, nil
 }
@@ -97,6 +106,7 @@ func TestCredentialsOpenARepository(t *testing.T) {
 			if tc.secret["ca.crt"] == "" {
 				tc.secret["ca.crt"] = p.ca()
 			}
+			tc.secret[forURL] = p.URL
 			s := newStage(t, func(o *chart.Options) {
 				o.Secrets, o.Repositories = secrets{"team/opener": tc.secret}.read, anywhereHere(t)
 			})
@@ -161,7 +171,8 @@ func TestWhatACredentialOpensIsNotAnsweredToOthers(t *testing.T) {
 		repo.ServeHTTP(w, r)
 	}))
 	t.Cleanup(guarded.Close)
-	right, wrong := map[string]string{"username": "ann", "password": "s3cret"}, map[string]string{"username": "ann", "password": "guess"}
+	right := map[string]string{"username": "ann", "password": "s3cret", forURL: guarded.URL}
+	wrong := map[string]string{"username": "ann", "password": "guess", forURL: guarded.URL}
 	held := secrets{"team/opener": right, "team/second": right, "team/wrong": wrong, "others/opener": wrong}
 	s := newStage(t, func(o *chart.Options) { o.Secrets, o.CacheDir = held.read, t.TempDir() })
 	named := func(secret string) shipper.Chart {
@@ -222,7 +233,7 @@ func TestCredentialsGoToNoOtherServer(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			s := newStage(t, func(o *chart.Options) {
-				o.Secrets = secrets{"team/opener": {"username": "ann", "password": "s3cret"}}.read
+				o.Secrets = secrets{"team/opener": {"username": "ann", "password": "s3cret", forURL: server.URL}}.read
 			})
 			_, err := s.Load(t.Context(), "team", shipper.Chart{
 				Name: "nginx", Version: "0.0.1", RepoURL: server.URL, Credentials: shipper.ChartCredentials{SecretName: "opener"},
@@ -252,7 +263,7 @@ func TestATokenServerElsewhereIsGivenCredentialsOnlyWhenTheirSecretSaysSo(t *tes
 				}
 				_, _ = w.Write([]byte(`{"tags":["0.0.1"]}`))
 			}})
-			held, want := map[string]string{"username": "ann", "password": "s3cret"}, ""
+			held, want := map[string]string{"username": "ann", "password": "s3cret", forURL: of.RepoURL}, ""
 			if named {
 				held["tokenHost"], want = strings.TrimPrefix(tokens.URL, "http://"), basic
 			}

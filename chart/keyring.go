@@ -34,7 +34,7 @@ const (
 
 // keys reads the keys that verify a chart of an Application in a namespace, and says where they are.
 func (c *Catalog) keys(ctx context.Context, namespace string, verify shipper.ChartVerification) (openpgp.EntityList, string, error) {
-	data, where, err := c.secret(ctx, namespace, verify.SecretName, ErrKeys)
+	secret, where, err := c.secret(ctx, namespace, verify.SecretName, ErrKeys)
 	if err != nil {
 		told := *asError(err)
 		if errors.Is(err, ErrKeys) {
@@ -42,7 +42,7 @@ func (c *Catalog) keys(ctx context.Context, namespace string, verify shipper.Cha
 		}
 		return nil, where, &told
 	}
-	keys, err := keysOf(data[keyringKey])
+	keys, err := keysOf(secret.Data[keyringKey])
 	if err != nil {
 		return nil, where, notVerified(ErrKeys, "Secret %s %s", where, err)
 	}

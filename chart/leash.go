@@ -17,12 +17,13 @@ var (
 )
 
 // leash lets requests go to one server and, where that redirects or has tokens given out elsewhere, to what the policy allows.
-// What authorizes them is for that server alone.
+// What authorizes them is for the URLs of that server alone that own accepts.
 type leash struct {
-	// own has the scheme and the host of the server.
-	own    *url.URL
+	// scheme is that of the server, and own tells which URLs may be given what authorizes.
+	scheme string
+	own    func(*url.URL) bool
 	policy Policy
-	// toOwn makes the requests to the server, with its certificates; toOthers those to others.
+	// toOwn makes the requests to own URLs, with the certificates; toOthers those to others.
 	toOwn, toOthers http.RoundTripper
 	// header authorizes requests that say nothing of it themselves; may be empty.
 	header string
@@ -32,7 +33,8 @@ type leash struct {
 
 // leashed is a client's transport for the server of u, which a may open.
 func (f *fetcher) leashed(u *url.URL, a *access) *leash {
-	l := &leash{own: &url.URL{Scheme: u.Scheme, Host: u.Host}, policy: f.policy, toOwn: f.client.Transport, toOthers: f.client.Transport}
+	own := func(to *url.URL) bool { return to.Scheme == u.Scheme && to.Host == u.Host }
+	l := &leash{scheme: u.Scheme, own: own, policy: f.policy, toOwn: f.client.Transport, toOthers: f.client.Transport}
 	if a != nil && a.tls != nil {
 		transport := newTransport(f.policy)
 		transport.TLSClientConfig = a.tls
@@ -47,7 +49,7 @@ func (f *fetcher) opened(u *url.URL, a *access) *http.Client {
 		return f.client
 	}
 	l := f.leashed(u, a)
-	l.header = a.header()
+	l.header, l.own = a.header(), a.to.covers
 	return &http.Client{Transport: l, CheckRedirect: f.policy.redirect}
 }
 
@@ -70,7 +72,7 @@ func (f *fetcher) ofRegistry(u *url.URL, a *access) *http.Client {
 
 // RoundTrip sends a request, or refuses to.
 func (l *leash) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.URL.Scheme == l.own.Scheme && request.URL.Host == l.own.Host {
+	if l.own(request.URL) {
 		if l.header != "" && request.URL.User == nil && request.Header.Get("Authorization") == "" {
 			request = request.Clone(request.Context())
 			request.Header.Set("Authorization", l.header)
@@ -85,7 +87,7 @@ func (l *leash) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	bare := request.Clone(request.Context())
 	bare.Body = nil // a body is what a token is asked for with
-	if l.tokenHost == "" || request.URL.Host != l.tokenHost || request.URL.Scheme != l.own.Scheme {
+	if l.tokenHost == "" || request.URL.Host != l.tokenHost || request.URL.Scheme != l.scheme {
 		bare.Header.Del("Authorization")
 	}
 	return l.toOthers.RoundTrip(bare)

@@ -126,6 +126,7 @@ func TestAServerThatAsksWhoConnects(t *testing.T) {
 			if tc.secret["ca.crt"] == "" {
 				tc.secret["ca.crt"] = p.ca()
 			}
+			tc.secret[forURL] = p.URL
 			s := newStage(t, func(o *chart.Options) {
 				o.Secrets, o.Repositories = secrets{"team/opener": tc.secret}.read, anywhereHere(t)
 			})
@@ -154,7 +155,7 @@ func TestACertificateIsShownToNoOtherServer(t *testing.T) {
 	first := demanding(t, clients, other.URL+"/")
 	s := newStage(t, func(o *chart.Options) {
 		o.Secrets, o.Repositories = secrets{"team/opener": {
-			"tls.crt": certificate, "tls.key": key, "ca.crt": first.ca() + other.ca(),
+			"tls.crt": certificate, "tls.key": key, "ca.crt": first.ca() + other.ca(), forURL: first.URL,
 		}}.read, anywhereHere(t)
 	})
 	if _, err := s.Resolve(t.Context(), "team", first.chart("opener")); err != nil {

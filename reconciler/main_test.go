@@ -274,7 +274,7 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 		return nil, err
 	}
 	charts := snapshot.NewCharts(chart.NewCatalog(ctx, chart.Options{Repositories: policy}), mgr.GetAPIReader())
-	values := pinned.NewValues(mgr.GetClient(), mgr.GetAPIReader())
+	values := pinned.NewValues(mgr.GetClient(), mgr.GetAPIReader(), shipper.SystemNamespace)
 	err = errors.Join(
 		mgr.Add(clusters),
 		cluster.SetupWithManager(mgr, cluster.Options{

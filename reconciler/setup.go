@@ -115,7 +115,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.CorkTraffic {
 		corked = traffic.NewCorked(mgr.GetClient())
 	}
-	values := pinned.NewValues(mgr.GetClient(), mgr.GetAPIReader())
+	values := pinned.NewValues(mgr.GetClient(), mgr.GetAPIReader(), o.Namespace)
 	return errors.Join(
 		application.SetupWithManager(mgr, application.Options{
 			GlobalBlocksNamespace: o.GlobalBlocksNamespace, Histories: histories, Known: known, Clock: o.Clock, Workers: o.Workers,

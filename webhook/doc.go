@@ -20,7 +20,7 @@
 //	InstallationTarget  create: the reconciler, or the user may stamp; its Release exists and owns it; no block in effect
 //	CapacityTarget      spec:   the reconciler only; no block in effect
 //	TrafficTarget       delete: no block in effect, or the Release or the namespace is gone or going
-//	                    meta:   the reference to the Release is the reconciler's, until the Release is gone or going;
+//	                    meta:   the reference to the Release stays, until the Release is gone or going;
 //	                            so are labels and annotations of Shipper's, and whoever's who may stamp
 //	Cluster             create: URL, region, capabilities, scheduler
 //	                    spec:   the same; warned of Releases that stay
@@ -28,7 +28,7 @@
 //	Namespace           delete: every Application in it may be deleted, or nothing can be judged; warned of its RolloutBlocks
 //	RolloutBlock        create: message and author; completed: author
 //	                    spec:   the same
-//	                    delete: allowed, recorded
+//	                    delete: allowed, audited
 //
 // Whether a block is in effect is judged by the override annotation of the object itself; for a target, by that of its
 // Release or of the newest Release of the same Application, whose rollout moves it.
@@ -38,6 +38,10 @@
 // cannot say what a user may do, all with Retry-After; a chart constraint whose repository is unknown and does not answer. If the
 // webhook itself cannot be reached the API server refuses (failurePolicy: Fail), but for Shipper's own namespace, from
 // which it is mended.
+//
+// A review may be forged by whoever reaches the port: its user is what it claims. So nothing is written or recorded for one,
+// reviews of Shipper's own namespace are refused, and what one has read or fetched depends on Secrets and on Releases that
+// there are, never on a user's name (docs/security.md).
 //
 // Facts come from watches (package facts). A request waits for the network only when a chart's index is not in memory,
 // when an override or a control annotation is added (a SubjectAccessReview, kept for seconds), when an object is

@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -39,12 +38,12 @@ type Options struct {
 	Sources application.Sources
 	// Reconciler is the user name of Shipper's reconciler.
 	Reconciler string
+	// Namespace is Shipper's own, which nothing is judged in. Empty: there is none.
+	Namespace string
 	// Registry takes the metrics.
 	Registry prometheus.Registerer
-	// Events are told who lifts or weakens a block. Nil: nobody is told.
-	Events events.EventRecorder
-	Clock  clock.PassiveClock
-	Log    logr.Logger
+	Clock    clock.PassiveClock
+	Log      logr.Logger
 }
 
 // Server takes handlers by their path.
@@ -65,7 +64,7 @@ func Setup(server Server, o Options) error {
 	room := newLanes()
 	serve := func(path string, phase answer.Phase, kind string, judge answer.Judge) *answer.Endpoint {
 		endpoint := &answer.Endpoint{
-			Phase: phase, Kind: kind, Judge: judge, Unwarned: o.Reconciler,
+			Phase: phase, Kind: kind, Judge: judge, Unwarned: o.Reconciler, Reserved: o.Namespace,
 			Ready: o.Ready, Metrics: metrics, Clock: o.Clock, Log: o.Log,
 		}
 		server.Register(path, bounded(o.Clock, room, &admission.Webhook{Handler: endpoint}))
@@ -92,11 +91,11 @@ func Setup(server Server, o Options) error {
 	cl := &cluster.Webhook{Facts: o.Facts}
 	serve("/validate-cluster", answer.Validate, "Cluster", cl.Validate)
 
-	ns := &namespace.Webhook{Gate: blocks, Facts: o.Facts, Events: o.Events, Ready: o.Ready}
+	ns := &namespace.Webhook{Gate: blocks, Facts: o.Facts, Ready: o.Ready}
 	serve("/validate-namespace", answer.Validate, "Namespace", ns.Validate).Ready = always // it says so itself
 
 	rb := &rolloutblock.Webhook{
-		GlobalNamespace: o.Facts.GlobalNamespace(), Conditions: conditions, Events: o.Events, Clock: o.Clock, Log: o.Log,
+		GlobalNamespace: o.Facts.GlobalNamespace(), Conditions: conditions, Clock: o.Clock, Log: o.Log,
 	}
 	// A block is judged by itself, and can be made whatever else is not known.
 	serve("/mutate-rolloutblock", answer.Mutate, "RolloutBlock", rb.Default).Ready = always

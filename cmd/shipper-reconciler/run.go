@@ -40,7 +40,7 @@ func run(ctx context.Context, o *options) error {
 		Namespace: o.namespace, GlobalBlocksNamespace: o.blocksNamespace,
 		Charts: chart.NewCatalog(ctx, chart.Options{
 			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
-			Secrets: chart.SecretsOf(mgr.GetAPIReader()),
+			Secrets: chart.SecretsOf(mgr.GetAPIReader()), SystemNamespace: o.namespace,
 		}),
 		Clock: clock.RealClock{}, Workers: o.workers, CorkTraffic: o.corkTraffic, Registry: metrics.Registry, Guard: guard,
 	})

@@ -100,14 +100,13 @@ func build(
 		Facts: known.Facts, Ready: known.Ready, Rights: who,
 		Charts: chart.NewCatalog(ctx, chart.Options{
 			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
-			Secrets: chart.SecretsOf(mgr.GetAPIReader()),
+			Secrets: chart.SecretsOf(mgr.GetAPIReader()), SystemNamespace: o.namespace,
 		}),
 		Sources: func(ctx context.Context, namespace string, from []shipper.ValuesSource) (chart.Held, error) {
 			return chart.ReadSources(ctx, mgr.GetAPIReader(), namespace, from)
 		},
-		Reconciler: o.reconcilerUser, Registry: metrics.Registry, Clock: clock.RealClock{},
-		Events: mgr.GetEventRecorder("shipper-webhook"),
-		Log:    mgr.GetLogger().WithName("webhook"),
+		Reconciler: o.reconcilerUser, Namespace: o.namespace, Registry: metrics.Registry, Clock: clock.RealClock{},
+		Log: mgr.GetLogger().WithName("webhook"),
 	})
 	if err != nil {
 		return nil, err

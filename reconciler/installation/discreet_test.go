@@ -6,11 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -25,7 +27,7 @@ func TestErrorsDoNotQuoteWhatIsSecret(t *testing.T) {
 	}
 	secret := from(shipper.ValuesSource{SecretKeyRef: &shipper.ValuesKeyRef{Name: "x"}})
 	plain := from(shipper.ValuesSource{ConfigMapKeyRef: &shipper.ValuesKeyRef{Name: "x"}})
-	invalid := apierrors.NewInvalid(shipper.GroupVersion.WithKind("Service").GroupKind(), "web", field.ErrorList{
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, "web", field.ErrorList{
 		field.Invalid(field.NewPath("spec", "ports").Index(0).Child("port"), canary, "is not a number "+canary),
 	})
 	type verdict struct {
@@ -41,7 +43,7 @@ func TestErrorsDoNotQuoteWhatIsSecret(t *testing.T) {
 		"an API server says which field": {
 			secret, fmt.Errorf("installing Service web: %w", invalid),
 			verdict{shipper.InternalError, fleet.Recheck,
-				"installing Service web: the API server answers Invalid, for spec.ports[0].port (FieldValueInvalid)" + chart.Unsaid},
+				"the API server answers Invalid, for spec.ports[0].port (FieldValueInvalid)" + chart.Unsaid},
 		},
 		"a template is not quoted": {
 			secret, ofChart(secret.discreet(&chart.Error{Reason: shipper.ChartError, Message: canary})),
@@ -52,7 +54,8 @@ func TestErrorsDoNotQuoteWhatIsSecret(t *testing.T) {
 		},
 		"what is worded here is told": {secret, waiting("x is there"), verdict{shipper.InProgress, fleet.Recheck, "x is there"}},
 		"that a cluster is away is told": {
-			secret, context.DeadlineExceeded, verdict{shipper.ClusterUnreachable, fleet.Retry, "context deadline exceeded"},
+			secret, fmt.Errorf("Get https://cluster/services/%s: %w", canary, context.DeadlineExceeded),
+			verdict{shipper.ClusterUnreachable, fleet.Retry, "the cluster cannot be reached, or does not answer in time"},
 		},
 		"where nothing is secret all is told": {plain, errors.New(canary), verdict{shipper.InternalError, fleet.Retry, canary}},
 	} {
@@ -91,5 +94,75 @@ func TestDigestsOfWhatIsSecretCannotBeTried(t *testing.T) {
 	fast := digestOf(plain, one)
 	if slow := digestOf(secret, one); slow == fast || slow != digestOf(secret, one) || slow == digestOf(secret, other) {
 		t.Errorf("the digest is %s, without a key %s", slow, fast)
+	}
+}
+
+// TestObjectsThatMayHoldASecretAreNamedByTheirPlace gives a kind, a name and a namespace the text of a Secret.
+func TestObjectsThatMayHoldASecretAreNamedByTheirPlace(t *testing.T) {
+	const canary = "k33p-this"
+	hidden := shipper.ValuesSource{SecretKeyRef: &shipper.ValuesKeyRef{Name: "x"}}
+	open := shipper.ValuesSource{ConfigMapKeyRef: &shipper.ValuesKeyRef{Name: "x"}}
+	object := func(kind, name string) wanted {
+		return wanted{content: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name},
+		}}}
+	}
+	entry := item{APIVersion: "v1", Kind: canary, Name: canary}
+	invalid := apierrors.NewInvalid(schema.GroupKind{Group: "example.com", Kind: canary}, canary, field.ErrorList{
+		field.Invalid(field.NewPath("spec").Child(canary), canary, canary),
+		field.Invalid(field.NewPath("metadata", "labels").Key(canary), canary, canary),
+	})
+	of := func(source shipper.ValuesSource) *installer {
+		it := &shipper.InstallationTarget{}
+		it.Name, it.Namespace = "web-1", "team"
+		return &installer{
+			it: it, all: []wanted{object("Service", "web"), object(canary, canary)},
+			rendering: &rendering{sources: sources{pinned: chart.Pinned{From: []shipper.ValuesSource{source}}}},
+		}
+	}
+	run := shipper.HookRun{Event: "pre-install", Kind: canary, Name: canary, Message: "it did not end within 5m0s", Attempt: 1}
+	met := func(i *installer) map[string]error {
+		return map[string]error{
+			"a kind the cluster does not know": broken("%s is of a kind the cluster does not know", i.called(entry)),
+			"another namespace":                i.elsewhere(entry, canary),
+			"an object of others":              conflict("%s cannot be installed: it belongs to others", i.called(entry)),
+			"an API server that refuses it":    i.about("installing "+i.called(entry), invalid),
+			"words around it":                  fmt.Errorf("asking for the kind %s: %w", canary, invalid),
+			"a cluster that is away":           fmt.Errorf("Get https://cluster/%s: %w", canary, context.DeadlineExceeded),
+			"a hook that fails":                i.failed(run),
+			"objects that are being removed":   waiting("waiting until these are gone: %s", list(i.it, []item{entry})),
+		}
+	}
+	got := map[string]string{}
+	secret := of(hidden)
+	secret.it.Spec.ValuesFrom = []shipper.ValuesSource{hidden}
+	for what, err := range met(secret) {
+		got[what] = secret.discreet(err).Error()
+	}
+	want := map[string]string{
+		"a kind the cluster does not know": "object 2 is of a kind the cluster does not know",
+		"another namespace":                `object 2 of the chart is for another namespace; it can only be installed in "team"`,
+		"an object of others":              "object 2 cannot be installed: it belongs to others",
+		"an API server that refuses it": "installing object 2: the API server answers Invalid, for spec (FieldValueInvalid), " +
+			"metadata (FieldValueInvalid)" + chart.Unsaid,
+		"words around it":        "the API server answers Invalid, for spec (FieldValueInvalid), metadata (FieldValueInvalid)" + chart.Unsaid,
+		"a cluster that is away": "the cluster cannot be reached, or does not answer in time",
+		"a hook that fails": "hook pre-install: object 2 failed: it did not end within 5m0s; change the chart or its values, or have it run " +
+			"again: kubectl -n team annotate release web-1 shipper.booking.com/release.hooks.retry=2 --overwrite",
+		"objects that are being removed": "waiting until these are gone: 1 objects",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("with a Secret (-want +got):\n%s", diff)
+	}
+	plain := of(open)
+	for what, err := range met(plain) {
+		if text := plain.discreet(err).Error(); !strings.Contains(text, canary) {
+			t.Errorf("without a Secret, %s does not name the object: %s", what, text)
+		}
+	}
+	unhealthy := &shipper.UnhealthyObject{Name: canary, Message: "pods " + canary + " is forbidden"}
+	secret.withheld(entry, unhealthy)
+	if diff := cmp.Diff(&shipper.UnhealthyObject{Name: "object 2", Message: "pods object 2 is forbidden"}, unhealthy); diff != "" {
+		t.Errorf("in status (-want +got):\n%s", diff)
 	}
 }

@@ -93,13 +93,18 @@ func (d *drifting) examine(ctx context.Context, entry item, objects []wanted, be
 		err = overlay(ctx, d.member, rehearsed, client.DryRunAll)
 	}
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
-		out.problem = report.Shorten(fmt.Sprintf("%s cannot be compared: %v", entry, d.discreet(err)), maxSaid)
+		out.problem = report.Shorten(fmt.Sprintf("%s cannot be compared: %v", d.called(entry), d.discreet(err)), maxSaid)
 		return out, nil
 	}
 	if err != nil {
 		return out, err
 	}
 	out.fields = told(entry, differences(rehearsed, live), live.GetManagedFields(), d.rendering.sources.secret())
+	if d.rendering.sources.secret() {
+		for n := range out.fields {
+			out.fields[n].Name = d.called(entry)
+		}
+	}
 	if d.policy != shipper.DriftCorrect || len(out.fields) == 0 {
 		return out, nil
 	}
@@ -110,7 +115,7 @@ func (d *drifting) examine(ctx context.Context, entry item, objects []wanted, be
 	if overlaid {
 		laid := object.DeepCopy()
 		if err := overlay(ctx, d.member, laid); err != nil {
-			return out, fmt.Errorf("correcting %s: %w", entry, err)
+			return out, d.about("correcting "+d.called(entry), err)
 		}
 		object.SetResourceVersion(laid.GetResourceVersion())
 	}
@@ -131,10 +136,10 @@ func overlay(ctx context.Context, m *fleet.Member, object *unstructured.Unstruct
 // correct writes an object as it was released.
 func (d *drifting) correct(ctx context.Context, entry item, object *unstructured.Unstructured, c comparison) (comparison, error) {
 	if err := apply(ctx, d.member, object); err != nil {
-		return c, fmt.Errorf("correcting %s: %w", entry, err)
+		return c, d.about("correcting "+d.called(entry), err)
 	}
-	log.FromContext(ctx).Info("Corrected what was edited", "cluster", d.member.Name, "object", entry.String())
-	d.events = append(d.events, corrected(d.member.Name, entry, c.fields))
+	log.FromContext(ctx).Info("Corrected what was edited", "cluster", d.member.Name, "object", d.called(entry))
+	d.events = append(d.events, corrected(d.member.Name, d.called(entry), c.fields))
 	d.corrected.Inc()
 	c.edit, c.fields = fleet.EditOf(object), nil
 	c.corrected, c.at = c.corrections(d.now)+1, d.now

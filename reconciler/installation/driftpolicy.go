@@ -93,9 +93,9 @@ func otherPolicy() builder.WatchesOption {
 }
 
 // corrected tells of an object that was written again.
-func corrected(cluster string, i item, fields []shipper.DriftedField) report.Event {
+func corrected(cluster, object string, fields []shipper.DriftedField) report.Event {
 	first := fields[0]
-	note := fmt.Sprintf("%s in cluster %q was changed, %s", i, cluster, first.Field)
+	note := fmt.Sprintf("%s in cluster %q was changed, %s", object, cluster, first.Field)
 	if len(fields) > 1 {
 		note += fmt.Sprintf(" and %d more fields", len(fields)-1)
 	}

@@ -98,7 +98,8 @@ func attempt(last *shipper.HookRun) int32 {
 // nothing: what its hooks do may be wrong by now.
 func (i *installer) begin(ctx context.Context, w wanted, entry item, run shipper.HookRun) error {
 	if !i.it.Spec.CanOverride && run.Event != string(release.HookTest) {
-		return &problem{shipper.InProgress, fleet.Wait, fmt.Sprintf("hook %s: %s is not run, because there is a newer Release", run.Event, entry)}
+		text := fmt.Sprintf("hook %s: %s is not run, because there is a newer Release", run.Event, i.called(entry))
+		return &problem{shipper.InProgress, fleet.Wait, text}
 	}
 	live, err := i.hookObject(ctx, entry)
 	if err != nil {
@@ -118,7 +119,7 @@ func (i *installer) begin(ctx context.Context, w wanted, entry item, run shipper
 func (i *installer) makeRoom(
 	ctx context.Context, w wanted, entry item, run shipper.HookRun, live *unstructured.Unstructured,
 ) error {
-	hook := fmt.Sprintf("hook %s: %s", run.Event, entry)
+	hook := fmt.Sprintf("hook %s: %s", run.Event, i.called(entry))
 	app := i.it.Labels[shipper.AppLabel]
 	if everybodys(entry) {
 		run.Phase = shipper.HookSucceeded
@@ -164,9 +165,9 @@ func (i *installer) start(ctx context.Context, w wanted, entry item, run shipper
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 		return i.finish(ctx, run, i.discreet(err).Error())
 	case apierrors.IsAlreadyExists(err):
-		return &problem{shipper.InProgress, fleet.Retry, fmt.Sprintf("hook %s: %s has just appeared", run.Event, entry)}
+		return &problem{shipper.InProgress, fleet.Retry, fmt.Sprintf("hook %s: %s has just appeared", run.Event, i.called(entry))}
 	case err != nil:
-		return fmt.Errorf("hook %s: making %s: %w", run.Event, entry, err)
+		return i.about(fmt.Sprintf("hook %s: making %s", run.Event, i.called(entry)), err)
 	}
 	run.UID = object.GetUID()
 	if err := i.remember(ctx, run); err != nil {
@@ -191,8 +192,8 @@ func (i *installer) await(ctx context.Context, w wanted, run shipper.HookRun, li
 	if i.wake.IsZero() || deadline.Before(i.wake) {
 		i.wake = deadline
 	}
-	return &problem{shipper.InProgress, fleet.Wait, fmt.Sprintf("hook %s: %s %q runs, until %s at most",
-		run.Event, run.Kind, run.Name, deadline.UTC().Format(time.RFC3339))}
+	return &problem{shipper.InProgress, fleet.Wait, fmt.Sprintf("hook %s: %s runs, until %s at most",
+		run.Event, i.calledHook(run), deadline.UTC().Format(time.RFC3339))}
 }
 
 // finish remembers why a hook failed.
@@ -204,9 +205,20 @@ func (i *installer) finish(ctx context.Context, run shipper.HookRun, why string)
 	return i.failed(run)
 }
 
+// calledHook names the object of a run as called does.
+func (i *installer) calledHook(run shipper.HookRun) string {
+	entry := item{Kind: run.Kind, Name: run.Name}
+	for _, w := range i.all {
+		if w.content.GetKind() == run.Kind && w.content.GetName() == run.Name {
+			entry.APIVersion = w.content.GetAPIVersion()
+		}
+	}
+	return i.called(entry)
+}
+
 // failed is what a hook that failed is to the installation, and what to do about it.
 func (i *installer) failed(run shipper.HookRun) error {
-	text := fmt.Sprintf("hook %s: %s %q failed: %s", run.Event, run.Kind, run.Name, run.Message)
+	text := fmt.Sprintf("hook %s: %s failed: %s", run.Event, i.calledHook(run), run.Message)
 	if run.Event != string(release.HookTest) {
 		text += fmt.Sprintf("; change the chart or its values, or have it run again: kubectl -n %s annotate release %s %s=%d --overwrite",
 			i.it.Namespace, i.it.Name, shipper.ReleaseHooksRetryAnnotation, run.Attempt+1)
@@ -269,7 +281,7 @@ func (i *installer) hookItem(w wanted) (item, error) {
 	mapping, err := i.member.Mapping(out.gvk())
 	switch {
 	case meta.IsNoMatchError(err):
-		return out, &problem{shipper.ChartError, fleet.Recheck, fmt.Sprintf("hook %s is of a kind the cluster does not know", out)}
+		return out, &problem{shipper.ChartError, fleet.Recheck, fmt.Sprintf("hook %s is of a kind the cluster does not know", i.called(out))}
 	case err != nil:
 		return out, fmt.Errorf("asking for the kind %s: %w", out.Kind, err)
 	}

@@ -228,6 +228,7 @@ func (i *installer) test(ctx context.Context) error {
 		i.book = &hookBook{}
 	}
 	i.book.Installed = true
+	i.all = all
 	_, hooks := part(all)
 	tests := at(hooks, release.HookTest)
 	if len(tests) == 0 {

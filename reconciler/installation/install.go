@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/traffic"
@@ -40,8 +41,9 @@ type installer struct {
 	// was is set when the anchor said at first that all is installed.
 	was  bool
 	book *hookBook
-	// render gives what the target consists of in the cluster.
+	// render gives what the target consists of in the cluster, and all is that once it was rendered.
 	render func() ([]wanted, error)
+	all    []wanted
 	// tested is what came of the tests.
 	tested *shipper.TestRun
 	// wake is when to look again though nothing happens; zero when there is no need.
@@ -166,6 +168,7 @@ func (i *installer) adoptAnchor(ctx context.Context) error {
 // converge writes what has to be written: first the anchor with the list of all that will be there, so that nothing is
 // ever there that no list names, then the objects in order, between the hooks, then the anchor as done.
 func (i *installer) converge(ctx context.Context, all []wanted, fingerprint string) error {
+	i.all = all
 	objects, hooks := part(all)
 	steps, err := i.plan(ctx, objects)
 	if err != nil {
@@ -257,9 +260,9 @@ func (i *installer) plan(ctx context.Context, objects []wanted) ([]step, error) 
 		}
 		switch s.action {
 		case refuse:
-			conflicts = append(conflicts, fmt.Sprintf("%s cannot be installed: %s", s.item, s.whose))
+			conflicts = append(conflicts, fmt.Sprintf("%s cannot be installed: %s", i.called(s.item), s.whose))
 		case wait:
-			return nil, waiting("%s is there and is being deleted", s.item)
+			return nil, waiting("%s is there and is being deleted", i.called(s.item))
 		}
 		steps = append(steps, s)
 	}
@@ -276,7 +279,7 @@ func (i *installer) planOne(ctx context.Context, object wanted, all []wanted) (s
 		APIVersion: content.GetAPIVersion(), Kind: content.GetKind(), Name: content.GetName(), Digest: object.digest,
 	}}
 	if s.item.Name == "" {
-		return s, broken("a %s of the chart has no name", s.item.Kind)
+		return s, broken("%s of the chart has no name", i.called(s.item))
 	}
 	mapping, err := i.member.Mapping(gvk)
 	switch {
@@ -284,6 +287,8 @@ func (i *installer) planOne(ctx context.Context, object wanted, all []wanted) (s
 		s.unknown, s.action = true, create
 		s.item.Namespace = content.GetNamespace()
 		return s, nil
+	case meta.IsNoMatchError(err) && i.rendering.sources.secret():
+		return s, &problem{shipper.ChartError, fleet.Recheck, i.called(s.item) + " is of a kind the cluster does not know" + chart.Unsaid}
 	case meta.IsNoMatchError(err):
 		return s, &problem{shipper.ChartError, fleet.Recheck, fmt.Sprintf("%s is of a kind the cluster does not know: "+
 			"it has no CustomResourceDefinition for %s in %s", s.item, gvk.Kind, gvk.GroupVersion())}
@@ -292,8 +297,7 @@ func (i *installer) planOne(ctx context.Context, object wanted, all []wanted) (s
 	}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		if s.item.Namespace = i.it.Namespace; content.GetNamespace() != "" && content.GetNamespace() != i.it.Namespace {
-			return s, broken("%s of the chart is for namespace %q; it can only be installed in %q",
-				s.item, content.GetNamespace(), i.it.Namespace)
+			return s, i.elsewhere(s.item, content.GetNamespace())
 		}
 	}
 	if s.live, err = i.look(ctx, s.item); err != nil {
@@ -344,7 +348,7 @@ func (i *installer) carryOut(ctx context.Context, s step) error {
 		again, err := i.planOne(ctx, s.wanted, nil)
 		var known *problem
 		if errors.As(err, &known) && known.reason == shipper.ChartError {
-			message := fmt.Sprintf("%s waits until the cluster serves its kind", s.item)
+			message := i.called(s.item) + " waits until the cluster serves its kind"
 			return &problem{shipper.InProgress, fleet.Retry, message}
 		}
 		if err != nil {
@@ -360,13 +364,13 @@ func (i *installer) carryOut(ctx context.Context, s step) error {
 	case mark:
 		err = i.mark(ctx, s)
 	case refuse:
-		err = conflict("%s cannot be installed: %s", s.item, s.whose)
+		err = conflict("%s cannot be installed: %s", i.called(s.item), s.whose)
 	case wait:
-		err = waiting("%s is there and is being deleted", s.item)
+		err = waiting("%s is there and is being deleted", i.called(s.item))
 	case keep:
 	}
 	if err != nil {
-		return fmt.Errorf("installing %s: %w", s.item, err)
+		return i.about("installing "+i.called(s.item), err)
 	}
 	i.note(s.item, uid)
 	return nil

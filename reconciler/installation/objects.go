@@ -51,7 +51,12 @@ func (i *installer) survey(ctx context.Context) *shipper.InstalledObjects {
 		}
 		all = append(all, seen{entry, health})
 	}
-	return summed(all)
+	out := summed(all)
+	for n := range out.Unhealthy {
+		o := &out.Unhealthy[n]
+		i.withheld(item{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name}, o)
+	}
+	return out
 }
 
 // summed counts objects by their kinds, and names some that are not healthy, those first that have failed.

@@ -46,7 +46,7 @@ func uninstall(
 		return nil, err
 	}
 	if len(remaining) > 0 {
-		return nil, waiting("waiting until these are gone: %s", list(remaining))
+		return nil, waiting("waiting until these are gone: %s", list(it, remaining))
 	}
 	if err := disown(ctx, m, it, a.inventory); err != nil {
 		return nil, err
@@ -63,8 +63,11 @@ func uninstall(
 	return []report.Event{anchorDeleted(m.Name, name)}, waiting("waiting until everything that %q owns is gone", name)
 }
 
-// list names items for people.
-func list(items []item) string {
+// list names items of a target for people, or counts them where their names may hold what a Secret held.
+func list(it *shipper.InstallationTarget, items []item) string {
+	if sourcesOf(it).secret() {
+		return fmt.Sprintf("%d objects", len(items))
+	}
 	names := make([]string, 0, len(items))
 	for _, entry := range items {
 		names = append(names, entry.String())

@@ -84,7 +84,7 @@ func removeScoped(
 		}
 	}
 	if len(left) > 0 {
-		return waiting("waiting until these are gone: %s", list(left))
+		return waiting("waiting until these are gone: %s", list(it, left))
 	}
 	return nil
 }

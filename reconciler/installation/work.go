@@ -177,6 +177,7 @@ func (r *Reconciler) uninstall(ctx context.Context, it *shipper.InstallationTarg
 		}
 	}
 	out.events, out.err = uninstall(ctx, member, it, find(it.Status.Clusters, cluster).ClusterScoped)
+	out.err = sourcesOf(it).discreet(out.err)
 	return out
 }
 

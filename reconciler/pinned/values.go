@@ -24,12 +24,14 @@ type Values struct {
 	releases client.Reader
 	reader   client.Reader
 	writer   client.Writer
+	// system is Shipper's own namespace, where nothing is read for charts; empty for none.
+	system string
 }
 
 // NewValues returns Values that are kept by a client, which has Releases in its cache. reader reads ConfigMaps and Secrets, rarely, and
-// must not keep them in memory.
-func NewValues(c client.Client, reader client.Reader) *Values {
-	return &Values{releases: c, reader: reader, writer: c}
+// must not keep them in memory. system is Shipper's own namespace: its Secrets are those of clusters, and are in no chart.
+func NewValues(c client.Client, reader client.Reader, system string) *Values {
+	return &Values{releases: c, reader: reader, writer: c, system: system}
 }
 
 // Look returns Values that are only looked at, with whatever rights reader has.
@@ -38,6 +40,9 @@ func Look(reader client.Reader) *Values { return &Values{releases: reader, reade
 // Of is what a Release has from its ConfigMaps and Secrets, merged. It comes from the Secret that keeps it or, until there is one, from
 // that of another Release, and then from where it was. Errors are *chart.Error, or the API server's, and say nothing of what is held.
 func (v *Values) Of(ctx context.Context, pinned chart.Pinned) (map[string]any, error) {
+	if len(pinned.From) > 0 && pinned.Namespace == v.system {
+		return nil, failed(nil, "nothing in Shipper's own namespace %s is read for charts: move the Application to another namespace", v.system)
+	}
 	held, err := v.kept(ctx, pinned, pinned.Release)
 	if err == nil && held == nil {
 		if held, err = v.find(ctx, pinned); err == nil && v.writer != nil {

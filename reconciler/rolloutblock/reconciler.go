@@ -35,7 +35,7 @@ import (
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=rolloutblocks/status,verbs=patch
 // Overrides of blocks that are gone are taken out of annotations.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=applications;releases,verbs=get;list;watch;patch
-// Overrides that come and go are told as events.
+// Overrides that come and go are told as events, and so is a block that is lifted or weakened.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Options for SetupWithManager.
@@ -77,6 +77,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("rolloutblock").
 		For(&shipper.RolloutBlock{}).
+		Watches(&shipper.RolloutBlock{}, observer(r.recorder)).
 		Watches(&shipper.Application{}, overriders{}, changed).
 		Watches(&shipper.Release{}, overriders{}, changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter(), NewQueue: o.Queue}).

@@ -10,9 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -91,28 +89,6 @@ func TestANamespaceUnderABlockGoesWhenItsApplicationsMay(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the namespace to go", func(ctx context.Context) error { return gone(ctx, o) })
-}
-
-// What deletes the blocks then is Kubernetes, and it takes no events in a namespace that is going.
-func TestWhoLiftsBlocksWithTheirNamespaceIsTold(t *testing.T) {
-	ns := namespace(t)
-	b := block(t, ns)
-	if err := admin.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the event", func(ctx context.Context) error {
-		told := &eventsv1.EventList{}
-		if err := admin.List(ctx, told, client.InNamespace(metav1.NamespaceDefault)); err != nil {
-			return err
-		}
-		for _, event := range told.Items {
-			if event.Reason == "RolloutBlocksLifted" && event.Regarding.Kind == "Namespace" && event.Regarding.Name == ns {
-				want := "admin deletes the namespace, and with it RolloutBlocks: " + ns + "/" + b.Name
-				return differs(want, event.Note)
-			}
-		}
-		return errors.New("it is not there")
-	})
 }
 
 func TestTheGateIsClosedWhileTheWebhookIsDown(t *testing.T) {

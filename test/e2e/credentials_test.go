@@ -38,7 +38,7 @@ func TestCredentialsOfTheNamespaceOpenItsRepository(t *testing.T) {
 	t.Cleanup(guarded.Close)
 	onTwoClusters(t, func(s *story) {
 		s.must("creating the secret", world.management.Create(s.ctx, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "opener"}, Type: corev1.SecretTypeBasicAuth,
+			ObjectMeta: s.forRepositories("opener", guarded.URL+"/charts"), Type: corev1.SecretTypeBasicAuth,
 			StringData: map[string]string{"username": "ann", "password": password},
 		}))
 		s.letsShipperRead()
@@ -70,6 +70,14 @@ func TestCredentialsOfTheNamespaceOpenItsRepository(t *testing.T) {
 			}
 		}
 	})
+}
+
+// forRepositories is the metadata of a Secret whose owner lets it be sent to a URL and below.
+func (s *story) forRepositories(name, to string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: s.namespace, Name: name, Labels: map[string]string{shipper.RepositoryCredentialsLabel: "true"},
+		Annotations: map[string]string{shipper.RepositoryURLAnnotation: to},
+	}
 }
 
 // letsShipperRead gives Shipper the right on Secrets that who owns the namespace has to give.
@@ -123,6 +131,12 @@ func TestWhoOwnsTheNamespaceIsToldHowToLetShipperRead(t *testing.T) {
 	told := s.toldToBind(refusal.Error())
 	s.kubectl(told...)
 	s.eventually("whether Shipper may read Secrets", "true", s.shipperReads())
+	refusal = s.user.Create(s.ctx, app.DeepCopy())
+	s.refused("naming a secret that is not for repositories", refusal,
+		"credentials.secretName", "does not say that it is for chart repositories")
+	for _, command := range s.toldToMark(refusal.Error()) {
+		s.kubectl(strings.Fields(command)...)
+	}
 
 	s.must("stopping the reconciler", world.pod.Reconciler.Stop())
 	s.applies(app)
@@ -150,6 +164,16 @@ func (s *story) toldToBind(message string) []string {
 		s.Fatalf("it does not say how to let Shipper read: %s", message)
 	}
 	return strings.Fields(found[1])
+}
+
+// toldToMark are the commands in a message that mark a Secret, without the name of the program.
+func (s *story) toldToMark(message string) []string {
+	s.Helper()
+	found := regexp.MustCompile(`kubectl (label secret [^&]+) && kubectl (annotate secret [^"]+)`).FindStringSubmatch(message)
+	if found == nil {
+		s.Fatalf("it does not say how to mark the Secret: %s", message)
+	}
+	return found[1:]
 }
 
 // kubectl runs in the management cluster as the administrator.

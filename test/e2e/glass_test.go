@@ -173,8 +173,8 @@ func TestBlockThatNobodyMayOverride(t *testing.T) {
 	})
 }
 
-// TestWhoWeakensOrLiftsABlockIsTold is about who needs no override, for the block itself is theirs to change.
-func TestWhoWeakensOrLiftsABlockIsTold(t *testing.T) {
+// TestLiftingOrWeakeningABlockIsAnEventAndAudited is about who needs no override, for the block itself is theirs to change.
+func TestLiftingOrWeakeningABlockIsAnEventAndAudited(t *testing.T) {
 	t.Parallel()
 	s := begin(t, []string{west}, []string{westRegion})
 	rb := s.blocksWith(func(*shipper.RolloutBlockSpec) {})
@@ -184,11 +184,11 @@ func TestWhoWeakensOrLiftsABlockIsTold(t *testing.T) {
 	})
 	patch := fmt.Appendf(nil, `{"spec":{"enforcement":%q,"allow":[%q]}}`, shipper.RolloutBlockWarn, shipper.RolloutBlockAbort)
 	s.must("weakening the block", sre.user.Patch(s.ctx, rb, client.RawPatch(types.MergePatchType, patch)))
-	s.must("lifting the block", sre.user.Delete(s.ctx, rb))
 	s.toldOf("RolloutBlock", rb.Name, "RolloutBlockWeakened",
-		"sre changes what the block of testUser (created by admin) stops: allow, enforcement")
+		"the block of testUser (created by admin) was changed and stops less now: allow, enforcement")
+	s.must("lifting the block", sre.user.Delete(s.ctx, rb))
 	s.toldOf("RolloutBlock", rb.Name, "RolloutBlockLifted",
-		"sre deletes the block of testUser (created by admin): Simulate rollout block")
+		"the block of testUser (created by admin) was deleted; the API server's audit log has who did it: Simulate rollout block")
 	for under, want := range map[string]string{
 		"block-weakened": "[patch rolloutblocks: " + key + ": allow, enforcement]",
 		"block-lifted":   "[delete rolloutblocks: " + key + "]",

@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	helmregistry "helm.sh/helm/v3/pkg/registry"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -76,7 +75,7 @@ func TestAChartOfARegistryOutlivesIt(t *testing.T) {
 		r := s.serveRegistry(password)
 		digests := []string{s.pushesChart(r, password, "0.0.1"), s.pushesChart(r, password, "0.0.2")}
 		s.must("creating the secret", world.management.Create(s.ctx, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "opener"}, Type: corev1.SecretTypeBasicAuth,
+			ObjectMeta: s.forRepositories("opener", "oci://"+r.host+"/team"), Type: corev1.SecretTypeBasicAuth,
 			StringData: map[string]string{"username": "ann", "password": password},
 		}))
 		s.letsShipperRead()

@@ -179,7 +179,7 @@ func (s *story) drifts(release string) {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "configmap-settings"}}
 	s.must("editing what is rendered", world.clusters[west].Patch(s.ctx, cm,
 		client.RawPatch("application/merge-patch+json", []byte(`{"data":{"message":"by hand"}}`)), client.FieldOwner("by-hand")))
-	s.eventually("drift in "+west, "ConfigMap configmap-settings data.message:  ->  by by-hand\n", s.drift(release, west))
+	s.eventually("drift in "+west, "ConfigMap object 1 data.message:  ->  by by-hand\n", s.drift(release, west))
 }
 
 // scheduled is why a Release is not.

@@ -18,6 +18,8 @@ import (
 	_ "github.com/distribution/distribution/v3/registry/storage/driver/inmemory"
 	"github.com/google/go-cmp/cmp"
 	helmregistry "helm.sh/helm/v3/pkg/registry"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -84,11 +86,17 @@ func (r *registry) asked(what string) int {
 func (r *registry) restart(t *testing.T) {
 	r.Catalog = chart.NewCatalog(t.Context(), chart.Options{
 		Repositories: charts.Policy(t), Clock: r.clock, Patience: time.Minute, FetchTimeout: time.Minute,
-		Secrets: func(_ context.Context, namespace, name string) (map[string][]byte, error) {
+		Secrets: func(_ context.Context, namespace, name string) (*corev1.Secret, error) {
 			if name == "keys" {
-				return map[string][]byte{"pubring.gpg": r.keys}, nil
+				return &corev1.Secret{Data: map[string][]byte{"pubring.gpg": r.keys}}, nil
 			}
-			return map[string][]byte{"username": []byte("ann"), "password": []byte(namespace + name)}, nil
+			return &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{
+					Labels:      map[string]string{shipper.RepositoryCredentialsLabel: "true"},
+					Annotations: map[string]string{shipper.RepositoryURLAnnotation: "oci://" + r.host},
+				},
+				Data: map[string][]byte{"username": []byte("ann"), "password": []byte(namespace + name)},
+			}, nil
 		},
 	})
 }

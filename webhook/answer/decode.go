@@ -24,6 +24,9 @@ func Decode[T any](req *admission.Request) (now, old *T, err error) {
 	if old, err = decode[T](req.OldObject.Raw); err != nil {
 		return nil, nil, fmt.Errorf("decoding the old object: %w", err)
 	}
+	if !inNamespace(now, req.Namespace) || !inNamespace(old, req.Namespace) {
+		return nil, nil, malformed("the object is in another namespace than the request")
+	}
 	switch {
 	case req.Operation != admissionv1.Delete && now == nil:
 		return nil, nil, malformed("the request has no object")
@@ -31,6 +34,13 @@ func Decode[T any](req *admission.Request) (now, old *T, err error) {
 		return nil, nil, malformed("the request has no old object")
 	}
 	return now, old, nil
+}
+
+// inNamespace tells whether an object, which may be nil, is in the namespace of its request. Judges go by the object's, and who
+// may ask about one namespace must not be answered about another. API servers send no other, or none.
+func inNamespace[T any](object *T, namespace string) bool {
+	meta, ok := any(object).(interface{ GetNamespace() string })
+	return object == nil || !ok || meta.GetNamespace() == "" || meta.GetNamespace() == namespace
 }
 
 func decode[T any](raw []byte) (*T, error) {

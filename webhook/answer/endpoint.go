@@ -40,6 +40,8 @@ type Endpoint struct {
 	// Unwarned is the name of the user who is given no warnings: the reconciler's, which would write into its log, at each
 	// step, what people were told when they asked for the rollout. What auditors are left is the same.
 	Unwarned string
+	// Reserved is Shipper's own namespace, which the webhook configurations exempt: nobody but a forger asks about it.
+	Reserved string
 	// Ready says why what is judged by is not known, if so. Every request is then refused for a moment.
 	Ready   func(context.Context) error
 	Metrics *Metrics
@@ -84,6 +86,10 @@ func (e *Endpoint) judge(ctx context.Context, req *admission.Request, a *Answer)
 			err = fmt.Errorf("judging this object made it panic; its log says where")
 		}
 	}()
+	if e.Reserved != "" && (req.Namespace == e.Reserved || req.Kind.Kind == "Namespace" && req.Name == e.Reserved) {
+		return Forbid(req.Resource.Resource, req.Name, fmt.Sprintf(
+			"reviews of namespace %s are refused: no API server sends them, for the webhook configurations exempt that namespace", e.Reserved))
+	}
 	if req.SubResource != "" { // status is the reconciler's report, not a change of what is wanted
 		return nil
 	}

@@ -286,6 +286,7 @@ func TestARepositoryThatIsNotAllowed(t *testing.T) {
 	const message = `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.repoUrl: Invalid value: "`
 	before := func(app *shipper.Application) { app.Spec.Template.Chart.RepoURL = "https://before" }
 	released := ask.Release(ask.Application(before), nil, ask.ReleaseAnnotated(shipper.ReleaseChartDigestAnnotation, "digest"))
+	unseen := ask.Release(ask.Application(elsewhere), nil)
 	for sentence, tc := range map[string]struct {
 		req     *admission.Request
 		message string
@@ -293,16 +294,21 @@ func TestARepositoryThatIsNotAllowed(t *testing.T) {
 		"is not created with": {ask.Create("dev", ask.Application()), message + repo + `": not that`},
 		"is not changed to":   {ask.Update("dev", ask.Application(elsewhere), ask.Application()), message + `https://elsewhere": not that`},
 		"stays":               {ask.Update("dev", ask.Application(changed), ask.Application()), ""},
-		"is gone back to":     {ask.Update(ask.Reconciler, ask.Application(elsewhere), ask.Application()), ""},
-		"was released from":   {ask.Update("dev", ask.Application(before), ask.Application()), ""},
-		"is deleted with":     {ask.Delete("dev", ask.Application()), ""},
+		"is put back on abort": {
+			ask.Update(ask.Reconciler, ask.Application(elsewhere, abortedTo(unseen)), ask.Application()), "",
+		},
+		"is not changed to by a user name": {
+			ask.Update(ask.Reconciler, ask.Application(elsewhere, changed), ask.Application()), message + `https://elsewhere": not that`,
+		},
+		"was released from": {ask.Update("dev", ask.Application(before), ask.Application()), ""},
+		"is deleted with":   {ask.Delete("dev", ask.Application()), ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var decision answer.Decision
 			if tc.message != "" {
 				decision = answer.Invalid
 			}
-			err := webhookOf(t, ask.Grant(), charts, released).Validate(t.Context(), tc.req, &answer.Answer{})
+			err := webhookOf(t, ask.Grant(), charts, released, unseen).Validate(t.Context(), tc.req, &answer.Answer{})
 			ask.CheckRefusal(t, err, decision, tc.message)
 		})
 	}

@@ -21,7 +21,7 @@ var secretPath = chartPath.Child("credentials", "secretName")
 // them sent to a server of his. So they are judged anew when the chart that they are for becomes another.
 func (w *Webhook) permitCredentials(ctx context.Context, req *admission.Request, app, old *shipper.Application) error {
 	chart := app.Spec.Template.Chart
-	if chart.Credentials.SecretName == "" || req.UserInfo.Username == w.Guard.Reconciler {
+	if chart.Credentials.SecretName == "" {
 		return nil
 	}
 	if old != nil {
@@ -30,7 +30,7 @@ func (w *Webhook) permitCredentials(ctx context.Context, req *admission.Request,
 			return nil
 		}
 	}
-	if _, before := w.released(app, chart); before {
+	if _, before := w.released(app, chart); before || w.restored(app, old) {
 		return nil
 	}
 	return w.permitSecret(ctx, req, app, secretPath, chart.Credentials.SecretName,

@@ -20,6 +20,7 @@ func TestCredentialsAreForWhoMayReadThem(t *testing.T) {
 	elsewhere := func(app *shipper.Application) { app.Spec.Template.Chart.RepoURL = "https://elsewhere.example.com" }
 	before := func(app *shipper.Application) { app.Spec.Template.Chart.Name = "before" }
 	released := ask.Release(ask.Application(opened, before), nil, ask.ReleaseAnnotated(shipper.ReleaseChartDigestAnnotation, "digest"))
+	unseen := ask.Release(ask.Application(opened), []*shipper.Release{released})
 	others := func(app *shipper.Application) { app.Spec.Template.Chart.Credentials.SecretName = "another" }
 	probe := ask.Application()
 	may := ask.Developer + " get secrets " + probe.Namespace + "/opener"
@@ -50,8 +51,12 @@ func TestCredentialsAreForWhoMayReadThem(t *testing.T) {
 		},
 		"may edit what else there is": {update(ask.Application(opened, changed), ask.Application(opened)), ask.Grant(), "", ""},
 		"may take them away":          {update(ask.Application(), ask.Application(opened)), ask.Grant(), "", ""},
-		"is Shipper, which goes back to them": {
-			ask.Update(ask.Reconciler, ask.Application(opened), ask.Application()), ask.Grant(), "", "",
+		"may put them back on abort": {
+			ask.Update(ask.Reconciler, ask.Application(opened, abortedTo(unseen)), ask.Application()), ask.Grant(), "", "",
+		},
+		"may not name them by a user name": {
+			ask.Update(ask.Reconciler, ask.Application(opened), ask.Application()), ask.Grant(), answer.Invalid,
+			strings.ReplaceAll(message, ask.Developer+" may", ask.Reconciler+" may"),
 		},
 		"is asked again when nobody could tell": {
 			ask.Create(ask.Developer, ask.Application(opened)), &ask.Rights{Err: errors.New("away")}, answer.Unavailable, "away",
@@ -59,7 +64,7 @@ func TestCredentialsAreForWhoMayReadThem(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			charts := exact()
-			w := webhookOf(t, tc.rights, charts, released)
+			w := webhookOf(t, tc.rights, charts, released, unseen)
 			err := w.Default(t.Context(), tc.req, &answer.Answer{})
 			ask.CheckRefusal(t, err, tc.decision, tc.message)
 			if err != nil && len(charts.asked) > 0 {
@@ -68,6 +73,20 @@ func TestCredentialsAreForWhoMayReadThem(t *testing.T) {
 			err = w.Validate(t.Context(), tc.req, &answer.Answer{})
 			ask.CheckRefusal(t, err, tc.decision, tc.message)
 		})
+	}
+}
+
+// abortedTo is an Application as the reconciler puts it back to the template of rel.
+func abortedTo(rel *shipper.Release) func(*shipper.Application) {
+	return func(app *shipper.Application) {
+		app.Spec.Template = *rel.Spec.Environment.DeepCopy()
+		ask.Pinned(app.Spec.Template.Chart.Version)(app)
+		app.Annotations[shipper.AppChartRepoAnnotation] = app.Spec.Template.Chart.RepoURL
+		app.Annotations[shipper.AppHighestObservedGenerationAnnotation] = rel.Annotations[shipper.ReleaseGenerationAnnotation]
+		delete(app.Annotations, shipper.AppChartDigestAnnotation)
+		if digest := rel.Annotations[shipper.ReleaseChartDigestAnnotation]; digest != "" {
+			app.Annotations[shipper.AppChartDigestAnnotation] = digest
+		}
 	}
 }
 

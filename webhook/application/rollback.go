@@ -60,6 +60,23 @@ func (w *Webhook) rollBack(a *answer.Answer, app, old *shipper.Application) erro
 	return nil
 }
 
+// restored tells whether a write puts app back as the reconciler does on abort, whoever writes: the template becomes that of one of
+// its Releases with the same archive, and the highest observed generation, which only those who may stamp change, is that Release's.
+// It installs nothing that was not judged when that Release was made.
+func (w *Webhook) restored(app, old *shipper.Application) bool {
+	if old == nil || refreshWanted(app, old) || valuesRefreshWanted(app, old) ||
+		stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) {
+		return false
+	}
+	rels, err := w.releases(app)
+	return err == nil && slices.ContainsFunc(rels, func(rel *shipper.Release) bool {
+		generation := rel.Annotations[shipper.ReleaseGenerationAnnotation]
+		return generation != "" && generation == app.Annotations[shipper.AppHighestObservedGenerationAnnotation] &&
+			rel.Annotations[shipper.ReleaseChartDigestAnnotation] == app.Annotations[shipper.AppChartDigestAnnotation] &&
+			stamp.SameEnvironment(&app.Spec.Template, &rel.Spec.Environment)
+	})
+}
+
 // wentBack tells whether what rollbackTo asks for was done, and nothing was rolled out since. A manifest is applied again
 // and again, and the rollbackTo in it, once done, is gone from what is stored: without this, one that names no Release would
 // go back and forth, and one that names a Release would be refused once that is trimmed.

@@ -54,7 +54,7 @@ func (w *Webhook) pinValues(
 		setDigests(a, app, nil)
 		return nil
 	}
-	if req.UserInfo.Username == w.Guard.Reconciler || wentBack {
+	if wentBack || w.restored(app, old) {
 		return nil
 	}
 	if errs := environment.ValidateSources(now.ValuesFrom, sourcesPath); len(errs) > 0 {
@@ -135,7 +135,7 @@ func otherChart(app, old *shipper.Application) bool {
 // steps; not so a chart of the same name and version that was published anew with something else in it.
 func (w *Webhook) permitSources(ctx context.Context, req *admission.Request, app, old *shipper.Application) error {
 	now := &app.Spec.Template
-	if len(now.ValuesFrom) == 0 || req.UserInfo.Username == w.Guard.Reconciler {
+	if len(now.ValuesFrom) == 0 || w.restored(app, old) {
 		return nil
 	}
 	if exempt, err := w.exempt(ctx, req, app, old); exempt || err != nil {

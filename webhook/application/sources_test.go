@@ -103,14 +103,20 @@ func TestValuesArePinnedToWhatTheirSourcesHold(t *testing.T) {
 		"nor when what was installed before is put back": {
 			update(now(pinnedTo(was)), newer), []client.Object{first, second}, 0, was,
 		},
-		"nor when Shipper puts it back": {ask.Update(ask.Reconciler, old, newer), nil, 0, was},
+		"nor when Shipper puts it back on abort": {
+			ask.Update(ask.Reconciler, ask.Application(abortedTo(first)), newer), []client.Object{first}, 0, was,
+		},
+		"but when only a user name says so": {
+			ask.Update(ask.Reconciler, now(pinnedTo(was), changed), newer), []client.Object{second}, 1, is,
+		},
 		"and forgotten when there are none": {
 			update(now(func(app *shipper.Application) { app.Spec.Template.ValuesDigests = was }), old), nil, 0, nil,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			read, a := 0, &answer.Answer{}
-			w := reading(t, ask.Grant(mayHidden), &read, []client.Object{hides(after)}, tc.known...)
+			rights := ask.Grant(mayHidden, strings.Replace(mayHidden, ask.Developer, ask.Reconciler, 1))
+			w := reading(t, rights, &read, []client.Object{hides(after)}, tc.known...)
 			if err := w.Default(t.Context(), tc.req, a); err != nil {
 				t.Fatal(err)
 			}

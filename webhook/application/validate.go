@@ -37,7 +37,7 @@ func (w *Webhook) validateWrite(
 		errs = append(errs, validateName(app.Name)...)
 		errs = append(errs, w.validateTemplate(&app.Spec.Template)...)
 	}
-	errs = append(errs, w.validateRepository(req, app, old)...)
+	errs = append(errs, w.validateRepository(app, old)...)
 	errs = append(errs, validateLabels(app.Labels, metaOf(old).Labels)...)
 	before, overrides := gate.Overrides(metaOf(old).Annotations), gate.Overrides(app.Annotations)
 	overrideChanged := !gate.SameOverride(app.Annotations, metaOf(old).Annotations)
@@ -111,12 +111,12 @@ func (w *Webhook) judgeLabels(
 
 // validateRepository refuses a repository that charts may not be fetched from, once a user names it. What was admitted
 // when more was allowed stays, and Shipper and users go back to it, for it is kept; that it is not fetched is seen to by who fetches.
-func (w *Webhook) validateRepository(req *admission.Request, app, old *shipper.Application) field.ErrorList {
+func (w *Webhook) validateRepository(app, old *shipper.Application) field.ErrorList {
 	repoURL := app.Spec.Template.Chart.RepoURL
-	if repoURL == "" || req.UserInfo.Username == w.Guard.Reconciler || (old != nil && old.Spec.Template.Chart.RepoURL == repoURL) {
+	if repoURL == "" || (old != nil && old.Spec.Template.Chart.RepoURL == repoURL) {
 		return nil
 	}
-	if _, before := w.released(app, app.Spec.Template.Chart); before {
+	if _, before := w.released(app, app.Spec.Template.Chart); before || w.restored(app, old) {
 		return nil
 	}
 	if err := w.Charts.Allows(repoURL); errors.Is(err, chart.ErrNotAllowed) {

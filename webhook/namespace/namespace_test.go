@@ -5,15 +5,12 @@ package namespace_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -21,56 +18,6 @@ import (
 	"shipper.dev/shipper/webhook/answer"
 	"shipper.dev/shipper/webhook/namespace"
 )
-
-// recorder keeps what it is told.
-type recorder struct{ told []string }
-
-func (r *recorder) Eventf(regarding, _ runtime.Object, kind, reason, action, note string, args ...any) {
-	ns, _ := regarding.(*metav1.PartialObjectMetadata)
-	r.told = append(r.told, strings.Join([]string{ns.Kind + " " + ns.Name, kind, reason, action, fmt.Sprintf(note, args...)}, " | "))
-}
-
-// Events of a namespace that is going are not taken, and what deletes the blocks in it is Kubernetes.
-func TestWhoLiftsBlocksWithTheirNamespaceIsTold(t *testing.T) {
-	lifted := "Namespace global | Warning | RolloutBlocksLifted | Delete | ann deletes the namespace, and with it RolloutBlocks: "
-	many := make([]client.Object, 100)
-	for i := range many {
-		many[i] = ask.Block(fmt.Sprintf("global/%020d", i))
-	}
-	for sentence, tc := range map[string]struct {
-		known []client.Object
-		dry   bool
-		want  []string
-	}{
-		"who deletes the namespace": {
-			[]client.Object{ask.Block("global/a"), ask.Block("global/b")}, false, []string{lifted + "global/a,global/b"},
-		},
-		"not who only tries":              {[]client.Object{ask.Block("global/a")}, true, nil},
-		"nobody, when no block is lifted": {[]client.Object{ask.Block("other/a")}, false, nil},
-		"as far as an event takes it":     {many, false, nil},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			world, events := ask.Know(t, ask.Grant(), tc.known...), &recorder{}
-			w := &namespace.Webhook{
-				Gate: world.Gate, Facts: world.Facts, Events: events, Ready: func(context.Context) error { return nil },
-			}
-			req := ask.Delete("ann", in("global"))
-			req.DryRun = &tc.dry
-			if err := w.Validate(t.Context(), req, &answer.Answer{}); err != nil {
-				t.Fatal(err)
-			}
-			if len(tc.known) == len(many) {
-				if len(events.told) != 1 || len(events.told[0]) > 1100 {
-					t.Errorf("told %q", events.told)
-				}
-				return
-			}
-			if diff := cmp.Diff(tc.want, events.told); diff != "" {
-				t.Errorf("events (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
 
 // named edits the name of an Application.
 func named(name string) func(*shipper.Application) {

@@ -13,10 +13,8 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/block"
@@ -26,9 +24,6 @@ import (
 )
 
 const resource = "namespaces"
-
-// maxNote is what the API takes of an event, in bytes.
-const maxNote = 1024
 
 // named is how many Applications a refusal names.
 const named = 5
@@ -45,8 +40,6 @@ type Facts interface {
 type Webhook struct {
 	Gate  *gate.Gate
 	Facts Facts
-	// Events are told who lifts blocks with a namespace. Nil: nobody is told.
-	Events events.EventRecorder
 	// Ready says why what is known is not to be relied on, if so. A namespace is not kept for that: it may have nothing to do
 	// with Shipper.
 	Ready func(context.Context) error
@@ -68,7 +61,7 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *answe
 	if err := w.judge(ctx, req, a, old.Name); err != nil {
 		return err
 	}
-	return w.announce(req, a, old)
+	return w.announce(a, old)
 }
 
 // judge refuses for what any Application would be refused for that were deleted by itself. What overrides a block for
@@ -141,7 +134,7 @@ func merge(a, b []*shipper.RolloutBlock) []*shipper.RolloutBlock {
 }
 
 // announce tells which blocks go with the namespace: in it nothing can be told any more of who deletes them.
-func (w *Webhook) announce(req *admission.Request, a *answer.Answer, ns *metav1.PartialObjectMetadata) error {
+func (w *Webhook) announce(a *answer.Answer, ns *metav1.PartialObjectMetadata) error {
 	blocks, err := w.Facts.Blocks(ns.Name)
 	if err != nil || len(blocks) == 0 {
 		return err
@@ -153,11 +146,6 @@ func (w *Webhook) announce(req *admission.Request, a *answer.Answer, ns *metav1.
 	names := block.FormatOverrides(block.Names(blocks))
 	a.Audit(answer.AuditBlockLifted, names)
 	a.Warn("with it go RolloutBlocks that stop rollouts in %s: %s", where, names)
-	if w.Events != nil && (req.DryRun == nil || !*req.DryRun) {
-		ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-		note := fmt.Sprintf("%s deletes the namespace, and with it RolloutBlocks: %s", req.UserInfo.Username, names)
-		w.Events.Eventf(ns, nil, corev1.EventTypeWarning, "RolloutBlocksLifted", "Delete", "%s", note[:min(len(note), maxNote)])
-	}
 	return nil
 }
 

@@ -31,7 +31,7 @@ func (w *Webhook) complete(
 			return err
 		}
 	}
-	if old != nil && req.UserInfo.Username != w.Guard.Reconciler {
+	if old != nil {
 		if err := w.ownerOf(old).Restore(ctx, a, &old.ObjectMeta, &rel.ObjectMeta); err != nil {
 			return err
 		}

@@ -282,12 +282,12 @@ func TestTheOwnerOfReleasesIsKept(t *testing.T) {
 		refuse   bool
 	}{
 		"left out, it comes back":                       {user: "bob", now: rel(orphan), old: rel(), app: app, want: rel()},
-		"left out by the reconciler, it is gone":        {user: ask.Reconciler, now: rel(orphan), old: rel(), app: app, want: rel(orphan)},
+		"left out by the reconciler, it comes back":     {user: ask.Reconciler, now: rel(orphan), old: rel(), app: app, want: rel()},
 		"left out while it is going, it is gone":        {user: "gc", now: rel(orphan), old: rel(), app: going, want: rel(orphan)},
 		"left out when there is none, it is gone":       {user: "gc", now: rel(orphan), old: rel(), want: rel(orphan)},
 		"left out when it is of another, it is gone":    {user: "gc", now: rel(orphan), old: rel(forged), app: app, want: rel(orphan)},
 		"changed, it is refused":                        {user: "bob", now: rel(forged), old: rel(), app: app, refuse: true},
-		"changed by the reconciler, it changes":         {user: ask.Reconciler, now: rel(forged), old: rel(), app: app, want: rel(forged)},
+		"changed by the reconciler, it is refused":      {user: ask.Reconciler, now: rel(forged), old: rel(), app: app, refuse: true},
 		"set to another, it is refused":                 {user: "bob", now: rel(forged), old: rel(orphan), app: app, refuse: true},
 		"set right, it changes":                         {user: "bob", now: rel(), old: rel(forged), app: app, want: rel()},
 		"with another Application, it is refused":       {user: "bob", now: rel(with(another)), old: rel(), app: app, refuse: true},

@@ -69,13 +69,11 @@ func (w *Webhook) validateUpdate(
 		errs = append(errs, field.Forbidden(specPath.Child("environment"),
 			"the Release environment must not be changed; edit the Application instead"))
 	}
-	if req.UserInfo.Username != w.Guard.Reconciler {
-		more, err := w.ownerOf(old).Check(ctx, &old.ObjectMeta, &rel.ObjectMeta)
-		if err != nil {
-			return err
-		}
-		errs = append(errs, more...)
+	more, err := w.ownerOf(old).Check(ctx, &old.ObjectMeta, &rel.ObjectMeta)
+	if err != nil {
+		return err
 	}
+	errs = append(errs, more...)
 	moved := rel.Spec.TargetStep != old.Spec.TargetStep
 	if moved {
 		errs = append(errs, validateTargetStep(rel)...)

@@ -12,7 +12,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -33,10 +32,8 @@ type Webhook struct {
 	// GlobalNamespace is the namespace whose blocks stop rollouts everywhere.
 	GlobalNamespace string
 	Conditions      Conditions
-	// Events are told who lifted or weakened a block. Nil: nobody is told.
-	Events events.EventRecorder
-	Clock  clock.PassiveClock
-	Log    logr.Logger
+	Clock           clock.PassiveClock
+	Log             logr.Logger
 }
 
 // Default stamps the author, and who really created the block.

@@ -142,8 +142,9 @@ func TestTargetsAreJudged(t *testing.T) {
 			req: ask.Update("dev", capacity(50, forged), capacity(50)), known: []client.Object{rel()}, decision: answer.Invalid,
 			message: owned,
 		},
-		"the reconciler changes the owner": {
-			req: ask.Update(ask.Reconciler, capacity(50, forged), capacity(50)), known: []client.Object{rel()},
+		"nor does the reconciler": {
+			req: ask.Update(ask.Reconciler, capacity(50, forged), capacity(50)), known: []client.Object{rel()}, decision: answer.Invalid,
+			message: owned,
 		},
 		"an owner that is going is taken away": {
 			req: ask.Update("gc", capacity(50, orphan), capacity(50)), known: []client.Object{going},

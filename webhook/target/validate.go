@@ -38,7 +38,7 @@ func (w *Webhook) validateCreate(ctx context.Context, req *admission.Request, a 
 func (w *Webhook) validateUpdate(
 	ctx context.Context, req *admission.Request, a *answer.Answer, now, old *object,
 ) error {
-	if err := w.keepOwner(ctx, req, now, old); err != nil {
+	if err := w.keepOwner(ctx, now, old); err != nil {
 		return err
 	}
 	state := control.State{
@@ -75,11 +75,8 @@ func keys(a, b map[string]string) []string {
 // foreign tells of an annotation whether it is none of Shipper's.
 func foreign(key string) bool { return !strings.HasPrefix(key, shipper.GroupName+"/") }
 
-// keepOwner refuses everybody but the reconciler who changes the reference to the Release.
-func (w *Webhook) keepOwner(ctx context.Context, req *admission.Request, now, old *object) error {
-	if req.UserInfo.Username == w.Guard.Reconciler {
-		return nil
-	}
+// keepOwner refuses to change the reference to the Release, but to set it right.
+func (w *Webhook) keepOwner(ctx context.Context, now, old *object) error {
 	owner := control.Owner{Kind: "Release", Now: func(ctx context.Context) (metav1.Object, error) {
 		rel, err := w.Facts.ReleaseNow(ctx, types.NamespacedName{Namespace: old.Namespace, Name: old.Name})
 		if err != nil || rel == nil {

@@ -116,8 +116,9 @@ type ChartVerification struct {
 
 // ChartCredentials say where the credentials for a repository are.
 type ChartCredentials struct {
-	// secretName is the name of a Secret in the namespace of the Application. Its keys username and password, or token, are given to the
-	// repository's server alone; ca.crt has authorities that vouch for that server, tls.crt and tls.key what it is shown.
+	// secretName is the name of a Secret in the namespace of the Application. Its label shipper.booking.com/repository-credentials is
+	// "true", and its annotation shipper.booking.com/repository-url is a URL that repoUrl is at or below. Only there its keys username and
+	// password, or token, are sent, and its tls.crt and tls.key shown; ca.crt has authorities that vouch for that server.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	SecretName string `json:"secretName"`

@@ -132,6 +132,14 @@ const (
 	ChartPartsLabel = "shipper.booking.com/chart-parts"
 )
 
+// What marks a Secret of a user as credentials for chart repositories. Without both, Shipper does not use it for any.
+const (
+	// RepositoryCredentialsLabel set to "true" says that the Secret is for chart repositories.
+	RepositoryCredentialsLabel = "shipper.booking.com/repository-credentials"
+	// RepositoryURLAnnotation is the URL that its credentials may be sent to, with everything below it.
+	RepositoryURLAnnotation = "shipper.booking.com/repository-url"
+)
+
 // Annotations and data keys in application clusters and on Secrets.
 const (
 	// InstalledDigestAnnotation on an installed object is the digest of the manifest it was written from, so that

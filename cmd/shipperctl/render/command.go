@@ -165,7 +165,7 @@ func (o *options) renderer(cmd *cobra.Command) (*renderer, error) {
 		return nil, err
 	}
 	charts := snapshot.NewCharts(chart.NewCatalog(cmd.Context(), chart.Options{
-		Repositories: policy, Secrets: chart.SecretsOf(c),
+		Repositories: policy, Secrets: chart.SecretsOf(c), SystemNamespace: o.system,
 	}), c)
 	return &renderer{o, c, config, namespace, installation.NewRenderer(charts, pinned.Look(c))}, nil
 }
