@@ -56,6 +56,7 @@ func TestShipperctl(t *testing.T) {
 		{"setup management keeps the authority of the webhooks", setupManagementKeepsTheAuthorityOfTheWebhooks},
 		{"setup management elsewhere", setupManagementElsewhere},
 		{"join", join},
+		{"join fails closed when the webhook answers", joinFailsClosed},
 		{"join gives a token that ends", joinGivesATokenThatEnds},
 		{"join again writes nothing", joinAgainWritesNothing},
 		{"setup after join keeps the policy", setupAfterJoinKeepsThePolicy},
