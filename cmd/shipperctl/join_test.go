@@ -82,7 +82,8 @@ Creating or updating the cluster object for cluster us on the management cluster
 Checking whether a secret for the us cluster exists in the shipper-system namespace... no. Creating... done
 Finished joining management cluster to application cluster us
 
-Setting the failurePolicy of the webhooks to Fail... not done: the API server admits, without an answer of the webhook: Application; and 6 more kinds
+Setting the failurePolicy of the webhooks to Fail... not done: `+
+		`the API server admits, without an answer of the webhook: Application; and 6 more kinds
 Note: the failurePolicy stays Ignore: writes to Shipper's objects are not judged while the webhook does not answer.
 Start Shipper, see what `+"`shipperctl doctor`"+` reports, then run `+"`shipperctl clusters join`"+` again.
 `, "join", "-f", file(t, both()), "-n", "shipper-system")

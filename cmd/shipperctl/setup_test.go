@@ -255,7 +255,8 @@ func setupKeepsTheInstallation(t *testing.T) {
 	settle(t, management(t))
 	before := versions(t)
 	out := succeeds(t, "setup", "management")
-	holds(t, out, "Keeping the settings of the installation: -n elsewhere --management-cluster-service-account shippy -g no-rollouts --webhook-url "+url+"\n")
+	holds(t, out, "Keeping the settings of the installation: -n elsewhere --management-cluster-service-account shippy -g no-rollouts "+
+		"--webhook-url "+url+"\n")
 	if diff := cmp.Diff(before, versions(t)); diff != "" {
 		t.Errorf("setup without flags has changed the installation\n%s", diff)
 	}

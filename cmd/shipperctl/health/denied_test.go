@@ -42,11 +42,12 @@ func TestMissingRightsAreReportedOnce(t *testing.T) {
 }
 
 func TestProbeFindingsSayWhatMendsTheCause(t *testing.T) {
+	const start = "start the webhook: kubectl get pods -n ship -l app.kubernetes.io/name=shipper"
 	for cause, want := range map[string]string{
-		`Post "https://x": dial tcp 127.0.0.1:1: connect: connection refused`: "start the webhook: kubectl get pods -n ship -l app.kubernetes.io/name=shipper",
-		`no endpoints available for service "shipper-webhook"`:                "start the webhook: kubectl get pods -n ship -l app.kubernetes.io/name=shipper",
-		`tls: failed to verify certificate: x509: unknown authority`: "the caBundle of the configuration does not accept the webhook's certificate: " +
-			"see docs/certificates.md, or restart the webhook, which writes its caBundle",
+		`Post "https://x": dial tcp 127.0.0.1:1: connect: connection refused`: start,
+		`no endpoints available for service "shipper-webhook"`:                start,
+		`tls: failed to verify certificate: x509: unknown authority`: "the caBundle of the configuration does not accept the webhook's " +
+			"certificate: see docs/certificates.md, or restart the webhook, which writes its caBundle",
 		`service "shipper-webhook" not found`: "make the Service, or correct the address of the webhook: " + setUp,
 		`context deadline exceeded`: "let the API server connect to the webhook: look for a firewall or a NetworkPolicy between the control " +
 			"plane and its port",

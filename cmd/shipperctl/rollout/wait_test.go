@@ -27,12 +27,13 @@ func TestWaitEndsWhenTheStepIsAchieved(t *testing.T) {
 		rel.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue}}
 	}
 	pending := []string{"capacity in us"}
+	advance := []string{"somebody to advance release web-1, which is asked for step 1"}
 	for sentence, tc := range map[string]scenario{
 		"the step that is asked for is not achieved": {achieves(1, 0), asked, pending},
 		"it is achieved":                               {achieves(1, 1), asked, nil},
 		"an earlier step is achieved":                  {achieves(1, 0), 0, nil},
 		"a retreat has not come to its step":           {achieves(0, 1), asked, pending},
-		"a step beyond the one that is asked for":      {achieves(1, 1), 2, []string{"somebody to advance release web-1, which is asked for step 1"}},
+		"a step beyond the one that is asked for":      {achieves(1, 1), 2, advance},
 		"the last step is achieved, but not complete":  {achieves(2, 2), asked, pending},
 		"the rollout is complete":                      {completes, asked, nil},
 		"the rollout is complete, and that was wanted": {completes, 2, nil},

@@ -90,8 +90,8 @@ func (s state) refuseRemains() error {
 	if _, err := os.Stat(s.file("etcd")); err != nil {
 		return nil //nolint:nilerr // there is none
 	}
-	return fmt.Errorf("%s has the files of a fleet whose process has ended; its log is %s. Run `make fleet-down` to remove them, then `make fleet-up`",
-		s, s.file(log))
+	return fmt.Errorf("%s has the files of a fleet whose process has ended; its log is %s. Run `make fleet-down` to remove them, "+
+		"then `make fleet-up`", s, s.file(log))
 }
 
 // holder is the id of the process that has the fleet, or 0 when nobody has.

@@ -118,7 +118,8 @@ func TestUpVerifiesWhatItReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.setsUp("https://localhost:1")
-	p.fails("Shipper was started, but is not up: the API server admits, without an answer of the webhook: Application", "-shipper")
+	p.fails("webhook and reconciler were started, but are not up: the API server admits, without an answer of "+
+		"the webhook: Application", "-shipper")
 	p.setsUp("https://localhost:" + string(port))
 	p.succeeds("Shipper is up: webhook and reconciler.", "-shipper")
 	p.kills("shipper-webhook")

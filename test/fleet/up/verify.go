@@ -73,8 +73,8 @@ func (s state) verifyWebhook(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-last:
-			return fmt.Errorf("Shipper was started, but is not up: %w\nIts logs are in %s. Has the management cluster the URL of this webhook? "+
-				"Run `shipperctl clusters setup management --webhook-url \"$WEBHOOK_URL\"` and `make shipper-up` again", err, s.shipper())
+			return fmt.Errorf("webhook and reconciler were started, but are not up: %w\nTheir logs are in %s. "+
+				"Has the management cluster the URL of this webhook? Run `shipperctl clusters setup management --webhook-url \"$WEBHOOK_URL\"` and `make shipper-up` again", err, s.shipper())
 		case <-time.After(probeInterval):
 		}
 	}
