@@ -87,6 +87,7 @@ func TestShipperctl(t *testing.T) {
 		{"backup and restore", backUpAndRestore},
 		{"clean decommissioned clusters", cleanDecommissionedClusters},
 		{"list releases", listReleases},
+		{"rollout status waits", rolloutStatusWaits},
 		{"look after clusters", lookAfterClusters},
 		{"doctor", examine},
 		{"chart render", renderCharts},
