@@ -74,7 +74,8 @@ func (s state) verifyWebhook(ctx context.Context) error {
 			return ctx.Err()
 		case <-last:
 			return fmt.Errorf("webhook and reconciler were started, but are not up: %w\nTheir logs are in %s. "+
-				"Has the management cluster the URL of this webhook? Run `shipperctl clusters setup management --webhook-url \"$WEBHOOK_URL\"` and `make shipper-up` again", err, s.shipper())
+				"Has the management cluster the URL of this webhook? Run `shipperctl clusters setup management "+
+				"--webhook-url \"$WEBHOOK_URL\"` and `make shipper-up` again", err, s.shipper())
 		case <-time.After(probeInterval):
 		}
 	}
