@@ -107,14 +107,14 @@ func TestDriftIsIgnoredReportedAndCorrected(t *testing.T) {
 	s.install("web-1", "watched", "0.0.1", shipper.ChartValues{}, west, east)
 	s.installed("web-1")
 	s.objects("web-1", west, "5/5")
-	s.tamper(west)
-	s.drifts("web-1", west)
-
-	s.policy(shipper.DriftReport)
 	said := []string{
 		"secret data.password:  ->", `settings data.color: "blue" -> "red"`, `settings data.size: "large" ->`,
 		`store spec.template.spec.containers[name=store].image: "store:1" -> "store:2"`,
 	}
+	s.drifts("web-1", west)
+	s.tamper(west)
+	s.drifts("web-1", west, said...) // also where no policy is named
+	s.policy(shipper.DriftReport)
 	s.drifts("web-1", west, said...)
 	s.drifts("web-1", east)
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"}}

@@ -4,6 +4,8 @@ package main
 
 import (
 	"encoding/json"
+	"net"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +29,7 @@ import (
 func examine(t *testing.T) {
 	c := management(t)
 	succeeds(t, "setup", "management", "--webhook-ignore")
-	lease := well(t)
+	lease, webhook := well(t)
 	const healthy = "ok       management cluster\nok       kinds\nok       rights\nok       webhooks\nok       certificate\n" +
 		"ok       second line\nok       pods\nok       reconciler\nok       cluster eu-west-1\nok       cluster us\nnothing is broken\n"
 	eventually(t, func() string {
@@ -106,44 +108,67 @@ func examine(t *testing.T) {
 		}
 		return ""
 	})
-	succeeds(t, "setup", "management", "--webhook-ignore")
+	noWebhook(t, webhook)
+	succeeds(t, "setup", "management", "--webhook-ignore", "--webhook-url", "")
+}
+
+// noWebhook ends the webhook while failurePolicy is Fail, and then Ignore: doctor tells of either.
+func noWebhook(t *testing.T, webhook *httptest.Server) {
+	t.Helper()
+	holds(t, refuses(t, "reader", "1 broken", "doctor"), "BROKEN   your rights: you may not:\n",
+		"get validatingwebhookconfigurations.admissionregistration.k8s.io\n", "why: what needs these rights could not be looked at\n")
+	webhook.Close()
+	told := func(wanted ...string) {
+		t.Helper()
+		eventually(t, func() string {
+			out, err := shipperctl(t, "", "", "doctor")
+			for _, want := range wanted {
+				if err == nil || !strings.Contains(out, want) {
+					return out
+				}
+			}
+			return ""
+		})
+	}
+	const kinds = "Application, Release, InstallationTarget, CapacityTarget, TrafficTarget, Cluster, RolloutBlock"
+	told("BROKEN   webhooks: the API server cannot call the webhook for "+kinds+": \"mutate.application.shipper.booking.com\"",
+		"connection refused", "why: the API server refuses every write to these kinds: failurePolicy is Fail",
+		"do:  start the webhook: kubectl get pods -n shipper-system",
+		"shipperctl clusters setup management --webhook-url "+webhook.URL+" --webhook-ignore\n")
+	works(t, "clusters", "setup", "management", "--webhook-ignore")
+	told("BROKEN   webhooks: the API server admits, without an answer of the webhook: "+kinds+"\n",
+		"why: writes to these kinds are stored unjudged")
 }
 
 // well makes a fleet as it is when Shipper runs elsewhere, and returns the Lease of the reconciler.
-func well(t *testing.T) *coordinationv1.Lease {
+func well(t *testing.T) (*coordinationv1.Lease, *httptest.Server) {
 	t.Helper()
 	c := management(t)
+	webhook := certificate(t)
+	server := startWebhook(t, webhook)
+	address(t, server.URL, webhook["tls.crt"])
+	judged(t)
 	succeeds(t, "join", "-f", file(t, both()))
 	for _, name := range []string{west, "us"} {
 		seen(t, get(t, c, &shipper.Cluster{}, "", name))
 	}
 	secret := get(t, c, &corev1.Secret{}, "shipper-system", "shipper-webhook-cert")
-	secret.Data = certificate(t)
-	validating := get(t, c, &admissionregistrationv1.ValidatingWebhookConfiguration{}, "", shipper.GroupName)
-	for i := range validating.Webhooks {
-		validating.Webhooks[i].ClientConfig.CABundle = secret.Data["tls.crt"]
-	}
-	mutating := get(t, c, &admissionregistrationv1.MutatingWebhookConfiguration{}, "", shipper.GroupName)
-	for i := range mutating.Webhooks {
-		mutating.Webhooks[i].ClientConfig.CABundle = secret.Data["tls.crt"]
-	}
-	for _, o := range []client.Object{secret, validating, mutating} {
-		if err := c.Update(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+	secret.Data = webhook
+	if err := c.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
 	}
 	holder, hour := "pod-1", int32(3600)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "shipper-system", Name: "shipper-reconciler"}}
 	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &metav1.MicroTime{Time: time.Now()}, LeaseDurationSeconds: &hour}
 	ended(t, lease)
 	creates(t, lease)
-	return lease
+	return lease, server
 }
 
 // certificate is one for the webhook's Service, with the authority that has signed it, and its key.
 func certificate(t *testing.T) map[string][]byte {
 	t.Helper()
-	cert, key, err := certutil.GenerateSelfSignedCertKey("shipper-webhook.shipper-system.svc", nil, nil)
+	cert, key, err := certutil.GenerateSelfSignedCertKey("shipper-webhook.shipper-system.svc", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,9 +82,12 @@ Creating or updating the cluster object for cluster us on the management cluster
 Checking whether a secret for the us cluster exists in the shipper-system namespace... no. Creating... done
 Finished joining management cluster to application cluster us
 
-Setting the failurePolicy of the webhooks to Fail... done
+Setting the failurePolicy of the webhooks to Fail... not done: `+
+		`the API server admits, without an answer of the webhook: Application; and 6 more kinds
+Note: the failurePolicy stays Ignore: writes to Shipper's objects are not judged while the webhook does not answer.
+Start Shipper, see what `+"`shipperctl doctor`"+` reports, then run `+"`shipperctl clusters join`"+` again.
 `, "join", "-f", file(t, both()), "-n", "shipper-system")
-	if got := policies(t); got != "[Fail:true]" {
+	if got := policies(t); got != "[Ignore:true]" {
 		t.Errorf("the failurePolicies are %s", got)
 	}
 	c := management(t)
@@ -113,6 +116,21 @@ Setting the failurePolicy of the webhooks to Fail... done
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the Clusters (-want +got)\n%s", diff)
 	}
+}
+
+// joinFailsClosed joins while a webhook answers, which then goes.
+func joinFailsClosed(t *testing.T) {
+	webhook := certificate(t)
+	server := startWebhook(t, webhook)
+	defer server.Close()
+	address(t, server.URL, webhook["tls.crt"])
+	judged(t)
+	out := succeeds(t, "join", "-f", file(t, both()))
+	holds(t, out, "Setting the failurePolicy of the webhooks to Fail... done\n")
+	if got := policies(t); got != "[Fail:true]" {
+		t.Errorf("the failurePolicies are %s", got)
+	}
+	address(t, "", nil)
 }
 
 // joinAgainWritesNothing shows as well that this works while no webhook answers and the failurePolicy is Fail.

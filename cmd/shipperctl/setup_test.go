@@ -209,7 +209,9 @@ func setupManagementKeepsTheAuthorityOfTheWebhooks(t *testing.T) {
 		url  bool
 	}{
 		{[]string{"setup", "management", "--webhook-url", url}, true},
-		{[]string{"setup", "management"}, false},
+		{[]string{"setup", "management"}, true},
+		{[]string{"setup", "management", "--webhook-ignore"}, true},
+		{[]string{"setup", "management", "--webhook-url", ""}, false},
 	} {
 		succeeds(t, step.args...)
 		hooks = get(t, c, &admissionregistrationv1.ValidatingWebhookConfiguration{}, "", shipper.GroupName)
@@ -242,7 +244,41 @@ func setupManagementElsewhere(t *testing.T) {
 		t.Errorf("a Service for a webhook outside of the cluster: %v", err)
 	}
 	doctorElsewhere(t)
-	succeeds(t, "setup", "management", "--namespace", "shipper-system")
+	setupKeepsTheInstallation(t)
+	succeeds(t, "setup", "management", "--namespace", "shipper-system", "--management-cluster-service-account", "shipper-mgmt-cluster",
+		"-g", "rollout-blocks-global", "--webhook-url", "")
+}
+
+// setupKeepsTheInstallation runs setup without flags over an installation that was made with all of them.
+func setupKeepsTheInstallation(t *testing.T) {
+	t.Helper()
+	settle(t, management(t))
+	before := versions(t)
+	out := succeeds(t, "setup", "management")
+	holds(t, out, "Keeping the settings of the installation: -n elsewhere --management-cluster-service-account shippy -g no-rollouts "+
+		"--webhook-url "+url+"\n")
+	if diff := cmp.Diff(before, versions(t)); diff != "" {
+		t.Errorf("setup without flags has changed the installation\n%s", diff)
+	}
+	c := management(t)
+	ignore := admissionregistrationv1.Ignore
+	hooks := get(t, c, &admissionregistrationv1.ValidatingWebhookConfiguration{}, "", shipper.GroupName)
+	fail := admissionregistrationv1.Fail
+	for i := range hooks.Webhooks[:2] {
+		hooks.Webhooks[i].FailurePolicy = []*admissionregistrationv1.FailurePolicyType{&ignore, &fail}[i]
+	}
+	if err := c.Update(t.Context(), hooks); err != nil {
+		t.Fatal(err)
+	}
+	succeeds(t, "setup", "management")
+	hooks = get(t, c, hooks, "", shipper.GroupName)
+	if *hooks.Webhooks[0].FailurePolicy != ignore || *hooks.Webhooks[1].FailurePolicy != fail {
+		t.Errorf("the failurePolicies are %s and %s", *hooks.Webhooks[0].FailurePolicy, *hooks.Webhooks[1].FailurePolicy)
+	}
+	succeeds(t, "setup", "management", "--webhook-ignore")
+	if got := policies(t); got != "[Ignore:true]" {
+		t.Errorf("the failurePolicies are %s", got)
+	}
 }
 
 // doctorElsewhere has doctor tell where Shipper is, and mend it there with the flags that it was set up with.

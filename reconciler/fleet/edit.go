@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,9 +23,38 @@ import (
 // EditOf differs when somebody has written an object, in its own right and not by a subresource: what changes status or scales
 // it is no edit. It is the same for an object as caches have it, as their events have it and as the API server returns it.
 func EditOf(object metav1.Object) string {
-	if managed := object.GetManagedFields(); len(managed) == 1 && managed[0].FieldsV1 == nil && managed[0].Operation == "" {
-		return managed[0].Manager
+	if kept, ok := keptEdit(object); ok {
+		return kept
 	}
+	edit := editOf(object)
+	if byOthers(object) {
+		edit += othersMark
+	}
+	return edit
+}
+
+// othersMark ends the edit of an object that others than Shipper have written.
+const othersMark = "+"
+
+// EditedByOthers tells whether anybody but Shipper has set a field of an object, in its own right and not by a subresource. Fields
+// that were taken away leave no trace.
+func EditedByOthers(object metav1.Object) bool { return strings.HasSuffix(EditOf(object), othersMark) }
+
+func byOthers(object metav1.Object) bool {
+	return slices.ContainsFunc(object.GetManagedFields(), func(m metav1.ManagedFieldsEntry) bool {
+		return m.Subresource == "" && m.Manager != shipper.FieldOwner
+	})
+}
+
+// keptEdit is what forget has left of managedFields.
+func keptEdit(object metav1.Object) (string, bool) {
+	if managed := object.GetManagedFields(); len(managed) == 1 && managed[0].FieldsV1 == nil && managed[0].Operation == "" {
+		return managed[0].Manager, true
+	}
+	return "", false
+}
+
+func editOf(object metav1.Object) string {
 	if object.GetGeneration() == 0 { // its kind has no status that would be written all the time
 		return object.GetResourceVersion()
 	}

@@ -55,3 +55,34 @@ func TestForgetTakesWhatAnybodyMayWrite(t *testing.T) {
 		t.Error("what is remembered of an object is not what was remembered before")
 	}
 }
+
+func TestEditedByOthersIsKnownAlsoWhereManagedFieldsWereDropped(t *testing.T) {
+	entry := func(manager, subresource string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: subresource}
+	}
+	ours, theirs := entry(shipper.FieldOwner, ""), entry("kubectl-set", "")
+	for name, tc := range map[string]struct {
+		entries []metav1.ManagedFieldsEntry
+		want    bool
+	}{
+		"Shipper wrote it":               {[]metav1.ManagedFieldsEntry{ours}, false},
+		"another wrote it":               {[]metav1.ManagedFieldsEntry{ours, theirs}, true},
+		"a controller wrote its status":  {[]metav1.ManagedFieldsEntry{ours, entry("kube-controller-manager", "status")}, false},
+		"an autoscaler scaled it":        {[]metav1.ManagedFieldsEntry{ours, entry("kubectl", "scale")}, false},
+		"nothing is known of who did it": {nil, false},
+	} {
+		for _, generation := range []int64{0, 1} {
+			object := &metav1.ObjectMeta{
+				Generation: generation, ResourceVersion: "7", ManagedFields: tc.entries,
+				Annotations: map[string]string{shipper.InstalledDigestAnnotation: "digest"},
+			}
+			if got := EditedByOthers(object); got != tc.want {
+				t.Errorf("%s, generation %d: %v, want %v", name, generation, got, tc.want)
+			}
+			forget(object)
+			if got := EditedByOthers(object); got != tc.want {
+				t.Errorf("%s, generation %d, as caches have it: %v, want %v", name, generation, got, tc.want)
+			}
+		}
+	}
+}

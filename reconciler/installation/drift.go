@@ -55,6 +55,9 @@ func (d *drifting) look(ctx context.Context) error {
 		if live.Labels[shipper.OwnedByLabel] != d.it.Name || live.DeletionTimestamp != nil {
 			continue
 		}
+		if d.policy == driftUnset && !fleet.EditedByOthers(live) {
+			continue
+		}
 		known := d.memory.recall(entry)
 		if !known.speaksOf(live, entry, d.member.Session()) || d.policy == shipper.DriftCorrect && known.drifted() {
 			if objects == nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,18 +36,22 @@ func newDriftCounter() *prometheus.CounterVec {
 	}, []string{"namespace", "application", "cluster"})
 }
 
+// driftUnset is the policy of an Application that names none: what others than Shipper have written is compared and reported. It
+// costs nothing where nobody has.
+const driftUnset shipper.DriftPolicy = ""
+
 // driftPolicy is what the Application of a target says; Ignore where there is none.
 func (r *Reconciler) driftPolicy(ctx context.Context, namespace, app string) (shipper.DriftPolicy, error) {
 	if app == "" {
 		return shipper.DriftIgnore, nil
 	}
 	var of shipper.Application
-	err := client.IgnoreNotFound(r.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: app}, &of))
+	err := r.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: app}, &of)
+	if apierrors.IsNotFound(err) {
+		return shipper.DriftIgnore, nil
+	}
 	if err != nil {
 		return "", fmt.Errorf("reading Application %s: %w", app, err)
-	}
-	if of.Spec.DriftPolicy == "" {
-		return shipper.DriftIgnore, nil
 	}
 	return of.Spec.DriftPolicy, nil
 }
@@ -56,11 +61,17 @@ func (r *Reconciler) edited(ctx context.Context, e fleet.Event) []reconcile.Requ
 	var out []reconcile.Request
 	for _, request := range r.healthChanged(ctx, e) {
 		policy, err := r.driftPolicy(ctx, request.Namespace, e.Object().GetLabels()[shipper.AppLabel])
-		if err != nil || policy != shipper.DriftIgnore {
+		unwanted := policy == shipper.DriftIgnore || policy == driftUnset && !byOthers(e)
+		if err != nil || !unwanted {
 			out = append(out, request)
 		}
 	}
 	return out
+}
+
+// byOthers tells whether others than Shipper have written an object, or had before Shipper wrote over it.
+func byOthers(e fleet.Event) bool {
+	return e.Old != nil && fleet.EditedByOthers(e.Old) || e.New != nil && fleet.EditedByOthers(e.New)
 }
 
 // targetsOf are those of an Application.

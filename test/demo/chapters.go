@@ -41,10 +41,10 @@ func (s *story) join(ctx context.Context) error {
 	if err := os.WriteFile(file, []byte(s.clustersYAML()), 0o600); err != nil {
 		return fmt.Errorf("writing clusters.yaml: %w", err)
 	}
-	if _, err := s.show(ctx, s.shipperctl, "clusters", "join", "-f", file); err != nil {
+	if err := s.startShipper(ctx, port); err != nil {
 		return err
 	}
-	if err := s.startShipper(ctx, port); err != nil {
+	if _, err := s.show(ctx, s.shipperctl, "clusters", "join", "-f", file); err != nil {
 		return err
 	}
 	if err := s.await(ctx, patience, "clusters are in service", "True True", func(ctx context.Context) (string, error) {

@@ -12,6 +12,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -112,6 +113,18 @@ func TestDoctorFindsWhatIsBrokenAndWhatItAdvisesMendsIt(t *testing.T) {
 	s.must("losing a cluster", c.Patch(s.ctx, cluster, client.MergeFrom(was)))
 	s.findsBroken("BROKEN   cluster " + east + ": the API server at https://127.0.0.1:1 does not answer")
 	mendedBy(joins)
+
+	freeze := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: shipper.GlobalBlocksNamespace, Name: "freeze"}}
+	freeze.Spec.Message = "nothing moves"
+	s.must("blocking everything", c.Create(s.ctx, freeze))
+	s.isWell()
+	s.must("lifting the block", c.Delete(s.ctx, freeze))
+
+	s.must("stopping the webhook", world.pod.Webhook.Stop())
+	s.findsBroken("BROKEN   webhooks: the API server cannot call the webhook for Application, Release, InstallationTarget, " +
+		"CapacityTarget, TrafficTarget, Cluster, RolloutBlock: ")
+	s.must("starting the webhook", world.pod.StartWebhook(s.ctx))
+	s.isWell()
 
 	s.must("stopping the reconciler", world.pod.Reconciler.Stop())
 	s.findsBroken("BROKEN   reconciler: no reconciler leads: nobody holds the Lease shipper-reconciler")

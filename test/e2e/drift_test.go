@@ -120,3 +120,23 @@ func (s *story) historyOf() []string {
 	s.must("reading the application", world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app))
 	return app.Status.History
 }
+
+// TestAnImageEditedInAClusterShowsInTheStatusByDefault edits as `kubectl set image` does, under no driftPolicy.
+func TestAnImageEditedInAClusterShowsInTheStatusByDefault(t *testing.T) {
+	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+	s.applies(s.application("0.0.1", 2, allIn))
+	rel := s.release(0)
+	s.completes(rel)
+	s.eventually("drift in "+west, "", s.drift(rel, west))
+	deployment := &appsv1.Deployment{}
+	name := rel + "-test-nginx"
+	s.must("reading the deployment", world.clusters[west].Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, deployment))
+	before := deployment.DeepCopy()
+	container := &deployment.Spec.Template.Spec.Containers[0]
+	field := fmt.Sprintf("spec.template.spec.containers[name=%s].image", container.Name)
+	found := fmt.Sprintf("Deployment %s %s: %q -> %q by kubectl-set\n", name, field, container.Image, "nginx:by-hand")
+	container.Image = "nginx:by-hand"
+	s.must("editing the image", world.clusters[west].Patch(s.ctx, deployment, client.MergeFrom(before), client.FieldOwner("kubectl-set")))
+	s.eventually("drift in "+west, found, s.drift(rel, west))
+	s.says(fmt.Sprintf("1 objects are not as released (Deployment %s %s)", name, field), "rollout", "status", s.app)
+}

@@ -159,6 +159,9 @@ func setUp(ctx context.Context, dir, clusters string, port int) error {
 			return fmt.Errorf("shipperctl %s: %w\n%s", strings.Join(args, " "), err, out)
 		}
 	}
+	if err := pod.FailClosed(ctx, world.fleet); err != nil {
+		return err
+	}
 	return world.fleet.Management.RestartControllers() // so that the garbage collector knows our kinds
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/configure"
 	"shipper.dev/shipper/test/fleet"
 )
 
@@ -65,7 +67,20 @@ func SetUp(ctx context.Context, f *fleet.Fleet, bin, clusters string, port int) 
 		return err
 	}
 	// The shortest life there is: what goes on for longer than a quarter of it has tokens renewed under its feet.
-	return Shipperctl(ctx, f, bin, "clusters", "join", "-f", file, "--token-lifetime", "10m")
+	if err := Shipperctl(ctx, f, bin, "clusters", "join", "-f", file, "--token-lifetime", "10m"); err != nil {
+		return err
+	}
+	return FailClosed(ctx, f)
+}
+
+// FailClosed sets failurePolicy Fail. `clusters join` does so only while a webhook answers, and here it runs before Shipper.
+func FailClosed(ctx context.Context, f *fleet.Fleet) error {
+	c, err := configure.NewClient(f.Management.Config)
+	if err != nil {
+		return err
+	}
+	m := &configure.Management{Client: c, Report: configure.NewReport(io.Discard)}
+	return m.SetFailurePolicy(ctx)
 }
 
 // SetUpManagement is SetUp without joining any cluster.

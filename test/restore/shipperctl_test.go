@@ -113,6 +113,7 @@ func (s *story) restores(file string, was map[string]memory) {
 	admin, restorer := ctl{s.T, s.kubeconfig(s.management, "")}, ctl{s.T, s.kubeconfig(s.management, restorer)}
 	clusters := filepath.Join(world.lost.options.Bin, "clusters.yaml")
 	admin.succeeds("", "clusters", "join", "-f", clusters)
+	s.must("failing closed", pod.FailClosed(s.ctx, s.management.fleet))
 	said := restorer.fails("y\nn\ny\n", "backup", "restore", "-f", file)
 	contains(s.T, said, "failed calling webhook", "shipperctl clusters setup management --webhook-ignore", "it goes on where it stopped")
 

@@ -46,8 +46,9 @@ type ApplicationSpec struct {
 	RollbackTo *RollbackTo `json:"rollbackTo,omitempty"`
 
 	// driftPolicy says what is to be done when somebody has changed, in an application cluster, what a Release installed there.
-	// Absent means Ignore. It is no part of a Release: a change of it makes none. A RolloutBlock stops that change, as any of the
-	// spec, and not what is corrected. The original had no such field.
+	// Absent means Report of fields that somebody has written; what was only taken away is not noticed then. It is no part of a
+	// Release: a change of it makes none. A RolloutBlock stops that change, as any of the spec, and not what is corrected. The
+	// original had no such field.
 	// +optional
 	DriftPolicy DriftPolicy `json:"driftPolicy,omitempty"`
 

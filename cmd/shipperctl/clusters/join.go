@@ -121,7 +121,7 @@ func (j *joiner) join(ctx context.Context, file *File) error {
 		if m.WebhookIgnore {
 			continue
 		}
-		if err := m.SetFailurePolicy(ctx); err != nil {
+		if err := m.EnforceWebhooks(ctx); err != nil {
 			return m.failed(err)
 		}
 	}

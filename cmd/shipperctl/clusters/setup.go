@@ -16,7 +16,10 @@ func newSetupManagement(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "management",
 		Short: "Set up the management cluster: kinds, namespaces, account, rights, webhooks",
-		Args:  cobra.NoArgs,
+		Long: "Set up the management cluster: kinds, namespaces, account, rights, webhooks. Of an installation that is there already,\n" +
+			"what no flag names stays as it is: namespace, account, namespace of global blocks, URL, CA bundle and failurePolicy of the\n" +
+			"webhooks. The Deployment is not touched.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := configure.ParseWebhookURL(webhookURL)
 			if err != nil {
@@ -40,6 +43,14 @@ func newSetupManagement(o *options) *cobra.Command {
 				WebhookIgnore:         o.webhookIgnore,
 				Patience:              o.timeout,
 			}
+			named := cmd.Flags().Changed
+			err = m.KeepInstalled(cmd.Context(), configure.Named{
+				Namespace: named("namespace"), ServiceAccount: named("management-cluster-service-account"),
+				GlobalBlocksNamespace: named("rollout-blocks-global-namespace"), WebhookURL: named("webhook-url"),
+			})
+			if err != nil {
+				return err
+			}
 			return m.Setup(cmd.Context())
 		},
 	}
@@ -49,6 +60,7 @@ func newSetupManagement(o *options) *cobra.Command {
 	flags.StringVar(&serviceAccount, "management-cluster-service-account", shipper.ManagementServiceAccount,
 		"name of the service account Shipper uses in the management cluster")
 	flags.StringVar(&webhookURL, "webhook-url", "",
-		"base URL of a webhook that runs outside the cluster, for example https://localhost:9443; no Service is made")
+		"base URL of a webhook that runs outside the cluster, for example https://localhost:9443; no Service is made. "+
+			"An empty one means the Service again (default that of the installation)")
 	return cmd
 }

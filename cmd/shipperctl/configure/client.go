@@ -51,5 +51,8 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	mapper.Add(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), meta.RESTScopeRoot)
 	mapper.Add(shipper.GroupVersion.WithKind("Cluster"), meta.RESTScopeRoot)
+	for _, kind := range []string{"Application", "Release", "InstallationTarget", "CapacityTarget", "TrafficTarget", "RolloutBlock"} {
+		mapper.Add(shipper.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
 	return client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
 }

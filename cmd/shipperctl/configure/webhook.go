@@ -69,7 +69,7 @@ func (m *Management) webhookConfiguration(ctx context.Context, kind string) (out
 	if err := m.address(want, policy); err != nil {
 		return "", err
 	}
-	if err := keepAuthority(live, want); err != nil {
+	if err := m.keep(live, want); err != nil {
 		return "", err
 	}
 	before := live.GetResourceVersion()
@@ -84,22 +84,48 @@ func (m *Management) webhookConfiguration(ctx context.Context, kind string) (out
 	return updated, nil
 }
 
-// keepAuthority gives the webhooks of want the CA bundle that those of live have: whoever holds the certificate wrote
-// it.
-func keepAuthority(live, want *unstructured.Unstructured) error {
+// keep gives the webhooks of want what those of live have that the manifests do not decide: the CA bundle, which the holder of
+// the certificate wrote, the failurePolicy, and the name and the port of the Service.
+func (m *Management) keep(live, want *unstructured.Unstructured) error {
 	var bundle string
+	before := map[any]map[string]any{} // by name
 	err := eachWebhook(live, func(webhook map[string]any) error {
+		before[webhook["name"]] = webhook
 		found, _, err := unstructured.NestedString(webhook, "clientConfig", "caBundle")
 		if found != "" {
 			bundle = found
 		}
 		return err
 	})
-	if err != nil || bundle == "" {
+	if err != nil {
 		return err
 	}
 	return eachWebhook(want, func(webhook map[string]any) error {
-		return unstructured.SetNestedField(webhook, bundle, "clientConfig", "caBundle")
+		if bundle != "" {
+			if err := unstructured.SetNestedField(webhook, bundle, "clientConfig", "caBundle"); err != nil {
+				return err
+			}
+		}
+		was := before[webhook["name"]]
+		if was == nil {
+			return nil
+		}
+		if webhook["failurePolicy"] == policyFail && was["failurePolicy"] == policyIgnore {
+			webhook["failurePolicy"] = policyIgnore
+		}
+		service, byService, err := unstructured.NestedMap(was, "clientConfig", "service")
+		if err != nil || !byService || m.WebhookURL != nil {
+			return err
+		}
+		for _, field := range []string{"name", "port"} {
+			if service[field] == nil {
+				continue
+			}
+			if err := unstructured.SetNestedField(webhook, service[field], "clientConfig", "service", field); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
@@ -148,75 +174,6 @@ func exempt(webhook map[string]any, namespace string) error {
 		}
 	}
 	return unstructured.SetNestedSlice(webhook, expressions, "namespaceSelector", "matchExpressions")
-}
-
-// SetFailurePolicy makes the webhooks refuse when they do not answer, or, with WebhookIgnore, let writes pass.
-func (m *Management) SetFailurePolicy(ctx context.Context) error {
-	policy := policyFail
-	if m.WebhookIgnore {
-		policy = policyIgnore
-	}
-	return m.Report.Step("Setting the failurePolicy of the webhooks to "+policy, func() (string, error) {
-		answer := "already so. Skipping"
-		for _, kind := range []string{validating, mutating} {
-			changed, err := m.setPolicy(ctx, kind, policy)
-			if err != nil {
-				return "", err
-			}
-			if changed {
-				answer = "done"
-			}
-		}
-		return answer, nil
-	})
-}
-
-// setPolicy changes the failurePolicy of every webhook in one configuration, and tells whether that was needed.
-func (m *Management) setPolicy(ctx context.Context, kind, policy string) (changed bool, err error) {
-	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		want, err := manifests.Object(manifests.Webhook, kind, shipper.GroupName)
-		if err != nil {
-			return err
-		}
-		live, err := current(ctx, m.Client, want)
-		if err != nil {
-			return err
-		}
-		if live == nil {
-			return fmt.Errorf("there is no %s %s: run `shipperctl clusters setup management` first", kind, shipper.GroupName)
-		}
-		lenient := map[any]bool{} // by name
-		err = eachWebhook(want, func(webhook map[string]any) error {
-			lenient[webhook["name"]] = webhook["failurePolicy"] == policyIgnore
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		changed = false
-		err = eachWebhook(live, func(webhook map[string]any) error {
-			if !lenient[webhook["name"]] {
-				changed = changed || webhook["failurePolicy"] != policy
-				webhook["failurePolicy"] = policy
-			}
-			return nil
-		})
-		if err != nil || !changed {
-			return err
-		}
-		return m.Client.Update(ctx, live, client.FieldOwner(fieldOwner))
-	})
-	return changed, err
-}
-
-// fails tells whether any webhook of a configuration refuses when it does not answer.
-func fails(configuration *unstructured.Unstructured) bool {
-	failing := false
-	err := eachWebhook(configuration, func(webhook map[string]any) error {
-		failing = failing || webhook["failurePolicy"] == policyFail
-		return nil
-	})
-	return err == nil && failing
 }
 
 // eachWebhook calls do for every webhook of a configuration; changes are kept.

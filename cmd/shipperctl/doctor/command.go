@@ -30,7 +30,8 @@ func NewCommand(clock clock.PassiveClock) *cobra.Command {
 		Short: "Look for what is broken in the management cluster and in all clusters that are joined to it",
 		Long: "Look for what is broken in the management cluster and in all clusters that are joined to it: versions, kinds, rights,\n" +
 			"webhooks and their certificate, the second line, Shipper's Pods, its reconciler, and each cluster as `clusters check` does.\n" +
-			"Nothing is written. It exits with 1 when something is broken, and with 0 when there are warnings at most.",
+			"It calls the webhooks through the API server by dry-run creates of each kind. Nothing is written.\n" +
+			"It exits with 1 when something is broken, and with 0 when there are warnings at most.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := o.Management()
@@ -79,5 +80,5 @@ func connected(config *rest.Config) (*health.Fleet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
 	}
-	return &health.Fleet{Reader: reader, Discovery: d, Authorization: a}, nil
+	return &health.Fleet{Reader: reader, Writer: reader, Discovery: d, Authorization: a}, nil
 }

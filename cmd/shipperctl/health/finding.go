@@ -31,6 +31,9 @@ type Finding struct {
 	Why string `json:"why"`
 	// Do is what mends it.
 	Do string `json:"do"`
+
+	// Denied are the rights of the user whose absence is all that was found.
+	Denied []string `json:"-"`
 }
 
 // Check is what was found about one thing; nothing when it is well.
@@ -94,9 +97,9 @@ func tell(out *strings.Builder, mark, text string, width int) {
 
 // unread is the finding that something could not be looked at.
 func unread(what string, err error) Finding {
-	return Finding{
-		Level: Broken, What: fmt.Sprintf("%s cannot be read: %v", what, err),
-		Why: "nothing is known about it",
-		Do:  "run this again as somebody who may read it; an administrator may",
+	f := Finding{Level: Broken, What: fmt.Sprintf("%s cannot be read: %v", what, err), Why: unknown, Do: asAdministrator}
+	if right := deniedBy(err); right != "" {
+		f.Denied = []string{right}
 	}
+	return f
 }

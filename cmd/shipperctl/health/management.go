@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/probe"
 	"shipper.dev/shipper/manifests"
 )
 
@@ -27,6 +28,8 @@ import (
 type Fleet struct {
 	// Reader reads the management cluster.
 	Reader client.Reader
+	// Writer sends dry-run creates to it; nothing is stored.
+	Writer client.Client
 	// Discovery tells its version.
 	Discovery *discovery.DiscoveryClient
 	// Authorization answers what accounts may do there.
@@ -53,13 +56,13 @@ func (f *Fleet) Examine(ctx context.Context) []Check {
 		{"management cluster", tooOld(info.GitVersion, leastManagement)},
 		{"kinds", f.compare(ctx, manifests.CRD, kindFindings)},
 		{"rights", f.rights(ctx)},
-		{"webhooks", f.compare(ctx, manifests.Webhook, webhookFindings)},
+		{"webhooks", f.webhooks(ctx)},
 		{"certificate", f.certificate(ctx)},
 		{"second line", f.compare(ctx, manifests.Policy, policyFindings)},
 		{"pods", f.pods(ctx)},
 		{"reconciler", f.lease(ctx)},
 	}
-	return advise(append(out, f.clusters(ctx)...), f.setUpAgain(ctx))
+	return advise(once(append(out, f.clusters(ctx)...)), f.setUpAgain(ctx))
 }
 
 // compare looks at each object of a folder of the manifests.
@@ -78,6 +81,15 @@ func (f *Fleet) compare(ctx context.Context, folder string, judge func(want, liv
 		out = append(out, judge(want, live)...)
 	}
 	return out
+}
+
+// webhooks compares the configurations with the manifests and, if nothing of them is missing, calls them.
+func (f *Fleet) webhooks(ctx context.Context) []Finding {
+	out := f.compare(ctx, manifests.Webhook, webhookFindings)
+	if slices.ContainsFunc(out, func(found Finding) bool { return found.Level == Broken }) {
+		return out
+	}
+	return append(out, probeFindings(probe.Webhooks(ctx, f.Writer), f.Namespace)...)
 }
 
 // live is what is stored under the kind and name of an object that has no namespace, or nil.

@@ -90,7 +90,8 @@ func flagsOf(live *unstructured.Unstructured) []string {
 		}
 		text, _, _ := unstructured.NestedString(object, "clientConfig", "url")
 		if u, err := url.Parse(text); err == nil && u.Host != "" {
-			return []string{" --webhook-url " + u.Scheme + "://" + u.Host}
+			base := u.Path[:max(strings.LastIndex(u.Path, "/"), 0)] // the last element is the webhook's own
+			return []string{" --webhook-url " + u.Scheme + "://" + u.Host + base}
 		}
 	}
 	return nil

@@ -16,8 +16,8 @@ import (
 func examined() []Check {
 	return []Check{
 		{Title: "kinds"},
-		{"webhooks", []Finding{{Warning, "failurePolicy is Ignore", "writes pass", "shipperctl clusters join"}}},
-		{"rights", []Finding{{Broken, "the account may not:\nget secrets\nlist pods", "Shipper cannot work", setUp}}},
+		{"webhooks", []Finding{{Level: Warning, What: "failurePolicy is Ignore", Why: "writes pass", Do: "shipperctl clusters join"}}},
+		{"rights", []Finding{{Level: Broken, What: "the account may not:\nget secrets\nlist pods", Why: "Shipper cannot work", Do: setUp}}},
 	}
 }
 

@@ -34,8 +34,8 @@ func clustersOf(o *observed, newest, incumbent *shipper.Release) []Cluster {
 			c.Contender = *side
 		}
 		if incumbent != nil {
-			for _, note := range notes(o, incumbent.Name, name) {
-				if !slices.Contains(c.Notes, note) {
+			for _, note := range append(notes(o, incumbent.Name, name), driftNote(o, incumbent.Name, name)) {
+				if note != "" && !slices.Contains(c.Notes, note) {
 					c.Notes = append(c.Notes, note)
 				}
 			}

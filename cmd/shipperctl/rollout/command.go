@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"shipper.dev/shipper/cmd/shipperctl/connect"
+	"shipper.dev/shipper/cmd/shipperctl/exit"
 	"shipper.dev/shipper/cmd/shipperctl/history"
 	"shipper.dev/shipper/cmd/shipperctl/output"
 )
@@ -35,19 +36,39 @@ func NewCommand(clock clock.PassiveClock) *cobra.Command {
 
 // newStatus returns `rollout status`.
 func newStatus(o *options) *cobra.Command {
-	var watch bool
+	var watch, all bool
 	var format output.Format
+	var w awaiting
 	cmd := &cobra.Command{
 		Use:   "status APPLICATION",
 		Short: "Show one rollout across its clusters: steps, pods, traffic, what it waits for and what blocks it",
-		Args:  cobra.ExactArgs(1),
+		Long: "Show one rollout across its clusters: steps, pods, traffic, what it waits for and what blocks it. With --wait it ends when\n" +
+			"a step is achieved, for pipelines. With --all-namespaces it has one line for each application.",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if all {
+				return cobra.NoArgs(cmd, args)
+			}
+			return cobra.ExactArgs(1)(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := w.check(cmd); err != nil {
+				return err
+			}
+			if all {
+				if watch || w.wait || o.Namespace != "" {
+					return exit.With(exit.Misused, errAlone)
+				}
+				return o.printAll(cmd, format)
+			}
 			c, namespace, err := o.Client()
 			if err != nil {
 				return err
 			}
 			s := &show{options: o, client: c, out: cmd.OutOrStdout(), format: format, key: history.Key(namespace, args[0])}
-			if watch {
+			switch {
+			case w.wait:
+				return w.until(cmd.Context(), s, watch)
+			case watch:
 				return s.watch(cmd.Context())
 			}
 			p, err := s.observe(cmd.Context())
@@ -58,6 +79,8 @@ func newStatus(o *options) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on showing what changes, until the rollout is complete")
+	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "show the rollouts of all applications, one line each")
+	w.register(cmd)
 	format.Register(cmd.Flags())
 	return cmd
 }

@@ -46,7 +46,7 @@ func newDiff(o *options) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&drift, "drift", false, "show what differs in clusters from what was released, where driftPolicy is Report or Correct")
+	cmd.Flags().BoolVar(&drift, "drift", false, "show what differs in clusters from what was released, unless driftPolicy is Ignore")
 	format.Register(cmd.Flags())
 	return cmd
 }

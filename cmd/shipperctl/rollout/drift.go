@@ -51,7 +51,7 @@ func drifted(ctx context.Context, c client.Client, key client.ObjectKey, rels []
 // driftText is that for people: what was released after a minus, what is there after a plus.
 func driftText(all []Drifted, policy shipper.DriftPolicy) string {
 	if len(all) == 0 {
-		if policy == "" || policy == shipper.DriftIgnore {
+		if policy == shipper.DriftIgnore {
 			return "nobody compares what is in clusters: driftPolicy is Ignore\n"
 		}
 		return "what is in clusters is as it was released\n"
@@ -89,7 +89,12 @@ func driftNote(o *observed, release, cluster string) string {
 	}
 	for _, c := range it.Status.Clusters {
 		if c.Name == cluster && c.Drift != nil && c.Drift.Objects > 0 {
-			return fmt.Sprintf("%d objects are not as released: shipperctl rollout diff %s --drift", c.Drift.Objects, o.app.Name)
+			first := ""
+			if len(c.Drift.Fields) > 0 {
+				f := c.Drift.Fields[0]
+				first = fmt.Sprintf(" (%s %s %s)", f.Kind, f.Name, f.Field)
+			}
+			return fmt.Sprintf("%d objects are not as released%s: shipperctl rollout diff %s --drift", c.Drift.Objects, first, o.app.Name)
 		}
 	}
 	return ""

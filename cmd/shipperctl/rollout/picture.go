@@ -73,6 +73,8 @@ type Side struct {
 // Blocks are the RolloutBlocks that are in the rollout's way.
 type Blocks struct {
 	InEffect []string `json:"inEffect,omitempty"`
+	// Overridden are in effect, and the rollout overrides them.
+	Overridden []string `json:"overridden,omitempty"`
 	// Next will be the next one, from NextStart on.
 	Next      string    `json:"next,omitempty"`
 	NextStart time.Time `json:"nextStart,omitzero"`
@@ -208,11 +210,19 @@ func blocksOf(o *observed, c block.Change, now time.Time) Blocks {
 	}
 	out := Blocks{Unread: o.unread}
 	overrides := block.Overrides(subject)
-	for _, b := range block.Judge(bearing, overrides, c, now).Effective {
-		out.InEffect = append(out.InEffect, block.Name(b).String()+" ("+b.Spec.Message+"; "+b.Spec.Author.Name+")")
+	verdict := block.Judge(bearing, overrides, c, now)
+	for _, b := range verdict.Effective {
+		out.InEffect = append(out.InEffect, describe(b))
+	}
+	for _, b := range verdict.Overridden {
+		out.Overridden = append(out.Overridden, describe(b))
 	}
 	if next, at := block.Upcoming(bearing, overrides, c, now); next != nil {
 		out.Next, out.NextStart = block.Name(next).String(), at
 	}
 	return out
+}
+
+func describe(b *shipper.RolloutBlock) string {
+	return block.Name(b).String() + " (" + b.Spec.Message + "; " + b.Spec.Author.Name + ")"
 }

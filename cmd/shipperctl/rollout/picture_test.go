@@ -111,6 +111,21 @@ func TestDrawBlocks(t *testing.T) {
 	}
 }
 
+func TestAnOverriddenBlockIsListedAsOverridden(t *testing.T) {
+	o := scene()
+	freeze := &shipper.RolloutBlock{Spec: shipper.RolloutBlockSpec{Message: "books", Author: shipper.RolloutBlockAuthor{Name: "joe"}}}
+	freeze.Namespace, freeze.Name = shipper.GlobalBlocksNamespace, "freeze"
+	o.blocks = []*shipper.RolloutBlock{freeze}
+	o.releases[1].Annotations[shipper.RolloutBlockOverrideAnnotation] = "rollout-blocks-global/freeze"
+	p := draw(o, now)
+	if diff := cmp.Diff(Blocks{Overridden: []string{"rollout-blocks-global/freeze (books; joe)"}}, p.Blocks); diff != "" {
+		t.Errorf("blocks (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"overridden: rollout-blocks-global/freeze (books; joe)"}, p.blocks(now)); diff != "" {
+		t.Errorf("the lines of blocks (-want +got):\n%s", diff)
+	}
+}
+
 func TestDrawWhatIsDone(t *testing.T) {
 	o := scene()
 	rel := o.releases[1]

@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -115,16 +116,19 @@ func (p *Picture) steps(line func(string), width int) {
 }
 
 func (p *Picture) blocks(now time.Time) []string {
-	out := p.Blocks.InEffect
+	out := slices.Clone(p.Blocks.InEffect)
+	for _, text := range p.Blocks.Overridden {
+		out = append(out, "overridden: "+text)
+	}
 	if len(out) == 0 && p.Blocks.Unread == "" {
 		out = []string{"none in effect"}
 	}
 	if p.Blocks.Next != "" {
-		out = append(out[:len(out):len(out)], fmt.Sprintf("next: %s at %s, in %s", p.Blocks.Next,
+		out = append(out, fmt.Sprintf("next: %s at %s, in %s", p.Blocks.Next,
 			p.Blocks.NextStart.Local().Format("Mon 2 Jan 15:04 MST"), duration.HumanDuration(p.Blocks.NextStart.Sub(now))))
 	}
 	if p.Blocks.Unread != "" {
-		out = append(out[:len(out):len(out)], p.Blocks.Unread)
+		out = append(out, p.Blocks.Unread)
 	}
 	return out
 }

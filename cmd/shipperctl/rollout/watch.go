@@ -30,7 +30,7 @@ func (s *show) watch(ctx context.Context) error {
 			return s.live(ctx)
 		}
 	}
-	return s.follow(ctx, s.print)
+	return s.follow(ctx, until(s, s.print))
 }
 
 // live draws the rollout on a terminal of its own, over what was there, and leaves the last picture behind when it ends, where
@@ -55,12 +55,12 @@ func (s *show) live(ctx context.Context) error {
 			_ = draw() // what cannot be written is told by the next picture
 		}
 	})
-	err := s.follow(ctx, func(p *Picture) error {
+	err := s.follow(ctx, until(s, func(p *Picture) error {
 		mu.Lock()
 		latest = p
 		mu.Unlock()
 		return draw()
-	})
+	}))
 	stop()
 	redrawing.Wait()
 	canvas.Close()
@@ -70,17 +70,26 @@ func (s *show) live(ctx context.Context) error {
 	return err
 }
 
-// follow shows a picture whenever something changes, until it is over.
-func (s *show) follow(ctx context.Context, do func(*Picture) error) error {
+// until shows a picture of what was observed, and is done when the rollout is complete.
+func until(s *show, do func(*Picture) error) func(*observed) (bool, error) {
+	return func(o *observed) (bool, error) {
+		p := draw(o, s.clock.Now())
+		return p.over(), do(p)
+	}
+}
+
+// follow observes the rollout whenever something changes, until do is done. Being interrupted is no error.
+func (s *show) follow(ctx context.Context, do func(*observed) (done bool, err error)) error {
 	for ctx.Err() == nil {
 		changed, err := s.changes(ctx)
 		for open := err == nil; open && err == nil; _, open = <-changed {
 			collect(ctx)
-			var p *Picture
-			if p, err = s.observe(ctx); err != nil {
+			var o *observed
+			if o, err = observe(ctx, s.client, s.key); err != nil {
 				break
 			}
-			if err = do(p); err == nil && p.over() {
+			var done bool
+			if done, err = do(o); err == nil && done {
 				return nil
 			}
 		}

@@ -5,6 +5,7 @@ package root
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -55,12 +56,25 @@ func explain(cmd *cobra.Command, err error) error {
 	return errors.New(err.Error() + "; see " + cmd.CommandPath() + " --help")
 }
 
+// suggest adds the nearest commands to an error about one that there is not. Cobra does so for the first level only.
+func suggest(cmd *cobra.Command, args []string, err error) error {
+	if !cmd.HasSubCommands() || len(args) == 0 {
+		return err
+	}
+	cmd.SuggestionsMinimumDistance = max(cmd.SuggestionsMinimumDistance, 2)
+	near := cmd.SuggestionsFor(args[0])
+	if len(near) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+}
+
 // tellMisuse has a command and those below it tell wrong arguments from failures.
 func tellMisuse(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return exit.With(exit.Misused, explain(cmd, err))
+				return exit.With(exit.Misused, explain(cmd, suggest(cmd, args, err)))
 			}
 			return nil
 		}

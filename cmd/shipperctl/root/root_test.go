@@ -46,6 +46,10 @@ func TestExitCodes(t *testing.T) {
 		"there is no such flag":                   {"rollout status web --wach", 2},
 		"a flag's value is of another kind":       {"rollout advance web --step two", 2},
 		"an argument is missing":                  {"rollout status", 2},
+		"a time-out without anything to wait for": {"rollout status web --timeout 1m", 2},
+		"a time-out that is none":                 {"rollout status web --wait --timeout 0s", 2},
+		"all applications, and one of them":       {"rollout status web -A", 2},
+		"all applications, and waiting for one":   {"rollout status -A --wait", 2},
 		"an argument too many":                    {"rollout status web shop", 2},
 		"a flag that must be given is not":        {"clean decommissioned-clusters", 2},
 		"a value that makes no sense":             {"rollout status web -o xml", 2},
@@ -77,5 +81,21 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("shipperctl %s ended with %d, want %d: %v", c.line, got, c.want, err)
 			}
 		})
+	}
+}
+
+func TestUnknownCommandsSuggestTheNearest(t *testing.T) {
+	for line, want := range map[string]string{
+		"rolout status web":  "Did you mean this?\n\trollout\n",
+		"rollout stauts web": "did you mean status?",
+		"clusters jion":      "did you mean join?",
+	} {
+		cmd := NewCommand(io.Discard)
+		cmd.SetErr(io.Discard)
+		cmd.SetArgs(strings.Fields(line))
+		err := cmd.ExecuteContext(t.Context())
+		if err == nil || !strings.Contains(err.Error(), want) || exit.Code(err) != exit.Misused {
+			t.Errorf("%s: exit code %d, %v; want %s", line, exit.Code(err), err, want)
+		}
 	}
 }

@@ -92,7 +92,13 @@ func run(ctx context.Context, o options) error {
 	case o.foreground:
 		return serve(ctx, s)
 	default:
+		if err := s.refuseRemains(); err != nil {
+			return err
+		}
 		if err := s.up(ctx, "-dir", path); err != nil {
+			return err
+		}
+		if err := s.verify(ctx); err != nil {
 			return err
 		}
 		fmt.Print(s.directions())

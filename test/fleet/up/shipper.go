@@ -24,7 +24,13 @@ func (s state) startShipper(ctx context.Context, bin string) error {
 	if _, err := os.Stat(s.file(ready)); err != nil {
 		return errors.New("no fleet is up: run `make fleet-up` first")
 	}
+	if err := s.verify(ctx); err != nil {
+		return err
+	}
 	if err := s.shipper().up(ctx, "-shipper", "-dir", string(s), "-bin", bin); err != nil {
+		return err
+	}
+	if err := s.verifyWebhook(ctx); err != nil {
 		return err
 	}
 	fmt.Printf("Shipper is up: webhook and reconciler. Their logs are in %s.\n", s.shipper())
@@ -60,7 +66,9 @@ func serveShipper(ctx context.Context, s state, bin string) (err error) {
 	if err := os.WriteFile(folder.file(ready), nil, 0o644); err != nil {
 		return errors.Join(fmt.Errorf("writing %s: %w", ready, err), running.Stop())
 	}
-	<-ctx.Done()
+	if err := lasting(ctx, running.Webhook.Ended, running.Reconciler.Ended); err != nil {
+		return errors.Join(err, running.Stop(), os.RemoveAll(folder.file(ready)))
+	}
 	return errors.Join(running.Stop(), folder.clear())
 }
 

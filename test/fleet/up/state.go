@@ -80,6 +80,20 @@ func (s state) refuseStrangers() error {
 	return nil
 }
 
+// refuseRemains refuses the folder of a fleet whose process has ended without removing it: what its clusters stored, the address of a
+// webhook for example, would not fit a new one.
+func (s state) refuseRemains() error {
+	pid, err := s.holder()
+	if err != nil || pid != 0 {
+		return err
+	}
+	if _, err := os.Stat(s.file("etcd")); err != nil {
+		return nil //nolint:nilerr // there is none
+	}
+	return fmt.Errorf("%s has the files of a fleet whose process has ended; its log is %s. Run `make fleet-down` to remove them, "+
+		"then `make fleet-up`", s, s.file(log))
+}
+
 // holder is the id of the process that has the fleet, or 0 when nobody has.
 func (s state) holder() (int, error) {
 	lock, err := os.Open(s.file(held))

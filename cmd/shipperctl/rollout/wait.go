@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/exit"
+)
+
+// awaiting are the flags of `rollout status` for pipelines.
+type awaiting struct {
+	wait    bool
+	step    int
+	timeout time.Duration
+}
+
+func (w *awaiting) register(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&w.wait, "wait", false,
+		"wait until the step that is asked for is achieved, and the rollout complete if it is the last; then show it")
+	cmd.Flags().IntVar(&w.step, "step", asked, "index of the step to wait for, with --wait (default the one that is asked for)")
+	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "how long to wait, with --wait; then it exits with 4 (default without end)")
+}
+
+// asked in place of a step means the one that is asked for.
+const asked = -1
+
+// check refuses flags that say nothing together.
+func (w *awaiting) check(cmd *cobra.Command) error {
+	changed := cmd.Flags().Changed
+	switch {
+	case !w.wait && (changed("step") || changed("timeout")):
+		return exit.With(exit.Misused, errors.New("--step and --timeout are for --wait: give --wait as well"))
+	case changed("step") && w.step < 0:
+		return exit.With(exit.Misused, fmt.Errorf("--step is %d: the first step is 0", w.step))
+	case changed("timeout") && w.timeout <= 0:
+		return exit.With(exit.Misused, fmt.Errorf("--timeout is %s: it must be more than 0", w.timeout))
+	}
+	return nil
+}
+
+// until waits for a step, and shows the rollout as it is then or when the time is over; with watch it shows changes, too.
+func (w *awaiting) until(ctx context.Context, s *show, watch bool) error {
+	within := ctx
+	if w.timeout > 0 {
+		var cancel context.CancelFunc
+		within, cancel = context.WithTimeout(ctx, w.timeout)
+		defer cancel()
+	}
+	var last *Picture
+	var pending []string
+	achieved := false
+	err := s.follow(within, func(o *observed) (bool, error) {
+		var err error
+		if pending, err = awaited(o, w.step); err != nil {
+			return false, err
+		}
+		achieved = len(pending) == 0
+		if last = draw(o, s.clock.Now()); watch && !achieved {
+			return false, s.print(last)
+		}
+		return achieved, nil
+	})
+	if last != nil {
+		err = errors.Join(err, s.print(last))
+	}
+	switch {
+	case err != nil || achieved:
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return exit.With(exit.TimedOut, fmt.Errorf("%s was not achieved within %s: it waits for %s",
+		w.describe(), w.timeout, strings.Join(pending, "; ")))
+}
+
+func (w *awaiting) describe() string {
+	if w.step == asked {
+		return "the step that is asked for"
+	}
+	return fmt.Sprintf("step %d", w.step)
+}
+
+// awaited is what keeps a step from being achieved; nothing if it is. It is an error to wait for a step that the strategy lacks.
+// It is pure.
+func awaited(o *observed, step int) ([]string, error) {
+	if o.app.Status.ObservedGeneration < o.app.Generation {
+		return []string{"the last edit of the application to be observed"}, nil
+	}
+	if len(o.releases) == 0 {
+		return []string{"the first release to be made"}, nil
+	}
+	rel := o.releases[len(o.releases)-1]
+	if rel.Status.ObservedGeneration < rel.Generation {
+		return waitsFor(rel), nil
+	}
+	target := int(rel.Spec.TargetStep)
+	steps := 0
+	if s := rel.Spec.Environment.Strategy; s != nil {
+		steps = len(s.Steps)
+	}
+	if step == asked {
+		step = target
+	} else if step >= steps {
+		return nil, fmt.Errorf("release %s has no step %d: its last one is %d", rel.Name, step, steps-1)
+	}
+	switch {
+	case step == steps-1 && step == target:
+		if !strategy.Complete(rel) {
+			return orElse(waitsFor(rel), "release "+rel.Name+" to be complete"), nil
+		}
+	case step > target:
+		return []string{fmt.Sprintf("somebody to advance release %s, which is asked for step %d", rel.Name, target)}, nil
+	case !reached(rel, step, target):
+		return orElse(waitsFor(rel), fmt.Sprintf("step %d of release %s", step, rel.Name)), nil
+	}
+	return nil, nil
+}
+
+// reached tells whether a Release has achieved a step: just that one if it is the target, or one that is further on.
+func reached(rel *shipper.Release, step, target int) bool {
+	achieved := rel.Status.AchievedStep
+	if achieved == nil {
+		return false
+	}
+	if step == target {
+		return int(achieved.Step) == step
+	}
+	return int(achieved.Step) >= step
+}
+
+func orElse(texts []string, text string) []string {
+	if len(texts) == 0 {
+		return []string{text}
+	}
+	return texts
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+func TestWaitEndsWhenTheStepIsAchieved(t *testing.T) {
+	type scenario struct {
+		change func(app *shipper.Application, rel *shipper.Release)
+		step   int
+		want   []string
+	}
+	achieves := func(target, achieved int32) func(*shipper.Application, *shipper.Release) {
+		return func(_ *shipper.Application, rel *shipper.Release) {
+			rel.Spec.TargetStep, rel.Status.AchievedStep = target, &shipper.AchievedStep{Step: achieved}
+		}
+	}
+	completes := func(_ *shipper.Application, rel *shipper.Release) {
+		rel.Spec.TargetStep, rel.Status.AchievedStep = 2, &shipper.AchievedStep{Step: 2}
+		rel.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue}}
+	}
+	pending := []string{"capacity in us"}
+	advance := []string{"somebody to advance release web-1, which is asked for step 1"}
+	for sentence, tc := range map[string]scenario{
+		"the step that is asked for is not achieved": {achieves(1, 0), asked, pending},
+		"it is achieved":                               {achieves(1, 1), asked, nil},
+		"an earlier step is achieved":                  {achieves(1, 0), 0, nil},
+		"a retreat has not come to its step":           {achieves(0, 1), asked, pending},
+		"a step beyond the one that is asked for":      {achieves(1, 1), 2, advance},
+		"the last step is achieved, but not complete":  {achieves(2, 2), asked, pending},
+		"the rollout is complete":                      {completes, asked, nil},
+		"the rollout is complete, and that was wanted": {completes, 2, nil},
+		"the release was edited since": {
+			func(_ *shipper.Application, rel *shipper.Release) { completes(nil, rel); rel.Generation = 9 }, asked,
+			[]string{"what was asked for last to begin"},
+		},
+		"the application was edited since": {
+			func(app *shipper.Application, rel *shipper.Release) { completes(app, rel); app.Generation = 9 }, asked,
+			[]string{"the last edit of the application to be observed"},
+		},
+	} {
+		o := scene()
+		tc.change(o.app, o.releases[1])
+		got, err := awaited(o, tc.step)
+		if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got)\n%s", sentence, err, diff)
+		}
+	}
+	if _, err := awaited(scene(), 3); err == nil || err.Error() != "release web-1 has no step 3: its last one is 2" {
+		t.Errorf("a step that there is not: %v", err)
+	}
+}
+
+func TestAllRolloutsHaveOneLineEach(t *testing.T) {
+	blocked, complete := canary(), canary()
+	blocked.Blocks.InEffect, blocked.Clusters, blocked.Waiting = []string{"shop/freeze (no; ann)"}, nil, nil
+	complete.Application, complete.Complete, complete.Clusters, complete.Waiting = "web", true, nil, nil
+	complete.Blocks.Overridden = []string{"global/year-end (books; joe)"}
+	const want = `NAMESPACE   APPLICATION    RELEASE                   STEP               STATE
+shop        super-server   super-server-6f19aa85-1   1/2 canary 50/50   blocked by shop/freeze (no; ann)
+shop        web            super-server-6f19aa85-1   1/2 canary 50/50   complete; overrides global/year-end (books; joe)
+`
+	if diff := cmp.Diff(want, allText([]*Picture{blocked, complete}, 0)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"shipper.dev/shipper/cmd/shipperctl/configure"
+	"shipper.dev/shipper/cmd/shipperctl/probe"
+)
+
+// Bounds of what is verified before something is reported to be up.
+const (
+	answerTimeout = 5 * time.Second        // of one API server
+	probeTimeout  = 15 * time.Second       // until the API server calls the webhook that has just started
+	probeInterval = 250 * time.Millisecond // between two calls
+	watchInterval = time.Second            // between two looks at the processes of Shipper
+)
+
+// verify asks every API server of the fleet.
+func (s state) verify(ctx context.Context) error {
+	config, err := clientcmd.LoadFromFile(s.file("kubeconfig"))
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig of the fleet: %w", err)
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(config.Contexts)) {
+		rest, err := clientcmd.NewNonInteractiveClientConfig(*config, name, nil, nil).ClientConfig()
+		if err != nil {
+			return fmt.Errorf("context %s: %w", name, err)
+		}
+		rest.Timeout = answerTimeout
+		client, err := discovery.NewDiscoveryClientForConfig(rest)
+		if err != nil {
+			return fmt.Errorf("context %s: %w", name, err)
+		}
+		if _, err := client.ServerVersionWithContext(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("the API server of %s at %s does not answer: %w", name, rest.Host, err))
+		}
+	}
+	if len(errs) > 0 {
+		return fmt.Errorf("the fleet in %s was started, but is not up: %w\nIts logs are in %s. Run `make fleet-down`, then `make fleet-up`",
+			s, errors.Join(errs...), s.file("logs"))
+	}
+	return nil
+}
+
+// verifyWebhook calls the webhook of Shipper through the API server.
+func (s state) verifyWebhook(ctx context.Context) error {
+	config, err := clientcmd.BuildConfigFromFlags("", s.file("kubeconfig"))
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig of the fleet: %w", err)
+	}
+	client, err := configure.NewClient(config)
+	if err != nil {
+		return err
+	}
+	last := time.After(probeTimeout)
+	for {
+		err := probe.Error(probe.Webhooks(ctx, client))
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-last:
+			return fmt.Errorf("webhook and reconciler were started, but are not up: %w\nTheir logs are in %s. "+
+				"Has the management cluster the URL of this webhook? Run `shipperctl clusters setup management "+
+				"--webhook-url \"$WEBHOOK_URL\"` and `make shipper-up` again", err, s.shipper())
+		case <-time.After(probeInterval):
+		}
+	}
+}
+
+// lasting returns when ctx ends, or with an error when any of the processes has.
+func lasting(ctx context.Context, ended ...func() error) error {
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			for _, err := range ended {
+				if err := err(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
