@@ -54,6 +54,13 @@ func updating(edits ...func(*shipper.Application)) func(*scene, *user) error {
 	}
 }
 
+// owned gives an Application an owner that a tenant may delete.
+func owned(app *shipper.Application) {
+	app.OwnerReferences = append(app.OwnerReferences, metav1.OwnerReference{
+		APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "f2b3c1de-0000-4000-8000-000000000001",
+	})
+}
+
 func moving(step int32) func(*scene, *user) error {
 	return func(s *scene, u *user) error {
 		rel := s.r.rel.DeepCopy()
@@ -201,6 +208,10 @@ func theLines(s *scene) map[string]struct {
 		"the garbage collector deletes a Release with owner": {local, nil, byUser(collector, deletingRelease), first},
 		"a target is edited by hand":                         {local, nil, byUser("dev", scaling), first},
 		"the reconciler moves a target":                      {local, nil, byUser(reconcilerUser, scaling), first},
+
+		"an Application gets an owner": {local, nil, byUser("dev", updating(owned)), both},
+		"an Application gets an owner, with an override by who may": {local, nil, byUser("sre", updating(owned, override)), none},
+		"the garbage collector deletes an Application": {local, nil, byUser(collector, deletingApplication), both},
 
 		"a block that only warns":             {local, enforced(shipper.RolloutBlockWarn), byUser("dev", creating()), none},
 		"a block that only notes":             {local, enforced(shipper.RolloutBlockAudit), byUser("dev", creating()), none},
@@ -388,4 +399,55 @@ func mayOverride(ctx context.Context, name string) error {
 		return errors.New(review.Status.Reason)
 	}
 	return nil
+}
+
+// TestThePolicyAloneKeepsControlState forges, with both webhook configurations deleted, what Shipper writes.
+func TestThePolicyAloneKeepsControlState(t *testing.T) {
+	s := &scene{T: t, ns: namespace(t), charts: startRepository(t, "0.0.1", "0.0.2")}
+	s.r = rollOut(t, s.ns, func(app *shipper.Application) { app.Finalizers = []string{shipper.RolloutFinalizer} })
+	grant(t, "stamper", "stamp", "releases", "applications")
+	eventually(t, "RBAC to grant the right", func(ctx context.Context) error { return mayStamp(ctx, "stamper", s.ns) })
+	withoutWebhooks(t)
+	annotated := func(key string) func(*scene, *user) error { return updating(ask.Annotated(key, "forged")) }
+	onRelease := func(edit func(*shipper.Release)) func(*scene, *user) error {
+		return func(s *scene, u *user) error {
+			rel := s.r.rel.DeepCopy()
+			edit(rel)
+			return u.Update(s.Context(), rel, client.DryRunAll)
+		}
+	}
+	for sentence, tc := range map[string]struct {
+		try     func(*scene, *user) error
+		stamper bool // whether who may stamp may
+	}{
+		"the generation of an Application": {annotated(shipper.AppHighestObservedGenerationAnnotation), true},
+		"the pinned version":               {annotated(shipper.AppChartVersionResolvedAnnotation), false},
+		"who asked":                        {annotated(shipper.AppRequestedByAnnotation), false},
+		"the finalizer of an Application":  {updating(func(app *shipper.Application) { app.Finalizers = nil }), true},
+		"the generation of a Release": {onRelease(func(rel *shipper.Release) {
+			rel.Annotations[shipper.ReleaseGenerationAnnotation] = "7"
+		}), true},
+		"the Application of a Release": {onRelease(func(rel *shipper.Release) { rel.Labels[shipper.AppLabel] = "other" }), true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			at := *s
+			at.T = t
+			eventually(t, "the refusal", func(context.Context) error { // the API server reads configurations by a watch
+				if err := tc.try(&at, as(t, "dev")); !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+					return fmt.Errorf("not refused: %w", errors.Join(err, errors.New("waiting")))
+				}
+				return nil
+			})
+			if err := tc.try(&at, as(t, "stamper")); (err == nil) != tc.stamper {
+				t.Errorf("who may stamp: %v", err)
+			}
+		})
+	}
+	t.Run("an annotation of the user's own", func(t *testing.T) {
+		at := *s
+		at.T = t
+		if err := updating(ask.Annotated("note", "x"))(&at, as(t, "dev")); err != nil {
+			t.Error(err)
+		}
+	})
 }
