@@ -429,6 +429,32 @@ func TestAnOverrideDoesNotOutliveItsBlock(t *testing.T) {
 	}
 }
 
+func TestAReasonGivenLaterIsRecordedOnce(t *testing.T) {
+	g := ask.Know(t, ask.Grant(), ask.Block("global/dns")).Gate
+	recorded := func(old *metav1.ObjectMeta, reason string) (*metav1.ObjectMeta, string) {
+		t.Helper()
+		meta := &metav1.ObjectMeta{Namespace: "default", Name: "x", Annotations: map[string]string{key: "global/dns"}}
+		if reason != "" {
+			meta.Annotations[reasonKey] = reason
+		}
+		if err := g.Stamp(t.Context(), "ann", &answer.Answer{}, meta, old); err != nil {
+			t.Fatal(err)
+		}
+		records := block.Records(meta.Annotations)
+		if len(records) != 1 {
+			t.Fatalf("the override has %d records", len(records))
+		}
+		return meta, records[0].Reason
+	}
+	meta, _ := recorded(nil, "")
+	for _, step := range []struct{ given, want string }{{"outage", "outage"}, {"another", "outage"}, {"", "outage"}} {
+		var reason string
+		if meta, reason = recorded(meta, step.given); reason != step.want {
+			t.Errorf("after %q was given, the record has %q, want %q", step.given, reason, step.want)
+		}
+	}
+}
+
 func TestPrune(t *testing.T) {
 	g := ask.Know(t, ask.Grant(), ask.Block("global/dns")).Gate
 	for written, want := range map[string]map[string]string{

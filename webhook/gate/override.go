@@ -65,10 +65,14 @@ func (g *Gate) Stamp(ctx context.Context, user string, a *answer.Answer, meta, o
 		return nil
 	}
 	known, before := block.Records(old.Annotations), Overrides(old.Annotations)
+	reason := meta.Annotations[shipper.RolloutBlockOverrideReasonAnnotation]
 	var records []block.Record
 	for _, name := range names {
 		if slices.Contains(before, name) {
 			if r, ok := block.Recorded(known, name); ok { // there is none from before overrides were noted
+				if r.Reason == "" { // a reason given once is not rewritten
+					r.Reason = reason
+				}
 				records = append(records, r)
 			}
 			continue
@@ -82,7 +86,7 @@ func (g *Gate) Stamp(ctx context.Context, user string, a *answer.Answer, meta, o
 		}
 		records = append(records, block.Record{
 			Block: name.String(), UID: b.UID, User: user, Time: metav1.Time{Time: g.Clock.Now().UTC()}.Rfc3339Copy(),
-			Reason: meta.Annotations[shipper.RolloutBlockOverrideReasonAnnotation],
+			Reason: reason,
 		})
 	}
 	set(a, meta, shipper.RolloutBlockOverrideStampAnnotation, block.FormatRecords(records))

@@ -45,8 +45,8 @@ func Choose(app string, req shipper.ClusterRequirements, clusters []shipper.Clus
 	for _, region := range regions {
 		inRegion := byRegion[region.name]
 		if region.wanted > len(inRegion) {
-			few = append(few, fmt.Sprintf("region %q has %d of the %d schedulable clusters wanted",
-				region.name, len(inRegion), region.wanted))
+			few = append(few, fmt.Sprintf("region %q has %d of the %d schedulable clusters wanted%s",
+				region.name, len(inRegion), region.wanted, suggestion(region.name, clusters)))
 			continue
 		}
 		capable := capableOf(inRegion, req.Capabilities)

@@ -10,13 +10,16 @@ import (
 	"time"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// maxChanged and maxReason bound, in characters, what a status says of changed values and of why blocks are overridden.
-const maxChanged, maxReason = 256, 256
+// maxChanged, maxReason and maxMessage bound, in characters, the changed values, the reason for an override and the message of the
+// condition that is awaited.
+const maxChanged, maxReason, maxMessage = 256, 256, 1024
 
 // Of sums the i-th of an Application's Releases up, which are ordered oldest first.
 func Of(rels []*shipper.Release, i int) shipper.ReleaseSummary {
@@ -25,17 +28,36 @@ func Of(rels []*shipper.Release, i int) shipper.ReleaseSummary {
 		out.Override, out.OverrideReason = before.Override, before.OverrideReason
 	}
 	if blocks := rels[i].Annotations[shipper.RolloutBlockOverrideAnnotation]; blocks != "" {
-		out.Override, out.OverrideReason = blocks, shortened(rels[i].Annotations[shipper.RolloutBlockOverrideReasonAnnotation])
+		out.Override, out.OverrideReason = blocks, shortened(rels[i].Annotations[shipper.RolloutBlockOverrideReasonAnnotation], maxReason)
 	}
 	out.Outcome, out.Duration, out.ValuesChanged = outcome(rels, i), duration(rels[i]), Shorten(Changed(rels, i), maxChanged)
+	waiting, message := awaited(&rels[i].Status)
+	out.Waiting, out.Reason = waiting, shortened(message, maxMessage)
 	return out
 }
 
-func shortened(reason string) string {
-	if text := []rune(reason); len(text) > maxReason {
-		return string(text[:maxReason-1]) + "…"
+func shortened(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
 	}
-	return reason
+	return text
+}
+
+// awaited is the type and message of the condition that a Release waits for. A Release that is not scheduled has no strategy
+// conditions of its own, or outdated ones, so Scheduled comes first.
+func awaited(status *shipper.ReleaseStatus) (waiting, message string) {
+	if c := shipper.FindCondition(status.Conditions, shipper.ReleaseScheduled); c != nil && c.Status == corev1.ConditionFalse {
+		return c.Type, c.Message
+	}
+	if status.Strategy == nil {
+		return "", ""
+	}
+	for _, c := range status.Strategy.Conditions {
+		if c.Status == corev1.ConditionFalse {
+			return c.Type, c.Message
+		}
+	}
+	return "", ""
 }
 
 func outcome(rels []*shipper.Release, i int) shipper.ReleaseOutcome {

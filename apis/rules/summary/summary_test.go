@@ -33,6 +33,14 @@ func release(name string, tag string, took time.Duration, of string) *shipper.Re
 	return rel
 }
 
+// step has one condition that is False.
+func step(awaited, message string) *shipper.ReleaseStrategyStatus {
+	return &shipper.ReleaseStrategyStatus{Conditions: []shipper.ReleaseStrategyCondition{
+		{Condition: shipper.Condition{Type: "ContenderAchievedInstallation", Status: corev1.ConditionTrue}},
+		{Condition: shipper.Condition{Type: awaited, Status: corev1.ConditionFalse, Message: message}},
+	}}
+}
+
 func TestReleasesAreSummedUp(t *testing.T) {
 	lost := release("web-0", "a", time.Hour, "")
 	lost.Status.Conditions[0].Message = "its status was lost; it is taken for complete because targetStep is the last step"
@@ -46,6 +54,13 @@ func TestReleasesAreSummedUp(t *testing.T) {
 	restored := release("web-0", "a", -time.Hour, "")
 	restored.Status.Summary = &shipper.ReleaseSummary{Outcome: "Complete", Duration: "2s"}
 	retreated.Status.Summary = restored.Status.Summary
+	unscheduled := release("web-0", "a", 0, "")
+	unscheduled.Status.Conditions = []shipper.Condition{{
+		Type: shipper.ReleaseScheduled, Status: corev1.ConditionFalse, Message: strings.Repeat("é", 1025),
+	}}
+	unscheduled.Status.Strategy = step("ContenderAchievedCapacity", "an outdated message")
+	waits := release("web-0", "a", 0, "")
+	waits.Status.Strategy = step("ContenderAchievedCapacity", "1 of 3 Pods")
 	type sums = []shipper.ReleaseSummary
 	for sentence, tc := range map[string]struct {
 		rels []*shipper.Release
@@ -85,6 +100,13 @@ func TestReleasesAreSummedUp(t *testing.T) {
 		},
 		"one that overrode a block which is gone": {
 			[]*shipper.Release{overrode}, sums{{Outcome: "InProgress", Override: "shop/freeze", OverrideReason: "fire"}},
+		},
+		"one that is not scheduled waits for that": {
+			[]*shipper.Release{unscheduled},
+			sums{{Outcome: "InProgress", Waiting: "Scheduled", Reason: strings.Repeat("é", 1023) + "…"}},
+		},
+		"one that is scheduled waits for the first condition of its step": {
+			[]*shipper.Release{waits}, sums{{Outcome: "InProgress", Waiting: "ContenderAchievedCapacity", Reason: "1 of 3 Pods"}},
 		},
 		"one whose status was lost":      {[]*shipper.Release{lost}, sums{{Outcome: "Complete"}}},
 		"one that was taken a step back": {[]*shipper.Release{retreated}, sums{{Outcome: "InProgress"}}},

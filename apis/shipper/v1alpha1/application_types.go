@@ -19,6 +19,8 @@ const (
 // +kubebuilder:resource:path=applications,shortName=app,categories={all,shipper}
 // +kubebuilder:printcolumn:name="Latest Release",type=string,JSONPath=`.status.history[-1]`
 // +kubebuilder:printcolumn:name="Rolling Out",type=string,JSONPath=`.status.conditions[?(@.type=='RollingOut')].status`
+// +kubebuilder:printcolumn:name="Blocked",type=string,JSONPath=`.status.conditions[?(@.type=='Blocked')].status`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.template.chart.version`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Application struct {
 	metav1.TypeMeta   `json:",inline"`

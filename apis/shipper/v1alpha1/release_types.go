@@ -16,8 +16,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Outcome",type=string,JSONPath=`.status.summary.outcome`
 // +kubebuilder:printcolumn:name="Achieved Step",type=string,JSONPath=`.status.achievedStep.name`
 // +kubebuilder:printcolumn:name="Clusters",type=string,JSONPath=`.metadata.annotations.shipper\.booking\.com/release\.clusters`
-// +kubebuilder:printcolumn:name="Waiting",type=string,JSONPath=`.status.strategy.conditions[?(@.status=="False")].type`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.strategy.conditions[?(@.status=="False")].message`
+// +kubebuilder:printcolumn:name="Waiting",type=string,JSONPath=`.status.summary.waiting`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.summary.reason`
 // +kubebuilder:printcolumn:name="Duration",type=string,priority=1,JSONPath=`.status.summary.duration`
 // +kubebuilder:printcolumn:name="Chart",type=string,priority=1,JSONPath=`.spec.environment.chart.name`
 // +kubebuilder:printcolumn:name="Digest",type=string,priority=1,JSONPath=`.metadata.annotations.shipper\.booking\.com/release\.chart\.digest`
@@ -98,6 +98,15 @@ type ReleaseSummary struct {
 	// overrideReason is why, as it was said; of a longer text the first 256 characters. Absent: nobody said.
 	// +optional
 	OverrideReason string `json:"overrideReason,omitempty"`
+
+	// waiting is the type of the condition that the Release waits for: Scheduled, or the first False one of status.strategy.conditions.
+	// Absent: it waits for none.
+	// +optional
+	Waiting string `json:"waiting,omitempty"`
+
+	// reason is the message of the condition in waiting, at most 1024 characters. Absent: it waits for none.
+	// +optional
+	Reason string `json:"reason,omitempty"`
 }
 
 // ReleaseOutcome is what has become of a Release.

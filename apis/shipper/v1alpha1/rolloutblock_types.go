@@ -16,7 +16,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Next End",type=string,JSONPath=`.status.nextEnd`
 // +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.spec.message`
 // +kubebuilder:printcolumn:name="Author Type",type=string,priority=1,JSONPath=`.spec.author.type`
-// +kubebuilder:printcolumn:name="Author Name",type=string,priority=1,JSONPath=`.spec.author.name`
+// +kubebuilder:printcolumn:name="Author Name",type=string,JSONPath=`.spec.author.name`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Overriding Applications",type=string,priority=1,JSONPath=`.status.overrides.application`
 // +kubebuilder:printcolumn:name="Overriding Releases",type=string,priority=1,JSONPath=`.status.overrides.release`
 type RolloutBlock struct {
