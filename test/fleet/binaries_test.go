@@ -174,8 +174,8 @@ func TestControllersHaveTheNamesOfTheirTime(t *testing.T) {
 		}
 	}
 	want := []string{
-		"clusterrole-aggregation", "cronjob", "daemonset", "deployment", "endpointslice", "garbagecollector", "job", "namespace",
-		"replicaset", "resourcequota", "root-ca-cert-publisher", "serviceaccount", "serviceaccount-token", "statefulset",
+		"clusterrole-aggregation", "cronjob", "daemonset", "deployment", "endpoint", "endpointslice", "garbagecollector", "job",
+		"namespace", "replicaset", "resourcequota", "root-ca-cert-publisher", "serviceaccount", "serviceaccount-token", "statefulset",
 	}
 	if diff := cmp.Diff(want, controllersOf("/cache/v1.27.4")); diff != "" {
 		t.Errorf("1.27 (-want +got):\n%s", diff)

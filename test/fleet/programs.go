@@ -18,6 +18,7 @@ var controllers = []string{
 	"cronjob-controller",
 	"daemonset-controller",
 	"deployment-controller",
+	"endpoints-controller", // clients written for the original read Endpoints
 	"endpointslice-controller",
 	"garbage-collector-controller",
 	"job-controller",
@@ -37,6 +38,7 @@ var formerly = map[string]string{
 	"cronjob-controller":                       "cronjob",
 	"daemonset-controller":                     "daemonset",
 	"deployment-controller":                    "deployment",
+	"endpoints-controller":                     "endpoint",
 	"endpointslice-controller":                 "endpointslice",
 	"garbage-collector-controller":             "garbagecollector",
 	"job-controller":                           "job",
