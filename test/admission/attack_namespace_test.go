@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,12 +71,20 @@ func unreached(try attempt) attack {
 func TestAnOwnerOfOnesOwnDoesNotLeadAroundABlock(t *testing.T) {
 	ns := namespace(t)
 	r, m := rollOut(t, ns), newAttacker(t, ns)
+	armed := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "armed"}}
+	create(t, admin, armed)
+	if err := m.on(r.app).merge(owners(owner("v1", "ConfigMap", armed.Name, armed.UID)))(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	b := block(t, ns)
 	for _, o := range []client.Object{r.app, r.rel} {
 		gone := owner("v1", "ConfigMap", "gone", "00000000-0000-0000-0000-000000000000")
-		if err := m.on(o).merge(owners(gone))(t.Context()); err != nil {
-			t.Fatal(err)
+		if err := m.on(o).merge(owners(gone))(t.Context()); !apierrors.IsForbidden(err) {
+			t.Errorf("under block %s an owner is added to %T: %v", b.Name, o, err)
 		}
+	}
+	if err := admin.Delete(t.Context(), armed); err != nil {
+		t.Fatal(err)
 	}
 	eventually(t, "the garbage collector to be refused", func(context.Context) error {
 		return deletionRefused(t, ns, "applications", r.app.Name)

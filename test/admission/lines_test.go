@@ -209,9 +209,9 @@ func theLines(s *scene) map[string]struct {
 		"a target is edited by hand":                         {local, nil, byUser("dev", scaling), first},
 		"the reconciler moves a target":                      {local, nil, byUser(reconcilerUser, scaling), first},
 
-		"an Application gets an owner": {local, nil, byUser("dev", updating(owned)), both},
+		"an Application gets an owner":                              {local, nil, byUser("dev", updating(owned)), both},
 		"an Application gets an owner, with an override by who may": {local, nil, byUser("sre", updating(owned, override)), none},
-		"the garbage collector deletes an Application": {local, nil, byUser(collector, deletingApplication), both},
+		"the garbage collector deletes an Application":              {local, nil, byUser(collector, deletingApplication), both},
 
 		"a block that only warns":             {local, enforced(shipper.RolloutBlockWarn), byUser("dev", creating()), none},
 		"a block that only notes":             {local, enforced(shipper.RolloutBlockAudit), byUser("dev", creating()), none},
@@ -405,7 +405,8 @@ func mayOverride(ctx context.Context, name string) error {
 func TestThePolicyAloneKeepsControlState(t *testing.T) {
 	s := &scene{T: t, ns: namespace(t), charts: startRepository(t, "0.0.1", "0.0.2")}
 	s.r = rollOut(t, s.ns, func(app *shipper.Application) { app.Finalizers = []string{shipper.RolloutFinalizer} })
-	grant(t, "stamper", "stamp", "releases", "applications")
+	grant(t, "stamper", "stamp", "releases")
+	grant(t, "stamper", "stamp", "applications")
 	eventually(t, "RBAC to grant the right", func(ctx context.Context) error { return mayStamp(ctx, "stamper", s.ns) })
 	withoutWebhooks(t)
 	annotated := func(key string) func(*scene, *user) error { return updating(ask.Annotated(key, "forged")) }
@@ -421,8 +422,7 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 		stamper bool // whether who may stamp may
 	}{
 		"the generation of an Application": {annotated(shipper.AppHighestObservedGenerationAnnotation), true},
-		"the pinned version":               {annotated(shipper.AppChartVersionResolvedAnnotation), false},
-		"who asked":                        {annotated(shipper.AppRequestedByAnnotation), false},
+		"who asked":                        {annotated(shipper.AppRequestedByAnnotation), true},
 		"the finalizer of an Application":  {updating(func(app *shipper.Application) { app.Finalizers = nil }), true},
 		"the generation of a Release": {onRelease(func(rel *shipper.Release) {
 			rel.Annotations[shipper.ReleaseGenerationAnnotation] = "7"
@@ -450,4 +450,22 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// mayStamp is nil when RBAC lets a user stamp Applications and Releases of a namespace.
+func mayStamp(ctx context.Context, name, namespace string) error {
+	for _, resource := range []string{"applications", "releases"} {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: name, ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Group: shipper.GroupName, Version: shipper.GroupVersion.Version, Resource: resource, Verb: "stamp", Namespace: namespace,
+			},
+		}}
+		if err := admin.Create(ctx, review); err != nil {
+			return err
+		}
+		if !review.Status.Allowed {
+			return errors.New(resource + ": " + review.Status.Reason)
+		}
+	}
+	return nil
 }

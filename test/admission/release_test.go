@@ -52,6 +52,7 @@ func release(t *testing.T, app *shipper.Application, existing ...*shipper.Releas
 	if err != nil {
 		t.Fatal(err)
 	}
+	rel.Finalizers = nil // no reconciler runs here that would remove it
 	return rel
 }
 
