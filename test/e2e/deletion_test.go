@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -108,6 +109,11 @@ func TestDeletedIncumbentServesUntilTheContenderDoes(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	incumbent, contender := s.slowPair(2)
 	served := s.serving()
+	err := s.deletionOf(&shipper.Release{}, incumbent)
+	want := "Release " + incumbent + " serves 100 % of the traffic in 2 clusters and is not the newest."
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), want) {
+		t.Errorf("the deletion of the incumbent, not confirmed: %v", err)
+	}
 	s.deletesRelease(incumbent)
 	s.eventually("what keeps the incumbent", fmt.Sprintf(
 		"being deleted; kept in clusters [%s %s] until Release %q is at its step there and has traffic", west, east, contender),

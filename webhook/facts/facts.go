@@ -106,6 +106,19 @@ func (f *Facts) Application(ctx context.Context, key types.NamespacedName) (*met
 	return get(ctx, f, f.known.Applications, key, empty)
 }
 
+// TrafficTargetsNow are those of an Application as the API server has them at this moment.
+func (f *Facts) TrafficTargetsNow(ctx context.Context, app types.NamespacedName) ([]shipper.TrafficTarget, error) {
+	var found shipper.TrafficTargetList
+	if f.live == nil {
+		return nil, nil
+	}
+	err := f.live.List(ctx, &found, client.InNamespace(app.Namespace), client.MatchingLabels{shipper.AppLabel: app.Name})
+	if err != nil {
+		return nil, fmt.Errorf("listing the TrafficTargets of Application %s: %w", app, err)
+	}
+	return found.Items, nil
+}
+
 // Release is the Release; nil when there is none.
 func (f *Facts) Release(ctx context.Context, key types.NamespacedName) (*shipper.Release, error) {
 	return get(ctx, f, f.known.Releases, key, &shipper.Release{})

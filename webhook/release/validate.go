@@ -130,10 +130,7 @@ func (w *Webhook) validateDelete(
 	if err := w.Gate.Judge(a, resource, old.Name, subject(old), block.Overrides(old.Annotations), c); err != nil {
 		return err
 	}
-	if newest := app.Newest(); newest != nil && newest.Name == old.Name {
-		warnOfAbort(a, old, app.Previous())
-	}
-	return nil
+	return w.validateServing(ctx, req, a, app, old)
 }
 
 // ownerGone tells whether there is no Application of the name that rel has from its own, or it is being deleted. What
@@ -146,8 +143,9 @@ func (w *Webhook) ownerGone(ctx context.Context, rel *shipper.Release) (bool, er
 	return app == nil || !app.DeletionTimestamp.IsZero(), nil
 }
 
-// warnOfAbort says what comes of the deletion of the newest Release; previous is nil when it is the only one.
-func warnOfAbort(a *answer.Answer, newest, previous *shipper.Release) {
+// warnOfAbort says what comes of the deletion of the newest Release; previous is nil when it is the only one, share empty when it
+// serves nothing or that is not known.
+func warnOfAbort(a *answer.Answer, newest, previous *shipper.Release, share string) {
 	if previous == nil {
 		a.Warn("this is the only Release of Application %s: Shipper makes it again from the template",
 			newest.Labels[shipper.AppLabel])
@@ -155,6 +153,9 @@ func warnOfAbort(a *answer.Answer, newest, previous *shipper.Release) {
 	}
 	a.Warn("deleting the newest Release aborts its rollout: Application %s goes back to Release %s",
 		newest.Labels[shipper.AppLabel], previous.Name)
+	if share != "" {
+		a.Warn("Release %s serves %s, and is removed when Release %s serves in its place", newest.Name, share, previous.Name)
+	}
 }
 
 // warnWithoutEffect tells who moves a Release that is not the newest.

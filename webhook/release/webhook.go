@@ -31,6 +31,8 @@ type Facts interface {
 	ApplicationNow(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error)
 	// App is the Application of rel, with its Releases.
 	App(rel *shipper.Release) (block.App, error)
+	// TrafficTargetsNow are those of an Application as the API server has them at this moment.
+	TrafficTargetsNow(ctx context.Context, app types.NamespacedName) ([]shipper.TrafficTarget, error)
 	NamespaceGoing(namespace string) bool
 }
 

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"shipper.dev/shipper/apis/rules/block"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/answer"
+)
+
+const (
+	// askTime is how long the API server has to say what a Release serves.
+	askTime = time.Second
+	// retryServing is when to ask again after it could not.
+	retryServing = time.Second
+)
+
+// validateServing refuses the deletion of a Release that serves and is not the newest, unless it is confirmed, and says of the newest
+// what it serves until another does in its place.
+func (w *Webhook) validateServing(
+	ctx context.Context, req *admission.Request, a *answer.Answer, app block.App, old *shipper.Release,
+) error {
+	known := slices.ContainsFunc(app.Releases, func(rel *shipper.Release) bool { return rel.Name == old.Name })
+	if !known || w.reconciler(req) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	targets, err := w.Facts.TrafficTargetsNow(ctx, types.NamespacedName{Namespace: old.Namespace, Name: app.Name})
+	share := servedShare(old.Name, targets)
+	if app.Newest().Name == old.Name {
+		warnOfAbort(a, old, app.Previous(), share)
+		return nil
+	}
+	switch {
+	case err != nil:
+		return answer.Later(fmt.Sprintf("what Release %s serves could not be read: %v", old.Name, err), retryServing)
+	case share == "":
+		return nil
+	case old.Annotations[shipper.ConfirmDeletionAnnotation] == old.Name:
+		a.Warn("Release %s serves %s; it is removed when others serve in its place", old.Name, share)
+		return nil
+	}
+	return answer.Forbid(resource, old.Name, fmt.Sprintf(
+		"Release %[1]s serves %[2]s and is not the newest. To give up the rollout that is under way, delete Release %[3]s. "+
+			"To delete this one all the same: kubectl annotate rel %[1]s %[4]s=%[1]s -n %[5]s; it is then removed when others serve in its place",
+		old.Name, share, app.Newest().Name, shipper.ConfirmDeletionAnnotation, old.Namespace))
+}
+
+// servedShare says which share of the traffic a Release has in how many clusters, as the TrafficTargets of its Application report;
+// empty when it has none. Weights need not sum up to 100.
+func servedShare(release string, targets []shipper.TrafficTarget) string {
+	own, all := map[string]uint64{}, map[string]uint64{}
+	for _, tt := range targets {
+		for _, c := range tt.Status.Clusters {
+			all[c.Name] += uint64(c.AchievedTraffic)
+			if tt.Name == release && c.AchievedTraffic > 0 {
+				own[c.Name] = uint64(c.AchievedTraffic)
+			}
+		}
+	}
+	if len(own) == 0 {
+		return ""
+	}
+	var shares []uint64
+	for cluster, weight := range own {
+		shares = append(shares, (100*weight+all[cluster]-1)/all[cluster])
+	}
+	clusters := "1 cluster"
+	if len(shares) > 1 {
+		clusters = fmt.Sprintf("%d clusters", len(shares))
+	}
+	if least, most := slices.Min(shares), slices.Max(shares); least != most {
+		return fmt.Sprintf("%d to %d %% of the traffic in %s", least, most, clusters)
+	}
+	return fmt.Sprintf("%d %% of the traffic in %s", shares[0], clusters)
+}
