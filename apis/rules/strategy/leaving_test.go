@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
