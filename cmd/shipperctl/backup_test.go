@@ -19,6 +19,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -92,12 +93,18 @@ func creates(t *testing.T, objects ...client.Object) {
 	}
 }
 
+// unkept lets an object go without a reconciler.
+var unkept = client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+
 // ended deletes objects and waits until they are gone.
 func ended(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	c := management(t)
 	for _, o := range objects {
 		o := o.DeepCopyObject().(client.Object)
+		if err := c.Patch(t.Context(), o.DeepCopyObject().(client.Object), unkept); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
 		if err := c.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}

@@ -26,6 +26,7 @@ var reaching = map[string]string{
 	"chart render app":              "web",
 	"chart render release":          "web-0",
 	"clean decommissioned-clusters": "--decommissionedClusters eu",
+	"clean finalizers":              "",
 	"clusters check":                "eu",
 	"clusters cordon":               "eu",
 	"clusters drain":                "eu",

@@ -238,6 +238,9 @@ func undo(t *testing.T) {
 	eventually(t, func() string { // blocks hold, until API servers have noted that they are gone
 		left := ""
 		each(t, ours, func(cluster string, c client.Client, o *unstructured.Unstructured) {
+			if len(o.GetFinalizers()) > 0 {
+				_ = c.Patch(t.Context(), o.DeepCopy(), unkept) // until it is gone, it is tried again
+			}
 			if err := c.Delete(t.Context(), o); !apierrors.IsNotFound(err) {
 				left += fmt.Sprintf("%s: %s %s is still there: %v\n", cluster, o.GetKind(), o.GetName(), err)
 			}
