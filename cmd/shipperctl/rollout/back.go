@@ -18,7 +18,7 @@ import (
 func newAbort(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "abort APPLICATION",
-		Short: "Give the newest release up: it is deleted, and the one before it comes back",
+		Short: "Give the newest release up: the one before it gets its Pods and traffic back, then it is removed",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, _, rels, err := o.read(cmd.Context(), args[0])
