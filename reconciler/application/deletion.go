@@ -66,7 +66,7 @@ func ownedBy(rel *shipper.Release, app *shipper.Application) bool {
 	return slices.ContainsFunc(rel.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == app.UID })
 }
 
-// onlyShipperKeeps tells whether an object goes when Shipper's finalizer does.
+// onlyShipperKeeps reports whether an object goes when Shipper's finalizer does.
 func onlyShipperKeeps(o client.Object) bool {
 	return slices.Equal(o.GetFinalizers(), []string{shipper.RolloutFinalizer})
 }

@@ -57,7 +57,7 @@ type plan struct {
 	remove []*shipper.Release
 }
 
-// acts tells whether the plan does something that old news could make wrong.
+// acts reports whether the plan does something that old news could make wrong.
 func (p plan) acts() bool {
 	return len(p.keep) > 0 || p.create != nil || p.abort != nil || p.back != nil || p.lowers || len(p.remove) > 0
 }
@@ -156,7 +156,7 @@ func neverResolved(app *shipper.Application) string {
 		app.Name, shipper.AppChartVersionRefreshAnnotation, app.Namespace)
 }
 
-// read tells whether it is known what the ConfigMaps and Secrets of the template held.
+// read reports whether it is known what the ConfigMaps and Secrets of the template held.
 func read(app *shipper.Application) bool {
 	return !slices.ContainsFunc(app.Spec.Template.ValuesFrom, func(source shipper.ValuesSource) bool {
 		return app.Spec.Template.ValuesDigests[source.String()] == ""
@@ -169,7 +169,7 @@ func neverRead(app *shipper.Application) string {
 		app.Name, shipper.AppValuesRefreshAnnotation, app.Namespace)
 }
 
-// shutOut tells whether the newest Release cannot have targets for want of a name: those of an earlier Release of its name are
+// shutOut reports whether the newest Release cannot have targets for want of a name: those of an earlier Release of its name are
 // kept by a cluster that nobody knew to be out of reach when the name was given.
 func shutOut(s *scope) bool {
 	newest := s.history.Live[len(s.history.Live)-1]
@@ -266,7 +266,7 @@ func restoring(app *shipper.Application, newest *shipper.Release, highest int) s
 		newest.Name, app.Name, key, generation(newest), app.Namespace)
 }
 
-// aborted tells whether a Release newer than newest was deleted and the template is still that Release's.
+// aborted reports whether a Release newer than newest was deleted and the template is still that Release's.
 func aborted(app *shipper.Application, newest *shipper.Release, highest int, known bool) bool {
 	if newest == nil || !known || generation(newest) >= highest ||
 		stamp.SameEnvironment(&newest.Spec.Environment, &app.Spec.Template) {
@@ -277,7 +277,7 @@ func aborted(app *shipper.Application, newest *shipper.Release, highest int, kno
 	return err != nil || observed == "" || observed == hash
 }
 
-// resolved tells whether the template names one version of its chart.
+// resolved reports whether the template names one version of its chart.
 func resolved(app *shipper.Application) bool {
 	c := app.Spec.Template.Chart
 	return chart.IsExact(c.Version) || (c.Version != "" &&
@@ -348,7 +348,7 @@ func surplus(s *scope, now metav1.Time) []*shipper.Release {
 	return out
 }
 
-// lends tells whether a Release may have to give to the newest what its ConfigMaps and Secrets held, which may be kept for it alone.
+// lends reports whether a Release may have to give to the newest what its ConfigMaps and Secrets held, which may be kept for it alone.
 func lends(s *scope, rel *shipper.Release) bool {
 	newest := s.history.Newest()
 	return len(rel.Spec.Environment.ValuesFrom) > 0 && !strategy.Complete(newest) &&
@@ -363,7 +363,7 @@ func limit(app *shipper.Application) int {
 	return int(min(max(n, shipper.MinRevisionHistoryLimit), shipper.MaxRevisionHistoryLimit))
 }
 
-// serves tells whether a Release has Pods, or may have some: some are asked for, or nothing is asked, and some are there
+// serves reports whether a Release has Pods, or may have some: some are asked for, or nothing is asked, and some are there
 // or that is not known.
 func serves(r strategy.Release) bool {
 	if r.Capacity == nil {

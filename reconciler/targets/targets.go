@@ -16,7 +16,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Ended tells whether a target is no longer in effect: the Release that owns it is gone, or is being deleted and not kept by
+// Ended reports whether a target is no longer in effect: the Release that owns it is gone, or is being deleted and not kept by
 // shipper.RolloutFinalizer. A target that no Release owns ends when it is deleted.
 func Ended(ctx context.Context, from client.Reader, target client.Object) (bool, error) {
 	for _, owner := range target.GetOwnerReferences() {
@@ -34,7 +34,7 @@ func Ended(ctx context.Context, from client.Reader, target client.Object) (bool,
 	return target.GetDeletionTimestamp() != nil, nil
 }
 
-// End tells whether a target was deleted and is no longer in effect, and removes Shipper's finalizers from it then.
+// End reports whether a target was deleted and is no longer in effect, and removes Shipper's finalizers from it then.
 func End(ctx context.Context, c client.Client, target client.Object) (bool, error) {
 	if target.GetDeletionTimestamp() == nil {
 		return false, nil

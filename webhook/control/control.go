@@ -121,12 +121,12 @@ func (g *Guard) Check(ctx context.Context, req *admission.Request, s State, old,
 	return g.refuse(ctx, req, s, meta.Name, errs)
 }
 
-// lostFinalizer tells whether meta lacks the finalizer that keeps old until it may go.
+// lostFinalizer reports whether meta lacks the finalizer that keeps old until it may go.
 func lostFinalizer(old, meta *metav1.ObjectMeta) bool {
 	return slices.Contains(old.Finalizers, shipper.RolloutFinalizer) && !slices.Contains(meta.Finalizers, shipper.RolloutFinalizer)
 }
 
-// OwnerAdded tells whether an object gets an owner that it did not have: it is deleted when that owner is.
+// OwnerAdded reports whether an object gets an owner that it did not have: it is deleted when that owner is.
 func OwnerAdded(old, meta *metav1.ObjectMeta) bool {
 	return slices.ContainsFunc(meta.OwnerReferences, func(ref metav1.OwnerReference) bool {
 		return !slices.ContainsFunc(old.OwnerReferences, func(was metav1.OwnerReference) bool { return was.UID == ref.UID })
@@ -182,7 +182,7 @@ func (g *Guard) Ignore(
 	return nil
 }
 
-// MayStamp tells whether the user of req may write the control state of the object.
+// MayStamp reports whether the user of req may write the control state of the object.
 func (g *Guard) MayStamp(ctx context.Context, req *admission.Request, s State) (bool, error) {
 	if req.UserInfo.Username == g.Reconciler {
 		return true, nil

@@ -17,7 +17,7 @@ import (
 type Departure struct {
 	// Write is what its targets' specs are to say.
 	Write Write
-	// Ready tells whether it may go, as far as traffic is concerned.
+	// Ready reports whether it may go, as far as traffic is concerned.
 	Ready bool
 	// Status is the Release's status with StrategyExecuted saying what its removal waits for, and all else as it was.
 	Status shipper.ReleaseStatus
@@ -48,7 +48,7 @@ func (r *rollout) depart(now metav1.Time) []Departure {
 	return out
 }
 
-// StartsOver tells whether the Releases of an Application that are being deleted are all there are, and none has ever completed.
+// StartsOver reports whether the Releases of an Application that are being deleted are all there are, and none has ever completed.
 // They go at once, and the next Release has the name of the first, as the original Shipper has it.
 func StartsOver(live int, leaving []Release) bool {
 	return live == 0 && len(leaving) > 0 &&
@@ -66,7 +66,7 @@ func (s *side) leave(cluster string) {
 	}
 }
 
-// mayGo tells whether a Release serves nowhere any more. Of one that lost targets it is not known where it serves: others have to
+// mayGo reports whether a Release serves nowhere any more. Of one that lost targets it is not known where it serves: others have to
 // serve everywhere.
 func (r *rollout) mayGo(release Release, s *side, serves []string) bool {
 	switch {
@@ -80,7 +80,7 @@ func (r *rollout) mayGo(release Release, s *side, serves []string) bool {
 	return len(serves) == 0 && !s.traffic.changed()
 }
 
-// without tells whether a Release is known to have no traffic in a cluster: it was asked to have none, and the cluster says that it
+// without reports whether a Release is known to have no traffic in a cluster: it was asked to have none, and the cluster says that it
 // has none or no Pods.
 func (s *side) without(cluster string) bool {
 	t, c := s.traffic, s.capacity
@@ -96,7 +96,7 @@ func (s *side) without(cluster string) bool {
 	return c.exists && c.current && c.reachable(cluster) && c.status[cluster] != nil && c.available[cluster] == 0
 }
 
-// replaced tells whether others serve in a cluster as the contender's step says, and somebody has traffic there. A cluster that
+// replaced reports whether others serve in a cluster as the contender's step says, and one of them has traffic there. A cluster that
 // none of them is to run in is replaced when the contender has completed.
 func (r *rollout) replaced(cluster string) bool {
 	if r.sides == nil || r.Blocked != "" {
@@ -119,7 +119,7 @@ func (r *rollout) replaced(cluster string) bool {
 	return weighs
 }
 
-// servesIn tells whether a side has at least the capacity, and the traffic, that are wanted of it in a cluster.
+// servesIn reports whether a side has at least the capacity, and the traffic, that are wanted of it in a cluster.
 func (s *side) servesIn(cluster string) bool {
 	c, t := s.capacity, s.traffic
 	return installedIn(s.release, cluster) && c.enoughIn(cluster) && t.exists && t.current && t.readyIn(cluster) &&

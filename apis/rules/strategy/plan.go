@@ -40,10 +40,10 @@ type Write struct {
 	Traffic      *shipper.TrafficTargetSpec
 }
 
-// Empty tells whether there is nothing to write.
+// Empty reports whether there is nothing to write.
 func (w Write) Empty() bool { return w.Installation == nil && w.Capacity == nil && w.Traffic == nil }
 
-// Writes tells whether anything is to be written to any target.
+// Writes reports whether anything is to be written to any target.
 func (p Plan) Writes() bool {
 	return slices.ContainsFunc(p.Outcomes, func(o Outcome) bool { return !o.Write.Empty() }) ||
 		slices.ContainsFunc(p.Leaving, func(d Departure) bool { return !d.Write.Empty() })
@@ -88,7 +88,7 @@ type rollout struct {
 	sides map[int]*side
 	// stages of the step in the order in which they are to be achieved. Nil before decide.
 	stages []stage
-	// serving tells whether the contender and the incumbent have what the step wants of them. False before decide.
+	// serving reports whether the contender and the incumbent have what the step wants of them. False before decide.
 	serving bool
 	// held is true when something was to be written and blocks forbid it.
 	held bool
@@ -164,7 +164,7 @@ func (r *rollout) decide() {
 	r.cover(contender, incumbent, r.serving)
 }
 
-// backward tells whether the rollout retreats: to a step before the achieved one, or from where it had already got to.
+// backward reports whether the rollout retreats: to a step before the achieved one, or from where it had already got to.
 func (r *rollout) backward(contender, incumbent *side) bool {
 	if rel := contender.release.Release; achieved(rel) > rel.Spec.TargetStep {
 		return true
@@ -270,7 +270,7 @@ func trafficSpec(g *gauge) *shipper.TrafficTargetSpec {
 	return spec
 }
 
-// installed tells whether a Release's chart is in all its clusters.
+// installed reports whether a Release's chart is in all its clusters.
 func installed(r Release) bool {
 	it := r.Installation
 	return it != nil && it.Status.ObservedGeneration >= it.Generation &&
@@ -278,7 +278,7 @@ func installed(r Release) bool {
 		shipper.ConditionTrue(it.Status.Conditions, shipper.TargetReady)
 }
 
-// installedIn tells whether a Release's chart is in one of its clusters.
+// installedIn reports whether a Release's chart is in one of its clusters.
 func installedIn(r Release, cluster string) bool {
 	it := r.Installation
 	return it != nil && it.Status.ObservedGeneration >= it.Generation &&

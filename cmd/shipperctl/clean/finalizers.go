@@ -126,7 +126,7 @@ func (f *finalizers) stopped(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("reading the Lease %s/%s, which tells whether a reconciler runs: %w", f.system, leaseName, err)
+		return fmt.Errorf("reading the Lease %s/%s, which reports whether a reconciler runs: %w", f.system, leaseName, err)
 	}
 	if holds(lease.Spec, now) {
 		return fmt.Errorf("the reconciler %s runs, and would put the finalizers back: uninstall Shipper first, "+
@@ -135,7 +135,7 @@ func (f *finalizers) stopped(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// holds tells whether somebody holds a Lease at a time.
+// holds reports whether somebody holds a Lease at a time.
 func holds(lease coordinationv1.LeaseSpec, now time.Time) bool {
 	if lease.HolderIdentity == nil || *lease.HolderIdentity == "" || lease.RenewTime == nil || lease.LeaseDurationSeconds == nil {
 		return false

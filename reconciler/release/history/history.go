@@ -208,7 +208,7 @@ func alive(rels []*shipper.Release) []*shipper.Release {
 	return out
 }
 
-// kept tells whether a Release is being deleted, and stays until Shipper lets it go.
+// kept reports whether a Release is being deleted, and stays until Shipper lets it go.
 func kept(rel *shipper.Release) bool {
 	return !rel.DeletionTimestamp.IsZero() && slices.Contains(rel.Finalizers, shipper.RolloutFinalizer)
 }
