@@ -57,6 +57,8 @@ Checking if a secret already exists for the validating webhook in the shipper-sy
 Creating a ValidatingAdmissionPolicy called blocks.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called blocks.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called global-blocks.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicy called control.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicyBinding called control.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called secrets.shipper.booking.com... done
 Creating the ValidatingWebhookConfiguration in shipper-system namespace... done
@@ -100,6 +102,8 @@ Checking if a secret already exists for the validating webhook in the shipper-sy
 Creating a ValidatingAdmissionPolicy called blocks.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called blocks.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called global-blocks.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicy called control.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called control.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called secrets.shipper.booking.com... already exists. Skipping
 Creating the ValidatingWebhookConfiguration in shipper-system namespace... already exists. Skipping
@@ -177,6 +181,8 @@ Checking if a secret already exists for the validating webhook in the shipper-sy
 Creating a ValidatingAdmissionPolicy called blocks.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called blocks.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called global-blocks.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicy called control.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called control.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called secrets.shipper.booking.com... already exists. Skipping
 Creating the ValidatingWebhookConfiguration in shipper-system namespace... already exists. Skipping

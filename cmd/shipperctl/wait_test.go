@@ -70,18 +70,10 @@ func rolloutStatusWaits(t *testing.T) {
 	out.shows(t, "complete: true\n")
 
 	holds(t, works(t, "rollout", "status", "-A"), "NAMESPACE", "STATE", "waits", s.rel.Name, "0/0 full on")
-	for _, o := range append([]client.Object{s.app, s.rel, s.namespace}, s.targets...) {
-		if err := c.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil {
-			t.Fatal(err)
-		}
+	ended(t, append([]client.Object{s.app, s.rel}, s.targets...)...)
+	if err := c.Delete(t.Context(), s.namespace); err != nil {
+		t.Fatal(err)
 	}
-	eventually(t, func() string {
-		var all shipper.ReleaseList
-		if err := c.List(t.Context(), &all, client.InNamespace("waits")); err != nil || len(all.Items) > 0 {
-			return "the releases are still there"
-		}
-		return ""
-	})
 }
 
 // shown is the output of a command that goes on.
