@@ -10,7 +10,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/exit"
 )
 
@@ -41,15 +40,15 @@ func rolloutStatusWaits(t *testing.T) {
 	out := &shown{text: make(chan string, 100)}
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	ended := make(chan error, 1)
+	finished := make(chan error, 1)
 	go func() {
 		cmd := newCommand(out)
 		cmd.SetArgs(append(status, "--watch", "--kubeconfig", theFleet.Kubeconfig))
-		ended <- cmd.ExecuteContext(ctx)
+		finished <- cmd.ExecuteContext(ctx)
 	}()
 	out.shows(t, "complete: false\n")
 	interrupt()
-	if err := <-ended; exit.Code(err) != exit.Interrupted {
+	if err := <-finished; exit.Code(err) != exit.Interrupted {
 		t.Errorf("when it is interrupted: exit code %d, %v", exit.Code(err), err)
 	}
 
@@ -57,14 +56,14 @@ func rolloutStatusWaits(t *testing.T) {
 	go func() {
 		cmd := newCommand(out)
 		cmd.SetArgs(append(status, "--watch", "--timeout", "1m", "--kubeconfig", theFleet.Kubeconfig))
-		ended <- cmd.ExecuteContext(t.Context())
+		finished <- cmd.ExecuteContext(t.Context())
 	}()
 	out.shows(t, "complete: false\n")
 	s.rel.Status = *complete
 	if err := c.Status().Update(t.Context(), s.rel); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-ended; err != nil {
+	if err := <-finished; err != nil {
 		t.Errorf("when it is complete: %v", err)
 	}
 	out.shows(t, "complete: true\n")

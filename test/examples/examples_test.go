@@ -132,7 +132,7 @@ func TestQuickStartMakesTheReleaseOfTheDocumentation(t *testing.T) {
 
 // TestOverlaysApply runs last: with what the default overlay installs, nothing can be written without the webhook.
 func TestOverlaysApply(t *testing.T) {
-	setUp(t) // as the overlays have it: by the Service
+	setUp(t, "--webhook-url", "") // as the overlays have it: by the Service
 	kubectl(t, "kustomize", filepath.Join(overlays, "cert-manager"))
 	kubectl(t, "apply", "--dry-run=server", "--validate=strict", "-f", filepath.Join(overlays, "../network/policy.yaml"))
 	for _, overlay := range []string{"default", "ha"} {
