@@ -88,7 +88,15 @@ func TestRolloutsAreSeenAndMovedByShipperctl(t *testing.T) {
 		s.says("goes to step 0 of 2 (staging)", "rollout", "retreat", s.app)
 		s.waitsForCommand(second, 0)
 		s.says(second, "rollout", "history", s.app)
-		s.says("release "+second+" is given up, "+first+" comes back", "rollout", "abort", s.app)
+		out, err = s.shipperctl("rollout", "abort", s.app, "--wait", "--timeout", "2m")
+		s.must("aborting the rollout", err)
+		for _, want := range []string{
+			"release " + second + " is given up, " + first + " comes back", "release " + second + " is removed, " + first + " serves in its place",
+		} {
+			if !strings.Contains(out, want) {
+				s.Errorf("the abort does not say %q:\n%s", want, out)
+			}
+		}
 		s.templateIs("0.0.1")
 		s.readyPods(first, 4)
 		s.readyPods(second, 0)

@@ -32,22 +32,44 @@ func Key(namespace, arg string) client.ObjectKey {
 	return client.ObjectKey{Namespace: before, Name: name}
 }
 
-// Read reads an Application and its own Releases whose order can be told, oldest first.
+// Read reads an Application and its own Releases whose order can be told, oldest first, without those that are being deleted: Shipper
+// keeps a deleted Release until others serve, but no longer rolls it out.
 func Read(ctx context.Context, c client.Reader, key client.ObjectKey) (*shipper.Application, []*shipper.Release, error) {
-	app := &shipper.Application{}
+	app, releases, _, err := ReadAll(ctx, c, key)
+	return app, releases, err
+}
+
+// ReadAll is Read, and deleting are the Releases that are being deleted, oldest first.
+func ReadAll(ctx context.Context, c client.Reader, key client.ObjectKey) (
+	app *shipper.Application, releases, deleting []*shipper.Release, err error,
+) {
+	app = &shipper.Application{}
 	if err := c.Get(ctx, key, app); err != nil {
-		return nil, nil, fmt.Errorf("reading application %s: %w%s", key, err, namesakes(ctx, c, key, err))
+		return nil, nil, nil, fmt.Errorf("reading application %s: %w%s", key, err, namesakes(ctx, c, key, err))
 	}
 	var list shipper.ReleaseList
 	if err := c.List(ctx, &list, Labelled(key)...); err != nil {
-		return nil, nil, fmt.Errorf("listing releases of %s: %w", key, err)
+		return nil, nil, nil, fmt.Errorf("listing releases of %s: %w", key, err)
 	}
 	all := make([]*shipper.Release, len(list.Items))
 	for i := range list.Items {
 		all[i] = &list.Items[i]
 	}
-	releases, _ := stamp.SortByGeneration(stamp.Own(app, all))
-	return app, releases, nil
+	releases, deleting = Split(app, all)
+	return app, releases, deleting, nil
+}
+
+// Split sorts an Application's own Releases, oldest first, and separates those that are being deleted.
+func Split(app *shipper.Application, all []*shipper.Release) (releases, deleting []*shipper.Release) {
+	sorted, _ := stamp.SortByGeneration(stamp.Own(app, all))
+	for _, rel := range sorted {
+		if rel.DeletionTimestamp.IsZero() {
+			releases = append(releases, rel)
+		} else {
+			deleting = append(deleting, rel)
+		}
+	}
+	return releases, deleting
 }
 
 // Labelled finds what has the label of an Application: its Releases, and their targets.

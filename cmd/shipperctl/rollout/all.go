@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/history"
 	"shipper.dev/shipper/cmd/shipperctl/output"
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
@@ -95,7 +95,7 @@ func observeAll(ctx context.Context, c client.Reader) ([]*observed, error) {
 		}
 	}
 	for _, one := range out {
-		one.releases, _ = stamp.SortByGeneration(stamp.Own(one.app, one.releases))
+		one.releases, one.deleting = history.Split(one.app, one.releases)
 	}
 	slices.SortFunc(out, func(a, b *observed) int {
 		return cmp.Or(cmp.Compare(a.app.Namespace, b.app.Namespace), cmp.Compare(a.app.Name, b.app.Name))
@@ -151,6 +151,9 @@ func (p *Picture) stateText() string {
 	}
 	for _, text := range p.Waiting {
 		out = append(out, "waits for "+text)
+	}
+	for _, text := range p.Deleting {
+		out = append(out, "deletes "+text)
 	}
 	return strings.Join(out, "; ")
 }

@@ -14,43 +14,6 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/exit"
 )
 
-// newAbort returns `rollout abort`.
-func newAbort(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "abort APPLICATION",
-		Short: "Give the newest release up: the one before it gets its Pods and traffic back, then it is removed",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, _, rels, err := o.read(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			rel := rels[len(rels)-1]
-			if len(rels) == 1 {
-				return fmt.Errorf("release %s is the only one: it would be made again; to take everything away, delete the application", rel.Name)
-			}
-			if err := abortable(rel); err != nil {
-				return err
-			}
-			if err := c.Delete(cmd.Context(), rel, client.Preconditions{UID: &rel.UID}); err != nil {
-				return fmt.Errorf("deleting release %s: %w", rel.Name, err)
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "release %s is given up, %s comes back\n", rel.Name, rels[len(rels)-2].Name)
-			return nil
-		},
-	}
-}
-
-// abortable refuses a Release that is complete. An abort that was interrupted after it had deleted the newest Release, and is run
-// again, would otherwise take the next one too.
-func abortable(rel *shipper.Release) error {
-	if strategy.Complete(rel) && rel.DeletionTimestamp.IsZero() {
-		return fmt.Errorf("release %s is complete, nothing is being rolled out: to go back to an earlier one there is "+
-			"`shipperctl rollout rollback`", rel.Name)
-	}
-	return nil
-}
-
 // newRollback returns `rollout rollback`.
 func newRollback(o *options) *cobra.Command {
 	var wanted wanted

@@ -30,6 +30,9 @@ func (p *Picture) Lines(now time.Time) string {
 	for _, text := range p.Waiting {
 		line("waiting: %s", text)
 	}
+	for _, text := range p.Deleting {
+		line("deleting: %s", text)
+	}
 	for _, text := range p.Problems {
 		line("problem: %s", text)
 	}

@@ -65,23 +65,6 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-// TestAnAbortThatIsRunAgainTakesNoMore is about one that was interrupted after it had deleted the newest Release.
-func TestAnAbortThatIsRunAgainTakesNoMore(t *testing.T) {
-	rels := scene().releases
-	const want = "release web-0 is complete, nothing is being rolled out: to go back to an earlier one there is `shipperctl rollout rollback`"
-	if err := abortable(rels[0]); err == nil || err.Error() != want {
-		t.Errorf("the incumbent: %v", err)
-	}
-	if err := abortable(rels[1]); err != nil {
-		t.Errorf("the contender: %v", err)
-	}
-	gone := metav1.Now()
-	rels[0].DeletionTimestamp = &gone
-	if err := abortable(rels[0]); err != nil {
-		t.Errorf("one that is being deleted: %v", err)
-	}
-}
-
 // TestOutrun is what API servers say when a patch does not fit, and when a rule refuses it.
 func TestOutrun(t *testing.T) {
 	unfit := apierrors.NewGenericServerResponse(

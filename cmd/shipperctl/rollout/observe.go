@@ -15,8 +15,10 @@ import (
 // observed is what a picture is drawn of.
 type observed struct {
 	app *shipper.Application
-	// releases are the Application's own, oldest first.
-	releases  []*shipper.Release
+	// releases are the Application's own that are not being deleted, oldest first.
+	releases []*shipper.Release
+	// deleting are those that are being deleted, oldest first. They serve until others do.
+	deleting  []*shipper.Release
 	capacity  map[string]*shipper.CapacityTarget // by the name of their Release
 	traffic   map[string]*shipper.TrafficTarget
 	installed map[string]*shipper.InstallationTarget
@@ -28,12 +30,12 @@ type observed struct {
 
 // observe reads what there is of an Application.
 func observe(ctx context.Context, c client.Client, key client.ObjectKey) (*observed, error) {
-	app, releases, err := history.Read(ctx, c, key)
+	app, releases, deleting, err := history.ReadAll(ctx, c, key)
 	if err != nil {
 		return nil, err
 	}
 	o := &observed{
-		app: app, releases: releases,
+		app: app, releases: releases, deleting: deleting,
 		capacity: map[string]*shipper.CapacityTarget{}, traffic: map[string]*shipper.TrafficTarget{},
 		installed: map[string]*shipper.InstallationTarget{},
 	}

@@ -32,6 +32,8 @@ type Picture struct {
 	Complete bool `json:"complete"`
 	// Waiting says what is waited for; empty when nothing is.
 	Waiting []string `json:"waiting,omitempty"`
+	// Deleting are the Releases that are being deleted, each with what its removal waits for.
+	Deleting []string `json:"deleting,omitempty"`
 	// Problems are the conditions that say that something is wrong.
 	Problems []string  `json:"problems,omitempty"`
 	Clusters []Cluster `json:"clusters,omitempty"`
@@ -87,6 +89,9 @@ func draw(o *observed, now time.Time) *Picture {
 	p := &Picture{Namespace: o.app.Namespace, Application: o.app.Name, Chart: chartOf(o)}
 	app := block.App{Name: o.app.Name, Labels: []map[string]string{o.app.Labels}, Releases: o.releases}
 	p.Problems = problems(o)
+	for _, rel := range o.deleting {
+		p.Deleting = append(p.Deleting, rel.Name+": "+removal(rel))
+	}
 	newest := app.Newest()
 	if newest == nil {
 		p.Waiting = []string{"the first release to be made"}

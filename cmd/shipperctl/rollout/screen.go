@@ -25,6 +25,7 @@ func (p *Picture) Screen(width int, now time.Time) string {
 	p.head(line, width, now)
 	p.steps(line, width)
 	p.table(line, width)
+	paragraphs(line, width, "deleting", p.Deleting)
 	paragraphs(line, width, "problem", p.Problems)
 	paragraphs(line, width, "blocks", p.blocks(now))
 	return out.String()

@@ -75,4 +75,4 @@ func (s *show) print(p *Picture) error {
 }
 
 // over tells whether there is nothing more to come.
-func (p *Picture) over() bool { return p.Complete && len(p.Waiting) == 0 }
+func (p *Picture) over() bool { return p.Complete && len(p.Waiting) == 0 && len(p.Deleting) == 0 }

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/history"
+)
+
+// abort is `rollout abort`.
+type abort struct {
+	*options
+	wait    bool
+	timeout time.Duration
+}
+
+// newAbort returns `rollout abort`.
+func newAbort(o *options) *cobra.Command {
+	a := &abort{options: o}
+	cmd := &cobra.Command{
+		Use:   "abort APPLICATION",
+		Short: "Give the newest release up: the one before it gets its Pods and traffic back, then it is removed",
+		Long: "Give the newest release up: the one before it gets its Pods and traffic back, then it is removed. The command returns at once,\n" +
+			"unless --wait is given.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd, args[0]) },
+	}
+	cmd.Flags().BoolVar(&a.wait, "wait", false, "wait until the deleted release is gone and the one before it has achieved its step")
+	cmd.Flags().DurationVar(&a.timeout, "timeout", 0, "how long to wait, with --wait; then it exits with 4 (default without end)")
+	return cmd
+}
+
+func (a *abort) run(cmd *cobra.Command, arg string) error {
+	if cmd.Flags().Changed("timeout") && (!a.wait || a.timeout <= 0) {
+		return exit.With(exit.Misused, errors.New("--timeout must be more than 0, and is for --wait: give --wait as well"))
+	}
+	c, namespace, err := a.Client()
+	if err != nil {
+		return err
+	}
+	key, out := history.Key(namespace, arg), cmd.OutOrStdout()
+	app, rels, deleting, err := history.ReadAll(cmd.Context(), c, key)
+	if err != nil {
+		return err
+	}
+	given, err := toAbort(app, rels, deleting)
+	if err != nil {
+		return err
+	}
+	if given.DeletionTimestamp.IsZero() {
+		before := rels[len(rels)-2].Name
+		// Background: foreground deletion would remove the targets, and with them what serves, before the Release.
+		err := c.Delete(cmd.Context(), given, client.Preconditions{UID: &given.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		if err != nil {
+			return fmt.Errorf("deleting release %s: %w", given.Name, err)
+		}
+		fmt.Fprintf(out, "release %s is given up, %s comes back; %s is removed when %s serves in its place\n",
+			given.Name, before, given.Name, before)
+	} else {
+		fmt.Fprintf(out, "release %s is being deleted already\n", given.Name)
+	}
+	if !a.wait {
+		return nil
+	}
+	return a.await(cmd.Context(), &show{options: a.options, client: c, key: key, out: out}, given)
+}
+
+// toAbort is the Release to delete, or the one that an earlier abort deleted and that Shipper still keeps. A repeated command must not
+// delete the next one too, and so refuses a complete Release.
+func toAbort(app *shipper.Application, rels, deleting []*shipper.Release) (*shipper.Release, error) {
+	if n := len(deleting); n > 0 && newer(deleting[n-1], rels) {
+		return deleting[n-1], nil
+	}
+	if len(rels) == 0 {
+		return nil, fmt.Errorf("application %s/%s has no release yet: `shipperctl rollout status` says why", app.Namespace, app.Name)
+	}
+	rel := rels[len(rels)-1]
+	switch {
+	case len(rels) == 1:
+		return nil, fmt.Errorf("release %s is the only one: it would be made again; to take everything away, delete the application", rel.Name)
+	case strategy.Complete(rel):
+		return nil, fmt.Errorf("release %s is complete, nothing is being rolled out: to go back to an earlier one there is "+
+			"`shipperctl rollout rollback`", rel.Name)
+	}
+	return rel, nil
+}
+
+// newer tells whether a Release comes after all of rels, which are oldest first.
+func newer(rel *shipper.Release, rels []*shipper.Release) bool {
+	if len(rels) == 0 {
+		return true
+	}
+	sorted, _ := stamp.SortByGeneration([]*shipper.Release{rels[len(rels)-1], rel})
+	return len(sorted) == 2 && sorted[1] == rel
+}
+
+// await prints what the removal of a deleted Release waits for whenever that changes, until it is removed and the newest Release that is
+// left has achieved its step.
+func (a *abort) await(ctx context.Context, s *show, given *shipper.Release) error {
+	within := ctx
+	if a.timeout > 0 {
+		var cancel context.CancelFunc
+		within, cancel = context.WithTimeout(ctx, a.timeout)
+		defer cancel()
+	}
+	last, done := "", false
+	err := s.follow(within, func(o *observed) (bool, error) {
+		text, over, err := returning(o, given)
+		done = over
+		if err == nil && text != last {
+			last = text
+			_, err = io.WriteString(s.out, text+"\n")
+		}
+		return over, err
+	})
+	switch {
+	case err != nil || done:
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return exit.With(exit.TimedOut, fmt.Errorf("the abort was not over within %s: %s", a.timeout, last))
+}
+
+// returning says how far an abort is, and whether it is over. It is pure.
+func returning(o *observed, given *shipper.Release) (text string, over bool, err error) {
+	for _, rel := range o.deleting {
+		if rel.UID == given.UID {
+			return "release " + rel.Name + " is " + removal(rel), false, nil
+		}
+	}
+	for _, rel := range o.releases {
+		if rel.UID == given.UID { // what was observed is older than the deletion
+			return "release " + rel.Name + " is being deleted", false, nil
+		}
+	}
+	pending, err := awaited(o, asked)
+	switch {
+	case err != nil:
+		return "", false, err
+	case len(pending) > 0:
+		return "release " + given.Name + " is removed; the rollout waits for " + strings.Join(pending, "; "), false, nil
+	}
+	return "release " + given.Name + " is removed, " + o.releases[len(o.releases)-1].Name + " serves in its place", true, nil
+}
+
+// removal says what the removal of a Release that is being deleted waits for.
+func removal(rel *shipper.Release) string {
+	c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseStrategyExecuted)
+	if c == nil || !strings.HasPrefix(c.Message, deletingPrefix) {
+		return "being deleted"
+	}
+	return c.Message
+}
+
+// deletingPrefix begins the message of the condition StrategyExecuted of a Release that is being deleted.
+const deletingPrefix = "being deleted"
