@@ -120,6 +120,9 @@ func (m Manifest) Hooks(t Target) ([]unstructured.Unstructured, error) {
 		if err := checkNamespace(o, ordered.source(i), t.Namespace); err != nil {
 			return nil, err
 		}
+		if err := removeReserved(o, ordered.source(i), t); err != nil {
+			return nil, err
+		}
 		if err := mergeLabels(o.Object, labels, "metadata", "labels"); err != nil {
 			return nil, chartError("%s: %s", ordered.source(i), err)
 		}

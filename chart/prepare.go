@@ -14,7 +14,7 @@ import (
 // Prepare returns copies of the objects as installation writes them, and refuses a chart that Shipper could not roll
 // out. Every object carries the labels of t and the name of its owner; the Deployment has no replicas, and the labels
 // in its selector and on its Pods; one Service selects the Pods of all releases of the Application that may have
-// traffic. Of nothing it makes nothing.
+// traffic. Pods of other workloads have none of Shipper's labels. Of nothing it makes nothing.
 func (m Manifest) Prepare(t Target) ([]unstructured.Unstructured, error) {
 	if m.nothing() {
 		return nil, nil
@@ -35,6 +35,11 @@ func (m Manifest) Prepare(t Target) ([]unstructured.Unstructured, error) {
 	for i := range m.Objects {
 		o := m.Objects[i].DeepCopy()
 		if err := checkNamespace(o, m.source(i), t.Namespace); err != nil {
+			return nil, err
+		}
+		if i == deployment { // prepareDeployment overwrites Shipper's labels in the template, or refuses them
+			removeKeys(o.Object, isReservedAnnotation, "spec", "template", "metadata", "annotations")
+		} else if err := removeReserved(o, m.source(i), t); err != nil {
 			return nil, err
 		}
 		if err := mergeLabels(o.Object, own, "metadata", "labels"); err != nil {
