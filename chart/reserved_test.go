@@ -19,17 +19,25 @@ const stolen = `{labels: {app: evil, shipper-app: victim, shipper-release: victi
 
 // workloads are objects whose Pods have stolen metadata, by what they are.
 var workloads = map[string]string{
-	"StatefulSet":           "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: s}\nspec: {selector: {matchLabels: {app: evil}}, template: {metadata: %s}}",
-	"DaemonSet":             "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: s}\nspec: {selector: {matchLabels: {app: evil}}, template: {metadata: %s}}",
-	"ReplicaSet":            "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: s}\nspec: {selector: {matchLabels: {app: evil}}, template: {metadata: %s}}",
-	"ReplicationController": "apiVersion: v1\nkind: ReplicationController\nmetadata: {name: s}\nspec: {selector: {app: evil}, template: {metadata: %s}}",
-	"Job":                   "apiVersion: batch/v1\nkind: Job\nmetadata: {name: s}\nspec: {template: {metadata: %s}}",
-	"CronJob":               "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: s}\nspec: {jobTemplate: {spec: {template: {metadata: %s}}}}",
-	"PodTemplate":           "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: s}\ntemplate: {metadata: %s}",
-	"Rollout":               "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: s}\nspec: {template: {metadata: %s}}",
-	"Prometheus":            "apiVersion: monitoring.coreos.com/v1\nkind: Prometheus\nmetadata: {name: s}\nspec: {podMetadata: %s}",
-	"Composition":           "apiVersion: example.com/v1\nkind: Composition\nmetadata: {name: s}\nspec: {manifests: [{kind: Pod, metadata: %s}]}",
-	"Pod":                   "apiVersion: v1\nkind: Pod\nmetadata: %s\nspec: {containers: []}",
+	"StatefulSet": "apiVersion: apps/v1\n" +
+		"kind: StatefulSet\nmetadata: {name: s}\nspec: {selector: {matchLabels: {app: evil}}, template: {metadata: %s}}",
+	"DaemonSet": "apiVersion: apps/v1\n" +
+		"kind: DaemonSet\nmetadata: {name: s}\nspec: {selector: {matchLabels: {app: evil}}, template: {metadata: %s}}",
+	"ReplicaSet": "apiVersion: apps/v1\n" +
+		"kind: ReplicaSet\nmetadata: {name: s}\nspec: {selector: {matchLabels: {app: evil}}, template: {metadata: %s}}",
+	"ReplicationController": "apiVersion: v1\n" +
+		"kind: ReplicationController\nmetadata: {name: s}\nspec: {selector: {app: evil}, template: {metadata: %s}}",
+	"Job": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: s}\nspec: {template: {metadata: %s}}",
+	"CronJob": "apiVersion: batch/v1\n" +
+		"kind: CronJob\nmetadata: {name: s}\nspec: {jobTemplate: {spec: {template: {metadata: %s}}}}",
+	"PodTemplate": "apiVersion: v1\nkind: PodTemplate\nmetadata: {name: s}\ntemplate: {metadata: %s}",
+	"Rollout": "apiVersion: argoproj.io/v1alpha1\n" +
+		"kind: Rollout\nmetadata: {name: s}\nspec: {template: {metadata: %s}}",
+	"Prometheus": "apiVersion: monitoring.coreos.com/v1\n" +
+		"kind: Prometheus\nmetadata: {name: s}\nspec: {podMetadata: %s}",
+	"Composition": "apiVersion: example.com/v1\n" +
+		"kind: Composition\nmetadata: {name: s}\nspec: {manifests: [{kind: Pod, metadata: %s}]}",
+	"Pod": "apiVersion: v1\nkind: Pod\nmetadata: %s\nspec: {containers: []}",
 }
 
 // stolenFrom are the places in an object where a text of stolen is left. The object's own metadata has Shipper's labels.

@@ -66,8 +66,13 @@ func TestAnAbortThatIsRepeatedDeletesNoMore(t *testing.T) {
 			"release web-0 is complete, nothing is being rolled out: to go back to an earlier one there is `shipperctl rollout rollback`",
 		},
 		"one that was deleted and is kept is found again": {got(o.releases[:1], o.releases[1:]), contender.Name},
-		"an older one that is being deleted is not":       {got(o.releases[1:], o.releases[:1]), "release web-1 is the only one: it would be made again; to take everything away, delete the application"},
-		"there is nothing to abort":                       {got(nil, nil), "application shop/web has no release yet: `shipperctl rollout status` says why"},
+		"an older one that is being deleted is not": {
+			got(o.releases[1:], o.releases[:1]),
+			"release web-1 is the only one: it would be made again; to take everything away, delete the application",
+		},
+		"there is nothing to abort": {
+			got(nil, nil), "application shop/web has no release yet: `shipperctl rollout status` says why",
+		},
 	} {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", sentence, diff)
