@@ -203,6 +203,7 @@ func rollOut(t *testing.T, reconciler client.Client, app *shipper.Application) *
 	if err != nil {
 		t.Fatal(err)
 	}
+	rel.Finalizers = nil // no reconciler runs here that would remove it
 	if err := reconciler.Create(t.Context(), rel); err != nil {
 		t.Fatal(err)
 	}

@@ -189,9 +189,14 @@ func TestAllEventsOfAnUpgradeAndOfABlock(t *testing.T) {
 	)
 
 	must(s.management.Create(shipper.GroupVersion.Group, "rolloutblocks", &shipper.RolloutBlock{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace(0), Name: "dns"}, Spec: shipper.RolloutBlockSpec{Message: "no"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace(0), Name: "dns"}, Spec: shipper.RolloutBlockSpec{
+			Message: "no", Author: shipper.RolloutBlockAuthor{Type: "user", Name: "ann"},
+		},
 	}))
 	tells("a block", `Application app: Warning RolloutBlocked: rollouts blocked by: app-0/dns`)
 	edit("rolloutblocks", "dns", time.Now().Add(-time.Second).UTC().Format(time.RFC3339), "spec", "expiresAt")
-	tells("its end", `RolloutBlock dns: Normal RolloutBlockEnded: not in effect any more`)
+	tells("its end",
+		`RolloutBlock dns: Warning RolloutBlockWeakened: the block of ann was changed and stops less now: expiresAt; `+
+			`the API server's audit log has who did it`,
+		`RolloutBlock dns: Normal RolloutBlockEnded: not in effect any more`)
 }
