@@ -91,8 +91,47 @@ func TestANamespaceUnderABlockGoesWhenItsApplicationsMay(t *testing.T) {
 	eventually(t, "the namespace to go", func(ctx context.Context) error { return gone(ctx, o) })
 }
 
-func TestTheGateIsClosedWhileTheWebhookIsDown(t *testing.T) {
-	ns, repo := namespace(t), startRepository(t, "0.0.1")
+// A tenant with the role edit adds an owner to an Application before a freeze and deletes the owner during it.
+func TestThePolicyAloneHoldsAnApplicationWhoseOwnerIsDeleted(t *testing.T) {
+	ns := namespace(t)
+	r, m := rollOut(t, ns), newAttacker(t, ns)
+	armed := &corev1.ConfigMap{}
+	armed.Namespace, armed.Name = ns, "armed"
+	if err := m.Create(t.Context(), armed); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.on(r.app).merge(owners(owner("v1", "ConfigMap", armed.Name, armed.UID)))(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := block(t, shipper.GlobalBlocksNamespace)
+	b.Spec.OverridePolicy = shipper.RolloutBlockNobody
+	if err := admin.Update(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	stopWebhook(t)
+	eventually(t, "the policy to know the block", func(ctx context.Context) error {
+		err := as(t, collector).Delete(ctx, r.app.DeepCopy(), client.DryRunAll)
+		if !apierrors.IsForbidden(err) {
+			return fmt.Errorf("not refused: %w", errors.Join(err, errors.New("waiting")))
+		}
+		return nil
+	})
+	if err := m.Delete(t.Context(), armed); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the garbage collector to be refused", func(context.Context) error {
+		return deletionRefused(t, ns, "applications", r.app.Name)
+	})
+	for _, o := range []client.Object{r.app, r.rel, r.capacity, r.traffic, r.install} {
+		if err := admin.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil || o.GetDeletionTimestamp() != nil {
+			t.Errorf("%T under block %s: %v, deleted at %v", o, b.Name, err, o.GetDeletionTimestamp())
+		}
+	}
+}
+
+// stopWebhook ends the webhook until the test is over.
+func stopWebhook(t *testing.T) {
+	t.Helper()
 	if err := gate.stop(); err != nil {
 		t.Fatalf("stopping the webhook: %v", err)
 	}
@@ -100,10 +139,17 @@ func TestTheGateIsClosedWhileTheWebhookIsDown(t *testing.T) {
 		if err := gate.start(context.Background()); err != nil {
 			t.Fatal(err)
 		}
+	})
+}
+
+func TestTheGateIsClosedWhileTheWebhookIsDown(t *testing.T) {
+	ns, repo := namespace(t), startRepository(t, "0.0.1")
+	t.Cleanup(func() {
 		if err := admin.Create(context.Background(), application(ns, repo)); err != nil {
 			t.Errorf("the webhook is back, and still: %v", err)
 		}
 	})
+	stopWebhook(t)
 	err := admin.Create(t.Context(), application(ns, repo))
 	checkRefused(t, err, refused{500, "failed calling webhook"})
 	create(t, admin, application(shipper.SystemNamespace, repo)) // where Shipper is mended nobody is asked

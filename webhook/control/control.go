@@ -129,7 +129,7 @@ func lostFinalizer(old, meta *metav1.ObjectMeta) bool {
 // OwnerAdded reports whether an object gets an owner that it did not have: it is deleted when that owner is.
 func OwnerAdded(old, meta *metav1.ObjectMeta) bool {
 	return slices.ContainsFunc(meta.OwnerReferences, func(ref metav1.OwnerReference) bool {
-		return !slices.ContainsFunc(old.OwnerReferences, func(was metav1.OwnerReference) bool { return was.UID == ref.UID })
+		return !slices.ContainsFunc(old.OwnerReferences, func(was metav1.OwnerReference) bool { return sameOwner(was, ref) })
 	})
 }
 

@@ -83,9 +83,7 @@ func (o Owner) staying(ctx context.Context) (metav1.Object, error) {
 func (o Owner) lacking(refs, others []metav1.OwnerReference) []metav1.OwnerReference {
 	var out []metav1.OwnerReference
 	for _, ref := range refs {
-		same := func(other metav1.OwnerReference) bool {
-			return ref.APIVersion == other.APIVersion && ref.Kind == other.Kind && ref.Name == other.Name && ref.UID == other.UID
-		}
+		same := func(other metav1.OwnerReference) bool { return sameOwner(ref, other) }
 		if ref.Kind == o.Kind && strings.HasPrefix(ref.APIVersion, shipper.GroupName+"/") && !slices.ContainsFunc(others, same) {
 			out = append(out, ref)
 		}
@@ -97,4 +95,9 @@ func (o Owner) lacking(refs, others []metav1.OwnerReference) []metav1.OwnerRefer
 func (o Owner) names(ref metav1.OwnerReference, owner metav1.Object) bool {
 	return ref.APIVersion == shipper.GroupVersion.String() && ref.Kind == o.Kind &&
 		ref.Name == owner.GetName() && ref.UID == owner.GetUID()
+}
+
+// sameOwner reports whether the garbage collector looks for the same owner by both. Under another name it finds none, and deletes.
+func sameOwner(a, b metav1.OwnerReference) bool {
+	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID
 }

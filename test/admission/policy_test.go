@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/admission/ask"
+)
+
+// TestThePolicyAloneKeepsControlState forges, with both webhook configurations deleted, what Shipper writes.
+func TestThePolicyAloneKeepsControlState(t *testing.T) {
+	s := &scene{T: t, ns: namespace(t), charts: startRepository(t, "0.0.1", "0.0.2")}
+	s.r = rollOut(t, s.ns, func(app *shipper.Application) { app.Finalizers = []string{shipper.RolloutFinalizer} })
+	grant(t, "stamper", "stamp", "releases")
+	grant(t, "stamper", "stamp", "applications")
+	eventually(t, "RBAC to grant the right", func(ctx context.Context) error { return mayStamp(ctx, "stamper", s.ns) })
+	withoutWebhooks(t)
+	annotated := func(key string) func(*scene, *user) error { return updating(ask.Annotated(key, "forged")) }
+	onRelease := func(edit func(*shipper.Release)) func(*scene, *user) error {
+		return func(s *scene, u *user) error {
+			rel := s.r.rel.DeepCopy()
+			edit(rel)
+			return u.Update(s.Context(), rel, client.DryRunAll)
+		}
+	}
+	for sentence, tc := range map[string]struct {
+		try     func(*scene, *user) error
+		stamper bool // whether who may stamp may
+	}{
+		"the generation of an Application": {annotated(shipper.AppHighestObservedGenerationAnnotation), true},
+		"the resolved version":             {annotated(shipper.AppChartVersionResolvedAnnotation), true},
+		"the resolved chart":               {annotated(shipper.AppChartNameAnnotation), true},
+		"the resolved repository":          {annotated(shipper.AppChartRepoAnnotation), true},
+		"who asked":                        {annotated(shipper.AppRequestedByAnnotation), true},
+		"the finalizer of an Application":  {updating(func(app *shipper.Application) { app.Finalizers = nil }), true},
+		"the generation of a Release": {onRelease(func(rel *shipper.Release) {
+			rel.Annotations[shipper.ReleaseGenerationAnnotation] = "7"
+		}), true},
+		"the Application of a Release": {onRelease(func(rel *shipper.Release) { rel.Labels[shipper.AppLabel] = "other" }), true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			at := *s
+			at.T = t
+			eventually(t, "the refusal", func(context.Context) error { // the API server reads configurations by a watch
+				if err := tc.try(&at, as(t, "dev")); !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+					return fmt.Errorf("not refused: %w", errors.Join(err, errors.New("waiting")))
+				}
+				return nil
+			})
+			if err := tc.try(&at, as(t, "stamper")); (err == nil) != tc.stamper {
+				t.Errorf("who may stamp: %v", err)
+			}
+		})
+	}
+	t.Run("a Release that another Application owns", func(t *testing.T) { collectorIsRefused(t, s) })
+	t.Run("an annotation of the user's own", func(t *testing.T) {
+		at := *s
+		at.T = t
+		if err := updating(ask.Annotated("note", "x"))(&at, as(t, "dev")); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// collectorIsRefused has the garbage collector delete, under a block, a Release whose owner is not the Application in its label.
+func collectorIsRefused(t *testing.T, s *scene) {
+	t.Helper()
+	decoy := application(s.ns, s.charts, func(app *shipper.Application) { app.Name = "decoy" })
+	create(t, admin, decoy)
+	rel := copyOf(s.r.rel).(*shipper.Release)
+	rel.Name, rel.UID, rel.ResourceVersion = rel.Name+"0", "", ""
+	rel.OwnerReferences[0].Name, rel.OwnerReferences[0].UID = decoy.Name, decoy.UID
+	create(t, admin, rel)
+	at := *s
+	at.T = t
+	at.stop(s.ns, nil)
+	checkRefused(t, as(t, collector).Delete(t.Context(), rel, client.DryRunAll), refused{403, "rollouts blocked by"})
+	if err := deletingRelease(&at, as(t, collector)); err != nil {
+		t.Errorf("a Release of its own Application: %v", err)
+	}
+}
+
+// mayStamp is nil when RBAC lets a user stamp Applications and Releases of a namespace.
+func mayStamp(ctx context.Context, name, namespace string) error {
+	for _, resource := range []string{"applications", "releases"} {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: name, ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Group: shipper.GroupName, Version: shipper.GroupVersion.Version, Resource: resource, Verb: "stamp", Namespace: namespace,
+			},
+		}}
+		if err := admin.Create(ctx, review); err != nil {
+			return err
+		}
+		if !review.Status.Allowed {
+			return errors.New(resource + ": " + review.Status.Reason)
+		}
+	}
+	return nil
+}
