@@ -3,6 +3,10 @@
 package traffic
 
 import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
 )
@@ -13,10 +17,39 @@ const (
 	clusterChanged = "ClusterTrafficConditionChanged"
 )
 
-// changes are the events that tell how conditions changed.
+// changes are the events that tell how conditions changed. Foreign endpoints are a warning of their own.
 func changes(was, is *shipper.TrafficTarget) []report.Event {
-	return report.ConditionEvents(targetChanged, clusterChanged,
-		was.Status.Conditions, is.Status.Conditions, clusters(was.Status.Clusters), clusters(is.Status.Clusters))
+	return append(foreignEvents(was, is), report.ConditionEvents(targetChanged, clusterChanged,
+		withoutOwned(was.Status.Conditions), withoutOwned(is.Status.Conditions), told(was.Status.Clusters), told(is.Status.Clusters))...)
+}
+
+// foreignEvents warn of endpoints that are of no Release, when there are others than before.
+func foreignEvents(was, is *shipper.TrafficTarget) []report.Event {
+	before := map[string]string{}
+	for _, c := range was.Status.Clusters {
+		if owned := shipper.FindCondition(c.Conditions, shipper.TargetEndpointsOwned); owned != nil {
+			before[c.Name] = owned.Message
+		}
+	}
+	var out []report.Event
+	for _, c := range is.Status.Clusters {
+		if owned := shipper.FindCondition(c.Conditions, shipper.TargetEndpointsOwned); owned != nil && owned.Message != before[c.Name] {
+			out = append(out, report.Event{
+				Type: corev1.EventTypeWarning, Reason: shipper.ForeignEndpoints, Action: "UpdateStatus",
+				Note: fmt.Sprintf("cluster %q: %s", c.Name, owned.Message),
+			})
+		}
+	}
+	return out
+}
+
+// told are the conditions per cluster without EndpointsOwned.
+func told(list []shipper.ClusterTrafficStatus) []report.Cluster {
+	out := clusters(list)
+	for i := range out {
+		out[i].Conditions = withoutOwned(out[i].Conditions)
+	}
+	return out
 }
 
 // clusters are the conditions per cluster.

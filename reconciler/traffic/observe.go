@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -129,7 +131,8 @@ func unmoved(before, after client.Object) bool {
 	old, ok := before.(*corev1.Pod)
 	now, both := after.(*corev1.Pod)
 	label := func(p *corev1.Pod, key string) string { return p.Labels[key] }
-	return ok && both && isReady(old) == isReady(now) && old.Status.Phase == now.Status.Phase &&
+	return ok && both && equality.Semantic.DeepEqual(metav1.GetControllerOf(old), metav1.GetControllerOf(now)) &&
+		isReady(old) == isReady(now) && old.Status.Phase == now.Status.Phase &&
 		(old.DeletionTimestamp == nil) == (now.DeletionTimestamp == nil) &&
 		label(old, shipper.TrafficStatusLabel) == label(now, shipper.TrafficStatusLabel) &&
 		label(old, shipper.ReleaseLabel) == label(now, shipper.ReleaseLabel)

@@ -34,6 +34,9 @@ type sight struct {
 	leader string
 	// service is the one that traffic is shifted on, proof the one beside it that proves; nil when there is none.
 	service, proof *corev1.Service
+	// foreign tells of ready endpoints of the Service that are not Pods of Releases; empty when there are none, and where another target
+	// tells of them.
+	foreign string
 	// moved is true when labels of Pods were written in this pass.
 	moved bool
 	// err is why the cluster could not be read or written.
@@ -63,13 +66,19 @@ func (r *Reconciler) observe(
 		out.err = fmt.Errorf("listing EndpointSlices: %w", err)
 		return out
 	}
-	releases, err := r.known(ctx, tt.Namespace, want.Name, pods.Items, fam)
+	belong, err := ownersOf(ctx, m, tt.Namespace, pods.Items, fam)
+	if err != nil {
+		out.err = err
+		return out
+	}
+	own, foreign := belong.split(pods.Items)
+	releases, err := r.known(ctx, tt.Namespace, want.Name, own, fam)
 	if err != nil {
 		out.err = err
 		return out
 	}
 	serve := serving(endpoints.Items, out.services)
-	app := inhabited(rules.Application{Cork: r.cork, Serving: serve.Len(), Releases: releases}, pods.Items, serve)
+	app := inhabited(rules.Application{Cork: r.cork, Releases: releases}, own, foreign, serve)
 	release := releaseOf(tt)
 	out.idle = !inhabits(app, release) && (want.Weight == 0 || fam.podless.Has(want.Name))
 	if out.service == nil {
@@ -87,6 +96,9 @@ func (r *Reconciler) observe(
 		out.turn = turn
 	case turn.Prove != nil || turn.Select != nil:
 		out.leader = leader
+	}
+	if named := foreignEndpoints(endpoints.Items, out.service, pods.Items, belong); out.leads && len(named) > 0 {
+		out.foreign = foreignMessage(out.service.Name, fam.app, named)
 	}
 	return out
 }
@@ -137,12 +149,22 @@ func (s *sight) take(services []corev1.Service) {
 	}
 }
 
-// inhabited adds the Pods of the cluster to an Application. A hook of the chart serves nobody.
-func inhabited(app rules.Application, pods []corev1.Pod, serving sets.Set[string]) rules.Application {
-	app.Releases = slices.Clone(app.Releases)
+// inhabited adds the Pods of the cluster to an Application. A hook of the chart serves nobody, and what is foreign counts nowhere.
+func inhabited(app rules.Application, pods, foreign []corev1.Pod, serving sets.Set[string]) rules.Application {
+	app.Releases, app.Serving = slices.Clone(app.Releases), serving.Len()
 	of := map[string]*rules.Release{}
 	for i := range app.Releases {
 		of[app.Releases[i].Name] = &app.Releases[i]
+	}
+	for i := range foreign {
+		is := podOf(&foreign[i], serving)
+		if release := of[foreign[i].Labels[shipper.ReleaseLabel]]; release != nil && !is.Gone {
+			release.Foreign = true
+		}
+		if is.Serving {
+			app.Serving--
+		}
+		app.Foreign = append(app.Foreign, is)
 	}
 	for i := range pods {
 		pod := &pods[i]
@@ -150,17 +172,14 @@ func inhabited(app rules.Application, pods []corev1.Pod, serving sets.Set[string
 		release := of[pod.Labels[shipper.ReleaseLabel]]
 		if pod.Annotations[shipper.HookRunAnnotation] != "" {
 			if release != nil && !gone {
-				release.Strange = true
+				release.Strange, release.Foreign = true, release.Foreign || serving.Has(pod.Name)
 			}
 			continue
 		}
 		if !gone {
 			app.AppPods++
 		}
-		is := rules.Pod{
-			Name: pod.Name, Gone: gone, Ready: isReady(pod), Serving: serving.Has(pod.Name),
-			Labelled: pod.Labels[shipper.TrafficStatusLabel] == shipper.TrafficEnabled,
-		}
+		is := podOf(pod, serving)
 		if release != nil {
 			release.Pods = append(release.Pods, is)
 		} else {
@@ -168,6 +187,14 @@ func inhabited(app rules.Application, pods []corev1.Pod, serving sets.Set[string
 		}
 	}
 	return app
+}
+
+// podOf is what the rules need to know of a Pod.
+func podOf(pod *corev1.Pod, serving sets.Set[string]) rules.Pod {
+	return rules.Pod{
+		Name: pod.Name, Gone: gone(pod), Ready: isReady(pod), Serving: serving.Has(pod.Name),
+		Labelled: pod.Labels[shipper.TrafficStatusLabel] == shipper.TrafficEnabled,
+	}
 }
 
 // gone tells whether a Pod has ended, or is about to.

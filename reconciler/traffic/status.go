@@ -64,6 +64,7 @@ func status(tt *shipper.TrafficTarget, sights []sight, general error, at time.Ti
 	}
 	slices.SortFunc(out.Clusters, func(a, b shipper.ClusterTrafficStatus) int { return cmp.Compare(a.Name, b.Name) })
 	out.Conditions = report.Overall(tt.Status.Conditions, clusters(out.Clusters), now)
+	out.Conditions = withOwned(out.Conditions, foreignIn(out.Clusters), now)
 	return out
 }
 
@@ -92,6 +93,7 @@ func clusterStatus(old shipper.ClusterTrafficStatus, s sight, now metav1.Time) s
 	}
 	operational := shipper.Condition{Type: shipper.TargetOperational, Status: corev1.ConditionTrue}
 	out.Conditions = shipper.SetCondition(shipper.SetCondition(old.Conditions, operational, now), ready, now)
+	out.Conditions = withOwned(out.Conditions, s.foreign, now)
 	return out
 }
 

@@ -12,6 +12,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	rules "shipper.dev/shipper/apis/rules/traffic"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -248,16 +249,18 @@ func TestPodsAreTheirReleases(t *testing.T) {
 	hook.Annotations = map[string]string{shipper.HookRunAnnotation: "uid/pre-install/1"}
 	ended := aPod("ended", "web-2", corev1.PodSucceeded, false, false)
 	ended.Annotations = hook.Annotations
-	before := rules.Application{Serving: 2, Releases: []rules.Release{{Name: "web-1", Weight: 3}, {Name: "web-2"}}}
+	before := rules.Application{Releases: []rules.Release{{Name: "web-1", Weight: 3}, {Name: "web-2"}}}
 	got := inhabited(before, []corev1.Pod{
 		hook, aPod("a", "web-1", corev1.PodRunning, true, true), aPod("b", "web-1", corev1.PodPending, false, false), odd,
 		aPod("other", "web-2", corev1.PodRunning, true, true), aPod("job", "web-1", corev1.PodSucceeded, false, false), going,
 		aPod("evicted", "web-2", corev1.PodFailed, false, true), ended, aPod("left", "web-0", corev1.PodRunning, true, true),
-	}, sets.New("a", "other"))
+	}, []corev1.Pod{
+		aPod("stolen", "web-1", corev1.PodRunning, true, true), aPod("stolen too", "", corev1.PodRunning, true, false),
+	}, sets.New("a", "other", "stolen"))
 	want := rules.Application{
 		Serving: 2, AppPods: 5,
 		Releases: []rules.Release{
-			{Name: "web-1", Weight: 3, Strange: true, Pods: []rules.Pod{
+			{Name: "web-1", Weight: 3, Strange: true, Foreign: true, Pods: []rules.Pod{
 				{Name: "a", Ready: true, Labelled: true, Serving: true}, {Name: "b"}, {Name: "odd", Ready: true},
 				{Name: "job", Gone: true}, {Name: "going", Gone: true, Ready: true, Labelled: true},
 			}},
@@ -266,6 +269,9 @@ func TestPodsAreTheirReleases(t *testing.T) {
 			}},
 		},
 		Strays: []rules.Pod{{Name: "left", Ready: true, Labelled: true}},
+		Foreign: []rules.Pod{
+			{Name: "stolen", Ready: true, Labelled: true, Serving: true}, {Name: "stolen too", Ready: true},
+		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -306,6 +312,9 @@ func TestUnmoved(t *testing.T) {
 		"going":              func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} },
 		"out of traffic":     func(p *corev1.Pod) { p.Labels[shipper.TrafficStatusLabel] = shipper.TrafficDisabled },
 		"of another release": func(p *corev1.Pod) { p.Labels[shipper.ReleaseLabel] = "web-2" },
+		"of another controller": func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "x", Controller: ptr.To(true)}}
+		},
 	}
 	for name, change := range changed {
 		now := base.DeepCopy()

@@ -32,15 +32,17 @@ type Application struct {
 	Cork bool
 	// Selects is what the Service selects now.
 	Selects Selection
-	// Serving is the number of the Service's ready endpoints.
+	// Serving is the number of the Service's ready endpoints that are Pods of its Releases.
 	Serving int
 	// AppPods is the number of living Pods of the Application.
 	AppPods int
 	// Releases are those that say a weight, and those unknown that have Pods, each with its Name, Weight, AsFound, Unknown, Strange,
-	// Awaited and Pods. The rest follows.
+	// Foreign, Awaited and Pods. The rest follows.
 	Releases []Release
 	// Strays are the Pods of Releases that are going, whose weight counts no more.
 	Strays []Pod
+	// Foreign are the Pods that carry labels of the Application and are of none of its Releases. They count nowhere.
+	Foreign []Pod
 	// Proof is nil when there is no second Service.
 	Proof *Proof
 }
@@ -101,8 +103,11 @@ func (a Application) For(name string) Plan {
 
 // Next tells what has to be done for the Service to select as the weights want it: by Release while exactly one weighs anything,
 // by label while several do. Going from one to the other, it never selects what its writer of EndpointSlices may not know of yet.
+// While it selects by label, foreign Pods lose the label.
 func (a Application) Next() Turn {
 	switch goal := a.goal(); {
+	case goal == a.Selects && goal.ByLabel && a.asked():
+		return a.exclude(Turn{})
 	case goal == a.Selects:
 		return Turn{}
 	case goal.Release != "":
@@ -115,27 +120,31 @@ func (a Application) Next() Turn {
 // goal is what the Service should select.
 func (a Application) goal() Selection {
 	var weigh []Release
-	asked := false
 	for _, r := range a.Releases {
-		asked = asked || !r.AsFound
 		if r.AsFound && For(a.whole(r)).Labelled > 0 || !r.AsFound && r.Weight > 0 {
 			weigh = append(weigh, r)
 		}
 	}
 	switch corked := a.Selects.Release; {
-	case !asked: // nobody has asked for anything
+	case !a.asked(): // nobody has asked for anything
 		return a.Selects
 	case !a.Cork && corked == "": // not ours to write
 		return a.Selects
-	case a.Cork && len(weigh) == 1 && weigh[0].Name == corked:
+	case a.Cork && len(weigh) == 1 && weigh[0].Name == corked && !weigh[0].Foreign:
 		return a.Selects
-	case a.Cork && len(weigh) == 1 && !weigh[0].AsFound && !weigh[0].Strange && (len(living(weigh[0].Pods)) > 0 || a.late(weigh[0])):
+	case a.Cork && len(weigh) == 1 && !weigh[0].AsFound && !weigh[0].Strange && !weigh[0].Foreign &&
+		(len(living(weigh[0].Pods)) > 0 || a.late(weigh[0])):
 		return Selection{Release: weigh[0].Name}
 	case len(weigh) == 0 && corked != "" && a.find(corked) == nil:
 		return a.Selects // what serves is on its way out, and nothing is there to take its place
 	default:
 		return Selection{ByLabel: true}
 	}
+}
+
+// asked tells whether a weight was asked of any Release.
+func (a Application) asked() bool {
+	return slices.ContainsFunc(a.Releases, func(r Release) bool { return !r.AsFound })
 }
 
 // late tells whether none of the Pods that a Release is to have is seen yet. Deployments are heard of by another watch than Pods: they
@@ -197,6 +206,7 @@ func (a Application) share() Turn {
 	for _, pod := range living(a.Strays) {
 		out.move(pod, false)
 	}
+	out = a.exclude(out)
 	slices.Sort(out.Enable)
 	slices.Sort(out.Disable)
 	switch {
@@ -206,6 +216,15 @@ func (a Application) share() Turn {
 		out.Select = &goal
 	}
 	return out
+}
+
+// exclude has foreign Pods lose the label that lets traffic in.
+func (a Application) exclude(t Turn) Turn {
+	for _, pod := range living(a.Foreign) {
+		t.move(pod, false)
+	}
+	slices.Sort(t.Disable)
+	return t
 }
 
 // move lets a Pod in or takes it out, unless it is already.

@@ -121,6 +121,32 @@ func TestNext(t *testing.T) {
 			Application{Selects: shared, Serving: 2, Releases: []Release{{Name: "old", Weight: 1, Strange: true, Pods: pods("o", 2, with)}}},
 			Turn{},
 		},
+		"foreign Pods carry the label of the Release that serves": {
+			Application{Selects: toOld, Serving: 2, AppPods: 2, Foreign: pods("f", 1, Pod{Ready: true, Serving: true, Labelled: true}),
+				Releases: []Release{{Name: "old", Weight: 1, Foreign: true, Pods: pods("o", 2, serves)}}},
+			Turn{Enable: []string{"o-00", "o-01"}, Disable: []string{"f-00"}, Prove: &shared},
+		},
+		"foreign Pods carry the label of the Release that is to serve": {
+			Application{Selects: toOld, Serving: 2, AppPods: 4, Foreign: pods("f", 1, without), Releases: []Release{
+				{Name: "old", Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1, Foreign: true, Pods: pods("n", 2, without)},
+			}},
+			Turn{Enable: []string{"n-00", "n-01"}, Prove: &shared},
+		},
+		"foreign Pods lose the label while the Service selects by it": {
+			Application{Selects: shared, Serving: 2, AppPods: 2, Foreign: pods("f", 2, Pod{Labelled: true}),
+				Releases: []Release{{Name: "old", Weight: 1, Foreign: true, Pods: pods("o", 2, with)}}},
+			Turn{Disable: []string{"f-00", "f-01"}},
+		},
+		"foreign Pods keep the label where nobody has asked for anything": {
+			Application{Selects: shared, Serving: 2, AppPods: 2, Foreign: pods("f", 1, Pod{Labelled: true}),
+				Releases: []Release{{Name: "old", AsFound: true, Foreign: true, Pods: pods("o", 2, with)}}},
+			Turn{},
+		},
+		"foreign Pods that are gone lose nothing": {
+			Application{Selects: shared, Serving: 2, AppPods: 2, Foreign: pods("f", 1, Pod{Labelled: true, Gone: true}),
+				Releases: []Release{{Name: "old", Weight: 1, Strange: true, Pods: pods("o", 2, with)}}},
+			Turn{},
+		},
 		"before traffic is shared, who is to serve gets the label, and who is not loses it": {
 			Application{
 				Selects: toOld, Serving: 2, AppPods: 5, Strays: pods("s", 1, Pod{Labelled: true}), Releases: []Release{

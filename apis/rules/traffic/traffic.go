@@ -45,6 +45,8 @@ type Release struct {
 	Unknown bool
 	// Strange is true while Pods that must not serve pass for the Release's: the Service cannot select by Release then.
 	Strange bool
+	// Foreign is true while Pods that are not of the Release carry its label and live: what selects by Release selects them too.
+	Foreign bool
 	// Awaited is true while Pods of it are asked for: where none is seen, they are late.
 	Awaited bool
 	// Pods of this Release.

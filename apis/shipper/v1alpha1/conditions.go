@@ -85,6 +85,9 @@ const (
 	TargetOperational = "Operational"
 	// TargetReady is True when the clusters are as the target's spec wants them.
 	TargetReady = "Ready"
+	// TargetEndpointsOwned, of a TrafficTarget, is False while the production Service has ready endpoints that are not Pods of the
+	// Application's Releases. Absent otherwise. It holds nothing up.
+	TargetEndpointsOwned = "EndpointsOwned"
 	// ClusterReady is True while Shipper can reach the cluster with the credentials it has.
 	ClusterReady = "Ready"
 	// ClusterCredentialsValid is False when a cluster's credentials have ended, or end soon and nobody renews them; otherwise
@@ -167,6 +170,8 @@ const (
 	PodsNotReady = "PodsNotReady"
 	// PodsNotInEndpoints means that Pods labelled for traffic are not yet in the Service's EndpointSlices.
 	PodsNotInEndpoints = "PodsNotInEndpoints"
+	// ForeignEndpoints means that the production Service sends requests to what is of no Release; the message names it.
+	ForeignEndpoints = "ForeignEndpoints"
 	// DeploymentStuck means that the Deployment's own controller reports a failure.
 	DeploymentStuck = "DeploymentStuck"
 	// MissingDeployment means that the Release's Deployment is not in the cluster.

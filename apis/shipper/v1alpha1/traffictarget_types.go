@@ -61,7 +61,7 @@ type TrafficTargetStatus struct {
 	// +listMapKey=name
 	Clusters []ClusterTrafficStatus `json:"clusters,omitempty"`
 
-	// conditions over all clusters, sorted by type: Operational, Ready.
+	// conditions over all clusters, sorted by type: EndpointsOwned while it is False, Operational, Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -84,7 +84,7 @@ type ClusterTrafficStatus struct {
 	// status is Synced or Failed; empty while neither is known.
 	// +optional
 	Status string `json:"status,omitempty"`
-	// conditions, sorted by type: Operational, Ready.
+	// conditions, sorted by type: EndpointsOwned while it is False, Operational, Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
+)
+
+// Bounds of messages: how many endpoints of a cluster are named, and how long that of all clusters is, in bytes.
+const (
+	maxNamed   = 3
+	maxForeign = 32 * 1024
+)
+
+// owners is what tells which Pods are of Releases.
+type owners struct {
+	// deployments are the names of those that the cache has, by Release.
+	deployments map[string][]string
+	// known are the Releases that have TrafficTargets.
+	known sets.Set[string]
+}
+
+// ownersOf reads the Deployments of all Releases that Pods carry the label of.
+func ownersOf(ctx context.Context, m *fleet.Member, namespace string, pods []corev1.Pod, fam family) (owners, error) {
+	out := owners{deployments: map[string][]string{}, known: fam.going.Clone()}
+	for _, r := range fam.weights[m.Name] {
+		out.known.Insert(r.Name)
+	}
+	for i := range pods {
+		release := pods[i].Labels[shipper.ReleaseLabel]
+		if _, read := out.deployments[release]; read || release == "" {
+			continue
+		}
+		var list appsv1.DeploymentList
+		of := client.MatchingFields{fleet.ByRelease: release}
+		if err := m.Client().List(ctx, &list, client.InNamespace(namespace), of); err != nil {
+			return out, fmt.Errorf("listing Deployments: %w", err)
+		}
+		out.deployments[release] = nil
+		for d := range list.Items {
+			if list.Items[d].Labels[shipper.AppLabel] == fam.app {
+				out.deployments[release] = append(out.deployments[release], list.Items[d].Name)
+			}
+		}
+	}
+	return out, nil
+}
+
+// owns tells whether a ReplicaSet of the Deployment of the Pod's Release controls it. Labels alone prove nothing: a template of
+// somebody else's can have them. Pods may reach the cache before their Deployment: until then, every ReplicaSet counts for a Release
+// that has a TrafficTarget.
+func (o owners) owns(pod *corev1.Pod) bool {
+	controller := metav1.GetControllerOf(pod)
+	if controller == nil || controller.Kind != "ReplicaSet" || !strings.HasPrefix(controller.APIVersion, appsv1.GroupName+"/") {
+		return false
+	}
+	release := pod.Labels[shipper.ReleaseLabel]
+	names := o.deployments[release]
+	return len(names) == 0 && o.known.Has(release) || slices.ContainsFunc(names, func(name string) bool {
+		return controller.Name == name+"-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
+	})
+}
+
+// split parts Pods of Releases, and hooks, from those that only carry labels of the Application.
+func (o owners) split(pods []corev1.Pod) (own, foreign []corev1.Pod) {
+	for i := range pods {
+		if pods[i].Annotations[shipper.HookRunAnnotation] != "" || o.owns(&pods[i]) {
+			own = append(own, pods[i])
+		} else {
+			foreign = append(foreign, pods[i])
+		}
+	}
+	return own, foreign
+}
+
+// foreignEndpoints names the ready endpoints of the production Service that are not Pods of the Application's Releases, sorted. Pods
+// that are not in the cache are not named: most are gone. So are EndpointSlices of a Service that had the name before.
+func foreignEndpoints(slicesOf []discoveryv1.EndpointSlice, service *corev1.Service, pods []corev1.Pod, own owners) []string {
+	seen := map[string]*corev1.Pod{}
+	for i := range pods {
+		seen[pods[i].Name] = &pods[i]
+	}
+	out := sets.New[string]()
+	for i := range slicesOf {
+		slice := &slicesOf[i]
+		if slice.Labels[discoveryv1.LabelServiceName] != service.Name {
+			continue
+		}
+		written := metav1.GetControllerOf(slice) == nil
+		for _, e := range slice.Endpoints {
+			switch ready := e.Conditions.Ready == nil || *e.Conditions.Ready; {
+			case !ready:
+			case written:
+				out.Insert(fmt.Sprintf("EndpointSlice %q, which no controller wrote", slice.Name))
+			case e.TargetRef != nil && e.TargetRef.Kind == "Pod" && seen[e.TargetRef.Name] != nil:
+				if pod := seen[e.TargetRef.Name]; !gone(pod) && !own.owns(pod) {
+					out.Insert(described(pod))
+				}
+			}
+		}
+	}
+	return sets.List(out)
+}
+
+// described names a Pod and its controller.
+func described(pod *corev1.Pod) string {
+	if controller := metav1.GetControllerOf(pod); controller != nil {
+		return fmt.Sprintf("Pod %q of %s %q", pod.Name, controller.Kind, controller.Name)
+	}
+	return fmt.Sprintf("Pod %q", pod.Name)
+}
+
+// foreignMessage tells of endpoints that foreignEndpoints named.
+func foreignMessage(service, app string, named []string) string {
+	more := ""
+	if n := len(named) - maxNamed; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("Service %q sends requests to what is of no Release of Application %q: %s%s. "+
+		"Take the labels %s and %s off its Pods and off what makes them, and remove EndpointSlices that were written by hand",
+		service, app, strings.Join(named[:min(len(named), maxNamed)], ", "), more, shipper.AppLabel, shipper.ReleaseLabel)
+}
+
+// foreignIn joins what the clusters of a target tell of foreign endpoints; empty when there are none.
+func foreignIn(list []shipper.ClusterTrafficStatus) string {
+	var out []string
+	for _, c := range list {
+		if owned := shipper.FindCondition(c.Conditions, shipper.TargetEndpointsOwned); owned != nil {
+			out = append(out, c.Name+": "+owned.Message)
+		}
+	}
+	return report.Shorten(strings.Join(out, "; "), maxForeign)
+}
+
+// withOwned sets the condition EndpointsOwned to False, or removes it when there is no message.
+func withOwned(conditions []shipper.Condition, message string, now metav1.Time) []shipper.Condition {
+	if message == "" {
+		return withoutOwned(conditions)
+	}
+	return shipper.SetCondition(conditions, shipper.Condition{
+		Type: shipper.TargetEndpointsOwned, Status: corev1.ConditionFalse, Reason: shipper.ForeignEndpoints, Message: message,
+	}, now)
+}
+
+// withoutOwned are all conditions but EndpointsOwned. The argument is not modified.
+func withoutOwned(conditions []shipper.Condition) []shipper.Condition {
+	if shipper.FindCondition(conditions, shipper.TargetEndpointsOwned) == nil {
+		return conditions
+	}
+	return slices.DeleteFunc(slices.Clone(conditions), func(c shipper.Condition) bool { return c.Type == shipper.TargetEndpointsOwned })
+}
