@@ -141,7 +141,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}),
 		traffic.SetupWithManager(mgr, traffic.Options{
 			Fleet: clusters, Clock: o.Clock, Workers: 2 * o.Workers, Queue: queues.Releases(2 * o.Workers), Places: most("traffic"),
-			Cork: o.CorkTraffic,
+			Cork: o.CorkTraffic, Registry: o.Registry,
 		}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
 			GlobalNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Queue: queues.Others(o.Workers),

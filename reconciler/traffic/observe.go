@@ -29,13 +29,15 @@ type family struct {
 	weights map[string][]rules.Release
 	// going are the Releases whose weight counts no more.
 	going sets.Set[string]
+	// served are the clusters where a Release had endpoints, by what statuses say.
+	served sets.Set[string]
 	// podless are the clusters where all of the Release in question is no Pods.
 	podless sets.Set[string]
 }
 
 // family reads the TrafficTargets that share traffic with tt. Two of them must not speak for one Release.
 func (r *Reconciler) family(ctx context.Context, tt *shipper.TrafficTarget) (family, error) {
-	out := family{app: tt.Labels[shipper.AppLabel], weights: map[string][]rules.Release{}, going: sets.New[string]()}
+	out := family{app: tt.Labels[shipper.AppLabel], weights: map[string][]rules.Release{}, going: sets.New[string](), served: sets.New[string]()}
 	if out.app == "" {
 		return out, invalid("the label %s is missing", shipper.AppLabel)
 	}
@@ -46,6 +48,7 @@ func (r *Reconciler) family(ctx context.Context, tt *shipper.TrafficTarget) (fam
 	}
 	for i := range all.Items {
 		sibling := &all.Items[i]
+		servedIn(out.served, sibling)
 		if ended, err := targets.Ended(ctx, r.client, sibling); err != nil {
 			return out, err
 		} else if ended {

@@ -5,7 +5,9 @@ package traffic
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/client-go/tools/events"
@@ -34,6 +36,8 @@ import (
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=installationtargets,verbs=get;list;watch
 // A Release that is no Pods needs no Service.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=capacitytargets,verbs=get;list;watch
+// Events about a Service without endpoints are recorded on the Application, too.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=applications,verbs=get;list;watch
 // Conditions that change are told as events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -52,6 +56,8 @@ type Options struct {
 	Cork bool
 	// Places bound how many of the Workers are in one cluster. Nil: all of them may be.
 	Places *fleet.Places
+	// Registry is where metrics go. Nil: nowhere.
+	Registry prometheus.Registerer
 }
 
 // Reconciler converges TrafficTargets.
@@ -65,6 +71,7 @@ type Reconciler struct {
 	cork     bool
 	places   *fleet.Places
 	labelled *labelled
+	outages  *outages
 }
 
 // SetupWithManager makes the reconciler run with mgr.
@@ -73,6 +80,12 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		client: mgr.GetClient(), fleet: o.Fleet, clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
 		pace: report.NewPace(), cork: o.Cork, places: o.Places, labelled: newLabelled(),
+		outages: newOutages(),
+	}
+	if o.Registry != nil {
+		if err := o.Registry.Register(r.outages); err != nil {
+			return fmt.Errorf("registering the metric of endpoints: %w", err)
+		}
 	}
 	// No predicate on the own kind: a pass that read the status as it was before its last write is put right by that
 	// write's event.
@@ -105,9 +118,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	tt := &shipper.TrafficTarget{}
 	if err := r.client.Get(ctx, req.NamespacedName, tt); err != nil {
 		r.pace.Forget(req.NamespacedName)
+		r.outages.forget(req.NamespacedName)
 		return r.retries.Persisted(req, client.IgnoreNotFound(err))
 	}
 	if ended, err := targets.End(ctx, r.client, tt); err != nil || ended {
+		r.outages.forget(req.NamespacedName)
 		return r.retries.Persisted(req, err)
 	}
 	if !pass.Enter(clusterNames(tt.Spec.Clusters)) {
@@ -115,12 +130,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	family, broken := r.family(ctx, tt)
 	var sights []sight
+	var grace time.Duration
 	if broken == nil {
 		sights = make([]sight, len(tt.Spec.Clusters))
 		fleet.Each(len(sights), fleet.Parallel, func(i int) {
 			defer pass.Leave(tt.Spec.Clusters[i].Name)
 			sights[i] = r.work(ctx, tt, tt.Spec.Clusters[i], family)
 		})
+		grace = r.outages.observe(tt, sights, family.served, r.clock.Now())
 	}
 	was := tt.DeepCopy()
 	tt.Status = status(was, sights, broken, r.clock.Now())
@@ -133,10 +150,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		if changed {
 			r.pace.Wrote(tt, r.clock.Now())
 			report.Emit(r.recorder, tt, changes(was, tt))
+			r.warn(ctx, tt, outageEvents(was, tt))
 		}
 	}
 	result, err := r.retries.Outcome(ctx, req, failures(sights, broken)...)
-	result.RequeueAfter = report.Sooner(result.RequeueAfter, wait)
+	result.RequeueAfter = report.Sooner(report.Sooner(result.RequeueAfter, wait), grace)
 	return result, err
 }
 

@@ -39,6 +39,8 @@ type sight struct {
 	foreign string
 	// moved is true when labels of Pods were written in this pass.
 	moved bool
+	// empty is true when the Service has no ready endpoints, though the Release is to serve; outage when that is to be reported.
+	empty, outage bool
 	// err is why the cluster could not be read or written.
 	err error
 }
@@ -89,6 +91,7 @@ func (r *Reconciler) observe(
 		shown := serving(ownedBy(endpoints.Items, out.proof), []string{out.proof.Name})
 		app.Proof = &rules.Proof{Selects: Selection(fam.app, out.proof.Spec.Selector), Serving: names(shown)}
 	}
+	out.empty = app.LacksEndpoints(release)
 	out.plan = app.For(release)
 	leader, turn := app.Leader(), app.Next()
 	switch out.leads = leader == release; {

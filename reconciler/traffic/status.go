@@ -84,7 +84,7 @@ func clusterStatus(old shipper.ClusterTrafficStatus, s sight, now metav1.Time) s
 		out.Conditions = report.Failed(old.Conditions, s.err, now)
 		return out
 	}
-	ready := ready(s)
+	ready := orOutage(s, ready(s))
 	switch {
 	case ready.Status == corev1.ConditionTrue:
 		out.Status = shipper.TrafficStatusSynced

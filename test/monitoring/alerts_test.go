@@ -201,6 +201,16 @@ func TestAlertsOfClusters(t *testing.T) {
 	}.check(t)
 }
 
+func TestAlertsOfServices(t *testing.T) {
+	const empty = "shipper_service_without_endpoints"
+	of := `namespace="shipper-system",exported_namespace="shop",application="web",cluster="eu"`
+	situations{
+		"all have endpoints":        {healthy + ready("eu", 1), nil},
+		"one has none":              {healthy + gauge(empty, of, 1), []string{"ShipperServiceWithoutEndpoints"}},
+		"one had none, an hour ago": {healthy + "\t" + empty + "{" + of + "} 1x10 _x200\n", nil},
+	}.check(t)
+}
+
 // firing are the alerts whose expressions are true of series at the end of an hour.
 func firing(t *testing.T, series string) (got []string) {
 	t.Helper()

@@ -172,6 +172,8 @@ const (
 	PodsNotInEndpoints = "PodsNotInEndpoints"
 	// ForeignEndpoints means that the production Service sends requests to what is of no Release; the message names it.
 	ForeignEndpoints = "ForeignEndpoints"
+	// ServiceWithoutEndpoints means that the production Service has no ready endpoints, though the Release is to serve in the cluster.
+	ServiceWithoutEndpoints = "ServiceWithoutEndpoints"
 	// DeploymentStuck means that the Deployment's own controller reports a failure.
 	DeploymentStuck = "DeploymentStuck"
 	// MissingDeployment means that the Release's Deployment is not in the cluster.

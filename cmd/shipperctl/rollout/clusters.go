@@ -100,10 +100,19 @@ func notes(o *observed, release, cluster string) []string {
 		for _, c := range tt.Status.Clusters {
 			if c.Name == cluster {
 				add(inoperative(c.Conditions))
+				add(withoutEndpoints(c.Conditions))
 			}
 		}
 	}
 	return out
+}
+
+// withoutEndpoints is what a TrafficTarget reports of a Service that serves nothing.
+func withoutEndpoints(conditions []shipper.Condition) string {
+	if c := shipper.FindCondition(conditions, shipper.TargetReady); c != nil && c.Reason == shipper.ServiceWithoutEndpoints {
+		return c.Message
+	}
+	return ""
 }
 
 func inoperative(conditions []shipper.Condition) string {

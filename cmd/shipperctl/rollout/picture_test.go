@@ -126,6 +126,17 @@ func TestAnOverriddenBlockIsListedAsOverridden(t *testing.T) {
 	}
 }
 
+func TestAServiceWithoutEndpointsIsShown(t *testing.T) {
+	o := scene()
+	const message = `Service "web-prod" has no ready endpoints`
+	o.traffic["web-0"].Status.Clusters[0].Conditions = []shipper.Condition{{
+		Type: shipper.TargetReady, Status: corev1.ConditionFalse, Reason: shipper.ServiceWithoutEndpoints, Message: message,
+	}}
+	if diff := cmp.Diff([]string{message}, draw(o, now).Clusters[0].Notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
 func TestDrawWhatIsDone(t *testing.T) {
 	o := scene()
 	rel := o.releases[1]
