@@ -37,7 +37,9 @@ type family struct {
 
 // family reads the TrafficTargets that share traffic with tt. Two of them must not speak for one Release.
 func (r *Reconciler) family(ctx context.Context, tt *shipper.TrafficTarget) (family, error) {
-	out := family{app: tt.Labels[shipper.AppLabel], weights: map[string][]rules.Release{}, going: sets.New[string](), served: sets.New[string]()}
+	out := family{
+		app: tt.Labels[shipper.AppLabel], weights: map[string][]rules.Release{}, going: sets.New[string](), served: sets.New[string](),
+	}
 	if out.app == "" {
 		return out, invalid("the label %s is missing", shipper.AppLabel)
 	}

@@ -43,10 +43,16 @@ func TestAnOutageIsReportedAtOnceOnlyWhereThereWereEndpoints(t *testing.T) {
 		empty  []bool // in each of the passes, which are 6 s apart
 		want   []seen
 	}{
-		"where there were endpoints":              {sets.New("eu"), []bool{true, true}, []seen{{true, 0}, {true, 0}}},
-		"where there were some elsewhere":         {sets.New("us"), []bool{true}, []seen{{false, 10 * time.Second}}},
-		"after the grace period":                  {sets.New[string](), []bool{true, true, true}, []seen{{false, 10 * time.Second}, {false, 4 * time.Second}, {true, 0}}},
-		"a grace period begins anew":              {sets.New[string](), []bool{true, false, true}, []seen{{false, 10 * time.Second}, {}, {false, 10 * time.Second}}},
+		"where there were endpoints":      {sets.New("eu"), []bool{true, true}, []seen{{true, 0}, {true, 0}}},
+		"where there were some elsewhere": {sets.New("us"), []bool{true}, []seen{{false, 10 * time.Second}}},
+		"after the grace period": {
+			sets.New[string](), []bool{true, true, true},
+			[]seen{{false, 10 * time.Second}, {false, 4 * time.Second}, {true, 0}},
+		},
+		"a grace period begins anew": {
+			sets.New[string](), []bool{true, false, true},
+			[]seen{{false, 10 * time.Second}, {}, {false, 10 * time.Second}},
+		},
 		"it is over when there are endpoints":     {sets.New("eu"), []bool{true, false}, []seen{{true, 0}, {}}},
 		"endpoints that come in time are awaited": {sets.New[string](), []bool{true, false}, []seen{{false, 10 * time.Second}, {}}},
 	} {
@@ -135,9 +141,9 @@ func TestAnOutageIsOneWarning(t *testing.T) {
 }
 
 func TestTheMetricOfOutagesIsBounded(t *testing.T) {
-	const help = `# HELP shipper_service_without_endpoints 1 while the production Service of an Application has no ready endpoints in a cluster, ` +
-		`though a Release is to serve there. Absent otherwise, and where no reconciler leads. At most 1,000 series, the first by name. ` +
-		`Labels namespace and application: of the Application; cluster: the Cluster's name.
+	const help = `# HELP shipper_service_without_endpoints 1 while the production Service of an Application has no ready endpoints ` +
+		`in a cluster, though a Release is to serve there. Absent otherwise, and where no reconciler leads. At most 1,000 series, ` +
+		`the first by name. Labels namespace and application: of the Application; cluster: the Cluster's name.
 # TYPE shipper_service_without_endpoints gauge
 `
 	o, now := newOutages(), time.Unix(1000, 0)

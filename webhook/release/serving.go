@@ -38,21 +38,35 @@ func (w *Webhook) validateServing(
 	share := servedShare(old.Name, targets)
 	if app.Newest().Name == old.Name {
 		warnOfAbort(a, old, app.Previous(), share)
+		if err != nil {
+			a.Warn("what Release %s serves could not be read: it is removed when others serve in its place", old.Name)
+		}
 		return nil
 	}
 	switch {
 	case err != nil:
-		return answer.Later(fmt.Sprintf("what Release %s serves could not be read: %v", old.Name, err), retryServing)
+		return answer.Later(fmt.Sprintf(
+			"Release %s is not the newest, and what it serves could not be read: %v. Try again", old.Name, err), retryServing)
 	case share == "":
 		return nil
 	case old.Annotations[shipper.ConfirmDeletionAnnotation] == old.Name:
 		a.Warn("Release %s serves %s; it is removed when others serve in its place", old.Name, share)
 		return nil
 	}
-	return answer.Forbid(resource, old.Name, fmt.Sprintf(
-		"Release %[1]s serves %[2]s and is not the newest. To give up the rollout that is under way, delete Release %[3]s. "+
-			"To delete this one all the same: kubectl annotate rel %[1]s %[4]s=%[1]s -n %[5]s; it is then removed when others serve in its place",
-		old.Name, share, app.Newest().Name, shipper.ConfirmDeletionAnnotation, old.Namespace))
+	return answer.Forbid(resource, old.Name, refusalOf(old, app.Newest(), share))
+}
+
+// refusalOf says what a Release serves that is not the newest, and the commands to stop the rollout or to delete it all the same.
+func refusalOf(rel, newest *shipper.Release, share string) string {
+	text := fmt.Sprintf("Release %s serves %s and is not the newest. "+
+		"To give up the rollout that is under way: kubectl delete rel %s -n %s --wait=false. ",
+		rel.Name, share, newest.Name, rel.Namespace)
+	if step := newest.Spec.TargetStep; step > 0 {
+		text += fmt.Sprintf(`To go back a step: kubectl patch rel %s -n %s --type=merge -p '{"spec":{"targetStep":%d}}'. `,
+			newest.Name, rel.Namespace, step-1)
+	}
+	return text + fmt.Sprintf("To delete this one all the same: kubectl annotate rel %[1]s -n %[2]s %[3]s=%[1]s, and delete it again; "+
+		"it is then removed when others serve in its place", rel.Name, rel.Namespace, shipper.ConfirmDeletionAnnotation)
 }
 
 // servedShare says which share of the traffic a Release has in how many clusters, as the TrafficTargets of its Application report;

@@ -3,9 +3,21 @@
 package release
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/control"
 )
 
 func TestServedShareIsOfTheTrafficOfAllReleases(t *testing.T) {
@@ -28,5 +40,102 @@ func TestServedShareIsOfTheTrafficOfAllReleases(t *testing.T) {
 		if got := servedShare("web-0", targets); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// serves are Facts of which the TrafficTargets, or the error to read them, are known.
+type serves struct {
+	Facts
+
+	targets []shipper.TrafficTarget
+	err     error
+	within  time.Duration
+}
+
+func (s *serves) TrafficTargetsNow(ctx context.Context, _ types.NamespacedName) ([]shipper.TrafficTarget, error) {
+	if until, ok := ctx.Deadline(); ok {
+		s.within = time.Until(until)
+	}
+	return s.targets, s.err
+}
+
+func TestDeletionOfAReleaseThatServesIsJudged(t *testing.T) {
+	releaseAt := func(name string, step int32) *shipper.Release {
+		return &shipper.Release{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{shipper.AppLabel: "web"}},
+			Spec:       shipper.ReleaseSpec{TargetStep: step},
+		}
+	}
+	tt := shipper.TrafficTarget{}
+	tt.Name, tt.Status.Clusters = "web-0", []shipper.ClusterTrafficStatus{{Name: "eu", AchievedTraffic: 100}}
+	newest := tt
+	newest.Name = "web-1"
+	all := []shipper.TrafficTarget{tt}
+	confirm := func(name string) map[string]string { return map[string]string{shipper.ConfirmDeletionAnnotation: name} }
+	const (
+		serving   = "Release web-0 serves 100 % of the traffic in 1 cluster and is not the newest. "
+		abort     = "To give up the rollout that is under way: kubectl delete rel web-1 -n shop --wait=false. "
+		retreat   = `To go back a step: kubectl patch rel web-1 -n shop --type=merge -p '{"spec":{"targetStep":1}}'. `
+		confirmed = "To delete this one all the same: kubectl annotate rel web-0 -n shop shipper.booking.com/confirm-deletion=web-0, " +
+			"and delete it again; it is then removed when others serve in its place"
+		goesBack = "deleting the newest Release aborts its rollout: Application web goes back to Release web-0"
+	)
+	for sentence, tc := range map[string]struct {
+		delete   string
+		step     int32 // of the newest
+		notes    map[string]string
+		user     string
+		facts    serves
+		refusal  string
+		warnings []string
+	}{
+		"the incumbent is refused": {"web-0", 0, nil, "dev", serves{targets: all}, serving + abort + confirmed, nil},
+		"a retreat is offered where there is a step before": {
+			"web-0", 2, nil, "dev", serves{targets: all}, serving + abort + retreat + confirmed, nil,
+		},
+		"a copied annotation confirms nothing": {
+			"web-0", 0, confirm("web-1"), "dev", serves{targets: all}, serving + abort + confirmed, nil,
+		},
+		"a confirmed one is admitted": {
+			"web-0", 0, confirm("web-0"), "dev", serves{targets: all}, "",
+			[]string{"Release web-0 serves 100 % of the traffic in 1 cluster; it is removed when others serve in its place"},
+		},
+		"the reconciler's is admitted":        {"web-0", 0, nil, "reconciler", serves{targets: all}, "", nil},
+		"one that serves nothing is admitted": {"web-0", 0, nil, "dev", serves{}, "", nil},
+		"one that is not known is admitted":   {"web-9", 0, nil, "dev", serves{targets: all}, "", nil},
+		"the newest is admitted": {"web-1", 0, nil, "dev", serves{targets: []shipper.TrafficTarget{newest}}, "", []string{
+			goesBack, "Release web-1 serves 100 % of the traffic in 1 cluster, and is removed when Release web-0 serves in its place",
+		}},
+		"one whose share cannot be read is refused for now": {
+			"web-0", 0, nil, "dev", serves{err: errors.New("timeout")},
+			"Release web-0 is not the newest, and what it serves could not be read: timeout. Try again", nil,
+		},
+		"the newest is admitted also when its share cannot be read": {
+			"web-1", 0, nil, "dev", serves{err: errors.New("timeout")}, "",
+			[]string{goesBack, "what Release web-1 serves could not be read: it is removed when others serve in its place"},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			app := block.App{Name: "web", Releases: []*shipper.Release{releaseAt("web-0", 2), releaseAt("web-1", tc.step)}}
+			old := releaseAt(tc.delete, 0)
+			old.Annotations = tc.notes
+			w := &Webhook{Guard: &control.Guard{Reconciler: "reconciler"}, Facts: &tc.facts}
+			req := &admission.Request{}
+			req.UserInfo.Username = tc.user
+			a := &answer.Answer{}
+			got := ""
+			if err := w.validateServing(t.Context(), req, a, app, old); err != nil {
+				got = err.Error()
+			}
+			if !strings.HasSuffix(got, tc.refusal) || (got == "") != (tc.refusal == "") {
+				t.Errorf("refused with %q, want %q", got, tc.refusal)
+			}
+			if diff := cmp.Diff(tc.warnings, a.Warnings()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+			if tc.facts.within > askTime {
+				t.Errorf("the API server has %s to answer, want %s at most", tc.facts.within, askTime)
+			}
+		})
 	}
 }
