@@ -13,6 +13,7 @@ import (
 
 	"shipper.dev/shipper/webhook/answer"
 	"shipper.dev/shipper/webhook/application"
+	"shipper.dev/shipper/webhook/bounds"
 	"shipper.dev/shipper/webhook/cluster"
 	"shipper.dev/shipper/webhook/condition"
 	"shipper.dev/shipper/webhook/control"
@@ -61,13 +62,13 @@ func Setup(server Server, o Options) error {
 	conditions := condition.New()
 	blocks := &gate.Gate{Blocks: o.Facts, Rights: o.Rights, Clock: o.Clock, Conditions: conditions}
 	guard := &control.Guard{Rights: o.Rights, Reconciler: o.Reconciler}
-	room := newLanes()
+	limits := bounds.New(o.Clock)
 	serve := func(path string, phase answer.Phase, kind string, judge answer.Judge) *answer.Endpoint {
 		endpoint := &answer.Endpoint{
 			Phase: phase, Kind: kind, Judge: judge, Unwarned: o.Reconciler, Reserved: o.Namespace,
 			Ready: o.Ready, Metrics: metrics, Clock: o.Clock, Log: o.Log,
 		}
-		server.Register(path, bounded(o.Clock, room, &admission.Webhook{Handler: endpoint}))
+		server.Register(path, limits.Handler(&admission.Webhook{Handler: endpoint}))
 		return endpoint
 	}
 

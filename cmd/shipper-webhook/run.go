@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"strconv"
@@ -22,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/certs"
@@ -45,9 +45,7 @@ func run(asked context.Context, o *options) error {
 		return err
 	}
 	late := &lateCertificate{}
-	d := newDoor(ctx, ctrlwebhook.NewServer(ctrlwebhook.Options{
-		Host: host, Port: port, TLSOpts: []func(*tls.Config){late.configure, clients.Configure},
-	}))
+	d := newDoor(ctx, newServer(net.JoinHostPort(host, strconv.Itoa(port)), late.configure, clients.Configure))
 	go func() {
 		<-asked.Done()
 		d.leave(clock.RealClock{}, o.shutdownDelay)

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bounds
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Bounds of connections. An API server has one, and for a moment two.
+const (
+	maxConnections = 1500
+	maxOfAddress   = 750
+)
+
+// Connections bounds the connections of a server by closing one when another comes: of the address that has the most, the one whose last
+// answer was the longest ago, and none that a review of is being judged if there is another. It refuses none: callers that keep connections open cannot keep the API server out, even where they share
+// its address.
+type Connections struct {
+	clock           clock.PassiveClock
+	most, ofAddress int
+
+	mu   sync.Mutex
+	open map[net.Conn]*connection
+	from map[string]int
+}
+
+// connection is one that is open. Connections.mu guards what changes.
+type connection struct {
+	all     *Connections
+	conn    net.Conn
+	address string
+	opened  time.Time
+	// last is when a review of it was answered last, and judged how many are being judged.
+	last   time.Time
+	judged int
+}
+
+type connectionKey struct{}
+
+// NewConnections returns the bounds of one server.
+func NewConnections(c clock.PassiveClock) *Connections {
+	return &Connections{
+		clock: c, most: maxConnections, ofAddress: maxOfAddress, open: map[net.Conn]*connection{}, from: map[string]int{},
+	}
+}
+
+// Bound has server keep to the bounds.
+func (c *Connections) Bound(server *http.Server) {
+	server.ConnContext = c.opened
+	server.ConnState = func(conn net.Conn, state http.ConnState) {
+		if state == http.StateClosed || state == http.StateHijacked {
+			c.closed(conn)
+		}
+	}
+}
+
+// opened counts a connection, and closes another where there are too many.
+func (c *Connections) opened(ctx context.Context, conn net.Conn) context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	this := &connection{all: c, conn: conn, address: addressOf(conn.RemoteAddr().String()), opened: c.clock.Now()}
+	c.open[conn] = this
+	c.from[this.address]++
+	if c.from[this.address] > c.ofAddress {
+		c.evict(this.address, this)
+	} else if len(c.open) > c.most {
+		c.evict(c.largest(), this)
+	}
+	return context.WithValue(ctx, connectionKey{}, this)
+}
+
+func (c *Connections) closed(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forget(conn)
+}
+
+// largest is the address that has the most connections. c.mu is held.
+func (c *Connections) largest() string {
+	largest, most := "", 0
+	for address, n := range c.from {
+		if n > most {
+			largest, most = address, n
+		}
+	}
+	return largest
+}
+
+// evict closes one connection of an address, but not the one that has just come. c.mu is held.
+func (c *Connections) evict(address string, come *connection) {
+	var worst *connection
+	for _, this := range c.open {
+		if this.address == address && this != come && (worst == nil || this.before(worst)) {
+			worst = this
+		}
+	}
+	if worst == nil {
+		return
+	}
+	c.forget(worst.conn)
+	under := worst.conn
+	if secure, ok := under.(*tls.Conn); ok {
+		under = secure.NetConn() // without a last word, which could be waited for
+	}
+	_ = under.Close()
+}
+
+// forget no longer counts a connection. c.mu is held.
+func (c *Connections) forget(conn net.Conn) {
+	this := c.open[conn]
+	if this == nil {
+		return
+	}
+	delete(c.open, conn)
+	if c.from[this.address]--; c.from[this.address] == 0 {
+		delete(c.from, this.address)
+	}
+}
+
+// before tells whether a connection is closed before another of its address.
+func (n *connection) before(other *connection) bool {
+	if (n.judged > 0) != (other.judged > 0) {
+		return n.judged == 0
+	}
+	if !n.last.Equal(other.last) {
+		return n.last.Before(other.last)
+	}
+	return n.opened.Before(other.opened)
+}
+
+// judging notes that a review of the connection that ctx belongs to is being judged; what it returns, that it was answered.
+func judging(ctx context.Context, c clock.PassiveClock) (answered func()) {
+	this, ok := ctx.Value(connectionKey{}).(*connection)
+	if !ok {
+		return func() {}
+	}
+	this.count(1, time.Time{})
+	return func() { this.count(-1, c.Now()) }
+}
+
+func (n *connection) count(more int, answered time.Time) {
+	n.all.mu.Lock()
+	defer n.all.mu.Unlock()
+	n.judged += more
+	if !answered.IsZero() {
+		n.last = answered
+	}
+}
