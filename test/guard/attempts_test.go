@@ -88,6 +88,7 @@ type shop struct {
 	deployment *appsv1.Deployment
 	replicaSet *appsv1.ReplicaSet
 	service    *corev1.Service
+	second     *corev1.Service // of Shipper's, without production traffic
 	pod        *corev1.Pod
 	others     []client.Object // a Deployment and a Service
 	theirs     *corev1.Pod     // not scheduled to a node yet
@@ -112,6 +113,9 @@ func newShop(t *testing.T) *shop {
 	s.must("letting a pod have traffic by its label", patches(s.pod, "", `{"metadata":{"labels":{%q:%q}}}`,
 		shipper.TrafficStatusLabel, shipper.TrafficEnabled)(s.ctx, shippersAccount(t)))
 
+	s.second = aService(s.namespace, map[string]string{shipper.AppLabel: appName})
+	s.second.Name = "second"
+	s.must("creating a second service", shippersAccount(t).Create(s.ctx, s.second))
 	s.findEndpoints()
 	s.others = []client.Object{aDeployment(s.namespace, nil, nil), aService(s.namespace, nil)}
 	for i := range s.others {
@@ -195,7 +199,7 @@ func (s *shop) attempts() []attempt {
 		{"annotate a Service", patches(svc, "", `{"metadata":{"annotations":{"note":"x"}}}`), ""},
 		{"report on a Service", patches(svc, "status", `{"status":{"conditions":[`+
 			`{"type":"T","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`), ""},
-		{"delete a Service", removes(svc), ""},
+		{"delete the production Service", removes(svc), "only Shipper may delete it, because it takes the production traffic"},
 
 		{"take a Pod out of traffic", patches(pod, "", label, shipper.TrafficStatusLabel, `"disabled"`), relabels},
 		{"take the traffic label off a Pod", patches(pod, "", label, shipper.TrafficStatusLabel, "null"), relabels},

@@ -70,6 +70,7 @@ func TestAttemptsOfKubernetes(t *testing.T) {
 		{attempt{"another controller writes an EndpointSlice", makes(anEndpointSlice(s.namespace, s.service.Name)),
 			"only Kubernetes' controllers may write its endpoints"}, as(t, "system:serviceaccount:mesh:controller", "system:masters")},
 		{attempt{"the namespace controller deletes a Service", removes(s.service), ""}, kube("namespace-controller")},
+		{attempt{"the garbage collector deletes a Service", removes(s.service), ""}, kube("generic-garbage-collector")},
 		{attempt{"the node controller reports on a Pod",
 			patches(s.pod, "status", `{"status":{"reason":"NodeLost"}}`), ""}, kube("node-controller")},
 		{attempt{"the scheduler binds a Pod", binds(s.theirs, nil), ""}, as(t, "system:kube-scheduler")},

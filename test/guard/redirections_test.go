@@ -48,6 +48,8 @@ func (s *shop) redirections() []attempt {
 		{"make a Service prefer endpoints of a zone",
 			patches(s.service, "", metadata, "annotations", "service.kubernetes.io/topology-mode", "Auto"),
 			"only Shipper may change its annotation service.kubernetes.io/topology-mode"},
+		{"delete another Service of Shipper's", removes(s.second), ""},
+		{"delete a Service of one's own", removes(s.others[1]), ""},
 		{"give a label of one's own to a Service", patches(s.service, "", metadata, "labels", "team", "x"), ""},
 		{"write a Service as it is", replaces(func(*corev1.Service) {}), ""},
 		{"write a Service without what the API server allocates", replaces(func(service *corev1.Service) {
