@@ -31,6 +31,15 @@ var redirections = map[string]redirection{
 	"ports of nodes": {func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort }, []string{
 		`web spec.externalTrafficPolicy:  -> "Cluster"`, `web spec.type: "ClusterIP" -> "NodePort"`,
 	}},
+	"a load balancer": {func(s *corev1.Service) {
+		s.Spec.Type, s.Spec.LoadBalancerClass, s.Spec.LoadBalancerIP = corev1.ServiceTypeLoadBalancer, ptr.To("example.com/x"), "192.0.2.7"
+		s.Spec.LoadBalancerSourceRanges = []string{"192.0.2.0/24"}
+		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	}, []string{
+		`web spec.externalTrafficPolicy:  -> "Local"`, `web spec.loadBalancerClass:  -> "example.com/x"`,
+		`web spec.loadBalancerIP:  -> "192.0.2.7"`, `web spec.loadBalancerSourceRanges:  -> ["192.0.2.0/24"]`,
+		`web spec.type: "ClusterIP" -> "LoadBalancer"`,
+	}},
 	"another port of the Pods": {func(s *corev1.Service) { s.Spec.Ports[0].TargetPort = intstr.FromInt32(9999) }, []string{
 		`web spec.ports[0].targetPort: 80 -> 9999`,
 	}},
@@ -90,4 +99,31 @@ func (s *story) restored(before *corev1.Service) {
 		}
 		return cmp.Diff(before.Spec, service.Spec) + cmp.Diff(before.Labels, service.Labels) + cmp.Diff(before.Annotations, service.Annotations)
 	})
+}
+
+// TestAnAddressThatWasGivenUpIsReported makes the Service headless, which Kubernetes allows by way of an alias only and does not take
+// back: it is reported under Correct too.
+func TestAnAddressThatWasGivenUpIsReported(t *testing.T) {
+	t.Parallel()
+	s := begin(t, west)
+	s.policy("")
+	s.publish("headless", nil)
+	s.install("web-1", "headless", "0.0.1", shipper.ChartValues{}, west)
+	s.installed("web-1")
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"}}
+	s.meddle(west, service, func() { service.Spec.Type, service.Spec.ExternalName = corev1.ServiceTypeExternalName, "example.com" })
+	s.meddle(west, service, func() {
+		service.Spec.Type, service.Spec.ExternalName, service.Spec.ClusterIP = corev1.ServiceTypeClusterIP, "", corev1.ClusterIPNone
+	})
+	s.drifts("web-1", west, `web spec.clusterIP:  -> "None"`)
+	s.policy(shipper.DriftCorrect)
+	s.meddle(west, service, func() { service.Spec.PublishNotReadyAddresses = true })
+	s.soon("the rest is not corrected", func() string {
+		s.find(west, "web", service)
+		if service.Spec.PublishNotReadyAddresses {
+			return "requests go to Pods that are not ready"
+		}
+		return ""
+	})
+	s.drifts("web-1", west, `web spec.clusterIP:  -> "None"`)
 }

@@ -99,10 +99,14 @@ type shop struct {
 	ownSlice     *discoveryv1.EndpointSlice
 }
 
-// newShop rolls an Application out.
+// newShop rolls an Application out, and blocks rollouts from then on.
 func newShop(t *testing.T) *shop {
 	s := &shop{story: begin(t, "attempts-")}
 	s.release = s.rolledOut()
+	s.must("blocking rollouts", world.management.Create(s.ctx, &shipper.RolloutBlock{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "frozen"},
+		Spec:       shipper.RolloutBlockSpec{Message: "the guard holds under a block"},
+	}))
 	s.deployment, s.service = s.story.deployment(s.release), s.story.service()
 	sets := &appsv1.ReplicaSetList{}
 	s.must("listing replica sets", world.cluster.List(s.ctx, sets, client.InNamespace(s.namespace)))
