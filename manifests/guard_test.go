@@ -45,7 +45,7 @@ func TestTheGuardIsReadByTheOldestAPIServerThatServesPolicies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			options := plugincel.OptionalVariableDeclarations{}
+			options := plugincel.OptionalVariableDeclarations{HasParams: p.Spec.ParamKind != nil}
 			compile := func(e plugincel.ExpressionAccessor) {
 				t.Helper()
 				if err := compiler.CompileCELExpression(e, options, environment.NewExpressions).Error; err != nil {

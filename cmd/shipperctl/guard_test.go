@@ -17,7 +17,7 @@ import (
 const onlyWest = "applicationClusters:\n- {name: eu-west-1, region: eu-west}\n"
 
 // policyNames are the names of the guard's policies without what all of them end in.
-var policyNames = []string{"deployments", "pods", "scale", "services", "templates"}
+var policyNames = []string{"deletions", "deployments", "endpoints", "pods", "scale", "services", "templates"}
 
 const ofGuard = ".guard.shipper.booking.com"
 
@@ -25,12 +25,16 @@ func joinWithAGuard(t *testing.T) {
 	out := succeeds(t, "join", "-f", file(t, onlyWest), "--webhook-ignore", "--guard")
 	_, got, _ := strings.Cut(out, "\nFinished joining management cluster to application cluster eu-west-1\n\n")
 	want := `Guarding what Shipper owns in cluster eu-west-1:
+Creating a ValidatingAdmissionPolicy called deletions.guard.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called deployments.guard.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicy called endpoints.guard.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called pods.guard.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called scale.guard.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called services.guard.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called templates.guard.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicyBinding called deletions.guard.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called deployments.guard.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicyBinding called endpoints.guard.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called pods.guard.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called traffic.pods.guard.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called scale.guard.shipper.booking.com... done
@@ -142,7 +146,7 @@ func theGuardKnowsAllAccounts(t *testing.T) {
 func joinTakesTheGuardAway(t *testing.T) {
 	path := file(t, onlyWest)
 	want := "\nRemoving the guard of cluster eu-west-1:\n"
-	for _, name := range []string{"deployments", "pods", "scale", "services", "templates", "traffic.pods"} {
+	for _, name := range []string{"deletions", "deployments", "endpoints", "pods", "scale", "services", "templates", "traffic.pods"} {
 		want += "Removing the ValidatingAdmissionPolicyBinding called " + name + ofGuard + "... done\n"
 	}
 	for _, name := range policyNames {

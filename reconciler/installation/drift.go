@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -88,13 +87,7 @@ func (d *drifting) examine(ctx context.Context, entry item, objects []wanted, be
 	if object == nil || err != nil {
 		return out, err
 	}
-	rehearsed := object.DeepCopy()
-	err = apply(ctx, d.member, rehearsed, client.DryRunAll)
-	overlaid := apierrors.IsInvalid(err)
-	if overlaid {
-		rehearsed = object.DeepCopy()
-		err = overlay(ctx, d.member, rehearsed, client.DryRunAll)
-	}
+	rehearsed, err := d.rehearse(ctx, object, live)
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
 		out.problem = report.Shorten(fmt.Sprintf("%s cannot be compared: %v", d.called(entry), d.discreet(err)), maxSaid)
 		return out, nil
@@ -102,49 +95,43 @@ func (d *drifting) examine(ctx context.Context, entry item, objects []wanted, be
 	if err != nil {
 		return out, err
 	}
-	out.fields = told(entry, differences(rehearsed, live), live.GetManagedFields(), d.rendering.sources.secret())
+	if rehearsed.incomplete != nil {
+		out.problem = report.Shorten(fmt.Sprintf("%s cannot be compared whole: %v", d.called(entry), d.discreet(rehearsed.incomplete)), maxSaid)
+	}
+	restorable, provider := released(differences(rehearsed.object, live), object), providers(object, live)
+	out.fields = told(entry, append(restorable, provider...), live.GetManagedFields(), d.rendering.sources.secret())
 	if d.rendering.sources.secret() {
 		for n := range out.fields {
 			out.fields[n].Name = d.called(entry)
 		}
 	}
-	if d.policy != shipper.DriftCorrect || len(out.fields) == 0 {
+	if d.policy != shipper.DriftCorrect || len(restorable) == 0 {
 		return out, nil
 	}
 	if wait := out.due(d.now); wait > 0 {
 		d.later = report.Sooner(d.later, wait)
 		return out, nil
 	}
-	if overlaid {
-		laid := object.DeepCopy()
-		if err := overlay(ctx, d.member, laid); err != nil {
+	if laid := rehearsed.whole; laid != nil {
+		if err := d.restore(ctx, laid); err != nil {
 			return out, d.about("correcting "+d.called(entry), err)
 		}
 		object.SetResourceVersion(laid.GetResourceVersion())
 	}
-	return d.correct(ctx, entry, object, out)
+	return d.correct(ctx, entry, object, out, out.fields[len(restorable):])
 }
 
-// overlay writes an object over what is there, lists as a whole. Where somebody has edited what tells the elements of a list
-// apart, as the port of a Service, applying would add the element that is to be beside theirs, and the API server may refuse
-// both together. On return the object is as the API server has it.
-func overlay(ctx context.Context, m *fleet.Member, object *unstructured.Unstructured, how ...client.PatchOption) error {
-	raw, err := object.MarshalJSON()
-	if err != nil {
-		return fmt.Errorf("writing %s %s: %w", object.GetKind(), object.GetName(), err)
-	}
-	return m.Client().Patch(ctx, object, client.RawPatch(types.MergePatchType, raw), append(how, client.FieldOwner(shipper.FieldOwner))...)
-}
-
-// correct writes an object as it was released.
-func (d *drifting) correct(ctx context.Context, entry item, object *unstructured.Unstructured, c comparison) (comparison, error) {
+// correct writes an object as it was released, except for the fields that remain.
+func (d *drifting) correct(
+	ctx context.Context, entry item, object *unstructured.Unstructured, c comparison, remaining []shipper.DriftedField,
+) (comparison, error) {
 	if err := apply(ctx, d.member, object); err != nil {
 		return c, d.about("correcting "+d.called(entry), err)
 	}
 	log.FromContext(ctx).Info("Corrected what was edited", "cluster", d.member.Name, "object", d.called(entry))
 	d.events = append(d.events, corrected(d.member.Name, d.called(entry), c.fields))
 	d.corrected.Inc()
-	c.edit, c.fields = fleet.EditOf(object), nil
+	c.edit, c.fields = fleet.EditOf(object), remaining
 	c.corrected, c.at = c.corrections(d.now)+1, d.now
 	return c, nil
 }

@@ -35,7 +35,7 @@ func TestTheGuardIsTakenAwayAndComesBack(t *testing.T) {
 // TestKubernetesFindsNoFaultWithThePolicies reads what the API server says of types in their expressions.
 func TestKubernetesFindsNoFaultWithThePolicies(t *testing.T) {
 	s := begin(t, "types-")
-	s.eventually("policies whose types were checked", "5 of 5", func() (string, error) {
+	s.eventually("policies whose types were checked", "7 of 7", func() (string, error) {
 		list := &admissionregistrationv1.ValidatingAdmissionPolicyList{}
 		err := world.cluster.List(s.ctx, list)
 		checked := 0

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,16 +88,25 @@ type shop struct {
 	deployment *appsv1.Deployment
 	replicaSet *appsv1.ReplicaSet
 	service    *corev1.Service
+	second     *corev1.Service // of Shipper's, without production traffic
 	pod        *corev1.Pod
 	others     []client.Object // a Deployment and a Service
 	theirs     *corev1.Pod     // not scheduled to a node yet
 	leader     *corev1.Pod     // of Shipper's, with an account of its own
+	// The endpoints that Kubernetes' controllers write for the Service, in both kinds, and an EndpointSlice of another Service.
+	slice        *discoveryv1.EndpointSlice
+	oldEndpoints *corev1.Endpoints //nolint:staticcheck // clients of the original read Endpoints
+	ownSlice     *discoveryv1.EndpointSlice
 }
 
-// newShop rolls an Application out.
+// newShop rolls an Application out, and blocks rollouts from then on.
 func newShop(t *testing.T) *shop {
 	s := &shop{story: begin(t, "attempts-")}
 	s.release = s.rolledOut()
+	s.must("blocking rollouts", world.management.Create(s.ctx, &shipper.RolloutBlock{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "frozen"},
+		Spec:       shipper.RolloutBlockSpec{Message: "the guard holds under a block"},
+	}))
 	s.deployment, s.service = s.story.deployment(s.release), s.story.service()
 	sets := &appsv1.ReplicaSetList{}
 	s.must("listing replica sets", world.cluster.List(s.ctx, sets, client.InNamespace(s.namespace)))
@@ -107,6 +117,10 @@ func newShop(t *testing.T) *shop {
 	s.must("letting a pod have traffic by its label", patches(s.pod, "", `{"metadata":{"labels":{%q:%q}}}`,
 		shipper.TrafficStatusLabel, shipper.TrafficEnabled)(s.ctx, shippersAccount(t)))
 
+	s.second = aService(s.namespace, map[string]string{shipper.AppLabel: appName})
+	s.second.Name = "second"
+	s.must("creating a second service", shippersAccount(t).Create(s.ctx, s.second))
+	s.findEndpoints()
 	s.others = []client.Object{aDeployment(s.namespace, nil, nil), aService(s.namespace, nil)}
 	for i := range s.others {
 		s.others[i].SetName("beside")
@@ -186,11 +200,10 @@ func (s *shop) attempts() []attempt {
 		{"point a Service at others", patches(svc, "", `{"spec":{"selector":{"name":"x"}}}`), reselects},
 		{"take a label of Shipper's off a Service", patches(svc, "", label, shipper.LBLabel, "null"), relabels},
 		{"change a label of a Service by its status", patches(svc, "status", label, shipper.AppLabel, "null"), relabels},
-		{"change the ports of a Service", patches(svc, "", `{"spec":{"ports":[{"name":"http","port":81}]}}`), ""},
 		{"annotate a Service", patches(svc, "", `{"metadata":{"annotations":{"note":"x"}}}`), ""},
 		{"report on a Service", patches(svc, "status", `{"status":{"conditions":[`+
 			`{"type":"T","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`), ""},
-		{"delete a Service", removes(svc), ""},
+		{"delete the production Service", removes(svc), "only Shipper may delete it, because it takes the production traffic"},
 
 		{"take a Pod out of traffic", patches(pod, "", label, shipper.TrafficStatusLabel, `"disabled"`), relabels},
 		{"take the traffic label off a Pod", patches(pod, "", label, shipper.TrafficStatusLabel, "null"), relabels},
@@ -221,6 +234,7 @@ func (s *shop) attempts() []attempt {
 		{"make a Deployment that passes for Shipper's", makes(aDeployment(s.namespace, forged, nil)), forges},
 		{"make a ConfigMap with Shipper's label", makes(&corev1.ConfigMap{ObjectMeta: named(s.namespace, forged)}), ""},
 	}
+	out = append(append(out, s.redirections()...), s.endpoints()...)
 	for _, o := range s.others {
 		out = append(out, attempt{fmt.Sprintf("give a %T to Shipper", o), patches(o, "", label, shipper.AppLabel, `"web"`), forges},
 			attempt{fmt.Sprintf("relabel a %T of one's own", o), patches(o, "", label, "app", `"x"`), ""})

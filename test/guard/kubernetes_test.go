@@ -48,7 +48,29 @@ func TestAttemptsOfKubernetes(t *testing.T) {
 		{attempt{"the garbage collector lets go of a Pod",
 			patches(s.pod, "", `{"metadata":{"ownerReferences":null,"finalizers":null}}`), ""}, kube("generic-garbage-collector")},
 		{attempt{"the garbage collector deletes a Pod", removes(s.pod), ""}, kube("generic-garbage-collector")},
+		{attempt{"the endpoint slice controller writes an EndpointSlice", makes(anEndpointSlice(s.namespace, s.service.Name)), ""},
+			kube("endpointslice-controller")},
+		{attempt{"the endpoint slice controller changes an EndpointSlice", func(ctx context.Context, c client.Client) error {
+			slice := s.slice.DeepCopy()
+			slice.Endpoints = nil
+			return c.Update(ctx, slice)
+		}, ""}, kube("endpointslice-controller")},
+		{attempt{"the mirroring controller writes an EndpointSlice", makes(anEndpointSlice(s.namespace, s.service.Name)), ""},
+			kube("endpointslicemirroring-controller")},
+		{attempt{"the endpoint controller changes Endpoints", func(ctx context.Context, c client.Client) error {
+			endpoints := s.oldEndpoints.DeepCopy()
+			endpoints.Subsets = nil
+			return c.Update(ctx, endpoints)
+		}, ""}, kube("endpoint-controller")},
+		{attempt{"the garbage collector lets go of an EndpointSlice",
+			patches(s.slice, "", `{"metadata":{"ownerReferences":null,"labels":{"x":"y"}}}`), ""}, kube("generic-garbage-collector")},
+		{attempt{"a controller of load balancers reports on a Service", patches(s.service, "status", `{"status":{"conditions":[`+
+			`{"type":"T","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`), ""},
+			kube("service-controller")},
+		{attempt{"another controller writes an EndpointSlice", makes(anEndpointSlice(s.namespace, s.service.Name)),
+			"only Kubernetes' controllers may write its endpoints"}, as(t, "system:serviceaccount:mesh:controller", "system:masters")},
 		{attempt{"the namespace controller deletes a Service", removes(s.service), ""}, kube("namespace-controller")},
+		{attempt{"the garbage collector deletes a Service", removes(s.service), ""}, kube("generic-garbage-collector")},
 		{attempt{"the node controller reports on a Pod",
 			patches(s.pod, "status", `{"status":{"reason":"NodeLost"}}`), ""}, kube("node-controller")},
 		{attempt{"the scheduler binds a Pod", binds(s.theirs, nil), ""}, as(t, "system:kube-scheduler")},
@@ -102,6 +124,11 @@ func TestRefusalsTeach(t *testing.T) {
 			"deployments", "Deployment " + d + " " + whose + "replicas."},
 		"changing a selector": {patches(s.service, "", `{"spec":{"selector":null}}`), fmt.Sprintf("services %q", svc), "services",
 			"Service " + svc + " " + whose + "selector."},
+		"redirecting": {patches(s.service, "", `{"spec":{"type":"ExternalName","externalName":"example.com"}}`),
+			fmt.Sprintf("services %q", svc), "services", "Service " + svc + " " + whose + "type, externalName."},
+		"writing endpoints": {makes(anEndpointSlice(s.namespace, svc)), `endpointslices.discovery.k8s.io "theirs"`, "endpoints",
+			"EndpointSlice theirs would decide where Service " + svc + " sends requests, which is Shipper's (Application web): only " +
+				"Kubernetes' controllers may write its endpoints."},
 		"changing labels": {patches(s.pod, "", `{"metadata":{"labels":null}}`), fmt.Sprintf("pods %q", pod), "pods",
 			"Pod " + pod + " " + whose + "labels (you may add others)."},
 		"making a Pod": {makes(s.another(aPod(s.namespace, forged))), `pods "another"`, "pods", "Pod another" + forges},

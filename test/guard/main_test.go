@@ -96,6 +96,9 @@ func install(ctx context.Context) error {
 	if err := pod.SetUp(ctx, world.fleet, world.dir, clusters, port); err != nil {
 		return err
 	}
+	if err := world.cluster.Create(ctx, aProductionService("default")); err != nil {
+		return err
+	}
 	if out, err := shipperctl(ctx, "clusters", "join", "--guard"); err != nil {
 		return fmt.Errorf("guarding: %w\n%s", err, out)
 	}

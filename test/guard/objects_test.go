@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,7 +27,7 @@ var (
 func probes() []client.Object {
 	return []client.Object{
 		aDeployment("default", forged, theirs), aPod("default", forged), aPod("default", inTraffic), aService("default", forged),
-		aDeployment("default", nil, forged),
+		aDeployment("default", nil, forged), anEndpointSlice("default", aProductionService("default").Name),
 	}
 }
 
@@ -57,6 +58,25 @@ func aService(namespace string, labels map[string]string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: named(namespace, labels), Spec: corev1.ServiceSpec{
 		Selector: forged, Ports: []corev1.ServicePort{{Port: 80}},
 	}}
+}
+
+// aProductionService passes for the Service that Shipper shifts traffic on.
+func aProductionService(namespace string) *corev1.Service {
+	service := aService(namespace, map[string]string{shipper.AppLabel: appName, shipper.LBLabel: shipper.LBForProduction})
+	service.Name = "production"
+	return service
+}
+
+// anEndpointSlice sends requests to the Service of this name to an address; of no Service when the name is empty.
+func anEndpointSlice(namespace, service string) *discoveryv1.EndpointSlice {
+	slice := &discoveryv1.EndpointSlice{
+		ObjectMeta: named(namespace, map[string]string{discoveryv1.LabelManagedBy: "somebody"}), AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.2.3"}}},
+	}
+	if service != "" {
+		slice.Labels[discoveryv1.LabelServiceName] = service
+	}
+	return slice
 }
 
 func aDeployment(namespace string, labels, pods map[string]string) *appsv1.Deployment {
