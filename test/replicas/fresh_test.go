@@ -143,7 +143,11 @@ func TestAReplicaThatIsCutOffLetsNobodyThrough(t *testing.T) {
 		t.Fatal(err)
 	}
 	last, got := p.until(t, "allowed")
-	t.Logf("it has let pass until %s after it was cut off; %s are promised", last.Sub(cut).Round(time.Millisecond), facts.MaxStaleness)
+	took := last.Sub(cut).Round(time.Millisecond)
+	t.Logf("it has let pass until %s after it was cut off; %s are promised", took, facts.MaxStaleness)
+	if took > facts.MaxStaleness+time.Second { // what a busy machine may add
+		t.Errorf("it has let pass for %s", took)
+	}
 	if !strings.HasPrefix(got, lost) {
 		t.Errorf("it answers %q, want %q", got, lost)
 	}

@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -12,8 +13,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// How soon a watch that has ended is doubted. API servers end every watch after some minutes, and it is opened again at
-// once; and what was missed takes a moment to arrive on one that was opened again after a longer while.
+// How soon a watch that has ended in order is doubted: API servers end every watch after some minutes, and it is opened again at once. One
+// that was lost is doubted at once. What was missed takes a moment to arrive on one that was opened again.
 const (
 	tolerated = time.Second
 	settling  = time.Second
@@ -28,17 +29,19 @@ type Stream struct {
 	open int       // watches that are
 	lost time.Time // when there was none any more
 	back time.Time // when there was one again after it was missed; zero if it never was
+	// broken is true when the last one ended by an error, such as a connection on which no ping was answered.
+	broken bool
 }
 
 // The transport below must ask for a sign of life on a connection where nothing was heard for PingAfter, and end it when
 // none comes within PingTimeout. That ends the watches on it.
 const (
-	PingAfter   = 2 * time.Second
-	PingTimeout = 3 * time.Second
+	PingAfter   = time.Second
+	PingTimeout = time.Second
 )
 
 // MaxStaleness is how old what is judged by can be when the API server is lost without a word.
-const MaxStaleness = PingAfter + PingTimeout + tolerated
+const MaxStaleness = PingAfter + PingTimeout
 
 // NewStream returns a Stream without a watch.
 func NewStream(c clock.PassiveClock) *Stream { return &Stream{clock: c} }
@@ -49,7 +52,7 @@ func (s *Stream) Up() bool {
 	defer s.mu.Unlock()
 	now := s.clock.Now()
 	if s.open == 0 {
-		return now.Sub(s.lost) <= tolerated
+		return !s.broken && now.Sub(s.lost) <= tolerated
 	}
 	return s.back.IsZero() || now.Sub(s.back) > settling
 }
@@ -70,17 +73,19 @@ func (s *Stream) Wrap(next http.RoundTripper) http.RoundTripper { return follow{
 func (s *Stream) opened() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := s.clock.Now(); s.open == 0 && !s.lost.IsZero() && now.Sub(s.lost) > tolerated {
+	if now := s.clock.Now(); s.open == 0 && !s.lost.IsZero() && (s.broken || now.Sub(s.lost) > tolerated) {
 		s.back = now
 	}
+	s.broken = false
 	s.open++
 }
 
-func (s *Stream) ended() {
+// ended notes that a watch ended, and why, if not in order.
+func (s *Stream) ended(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open--
-	s.lost = s.clock.Now()
+	s.lost, s.broken = s.clock.Now(), err != nil
 }
 
 // follow is a transport whose watches of RolloutBlocks are followed.
@@ -96,7 +101,7 @@ func (f follow) RoundTrip(r *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	f.stream.opened()
-	response.Body = &body{ReadCloser: response.Body, ended: sync.OnceFunc(f.stream.ended)}
+	response.Body = &body{ReadCloser: response.Body, stream: f.stream}
 	return response, nil
 }
 
@@ -108,24 +113,30 @@ func watchesBlocks(r *http.Request) bool {
 	return strings.HasSuffix(r.URL.Path, "/rolloutblocks") && (watch == "true" || watch == "1")
 }
 
-// body tells when there is no more to be read.
+// body tells once when there is no more to be read.
 type body struct {
 	io.ReadCloser
 
-	ended func()
+	stream *Stream
+	once   sync.Once
 }
 
 // Read is io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		b.ended()
+	switch {
+	case errors.Is(err, io.EOF):
+		b.ended(nil)
+	case err != nil:
+		b.ended(err)
 	}
 	return n, err
 }
 
 // Close is io.Closer.
 func (b *body) Close() error {
-	b.ended()
+	b.ended(nil)
 	return b.ReadCloser.Close()
 }
+
+func (b *body) ended(err error) { b.once.Do(func() { b.stream.ended(err) }) }

@@ -89,10 +89,16 @@ func TestAWatchIsDoubtedOnceItHasEnded(t *testing.T) {
 	_ = api.body.CloseWithError(errors.New("the connection was lost"))
 	_, _ = io.ReadAll(second)
 	_ = second.Close()
+	after(0) // it was not ended in order
+	third := send(t, through, watching)
+	after(0)
+	after(settling + 1)
+	_ = api.body.Close()
+	_, _ = io.ReadAll(third)
 	after(tolerated)
 	send(t, through, watching)
 	after(0) // it was away for no time worth mentioning
-	want := []bool{false, false, true, true, true, false, false, false, true, true, true}
+	want := []bool{false, false, true, true, true, false, false, false, true, false, false, true, true, true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("up (-want +got):\n%s", diff)
 	}
