@@ -348,8 +348,8 @@ func TestHasteOf(t *testing.T) {
 		is   shipper.ReleaseStatus
 		want report.Haste
 	}{
-		"the next is awaited": {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForTraffic = "True" }), report.Later},
-		"objects are healthy": {set(shipper.Condition{Type: shipper.ReleaseHealthy, Status: "True"}), report.Later},
+		"how far it is is reworded": {waits("step 1 waits: capacity, 2 of 3"), report.Later},
+		"objects are healthy":       {set(shipper.Condition{Type: shipper.ReleaseHealthy, Status: "True"}), report.Later},
 		"objects are on their way": {
 			set(shipper.Condition{Type: shipper.ReleaseHealthy, Status: "False", Reason: shipper.ObjectsInProgress}), report.Later,
 		},
@@ -359,6 +359,9 @@ func TestHasteOf(t *testing.T) {
 		"how it completes is reworded": {set(shipper.Condition{Type: shipper.ReleaseComplete, Status: "False", Message: "almost"}), report.Now},
 		"another step is awaited":      {with(func(s *shipper.ReleaseStatus) { s.ObservedGeneration++ }), report.Now},
 		"it is achieved":               {with(func(s *shipper.ReleaseStatus) { s.AchievedStep = &shipper.AchievedStep{Step: 1} }), report.Now},
+		"the installation is awaited":  {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForInstallation = "True" }), report.Now},
+		"capacity is awaited":          {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForCapacity = "True" }), report.Now},
+		"traffic is awaited":           {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForTraffic = "True" }), report.Now},
 		"a command is awaited":         {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForCommand = "True" }), report.Now},
 		"readiness is awaited":         {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForReadiness = "True" }), report.Now},
 		"it is executed":               {set(shipper.Condition{Type: shipper.ReleaseStrategyExecuted, Status: "True"}), report.Now},

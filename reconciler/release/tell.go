@@ -75,12 +75,11 @@ func (r *Reconciler) persist(
 	return 0, nil
 }
 
-// hasteOf is how soon it has to be told what is new in a status. Nobody waits for how far a step is that was awaited before and still is:
-// for what is awaited it says, each in its turn, that it is. That a step begins is told at once: scripts wait until it is their turn again,
-// and do not look whose generation says so.
+// hasteOf is how soon it has to be told what is new in a status. What a step waits for is told at once, for it is the original's clients
+// that go by the state: only how far it is may lag, such as how many Pods are ready.
 func hasteOf(was, is shipper.ReleaseStatus) report.Haste {
 	if was.ObservedGeneration != is.ObservedGeneration || !equality.Semantic.DeepEqual(was.AchievedStep, is.AchievedStep) ||
-		!awaited(was) || !awaited(is) || commanded(was) != commanded(is) {
+		!awaited(was) || !awaited(is) || states(was) != states(is) {
 		return report.Now
 	}
 	for _, c := range is.Conditions {
@@ -105,13 +104,4 @@ func turned(was *shipper.Condition, is shipper.Condition) bool {
 func awaited(s shipper.ReleaseStatus) bool {
 	c := shipper.FindCondition(s.Conditions, shipper.ReleaseStrategyExecuted)
 	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == shipper.StrategyInProgress
-}
-
-// commanded is what a status says that people and clients wait for, or are waited for in.
-func commanded(s shipper.ReleaseStatus) (of struct{ command, readiness bool }) {
-	if s.Strategy != nil {
-		of.command = s.Strategy.State.WaitingForCommand == shipper.StrategyStateTrue
-		of.readiness = s.Strategy.State.WaitingForReadiness == shipper.StrategyStateTrue
-	}
-	return of
 }
