@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"shipper.dev/shipper/apis/rules/strategy"
+	"shipper.dev/shipper/apis/rules/summary"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/release/outcome"
@@ -29,6 +30,7 @@ func status(s *scope, p plan, a applied, now metav1.Time) shipper.ApplicationSta
 	}
 	out := shipper.ApplicationStatus{
 		ObservedGeneration: s.app.Generation, Conditions: s.app.Status.Conditions, History: names(rels),
+		Summary: summary.OfApplication(rels),
 	}
 	conditions := []shipper.Condition{
 		{Type: shipper.ApplicationAborting, Status: corev1.ConditionFalse},
@@ -48,6 +50,7 @@ func status(s *scope, p plan, a applied, now metav1.Time) shipper.ApplicationSta
 func abortStatus(s *scope, p plan, now metav1.Time) shipper.ApplicationStatus {
 	out := shipper.ApplicationStatus{
 		ObservedGeneration: s.app.Generation, Conditions: s.app.Status.Conditions, History: names(s.history.Releases()),
+		Summary: s.app.Status.Summary,
 	}
 	message := fmt.Sprintf("abort in progress, returning state to release %q", p.abort.Name)
 	for _, conditionType := range []string{shipper.ApplicationAborting, shipper.ApplicationRollingOut} {

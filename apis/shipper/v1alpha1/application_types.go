@@ -18,8 +18,10 @@ const (
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=applications,shortName=app,categories={all,shipper}
 // +kubebuilder:printcolumn:name="Latest Release",type=string,JSONPath=`.status.history[-1]`
+// +kubebuilder:printcolumn:name="Step",type=string,JSONPath=`.status.summary.step`
 // +kubebuilder:printcolumn:name="Rolling Out",type=string,JSONPath=`.status.conditions[?(@.type=='RollingOut')].status`
 // +kubebuilder:printcolumn:name="Blocked",type=string,JSONPath=`.status.conditions[?(@.type=='Blocked')].status`
+// +kubebuilder:printcolumn:name="Health",type=string,JSONPath=`.status.summary.health`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.template.chart.version`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Application struct {
@@ -120,7 +122,36 @@ type ApplicationStatus struct {
 	// +optional
 	// +listType=atomic
 	History []string `json:"history,omitempty"`
+
+	// summary is how far the newest Release is, for kubectl. Absent: there is no Release.
+	// +optional
+	Summary *ApplicationSummary `json:"summary,omitempty"`
 }
+
+// ApplicationSummary is how far the newest Release of an Application is.
+type ApplicationSummary struct {
+	// step is the last step that the Release achieved: its number of how many, the first being 1, and its name, as `2/3 50/50`. Absent:
+	// it has achieved none.
+	// +optional
+	Step string `json:"step,omitempty"`
+
+	// health is how the objects of the Release are, in all clusters, as its condition Healthy says: Healthy; Progressing, while they
+	// change; Degraded, when they are not as they should be; Unknown. Absent: nothing is known of them yet.
+	// +optional
+	Health ApplicationHealth `json:"health,omitempty"`
+}
+
+// ApplicationHealth is how the objects of an Application's newest Release are.
+// +kubebuilder:validation:Enum=Healthy;Progressing;Degraded;Unknown
+type ApplicationHealth string
+
+// What objects may be.
+const (
+	ApplicationHealthy       ApplicationHealth = "Healthy"
+	ApplicationProgressing   ApplicationHealth = "Progressing"
+	ApplicationDegraded      ApplicationHealth = "Degraded"
+	ApplicationHealthUnknown ApplicationHealth = "Unknown"
+)
 
 // ApplicationList is a list of Applications.
 //
