@@ -160,7 +160,10 @@ func TestColumns(t *testing.T) {
 		return u.run(u.ctx, "", "get", "rel", rel, "-o", "jsonpath={.status.achievedStep.name}")
 	})
 	for kind, want := range map[string]map[string]string{
-		"app": {"NAME": appName, "LATEST RELEASE": rel, "ROLLING OUT": "True", "BLOCKED": "False", "VERSION": "0.0.1"},
+		"app": {
+			"NAME": appName, "LATEST RELEASE": rel, "STEP": "1/2 staging", "ROLLING OUT": "True", "BLOCKED": "False", "HEALTH": "Healthy",
+			"VERSION": "0.0.1",
+		},
 		"rel": {
 			"NAME": rel, "GENERATION": "0", "VERSION": "0.0.1", "OUTCOME": "InProgress", "ACHIEVED STEP": "staging", "CLUSTERS": cluster,
 			"WAITING": "", "REASON": "",
