@@ -286,7 +286,8 @@ func stored(t *testing.T, global string) map[string]any {
 		if err := json.Unmarshal([]byte(strings.ReplaceAll(string(text), global, shipper.GlobalBlocksNamespace)), &plain); err != nil {
 			t.Fatal(err)
 		}
-		out[fmt.Sprintf("%s: %s %s/%s", cluster, o.GetKind(), o.GetNamespace(), o.GetName())] = plain
+		namespace := strings.ReplaceAll(o.GetNamespace(), global, shipper.GlobalBlocksNamespace)
+		out[fmt.Sprintf("%s: %s %s/%s", cluster, o.GetKind(), namespace, o.GetName())] = plain
 	})
 	return out
 }

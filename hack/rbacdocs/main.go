@@ -32,8 +32,9 @@ var pages = []struct {
 type role struct {
 	Kind     string `yaml:"kind"`
 	Metadata struct {
-		Name   string            `yaml:"name"`
-		Labels map[string]string `yaml:"labels"`
+		Name      string            `yaml:"name"`
+		Namespace string            `yaml:"namespace"`
+		Labels    map[string]string `yaml:"labels"`
 	} `yaml:"metadata"`
 	Rules []yaml.Node `yaml:"rules"`
 }
@@ -56,6 +57,9 @@ func name(r role) string {
 		if to, ok := strings.CutPrefix(label, aggregate); ok {
 			out += ", and so `" + to + "`"
 		}
+	}
+	if r.Metadata.Namespace != "" {
+		out += ", of all who are authenticated, in `" + r.Metadata.Namespace + "`"
 	}
 	return out
 }

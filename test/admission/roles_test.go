@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -104,6 +105,22 @@ func aggregated(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestEverybodyMayReadGlobalBlocks asks for somebody who is bound to nothing.
+func TestEverybodyMayReadGlobalBlocks(t *testing.T) {
+	dev := inGroups(t, "newcomer", "system:authenticated")
+	blocks := &shipper.RolloutBlockList{}
+	if err := dev.List(t.Context(), blocks, client.InNamespace(shipper.GlobalBlocksNamespace)); err != nil {
+		t.Error(err)
+	}
+	if err := dev.List(t.Context(), blocks, client.InNamespace(namespace(t))); !apierrors.IsForbidden(err) {
+		t.Errorf("in another namespace it says: %v", err)
+	}
+	b := block(t, shipper.GlobalBlocksNamespace)
+	if err := dev.Delete(t.Context(), b); !apierrors.IsForbidden(err) {
+		t.Errorf("the deletion of one says: %v", err)
+	}
 }
 
 func TestRolesAllowThisAndNothingElse(t *testing.T) {

@@ -22,6 +22,8 @@ type account struct {
 	report          *Report
 	domain          string // shipper.RBACManagement or shipper.RBACApplication
 	namespace, name string
+	// globalBlocks is the namespace of global RolloutBlocks; empty in application clusters.
+	globalBlocks string
 }
 
 // serviceAccount makes the account.
@@ -56,7 +58,11 @@ func (a account) rules(ctx context.Context) error {
 			if err := errors.Join(a.keepOthers(ctx, o), a.keepRenewing(ctx, o)); err != nil {
 				return "", err
 			}
-			how, err := apply(ctx, a.client, o)
+			write := apply
+			if isBinding(o) && !bindsAccount(o) {
+				write = ensure // whom people's roles are bound to is not Shipper's to decide
+			}
+			how, err := write(ctx, a.client, o)
 			return string(how), err
 		})
 		if err != nil {
@@ -64,6 +70,17 @@ func (a account) rules(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func isBinding(o *unstructured.Unstructured) bool { return o.Object["roleRef"] != nil }
+
+// bindsAccount reports whether a binding is for service accounts, and not for people.
+func bindsAccount(binding *unstructured.Unstructured) bool {
+	subjects, _, err := unstructured.NestedSlice(binding.Object, "subjects")
+	return err == nil && slices.ContainsFunc(subjects, func(s any) bool {
+		fields, is := s.(map[string]any)
+		return is && fields["kind"] == "ServiceAccount"
+	})
 }
 
 // keepOthers adds to a binding in an application cluster the accounts it has already: those of other management
@@ -101,13 +118,17 @@ func (a account) objects() ([]*unstructured.Unstructured, error) {
 		if o.GetLabels()[shipper.RBACDomainLabel] != a.domain {
 			continue
 		}
-		if o.GetNamespace() != "" {
+		switch o.GetNamespace() {
+		case "":
+		case shipper.GlobalBlocksNamespace:
+			o.SetNamespace(a.globalBlocks)
+		default:
 			o.SetNamespace(a.namespace)
 		}
 		if o.GetKind() == "ServiceAccount" {
 			o.SetName(a.name)
 		}
-		if o.Object["roleRef"] != nil {
+		if isBinding(o) && bindsAccount(o) {
 			o.Object["subjects"] = []any{
 				map[string]any{"kind": "ServiceAccount", "name": a.name, "namespace": a.namespace},
 			}

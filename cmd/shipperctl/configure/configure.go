@@ -70,7 +70,7 @@ func (m *Management) Setup(ctx context.Context) error {
 // account is who Shipper is in the management cluster.
 func (m *Management) account() account {
 	return account{client: m.Client, report: m.Report, domain: shipper.RBACManagement,
-		namespace: m.Namespace, name: m.ServiceAccount}
+		namespace: m.Namespace, name: m.ServiceAccount, globalBlocks: m.GlobalBlocksNamespace}
 }
 
 // Application is an application cluster: where charts are installed. No software of Shipper runs there.

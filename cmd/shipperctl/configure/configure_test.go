@@ -119,6 +119,7 @@ func TestAccountIsWholeAndForItsNames(t *testing.T) {
 			"RoleBinding there/shipper:management-cluster for there/somebody",
 			"ClusterRole /shipper:view", "ClusterRole /shipper:view-clusters", "ClusterRole /shipper:edit",
 			"ClusterRole /shipper-namespace-reader", "ClusterRole /shipper-values-keeper", "ClusterRole /shipper:sre",
+			"Role blocks/shipper:global-blocks", "RoleBinding blocks/shipper:global-blocks for /system:authenticated",
 		}},
 		{shipper.RBACApplication, []string{
 			"ServiceAccount there/somebody",
@@ -130,7 +131,7 @@ func TestAccountIsWholeAndForItsNames(t *testing.T) {
 			"RoleBinding there/shipper:application-cluster for there/somebody",
 		}},
 	} {
-		objects, err := account{domain: c.domain, namespace: "there", name: "somebody"}.objects()
+		objects, err := account{domain: c.domain, namespace: "there", name: "somebody", globalBlocks: "blocks"}.objects()
 		if err != nil {
 			t.Fatal(err)
 		}
