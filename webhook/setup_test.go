@@ -49,6 +49,11 @@ func (slow) Refresh(ctx context.Context, _ string, _ shipper.Chart) error { retu
 
 func (slow) Verifiable(context.Context, string, shipper.Chart, string) error { return nil }
 
+func (slow) Judge(ctx context.Context, _ *shipper.Release, _ chart.Place) ([]string, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
 func (slow) Replicas(ctx context.Context, _ *shipper.Release, _ chart.Place) (int32, error) {
 	return 0, ctx.Err()
 }

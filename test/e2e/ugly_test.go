@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,30 +19,43 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// TestBrokenChartsSayWhatIsWrong gives each chart that cannot be rolled out to an Application of its own: its Release or
-// InstallationTarget says what is wrong with it, and an Application beside it rolls out as if nothing were.
+// TestBrokenChartsSayWhatIsWrong gives each chart that cannot be rolled out to an Application of its own. What no cluster could run is
+// refused; of what only the archive or a cluster tells, the Release or InstallationTarget says what is wrong with it. An Application beside
+// it rolls out as if nothing were.
 func TestBrokenChartsSayWhatIsWrong(t *testing.T) {
 	(&story{T: t}).publishesArchivesOfIllWill() // before any story asks for charts
 	t.Parallel()
 	s := begin(t, []string{west}, []string{westRegion})
 	for name, words := range map[string][]string{
-		"not-gzip":                {shipper.BrokenChartSpec, "not-gzip"},
-		"leads-out":               {shipper.BrokenChartSpec, "chart illegally references parent directory"},
-		"bomb":                    {shipper.BrokenChartSpec, "it unpacks to more than 100 MiB"},
-		"no-deployment":           {shipper.WrongChartDeployments, "Deployment"},
-		"two-deployments":         {shipper.WrongChartDeployments, "Deployment"},
-		"broken-template":         {shipper.ChartError, "template"},
-		"release-selector":        {shipper.ChartError, "release", shipper.HelmWorkaroundLabel},
-		"invalid-deployment-name": {shipper.ChartError, "{{ .Release.Name }}"},
-		"no-template-labels":      {shipper.ChartError, "selector", "label"},
-		"hook":                    {shipper.ChartError, "hook"},
-		"unknown-kind":            {"Gadget"},
+		"not-gzip":     {shipper.BrokenChartSpec, "not-gzip"},
+		"leads-out":    {shipper.BrokenChartSpec, "chart illegally references parent directory"},
+		"bomb":         {shipper.BrokenChartSpec, "it unpacks to more than 100 MiB"},
+		"unknown-kind": {"Gadget"},
 	} {
 		app := s.application("0.0.1", 1, allIn)
 		app.Name, app.Spec.Template.Chart.Name = name, name
 		s.applies(app)
 		t.Run(name, func(t *testing.T) {
 			s.on(t).complains(name, words...)
+		})
+	}
+	for name, want := range map[string]string{
+		"no-deployment":           "it must have exactly one Deployment, but 0 are found",
+		"two-deployments":         "it must have exactly one Deployment, but 2 are found",
+		"broken-template":         "template",
+		"release-selector":        shipper.HelmWorkaroundLabel,
+		"invalid-deployment-name": "{{ .Release.Name }}",
+		"no-template-labels":      "label",
+		"hook":                    "hook",
+	} {
+		app := s.application("0.0.1", 1, allIn)
+		app.Name, app.Spec.Template.Chart.Name = name, name
+		s.eventually("the answer for the chart "+name, "refused", func() (string, error) {
+			err := world.management.Create(s.ctx, app.DeepCopy(), client.DryRunAll)
+			if apierrors.IsInvalid(err) && strings.Contains(err.Error(), "spec.template.chart: Invalid value") && strings.Contains(err.Error(), want) {
+				return "refused", nil
+			}
+			return "admitted", err
 		})
 	}
 	s.applies(s.application("0.0.1", 2, allIn))

@@ -5,6 +5,7 @@ package application_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,6 +29,17 @@ type catalog struct {
 	countErr        error
 	notAllowed      error
 	notVerifiable   error
+	doubts          []string
+	judgeErr        error
+	judged          []chart.Place
+}
+
+func (c *catalog) Judge(ctx context.Context, _ *shipper.Release, in chart.Place) ([]string, error) {
+	if _, bounded := ctx.Deadline(); !bounded {
+		return nil, errors.New("a write waits for its chart without end")
+	}
+	c.judged = append(c.judged, in)
+	return c.doubts, c.judgeErr
 }
 
 // Replicas is what the values say.
@@ -442,6 +454,59 @@ func TestAVersionThatWasReleasedIsNotLookedUpAgain(t *testing.T) {
 			got := ask.Patched[shipper.Application](t, req, a).Annotations[shipper.AppChartDigestAnnotation]
 			if got != tc.digest || len(charts.asked) != tc.asked {
 				t.Errorf("digest %q after %d questions, want %q after %d", got, len(charts.asked), tc.digest, tc.asked)
+			}
+		})
+	}
+}
+
+func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
+	certain := &chart.Error{Reason: shipper.WrongChartDeployments, Message: "it must have exactly one Deployment, but 0 are found"}
+	for sentence, tc := range map[string]struct {
+		charts  catalog
+		user    string
+		edit    func(*shipper.Application)
+		want    string
+		warned  []string
+		refused bool
+		asked   int
+	}{
+		"what is certain": {
+			charts: catalog{judgeErr: certain}, user: ask.Developer, asked: 1, refused: true,
+			want: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart: Invalid value: "nginx 0.0.1": ` + certain.Message,
+		},
+		"what may be tried again": {charts: catalog{judgeErr: &chart.Error{Retry: true}}, user: ask.Developer, asked: 1},
+		"what came too late":      {charts: catalog{judgeErr: context.DeadlineExceeded}, user: ask.Developer, asked: 1},
+		"what is doubtful":        {charts: catalog{doubts: []string{"hm"}}, user: ask.Developer, asked: 1, warned: []string{"may not roll out: hm"}},
+		"what the reconciler writes": {
+			charts: catalog{judgeErr: certain}, user: ask.Reconciler,
+		},
+		"what is being deleted": {
+			charts: catalog{}, user: ask.Developer, asked: 0,
+			edit: func(app *shipper.Application) {
+				app.DeletionTimestamp, app.Finalizers = &metav1.Time{Time: ask.Clock().Now()}, []string{"x/y"}
+			},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			charts := &tc.charts
+			charts.found = chart.Resolution{Version: "0.0.1"}
+			w := webhookOf(t, ask.Grant(), charts)
+			app := ask.Application()
+			if tc.edit != nil {
+				tc.edit(app)
+			}
+			a := &answer.Answer{}
+			err := w.Validate(t.Context(), ask.Create(tc.user, app), a)
+			if (err != nil) != tc.refused || tc.refused && err.Error() != tc.want {
+				t.Errorf("it says %v, want %q", err, tc.want)
+			}
+			if len(charts.judged) != tc.asked {
+				t.Errorf("judged %d times, want %d", len(charts.judged), tc.asked)
+			}
+			for _, want := range tc.warned {
+				if !slices.Contains(a.Warnings(), want) {
+					t.Errorf("warnings %q, want %q", a.Warnings(), want)
+				}
 			}
 		})
 	}

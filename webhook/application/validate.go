@@ -162,6 +162,9 @@ func (w *Webhook) announce(
 			err.Error()+"; choose a shorter name")})
 	}
 	if isNew {
+		if err := w.judgeChart(ctx, req, a, app, next); err != nil {
+			return err
+		}
 		a.Audit(answer.AuditReleaseStamped, next.Name)
 		a.Warn("this makes Release %s", next.Name)
 		if req.DryRun != nil && *req.DryRun {
@@ -172,7 +175,7 @@ func (w *Webhook) announce(
 		}
 		choice, err := placement.Choose(app.Name, app.Spec.Template.ClusterRequirements, w.Facts.Clusters())
 		if err != nil {
-			a.Warn("no clusters can be chosen for it as they are now: %v", err)
+			a.Warn("%sno clusters can be chosen for it as they are now: %v", shipper.MayNotRollOut, err)
 		}
 		warnOfVainValues(a, &app.Spec.Template, choice)
 	}

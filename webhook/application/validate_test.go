@@ -239,7 +239,7 @@ func TestWhatAnEditMakesIsAnnounced(t *testing.T) {
 			})),
 			warned: []string{
 				"this makes Release super-server-d5e8a587-0",
-				`no clusters can be chosen for it as they are now: region "atlantis" has 0 of the 1 schedulable clusters wanted`,
+				`may not roll out: no clusters can be chosen for it as they are now: region "atlantis" has 0 of the 1 schedulable clusters wanted`,
 			},
 			audit: map[string]string{answer.AuditReleaseStamped: "super-server-d5e8a587-0"},
 		},

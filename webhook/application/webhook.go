@@ -31,6 +31,8 @@ type Resolver interface {
 	Resolve(ctx context.Context, namespace string, want shipper.Chart) (chart.Resolution, error)
 	// Replicas is how many Pods a Release has in a place when all of it runs.
 	Replicas(ctx context.Context, rel *shipper.Release, in chart.Place) (int32, error)
+	// Judge says why no cluster can run a Release in a place, by an error that is not to be tried again, and what is doubtful about it.
+	Judge(ctx context.Context, rel *shipper.Release, in chart.Place) (doubts []string, err error)
 	// Allows is nil when charts may be fetched from the repository.
 	Allows(repoURL string) error
 	// Verifiable says what keeps a chart from being verified that is known without its repository; chart.ErrKeys, chart.ErrProvenance.

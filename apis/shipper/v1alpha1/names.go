@@ -23,3 +23,6 @@ func ChartSnapshotPartName(digest string, part int32) string {
 func ValuesSecretName(release string) string {
 	return release + "-values"
 }
+
+// MayNotRollOut begins the warnings about what may keep an Application from being rolled out, such as clusters that there are too few of.
+const MayNotRollOut = "may not roll out: "

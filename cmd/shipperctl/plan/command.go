@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
 
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/connect"
 	"shipper.dev/shipper/cmd/shipperctl/manifest"
 	"shipper.dev/shipper/cmd/shipperctl/output"
@@ -41,8 +42,9 @@ func NewCommand() *cobra.Command {
 			var failed []error
 			for _, app := range apps {
 				_, err := manifest.Rehearse(cmd.Context(), c, app)
-				failed = append(failed, err)
-				out = append(out, outcome(app.GetNamespace(), app.GetName(), heard.take(), err))
+				this := outcome(app.GetNamespace(), app.GetName(), heard.take(), err)
+				failed = append(failed, err, this.doubt())
+				out = append(out, this)
 			}
 			err = format.Print(cmd.OutOrStdout(), out, func() string {
 				width, _ := screen.Of(cmd.OutOrStdout())
@@ -96,6 +98,16 @@ func outcome(namespace, name string, said []string, err error) Outcome {
 		}
 	}
 	return out
+}
+
+// doubt is an error where something that the API server warns of may keep an Application from being rolled out.
+func (o *Outcome) doubt() error {
+	for _, text := range o.Warnings {
+		if strings.HasPrefix(text, shipper.MayNotRollOut) {
+			return fmt.Errorf("application %s/%s may not roll out: its warnings say why", o.Namespace, o.Application)
+		}
+	}
+	return nil
 }
 
 // picture is for people, in lines of some columns; 0 are unbounded.

@@ -52,3 +52,20 @@ func TestOutcome(t *testing.T) {
 		})
 	}
 }
+
+func TestAPlanThatMayNotRollOutFails(t *testing.T) {
+	for text, want := range map[string]string{
+		"mind the gap":                      "",
+		"may not roll out: no cluster":      "application shop/web may not roll out: its warnings say why",
+		"the chart may not roll out: so so": "",
+	} {
+		o := outcome("shop", "web", []string{text}, nil)
+		got := ""
+		if err := o.doubt(); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

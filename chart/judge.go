@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chart
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Judge renders a Release as it would be installed in a place. An error that is an *Error without Retry is certain: no cluster can run
+// this. What only some clusters may refuse, or what works against Shipper, is a doubt, for people. It fetches the chart, unless that is
+// known already. Other errors say nothing about the chart.
+func (c *Catalog) Judge(ctx context.Context, rel *shipper.Release, in Place) (doubts []string, err error) {
+	loaded, err := c.Load(ctx, rel.Namespace, rel.Spec.Environment.Chart, rel.Annotations[shipper.ReleaseChartDigestAnnotation])
+	if err != nil {
+		return nil, &Error{Reason: shipper.ChartFetchFailure, Message: err.Error(), Retry: true, Cause: err}
+	}
+	return loaded.Judge(ctx, rel, in)
+}
+
+// Judge is Catalog.Judge of a Release of this chart.
+func (c *Chart) Judge(ctx context.Context, rel *shipper.Release, in Place) (doubts []string, err error) {
+	values, err := LayersOf(&rel.Spec.Environment).At(in)
+	if err != nil {
+		return nil, err
+	}
+	target := Target{
+		ReleaseName: rel.Name, Namespace: rel.Namespace, App: rel.Labels[shipper.AppLabel],
+		HelmWorkaround: rel.Labels[shipper.HelmWorkaroundLabel], Labels: rel.Labels,
+	}
+	doubts, err = c.judge(ctx, values, target)
+	asks := asksCluster(c.helm) || !target.satisfies(c.helm.Metadata.KubeVersion)
+	if told, ok := errors.AsType[*Error](err); ok && !told.Retry && asks {
+		return []string{told.Message + "; in clusters of other versions or APIs it may be otherwise"}, nil
+	}
+	return doubts, err
+}
+
+func (c *Chart) judge(ctx context.Context, values *shipper.ChartValues, t Target) (doubts []string, err error) {
+	manifest, err := c.Render(ctx, values, t)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := manifest.Prepare(t); err != nil {
+		told := *asError(err)
+		told.Message = fmt.Sprintf("chart %q %s: %s", c.Name(), c.Version(), told.Message)
+		return nil, &told
+	}
+	return manifest.scaledByOthers(), nil
+}
+
+// scaledByOthers names autoscalers of the Deployment: they and Shipper would both set its replicas.
+func (m Manifest) scaledByOthers() (doubts []string) {
+	at, err := m.deployment()
+	if err != nil { // there is nothing at all
+		return nil
+	}
+	name := m.Objects[at].GetName()
+	for i := range m.Objects {
+		o := &m.Objects[i]
+		kind, _, _ := unstructured.NestedString(o.Object, "spec", "scaleTargetRef", "kind")
+		target, _, _ := unstructured.NestedString(o.Object, "spec", "scaleTargetRef", "name")
+		if kind == "Deployment" && target == name {
+			doubts = append(doubts, fmt.Sprintf("%s scales the Deployment %s, which Shipper does too, step by step: "+
+				"leave it out of the chart, or disable it by a value", m.source(i), name))
+		}
+	}
+	return doubts
+}
+
+// asksCluster tells whether what a chart renders to may depend on what version or APIs a cluster has.
+func asksCluster(c *helmchart.Chart) bool {
+	asks := func(f *helmchart.File) bool { return bytes.Contains(f.Data, []byte("Capabilities")) }
+	return slices.ContainsFunc(c.Templates, asks) || slices.ContainsFunc(c.Dependencies(), asksCluster)
+}
