@@ -97,8 +97,8 @@ func ready(s sight) shipper.Condition {
 	return no(shipper.InProgress, "%d of %d pods are available", available, desired)
 }
 
-// unscaled reports whether a change that the Deployment's controller has not seen yet leaves capacity as it was: also an annotation, such as
-// the mark of an installation that is taken over, makes a new generation.
+// unscaled reports whether a change that the Deployment's controller has not seen yet leaves capacity as it was. An annotation, such as
+// the mark of an installation that is taken over, makes a new generation, too.
 func (s sight) unscaled(d *appsv1.Deployment) bool {
 	desired := s.desired()
 	return s.wasReady && s.replicas() == desired && d.Status.Replicas == desired && d.Status.AvailableReplicas == desired
