@@ -76,8 +76,18 @@ func aTokenThatDoesNotEndGivesWay(t *testing.T) {
 		t.Fatalf("asked for one that does not end: %+v, annotations %v", endless, secret.Annotations)
 	}
 	old := as(t, west)
+	theirs := &corev1.Secret{Type: corev1.SecretTypeServiceAccountToken}
+	theirs.Namespace, theirs.Name = "shipper-system", "shipper-app-cluster-token-x7k2p" // as Kubernetes before 1.24 named it
+	theirs.Annotations = map[string]string{corev1.ServiceAccountNameKey: "shipper-app-cluster"}
+	if err := app.Create(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
 	const note = "kubectl delete secret shipper-app-cluster-token -n shipper-system"
-	holds(t, succeeds(t, "join", "-f", path, "--webhook-ignore"), note)
+	const another = "kubectl delete secret shipper-app-cluster-token-x7k2p -n shipper-system"
+	holds(t, succeeds(t, "join", "-f", path, "--webhook-ignore"), note, another)
+	if err := app.Delete(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
 	if _, c := held(t, west); !c.Ends() || !c.Renewed() || !accepted(t, as(t, west)) {
 		t.Errorf("the new token is %+v", c)
 	}

@@ -28,8 +28,9 @@ func status(ct *shipper.CapacityTarget, sights []sight, at time.Time) shipper.Ca
 				old = c
 			}
 		}
+		s.wasReady = ct.Status.ObservedGeneration == ct.Generation && shipper.ConditionTrue(old.Conditions, shipper.TargetReady)
 		out.Clusters = append(out.Clusters, clusterStatus(old, s, now))
-		if fleet.Pending(s.err) {
+		if fleet.Pending(s.err) || fleet.Keeps(s.err, old.Conditions) {
 			out.ObservedGeneration = ct.Status.ObservedGeneration
 		}
 	}
@@ -41,7 +42,7 @@ func status(ct *shipper.CapacityTarget, sights []sight, at time.Time) shipper.Ca
 // clusterStatus is the new status of one cluster. What is known of a cluster that connects for the first time, or that
 // cannot be reached, stays as it was.
 func clusterStatus(old shipper.ClusterCapacityStatus, s sight, now metav1.Time) shipper.ClusterCapacityStatus {
-	if fleet.Pending(s.err) && len(old.Conditions) > 0 {
+	if fleet.Keeps(s.err, old.Conditions) {
 		return old
 	}
 	out := shipper.ClusterCapacityStatus{Name: s.want.Name}
@@ -82,7 +83,7 @@ func ready(s sight) shipper.Condition {
 	switch {
 	case s.scaled:
 		return no(shipper.InProgress, "scaling from %d to %d pods", s.replicas(), desired)
-	case s.late || d.Generation > d.Status.ObservedGeneration:
+	case s.late || d.Generation > d.Status.ObservedGeneration && !s.unscaled(d):
 		return no(shipper.InProgress, "the cluster has not seen the change to %d pods yet", desired)
 	case available == desired:
 		return shipper.Condition{Type: shipper.TargetReady, Status: corev1.ConditionTrue}
@@ -94,6 +95,13 @@ func ready(s sight) shipper.Condition {
 		return no(shipper.PodsNotReady, "%d/%d: %s", len(sad), desired, summarize(sad))
 	}
 	return no(shipper.InProgress, "%d of %d pods are available", available, desired)
+}
+
+// unscaled reports whether a change that the Deployment's controller has not seen yet leaves capacity as it was. An annotation, such as
+// the mark of an installation that is taken over, makes a new generation, too.
+func (s sight) unscaled(d *appsv1.Deployment) bool {
+	desired := s.desired()
+	return s.wasReady && s.replicas() == desired && d.Status.Replicas == desired && d.Status.AvailableReplicas == desired
 }
 
 // stuck tells whether the Deployment's own controller reports a failure.

@@ -30,6 +30,8 @@ func TestReady(t *testing.T) {
 	none := shipper.ClusterCapacityTarget{Name: "west", Percent: 100}
 	unseen := deployed(3, 3)
 	unseen.Status.ObservedGeneration = 1
+	marked := deployed(3, 3)
+	marked.Status.ObservedGeneration, marked.Status.Replicas = 1, 3
 	unset := deployed(1, 1)
 	unset.Spec.Replicas = nil
 	stopped := appsv1.DeploymentCondition{
@@ -67,6 +69,13 @@ func TestReady(t *testing.T) {
 		},
 		"its controller has not seen the change": {
 			sight{deployments: []appsv1.Deployment{unseen}},
+			"False", shipper.InProgress, "the cluster has not seen the change to 3 pods yet",
+		},
+		"its controller has not seen a change that leaves what was ready as it was": {
+			sight{deployments: []appsv1.Deployment{marked}, wasReady: true}, "True", "", "",
+		},
+		"its controller has not seen a change after which pods went": {
+			sight{deployments: []appsv1.Deployment{unseen}, wasReady: true},
 			"False", shipper.InProgress, "the cluster has not seen the change to 3 pods yet",
 		},
 		"the cache does not show the last change": {
@@ -160,6 +169,7 @@ func TestStatus(t *testing.T) {
 	connecting := &fleet.Error{
 		Cluster: "east", Reason: shipper.TargetClusterClientError, Message: "connecting", Pending: true,
 	}
+	untried := &fleet.Error{Cluster: "east", Reason: shipper.CredentialsRefused, Message: "too few rights", Untried: true}
 	type clusters = []shipper.ClusterCapacityStatus
 	tests := map[string]struct {
 		sights []sight
@@ -194,6 +204,23 @@ func TestStatus(t *testing.T) {
 		},
 		"a cluster that is being connected to is as it was, and the new generation is not answered yet": {
 			[]sight{{want: in("east"), err: connecting}}, before,
+		},
+		"a cluster that this installation has no credentials for yet is as another installation left it": {
+			[]sight{{want: in("east"), err: untried}}, before,
+		},
+		"a new cluster that this installation has no credentials for reports why": {
+			[]sight{{want: in("north"), err: untried}},
+			shipper.CapacityTargetStatus{
+				ObservedGeneration: 2,
+				Clusters: []shipper.ClusterCapacityStatus{{Name: "north", Conditions: []shipper.Condition{
+					condition("Operational", "False", "CredentialsRefused", "too few rights", now),
+					condition("Ready", "Unknown", "CredentialsRefused", "too few rights", now),
+				}}},
+				Conditions: []shipper.Condition{
+					condition("Operational", "False", "ClustersNotOperational", "north: CredentialsRefused too few rights", now),
+					condition("Ready", "False", "ClustersNotReady", "north: CredentialsRefused too few rights", now),
+				},
+			},
 		},
 		"a new cluster that is being connected to is not known": {
 			[]sight{{want: in("north"), err: connecting}},

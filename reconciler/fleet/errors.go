@@ -29,6 +29,9 @@ type Error struct {
 	// Pending is true while the first attempt to connect is under way: nothing is known to be wrong, and what was said of
 	// the cluster before may still be true.
 	Pending bool
+	// Untried is true while no connection of this installation has worked and the credentials are missing or refused: a status that
+	// another installation left is not refuted.
+	Untried bool
 	// Err is the cause, when there is one.
 	Err error
 }

@@ -203,7 +203,7 @@ func (f *Fleet) Get(ctx context.Context, name string) (*Member, error) {
 		member.Identity, member.home = who.id, f.options.Namespace
 		return &member, nil
 	case ok:
-		return nil, &Error{Cluster: name, Reason: state.Reason, Message: state.Message, Pending: state.Pending}
+		return nil, f.notReady(ctx, name, state)
 	}
 	unknown := &Error{Cluster: name, Reason: shipper.TargetClusterClientError, Message: "connecting", Pending: true}
 	cluster := &shipper.Cluster{}
@@ -217,6 +217,26 @@ func (f *Fleet) Get(ctx context.Context, name string) (*Member, error) {
 		return nil, fmt.Errorf("reading Cluster %q: %w", name, err)
 	}
 	return nil, unknown
+}
+
+// notReady is why a cluster that is known cannot be worked with.
+func (f *Fleet) notReady(ctx context.Context, name string, state State) error {
+	out := &Error{Cluster: name, Reason: state.Reason, Message: state.Message, Pending: state.Pending}
+	if state.KubernetesVersion != "" || !ofCredentials(state.Reason) {
+		return out
+	}
+	cluster := &shipper.Cluster{}
+	if err := f.options.Reader.Get(ctx, types.NamespacedName{Name: name}, cluster); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Cluster %q: %w", name, err)
+	}
+	// The first connection that works writes the version, whichever process made it.
+	out.Untried = cluster.Status.KubernetesVersion == ""
+	return out
+}
+
+// ofCredentials reports whether a reason says that the account or its credentials do not suffice.
+func ofCredentials(reason string) bool {
+	return reason == shipper.SecretMissing || reason == shipper.SecretInvalid || reason == shipper.CredentialsRefused
 }
 
 // launch runs c in the background when the fleet runs and there is something to run. f.mu is held.

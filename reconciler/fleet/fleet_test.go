@@ -30,7 +30,12 @@ type oneCluster struct{ client.Reader }
 
 func (oneCluster) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 	switch key.Name {
-	case "known":
+	case "known", "untried":
+		return nil
+	case "worked":
+		if cluster, ok := o.(*shipper.Cluster); ok {
+			cluster.Status.KubernetesVersion = "v1.37.1"
+		}
 		return nil
 	case "going":
 		o.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
@@ -78,12 +83,16 @@ func listen(t *testing.T, f *Fleet) func() reconcile.Request {
 
 func TestTellsWhyAClusterCannotBeWorkedWith(t *testing.T) {
 	f := New(Options{Reader: oneCluster{}})
-	f.Set("sealed", nil, &Error{Cluster: "sealed", Reason: shipper.SecretMissing, Message: "no Secret"})
+	f.Set("silent", nil, &Error{Cluster: "silent", Reason: shipper.ClusterUnreachable, Message: "no answer"})
+	f.Set("untried", nil, &Error{Cluster: "untried", Reason: shipper.SecretMissing, Message: "no Secret"})
+	f.Set("worked", nil, &Error{Cluster: "worked", Reason: shipper.SecretMissing, Message: "no Secret"})
 	f.Set("new", &Access{Config: &rest.Config{Host: "https://new"}, Fingerprint: "x"}, nil)
 	tests := map[string]struct {
 		want *Error
 	}{
-		"sealed": {&Error{Cluster: "sealed", Reason: shipper.SecretMissing, Message: "no Secret"}},
+		"silent":  {&Error{Cluster: "silent", Reason: shipper.ClusterUnreachable, Message: "no answer"}},
+		"untried": {&Error{Cluster: "untried", Reason: shipper.SecretMissing, Message: "no Secret", Untried: true}},
+		"worked":  {&Error{Cluster: "worked", Reason: shipper.SecretMissing, Message: "no Secret"}},
 		"new": {&Error{
 			Cluster: "new", Reason: shipper.TargetClusterClientError, Message: "connecting to https://new", Pending: true,
 		}},

@@ -38,6 +38,17 @@ func Pending(err error) bool {
 	return errors.As(err, &connection) && connection.Pending
 }
 
+// Keeps reports whether a cluster's conditions stay as they are when err is met: it is being connected to for the first time, or
+// another installation reported that it works and this one has no usable credentials yet.
+func Keeps(err error, conditions []shipper.Condition) bool {
+	if len(conditions) == 0 {
+		return false
+	}
+	var connection *Error
+	return errors.As(err, &connection) &&
+		(connection.Pending || connection.Untried && shipper.ConditionTrue(conditions, shipper.TargetOperational))
+}
+
 // Retries makes the results of passes. It is safe for concurrent use.
 type Retries struct {
 	limiter workqueue.TypedRateLimiter[reconcile.Request]

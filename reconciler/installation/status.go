@@ -49,7 +49,7 @@ func status(
 		if !o.leaving || it.DeletionTimestamp != nil {
 			staying = append(staying, report.Cluster{Name: c.Name, Conditions: c.Conditions})
 		}
-		if fleet.Pending(o.err) || stands(known, o) {
+		if fleet.Pending(o.err) || fleet.Keeps(o.err, known.Conditions) || stands(known, o) {
 			out.ObservedGeneration = it.Status.ObservedGeneration
 		}
 	}
@@ -71,7 +71,7 @@ func stands(old shipper.ClusterInstallationStatus, o outcome) bool {
 func clusterStatus(
 	old shipper.ClusterInstallationStatus, o outcome, now metav1.Time,
 ) shipper.ClusterInstallationStatus {
-	if fleet.Pending(o.err) && len(old.Conditions) > 0 || stands(old, o) {
+	if fleet.Keeps(o.err, old.Conditions) || stands(old, o) {
 		return old
 	}
 	out := shipper.ClusterInstallationStatus{

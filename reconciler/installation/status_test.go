@@ -34,6 +34,7 @@ func TestStatus(t *testing.T) {
 	}
 	lost := &fleet.Error{Cluster: "east", Reason: shipper.ClusterUnreachable, Message: "no answer"}
 	connecting := &fleet.Error{Cluster: "east", Reason: shipper.TargetClusterClientError, Pending: true}
+	untried := &fleet.Error{Cluster: "east", Reason: shipper.CredentialsRefused, Message: "too few rights", Untried: true}
 	type clusters = []shipper.ClusterInstallationStatus
 	failed := func(status, reason, message string, operational shipper.Condition) clusters {
 		return clusters{{Name: "east", Status: status, Message: message, Conditions: []shipper.Condition{
@@ -101,6 +102,9 @@ func TestStatus(t *testing.T) {
 		},
 		"while a cluster is being connected to nothing is known to have changed": {
 			[]outcome{{cluster: "east", err: connecting}}, nil, before,
+		},
+		"a cluster that this installation has no credentials for yet is as another installation left it": {
+			[]outcome{{cluster: "east", err: untried}}, nil, before,
 		},
 		"an error that concerns no cluster": {
 			nil, broken("no chart"),

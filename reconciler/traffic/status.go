@@ -58,7 +58,7 @@ func status(tt *shipper.TrafficTarget, sights []sight, general error, at time.Ti
 			}
 		}
 		out.Clusters = append(out.Clusters, clusterStatus(old, s, now))
-		if fleet.Pending(s.err) {
+		if fleet.Pending(s.err) || fleet.Keeps(s.err, old.Conditions) {
 			out.ObservedGeneration = tt.Status.ObservedGeneration
 		}
 	}
@@ -71,7 +71,7 @@ func status(tt *shipper.TrafficTarget, sights []sight, general error, at time.Ti
 // clusterStatus is the new status of one cluster. What is known of a cluster that connects for the first time stays
 // as it was; so does the traffic in one that could not be read or written.
 func clusterStatus(old shipper.ClusterTrafficStatus, s sight, now metav1.Time) shipper.ClusterTrafficStatus {
-	if fleet.Pending(s.err) && len(old.Conditions) > 0 {
+	if fleet.Keeps(s.err, old.Conditions) {
 		return old
 	}
 	out := shipper.ClusterTrafficStatus{Name: s.want.Name, AchievedTraffic: s.plan.Achieved}

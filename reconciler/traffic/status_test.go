@@ -97,6 +97,7 @@ func TestStatus(t *testing.T) {
 	connecting := &fleet.Error{
 		Cluster: "east", Reason: shipper.TargetClusterClientError, Message: "connecting", Pending: true,
 	}
+	untried := &fleet.Error{Cluster: "east", Reason: shipper.CredentialsRefused, Message: "too few rights", Untried: true}
 	type clusters = []shipper.ClusterTrafficStatus
 	tests := map[string]struct {
 		sights  []sight
@@ -159,6 +160,9 @@ func TestStatus(t *testing.T) {
 		},
 		"while a cluster is being connected to nothing is known to have changed": {
 			[]sight{{want: in("east"), err: connecting}}, nil, before,
+		},
+		"a cluster that this installation has no credentials for yet is as another installation left it": {
+			[]sight{{want: in("east"), err: untried}}, nil, before,
 		},
 		"a new cluster that is being connected to": {
 			[]sight{{want: in("north"), err: connecting}}, nil,

@@ -3,10 +3,12 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +46,33 @@ func TestAbortWhileMoving(t *testing.T) {
 			for _, cluster := range s.clusters {
 				s.holdsNothingBut(cluster, incumbent)
 			}
+		})
+	}
+}
+
+// TestAbortReportsThatTheIncumbentWaitsForCapacity is what the original's clients wait for after an abort, among other rollouts.
+func TestAbortReportsThatTheIncumbentWaitsForCapacity(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"one", "another"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
+			incumbent, contender := s.slowPair(4)
+			s.steps(contender, 1)
+			s.waitsForCommand(contender, 1)
+			s.readyPods(incumbent, 2)
+			s.must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
+			ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
+			defer cancel()
+			err := until(ctx, &shipper.ReleaseList{}, func(o client.Object) bool {
+				rel, ok := o.(*shipper.Release)
+				return ok && rel.Name == incumbent && rel.Namespace == s.namespace && rel.Status.Strategy != nil &&
+					rel.Status.Strategy.State.WaitingForCapacity == shipper.StrategyStateTrue
+			})
+			s.must("waiting until the incumbent waits for capacity", err)
+			s.settles(incumbent)
+			s.readyPods(incumbent, 4)
+			s.readyPods(contender, 0)
 		})
 	}
 }

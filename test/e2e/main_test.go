@@ -154,6 +154,9 @@ func install(ctx context.Context, dir string) error {
 	if world.pod, err = pod.Start(ctx, world.options); err != nil {
 		return err
 	}
+	if err := refusedInEveryCluster(ctx); err != nil {
+		return err
+	}
 	return join(ctx)
 }
 

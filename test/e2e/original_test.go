@@ -25,6 +25,7 @@ type inheritance struct {
 
 	incumbent, contender string
 	witnesses            []*witness
+	conditions           *conditionWitness
 }
 
 // inherit makes the fleet one in which the original has worked, with two rollouts under way, and puts witnesses there before
@@ -48,6 +49,9 @@ func inherit(ctx context.Context) error {
 		left := &inheritance{Rollout: r}
 		var err error
 		if left.incumbent, left.contender, err = r.Leave(ctx, mgmt, applications); err != nil {
+			return err
+		}
+		if left.conditions, err = newConditionWitness(context.WithoutCancel(ctx), mgmt, r.Namespace); err != nil {
 			return err
 		}
 		for _, c := range applications {
@@ -79,6 +83,7 @@ func TestRolloutsOfTheOriginalGoOn(t *testing.T) {
 				}
 			})
 			s.isTakenOver(left)
+			s.turnedNothingFalse(left)
 			for _, w := range left.witnesses {
 				for _, moved := range s.movements(w) {
 					t.Errorf("it moved: %s", moved)

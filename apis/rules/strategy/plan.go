@@ -273,7 +273,7 @@ func trafficSpec(g *gauge) *shipper.TrafficTargetSpec {
 // installed reports whether a Release's chart is in all its clusters.
 func installed(r Release) bool {
 	it := r.Installation
-	return it != nil && it.Status.ObservedGeneration >= it.Generation &&
+	return it != nil && speaks(it) &&
 		slices.Equal(slices.Sorted(slices.Values(it.Spec.Clusters)), clustersOf(r)) &&
 		shipper.ConditionTrue(it.Status.Conditions, shipper.TargetReady)
 }
@@ -281,8 +281,18 @@ func installed(r Release) bool {
 // installedIn reports whether a Release's chart is in one of its clusters.
 func installedIn(r Release, cluster string) bool {
 	it := r.Installation
-	return it != nil && it.Status.ObservedGeneration >= it.Generation &&
+	return it != nil && speaks(it) &&
 		slices.ContainsFunc(it.Status.Clusters, func(c shipper.ClusterInstallationStatus) bool {
 			return c.Name == cluster && shipper.ConditionTrue(c.Conditions, shipper.TargetReady)
 		})
+}
+
+// speaks reports whether an InstallationTarget's status is about its spec. The original wrote neither observedGeneration nor a
+// cluster's status: what it left is believed until this reconciler has written its own.
+func speaks(it *shipper.InstallationTarget) bool {
+	if it.Status.ObservedGeneration >= it.Generation {
+		return true
+	}
+	return it.Status.ObservedGeneration == 0 && len(it.Status.Clusters) > 0 &&
+		!slices.ContainsFunc(it.Status.Clusters, func(c shipper.ClusterInstallationStatus) bool { return c.Status != "" })
 }

@@ -329,3 +329,24 @@ func TestTargetsOfAReleaseWithoutClustersStayAsTheyAre(t *testing.T) {
 		t.Errorf("got %+v", outcome(plan).Write)
 	}
 }
+
+// TestStatusOfTheOriginalIsBelievedUntilItIsWrittenAnew has an InstallationTarget as the original left it, without
+// observedGeneration and without a status of single clusters.
+func TestStatusOfTheOriginalIsBelievedUntilItIsWrittenAnew(t *testing.T) {
+	const executed = shipper.ReleaseStrategyExecuted
+	a := settled(t, 0, allIn)
+	it := a.releases[0].Installation
+	it.Generation, it.Status.ObservedGeneration = 7, 0
+	for i := range it.Status.Clusters {
+		it.Status.Clusters[i].Status = shipper.InstallationStatusInstalled
+	}
+	if c := condition(outcome(a.replan()), executed); c.Status != "False" {
+		t.Errorf("a status of ours that is about no generation is believed: %v", c)
+	}
+	for i := range it.Status.Clusters {
+		it.Status.Clusters[i].Status = ""
+	}
+	if c := condition(outcome(a.replan()), executed); c.Status != "True" {
+		t.Errorf("the original's status is not believed: %v", c)
+	}
+}

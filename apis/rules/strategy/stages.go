@@ -108,7 +108,7 @@ func installationPending(r Release) string {
 	if len(fresh) > 0 {
 		return bracketed(fresh)
 	}
-	if it.Status.ObservedGeneration < it.Generation {
+	if !speaks(it) {
 		return bracketed(clusters)
 	}
 	if c := shipper.FindCondition(it.Status.Conditions, shipper.TargetReady); c != nil && c.Message != "" {

@@ -144,19 +144,40 @@ func (a *Application) ownAuthority(ctx context.Context) ([]byte, error) {
 	return []byte(published.Data[credential.TokenCAKey]), nil
 }
 
-// endless notes a token that does not end, which was made when the cluster was joined before. Others may use it.
+// endless notes tokens of the account that do not end: one of an earlier join, or one that Kubernetes before 1.24 made by itself, as for
+// the original. Others may use them.
 func (a *Application) endless(ctx context.Context) error {
-	name := endlessName(a.ServiceAccount)
-	err := a.Client.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: name}, &corev1.Secret{})
-	if apierrors.IsNotFound(err) {
-		return nil
+	names, err := a.endlessTokens(ctx)
+	for _, name := range names {
+		a.notes = append(a.notes, fmt.Sprintf("Note: cluster %s still has a token that does not end, from an earlier join. When no other "+
+			"management cluster uses it, revoke it with a context of that cluster: kubectl delete secret %s -n %s", a.Name, name, a.Namespace))
+	}
+	return err
+}
+
+// endlessTokens names the Secrets with tokens of the account. A user who may not list Secrets sees the one whose name is known.
+func (a *Application) endlessTokens(ctx context.Context) ([]string, error) {
+	list := &corev1.SecretList{}
+	err := a.Client.List(ctx, list, client.InNamespace(a.Namespace))
+	if apierrors.IsForbidden(err) {
+		secret := corev1.Secret{}
+		err = a.Client.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: endlessName(a.ServiceAccount)}, &secret)
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		list.Items = []corev1.Secret{secret}
 	}
 	if err != nil {
-		return fmt.Errorf("looking for a token that does not end: %w", err)
+		return nil, fmt.Errorf("looking for tokens that do not end: %w", err)
 	}
-	a.notes = append(a.notes, fmt.Sprintf("Note: cluster %s still has a token that does not end, from an earlier join. When no other "+
-		"management cluster uses it, revoke it with a context of that cluster: kubectl delete secret %s -n %s", a.Name, name, a.Namespace))
-	return nil
+	var out []string
+	for _, secret := range list.Items {
+		of := secret.Annotations[corev1.ServiceAccountNameKey]
+		if secret.Type == corev1.SecretTypeServiceAccountToken && of == a.ServiceAccount {
+			out = append(out, secret.Name)
+		}
+	}
+	return out, nil
 }
 
 // endlessName is the Secret with a token that does not end.

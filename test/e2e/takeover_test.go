@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/fleet"
+)
+
+// conditionWitness records every condition of Shipper's objects in one namespace that was True and is not any more.
+type conditionWitness struct {
+	mu     sync.Mutex
+	seen   map[string]int64 // revision of the last write by key
+	turned []string
+}
+
+// conditioned is the part of an object that a conditionWitness reads.
+type conditioned struct {
+	Status struct {
+		Conditions []shipper.Condition `json:"conditions"`
+		Clusters   []struct {
+			Name       string              `json:"name"`
+			Conditions []shipper.Condition `json:"conditions"`
+		} `json:"clusters"`
+	} `json:"status"`
+}
+
+// newConditionWitness records until ctx ends.
+func newConditionWitness(ctx context.Context, management *fleet.Cluster, namespace string) (*conditionWitness, error) {
+	since, err := management.Revision(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("following conditions in %s: %w", management.Name, err)
+	}
+	var prefixes []string
+	for _, kind := range []string{"applications", "releases", "installationtargets", "capacitytargets", "traffictargets"} {
+		prefixes = append(prefixes, "shipper.booking.com/"+kind+"/"+namespace+"/")
+	}
+	w := &conditionWitness{seen: map[string]int64{}}
+	go func() {
+		err := management.Follow(ctx, since, prefixes, w.take)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.turned = append(w.turned, fmt.Sprintf("not every write was seen: %v", err))
+	}()
+	return w, nil
+}
+
+func (w *conditionWitness) take(change fleet.Change) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen[change.Key] = change.Revision
+	if len(change.Before) == 0 || len(change.After) == 0 {
+		return
+	}
+	var was, is conditioned
+	for raw, into := range map[*[]byte]*conditioned{&change.Before: &was, &change.After: &is} {
+		if err := json.Unmarshal(*raw, into); err != nil {
+			w.turned = append(w.turned, fmt.Sprintf("%s cannot be read: %v", change.Key, err))
+			return
+		}
+	}
+	w.compare(change.Key, was.Status.Conditions, is.Status.Conditions)
+	for _, before := range was.Status.Clusters {
+		for _, after := range is.Status.Clusters {
+			if before.Name == after.Name {
+				w.compare(change.Key+" in "+before.Name, before.Conditions, after.Conditions)
+			}
+		}
+	}
+}
+
+func (w *conditionWitness) compare(of string, was, is []shipper.Condition) {
+	for _, c := range is {
+		if c.Status != corev1.ConditionTrue && shipper.ConditionTrue(was, c.Type) {
+			w.turned = append(w.turned, fmt.Sprintf("%s of %s: %s %s %s", c.Type, of, c.Status, c.Reason, c.Message))
+		}
+	}
+}
+
+// turnedNothingFalse fails when a condition that the original left True was anything else until now. StrategyExecuted of a step that is not
+// achieved is the exception: the original said that it was, by ruling 3 it is not.
+func (s *story) turnedNothingFalse(left *inheritance) {
+	s.Helper()
+	key := "shipper.booking.com/releases/" + s.namespace + "/" + left.contender
+	s.eventually("whether every write to "+left.contender+" was seen", "it was", func() (string, error) {
+		rel, err := s.get(left.contender)
+		if err != nil {
+			return "", err
+		}
+		revision, err := strconv.ParseInt(rel.ResourceVersion, 10, 64)
+		left.conditions.mu.Lock()
+		defer left.conditions.mu.Unlock()
+		if left.conditions.seen[key] < revision {
+			return "not yet", err
+		}
+		return "it was", err
+	})
+	left.conditions.mu.Lock()
+	defer left.conditions.mu.Unlock()
+	turned := slices.DeleteFunc(slices.Clone(left.conditions.turned), func(turned string) bool {
+		return left.Stuck && strings.HasPrefix(turned, shipper.ReleaseStrategyExecuted+" of "+key)
+	})
+	for _, one := range turned {
+		s.Errorf("it was True: %s", one)
+	}
+}
+
+// refusedInEveryCluster returns when Shipper has found that the original's accounts have too few rights for it, and has judged every
+// Release that the original left.
+func refusedInEveryCluster(ctx context.Context) error {
+	for _, name := range []string{west, east} {
+		err := until(ctx, &shipper.ClusterList{}, func(o client.Object) bool {
+			cluster, ok := o.(*shipper.Cluster)
+			ready := &shipper.Condition{}
+			if ok && cluster.Name == name {
+				ready = shipper.FindCondition(cluster.Status.Conditions, shipper.ClusterReady)
+			}
+			return ready != nil && ready.Reason == shipper.CredentialsRefused
+		})
+		if err != nil {
+			return fmt.Errorf("waiting until Cluster %s refuses the original's account: %w", name, err)
+		}
+	}
+	for _, left := range world.inherited {
+		for _, name := range []string{left.incumbent, left.contender} {
+			err := until(ctx, &shipper.ReleaseList{}, func(o client.Object) bool {
+				rel, ok := o.(*shipper.Release)
+				return ok && rel.Name == name && rel.Namespace == left.Namespace && rel.Status.ObservedGeneration == rel.Generation
+			})
+			if err != nil {
+				return fmt.Errorf("waiting until Release %s/%s is judged: %w", left.Namespace, name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// until returns when an object in the management cluster is as it has to be.
+func until(ctx context.Context, list client.ObjectList, is func(client.Object) bool) error {
+	events, err := world.management.Watch(ctx, list)
+	if err != nil {
+		return fmt.Errorf("watching: %w", err)
+	}
+	defer events.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case e, open := <-events.ResultChan():
+			if !open {
+				return fmt.Errorf("the watch has ended: %w", context.DeadlineExceeded)
+			}
+			if o, ok := e.Object.(client.Object); ok && e.Type != watch.Deleted && is(o) {
+				return nil
+			}
+		}
+	}
+}
