@@ -5,6 +5,7 @@ package chart
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -37,7 +38,7 @@ func (c *Chart) Judge(ctx context.Context, rel *shipper.Release, in Place) (doub
 		HelmWorkaround: rel.Labels[shipper.HelmWorkaroundLabel], Labels: rel.Labels,
 	}
 	doubts, err = c.judge(ctx, values, target)
-	asks := asksCluster(c.helm) || !target.satisfies(c.helm.Metadata.KubeVersion)
+	asks := c.asksCluster(values) || !target.satisfies(c.helm.Metadata.KubeVersion)
 	if told, ok := errors.AsType[*Error](err); ok && !told.Retry && asks {
 		return []string{told.Message + "; in clusters of other versions or APIs it may be otherwise"}, nil
 	}
@@ -76,8 +77,18 @@ func (m Manifest) scaledByOthers() (doubts []string) {
 	return doubts
 }
 
-// asksCluster tells whether what a chart renders to may depend on what version or APIs a cluster has.
+// capabilities is what templates read a cluster's version and APIs from.
+const capabilities = "Capabilities"
+
+// asksCluster tells whether what a chart renders to may depend on what version or APIs a cluster has. Values and files may be templates.
+func (c *Chart) asksCluster(values *shipper.ChartValues) bool {
+	given, err := json.Marshal(values)
+	return err != nil || bytes.Contains(given, []byte(capabilities)) || asksCluster(c.helm)
+}
+
 func asksCluster(c *helmchart.Chart) bool {
-	asks := func(f *helmchart.File) bool { return bytes.Contains(f.Data, []byte("Capabilities")) }
-	return slices.ContainsFunc(c.Templates, asks) || slices.ContainsFunc(c.Dependencies(), asksCluster)
+	asks := func(f *helmchart.File) bool { return bytes.Contains(f.Data, []byte(capabilities)) }
+	defaults, err := json.Marshal(c.Values)
+	return err != nil || bytes.Contains(defaults, []byte(capabilities)) || slices.ContainsFunc(c.Templates, asks) ||
+		slices.ContainsFunc(c.Files, asks) || slices.ContainsFunc(c.Dependencies(), asksCluster)
 }

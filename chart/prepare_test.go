@@ -292,7 +292,8 @@ func TestPrepareRefuses(t *testing.T) {
 			file: "service.yaml", content: serving + "metadata: {name: \"{{ .Release.Name }}-s\"}",
 			want: `template sample/templates/service.yaml: Service "super-6f19aa85-0-s": the name of the Service carries that of the release, ` +
 				`so that every release would have its own and no traffic could be shifted from one to the other; give it a name that stays ` +
-				`the same from release to release`,
+				`the same from release to release, such as {{ .Chart.Name }} in its template (fullnameOverride names the Deployment too, ` +
+				`which needs the release's name)`,
 		},
 		"a Service that selects none of the Pods": {
 			file: "service.yaml", content: serving + "metadata: {name: s}\nspec: {selector: {app: elsewhere}}",

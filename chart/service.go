@@ -46,7 +46,8 @@ func prepareService(o *unstructured.Unstructured, what string, t Target, pods la
 	if strings.Contains(o.GetName(), t.ReleaseName) {
 		return chartError("%s: the name of the Service carries that of the release, so that every release would have "+
 			"its own and no traffic could be shifted from one to the other; "+
-			"give it a name that stays the same from release to release", what)
+			"give it a name that stays the same from release to release, such as {{ .Chart.Name }} in its template "+
+			"(fullnameOverride names the Deployment too, which needs the release's name)", what)
 	}
 	asked, err := stableSelector(o, what, t)
 	if err != nil {

@@ -15,19 +15,21 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/environment"
 )
 
 // judgeTime is how long a write waits for its chart to be fetched and rendered. What is not known by then is admitted, and the Release
 // says later what is wrong with it.
 const judgeTime = time.Second
 
-// judgeChart refuses a Release that no cluster can run, and warns of what is doubtful. Of values from ConfigMaps and Secrets nothing is
+// judgeChart refuses a Release that none of its clusters can run, and warns of what is doubtful. Of values from ConfigMaps and Secrets nothing is
 // known here.
 func (w *Webhook) judgeChart(
 	ctx context.Context, req *admission.Request, a *answer.Answer, app *shipper.Application, rel *shipper.Release,
 ) error {
 	template := &app.Spec.Template
-	if req.UserInfo.Username == w.Guard.Reconciler || len(template.ValuesFrom) > 0 || app.DeletionTimestamp != nil {
+	if req.UserInfo.Username == w.Guard.Reconciler || len(template.ValuesFrom) > 0 || app.DeletionTimestamp != nil ||
+		environment.Wanted(template.ClusterRequirements) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, judgeTime)
@@ -39,6 +41,7 @@ func (w *Webhook) judgeChart(
 		}
 	}
 	var judged []chart.Place
+	var failures []string
 	for _, place := range places {
 		if place = layers.Distinct(place); slices.Contains(judged, place) {
 			continue
@@ -46,13 +49,19 @@ func (w *Webhook) judgeChart(
 		judged = append(judged, place)
 		doubts, err := w.Charts.Judge(ctx, rel, place)
 		if told, ok := errors.AsType[*chart.Error](err); ok && !told.Retry {
-			return answer.Invalidate(kind, app.Name, field.ErrorList{
-				field.Invalid(chartPath, template.Chart.Name+" "+template.Chart.Version, told.Message),
-			})
+			failures = append(failures, told.Message)
 		}
 		for _, doubt := range doubts {
 			a.Warn("%s%s", shipper.MayNotRollOut, doubt)
 		}
+	}
+	if len(failures) > 0 && len(failures) == len(judged) {
+		return answer.Invalidate(kind, app.Name, field.ErrorList{
+			field.Invalid(chartPath, template.Chart.Name+" "+template.Chart.Version, failures[0]),
+		})
+	}
+	for _, failure := range failures { // clusters may be chosen anew, or have other values then
+		a.Warn("%s%s", shipper.MayNotRollOut, failure)
 	}
 	return nil
 }

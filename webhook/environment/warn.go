@@ -31,7 +31,7 @@ func Warnings(env *shipper.ReleaseEnvironment) []string {
 			"100 and 0 are usual",
 			last.Name, last.Capacity.Contender, last.Capacity.Incumbent)
 	}
-	if wanted(env.ClusterRequirements) == 0 {
+	if Wanted(env.ClusterRequirements) == 0 {
 		warn("clusterRequirements ask for no cluster in any region: nothing will run")
 	}
 	for _, values := range env.ValuesPerRegion {
@@ -42,8 +42,8 @@ func Warnings(env *shipper.ReleaseEnvironment) []string {
 	return out
 }
 
-// wanted is the number of clusters asked for.
-func wanted(r shipper.ClusterRequirements) int64 {
+// Wanted is the number of clusters asked for.
+func Wanted(r shipper.ClusterRequirements) int64 {
 	var n int64
 	for _, region := range r.Regions {
 		if region.Replicas == nil {
