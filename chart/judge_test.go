@@ -41,11 +41,13 @@ func TestWhatNoClusterCanRunIsCertain(t *testing.T) {
 		},
 		"a Service of each Release": {
 			files: map[string]string{
-				"templates/service.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: '{{ .Release.Name }}-web'}\nspec: {selector: {app: nginx}}\n",
+				"templates/service.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: '{{ .Release.Name }}-web'}\n" +
+					"spec: {selector: {app: nginx}}\n",
 			},
 			reason: shipper.ChartError,
-			want: `chart "sample" 1.2.3: template sample/templates/service.yaml: Service "super-0-web": the name of the Service carries that of the ` +
-				`release, so that every release would have its own and no traffic could be shifted from one to the other; ` +
+			want: `chart "sample" 1.2.3: template sample/templates/service.yaml: Service "super-0-web": ` +
+				`the name of the Service carries that of the release, so that every release would have its own ` +
+				`and no traffic could be shifted from one to the other; ` +
 				`give it a name that stays the same from release to release, such as {{ .Chart.Name }} in its template ` +
 				`(fullnameOverride names the Deployment too, which needs the release's name)`,
 		},

@@ -184,7 +184,7 @@ func (r *Reconciler) persist(
 ) (held time.Duration, err error) {
 	was := app.DeepCopy()
 	app.Status = is
-	if held = r.pace.HoldFor(hasteOf(was.Status, is), was, app, now.Time); held > 0 || equality.Semantic.DeepEqual(was.Status, is) {
+	if held = r.pace.HoldFor(report.Now, was, app, now.Time); held > 0 || equality.Semantic.DeepEqual(was.Status, is) {
 		return held, nil
 	}
 	err = r.client.Status().Patch(ctx, app, onlyIfUnchanged(was))
@@ -194,15 +194,6 @@ func (r *Reconciler) persist(
 	r.pace.Wrote(app, now.Time)
 	report.Emit(r.recorder, app, changes(was.Status, is))
 	return 0, nil
-}
-
-// hasteOf is how soon it has to be told what is new in a status: how the objects are may lag, for the Release says it, too.
-func hasteOf(was, is shipper.ApplicationStatus) report.Haste {
-	was.Summary, is.Summary = nil, nil
-	if equality.Semantic.DeepEqual(was, is) {
-		return report.Later
-	}
-	return report.Now
 }
 
 func onlyIfUnchanged(was client.Object) client.Patch {

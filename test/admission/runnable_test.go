@@ -50,8 +50,10 @@ func TestAChartThatCanNeverRunIsRefused(t *testing.T) {
 				"spec: {selector: {app: web}}\n"},
 			replicas: int64(2),
 			want: func(release string) string {
-				return `chart "web" 1.0.0: template web/templates/service.yaml: Service "` + release + `-web": the name of the Service carries that of the release, ` +
-					`so that every release would have its own and no traffic could be shifted from one to the other; give it a name that stays ` +
+				return `chart "web" 1.0.0: template web/templates/service.yaml: Service "` + release + `-web": ` +
+					`the name of the Service carries that of the release, so that every release would have its own ` +
+					`and no traffic could be shifted from one to the other; ` +
+					`give it a name that stays ` +
 					`the same from release to release, such as {{ .Chart.Name }} in its template (fullnameOverride names the Deployment too, ` +
 					`which needs the release's name)`
 			},

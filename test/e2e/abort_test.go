@@ -86,7 +86,7 @@ func TestAbortWhileAClusterIsDown(t *testing.T) {
 	s.readyPods(incumbent, 2)
 
 	down := world.fleet.Applications[1]
-	s.must("stopping an API server", down.StopAPIServer())
+	s.stopsAPIServer(down)
 	s.clusterIs(east, corev1.ConditionFalse)
 	s.must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
 	s.templateIs("0.0.1")

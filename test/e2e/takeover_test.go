@@ -24,6 +24,18 @@ type conditionWitness struct {
 	mu     sync.Mutex
 	seen   map[string]int64 // revision of the last write by key
 	turned []string
+	ended  bool
+}
+
+// stopsAPIServer stops that of a cluster. What conditions of the original's Releases say from then on is of no interest.
+func (s *story) stopsAPIServer(cluster *fleet.Cluster) {
+	s.Helper()
+	for _, left := range world.inherited {
+		left.conditions.mu.Lock()
+		left.conditions.ended = true
+		left.conditions.mu.Unlock()
+	}
+	s.must("stopping an API server", cluster.StopAPIServer())
 }
 
 // conditioned is the part of an object that a conditionWitness reads.
@@ -61,7 +73,7 @@ func (w *conditionWitness) take(change fleet.Change) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen[change.Key] = change.Revision
-	if len(change.Before) == 0 || len(change.After) == 0 {
+	if w.ended || len(change.Before) == 0 || len(change.After) == 0 {
 		return
 	}
 	var was, is conditioned

@@ -22,8 +22,8 @@ import (
 // says later what is wrong with it.
 const judgeTime = time.Second
 
-// judgeChart refuses a Release that none of its clusters can run, and warns of what is doubtful. Of values from ConfigMaps and Secrets nothing is
-// known here.
+// judgeChart refuses a Release that none of its clusters can run, and warns of what is doubtful. Of values from ConfigMaps and Secrets
+// nothing is known here.
 func (w *Webhook) judgeChart(
 	ctx context.Context, req *admission.Request, a *answer.Answer, app *shipper.Application, rel *shipper.Release,
 ) error {

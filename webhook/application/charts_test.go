@@ -476,7 +476,9 @@ func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 		},
 		"what may be tried again": {charts: catalog{judgeErr: &chart.Error{Retry: true}}, user: ask.Developer, asked: 1},
 		"what came too late":      {charts: catalog{judgeErr: context.DeadlineExceeded}, user: ask.Developer, asked: 1},
-		"what is doubtful":        {charts: catalog{doubts: []string{"hm"}}, user: ask.Developer, asked: 1, warned: []string{"may not roll out: hm"}},
+		"what is doubtful": {
+			charts: catalog{doubts: []string{"hm"}}, user: ask.Developer, asked: 1, warned: []string{"may not roll out: hm"},
+		},
 		"what the reconciler writes": {
 			charts: catalog{judgeErr: certain}, user: ask.Reconciler,
 		},

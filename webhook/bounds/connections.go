@@ -20,8 +20,8 @@ const (
 )
 
 // Connections bounds the connections of a server by closing one when another comes: of the address that has the most, the one whose last
-// answer was the longest ago, and none that a review of is being judged if there is another. It refuses none: callers that keep connections open cannot keep the API server out, even where they share
-// its address.
+// answer was the longest ago, and rather one that no review of is being judged. It refuses none: callers that keep connections open
+// cannot keep the API server out, even where they share its address.
 type Connections struct {
 	clock           clock.PassiveClock
 	most, ofAddress int

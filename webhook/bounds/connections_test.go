@@ -42,12 +42,27 @@ func TestAnotherConnectionClosesOneOfWhoHasTheMost(t *testing.T) {
 		acts []act
 		want []string
 	}{
-		"none while there is room":        {[]act{open("1", a), open("2", a), open("3", a), open("4", b), open("5", b)}, nil},
-		"the oldest of a full address":    {[]act{open("1", b), open("2", a), open("3", a), open("4", a), open("5", a)}, []string{"2"}},
-		"rather one that had no answer":   {[]act{open("1", a), open("2", a), answer("1"), open("3", a), open("4", a)}, []string{"2"}},
-		"or the one answered longest ago": {[]act{open("1", a), open("2", a), open("3", a), answer("2"), answer("1"), answer("3"), open("4", a)}, []string{"2"}},
-		"none that a review of is judged": {[]act{open("1", a), open("2", a), open("3", a), judge("1"), answer("2"), answer("3"), open("4", a)}, []string{"2"}},
-		"but where there is no other":     {[]act{open("1", a), open("2", a), open("3", a), judge("1"), judge("2"), judge("3"), open("4", a)}, []string{"1"}},
+		"none while there is room": {[]act{open("1", a), open("2", a), open("3", a), open("4", b), open("5", b)}, nil},
+		"the oldest of a full address": {
+			[]act{open("1", b), open("2", a), open("3", a), open("4", a), open("5", a)},
+			[]string{"2"},
+		},
+		"rather one that had no answer": {
+			[]act{open("1", a), open("2", a), answer("1"), open("3", a), open("4", a)},
+			[]string{"2"},
+		},
+		"or the one answered longest ago": {
+			[]act{open("1", a), open("2", a), open("3", a), answer("2"), answer("1"), answer("3"), open("4", a)},
+			[]string{"2"},
+		},
+		"none that a review of is judged": {
+			[]act{open("1", a), open("2", a), open("3", a), judge("1"), answer("2"), answer("3"), open("4", a)},
+			[]string{"2"},
+		},
+		"but where there is no other": {
+			[]act{open("1", a), open("2", a), open("3", a), judge("1"), judge("2"), judge("3"), open("4", a)},
+			[]string{"1"},
+		},
 		"of the address with the most": {
 			[]act{open("1", c), open("2", a), open("3", a), open("4", a), open("5", b), open("6", b)}, []string{"2"},
 		},
