@@ -67,7 +67,8 @@ func TestAServiceThatLosesItsEndpointsIsReported(t *testing.T) {
 		var about []string
 		for _, text := range s.outageWarnings() {
 			subject, note, _ := strings.Cut(text, ": ")
-			if !strings.HasPrefix(note, `cluster "west", release "web-1": Service "test-nginx-prod" has no ready endpoints`) {
+			note = strings.Replace(note, `, release "web-1"`, "", 1) // which a TrafficTarget is of
+			if !strings.HasPrefix(note, `cluster "west": Service "test-nginx-prod" has no ready endpoints`) {
 				return text
 			}
 			about = append(about, subject)

@@ -443,7 +443,7 @@ func TestEventsTellOnceWhatAStepDoes(t *testing.T) {
 			shipper.ReleaseStatus{Strategy: command, Conditions: does, AchievedStep: &shipper.AchievedStep{}},
 			shipper.ReleaseStatus{
 				Strategy: quiet, Conditions: executed("False", shipper.StrategyExecutionFailed, "wrong"), AchievedStep: &shipper.AchievedStep{},
-			}, []string{"ReleaseConditionChanged"},
+			}, []string{"StrategyExecutionFailed"},
 		},
 		"objects are on their way": {
 			shipper.ReleaseStatus{}, objects(shipper.ObjectsInProgress), nil,
@@ -454,11 +454,11 @@ func TestEventsTellOnceWhatAStepDoes(t *testing.T) {
 		},
 		"an object has failed": {
 			shipper.ReleaseStatus{}, objects(shipper.ObjectsNotHealthy),
-			[]string{"ReleaseConditionChanged"},
+			[]string{"ObjectsNotHealthy"},
 		},
 		"it fails": {
 			begins, shipper.ReleaseStatus{Strategy: quiet, Conditions: executed("False", shipper.StrategyExecutionFailed, "wrong")},
-			[]string{"ReleaseStateTransitioned", "ReleaseConditionChanged"},
+			[]string{"ReleaseStateTransitioned", "StrategyExecutionFailed"},
 		},
 	} {
 		r := rel(0, "a")

@@ -166,12 +166,11 @@ func outageEvents(was, is *shipper.TrafficTarget) []report.Event {
 	return out
 }
 
-// warn records events about a TrafficTarget, its Release and its Application. Those that are gone get none.
+// warn records events about the Release and the Application of a TrafficTarget, which has its own. Those that are gone get none.
 func (r *Reconciler) warn(ctx context.Context, tt *shipper.TrafficTarget, list []report.Event) {
 	if len(list) == 0 {
 		return
 	}
-	report.Emit(r.recorder, tt, list)
 	rel, app := &shipper.Release{}, &shipper.Application{}
 	if r.client.Get(ctx, client.ObjectKey{Namespace: tt.Namespace, Name: releaseOf(tt)}, rel) == nil {
 		report.Emit(r.recorder, rel, list)

@@ -161,7 +161,7 @@ func TestColumns(t *testing.T) {
 	})
 	for kind, want := range map[string]map[string]string{
 		"app": {
-			"NAME": appName, "LATEST RELEASE": rel, "STEP": "1/2 staging", "ROLLING OUT": "True", "BLOCKED": "False", "HEALTH": "Healthy",
+			"NAME": appName, "LATEST RELEASE": rel, "STEP": "0/1 staging", "ROLLING OUT": "True", "BLOCKED": "False", "HEALTH": "Healthy",
 			"VERSION": "0.0.1",
 		},
 		"rel": {

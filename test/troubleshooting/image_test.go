@@ -182,7 +182,7 @@ func (u *user) capacityTells(release string) {
 func (u *user) eventsTell(good, bad, mended string) {
 	u.Helper()
 	key := u.namespace + "/" + bad
-	ready := "[Ready False PodsNotReady 6/6: 6x\"test-nginx\" containers with [ImagePullBackOff]]"
+	const sad = "6/6: 6x\"test-nginx\" containers with [ImagePullBackOff]"
 	for _, want := range []struct{ kind, name, eventType, reason, note string }{
 		{"Application", appName, "Normal", "ApplicationConditionChanged", fmt.Sprintf("Transitioning from %q to %q", good, bad)},
 		{"Release", bad, "Normal", "ClustersSelected", fmt.Sprintf("Set clusters for %q to %s", key, cluster)},
@@ -192,7 +192,7 @@ func (u *user) eventsTell(good, bad, mended string) {
 		{"Release", bad, "Normal", "ReleaseStateTransitioned",
 			fmt.Sprintf(`Release %q had its state "WaitingForCapacity" transitioned to "True"`, key)},
 		{"Release", bad, "Normal", "ReleaseConditionChanged", "[] -> [Scheduled True]"},
-		{"CapacityTarget", bad, "Normal", "ClusterCapacityConditionChanged", "-> " + ready},
+		{"CapacityTarget", bad, "Warning", shipper.PodsNotReady, `cluster "` + cluster + `": ` + sad},
 		{"CapacityTarget", bad, "Normal", "CapacityTargetConditionChanged", "-> [Ready False ClustersNotReady " + cluster + ": PodsNotReady 6/6"},
 		{"Release", mended, "Normal", "StrategyApplied", "step [1] finished"},
 	} {

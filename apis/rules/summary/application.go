@@ -29,7 +29,7 @@ func step(rel *shipper.Release) string {
 	case strategy == nil || len(strategy.Steps) == 0:
 		return achieved.Name
 	}
-	return strings.TrimSpace(fmt.Sprintf("%d/%d %s", achieved.Step+1, len(strategy.Steps), achieved.Name))
+	return strings.TrimSpace(fmt.Sprintf("%d/%d %s", achieved.Step, len(strategy.Steps)-1, achieved.Name))
 }
 
 // health is how the objects of a Release are; empty while nothing is known of them.

@@ -30,13 +30,13 @@ func TestAnApplicationIsSummedUpByItsNewestRelease(t *testing.T) {
 		"one that has not begun": {[]*shipper.Release{of(three, nil)}, &shipper.ApplicationSummary{}},
 		"the newest counts": {
 			[]*shipper.Release{of(three, &shipper.AchievedStep{Step: 2, Name: "full on"}, healthy("True", "")), of(three, staging)},
-			&shipper.ApplicationSummary{Step: "1/3 staging"},
+			&shipper.ApplicationSummary{Step: "0/2 staging"},
 		},
 		"one that is complete and well": {
 			[]*shipper.Release{of(three, &shipper.AchievedStep{Step: 2, Name: "full on"}, healthy("True", ""))},
-			&shipper.ApplicationSummary{Step: "3/3 full on", Health: shipper.ApplicationHealthy},
+			&shipper.ApplicationSummary{Step: "2/2 full on", Health: shipper.ApplicationHealthy},
 		},
-		"a step without a name": {[]*shipper.Release{of(three, &shipper.AchievedStep{Step: 1})}, &shipper.ApplicationSummary{Step: "2/3"}},
+		"a step without a name": {[]*shipper.Release{of(three, &shipper.AchievedStep{Step: 1})}, &shipper.ApplicationSummary{Step: "1/2"}},
 		"no strategy":           {[]*shipper.Release{of(nil, staging)}, &shipper.ApplicationSummary{Step: "staging"}},
 		"objects that change": {
 			[]*shipper.Release{of(nil, nil, healthy("False", shipper.ObjectsInProgress))},

@@ -130,8 +130,8 @@ type ApplicationStatus struct {
 
 // ApplicationSummary is how far the newest Release of an Application is.
 type ApplicationSummary struct {
-	// step is the last step that the Release achieved: its number of how many, the first being 1, and its name, as `2/3 50/50`. Absent:
-	// it has achieved none.
+	// step is the step that the Release achieved: its number, that of the last one, and its name, as `1/2 50/50`. Numbers are those of
+	// targetStep, from 0. Absent: it has achieved none.
 	// +optional
 	Step string `json:"step,omitempty"`
 

@@ -214,7 +214,9 @@ func ConditionEvents(reason, clusterReason string, before, after []shipper.Condi
 				old = c.Conditions
 			}
 		}
-		if change := changes(old, cluster.Conditions, ofTarget(old)); change != "" {
+		failed, rest := failures(old, cluster.Conditions, ofTarget(old), fmt.Sprintf("cluster %q: ", cluster.Name))
+		out = append(out, failed...)
+		if change := changes(without(old, rest, cluster.Conditions), rest, ofTarget(old)); change != "" {
 			note := fmt.Sprintf("cluster %q: %s", cluster.Name, change)
 			out = append(out, Event{corev1.EventTypeNormal, clusterReason, "UpdateStatus", note})
 		}
@@ -223,10 +225,40 @@ func ConditionEvents(reason, clusterReason string, before, after []shipper.Condi
 	if len(out) == 0 {
 		told = ofItself
 	}
-	if change := changes(before, after, told); change != "" {
+	failed, rest := failures(before, after, ofItself, "")
+	out = append(out, failed...)
+	if change := changes(without(before, rest, after), rest, told); change != "" {
 		out = append(out, Event{corev1.EventTypeNormal, reason, "UpdateStatus", change})
 	}
 	return out
+}
+
+// failures are warnings of conditions that failed, were not so before and are told: each is a sentence, after what it begins with, under
+// the condition's reason. rest are the conditions that these do not tell of.
+func failures(
+	before, after []shipper.Condition, told func(was *shipper.Condition, is shipper.Condition) bool, begins string,
+) (out []Event, rest []shipper.Condition) {
+	for _, c := range after {
+		was := shipper.FindCondition(before, c.Type)
+		if !Fails(was, c) || !told(was, c) {
+			rest = append(rest, c)
+			continue
+		}
+		out = append(out, Event{corev1.EventTypeWarning, c.Reason, "Set " + c.Type + "=False", begins + c.Message})
+	}
+	return out, rest
+}
+
+// without are the conditions of old but for those of all that are not in rest.
+func without(old, rest, all []shipper.Condition) []shipper.Condition {
+	return slices.DeleteFunc(slices.Clone(old), func(c shipper.Condition) bool {
+		return shipper.FindCondition(rest, c.Type) == nil && shipper.FindCondition(all, c.Type) != nil
+	})
+}
+
+// Fails tells whether a condition says of something that it failed, in words, which it did not say before.
+func Fails(was *shipper.Condition, is shipper.Condition) bool {
+	return is.Status == corev1.ConditionFalse && is.Message != "" && Wrong(&is) && News(was, is)
 }
 
 // ofItself is ofTarget of a condition that sums up no clusters.

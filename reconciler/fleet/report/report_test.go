@@ -129,6 +129,7 @@ func TestWhatIsWorthAnEventOfATarget(t *testing.T) {
 	well, missing, starts := ready("True", "", ""), ready("False", "MissingDeployment", "found 0"), ready("False", "InProgress", "1 of 2")
 	image, crash := ready("False", "PodsNotReady", "no image"), ready("False", "PodsNotReady", "crashes")
 	lost := ready("Unknown", "ClusterUnreachable", "")
+	const failed = "failed: "
 	for sentence, tc := range map[string]struct {
 		was, is *shipper.Condition
 		want    string
@@ -136,12 +137,12 @@ func TestWhatIsWorthAnEventOfATarget(t *testing.T) {
 		"it is made and well":                 {nil, well, ""},
 		"it is made before there is anything": {nil, missing, ""},
 		"there is something then":             {missing, well, ""},
-		"what was there is gone":              {well, missing, "[Ready True] -> [Ready False MissingDeployment found 0]"},
+		"what was there is gone":              {well, missing, failed + "found 0"},
 		"more is asked for":                   {well, starts, ""},
 		"it gets on":                          {starts, ready("False", "PodsNotInEndpoints", "1/2"), ""},
 		"it is there":                         {ready("False", "PodsNotInEndpoints", "1/2"), well, ""},
-		"Pods do not become ready":            {starts, image, "[Ready False InProgress 1 of 2] -> [Ready False PodsNotReady no image]"},
-		"another reason for it":               {image, crash, "[Ready False PodsNotReady no image] -> [Ready False PodsNotReady crashes]"},
+		"Pods do not become ready":            {starts, image, failed + "no image"},
+		"another reason for it":               {image, crash, failed + "crashes"},
 		"they do":                             {image, well, "[Ready False PodsNotReady no image] -> [Ready True]"},
 		"a cluster does not answer":           {well, lost, "[Ready True] -> [Ready Unknown ClusterUnreachable]"},
 		"it answers again, and goes on":       {lost, starts, "[Ready Unknown ClusterUnreachable] -> [Ready False InProgress 1 of 2]"},
@@ -153,7 +154,11 @@ func TestWhatIsWorthAnEventOfATarget(t *testing.T) {
 			return []Cluster{{"a", []shipper.Condition{*c}}}
 		}
 		var want []Event
-		if tc.want != "" {
+		why, fails := strings.CutPrefix(tc.want, failed)
+		switch {
+		case fails:
+			want = []Event{{"Warning", tc.is.Reason, "Set Ready=False", `cluster "a": ` + why}}
+		case tc.want != "":
 			want = []Event{{"Normal", "ClusterChanged", "UpdateStatus", `cluster "a": ` + tc.want}}
 		}
 		if diff := cmp.Diff(want, ConditionEvents("TargetChanged", "ClusterChanged", nil, nil, list(tc.was), list(tc.is))); diff != "" {
@@ -162,7 +167,10 @@ func TestWhatIsWorthAnEventOfATarget(t *testing.T) {
 		// Of what sums up no clusters it is the same, but of what was asked for before there is anything.
 		if own := tc.was != nil && !strings.Contains(tc.was.Reason+tc.is.Reason, "MissingDeployment"); own {
 			want = nil
-			if tc.want != "" {
+			switch {
+			case fails:
+				want = []Event{{"Warning", tc.is.Reason, "Set Ready=False", why}}
+			case tc.want != "":
 				want = []Event{{"Normal", "TargetChanged", "UpdateStatus", tc.want}}
 			}
 			got := ConditionEvents("TargetChanged", "ClusterChanged", []shipper.Condition{*tc.was}, []shipper.Condition{*tc.is}, nil, nil)

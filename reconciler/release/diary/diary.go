@@ -35,7 +35,8 @@ func Normal(reason, action, format string, args ...any) report.Event {
 // Override tells which blocks were overridden.
 func Override(names string) report.Event { return Normal(Overridden, "Override "+names, "%s", names) }
 
-// Changes tells how conditions changed, as reason, and apart from that, as a Warning, when blocked, a type among them, became True.
+// Changes tells how conditions changed, as reason, and apart from that, as Warnings, what failed, by its own reason and message, and when
+// blocked, a type among them, became True.
 // Whom a block keeps from nothing has none of its end, nor, when it is said elsewhere, of the block.
 func Changes(reason, blocked string, concerned Concerned, before, after []shipper.Condition) []report.Event {
 	var out []report.Event
@@ -49,6 +50,12 @@ func Changes(reason, blocked string, concerned Concerned, before, after []shippe
 			out = append(out, report.Event{Type: corev1.EventTypeWarning, Reason: Blocked, Action: "Hold: " + is.Message, Note: is.Message})
 		}
 		before, after = Without(before, blocked), Without(after, blocked)
+	}
+	for _, c := range after {
+		if was := shipper.FindCondition(before, c.Type); report.Fails(was, c) {
+			out = append(out, report.Event{Type: corev1.EventTypeWarning, Reason: c.Reason, Action: "Set " + c.Type + "=False", Note: c.Message})
+			before, after = Without(before, c.Type), Without(after, c.Type)
+		}
 	}
 	if note := report.Changes(before, after); note != "" {
 		out = append(out, Normal(reason, "Set "+strings.Join(changed(before, after), " "), "%s", note))
