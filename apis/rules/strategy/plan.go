@@ -288,11 +288,11 @@ func installedIn(r Release, cluster string) bool {
 }
 
 // speaks reports whether an InstallationTarget's status is about its spec. The original wrote neither observedGeneration nor a
-// cluster's status: what it left is believed until this reconciler has written its own.
+// cluster's status: what it left is believed until this reconciler has written that of every cluster.
 func speaks(it *shipper.InstallationTarget) bool {
 	if it.Status.ObservedGeneration >= it.Generation {
 		return true
 	}
-	return it.Status.ObservedGeneration == 0 && len(it.Status.Clusters) > 0 &&
-		!slices.ContainsFunc(it.Status.Clusters, func(c shipper.ClusterInstallationStatus) bool { return c.Status != "" })
+	return it.Status.ObservedGeneration == 0 &&
+		slices.ContainsFunc(it.Status.Clusters, func(c shipper.ClusterInstallationStatus) bool { return c.Status == "" })
 }

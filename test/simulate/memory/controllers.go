@@ -114,8 +114,16 @@ func pod(d *unstructured.Unstructured) *unstructured.Unstructured {
 	u.SetUID(uuid.NewUUID())
 	u.SetCreationTimestamp(metav1.NewTime(time.Now()))
 	yes := true
+	const hash = "5d4f"
+	of := u.GetLabels()
+	if of == nil {
+		of = map[string]string{}
+	}
+	of["pod-template-hash"] = hash
+	u.SetLabels(of)
+	// There are no ReplicaSets here: the Pod is owned by what would be the Deployment's, and goes with the Deployment.
 	u.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: "apps/v1", Kind: "Deployment", Name: d.GetName(), UID: d.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes,
+		APIVersion: "apps/v1", Kind: "ReplicaSet", Name: d.GetName() + "-" + hash, UID: d.GetUID(), Controller: &yes, BlockOwnerDeletion: &yes,
 	}})
 	var conditions []any
 	for _, kind := range []string{"PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"} {
@@ -170,7 +178,8 @@ func (s *Server) publish(slices *table, service *unstructured.Unstructured, name
 		of[k] = v
 	}
 	u.SetLabels(of)
-	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: name, UID: service.GetUID()}})
+	yes := true
+	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: name, UID: service.GetUID(), Controller: &yes}})
 	c := call{table: slices, namespace: service.GetNamespace(), name: u.GetName()}
 	now := c.get(c.namespace, c.name)
 	if now == nil {
