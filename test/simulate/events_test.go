@@ -56,7 +56,7 @@ var between = regexp.MustCompile(
 	`(; )?Release "[^"]+" had its state "[^"]+" transitioned to "(True|False)"|: release "[^"]+" hasn't .*[^]]`)
 
 // next are the events about what is in namespaces since they were last asked for, in words and in the order in which they
-// happened. What a step waits for in between is left out: it is told when it takes long, and how long it takes the machine decides.
+// happened. What a step waits for in between is left out: two states that turn at one moment are one event or two.
 func (to *told) next(t *testing.T) (out []string) {
 	t.Helper()
 	time.Sleep(lag)
@@ -67,10 +67,11 @@ func (to *told) next(t *testing.T) (out []string) {
 	}
 	slices.SortStableFunc(to.events, func(a, b eventsv1.Event) int { return a.EventTime.Compare(b.EventTime.Time) })
 	for _, e := range to.events {
-		if e.Regarding.Kind == "Cluster" || e.Reason == "ReleaseStateTransitioned" && strings.Count(e.Action, "=True") == 0 {
+		note := between.ReplaceAllString(e.Note, "")
+		if e.Regarding.Kind == "Cluster" || note == "" {
 			continue
 		}
-		what := fmt.Sprintf("%s %s: %s %s: %s", e.Regarding.Kind, e.Regarding.Name, e.Type, e.Reason, between.ReplaceAllString(e.Note, ""))
+		what := fmt.Sprintf("%s %s: %s %s: %s", e.Regarding.Kind, e.Regarding.Name, e.Type, e.Reason, note)
 		out = append(out, to.names.Replace(what))
 	}
 	to.events = nil
