@@ -80,7 +80,7 @@ func (m Manifest) scaledByOthers() (doubts []string) {
 // capabilities is what templates read a cluster's version and APIs from.
 const capabilities = "Capabilities"
 
-// asksCluster tells whether what a chart renders to may depend on what version or APIs a cluster has. Values and files may be templates.
+// asksCluster reports whether what a chart renders to may depend on what version or APIs a cluster has. Values and files may be templates.
 func (c *Chart) asksCluster(values *shipper.ChartValues) bool {
 	given, err := json.Marshal(values)
 	return err != nil || bytes.Contains(given, []byte(capabilities)) || asksCluster(c.helm)

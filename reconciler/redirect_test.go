@@ -84,7 +84,7 @@ func TestARedirectedServiceIsDrift(t *testing.T) {
 	}
 }
 
-// restored waits until a Service is as it was before somebody edited it, except for its address: one that was an alias gets another.
+// restored waits until a Service is as it was before the edit, except for its address: one that was an alias gets another.
 // Shipper holds what it has written by applying it only, so that a later Release can take it away.
 func (s *story) restored(before *corev1.Service) {
 	s.Helper()

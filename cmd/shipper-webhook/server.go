@@ -53,7 +53,7 @@ func (s *server) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listening for reviews: %w", err)
 	}
-	answering := context.WithoutCancel(ctx) // who is answered while this shuts down is answered as always
+	answering := context.WithoutCancel(ctx) // a review that is under way at shutdown is still answered
 	web := &http.Server{
 		Handler: s.WebhookMux(), BaseContext: func(net.Listener) context.Context { return answering },
 		ReadHeaderTimeout: headersWithin, MaxHeaderBytes: maxHeaders, IdleTimeout: idleFor,

@@ -80,7 +80,7 @@ func released(list []difference, object *unstructured.Unstructured) []difference
 	})
 }
 
-// setsNodePorts tells whether a chart chooses ports of nodes itself.
+// setsNodePorts reports whether a chart chooses ports of nodes itself.
 func setsNodePorts(spec map[string]any) bool {
 	ports, _ := spec["ports"].([]any)
 	return slices.ContainsFunc(ports, func(port any) bool {

@@ -75,8 +75,8 @@ func (r *Reconciler) persist(
 	return 0, nil
 }
 
-// hasteOf is how soon it has to be told what is new in a status. What a step waits for is told at once, for it is the original's clients
-// that go by the state: only how far it is may lag, such as how many Pods are ready.
+// hasteOf is how soon a changed status must be written. A change of status.strategy.state is written at once, because the original's
+// clients act on it; progress, such as the number of ready Pods, may lag.
 func hasteOf(was, is shipper.ReleaseStatus) report.Haste {
 	if was.ObservedGeneration != is.ObservedGeneration || !equality.Semantic.DeepEqual(was.AchievedStep, is.AchievedStep) ||
 		!awaited(was) || !awaited(is) || states(was) != states(is) {

@@ -17,7 +17,7 @@ const (
 	clusterChanged = "ClusterTrafficConditionChanged"
 )
 
-// changes are the events that tell how conditions changed. Foreign endpoints are a warning of their own.
+// changes are the events for changed conditions. Foreign endpoints are a warning of their own.
 func changes(was, is *shipper.TrafficTarget) []report.Event {
 	return append(foreignEvents(was, is), report.ConditionEvents(targetChanged, clusterChanged,
 		withoutOwned(was.Status.Conditions), withoutOwned(is.Status.Conditions), told(was.Status.Clusters), told(is.Status.Clusters))...)

@@ -28,6 +28,7 @@ type refused struct {
 	reason string
 }
 
+// Error is error.
 func (r *refused) Error() string { return r.reason }
 
 // read reads the whole body of a request, unless it is too long, takes too long, or ctx ends.

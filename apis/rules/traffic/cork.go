@@ -126,7 +126,7 @@ func (a Application) goal() Selection {
 		}
 	}
 	switch corked := a.Selects.Release; {
-	case !a.asked(): // nobody has asked for anything
+	case !a.asked(): // no weight was requested yet
 		return a.Selects
 	case !a.Cork && corked == "": // not ours to write
 		return a.Selects
@@ -142,7 +142,7 @@ func (a Application) goal() Selection {
 	}
 }
 
-// asked tells whether a weight was asked of any Release.
+// asked reports whether a weight was requested of any Release.
 func (a Application) asked() bool {
 	return slices.ContainsFunc(a.Releases, func(r Release) bool { return !r.AsFound })
 }

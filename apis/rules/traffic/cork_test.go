@@ -137,7 +137,7 @@ func TestNext(t *testing.T) {
 				Releases: []Release{{Name: "old", Weight: 1, Foreign: true, Pods: pods("o", 2, with)}}},
 			Turn{Disable: []string{"f-00", "f-01"}},
 		},
-		"foreign Pods keep the label where nobody has asked for anything": {
+		"foreign Pods keep the label where no weight was requested": {
 			Application{Selects: shared, Serving: 2, AppPods: 2, Foreign: pods("f", 1, Pod{Labelled: true}),
 				Releases: []Release{{Name: "old", AsFound: true, Foreign: true, Pods: pods("o", 2, with)}}},
 			Turn{},

@@ -176,8 +176,8 @@ func Found(labelled, own, all, appLabelled int) uint32 {
 	return uint32((100*share + all - 1) / all)
 }
 
-// LacksEndpoints tells whether the Service has no ready endpoints, though a Release is to serve: it has a weight, and Pods of it are asked
-// for.
+// LacksEndpoints reports whether the Service has no ready endpoints, though a Release is to serve: it has a weight, and Pods of it are
+// requested.
 func (a Application) LacksEndpoints(release string) bool {
 	return a.Serving == 0 && slices.ContainsFunc(a.Releases, func(r Release) bool {
 		return r.Name == release && r.Weight > 0 && !r.AsFound && r.Awaited

@@ -60,7 +60,7 @@ func (a account) rules(ctx context.Context) error {
 			}
 			write := apply
 			if isBinding(o) && !bindsAccount(o) {
-				write = ensure // whom people's roles are bound to is not Shipper's to decide
+				write = ensure // the operator decides the subjects of user roles
 			}
 			how, err := write(ctx, a.client, o)
 			return string(how), err

@@ -233,8 +233,8 @@ func ConditionEvents(reason, clusterReason string, before, after []shipper.Condi
 	return out
 }
 
-// failures are warnings of conditions that failed, were not so before and are told: each is a sentence, after what it begins with, under
-// the condition's reason. rest are the conditions that these do not tell of.
+// failures returns a Warning for each condition that newly failed: its message after a prefix, under its reason. rest are the
+// conditions without such a Warning.
 func failures(
 	before, after []shipper.Condition, told func(was *shipper.Condition, is shipper.Condition) bool, begins string,
 ) (out []Event, rest []shipper.Condition) {
@@ -256,7 +256,7 @@ func without(old, rest, all []shipper.Condition) []shipper.Condition {
 	})
 }
 
-// Fails tells whether a condition says of something that it failed, in words, which it did not say before.
+// Fails reports whether a condition turned to failed, or failed for a new reason, and has a message.
 func Fails(was *shipper.Condition, is shipper.Condition) bool {
 	return is.Status == corev1.ConditionFalse && is.Message != "" && Wrong(&is) && News(was, is)
 }

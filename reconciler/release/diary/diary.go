@@ -35,8 +35,8 @@ func Normal(reason, action, format string, args ...any) report.Event {
 // Override tells which blocks were overridden.
 func Override(names string) report.Event { return Normal(Overridden, "Override "+names, "%s", names) }
 
-// Changes tells how conditions changed, as reason, and apart from that, as Warnings, what failed, by its own reason and message, and when
-// blocked, a type among them, became True.
+// Changes returns an event of reason for the conditions that changed, and a Warning for each that failed and for the type blocked when it
+// became True.
 // Whom a block keeps from nothing has none of its end, nor, when it is said elsewhere, of the block.
 func Changes(reason, blocked string, concerned Concerned, before, after []shipper.Condition) []report.Event {
 	var out []report.Event
