@@ -91,6 +91,17 @@ func examine(t *testing.T) {
 	tells("BROKEN   pods: none of 1 Pods of the Deployment shipper-system/shipper is ready")()
 	ended(t, deployment)
 
+	without(t, get(t, c, &rbacv1.RoleBinding{}, "rollout-blocks-global", "shipper:global-blocks"), func() {
+		eventually(t, func() string {
+			out, err := shipperctl(t, "", "", "doctor")
+			const lacks = "warning  rights: the group system:authenticated may not:\n" +
+				"                get,list,watch rolloutblocks.shipper.booking.com in rollout-blocks-global\n"
+			if err != nil || strings.Count(out, lacks) != 1 {
+				return out
+			}
+			return ""
+		})
+	})
 	role := get(t, c, &rbacv1.Role{}, "shipper-system", "shipper:management-cluster")
 	differs(t, role, func() { role.Rules = role.Rules[:len(role.Rules)-1] }, func() {
 		eventually(t, func() string {

@@ -11,9 +11,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/discovery"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/utils/clock"
@@ -109,8 +111,13 @@ func (f *Fleet) get(ctx context.Context, name string, o client.Object) (bool, er
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// rights tells what Shipper's account lacks.
+// rights returns the missing rights of Shipper's account and of users.
 func (f *Fleet) rights(ctx context.Context) []Finding {
+	return append(f.accountRights(ctx), f.userRights(ctx)...)
+}
+
+// accountRights returns the missing rights of Shipper's account.
+func (f *Fleet) accountRights(ctx context.Context) []Finding {
 	wanted, err := rightsOf(managementRole, f.Namespace)
 	if err != nil {
 		return []Finding{unread("the manifests", err)}
@@ -125,6 +132,39 @@ func (f *Fleet) rights(ctx context.Context) []Finding {
 	return []Finding{{
 		Level: Broken, What: fmt.Sprintf("the account %s/%s may not:\n%s", f.Namespace, f.ServiceAccount, list(lacks)),
 		Why: "Shipper cannot do its work in the management cluster", Do: setUp,
+	}}
+}
+
+// userRights returns a warning if authenticated users may not read global RolloutBlocks. An operator may have restricted that.
+func (f *Fleet) userRights(ctx context.Context) []Finding {
+	binding := &unstructured.Unstructured{}
+	binding.SetAPIVersion("admissionregistration.k8s.io/v1")
+	binding.SetKind("ValidatingAdmissionPolicyBinding")
+	binding.SetName("global-blocks." + shipper.GroupName)
+	live, err := f.live(ctx, binding)
+	if err != nil {
+		return []Finding{unread("which namespace has the global RolloutBlocks", err)}
+	}
+	namespace := shipper.GlobalBlocksNamespace
+	if live != nil {
+		if named, found, _ := unstructured.NestedString(live.Object, "spec", "paramRef", "namespace"); found {
+			namespace = named
+		}
+	}
+	blocks := expand([]rbacv1.PolicyRule{{
+		APIGroups: []string{shipper.GroupName}, Resources: []string{"rolloutblocks"}, Verbs: []string{"get", "list", "watch"},
+	}}, namespace)
+	lacks, err := missing(ctx, blocks, rightsOfUsers(f.Authorization))
+	switch {
+	case err != nil:
+		return []Finding{unread("what users may do", err)}
+	case len(lacks) == 0:
+		return nil
+	}
+	return []Finding{{
+		Level: Warning, What: "the group " + user.AllAuthenticated + " may not:\n" + list(lacks),
+		Why: "developers cannot read a global RolloutBlock that stops their rollouts",
+		Do: setUp + "; it keeps an existing RoleBinding " + globalBlocksRole + ": add your developers to its subjects",
 	}}
 }
 

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/apiserver/pkg/authentication/user"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
 	"shipper.dev/shipper/manifests"
@@ -28,6 +29,8 @@ const atOnce = 10
 const (
 	managementRole  = "shipper:management-cluster"
 	applicationRole = "shipper:application-cluster"
+	// globalBlocksRole is the Role of users in the namespace of global RolloutBlocks.
+	globalBlocksRole = "shipper:global-blocks"
 )
 
 // right is one thing that an account may do. It is one for all namespaces when it has none.
@@ -142,11 +145,24 @@ func ownRights(c authorizationv1client.AuthorizationV1Interface) func(context.Co
 
 // rightsOfAccount asks what a ServiceAccount may do.
 func rightsOfAccount(c authorizationv1client.AuthorizationV1Interface, namespace, name string) func(context.Context, right) (bool, error) {
+	return rightsOfSubject(c, authorizationv1.SubjectAccessReviewSpec{
+		User:   serviceaccount.MakeUsername(namespace, name),
+		Groups: append(serviceaccount.MakeGroupNames(namespace), user.AllAuthenticated),
+	})
+}
+
+// rightsOfUsers asks what every authenticated user may do.
+func rightsOfUsers(c authorizationv1client.AuthorizationV1Interface) func(context.Context, right) (bool, error) {
+	return rightsOfSubject(c, authorizationv1.SubjectAccessReviewSpec{Groups: []string{user.AllAuthenticated}})
+}
+
+// rightsOfSubject asks what the user and the groups of a review may do.
+func rightsOfSubject(
+	c authorizationv1client.AuthorizationV1Interface, subject authorizationv1.SubjectAccessReviewSpec,
+) func(context.Context, right) (bool, error) {
 	return func(ctx context.Context, r right) (bool, error) {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:   serviceaccount.MakeUsername(namespace, name),
-			Groups: append(serviceaccount.MakeGroupNames(namespace), "system:authenticated"), ResourceAttributes: r.attributes(),
-		}}
+		review := &authorizationv1.SubjectAccessReview{Spec: subject}
+		review.Spec.ResourceAttributes = r.attributes()
 		review, err := c.SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		if err != nil {
 			return false, fmt.Errorf("asking about rights: %w", err)
