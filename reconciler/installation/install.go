@@ -51,6 +51,8 @@ type installer struct {
 	events []report.Event
 	// scoped are the objects without a namespace that this pass found or wrote.
 	scoped []shipper.ClusterScopedObject
+	// written are the objects that this pass wrote, without digests: a cache that lacks one is late.
+	written map[item]bool
 }
 
 // step is one object and what to do with it.
@@ -360,7 +362,9 @@ func (i *installer) carryOut(ctx context.Context, s step) error {
 	uid := uidOf(s.live)
 	switch s.action {
 	case create, write:
-		uid, err = i.write(ctx, s)
+		if uid, err = i.write(ctx, s); err == nil {
+			i.noteWritten(s.item)
+		}
 	case mark:
 		err = i.mark(ctx, s)
 	case refuse:

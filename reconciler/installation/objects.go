@@ -43,7 +43,7 @@ func (i *installer) survey(ctx context.Context) *shipper.InstalledObjects {
 		live, health, err := i.member.Health(ctx, entry.gvk(), entry.key())
 		switch {
 		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-			health = fleet.Health{Status: string(kstatus.NotFoundStatus)}
+			health = i.absent(entry)
 		case err != nil:
 			return nil
 		case live.Labels[shipper.OwnedByLabel] != i.it.Name:
@@ -57,6 +57,23 @@ func (i *installer) survey(ctx context.Context) *shipper.InstalledObjects {
 		i.withheld(item{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name}, o)
 	}
 	return out
+}
+
+// noteWritten records that this pass wrote an object.
+func (i *installer) noteWritten(entry item) {
+	if i.written == nil {
+		i.written = map[item]bool{}
+	}
+	entry.Digest = ""
+	i.written[entry] = true
+}
+
+// absent is the health of an object that the cache lacks: in progress if this pass wrote it, because the watch has not delivered it yet.
+func (i *installer) absent(entry item) fleet.Health {
+	if entry.Digest = ""; i.written[entry] {
+		return fleet.Health{Status: string(kstatus.InProgressStatus)}
+	}
+	return fleet.Health{Status: string(kstatus.NotFoundStatus)}
 }
 
 // summed counts objects by their kinds, and names some that are not healthy, those first that have failed.

@@ -76,3 +76,15 @@ func TestObjectsAreSummedUp(t *testing.T) {
 		})
 	}
 }
+
+func TestAnObjectThatWasJustWrittenIsNotMissing(t *testing.T) {
+	i := &installer{}
+	i.noteWritten(item{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "web", Name: "a", Digest: "new"})
+	got := []fleet.Health{
+		i.absent(item{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "web", Name: "a", Digest: "old"}),
+		i.absent(item{APIVersion: "apps/v1", Kind: "Deployment", Namespace: "web", Name: "b", Digest: "new"}),
+	}
+	if diff := cmp.Diff([]fleet.Health{{Status: "InProgress"}, {Status: "NotFound"}}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -82,6 +84,12 @@ func collectorIsRefused(t *testing.T, s *scene) {
 	create(t, admin, rel)
 	at := *s
 	at.T = t
+	t.Cleanup(func() { // the API server reads by a watch that the block is gone
+		gone := func(ctx context.Context) (bool, error) { return admin.Delete(ctx, rel, client.DryRunAll) == nil, nil }
+		if err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, time.Minute, true, gone); err != nil {
+			t.Error(err)
+		}
+	})
 	at.stop(s.ns, nil)
 	checkRefused(t, as(t, collector).Delete(t.Context(), rel, client.DryRunAll), refused{403, "rollouts blocked by"})
 	if err := deletingRelease(&at, as(t, collector)); err != nil {
