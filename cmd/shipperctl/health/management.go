@@ -164,7 +164,7 @@ func (f *Fleet) userRights(ctx context.Context) []Finding {
 	return []Finding{{
 		Level: Warning, What: "the group " + user.AllAuthenticated + " may not:\n" + list(lacks),
 		Why: "developers cannot read a global RolloutBlock that stops their rollouts",
-		Do: setUp + "; it keeps an existing RoleBinding " + globalBlocksRole + ": add your developers to its subjects",
+		Do:  setUp + "; it keeps an existing RoleBinding " + globalBlocksRole + ": add your developers to its subjects",
 	}}
 }
 
