@@ -60,6 +60,22 @@ func differences(want, have *unstructured.Unstructured) []difference {
 	return differ(place{}, bare(want), bare(have))
 }
 
+// withoutLaterWrites drops differences in labels and annotations that object, as released, does not set: a dry run adds none of those, so
+// another client wrote them after the object was read. The revision of a Deployment is such an annotation.
+func withoutLaterWrites(list []difference, object *unstructured.Unstructured) []difference {
+	return slices.DeleteFunc(list, func(d difference) bool {
+		if d.want == nil || len(d.path) != 3 || d.path[0] != "f:metadata" {
+			return false
+		}
+		field, key := strings.TrimPrefix(d.path[1], "f:"), strings.TrimPrefix(d.path[2], "f:")
+		if field != "labels" && field != "annotations" {
+			return false
+		}
+		_, set, err := unstructured.NestedFieldNoCopy(object.Object, "metadata", field, key)
+		return err == nil && !set
+	})
+}
+
 // bare is what people and controllers write of an object.
 func bare(u *unstructured.Unstructured) map[string]any {
 	out := map[string]any{}

@@ -97,6 +97,20 @@ func TestDifferencesAreToldFieldByField(t *testing.T) {
 	}
 }
 
+func TestWhatOthersWriteAfterTheReadIsNoDrift(t *testing.T) {
+	released := parsed(t, "metadata: {annotations: {ours: x, dropped: y}}")
+	dryRun := parsed(t, "metadata: {annotations: {ours: x, dropped: y, revision: '2', new: z}}")
+	live := parsed(t, "metadata: {annotations: {ours: w, revision: '1', former: v}}")
+	var got []string
+	for _, d := range withoutLaterWrites(differences(dryRun, live), released) {
+		got = append(got, d.text)
+	}
+	want := []string{"metadata.annotations.dropped", "metadata.annotations.former", "metadata.annotations.ours"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestValuesOfSecretsAreNotTold(t *testing.T) {
 	list := differences(parsed(t, "data: {password: b2xk}"), parsed(t, "data: {password: bmV3}"))
 	want := []shipper.DriftedField{{APIVersion: "v1", Kind: "Secret", Name: "x", Field: "data.password", Hidden: true}}

@@ -98,7 +98,8 @@ func (d *drifting) examine(ctx context.Context, entry item, objects []wanted, be
 	if rehearsed.incomplete != nil {
 		out.problem = report.Shorten(fmt.Sprintf("%s cannot be compared whole: %v", d.called(entry), d.discreet(rehearsed.incomplete)), maxSaid)
 	}
-	restorable, provider := released(differences(rehearsed.object, live), object), providers(object, live)
+	changed := withoutLaterWrites(differences(rehearsed.object, live), object)
+	restorable, provider := released(changed, object), providers(object, live)
 	out.fields = told(entry, append(restorable, provider...), live.GetManagedFields(), d.rendering.sources.secret())
 	if d.rendering.sources.secret() {
 		for n := range out.fields {
