@@ -188,3 +188,22 @@ func TestColumns(t *testing.T) {
 		})
 	}
 }
+
+// TestColumnsSayWhyAReleaseWaits has a Release for a region without clusters.
+func TestColumnsSayWhyAReleaseWaits(t *testing.T) {
+	u := begin(t)
+	u.applies(strings.ReplaceAll(u.application(world.charts.URL, "0.0.1", "stable"), region, region+"x"))
+	u.waitsBecauseOf(u.newest(1), region+"x")
+}
+
+// waitsBecauseOf waits until kubectl get says that a Release waits to be scheduled, and a word of the reason.
+func (u *user) waitsBecauseOf(release, word string) {
+	u.Helper()
+	u.eventually("columns of the Release", "Scheduled, because of "+word, func() (string, error) {
+		out, err := u.run(u.ctx, "", "get", "rel", release)
+		if seen := columns(out); strings.Contains(seen["REASON"], word) {
+			return seen["WAITING"] + ", because of " + word, err
+		}
+		return out, err
+	})
+}

@@ -53,6 +53,8 @@ func TestAChartThatIsGone(t *testing.T) {
 	u.describes("rel", lost, "Reason: ChartFetchFailure Status: False Type: Scheduled",
 		"step 0 (staging) waits for clusters to be chosen and targets to be created")
 
+	u.waitsBecauseOf(lost, repository.URL)
+
 	if seen := flips(); len(seen) > 0 {
 		t.Errorf("what ran became False:\n%s", strings.Join(seen, "\n"))
 	}
