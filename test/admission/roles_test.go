@@ -107,7 +107,7 @@ func aggregated(t *testing.T) {
 	})
 }
 
-// TestEverybodyMayReadGlobalBlocks asks for somebody who is bound to nothing.
+// TestEverybodyMayReadGlobalBlocks asks as a user without bindings.
 func TestEverybodyMayReadGlobalBlocks(t *testing.T) {
 	dev := inGroups(t, "newcomer", "system:authenticated")
 	blocks := &shipper.RolloutBlockList{}

@@ -19,9 +19,8 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// TestBrokenChartsSayWhatIsWrong gives each chart that cannot be rolled out to an Application of its own. What no cluster could run is
-// refused; of what only the archive or a cluster tells, the Release or InstallationTarget says what is wrong with it. An Application beside
-// it rolls out as if nothing were.
+// TestBrokenChartsSayWhatIsWrong gives each chart that cannot be rolled out to an Application of its own. A chart that no cluster can run
+// is refused; for other faults the Release or InstallationTarget has a condition. An Application beside them rolls out undisturbed.
 func TestBrokenChartsSayWhatIsWrong(t *testing.T) {
 	(&story{T: t}).publishesArchivesOfIllWill() // before any story asks for charts
 	t.Parallel()

@@ -18,8 +18,8 @@ import (
 	"shipper.dev/shipper/webhook/environment"
 )
 
-// judgeTime is how long a write waits for its chart to be fetched and rendered. What is not known by then is admitted, and the Release
-// says later what is wrong with it.
+// judgeTime is how long a write waits for its chart to be fetched and rendered. A chart that takes longer is admitted, and conditions
+// of the Release report its faults.
 const judgeTime = time.Second
 
 // judgeChart refuses a Release that none of its clusters can run, and warns of what is doubtful. Of values from ConfigMaps and Secrets
@@ -60,7 +60,7 @@ func (w *Webhook) judgeChart(
 			field.Invalid(chartPath, template.Chart.Name+" "+template.Chart.Version, failures[0]),
 		})
 	}
-	for _, failure := range failures { // clusters may be chosen anew, or have other values then
+	for _, failure := range failures { // other clusters may be chosen later, with other values
 		a.Warn("%s%s", shipper.MayNotRollOut, failure)
 	}
 	return nil
