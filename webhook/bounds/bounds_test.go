@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -96,6 +97,45 @@ func TestWhatIsNoReviewIsNotRead(t *testing.T) {
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// TestCallersThatLeaveDoNotEndTheServer has many give up while their reviews arrive: a panic would end this test, and the webhook.
+func TestCallersThatLeaveDoNotEndTheServer(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, http2 bool) {
+		arriving := make(chan struct{}, 200)
+		bounds := New(clock.RealClock{}).Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			arriving <- struct{}{}
+			bounds.ServeHTTP(w, r)
+		}))
+		server.EnableHTTP2 = http2
+		server.StartTLS()
+		t.Cleanup(server.Close)
+		for range 20 {
+			ctx, leave := context.WithCancel(t.Context())
+			var left sync.WaitGroup
+			for range cap(arriving) {
+				left.Go(func() {
+					never, writer := io.Pipe()
+					defer context.AfterFunc(ctx, func() { _ = writer.Close() })()
+					request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, io.MultiReader(strings.NewReader("{"), never))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					request.ContentLength = 1000
+					if response, err := server.Client().Do(request); err == nil {
+						_ = response.Body.Close()
+					}
+				})
+			}
+			for range cap(arriving) {
+				<-arriving
+			}
+			leave()
+			left.Wait()
+		}
+	})
+}
 
 func TestASlowReviewTakesNoPlace(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, http2 bool) {

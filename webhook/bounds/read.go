@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -44,7 +45,7 @@ func (b *Bounds) read(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	until := b.clock.Now().Add(min(arrival, timeFor(r)))
 	_ = deadlines.SetReadDeadline(until)
 	_ = deadlines.SetWriteDeadline(b.clock.Now().Add(timeFor(r) + defaultTimeout))
-	stop := context.AfterFunc(ctx, func() { _ = deadlines.SetReadDeadline(time.Unix(1, 0)) })
+	stop := interrupting(ctx, deadlines)
 	defer stop()
 	size := int(r.ContentLength)
 	body := make([]byte, 0, min(size, firstRead))
@@ -68,6 +69,23 @@ func (b *Bounds) read(ctx context.Context, w http.ResponseWriter, r *http.Reques
 		_ = deadlines.SetReadDeadline(time.Time{})
 	}
 	return body, nil
+}
+
+// interrupting ends reading when ctx is done, until stop is called, which tells whether it did not. Stop waits for that: a server whose
+// handler has returned may be asked for nothing.
+func interrupting(ctx context.Context, deadlines *http.ResponseController) (stop func() bool) {
+	ended := make(chan struct{})
+	unregister := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		_ = deadlines.SetReadDeadline(time.Unix(1, 0))
+	})
+	return sync.OnceValue(func() bool {
+		if unregister() {
+			return true
+		}
+		<-ended
+		return false
+	})
 }
 
 // whole is the body of a request that was read.
