@@ -45,13 +45,17 @@ func newServer(address string, configure ...func(*tls.Config)) *server {
 
 // Start serves until ctx is done and what is on its way is answered.
 func (s *server) Start(ctx context.Context) error {
-	config := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}}
-	for _, configure := range s.configure {
-		configure(config)
-	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.address)
 	if err != nil {
 		return fmt.Errorf("listening for reviews: %w", err)
+	}
+	return s.serve(ctx, listener)
+}
+
+func (s *server) serve(ctx context.Context, listener net.Listener) error {
+	config := &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}}
+	for _, configure := range s.configure {
+		configure(config)
 	}
 	answering := context.WithoutCancel(ctx) // a review that is under way at shutdown is still answered
 	web := &http.Server{

@@ -19,9 +19,9 @@ const (
 	maxOfAddress   = 750
 )
 
-// Connections bounds the connections of a server by closing one when another comes: of the address that has the most, the one whose last
-// answer was the longest ago, and rather one that no review of is being judged. It refuses none: callers that keep connections open
-// cannot keep the API server out, even where they share its address.
+// Connections bounds the connections of a server by closing one when another comes: of the address that has the most, the one that was
+// opened, or had its last answer, the longest ago, and rather one that no review of is being judged. It refuses none: callers that keep
+// connections open cannot keep the API server out, even where they share its address.
 type Connections struct {
 	clock           clock.PassiveClock
 	most, ofAddress int
@@ -36,8 +36,7 @@ type connection struct {
 	all     *Connections
 	conn    net.Conn
 	address string
-	opened  time.Time
-	// last is when a review of it was answered last, and judged how many are being judged.
+	// last is when it was opened, or a review of it was answered last, and judged how many are being judged.
 	last   time.Time
 	judged int
 }
@@ -65,7 +64,7 @@ func (c *Connections) Bound(server *http.Server) {
 func (c *Connections) opened(ctx context.Context, conn net.Conn) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	this := &connection{all: c, conn: conn, address: addressOf(conn.RemoteAddr().String()), opened: c.clock.Now()}
+	this := &connection{all: c, conn: conn, address: addressOf(conn.RemoteAddr().String()), last: c.clock.Now()}
 	c.open[conn] = this
 	c.from[this.address]++
 	if c.from[this.address] > c.ofAddress {
@@ -129,10 +128,7 @@ func (n *connection) before(other *connection) bool {
 	if (n.judged > 0) != (other.judged > 0) {
 		return n.judged == 0
 	}
-	if !n.last.Equal(other.last) {
-		return n.last.Before(other.last)
-	}
-	return n.opened.Before(other.opened)
+	return n.last.Before(other.last)
 }
 
 // judging notes that a review of the connection that ctx belongs to is being judged; what it returns, that it was answered.

@@ -51,6 +51,10 @@ func TestAnotherConnectionClosesOneOfWhoHasTheMost(t *testing.T) {
 			[]act{open("1", a), open("2", a), answer("1"), open("3", a), open("4", a)},
 			[]string{"2"},
 		},
+		"but not the one that has just come, before those that idle": {
+			[]act{open("1", a), open("2", a), answer("2"), answer("1"), open("3", a), open("4", a)},
+			[]string{"2"},
+		},
 		"or the one answered longest ago": {
 			[]act{open("1", a), open("2", a), open("3", a), answer("2"), answer("1"), answer("3"), open("4", a)},
 			[]string{"2"},

@@ -60,6 +60,7 @@ func TestWhatIsAnsweredLeavesRoom(t *testing.T) {
 	for range 3 {
 		r := &review{end: func(error) { t.Error("it was given up") }}
 		u.add(r)
+		u.arrived(r, "shop")
 		u.grow(r, 10)
 		if !u.judge(r) {
 			t.Error("it is not to be judged")
@@ -67,8 +68,8 @@ func TestWhatIsAnsweredLeavesRoom(t *testing.T) {
 		u.remove(r)
 		u.remove(r)
 	}
-	if u.memory != 0 {
-		t.Errorf("%d bytes are left", u.memory)
+	if u.memory != 0 || len(u.addresses)+len(u.parties) != 0 {
+		t.Errorf("%d bytes are left, and %v, %v", u.memory, u.addresses, u.parties)
 	}
 	gone := &review{end: func(error) {}}
 	u.add(gone)
