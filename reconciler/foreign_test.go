@@ -112,6 +112,8 @@ func (s *story) intrude(cluster string) {
 			Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template, Replicas: ptr.To[int32](1)}},
 		&appsv1.ReplicaSet{ObjectMeta: meta("evil-replicas"),
 			Spec: appsv1.ReplicaSetSpec{Selector: selector, Template: template, Replicas: ptr.To[int32](1)}},
+		&appsv1.Deployment{ObjectMeta: meta("evil-deployment"),
+			Spec: appsv1.DeploymentSpec{Selector: selector, Template: template, Replicas: ptr.To[int32](1)}},
 		&corev1.Pod{ObjectMeta: meta("evil-pod"), Spec: spec},
 	} {
 		s.must(world.clusters[cluster].Create(s.ctx, o))
@@ -148,7 +150,7 @@ func TestPodsThatOnlyCarryLabelsAreReportedAndLoseTraffic(t *testing.T) {
 	s.owned("web-1", west, "")
 	s.weighed("web-1")
 
-	for _, o := range []client.Object{&appsv1.StatefulSet{}, &appsv1.ReplicaSet{}, &corev1.Pod{}} {
+	for _, o := range []client.Object{&appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.ReplicaSet{}, &corev1.Pod{}} {
 		of := client.MatchingLabels{"app": "evil"}
 		s.must(world.clusters[west].DeleteAllOf(s.ctx, o, client.InNamespace(s.namespace), of))
 	}

@@ -28,7 +28,7 @@ const (
 
 // owners is what tells which Pods are of Releases.
 type owners struct {
-	// deployments are the names of those that the cache has, by Release.
+	// deployments are the names of those that the cache has, by Release; see installed.
 	deployments map[string][]string
 	// known are the Releases that have TrafficTargets.
 	known sets.Set[string]
@@ -50,14 +50,35 @@ func ownersOf(ctx context.Context, m *fleet.Member, namespace string, pods []cor
 		if err := m.Client().List(ctx, &list, client.InNamespace(namespace), of); err != nil {
 			return out, fmt.Errorf("listing Deployments: %w", err)
 		}
-		out.deployments[release] = nil
-		for d := range list.Items {
-			if list.Items[d].Labels[shipper.AppLabel] == fam.app {
-				out.deployments[release] = append(out.deployments[release], list.Items[d].Name)
+		out.deployments[release] = installed(list.Items, fam.app, release)
+	}
+	return out, nil
+}
+
+// installed names the Deployments of an Application that may be the one Shipper installed for a Release: those that the Release's anchor
+// owns, or else all; of several the oldest, and all that are as old as that.
+func installed(deployments []appsv1.Deployment, app, release string) (names []string) {
+	var all, owned []appsv1.Deployment
+	for i := range deployments {
+		if d := &deployments[i]; d.Labels[shipper.AppLabel] == app {
+			all = append(all, *d)
+			if slices.ContainsFunc(d.OwnerReferences, func(ref metav1.OwnerReference) bool {
+				return ref.Kind == "ConfigMap" && ref.Name == shipper.AnchorName(release)
+			}) {
+				owned = append(owned, *d)
 			}
 		}
 	}
-	return out, nil
+	if len(owned) > 0 {
+		all = owned
+	}
+	for i := range all {
+		older := func(d appsv1.Deployment) bool { return d.CreationTimestamp.Before(&all[i].CreationTimestamp) }
+		if !slices.ContainsFunc(all, older) {
+			names = append(names, all[i].Name)
+		}
+	}
+	return names
 }
 
 // owns tells whether a ReplicaSet of the Deployment of the Pod's Release controls it. Labels alone prove nothing: a template of

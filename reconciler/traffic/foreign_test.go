@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,6 +63,32 @@ func TestOnlyPodsOfTheDeploymentAreTheReleases(t *testing.T) {
 		own, foreign := known.split([]corev1.Pod{tc.pod})
 		if got := len(own) == 1; got != tc.own || len(own)+len(foreign) != 1 {
 			t.Errorf("%s: it is the Release's: %t", sentence, got)
+		}
+	}
+}
+
+func TestOfSeveralDeploymentsTheInstalledOneIsTheReleases(t *testing.T) {
+	made := func(name, app string, minute int, owner string) appsv1.Deployment {
+		return appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{
+			Name: name, Labels: map[string]string{shipper.AppLabel: app}, CreationTimestamp: metav1.Date(2026, 1, 2, 3, minute, 0, 0, time.UTC),
+			OwnerReferences: []metav1.OwnerReference{{Kind: "ConfigMap", Name: owner}},
+		}}
+	}
+	for sentence, tc := range map[string]struct {
+		list []appsv1.Deployment
+		want []string
+	}{
+		"none of another Application":           {[]appsv1.Deployment{made("other", "other", 0, "web-1-anchor")}, nil},
+		"what the anchor owns":                  {[]appsv1.Deployment{made("evil", "web", 1, ""), made("a", "web", 2, "web-1-anchor")}, []string{"a"}},
+		"not what another Release's anchor has": {[]appsv1.Deployment{made("a", "web", 1, ""), made("b", "web", 2, "web-2-anchor")}, []string{"a"}},
+		"the oldest of what the anchor owns": {
+			[]appsv1.Deployment{made("evil", "web", 2, "web-1-anchor"), made("a", "web", 1, "web-1-anchor")}, []string{"a"},
+		},
+		"the oldest of what the anchor let go": {[]appsv1.Deployment{made("evil", "web", 2, ""), made("a", "web", 1, "")}, []string{"a"}},
+		"all, rather than none, of one age":    {[]appsv1.Deployment{made("a", "web", 1, ""), made("b", "web", 1, "")}, []string{"a", "b"}},
+	} {
+		if diff := cmp.Diff(tc.want, installed(tc.list, "web", "web-1")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", sentence, diff)
 		}
 	}
 }
