@@ -69,7 +69,7 @@ func (m Manifest) scaledByOthers() (doubts []string) {
 		o := &m.Objects[i]
 		kind, _, _ := unstructured.NestedString(o.Object, "spec", "scaleTargetRef", "kind")
 		target, _, _ := unstructured.NestedString(o.Object, "spec", "scaleTargetRef", "name")
-		if kind == "Deployment" && target == name {
+		if (kind == "Deployment" || kind == "") && target == name {
 			doubts = append(doubts, fmt.Sprintf("%s scales the Deployment %s, which Shipper does too, step by step: "+
 				"leave it out of the chart, or disable it by a value", m.source(i), name))
 		}

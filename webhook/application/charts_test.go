@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,6 +32,7 @@ type catalog struct {
 	notVerifiable   error
 	doubts          []string
 	judgeErr        error
+	judgeErrIn      map[chart.Place]error
 	judged          []chart.Place
 }
 
@@ -39,6 +41,9 @@ func (c *catalog) Judge(ctx context.Context, _ *shipper.Release, in chart.Place)
 		return nil, errors.New("a write waits for its chart without end")
 	}
 	c.judged = append(c.judged, in)
+	if err := c.judgeErrIn[in]; err != nil {
+		return nil, err
+	}
 	return c.doubts, c.judgeErr
 }
 
@@ -461,6 +466,11 @@ func TestAVersionThatWasReleasedIsNotLookedUpAgain(t *testing.T) {
 
 func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 	certain := &chart.Error{Reason: shipper.WrongChartDeployments, Message: "it must have exactly one Deployment, but 0 are found"}
+	differing := func(app *shipper.Application) {
+		app.Spec.Template.ClusterRequirements.Regions[0].Replicas = new(int32(2))
+		app.Spec.Template.ValuesPerCluster = []shipper.ValuesFor{{Name: "there", Values: &shipper.ChartValues{"replicaCount": int64(7)}}}
+	}
+	there := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "there"}, Spec: shipper.ClusterSpec{Region: "local"}}
 	for sentence, tc := range map[string]struct {
 		charts  catalog
 		user    string
@@ -479,6 +489,31 @@ func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 		"what is doubtful": {
 			charts: catalog{doubts: []string{"hm"}}, user: ask.Developer, asked: 1, warned: []string{"may not roll out: hm"},
 		},
+		"what is doubtful everywhere is told once": {
+			charts: catalog{doubts: []string{"hm"}}, user: ask.Developer, edit: differing, asked: 2, warned: []string{"may not roll out: hm"},
+		},
+		"what is certain everywhere": {
+			charts: catalog{judgeErr: certain}, user: ask.Developer, edit: differing, asked: 2, refused: true,
+			want: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart: Invalid value: "nginx 0.0.1": ` + certain.Message,
+		},
+		"what some clusters can run": {
+			charts: catalog{judgeErrIn: map[chart.Place]error{{Cluster: "there"}: certain}}, user: ask.Developer, edit: differing, asked: 2,
+			warned: []string{"may not roll out: in there: " + certain.Message},
+		},
+		"what the others can run": {
+			charts: catalog{judgeErrIn: map[chart.Place]error{{}: certain}}, user: ask.Developer, edit: differing, asked: 2,
+			warned: []string{"may not roll out: in clusters without values of their own: " + certain.Message},
+		},
+		"what there are no clusters for yet, as their values are not known": {
+			charts: catalog{judgeErr: certain}, user: ask.Developer, asked: 1, edit: func(app *shipper.Application) {
+				differing(app)
+				app.Spec.Template.ClusterRequirements.Regions[0].Name = "mars"
+			},
+			warned: []string{
+				"may not roll out: " + certain.Message,
+				`may not roll out: no clusters can be chosen for it as they are now: region "mars" has 0 of the 2 schedulable clusters wanted`,
+			},
+		},
 		"what the reconciler writes": {
 			charts: catalog{judgeErr: certain}, user: ask.Reconciler,
 		},
@@ -492,7 +527,7 @@ func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			charts := &tc.charts
 			charts.found = chart.Resolution{Version: "0.0.1"}
-			w := webhookOf(t, ask.Grant(), charts)
+			w := webhookOf(t, ask.Grant(), charts, there)
 			app := ask.Application()
 			if tc.edit != nil {
 				tc.edit(app)
@@ -505,10 +540,14 @@ func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 			if len(charts.judged) != tc.asked {
 				t.Errorf("judged %d times, want %d", len(charts.judged), tc.asked)
 			}
-			for _, want := range tc.warned {
-				if !slices.Contains(a.Warnings(), want) {
-					t.Errorf("warnings %q, want %q", a.Warnings(), want)
+			var warned []string
+			for _, warning := range a.Warnings() {
+				if strings.HasPrefix(warning, shipper.MayNotRollOut) {
+					warned = append(warned, warning)
 				}
+			}
+			if !slices.Equal(warned, tc.warned) {
+				t.Errorf("warnings %q, want %q", warned, tc.warned)
 			}
 		})
 	}

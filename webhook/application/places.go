@@ -49,13 +49,8 @@ func (w *Webhook) pods(ctx context.Context, rel *shipper.Release, clusters []str
 	if len(rel.Spec.Environment.ValuesFrom) > 0 {
 		return []int32{0}, true, fmt.Errorf("release %s has values from ConfigMaps or Secrets, which are not merged here", rel.Name)
 	}
-	layers, all := chart.LayersOf(&rel.Spec.Environment), []chart.Place{{}}
-	if layers.Differ() && len(clusters) > 0 {
-		all = w.places(clusters)
-	}
 	known := map[chart.Place]int32{}
-	for _, place := range all {
-		place = layers.Distinct(place)
+	for _, place := range w.places(chart.LayersOf(&rel.Spec.Environment), clusters) {
 		if _, there := known[place]; !there {
 			if known[place], err = w.Charts.Replicas(ctx, rel, place); err != nil {
 				return []int32{0}, true, err
@@ -66,8 +61,11 @@ func (w *Webhook) pods(ctx context.Context, rel *shipper.Release, clusters []str
 	return counts, len(slices.Compact(slices.Clone(counts))) == 1, nil
 }
 
-// places are where clusters are.
-func (w *Webhook) places(names []string) []chart.Place {
+// places are where clusters are, as far as values differ there; the one place there is when they do not, or when no cluster is known.
+func (w *Webhook) places(layers chart.Layers, names []string) []chart.Place {
+	if !layers.Differ() || len(names) == 0 {
+		return []chart.Place{{}}
+	}
 	clusters := w.Facts.Clusters()
 	out := make([]chart.Place, 0, len(names))
 	for _, name := range names {
@@ -75,7 +73,17 @@ func (w *Webhook) places(names []string) []chart.Place {
 		if at := slices.IndexFunc(clusters, func(c shipper.Cluster) bool { return c.Name == name }); at >= 0 {
 			place.Region = clusters[at].Spec.Region
 		}
-		out = append(out, place)
+		out = append(out, layers.Distinct(place))
+	}
+	return out
+}
+
+// distinct is each place once, in order.
+func distinct(places []chart.Place) (out []chart.Place) {
+	for _, place := range places {
+		if !slices.Contains(out, place) {
+			out = append(out, place)
+		}
 	}
 	return out
 }
