@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -133,6 +134,21 @@ func TestEndpointsOfNoReleaseAreNamed(t *testing.T) {
 		`shipper-app and shipper-release off its Pods and off what makes them, and remove EndpointSlices that were written by hand`
 	if diff := cmp.Diff(more, foreignMessage("web", "shop", []string{"a", "b", "c", "d", "e"})); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestOfAClusterThatCannotBeReadNoForeignEndpointsAreTold(t *testing.T) {
+	tt := &shipper.TrafficTarget{}
+	tt.Spec.Clusters = []shipper.ClusterTrafficTarget{{Name: "east", Weight: 50}}
+	seen := sight{want: tt.Spec.Clusters[0], services: []string{"web"}, foreign: "one"}
+	for _, s := range []sight{seen, {want: seen.want, err: errors.New("no answer")}} {
+		tt.Status = status(tt, []sight{seen}, nil, time.Unix(1000, 0))
+		tt.Status = status(tt, []sight{s}, nil, time.Unix(1001, 0))
+		for _, list := range [][]shipper.Condition{tt.Status.Conditions, tt.Status.Clusters[0].Conditions} {
+			if told := shipper.FindCondition(list, shipper.TargetEndpointsOwned) != nil; told != (s.err == nil) {
+				t.Errorf("%v: it says %v", s.err, list)
+			}
+		}
 	}
 }
 

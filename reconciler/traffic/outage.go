@@ -28,8 +28,8 @@ const (
 )
 
 var serviceWithoutEndpoints = prometheus.NewDesc("shipper_service_without_endpoints",
-	"1 while the production Service of an Application has no ready endpoints in a cluster, though a Release is to serve there. Absent "+
-		"otherwise, and where no reconciler leads. At most 1,000 series, the first by name. Labels namespace and application: of the "+
+	"1 while the production Service of an Application has no ready endpoints in a cluster, though a Release is to serve there, and from then "+
+		"on while the cluster cannot be read. Absent otherwise, and where no reconciler leads. At most 1,000 series, the first by name. Labels namespace and application: of the "+
 		"Application; cluster: the Cluster's name.",
 	[]string{"namespace", "application", "cluster"}, nil)
 
@@ -60,10 +60,13 @@ func (o *outages) observe(tt *shipper.TrafficTarget, sights []sight, served sets
 	was, is := o.known[key], map[string]outage{}
 	for i := range sights {
 		s := &sights[i]
-		if !s.empty {
+		one, ok := was[s.want.Name]
+		if s.err != nil && ok { // it is not known to have ended
+			is[s.want.Name] = one
+		}
+		if s.err != nil || !s.empty {
 			continue
 		}
-		one, ok := was[s.want.Name]
 		if !ok {
 			one = outage{application: tt.Labels[shipper.AppLabel], since: now}
 		}

@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -68,6 +69,19 @@ func TestAnOutageIsReportedAtOnceOnlyWhereThereWereEndpoints(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestAnOutageGoesOnWhereAClusterCannotBeRead(t *testing.T) {
+	o, start := newOutages(), time.Unix(1000, 0)
+	var got []int
+	for i, s := range []sight{{empty: true}, {err: errors.New("no answer")}, {empty: true}, {err: errors.New("no answer")}, {}} {
+		s.want.Name = "eu"
+		o.observe(targetOf("web", "web-1"), []sight{s}, nil, start.Add(time.Duration(i)*6*time.Second))
+		got = append(got, testutil.CollectAndCount(o))
+	}
+	if diff := cmp.Diff([]int{0, 0, 1, 1, 0}, got); diff != "" {
+		t.Errorf("series (-want +got):\n%s", diff)
 	}
 }
 
@@ -142,7 +156,8 @@ func TestAnOutageIsOneWarning(t *testing.T) {
 
 func TestTheMetricOfOutagesIsBounded(t *testing.T) {
 	const help = `# HELP shipper_service_without_endpoints 1 while the production Service of an Application has no ready endpoints ` +
-		`in a cluster, though a Release is to serve there. Absent otherwise, and where no reconciler leads. At most 1,000 series, ` +
+		`in a cluster, though a Release is to serve there, and from then on while the cluster cannot be read. ` +
+		`Absent otherwise, and where no reconciler leads. At most 1,000 series, ` +
 		`the first by name. Labels namespace and application: of the Application; cluster: the Cluster's name.
 # TYPE shipper_service_without_endpoints gauge
 `

@@ -81,7 +81,7 @@ func clusterStatus(old shipper.ClusterTrafficStatus, s sight, now metav1.Time) s
 		if fleet.Pending(s.err) {
 			out.Status = ""
 		}
-		out.Conditions = report.Failed(old.Conditions, s.err, now)
+		out.Conditions = withoutOwned(report.Failed(old.Conditions, s.err, now))
 		return out
 	}
 	ready := orOutage(s, ready(s))
