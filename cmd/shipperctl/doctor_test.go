@@ -12,6 +12,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -91,7 +92,23 @@ func examine(t *testing.T) {
 	tells("BROKEN   pods: none of 1 Pods of the Deployment shipper-system/shipper is ready")()
 	ended(t, deployment)
 
-	without(t, get(t, c, &rbacv1.RoleBinding{}, "rollout-blocks-global", "shipper:global-blocks"), func() {
+	everybody := get(t, c, &rbacv1.RoleBinding{}, "rollout-blocks-global", "shipper:global-blocks")
+	differs(t, everybody, func() { everybody.Subjects[0].Name = "developers" }, func() {
+		eventually(t, func() string {
+			all := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: "somebody", Groups: []string{"system:authenticated"}, ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Namespace: "rollout-blocks-global", Verb: "list", Group: shipper.GroupName, Resource: "rolloutblocks",
+				},
+			}}
+			creates(t, all)
+			out, err := shipperctl(t, "", "", "doctor")
+			if err != nil || all.Status.Allowed || out != healthy {
+				return out
+			}
+			return ""
+		})
+	})
+	without(t, everybody, func() {
 		eventually(t, func() string {
 			out, err := shipperctl(t, "", "", "doctor")
 			const lacks = "warning  rights: the group system:authenticated may not:\n" +

@@ -116,6 +116,13 @@ func (f *Fleet) rights(ctx context.Context) []Finding {
 	return append(f.accountRights(ctx), f.userRights(ctx)...)
 }
 
+// narrowed tells whether an operator chose other subjects than all users.
+func narrowed(subjects []rbacv1.Subject) bool {
+	return len(subjects) > 0 && !slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
+		return s.Kind == rbacv1.GroupKind && s.Name == user.AllAuthenticated
+	})
+}
+
 // accountRights returns the missing rights of Shipper's account.
 func (f *Fleet) accountRights(ctx context.Context) []Finding {
 	wanted, err := rightsOf(managementRole, f.Namespace)
@@ -159,6 +166,14 @@ func (f *Fleet) userRights(ctx context.Context) []Finding {
 	case err != nil:
 		return []Finding{unread("what users may do", err)}
 	case len(lacks) == 0:
+		return nil
+	}
+	var bound rbacv1.RoleBinding
+	err = f.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: globalBlocksRole}, &bound)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return []Finding{unread("who may read global blocks", err)}
+	case narrowed(bound.Subjects):
 		return nil
 	}
 	return []Finding{{
