@@ -51,6 +51,12 @@ func TestWhatNoClusterCanRunIsCertain(t *testing.T) {
 				`give it a name that stays the same from release to release, such as {{ .Chart.Name }} in its template ` +
 				`(fullnameOverride names the Deployment too, which needs the release's name)`,
 		},
+		"an autoscaler of what is a Deployment by default": {
+			files: map[string]string{"templates/keda.yaml": "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: keda}\n" +
+				"spec: {scaleTargetRef: {name: '{{ .Release.Name }}'}}\n"},
+			doubts: []string{`template sample/templates/keda.yaml: ScaledObject "keda" scales the Deployment super-0, which ` +
+				`Shipper does too, step by step: leave it out of the chart, or disable it by a value`},
+		},
 		"an autoscaler of the Deployment": {
 			files: map[string]string{"templates/hpa.yaml": scaler},
 			doubts: []string{`template sample/templates/hpa.yaml: HorizontalPodAutoscaler "hpa" scales the Deployment super-0, which ` +
