@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// preface begins HTTP/2, with settings that are all the default: what has sent it may idle for idleFor.
+// preface starts HTTP/2 with default settings. A connection that has sent it may be idle for idleFor.
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
 // TestIdleConnectionsOfAnAddressAreBounded opens more of them than an address may have, and sees the first one closed.

@@ -41,7 +41,7 @@ func (s *slowClients) attack(t *testing.T, protocol string, reviews map[string]i
 	})
 	for address, n := range reviews {
 		dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
-		//nolint:gosec // an attacker does not care whom he talks to
+		//nolint:gosec // an attacker does not verify the server
 		config := &tls.Config{InsecureSkipVerify: true, ClientSessionCache: tls.NewLRUClientSessionCache(n)}
 		send := map[string]func(context.Context){
 			"HTTP/1.1": func(ctx context.Context) { s.connect(ctx, &tls.Dialer{NetDialer: dialer, Config: config}) },

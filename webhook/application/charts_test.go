@@ -489,7 +489,7 @@ func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 		"what is doubtful": {
 			charts: catalog{doubts: []string{"hm"}}, user: ask.Developer, asked: 1, warned: []string{"may not roll out: hm"},
 		},
-		"what is doubtful everywhere is told once": {
+		"what is doubtful everywhere is reported once": {
 			charts: catalog{doubts: []string{"hm"}}, user: ask.Developer, edit: differing, asked: 2, warned: []string{"may not roll out: hm"},
 		},
 		"what is certain everywhere": {

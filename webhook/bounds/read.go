@@ -71,8 +71,8 @@ func (b *Bounds) read(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	return body, nil
 }
 
-// interrupting ends reading when ctx is done, until stop is called, which tells whether it did not. Stop waits for that: a server whose
-// handler has returned may be asked for nothing.
+// interrupting ends reading when ctx is done, until stop is called; stop reports whether reading was not ended. It waits for that: setting
+// a deadline after the handler has returned panics.
 func interrupting(ctx context.Context, deadlines *http.ResponseController) (stop func() bool) {
 	ended := make(chan struct{})
 	unregister := context.AfterFunc(ctx, func() {

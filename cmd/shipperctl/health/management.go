@@ -116,7 +116,7 @@ func (f *Fleet) rights(ctx context.Context) []Finding {
 	return append(f.accountRights(ctx), f.userRights(ctx)...)
 }
 
-// narrowed tells whether an operator chose other subjects than all users.
+// narrowed reports whether an operator chose subjects other than all users.
 func narrowed(subjects []rbacv1.Subject) bool {
 	return len(subjects) > 0 && !slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
 		return s.Kind == rbacv1.GroupKind && s.Name == user.AllAuthenticated
