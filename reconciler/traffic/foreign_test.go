@@ -79,9 +79,13 @@ func TestOfSeveralDeploymentsTheInstalledOneIsTheReleases(t *testing.T) {
 		list []appsv1.Deployment
 		want []string
 	}{
-		"none of another Application":           {[]appsv1.Deployment{made("other", "other", 0, "web-1-anchor")}, nil},
-		"what the anchor owns":                  {[]appsv1.Deployment{made("evil", "web", 1, ""), made("a", "web", 2, "web-1-anchor")}, []string{"a"}},
-		"not what another Release's anchor has": {[]appsv1.Deployment{made("a", "web", 1, ""), made("b", "web", 2, "web-2-anchor")}, []string{"a"}},
+		"none of another Application": {[]appsv1.Deployment{made("other", "other", 0, "web-1-anchor")}, nil},
+		"what the anchor owns": {
+			[]appsv1.Deployment{made("evil", "web", 1, ""), made("a", "web", 2, "web-1-anchor")}, []string{"a"},
+		},
+		"not what another anchor owns": {
+			[]appsv1.Deployment{made("a", "web", 1, ""), made("b", "web", 2, "web-2-anchor")}, []string{"a"},
+		},
 		"the oldest of what the anchor owns": {
 			[]appsv1.Deployment{made("evil", "web", 2, "web-1-anchor"), made("a", "web", 1, "web-1-anchor")}, []string{"a"},
 		},

@@ -29,8 +29,8 @@ const (
 
 var serviceWithoutEndpoints = prometheus.NewDesc("shipper_service_without_endpoints",
 	"1 while the production Service of an Application has no ready endpoints in a cluster, though a Release is to serve there, and from then "+
-		"on while the cluster cannot be read. Absent otherwise, and where no reconciler leads. At most 1,000 series, the first by name. Labels namespace and application: of the "+
-		"Application; cluster: the Cluster's name.",
+		"on while the cluster cannot be read. Absent otherwise, and where no reconciler leads. At most 1,000 series, the first by name. "+
+		"Labels namespace and application: of the Application; cluster: the Cluster's name.",
 	[]string{"namespace", "application", "cluster"}, nil)
 
 // outages remembers which Services lack endpoints, by TrafficTarget and cluster. It is safe for concurrent use.
