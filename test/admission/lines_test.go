@@ -70,7 +70,7 @@ func owning(edit func([]metav1.OwnerReference) []metav1.OwnerReference) func(*sc
 	}
 }
 
-// ownedToo adds an owner, and renamed has the owner looked for under another name.
+// ownedToo adds an owner; renamed has the garbage collector look for the owner under another name, invented for another uid.
 func ownedToo(refs []metav1.OwnerReference) []metav1.OwnerReference {
 	app := &shipper.Application{}
 	owned(app)
@@ -79,6 +79,11 @@ func ownedToo(refs []metav1.OwnerReference) []metav1.OwnerReference {
 
 func renamed(refs []metav1.OwnerReference) []metav1.OwnerReference {
 	refs[0].Name = "nowhere"
+	return refs
+}
+
+func invented(refs []metav1.OwnerReference) []metav1.OwnerReference {
+	refs[0].UID = "f2b3c1de-0000-4000-8000-000000000002"
 	return refs
 }
 
@@ -235,6 +240,7 @@ func theLines(s *scene) map[string]struct {
 		"the garbage collector deletes an Application":              {local, nil, byUser(collector, deletingApplication), both},
 		"a Release gets another owner":                              {local, nil, byUser("dev", owning(ownedToo)), both},
 		"a Release gets an owner that is not there":                 {local, nil, byUser("dev", owning(renamed)), both},
+		"a Release gets its Application with another uid":           {local, nil, byUser("dev", owning(invented)), both},
 
 		"a block that only warns":             {local, enforced(shipper.RolloutBlockWarn), byUser("dev", creating()), none},
 		"a block that only notes":             {local, enforced(shipper.RolloutBlockAudit), byUser("dev", creating()), none},
