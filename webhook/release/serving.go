@@ -65,8 +65,12 @@ func refusalOf(rel, newest *shipper.Release, share string) string {
 		text += fmt.Sprintf(`To go back a step: kubectl patch rel %s -n %s --type=merge -p '{"spec":{"targetStep":%d}}'. `,
 			newest.Name, rel.Namespace, step-1)
 	}
-	return text + fmt.Sprintf("To delete this one all the same: kubectl annotate rel %[1]s -n %[2]s %[3]s=%[1]s, and delete it again; "+
-		"it is then removed when others serve in its place", rel.Name, rel.Namespace, shipper.ConfirmDeletionAnnotation)
+	overwrite := ""
+	if _, there := rel.Annotations[shipper.ConfirmDeletionAnnotation]; there {
+		overwrite = " --overwrite"
+	}
+	return text + fmt.Sprintf("To delete this one all the same: kubectl annotate rel %[1]s -n %[2]s %[3]s=%[1]s%[4]s, and delete it again; "+
+		"it is then removed when others serve in its place", rel.Name, rel.Namespace, shipper.ConfirmDeletionAnnotation, overwrite)
 }
 
 // servedShare says which share of the traffic a Release has in how many clusters, as the TrafficTargets of its Application report;

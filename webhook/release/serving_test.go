@@ -94,7 +94,8 @@ func TestDeletionOfAReleaseThatServesIsJudged(t *testing.T) {
 			"web-0", 2, nil, "dev", serves{targets: all}, serving + abort + retreat + confirmed, nil,
 		},
 		"a copied annotation confirms nothing": {
-			"web-0", 0, confirm("web-1"), "dev", serves{targets: all}, serving + abort + confirmed, nil,
+			"web-0", 0, confirm("web-1"), "dev", serves{targets: all},
+			serving + abort + strings.Replace(confirmed, "=web-0,", "=web-0 --overwrite,", 1), nil,
 		},
 		"a confirmed one is admitted": {
 			"web-0", 0, confirm("web-0"), "dev", serves{targets: all}, "",

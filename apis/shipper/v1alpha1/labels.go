@@ -182,7 +182,8 @@ const ValuesSecretType = "shipper.booking.com/values"
 const RolloutFinalizer = "shipper.booking.com/rollout"
 
 // ConfirmDeletionAnnotation of a Release allows users to delete it although it serves and is not the newest. Its value is the
-// Release's name, so that a copied annotation confirms nothing. Absent: such a deletion is refused.
+// Release's name, so that a copied annotation confirms nothing. It holds until it is removed. Absent: such a deletion is
+// refused.
 const ConfirmDeletionAnnotation = "shipper.booking.com/confirm-deletion"
 
 // InstallationFinalizer keeps an InstallationTarget until what it installed is gone from every cluster.
