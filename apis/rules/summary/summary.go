@@ -32,7 +32,7 @@ func Of(rels []*shipper.Release, i int) shipper.ReleaseSummary {
 	}
 	out.Outcome, out.Duration, out.ValuesChanged = outcome(rels, i), duration(rels[i]), Shorten(Changed(rels, i), maxChanged)
 	waiting, message := awaited(&rels[i].Status)
-	out.Waiting, out.Reason = waiting, shortened(message, maxMessage)
+	out.Waiting, out.Message = waiting, shortened(message, maxMessage)
 	return out
 }
 

@@ -103,10 +103,10 @@ func TestReleasesAreSummedUp(t *testing.T) {
 		},
 		"one that is not scheduled waits for that": {
 			[]*shipper.Release{unscheduled},
-			sums{{Outcome: "InProgress", Waiting: "Scheduled", Reason: strings.Repeat("é", 1023) + "…"}},
+			sums{{Outcome: "InProgress", Waiting: "Scheduled", Message: strings.Repeat("é", 1023) + "…"}},
 		},
 		"one that is scheduled waits for the first condition of its step": {
-			[]*shipper.Release{waits}, sums{{Outcome: "InProgress", Waiting: "ContenderAchievedCapacity", Reason: "1 of 3 Pods"}},
+			[]*shipper.Release{waits}, sums{{Outcome: "InProgress", Waiting: "ContenderAchievedCapacity", Message: "1 of 3 Pods"}},
 		},
 		"one whose status was lost":      {[]*shipper.Release{lost}, sums{{Outcome: "Complete"}}},
 		"one that was taken a step back": {[]*shipper.Release{retreated}, sums{{Outcome: "InProgress"}}},

@@ -17,7 +17,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Achieved Step",type=string,JSONPath=`.status.achievedStep.name`
 // +kubebuilder:printcolumn:name="Clusters",type=string,JSONPath=`.metadata.annotations.shipper\.booking\.com/release\.clusters`
 // +kubebuilder:printcolumn:name="Waiting",type=string,JSONPath=`.status.summary.waiting`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.summary.reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.summary.message`
 // +kubebuilder:printcolumn:name="Duration",type=string,priority=1,JSONPath=`.status.summary.duration`
 // +kubebuilder:printcolumn:name="Chart",type=string,priority=1,JSONPath=`.spec.environment.chart.name`
 // +kubebuilder:printcolumn:name="Digest",type=string,priority=1,JSONPath=`.metadata.annotations.shipper\.booking\.com/release\.chart\.digest`
@@ -104,9 +104,9 @@ type ReleaseSummary struct {
 	// +optional
 	Waiting string `json:"waiting,omitempty"`
 
-	// reason is the message of the condition in waiting, at most 1024 characters. Absent: it waits for none.
+	// message is that of the condition in waiting, at most 1024 characters. Absent: it waits for none.
 	// +optional
-	Reason string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
 }
 
 // ReleaseOutcome is what has become of a Release.
