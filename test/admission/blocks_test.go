@@ -95,8 +95,12 @@ func TestAGlobalBlockSaysWhatItDoes(t *testing.T) {
 // What is deleted with an owner that is gone is let go: nobody but Shipper says who the owner is.
 func TestOwnersDoNotLeadAroundABlock(t *testing.T) {
 	r, dev := rollOut(t, namespace(t)), as(t, "dev")
-	b := block(t, r.rel.Namespace)
 	const why = "metadata.ownerReferences: Forbidden: the reference to "
+	forged := r.rel.DeepCopy()
+	forged.OwnerReferences[0].UID = "forged"
+	checkRefused(t, dev.Update(t.Context(), forged.DeepCopy()), refused{422, why + "Application"})
+	b := block(t, r.rel.Namespace)
+	checkRefused(t, dev.Update(t.Context(), forged), refused{403, b.Name})
 	orphaned := r.rel.DeepCopy()
 	orphaned.OwnerReferences = nil
 	if err := dev.Update(t.Context(), orphaned); err != nil {
@@ -105,9 +109,6 @@ func TestOwnersDoNotLeadAroundABlock(t *testing.T) {
 	if diff := cmp.Diff(r.rel.OwnerReferences, orphaned.OwnerReferences); diff != "" {
 		t.Errorf("the owner that was left out (-want +got):\n%s", diff)
 	}
-	forged := orphaned.DeepCopy()
-	forged.OwnerReferences[0].UID = "forged"
-	checkRefused(t, dev.Update(t.Context(), forged), refused{422, why + "Application"})
 	for _, o := range []client.Object{r.capacity, r.traffic, r.install} {
 		without, of := o.DeepCopyObject().(client.Object), o.DeepCopyObject().(client.Object)
 		without.SetOwnerReferences(nil)
