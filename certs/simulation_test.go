@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// world is a management cluster as certificates see it, with a clock of its own: replicas that rotate, each at its own
+// env is a management cluster as certificates see it, with a clock of its own: replicas that rotate, each at its own
 // pace, and API servers that learn of webhook configurations a while after they are written.
-type world struct {
+type env struct {
 	t      *testing.T
 	dice   *rand.Rand
 	policy policy
@@ -59,8 +59,8 @@ const (
 	tick       = 5 * time.Second
 )
 
-func newWorld(t *testing.T, seed uint64, replicas int) *world {
-	w := &world{
+func newEnv(t *testing.T, seed uint64, replicas int) *env {
+	w := &env{
 		t: t, dice: rand.New(rand.NewPCG(seed, seed)), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), writes: map[act]int{},
 		policy:         policy{Lifetimes{Authority: 3 * time.Hour, Certificate: time.Hour}, []string{"shipper-webhook.shipper-system.svc"}},
 		configurations: []*simulated{{}, {}},
@@ -72,7 +72,7 @@ func newWorld(t *testing.T, seed uint64, replicas int) *world {
 }
 
 // forward lets time pass: news arrive, one replica does the next moment of its pass.
-func (w *world) forward() {
+func (w *env) forward() {
 	w.now = w.now.Add(tick)
 	for _, r := range w.replicas {
 		if !r.loadAt.IsZero() && !w.now.Before(r.loadAt) {
@@ -86,7 +86,7 @@ func (w *world) forward() {
 }
 
 // pass does the next moment of r's pass, in the order in which Reconcile reads and writes.
-func (w *world) pass(r *replica) {
+func (w *env) pass(r *replica) {
 	switch r.moment++; r.moment {
 	case 1:
 		r.read, r.texts, r.version = observed{}, nil, nil
@@ -113,7 +113,7 @@ func (w *world) pass(r *replica) {
 }
 
 // write does todo, of the configurations only that of an index, unless another was first.
-func (r *replica) write(w *world, todo step, index int) {
+func (r *replica) write(w *env, todo step, index int) {
 	switch todo.act {
 	case rest:
 	case publish, withdraw:
@@ -139,7 +139,7 @@ func (r *replica) write(w *world, todo step, index int) {
 }
 
 // put changes the Secret. Every replica will load it, each in its own time.
-func (w *world) put(data map[string][]byte) {
+func (w *env) put(data map[string][]byte) {
 	w.data, w.version = data, w.version+1
 	for _, r := range w.replicas {
 		if read(data).serving != nil && r.loadAt.IsZero() {
@@ -149,13 +149,13 @@ func (w *world) put(data map[string][]byte) {
 }
 
 // crash ends a replica, at whatever moment it is, and starts it again.
-func (w *world) crash(r *replica) {
+func (w *env) crash(r *replica) {
 	*r = replica{}
 	r.memory, w.news = read(w.data).leaf(), true
 }
 
 // check fails unless every API server accepts what every replica serves with, by whatever it may know.
-func (w *world) check() {
+func (w *env) check() {
 	w.t.Helper()
 	w.news = false
 	for _, c := range w.configurations {
@@ -172,7 +172,7 @@ func (w *world) check() {
 }
 
 // settled lets time pass until all replicas serve what is in the Secret and nothing is under way.
-func (w *world) settled() {
+func (w *env) settled() {
 	w.t.Helper()
 	for range 1000 {
 		w.forward()
@@ -187,7 +187,7 @@ func (w *world) settled() {
 }
 
 // serveFirst brings the world to where requests begin.
-func (w *world) serveFirst() {
+func (w *env) serveFirst() {
 	for _, r := range w.replicas { // not checked: nobody asks a replica before it is ready
 		for range 100 {
 			w.pass(r)
@@ -204,7 +204,7 @@ func TestNoRequestEverFails(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, seed, 3)
+			w := newEnv(t, seed, 3)
 			w.serveFirst()
 			for range 12 * 60 * 12 { // twelve hours, four lives of an authority
 				if w.dice.IntN(80) == 0 {
@@ -234,7 +234,7 @@ func TestAnAdministratorMayTakeAnythingOutOfTheSecret(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(2) {
-				w := newWorld(t, seed, 2)
+				w := newEnv(t, seed, 2)
 				w.serveFirst()
 				for range 2 {
 					w.settled()

@@ -16,7 +16,7 @@ import (
 )
 
 func TestRepositoriesThatAreNotAllowedAreNotAsked(t *testing.T) {
-	s := newStage(t, func(o *chart.Options) { o.Repositories = chart.Policy{} })
+	s := newEnv(t, func(o *chart.Options) { o.Repositories = chart.Policy{} })
 	const why = ": charts may be fetched only from https://*:*; use such a URL, " +
 		"or ask those who run Shipper to add this one (--chart-repositories)"
 	want := told{"BrokenChartSpec", "repository URL" + why, false, chart.ErrNotAllowed}

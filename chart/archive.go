@@ -30,16 +30,16 @@ const (
 
 // Open reads the bytes of a chart's archive, as `helm package` makes it, and keeps them.
 func Open(archive []byte) (*Chart, error) {
-	return open(archive, newRenderings(1, 0))
+	return open(archive, newRenderCache(1, 0))
 }
 
 // open reads an archive and keeps it; it is rendered among others.
-func open(archive []byte, renders *renderings) (*Chart, error) {
+func open(archive []byte, renders *renderCache) (*Chart, error) {
 	return openWithin(archive, renders, maxUnpacked)
 }
 
 // openWithin is open for archives that unpack to no more than so many bytes.
-func openWithin(archive []byte, renders *renderings, most int64) (*Chart, error) {
+func openWithin(archive []byte, renders *renderCache, most int64) (*Chart, error) {
 	unpacked := budget{bytes: most, files: maxFiles, most: most}
 	if err := unpacked.spend(bytes.NewReader(archive), maxDepth); err != nil {
 		return nil, brokenSpec(nil, "the chart's archive cannot be used: %s", err)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart/turnstile"
+	"shipper.dev/shipper/chart/keyedsemaphore"
 )
 
 // idleFor is how long a repository that nobody asks for is remembered.
@@ -109,7 +109,7 @@ type Catalog struct {
 	options Options
 	fetcher *fetcher
 	parser  parser
-	renders *renderings
+	renders *renderCache
 
 	mu           sync.Mutex
 	repositories map[string]*repository
@@ -120,19 +120,19 @@ type Catalog struct {
 	broken *lru[archiveKey, backoff]
 	// loads are those that are under way, and downloads the namespaces that download for them.
 	loads     singleflight.Group
-	downloads *turnstile.Turnstile
+	downloads *keyedsemaphore.Semaphore
 }
 
 // NewCatalog returns a Catalog whose background work ends with ctx. Nothing is fetched before it is asked for.
 func NewCatalog(ctx context.Context, o Options) *Catalog {
 	o = o.withDefaults()
 	return &Catalog{
-		ctx: ctx, options: o, fetcher: newFetcher(o.Repositories, o.Transport), renders: newRenderings(o.MaxRenders, o.MaxRenderMemory),
+		ctx: ctx, options: o, fetcher: newFetcher(o.Repositories, o.Transport), renders: newRenderCache(o.MaxRenders, o.MaxRenderMemory),
 		repositories: map[string]*repository{},
 		disk:         openDisk(o.CacheDir, o.MaxDiskBytes, o.Clock, o.Log),
 		charts:       newLRU[archiveKey, *Chart](o.MaxChartMemory),
 		broken:       newLRU[archiveKey, backoff](1024),
-		downloads:    turnstile.New(math.MaxInt, downloadsEach),
+		downloads:    keyedsemaphore.New(math.MaxInt, downloadsEach),
 	}
 }
 

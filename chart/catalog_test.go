@@ -24,23 +24,23 @@ import (
 // noon is when tests begin.
 var noon = time.Date(2030, time.January, 2, 12, 0, 0, 0, time.UTC)
 
-// stage is a catalog in front of a repository, with a clock that stands still.
-type stage struct {
+// env is a catalog in front of a repository, with a clock that stands still.
+type env struct {
 	t     *testing.T
 	clock *clocktesting.FakePassiveClock
 	repo  *charts.Repository
 	*chart.Catalog
 }
 
-func newStage(t *testing.T, change ...func(*chart.Options)) *stage {
+func newEnv(t *testing.T, change ...func(*chart.Options)) *env {
 	t.Helper()
-	s := &stage{t: t, clock: clocktesting.NewFakePassiveClock(noon), repo: charts.Serve(t)}
+	s := &env{t: t, clock: clocktesting.NewFakePassiveClock(noon), repo: charts.Serve(t)}
 	s.restart(change...)
 	return s
 }
 
 // restart puts a new catalog in the place of the old one.
-func (s *stage) restart(change ...func(*chart.Options)) {
+func (s *env) restart(change ...func(*chart.Options)) {
 	options := chart.Options{Repositories: charts.Policy(s.t), Clock: s.clock, Patience: time.Hour, FetchTimeout: time.Hour}
 	for _, c := range change {
 		c(&options)
@@ -48,19 +48,19 @@ func (s *stage) restart(change ...func(*chart.Options)) {
 	s.Catalog = chart.NewCatalog(s.t.Context(), options)
 }
 
-func (s *stage) pass(d time.Duration) { s.clock.SetTime(s.clock.Now().Add(d)) }
+func (s *env) pass(d time.Duration) { s.clock.SetTime(s.clock.Now().Add(d)) }
 
-func (s *stage) chart(name, version string) shipper.Chart {
+func (s *env) chart(name, version string) shipper.Chart {
 	return shipper.Chart{Name: name, Version: version, RepoURL: s.repo.URL}
 }
 
-func (s *stage) resolve(name, version string) (chart.Resolution, error) {
+func (s *env) resolve(name, version string) (chart.Resolution, error) {
 	s.t.Helper()
 	return s.Resolve(s.t.Context(), "default", s.chart(name, version))
 }
 
 // version resolves and fails the test when that fails.
-func (s *stage) version(name, version string) string {
+func (s *env) version(name, version string) string {
 	s.t.Helper()
 	r, err := s.resolve(name, version)
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *stage) version(name, version string) string {
 }
 
 // publish adds an archive that is empty but for its name.
-func (s *stage) publish(name string, versions ...string) {
+func (s *env) publish(name string, versions ...string) {
 	for _, v := range versions {
 		s.repo.Publish(charts.NewArchive(name, v, []byte(name+v)))
 	}
@@ -105,7 +105,7 @@ func read(t *testing.T, err error) told {
 var same = cmp.Comparer(func(a, b error) bool { return errors.Is(a, b) || a == nil && b == nil })
 
 func TestResolve(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.publish("simple", "0.0.1")
 	s.publish("nginx", "0.0.3", "0.1.0-rc.1")
 	s.publish("odd", "1.2.3-4.5.6", "2.0.0", "v3.0.0", "3.1.0+b1", "3.1.0+b2", "not-a-version")
@@ -141,7 +141,7 @@ func TestResolve(t *testing.T) {
 }
 
 func TestResolveGivesTheDigest(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	archive, err := charts.Get("nginx", "0.0.2")
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +159,7 @@ func TestResolveGivesTheDigest(t *testing.T) {
 }
 
 func TestResolveRefuses(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.publish("many", "1.0.0", "1.1.0", "1.2.0", "2.0.0", "2.1.0", "3.0.0", "3.1.0")
 	s.publish("early", "1.0.0-rc.1", "1.0.0-rc.2")
 	tests := map[string]struct {
@@ -253,7 +253,7 @@ func TestFaults(t *testing.T) {
 	}
 	for fault, want := range tests {
 		t.Run(string(fault), func(t *testing.T) {
-			s := newStage(t)
+			s := newEnv(t)
 			s.repo.Break(fault)
 			_, err := s.resolve("nginx", "~0.0")
 			got := read(t, err)
@@ -285,7 +285,7 @@ func TestFaults(t *testing.T) {
 }
 
 func TestRepositoryThatIsNotThere(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.repo.Close()
 	_, err := s.resolve("nginx", "~0.0")
 	got := read(t, err)
@@ -298,7 +298,7 @@ func TestRepositoryThatIsNotThere(t *testing.T) {
 }
 
 func TestIndexIsRefreshedBehindTheCaller(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.version("nginx", "~0.0")
 	s.publish("nginx", "0.0.3")
 	s.pass(9 * time.Second)
@@ -320,7 +320,7 @@ func TestIndexIsRefreshedBehindTheCaller(t *testing.T) {
 }
 
 func TestUnchangedIndexIsNotSentAgain(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	for range 3 {
 		if err := s.Refresh(t.Context(), "default", shipper.Chart{RepoURL: s.repo.URL}); err != nil {
 			t.Fatal(err)
@@ -336,7 +336,7 @@ func TestUnchangedIndexIsNotSentAgain(t *testing.T) {
 }
 
 func TestOldIndexIsWaitedForALittle(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.version("nginx", "~0.0")
 	s.publish("nginx", "0.0.3")
 	s.pass(2 * time.Minute)
@@ -354,7 +354,7 @@ func TestOldIndexIsWaitedForALittle(t *testing.T) {
 }
 
 func TestMissMakesTheIndexBeAskedForAgain(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.version("nginx", "~0.0")
 	s.publish("nginx", "0.7.0")
 	if got := s.version("nginx", "0.7.0"); got != "0.7.0" {
@@ -497,7 +497,7 @@ func TestMissIsTakenFromAnAnswerThatCameMeanwhile(t *testing.T) {
 
 // TestBackoff watches how often a repository is asked that does not answer.
 func TestBackoff(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.repo.Break(charts.Unavailable)
 	asked := func() int {
 		_, err := s.resolve("nginx", "~0.0")
@@ -543,7 +543,7 @@ func TestBackoff(t *testing.T) {
 }
 
 func TestManyCallersMakeOneRequest(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.repo.Break(charts.Stalled)
 	var callers sync.WaitGroup
 	for range 16 {
@@ -561,7 +561,7 @@ func TestManyCallersMakeOneRequest(t *testing.T) {
 }
 
 func TestCallerThatLeavesTakesNobodyAlong(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.repo.Break(charts.Stalled)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -584,7 +584,7 @@ func TestCallerThatLeavesTakesNobodyAlong(t *testing.T) {
 }
 
 func TestStalledRepositoryIsGivenUp(t *testing.T) {
-	s := newStage(t, func(o *chart.Options) { o.FetchTimeout = time.Millisecond })
+	s := newEnv(t, func(o *chart.Options) { o.FetchTimeout = time.Millisecond })
 	s.repo.Break(charts.Stalled)
 	_, err := s.resolve("nginx", "")
 	want := told{"ChartFetchFailure", "chart index URL/index.yaml cannot be fetched: no whole answer in time: context deadline exceeded",
@@ -597,7 +597,7 @@ func TestStalledRepositoryIsGivenUp(t *testing.T) {
 }
 
 func TestIdleRepositoriesAreForgotten(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.version("nginx", "")
 	other := charts.Serve(t)
 	s.pass(time.Hour)
@@ -617,7 +617,7 @@ func TestLeastUsedRepositoriesAreForgottenWhenThereAreTooMany(t *testing.T) {
 	}
 	for name, limit := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t, limit)
+			s := newEnv(t, limit)
 			s.version("nginx", "")
 			s.pass(time.Second)
 			other := charts.Serve(t)
@@ -633,7 +633,7 @@ func TestLeastUsedRepositoriesAreForgottenWhenThereAreTooMany(t *testing.T) {
 }
 
 func TestCredentialsAreSentAndNeverTold(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.repo.Close()
 	secret := strings.Replace(s.repo.URL, "http://", "http://me:secret@", 1) + "/?token=secret#secret"
 	_, err := s.Resolve(t.Context(), "default", shipper.Chart{Name: "nginx", RepoURL: secret})
@@ -644,7 +644,7 @@ func TestCredentialsAreSentAndNeverTold(t *testing.T) {
 }
 
 func TestCatalogEndsWithItsContext(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	catalog := chart.NewCatalog(ctx, chart.Options{Repositories: charts.Policy(t)})
 	cancel()

@@ -36,7 +36,7 @@ type Chart struct {
 	// size is what it takes in memory: its archive, and its files.
 	size int64
 	// renders are its own, and those of the other charts of its Catalog.
-	renders *renderings
+	renders *renderCache
 }
 
 // Name is the name in Chart.yaml.

@@ -107,7 +107,7 @@ func TestCredentialsOpenARepository(t *testing.T) {
 				tc.secret["ca.crt"] = p.ca()
 			}
 			tc.secret[forURL] = p.URL
-			s := newStage(t, func(o *chart.Options) {
+			s := newEnv(t, func(o *chart.Options) {
 				o.Secrets, o.Repositories = secrets{"team/opener": tc.secret}.read, anywhereHere(t)
 			})
 			got, err := s.Resolve(t.Context(), "team", p.chart("opener"))
@@ -140,7 +140,7 @@ func anywhereHere(t *testing.T) chart.Policy {
 }
 
 func TestCredentialsThatCannotBeRead(t *testing.T) {
-	s := newStage(t, func(o *chart.Options) { o.Secrets = secrets{}.read })
+	s := newEnv(t, func(o *chart.Options) { o.Secrets = secrets{}.read })
 	of := s.chart("nginx", "0.0.1")
 	of.Credentials.SecretName = "opener"
 	for namespace, want := range map[string]told{
@@ -174,7 +174,7 @@ func TestWhatACredentialOpensIsNotAnsweredToOthers(t *testing.T) {
 	right := map[string]string{"username": "ann", "password": "s3cret", forURL: guarded.URL}
 	wrong := map[string]string{"username": "ann", "password": "guess", forURL: guarded.URL}
 	held := secrets{"team/opener": right, "team/second": right, "team/wrong": wrong, "others/opener": wrong}
-	s := newStage(t, func(o *chart.Options) { o.Secrets, o.CacheDir = held.read, t.TempDir() })
+	s := newEnv(t, func(o *chart.Options) { o.Secrets, o.CacheDir = held.read, t.TempDir() })
 	named := func(secret string) shipper.Chart {
 		return shipper.Chart{
 			Name: "nginx", Version: "0.0.1", RepoURL: guarded.URL + "/charts", Credentials: shipper.ChartCredentials{SecretName: secret},
@@ -232,7 +232,7 @@ func TestCredentialsGoToNoOtherServer(t *testing.T) {
 				}
 			}))
 			t.Cleanup(server.Close)
-			s := newStage(t, func(o *chart.Options) {
+			s := newEnv(t, func(o *chart.Options) {
 				o.Secrets = secrets{"team/opener": {"username": "ann", "password": "s3cret", forURL: server.URL}}.read
 			})
 			_, err := s.Load(t.Context(), "team", shipper.Chart{

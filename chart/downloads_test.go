@@ -16,7 +16,7 @@ import (
 
 // crowd has a team load ten charts of a repository that answers as fault says, and returns when it is asked for as many files as that
 // comes to. Who calls end waits until all have ended, with those files there.
-func crowd(t *testing.T, s *stage, fault charts.Fault, file string, files int) (end func()) {
+func crowd(t *testing.T, s *env, fault charts.Fault, file string, files int) (end func()) {
 	t.Helper()
 	const all = 10
 	for i := range all {
@@ -57,7 +57,7 @@ func await(t *testing.T, so func() bool) {
 }
 
 // loads fails unless a namespace gets a chart soon.
-func loads(t *testing.T, s *stage, namespace string, pinned shipper.Chart) {
+func loads(t *testing.T, s *env, namespace string, pinned shipper.Chart) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -67,7 +67,7 @@ func loads(t *testing.T, s *stage, namespace string, pinned shipper.Chart) {
 }
 
 func TestDownloadsOfOneTeamLeaveRoomToOthers(t *testing.T) {
-	s, other := newStage(t), charts.Serve(t)
+	s, other := newEnv(t), charts.Serve(t)
 	end := crowd(t, s, charts.StalledArchives, ".tgz", 4)
 	loads(t, s, "b", shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: other.URL})
 	if diff := cmp.Diff(4, s.repo.Requests(".tgz")); diff != "" {
@@ -89,7 +89,7 @@ func TestDownloadsOfOneTeamLeaveRoomToOthers(t *testing.T) {
 
 // TestAnIndexThatHangsKeepsNoOtherChart has the index of a repository hang, of which a team wants many charts.
 func TestAnIndexThatHangsKeepsNoOtherChart(t *testing.T) {
-	s, other := newStage(t), charts.Serve(t)
+	s, other := newEnv(t), charts.Serve(t)
 	end := crowd(t, s, charts.Stalled, "index.yaml", 1)
 	loads(t, s, "a", shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: other.URL})
 	end()
@@ -97,7 +97,7 @@ func TestAnIndexThatHangsKeepsNoOtherChart(t *testing.T) {
 
 // TestWhoWantsWhatAnotherTeamWaitsForDoesNotWaitForThatTeam has a team wait for its own downloads before it asks for what all have.
 func TestWhoWantsWhatAnotherTeamWaitsForDoesNotWaitForThatTeam(t *testing.T) {
-	s, other := newStage(t), charts.Serve(t)
+	s, other := newEnv(t), charts.Serve(t)
 	end := crowd(t, s, charts.StalledArchives, ".tgz", 4)
 	shared := shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: other.URL}
 	ended := make(chan error, 1)
@@ -114,7 +114,7 @@ func TestWhoWantsWhatAnotherTeamWaitsForDoesNotWaitForThatTeam(t *testing.T) {
 }
 
 func TestWhatManyTeamsWantIsDownloadedOnce(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.repo.Break(charts.StalledArchives)
 	const teams = 16
 	ended := make(chan error, teams)

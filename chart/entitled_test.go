@@ -154,7 +154,7 @@ func TestACommandInARefusalHoldsNoTextThatAShellRuns(t *testing.T) {
 
 func TestNoSecretOfShippersOwnNamespaceIsRead(t *testing.T) {
 	var reads []string
-	s := newStage(t, func(o *chart.Options) {
+	s := newEnv(t, func(o *chart.Options) {
 		o.Secrets = func(_ context.Context, namespace, name string) (*corev1.Secret, error) {
 			reads = append(reads, namespace+"/"+name)
 			meta := marked("http://127.0.0.1")
@@ -183,7 +183,7 @@ func TestARedirectOutOfTheURLOfASecretIsFollowedWithoutCredentials(t *testing.T)
 		}
 	}))
 	t.Cleanup(server.Close)
-	s := newStage(t, func(o *chart.Options) {
+	s := newEnv(t, func(o *chart.Options) {
 		o.Secrets = secrets{"team/opener": {"username": "ann", "password": "s3cret", forURL: server.URL + "/team"}}.read
 	})
 	_, err := s.Resolve(t.Context(), "team", shipper.Chart{
@@ -201,7 +201,7 @@ func TestARedirectOutOfTheURLOfASecretIsFollowedWithoutCredentials(t *testing.T)
 func TestAnotherURLOfASecretIsTakenUpAtOnce(t *testing.T) {
 	p := protect(t, basic)
 	held := map[string]string{"username": "ann", "password": "s3cret", "ca.crt": p.ca(), forURL: p.URL}
-	s := newStage(t, func(o *chart.Options) {
+	s := newEnv(t, func(o *chart.Options) {
 		o.Secrets, o.Repositories = secrets{"team/opener": held}.read, anywhereHere(t)
 	})
 	if _, err := s.Resolve(t.Context(), "team", p.chart("opener")); err != nil {

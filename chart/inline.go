@@ -17,10 +17,10 @@ const (
 
 // OpenInline reads an archive that stands in an Application, in base64.
 func OpenInline(encoded string) (*Chart, error) {
-	return openInline(encoded, newRenderings(1, 0))
+	return openInline(encoded, newRenderCache(1, 0))
 }
 
-func openInline(encoded string, renders *renderings) (*Chart, error) {
+func openInline(encoded string, renders *renderCache) (*Chart, error) {
 	if len(encoded) > base64.StdEncoding.EncodedLen(MaxInlineBytes) {
 		return nil, brokenSpec(nil, "the chart's archive is larger than the %d KiB that are accepted here: "+
 			"put it into a repository, and name that by repoUrl", MaxInlineBytes>>10)

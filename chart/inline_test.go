@@ -15,7 +15,7 @@ import (
 )
 
 func TestAnArchiveIsLoadedFromTheChartItself(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	archive, err := charts.Get("nginx", "0.0.1")
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ func TestGuardTurnsPanicsIntoErrors(t *testing.T) {
 
 func TestRenderTurnsPanicsIntoErrors(t *testing.T) {
 	c := &Chart{helm: &helmchart.Chart{Metadata: &helmchart.Metadata{Name: "x", Version: "1"}, Templates: []*helmchart.File{nil}},
-		renders: newRenderings(1, 0)}
+		renders: newRenderCache(1, 0)}
 	c.helm.AddDependency(&helmchart.Chart{}) // without metadata, which the loader never lets pass
 	_, err := c.Render(t.Context(), nil, Target{})
 	told, ok := errors.AsType[*Error](err)

@@ -31,7 +31,7 @@ func archive(t *testing.T, name, version string) charts.Archive {
 }
 
 // load loads a version and returns its digest.
-func (s *stage) load(name, version, digest string) (string, error) {
+func (s *env) load(name, version, digest string) (string, error) {
 	s.t.Helper()
 	loaded, err := s.Load(s.t.Context(), "default", s.chart(name, version), digest)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *stage) load(name, version, digest string) (string, error) {
 }
 
 func TestLoad(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	want := archive(t, "nginx", "0.0.1")
 	for _, digest := range []string{want.Digest, "", "sha256:" + strings.ToUpper(want.Digest), want.Digest} {
 		loaded, err := s.Load(t.Context(), "default", s.chart("nginx", "0.0.1"), digest)
@@ -59,7 +59,7 @@ func TestLoad(t *testing.T) {
 }
 
 func TestLoadFindsAnAdmittedVersion(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	for _, version := range []string{"v0.0.1", "0.0.1"} {
 		if _, err := s.load("nginx", version, ""); err != nil {
 			t.Error(err)
@@ -120,7 +120,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
+			s := newEnv(t)
 			if test.spoil != nil {
 				test.spoil(s.repo)
 			}
@@ -135,7 +135,7 @@ func TestLoadRefuses(t *testing.T) {
 }
 
 func TestCorruptArchiveIsNotUsedNorAskedForAgainAtOnce(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.repo.Break(charts.CorruptArchives)
 	for range 3 {
 		_, err := s.load("nginx", "0.0.1", "")
@@ -155,7 +155,7 @@ func TestCorruptArchiveIsNotUsedNorAskedForAgainAtOnce(t *testing.T) {
 
 // TestFailureOfOneCallerIsNotThatOfAnother: two callers share a digest, and one of them names a version that is none.
 func TestFailureOfOneCallerIsNotThatOfAnother(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	digest := archive(t, "nginx", "0.0.1").Digest
 	if _, err := s.load("nginx", "0.0.9", digest); !errors.Is(err, chart.ErrNoMatch) {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestFailureOfOneCallerIsNotThatOfAnother(t *testing.T) {
 }
 
 func TestLoadOfManyCallersMakesOneRequest(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.repo.Break(charts.Stalled)
 	var callers sync.WaitGroup
 	for range 16 {
@@ -187,7 +187,7 @@ func TestLoadOfManyCallersMakesOneRequest(t *testing.T) {
 }
 
 func TestLoadEndsWithTheCaller(t *testing.T) {
-	s := newStage(t)
+	s := newEnv(t)
 	s.repo.Break(charts.Stalled)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -200,7 +200,7 @@ func TestLoadEndsWithTheCaller(t *testing.T) {
 func TestArchivesOutliveTheRepositoryAndTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	disk := func(o *chart.Options) { o.CacheDir = dir }
-	s := newStage(t, disk)
+	s := newEnv(t, disk)
 	digest := archive(t, "nginx", "0.0.1").Digest
 	if _, err := s.load("nginx", "0.0.1", digest); err != nil {
 		t.Fatal(err)
@@ -226,7 +226,7 @@ func TestArchivesOutliveTheRepositoryAndTheProcess(t *testing.T) {
 func TestRottenFilesAreFetchedAgain(t *testing.T) {
 	dir := t.TempDir()
 	disk := func(o *chart.Options) { o.CacheDir = dir }
-	s := newStage(t, disk)
+	s := newEnv(t, disk)
 	digest := archive(t, "nginx", "0.0.1").Digest
 	for _, d := range []string{digest, ""} {
 		if _, err := s.load("nginx", "0.0.1", d); err != nil {
@@ -256,7 +256,7 @@ func TestRottenFilesAreFetchedAgain(t *testing.T) {
 func TestExchangedFilesAreFetchedAgain(t *testing.T) {
 	dir := t.TempDir()
 	disk := func(o *chart.Options) { o.CacheDir = dir }
-	s := newStage(t, disk)
+	s := newEnv(t, disk)
 	digest := archive(t, "nginx", "0.0.1").Digest
 	other, err := charts.PackFiles("nginx", "0.0.1", map[string]string{"Chart.yaml": "name: nginx\nversion: 0.0.1\n"})
 	if err != nil {
@@ -274,7 +274,7 @@ func TestDiskIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	first, second := archive(t, "nginx", "0.0.1"), archive(t, "nginx", "0.0.2")
 	disk := func(o *chart.Options) { o.CacheDir, o.MaxDiskBytes = dir, int64(len(second.Bytes)+100) }
-	s := newStage(t, disk)
+	s := newEnv(t, disk)
 	names := func() (names []string) {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
@@ -316,7 +316,7 @@ func TestDiskThatCannotBeUsed(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := newStage(t, func(o *chart.Options) { o.CacheDir = filepath.Join(file, "cache") })
+	s := newEnv(t, func(o *chart.Options) { o.CacheDir = filepath.Join(file, "cache") })
 	if _, err := s.load("nginx", "0.0.1", ""); err != nil {
 		t.Errorf("without a folder: %v", err)
 	}
@@ -331,7 +331,7 @@ func TestDiskThatCannotBeUsed(t *testing.T) {
 }
 
 func TestMemoryIsBounded(t *testing.T) {
-	s := newStage(t, func(o *chart.Options) { o.MaxChartMemory = 1 })
+	s := newEnv(t, func(o *chart.Options) { o.MaxChartMemory = 1 })
 	for range 2 {
 		if _, err := s.load("nginx", "0.0.1", ""); err != nil {
 			t.Fatal(err)
@@ -462,7 +462,7 @@ func TestLoadKept(t *testing.T) {
 		"without a digest nothing is looked for":                {asked: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, calls := newStage(t), 0
+			s, calls := newEnv(t), 0
 			loaded, err := s.LoadKept(t.Context(), "default", s.chart("nginx", "0.0.1"), tc.digest, func(context.Context) ([]byte, error) {
 				calls++
 				return tc.kept, tc.fails
@@ -487,7 +487,7 @@ func TestLoadKept(t *testing.T) {
 
 // TestWhatIsKeptOfARepositoryThatIsNotAllowedAnyMore is rendered on, and nothing else of it.
 func TestWhatIsKeptOfARepositoryThatIsNotAllowedAnyMore(t *testing.T) {
-	s, want := newStage(t, func(o *chart.Options) { o.Repositories = chart.Policy{} }), archive(t, "nginx", "0.0.1")
+	s, want := newEnv(t, func(o *chart.Options) { o.Repositories = chart.Policy{} }), archive(t, "nginx", "0.0.1")
 	for sentence, tc := range map[string]struct {
 		kept func(context.Context) ([]byte, error)
 		err  error

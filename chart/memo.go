@@ -11,24 +11,24 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"shipper.dev/shipper/chart/turnstile"
+	"shipper.dev/shipper/chart/keyedsemaphore"
 )
 
 // teamShare is the part that one namespace has at most of the charts that are rendered at one time: a quarter. Each may take all of a
 // core for as long as maxRenderTime.
 const teamShare = 4
 
-// renderings bounds how many charts are rendered at one time, of each namespace some of them, and remembers what came of it: one
+// renderCache bounds how many charts are rendered at one time, of each namespace some of them, and remembers what came of it: one
 // installation asks for the same manifest in several passes, and charts that make up names or passwords must not make up others
 // meanwhile.
-type renderings struct {
-	room *turnstile.Turnstile
+type renderCache struct {
+	room *keyedsemaphore.Semaphore
 	done *lru[[sha256.Size]byte, Manifest]
 }
 
-// newRenderings has room for so many charts at a time, and remembers manifests of so many bytes in all.
-func newRenderings(room int, most int64) *renderings {
-	return &renderings{room: turnstile.New(room, room/teamShare), done: newLRU[[sha256.Size]byte, Manifest](most)}
+// newRenderCache has room for so many charts at a time, and remembers manifests of so many bytes in all.
+func newRenderCache(room int, most int64) *renderCache {
+	return &renderCache{room: keyedsemaphore.New(room, room/teamShare), done: newLRU[[sha256.Size]byte, Manifest](most)}
 }
 
 // renderKey differs when anything differs that a manifest is rendered from. The labels of a target are not among it: Prepare and

@@ -28,9 +28,9 @@ const (
 )
 
 // registryOf is a catalog's chart in a registry that answers by path, after /v2/x/nginx/; it has version 0.0.1.
-func registryOf(t *testing.T, answers map[string]http.HandlerFunc) (*stage, shipper.Chart) {
+func registryOf(t *testing.T, answers map[string]http.HandlerFunc) (*env, shipper.Chart) {
 	t.Helper()
-	s := newStage(t)
+	s := newEnv(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := strings.TrimPrefix(r.URL.Path, "/v2/x/nginx/")
 		answer, ok := answers[path]
@@ -187,7 +187,7 @@ func TestPolicyHoldsForRegistries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStage(t, func(o *chart.Options) { o.Repositories = policy })
+	s := newEnv(t, func(o *chart.Options) { o.Repositories = policy })
 	for repoURL, allowed := range map[string]bool{
 		"oci://registry.example.com/team":          true,
 		"oci://registry.example.com/team/charts":   true,

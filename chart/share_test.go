@@ -16,7 +16,7 @@ import (
 )
 
 // chartOf is a chart of one Deployment.
-func chartOf(renders *renderings, metadata string) *Chart {
+func chartOf(renders *renderCache, metadata string) *Chart {
 	return &Chart{renders: renders, helm: &helmchart.Chart{
 		Metadata: &helmchart.Metadata{APIVersion: "v2", Name: "web", Version: "0.0.1"},
 		Templates: []*helmchart.File{{Name: "templates/all.yaml", Data: []byte(`
@@ -35,7 +35,7 @@ func TestRendersOfOneTeamLeaveRoomToOthers(t *testing.T) {
 }
 
 func testRendersOfOneTeam(t *testing.T) {
-	web := chartOf(newRenderings(8, 1<<20), "{name: web}")
+	web := chartOf(newRenderCache(8, 1<<20), "{name: web}")
 	render := func(namespace string) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -61,7 +61,7 @@ func testRendersOfOneTeam(t *testing.T) {
 // anew for another version of a cluster.
 func TestWhoWaitsLongForHisTurnIsRenderedYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		web := chartOf(newRenderings(8, 1<<20), "{name: web}")
+		web := chartOf(newRenderCache(8, 1<<20), "{name: web}")
 		for range 8 / teamShare {
 			web.renders.room.Wait("a")
 		}
@@ -118,7 +118,7 @@ func TestASumThatWasMadeMeanwhileIsNotMadeAgain(t *testing.T) {
 // TestWhatWasRenderedMeanwhileIsNotRenderedAgain has a chart that makes up a password.
 func TestWhatWasRenderedMeanwhileIsNotRenderedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		web := chartOf(newRenderings(1, 1<<20), "{name: web, annotations: {password: {{ randAlphaNum 16 | quote }}}}")
+		web := chartOf(newRenderCache(1, 1<<20), "{name: web, annotations: {password: {{ randAlphaNum 16 | quote }}}}")
 		web.renders.room.Wait("a")
 		passwords := make(chan string, 2)
 		for range cap(passwords) {

@@ -9,7 +9,7 @@ import (
 	"crypto/sha256"
 	"strings"
 
-	"shipper.dev/shipper/chart/turnstile"
+	"shipper.dev/shipper/chart/keyedsemaphore"
 )
 
 // guessing is how many times dearer it is to find out what a Secret held by trying than sha256 would make it. Digests are for all to
@@ -22,7 +22,7 @@ var remembered = newLRU[[sha256.Size]byte, []byte](1024)
 
 // guesses are the sums that are being made, one at a time of each namespace: a thousand Secrets of one are a minute of one core, and
 // nothing of the others.
-var guesses = turnstile.New(4, 1)
+var guesses = keyedsemaphore.New(4, 1)
 
 var ofThisProcess = []byte(rand.Text())
 

@@ -127,7 +127,7 @@ func TestAServerThatAsksWhoConnects(t *testing.T) {
 				tc.secret["ca.crt"] = p.ca()
 			}
 			tc.secret[forURL] = p.URL
-			s := newStage(t, func(o *chart.Options) {
+			s := newEnv(t, func(o *chart.Options) {
 				o.Secrets, o.Repositories = secrets{"team/opener": tc.secret}.read, anywhereHere(t)
 			})
 			got, err := s.Resolve(t.Context(), "team", p.chart("opener"))
@@ -153,7 +153,7 @@ func TestACertificateIsShownToNoOtherServer(t *testing.T) {
 	certificate, key := clients.vouchesFor(t, "ann")
 	other := demanding(t, clients, "")
 	first := demanding(t, clients, other.URL+"/")
-	s := newStage(t, func(o *chart.Options) {
+	s := newEnv(t, func(o *chart.Options) {
 		o.Secrets, o.Repositories = secrets{"team/opener": {
 			"tls.crt": certificate, "tls.key": key, "ca.crt": first.ca() + other.ca(), forURL: first.URL,
 		}}.read, anywhereHere(t)

@@ -27,7 +27,7 @@ import (
 
 // signing is a stage on which charts are signed, and the keys of ann are in Secret team/keys.
 type signing struct {
-	*stage
+	*env
 	ann, bob *charts.Signer
 	held     map[string]string
 }
@@ -35,7 +35,7 @@ type signing struct {
 func newSigning(t *testing.T) *signing {
 	t.Helper()
 	s := &signing{ann: charts.NewSigner(t, "ann", nil), bob: charts.NewSigner(t, "bob", nil), held: map[string]string{}}
-	s.stage = newStage(t, func(o *chart.Options) { o.Secrets = secrets{"team/keys": s.held}.read })
+	s.env = newEnv(t, func(o *chart.Options) { o.Secrets = secrets{"team/keys": s.held}.read })
 	s.hold(s.ann.Public())
 	return s
 }
@@ -44,7 +44,7 @@ func newSigning(t *testing.T) *signing {
 func (s *signing) hold(ring []byte) { s.held["pubring.gpg"] = string(ring) }
 
 func (s *signing) chart() shipper.Chart {
-	of := s.stage.chart("nginx", "0.0.1")
+	of := s.env.chart("nginx", "0.0.1")
 	of.Verify.SecretName = "keys"
 	return of
 }

@@ -71,7 +71,7 @@ func TestWhatBecomesOfAnAnchorThatWasRewritten(t *testing.T) {
 		"of the time before a loss": {map[string]string{uid: "that"}, ""},
 	}
 	type told struct {
-		*story
+		*fixture
 		deleted, moved *shipper.InstallationTarget
 		before         map[string]string
 	}
@@ -81,7 +81,7 @@ func TestWhatBecomesOfAnAnchorThatWasRewritten(t *testing.T) {
 		install := func(name, override string) *shipper.InstallationTarget {
 			return s.install(name, "test-nginx", "0.0.1", shipper.ChartValues{"nameOverride": override}, west)
 		}
-		stories[name] = &told{story: s, deleted: install("web-1", "one"), moved: install("web-2", "two")}
+		stories[name] = &told{fixture: s, deleted: install("web-1", "one"), moved: install("web-2", "two")}
 		s.installed("web-1")
 		s.installed("web-2")
 	}
@@ -112,7 +112,7 @@ func TestWhatBecomesOfAnAnchorThatWasRewritten(t *testing.T) {
 }
 
 // left waits until a target knows nothing of a cluster any more.
-func (s *story) left(name, cluster string) {
+func (s *fixture) left(name, cluster string) {
 	s.Helper()
 	s.soon(name+" still knows "+cluster, func() string {
 		var it shipper.InstallationTarget

@@ -22,7 +22,7 @@ import (
 
 // another is the same story as another management cluster tells it, which has an identity of its own and west among its
 // application clusters too. It lives where east does, for the time of the test.
-func (s *story) another() *story {
+func (s *fixture) another() *fixture {
 	s.Helper()
 	other := *s
 	other.management = world.clusters[east]
@@ -65,7 +65,7 @@ func identityOf(id string) *corev1.ConfigMap {
 }
 
 // identity waits until the management cluster has one.
-func (s *story) identity() string {
+func (s *fixture) identity() string {
 	s.Helper()
 	cm := identityOf("")
 	s.soon("there is no identity", func() string {
@@ -80,14 +80,14 @@ func (s *story) identity() string {
 }
 
 // become gives the management cluster another identity.
-func (s *story) become(id string) {
+func (s *fixture) become(id string) {
 	s.Helper()
 	cm := identityOf("")
 	s.change(cm, func(client.Object) { cm.Data[shipper.IdentityKey] = id })
 }
 
 // runs makes a Release run in west, in traffic, with so many Pods.
-func (s *story) runs(name string, pods int32) *shipper.InstallationTarget {
+func (s *fixture) runs(name string, pods int32) *shipper.InstallationTarget {
 	s.Helper()
 	it := s.install(name, "test-nginx", "0.0.1", shipper.ChartValues{"nameOverride": s.app}, west)
 	s.installed(name)
@@ -99,7 +99,7 @@ func (s *story) runs(name string, pods int32) *shipper.InstallationTarget {
 }
 
 // asks makes the three targets of a Release in west, without waiting for anything.
-func (s *story) asks(name string, pods int32) *shipper.InstallationTarget {
+func (s *fixture) asks(name string, pods int32) *shipper.InstallationTarget {
 	s.Helper()
 	it := s.install(name, "test-nginx", "0.0.1", shipper.ChartValues{"nameOverride": s.app}, west)
 	s.scale(name, 100, pods, west)
@@ -108,7 +108,7 @@ func (s *story) asks(name string, pods int32) *shipper.InstallationTarget {
 }
 
 // versions are the resource versions of everything in west that is labelled as the Application's.
-func (s *story) versions() map[string]string {
+func (s *fixture) versions() map[string]string {
 	s.Helper()
 	out := map[string]string{}
 	for _, list := range []client.ObjectList{
@@ -129,7 +129,7 @@ func (s *story) versions() map[string]string {
 }
 
 // settled waits until Kubernetes' own controllers are done, and returns the versions.
-func (s *story) settled() map[string]string {
+func (s *fixture) settled() map[string]string {
 	s.Helper()
 	const enough = 20 // looks
 	before, same := "", 0
@@ -158,7 +158,7 @@ func without(versions map[string]string, target string) map[string]string {
 }
 
 // vanish takes the targets of a Release away as the loss of a management cluster does: nothing is cleaned in west.
-func (s *story) vanish(name string) {
+func (s *fixture) vanish(name string) {
 	s.Helper()
 	s.outOfReach(func() {
 		it := &shipper.InstallationTarget{ObjectMeta: s.meta(name)}
@@ -184,7 +184,7 @@ func (s *story) vanish(name string) {
 }
 
 // outOfReach does something while the first management cluster cannot reach west.
-func (s *story) outOfReach(do func()) {
+func (s *fixture) outOfReach(do func()) {
 	s.Helper()
 	world.wires[west].Cut()
 	defer s.mended(west)
@@ -193,7 +193,7 @@ func (s *story) outOfReach(do func()) {
 }
 
 // anchor reads that of a Release in west.
-func (s *story) anchor(name string) *corev1.ConfigMap {
+func (s *fixture) anchor(name string) *corev1.ConfigMap {
 	s.Helper()
 	cm := &corev1.ConfigMap{}
 	if !s.find(west, shipper.AnchorName(name), cm) {
@@ -203,7 +203,7 @@ func (s *story) anchor(name string) *corev1.ConfigMap {
 }
 
 // rewrite changes what the anchor of a Release in west says; an empty value takes a key away.
-func (s *story) rewrite(name string, data map[string]string) *corev1.ConfigMap {
+func (s *fixture) rewrite(name string, data map[string]string) *corev1.ConfigMap {
 	s.Helper()
 	cm := s.anchor(name)
 	was := cm.DeepCopy()
@@ -217,7 +217,7 @@ func (s *story) rewrite(name string, data map[string]string) *corev1.ConfigMap {
 }
 
 // told waits for an event about a target, with a note, alone or among others of one moment.
-func (s *story) told(name, reason, note string) {
+func (s *fixture) told(name, reason, note string) {
 	s.Helper()
 	s.soon("there is no event "+reason+" "+note, func() string {
 		var list corev1.EventList

@@ -96,7 +96,7 @@ func TestSaysWhyPodsAreNotReady(t *testing.T) {
 }
 
 // notScaled waits until a target says of a cluster that it is not Ready for a reason, and returns the message.
-func (s *story) notScaled(name, cluster, reason string) string {
+func (s *fixture) notScaled(name, cluster, reason string) string {
 	s.Helper()
 	var message string
 	s.soon(fmt.Sprintf("CapacityTarget %s does not say %s of %s", name, reason, cluster), func() string {

@@ -22,7 +22,7 @@ import (
 )
 
 // clusterIs waits until a Cluster is Ready, or not Ready for a reason.
-func (s *story) clusterIs(name, reason string) *shipper.Cluster {
+func (s *fixture) clusterIs(name, reason string) *shipper.Cluster {
 	s.Helper()
 	c := &shipper.Cluster{}
 	s.soon(fmt.Sprintf("Cluster %s is not %q", name, reason), func() string {
@@ -38,7 +38,7 @@ func (s *story) clusterIs(name, reason string) *shipper.Cluster {
 }
 
 // mended mends the wire to a cluster and waits until Shipper has noticed.
-func (s *story) mended(cluster string) {
+func (s *fixture) mended(cluster string) {
 	s.Helper()
 	world.wires[cluster].Mend()
 	s.clusterIs(cluster, "")

@@ -42,7 +42,7 @@ spec:
 `
 
 // policy makes an Application of the story's, or gives it another driftPolicy.
-func (s *story) policy(policy shipper.DriftPolicy) {
+func (s *fixture) policy(policy shipper.DriftPolicy) {
 	s.Helper()
 	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: s.app}}
 	edit := func(client.Object) {
@@ -58,7 +58,7 @@ func (s *story) policy(policy shipper.DriftPolicy) {
 }
 
 // drifts waits until a target says of drift in a cluster what is expected.
-func (s *story) drifts(name, cluster string, expected ...string) {
+func (s *fixture) drifts(name, cluster string, expected ...string) {
 	s.Helper()
 	s.soon("what is said of drift in "+cluster, func() string {
 		it := &shipper.InstallationTarget{}
@@ -83,7 +83,7 @@ func (s *story) drifts(name, cluster string, expected ...string) {
 }
 
 // tamper changes in a cluster what is ours, and what is not. It scales as people and autoscalers do.
-func (s *story) tamper(cluster string) {
+func (s *fixture) tamper(cluster string) {
 	s.Helper()
 	store := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "store"}}
 	s.must(world.clusters[cluster].SubResource("scale").Update(s.ctx, store, client.WithSubResourceBody(&autoscalingv1.Scale{
@@ -165,7 +165,7 @@ func TestWhatIsTakenAwayIsDrift(t *testing.T) {
 }
 
 // toldOfCorrecting waits for the event that tells of a correction.
-func (s *story) toldOfCorrecting(object string) {
+func (s *fixture) toldOfCorrecting(object string) {
 	s.Helper()
 	s.soon("nobody tells of "+object, func() string {
 		var all eventsv1.EventList

@@ -18,11 +18,11 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"shipper.dev/shipper/reconciler/fleet"
-	"shipper.dev/shipper/reconciler/herald"
+	"shipper.dev/shipper/reconciler/recorder"
 )
 
 // toldIn are the events of a namespace as both APIs show them: who told what of whom, and how often it happened.
-func (s *story) toldIn() []string {
+func (s *fixture) toldIn() []string {
 	s.Helper()
 	var list eventsv1.EventList
 	s.must(s.management.List(s.ctx, &list, client.InNamespace(s.namespace)))
@@ -49,7 +49,7 @@ func TestAnEventThatRepeatsIsCounted(t *testing.T) {
 	s := begin(t)
 	mgr, err := ctrl.NewManager(world.members[self].Config, manager.Options{Metrics: metricsserver.Options{BindAddress: "0"}})
 	s.must(err)
-	mgr, err = herald.Manager(mgr, fleet.UserAgent, clock.RealClock{}, nil)
+	mgr, err = recorder.Manager(mgr, fleet.UserAgent, clock.RealClock{}, nil)
 	s.must(err)
 	ctx, cancel := context.WithCancel(s.ctx)
 	ended := make(chan error, 1)

@@ -101,7 +101,7 @@ func (d *door) setWrites(write http.HandlerFunc) {
 }
 
 // behind makes a cluster that is really west, behind a door, and returns its Secret.
-func (s *story) behind(d *door, name string) *corev1.Secret {
+func (s *fixture) behind(d *door, name string) *corev1.Secret {
 	s.Helper()
 	server, err := inFrontOf(world.access[west], func(next http.Handler) http.Handler {
 		d.next = next

@@ -62,7 +62,7 @@ func TestPodsOfAnotherChartDoNotJoinAService(t *testing.T) {
 	s := begin(t, west)
 	served := s.follow(west)
 	s.up("web-1", 2, 1)
-	served.settles(corkedTo("web-1"), map[string]int{"web-1": 2})
+	served.settles(byRelease("web-1"), map[string]int{"web-1": 2})
 
 	attacker := *s
 	attacker.app = "evil"
@@ -96,7 +96,7 @@ func TestPodsOfAnotherChartDoNotJoinAService(t *testing.T) {
 }
 
 // intrude makes Pods that carry the labels of web-1, as an operator would that Shipper's guard does not hold.
-func (s *story) intrude(cluster string) {
+func (s *fixture) intrude(cluster string) {
 	s.Helper()
 	labels := map[string]string{
 		"app": "evil", shipper.AppLabel: s.app, shipper.ReleaseLabel: "web-1", shipper.TrafficStatusLabel: shipper.TrafficEnabled,
@@ -187,7 +187,7 @@ func TestAnEndpointSliceWrittenByHandIsReported(t *testing.T) {
 }
 
 // owned waits until a TrafficTarget says of a cluster that something serves which is of no Release, or, when what is empty, nothing.
-func (s *story) owned(name, cluster, what string) {
+func (s *fixture) owned(name, cluster, what string) {
 	s.Helper()
 	s.soon("what is said of endpoints", func() string {
 		var tt shipper.TrafficTarget
@@ -206,7 +206,7 @@ func (s *story) owned(name, cluster, what string) {
 }
 
 // warned waits for a Warning event about a TrafficTarget that has all these parts.
-func (s *story) warned(name string, parts ...string) {
+func (s *fixture) warned(name string, parts ...string) {
 	s.Helper()
 	s.soon("there is no warning", func() string {
 		var all eventsv1.EventList

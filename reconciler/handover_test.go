@@ -41,7 +41,7 @@ func TestNobodyLeavesTrafficBeforeOthersHaveCome(t *testing.T) {
 
 // inTrafficAlways counts, after every event, the ready Pods in traffic that are not going. What it returns ends that and tells
 // the least number.
-func (s *story) inTrafficAlways(cluster string) func() int {
+func (s *fixture) inTrafficAlways(cluster string) func() int {
 	s.Helper()
 	c, err := client.NewWithWatch(world.members[cluster].Config, client.Options{Scheme: world.clusters[cluster].Scheme()})
 	s.must(err)

@@ -53,7 +53,7 @@ spec:
 }
 
 // hooked makes a target with hooks.
-func (s *story) hooked(name string, hooks ...map[string]any) *shipper.InstallationTarget {
+func (s *fixture) hooked(name string, hooks ...map[string]any) *shipper.InstallationTarget {
 	s.Helper()
 	list := []any{}
 	for _, h := range hooks {
@@ -63,7 +63,7 @@ func (s *story) hooked(name string, hooks ...map[string]any) *shipper.Installati
 }
 
 // job reads a Job of west; nil when it is not there.
-func (s *story) job(name string) *batchv1.Job {
+func (s *fixture) job(name string) *batchv1.Job {
 	s.Helper()
 	out := &batchv1.Job{}
 	if !s.find(west, name, out) {
@@ -73,7 +73,7 @@ func (s *story) job(name string) *batchv1.Job {
 }
 
 // awaits waits until a target says that a hook runs, and returns its Job.
-func (s *story) awaits(target, event, job string) *batchv1.Job {
+func (s *fixture) awaits(target, event, job string) *batchv1.Job {
 	s.Helper()
 	s.soon("it is not said that the hook runs", func() string {
 		message := s.notInstalled(target, west, shipper.InProgress)
@@ -86,7 +86,7 @@ func (s *story) awaits(target, event, job string) *batchv1.Job {
 }
 
 // letGo has a Job run that is suspended.
-func (s *story) letGo(name string) {
+func (s *fixture) letGo(name string) {
 	s.Helper()
 	job := s.job(name)
 	was := job.DeepCopy()
@@ -96,7 +96,7 @@ func (s *story) letGo(name string) {
 }
 
 // ran is what a target says of hooks in west.
-func (s *story) ran(target string) []string {
+func (s *fixture) ran(target string) []string {
 	s.Helper()
 	var it shipper.InstallationTarget
 	s.must(s.management.Get(s.ctx, s.key(target), &it))
@@ -187,7 +187,7 @@ func TestHooksAreThoseOfWhatAReleaseIsToTheCluster(t *testing.T) {
 }
 
 // aRelease is that of a target.
-func (s *story) aRelease(name string, annotations map[string]string) *shipper.Release {
+func (s *fixture) aRelease(name string, annotations map[string]string) *shipper.Release {
 	rel := &shipper.Release{ObjectMeta: s.meta(name), Spec: shipper.ReleaseSpec{Environment: shipper.ReleaseEnvironment{
 		Chart:               shipper.Chart{Name: "hooked", Version: "0.0.1", RepoURL: world.charts.URL},
 		ClusterRequirements: shipper.ClusterRequirements{Regions: []shipper.RegionRequirement{{Name: "here"}}},

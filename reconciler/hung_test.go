@@ -73,7 +73,7 @@ func TestAnyNumberOfClustersThatTakeNoWritesLeavesWorkers(t *testing.T) {
 }
 
 // installing tells how many InstallationTargets are worked on in a cluster, and how many wait.
-func (s *story) installing(cluster string) map[string]float64 {
+func (s *fixture) installing(cluster string) map[string]float64 {
 	s.Helper()
 	registry := prometheus.NewRegistry()
 	s.must(world.fleet.Publish(registry))

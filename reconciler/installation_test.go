@@ -176,7 +176,7 @@ func TestUninstallsEverywhereBeforeATargetGoes(t *testing.T) {
 }
 
 // hears waits for an event about an object of that name, with a type, reason and a note, alone or among others of one moment.
-func (s *story) hears(name, what, note string) {
+func (s *fixture) hears(name, what, note string) {
 	s.Helper()
 	s.soon("it is not told: "+note, func() string {
 		var events corev1.EventList
@@ -195,7 +195,7 @@ func (s *story) hears(name, what, note string) {
 }
 
 // gone waits until the management cluster no longer has an object.
-func (s *story) gone(object client.Object) {
+func (s *fixture) gone(object client.Object) {
 	s.Helper()
 	s.soon(object.GetName()+" does not go", func() string {
 		err := s.management.Get(s.ctx, client.ObjectKeyFromObject(object), object)

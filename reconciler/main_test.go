@@ -38,16 +38,16 @@ import (
 	"shipper.dev/shipper/manifests"
 	"shipper.dev/shipper/reconciler"
 	"shipper.dev/shipper/reconciler/capacity"
+	"shipper.dev/shipper/reconciler/chartsnapshot"
 	"shipper.dev/shipper/reconciler/cluster"
 	"shipper.dev/shipper/reconciler/fleet"
-	"shipper.dev/shipper/reconciler/herald"
 	"shipper.dev/shipper/reconciler/identity"
 	"shipper.dev/shipper/reconciler/installation"
-	"shipper.dev/shipper/reconciler/pinned"
+	"shipper.dev/shipper/reconciler/recorder"
 	"shipper.dev/shipper/reconciler/renewal"
 	"shipper.dev/shipper/reconciler/rolloutblock"
-	"shipper.dev/shipper/reconciler/snapshot"
 	"shipper.dev/shipper/reconciler/traffic"
+	"shipper.dev/shipper/reconciler/valuessnapshot"
 	"shipper.dev/shipper/test/charts"
 	testfleet "shipper.dev/shipper/test/fleet"
 )
@@ -259,7 +259,7 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 	if err != nil {
 		return nil, err
 	}
-	if mgr, err = herald.Manager(mgr, fleet.UserAgent, clock.RealClock{}, nil); err != nil {
+	if mgr, err = recorder.Manager(mgr, fleet.UserAgent, clock.RealClock{}, nil); err != nil {
 		return nil, err
 	}
 	// A short heartbeat, so that nobody waits for a cluster's death.
@@ -268,13 +268,13 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 		world.fleet = clusters
 	}
 	now := clock.RealClock{}
-	some := func(reconciler string) *fleet.Places { return clusters.Places(reconciler, 2, nil) }
+	some := func(reconciler string) *fleet.Slots { return clusters.Slots(reconciler, 2, nil) }
 	policy, err := chart.ParsePolicy(charts.URLs)
 	if err != nil {
 		return nil, err
 	}
-	charts := snapshot.NewCharts(chart.NewCatalog(ctx, chart.Options{Repositories: policy}), mgr.GetAPIReader())
-	values := pinned.NewValues(mgr.GetClient(), mgr.GetAPIReader(), shipper.SystemNamespace)
+	charts := chartsnapshot.NewCharts(chart.NewCatalog(ctx, chart.Options{Repositories: policy}), mgr.GetAPIReader())
+	values := valuessnapshot.NewValues(mgr.GetClient(), mgr.GetAPIReader(), shipper.SystemNamespace)
 	err = errors.Join(
 		mgr.Add(clusters),
 		cluster.SetupWithManager(mgr, cluster.Options{
@@ -284,12 +284,12 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: shipper.SystemNamespace}),
 		installation.SetupWithManager(mgr, installation.Options{
 			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Clock: now, Workers: 4,
-			Places: some("installation"), Corked: traffic.NewCorked(mgr.GetClient()),
+			Slots: some("installation"), InitialSelector: traffic.NewInitialSelector(mgr.GetClient()),
 		}),
-		pinned.SetupWithManager(mgr, pinned.Options{Values: values, Workers: 4}),
-		snapshot.SetupWithManager(mgr, snapshot.Options{Charts: charts, Workers: 4}),
-		capacity.SetupWithManager(mgr, capacity.Options{Fleet: clusters, Clock: now, Workers: 4, Places: some("capacity")}),
-		traffic.SetupWithManager(mgr, traffic.Options{Fleet: clusters, Clock: now, Workers: 4, Places: some("traffic"), Cork: true}),
+		valuessnapshot.SetupWithManager(mgr, valuessnapshot.Options{Values: values, Workers: 4}),
+		chartsnapshot.SetupWithManager(mgr, chartsnapshot.Options{Charts: charts, Workers: 4}),
+		capacity.SetupWithManager(mgr, capacity.Options{Fleet: clusters, Clock: now, Workers: 4, Slots: some("capacity")}),
+		traffic.SetupWithManager(mgr, traffic.Options{Fleet: clusters, Clock: now, Workers: 4, Slots: some("traffic"), SelectByRelease: true}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
 			GlobalNamespace: shipper.GlobalBlocksNamespace, Clock: now, Workers: 2,
 		}),

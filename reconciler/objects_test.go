@@ -18,7 +18,7 @@ import (
 )
 
 // publish makes a chart of the fewest files that can be installed, and more.
-func (s *story) publish(name string, more map[string]string) {
+func (s *fixture) publish(name string, more map[string]string) {
 	s.Helper()
 	files := map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: " + name + "\nversion: 0.0.1\n",
@@ -51,7 +51,7 @@ spec: {selector: {app: web}, ports: [{port: 80}]}
 }
 
 // objects waits until a target says of its objects in a cluster what is expected: how many are healthy, and which are not.
-func (s *story) objects(name, cluster, expected string) *shipper.InstalledObjects {
+func (s *fixture) objects(name, cluster, expected string) *shipper.InstalledObjects {
 	s.Helper()
 	var found *shipper.InstalledObjects
 	s.soon("what is said of objects in "+cluster, func() string {
@@ -108,7 +108,7 @@ func TestTellsHowObjectsAre(t *testing.T) {
 }
 
 // rewriteStatus writes the status of an object in a cluster, as often as somebody else is faster.
-func (s *story) rewriteStatus(cluster string, object client.Object, change func()) {
+func (s *fixture) rewriteStatus(cluster string, object client.Object, change func()) {
 	s.Helper()
 	s.soon("writing the status of "+object.GetName(), func() string {
 		s.must(world.clusters[cluster].Get(s.ctx, client.ObjectKeyFromObject(object), object))

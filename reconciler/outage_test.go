@@ -19,7 +19,7 @@ import (
 )
 
 // outageWarnings are the Warnings about a Service without endpoints, by the kind and name they are about.
-func (s *story) outageWarnings() []string {
+func (s *fixture) outageWarnings() []string {
 	s.Helper()
 	var list eventsv1.EventList
 	s.must(s.management.List(s.ctx, &list, client.InNamespace(s.namespace)))

@@ -24,7 +24,7 @@ var hidden = []shipper.ValuesSource{{SecretKeyRef: &shipper.ValuesKeyRef{Name: "
 func holding(text string) []byte { return []byte("message: k33p-" + text) }
 
 // digest is that of what a Secret of the Application held.
-func (s *story) digest(text string) map[string]string {
+func (s *fixture) digest(text string) map[string]string {
 	s.Helper()
 	digests, err := chart.Pinned{Namespace: s.namespace, App: s.app, From: hidden}.DigestsOf(chart.Held{hidden[0].String(): holding(text)})
 	s.must(err)
@@ -32,7 +32,7 @@ func (s *story) digest(text string) map[string]string {
 }
 
 // pinnedTo makes a Release that was admitted when its Secret held a text.
-func (s *story) pinnedTo(generation int, text string) *shipper.Release {
+func (s *fixture) pinnedTo(generation int, text string) *shipper.Release {
 	s.Helper()
 	rel := &shipper.Release{ObjectMeta: s.meta(fmt.Sprintf("web-%d", generation)), Spec: shipper.ReleaseSpec{
 		Environment: shipper.ReleaseEnvironment{
@@ -48,7 +48,7 @@ func (s *story) pinnedTo(generation int, text string) *shipper.Release {
 }
 
 // keeps waits until the Secret of a Release holds a text.
-func (s *story) keeps(rel *shipper.Release, text string) {
+func (s *fixture) keeps(rel *shipper.Release, text string) {
 	s.Helper()
 	s.soon("the values of "+rel.Name+" are not kept", func() string {
 		var secret corev1.Secret

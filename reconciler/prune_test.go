@@ -56,7 +56,7 @@ metadata: {name: {{ . }}}
 }
 
 // shared are the ConfigMaps of the story's namespace in west that have no name of a Release's or of Kubernetes'.
-func (s *story) shared(but ...string) []string {
+func (s *fixture) shared(but ...string) []string {
 	s.Helper()
 	var list corev1.ConfigMapList
 	s.must(world.clusters[west].List(s.ctx, &list, client.InNamespace(s.namespace)))
@@ -197,7 +197,7 @@ func TestLeavesWhatHasAnotherOwner(t *testing.T) {
 }
 
 // owners gives an object in west these owners.
-func (s *story) owners(o client.Object, refs ...metav1.OwnerReference) {
+func (s *fixture) owners(o client.Object, refs ...metav1.OwnerReference) {
 	s.Helper()
 	before := client.MergeFrom(o.DeepCopyObject().(client.Object))
 	o.SetOwnerReferences(refs)

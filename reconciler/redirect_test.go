@@ -86,7 +86,7 @@ func TestARedirectedServiceIsDrift(t *testing.T) {
 
 // restored waits until a Service is as it was before the edit, except for its address: one that was an alias gets another.
 // Shipper holds what it has written by applying it only, so that a later Release can take it away.
-func (s *story) restored(before *corev1.Service) {
+func (s *fixture) restored(before *corev1.Service) {
 	s.Helper()
 	s.soon("the Service is not corrected", func() string {
 		service := &corev1.Service{}

@@ -53,7 +53,7 @@ func lossy(config *rest.Config, options client.Options) (client.Client, error) {
 
 // renewed joins the western cluster once more, with a token of ten minutes that Shipper renews. What it returns is the Secret
 // in the management cluster, and what the tokens are bound to.
-func (s *story) renewed(name string) (secret, bound *corev1.Secret) {
+func (s *fixture) renewed(name string) (secret, bound *corev1.Secret) {
 	s.Helper()
 	west := world.clusters[west]
 	bound = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, GenerateName: name + "-"}}
@@ -73,7 +73,7 @@ func (s *story) renewed(name string) (secret, bound *corev1.Secret) {
 }
 
 // wakes lets time pass for renewals, and wakes those who wait for it.
-func (s *story) wakes(secret *corev1.Secret, after time.Duration) {
+func (s *fixture) wakes(secret *corev1.Secret, after time.Duration) {
 	s.Helper()
 	world.later.Add(int64(after))
 	s.Cleanup(func() { world.later.Add(-int64(after)) })
@@ -83,7 +83,7 @@ func (s *story) wakes(secret *corev1.Secret, after time.Duration) {
 }
 
 // anotherToken waits until a Secret has another token than that, and returns it.
-func (s *story) anotherToken(secret *corev1.Secret, than []byte) []byte {
+func (s *fixture) anotherToken(secret *corev1.Secret, than []byte) []byte {
 	s.Helper()
 	s.soon("the token is not renewed", func() string {
 		s.must(s.management.Get(s.ctx, client.ObjectKeyFromObject(secret), secret))
@@ -96,7 +96,7 @@ func (s *story) anotherToken(secret *corev1.Secret, than []byte) []byte {
 }
 
 // valid waits until a Cluster says of its credentials that they are so.
-func (s *story) valid(name, want string) {
+func (s *fixture) valid(name, want string) {
 	s.Helper()
 	s.soon("CredentialsValid of "+name, func() string {
 		c := &shipper.Cluster{}

@@ -17,7 +17,7 @@ import (
 )
 
 // meddle changes an object in a cluster, as often as somebody else is faster.
-func (s *story) meddle(cluster string, object client.Object, change func()) {
+func (s *fixture) meddle(cluster string, object client.Object, change func()) {
 	s.Helper()
 	s.soon("meddling with "+object.GetName(), func() string {
 		s.must(world.clusters[cluster].Get(s.ctx, client.ObjectKeyFromObject(object), object))
@@ -30,7 +30,7 @@ func (s *story) meddle(cluster string, object client.Object, change func()) {
 }
 
 // unmark makes Shipper think that a Deployment was made from another manifest, and gives it another image.
-func (s *story) unmark(d *appsv1.Deployment) {
+func (s *fixture) unmark(d *appsv1.Deployment) {
 	s.Helper()
 	s.meddle(west, d, func() {
 		d.Annotations[shipper.InstalledDigestAnnotation] = "another"
@@ -39,7 +39,7 @@ func (s *story) unmark(d *appsv1.Deployment) {
 }
 
 // repaired waits until the Deployment of web-1 is as the chart says, and returns it.
-func (s *story) repaired() *appsv1.Deployment {
+func (s *fixture) repaired() *appsv1.Deployment {
 	s.Helper()
 	var d *appsv1.Deployment
 	s.soon("it is not written again", func() string {

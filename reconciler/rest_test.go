@@ -38,7 +38,7 @@ func TestWhatIsNoClusterIsAtRest(t *testing.T) {
 }
 
 // passes counts how often a reconciler has run.
-func (s *story) passes(reconciler string) float64 {
+func (s *fixture) passes(reconciler string) float64 {
 	s.Helper()
 	families, err := metrics.Registry.Gather()
 	s.must(err)

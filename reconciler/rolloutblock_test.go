@@ -16,7 +16,7 @@ import (
 )
 
 // block makes a RolloutBlock.
-func (s *story) block(namespace, name string) *shipper.RolloutBlock {
+func (s *fixture) block(namespace, name string) *shipper.RolloutBlock {
 	s.Helper()
 	b := &shipper.RolloutBlock{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: shipper.RolloutBlockSpec{Message: "stop"},
@@ -26,7 +26,7 @@ func (s *story) block(namespace, name string) *shipper.RolloutBlock {
 }
 
 // application makes one that names blocks to override, and a Release that does too.
-func (s *story) application(name, overrides string) {
+func (s *fixture) application(name, overrides string) {
 	s.Helper()
 	environment := shipper.ReleaseEnvironment{
 		Chart:               shipper.Chart{Name: "test-nginx", Version: "0.0.1", RepoURL: world.charts.URL},
@@ -46,7 +46,7 @@ func (s *story) application(name, overrides string) {
 }
 
 // overridden waits until a block's status names those who override it.
-func (s *story) overridden(b *shipper.RolloutBlock, want string) {
+func (s *fixture) overridden(b *shipper.RolloutBlock, want string) {
 	s.Helper()
 	s.soon("the overrides are not exact", func() string {
 		s.must(s.management.Get(s.ctx, client.ObjectKeyFromObject(b), b))

@@ -16,7 +16,7 @@ import (
 )
 
 // installScoped makes a target of a chart with a ClusterRole of that name, ready in west, which is known to have it.
-func (s *story) installScoped(name, role string) (*shipper.InstallationTarget, *rbacv1.ClusterRole) {
+func (s *fixture) installScoped(name, role string) (*shipper.InstallationTarget, *rbacv1.ClusterRole) {
 	s.Helper()
 	s.install(name, "cluster-scoped", "0.0.1", shipper.ChartValues{"nameOverride": role}, west)
 	it := s.installed(name)
@@ -26,7 +26,7 @@ func (s *story) installScoped(name, role string) (*shipper.InstallationTarget, *
 }
 
 // loseNamespace deletes the story's namespace in west, and waits until it is gone.
-func (s *story) loseNamespace() {
+func (s *fixture) loseNamespace() {
 	s.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 	s.must(world.clusters[west].Delete(s.ctx, namespace))
@@ -40,7 +40,7 @@ func (s *story) loseNamespace() {
 }
 
 // stays tells whether an object in west is there, and is that very one.
-func (s *story) stays(role *rbacv1.ClusterRole) bool {
+func (s *fixture) stays(role *rbacv1.ClusterRole) bool {
 	s.Helper()
 	var now rbacv1.ClusterRole
 	err := world.clusters[west].Get(s.ctx, client.ObjectKeyFromObject(role), &now)

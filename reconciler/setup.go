@@ -23,20 +23,20 @@ import (
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler/application"
 	"shipper.dev/shipper/reconciler/capacity"
+	"shipper.dev/shipper/reconciler/chartsnapshot"
 	"shipper.dev/shipper/reconciler/cluster"
+	"shipper.dev/shipper/reconciler/fairqueue"
 	"shipper.dev/shipper/reconciler/fleet"
-	"shipper.dev/shipper/reconciler/herald"
 	"shipper.dev/shipper/reconciler/identity"
 	"shipper.dev/shipper/reconciler/installation"
 	"shipper.dev/shipper/reconciler/intern"
-	"shipper.dev/shipper/reconciler/pinned"
+	"shipper.dev/shipper/reconciler/recorder"
 	"shipper.dev/shipper/reconciler/release"
 	"shipper.dev/shipper/reconciler/release/history"
 	"shipper.dev/shipper/reconciler/renewal"
 	"shipper.dev/shipper/reconciler/rolloutblock"
-	"shipper.dev/shipper/reconciler/snapshot"
 	"shipper.dev/shipper/reconciler/traffic"
-	"shipper.dev/shipper/reconciler/turns"
+	"shipper.dev/shipper/reconciler/valuessnapshot"
 )
 
 // Options for Setup.
@@ -52,8 +52,8 @@ type Options struct {
 	// Workers is how many objects of each kind are worked on at the same time, of targets in any one cluster: altogether twice
 	// as many.
 	Workers int
-	// CorkTraffic lets Services select by Release while one alone has traffic.
-	CorkTraffic bool
+	// SelectByRelease lets Services select by Release while one alone has traffic.
+	SelectByRelease bool
 	// Registry is where metrics of Shipper's own go. Nil: nowhere.
 	Registry prometheus.Registerer
 	// Guard is put around the transport to each application cluster. Nil: none is.
@@ -91,7 +91,7 @@ func CacheOptions(namespace string) cache.Options {
 
 // Setup makes everything run with mgr: the one list of what there is. ctx is needed for the time of the call only.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	mgr, err := herald.Manager(mgr, fleet.UserAgent, o.Clock, o.Registry)
+	mgr, err := recorder.Manager(mgr, fleet.UserAgent, o.Clock, o.Registry)
 	if err != nil {
 		return err
 	}
@@ -103,27 +103,27 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	queues, err := turns.New(ctx, mgr.GetCache(), histories)
+	queues, err := fairqueue.New(ctx, mgr.GetCache(), histories)
 	if err != nil {
 		return err
 	}
-	known := history.NewKnown()
+	known := history.NewWriteTracker()
 	// Those who work in clusters have as many workers again, which a cluster that does not answer leaves to the others.
-	most := func(reconciler string) *fleet.Places { return clusters.Places(reconciler, o.Workers, queues.Line) }
-	charts := snapshot.NewCharts(o.Charts, mgr.GetAPIReader())
-	var corked traffic.Corked
-	if o.CorkTraffic {
-		corked = traffic.NewCorked(mgr.GetClient())
+	most := func(reconciler string) *fleet.Slots { return clusters.Slots(reconciler, o.Workers, queues.Queue) }
+	charts := chartsnapshot.NewCharts(o.Charts, mgr.GetAPIReader())
+	var corked traffic.InitialSelector
+	if o.SelectByRelease {
+		corked = traffic.NewInitialSelector(mgr.GetClient())
 	}
-	values := pinned.NewValues(mgr.GetClient(), mgr.GetAPIReader(), o.Namespace)
+	values := valuessnapshot.NewValues(mgr.GetClient(), mgr.GetAPIReader(), o.Namespace)
 	return errors.Join(
 		application.SetupWithManager(mgr, application.Options{
-			GlobalBlocksNamespace: o.GlobalBlocksNamespace, Histories: histories, Known: known, Clock: o.Clock, Workers: o.Workers,
+			GlobalBlocksNamespace: o.GlobalBlocksNamespace, Histories: histories, Writes: known, Clock: o.Clock, Workers: o.Workers,
 			Queue: queues.Applications(o.Workers),
 		}),
 		release.SetupWithManager(ctx, mgr, release.Options{
 			Charts: release.NewCharts(charts, values), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
-			Histories: histories, Known: known, Clock: o.Clock, Workers: o.Workers, Queue: queues.Applications(o.Workers),
+			Histories: histories, Writes: known, Clock: o.Clock, Workers: o.Workers, Queue: queues.Applications(o.Workers),
 		}),
 		cluster.SetupWithManager(mgr, cluster.Options{
 			Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers,
@@ -132,16 +132,16 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: o.Namespace}),
 		installation.SetupWithManager(mgr, installation.Options{
 			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Clock: o.Clock, Registry: o.Registry,
-			Workers: 2 * o.Workers, Queue: queues.Releases(2 * o.Workers), Places: most("installation"), Corked: corked,
+			Workers: 2 * o.Workers, Queue: queues.Releases(2 * o.Workers), Slots: most("installation"), InitialSelector: corked,
 		}),
-		pinned.SetupWithManager(mgr, pinned.Options{Values: values, Workers: o.Workers, Queue: queues.Releases(o.Workers)}),
-		snapshot.SetupWithManager(mgr, snapshot.Options{Charts: charts, Workers: o.Workers, Queue: queues.Releases(o.Workers)}),
+		valuessnapshot.SetupWithManager(mgr, valuessnapshot.Options{Values: values, Workers: o.Workers, Queue: queues.Releases(o.Workers)}),
+		chartsnapshot.SetupWithManager(mgr, chartsnapshot.Options{Charts: charts, Workers: o.Workers, Queue: queues.Releases(o.Workers)}),
 		capacity.SetupWithManager(mgr, capacity.Options{
-			Fleet: clusters, Clock: o.Clock, Workers: 2 * o.Workers, Queue: queues.Releases(2 * o.Workers), Places: most("capacity"),
+			Fleet: clusters, Clock: o.Clock, Workers: 2 * o.Workers, Queue: queues.Releases(2 * o.Workers), Slots: most("capacity"),
 		}),
 		traffic.SetupWithManager(mgr, traffic.Options{
-			Fleet: clusters, Clock: o.Clock, Workers: 2 * o.Workers, Queue: queues.Releases(2 * o.Workers), Places: most("traffic"),
-			Cork: o.CorkTraffic, Registry: o.Registry,
+			Fleet: clusters, Clock: o.Clock, Workers: 2 * o.Workers, Queue: queues.Releases(2 * o.Workers), Slots: most("traffic"),
+			SelectByRelease: o.SelectByRelease, Registry: o.Registry,
 		}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
 			GlobalNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Queue: queues.Others(o.Workers),

@@ -15,7 +15,7 @@ import (
 )
 
 // unchanged fails when anything of the Application in west is no longer as it was.
-func (s *story) unchanged(before map[string]string) {
+func (s *fixture) unchanged(before map[string]string) {
 	s.Helper()
 	if diff := cmp.Diff(before, s.versions()); diff != "" {
 		s.Errorf("something was written: -before +after:\n%s", diff)
@@ -24,7 +24,7 @@ func (s *story) unchanged(before map[string]string) {
 
 // refused waits until all three targets of a Release say that west's is the Application of a management cluster, by an
 // anchor of that.
-func (s *story) refused(name, theirs, anchor string) {
+func (s *fixture) refused(name, theirs, anchor string) {
 	s.Helper()
 	want := fmt.Sprintf(`the Application %q in namespace %q of this cluster is that of the management cluster %q, says `+
 		`ConfigMap %q, and this one is %q; use another name or namespace, or, if this management cluster replaces that one, `+
@@ -125,7 +125,7 @@ func TestAManagementClusterThatReplacesAnotherTakesItsIdentity(t *testing.T) {
 
 // adopted fails unless the anchor of a Release is as it was, but for the target's UID, and for the kinds that west may have
 // learnt since.
-func (s *story) adopted(name string, before *corev1.ConfigMap, it *shipper.InstallationTarget) {
+func (s *fixture) adopted(name string, before *corev1.ConfigMap, it *shipper.InstallationTarget) {
 	s.Helper()
 	const rendered = "RenderedFrom"
 	now := s.anchor(name)
@@ -136,7 +136,7 @@ func (s *story) adopted(name string, before *corev1.ConfigMap, it *shipper.Insta
 }
 
 // leftNothing fails when anything of a Release that its target installed is still in west.
-func (s *story) leftNothing(name string) {
+func (s *fixture) leftNothing(name string) {
 	s.Helper()
 	if s.find(west, name+"-"+s.app, &appsv1.Deployment{}) || s.find(west, shipper.AnchorName(name), &corev1.ConfigMap{}) ||
 		s.find(west, s.app+"-prod", &corev1.Service{}) {

@@ -18,12 +18,12 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/reconciler/snapshot"
+	"shipper.dev/shipper/reconciler/chartsnapshot"
 	"shipper.dev/shipper/test/charts"
 )
 
 // released makes a Release of a chart, pinned to a digest unless that is empty.
-func (s *story) released(name string, pinned shipper.Chart, digest string) *shipper.Release {
+func (s *fixture) released(name string, pinned shipper.Chart, digest string) *shipper.Release {
 	s.Helper()
 	rel := &shipper.Release{ObjectMeta: s.meta(name), Spec: shipper.ReleaseSpec{
 		Environment: shipper.ReleaseEnvironment{
@@ -40,7 +40,7 @@ func (s *story) released(name string, pinned shipper.Chart, digest string) *ship
 }
 
 // keptFor waits until the chart of a digest is kept, whole, for these Releases and no others.
-func (s *story) keptFor(archive charts.Archive, releases ...*shipper.Release) *shipper.ChartSnapshot {
+func (s *fixture) keptFor(archive charts.Archive, releases ...*shipper.Release) *shipper.ChartSnapshot {
 	s.Helper()
 	var want []string
 	for _, rel := range releases {
@@ -75,10 +75,10 @@ func (s *story) keptFor(archive charts.Archive, releases ...*shipper.Release) *s
 }
 
 // afresh loads a chart as a process does that has only just begun.
-func (s *story) afresh(pinned shipper.Chart, digest string) (*chart.Chart, error) {
+func (s *fixture) afresh(pinned shipper.Chart, digest string) (*chart.Chart, error) {
 	s.Helper()
 	catalog := chart.NewCatalog(s.ctx, chart.Options{Repositories: charts.Policy(s.T)})
-	return snapshot.NewCharts(catalog, s.management).Load(s.ctx, s.namespace, pinned, digest)
+	return chartsnapshot.NewCharts(catalog, s.management).Load(s.ctx, s.namespace, pinned, digest)
 }
 
 // padded packs a chart with a file that does not get smaller.
@@ -229,7 +229,7 @@ func TestWhatIsKeptIsNotTrusted(t *testing.T) {
 }
 
 // event is what is missing of an event about an object of the story.
-func (s *story) event(about, reason string) string {
+func (s *fixture) event(about, reason string) string {
 	s.Helper()
 	var list eventsv1.EventList
 	s.must(s.management.List(s.ctx, &list, client.InNamespace(s.namespace)))
@@ -256,7 +256,7 @@ func TestWhatIsKeptUnsignedIsNotVerified(t *testing.T) {
 	pinned.Verify.SecretName = "keys"
 	verify := func() (shipper.ChartSignature, error) {
 		catalog := chart.NewCatalog(s.ctx, chart.Options{Repositories: charts.Policy(t), Secrets: chart.SecretsOf(s.management)})
-		kept := snapshot.NewCharts(catalog, s.management)
+		kept := chartsnapshot.NewCharts(catalog, s.management)
 		if _, err := kept.Load(s.ctx, s.namespace, pinned, archive.Digest); err != nil {
 			t.Errorf("it cannot be loaded: %v", err)
 		}

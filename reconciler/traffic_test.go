@@ -113,7 +113,7 @@ func TestPodsInTrafficGoLast(t *testing.T) {
 }
 
 // goLast waits until n Pods of web-1 are in endpoints, and fails unless just those are the last to be deleted.
-func (s *story) goLast(cluster string, n int) {
+func (s *fixture) goLast(cluster string, n int) {
 	s.Helper()
 	s.soon(fmt.Sprintf("%d pods are not in traffic", n), func() string {
 		if got := s.endpoints(cluster, "test-nginx-prod")["web-1"]; got != n {
@@ -130,7 +130,7 @@ func (s *story) goLast(cluster string, n int) {
 }
 
 // inTraffic waits until n Pods of web-1 that are not going are in endpoints.
-func (s *story) inTraffic(cluster string, n int) {
+func (s *fixture) inTraffic(cluster string, n int) {
 	s.Helper()
 	s.soon(fmt.Sprintf("%d pods are not in traffic", n), func() string {
 		got := s.endpoints(cluster, "test-nginx-prod")["web-1"]
@@ -151,7 +151,7 @@ func TestTrafficNeedsOneService(t *testing.T) {
 }
 
 // notWeighed waits until a target says of a cluster that it is not Ready for a reason, and returns the message.
-func (s *story) notWeighed(name, cluster, reason string) string {
+func (s *fixture) notWeighed(name, cluster, reason string) string {
 	s.Helper()
 	var message string
 	s.soon(fmt.Sprintf("TrafficTarget %s does not say %s of %s", name, reason, cluster), func() string {

@@ -14,7 +14,7 @@ import (
 )
 
 // release makes a Release.
-func (s *story) release(name string) *shipper.Release {
+func (s *fixture) release(name string) *shipper.Release {
 	s.Helper()
 	r := &shipper.Release{ObjectMeta: s.meta(name), Spec: shipper.ReleaseSpec{
 		Environment: shipper.ReleaseEnvironment{
@@ -28,7 +28,7 @@ func (s *story) release(name string) *shipper.Release {
 }
 
 // give makes a Release the owner of its TrafficTarget.
-func (s *story) give(r *shipper.Release) {
+func (s *fixture) give(r *shipper.Release) {
 	s.Helper()
 	s.change(&shipper.TrafficTarget{ObjectMeta: s.meta(r.Name)}, func(o client.Object) {
 		o.SetOwnerReferences([]metav1.OwnerReference{{
@@ -65,7 +65,7 @@ func TestTheWeightOfAReleaseThatIsGoingCountsNoLonger(t *testing.T) {
 }
 
 // serves tells how the ready endpoints in west differ.
-func (s *story) serves(want map[string]int) func() string {
+func (s *fixture) serves(want map[string]int) func() string {
 	return func() string {
 		got := s.endpoints(west, "test-nginx-prod")
 		if cmp.Equal(want, got) {

@@ -24,7 +24,7 @@ import (
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/webhook"
-	"shipper.dev/shipper/webhook/control"
+	"shipper.dev/shipper/webhook/protected"
 )
 
 // quick knows every chart, in one version.
@@ -55,13 +55,13 @@ func gateOf(f *testing.F) (s served, forget func()) {
 		&shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "local"}, Spec: shipper.ClusterSpec{Region: "local"}})
 	s = served{}
 	err := webhook.Setup(s, webhook.Options{
-		Facts: w.Facts, Ready: func(context.Context) error { return nil }, Rights: w.Rights, Charts: quick{}, Reconciler: ask.Reconciler,
+		State: w.State, Ready: func(context.Context) error { return nil }, Authz: w.Authz, Charts: quick{}, Reconciler: ask.Reconciler,
 		Registry: prometheus.NewRegistry(), Clock: ask.Clock(), Log: logr.Discard(),
 	})
 	if err != nil {
 		f.Fatal(err)
 	}
-	return s, func() { w.Rights.Asked = nil }
+	return s, func() { w.Authz.Asked = nil }
 }
 
 // objects are one of each kind, by the part of the paths that names it, and how they looked before.
@@ -151,9 +151,9 @@ func patched(t *testing.T, object, patch []byte) []byte {
 func FuzzForgery(f *testing.F) {
 	s, forget := gateOf(f)
 	all := objects()
-	kinds := map[string]control.State{
-		"application": control.Observed, "release": control.Release,
-		"capacitytarget": {Labels: control.Release.Labels, Annotations: []string{shipper.ReleaseChartDigestAnnotation}},
+	kinds := map[string]protected.Metadata{
+		"application": protected.Observed, "release": protected.Release,
+		"capacitytarget": {Labels: protected.Release.Labels, Annotations: []string{shipper.ReleaseChartDigestAnnotation}},
 	}
 	for kind := range kinds {
 		for _, forge := range []func(map[string]any){
@@ -236,7 +236,7 @@ func write(t *testing.T, s served, kind string, now []byte, old client.Object) (
 }
 
 // only is what of labels and annotations belongs to state.
-func only(state control.State, labels, annotations map[string]string) map[string]string {
+func only(state protected.Metadata, labels, annotations map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, key := range state.Labels {
 		if v, there := labels[key]; there {

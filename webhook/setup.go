@@ -11,28 +11,28 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"shipper.dev/shipper/webhook/answer"
 	"shipper.dev/shipper/webhook/application"
+	"shipper.dev/shipper/webhook/authz"
+	"shipper.dev/shipper/webhook/blockcheck"
 	"shipper.dev/shipper/webhook/bounds"
 	"shipper.dev/shipper/webhook/cluster"
-	"shipper.dev/shipper/webhook/condition"
-	"shipper.dev/shipper/webhook/control"
-	"shipper.dev/shipper/webhook/facts"
-	"shipper.dev/shipper/webhook/gate"
+	"shipper.dev/shipper/webhook/matchconditions"
 	"shipper.dev/shipper/webhook/namespace"
+	"shipper.dev/shipper/webhook/protected"
 	"shipper.dev/shipper/webhook/release"
-	"shipper.dev/shipper/webhook/rights"
+	"shipper.dev/shipper/webhook/response"
 	"shipper.dev/shipper/webhook/rolloutblock"
+	"shipper.dev/shipper/webhook/state"
 	"shipper.dev/shipper/webhook/target"
 )
 
 // Options are what the judges need.
 type Options struct {
-	// Facts are the objects that are known, Ready says why they are not to be relied on, if so.
-	Facts *facts.Facts
+	// State are the objects that are known, Ready says why they are not to be relied on, if so.
+	State *state.Reader
 	Ready func(context.Context) error
-	// Rights tell what users may do beyond writing objects.
-	Rights rights.Rights
+	// Authz tell what users may do beyond writing objects.
+	Authz authz.Authorizer
 	// Charts resolve constraints.
 	Charts application.Resolver
 	// Sources reads ConfigMaps and Secrets that hold values.
@@ -55,16 +55,16 @@ type Server interface {
 // Setup registers everything that is served with server. This is the one list of it; manifests/webhook has the same
 // paths.
 func Setup(server Server, o Options) error {
-	metrics, err := answer.NewMetrics(o.Registry)
+	metrics, err := response.NewMetrics(o.Registry)
 	if err != nil {
 		return err
 	}
-	conditions := condition.New()
-	blocks := &gate.Gate{Blocks: o.Facts, Rights: o.Rights, Clock: o.Clock, Conditions: conditions}
-	guard := &control.Guard{Rights: o.Rights, Reconciler: o.Reconciler}
+	conditions := matchconditions.New()
+	blocks := &blockcheck.Checker{Blocks: o.State, Authz: o.Authz, Clock: o.Clock, Conditions: conditions}
+	guard := &protected.Guard{Authz: o.Authz, Reconciler: o.Reconciler}
 	limits := bounds.New(o.Clock)
-	serve := func(path string, phase answer.Phase, kind string, judge answer.Judge) *answer.Endpoint {
-		endpoint := &answer.Endpoint{
+	serve := func(path string, phase response.Phase, kind string, judge response.Judge) *response.Endpoint {
+		endpoint := &response.Endpoint{
 			Phase: phase, Kind: kind, Judge: judge, Unwarned: o.Reconciler, Reserved: o.Namespace,
 			Ready: o.Ready, Metrics: metrics, Clock: o.Clock, Log: o.Log,
 		}
@@ -72,35 +72,35 @@ func Setup(server Server, o Options) error {
 		return endpoint
 	}
 
-	app := &application.Webhook{Gate: blocks, Guard: guard, Facts: o.Facts, Charts: o.Charts, Sources: o.Sources}
-	serve("/mutate-application", answer.Mutate, "Application", app.Default)
-	serve("/validate-application", answer.Validate, "Application", app.Validate)
+	app := &application.Webhook{BlockCheck: blocks, Guard: guard, State: o.State, Charts: o.Charts, Sources: o.Sources}
+	serve("/mutate-application", response.Mutate, "Application", app.Default)
+	serve("/validate-application", response.Validate, "Application", app.Validate)
 
-	rel := &release.Webhook{Gate: blocks, Guard: guard, Facts: o.Facts}
-	serve("/mutate-release", answer.Mutate, "Release", rel.Default)
-	serve("/validate-release", answer.Validate, "Release", rel.Validate)
+	rel := &release.Webhook{BlockCheck: blocks, Guard: guard, State: o.State}
+	serve("/mutate-release", response.Mutate, "Release", rel.Default)
+	serve("/validate-release", response.Validate, "Release", rel.Validate)
 
 	for path, kind := range map[string]target.Kind{
 		"/validate-installationtarget": target.Installation,
 		"/validate-capacitytarget":     target.Capacity,
 		"/validate-traffictarget":      target.Traffic,
 	} {
-		t := &target.Webhook{Kind: kind, Gate: blocks, Facts: o.Facts, Guard: guard}
-		serve(path, answer.Validate, kind.Name, t.Validate)
+		t := &target.Webhook{Kind: kind, BlockCheck: blocks, State: o.State, Guard: guard}
+		serve(path, response.Validate, kind.Name, t.Validate)
 	}
 
-	cl := &cluster.Webhook{Facts: o.Facts}
-	serve("/validate-cluster", answer.Validate, "Cluster", cl.Validate)
+	cl := &cluster.Webhook{State: o.State}
+	serve("/validate-cluster", response.Validate, "Cluster", cl.Validate)
 
-	ns := &namespace.Webhook{Gate: blocks, Facts: o.Facts, Ready: o.Ready}
-	serve("/validate-namespace", answer.Validate, "Namespace", ns.Validate).Ready = always // it says so itself
+	ns := &namespace.Webhook{BlockCheck: blocks, State: o.State, Ready: o.Ready}
+	serve("/validate-namespace", response.Validate, "Namespace", ns.Validate).Ready = always // it says so itself
 
 	rb := &rolloutblock.Webhook{
-		GlobalNamespace: o.Facts.GlobalNamespace(), Conditions: conditions, Clock: o.Clock, Log: o.Log,
+		GlobalNamespace: o.State.GlobalNamespace(), Conditions: conditions, Clock: o.Clock, Log: o.Log,
 	}
 	// A block is judged by itself, and can be made whatever else is not known.
-	serve("/mutate-rolloutblock", answer.Mutate, "RolloutBlock", rb.Default).Ready = always
-	serve("/validate-rolloutblock", answer.Validate, "RolloutBlock", rb.Validate).Ready = always
+	serve("/mutate-rolloutblock", response.Mutate, "RolloutBlock", rb.Default).Ready = always
+	serve("/validate-rolloutblock", response.Validate, "RolloutBlock", rb.Validate).Ready = always
 	return nil
 }
 

@@ -63,7 +63,7 @@ func setUp(t testing.TB, known ...client.Object) served {
 	w := ask.Know(t, ask.Grant(), known...)
 	s := served{}
 	err := webhook.Setup(s, webhook.Options{
-		Facts: w.Facts, Ready: func(context.Context) error { return nil }, Rights: w.Rights, Charts: slow{}, Reconciler: ask.Reconciler,
+		State: w.State, Ready: func(context.Context) error { return nil }, Authz: w.Authz, Charts: slow{}, Reconciler: ask.Reconciler,
 		Registry: prometheus.NewRegistry(), Clock: ask.Clock(), Log: logr.Discard(),
 	})
 	if err != nil {
@@ -217,7 +217,7 @@ func benchmarkReview(b *testing.B, s served, path string, body []byte) {
 func TestABlockCanBeMadeWhileNothingIsKnown(t *testing.T) {
 	w, s := ask.Know(t, ask.Grant()), served{}
 	err := webhook.Setup(s, webhook.Options{
-		Facts: w.Facts, Ready: func(context.Context) error { return errors.New("nothing is known") }, Rights: w.Rights,
+		State: w.State, Ready: func(context.Context) error { return errors.New("nothing is known") }, Authz: w.Authz,
 		Charts: slow{}, Reconciler: ask.Reconciler, Registry: prometheus.NewRegistry(), Clock: ask.Clock(), Log: logr.Discard(),
 	})
 	if err != nil {

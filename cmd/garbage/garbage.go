@@ -30,13 +30,13 @@ const (
 const (
 	// look is how often it is looked how much there is to do.
 	look = time.Second
-	// works is how many bytes a process allocates in a second at least that works, and seldom is how many seconds there are at most, while
+	// busyBytesPerSecond is how many bytes a process allocates in a second at least that works, and seldom is how many seconds there are at most, while
 	// it works, until what it allocates would have to be collected if it rested.
-	works, seldom = 8 << 20, 5
-	// calm is for how long a process has to rest until it gives back what it does not need.
-	calm = 30 * time.Second
-	// little and most are the least and the most garbage there may be, in percent of what is in use. Go's own choice is 100.
-	little, most = 50, 400
+	busyBytesPerSecond, maxInterval = 8 << 20, 5
+	// idleInterval is for how long a process has to rest until it gives back what it does not need.
+	idleInterval = 30 * time.Second
+	// minPercent and most are the least and the most garbage there may be, in percent of what is in use. Go's own choice is 100.
+	minPercent, most = 50, 400
 )
 
 // Tend decides until ctx is done. A process that works may have so many bytes of garbage, but no more than four times what is in use; and
@@ -91,15 +91,15 @@ type keeper struct {
 
 // look decides. It tells once that the process has come to rest.
 func (k *keeper) look(is seen, now time.Time) (rests bool) {
-	if is.allocated-k.allocated >= max(works, is.live*little/100/seldom) {
+	if is.allocated-k.allocated >= max(busyBytesPerSecond, is.live*minPercent/100/maxInterval) {
 		k.worked = now
 	}
 	k.allocated = is.allocated
-	if now.Sub(k.worked) < calm {
-		k.percent, k.rests = int(min(max(k.ample*100/max(is.live, 1), little), most)), false
+	if now.Sub(k.worked) < idleInterval {
+		k.percent, k.rests = int(min(max(k.ample*100/max(is.live, 1), minPercent), most)), false
 		return false
 	}
 	rests = !k.rests
-	k.percent, k.rests = little, true
+	k.percent, k.rests = minPercent, true
 	return rests
 }

@@ -27,7 +27,7 @@ func TestGarbageIsPlentyWhileAProcessWorks(t *testing.T) {
 		"as much as there may be is in use":           {256 * mib, 100},
 		"more is in use than twice what there may be": {600 * mib, 50},
 	} {
-		k := keeper{ample: 256 * mib, percent: little}
+		k := keeper{ample: 256 * mib, percent: minPercent}
 		if rests := k.look(seen{allocated: 100 * mib, live: tc.live}, time.Unix(0, 0)); rests || k.percent != tc.want {
 			t.Errorf("%s: %d %%, rests: %t", sentence, k.percent, rests)
 		}
@@ -103,9 +103,9 @@ func TestTheCollectorIsToldWhatIsDecided(t *testing.T) {
 		if got := percent(); got != most {
 			t.Errorf("begins with %d %%", got)
 		}
-		time.Sleep(calm + look)
+		time.Sleep(idleInterval + look)
 		synctest.Wait()
-		if got := percent(); got != little {
+		if got := percent(); got != minPercent {
 			t.Errorf("rests with %d %%", got)
 		}
 		cancel()

@@ -32,9 +32,9 @@ type options struct {
 	healthAddr, metricsAddr string
 	pprofPort               int
 
-	workers       int
-	corkTraffic   bool
-	chartCacheDir string
+	workers         int
+	selectByRelease bool
+	chartCacheDir   string
 	// repositories is what chartRepositories says.
 	repositories      chart.Policy
 	chartRepositories string
@@ -62,9 +62,10 @@ func parse(args []string) (*options, error) {
 		"`port` of 127.0.0.1 for /debug/pprof/, from which whoever is in this container reads all memory; 0 serves none")
 	set.IntVar(&o.workers, "workers", 8,
 		"how many objects of each kind are worked on at the same time; of targets, in one cluster: twice as many altogether")
-	set.BoolVar(&o.corkTraffic, "cork-traffic", true,
-		"let the Service of an application select all pods of the one release that has traffic; false: labelled pods always, as older "+
-			"Shippers know it")
+	set.BoolVar(&o.selectByRelease, "select-by-release", true,
+		"select all Pods of a Release in the Service of its Application while no other Release has traffic; false: always select Pods by "+
+			"the label shipper-traffic-status, as older versions of Shipper do")
+	set.BoolVar(&o.selectByRelease, "cork-traffic", true, "deprecated: use --select-by-release")
 	set.StringVar(&o.chartCacheDir, "chart-cache-dir", filepath.Join(os.TempDir(), "shipper-reconciler-charts"),
 		"`folder` for what is known of chart repositories")
 	set.StringVar(&o.chartRepositories, "chart-repositories", chart.AnyHTTPS,

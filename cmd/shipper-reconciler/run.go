@@ -20,8 +20,8 @@ import (
 
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler"
-	"shipper.dev/shipper/reconciler/inflight"
-	"shipper.dev/shipper/reconciler/term"
+	"shipper.dev/shipper/reconciler/fence"
+	"shipper.dev/shipper/reconciler/requestlimit"
 )
 
 // requests is how many may be under way to the management cluster, for all Applications together; the Lease is renewed besides.
@@ -42,7 +42,7 @@ func run(ctx context.Context, o *options) error {
 			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
 			Secrets: chart.SecretsOf(mgr.GetAPIReader()), SystemNamespace: o.namespace,
 		}),
-		Clock: clock.RealClock{}, Workers: o.workers, CorkTraffic: o.corkTraffic, Registry: metrics.Registry, Guard: guard,
+		Clock: clock.RealClock{}, Workers: o.workers, SelectByRelease: o.selectByRelease, Registry: metrics.Registry, Guard: guard,
 	})
 	if err != nil {
 		return err
@@ -81,11 +81,11 @@ func newManager(o *options) (manager.Manager, transport.WrapperFunc, error) {
 	config = rest.CopyConfig(config)
 	var guard transport.WrapperFunc
 	if o.leaderElect {
-		t := term.New(clock.RealClock{}, leaseDuration-retryPeriod)
+		t := fence.New(clock.RealClock{}, leaseDuration-retryPeriod)
 		lock, guard = t.Lock(lock), t.Wrap
 		config.Wrap(guard)
 	}
-	config.Wrap(inflight.New(requests).Wrap)
+	config.Wrap(requestlimit.New(requests).Wrap)
 	grace, lease, deadline, retry := graceTimeout, leaseDuration, renewDeadline, retryPeriod
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme:                              scheme,

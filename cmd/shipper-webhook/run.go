@@ -28,8 +28,8 @@ import (
 	"shipper.dev/shipper/certs"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/webhook"
-	"shipper.dev/shipper/webhook/facts"
-	"shipper.dev/shipper/webhook/rights"
+	"shipper.dev/shipper/webhook/authz"
+	"shipper.dev/shipper/webhook/state"
 )
 
 // run serves until asked is done, and then for a while longer, until it has left in order.
@@ -45,10 +45,10 @@ func run(asked context.Context, o *options) error {
 		return err
 	}
 	late := &lateCertificate{}
-	d := newDoor(ctx, newServer(net.JoinHostPort(host, strconv.Itoa(port)), late.configure, clients.Configure))
+	d := newDrainingServer(ctx, newServer(net.JoinHostPort(host, strconv.Itoa(port)), late.configure, clients.Configure))
 	go func() {
 		<-asked.Done()
-		d.leave(clock.RealClock{}, o.shutdownDelay)
+		d.drain(clock.RealClock{}, o.shutdownDelay)
 		stop()
 	}()
 	mgr, err := build(ctx, o, d, late, clients)
@@ -60,11 +60,11 @@ func run(asked context.Context, o *options) error {
 
 // build wires everything to one manager.
 func build(
-	ctx context.Context, o *options, d *door, late *lateCertificate, clients *certs.Clients,
+	ctx context.Context, o *options, d *drainingServer, late *lateCertificate, clients *certs.Clients,
 ) (manager.Manager, error) {
 	certOptions := o.certOptions()
 	certOptions.Registry, certOptions.Clock = metrics.Registry, clock.RealClock{}
-	stream := facts.NewStream(clock.RealClock{})
+	stream := state.NewStream(clock.RealClock{})
 	mgr, err := newManager(o, certOptions, stream)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func build(
 		return nil, err
 	}
 	late.source = source
-	known, err := facts.Watch(ctx, mgr.GetCache(), stream, mgr.GetAPIReader(), o.blocksNamespace)
+	known, err := state.Watch(ctx, mgr.GetCache(), stream, mgr.GetAPIReader(), o.blocksNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -90,12 +90,12 @@ func build(
 	if err != nil {
 		return nil, fmt.Errorf("building client for rights: %w", err)
 	}
-	who, err := rights.Delegated(api)
+	who, err := authz.Delegated(api)
 	if err != nil {
 		return nil, err
 	}
 	err = webhook.Setup(guarded{d, clients}, webhook.Options{
-		Facts: known.Facts, Ready: known.Ready, Rights: who,
+		State: known.Reader, Ready: known.Ready, Authz: who,
 		Charts: chart.NewCatalog(ctx, chart.Options{
 			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
 			Secrets: chart.SecretsOf(mgr.GetAPIReader()), SystemNamespace: o.namespace,
@@ -117,7 +117,7 @@ func build(
 	})
 }
 
-func newManager(o *options, certOptions certs.Options, stream *facts.Stream) (manager.Manager, error) {
+func newManager(o *options, certOptions certs.Options, stream *state.Stream) (manager.Manager, error) {
 	if err := errors.Join(pings(), stream.Register(metrics.Registry)); err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func newManager(o *options, certOptions certs.Options, stream *facts.Stream) (ma
 		HealthProbeBindAddress: o.healthAddr,
 		PprofBindAddress:       o.pprofAddr(),
 		Cache: cache.Options{
-			DefaultTransform: facts.Strip,
+			DefaultTransform: state.Strip,
 			ByObject:         certs.CacheOptions(certOptions),
 		},
 	})
@@ -150,7 +150,7 @@ func newManager(o *options, certOptions certs.Options, stream *facts.Stream) (ma
 func pings() error {
 	var errs []error
 	for name, after := range map[string]time.Duration{
-		"HTTP2_READ_IDLE_TIMEOUT_SECONDS": facts.PingAfter, "HTTP2_PING_TIMEOUT_SECONDS": facts.PingTimeout,
+		"HTTP2_READ_IDLE_TIMEOUT_SECONDS": state.PingAfter, "HTTP2_PING_TIMEOUT_SECONDS": state.PingTimeout,
 	} {
 		if os.Getenv(name) == "" {
 			errs = append(errs, os.Setenv(name, strconv.Itoa(int(after.Seconds()))))

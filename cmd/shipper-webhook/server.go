@@ -66,7 +66,7 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 	s.listening.Store(true)
 	defer s.listening.Store(false)
 	return (&manager.Server{
-		Name: "admission", Server: web, Listener: tls.NewListener(listener, config), ShutdownTimeout: ptr.To(lastAnswers),
+		Name: "admission", Server: web, Listener: tls.NewListener(listener, config), ShutdownTimeout: ptr.To(drainTimeout),
 	}).Start(ctx)
 }
 

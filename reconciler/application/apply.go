@@ -19,8 +19,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/release/blocks"
-	"shipper.dev/shipper/reconciler/release/diary"
-	"shipper.dev/shipper/reconciler/release/outcome"
+	"shipper.dev/shipper/reconciler/release/events"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // applied is what a pass could not write.
@@ -50,11 +50,11 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, p plan, now metav1.Tim
 	if p.create != nil {
 		rel := p.create.DeepCopy()
 		err := r.client.Create(ctx, rel)
-		if r.known.Wrote(rel, err); err != nil {
+		if r.writes.Wrote(rel, err); err != nil {
 			return applied{create: fmt.Errorf("creating release %s/%s: %w", rel.Namespace, rel.Name, err)}
 		}
 		if names := blocks.Overridden(p.verdict); names != "" {
-			report.Emit(r.recorder, s.app, []report.Event{diary.Override(names)})
+			report.Emit(r.recorder, s.app, []report.Event{events.Override(names)})
 		}
 	}
 	if p.back != nil {
@@ -69,7 +69,7 @@ func (r *Reconciler) apply(ctx context.Context, s *scope, p plan, now metav1.Tim
 	}
 	for _, rel := range p.remove {
 		err := r.client.Delete(ctx, rel, client.Preconditions{UID: &rel.UID})
-		if r.known.Deleted(rel); client.IgnoreNotFound(err) != nil {
+		if r.writes.Deleted(rel); client.IgnoreNotFound(err) != nil {
 			return applied{rest: fmt.Errorf("deleting release %s/%s: %w", rel.Namespace, rel.Name, err)}
 		}
 	}
@@ -86,9 +86,9 @@ func (r *Reconciler) keep(ctx context.Context, o client.Object) error {
 	err := r.client.Patch(ctx, o, onlyIfUnchanged(was))
 	switch is := o.(type) {
 	case *shipper.Application:
-		r.known.WroteApplication(is, err)
+		r.writes.WroteApplication(is, err)
 	case *shipper.Release:
-		r.known.Wrote(is, err)
+		r.writes.Wrote(is, err)
 	}
 	if err != nil {
 		return fmt.Errorf("adding the finalizer to %s/%s: %w", o.GetNamespace(), o.GetName(), err)
@@ -114,7 +114,7 @@ func (r *Reconciler) annotate(ctx context.Context, app *shipper.Application, wit
 	}
 	maps.Copy(app.Annotations, with)
 	err := r.client.Patch(ctx, app, onlyIfUnchanged(was))
-	if r.known.WroteApplication(app, err); err != nil {
+	if r.writes.WroteApplication(app, err); err != nil {
 		return fmt.Errorf("remembering the newest release of application %s/%s: %w", app.Namespace, app.Name, err)
 	}
 	return nil
@@ -132,7 +132,7 @@ func (r *Reconciler) abort(ctx context.Context, s *scope, p plan, now metav1.Tim
 	}
 	restore(s.app, p.abort)
 	err := r.client.Update(ctx, s.app)
-	if r.known.WroteApplication(s.app, err); err != nil {
+	if r.writes.WroteApplication(s.app, err); err != nil {
 		return fmt.Errorf("restoring the template of application %s/%s: %w", s.app.Namespace, s.app.Name, err)
 	}
 	return nil
@@ -142,9 +142,9 @@ func (r *Reconciler) abort(ctx context.Context, s *scope, p plan, now metav1.Tim
 func (r *Reconciler) bringBack(ctx context.Context, p plan) error {
 	rel, is := p.back, p.backAs.DeepCopy()
 	err := r.client.Patch(ctx, is, onlyIfUnchanged(rel))
-	r.known.Wrote(is, err)
+	r.writes.Wrote(is, err)
 	switch {
-	case apierrors.IsInvalid(err) && outcome.Blocked(err) == "":
+	case apierrors.IsInvalid(err) && retry.Blocked(err) == "":
 		// The gate may know the newer Release for a moment longer, and no event tells when it does not.
 		return fmt.Errorf("bringing release %s/%s back: %s", rel.Namespace, rel.Name, err.Error())
 	case err != nil:
@@ -184,14 +184,14 @@ func (r *Reconciler) persist(
 ) (held time.Duration, err error) {
 	was := app.DeepCopy()
 	app.Status = is
-	if held = r.pace.HoldFor(report.Now, was, app, now.Time); held > 0 || equality.Semantic.DeepEqual(was.Status, is) {
+	if held = r.throttle.DelayFor(report.Now, was, app, now.Time); held > 0 || equality.Semantic.DeepEqual(was.Status, is) {
 		return held, nil
 	}
 	err = r.client.Status().Patch(ctx, app, onlyIfUnchanged(was))
-	if r.known.WroteApplication(app, err); err != nil {
+	if r.writes.WroteApplication(app, err); err != nil {
 		return 0, fmt.Errorf("writing the status of application %s/%s: %w", app.Namespace, app.Name, err)
 	}
-	r.pace.Wrote(app, now.Time)
+	r.throttle.Wrote(app, now.Time)
 	report.Emit(r.recorder, app, changes(was.Status, is))
 	return 0, nil
 }

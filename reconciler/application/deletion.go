@@ -98,7 +98,7 @@ func (r *Reconciler) end(ctx context.Context, app *shipper.Application, now meta
 	}
 	for _, rel := range p.remove {
 		err := r.client.Delete(ctx, rel, client.Preconditions{UID: &rel.UID})
-		if r.known.Deleted(rel); client.IgnoreNotFound(err) != nil {
+		if r.writes.Deleted(rel); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting release %s/%s: %w", rel.Namespace, rel.Name, err)
 		}
 	}
@@ -153,7 +153,7 @@ func (r *Reconciler) letGo(ctx context.Context, o client.Object) error {
 	}
 	err := r.client.Patch(ctx, is, onlyIfUnchanged(o))
 	if rel, ok := o.(*shipper.Release); ok {
-		r.known.Deleted(rel)
+		r.writes.Deleted(rel)
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("letting %s/%s go: %w", o.GetNamespace(), o.GetName(), err)

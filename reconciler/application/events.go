@@ -5,7 +5,7 @@ package application
 import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
-	"shipper.dev/shipper/reconciler/release/diary"
+	"shipper.dev/shipper/reconciler/release/events"
 )
 
 // conditionChanged is the reason of events that tell of conditions.
@@ -13,9 +13,9 @@ const conditionChanged = "ApplicationConditionChanged"
 
 // changes tells what is new in a status. Of blocks it tells for its Releases, too: there is one event for an Application that rests.
 func changes(was, is shipper.ApplicationStatus) []report.Event {
-	concerned := diary.Rests
+	concerned := events.Unaffected
 	if shipper.ConditionTrue(is.Conditions, shipper.ApplicationRollingOut) {
-		concerned = diary.Waits
+		concerned = events.Held
 	}
-	return diary.Changes(conditionChanged, shipper.ApplicationBlocked, concerned, was.Conditions, is.Conditions)
+	return events.Changes(conditionChanged, shipper.ApplicationBlocked, concerned, was.Conditions, is.Conditions)
 }

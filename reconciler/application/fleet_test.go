@@ -29,7 +29,7 @@ import (
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler/application"
 	"shipper.dev/shipper/reconciler/fleet/report"
-	"shipper.dev/shipper/reconciler/herald"
+	"shipper.dev/shipper/reconciler/recorder"
 	"shipper.dev/shipper/reconciler/release"
 	"shipper.dev/shipper/reconciler/release/history"
 	"shipper.dev/shipper/reconciler/targets"
@@ -93,7 +93,7 @@ func start() (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if mgr, err = herald.Manager(mgr, "shipper-reconciler", clock.RealClock{}, nil); err != nil {
+	if mgr, err = recorder.Manager(mgr, "shipper-reconciler", clock.RealClock{}, nil); err != nil {
 		return nil, err
 	}
 	histories, err := history.NewReader(ctx, mgr.GetCache(), mgr.GetClient(), mgr.GetAPIReader())

@@ -15,7 +15,7 @@ import (
 
 // gate makes the API server itself refuse what a policy's rules say in namespaces that carry the label gate, as if a
 // RolloutBlock were in effect that the reconcilers have not heard of.
-func (s *story) gate(resources []string, operations ...admissionregistrationv1.OperationType) (open func()) {
+func (s *fixture) gate(resources []string, operations ...admissionregistrationv1.OperationType) (open func()) {
 	s.t.Helper()
 	reason := metav1.StatusReasonForbidden
 	meta := metav1.ObjectMeta{Name: s.namespace}
@@ -49,7 +49,7 @@ func (s *story) gate(resources []string, operations ...admissionregistrationv1.O
 }
 
 // refuses waits until the gate is closed for an object.
-func (s *story) refuses(try func() error) {
+func (s *fixture) refuses(try func() error) {
 	s.t.Helper()
 	s.until("refused", func() string {
 		if err := try(); err == nil {

@@ -55,12 +55,12 @@ func (r *Reconciler) observe(ctx context.Context, req ctrl.Request, now metav1.T
 // clusters that some of them name, are as the cache has them: whatever is made, moved or deleted is judged by the gate, which refuses
 // it under one that is not known here yet.
 func (r *Reconciler) observeLive(ctx context.Context, req ctrl.Request, now metav1.Time) (*scope, error) {
-	app, err := r.histories.Application(ctx, req.NamespacedName, r.known)
+	app, err := r.histories.Application(ctx, req.NamespacedName, r.writes)
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
 	return r.read(ctx, app, func(ctx context.Context, app *shipper.Application) (history.History, error) {
-		return r.histories.Confirmed(ctx, app, r.known, now.Time)
+		return r.histories.Verified(ctx, app, r.writes, now.Time)
 	})
 }
 

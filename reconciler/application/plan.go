@@ -31,7 +31,7 @@ type plan struct {
 	pending string
 	// disorder is the reason why history cannot be told, and what to do about it; empty when it can. Nothing is deleted
 	// and nothing taken back then.
-	disorder, remedy string
+	disorder, action string
 	// restoring is true while the newest Release of an Application that was restored was not: nothing is done until it is.
 	restoring bool
 	// unresolved says why no Release can be made of the template; empty when one can.
@@ -67,9 +67,9 @@ func makePlan(s *scope, now metav1.Time) plan {
 	var p plan
 	highest, known, err := stamp.HighestObserved(s.app)
 	newest := s.history.Newest()
-	p.disorder, p.remedy = disorder(s, err)
+	p.disorder, p.action = disorder(s, err)
 	if p.restoring = stamp.Restoring(s.app, newest); p.restoring {
-		p.disorder, p.remedy = shipper.ReleasesMissing, restoring(s.app, newest, highest)
+		p.disorder, p.action = shipper.ReleasesMissing, restoring(s.app, newest, highest)
 		return p
 	}
 	p.keep = unkept(s)

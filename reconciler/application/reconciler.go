@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fairqueue"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/release/history"
-	"shipper.dev/shipper/reconciler/release/outcome"
-	"shipper.dev/shipper/reconciler/release/wake"
-	"shipper.dev/shipper/reconciler/turns"
+	"shipper.dev/shipper/reconciler/release/predicates"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // Applications are users'; this one writes annotations, status and, when a rollout is aborted, the template.
@@ -47,14 +47,14 @@ type Options struct {
 	GlobalBlocksNamespace string
 	// Histories reads what there is of an Application.
 	Histories *history.Reader
-	// Known is what reconcilers of Applications and of Releases know of each other's writes. Nil: nobody else writes.
-	Known *history.Known
+	// Writes is what reconcilers of Applications and of Releases know of each other's writes. Nil: nobody else writes.
+	Writes *history.WriteTracker
 	// Clock tells the time of transitions.
 	Clock clock.PassiveClock
 	// Workers is how many Applications are worked on at the same time; 4 when it is 0.
 	Workers int
 	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
-	Queue turns.NewQueue
+	Queue fairqueue.NewQueue
 }
 
 // Reconciler makes Releases of Applications.
@@ -62,12 +62,12 @@ type Reconciler struct {
 	client    client.Client
 	live      client.Reader
 	histories *history.Reader
-	known     *history.Known
+	writes    *history.WriteTracker
 	global    string
 	clock     clock.PassiveClock
 	recorder  events.EventRecorder
-	judge     *outcome.Judge
-	pace      *report.Pace
+	retrier   *retry.Retrier
+	throttle  *report.Throttle
 }
 
 // SetupWithManager makes the reconciler run with mgr.
@@ -75,25 +75,25 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	if o.Workers == 0 {
 		o.Workers = defaultWorkers
 	}
-	if o.Known == nil {
-		o.Known = history.NewKnown()
+	if o.Writes == nil {
+		o.Writes = history.NewWriteTracker()
 	}
 	r := &Reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: o.Histories, known: o.Known, global: o.GlobalBlocksNamespace,
-		clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent), judge: outcome.NewJudge(),
-		pace: report.NewPace(),
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: o.Histories, writes: o.Writes, global: o.GlobalBlocksNamespace,
+		clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent), retrier: retry.NewRetrier(),
+		throttle: report.NewThrottle(),
 	}
 	// No predicate on the kind whose status is written here: a pass that read it as it was before its last write is put
 	// right by that write's event.
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		For(&shipper.Application{}).
-		Watches(&shipper.Release{}, wake.Owner()).
-		Watches(&shipper.InstallationTarget{}, wake.Owner()).
-		Watches(&shipper.CapacityTarget{}, wake.Owner()).
-		Watches(&shipper.TrafficTarget{}, wake.Owner()).
-		Watches(&shipper.RolloutBlock{}, wake.Blocked(r.client, r.global), wake.Stops()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: outcome.RateLimiter(), NewQueue: o.Queue}).
+		Watches(&shipper.Release{}, predicates.EnqueueForApplication()).
+		Watches(&shipper.InstallationTarget{}, predicates.EnqueueForApplication()).
+		Watches(&shipper.CapacityTarget{}, predicates.EnqueueForApplication()).
+		Watches(&shipper.TrafficTarget{}, predicates.EnqueueForApplication()).
+		Watches(&shipper.RolloutBlock{}, predicates.EnqueueForBlock(r.client, r.global), predicates.BlockActiveChanged()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.RateLimiter(), NewQueue: o.Queue}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up application: %w", err)
@@ -106,24 +106,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	now := metav1.NewTime(r.clock.Now())
 	s, err := r.observe(ctx, req, now)
 	if s == nil || err != nil {
-		return r.judge.Result(req, err)
+		return r.retrier.Result(req, err)
 	}
 	p := makePlan(s, now)
 	if p.acts() {
 		if len(p.remove) > 0 { // what cannot be undone is not decided by what was so a while ago
-			r.known.Doubt(req.NamespacedName)
+			r.writes.Distrust(req.NamespacedName)
 		}
 		if s, err = r.observeLive(ctx, req, now); s == nil || err != nil {
-			return r.judge.Result(req, err)
+			return r.retrier.Result(req, err)
 		}
 		p = makePlan(s, now)
 	}
 	if p.abort != nil {
-		return r.judge.Result(req, r.abort(ctx, s, p, now))
+		return r.retrier.Result(req, r.abort(ctx, s, p, now))
 	}
 	acted := r.apply(ctx, s, p, now)
 	wait, err := r.persist(ctx, s.app, status(s, p, acted, now), now)
-	result, err := r.judge.Result(req, acted.err(), err)
+	result, err := r.retrier.Result(req, acted.err(), err)
 	result.RequeueAfter = report.Sooner(result.RequeueAfter, wait)
 	return result, err
 }

@@ -17,7 +17,7 @@ const (
 )
 
 // twice is an Application that was rolled out twice after running, by steps.
-func twice(t *testing.T) *story {
+func twice(t *testing.T) *fixture {
 	t.Helper()
 	s := running(t)
 	for n := range int64(2) {
@@ -30,7 +30,7 @@ func twice(t *testing.T) *story {
 }
 
 // rollBack makes the template what the gate makes it when somebody goes back to the i-th Release, whose edit was the i-th.
-func (s *story) rollBack(i int, how shipper.RollbackStrategy) (to string) {
+func (s *fixture) rollBack(i int, how shipper.RollbackStrategy) (to string) {
 	s.t.Helper()
 	to = s.releases()[i]
 	s.apply(func(app *shipper.Application) {

@@ -19,9 +19,9 @@ import (
 )
 
 // running is a story in which web runs with strategy allIn.
-func running(t *testing.T) *story {
+func running(t *testing.T) *fixture {
 	t.Helper()
-	s := newStory(t)
+	s := newFixture(t)
 	s.cluster("a")
 	s.cluster("b")
 	s.edit(0, allIn)
@@ -29,10 +29,10 @@ func running(t *testing.T) *story {
 	return s
 }
 
-// staged is running with a first Release that has not completed.
-func staged(t *testing.T) *story {
+// newRollout is running with a first Release that has not completed.
+func newRollout(t *testing.T) *fixture {
 	t.Helper()
-	s := newStory(t)
+	s := newFixture(t)
 	s.cluster("a")
 	s.cluster("b")
 	s.edit(0, vanguard)
@@ -42,7 +42,7 @@ func staged(t *testing.T) *story {
 
 func TestTheFirstReleaseIsRolledOut(t *testing.T) {
 	t.Parallel()
-	s := newStory(t)
+	s := newFixture(t)
 	a, b := s.cluster("a"), s.cluster("b")
 	s.edit(0, vanguard)
 	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
@@ -163,7 +163,7 @@ func TestDeletingAnOlderReleaseAbortsNothing(t *testing.T) {
 
 func TestAnIncumbentThatWasMovedComesBackWhole(t *testing.T) {
 	t.Parallel()
-	s := newStory(t)
+	s := newFixture(t)
 	s.cluster("a")
 	s.cluster("b")
 	s.edit(0, vanguard)
@@ -219,7 +219,7 @@ func TestAClusterOutOfReachKeepsANameToItself(t *testing.T) {
 
 func TestANameThatAClusterTurnsOutToKeepIsGivenUp(t *testing.T) {
 	t.Parallel()
-	s := staged(t)
+	s := newRollout(t)
 	first := s.release(0)
 	it := &shipper.InstallationTarget{}
 	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
@@ -263,7 +263,7 @@ func TestAnEditAfterTheDeletionIsNotTakenBack(t *testing.T) {
 
 func TestTheOnlyReleaseComesBackWhenItIsDeletedBeforeItCompletes(t *testing.T) {
 	t.Parallel()
-	s := staged(t)
+	s := newRollout(t)
 	first := s.release(0)
 	it := &shipper.InstallationTarget{}
 	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
@@ -338,7 +338,7 @@ func TestASupersededReleaseStaysUntilItsPlaceIsTaken(t *testing.T) {
 
 func TestHistoryIsTrimmedToWhatServesNoMore(t *testing.T) {
 	t.Parallel()
-	s := newStory(t)
+	s := newFixture(t)
 	s.cluster("a")
 	s.cluster("b")
 	one := int32(1)
@@ -402,7 +402,7 @@ func TestABlockHoldsEverything(t *testing.T) {
 
 func TestAReleaseWaitsForClusters(t *testing.T) {
 	t.Parallel()
-	s := newStory(t)
+	s := newFixture(t)
 	s.cluster("a")
 	s.edit(0, allIn)
 	s.until(`False NotEnoughClustersInRegion region "`+s.namespace+`" has 1 of the 2 schedulable clusters wanted`,
@@ -414,7 +414,7 @@ func TestAReleaseWaitsForClusters(t *testing.T) {
 
 func TestAReleaseWaitsForAClusterToBeFreed(t *testing.T) {
 	t.Parallel()
-	s := newStory(t)
+	s := newFixture(t)
 	s.cluster("a")
 	drained := &shipper.Cluster{}
 	s.must(s.Get(t.Context(), client.ObjectKey{Name: s.cluster("b")}, drained))
@@ -535,7 +535,7 @@ func TestAReleaseWithoutAPlaceInHistoryStopsNobody(t *testing.T) {
 // first Release then would leave it as if made anew from a backup.
 func TestSomethingIsSaidBeforeTheNewestReleaseIsNoted(t *testing.T) {
 	t.Parallel()
-	s := newStory(t)
+	s := newFixture(t)
 	s.cluster("a")
 	s.cluster("b")
 	watcher, err := client.NewWithWatch(started.fleet.Management.Config, client.Options{Scheme: s.Scheme()})

@@ -13,7 +13,7 @@ import (
 	"shipper.dev/shipper/apis/rules/summary"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
-	"shipper.dev/shipper/reconciler/release/outcome"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // maxMessage bounds a condition's message.
@@ -64,7 +64,7 @@ func abortStatus(s *scope, p plan, now metav1.Time) shipper.ApplicationStatus {
 func blocked(p plan, a applied) shipper.Condition {
 	c := shipper.Condition{Type: shipper.ApplicationBlocked, Status: corev1.ConditionFalse, Message: p.blocked}
 	if c.Message == "" {
-		c.Message = outcome.Blocked(a.err())
+		c.Message = retry.Blocked(a.err())
 	}
 	if c.Message != "" {
 		c.Status, c.Reason = corev1.ConditionTrue, shipper.RolloutsBlocked
@@ -75,7 +75,7 @@ func blocked(p plan, a applied) shipper.Condition {
 func validHistory(p plan) shipper.Condition {
 	c := shipper.Condition{Type: shipper.ApplicationValidHistory, Status: corev1.ConditionTrue}
 	if p.disorder != "" {
-		c.Status, c.Reason, c.Message = corev1.ConditionFalse, p.disorder, p.remedy
+		c.Status, c.Reason, c.Message = corev1.ConditionFalse, p.disorder, p.action
 	}
 	return c
 }
@@ -96,7 +96,7 @@ func held(p plan, a applied) string {
 	if p.pending != "" {
 		return p.pending
 	}
-	return outcome.Blocked(a.create)
+	return retry.Blocked(a.create)
 }
 
 // failure says why the Release that the template asks for could not be made; the reason is empty when it could, or was
@@ -104,8 +104,8 @@ func held(p plan, a applied) string {
 func failure(p plan, a applied) (reason, message string) {
 	switch {
 	case p.restoring:
-		return p.disorder, p.remedy
-	case a.create != nil && outcome.Blocked(a.create) == "":
+		return p.disorder, p.action
+	case a.create != nil && retry.Blocked(a.create) == "":
 		return shipper.CreateReleaseFailed, fmt.Sprintf("could not create a new release: %q", a.create)
 	case p.stampErr != nil:
 		return shipper.CreateReleaseFailed, fmt.Sprintf("could not create a new release: %q", p.stampErr)

@@ -94,7 +94,7 @@ func TestStatus(t *testing.T) {
 		},
 		"history cannot be told": {
 			scope: seen(web(1, "0", 1), first), history: []string{first.Name},
-			change: func(p *plan) { p.disorder, p.remedy = "Broken", "mend it" },
+			change: func(p *plan) { p.disorder, p.action = "Broken", "mend it" },
 			want:   conditions{"ValidHistory": "False Broken mend it"},
 		},
 	}

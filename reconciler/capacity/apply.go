@@ -15,15 +15,15 @@ import (
 )
 
 // work reads one cluster and scales there what has to be scaled, and is ours.
-func (r *Reconciler) work(ctx context.Context, ct *shipper.CapacityTarget, want shipper.ClusterCapacityTarget) sight {
+func (r *Reconciler) work(ctx context.Context, ct *shipper.CapacityTarget, want shipper.ClusterCapacityTarget) observation {
 	member, err := r.fleet.Get(ctx, want.Name)
 	if err != nil {
-		return sight{want: want, err: err}
+		return observation{want: want, err: err}
 	}
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
 	if err := member.Claimed(ctx, ct.Namespace, ct.Labels[shipper.AppLabel]); err != nil {
-		return sight{want: want, err: err}
+		return observation{want: want, err: err}
 	}
 	seen := observe(ctx, member, ct, want)
 	seen.late = r.isLate(member.Session(), seen.deployments)

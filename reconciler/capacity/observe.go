@@ -19,8 +19,8 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
-// sight is what was read of a target in one cluster, and what was done there.
-type sight struct {
+// observation is what was read of a target in one cluster, and what was done there.
+type observation struct {
 	// want is the capacity asked for.
 	want shipper.ClusterCapacityTarget
 	// deployments of the Release that are not going; there should be one.
@@ -40,8 +40,8 @@ type sight struct {
 // observe reads the Deployment and the Pods of a target from the cluster's caches.
 func observe(
 	ctx context.Context, m *fleet.Member, ct *shipper.CapacityTarget, want shipper.ClusterCapacityTarget,
-) sight {
-	out := sight{want: want}
+) observation {
+	out := observation{want: want}
 	release := releaseOf(ct)
 	of := []client.ListOption{client.InNamespace(ct.Namespace), client.MatchingFields{fleet.ByRelease: release}}
 	var deployments appsv1.DeploymentList

@@ -14,20 +14,20 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// sad are the Pods with any condition that is False.
-func sad(pods []corev1.Pod) []corev1.Pod {
+// unhealthy are the Pods with any condition that is False.
+func unhealthy(pods []corev1.Pod) []corev1.Pod {
 	var out []corev1.Pod
 	for _, pod := range pods {
-		if _, is := sadCondition(pod); is {
+		if _, is := failedCondition(pod); is {
 			out = append(out, pod)
 		}
 	}
 	return out
 }
 
-// sadCondition is the condition that keeps a Pod from being ready. Not being scheduled is the cause of all else,
+// failedCondition is the condition that keeps a Pod from being ready. Not being scheduled is the cause of all else,
 // not being ready says most of what is left.
-func sadCondition(pod corev1.Pod) (corev1.PodCondition, bool) {
+func failedCondition(pod corev1.Pod) (corev1.PodCondition, bool) {
 	var found []corev1.PodCondition
 	for _, c := range pod.Status.Conditions {
 		if c.Status == corev1.ConditionFalse {
@@ -47,14 +47,14 @@ func sadCondition(pod corev1.Pod) (corev1.PodCondition, bool) {
 	return corev1.PodCondition{}, false
 }
 
-// sadPods describes the first sad Pods.
-func sadPods(pods []corev1.Pod) []shipper.PodStatus {
+// unhealthyPods describes the first sad Pods.
+func unhealthyPods(pods []corev1.Pod) []shipper.PodStatus {
 	var out []shipper.PodStatus
-	for _, pod := range sad(pods) {
+	for _, pod := range unhealthy(pods) {
 		if len(out) == shipper.MaxSadPods {
 			break
 		}
-		condition, _ := sadCondition(pod)
+		condition, _ := failedCondition(pod)
 		out = append(out, shipper.PodStatus{
 			Name: pod.Name, Phase: pod.Status.Phase, Condition: condition,
 			InitContainers: pod.Status.InitContainerStatuses, Containers: pod.Status.ContainerStatuses,
@@ -75,7 +75,7 @@ func summarize(pods []corev1.Pod) string {
 				}
 			}
 		}
-		if c, _ := sadCondition(pod); c.Type != "" {
+		if c, _ := failedCondition(pod); c.Type != "" {
 			conditions[string(c.Type)] = append(conditions[string(c.Type)], cmp.Or(c.Reason, "no reason given"))
 		}
 	}

@@ -97,7 +97,7 @@ func TestSadPods(t *testing.T) {
 		{Name: "5", Phase: corev1.PodPending, Condition: notReady},
 		{Name: "6", Phase: corev1.PodPending, Condition: notReady},
 	}
-	if diff := cmp.Diff(want, sadPods(pods)); diff != "" {
+	if diff := cmp.Diff(want, unhealthyPods(pods)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

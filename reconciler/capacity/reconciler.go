@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fairqueue"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/targets"
-	"shipper.dev/shipper/reconciler/turns"
 )
 
 // CapacityTargets are written by the release reconciler; this one writes their status, and removes the finalizer of those whose
@@ -41,9 +41,9 @@ type Options struct {
 	// Workers is how many targets are worked on at the same time.
 	Workers int
 	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
-	Queue turns.NewQueue
-	// Places bound how many of the Workers are in one cluster. Nil: all of them may be.
-	Places *fleet.Places
+	Queue fairqueue.NewQueue
+	// Slots bound how many of the Workers are in one cluster. Nil: all of them may be.
+	Slots *fleet.Slots
 }
 
 // Reconciler converges CapacityTargets.
@@ -53,8 +53,8 @@ type Reconciler struct {
 	clock    clock.PassiveClock
 	recorder events.EventRecorder
 	retries  *fleet.Retries
-	pace     *report.Pace
-	places   *fleet.Places
+	throttle *report.Throttle
+	slots    *fleet.Slots
 
 	// written are the scalings of Deployments, by UID, until a cache shows them.
 	written sync.Map
@@ -65,7 +65,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
-		pace: report.NewPace(), places: o.Places,
+		throttle: report.NewThrottle(), slots: o.Slots,
 	}
 	// No predicate on the own kind: a pass that read the status as it was before its last write is put right by that
 	// write's event.
@@ -77,9 +77,9 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(o.Fleet.Watch(&appsv1.Deployment{}, fleet.ByReleaseLabel)).
 		WatchesRawSource(o.Fleet.Watch(&corev1.Pod{}, fleet.ByReleaseLabel)).
 		WatchesRawSource(o.Fleet.WatchClaims(r.claimChanged)).
-		WatchesRawSource(o.Places.Source()).
+		WatchesRawSource(o.Slots.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter(), NewQueue: o.Queue}).
-		Complete(o.Places.Relieve(r))
+		Complete(o.Slots.Detach(r))
 	if err != nil {
 		return fmt.Errorf("setting up capacity: %w", err)
 	}
@@ -88,34 +88,34 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 
 // Reconcile converges one CapacityTarget in all its clusters.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	pass := r.places.Begin(req)
+	pass := r.slots.Begin(req)
 	defer pass.End()
 	ct := &shipper.CapacityTarget{}
 	if err := r.client.Get(ctx, req.NamespacedName, ct); err != nil {
-		r.pace.Forget(req.NamespacedName)
+		r.throttle.Forget(req.NamespacedName)
 		return r.retries.Persisted(req, client.IgnoreNotFound(err))
 	}
 	if ended, err := targets.End(ctx, r.client, ct); err != nil || ended {
 		return r.retries.Persisted(req, err)
 	}
-	if !pass.Enter(names(ct.Spec.Clusters)) {
+	if !pass.Acquire(names(ct.Spec.Clusters)) {
 		return ctrl.Result{}, nil
 	}
-	sights := make([]sight, len(ct.Spec.Clusters))
+	sights := make([]observation, len(ct.Spec.Clusters))
 	fleet.Each(len(sights), fleet.Parallel, func(i int) {
-		defer pass.Leave(ct.Spec.Clusters[i].Name)
+		defer pass.Release(ct.Spec.Clusters[i].Name)
 		sights[i] = r.work(ctx, ct, ct.Spec.Clusters[i])
 	})
 	was := ct.DeepCopy()
 	ct.Status = status(was, sights, r.clock.Now())
-	wait := r.pace.Hold(was, ct, said(was), said(ct), r.clock.Now())
+	wait := r.throttle.Delay(was, ct, said(was), said(ct), r.clock.Now())
 	if wait == 0 {
 		changed, err := report.PatchStatus(ctx, r.client, ct, was)
 		if err != nil {
 			return r.retries.Persisted(req, fmt.Errorf("writing the status of CapacityTarget %s: %w", req, err))
 		}
 		if changed {
-			r.pace.Wrote(ct, r.clock.Now())
+			r.throttle.Wrote(ct, r.clock.Now())
 			report.Emit(r.recorder, ct, changes(was, ct))
 		}
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // status is the whole new status of a target.
-func status(ct *shipper.CapacityTarget, sights []sight, at time.Time) shipper.CapacityTargetStatus {
+func status(ct *shipper.CapacityTarget, sights []observation, at time.Time) shipper.CapacityTargetStatus {
 	now := metav1.NewTime(at)
 	out := shipper.CapacityTargetStatus{ObservedGeneration: ct.Generation}
 	for _, s := range sights {
@@ -41,7 +41,7 @@ func status(ct *shipper.CapacityTarget, sights []sight, at time.Time) shipper.Ca
 
 // clusterStatus is the new status of one cluster. What is known of a cluster that connects for the first time, or that
 // cannot be reached, stays as it was.
-func clusterStatus(old shipper.ClusterCapacityStatus, s sight, now metav1.Time) shipper.ClusterCapacityStatus {
+func clusterStatus(old shipper.ClusterCapacityStatus, s observation, now metav1.Time) shipper.ClusterCapacityStatus {
 	if fleet.Keeps(s.err, old.Conditions) {
 		return old
 	}
@@ -55,7 +55,7 @@ func clusterStatus(old shipper.ClusterCapacityStatus, s sight, now metav1.Time) 
 	if len(s.deployments) == 1 {
 		d := &s.deployments[0]
 		out.AvailableReplicas = d.Status.AvailableReplicas
-		out.SadPods = sadPods(s.pods)
+		out.SadPods = unhealthyPods(s.pods)
 		out.Reports = []shipper.ClusterCapacityReport{podReport(d.Name, s.pods)}
 	}
 	out.AchievedPercent = Achieved(out.AvailableReplicas, s.want.TotalReplicaCount)
@@ -66,7 +66,7 @@ func clusterStatus(old shipper.ClusterCapacityStatus, s sight, now metav1.Time) 
 }
 
 // ready tells whether a cluster that could be read has the capacity asked for, and if not, why.
-func ready(s sight) shipper.Condition {
+func ready(s observation) shipper.Condition {
 	no := func(reason, format string, args ...any) shipper.Condition {
 		return shipper.Condition{
 			Type: shipper.TargetReady, Status: corev1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...),
@@ -91,7 +91,7 @@ func ready(s sight) shipper.Condition {
 	if message, stuck := stuck(d); stuck {
 		return no(shipper.DeploymentStuck, "%s", message)
 	}
-	if sad := sad(s.pods); len(sad) > 0 {
+	if sad := unhealthy(s.pods); len(sad) > 0 {
 		return no(shipper.PodsNotReady, "%d/%d: %s", len(sad), desired, summarize(sad))
 	}
 	return no(shipper.InProgress, "%d of %d pods are available", available, desired)
@@ -99,7 +99,7 @@ func ready(s sight) shipper.Condition {
 
 // unscaled reports whether a change that the Deployment's controller has not seen yet leaves capacity as it was. An annotation, such as
 // the mark of an installation that is taken over, makes a new generation, too.
-func (s sight) unscaled(d *appsv1.Deployment) bool {
+func (s observation) unscaled(d *appsv1.Deployment) bool {
 	desired := s.desired()
 	return s.wasReady && s.replicas() == desired && d.Status.Replicas == desired && d.Status.AvailableReplicas == desired
 }
@@ -117,9 +117,9 @@ func stuck(d *appsv1.Deployment) (message string, stuck bool) {
 }
 
 // said is what others may wait for in a target's status.
-func said(ct *shipper.CapacityTarget) report.Said {
+func said(ct *shipper.CapacityTarget) report.Status {
 	asFound := slices.ContainsFunc(ct.Spec.Clusters, func(c shipper.ClusterCapacityTarget) bool { return c.AsFound })
-	return report.Said{
+	return report.Status{
 		Generation: ct.Status.ObservedGeneration, Conditions: ct.Status.Conditions, Clusters: clusters(ct.Status.Clusters),
 		Found: asFound && slices.ContainsFunc(ct.Status.Clusters, func(c shipper.ClusterCapacityStatus) bool {
 			return c.AvailableReplicas > 0
@@ -128,7 +128,7 @@ func said(ct *shipper.CapacityTarget) report.Said {
 }
 
 // failures are the errors met.
-func failures(sights []sight) []error {
+func failures(sights []observation) []error {
 	var out []error
 	for _, s := range sights {
 		if s.err != nil {

@@ -42,63 +42,63 @@ func TestReady(t *testing.T) {
 	}
 	sad := []corev1.Pod{aPod("a", notReady, waiting("app", "ImagePullBackOff"))}
 	tests := map[string]struct {
-		sight                   sight
+		sight                   observation
 		status, reason, message string
 	}{
-		"all available": {sight{deployments: []appsv1.Deployment{deployed(3, 3)}}, "True", "", ""},
+		"all available": {observation{deployments: []appsv1.Deployment{deployed(3, 3)}}, "True", "", ""},
 		"no Deployment": {
-			sight{}, "False", shipper.MissingDeployment, "expected one Deployment of this release, found 0",
+			observation{}, "False", shipper.MissingDeployment, "expected one Deployment of this release, found 0",
 		},
-		"no Deployment where all of it is no pods": {sight{want: none}, "True", "", ""},
-		"a Deployment where all of it is no pods":  {sight{want: none, deployments: []appsv1.Deployment{deployed(0, 0)}}, "True", "", ""},
+		"no Deployment where all of it is no pods": {observation{want: none}, "True", "", ""},
+		"a Deployment where all of it is no pods":  {observation{want: none, deployments: []appsv1.Deployment{deployed(0, 0)}}, "True", "", ""},
 		"two Deployments where all of it is no pods": {
-			sight{want: none, deployments: []appsv1.Deployment{deployed(0, 0), deployed(0, 0)}},
+			observation{want: none, deployments: []appsv1.Deployment{deployed(0, 0), deployed(0, 0)}},
 			"False", shipper.MissingDeployment, "expected one Deployment of this release, found 2",
 		},
 		"two Deployments": {
-			sight{deployments: []appsv1.Deployment{deployed(3, 3), deployed(3, 3)}},
+			observation{deployments: []appsv1.Deployment{deployed(3, 3), deployed(3, 3)}},
 			"False", shipper.MissingDeployment, "expected one Deployment of this release, found 2",
 		},
 		"scaled just now": {
-			sight{deployments: []appsv1.Deployment{deployed(0, 0)}, scaled: true},
+			observation{deployments: []appsv1.Deployment{deployed(0, 0)}, scaled: true},
 			"False", shipper.InProgress, "scaling from 0 to 3 pods",
 		},
 		"scaled from the default": {
-			sight{deployments: []appsv1.Deployment{unset}, scaled: true},
+			observation{deployments: []appsv1.Deployment{unset}, scaled: true},
 			"False", shipper.InProgress, "scaling from 1 to 3 pods",
 		},
 		"its controller has not seen the change": {
-			sight{deployments: []appsv1.Deployment{unseen}},
+			observation{deployments: []appsv1.Deployment{unseen}},
 			"False", shipper.InProgress, "the cluster has not seen the change to 3 pods yet",
 		},
 		"its controller has not seen a change that leaves what was ready as it was": {
-			sight{deployments: []appsv1.Deployment{marked}, wasReady: true}, "True", "", "",
+			observation{deployments: []appsv1.Deployment{marked}, wasReady: true}, "True", "", "",
 		},
 		"its controller has not seen a change after which pods went": {
-			sight{deployments: []appsv1.Deployment{unseen}, wasReady: true},
+			observation{deployments: []appsv1.Deployment{unseen}, wasReady: true},
 			"False", shipper.InProgress, "the cluster has not seen the change to 3 pods yet",
 		},
 		"the cache does not show the last change": {
-			sight{deployments: []appsv1.Deployment{deployed(3, 3)}, late: true},
+			observation{deployments: []appsv1.Deployment{deployed(3, 3)}, late: true},
 			"False", shipper.InProgress, "the cluster has not seen the change to 3 pods yet",
 		},
 		"pods are missing and none is sad": {
-			sight{deployments: []appsv1.Deployment{deployed(3, 2)}, pods: []corev1.Pod{aPod("a", isReady)}},
+			observation{deployments: []appsv1.Deployment{deployed(3, 2)}, pods: []corev1.Pod{aPod("a", isReady)}},
 			"False", shipper.InProgress, "2 of 3 pods are available",
 		},
 		"more than asked for": {
-			sight{deployments: []appsv1.Deployment{deployed(3, 4)}}, "False", shipper.InProgress, "4 of 3 pods are available",
+			observation{deployments: []appsv1.Deployment{deployed(3, 4)}}, "False", shipper.InProgress, "4 of 3 pods are available",
 		},
 		"pods are sad": {
-			sight{deployments: []appsv1.Deployment{deployed(3, 2)}, pods: sad},
+			observation{deployments: []appsv1.Deployment{deployed(3, 2)}, pods: sad},
 			"False", shipper.PodsNotReady, `1/3: 1x"app" containers with [ImagePullBackOff]`,
 		},
 		"the Deployment is stuck": {
-			sight{deployments: []appsv1.Deployment{deployed(3, 2, stopped)}, pods: sad},
+			observation{deployments: []appsv1.Deployment{deployed(3, 2, stopped)}, pods: sad},
 			"False", shipper.DeploymentStuck, "deadline exceeded",
 		},
 		"its pods are refused": {
-			sight{deployments: []appsv1.Deployment{deployed(3, 2, refused)}},
+			observation{deployments: []appsv1.Deployment{deployed(3, 2, refused)}},
 			"False", shipper.DeploymentStuck, "quota exceeded",
 		},
 	}
@@ -124,13 +124,13 @@ func TestScale(t *testing.T) {
 		Needed   bool
 	}
 	tests := map[string]struct {
-		sight sight
+		sight observation
 		want  result
 	}{
-		"what differs is scaled":          {sight{deployments: []appsv1.Deployment{deployed(0, 0)}}, result{3, true}},
-		"what is so already is not":       {sight{deployments: []appsv1.Deployment{deployed(3, 0)}}, result{3, false}},
-		"nothing to scale":                {sight{}, result{}},
-		"nothing is known of the cluster": {sight{err: errors.New("x")}, result{}},
+		"what differs is scaled":          {observation{deployments: []appsv1.Deployment{deployed(0, 0)}}, result{3, true}},
+		"what is so already is not":       {observation{deployments: []appsv1.Deployment{deployed(3, 0)}}, result{3, false}},
+		"nothing to scale":                {observation{}, result{}},
+		"nothing is known of the cluster": {observation{err: errors.New("x")}, result{}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -172,11 +172,11 @@ func TestStatus(t *testing.T) {
 	untried := &fleet.Error{Cluster: "east", Reason: shipper.CredentialsRefused, Message: "too few rights", Untried: true}
 	type clusters = []shipper.ClusterCapacityStatus
 	tests := map[string]struct {
-		sights []sight
+		sights []observation
 		want   shipper.CapacityTargetStatus
 	}{
 		"all is well, in the order of names": {
-			[]sight{
+			[]observation{
 				{want: in("west"), deployments: []appsv1.Deployment{deployed(2, 2)}},
 				{want: in("east"), deployments: []appsv1.Deployment{deployed(2, 2)}},
 			},
@@ -186,7 +186,7 @@ func TestStatus(t *testing.T) {
 			}},
 		},
 		"a cluster that is lost keeps its numbers": {
-			[]sight{{want: in("east"), err: lost}},
+			[]observation{{want: in("east"), err: lost}},
 			shipper.CapacityTargetStatus{
 				ObservedGeneration: 2,
 				Clusters: []shipper.ClusterCapacityStatus{{
@@ -203,13 +203,13 @@ func TestStatus(t *testing.T) {
 			},
 		},
 		"a cluster that is being connected to is as it was, and the new generation is not answered yet": {
-			[]sight{{want: in("east"), err: connecting}}, before,
+			[]observation{{want: in("east"), err: connecting}}, before,
 		},
 		"a cluster that this installation has no credentials for yet is as another installation left it": {
-			[]sight{{want: in("east"), err: untried}}, before,
+			[]observation{{want: in("east"), err: untried}}, before,
 		},
 		"a new cluster that this installation has no credentials for reports why": {
-			[]sight{{want: in("north"), err: untried}},
+			[]observation{{want: in("north"), err: untried}},
 			shipper.CapacityTargetStatus{
 				ObservedGeneration: 2,
 				Clusters: []shipper.ClusterCapacityStatus{{Name: "north", Conditions: []shipper.Condition{
@@ -223,7 +223,7 @@ func TestStatus(t *testing.T) {
 			},
 		},
 		"a new cluster that is being connected to is not known": {
-			[]sight{{want: in("north"), err: connecting}},
+			[]observation{{want: in("north"), err: connecting}},
 			shipper.CapacityTargetStatus{
 				ObservedGeneration: 1,
 				Clusters: []shipper.ClusterCapacityStatus{{Name: "north", Conditions: []shipper.Condition{
@@ -237,7 +237,7 @@ func TestStatus(t *testing.T) {
 			},
 		},
 		"an error of the cluster's API": {
-			[]sight{{want: in("east"), err: errors.New("it broke")}},
+			[]observation{{want: in("east"), err: errors.New("it broke")}},
 			shipper.CapacityTargetStatus{
 				ObservedGeneration: 2,
 				Clusters: []shipper.ClusterCapacityStatus{{

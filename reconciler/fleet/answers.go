@@ -13,7 +13,7 @@ import (
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"shipper.dev/shipper/reconciler/inflight"
+	"shipper.dev/shipper/reconciler/requestlimit"
 )
 
 const (
@@ -37,7 +37,7 @@ type answers struct {
 	next http.RoundTripper
 	done context.Context // of the session
 	// requests are those that are under way.
-	requests *inflight.Requests
+	requests *requestlimit.Limiter
 	// suspected has one element when a request waits for long, or a watch cannot be begun.
 	suspected chan struct{}
 	// count grows with every answer that comes from the API server itself.
@@ -50,7 +50,7 @@ func newAnswers(session context.Context, next http.RoundTripper) *answers {
 	if next == nil { // plain HTTP without credentials
 		next = http.DefaultTransport
 	}
-	return &answers{next: next, done: session, requests: inflight.New(inFlight), suspected: make(chan struct{}, 1)}
+	return &answers{next: next, done: session, requests: requestlimit.New(inFlight), suspected: make(chan struct{}, 1)}
 }
 
 // RoundTrip sends a request and waits for the head of its answer. Once that has come, the rest may take its time.

@@ -39,8 +39,8 @@ func (e *ClaimError) Error() string {
 		`configmap %s --type=merge -p '{"data":{%q:%q}}'`, text, e.home, shipper.IdentityName, shipper.IdentityKey, e.Theirs)
 }
 
-// Judge is ObjectConflict, and to wait for the event that whoever registered with WatchClaims hears of.
-func (e *ClaimError) Judge() (reason string, remedy Remedy) {
+// Classify is ObjectConflict, and to wait for the event that whoever registered with WatchClaims hears of.
+func (e *ClaimError) Classify() (reason string, remedy Action) {
 	return shipper.ObjectConflict, Wait
 }
 

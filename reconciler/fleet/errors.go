@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/reconciler/term"
+	"shipper.dev/shipper/reconciler/fence"
 )
 
 // Error tells why a cluster cannot be worked with.
@@ -46,37 +46,37 @@ func (e *Error) Unwrap() error {
 	return e.Err
 }
 
-// Remedy is what to do about an error.
-type Remedy int
+// Action is what to do about an error.
+type Action int
 
 const (
 	// Retry soon, with back-off: the error may pass by itself.
-	Retry Remedy = iota
+	Retry Action = iota
 	// Recheck seldom: somebody has to change something, and no event will tell.
 	Recheck
 	// Wait for the event that comes when it changes.
 	Wait
 )
 
-// Judged is an error that knows its own reason and remedy.
-type Judged interface {
+// Classified is an error that knows its own reason and remedy.
+type Classified interface {
 	error
-	Judge() (reason string, remedy Remedy)
+	Classify() (reason string, action Action)
 }
 
-// Judge is the reason, and to wait for the change that whoever registered with WatchMembers hears of.
-func (e *Error) Judge() (reason string, remedy Remedy) {
+// Classify is the reason, and to wait for the change that whoever registered with WatchMembers hears of.
+func (e *Error) Classify() (reason string, action Action) {
 	return e.Reason, Wait
 }
 
 // Classify is the one place where errors of application clusters are judged: the reason for the condition and the
 // remedy.
-func Classify(err error) (reason string, remedy Remedy) {
-	var judged Judged
+func Classify(err error) (reason string, action Action) {
+	var classified Classified
 	switch {
-	case errors.As(err, &judged):
-		return judged.Judge()
-	case errors.Is(err, term.ErrOver): // it was not even sent
+	case errors.As(err, &classified):
+		return classified.Classify()
+	case errors.Is(err, fence.ErrNotLeader): // it was not even sent
 		return shipper.InProgress, Retry
 	case apierrors.IsUnauthorized(err):
 		return shipper.CredentialsRefused, Retry

@@ -32,7 +32,7 @@ var (
 func TestClassify(t *testing.T) {
 	type judgement struct {
 		Reason string
-		Remedy Remedy
+		Remedy Action
 	}
 	const internal = shipper.InternalError
 	terminating := apierrors.NewForbidden(pods, "x", errors.New("x"))

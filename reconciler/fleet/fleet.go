@@ -71,7 +71,7 @@ type Fleet struct {
 	watches     []*watch
 	listeners   []*listener // of connections
 	warned      []*listener // of credentials
-	places      []*Places
+	slots       []*Slots
 }
 
 var _ manager.LeaderElectionRunnable = (*Fleet)(nil)

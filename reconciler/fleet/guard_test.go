@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/reconciler/term"
+	"shipper.dev/shipper/reconciler/fence"
 )
 
 // TestARefusedWriteIsNoSignOfTheCluster has the term refuse a write, which says nothing of the cluster that it was for.
@@ -25,7 +25,7 @@ func TestARefusedWriteIsNoSignOfTheCluster(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	config := &rest.Config{Host: server.URL}
-	config.Wrap(term.New(clock.RealClock{}, 13*time.Second).Wrap)
+	config.Wrap(fence.New(clock.RealClock{}, 13*time.Second).Wrap)
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
 	c, err := client.New(config, client.Options{Scheme: scheme.Scheme, Mapper: mapper})

@@ -15,9 +15,9 @@ import (
 	"shipper.dev/shipper/reconciler/intern"
 )
 
-// strip drops what nobody reads before it enters a cache. Whoever writes an object that he read from one writes what he changes,
+// stripObject drops what nobody reads before it enters a cache. Whoever writes an object that he read from one writes what he changes,
 // as a patch, never the whole.
-func strip(in any) (any, error) {
+func stripObject(in any) (any, error) {
 	if u, ok := in.(*unstructured.Unstructured); ok {
 		return judged(u), nil
 	}
@@ -36,7 +36,7 @@ func strip(in any) (any, error) {
 		o.Spec.Template = corev1.PodTemplateSpec{}
 	case *corev1.Pod: // how it fares is in its status
 		o.Spec = corev1.PodSpec{}
-		fares(&o.Status)
+		stripPodStatus(&o.Status)
 	case *discoveryv1.EndpointSlice: // which Pods serve, not where
 		o.Ports = nil
 		for i, e := range o.Endpoints {
@@ -50,9 +50,9 @@ func strip(in any) (any, error) {
 // shared is what is equal in the caches of all clusters.
 var shared = intern.NewTable()
 
-// fares drops where a Pod is and, while nothing is wrong with it, what its containers are made of. Of a Pod with which something is
+// stripPodStatus drops where a Pod is and, while nothing is wrong with it, what its containers are made of. Of a Pod with which something is
 // wrong its CapacityTarget shows all of its containers.
-func fares(of *corev1.PodStatus) {
+func stripPodStatus(of *corev1.PodStatus) {
 	of.HostIP, of.HostIPs, of.PodIP, of.PodIPs, of.StartTime = "", nil, "", nil, nil
 	wrong := func(c corev1.PodCondition) bool { return c.Status == corev1.ConditionFalse }
 	if of.Phase != corev1.PodRunning || slices.ContainsFunc(of.Conditions, wrong) {

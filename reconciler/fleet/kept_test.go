@@ -145,7 +145,7 @@ endpoints: [{targetRef: {kind: Pod, name: p, uid: u}, conditions: {ready: true, 
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			before := HealthOf(tc.in)
-			got, err := strip(tc.in)
+			got, err := stripObject(tc.in)
 			if err != nil {
 				t.Fatal(err)
 			}

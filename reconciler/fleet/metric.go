@@ -55,7 +55,7 @@ func (r readiness) Collect(c chan<- prometheus.Metric) {
 		}
 	}
 	credentials := maps.Clone(r.fleet.credentials)
-	places := slices.Clone(r.fleet.places)
+	places := slices.Clone(r.fleet.slots)
 	r.fleet.mu.Unlock()
 	for _, p := range places {
 		p.collect(c)

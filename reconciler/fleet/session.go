@@ -165,7 +165,7 @@ func (f *Fleet) clusterOptions(ctx context.Context, rt http.RoundTripper, ours l
 		o.Logger = logger
 		o.Cache = cache.Options{
 			DefaultLabelSelector: ours,
-			DefaultTransform:     strip,
+			DefaultTransform:     stripObject,
 			ByObject:             map[client.Object]cache.ByObject{namespace: {Label: labels.Everything()}},
 			// The heartbeat tells people that a cluster died; a line for each of its watches would tell nothing more.
 			DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {

@@ -4,14 +4,14 @@ package installation
 
 import shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 
-// maxTold is how many fields that drifted, and how many objects that are not healthy, a target tells of in all its clusters
+// maxMessage is how many fields that drifted, and how many objects that are not healthy, a target tells of in all its clusters
 // together, but for one in each. etcd takes objects of 1.5 MiB: what goes wrong everywhere in a large fleet would have more, and
 // then nothing at all could be told, and no rollout go on.
-const maxTold = 600
+const maxMessage = 600
 
 // bounded are clusters of which no more is told than fits into one object. What was there before is not changed.
 func bounded(clusters []shipper.ClusterInstallationStatus) []shipper.ClusterInstallationStatus {
-	each := max(maxTold/max(len(clusters), 1), 1)
+	each := max(maxMessage/max(len(clusters), 1), 1)
 	for i := range clusters {
 		if o := clusters[i].Objects; o != nil && len(o.Unhealthy) > each {
 			told := *o

@@ -15,10 +15,10 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
-// yield refuses to write an object that looks like this Application's and is another's: one that an anchor of another
+// checkOwnership refuses to write an object that looks like this Application's and is another's: one that an anchor of another
 // management cluster owns, or, without a namespace, that an anchor of another Application lists. One of those that a
 // whole cluster shares is kept as it is.
-func (i *installer) yield(ctx context.Context, s *step) error {
+func (i *installer) checkOwnership(ctx context.Context, s *step) error {
 	var err error
 	if s.item.Namespace != "" {
 		s.whose, err = i.owner(ctx, *s)
@@ -27,7 +27,7 @@ func (i *installer) yield(ctx context.Context, s *step) error {
 	}
 	switch {
 	case s.whose == "":
-	case everybodys(s.item):
+	case isShared(s.item):
 		s.action = keep
 	default:
 		s.action = refuse

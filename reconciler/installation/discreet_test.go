@@ -32,7 +32,7 @@ func TestErrorsDoNotQuoteWhatIsSecret(t *testing.T) {
 	})
 	type verdict struct {
 		Reason  string
-		Remedy  fleet.Remedy
+		Remedy  fleet.Action
 		Message string
 	}
 	for sentence, tc := range map[string]struct {

@@ -69,7 +69,7 @@ func (d *drifting) look(ctx context.Context) error {
 			}
 			d.memory.note(entry, known)
 		}
-		d.tell(known)
+		d.describe(known)
 	}
 	return nil
 }
@@ -157,8 +157,8 @@ func (d *drifting) applied(
 	return nil, nil
 }
 
-// tell adds what is known of an object to what status says.
-func (d *drifting) tell(c comparison) {
+// describe adds what is known of an object to what status says.
+func (d *drifting) describe(c comparison) {
 	if c.problem != "" {
 		d.found.Message = c.problem
 	}

@@ -14,7 +14,7 @@ import (
 // problem is an error with the reason for the condition and what to do about it.
 type problem struct {
 	reason  string
-	remedy  fleet.Remedy
+	action  fleet.Action
 	message string
 }
 
@@ -23,9 +23,9 @@ func (p *problem) Error() string {
 	return p.message
 }
 
-// Judge is what fleet.Classify asks for.
-func (p *problem) Judge() (reason string, remedy fleet.Remedy) {
-	return p.reason, p.remedy
+// Classify is what fleet.Classify asks for.
+func (p *problem) Classify() (reason string, remedy fleet.Action) {
+	return p.reason, p.action
 }
 
 // conflict is looked at again and again: what is not ours is in no cache, so no event tells that it is gone.

@@ -54,7 +54,7 @@ func (i *installer) runOne(
 	if err != nil {
 		return err
 	}
-	run := i.book.find(event, entry)
+	run := i.hookRecord.find(event, entry)
 	if request, now := again(run); now {
 		return i.begin(ctx, w, entry, shipper.HookRun{
 			Event: string(event), Kind: entry.Kind, Name: entry.Name, Request: request, Attempt: attempt(run),
@@ -121,7 +121,7 @@ func (i *installer) makeRoom(
 ) error {
 	hook := fmt.Sprintf("hook %s: %s", run.Event, i.called(entry))
 	app := i.it.Labels[shipper.AppLabel]
-	if everybodys(entry) {
+	if isShared(entry) {
 		run.Phase = shipper.HookSucceeded
 		return i.remember(ctx, run)
 	}
@@ -235,8 +235,8 @@ func (i *installer) clearAway(
 		if err != nil {
 			return err
 		}
-		run := i.book.find(event, entry)
-		if !w.hook.Deletes(policy) || run == nil || run.UID == "" || everybodys(entry) {
+		run := i.hookRecord.find(event, entry)
+		if !w.hook.Deletes(policy) || run == nil || run.UID == "" || isShared(entry) {
 			continue
 		}
 		live, err := i.hookObject(ctx, entry)
@@ -266,7 +266,7 @@ func (i *installer) removeHook(ctx context.Context, live *unstructured.Unstructu
 
 // remember remembers a run.
 func (i *installer) remember(ctx context.Context, run shipper.HookRun) error {
-	i.book.put(run)
+	i.hookRecord.put(run)
 	return i.record(ctx, i.anchor.inventory, i.anchor.rendered)
 }
 

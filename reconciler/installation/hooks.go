@@ -35,9 +35,9 @@ const (
 	post moment = "post-"
 )
 
-// hookBook is what an anchor remembers of hooks. It is written before an object is made, and again when its end was seen: a
+// hookRecord is what an anchor remembers of hooks. It is written before an object is made, and again when its end was seen: a
 // pass goes on where the last one was killed.
-type hookBook struct {
+type hookRecord struct {
 	// Mode is what the Release is to the cluster. Decided once.
 	Mode string `json:"mode,omitempty"`
 	// Installed is set when the target was installed for the first time, hooks and all.
@@ -47,8 +47,8 @@ type hookBook struct {
 	Test *shipper.TestRun `json:"test,omitempty"`
 }
 
-// orders are what a Release asks of its hooks.
-type orders struct {
+// hookOrders are what a Release asks of its hooks.
+type hookOrders struct {
 	// unknown is set when there is no Release, or it is not known yet.
 	unknown bool
 	// rollback is set when the Release was made by going back.
@@ -57,40 +57,40 @@ type orders struct {
 	retry, test string
 }
 
-// ordersOf reads the target's Release.
-func (r *Reconciler) ordersOf(ctx context.Context, it *shipper.InstallationTarget) (orders, error) {
+// hookOrdersOf reads the target's Release.
+func (r *Reconciler) hookOrdersOf(ctx context.Context, it *shipper.InstallationTarget) (hookOrders, error) {
 	var rel shipper.Release
 	err := r.client.Get(ctx, client.ObjectKeyFromObject(it), &rel)
 	if apierrors.IsNotFound(err) {
-		return orders{unknown: true}, nil
+		return hookOrders{unknown: true}, nil
 	}
 	if err != nil {
-		return orders{}, fmt.Errorf("reading Release %s: %w", it.Name, err)
+		return hookOrders{}, fmt.Errorf("reading Release %s: %w", it.Name, err)
 	}
-	return orders{
+	return hookOrders{
 		rollback: rel.Annotations[shipper.ReleaseRollbackOfAnnotation] != "",
 		retry:    rel.Annotations[shipper.ReleaseHooksRetryAnnotation],
 		test:     rel.Annotations[shipper.ReleaseTestAnnotation],
 	}, nil
 }
 
-// bookOf is what is remembered: by the anchor, or, where that was deleted by somebody, by the status: what was run once in a
+// hookRecordOf is what is remembered: by the anchor, or, where that was deleted by somebody, by the status: what was run once in a
 // cluster for a Release is not run again.
-func bookOf(a *anchor, known shipper.ClusterInstallationStatus) *hookBook {
+func hookRecordOf(a *anchor, known shipper.ClusterInstallationStatus) *hookRecord {
 	if a != nil && a.hooks != "" {
-		out := &hookBook{}
+		out := &hookRecord{}
 		if json.Unmarshal([]byte(a.hooks), out) == nil {
 			return out
 		}
 	}
-	var out *hookBook
+	var out *hookRecord
 	for _, run := range known.Hooks {
 		_, mode, _ := strings.Cut(run.Event, "-")
 		if run.Phase != shipper.HookSucceeded || mode == "" {
 			continue
 		}
 		if out == nil {
-			out = &hookBook{Mode: mode}
+			out = &hookRecord{Mode: mode}
 		}
 		out.Runs = append(out.Runs, run)
 	}
@@ -98,7 +98,7 @@ func bookOf(a *anchor, known shipper.ClusterInstallationStatus) *hookBook {
 }
 
 // text is how an anchor holds it.
-func (b *hookBook) text() string {
+func (b *hookRecord) text() string {
 	if b == nil {
 		return ""
 	}
@@ -110,7 +110,7 @@ func (b *hookBook) text() string {
 }
 
 // find is the last run of a hook at a moment, or nil.
-func (b *hookBook) find(event release.HookEvent, entry item) *shipper.HookRun {
+func (b *hookRecord) find(event release.HookEvent, entry item) *shipper.HookRun {
 	for _, run := range b.Runs {
 		if run.Event == string(event) && run.Kind == entry.Kind && run.Name == entry.Name {
 			return &run
@@ -120,7 +120,7 @@ func (b *hookBook) find(event release.HookEvent, entry item) *shipper.HookRun {
 }
 
 // put replaces the last run of a hook.
-func (b *hookBook) put(run shipper.HookRun) {
+func (b *hookRecord) put(run shipper.HookRun) {
 	for n, old := range b.Runs {
 		if old.Event == run.Event && old.Kind == run.Kind && old.Name == run.Name {
 			b.Runs[n] = run
@@ -135,7 +135,7 @@ func (a *anchor) once() bool {
 	if a.hooks == "" {
 		return true
 	}
-	book := bookOf(a, shipper.ClusterInstallationStatus{})
+	book := hookRecordOf(a, shipper.ClusterInstallationStatus{})
 	return book == nil || book.Installed
 }
 
@@ -159,10 +159,10 @@ func at(hooks []wanted, event release.HookEvent) []wanted {
 // mode decides what the Release is to the cluster: the first of its Application that is installed there, one that goes back,
 // or another. One that has failed before it was installed does not count, since nothing of what its hooks do is done.
 func (i *installer) mode(ctx context.Context) (string, error) {
-	if i.book != nil && i.book.Mode != "" {
-		return i.book.Mode, nil
+	if i.hookRecord != nil && i.hookRecord.Mode != "" {
+		return i.hookRecord.Mode, nil
 	}
-	if i.orders.unknown && len(i.it.OwnerReferences) > 0 {
+	if i.hookOrders.unknown && len(i.it.OwnerReferences) > 0 {
 		return "", &problem{shipper.InProgress, fleet.Retry, "waiting for the Release, which says whether it goes back"}
 	}
 	anchors, err := anchorsBut(ctx, i.member.Live(), i.it, client.InNamespace(i.it.Namespace),
@@ -173,22 +173,22 @@ func (i *installer) mode(ctx context.Context) (string, error) {
 	mode := firstInstall
 	for n := range anchors {
 		if other := anchorOf(i.member, &anchors[n]); other.claim == nil && !other.deleting && other.once() {
-			if mode = upgrade; i.orders.rollback {
+			if mode = upgrade; i.hookOrders.rollback {
 				mode = rollback
 			}
 		}
 	}
-	if i.book == nil {
-		i.book = &hookBook{}
+	if i.hookRecord == nil {
+		i.hookRecord = &hookRecord{}
 	}
-	i.book.Mode = mode
+	i.hookRecord.Mode = mode
 	return mode, nil
 }
 
 // runHooks runs the chart's hooks of a moment, one after another. While one runs, the error says that it is waited for. What
 // was installed once has had its moments, also when the chart renders to other hooks by now.
 func (i *installer) runHooks(ctx context.Context, hooks []wanted, when moment) error {
-	if i.was || i.book != nil && i.book.Installed {
+	if i.was || i.hookRecord != nil && i.hookRecord.Installed {
 		return nil
 	}
 	if !slices.ContainsFunc(hooks, func(w wanted) bool {
@@ -203,18 +203,18 @@ func (i *installer) runHooks(ctx context.Context, hooks []wanted, when moment) e
 	event := release.HookEvent(string(when) + mode)
 	return i.runAll(ctx, at(hooks, event), event, func(run *shipper.HookRun) (string, bool) {
 		if run == nil {
-			return i.orders.retry, true
+			return i.hookOrders.retry, true
 		}
-		return i.orders.retry, run.Phase == shipper.HookHasFailed && i.orders.retry != "" && run.Request != i.orders.retry
+		return i.hookOrders.retry, run.Phase == shipper.HookHasFailed && i.hookOrders.retry != "" && run.Request != i.hookOrders.retry
 	})
 }
 
 // test runs the chart's tests when the Release asks for it, and notes what came of them. It is no part of the installation.
 func (i *installer) test(ctx context.Context) error {
-	if i.book != nil {
-		i.tested = i.book.Test
+	if i.hookRecord != nil {
+		i.tested = i.hookRecord.Test
 	}
-	want := i.orders.test
+	want := i.hookOrders.test
 	if want == "" || i.tested != nil && i.tested.Request == want && i.tested.Phase != shipper.HookRunning {
 		return nil
 	}
@@ -224,10 +224,10 @@ func (i *installer) test(ctx context.Context) error {
 		i.tested.Message = err.Error()
 		return err
 	}
-	if i.book == nil {
-		i.book = &hookBook{}
+	if i.hookRecord == nil {
+		i.hookRecord = &hookRecord{}
 	}
-	i.book.Installed = true
+	i.hookRecord.Installed = true
 	i.all = all
 	_, hooks := part(all)
 	tests := at(hooks, release.HookTest)
@@ -246,6 +246,6 @@ func (i *installer) test(ctx context.Context) error {
 	} else {
 		i.tested.Phase = shipper.HookSucceeded
 	}
-	i.book.Test = i.tested
+	i.hookRecord.Test = i.tested
 	return i.record(ctx, i.anchor.inventory, i.anchor.rendered)
 }

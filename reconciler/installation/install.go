@@ -27,20 +27,20 @@ import (
 
 // installer installs one target in one cluster, in one pass.
 type installer struct {
-	member    *fleet.Member
-	it        *shipper.InstallationTarget
-	rendering *rendering
-	orders    orders
-	now       time.Time
-	// corked tells what a Service that is made selects; nil where traffic is never corked.
-	corked traffic.Corked
+	member     *fleet.Member
+	it         *shipper.InstallationTarget
+	rendering  *rendering
+	hookOrders hookOrders
+	now        time.Time
+	// initialSelector tells what a Service that is made selects; nil where traffic is never corked.
+	initialSelector traffic.InitialSelector
 
 	anchor *anchor
 	// live is set when anchor is what the API server itself said in this pass, or nothing where it said that there is none.
 	live bool
 	// was is set when the anchor said at first that all is installed.
-	was  bool
-	book *hookBook
+	was        bool
+	hookRecord *hookRecord
 	// render gives what the target consists of in the cluster, and all is that once it was rendered.
 	render func() ([]wanted, error)
 	all    []wanted
@@ -88,7 +88,7 @@ func (i *installer) install(ctx context.Context) error {
 		return waiting("what an earlier installation left behind is still being removed")
 	}
 	i.was = i.anchor != nil && i.anchor.rendered != ""
-	i.book = bookOf(i.anchor, find(i.it.Status.Clusters, i.member.Name))
+	i.hookRecord = hookRecordOf(i.anchor, find(i.it.Status.Clusters, i.member.Name))
 	t := target(i.it, i.member.KubeVersion(), i.member.APIVersions())
 	source, err := i.rendering.sources.in(i.member.Name)
 	if err != nil {
@@ -207,8 +207,8 @@ func (i *installer) converge(ctx context.Context, all []wanted, fingerprint stri
 	if err := i.runHooks(ctx, hooks, post); err != nil {
 		return err
 	}
-	if i.book != nil {
-		i.book.Installed = true
+	if i.hookRecord != nil {
+		i.hookRecord.Installed = true
 	}
 	return i.record(ctx, inventory, fingerprint)
 }
@@ -226,7 +226,7 @@ func definitions(steps []step) int {
 // record writes the anchor, unless it says so already: a pass that ended after this write must not begin with it again.
 func (i *installer) record(ctx context.Context, inventory []item, rendered string) error {
 	want := anchorFor(i.member, i.it, inventory, rendered)
-	want.hooks = i.book.text()
+	want.hooks = i.hookRecord.text()
 	if i.anchor.says(want) {
 		return nil
 	}
@@ -310,7 +310,7 @@ func (i *installer) planOne(ctx context.Context, object wanted, all []wanted) (s
 	case refuse:
 		s.whose = whose(s.live)
 	case write, mark:
-		err = i.yield(ctx, &s)
+		err = i.checkOwnership(ctx, &s)
 	case create, keep, wait:
 	}
 	return s, err

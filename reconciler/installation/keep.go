@@ -34,8 +34,8 @@ func (s step) keeps() bool {
 	return kept(s.item, s.content.GetAnnotations()) || s.live != nil && kept(s.item, s.live.Annotations)
 }
 
-// anothers tells whether an object has an owner that is no anchor. Whoever that is decides when it goes.
-func anothers(live *metav1.PartialObjectMetadata) bool {
+// ownedByOther tells whether an object has an owner that is no anchor. Whoever that is decides when it goes.
+func ownedByOther(live *metav1.PartialObjectMetadata) bool {
 	return slices.ContainsFunc(live.OwnerReferences, func(ref metav1.OwnerReference) bool { return !isAnchor(ref) })
 }
 
@@ -75,7 +75,7 @@ func disown(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget
 			if err != nil {
 				return err
 			}
-			if refs = heir(m, anchors, entry); len(refs) == 0 {
+			if refs = newOwner(m, anchors, entry); len(refs) == 0 {
 				continue
 			}
 		}
@@ -86,8 +86,8 @@ func disown(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget
 	return nil
 }
 
-// heir is a reference to the first of some anchors that lists an object and is not going; none when none does.
-func heir(m *fleet.Member, anchors []corev1.ConfigMap, entry item) []metav1.OwnerReference {
+// newOwner is a reference to the first of some anchors that lists an object and is not going; none when none does.
+func newOwner(m *fleet.Member, anchors []corev1.ConfigMap, entry item) []metav1.OwnerReference {
 	for i := range anchors {
 		cm := &anchors[i]
 		if a := anchorOf(m, cm); !a.deleting && a.claim == nil && contains(a.inventory, entry) {
@@ -133,7 +133,7 @@ func withoutOwner(refs []metav1.OwnerReference, name string) []metav1.OwnerRefer
 // where no anchor can own it, what a Release of the same Application did that is gone; it is not kept, and nobody else owns
 // it.
 func goes(it *shipper.InstallationTarget, entry item, live *metav1.PartialObjectMetadata) bool {
-	if kept(entry, live.Annotations) || anothers(live) || len(otherAnchors(it, live)) > 0 {
+	if kept(entry, live.Annotations) || ownedByOther(live) || len(otherAnchors(it, live)) > 0 {
 		return false
 	}
 	by, app := live.Labels[shipper.OwnedByLabel], it.Labels[shipper.AppLabel]

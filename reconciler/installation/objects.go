@@ -105,13 +105,13 @@ func summed(all []seen) *shipper.InstalledObjects {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.APIVersion, b.APIVersion))
 	})
 	out.Kinds = out.Kinds[:min(len(out.Kinds), maxKinds)]
-	slices.SortStableFunc(bad, func(a, b shipper.UnhealthyObject) int { return cmp.Compare(gravity(a.Status), gravity(b.Status)) })
+	slices.SortStableFunc(bad, func(a, b shipper.UnhealthyObject) int { return cmp.Compare(severity(a.Status), severity(b.Status)) })
 	out.Unhealthy = bad[:min(len(bad), maxUnhealthy)]
 	return out
 }
 
-// gravity puts what has failed before what only lasts.
-func gravity(s string) int {
+// severity puts what has failed before what only lasts.
+func severity(s string) int {
 	switch kstatus.Status(s) {
 	case kstatus.FailedStatus:
 		return 0

@@ -38,7 +38,7 @@ func decide(it *shipper.InstallationTarget, want item, a *anchor, live *metav1.P
 	owned := want.Namespace == "" || a.owns(live) != kept(want, live.Annotations)
 	current := live.Annotations[shipper.InstalledDigestAnnotation]
 	switch {
-	case !ours && everybodys(want):
+	case !ours && isShared(want):
 		return keep
 	case !ours:
 		return refuse
@@ -55,8 +55,8 @@ func decide(it *shipper.InstallationTarget, want item, a *anchor, live *metav1.P
 	}
 }
 
-// everybodys are objects that a whole cluster shares: found, they are used, and they are never deleted.
-func everybodys(i item) bool {
+// isShared are objects that a whole cluster shares: found, they are used, and they are never deleted.
+func isShared(i item) bool {
 	gk := i.gvk().GroupKind()
 	return gk.Group == "" && gk.Kind == "Namespace" ||
 		gk.Group == "apiextensions.k8s.io" && gk.Kind == "CustomResourceDefinition"

@@ -21,11 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fairqueue"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/targets"
 	"shipper.dev/shipper/reconciler/traffic"
-	"shipper.dev/shipper/reconciler/turns"
 )
 
 // InstallationTargets are written by the release reconciler; this one writes their finalizer and their status.
@@ -53,27 +53,27 @@ type Options struct {
 	// Registry is where metrics go. Nil: nowhere.
 	Registry prometheus.Registerer
 	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
-	Queue turns.NewQueue
-	// Corked tells what Services that are made select. Nil: traffic is never corked.
-	Corked traffic.Corked
-	// Places bound how many of the Workers are in one cluster. Nil: all of them may be.
-	Places *fleet.Places
+	Queue fairqueue.NewQueue
+	// InitialSelector tells what Services that are made select. Nil: traffic is never corked.
+	InitialSelector traffic.InitialSelector
+	// Slots bound how many of the Workers are in one cluster. Nil: all of them may be.
+	Slots *fleet.Slots
 }
 
 // Reconciler converges InstallationTargets.
 type Reconciler struct {
-	client   client.Client
-	live     client.Reader
-	fleet    *fleet.Fleet
-	renderer Renderer
-	clock    clock.PassiveClock
-	recorder events.EventRecorder
-	retries  *fleet.Retries
-	drifts   driftMemories
-	pace     *report.Pace
-	places   *fleet.Places
-	ahead    *ahead
-	corked   traffic.Corked
+	client          client.Client
+	live            client.Reader
+	fleet           *fleet.Fleet
+	renderer        Renderer
+	clock           clock.PassiveClock
+	recorder        events.EventRecorder
+	retries         *fleet.Retries
+	drifts          driftMemories
+	throttle        *report.Throttle
+	slots           *fleet.Slots
+	renders         *backgroundRenderer
+	initialSelector traffic.InitialSelector
 	// corrected counts what was corrected.
 	corrected *prometheus.CounterVec
 }
@@ -82,9 +82,9 @@ type Reconciler struct {
 func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), fleet: o.Fleet, renderer: o.Renderer, clock: o.Clock,
-		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(), pace: report.NewPace(),
+		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(), throttle: report.NewThrottle(),
 		corrected: newDriftCounter(),
-		places:    o.Places, ahead: newAhead(), corked: o.Corked,
+		slots:     o.Slots, renders: newBackgroundRenderer(), initialSelector: o.InitialSelector,
 	}
 	if o.Registry != nil {
 		if err := o.Registry.Register(r.corrected); err != nil {
@@ -108,11 +108,11 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(o.Fleet.WatchInstalled(hookChanged)).
 		WatchesRawSource(o.Fleet.Watch(&corev1.ConfigMap{}, anchorChanged)).
 		WatchesRawSource(o.Fleet.WatchClaims(r.claimChanged)).
-		WatchesRawSource(o.Places.Source()).
-		WatchesRawSource(r.ahead.source()).
+		WatchesRawSource(o.Slots.Source()).
+		WatchesRawSource(r.renders.source()).
 		WatchesRawSource(o.Fleet.Watch(namespace, r.namespaceChanged)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter(), NewQueue: o.Queue}).
-		Complete(o.Places.Relieve(r))
+		Complete(o.Slots.Detach(r))
 	if err != nil {
 		return fmt.Errorf("setting up installation: %w", err)
 	}
@@ -121,13 +121,13 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 
 // Reconcile converges one InstallationTarget in all its clusters.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	pass := r.places.Begin(req)
+	pass := r.slots.Begin(req)
 	defer pass.End()
 	it := &shipper.InstallationTarget{}
 	if err := r.client.Get(ctx, req.NamespacedName, it); err != nil {
 		r.drifts.forget(req.NamespacedName)
-		r.pace.Forget(req.NamespacedName)
-		r.ahead.forget(req)
+		r.throttle.Forget(req.NamespacedName)
+		r.renders.forget(req)
 		return r.retries.Persisted(req, client.IgnoreNotFound(err))
 	}
 	leaving, err := r.leaves(ctx, it)
@@ -142,7 +142,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return r.retries.Persisted(req, err)
 		}
 	}
-	if !pass.Enter(clusterNames(it)) {
+	if !pass.Acquire(clusterNames(it)) {
 		return ctrl.Result{}, nil
 	}
 	outcomes, broken := r.work(ctx, it, leaving, pass)
@@ -156,16 +156,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	it.Status = status(was, outcomes, broken, r.clock.Now())
 	haste := report.Later
 	if !rendering {
-		haste = hasteOf(it.Spec.CanOverride, was.Status, it.Status)
+		haste = urgencyOf(it.Spec.CanOverride, was.Status, it.Status)
 	}
-	held := r.pace.HoldFor(haste, was, it, r.clock.Now())
+	held := r.throttle.DelayFor(haste, was, it, r.clock.Now())
 	if held == 0 {
 		changed, err := report.PatchStatus(ctx, r.client, it, was)
 		if err != nil {
 			return r.retries.Persisted(req, fmt.Errorf("writing the status of InstallationTarget %s: %w", req, err))
 		}
 		if changed {
-			r.pace.Wrote(it, r.clock.Now())
+			r.throttle.Wrote(it, r.clock.Now())
 			report.Emit(r.recorder, it, changes(was, it))
 		}
 	}

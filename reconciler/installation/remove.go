@@ -90,7 +90,7 @@ func removeItems(
 ) (left []item, err error) {
 	others := sync.OnceValues(func() ([]item, error) { return remainingInventories(ctx, m, it, items) })
 	for _, entry := range items {
-		if everybodys(entry) {
+		if isShared(entry) {
 			continue
 		}
 		live, err := leaver(ctx, m, it, entry)

@@ -28,7 +28,7 @@ func TestARenderingThatPanicsIsBroken(t *testing.T) {
 	req := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: "web-1"}}
 	q := workqueue.NewTypedRateLimitingQueue(fleet.RateLimiter())
 	defer q.ShutDown()
-	a := newAhead()
+	a := newBackgroundRenderer()
 	if err := a.source().Start(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 // note remembers an object that has no namespace, unless it is everybody's.
 func (i *installer) note(entry item, uid types.UID) {
-	if entry.Namespace != "" || everybodys(entry) || uid == "" {
+	if entry.Namespace != "" || isShared(entry) || uid == "" {
 		return
 	}
 	i.scoped = append(i.scoped, shipper.ClusterScopedObject{
@@ -104,7 +104,7 @@ func removeOne(
 		return false, nil
 	case err != nil:
 		return false, err
-	case !remains(it, o, live), kept(entry, live.Annotations), anothers(live):
+	case !remains(it, o, live), kept(entry, live.Annotations), ownedByOther(live):
 		return false, nil
 	case live.DeletionTimestamp != nil:
 		return true, nil

@@ -105,20 +105,20 @@ func clusterStatus(
 	return out
 }
 
-// hasteOf is how soon it has to be told what is new in a status. Nobody waits for how many objects are healthy when some are in progress
+// urgencyOf is how soon it has to be told what is new in a status. Nobody waits for how many objects are healthy when some are in progress
 // and none is worse, for a Deployment is in progress while it is scaled, and of a target that is not the newest nobody asks either how
 // its objects are or whether it has been told that it is not. What was worse is not said for long any more, and that all are healthy is
 // told at once.
-func hasteOf(newest bool, was, is shipper.InstallationTargetStatus) report.Haste {
+func urgencyOf(newest bool, was, is shipper.InstallationTargetStatus) report.Urgency {
 	if !newest {
 		was.ObservedGeneration = is.ObservedGeneration
 	}
-	unhealthy := unhealthyIn(is)
+	now := unhealthyIn(is)
 	switch {
-	case newest && len(unhealthy) == 0, slices.ContainsFunc(unhealthy, ails),
+	case newest && len(now) == 0, slices.ContainsFunc(now, unhealthy),
 		!equality.Semantic.DeepEqual(withoutObjects(was), withoutObjects(is)):
 		return report.Now
-	case slices.ContainsFunc(unhealthyIn(was), ails):
+	case slices.ContainsFunc(unhealthyIn(was), unhealthy):
 		return report.Soon
 	}
 	return report.Last
@@ -135,8 +135,8 @@ func unhealthyIn(s shipper.InstallationTargetStatus) []shipper.UnhealthyObject {
 	return out
 }
 
-// ails tells whether an object that is not healthy is not on its way there either.
-func ails(o shipper.UnhealthyObject) bool { return o.Status != string(kstatus.InProgressStatus) }
+// unhealthy tells whether an object that is not healthy is not on its way there either.
+func unhealthy(o shipper.UnhealthyObject) bool { return o.Status != string(kstatus.InProgressStatus) }
 
 // withoutObjects is a status that does not say how objects are.
 func withoutObjects(s shipper.InstallationTargetStatus) shipper.InstallationTargetStatus {

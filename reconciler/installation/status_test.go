@@ -160,7 +160,7 @@ func TestWhatIsKnownOfAChartStandsWhileItIsTriedAgain(t *testing.T) {
 func TestErrorsKnowTheirRemedy(t *testing.T) {
 	type judgement struct {
 		Reason string
-		Remedy fleet.Remedy
+		Remedy fleet.Action
 	}
 	tests := map[string]struct {
 		err  error
@@ -224,7 +224,7 @@ func TestHasteOf(t *testing.T) {
 	told.ObservedGeneration = 2
 	type cases = map[string]struct {
 		was, is shipper.InstallationTargetStatus
-		want    report.Haste
+		want    report.Urgency
 	}
 	newest := cases{
 		"it has been told of what is asked":     {healthy, told, report.Now},
@@ -246,7 +246,7 @@ func TestHasteOf(t *testing.T) {
 	}
 	for isNewest, all := range map[bool]cases{true: newest, false: older} {
 		for sentence, tc := range all {
-			if got := hasteOf(isNewest, tc.was, tc.is); got != tc.want {
+			if got := urgencyOf(isNewest, tc.was, tc.is); got != tc.want {
 				t.Errorf("newest: %t, %s: %d", isNewest, sentence, got)
 			}
 		}

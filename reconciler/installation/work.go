@@ -83,11 +83,11 @@ func (r *Reconciler) release(ctx context.Context, it *shipper.InstallationTarget
 // work installs in the clusters of spec and removes from those that only status still names, or from all. The error
 // is one that concerns no cluster in particular. It is errRendering when there is more to do as soon as a chart is rendered.
 func (r *Reconciler) work(
-	ctx context.Context, it *shipper.InstallationTarget, leaving bool, pass *fleet.Pass,
+	ctx context.Context, it *shipper.InstallationTarget, leaving bool, pass *fleet.SlotRequest,
 ) ([]outcome, error) {
 	req := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(it)}
 	var renders *rendering
-	var asked orders
+	var asked hookOrders
 	if !leaving {
 		source, err := r.source(ctx, it)
 		if err != nil {
@@ -98,16 +98,16 @@ func (r *Reconciler) work(
 		}
 		renders = newRendering(ctx, r.renderer, source)
 		renders.get = func(fingerprint string, render func() ([]wanted, error)) ([]wanted, error) {
-			return r.ahead.get(ctx, req, fingerprint, render)
+			return r.renders.get(ctx, req, fingerprint, render)
 		}
-		if asked, err = r.ordersOf(ctx, it); err != nil {
+		if asked, err = r.hookOrdersOf(ctx, it); err != nil {
 			return nil, err
 		}
 	}
 	names := clusterNames(it)
 	out := make([]outcome, len(names))
 	fleet.Each(len(names), fleet.Parallel, func(i int) {
-		defer pass.Leave(names[i])
+		defer pass.Release(names[i])
 		if leaving || !slices.Contains(it.Spec.Clusters, names[i]) {
 			out[i] = r.uninstall(ctx, it, names[i], leaving)
 		} else {
@@ -117,7 +117,7 @@ func (r *Reconciler) work(
 	if renders != nil && renders.unfinished.Load() {
 		return out, errRendering
 	}
-	r.ahead.forget(req)
+	r.renders.forget(req)
 	return out, nil
 }
 
@@ -132,7 +132,7 @@ func clusterNames(it *shipper.InstallationTarget) []string {
 }
 
 func (r *Reconciler) install(
-	ctx context.Context, it *shipper.InstallationTarget, cluster string, renders *rendering, asked orders,
+	ctx context.Context, it *shipper.InstallationTarget, cluster string, renders *rendering, asked hookOrders,
 ) outcome {
 	member, err := r.fleet.Get(ctx, cluster)
 	if err != nil {
@@ -140,7 +140,7 @@ func (r *Reconciler) install(
 	}
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
-	work := &installer{member: member, it: it, rendering: renders, orders: asked, now: r.clock.Now(), corked: r.corked}
+	work := &installer{member: member, it: it, rendering: renders, hookOrders: asked, now: r.clock.Now(), initialSelector: r.initialSelector}
 	out := outcome{cluster: cluster}
 	if out.err = work.discreet(work.install(ctx)); out.err == nil {
 		out.drift, out.later = r.drift(ctx, work)
@@ -148,8 +148,8 @@ func (r *Reconciler) install(
 	}
 	out.objects = work.survey(ctx)
 	out.events, out.scoped, out.tested, out.wake = work.events, work.scoped, work.tested, work.wake
-	if work.book != nil {
-		out.hooks = work.book.Runs
+	if work.hookRecord != nil {
+		out.hooks = work.hookRecord.Runs
 	}
 	return out
 }
@@ -166,7 +166,7 @@ func (r *Reconciler) uninstall(ctx context.Context, it *shipper.InstallationTarg
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
 	if !leaving {
-		twin, err := r.twin(ctx, it, member)
+		twin, err := r.duplicateCluster(ctx, it, member)
 		if err != nil {
 			out.err = err
 			return out

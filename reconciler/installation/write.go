@@ -66,7 +66,7 @@ func isTrafficService(object *unstructured.Unstructured) bool {
 func (i *installer) setSelector(ctx context.Context, s step, object *unstructured.Unstructured) error {
 	app := i.it.Labels[shipper.AppLabel]
 	if s.live == nil {
-		return i.cork(ctx, app, object)
+		return i.selectRelease(ctx, app, object)
 	}
 	var live corev1.Service
 	err := i.member.Client().Get(ctx, s.item.key(), &live)
@@ -77,18 +77,18 @@ func (i *installer) setSelector(ctx context.Context, s step, object *unstructure
 		return fmt.Errorf("reading its selector: %w", err)
 	}
 	object.SetResourceVersion(live.ResourceVersion)
-	if by := traffic.Selection(app, live.Spec.Selector); by.Release == "" && (i.corked == nil || by.ByLabel) {
+	if by := traffic.Selection(app, live.Spec.Selector); by.Release == "" && (i.initialSelector == nil || by.ByLabel) {
 		return nil
 	}
 	return unstructured.SetNestedStringMap(object.Object, live.Spec.Selector, "spec", "selector")
 }
 
-// cork makes a new Service select the Pods of the one Release that has all traffic, if there is one.
-func (i *installer) cork(ctx context.Context, app string, object *unstructured.Unstructured) error {
-	if i.corked == nil {
+// selectRelease makes a new Service select the Pods of the one Release that has all traffic, if there is one.
+func (i *installer) selectRelease(ctx context.Context, app string, object *unstructured.Unstructured) error {
+	if i.initialSelector == nil {
 		return nil
 	}
-	release, err := i.corked(ctx, i.member.Client(), i.it.Namespace, app, i.member.Name)
+	release, err := i.initialSelector(ctx, i.member.Client(), i.it.Namespace, app, i.member.Name)
 	if release == "" || err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
-	"shipper.dev/shipper/reconciler/release/outcome"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // done is what a pass has written, and what it could not write.
@@ -43,13 +43,13 @@ func (d done) errs() []error {
 // retried tells whether something that was written is tried again after a time that grows: the pass does not say then when the next
 // one is.
 func (d done) retried() bool {
-	return slices.ContainsFunc(d.errs(), func(err error) bool { return outcome.Of(err) == outcome.Retry })
+	return slices.ContainsFunc(d.errs(), func(err error) bool { return retry.Classify(err) == retry.Retry })
 }
 
 // refused says which block the gate named when it refused a write; empty when it refused none.
 func (d done) refused() string {
 	for _, err := range d.errs() {
-		if said := outcome.Blocked(err); said != "" {
+		if said := retry.Blocked(err); said != "" {
 			return said
 		}
 	}
@@ -98,7 +98,7 @@ func (r *Reconciler) letGo(ctx context.Context, rel *shipper.Release) error {
 	is := rel.DeepCopy()
 	controllerutil.RemoveFinalizer(is, shipper.RolloutFinalizer)
 	err := r.client.Patch(ctx, is, onlyIfUnchanged(rel))
-	if r.known.Deleted(rel); client.IgnoreNotFound(err) != nil {
+	if r.writes.Deleted(rel); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("letting release %s/%s go: %w", rel.Namespace, rel.Name, err)
 	}
 	return nil
@@ -116,7 +116,7 @@ func (r *Reconciler) choose(ctx context.Context, rel *shipper.Release, clusters 
 	}
 	rel.Annotations[shipper.ReleaseClustersAnnotation] = joined(clusters)
 	err := r.client.Patch(ctx, rel, onlyIfUnchanged(was))
-	if r.known.Wrote(rel, err); err != nil {
+	if r.writes.Wrote(rel, err); err != nil {
 		return fmt.Errorf("choosing clusters for release %s/%s: %w", rel.Namespace, rel.Name, err)
 	}
 	return nil
@@ -153,7 +153,7 @@ func (r *Reconciler) create(ctx context.Context, s *scope, c creation, d *done) 
 	for _, o := range objects {
 		kind := kindOf(o)
 		err := r.client.Create(ctx, o)
-		if r.known.Wrote(o, err); err != nil {
+		if r.writes.Wrote(o, err); err != nil {
 			return fmt.Errorf("creating %s %s/%s: %w", kind, rel.Namespace, rel.Name, err)
 		}
 		d.note(rel, targetCreated(kind, rel))
@@ -234,7 +234,7 @@ func (r *Reconciler) askInstallation(
 func (r *Reconciler) write(ctx context.Context, o, was client.Object, d *done) error {
 	kind := kindOf(o)
 	err := r.client.Patch(ctx, o, onlyIfUnchanged(was))
-	if r.known.Wrote(o, err); err != nil {
+	if r.writes.Wrote(o, err); err != nil {
 		return fmt.Errorf("writing %s %s/%s: %w", kind, o.GetNamespace(), o.GetName(), err)
 	}
 	d.asked = true

@@ -10,7 +10,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
-	"shipper.dev/shipper/reconciler/release/diary"
+	"shipper.dev/shipper/reconciler/release/events"
 )
 
 // Reasons of events.
@@ -24,20 +24,20 @@ const (
 )
 
 func clustersSelected(rel *shipper.Release, clusters []string) report.Event {
-	return diary.Normal(clustersSelectedReason, "ChooseClusters", "Set clusters for %q to %v", key(rel), joined(clusters))
+	return events.Normal(clustersSelectedReason, "ChooseClusters", "Set clusters for %q to %v", key(rel), joined(clusters))
 }
 
 func chartVerified(rel *shipper.Release, by *shipper.ChartSignature) report.Event {
-	return diary.Normal(chartVerifiedReason, "Verify", "The chart of %q is signed by %s %s", key(rel), by.Fingerprint, by.Identity)
+	return events.Normal(chartVerifiedReason, "Verify", "The chart of %q is signed by %s %s", key(rel), by.Fingerprint, by.Identity)
 }
 
 func targetCreated(kind string, rel *shipper.Release) report.Event {
-	return diary.Normal(releaseScheduledReason, "Create "+kind, "Created %s %q", kind, key(rel))
+	return events.Normal(releaseScheduledReason, "Create "+kind, "Created %s %q", kind, key(rel))
 }
 
 func clustersChanged(it *shipper.InstallationTarget) report.Event {
 	clusters := strings.Join(it.Spec.Clusters, ",")
-	return diary.Normal(releaseScheduledReason, "Use "+clusters, "Updated InstallationTarget %q cluster set to [%s]",
+	return events.Normal(releaseScheduledReason, "Use "+clusters, "Updated InstallationTarget %q cluster set to [%s]",
 		it.Namespace+"/"+it.Name, clusters)
 }
 
@@ -46,27 +46,27 @@ func changes(rel *shipper.Release, is shipper.ReleaseStatus) []report.Event {
 	var out []report.Event
 	was := rel.Status
 	if a := is.AchievedStep; a != nil && (was.AchievedStep == nil || *was.AchievedStep != *a) {
-		out = append(out, diary.Normal(strategyAppliedReason, "Achieve "+a.Name, "step [%d] finished", a.Step))
+		out = append(out, events.Normal(strategyAppliedReason, "Achieve "+a.Name, "step [%d] finished", a.Step))
 	}
 	before, after := was.Conditions, is.Conditions
 	if stays(rel, is) {
-		before, after = diary.WithoutUnderWay(before, after, shipper.ReleaseStrategyExecuted)
+		before, after = events.WithoutUnderWay(before, after, shipper.ReleaseStrategyExecuted)
 	} else {
 		out = append(out, transitions(rel, states(was), states(is))...)
 	}
 	if c := shipper.FindCondition(after, shipper.ReleaseStrategyExecuted); len(out) > 0 && c != nil && (c.Status == corev1.ConditionTrue ||
 		awaited(was) && awaited(is) && waits(is.Strategy)) {
-		before, after = diary.Without(before, c.Type), diary.Without(after, c.Type) // the events above tell more of it
+		before, after = events.Without(before, c.Type), events.Without(after, c.Type) // the events above tell more of it
 	}
 	if healthy := shipper.ReleaseHealthy; !ails(before) && !ails(after) {
-		before, after = diary.Without(before, healthy), diary.Without(after, healthy)
+		before, after = events.Without(before, healthy), events.Without(after, healthy)
 	}
-	concerned := diary.SaidElsewhere
+	concerned := events.ReportedElsewhere
 	if waits(is.Strategy) {
-		concerned = diary.Waits
+		concerned = events.Held
 	}
-	conditions := diary.Changes(conditionChangedReason, shipper.ReleaseBlocked, concerned, before, after)
-	if diary.AnyWrong(before, after) {
+	conditions := events.Changes(conditionChangedReason, shipper.ReleaseBlocked, concerned, before, after)
+	if events.AnyWrong(before, after) {
 		return append(report.AsOne(out), conditions...)
 	}
 	return report.AsOne(append(out, conditions...))
@@ -116,7 +116,7 @@ func transitions(rel *shipper.Release, was, is shipper.ReleaseStrategyState) []r
 		{"WaitingForReadiness", was.WaitingForReadiness, is.WaitingForReadiness},
 	} {
 		if state.was != state.is && state.is != "" {
-			out = append(out, diary.Normal(stateTransitionedReason, state.name+"="+string(state.is),
+			out = append(out, events.Normal(stateTransitionedReason, state.name+"="+string(state.is),
 				"Release %q had its state %q transitioned to %q", key(rel), state.name, state.is))
 		}
 	}

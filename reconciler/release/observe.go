@@ -42,7 +42,7 @@ func (s *scope) view(now metav1.Time) blocks.View {
 func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (*scope, error) {
 	app := &shipper.Application{}
 	if err := r.client.Get(ctx, req.NamespacedName, app); err != nil {
-		r.known.Forget(req.NamespacedName)
+		r.writes.Forget(req.NamespacedName)
 		return nil, client.IgnoreNotFound(err)
 	}
 	if !app.DeletionTimestamp.IsZero() {
@@ -63,14 +63,14 @@ func (r *Reconciler) observe(ctx context.Context, req ctrl.Request) (*scope, err
 // before every write. Blocks are as the cache has them: each write of a target is judged by the gate, which refuses it under one
 // that is not known here yet. So are clusters: to be chosen from those of a moment ago is to be chosen a moment earlier.
 func (r *Reconciler) observeLive(ctx context.Context, cached *scope, now metav1.Time) (*scope, error) {
-	app, err := r.histories.Application(ctx, client.ObjectKeyFromObject(cached.app), r.known)
+	app, err := r.histories.Application(ctx, client.ObjectKeyFromObject(cached.app), r.writes)
 	// Another of its name has Releases of its own, and an event of its own.
 	if err != nil || app.UID != cached.app.UID || !app.DeletionTimestamp.IsZero() {
 		return nil, client.IgnoreNotFound(err)
 	}
 	s := &scope{app: app}
 	// After the Application: what it says of its Releases was written after these.
-	if s.history, err = r.histories.Confirmed(ctx, app, r.known, now.Time); err != nil || stamp.Restoring(app, s.history.Newest()) {
+	if s.history, err = r.histories.Verified(ctx, app, r.writes, now.Time); err != nil || stamp.Restoring(app, s.history.Newest()) {
 		return nil, err
 	}
 	if s.blocks, err = blocks.Bearing(ctx, r.client, app.Namespace, r.global); err != nil {

@@ -88,7 +88,7 @@ func makePlan(s *scope, now metav1.Time) plan {
 
 // free are the Releases being deleted that serve nowhere, that no block holds, and that nobody else keeps: Shipper's finalizer is the
 // last to go, or who keeps one of their own could end a deletion under a block.
-func free(leaving []strategy.Release, departures []strategy.Departure) []*shipper.Release {
+func free(leaving []strategy.Release, departures []strategy.Leaving) []*shipper.Release {
 	var out []*shipper.Release
 	for i, r := range leaving {
 		if departures[i].Ready && r.Held == "" && len(r.Release.Finalizers) == 1 {

@@ -18,7 +18,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler/fleet/report"
-	"shipper.dev/shipper/reconciler/release/diary"
+	"shipper.dev/shipper/reconciler/release/events"
 	"shipper.dev/shipper/reconciler/release/history"
 )
 
@@ -346,7 +346,7 @@ func TestHasteOf(t *testing.T) {
 	was := waits("step 1 waits: capacity")
 	for sentence, tc := range map[string]struct {
 		is   shipper.ReleaseStatus
-		want report.Haste
+		want report.Urgency
 	}{
 		"how far it is is reworded": {waits("step 1 waits: capacity, 2 of 3"), report.Later},
 		"objects are healthy":       {set(shipper.Condition{Type: shipper.ReleaseHealthy, Status: "True"}), report.Later},
@@ -373,11 +373,11 @@ func TestHasteOf(t *testing.T) {
 		"it is scheduled":  {set(shipper.Condition{Type: shipper.ReleaseScheduled, Status: "True"}), report.Now},
 		"it was complete":  {set(shipper.Condition{Type: shipper.ReleaseComplete, Status: "False"}), report.Now},
 	} {
-		if got := hasteOf(was, tc.is); got != tc.want {
+		if got := urgencyOf(was, tc.is); got != tc.want {
 			t.Errorf("%s: %d", sentence, got)
 		}
 	}
-	if hasteOf(shipper.ReleaseStatus{}, was) != report.Now {
+	if urgencyOf(shipper.ReleaseStatus{}, was) != report.Now {
 		t.Error("what is said first of all may lag")
 	}
 }
@@ -393,7 +393,7 @@ func TestThatAStepBeginsIsToldAtOnce(t *testing.T) {
 	}
 	was := said(1, shipper.Condition{Status: "True"}, "True")
 	is := said(2, shipper.Condition{Status: "False", Reason: shipper.StrategyInProgress}, "False")
-	if got := hasteOf(was, is); got != report.Now {
+	if got := urgencyOf(was, is); got != report.Now {
 		t.Errorf("haste %d", got)
 	}
 }
@@ -491,7 +491,7 @@ func TestEvents(t *testing.T) {
 	it := installationTarget(r, []string{"a", "b"}, nil, true)
 	var got []string
 	for _, e := range append(changes(r, is), clustersSelected(r, []string{"b", "a"}), targetCreated("CapacityTarget", r),
-		clustersChanged(it), diary.Override("a/b")) {
+		clustersChanged(it), events.Override("a/b")) {
 		got = append(got, e.Type+" "+e.Reason+" "+e.Note)
 	}
 	want := []string{

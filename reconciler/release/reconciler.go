@@ -13,10 +13,10 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/reconciler/fairqueue"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/release/history"
-	"shipper.dev/shipper/reconciler/release/outcome"
-	"shipper.dev/shipper/reconciler/turns"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // Releases are made by the application reconciler; this one writes the choice of clusters and who signed the chart
@@ -48,27 +48,27 @@ type Options struct {
 	GlobalBlocksNamespace string
 	// Histories reads what there is of an Application.
 	Histories *history.Reader
-	// Known is what reconcilers of Applications and of Releases know of each other's writes. Nil: nobody else writes.
-	Known *history.Known
+	// Writes is what reconcilers of Applications and of Releases know of each other's writes. Nil: nobody else writes.
+	Writes *history.WriteTracker
 	// Clock tells the time of transitions.
 	Clock clock.PassiveClock
 	// Workers is how many Applications are worked on at the same time; 4 when it is 0.
 	Workers int
 	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
-	Queue turns.NewQueue
+	Queue fairqueue.NewQueue
 }
 
 // Reconciler rolls Releases out.
 type Reconciler struct {
 	client    client.Client
 	histories *history.Reader
-	known     *history.Known
+	writes    *history.WriteTracker
 	charts    Charts
 	global    string
 	clock     clock.PassiveClock
 	recorder  events.EventRecorder
-	judge     *outcome.Judge
-	pace      *report.Pace
+	retrier   *retry.Retrier
+	throttle  *report.Throttle
 }
 
 // Reconcile takes all Releases of one Application a step further.
@@ -76,18 +76,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	now := metav1.NewTime(r.clock.Now())
 	s, err := r.observe(ctx, req)
 	if s == nil || err != nil {
-		return r.judge.Result(req, err)
+		return r.retrier.Result(req, err)
 	}
 	p := makePlan(s, now)
 	if p.writes() {
 		if s, err = r.observeLive(ctx, s, now); s == nil || err != nil {
-			return r.judge.Result(req, err)
+			return r.retrier.Result(req, err)
 		}
 		p = makePlan(s, now)
 	}
 	done := r.apply(ctx, s, p)
-	wait, errs := r.tell(ctx, s, p, done, now)
-	result, err := r.judge.Result(req, append(errs, done.errs()...)...)
+	wait, errs := r.report(ctx, s, p, done, now)
+	result, err := r.retrier.Result(req, append(errs, done.errs()...)...)
 	result.RequeueAfter = report.Sooner(result.RequeueAfter, wait)
 	return result, err
 }

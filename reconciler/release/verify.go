@@ -35,7 +35,7 @@ func (r *Reconciler) verify(ctx context.Context, rel *shipper.Release, all []*sh
 	was := rel.DeepCopy()
 	metav1.SetMetaDataAnnotation(&rel.ObjectMeta, shipper.ReleaseChartSignatureAnnotation, string(text))
 	err = r.client.Patch(ctx, rel, onlyIfUnchanged(was))
-	if r.known.Wrote(rel, err); err != nil {
+	if r.writes.Wrote(rel, err); err != nil {
 		return fmt.Errorf("writing down who signed the chart of release %s: %w", key(rel), err)
 	}
 	d.note(rel, chartVerified(rel, found))

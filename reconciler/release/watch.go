@@ -18,8 +18,8 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/release/history"
-	"shipper.dev/shipper/reconciler/release/outcome"
-	"shipper.dev/shipper/reconciler/release/wake"
+	"shipper.dev/shipper/reconciler/release/predicates"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 const (
@@ -37,30 +37,30 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Workers == 0 {
 		o.Workers = defaultWorkers
 	}
-	if o.Known == nil {
-		o.Known = history.NewKnown()
+	if o.Writes == nil {
+		o.Writes = history.NewWriteTracker()
 	}
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &shipper.Release{}, unscheduled, isUnscheduled); err != nil {
 		return fmt.Errorf("indexing releases without clusters: %w", err)
 	}
 	r := &Reconciler{
 		client: mgr.GetClient(), histories: o.Histories,
-		known: o.Known, charts: o.Charts,
+		writes: o.Writes, charts: o.Charts,
 		global: o.GlobalBlocksNamespace, clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent),
-		judge: outcome.NewJudge(), pace: report.NewPace(),
+		retrier: retry.NewRetrier(), throttle: report.NewThrottle(),
 	}
 	// No predicate on the kind whose status is written here: a pass that read it as it was before its last write is put
 	// right by that write's event.
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
-		For(&shipper.Application{}, wake.Meant()).
-		Watches(&shipper.Release{}, wake.Owner()).
-		Watches(&shipper.InstallationTarget{}, wake.Owner()).
-		Watches(&shipper.CapacityTarget{}, wake.Owner()).
-		Watches(&shipper.TrafficTarget{}, wake.Owner()).
-		Watches(&shipper.RolloutBlock{}, wake.Blocked(r.client, r.global), wake.Stops()).
-		Watches(&shipper.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.withoutClusters), wake.Meant()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: outcome.RateLimiter(), NewQueue: o.Queue}).
+		For(&shipper.Application{}, predicates.SpecOrMetaChanged()).
+		Watches(&shipper.Release{}, predicates.EnqueueForApplication()).
+		Watches(&shipper.InstallationTarget{}, predicates.EnqueueForApplication()).
+		Watches(&shipper.CapacityTarget{}, predicates.EnqueueForApplication()).
+		Watches(&shipper.TrafficTarget{}, predicates.EnqueueForApplication()).
+		Watches(&shipper.RolloutBlock{}, predicates.EnqueueForBlock(r.client, r.global), predicates.BlockActiveChanged()).
+		Watches(&shipper.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.withoutClusters), predicates.SpecOrMetaChanged()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.RateLimiter(), NewQueue: o.Queue}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up release: %w", err)
@@ -76,7 +76,7 @@ func (r *Reconciler) withoutClusters(ctx context.Context, _ client.Object) []rec
 	}
 	var out []reconcile.Request
 	for i := range rels.Items {
-		out = append(out, wake.Requests(ctx, &rels.Items[i])...)
+		out = append(out, predicates.Requests(ctx, &rels.Items[i])...)
 	}
 	return out
 }

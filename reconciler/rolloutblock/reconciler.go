@@ -25,9 +25,9 @@ import (
 
 	rules "shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fairqueue"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
-	"shipper.dev/shipper/reconciler/turns"
 )
 
 // RolloutBlocks are written by people; this one writes their status.
@@ -47,7 +47,7 @@ type Options struct {
 	// Workers is how many blocks are worked on at the same time.
 	Workers int
 	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
-	Queue turns.NewQueue
+	Queue fairqueue.NewQueue
 }
 
 // Reconciler converges RolloutBlocks.

@@ -18,7 +18,7 @@ import (
 	rules "shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
-	"shipper.dev/shipper/reconciler/release/diary"
+	"shipper.dev/shipper/reconciler/release/events"
 )
 
 // maxRecords is how many overrides are told of in detail.
@@ -119,7 +119,7 @@ func changes(was, is *shipper.RolloutBlock) []report.Event {
 // overrode tells who overrode the block, and why.
 func overrode(r shipper.RolloutBlockOverrideRecord) report.Event {
 	e := report.Event{
-		Type: corev1.EventTypeWarning, Reason: diary.Overridden, Action: "Override for " + r.Kind + " " + r.Name,
+		Type: corev1.EventTypeWarning, Reason: events.Overridden, Action: "Override for " + r.Kind + " " + r.Name,
 		Note: fmt.Sprintf("%s overrides the block for %s %s", r.User, r.Kind, r.Name),
 	}
 	if r.Reason != "" {

@@ -21,16 +21,16 @@ const parallelPods = 10
 
 // work reads one cluster, and moves Pods there and turns the Service, when they are ours.
 func (r *Reconciler) work(
-	ctx context.Context, tt *shipper.TrafficTarget, want shipper.ClusterTrafficTarget, fam family,
-) sight {
+	ctx context.Context, tt *shipper.TrafficTarget, want shipper.ClusterTrafficTarget, fam application,
+) observation {
 	member, err := r.fleet.Get(ctx, want.Name)
 	if err != nil {
-		return sight{want: want, err: err}
+		return observation{want: want, err: err}
 	}
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
 	if err := member.Claimed(ctx, tt.Namespace, fam.app); err != nil {
-		return sight{want: want, err: err}
+		return observation{want: want, err: err}
 	}
 	seen := r.observe(ctx, member, tt, want, fam)
 	if seen.err != nil {
@@ -40,7 +40,7 @@ func (r *Reconciler) work(
 		seen.err = r.move(ctx, member, tt.Namespace, seen.plan.Enable, seen.plan.Disable)
 	}
 	if seen.leads {
-		seen.err = errors.Join(seen.err, r.steer(ctx, member, fam.app, &seen))
+		seen.err = errors.Join(seen.err, r.switchService(ctx, member, fam.app, &seen))
 	}
 	return seen
 }
@@ -67,7 +67,7 @@ func (r *Reconciler) label(ctx context.Context, m *fleet.Member, namespace strin
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pods[i]}}
 		err := m.Client().Patch(ctx, pod, patch, client.FieldOwner(shipper.FieldOwner))
 		if err == nil {
-			r.labelled.wrote(pod, r.clock.Now())
+			r.recentLabels.wrote(pod, r.clock.Now())
 		} else if client.IgnoreNotFound(err) != nil {
 			met[i] = fmt.Errorf("labelling Pod %s: %w", pods[i], err)
 		}

@@ -35,7 +35,7 @@ type owners struct {
 }
 
 // ownersOf reads the Deployments of all Releases that Pods carry the label of.
-func ownersOf(ctx context.Context, m *fleet.Member, namespace string, pods []corev1.Pod, fam family) (owners, error) {
+func ownersOf(ctx context.Context, m *fleet.Member, namespace string, pods []corev1.Pod, fam application) (owners, error) {
 	out := owners{deployments: map[string][]string{}, known: fam.going.Clone()}
 	for _, r := range fam.weights[m.Name] {
 		out.known.Insert(r.Name)

@@ -144,10 +144,10 @@ func TestEndpointsOfNoReleaseAreNamed(t *testing.T) {
 func TestOfAClusterThatCannotBeReadNoForeignEndpointsAreTold(t *testing.T) {
 	tt := &shipper.TrafficTarget{}
 	tt.Spec.Clusters = []shipper.ClusterTrafficTarget{{Name: "east", Weight: 50}}
-	seen := sight{want: tt.Spec.Clusters[0], services: []string{"web"}, foreign: "one"}
-	for _, s := range []sight{seen, {want: seen.want, err: errors.New("no answer")}} {
-		tt.Status = status(tt, []sight{seen}, nil, time.Unix(1000, 0))
-		tt.Status = status(tt, []sight{s}, nil, time.Unix(1001, 0))
+	seen := observation{want: tt.Spec.Clusters[0], services: []string{"web"}, foreign: "one"}
+	for _, s := range []observation{seen, {want: seen.want, err: errors.New("no answer")}} {
+		tt.Status = status(tt, []observation{seen}, nil, time.Unix(1000, 0))
+		tt.Status = status(tt, []observation{s}, nil, time.Unix(1001, 0))
 		for _, list := range [][]shipper.Condition{tt.Status.Conditions, tt.Status.Clusters[0].Conditions} {
 			if told := shipper.FindCondition(list, shipper.TargetEndpointsOwned) != nil; told != (s.err == nil) {
 				t.Errorf("%v: it says %v", s.err, list)
@@ -162,7 +162,7 @@ func TestForeignEndpointsAreAConditionAndAWarning(t *testing.T) {
 	tt.Spec.Clusters = []shipper.ClusterTrafficTarget{{Name: "east", Weight: 50}, {Name: "west", Weight: 50}}
 	says := func(east string) []report.Event {
 		was := tt.DeepCopy()
-		tt.Status = status(was, []sight{
+		tt.Status = status(was, []observation{
 			{want: tt.Spec.Clusters[0], services: []string{"web"}, foreign: east}, {want: tt.Spec.Clusters[1], services: []string{"web"}},
 		}, nil, time.Unix(1000, 0))
 		return changes(was, tt)

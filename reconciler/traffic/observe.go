@@ -22,8 +22,8 @@ import (
 	"shipper.dev/shipper/reconciler/targets"
 )
 
-// family is all TrafficTargets of one Application, and what they share.
-type family struct {
+// application is all TrafficTargets of one Application, and what they share.
+type application struct {
 	app string
 	// weights are what the Releases ask for, by cluster.
 	weights map[string][]rules.Release
@@ -35,9 +35,9 @@ type family struct {
 	podless sets.Set[string]
 }
 
-// family reads the TrafficTargets that share traffic with tt. Two of them must not speak for one Release.
-func (r *Reconciler) family(ctx context.Context, tt *shipper.TrafficTarget) (family, error) {
-	out := family{
+// application reads the TrafficTargets that share traffic with tt. Two of them must not speak for one Release.
+func (r *Reconciler) application(ctx context.Context, tt *shipper.TrafficTarget) (application, error) {
+	out := application{
 		app: tt.Labels[shipper.AppLabel], weights: map[string][]rules.Release{}, going: sets.New[string](), served: sets.New[string](),
 	}
 	if out.app == "" {
@@ -123,7 +123,7 @@ var comesOrGoes = predicate.Funcs{
 
 // ofApplication are the TrafficTargets of the Application an object belongs to.
 func (r *Reconciler) ofApplication(ctx context.Context, e fleet.Event) []reconcile.Request {
-	if e.Old != nil && e.New != nil && unmoved(e.Old, e.New) {
+	if e.Old != nil && e.New != nil && unchangedWeights(e.Old, e.New) {
 		return nil
 	}
 	app := e.Object().GetLabels()[shipper.AppLabel]
@@ -131,8 +131,8 @@ func (r *Reconciler) ofApplication(ctx context.Context, e fleet.Event) []reconci
 	return r.requests(ctx, e.Cluster, client.InNamespace(e.Object().GetNamespace()), of)
 }
 
-// unmoved tells whether nothing changed in a Pod that traffic depends on. Pods change often.
-func unmoved(before, after client.Object) bool {
+// unchangedWeights tells whether nothing changed in a Pod that traffic depends on. Pods change often.
+func unchangedWeights(before, after client.Object) bool {
 	old, ok := before.(*corev1.Pod)
 	now, both := after.(*corev1.Pod)
 	label := func(p *corev1.Pod, key string) string { return p.Labels[key] }

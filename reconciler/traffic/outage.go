@@ -53,7 +53,7 @@ func newOutages() *outages { return &outages{known: map[types.NamespacedName]map
 
 // observe marks the clusters where the Service lacks endpoints and is to be reported. again is when to look again because a grace period
 // ends; 0 if none runs. served are the clusters where the Application had endpoints by what statuses say.
-func (o *outages) observe(tt *shipper.TrafficTarget, sights []sight, served sets.Set[string], now time.Time) (again time.Duration) {
+func (o *outages) observe(tt *shipper.TrafficTarget, sights []observation, served sets.Set[string], now time.Time) (again time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	key := client.ObjectKeyFromObject(tt)
@@ -134,7 +134,7 @@ func withoutEndpoints(conditions []shipper.Condition) *shipper.Condition {
 
 // orOutage is the condition Ready of a cluster, which says so if the Service has no endpoints. Its message has no numbers: each change of
 // it is an event.
-func orOutage(s sight, ready shipper.Condition) shipper.Condition {
+func orOutage(s observation, ready shipper.Condition) shipper.Condition {
 	if !s.outage || ready.Status == corev1.ConditionTrue || len(s.services) != 1 {
 		return ready
 	}

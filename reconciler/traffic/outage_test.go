@@ -29,8 +29,8 @@ func targetOf(app, release string) *shipper.TrafficTarget {
 	}}
 }
 
-func sightIn(cluster string, empty bool) []sight {
-	return []sight{{want: shipper.ClusterTrafficTarget{Name: cluster}, empty: empty}}
+func sightIn(cluster string, empty bool) []observation {
+	return []observation{{want: shipper.ClusterTrafficTarget{Name: cluster}, empty: empty}}
 }
 
 func TestAnOutageIsReportedAtOnceOnlyWhereThereWereEndpoints(t *testing.T) {
@@ -75,9 +75,9 @@ func TestAnOutageIsReportedAtOnceOnlyWhereThereWereEndpoints(t *testing.T) {
 func TestAnOutageGoesOnWhereAClusterCannotBeRead(t *testing.T) {
 	o, start := newOutages(), time.Unix(1000, 0)
 	var got []int
-	for i, s := range []sight{{empty: true}, {err: errors.New("no answer")}, {empty: true}, {err: errors.New("no answer")}, {}} {
+	for i, s := range []observation{{empty: true}, {err: errors.New("no answer")}, {empty: true}, {err: errors.New("no answer")}, {}} {
 		s.want.Name = "eu"
-		o.observe(targetOf("web", "web-1"), []sight{s}, nil, start.Add(time.Duration(i)*6*time.Second))
+		o.observe(targetOf("web", "web-1"), []observation{s}, nil, start.Add(time.Duration(i)*6*time.Second))
 		got = append(got, testutil.CollectAndCount(o))
 	}
 	if diff := cmp.Diff([]int{0, 0, 1, 1, 0}, got); diff != "" {
@@ -101,7 +101,7 @@ func TestStatusesTellWhereThereWereEndpoints(t *testing.T) {
 func TestTheConditionSaysWhyThereAreNoEndpoints(t *testing.T) {
 	const begin = `Service "web-prod" has no ready endpoints, though this release is to serve: `
 	one := []string{"web-prod"}
-	for want, s := range map[string]sight{
+	for want, s := range map[string]observation{
 		begin + "there are no pods of this release": {services: one, plan: rules.Plan{Late: true}},
 		begin + "no pod of this release that is to receive traffic is ready: the CapacityTarget says why": {
 			services: one, plan: rules.Plan{Needed: 2, Labelled: 2, NotReady: 2},
@@ -120,7 +120,7 @@ func TestTheConditionSaysWhyThereAreNoEndpoints(t *testing.T) {
 			t.Errorf("got %+v, want %q", got, want)
 		}
 	}
-	missing := sight{outage: true}
+	missing := observation{outage: true}
 	if got := orOutage(missing, ready(missing)); got.Reason != shipper.MissingService {
 		t.Errorf("without a Service: %+v", got)
 	}

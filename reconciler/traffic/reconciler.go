@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fairqueue"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/targets"
-	"shipper.dev/shipper/reconciler/turns"
 )
 
 // TrafficTargets are written by the release reconciler; this one writes their status, and removes the finalizer of those whose
@@ -50,28 +50,28 @@ type Options struct {
 	// Workers is how many targets are worked on at the same time.
 	Workers int
 	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
-	Queue turns.NewQueue
-	// Cork lets the Service of an Application select by Release while exactly one weighs anything. False: it selects by label always,
+	Queue fairqueue.NewQueue
+	// SelectByRelease lets the Service of an Application select by Release while exactly one weighs anything. False: it selects by label always,
 	// as other Shippers know it.
-	Cork bool
-	// Places bound how many of the Workers are in one cluster. Nil: all of them may be.
-	Places *fleet.Places
+	SelectByRelease bool
+	// Slots bound how many of the Workers are in one cluster. Nil: all of them may be.
+	Slots *fleet.Slots
 	// Registry is where metrics go. Nil: nowhere.
 	Registry prometheus.Registerer
 }
 
 // Reconciler converges TrafficTargets.
 type Reconciler struct {
-	client   client.Client
-	fleet    *fleet.Fleet
-	clock    clock.PassiveClock
-	recorder events.EventRecorder
-	retries  *fleet.Retries
-	pace     *report.Pace
-	cork     bool
-	places   *fleet.Places
-	labelled *labelled
-	outages  *outages
+	client          client.Client
+	fleet           *fleet.Fleet
+	clock           clock.PassiveClock
+	recorder        events.EventRecorder
+	retries         *fleet.Retries
+	throttle        *report.Throttle
+	selectByRelease bool
+	slots           *fleet.Slots
+	recentLabels    *recentLabels
+	outages         *outages
 }
 
 // SetupWithManager makes the reconciler run with mgr.
@@ -79,7 +79,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
-		pace: report.NewPace(), cork: o.Cork, places: o.Places, labelled: newLabelled(),
+		throttle: report.NewThrottle(), selectByRelease: o.SelectByRelease, slots: o.Slots, recentLabels: newRecentLabels(),
 		outages: newOutages(),
 	}
 	if o.Registry != nil {
@@ -102,9 +102,9 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		WatchesRawSource(o.Fleet.Watch(&corev1.Service{}, r.ofApplication)).
 		WatchesRawSource(o.Fleet.Watch(&discoveryv1.EndpointSlice{}, r.ofApplication)).
 		WatchesRawSource(o.Fleet.WatchClaims(r.ofApplication)).
-		WatchesRawSource(o.Places.Source()).
+		WatchesRawSource(o.Slots.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter(), NewQueue: o.Queue}).
-		Complete(o.Places.Relieve(r))
+		Complete(o.Slots.Detach(r))
 	if err != nil {
 		return fmt.Errorf("setting up traffic: %w", err)
 	}
@@ -113,11 +113,11 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 
 // Reconcile converges one TrafficTarget in all its clusters.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	pass := r.places.Begin(req)
+	pass := r.slots.Begin(req)
 	defer pass.End()
 	tt := &shipper.TrafficTarget{}
 	if err := r.client.Get(ctx, req.NamespacedName, tt); err != nil {
-		r.pace.Forget(req.NamespacedName)
+		r.throttle.Forget(req.NamespacedName)
 		r.outages.forget(req.NamespacedName)
 		return r.retries.Persisted(req, client.IgnoreNotFound(err))
 	}
@@ -125,30 +125,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.outages.forget(req.NamespacedName)
 		return r.retries.Persisted(req, err)
 	}
-	if !pass.Enter(clusterNames(tt.Spec.Clusters)) {
+	if !pass.Acquire(clusterNames(tt.Spec.Clusters)) {
 		return ctrl.Result{}, nil
 	}
-	family, broken := r.family(ctx, tt)
-	var sights []sight
+	family, broken := r.application(ctx, tt)
+	var sights []observation
 	var grace time.Duration
 	if broken == nil {
-		sights = make([]sight, len(tt.Spec.Clusters))
+		sights = make([]observation, len(tt.Spec.Clusters))
 		fleet.Each(len(sights), fleet.Parallel, func(i int) {
-			defer pass.Leave(tt.Spec.Clusters[i].Name)
+			defer pass.Release(tt.Spec.Clusters[i].Name)
 			sights[i] = r.work(ctx, tt, tt.Spec.Clusters[i], family)
 		})
 		grace = r.outages.observe(tt, sights, family.served, r.clock.Now())
 	}
 	was := tt.DeepCopy()
 	tt.Status = status(was, sights, broken, r.clock.Now())
-	wait := r.pace.Hold(was, tt, said(was, nil), said(tt, sights), r.clock.Now())
+	wait := r.throttle.Delay(was, tt, said(was, nil), said(tt, sights), r.clock.Now())
 	if wait == 0 {
 		changed, err := report.PatchStatus(ctx, r.client, tt, was)
 		if err != nil {
 			return r.retries.Persisted(req, fmt.Errorf("writing the status of TrafficTarget %s: %w", req, err))
 		}
 		if changed {
-			r.pace.Wrote(tt, r.clock.Now())
+			r.throttle.Wrote(tt, r.clock.Now())
 			report.Emit(r.recorder, tt, changes(was, tt))
 			r.warn(ctx, tt, outageEvents(was, tt))
 		}

@@ -30,13 +30,13 @@ func (e *invalidTarget) Error() string {
 	return e.message
 }
 
-// Judge is InternalError, and to wait for the target to change.
-func (e *invalidTarget) Judge() (reason string, remedy fleet.Remedy) {
+// Classify is InternalError, and to wait for the target to change.
+func (e *invalidTarget) Classify() (reason string, remedy fleet.Action) {
 	return shipper.InternalError, fleet.Wait
 }
 
 // status is the whole new status of a target. general is an error that concerns no cluster in particular.
-func status(tt *shipper.TrafficTarget, sights []sight, general error, at time.Time) shipper.TrafficTargetStatus {
+func status(tt *shipper.TrafficTarget, sights []observation, general error, at time.Time) shipper.TrafficTargetStatus {
 	now := metav1.NewTime(at)
 	out := shipper.TrafficTargetStatus{ObservedGeneration: tt.Generation}
 	if general != nil {
@@ -70,7 +70,7 @@ func status(tt *shipper.TrafficTarget, sights []sight, general error, at time.Ti
 
 // clusterStatus is the new status of one cluster. What is known of a cluster that connects for the first time stays
 // as it was; so does the traffic in one that could not be read or written.
-func clusterStatus(old shipper.ClusterTrafficStatus, s sight, now metav1.Time) shipper.ClusterTrafficStatus {
+func clusterStatus(old shipper.ClusterTrafficStatus, s observation, now metav1.Time) shipper.ClusterTrafficStatus {
 	if fleet.Keeps(s.err, old.Conditions) {
 		return old
 	}
@@ -98,7 +98,7 @@ func clusterStatus(old shipper.ClusterTrafficStatus, s sight, now metav1.Time) s
 }
 
 // ready tells whether a cluster that could be read has the traffic asked for, and if not, why.
-func ready(s sight) shipper.Condition {
+func ready(s observation) shipper.Condition {
 	no := func(reason, format string, args ...any) shipper.Condition {
 		return shipper.Condition{
 			Type: shipper.TargetReady, Status: corev1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...),
@@ -131,24 +131,24 @@ func ready(s sight) shipper.Condition {
 }
 
 // said is what others may wait for in a target's status, which says what was seen.
-func said(tt *shipper.TrafficTarget, sights []sight) report.Said {
-	return report.Said{
+func said(tt *shipper.TrafficTarget, sights []observation) report.Status {
+	return report.Status{
 		Generation: tt.Status.ObservedGeneration, Conditions: tt.Status.Conditions, Clusters: clusters(tt.Status.Clusters),
 		Found: slices.ContainsFunc(tt.Spec.Clusters, func(c shipper.ClusterTrafficTarget) bool { return c.AsFound }),
-		Ample: ample(sights),
+		Ample: urgencyOf(sights),
 	}
 }
 
-// ample tells whether the Pods that are to take traffic do in every cluster, and only others have to leave it yet. Where Pods come it has
+// urgencyOf tells whether the Pods that are to take traffic do in every cluster, and only others have to leave it yet. Where Pods come it has
 // to be told before they are counted as capacity: others that serve in their place go when the target says that it is ready.
-func ample(sights []sight) bool {
-	return !slices.ContainsFunc(sights, func(s sight) bool {
+func urgencyOf(sights []observation) bool {
+	return !slices.ContainsFunc(sights, func(s observation) bool {
 		return s.err != nil || s.plan.Late || len(s.plan.Enable) > 0 || s.plan.Serving < s.plan.Needed
 	})
 }
 
 // failures are the errors met.
-func failures(sights []sight, general error) []error {
+func failures(sights []observation, general error) []error {
 	var out []error
 	if general != nil {
 		out = append(out, general)

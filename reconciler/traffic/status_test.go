@@ -23,45 +23,45 @@ import (
 func TestReady(t *testing.T) {
 	one := []string{"web-prod"}
 	tests := map[string]struct {
-		sight                   sight
+		sight                   observation
 		status, reason, message string
 	}{
-		"as wanted": {sight{services: one, plan: rules.Plan{Needed: 2, Labelled: 2, Serving: 2}}, "True", "", ""},
+		"as wanted": {observation{services: one, plan: rules.Plan{Needed: 2, Labelled: 2, Serving: 2}}, "True", "", ""},
 		"no Service": {
-			sight{}, "False", shipper.MissingService, "expected one Service with the label shipper-lb=production, found 0",
+			observation{}, "False", shipper.MissingService, "expected one Service with the label shipper-lb=production, found 0",
 		},
 		"two Services": {
-			sight{services: []string{"a", "b"}}, "False", shipper.MissingService,
+			observation{services: []string{"a", "b"}}, "False", shipper.MissingService,
 			"expected one Service with the label shipper-lb=production, found 2",
 		},
-		"nothing to do needs no Service": {sight{idle: true}, "True", "", ""},
+		"nothing to do needs no Service": {observation{idle: true}, "True", "", ""},
 		"moved just now": {
-			sight{services: one, moved: true, plan: rules.Plan{Needed: 2, Enable: []string{"a", "b"}, Disable: []string{"c"}}},
+			observation{services: one, moved: true, plan: rules.Plan{Needed: 2, Enable: []string{"a", "b"}, Disable: []string{"c"}}},
 			"False", shipper.InProgress, "moved 2 pods into traffic and 1 out of it",
 		},
 		"pods are asked for and not seen yet": {
-			sight{services: one, plan: rules.Plan{Late: true}},
+			observation{services: one, plan: rules.Plan{Late: true}},
 			"False", shipper.InProgress, "the pods designated to receive traffic are not there yet",
 		},
 		"pods are not ready": {
-			sight{services: one, plan: rules.Plan{Needed: 3, Labelled: 3, Serving: 2, NotReady: 1}},
+			observation{services: one, plan: rules.Plan{Needed: 3, Labelled: 3, Serving: 2, NotReady: 1}},
 			"False", shipper.PodsNotReady, "1/3 pods designated to receive traffic are not ready",
 		},
 		"pods are not in endpoints": {
-			sight{services: one, plan: rules.Plan{Needed: 3, Labelled: 3, Serving: 1}},
+			observation{services: one, plan: rules.Plan{Needed: 3, Labelled: 3, Serving: 1}},
 			"False", shipper.PodsNotInEndpoints, "2/3 pods designated to receive traffic are not yet in endpoints",
 		},
 		"pods wait for the Service, which another target turns": {
-			sight{services: one, leader: "web-0", plan: rules.Plan{Needed: 3, Labelled: 3, Serving: 1}},
+			observation{services: one, leader: "web-0", plan: rules.Plan{Needed: 3, Labelled: 3, Serving: 1}},
 			"False", shipper.PodsNotInEndpoints, "2/3 pods designated to receive traffic are not yet in endpoints: " +
 				`the Service is turned first, see the TrafficTarget of release "web-0"`,
 		},
 		"pods wait for those of others": {
-			sight{services: one, plan: rules.Plan{Needed: 1, Labelled: 3, Serving: 3, Held: 2}},
+			observation{services: one, plan: rules.Plan{Needed: 1, Labelled: 3, Serving: 3, Held: 2}},
 			"False", shipper.InProgress, "2 pods stay in traffic until as many of other releases are in endpoints",
 		},
 		"pods are still in endpoints": {
-			sight{services: one, plan: rules.Plan{Needed: 1, Labelled: 1, Serving: 3}},
+			observation{services: one, plan: rules.Plan{Needed: 1, Labelled: 1, Serving: 3}},
 			"False", shipper.InProgress, "2 pods taken out of traffic are still in endpoints",
 		},
 	}
@@ -100,18 +100,18 @@ func TestStatus(t *testing.T) {
 	untried := &fleet.Error{Cluster: "east", Reason: shipper.CredentialsRefused, Message: "too few rights", Untried: true}
 	type clusters = []shipper.ClusterTrafficStatus
 	tests := map[string]struct {
-		sights  []sight
+		sights  []observation
 		general error
 		want    shipper.TrafficTargetStatus
 	}{
 		"as wanted": {
-			[]sight{{want: in("east"), services: one, plan: rules.Plan{Needed: 1, Serving: 1, Achieved: 10}}}, nil,
+			[]observation{{want: in("east"), services: one, plan: rules.Plan{Needed: 1, Serving: 1, Achieved: 10}}}, nil,
 			shipper.TrafficTargetStatus{ObservedGeneration: 2, Conditions: good, Clusters: clusters{
 				{Name: "east", AchievedTraffic: 10, Status: "Synced", Conditions: good},
 			}},
 		},
 		"under way": {
-			[]sight{{want: in("east"), services: one, plan: rules.Plan{Needed: 2, Serving: 1, Achieved: 5}}}, nil,
+			[]observation{{want: in("east"), services: one, plan: rules.Plan{Needed: 2, Serving: 1, Achieved: 5}}}, nil,
 			shipper.TrafficTargetStatus{
 				ObservedGeneration: 2,
 				Clusters: clusters{{Name: "east", AchievedTraffic: 5, Conditions: []shipper.Condition{
@@ -123,7 +123,7 @@ func TestStatus(t *testing.T) {
 			},
 		},
 		"a Service is missing": {
-			[]sight{{want: in("east")}}, nil,
+			[]observation{{want: in("east")}}, nil,
 			shipper.TrafficTargetStatus{
 				ObservedGeneration: 2,
 				Clusters: clusters{{Name: "east", Status: "Failed", Conditions: []shipper.Condition{
@@ -135,7 +135,7 @@ func TestStatus(t *testing.T) {
 			},
 		},
 		"a cluster that is lost keeps its number": {
-			[]sight{{want: in("east"), err: lost}}, nil,
+			[]observation{{want: in("east"), err: lost}}, nil,
 			shipper.TrafficTargetStatus{
 				ObservedGeneration: 2,
 				Clusters: clusters{{Name: "east", AchievedTraffic: 7, Status: "Failed", Conditions: []shipper.Condition{
@@ -149,7 +149,7 @@ func TestStatus(t *testing.T) {
 			},
 		},
 		"an error of the cluster's API": {
-			[]sight{{want: in("east"), err: errors.New("it broke")}}, nil,
+			[]observation{{want: in("east"), err: errors.New("it broke")}}, nil,
 			shipper.TrafficTargetStatus{
 				ObservedGeneration: 2,
 				Clusters: clusters{{Name: "east", AchievedTraffic: 7, Status: "Failed", Conditions: []shipper.Condition{
@@ -159,13 +159,13 @@ func TestStatus(t *testing.T) {
 			},
 		},
 		"while a cluster is being connected to nothing is known to have changed": {
-			[]sight{{want: in("east"), err: connecting}}, nil, before,
+			[]observation{{want: in("east"), err: connecting}}, nil, before,
 		},
 		"a cluster that this installation has no credentials for yet is as another installation left it": {
-			[]sight{{want: in("east"), err: untried}}, nil, before,
+			[]observation{{want: in("east"), err: untried}}, nil, before,
 		},
 		"a new cluster that is being connected to": {
-			[]sight{{want: in("north"), err: connecting}}, nil,
+			[]observation{{want: in("north"), err: connecting}}, nil,
 			shipper.TrafficTargetStatus{
 				ObservedGeneration: 1,
 				Clusters: clusters{{Name: "north", Conditions: []shipper.Condition{
@@ -220,10 +220,10 @@ func TestWhatPodsThatComeDoNotTakeYetIsToldAtOnce(t *testing.T) {
 		tt.Status = shipper.TrafficTargetStatus{
 			ObservedGeneration: 1, Conditions: yes, Clusters: []shipper.ClusterTrafficStatus{{Name: "east", Conditions: yes}},
 		}
-		sights := []sight{{want: shipper.ClusterTrafficTarget{Name: "east", Weight: 50}, services: one, plan: tc.plan, moved: tc.plan.Moves()}}
+		sights := []observation{{want: shipper.ClusterTrafficTarget{Name: "east", Weight: 50}, services: one, plan: tc.plan, moved: tc.plan.Moves()}}
 		was := tt.DeepCopy()
 		tt.Status = status(was, sights, nil, time.Unix(2000, 0))
-		if got := report.NewPace().Hold(was, tt, said(was, nil), said(tt, sights), time.Unix(2000, 0)); got != tc.want {
+		if got := report.NewThrottle().Delay(was, tt, said(was, nil), said(tt, sights), time.Unix(2000, 0)); got != tc.want {
 			t.Errorf("%s: it is told after %s", sentence, got)
 		}
 	}
@@ -254,7 +254,7 @@ func TestPodsAreTheirReleases(t *testing.T) {
 	ended := aPod("ended", "web-2", corev1.PodSucceeded, false, false)
 	ended.Annotations = hook.Annotations
 	before := rules.Application{Releases: []rules.Release{{Name: "web-1", Weight: 3}, {Name: "web-2"}}}
-	got := inhabited(before, []corev1.Pod{
+	got := withPods(before, []corev1.Pod{
 		hook, aPod("a", "web-1", corev1.PodRunning, true, true), aPod("b", "web-1", corev1.PodPending, false, false), odd,
 		aPod("other", "web-2", corev1.PodRunning, true, true), aPod("job", "web-1", corev1.PodSucceeded, false, false), going,
 		aPod("evicted", "web-2", corev1.PodFailed, false, true), ended, aPod("left", "web-0", corev1.PodRunning, true, true),
@@ -264,7 +264,7 @@ func TestPodsAreTheirReleases(t *testing.T) {
 	want := rules.Application{
 		Serving: 2, AppPods: 5,
 		Releases: []rules.Release{
-			{Name: "web-1", Weight: 3, Strange: true, Foreign: true, Pods: []rules.Pod{
+			{Name: "web-1", Weight: 3, HookPods: true, Foreign: true, Pods: []rules.Pod{
 				{Name: "a", Ready: true, Labelled: true, Serving: true}, {Name: "b"}, {Name: "odd", Ready: true},
 				{Name: "job", Gone: true}, {Name: "going", Gone: true, Ready: true, Labelled: true},
 			}},
@@ -323,23 +323,23 @@ func TestUnmoved(t *testing.T) {
 	for name, change := range changed {
 		now := base.DeepCopy()
 		change(now)
-		if unmoved(&base, now) {
+		if unchangedWeights(&base, now) {
 			t.Errorf("%s: not noticed", name)
 		}
 	}
 	now := base.DeepCopy()
 	now.Status.HostIP = "10.0.0.1"
-	if !unmoved(&base, now) {
+	if !unchangedWeights(&base, now) {
 		t.Error("an address is no reason to look again")
 	}
-	if unmoved(&corev1.Service{}, &corev1.Service{}) {
+	if unchangedWeights(&corev1.Service{}, &corev1.Service{}) {
 		t.Error("what is not a Pod always matters")
 	}
 }
 
 func TestFailures(t *testing.T) {
 	one, two := errors.New("one"), errors.New("two")
-	got := failures([]sight{{}, {want: shipper.ClusterTrafficTarget{Name: "west"}, err: one}}, two)
+	got := failures([]observation{{}, {want: shipper.ClusterTrafficTarget{Name: "west"}, err: one}}, two)
 	if len(got) != 2 || !errors.Is(got[0], two) || !errors.Is(got[1], one) || got[1].Error() != `cluster "west": one` {
 		t.Errorf("got %v", got)
 	}

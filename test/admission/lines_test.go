@@ -20,8 +20,8 @@ import (
 	"shipper.dev/shipper/test/admission/ask"
 )
 
-// scene is what the cases of both lines happen in.
-type scene struct {
+// lineCase is what the cases of both lines happen in.
+type lineCase struct {
 	*testing.T
 	ns, elsewhere string
 	r             rolledOut
@@ -29,23 +29,23 @@ type scene struct {
 }
 
 // tried is something somebody tries; nothing comes of it.
-type tried func(s *scene) error
+type tried func(s *lineCase) error
 
 // byUser tries as a user.
-func byUser(name string, try func(s *scene, u *user) error) tried {
-	return func(s *scene) error { return try(s, as(s.T, name)) }
+func byUser(name string, try func(s *lineCase, u *user) error) tried {
+	return func(s *lineCase) error { return try(s, as(s.T, name)) }
 }
 
-func creating(edits ...func(*shipper.Application)) func(*scene, *user) error {
-	return func(s *scene, u *user) error {
+func creating(edits ...func(*shipper.Application)) func(*lineCase, *user) error {
+	return func(s *lineCase, u *user) error {
 		app := application(s.ns, s.charts, edits...)
 		app.Name = "another"
 		return u.Create(s.Context(), app, client.DryRunAll)
 	}
 }
 
-func updating(edits ...func(*shipper.Application)) func(*scene, *user) error {
-	return func(s *scene, u *user) error {
+func updating(edits ...func(*shipper.Application)) func(*lineCase, *user) error {
+	return func(s *lineCase, u *user) error {
 		app := s.r.app.DeepCopy()
 		for _, edit := range edits {
 			edit(app)
@@ -62,8 +62,8 @@ func owned(app *shipper.Application) {
 }
 
 // owning changes the owners of a Release.
-func owning(edit func([]metav1.OwnerReference) []metav1.OwnerReference) func(*scene, *user) error {
-	return func(s *scene, u *user) error {
+func owning(edit func([]metav1.OwnerReference) []metav1.OwnerReference) func(*lineCase, *user) error {
+	return func(s *lineCase, u *user) error {
 		rel := s.r.rel.DeepCopy()
 		rel.OwnerReferences = edit(rel.OwnerReferences)
 		return u.Update(s.Context(), rel, client.DryRunAll)
@@ -87,23 +87,23 @@ func invented(refs []metav1.OwnerReference) []metav1.OwnerReference {
 	return refs
 }
 
-func moving(step int32) func(*scene, *user) error {
-	return func(s *scene, u *user) error {
+func moving(step int32) func(*lineCase, *user) error {
+	return func(s *lineCase, u *user) error {
 		rel := s.r.rel.DeepCopy()
 		rel.Spec.TargetStep = step
 		return u.Update(s.Context(), rel, client.DryRunAll)
 	}
 }
 
-func deletingApplication(s *scene, u *user) error {
+func deletingApplication(s *lineCase, u *user) error {
 	return u.Delete(s.Context(), s.r.app.DeepCopy(), client.DryRunAll)
 }
 
-func deletingRelease(s *scene, u *user) error {
+func deletingRelease(s *lineCase, u *user) error {
 	return u.Delete(s.Context(), s.r.rel.DeepCopy(), client.DryRunAll)
 }
 
-func scaling(s *scene, u *user) error {
+func scaling(s *lineCase, u *user) error {
 	ct := s.r.capacity.DeepCopy()
 	ct.Spec.Clusters[0].Percent = 100
 	return u.Update(s.Context(), ct, client.DryRunAll)
@@ -137,9 +137,9 @@ func farAway(clusters int32) func(*shipper.Application) {
 }
 
 // local, global and foreign are where the block of a case is.
-func local(s *scene) string   { return s.ns }
-func global(*scene) string    { return shipper.GlobalBlocksNamespace }
-func foreign(s *scene) string { return s.elsewhere }
+func local(s *lineCase) string   { return s.ns }
+func global(*lineCase) string    { return shipper.GlobalBlocksNamespace }
+func foreign(s *lineCase) string { return s.elsewhere }
 
 func scoped(scope shipper.RolloutBlockScope) func(*shipper.RolloutBlock) {
 	return func(b *shipper.RolloutBlock) { b.Spec.Scope = &scope }
@@ -179,8 +179,8 @@ const (
 )
 
 // theLines is the one table of cases that both lines are run through.
-func theLines(s *scene) map[string]struct {
-	where   func(*scene) string
+func theLines(s *lineCase) map[string]struct {
+	where   func(*lineCase) string
 	block   func(*shipper.RolloutBlock)
 	try     tried
 	refused line
@@ -213,7 +213,7 @@ func theLines(s *scene) map[string]struct {
 	}
 	reasoned := func(b *shipper.RolloutBlock) { b.Spec.RequireOverrideReason = true }
 	return map[string]struct {
-		where   func(*scene) string
+		where   func(*lineCase) string
 		block   func(*shipper.RolloutBlock)
 		try     tried
 		refused line
@@ -282,7 +282,7 @@ func theLines(s *scene) map[string]struct {
 }
 
 func TestBothLinesAgree(t *testing.T) {
-	s := &scene{T: t, ns: namespace(t), elsewhere: namespace(t), charts: startRepository(t, "0.0.1", "0.0.2")}
+	s := &lineCase{T: t, ns: namespace(t), elsewhere: namespace(t), charts: startRepository(t, "0.0.1", "0.0.2")}
 	grant(t, "sre", "override", "rolloutblocks")
 	s.r = rollOut(t, s.ns, func(app *shipper.Application) {
 		steps := app.Spec.Template.Strategy.Steps
@@ -324,7 +324,7 @@ func TestBothLinesAgree(t *testing.T) {
 }
 
 // stop makes the block of a case and returns when both lines know it: when they know a block that was made later.
-func (s *scene) stop(where string, edit func(*shipper.RolloutBlock)) {
+func (s *lineCase) stop(where string, edit func(*shipper.RolloutBlock)) {
 	s.Helper()
 	b := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: where, Name: blockName}, Spec: ask.Block("x/y").Spec}
 	if edit != nil {

@@ -20,22 +20,22 @@ import (
 
 // TestThePolicyAloneKeepsControlState forges, with both webhook configurations deleted, what Shipper writes.
 func TestThePolicyAloneKeepsControlState(t *testing.T) {
-	s := &scene{T: t, ns: namespace(t), charts: startRepository(t, "0.0.1", "0.0.2")}
+	s := &lineCase{T: t, ns: namespace(t), charts: startRepository(t, "0.0.1", "0.0.2")}
 	s.r = rollOut(t, s.ns, func(app *shipper.Application) { app.Finalizers = []string{shipper.RolloutFinalizer} })
 	grant(t, "stamper", "stamp", "releases")
 	grant(t, "stamper", "stamp", "applications")
 	eventually(t, "RBAC to grant the right", func(ctx context.Context) error { return mayStamp(ctx, "stamper", s.ns) })
 	withoutWebhooks(t)
-	annotated := func(key string) func(*scene, *user) error { return updating(ask.Annotated(key, "forged")) }
-	onRelease := func(edit func(*shipper.Release)) func(*scene, *user) error {
-		return func(s *scene, u *user) error {
+	annotated := func(key string) func(*lineCase, *user) error { return updating(ask.Annotated(key, "forged")) }
+	onRelease := func(edit func(*shipper.Release)) func(*lineCase, *user) error {
+		return func(s *lineCase, u *user) error {
 			rel := s.r.rel.DeepCopy()
 			edit(rel)
 			return u.Update(s.Context(), rel, client.DryRunAll)
 		}
 	}
 	for sentence, tc := range map[string]struct {
-		try     func(*scene, *user) error
+		try     func(*lineCase, *user) error
 		stamper bool // whether who may stamp may
 	}{
 		"the generation of an Application": {annotated(shipper.AppHighestObservedGenerationAnnotation), true},
@@ -74,7 +74,7 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 }
 
 // collectorIsRefused has the garbage collector delete, under a block, a Release whose owner is not the Application in its label.
-func collectorIsRefused(t *testing.T, s *scene) {
+func collectorIsRefused(t *testing.T, s *lineCase) {
 	t.Helper()
 	decoy := application(s.ns, s.charts, func(app *shipper.Application) { app.Name = "decoy" })
 	create(t, admin, decoy)

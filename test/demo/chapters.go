@@ -24,7 +24,7 @@ import (
 const patience = 30 * time.Second
 
 // join sets the clusters up with shipperctl and starts the two binaries.
-func (s *story) join(ctx context.Context) error {
+func (s *fixture) join(ctx context.Context) error {
 	port, err := pod.FreePort()
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (s *story) join(ctx context.Context) error {
 }
 
 // startShipper starts the webhook and the reconciler with the rights their Pod would have.
-func (s *story) startShipper(ctx context.Context, port int) error {
+func (s *fixture) startShipper(ctx context.Context, port int) error {
 	var err error
 	s.pod, err = pod.Start(ctx, pod.Options{Management: s.fleet.Management, Bin: "bin", Dir: s.dir, WebhookPort: port})
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *story) startShipper(ctx context.Context, port int) error {
 }
 
 // apply applies the quick-start Application with kubectl and reads what the gate made of it.
-func (s *story) apply(ctx context.Context) error {
+func (s *fixture) apply(ctx context.Context) error {
 	out, err := s.applyApplication(ctx, "~0.0", `{steps: [`+staging+`, `+fullOn+`]}`)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (s *story) apply(ctx context.Context) error {
 }
 
 // rollOut takes the first release to its last step and counts what runs.
-func (s *story) rollOut(ctx context.Context) error {
+func (s *fixture) rollOut(ctx context.Context) error {
 	if err := s.counted(ctx, s.incumbent, "1", s.endpoints(s.incumbent), "0"); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (s *story) rollOut(ctx context.Context) error {
 }
 
 // canary rolls the next version of the chart out to half of capacity and traffic.
-func (s *story) canary(ctx context.Context) error {
+func (s *fixture) canary(ctx context.Context) error {
 	next, err := charts.Get(service, "0.0.2")
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (s *story) canary(ctx context.Context) error {
 }
 
 // block creates a global RolloutBlock, measures how soon it holds, and shows both refusals.
-func (s *story) block(ctx context.Context) error {
+func (s *fixture) block(ctx context.Context) error {
 	rb := &shipper.RolloutBlock{
 		ObjectMeta: metav1.ObjectMeta{Namespace: shipper.GlobalBlocksNamespace, Name: "dns-outage"},
 		Spec: shipper.RolloutBlockSpec{
@@ -195,7 +195,7 @@ func (s *story) block(ctx context.Context) error {
 }
 
 // firstRefusal asks, without effect, for the next step until it is refused.
-func (s *story) firstRefusal(ctx context.Context) (time.Time, error) {
+func (s *fixture) firstRefusal(ctx context.Context) (time.Time, error) {
 	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: s.contender}}
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"targetStep":2}}`))
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
@@ -211,7 +211,7 @@ func (s *story) firstRefusal(ctx context.Context) (time.Time, error) {
 }
 
 // override breaks the glass for one Release, retreats, and lets the block go.
-func (s *story) override(ctx context.Context) error {
+func (s *fixture) override(ctx context.Context) error {
 	if _, err := s.show(ctx, s.kubectl, "annotate", "rel", s.contender,
 		shipper.RolloutBlockOverrideAnnotation+"=rollout-blocks-global/dns-outage"); err != nil {
 		return err
@@ -249,7 +249,7 @@ func (s *story) override(ctx context.Context) error {
 }
 
 // abort deletes the contender at 50/50 and finds the incumbent whole and the contender gone.
-func (s *story) abort(ctx context.Context) error {
+func (s *fixture) abort(ctx context.Context) error {
 	if err := s.step(ctx, s.contender, 1); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // readyPods counts the Pods of a release that are ready and stay, per cluster: "eu-west-1: 3, us-east-1: 3".
-func (s *story) readyPods(release string) func(context.Context) (string, error) {
+func (s *fixture) readyPods(release string) func(context.Context) (string, error) {
 	return s.perCluster(func(ctx context.Context, c client.Client) (string, error) {
 		pods := &corev1.PodList{}
 		if err := c.List(ctx, pods, client.InNamespace(namespace), client.MatchingLabels{shipper.ReleaseLabel: release}); err != nil {
@@ -35,7 +35,7 @@ func (s *story) readyPods(release string) func(context.Context) (string, error) 
 }
 
 // endpoints counts the ready endpoints of the service by release, per cluster, from its EndpointSlices.
-func (s *story) endpoints(releases ...string) func(context.Context) (string, error) {
+func (s *fixture) endpoints(releases ...string) func(context.Context) (string, error) {
 	return s.perCluster(func(ctx context.Context, c client.Client) (string, error) {
 		counts := make(map[string]int, len(releases))
 		slicesOfService := &discoveryv1.EndpointSliceList{}
@@ -68,7 +68,7 @@ func (s *story) endpoints(releases ...string) func(context.Context) (string, err
 }
 
 // leftovers lists what is left of a release in each cluster: kinds an installation and Kubernetes make for it.
-func (s *story) leftovers(release string) func(context.Context) (string, error) {
+func (s *fixture) leftovers(release string) func(context.Context) (string, error) {
 	kinds := []schema.GroupVersionKind{
 		{Version: "v1", Kind: "Pod"}, {Version: "v1", Kind: "Service"}, {Version: "v1", Kind: "ConfigMap"},
 		{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "apps", Version: "v1", Kind: "ReplicaSet"},
@@ -93,7 +93,7 @@ func (s *story) leftovers(release string) func(context.Context) (string, error) 
 }
 
 // perCluster looks into every application cluster and joins what is seen, each after its cluster's name.
-func (s *story) perCluster(look func(context.Context, client.Client) (string, error)) func(context.Context) (string, error) {
+func (s *fixture) perCluster(look func(context.Context, client.Client) (string, error)) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		var seen []string
 		for _, a := range s.applications {
@@ -108,7 +108,7 @@ func (s *story) perCluster(look func(context.Context, client.Client) (string, er
 }
 
 // each is what perCluster shows when every cluster shows the same.
-func (s *story) each(value string) string {
+func (s *fixture) each(value string) string {
 	var all []string
 	for _, a := range s.applications {
 		all = append(all, a.name+": "+value)
@@ -117,7 +117,7 @@ func (s *story) each(value string) string {
 }
 
 // achieved is the step a release has achieved and the one it waits to be told to leave.
-func (s *story) achieved(release string) func(context.Context) (string, error) {
+func (s *fixture) achieved(release string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		rel := &shipper.Release{}
 		if err := s.management.Get(ctx, client.ObjectKey{Namespace: namespace, Name: release}, rel); err != nil {
@@ -140,7 +140,7 @@ func (s *story) achieved(release string) func(context.Context) (string, error) {
 }
 
 // condition is the status and message of a condition of the Application or a Release.
-func (s *story) condition(object client.Object, name, conditionType string) func(context.Context) (string, error) {
+func (s *fixture) condition(object client.Object, name, conditionType string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		if err := s.management.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); err != nil {
 			return "", err
@@ -161,7 +161,7 @@ func (s *story) condition(object client.Object, name, conditionType string) func
 }
 
 // history names the Application's releases, oldest first.
-func (s *story) history(ctx context.Context) ([]string, error) {
+func (s *fixture) history(ctx context.Context) ([]string, error) {
 	app := &shipper.Application{}
 	if err := s.management.Get(ctx, client.ObjectKey{Namespace: namespace, Name: application}, app); err != nil {
 		return nil, err

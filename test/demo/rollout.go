@@ -18,7 +18,7 @@ const (
 )
 
 // clustersYAML is the file shipperctl reads.
-func (s *story) clustersYAML() string {
+func (s *fixture) clustersYAML() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "managementClusters:\n- name: %s\napplicationClusters:\n", s.fleet.Management.Name)
 	for _, r := range regions {
@@ -28,7 +28,7 @@ func (s *story) clustersYAML() string {
 }
 
 // writeApplication writes the manifest of the quick start, for a chart version and a strategy.
-func (s *story) writeApplication(version, strategy string) (string, error) {
+func (s *fixture) writeApplication(version, strategy string) (string, error) {
 	manifest := fmt.Sprintf(`apiVersion: shipper.booking.com/v1alpha1
 kind: Application
 metadata:
@@ -56,7 +56,7 @@ spec:
 }
 
 // applyApplication applies it with kubectl and returns what kubectl printed.
-func (s *story) applyApplication(ctx context.Context, version, strategy string) (string, error) {
+func (s *fixture) applyApplication(ctx context.Context, version, strategy string) (string, error) {
 	file, err := s.writeApplication(version, strategy)
 	if err != nil {
 		return "", err
@@ -65,7 +65,7 @@ func (s *story) applyApplication(ctx context.Context, version, strategy string) 
 }
 
 // newRelease waits until the Application has that many releases and names the newest.
-func (s *story) newRelease(ctx context.Context, count int) (string, error) {
+func (s *fixture) newRelease(ctx context.Context, count int) (string, error) {
 	newest := ""
 	err := s.await(ctx, patience, "releases of the Application", fmt.Sprint(count), func(ctx context.Context) (string, error) {
 		history, err := s.history(ctx)
@@ -81,13 +81,13 @@ func (s *story) newRelease(ctx context.Context, count int) (string, error) {
 }
 
 // step asks for a step the way the documentation does.
-func (s *story) step(ctx context.Context, release string, step int) error {
+func (s *fixture) step(ctx context.Context, release string, step int) error {
 	_, err := s.show(ctx, s.kubectl, "patch", "rel", release, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"targetStep":%d}}`, step))
 	return err
 }
 
 // reached waits until a release says it has achieved a step.
-func (s *story) reached(ctx context.Context, release, state string) error {
+func (s *fixture) reached(ctx context.Context, release, state string) error {
 	if err := s.await(ctx, patience, "achieved step of "+release, state, s.achieved(release)); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (s *story) reached(ctx context.Context, release, state string) error {
 }
 
 // counted waits for the number of ready Pods of a release and for the Service's endpoints, in each cluster.
-func (s *story) counted(
+func (s *fixture) counted(
 	ctx context.Context, release, pods string, endpoints func(context.Context) (string, error), want string,
 ) error {
 	if err := s.await(ctx, patience, "ready pods of "+release, s.each(pods), s.readyPods(release)); err != nil {

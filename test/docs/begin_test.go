@@ -84,7 +84,7 @@ func arrive(t *testing.T, folder string) error {
 var refused = regexp.MustCompile(`(?m)^(Error from server|shipperctl:|error:|BROKEN|usage:)`)
 
 // follow types the commands of a block that can be run here, and returns how many.
-func follow(t *testing.T, p page, b block, s *stage) int {
+func follow(t *testing.T, p page, b block, s *env) int {
 	t.Helper()
 	real, where := func(text string) string { return text }, world.shell
 	if s != nil {

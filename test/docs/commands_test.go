@@ -29,10 +29,10 @@ func TestCommands(t *testing.T) {
 		if p.name == guardPage {
 			continue
 		}
-		for _, group := range scenes(t, p) {
+		for _, group := range sections(t, p) {
 			t.Run(p.name+"/"+group[0].given, func(t *testing.T) {
 				t.Parallel()
-				s := newStage(t, p)
+				s := newEnv(t, p)
 				givens[group[0].given](s)
 				if slices.ContainsFunc(group, func(b block) bool { return b.alone }) {
 					s.alone()
@@ -45,8 +45,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// scenes are the blocks of a page that are followed one after the other, each of them from what is given.
-func scenes(t *testing.T, p page) [][]block {
+// sections are the blocks of a page that are followed one after the other, each of them from what is given.
+func sections(t *testing.T, p page) [][]block {
 	t.Helper()
 	var out [][]block
 	newcomer := p.name == "README.md" || p.name == "docs/quick-start.md"
@@ -72,7 +72,7 @@ func scenes(t *testing.T, p page) [][]block {
 func TestEveryBlockIsProved(t *testing.T) {
 	for _, p := range pages(t) {
 		if p.name != guardPage {
-			scenes(t, p)
+			sections(t, p)
 		}
 	}
 }

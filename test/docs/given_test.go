@@ -24,12 +24,12 @@ import (
 const super = "super-server"
 
 // givens make so what documents say is given, by their words.
-var givens = map[string]func(*stage){
-	"a fleet": func(*stage) {},
-	"a fleet with a release": func(s *stage) {
+var givens = map[string]func(*env){
+	"a fleet": func(*env) {},
+	"a fleet with a release": func(s *env) {
 		s.achieved(s.applied(s.application(super, "0.0.1", 2, "eu-west")), 0)
 	},
-	"a fleet with a release, whose chart is kept": func(s *stage) {
+	"a fleet with a release, whose chart is kept": func(s *env) {
 		s.achieved(s.applied(s.application(super, "0.0.1", 2, "eu-west")), 0)
 		s.eventually("the chart is kept", func() error {
 			var all shipper.ChartSnapshotList
@@ -40,35 +40,35 @@ var givens = map[string]func(*stage){
 			return err
 		})
 	},
-	"pubring.gpg with a key": func(s *stage) {
+	"pubring.gpg with a key": func(s *env) {
 		s.file("pubring.gpg", string(charts.NewSigner(s.T, "release", nil).Public()))
 	},
-	"app.yaml of super-server": func(s *stage) {
+	"app.yaml of super-server": func(s *env) {
 		s.file("app.yaml", s.manifest(s.application(super, "~0.0", 6, "eu-west", "us-east")))
 	},
-	"super-server in its first step": func(s *stage) {
+	"super-server in its first step": func(s *env) {
 		s.achieved(s.applied(s.application(super, "0.0.1", 4, "eu-west")), 0)
 	},
-	"super-server in its first step, after another release": func(s *stage) {
+	"super-server in its first step, after another release": func(s *env) {
 		s.moved(s.applied(s.application(super, "0.0.1", 4, "eu-west")), 2)
 		s.achieved(s.applied(s.application(super, "0.0.2", 4, "eu-west")), 0)
 	},
-	"super-server in the canary step": func(s *stage) {
+	"super-server in the canary step": func(s *env) {
 		s.moved(s.applied(s.application(super, "0.0.1", 4, "eu-west", "us-east")), 2)
 		s.moved(s.applied(s.application(super, "0.0.2", 4, "eu-west", "us-east")), 1)
 	},
-	"super-server, blocked by dns-outage": func(s *stage) {
+	"super-server, blocked by dns-outage": func(s *env) {
 		s.achieved(s.applied(s.application(super, "0.0.1", 4, "eu-west")), 0)
 		s.blocked(shipper.GlobalBlocksNamespace, "dns-outage", "jdoe",
 			shipper.RolloutBlockSpec{Message: "DNS issues, troubleshooting in progress"})
 	},
-	"super-server, and app.yaml blocked by incident-4711": func(s *stage) {
+	"super-server, and app.yaml blocked by incident-4711": func(s *env) {
 		s.names = append(s.names, "-n default", "-n "+s.namespace)
 		s.achieved(s.applied(s.application(super, "0.0.1", 4, "eu-west")), 0)
 		s.file("app.yaml", s.manifest(s.application(super, "0.0.2", 4, "eu-west")))
 		s.incident()
 	},
-	"super-server of 0.0.1, app.yaml of ~0.0, and a weekend ahead": func(s *stage) {
+	"super-server of 0.0.1, app.yaml of ~0.0, and a weekend ahead": func(s *env) {
 		s.names = append(s.names, "shop/", s.namespace+"/")
 		app := func(version string) *shipper.Application {
 			a := s.application(super, version, 10, "eu-west", "us-east")
@@ -80,7 +80,7 @@ var givens = map[string]func(*stage){
 		s.file("app.yaml", s.manifest(app("~0.0")))
 		s.weekend()
 	},
-	"super-server with an image that cannot be pulled": func(s *stage) {
+	"super-server with an image that cannot be pulled": func(s *env) {
 		s.moved(s.applied(s.application(super, "0.0.1", 1, "eu-west")), 2)
 		app := s.application(super, "0.0.1", 1, "eu-west")
 		(*app.Spec.Template.Values)["image"] = map[string]any{"tag": "broken"}
@@ -95,21 +95,21 @@ var givens = map[string]func(*stage){
 			return err
 		})
 	},
-	"the blocks weekend and incident-4711": func(s *stage) {
+	"the blocks weekend and incident-4711": func(s *env) {
 		s.weekend()
 		s.incident()
 	},
-	"NAME, which somebody advances": func(s *stage) {
+	"NAME, which somebody advances": func(s *env) {
 		name := s.applied(s.application(super, "0.0.1", 2, "eu-west"))
 		s.names = append(s.names, "NAME", name)
 		s.first["condition=Complete"] = func() { s.moved(name, 2) }
 	},
-	"NAME in its second step": func(s *stage) {
+	"NAME in its second step": func(s *env) {
 		name := s.applied(s.application(super, "0.0.1", 2, "eu-west"))
 		s.names = append(s.names, "NAME", name)
 		s.moved(name, 1)
 	},
-	"RELEASE, whose first step waits for example.com/Verified": func(s *stage) {
+	"RELEASE, whose first step waits for example.com/Verified": func(s *env) {
 		app := s.application(super, "0.0.1", 2, "eu-west")
 		app.Spec.Template.Strategy.Steps[0].ReadinessGates = []string{"example.com/Verified"}
 		name := s.applied(app)
@@ -123,7 +123,7 @@ var givens = map[string]func(*stage){
 			return err
 		})
 	},
-	"super-server, whose Service somebody edited on eu-1": func(s *stage) {
+	"super-server, whose Service somebody edited on eu-1": func(s *env) {
 		s.names = append(s.names, "eu-1", west)
 		app := s.application(super, "0.0.1", 2, "eu-west")
 		app.Spec.DriftPolicy = shipper.DriftReport
@@ -142,32 +142,32 @@ var givens = map[string]func(*stage){
 			return err
 		})
 	},
-	"super-server on eu-1": func(s *stage) {
+	"super-server on eu-1": func(s *env) {
 		s.names = append(s.names, "eu-1", west)
 		s.achieved(s.applied(s.application(super, "0.0.1", 2, "eu-west")), 0)
 	},
-	"super-server on eu-1 and eu-2, and its repository": func(s *stage) {
+	"super-server on eu-1 and eu-2, and its repository": func(s *env) {
 		s.names = append(s.names, "eu-1", west, "eu-2", east, "default/", s.namespace+"/")
 		s.achieved(s.applied(s.application(super, "0.0.1", 2, "eu-west", "us-east")), 0)
 		s.types(`export HTTPS_PROXY=$(cat "$FLEET/shipper/proxy") SSL_CERT_FILE=$FLEET/shipper/charts.crt`)
 	},
-	"RELEASE on CLUSTER": func(s *stage) {
+	"RELEASE on CLUSTER": func(s *env) {
 		name := s.applied(s.application(super, "0.0.1", 2, "eu-west"))
 		s.names = append(s.names, "RELEASE", name, "CLUSTER", west)
 		s.achieved(name, 0)
 	},
-	"a release web on eu-west-1": func(s *stage) {
+	"a release web on eu-west-1": func(s *env) {
 		s.alone()
 		s.achieved(s.applied(s.application("web", "0.0.1", 2, "eu-west")), 0)
 		s.Cleanup(func() { s.types("shipperctl clusters uncordon " + west) })
 	},
-	"a release on eu-west-1 that is to move to eu-west-2": func(s *stage) {
+	"a release on eu-west-1 that is to move to eu-west-2": func(s *env) {
 		name := s.applied(s.application("web", "0.0.1", 2, "eu-west"))
 		s.moved(name, 2)
 		s.names = append(s.names, "NAME", name, "eu-west-2", east)
 	},
-	"eu-west-2 is a cluster": func(s *stage) { s.names = append(s.names, "eu-west-2", east) },
-	"a cluster eu-west-2 whose credentials are refused": func(s *stage) {
+	"eu-west-2 is a cluster": func(s *env) { s.names = append(s.names, "eu-west-2", east) },
+	"a cluster eu-west-2 whose credentials are refused": func(s *env) {
 		s.alone()
 		credentials := map[string][]byte{"token": []byte("expired"), "ca.crt": world.fleet.Applications[1].Config.CAData}
 		made, err := join(s.ctx, "eu-west-2", "eu-west", credentials, shipper.ClusterSchedulerSettings{Unschedulable: true})
@@ -178,33 +178,33 @@ var givens = map[string]func(*stage){
 			}
 		})
 	},
-	"a cluster in the region local":  func(*stage) {},
-	"the clusters.yaml of the fleet": (*stage).clustersFile,
-	"a fleet with a release, and its clusters.yaml": func(s *stage) {
+	"a cluster in the region local":  func(*env) {},
+	"the clusters.yaml of the fleet": (*env).clustersFile,
+	"a fleet with a release, and its clusters.yaml": func(s *env) {
 		s.achieved(s.applied(s.application(super, "0.0.1", 2, "eu-west")), 0)
 		s.clustersFile()
 	},
-	"the ID of this management cluster": func(s *stage) {
+	"the ID of this management cluster": func(s *env) {
 		identity := &corev1.ConfigMap{}
 		s.must(world.management.Get(s.ctx, client.ObjectKey{Namespace: shipper.SystemNamespace, Name: "shipper-identity"}, identity))
 		s.names = append(s.names, `"ID"`, `"`+identity.Data["id"]+`"`)
 	},
-	"rehearsed by the server": func(s *stage) {
+	"rehearsed by the server": func(s *env) {
 		s.names = append(s.names, "kubectl delete ", "kubectl delete --dry-run=server ")
 	},
-	"a namespace fairytale-land": func(s *stage) { s.namespaced("fairytale-land") },
-	"folders of shells": func(s *stage) {
+	"a namespace fairytale-land": func(s *env) { s.namespaced("fairytale-land") },
+	"folders of shells": func(s *env) {
 		s.must(os.MkdirAll(filepath.Join(s.folder, ".config", "fish", "completions"), 0o700))
 		s.types(fmt.Sprintf("HOME=%s; fpath=(. %s)", quoted(s.folder), quoted(s.folder)))
 	},
-	"the folder of the example": func(*stage) {},
-	"the folder of the example, and super-server": func(s *stage) {
+	"the folder of the example": func(*env) {},
+	"the folder of the example, and super-server": func(s *env) {
 		s.achieved(s.applied(s.application(super, "0.0.1", 3, "local")), 0)
 	},
 }
 
 // clustersFile has the clusters.yaml that the fleet came with.
-func (s *stage) clustersFile() {
+func (s *env) clustersFile() {
 	s.Helper()
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(world.fleet.Kubeconfig), "clusters.yaml"))
 	s.must(err)
@@ -212,14 +212,14 @@ func (s *stage) clustersFile() {
 }
 
 // namespaced has a namespace by this name.
-func (s *stage) namespaced(name string) {
+func (s *env) namespaced(name string) {
 	s.Helper()
 	err := world.management.Create(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	s.must(client.IgnoreAlreadyExists(err))
 }
 
 // weekend is the block of docs/blocks.md, at another time: it is never now.
-func (s *stage) weekend() {
+func (s *env) weekend() {
 	at := metav1.NewTime(time.Now().Add(72 * time.Hour).Truncate(time.Second))
 	until := metav1.NewTime(at.Add(62 * time.Hour))
 	s.blocked(shipper.GlobalBlocksNamespace, "weekend", "joe@example.com", shipper.RolloutBlockSpec{
@@ -228,7 +228,7 @@ func (s *stage) weekend() {
 }
 
 // incident is a block that ends by itself.
-func (s *stage) incident() {
+func (s *env) incident() {
 	s.blocked(shipper.GlobalBlocksNamespace, "incident-4711", "ann@example.com", shipper.RolloutBlockSpec{
 		Message: "the load balancers of eu-west are being looked at", TTL: &metav1.Duration{Duration: 2 * time.Hour}, RequireOverrideReason: true,
 	})

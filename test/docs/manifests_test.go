@@ -109,7 +109,7 @@ func read(t *testing.T, p page, text string) {
 // applies rehearses a manifest. The namespace and the blocks that it speaks of are there.
 func applies(t *testing.T, p page, text string, meta metav1.ObjectMeta) {
 	t.Helper()
-	s := newStage(t, p)
+	s := newEnv(t, p)
 	if meta.Namespace != "" {
 		s.namespaced(meta.Namespace)
 	}
@@ -133,7 +133,7 @@ func applies(t *testing.T, p page, text string, meta metav1.ObjectMeta) {
 }
 
 // holds makes the ConfigMaps and Secrets that an Application has values from and needs, where Shipper may keep what they hold.
-func (s *stage) holds(text string) {
+func (s *env) holds(text string) {
 	s.Helper()
 	app := &shipper.Application{}
 	if err := yaml.Unmarshal([]byte(text), app); err != nil || len(app.Spec.Template.ValuesFrom) == 0 {

@@ -20,12 +20,12 @@ import (
 // TestAbortWhileMoving deletes a contender that is between two steps.
 func TestAbortWhileMoving(t *testing.T) {
 	t.Parallel()
-	for name, until := range map[string]func(s *story, incumbent, contender string){
-		"while the contender's pods are starting": func(s *story, _, contender string) {
+	for name, until := range map[string]func(s *fixture, incumbent, contender string){
+		"while the contender's pods are starting": func(s *fixture, _, contender string) {
 			s.steps(contender, 1)
 			s.asked(contender, "50 50")
 		},
-		"while the incumbent's pods are going": func(s *story, incumbent, contender string) {
+		"while the incumbent's pods are going": func(s *fixture, incumbent, contender string) {
 			s.steps(contender, 1)
 			s.waitsForCommand(contender, 1)
 			s.steps(contender, 2)
@@ -139,7 +139,7 @@ func TestWhatIsDeletedWhileTheReconcilerIsAwayIsCleanedUp(t *testing.T) {
 }
 
 // holdsNothingBut waits until a cluster has Shipper's objects of these releases only.
-func (s *story) holdsNothingBut(cluster string, releases ...string) {
+func (s *fixture) holdsNothingBut(cluster string, releases ...string) {
 	s.Helper()
 	s.eventually("releases that "+cluster+" has something of", strings.Join(releases, " "), func() (string, error) {
 		var seen []string

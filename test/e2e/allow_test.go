@@ -15,8 +15,8 @@ import (
 // Each way back leads to its end within the freeze; on and on to something else does not.
 func TestFreezeTrapsNoBrokenRelease(t *testing.T) {
 	t.Parallel()
-	for name, goesBack := range map[string]func(s *story, incumbent, contender string){
-		"it is aborted": func(s *story, incumbent, contender string) {
+	for name, goesBack := range map[string]func(s *fixture, incumbent, contender string){
+		"it is aborted": func(s *fixture, incumbent, contender string) {
 			s.must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
 			s.templateIs("0.0.1")
 			s.settles(incumbent)
@@ -26,13 +26,13 @@ func TestFreezeTrapsNoBrokenRelease(t *testing.T) {
 				s.holdsNothingBut(cluster, incumbent)
 			}
 		},
-		"it is stepped back": func(s *story, incumbent, contender string) {
+		"it is stepped back": func(s *fixture, incumbent, contender string) {
 			s.steps(contender, 0)
 			s.waitsForCommand(contender, 0)
 			s.readyPods(incumbent, 4)
 			s.readyPods(contender, 1)
 		},
-		"it is rolled back": func(s *story, incumbent, contender string) {
+		"it is rolled back": func(s *fixture, incumbent, contender string) {
 			s.edits(func(app *shipper.Application) { app.Spec.RollbackTo = &shipper.RollbackTo{} })
 			s.templateIs("0.0.1")
 			back := s.releaseAfter(contender)
@@ -68,7 +68,7 @@ func TestFreezeTrapsNoBrokenRelease(t *testing.T) {
 }
 
 // releaseAfter waits until the newest release of the Application is another, and names it.
-func (s *story) releaseAfter(before string) (name string) {
+func (s *fixture) releaseAfter(before string) (name string) {
 	s.Helper()
 	s.eventually("the newest release", "another", func() (string, error) {
 		app := &shipper.Application{}
@@ -85,7 +85,7 @@ func (s *story) releaseAfter(before string) (name string) {
 }
 
 // saysRolledBack waits until the Application says that it was rolled back, and is asked for it no longer.
-func (s *story) saysRolledBack(release, to string) {
+func (s *fixture) saysRolledBack(release, to string) {
 	s.Helper()
 	s.eventually("what the application says of its rollback", fmt.Sprintf("True Release %q has the environment of %q, done", release, to),
 		func() (string, error) {

@@ -15,7 +15,7 @@ import (
 
 // TestAnArchiveInPlaceOfARepository rolls out what stands in the Application, and then what takes its place.
 func TestAnArchiveInPlaceOfARepository(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		var encoded, digests [2]string
 		for i, version := range []string{"0.0.1", "0.0.2"} {
 			archive, err := charts.Get("test-nginx", version)

@@ -56,7 +56,7 @@ func TestBlocksAreToldToAllWithinASecond(t *testing.T) {
 }
 
 // prompt fails when it mostly took too long until all had said so.
-func (s *story) prompt(what string, times []time.Duration) {
+func (s *fixture) prompt(what string, times []time.Duration) {
 	s.Helper()
 	slices.Sort(times)
 	s.Logf("%s were told to all after %v", what, times)
@@ -66,7 +66,7 @@ func (s *story) prompt(what string, times []time.Duration) {
 }
 
 // globalBlock is one that is not made yet.
-func (s *story) globalBlock(name string) *shipper.RolloutBlock {
+func (s *fixture) globalBlock(name string) *shipper.RolloutBlock {
 	return &shipper.RolloutBlock{
 		ObjectMeta: metav1.ObjectMeta{Namespace: shipper.GlobalBlocksNamespace, Name: name},
 		Spec:       shipper.RolloutBlockSpec{Message: "for a moment", Author: shipper.RolloutBlockAuthor{Type: "user", Name: "testUser"}},
@@ -95,7 +95,7 @@ func goingFrom(concerned []string) []string {
 }
 
 // severalApplications rolls Applications out, the first of them twice, and names them and their Releases.
-func (s *story) severalApplications(count int) []string {
+func (s *fixture) severalApplications(count int) []string {
 	s.Helper()
 	var out []string
 	for i := range count {
@@ -139,7 +139,7 @@ var passes = regexp.MustCompile(
 	`(?m)^controller_runtime_reconcile_total\{controller="(?:application|cluster|release|rolloutblock)",.*\} (\S+)$`)
 
 // reconcilersRest waits until the reconcilers that blocks concern have done nothing for a while. Nothing that polls rests.
-func (s *story) reconcilersRest() {
+func (s *fixture) reconcilersRest() {
 	s.Helper()
 	before, since := -1.0, time.Now()
 	s.eventually("passes of the reconcilers", "none for "+rest.String(), func() (string, error) {
@@ -189,7 +189,7 @@ type fact struct {
 }
 
 // chronicles watches Applications, Releases and events of the story's namespace until the test ends.
-func (s *story) chronicles() *chronicle {
+func (s *fixture) chronicles() *chronicle {
 	s.Helper()
 	c := &chronicle{news: make(chan struct{}, 1)}
 	for _, list := range []client.ObjectList{&shipper.ApplicationList{}, &shipper.ReleaseList{}, &eventsv1.EventList{}} {
@@ -230,7 +230,7 @@ func (c *chronicle) follow(w watch.Interface) {
 }
 
 // told waits until all of wants were told since the last time, and returns when the last of them was.
-func (s *story) told(c *chronicle, wants []string) time.Time {
+func (s *fixture) told(c *chronicle, wants []string) time.Time {
 	s.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
@@ -269,7 +269,7 @@ func (c *chronicle) since(wants []string) (last time.Time, missing []string) {
 
 // TestBlockMidStepFreezesItAndLiftingResumesIt blocks while the contender's Pods are starting.
 func TestBlockMidStepFreezesItAndLiftingResumesIt(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		incumbent, contender := s.stuckHalfway()
 		block := s.blocks()
 		s.saysBlocked(contender, block)
@@ -292,7 +292,7 @@ func TestBlockMidStepFreezesItAndLiftingResumesIt(t *testing.T) {
 }
 
 // asked waits until the capacity asked of a release is that in each cluster.
-func (s *story) asked(release, percents string) {
+func (s *fixture) asked(release, percents string) {
 	s.Helper()
 	s.eventually("the capacity asked of "+release, percents, func() (string, error) {
 		ct := &shipper.CapacityTarget{}
@@ -306,7 +306,7 @@ func (s *story) asked(release, percents string) {
 }
 
 // replaces deletes one Pod of a release in a cluster and waits until another has its place.
-func (s *story) replaces(cluster, release string) {
+func (s *fixture) replaces(cluster, release string) {
 	s.Helper()
 	of := []client.ListOption{client.InNamespace(s.namespace), client.MatchingLabels{shipper.ReleaseLabel: release}}
 	pods := &corev1.PodList{}

@@ -36,7 +36,7 @@ func TestCredentialsOfTheNamespaceOpenItsRepository(t *testing.T) {
 		world.charts.ServeHTTP(w, r)
 	}))
 	t.Cleanup(guarded.Close)
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.must("creating the secret", world.management.Create(s.ctx, &corev1.Secret{
 			ObjectMeta: s.forRepositories("opener", guarded.URL+"/charts"), Type: corev1.SecretTypeBasicAuth,
 			StringData: map[string]string{"username": "ann", "password": password},
@@ -73,7 +73,7 @@ func TestCredentialsOfTheNamespaceOpenItsRepository(t *testing.T) {
 }
 
 // forRepositories is the metadata of a Secret whose owner lets it be sent to a URL and below.
-func (s *story) forRepositories(name, to string) metav1.ObjectMeta {
+func (s *fixture) forRepositories(name, to string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: s.namespace, Name: name, Labels: map[string]string{shipper.RepositoryCredentialsLabel: "true"},
 		Annotations: map[string]string{shipper.RepositoryURLAnnotation: to},
@@ -81,7 +81,7 @@ func (s *story) forRepositories(name, to string) metav1.ObjectMeta {
 }
 
 // letsShipperRead gives Shipper the right on Secrets that who owns the namespace has to give.
-func (s *story) letsShipperRead() *rbacv1.RoleBinding {
+func (s *fixture) letsShipperRead() *rbacv1.RoleBinding {
 	s.Helper()
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: shipper.NamespaceReader},
@@ -96,7 +96,7 @@ func (s *story) letsShipperRead() *rbacv1.RoleBinding {
 }
 
 // shipperReads is whether Shipper may read the Secrets of the namespace, as the API server knows it.
-func (s *story) shipperReads() func() (string, error) {
+func (s *fixture) shipperReads() func() (string, error) {
 	return func() (string, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: "system:serviceaccount:" + shipper.SystemNamespace + ":" + shipper.ManagementServiceAccount,
@@ -156,7 +156,7 @@ func TestWhoOwnsTheNamespaceIsToldHowToLetShipperRead(t *testing.T) {
 }
 
 // toldToBind is the command in a message, without the name of the program.
-func (s *story) toldToBind(message string) []string {
+func (s *fixture) toldToBind(message string) []string {
 	s.Helper()
 	command := regexp.MustCompile(`kubectl (create rolebinding \S+ -n \S+ --clusterrole=\S+ --serviceaccount=[\w:-]+)`)
 	found := command.FindStringSubmatch(message)
@@ -167,7 +167,7 @@ func (s *story) toldToBind(message string) []string {
 }
 
 // toldToMark are the commands in a message that mark a Secret, without the name of the program.
-func (s *story) toldToMark(message string) []string {
+func (s *fixture) toldToMark(message string) []string {
 	s.Helper()
 	found := regexp.MustCompile(`kubectl (label secret [^&]+) && kubectl (annotate secret [^"]+)`).FindStringSubmatch(message)
 	if found == nil {
@@ -177,7 +177,7 @@ func (s *story) toldToMark(message string) []string {
 }
 
 // kubectl runs in the management cluster as the administrator.
-func (s *story) kubectl(args ...string) {
+func (s *fixture) kubectl(args ...string) {
 	s.Helper()
 	path, err := fleet.Kubectl()
 	s.must("finding kubectl", err)

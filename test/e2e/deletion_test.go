@@ -23,7 +23,7 @@ func slowPods(app *shipper.Application) *shipper.Application {
 }
 
 // slowPair has two Releases whose Pods start slowly: the first completed, the second at step 0.
-func (s *story) slowPair(replicas int) (incumbent, contender string) {
+func (s *fixture) slowPair(replicas int) (incumbent, contender string) {
 	s.Helper()
 	s.applies(slowPods(s.application("0.0.1", replicas, allIn)))
 	incumbent = s.release(0)
@@ -36,7 +36,7 @@ func (s *story) slowPair(replicas int) (incumbent, contender string) {
 }
 
 // deletesRelease deletes a Release that may serve, confirmed.
-func (s *story) deletesRelease(release string, how ...client.DeleteOption) {
+func (s *fixture) deletesRelease(release string, how ...client.DeleteOption) {
 	s.Helper()
 	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: release}}
 	confirm := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, shipper.ConfirmDeletionAnnotation, release)
@@ -45,7 +45,7 @@ func (s *story) deletesRelease(release string, how ...client.DeleteOption) {
 }
 
 // goes waits until a Release is gone.
-func (s *story) goes(release string) {
+func (s *fixture) goes(release string) {
 	s.Helper()
 	s.eventually(release, "gone", func() (string, error) {
 		rel, err := s.get(release)
@@ -64,18 +64,18 @@ func TestDeletionRemovesNothingThatServes(t *testing.T) {
 	t.Parallel()
 	foreground := client.PropagationPolicy(metav1.DeletePropagationForeground)
 	for name, tc := range map[string]struct {
-		until func(s *story, incumbent, contender string)
+		until func(s *fixture, incumbent, contender string)
 		how   []client.DeleteOption
 	}{
-		"at 50/50": {until: func(s *story, _, contender string) {
+		"at 50/50": {until: func(s *fixture, _, contender string) {
 			s.steps(contender, 1)
 			s.waitsForCommand(contender, 1)
 		}},
-		"when the newest Release is complete": {until: func(s *story, _, contender string) {
+		"when the newest Release is complete": {until: func(s *fixture, _, contender string) {
 			s.steps(contender, 2)
 			s.completes(contender)
 		}},
-		"when dependents are deleted first": {until: func(s *story, _, contender string) {
+		"when dependents are deleted first": {until: func(s *fixture, _, contender string) {
 			s.steps(contender, 2)
 			s.completes(contender)
 		}, how: []client.DeleteOption{foreground}},
@@ -176,7 +176,7 @@ func TestRandomDeletionsLeaveEndpoints(t *testing.T) {
 }
 
 // fullOn moves the newest Release, whichever that is, to its last step until it has completed and nothing is being deleted.
-func (s *story) fullOn() {
+func (s *fixture) fullOn() {
 	s.Helper()
 	s.eventually("the newest release", "complete, alone with what stays", func() (string, error) {
 		rels := &shipper.ReleaseList{}
@@ -211,7 +211,7 @@ func (s *story) fullOn() {
 }
 
 // toTheEnd asks for the last step of a Release that is not there yet.
-func (s *story) toTheEnd(release string) {
+func (s *fixture) toTheEnd(release string) {
 	rel, err := s.get(release)
 	if err != nil {
 		return
@@ -226,11 +226,11 @@ func (s *story) toTheEnd(release string) {
 func TestADeletionIsHeldWhileABlockIsInEffect(t *testing.T) {
 	t.Parallel()
 	const own = "tenant.example.com/armed"
-	for name, arm := range map[string]func(s *story){
-		"of an Application": func(s *story) {
+	for name, arm := range map[string]func(s *fixture){
+		"of an Application": func(s *fixture) {
 			s.must("deleting the application", s.deletionOf(&shipper.Application{}, appName))
 		},
-		"of a namespace": func(s *story) {
+		"of a namespace": func(s *fixture) {
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
 			s.must("deleting the namespace", world.management.Delete(s.ctx, namespace))
 			s.eventually("the application", "being deleted", func() (string, error) {
@@ -299,7 +299,7 @@ func TestADeletionIsHeldWhileABlockIsInEffect(t *testing.T) {
 
 // looksAgain has the reconciler write another status of the Application, so that whatever it does about it was done: a second edit of
 // the block's message is told.
-func (s *story) looksAgain(held string) error {
+func (s *fixture) looksAgain(held string) error {
 	block := &shipper.RolloutBlock{}
 	key := client.ObjectKey{Namespace: shipper.GlobalBlocksNamespace, Name: s.namespace}
 	if err := world.management.Get(s.ctx, key, block); err != nil {

@@ -23,7 +23,7 @@ import (
 )
 
 // administers runs shipperctl as the administrator.
-func (s *story) administers(args ...string) (string, error) {
+func (s *fixture) administers(args ...string) (string, error) {
 	s.Helper()
 	var out bytes.Buffer
 	cmd := root.NewCommand(&out)
@@ -34,7 +34,7 @@ func (s *story) administers(args ...string) (string, error) {
 }
 
 // isWell waits until doctor finds nothing at all.
-func (s *story) isWell() {
+func (s *fixture) isWell() {
 	s.Helper()
 	const want = "ok       management cluster\nok       kinds\nok       rights\nok       webhooks\nok       certificate\n" +
 		"ok       second line\nok       pods\nok       reconciler\nok       cluster " + west + "\nok       cluster " + east +
@@ -49,7 +49,7 @@ func (s *story) isWell() {
 }
 
 // findsBroken waits until doctor finds one thing broken, and returns the command of shipperctl that is to mend it, if it tells one.
-func (s *story) findsBroken(what string) (mends []string) {
+func (s *fixture) findsBroken(what string) (mends []string) {
 	s.Helper()
 	s.eventually("what doctor says", "1 broken: "+what, func() (string, error) {
 		out, err := s.administers("doctor")
@@ -68,7 +68,7 @@ func (s *story) findsBroken(what string) (mends []string) {
 
 // TestDoctorFindsWhatIsBrokenAndWhatItAdvisesMendsIt is told before all others: it stops what they share.
 func TestDoctorFindsWhatIsBrokenAndWhatItAdvisesMendsIt(t *testing.T) {
-	s := &story{T: t, ctx: t.Context()}
+	s := &fixture{T: t, ctx: t.Context()}
 	s.isWell()
 	c := world.management
 	mendedBy := func(mends []string) {
@@ -134,7 +134,7 @@ func TestDoctorFindsWhatIsBrokenAndWhatItAdvisesMendsIt(t *testing.T) {
 
 // installsWhatIsRendered compares each object that shipperctl renders of a release with the one in the cluster: they are of the
 // same digest.
-func (s *story) installsWhatIsRendered(release string) {
+func (s *fixture) installsWhatIsRendered(release string) {
 	s.Helper()
 	out, err := s.administers("chart", "render", "release", release, "-n", s.namespace, "-o", "json", charts.Flag)
 	s.must("rendering "+release+"\n"+out, err)

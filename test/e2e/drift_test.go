@@ -17,7 +17,7 @@ import (
 const sharedService = "test-nginx-prod"
 
 // editsPort changes the port of the chart's Service in a cluster by hand, as somebody does who may write there.
-func (s *story) editsPort(cluster string, port int32) {
+func (s *fixture) editsPort(cluster string, port int32) {
 	s.Helper()
 	service := &corev1.Service{}
 	s.must("reading the service", world.clusters[cluster].Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: sharedService}, service))
@@ -27,7 +27,7 @@ func (s *story) editsPort(cluster string, port int32) {
 }
 
 // port is that of the chart's Service in a cluster.
-func (s *story) port(cluster string) func() (string, error) {
+func (s *fixture) port(cluster string) func() (string, error) {
 	return func() (string, error) {
 		service := &corev1.Service{}
 		err := world.clusters[cluster].Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: sharedService}, service)
@@ -39,7 +39,7 @@ func (s *story) port(cluster string) func() (string, error) {
 }
 
 // drift is what the target of a Release says of drift in a cluster.
-func (s *story) drift(release, cluster string) func() (string, error) {
+func (s *fixture) drift(release, cluster string) func() (string, error) {
 	return func() (string, error) {
 		it := &shipper.InstallationTarget{}
 		if err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: release}, it); err != nil {
@@ -61,7 +61,7 @@ func (s *story) drift(release, cluster string) func() (string, error) {
 // TestDriftIsReportedAndCorrected edits a Service by hand, in one of two clusters and then in both. A block stops another
 // policy, and not the correction, which restores what was admitted.
 func TestDriftIsReportedAndCorrected(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 2, allIn)
 		app.Spec.DriftPolicy = shipper.DriftReport
 		s.applies(app)
@@ -114,7 +114,7 @@ func TestDriftIsReportedAndCorrected(t *testing.T) {
 }
 
 // historyOf are the Releases that the Application knows.
-func (s *story) historyOf() []string {
+func (s *fixture) historyOf() []string {
 	s.Helper()
 	app := &shipper.Application{}
 	s.must("reading the application", world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app))

@@ -19,7 +19,7 @@ import (
 // TestOtherBytesUnderAVersionAreRefused publishes another archive under a version: between the admission of a Release and its
 // rollout, and again before somebody goes back to that Release.
 func TestOtherBytesUnderAVersionAreRefused(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		repository, err := charts.Start()
 		s.must("starting a repository", err)
 		t.Cleanup(repository.Close)
@@ -56,7 +56,7 @@ func TestOtherBytesUnderAVersionAreRefused(t *testing.T) {
 }
 
 // repacked is a chart in an archive that there is nowhere else: what was fetched once is known by its digest.
-func (s *story) repacked(name, version string) charts.Archive {
+func (s *fixture) repacked(name, version string) charts.Archive {
 	s.Helper()
 	archive, err := charts.Get(name, version)
 	s.must("packing a chart", err)
@@ -64,7 +64,7 @@ func (s *story) repacked(name, version string) charts.Archive {
 }
 
 // compressed is an archive with the same in it, in other bytes for each comment.
-func (s *story) compressed(archive charts.Archive, level int, comment string) charts.Archive {
+func (s *fixture) compressed(archive charts.Archive, level int, comment string) charts.Archive {
 	s.Helper()
 	var out bytes.Buffer
 	in, err := gzip.NewReader(bytes.NewReader(archive.Bytes))
@@ -79,7 +79,7 @@ func (s *story) compressed(archive charts.Archive, level int, comment string) ch
 
 // TestLargeValuesAreRolledOutAndBack has 900 KiB of values, which the Application, each Release and its target keep.
 func TestLargeValuesAreRolledOutAndBack(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 1, allIn)
 		(*app.Spec.Template.Values)["file"] = strings.Repeat("x", 900<<10)
 		s.applies(app)

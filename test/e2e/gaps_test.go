@@ -27,7 +27,7 @@ import (
 // The tests of this file have no number: they are what the original's scenarios left out.
 
 func TestStepsSkippedBackwards(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		incumbent, contender := s.vanguardOverAllIn(4)
 		s.steps(contender, 2)
 		s.completes(contender)
@@ -42,7 +42,7 @@ func TestStepsSkippedBackwards(t *testing.T) {
 
 // TestSupersededContenderServesUntilItIsCovered replaces a contender at 50/50 by a third release.
 func TestSupersededContenderServesUntilItIsCovered(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		incumbent, superseded := s.vanguardOverAllIn(4)
 		s.steps(superseded, 1)
 		s.waitsForCommand(superseded, 1)
@@ -75,7 +75,7 @@ func TestSupersededContenderServesUntilItIsCovered(t *testing.T) {
 // TestClusterTakenFromAReleaseLeavesTheOthersAlone edits the clusters of a release that serves: one is taken away, and given
 // back.
 func TestClusterTakenFromAReleaseLeavesTheOthersAlone(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
 		rel := s.release(0)
 		s.completes(rel)
@@ -103,7 +103,7 @@ func TestClusterTakenFromAReleaseLeavesTheOthersAlone(t *testing.T) {
 }
 
 // places edits the annotation that says which clusters a release is in.
-func (s *story) places(release string, clusters ...string) {
+func (s *fixture) places(release string, clusters ...string) {
 	s.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, shipper.ReleaseClustersAnnotation, strings.Join(clusters, ","))
 	s.must("changing the clusters", world.management.Patch(s.ctx,
@@ -113,7 +113,7 @@ func (s *story) places(release string, clusters ...string) {
 
 // identities are the Pods of a cluster by UID, and the Deployments and Services by UID and generation: what changes when they
 // do, or are others of the same name.
-func (s *story) identities(cluster string) []string {
+func (s *fixture) identities(cluster string) []string {
 	s.Helper()
 	var out []string
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &appsv1.DeploymentList{}, &corev1.ServiceList{}} {
@@ -139,7 +139,7 @@ func itemsOf(list client.ObjectList) []client.Object {
 }
 
 func TestRollbackGrowsTheIteration(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 1, allIn))
 		first := s.release(0)
 		s.completes(first)
@@ -159,7 +159,7 @@ func TestRollbackGrowsTheIteration(t *testing.T) {
 }
 
 func TestHistoryIsTrimmedToItsLimit(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 1, allIn)
 		app.Spec.RevisionHistoryLimit = ptr.To[int32](1)
 		s.applies(app)
@@ -186,7 +186,7 @@ func TestHistoryIsTrimmedToItsLimit(t *testing.T) {
 
 // TestSharedObjectsFollowTheNewestReleaseAndReturnOnAbort uses a chart with a ConfigMap of a fixed name.
 func TestSharedObjectsFollowTheNewestReleaseAndReturnOnAbort(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 2, vanguard)
 		app.Spec.Template.Chart.Name = "configmap"
 		(*app.Spec.Template.Values)["message"] = "from the incumbent"
@@ -209,7 +209,7 @@ func TestSharedObjectsFollowTheNewestReleaseAndReturnOnAbort(t *testing.T) {
 }
 
 // greets waits until the ConfigMap that all releases of the chart share has a greeting, in each cluster.
-func (s *story) greets(greeting string) {
+func (s *fixture) greets(greeting string) {
 	s.Helper()
 	for _, name := range s.clusters {
 		s.eventually("the shared ConfigMap in "+name, greeting, func() (string, error) {
@@ -226,7 +226,7 @@ func (s *story) greets(greeting string) {
 }
 
 func TestRegionMayAskForSeveralClusters(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 1, allIn)
 		app.Spec.Template.ClusterRequirements.Regions = []shipper.RegionRequirement{{Name: westRegion, Replicas: ptr.To[int32](2)}}
 		s.applies(app)
@@ -284,9 +284,9 @@ func TestPodsBornWhileShipperIsAwayGetTraffic(t *testing.T) {
 	s.endpoints(4)
 }
 
-// TestCorkedTrafficCanBeUndone is not parallel: the reconciler is everybody's. Pods that serve without a label get one before the
+// TestSelectionByReleaseCanBeUndone is not parallel: the reconciler is everybody's. Pods that serve without a label get one before the
 // Service selects by it.
-func TestCorkedTrafficCanBeUndone(t *testing.T) {
+func TestSelectionByReleaseCanBeUndone(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	s.applies(s.application("0.0.1", 4, allIn))
 	rel := s.release(0)
@@ -294,8 +294,8 @@ func TestCorkedTrafficCanBeUndone(t *testing.T) {
 	s.endpoints(4)
 	served := s.serving()
 	for _, one := range []struct{ flag, selects string }{
-		{"--cork-traffic=false", shipper.TrafficStatusLabel + ":" + shipper.TrafficEnabled},
-		{"--cork-traffic", shipper.ReleaseLabel + ":" + rel},
+		{"--select-by-release=false", shipper.TrafficStatusLabel + ":" + shipper.TrafficEnabled},
+		{"--select-by-release", shipper.ReleaseLabel + ":" + rel},
 	} {
 		s.must("stopping the reconciler", world.pod.Reconciler.Stop())
 		s.must("starting the reconciler", world.pod.StartReconciler(s.ctx, one.flag))
@@ -316,7 +316,7 @@ func TestCorkedTrafficCanBeUndone(t *testing.T) {
 
 // TestOddSteps has a step that takes Pods away from the contender, one that gives traffic to nobody, and weights of any sum.
 func TestOddSteps(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
 		incumbent := s.release(0)
 		s.completes(incumbent)
@@ -367,7 +367,7 @@ func TestRepositoryDownDisturbsNothingThatRuns(t *testing.T) {
 
 // serving watches the Service's endpoints in the story's clusters until the function it returns is called, which tells the
 // least number any cluster had meanwhile.
-func (s *story) serving() func() int {
+func (s *fixture) serving() func() int {
 	stop, least, clusters := make(chan struct{}), make(chan int), slices.Clone(s.clusters)
 	go func() {
 		fewest := 1 << 30
@@ -390,7 +390,7 @@ func (s *story) serving() func() int {
 
 // TestKubectlWaits shows that people and pipelines can wait for a rollout with what they have.
 func TestKubectlWaits(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 2, allIn))
 		rel := s.release(0)
 		kubectl, err := fleet.Kubectl()

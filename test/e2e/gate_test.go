@@ -15,7 +15,7 @@ import (
 )
 
 func Test02RejectModificationOfReleaseEnvironment(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *story) {
+	onOneAndTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
 		name := s.release(0)
 		s.completes(name)
@@ -28,7 +28,7 @@ func Test02RejectModificationOfReleaseEnvironment(t *testing.T) {
 }
 
 func Test03RejectDeletionOfReleaseUnderBlock(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *story) {
+	onOneAndTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
 		name := s.release(0)
 		s.completes(name)
@@ -39,7 +39,7 @@ func Test03RejectDeletionOfReleaseUnderBlock(t *testing.T) {
 }
 
 func Test04RejectDeletionOfApplicationUnderBlock(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *story) {
+	onOneAndTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
 		name := s.release(0)
 		s.completes(name)
@@ -50,7 +50,7 @@ func Test04RejectDeletionOfApplicationUnderBlock(t *testing.T) {
 }
 
 func Test05NewApplicationOverridingABlock(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *story) {
+	onOneAndTwoClusters(t, func(s *fixture) {
 		block := s.blocks()
 		app := s.application("0.0.1", 4, allIn)
 		app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: block}
@@ -62,7 +62,7 @@ func Test05NewApplicationOverridingABlock(t *testing.T) {
 }
 
 func Test06BlockANewApplication(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *story) {
+	onOneAndTwoClusters(t, func(s *fixture) {
 		block := s.blocks()
 		s.refused("creating the application", world.management.Create(s.ctx, s.application("0.0.1", 1, allIn)),
 			"rollouts blocked by: "+block, "Simulate rollout block", "testUser")
@@ -70,7 +70,7 @@ func Test06BlockANewApplication(t *testing.T) {
 }
 
 func Test07NewApplicationOverridingAMissingBlock(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *story) {
+	onOneAndTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 1, allIn)
 		app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: s.namespace + "/no-such-block"}
 		s.refused("creating the application", world.management.Create(s.ctx, app),
@@ -79,7 +79,7 @@ func Test07NewApplicationOverridingAMissingBlock(t *testing.T) {
 }
 
 func Test08BlockProgressOfANewApplication(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, vanguard))
 		rel := s.release(0)
 		s.waitsForCommand(rel, 0)
@@ -99,7 +99,7 @@ func Test08BlockProgressOfANewApplication(t *testing.T) {
 }
 
 func Test11RolloutOverridingABlock(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 4, allIn)
 		app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: s.blocks()}
 		s.applies(app)
@@ -114,7 +114,7 @@ func Test11RolloutOverridingABlock(t *testing.T) {
 }
 
 func Test19NewApplicationBlockStrategyBackwards(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, vanguard))
 		rel := s.release(0)
 		s.waitsForCommand(rel, 0)
@@ -129,7 +129,7 @@ func Test19NewApplicationBlockStrategyBackwards(t *testing.T) {
 }
 
 func Test21RolloutBlockMovingStrategy(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		incumbent, contender := s.vanguardOverAllIn(4)
 		block := s.blocks()
 		s.refused("advancing", s.tryStep(contender, 1), "rollouts blocked by: "+block)
@@ -141,7 +141,7 @@ func Test21RolloutBlockMovingStrategy(t *testing.T) {
 }
 
 func Test24BlockListsItsOverrides(t *testing.T) {
-	onTwoClusters(t, func(s *story) { s.overrides(s.blocks()) })
+	onTwoClusters(t, func(s *fixture) { s.overrides(s.blocks()) })
 }
 
 // Test25 and Test27 are not parallel: a global block stops every other test.
@@ -151,7 +151,7 @@ func Test25GlobalBlockListsItsOverrides(t *testing.T) {
 }
 
 func Test26ReleaseThatOverridesNoMoreIsTakenOffTheList(t *testing.T) {
-	onTwoClusters(t, func(s *story) { s.overridesNoMore(s.blocks()) })
+	onTwoClusters(t, func(s *fixture) { s.overridesNoMore(s.blocks()) })
 }
 
 func Test27ReleaseThatOverridesNoMoreIsTakenOffTheGlobalList(t *testing.T) {
@@ -160,7 +160,7 @@ func Test27ReleaseThatOverridesNoMoreIsTakenOffTheGlobalList(t *testing.T) {
 }
 
 // overrides rolls an Application out that overrides the block, and expects the block to say so.
-func (s *story) overrides(block string) (release string) {
+func (s *fixture) overrides(block string) (release string) {
 	s.Helper()
 	app := s.application("0.0.1", 1, allIn)
 	app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: block}
@@ -172,7 +172,7 @@ func (s *story) overrides(block string) (release string) {
 }
 
 // overridesNoMore is overrides, and then the Release's override is emptied.
-func (s *story) overridesNoMore(block string) {
+func (s *fixture) overridesNoMore(block string) {
 	s.Helper()
 	release := s.overrides(block)
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:""}}}`, shipper.RolloutBlockOverrideAnnotation)
@@ -184,7 +184,7 @@ func (s *story) overridesNoMore(block string) {
 
 // TestBlockThatIsDeletedLeavesNoOverride shows that an override does not outlive its block.
 func TestBlockThatIsDeletedLeavesNoOverride(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		block := s.blocks()
 		release := s.overrides(block)
 		s.lifts(block)
@@ -206,7 +206,7 @@ func TestBlockThatIsDeletedLeavesNoOverride(t *testing.T) {
 }
 
 // deletionOf deletes an object of the test's namespace.
-func (s *story) deletionOf(object client.Object, name string) error {
+func (s *fixture) deletionOf(object client.Object, name string) error {
 	object.SetNamespace(s.namespace)
 	object.SetName(name)
 	return s.user.Delete(s.ctx, object)

@@ -25,7 +25,7 @@ const why = "INC-4711: this version mends the outage"
 // TestBreakingTheGlass rolls the whole way out under a block, by somebody who may override it. Who did so, when, why and
 // which block it was stays to be read.
 func TestBreakingTheGlass(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
 		incumbent := s.release(0)
 		s.completes(incumbent)
@@ -86,7 +86,7 @@ func TestBreakingTheGlass(t *testing.T) {
 }
 
 // bears fails unless an object says of itself who overrode the block for it, when and why.
-func (s *story) bears(o client.Object, rb *shipper.RolloutBlock, user string, began time.Time) {
+func (s *fixture) bears(o client.Object, rb *shipper.RolloutBlock, user string, began time.Time) {
 	s.Helper()
 	got := block.Records(o.GetAnnotations())
 	want := []block.Record{{Block: block.Name(rb).String(), UID: rb.UID, User: user, Reason: why}}
@@ -99,7 +99,7 @@ func (s *story) bears(o client.Object, rb *shipper.RolloutBlock, user string, be
 }
 
 // recorded waits until a block's status says who overrides it for an Application and its Release, and why.
-func (s *story) recorded(rb *shipper.RolloutBlock, app, release string) {
+func (s *fixture) recorded(rb *shipper.RolloutBlock, app, release string) {
 	s.Helper()
 	s.listed(rb.Namespace+"/"+rb.Name, s.namespace+"/"+app, s.namespace+"/"+release)
 	now := &shipper.RolloutBlock{}
@@ -116,7 +116,7 @@ func (s *story) recorded(rb *shipper.RolloutBlock, app, release string) {
 
 // TestBreakingTheGlassInTheMiddleOfAStep annotates a Release that a block has stopped: it goes on from there.
 func TestBreakingTheGlassInTheMiddleOfAStep(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		incumbent, contender := s.stuckHalfway()
 		key := s.blocks()
 		s.saysBlocked(contender, key)
@@ -138,7 +138,7 @@ func TestBreakingTheGlassInTheMiddleOfAStep(t *testing.T) {
 }
 
 // annotates overrides a block for a release.
-func (s *story) annotates(release, key, reason string) error {
+func (s *fixture) annotates(release, key, reason string) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q,%q:%q}}}`,
 		shipper.RolloutBlockOverrideAnnotation, key, shipper.RolloutBlockOverrideReasonAnnotation, reason)
 	return s.user.Patch(s.ctx, &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: release}},
@@ -147,7 +147,7 @@ func (s *story) annotates(release, key, reason string) error {
 
 // TestBlockThatNobodyMayOverride is overridden by nobody, and not any more by who did while it could be.
 func TestBlockThatNobodyMayOverride(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		rb := s.blocksWith(func(*shipper.RolloutBlockSpec) {})
 		key := rb.Namespace + "/" + rb.Name
 		sre, _ := s.as("sre", mayOverride(rb.Name))
@@ -163,7 +163,7 @@ func TestBlockThatNobodyMayOverride(t *testing.T) {
 		s.saysBlocked(rel, key)
 		s.listed(key, "", "")
 		said := []string{"rollouts blocked by: " + key, "Nobody may override " + key}
-		for name, who := range map[string]*story{"sre": sre, "the administrator": s} {
+		for name, who := range map[string]*fixture{"sre": sre, "the administrator": s} {
 			s.forbidden(name+" advancing", who.tryStep(rel, 1), said...)
 			another := who.application("0.0.1", 1, allIn)
 			another.Name, another.Annotations = "another", map[string]string{shipper.RolloutBlockOverrideAnnotation: key}

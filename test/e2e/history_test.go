@@ -17,7 +17,7 @@ import (
 
 // TestHistoryTellsWhatEachReleaseWas rolls a change of values out in spite of a block, goes back, and looks at what is told.
 func TestHistoryTellsWhatEachReleaseWas(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 1, allIn))
 		first := s.release(0)
 		s.completes(first)
@@ -68,7 +68,7 @@ func TestHistoryTellsWhatEachReleaseWas(t *testing.T) {
 }
 
 // tellsHistory compares what `rollout history` tells programs, but for what is the same of all Releases here, and times.
-func (s *story) tellsHistory(want ...rollout.Past) {
+func (s *fixture) tellsHistory(want ...rollout.Past) {
 	s.Helper()
 	out, err := s.shipperctl("rollout", "history", s.app, "-o", "json")
 	s.must("reading the history", err)

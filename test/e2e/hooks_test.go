@@ -89,7 +89,7 @@ func TestHooksRunInAllClusters(t *testing.T) {
 }
 
 // haveRun finds the Jobs of these hooks, and no others, in both clusters.
-func (s *story) haveRun(hooks ...string) {
+func (s *fixture) haveRun(hooks ...string) {
 	s.Helper()
 	slices.Sort(hooks)
 	want := strings.Join(hooks, " ")

@@ -47,7 +47,7 @@ func TestAKindOrNameFromASecretReachesNoStatus(t *testing.T) {
 }
 
 // publishesIdentity publishes a version of the chart configmap with another object in place of its ConfigMap.
-func (s *story) publishesIdentity(repository *charts.Repository, version, object string) {
+func (s *fixture) publishesIdentity(repository *charts.Repository, version, object string) {
 	s.Helper()
 	files := map[string]string{}
 	from := os.DirFS("../charts/configmap-0.0.1")

@@ -77,7 +77,7 @@ func TestALeaderThatStoodStillUndoesNothing(t *testing.T) {
 }
 
 // nothingIsWritten waits until nothing has been written for longer than a status may lag behind, and returns what was.
-func (s *story) nothingIsWritten() (writes map[string][]string) {
+func (s *fixture) nothingIsWritten() (writes map[string][]string) {
 	s.Helper()
 	before, since := -1, time.Now()
 	s.eventually("writes", "none any more", func() (string, error) {
@@ -98,7 +98,7 @@ func (s *story) nothingIsWritten() (writes map[string][]string) {
 }
 
 // allWrites are what Shipper has written, by cluster.
-func (s *story) allWrites() map[string][]string {
+func (s *fixture) allWrites() map[string][]string {
 	s.Helper()
 	out := map[string][]string{}
 	for account, clusters := range map[string][]*fleet.Cluster{

@@ -11,7 +11,7 @@ import (
 // TestAChartThatRendersToNothingEmptiesTheClusters switches a chart off by its values, step by step and to and fro, and on again.
 func TestAChartThatRendersToNothingEmptiesTheClusters(t *testing.T) {
 	furnished(t)
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.furnish(4, vanguard, "plain"))
 		first := s.release(0)
 		s.waitsForCommand(first, 0)
@@ -56,7 +56,7 @@ func TestAChartThatRendersToNothingEmptiesTheClusters(t *testing.T) {
 // TestAChartMayRenderToNothingInOneCluster has it switched off in one of two, and rolled out in the other.
 func TestAChartMayRenderToNothingInOneCluster(t *testing.T) {
 	furnished(t)
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		app := s.furnish(2, vanguard, "plain")
 		app.Spec.Template.ValuesPerCluster = []shipper.ValuesFor{{Name: east, Values: &shipper.ChartValues{"enabled": false}}}
 		s.applies(app)

@@ -14,7 +14,7 @@ import (
 )
 
 // storing is a chart with a volume that nothing provides here.
-func (s *story) storing() {
+func (s *fixture) storing() {
 	s.Helper()
 	archive, err := charts.PackFiles("storing", "0.0.1", map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: storing\nversion: 0.0.1\n",
@@ -45,7 +45,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, stor
 }
 
 // healthy is what a Release says of its objects.
-func (s *story) healthy(release string) func() (string, error) {
+func (s *fixture) healthy(release string) func() (string, error) {
 	return func() (string, error) {
 		rel, err := s.get(release)
 		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseHealthy); c != nil {
@@ -57,7 +57,7 @@ func (s *story) healthy(release string) func() (string, error) {
 
 // TestReleaseTellsHowItsObjectsAre binds a volume in one cluster after the other.
 func TestReleaseTellsHowItsObjectsAre(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.storing()
 		app := s.application("0.0.1", 2, allIn)
 		app.Spec.Template.Chart.Name = "storing"
@@ -78,7 +78,7 @@ func TestReleaseTellsHowItsObjectsAre(t *testing.T) {
 }
 
 // binds gives the claim in a cluster what it waits for.
-func (s *story) binds(cluster string) {
+func (s *fixture) binds(cluster string) {
 	s.Helper()
 	s.eventually("the claim is bound", "Bound", func() (string, error) {
 		claim := &corev1.PersistentVolumeClaim{}

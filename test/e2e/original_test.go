@@ -73,7 +73,7 @@ func TestRolloutsOfTheOriginalGoOn(t *testing.T) {
 	for _, left := range world.inherited {
 		t.Run(left.Namespace, func(t *testing.T) {
 			t.Parallel()
-			s := &story{
+			s := &fixture{
 				T: t, ctx: t.Context(), namespace: left.Namespace, app: left.App, clusters: []string{west, east},
 				regions: left.Regions, user: world.management,
 			}
@@ -108,7 +108,7 @@ func TestRolloutsOfTheOriginalGoOn(t *testing.T) {
 }
 
 // isTakenOver waits until Shipper has judged and marked all that the rollout consists of.
-func (s *story) isTakenOver(left *inheritance) {
+func (s *fixture) isTakenOver(left *inheritance) {
 	s.Helper()
 	for _, name := range []string{left.incumbent, left.contender} {
 		for _, cluster := range s.clusters {
@@ -150,7 +150,7 @@ func (s *story) isTakenOver(left *inheritance) {
 
 // wroteOnlyMarks fails when Shipper has written anything else to the application clusters than whose the objects are, and what the
 // Service selects.
-func (s *story) wroteOnlyMarks(left *inheritance) {
+func (s *fixture) wroteOnlyMarks(left *inheritance) {
 	s.Helper()
 	want := []string{"patch services test-nginx-prod"}
 	for _, name := range []string{left.incumbent, left.contender} {

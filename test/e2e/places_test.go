@@ -18,7 +18,7 @@ import (
 
 // TestValuesDifferFromPlaceToPlace rolls out what is not the same in both clusters: other images and other numbers of Pods.
 func TestValuesDifferFromPlaceToPlace(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 2, vanguard)
 		app.Spec.Template.ValuesPerRegion = []shipper.ValuesFor{
 			{Name: eastRegion, Values: &shipper.ChartValues{"replicaCount": int64(4), "image": map[string]any{"tag": "of-the-region"}}},
@@ -67,7 +67,7 @@ func TestValuesDifferFromPlaceToPlace(t *testing.T) {
 // TestAClusterThatIsAddedHasPodsOfItsOwn takes a cluster off a Release and gives it back: it is as large as its values say, and
 // not as the others are.
 func TestAClusterThatIsAddedHasPodsOfItsOwn(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 3, allIn)
 		app.Spec.Template.ValuesPerRegion = []shipper.ValuesFor{{Name: eastRegion, Values: &shipper.ChartValues{"replicaCount": int64(1)}}}
 		s.applies(app)
@@ -83,7 +83,7 @@ func TestAClusterThatIsAddedHasPodsOfItsOwn(t *testing.T) {
 
 // TestLargeValuesAreRolledOutOrRefused has 900 KiB of values for one cluster, and then more than the bound.
 func TestLargeValuesAreRolledOutOrRefused(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 1, allIn)
 		app.Spec.Template.ValuesPerCluster = []shipper.ValuesFor{
 			{Name: west, Values: &shipper.ChartValues{"blob": strings.Repeat("x", 900<<10), "replicaCount": int64(2)}},
@@ -101,7 +101,7 @@ func TestLargeValuesAreRolledOutOrRefused(t *testing.T) {
 }
 
 // runs waits until each cluster has as many ready Pods of a release as told, of the image that its Deployment has.
-func (s *story) runs(release, want string) {
+func (s *fixture) runs(release, want string) {
 	s.Helper()
 	s.eventually("what runs of "+release, want, func() (string, error) {
 		var seen []string
@@ -127,7 +127,7 @@ func (s *story) runs(release, want string) {
 }
 
 // renders asks what a release renders to, and finds one thing in it and not another.
-func (s *story) renders(release, there, missing string, how ...string) {
+func (s *fixture) renders(release, there, missing string, how ...string) {
 	s.Helper()
 	out, err := s.administers(append([]string{"chart", "render", "release", release, "-n", s.namespace, charts.Flag}, how...)...)
 	s.must("rendering "+release, err)
@@ -137,7 +137,7 @@ func (s *story) renders(release, there, missing string, how ...string) {
 }
 
 // refusesPatch writes a patch that does not apply to the values.
-func (s *story) refusesPatch() {
+func (s *fixture) refusesPatch() {
 	s.Helper()
 	err := s.tryEdit(func(app *shipper.Application) {
 		app.Spec.Template.ValuesPerCluster[0].Patch = append(app.Spec.Template.ValuesPerCluster[0].Patch,

@@ -14,7 +14,7 @@ import (
 )
 
 // stuckHalfway rolls version 0.0.1 out, and 0.0.2 until half of its Pods are asked for. Their image cannot be pulled.
-func (s *story) stuckHalfway() (incumbent, contender string) {
+func (s *fixture) stuckHalfway() (incumbent, contender string) {
 	s.Helper()
 	s.applies(s.application("0.0.1", 4, allIn))
 	incumbent = s.release(0)
@@ -32,7 +32,7 @@ func (s *story) stuckHalfway() (incumbent, contender string) {
 
 // pulls waits until each cluster of the story has that many Pods of a release that run. Images that could not be pulled are
 // pushed for it.
-func (s *story) pulls(release string, count int) {
+func (s *fixture) pulls(release string, count int) {
 	s.Helper()
 	for _, cluster := range s.clusters {
 		s.eventually("pods of "+release+" in "+cluster, fmt.Sprint(count, " run"), func() (string, error) {
@@ -56,14 +56,14 @@ func (s *story) pulls(release string, count int) {
 const imageAnnotation = "fleet/image"
 
 // pushes lets the kubelet of a Pod find its image.
-func (s *story) pushes(cluster string, p *corev1.Pod) error {
+func (s *fixture) pushes(cluster string, p *corev1.Pod) error {
 	before := p.DeepCopy()
 	metav1.SetMetaDataAnnotation(&p.ObjectMeta, imageAnnotation, "pushed")
 	return world.clusters[cluster].Patch(s.ctx, p, client.MergeFrom(before))
 }
 
 // unready says of a Pod, as its kubelet would, that it is not ready any more.
-func (s *story) unready(cluster string, p *corev1.Pod) error {
+func (s *fixture) unready(cluster string, p *corev1.Pod) error {
 	before := p.DeepCopy()
 	for i := range p.Status.Conditions {
 		if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady || c.Type == corev1.ContainersReady {
@@ -77,7 +77,7 @@ func (s *story) unready(cluster string, p *corev1.Pod) error {
 }
 
 // hasCapacity waits until a release has the capacity that is asked for it.
-func (s *story) hasCapacity(release string) {
+func (s *fixture) hasCapacity(release string) {
 	s.Helper()
 	s.eventually("the capacity of "+release, "there", func() (string, error) {
 		ct := &shipper.CapacityTarget{}
@@ -90,7 +90,7 @@ func (s *story) hasCapacity(release string) {
 }
 
 // breaks makes one ready Pod of a release fail its readiness probe in each cluster of the story.
-func (s *story) breaks(release string) {
+func (s *fixture) breaks(release string) {
 	s.Helper()
 	for _, cluster := range s.clusters {
 		pods := &corev1.PodList{}

@@ -66,7 +66,7 @@ metadata: {name: {{ . }}}
 }
 
 // furnish is the Application with that chart, of which two Releases stay.
-func (s *story) furnish(replicas int, steps strategy, plain ...any) *shipper.Application {
+func (s *fixture) furnish(replicas int, steps strategy, plain ...any) *shipper.Application {
 	app := s.application("0.0.1", replicas, steps)
 	app.Spec.RevisionHistoryLimit = ptr.To[int32](1)
 	app.Spec.Template.Chart.Name = "furnished"
@@ -76,14 +76,14 @@ func (s *story) furnish(replicas int, steps strategy, plain ...any) *shipper.App
 
 // has waits until each cluster has just these objects of the Application beside Pods and anchors: one of each kind that is
 // named, and ConfigMaps by their names.
-func (s *story) has(want string) {
+func (s *fixture) has(want string) {
 	s.Helper()
 	for _, cluster := range s.clusters {
 		s.eventually("objects in "+cluster, want, func() (string, error) { return s.inventory(cluster) })
 	}
 }
 
-func (s *story) inventory(cluster string) (string, error) {
+func (s *fixture) inventory(cluster string) (string, error) {
 	var out []string
 	for _, list := range []client.ObjectList{
 		&appsv1.DeploymentList{}, &corev1.ServiceList{}, &corev1.PersistentVolumeClaimList{}, &corev1.ConfigMapList{},
@@ -117,7 +117,7 @@ func (s *story) inventory(cluster string) (string, error) {
 // own, and the claim's and the kept one's names with them.
 func TestWhatIsRenderedNoMoreGoesFromAllClustersWithItsLastRelease(t *testing.T) {
 	furnished(t)
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.furnish(1, allIn, "dropped", "owned", "stays"))
 		first := s.release(0)
 		s.completes(first)
@@ -140,7 +140,7 @@ func TestWhatIsRenderedNoMoreGoesFromAllClustersWithItsLastRelease(t *testing.T)
 }
 
 // owns gives a ConfigMap another owner in a cluster.
-func (s *story) owns(cluster, name string) {
+func (s *fixture) owns(cluster, name string) {
 	s.Helper()
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "owner"}}
 	s.must("creating an owner", world.clusters[cluster].Create(s.ctx, owner))
@@ -156,7 +156,7 @@ func (s *story) owns(cluster, name string) {
 // TestAChartOfFiveHundredObjects is rolled out, and has all but a few pruned.
 func TestAChartOfFiveHundredObjects(t *testing.T) {
 	furnished(t)
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		var many []any
 		for i := range 496 { // beside the Deployment, the Service and what is kept
 			many = append(many, fmt.Sprintf("settings-%03d", i))
@@ -176,7 +176,7 @@ func TestAChartOfFiveHundredObjects(t *testing.T) {
 }
 
 // counts waits until each cluster has that many ConfigMaps of the Application beside anchors.
-func (s *story) counts(want int) {
+func (s *fixture) counts(want int) {
 	s.Helper()
 	for _, cluster := range s.clusters {
 		s.eventually("ConfigMaps in "+cluster, fmt.Sprint(want), func() (string, error) {
@@ -189,7 +189,7 @@ func (s *story) counts(want int) {
 }
 
 // surveyed is what the target of a Release says of its objects, cluster by cluster: how many are healthy of how many.
-func (s *story) surveyed(release string) func() (string, error) {
+func (s *fixture) surveyed(release string) func() (string, error) {
 	return func() (string, error) {
 		it := &shipper.InstallationTarget{}
 		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: release}, it)

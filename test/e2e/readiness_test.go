@@ -19,7 +19,7 @@ import (
 const verified = "e2e.example.com/Verified"
 
 // verifies sets the condition as its owner would, by server-side apply and with no right but to the statuses of Releases.
-func (s *story) verifies(release, status, reason string) {
+func (s *fixture) verifies(release, status, reason string) {
 	s.Helper()
 	body := fmt.Sprintf(`{"apiVersion":%q,"kind":"Release","metadata":{"name":%q,"namespace":%q},"status":{"conditions":[
 		{"type":%q,"status":%q,"reason":%q,"message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`,
@@ -30,7 +30,7 @@ func (s *story) verifies(release, status, reason string) {
 }
 
 // readiness is what a Release says of its step's gates.
-func (s *story) readiness(release string) func() (string, error) {
+func (s *fixture) readiness(release string) func() (string, error) {
 	return func() (string, error) {
 		rel, err := s.get(release)
 		if err != nil || rel.Status.Strategy == nil {
@@ -49,7 +49,7 @@ func (s *story) readiness(release string) func() (string, error) {
 // TestStepWaitsForTheConditionOfAnotherController names a gate in the first and the last step. The rest of the rollout, going
 // back and giving up wait for nobody.
 func TestStepWaitsForTheConditionOfAnotherController(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
 		incumbent := s.release(0)
 		s.completes(incumbent)

@@ -27,7 +27,7 @@ type registry struct {
 }
 
 // serveRegistry builds and starts one that lets in ann by a password.
-func (s *story) serveRegistry(password string) *registry {
+func (s *fixture) serveRegistry(password string) *registry {
 	s.Helper()
 	dir := s.TempDir()
 	build := exec.CommandContext(s.ctx, "go", "run", "-exec", "cp -t '"+dir+"'", "./serve") // see pod.Build
@@ -56,7 +56,7 @@ func (r *registry) ends() {
 }
 
 // pushesChart has Helm push a chart of a version that there is nowhere else, and returns its digest.
-func (s *story) pushesChart(r *registry, password, version string) string {
+func (s *fixture) pushesChart(r *registry, password, version string) string {
 	s.Helper()
 	archive := s.repacked("test-nginx", version)
 	c, err := helmregistry.NewClient(helmregistry.ClientOptPlainHTTP(), helmregistry.ClientOptBasicAuth("ann", password),
@@ -71,7 +71,7 @@ func (s *story) pushesChart(r *registry, password, version string) string {
 // for good, and goes back.
 func TestAChartOfARegistryOutlivesIt(t *testing.T) {
 	const password = "s3cret-of-the-registry"
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		r := s.serveRegistry(password)
 		digests := []string{s.pushesChart(r, password, "0.0.1"), s.pushesChart(r, password, "0.0.2")}
 		s.must("creating the secret", world.management.Create(s.ctx, &corev1.Secret{

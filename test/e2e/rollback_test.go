@@ -18,7 +18,7 @@ import (
 
 // TestRollbacksGoByStepsOrAtOnce goes back by steps, thinks better of it half way, goes back at once, and to where it is.
 func TestRollbacksGoByStepsOrAtOnce(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		first, second := s.twoReleases(vanguard)
 
 		s.says("rolls out the environment of release "+first+", test-nginx 0.0.1", "rollout", "rollback", s.app)
@@ -55,7 +55,7 @@ func TestRollbacksGoByStepsOrAtOnce(t *testing.T) {
 
 // TestNobodyGoesBackToWhatWasTrimmed asks for a Release that the history has no room for.
 func TestNobodyGoesBackToWhatWasTrimmed(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 1, allIn)
 		app.Spec.RevisionHistoryLimit = ptr.To[int32](1)
 		s.applies(app)
@@ -85,7 +85,7 @@ func TestNobodyGoesBackToWhatWasTrimmed(t *testing.T) {
 
 // TestARollbackPassesOnlyBlocksThatLetItPass meets a block that lets nothing pass, then one that lets rollbacks pass.
 func TestARollbackPassesOnlyBlocksThatLetItPass(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		first, second := s.twoReleases(vanguard)
 		block := s.blocks()
 		for _, flags := range [][]string{nil, {"--immediate"}} {
@@ -110,7 +110,7 @@ func TestARollbackPassesOnlyBlocksThatLetItPass(t *testing.T) {
 
 // TestAManifestRollsBackOnce applies one with a rollback in it again and again, as pipelines do.
 func TestAManifestRollsBackOnce(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		first, second := s.twoReleases(allIn)
 		app := s.application("0.0.2", 4, allIn)
 		app.Spec.RollbackTo = &shipper.RollbackTo{}
@@ -138,7 +138,7 @@ func TestAManifestRollsBackOnce(t *testing.T) {
 }
 
 // twoReleases are one of 0.0.1 and then one of 0.0.2, both complete, of four replicas.
-func (s *story) twoReleases(steps strategy) (first, second string) {
+func (s *fixture) twoReleases(steps strategy) (first, second string) {
 	s.Helper()
 	s.applies(s.application("0.0.1", 4, steps))
 	first = s.release(0)
@@ -152,7 +152,7 @@ func (s *story) twoReleases(steps strategy) (first, second string) {
 }
 
 // isGone waits until there is no such Release.
-func (s *story) isGone(release string) {
+func (s *fixture) isGone(release string) {
 	s.Helper()
 	s.eventually("release "+release, "gone", func() (string, error) {
 		_, err := s.get(release)
@@ -164,7 +164,7 @@ func (s *story) isGone(release string) {
 }
 
 // kubectlSays runs kubectl in the namespace, and finds words in what it says.
-func (s *story) kubectlSays(words string, args ...string) {
+func (s *fixture) kubectlSays(words string, args ...string) {
 	s.Helper()
 	kubectl, err := fleet.Kubectl()
 	s.must("finding kubectl", err)

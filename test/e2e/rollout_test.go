@@ -13,7 +13,7 @@ import (
 )
 
 func Test01NewApplicationAllIn(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *story) {
+	onOneAndTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
 		rel := s.release(0)
 		s.completes(rel)
@@ -23,7 +23,7 @@ func Test01NewApplicationAllIn(t *testing.T) {
 }
 
 func Test09RolloutAllIn(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *story) {
+	onOneAndTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
 		incumbent := s.release(0)
 		s.completes(incumbent)
@@ -38,23 +38,23 @@ func Test09RolloutAllIn(t *testing.T) {
 }
 
 func Test12NewApplicationVanguard(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *story) { s.firstVanguard("", 1, 2, 3) })
+	onOneAndTwoClusters(t, func(s *fixture) { s.firstVanguard("", 1, 2, 3) })
 }
 
 func Test13NewApplicationVanguardOverridingABlock(t *testing.T) {
-	onTwoClusters(t, func(s *story) { s.firstVanguard(s.blocks(), 1, 2, 3) })
+	onTwoClusters(t, func(s *fixture) { s.firstVanguard(s.blocks(), 1, 2, 3) })
 }
 
 func Test14NewApplicationVanguardOneReplica(t *testing.T) {
-	onTwoClusters(t, func(s *story) { s.firstVanguard("", 1, 1, 1) })
+	onTwoClusters(t, func(s *fixture) { s.firstVanguard("", 1, 1, 1) })
 }
 
 func Test15NewApplicationVanguardOneReplicaOverridingABlock(t *testing.T) {
-	onTwoClusters(t, func(s *story) { s.firstVanguard(s.blocks(), 1, 1, 1) })
+	onTwoClusters(t, func(s *fixture) { s.firstVanguard(s.blocks(), 1, 1, 1) })
 }
 
 // firstVanguard rolls a first release out step by step and counts its Pods at each; the last count is all there are.
-func (s *story) firstVanguard(override string, pods ...int) {
+func (s *fixture) firstVanguard(override string, pods ...int) {
 	s.Helper()
 	app := s.application("0.0.1", pods[len(pods)-1], vanguard)
 	if override != "" {
@@ -76,15 +76,15 @@ func (s *story) firstVanguard(override string, pods ...int) {
 }
 
 func Test16RolloutVanguard(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *story) { s.secondVanguard(4, [][2]int{{1, 4}, {2, 2}, {4, 0}}) })
+	onOneAndTwoClusters(t, func(s *fixture) { s.secondVanguard(4, [][2]int{{1, 4}, {2, 2}, {4, 0}}) })
 }
 
 func Test17RolloutVanguardOneReplica(t *testing.T) {
-	onTwoClusters(t, func(s *story) { s.secondVanguard(1, [][2]int{{1, 1}, {1, 1}, {1, 0}}) })
+	onTwoClusters(t, func(s *fixture) { s.secondVanguard(1, [][2]int{{1, 1}, {1, 1}, {1, 0}}) })
 }
 
 // secondVanguard replaces one release by another step by step, and counts the Pods of contender and incumbent at each.
-func (s *story) secondVanguard(replicas int, pods [][2]int) {
+func (s *fixture) secondVanguard(replicas int, pods [][2]int) {
 	s.Helper()
 	incumbent, contender := s.vanguardOverAllIn(replicas)
 	for step, counts := range pods {
@@ -103,7 +103,7 @@ func (s *story) secondVanguard(replicas int, pods [][2]int) {
 }
 
 func Test18NewApplicationMovingStrategyBackwards(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, vanguard))
 		rel := s.release(0)
 		for _, at := range []struct {
@@ -118,7 +118,7 @@ func Test18NewApplicationMovingStrategyBackwards(t *testing.T) {
 }
 
 func Test20RolloutMovingStrategyBackwards(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *story) {
+	onOneAndTwoClusters(t, func(s *fixture) {
 		incumbent, contender := s.vanguardOverAllIn(4)
 		s.steps(contender, 1)
 		s.waitsForCommand(contender, 1)
@@ -133,7 +133,7 @@ func Test20RolloutMovingStrategyBackwards(t *testing.T) {
 }
 
 func Test10BrokenRolloutAllIn(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
 		incumbent := s.release(0)
 		s.completes(incumbent)
@@ -150,7 +150,7 @@ func Test10BrokenRolloutAllIn(t *testing.T) {
 }
 
 func Test22NewApplicationAbort(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, vanguard))
 		rel := s.release(0)
 		s.waitsForCommand(rel, 0)
@@ -173,7 +173,7 @@ func Test22NewApplicationAbort(t *testing.T) {
 }
 
 func Test23RolloutAbort(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		incumbent, contender := s.vanguardOverAllIn(4)
 		s.steps(contender, 1)
 		s.waitsForCommand(contender, 1)
@@ -189,7 +189,7 @@ func Test23RolloutAbort(t *testing.T) {
 }
 
 func Test28DeletedDeploymentsAreReinstalled(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
 		rel := s.release(0)
 		s.completes(rel)
@@ -215,7 +215,7 @@ func Test28DeletedDeploymentsAreReinstalled(t *testing.T) {
 }
 
 func Test29TrafficIsRightOnStraightFullOn(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 0, allIn))
 		incumbent := s.release(0)
 		s.completes(incumbent)
@@ -231,7 +231,7 @@ func Test29TrafficIsRightOnStraightFullOn(t *testing.T) {
 }
 
 func Test30TwoApplicationsInANamespace(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		for _, name := range []string{"first", "second"} {
 			app := s.application("0.0.1", 1, allIn)
 			app.Name = name
@@ -249,7 +249,7 @@ func Test30TwoApplicationsInANamespace(t *testing.T) {
 }
 
 // vanguardOverAllIn rolls version 0.0.1 out at once, then 0.0.2 to step staging.
-func (s *story) vanguardOverAllIn(replicas int) (incumbent, contender string) {
+func (s *fixture) vanguardOverAllIn(replicas int) (incumbent, contender string) {
 	s.Helper()
 	s.applies(s.application("0.0.1", replicas, allIn))
 	incumbent = s.release(0)

@@ -20,7 +20,7 @@ import (
 // TestFreezeBeginsAndEndsInTheMiddleOfAStep announces a freeze while the contender's image cannot be pulled. It begins, the
 // image is there again, the freeze ends, and all that nobody has to do anything for.
 func TestFreezeBeginsAndEndsInTheMiddleOfAStep(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		incumbent, contender := s.stuckHalfway()
 		dev, heard := s.as("dev")
 		block, start, end := s.freezes(3*time.Second, 6*time.Second)
@@ -66,7 +66,7 @@ func TestFreezeBeginsAndEndsInTheMiddleOfAStep(t *testing.T) {
 
 // reconcilerSlept fails unless the reconciler wrote a block's status just when something changed, and asked the API server
 // for nothing at all in this namespace in the end of the block's time.
-func (s *story) reconcilerSlept(block string, end time.Time) {
+func (s *fixture) reconcilerSlept(block string, end time.Time) {
 	s.Helper()
 	_, name, _ := strings.Cut(block, "/")
 	var statuses int
@@ -131,7 +131,7 @@ func TestBlockThatLiftsItself(t *testing.T) {
 
 // freezesAfterAnother announces freezes of a second each, a second apart, and tells how long after each start and end all
 // had said so.
-func (s *story) freezesAfterAnother(c *chronicle, concerned []string, count int) []time.Duration {
+func (s *fixture) freezesAfterAnother(c *chronicle, concerned []string, count int) []time.Duration {
 	s.Helper()
 	var freezes []*shipper.RolloutBlock
 	for i, first := 0, ceil(time.Now().Add(time.Second)); i < count; i++ {
@@ -157,7 +157,7 @@ func (s *story) freezesAfterAnother(c *chronicle, concerned []string, count int)
 }
 
 // awaitsATime makes blocks that begin or end in an hour, one of each. They stop nothing meanwhile.
-func (s *story) awaitsATime() {
+func (s *fixture) awaitsATime() {
 	s.Helper()
 	hour := &metav1.Time{Time: ceil(time.Now().Add(time.Hour))}
 	for name, schedule := range map[string]*shipper.RolloutBlockSchedule{"begins": {Start: hour}, "ends": {End: hour}} {
@@ -174,7 +174,7 @@ func more(app *shipper.Application) { (*app.Spec.Template.Values)["replicaCount"
 func ceil(t time.Time) time.Time { return t.Add(time.Second - 1).Truncate(time.Second).UTC() }
 
 // freezes announces a block that begins soon and lasts for a while, and returns what an override must name.
-func (s *story) freezes(soon, while time.Duration) (block string, start, end time.Time) {
+func (s *fixture) freezes(soon, while time.Duration) (block string, start, end time.Time) {
 	s.Helper()
 	rb := s.blocksWith(func(spec *shipper.RolloutBlockSpec) {
 		start = ceil(time.Now().Add(soon))
@@ -185,7 +185,7 @@ func (s *story) freezes(soon, while time.Duration) (block string, start, end tim
 }
 
 // turned waits until a block's status says whether and when it is in effect.
-func (s *story) turned(block, want string) {
+func (s *fixture) turned(block, want string) {
 	s.Helper()
 	namespace, name, _ := strings.Cut(block, "/")
 	say := func(t *metav1.Time) string {

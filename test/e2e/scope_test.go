@@ -78,14 +78,14 @@ func TestBlockWithAScopeHoldsWhatIsInIt(t *testing.T) {
 }
 
 // of is the story of one Application of several.
-func (s *story) of(app, cluster, region string) *story {
+func (s *fixture) of(app, cluster, region string) *fixture {
 	its := *s
 	its.app, its.clusters, its.regions = app, []string{cluster}, []string{region}
 	return &its
 }
 
 // rollsSlowly begins to roll a chart out whose image cannot be pulled until the test says so.
-func (s *story) rollsSlowly(chart string) (release string) {
+func (s *fixture) rollsSlowly(chart string) (release string) {
 	s.Helper()
 	app := s.application("0.0.1", 10, slowly)
 	app.Spec.Template.Chart.Name, app.Labels = chart, map[string]string{"tier": s.app}

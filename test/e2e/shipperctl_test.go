@@ -21,7 +21,7 @@ import (
 )
 
 // shipperctl runs a command of shipperctl and returns what it says.
-func (s *story) shipperctl(args ...string) (string, error) {
+func (s *fixture) shipperctl(args ...string) (string, error) {
 	s.Helper()
 	var out bytes.Buffer
 	cmd := &cobra.Command{Use: "shipperctl", SilenceUsage: true, SilenceErrors: true}
@@ -34,7 +34,7 @@ func (s *story) shipperctl(args ...string) (string, error) {
 }
 
 // says runs a command of shipperctl and finds words in what it says.
-func (s *story) says(words string, args ...string) {
+func (s *fixture) says(words string, args ...string) {
 	s.Helper()
 	out, err := s.shipperctl(args...)
 	s.must("shipperctl "+strings.Join(args, " "), err)
@@ -44,7 +44,7 @@ func (s *story) says(words string, args ...string) {
 }
 
 // manifest writes an Application into a file.
-func (s *story) manifest(app *shipper.Application) string {
+func (s *fixture) manifest(app *shipper.Application) string {
 	s.Helper()
 	app.SetGroupVersionKind(shipper.GroupVersion.WithKind("Application"))
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(app)
@@ -59,7 +59,7 @@ func (s *story) manifest(app *shipper.Application) string {
 
 // TestRolloutsAreSeenAndMovedByShipperctl is a day with shipperctl and nothing else.
 func TestRolloutsAreSeenAndMovedByShipperctl(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, vanguard))
 		first := s.release(0)
 		s.waitsForCommand(first, 0)
@@ -111,7 +111,7 @@ func TestRolloutsAreSeenAndMovedByShipperctl(t *testing.T) {
 
 // TestBlocksAreMadeOverriddenAndLiftedByShipperctl stops a rollout, lets it go on, and lifts the block.
 func TestBlocksAreMadeOverriddenAndLiftedByShipperctl(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 2, vanguard))
 		rel := s.release(0)
 		s.waitsForCommand(rel, 0)

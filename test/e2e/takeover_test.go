@@ -28,7 +28,7 @@ type conditionWitness struct {
 }
 
 // stopsAPIServer stops that of a cluster. What conditions of the original's Releases say from then on is of no interest.
-func (s *story) stopsAPIServer(cluster *fleet.Cluster) {
+func (s *fixture) stopsAPIServer(cluster *fleet.Cluster) {
 	s.Helper()
 	for _, left := range world.inherited {
 		left.conditions.mu.Lock()
@@ -103,7 +103,7 @@ func (w *conditionWitness) compare(of string, was, is []shipper.Condition) {
 
 // turnedNothingFalse fails when a condition that the original left True was anything else until now. StrategyExecuted of a step that is not
 // achieved is the exception: the original said that it was, by ruling 3 it is not.
-func (s *story) turnedNothingFalse(left *inheritance) {
+func (s *fixture) turnedNothingFalse(left *inheritance) {
 	s.Helper()
 	key := "shipper.booking.com/releases/" + s.namespace + "/" + left.contender
 	s.eventually("whether every write to "+left.contender+" was seen", "it was", func() (string, error) {

@@ -22,7 +22,7 @@ import (
 // TestBrokenChartsSayWhatIsWrong gives each chart that cannot be rolled out to an Application of its own. A chart that no cluster can run
 // is refused; for other faults the Release or InstallationTarget has a condition. An Application beside them rolls out undisturbed.
 func TestBrokenChartsSayWhatIsWrong(t *testing.T) {
-	(&story{T: t}).publishesArchivesOfIllWill() // before any story asks for charts
+	(&fixture{T: t}).publishesArchivesOfIllWill() // before any story asks for charts
 	t.Parallel()
 	s := begin(t, []string{west}, []string{westRegion})
 	for name, words := range map[string][]string{
@@ -68,7 +68,7 @@ func TestBrokenChartsSayWhatIsWrong(t *testing.T) {
 }
 
 // publishesArchivesOfIllWill publishes one with a path that leads out of it, and one that is small until it is unpacked.
-func (s *story) publishesArchivesOfIllWill() {
+func (s *fixture) publishesArchivesOfIllWill() {
 	s.Helper()
 	large := map[string]string{"Chart.yaml": "apiVersion: v2\nname: bomb\nversion: 0.0.1\n"}
 	for i := range 26 {
@@ -169,7 +169,7 @@ func TestClusterThatIsDownStopsOnlyWhatNeedsIt(t *testing.T) {
 }
 
 // clusterIs waits until a Cluster says that it is Ready, or not.
-func (s *story) clusterIs(name string, ready corev1.ConditionStatus) {
+func (s *fixture) clusterIs(name string, ready corev1.ConditionStatus) {
 	s.Helper()
 	s.eventually("Ready of Cluster "+name, string(ready), func() (string, error) {
 		cluster := &shipper.Cluster{}
@@ -182,7 +182,7 @@ func (s *story) clusterIs(name string, ready corev1.ConditionStatus) {
 }
 
 // cluster creates a Cluster that has no credentials, for the time of the test.
-func (s *story) cluster(name, region string) string {
+func (s *fixture) cluster(name, region string) string {
 	s.Helper()
 	c := &shipper.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -194,14 +194,14 @@ func (s *story) cluster(name, region string) string {
 }
 
 // on is the same story, told by a sub-test.
-func (s *story) on(t *testing.T) *story {
+func (s *fixture) on(t *testing.T) *fixture {
 	sub := *s
 	sub.T = t
 	return &sub
 }
 
 // complains waits until what is False about an Application, its Releases and their targets contains all words.
-func (s *story) complains(app string, words ...string) {
+func (s *fixture) complains(app string, words ...string) {
 	s.Helper()
 	s.eventually("complaints about "+app, "all of "+strings.Join(words, ", "), func() (string, error) {
 		seen, err := s.complaints(app)
@@ -215,7 +215,7 @@ func (s *story) complains(app string, words ...string) {
 }
 
 // complaints lists the conditions that are False, with reasons and messages.
-func (s *story) complaints(app string) (string, error) {
+func (s *fixture) complaints(app string) (string, error) {
 	var said []string
 	collect := func(of string, conditions []shipper.Condition) {
 		for _, c := range conditions {
@@ -244,7 +244,7 @@ func (s *story) complaints(app string) (string, error) {
 }
 
 // nobodyDied fails when one of the two binaries has ended.
-func (s *story) nobodyDied() {
+func (s *fixture) nobodyDied() {
 	s.Helper()
 	for _, err := range []error{world.pod.Webhook.Ended(), world.pod.Reconciler.Ended()} {
 		if err != nil {

@@ -74,7 +74,7 @@ func TestUpgradeInTheMiddleOfAStep(t *testing.T) {
 			t.Errorf("%d writes in %s to what is at rest, none is needed", n, w.cluster.Name)
 		}
 	}
-	for s, name := range map[*story]string{resting: contender, moving: next} {
+	for s, name := range map[*fixture]string{resting: contender, moving: next} {
 		s.steps(name, 2)
 		s.completes(name)
 		s.readyPods(name, 4)
@@ -107,7 +107,7 @@ func TestUpgradesNeitherLoosenNorShutTheGate(t *testing.T) {
 }
 
 // onItsWay rolls version 0.0.2 over 0.0.1, and returns while the contender waits for half of its Pods, in every cluster.
-func (s *story) onItsWay() (incumbent, contender string) {
+func (s *fixture) onItsWay() (incumbent, contender string) {
 	s.Helper()
 	s.applies(s.application("0.0.1", 4, allIn))
 	incumbent = s.release(0)
@@ -132,7 +132,7 @@ func (s *story) onItsWay() (incumbent, contender string) {
 }
 
 // setsUp runs shipperctl clusters setup management.
-func (s *story) setsUp(flags ...string) {
+func (s *fixture) setsUp(flags ...string) {
 	s.Helper()
 	args := append([]string{"clusters", "setup", "management", "--webhook-url", pod.WebhookURL(world.options.WebhookPort)}, flags...)
 	s.must("setting up", pod.Shipperctl(s.ctx, world.fleet, world.options.Bin, args...))
@@ -154,7 +154,7 @@ var installed = []schema.GroupVersionKind{
 }
 
 // installation is what Shipper's installation consists of in the management cluster, by kind and name.
-func (s *story) installation() map[string]*unstructured.Unstructured {
+func (s *fixture) installation() map[string]*unstructured.Unstructured {
 	s.Helper()
 	out := map[string]*unstructured.Unstructured{}
 	for _, gvk := range installed {
@@ -192,7 +192,7 @@ func versions(all map[string]*unstructured.Unstructured) map[string]string {
 }
 
 // degrade makes the installation one of an older version, which had fewer fields, rights, webhooks and policies.
-func (s *story) degrade() {
+func (s *fixture) degrade() {
 	s.Helper()
 	all := s.installation()
 	change := func(key string, how func(o map[string]any)) {
@@ -222,7 +222,7 @@ func (s *story) degrade() {
 }
 
 // policies are the values of failurePolicy of all webhooks that do not always ignore that nobody answers.
-func (s *story) policies() string {
+func (s *fixture) policies() string {
 	s.Helper()
 	seen := map[string]bool{}
 	for key, o := range s.installation() {

@@ -23,7 +23,7 @@ import (
 )
 
 // as is the story as somebody tells it who may edit Applications and Releases in its namespace, and what more says.
-func (s *story) as(name string, more ...rbacv1.PolicyRule) (*story, *warnings) {
+func (s *fixture) as(name string, more ...rbacv1.PolicyRule) (*fixture, *warnings) {
 	s.Helper()
 	rules := append([]rbacv1.PolicyRule{{
 		APIGroups: []string{shipper.GroupName}, Resources: []string{"applications", "releases"},
@@ -58,7 +58,7 @@ func mayOverride(block string) rbacv1.PolicyRule {
 }
 
 // may waits until the API server knows that somebody has a right.
-func (s *story) may(name string, rule rbacv1.PolicyRule) {
+func (s *fixture) may(name string, rule rbacv1.PolicyRule) {
 	s.Helper()
 	of := authorizationv1.ResourceAttributes{
 		Namespace: s.namespace, Group: rule.APIGroups[0], Resource: rule.Resources[0], Verb: rule.Verbs[0],
@@ -112,7 +112,7 @@ func says(text string, words []string) bool {
 }
 
 // forbidden is refused with the code 403.
-func (s *story) forbidden(doing string, err error, words ...string) {
+func (s *fixture) forbidden(doing string, err error, words ...string) {
 	s.Helper()
 	s.refused(doing, err, words...)
 	if !apierrors.IsForbidden(err) {
@@ -121,7 +121,7 @@ func (s *story) forbidden(doing string, err error, words ...string) {
 }
 
 // audits are the answered requests about the story's namespace in the audit log of the management cluster.
-func (s *story) audits() []auditv1.Event {
+func (s *fixture) audits() []auditv1.Event {
 	s.Helper()
 	file, err := os.Open(world.fleet.Management.AuditLog)
 	s.must("opening the audit log", err)
@@ -144,7 +144,7 @@ func (s *story) audits() []auditv1.Event {
 }
 
 // audited lists what the gate noted of somebody's requests under a key: verb, resource and note, in their order.
-func (s *story) audited(name, key string) []string {
+func (s *fixture) audited(name, key string) []string {
 	s.Helper()
 	var out []string
 	for _, event := range s.audits() {

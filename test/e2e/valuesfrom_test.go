@@ -33,7 +33,7 @@ const (
 // TestConfigRollsBackWithCode has values from a ConfigMap and a Secret, rolls out what they hold later, and goes back when they are gone.
 // What the Secret held is told nowhere.
 func TestConfigRollsBackWithCode(t *testing.T) {
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		owner, dev, heard := s.keepsValues()
 		app := s.fromSources()
 		s.refusesWhoMayNotRead(dev, app)
@@ -71,7 +71,7 @@ func TestConfigRollsBackWithCode(t *testing.T) {
 }
 
 // keepsValues makes what values are from, lets Shipper read and keep it, and brings who may read it, too, and who may not.
-func (s *story) keepsValues() (owner, dev *story, heard *warnings) {
+func (s *fixture) keepsValues() (owner, dev *fixture, heard *warnings) {
 	s.Helper()
 	account := "system:serviceaccount:" + shipper.SystemNamespace + ":" + shipper.ManagementServiceAccount
 	s.must("letting Shipper keep values", world.management.Create(s.ctx, &rbacv1.RoleBinding{
@@ -97,7 +97,7 @@ func (s *story) keepsValues() (owner, dev *story, heard *warnings) {
 }
 
 // fromSources is the Application of these stories.
-func (s *story) fromSources() *shipper.Application {
+func (s *fixture) fromSources() *shipper.Application {
 	app := s.application("0.0.1", 1, allIn)
 	app.Spec.Template.Chart.Name, app.Spec.Template.Values = "configmap", nil
 	app.Spec.Template.ValuesFrom = []shipper.ValuesSource{
@@ -113,7 +113,7 @@ func refreshed(app *shipper.Application) {
 	app.Annotations[shipper.AppValuesRefreshAnnotation] = fmt.Sprint("after ", app.ResourceVersion)
 }
 
-func (s *story) refusesWhoMayNotRead(dev *story, app *shipper.Application) {
+func (s *fixture) refusesWhoMayNotRead(dev *fixture, app *shipper.Application) {
 	s.Helper()
 	err := dev.user.Create(s.ctx, app.DeepCopy())
 	s.refused("naming a secret of others", err,
@@ -123,34 +123,34 @@ func (s *story) refusesWhoMayNotRead(dev *story, app *shipper.Application) {
 	}
 }
 
-func (s *story) refusesWhatIsGone(owner *story) {
+func (s *fixture) refusesWhatIsGone(owner *fixture) {
 	s.Helper()
 	err := owner.tryEdit(refreshed)
 	s.refused("naming what is gone", err,
 		`spec.template.valuesFrom[1].secretKeyRef.name: Invalid value: "hidden": there is no Secret `+s.namespace+"/hidden")
 }
 
-func (s *story) creates(secret, text string) {
+func (s *fixture) creates(secret, text string) {
 	s.Helper()
 	s.must("creating the secret", world.management.Create(s.ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: secret}, StringData: map[string]string{"values.yaml": text},
 	}))
 }
 
-func (s *story) deletes(secret string) {
+func (s *fixture) deletes(secret string) {
 	s.Helper()
 	meta := metav1.ObjectMeta{Namespace: s.namespace, Name: secret}
 	s.must("deleting the secret", world.management.Delete(s.ctx, &corev1.Secret{ObjectMeta: meta}))
 }
 
-func (s *story) holds(secret, text string) {
+func (s *fixture) holds(secret, text string) {
 	s.Helper()
 	s.deletes(secret)
 	s.creates(secret, text)
 }
 
 // message waits until that is what the rendered ConfigMap says in both clusters, and the ConfigMap's number of Pods is there.
-func (s *story) message(want string) {
+func (s *fixture) message(want string) {
 	s.Helper()
 	for _, name := range s.clusters {
 		s.eventually("what is rendered in "+name, want, func() (string, error) {
@@ -162,7 +162,7 @@ func (s *story) message(want string) {
 }
 
 // saysChanged compares what a Release's summary says of values.
-func (s *story) saysChanged(release, want string) {
+func (s *fixture) saysChanged(release, want string) {
 	s.Helper()
 	s.eventually("what values have changed in "+release, want, func() (string, error) {
 		rel, err := s.get(release)
@@ -174,7 +174,7 @@ func (s *story) saysChanged(release, want string) {
 }
 
 // drifts edits what is rendered from the Secret by hand.
-func (s *story) drifts(release string) {
+func (s *fixture) drifts(release string) {
 	s.Helper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "configmap-settings"}}
 	s.must("editing what is rendered", world.clusters[west].Patch(s.ctx, cm,
@@ -183,7 +183,7 @@ func (s *story) drifts(release string) {
 }
 
 // scheduled is why a Release is not.
-func (s *story) scheduled(release string) func() (string, error) {
+func (s *fixture) scheduled(release string) func() (string, error) {
 	return func() (string, error) {
 		rel, err := s.get(release)
 		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseScheduled); c != nil {
@@ -194,7 +194,7 @@ func (s *story) scheduled(release string) func() (string, error) {
 }
 
 // commands are what shipperctl says of all of this.
-func (s *story) commands(first, last string) []string {
+func (s *fixture) commands(first, last string) []string {
 	s.Helper()
 	file := filepath.Join(s.TempDir(), "backup.yaml")
 	in := []string{"-n", s.namespace}
@@ -219,7 +219,7 @@ func (s *story) commands(first, last string) []string {
 }
 
 // tellsNobody looks for what is secret in all that Shipper has written, but for the Secrets that keep it and what charts render to.
-func (s *story) tellsNobody(said []string) {
+func (s *fixture) tellsNobody(said []string) {
 	s.Helper()
 	lists := []client.ObjectList{
 		&shipper.ApplicationList{}, &shipper.ReleaseList{}, &shipper.InstallationTargetList{}, &shipper.CapacityTargetList{},
@@ -262,7 +262,7 @@ func (s *story) tellsNobody(said []string) {
 }
 
 // texts are objects of the namespace, but for what the chart renders the secret to.
-func (s *story) texts(in client.Client, list client.ObjectList) string {
+func (s *fixture) texts(in client.Client, list client.ObjectList) string {
 	s.Helper()
 	s.must("listing what was written", in.List(s.ctx, list, client.InNamespace(s.namespace)))
 	if maps, ok := list.(*corev1.ConfigMapList); ok {
@@ -274,7 +274,7 @@ func (s *story) texts(in client.Client, list client.ObjectList) string {
 }
 
 // keptFor finds the Secrets of Releases, which nobody can change, and renders them with them.
-func (s *story) keptFor(releases ...string) {
+func (s *fixture) keptFor(releases ...string) {
 	s.Helper()
 	for i, name := range releases {
 		secret := &corev1.Secret{}

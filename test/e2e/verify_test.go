@@ -21,7 +21,7 @@ import (
 const keysName = "release-keys"
 
 // holdsKeys puts a key into a Secret.
-func (s *story) holdsKeys(secret string, ring []byte) {
+func (s *fixture) holdsKeys(secret string, ring []byte) {
 	s.Helper()
 	s.must("creating the keys", world.management.Create(s.ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: secret}, Data: map[string][]byte{"pubring.gpg": ring},
@@ -29,7 +29,7 @@ func (s *story) holdsKeys(secret string, ring []byte) {
 }
 
 // showsKeys lets Shipper read the keys.
-func (s *story) showsKeys() {
+func (s *fixture) showsKeys() {
 	s.Helper()
 	s.must("letting Shipper read them", world.management.Create(s.ctx, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: shipper.NamespaceReader},
@@ -47,7 +47,7 @@ var mayGetKeys = rbacv1.PolicyRule{
 }
 
 // demandsSignatures has a block in the namespace that lets only charts pass that this key must have signed.
-func (s *story) demandsSignatures(fingerprint string) {
+func (s *fixture) demandsSignatures(fingerprint string) {
 	s.Helper()
 	s.blocksWith(func(spec *shipper.RolloutBlockSpec) {
 		spec.Message, spec.OverridePolicy = "charts are signed here, see the wiki", shipper.RolloutBlockNobody
@@ -62,7 +62,7 @@ func (s *story) demandsSignatures(fingerprint string) {
 // must have. In the end the repository and the keys are gone, and what was verified is gone back to.
 func TestChartsAreSignedOrNotRolledOut(t *testing.T) {
 	ann, bob := charts.NewSigner(t, "ann", nil), charts.NewSigner(t, "bob", nil)
-	onTwoClusters(t, func(s *story) {
+	onTwoClusters(t, func(s *fixture) {
 		repository, err := charts.Start()
 		s.must("starting a repository", err)
 		t.Cleanup(repository.Close)
@@ -142,7 +142,7 @@ func TestChartsAreSignedOrNotRolledOut(t *testing.T) {
 }
 
 // waits fails when anything was made for a contender, or taken from what serves.
-func (s *story) waits(contender, incumbent string) {
+func (s *fixture) waits(contender, incumbent string) {
 	s.Helper()
 	it := &shipper.InstallationTarget{}
 	err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: contender}, it)
@@ -154,7 +154,7 @@ func (s *story) waits(contender, incumbent string) {
 }
 
 // tryAnnotate sets an annotation of a Release.
-func (s *story) tryAnnotate(release, key, value string) error {
+func (s *fixture) tryAnnotate(release, key, value string) error {
 	rel, err := s.get(release)
 	s.must("reading the release", err)
 	before := rel.DeepCopy()

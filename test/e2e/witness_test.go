@@ -122,7 +122,7 @@ func moving(stored []byte) map[string]any {
 }
 
 // comesToRest waits until controllers have told of all that has happened: what they write later would look like somebody's doing.
-func (s *story) comesToRest() {
+func (s *fixture) comesToRest() {
 	s.Helper()
 	for _, c := range world.fleet.Applications {
 		s.eventually("what is left to do in "+c.Name, "", func() (string, error) {
@@ -133,7 +133,7 @@ func (s *story) comesToRest() {
 }
 
 // movements waits until everything that has happened was seen, and tells what has moved.
-func (s *story) movements(w *witness) []string {
+func (s *fixture) movements(w *witness) []string {
 	s.Helper()
 	s.eventually("what the witness of "+w.cluster.Name+" has not seen", "", func() (string, error) {
 		there, err := w.there(s.ctx)
@@ -154,7 +154,7 @@ func (w *witness) happened() int {
 }
 
 // written are the writes of an account to a namespace of a cluster so far, each once.
-func (s *story) written(c *fleet.Cluster, user, namespace string) []string {
+func (s *fixture) written(c *fleet.Cluster, user, namespace string) []string {
 	s.Helper()
 	file, err := os.Open(c.AuditLog)
 	s.must("opening the audit log", err)

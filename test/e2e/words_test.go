@@ -22,14 +22,14 @@ const blockName = "my-test-rollout-block"
 
 // blocks creates a RolloutBlock in the test's namespace, waits until it holds, and returns what an override must name.
 // The webhook learns of a block by a watch, some milliseconds after its creation.
-func (s *story) blocks() string {
+func (s *fixture) blocks() string {
 	s.Helper()
 	return s.blocksIn(s.namespace, blockName)
 }
 
 // blocksGlobally is blocks for all namespaces, for the time of the test. Its name is the test's own: what another test's
 // Application overrode is not this.
-func (s *story) blocksGlobally() string {
+func (s *fixture) blocksGlobally() string {
 	s.Helper()
 	block := s.blocksIn(shipper.GlobalBlocksNamespace, s.namespace)
 	s.Cleanup(func() {
@@ -41,7 +41,7 @@ func (s *story) blocksGlobally() string {
 	return block
 }
 
-func (s *story) blocksIn(namespace, name string) string {
+func (s *fixture) blocksIn(namespace, name string) string {
 	s.Helper()
 	rb := &shipper.RolloutBlock{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -55,7 +55,7 @@ func (s *story) blocksIn(namespace, name string) string {
 }
 
 // rehearses waits until the webhook knows a block, or knows that it is gone, by what becomes of a creation that is only tried.
-func (s *story) rehearses(rb *shipper.RolloutBlock, expected string) {
+func (s *fixture) rehearses(rb *shipper.RolloutBlock, expected string) {
 	s.Helper()
 	s.eventually("a rehearsed creation under the block", expected, func() (string, error) {
 		probe := s.application("0.0.1", 1, allIn)
@@ -70,7 +70,7 @@ func (s *story) rehearses(rb *shipper.RolloutBlock, expected string) {
 
 // blocksWith creates the RolloutBlock of the test with what spec adds, and returns when the webhook knows it: when it knows
 // another that was made later and stops nothing but a probe.
-func (s *story) blocksWith(spec func(*shipper.RolloutBlockSpec)) *shipper.RolloutBlock {
+func (s *fixture) blocksWith(spec func(*shipper.RolloutBlockSpec)) *shipper.RolloutBlock {
 	s.Helper()
 	rb := &shipper.RolloutBlock{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: blockName},
@@ -100,7 +100,7 @@ func (s *story) blocksWith(spec func(*shipper.RolloutBlockSpec)) *shipper.Rollou
 }
 
 // lifts deletes a block, and returns when the webhook knows it.
-func (s *story) lifts(block string) {
+func (s *fixture) lifts(block string) {
 	s.Helper()
 	namespace, name, _ := strings.Cut(block, "/")
 	rb := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
@@ -109,18 +109,18 @@ func (s *story) lifts(block string) {
 }
 
 // saysBlocked waits until Application and Release name the block that stops them.
-func (s *story) saysBlocked(release, block string) {
+func (s *fixture) saysBlocked(release, block string) {
 	s.Helper()
 	s.saysOfBlocks(release, "True RolloutsBlocked rollouts blocked by: "+block)
 }
 
 // saysUnblocked waits until Application and Release say that no block stops them.
-func (s *story) saysUnblocked(release string) {
+func (s *fixture) saysUnblocked(release string) {
 	s.Helper()
 	s.saysOfBlocks(release, "False")
 }
 
-func (s *story) saysOfBlocks(release, want string) {
+func (s *fixture) saysOfBlocks(release, want string) {
 	s.Helper()
 	s.eventually("Blocked of the application", want, func() (string, error) {
 		app := &shipper.Application{}
@@ -130,7 +130,7 @@ func (s *story) saysOfBlocks(release, want string) {
 	s.releaseSaysOfBlocks(release, want)
 }
 
-func (s *story) releaseSaysOfBlocks(release, want string) {
+func (s *fixture) releaseSaysOfBlocks(release, want string) {
 	s.Helper()
 	s.eventually("Blocked of the release", want, func() (string, error) {
 		rel, err := s.get(release)
@@ -148,7 +148,7 @@ func sayBlocked(conditions []shipper.Condition) string {
 }
 
 // listed waits until the block's status lists just these overriding objects.
-func (s *story) listed(block, application, release string) {
+func (s *fixture) listed(block, application, release string) {
 	s.Helper()
 	namespace, name, _ := strings.Cut(block, "/")
 	s.eventually("overrides of "+block, application+" "+release, func() (string, error) {
@@ -159,7 +159,7 @@ func (s *story) listed(block, application, release string) {
 }
 
 // toldOf waits until an event about an object of the namespace has a reason and a note, alone or among others of one moment.
-func (s *story) toldOf(kind, name, reason, note string) {
+func (s *fixture) toldOf(kind, name, reason, note string) {
 	s.Helper()
 	want := reason + ": " + note
 	s.eventually("an event about "+kind+" "+name, want, func() (string, error) {
@@ -180,7 +180,7 @@ func (s *story) toldOf(kind, name, reason, note string) {
 }
 
 // targets is what is asked of the clusters for a release.
-func (s *story) targets(release string) []any {
+func (s *fixture) targets(release string) []any {
 	s.Helper()
 	key := client.ObjectKey{Namespace: s.namespace, Name: release}
 	it, ct, tt := &shipper.InstallationTarget{}, &shipper.CapacityTarget{}, &shipper.TrafficTarget{}
@@ -191,7 +191,7 @@ func (s *story) targets(release string) []any {
 }
 
 // settles waits until the release waits for nothing.
-func (s *story) settles(release string) {
+func (s *fixture) settles(release string) {
 	s.Helper()
 	s.eventually("state of "+release, "False False False False", func() (string, error) {
 		rel, err := s.get(release)
@@ -204,7 +204,7 @@ func (s *story) settles(release string) {
 }
 
 // templateIs waits until the Application's template names that chart version.
-func (s *story) templateIs(version string) {
+func (s *fixture) templateIs(version string) {
 	s.Helper()
 	s.eventually("the version in the application's template", version, func() (string, error) {
 		app := &shipper.Application{}
@@ -214,7 +214,7 @@ func (s *story) templateIs(version string) {
 }
 
 // rolledOut waits until an Application says that it is not rolling out any more.
-func (s *story) rolledOut(application string) {
+func (s *fixture) rolledOut(application string) {
 	s.Helper()
 	s.eventually("RollingOut of "+application, "False", func() (string, error) {
 		app := &shipper.Application{}
@@ -227,7 +227,7 @@ func (s *story) rolledOut(application string) {
 }
 
 // behind tells how many Pods of which Applications are behind the Service of an Application in a cluster.
-func (s *story) behind(cluster, application string) func() (string, error) {
+func (s *fixture) behind(cluster, application string) func() (string, error) {
 	return func() (string, error) {
 		list := &discoveryv1.EndpointSliceList{}
 		err := world.clusters[cluster].List(s.ctx, list, client.InNamespace(s.namespace),

@@ -83,7 +83,7 @@ func evicts(pod *corev1.Pod) func(context.Context, client.Client) error {
 
 // shop is what the attempts are made on: what Shipper has rolled out, and things of others beside it.
 type shop struct {
-	*story
+	*fixture
 	release    string
 	deployment *appsv1.Deployment
 	replicaSet *appsv1.ReplicaSet
@@ -101,13 +101,13 @@ type shop struct {
 
 // newShop rolls an Application out, and blocks rollouts from then on.
 func newShop(t *testing.T) *shop {
-	s := &shop{story: begin(t, "attempts-")}
+	s := &shop{fixture: begin(t, "attempts-")}
 	s.release = s.rolledOut()
 	s.must("blocking rollouts", world.management.Create(s.ctx, &shipper.RolloutBlock{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "frozen"},
 		Spec:       shipper.RolloutBlockSpec{Message: "the guard holds under a block"},
 	}))
-	s.deployment, s.service = s.story.deployment(s.release), s.story.service()
+	s.deployment, s.service = s.fixture.deployment(s.release), s.fixture.service()
 	sets := &appsv1.ReplicaSetList{}
 	s.must("listing replica sets", world.cluster.List(s.ctx, sets, client.InNamespace(s.namespace)))
 	if len(sets.Items) != 1 {

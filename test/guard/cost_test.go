@@ -62,7 +62,7 @@ func TestTheGuardCostsLittle(t *testing.T) {
 }
 
 // spent is how long the API server was busy with policies for updates, and how many these were.
-func (s *story) spent() (time.Duration, float64) {
+func (s *fixture) spent() (time.Duration, float64) {
 	s.Helper()
 	typed, err := kubernetes.NewForConfig(world.fleet.Applications[0].Config)
 	s.must("making a client", err)

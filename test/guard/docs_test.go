@@ -72,7 +72,7 @@ func TestTheCommandsOfThePage(t *testing.T) {
 func unbalanced(command string) bool { return strings.Count(command, "'")%2 == 1 }
 
 // shell runs a command of the page where shipperctl and kubectl are known.
-func (s *story) shell(command string) string {
+func (s *fixture) shell(command string) string {
 	s.Helper()
 	kubectl, err := fleet.Kubectl()
 	s.must("finding kubectl", err)

@@ -107,7 +107,7 @@ func TestBreakingTheGlassIsRecorded(t *testing.T) {
 }
 
 // recorded lists a user's writes, each with what the guard has noted.
-func (s *story) recorded(user string) []string {
+func (s *fixture) recorded(user string) []string {
 	s.Helper()
 	file, err := os.Open(world.fleet.Applications[0].AuditLog)
 	s.must("opening the audit log", err)
@@ -134,7 +134,7 @@ var denials = regexp.MustCompile(
 	`(?m)^apiserver_validating_admission_policy_check_total\{.*enforcement_action="deny".*policy="([a-z.]+)".*\} (\d+)$`)
 
 // refusals are how often each policy has refused something. Some have before the tests begin.
-func (s *story) refusals() map[string]string {
+func (s *fixture) refusals() map[string]string {
 	s.Helper()
 	typed, err := kubernetes.NewForConfig(world.fleet.Applications[0].Config)
 	s.must("making a client", err)

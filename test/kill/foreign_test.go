@@ -26,7 +26,7 @@ const (
 
 // bystand puts things into the namespace that nobody may touch: objects without labels of Shipper's, objects that
 // somebody else labelled as another application's, and another Application that rests.
-func (s *story) bystand() {
+func (s *fixture) bystand() {
 	s.Helper()
 	other := s.application(otherApp, "0.0.1", 1, allIn)
 	(*other.Spec.Template.Values)["nameOverride"] = otherApp
@@ -89,7 +89,7 @@ func strangers(name string, labels map[string]string) []client.Object {
 }
 
 // othersVersions are the versions of everything in the namespace that is not of the story's Application, by cluster.
-func (s *story) othersVersions() map[string]map[string]string {
+func (s *fixture) othersVersions() map[string]map[string]string {
 	s.Helper()
 	out := map[string]map[string]string{}
 	others := func(o client.Object) bool {
@@ -108,7 +108,7 @@ func (s *story) othersVersions() map[string]map[string]string {
 }
 
 // leftAlone fails when anything foreign was touched since the story began, or a request to write it was made.
-func (s *story) leftAlone(writes []string) {
+func (s *fixture) leftAlone(writes []string) {
 	s.Helper()
 	if diff := cmp.Diff(s.bystanders, s.othersVersions()); diff != "" {
 		s.Errorf("foreign objects were written (-before +after):\n%s", diff)

@@ -69,7 +69,7 @@ func tell(t *testing.T, how death, ends map[string]string) {
 	})
 }
 
-func (s *story) releaseNamed(name string) *shipper.Release {
+func (s *fixture) releaseNamed(name string) *shipper.Release {
 	s.Helper()
 	rel := &shipper.Release{}
 	s.must("reading the release", world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, rel))
@@ -78,7 +78,7 @@ func (s *story) releaseNamed(name string) *shipper.Release {
 
 // chapter tells a part of the story to a reconciler that dies that way, holds its end against the known one, and reports
 // what was broken meanwhile. All the time floor Pods must serve in each cluster.
-func (s *story) chapter(name string, how death, floor int, ends map[string]string, tell func()) {
+func (s *fixture) chapter(name string, how death, floor int, ends map[string]string, tell func()) {
 	s.Helper()
 	began := time.Now()
 	for _, g := range s.guards {
@@ -118,7 +118,7 @@ func (s *story) chapter(name string, how death, floor int, ends map[string]strin
 }
 
 // ends waits until everything is as it is known to have to be at the end of the chapter.
-func (s *story) ends(name string, ends map[string]string) {
+func (s *fixture) ends(name string, ends map[string]string) {
 	s.Helper()
 	if ends[name] == "" {
 		s.rests()

@@ -19,7 +19,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
-	"shipper.dev/shipper/webhook/facts"
+	"shipper.dev/shipper/webhook/state"
 )
 
 // TestABlockHoldsEverywhereAtOnce makes 200 blocks, one after the other, and asks every replica until it refuses. How long
@@ -115,7 +115,7 @@ func (p probe) answer(t *testing.T) string {
 // until asks until it is not said any more, and returns what is said then and when the last time was that it was.
 func (p probe) until(t *testing.T, said string) (last time.Time, now string) {
 	t.Helper()
-	for deadline := time.Now().Add(3 * facts.MaxStaleness); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * state.MaxStaleness); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		asked := time.Now()
 		if now = p.answer(t); !strings.HasPrefix(now, said) {
 			return last, now
@@ -144,8 +144,8 @@ func TestAReplicaThatIsCutOffLetsNobodyThrough(t *testing.T) {
 	}
 	last, got := p.until(t, "allowed")
 	took := last.Sub(cut).Round(time.Millisecond)
-	t.Logf("it has let pass until %s after it was cut off; %s are promised", took, facts.MaxStaleness)
-	if took > facts.MaxStaleness+time.Second { // what a busy machine may add
+	t.Logf("it has let pass until %s after it was cut off; %s are promised", took, state.MaxStaleness)
+	if took > state.MaxStaleness+time.Second { // what a busy machine may add
 		t.Errorf("it has let pass for %s", took)
 	}
 	if !strings.HasPrefix(got, lost) {

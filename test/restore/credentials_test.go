@@ -113,7 +113,7 @@ func TestAnAuthorityIsReplaced(t *testing.T) {
 }
 
 // installed waits until a Release's chart is in a cluster, whatever is with others.
-func (s *story) installed(release, cluster string) {
+func (s *fixture) installed(release, cluster string) {
 	s.Helper()
 	s.eventually("installation of "+release+" in "+cluster, "True", func() (string, error) {
 		it := &shipper.InstallationTarget{}
@@ -128,7 +128,7 @@ func (s *story) installed(release, cluster string) {
 }
 
 // clusterReady waits until the Cluster whose credentials are rotated says so.
-func (s *story) clusterReady(want string) {
+func (s *fixture) clusterReady(want string) {
 	s.Helper()
 	s.eventually("Ready of "+putBack, want, func() (string, error) {
 		cluster := &shipper.Cluster{}
@@ -141,7 +141,7 @@ func (s *story) clusterReady(want string) {
 }
 
 // operational waits until all three targets of a Release say so, with a message that begins like that.
-func (s *story) operational(release, status, message string) {
+func (s *fixture) operational(release, status, message string) {
 	s.Helper()
 	want := fmt.Sprintf("%s %s", status, message)
 	for _, target := range []client.Object{&shipper.InstallationTarget{}, &shipper.CapacityTarget{}, &shipper.TrafficTarget{}} {

@@ -26,7 +26,7 @@ type memory struct {
 }
 
 // memories are those of everything that users and Shipper have written about the story.
-func (s *story) memories() map[string]memory {
+func (s *fixture) memories() map[string]memory {
 	out := map[string]memory{}
 	for _, list := range []client.ObjectList{
 		&shipper.ApplicationList{}, &shipper.ReleaseList{}, &shipper.InstallationTargetList{}, &shipper.CapacityTargetList{},
@@ -51,7 +51,7 @@ func (s *story) memories() map[string]memory {
 }
 
 // rests waits until nothing has been told of the story for longer than a status may lag behind.
-func (s *story) rests() {
+func (s *fixture) rests() {
 	s.Helper()
 	const lag = 5 * time.Second
 	last, since := s.memories(), time.Now()
@@ -68,7 +68,7 @@ func (s *story) rests() {
 }
 
 // remembers compares what is told now with what was; what targets ask for is left out, which is what is found.
-func (s *story) remembers(was map[string]memory) {
+func (s *fixture) remembers(was map[string]memory) {
 	s.Helper()
 	asked := func(p cmp.Path) bool { return strings.Contains(p.String(), "Spec") && isTarget(p) }
 	if diff := cmp.Diff(was, s.memories(), cmp.FilterPath(asked, cmp.Ignore()), cmpopts.EquateEmpty()); diff != "" {
@@ -87,7 +87,7 @@ func isTarget(p cmp.Path) bool {
 
 // saysAgain waits until all is told as it was before the loss, what targets ask for too. Since when it is so does not
 // matter: Shipper did not know for a moment.
-func (s *story) saysAgain(was map[string]memory) {
+func (s *fixture) saysAgain(was map[string]memory) {
 	s.Helper()
 	since := func(p cmp.Path) bool {
 		index, ok := p.Last().(cmp.MapIndex)
@@ -102,7 +102,7 @@ func (s *story) saysAgain(was map[string]memory) {
 }
 
 // versions are the resource versions of all that is Shipper's in the management cluster.
-func (s *story) versions() map[string]string {
+func (s *fixture) versions() map[string]string {
 	out := map[string]string{}
 	for _, list := range []client.ObjectList{
 		&shipper.ApplicationList{}, &shipper.ReleaseList{}, &shipper.InstallationTargetList{}, &shipper.CapacityTargetList{},
@@ -121,7 +121,7 @@ func (s *story) versions() map[string]string {
 }
 
 // running are the UIDs of the Deployments and Pods of the story, by cluster.
-func (s *story) running() map[string][]string {
+func (s *fixture) running() map[string][]string {
 	out := map[string][]string{}
 	for name, c := range world.clusters {
 		for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.PodList{}} {

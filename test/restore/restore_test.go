@@ -15,11 +15,11 @@ import (
 // scenario is how a management cluster is lost and restored.
 type scenario struct {
 	// before is what has been rolled out when the backup is taken.
-	before func(*story)
+	before func(*fixture)
 	// after happens between the backup and the loss; may be nil.
-	after func(*story)
+	after func(*fixture)
 	// cut is what somebody has asked for, and is in the backup, when the reconciler ends for good; may be nil.
-	cut func(*story)
+	cut func(*fixture)
 	// status tells whether the backup has status.
 	status bool
 	// running tells whether Shipper's reconciler runs while objects are restored; otherwise it is started afterwards.
@@ -27,11 +27,11 @@ type scenario struct {
 	// podsMove is true when the restored management cluster has Pods to delete.
 	podsMove bool
 	// then waits until all is well in the new management cluster.
-	then func(*story)
+	then func(*fixture)
 }
 
 // finished rolls the second Release out.
-func finished(s *story) {
+func finished(s *fixture) {
 	half(s)
 	contender := s.release(1)
 	s.steps(contender, 2)
@@ -40,7 +40,7 @@ func finished(s *story) {
 }
 
 // half rolls the second Release out to 50/50.
-func half(s *story) {
+func half(s *fixture) {
 	s.applies(environment("first", "0.0.1", allIn))
 	s.completes(s.release(0))
 	s.edits(environment("second", "0.0.2", vanguard))
@@ -52,7 +52,7 @@ func half(s *story) {
 }
 
 // isFinished waits until the second Release has everything and the first nothing.
-func isFinished(s *story) {
+func isFinished(s *fixture) {
 	s.release(1)
 	incumbent, contender := s.backup.releases[0].Name, s.backup.releases[1].Name
 	s.completes(contender)
@@ -62,7 +62,7 @@ func isFinished(s *story) {
 }
 
 // isHalf waits until both Releases have half.
-func isHalf(s *story) {
+func isHalf(s *fixture) {
 	s.release(1)
 	incumbent, contender := s.backup.releases[0].Name, s.backup.releases[1].Name
 	s.waitsForCommand(contender, 1)
@@ -92,13 +92,13 @@ var scenarios = map[string]scenario{
 }
 
 // toTheEnd asks for the last step.
-func toTheEnd(s *story) { s.steps(s.release(1), 2) }
+func toTheEnd(s *fixture) { s.steps(s.release(1), 2) }
 
 // back asks for the first step.
-func back(s *story) { s.steps(s.release(1), 0) }
+func back(s *fixture) { s.steps(s.release(1), 0) }
 
 // isBack waits until the second Release has its one Pod and no traffic again.
-func isBack(s *story) {
+func isBack(s *fixture) {
 	s.release(1)
 	incumbent, contender := s.backup.releases[0].Name, s.backup.releases[1].Name
 	s.waitsForCommand(contender, 0)
@@ -108,7 +108,7 @@ func isBack(s *story) {
 }
 
 // newer rolls out a third Release, which no backup knows.
-func newer(s *story) {
+func newer(s *fixture) {
 	s.edits(environment("third", "0.0.1", vanguard))
 	contender := s.release(2)
 	s.waitsForCommand(contender, 0)
@@ -119,13 +119,13 @@ func newer(s *story) {
 }
 
 // isOlder waits until the newest Release of the backup serves again, beside the one that nobody knows.
-func isOlder(s *story) {
+func isOlder(s *fixture) {
 	isFinished(s)
 	s.pods(s.unknown(), replicas, replicas)
 }
 
 // unknown names the Release that is in no backup.
-func (s *story) unknown() string {
+func (s *fixture) unknown() string {
 	s.Helper()
 	rels := &shipper.ReleaseList{}
 	s.must("listing what there was", world.lost.List(s.ctx, rels, client.InNamespace(s.namespace)))
@@ -140,7 +140,7 @@ func (s *story) unknown() string {
 
 // TestNothingThatRunsIsTakenAway loses a management cluster and restores it in another.
 func TestNothingThatRunsIsTakenAway(t *testing.T) {
-	stories := map[string]*story{}
+	stories := map[string]*fixture{}
 	for name := range scenarios {
 		stories[name] = begin(t)
 	}
@@ -189,7 +189,7 @@ func TestNothingThatRunsIsTakenAway(t *testing.T) {
 }
 
 // lose ends the first Shipper and makes a management cluster in which nothing is restored yet but what Shipper itself needs.
-func lose(t *testing.T, stories map[string]*story) {
+func lose(t *testing.T, stories map[string]*fixture) {
 	t.Helper()
 	must(t, "ending the reconciler", world.lost.pod.Reconciler.Stop())
 	for name, sc := range scenarios {
@@ -210,7 +210,7 @@ func lose(t *testing.T, stories map[string]*story) {
 }
 
 // goesOn waits until all is well after a restore, asks whether it was meanwhile, and rolls out once more.
-func (s *story) goesOn(sc scenario) {
+func (s *fixture) goesOn(sc scenario) {
 	func() {
 		defer s.judged() // also when it is not well in the end
 		sc.then(s)
@@ -241,7 +241,7 @@ func (s *story) goesOn(sc scenario) {
 }
 
 // judged ends the judging, and tells of what was wrong meanwhile.
-func (s *story) judged() {
+func (s *fixture) judged() {
 	for _, g := range s.guards {
 		for _, offence := range g.report() {
 			s.Error(offence)
@@ -257,7 +257,7 @@ func must(t *testing.T, doing string, err error) {
 }
 
 // saves takes the backup.
-func (s *story) saves() {
+func (s *fixture) saves() {
 	var err error
 	s.backup, err = save(s.ctx, s.management, s.namespace)
 	s.must("saving", err)

@@ -56,14 +56,14 @@ func TestABackupIsRestored(t *testing.T) {
 		g.hold(replicas, true)
 	}
 	s.must("starting the reconciler", third.pod.StartReconciler(s.ctx))
-	both(t, "after", s, func(s *story) {
+	both(t, "after", s, func(s *fixture) {
 		isHalf(s)
 		s.saysAgain(was)
 		s.judged()
 		if diff := cmp.Diff(running, s.running()); diff != "" {
 			s.Errorf("what runs is not what ran (-before +after)\n%s", diff)
 		}
-	}, older, func(older *story) {
+	}, older, func(older *fixture) {
 		isBack(older)
 		for _, name := range older.backup.names() {
 			older.scheduled(name)
@@ -74,7 +74,7 @@ func TestABackupIsRestored(t *testing.T) {
 }
 
 // both tells a part of two stories at once.
-func both(t *testing.T, part string, s *story, first func(*story), older *story, second func(*story)) {
+func both(t *testing.T, part string, s *fixture, first func(*fixture), older *fixture, second func(*fixture)) {
 	t.Helper()
 	ok := t.Run(part, func(t *testing.T) {
 		t.Run("half a rollout", func(t *testing.T) {
@@ -92,7 +92,7 @@ func both(t *testing.T, part string, s *story, first func(*story), older *story,
 }
 
 // begun rolls the second Release out to the first step.
-func begun(s *story) {
+func begun(s *fixture) {
 	s.applies(environment("first", "0.0.1", allIn))
 	s.completes(s.release(0))
 	s.edits(environment("second", "0.0.2", vanguard))
@@ -100,7 +100,7 @@ func begun(s *story) {
 }
 
 // ends rolls the second Release out to the end: what serves then is what the backup says has one Pod and no traffic.
-func (s *story) ends() {
+func (s *fixture) ends() {
 	incumbent, contender := s.backup.names()[0], s.backup.names()[1]
 	s.steps(contender, 2)
 	s.completes(contender)
@@ -109,7 +109,7 @@ func (s *story) ends() {
 }
 
 // restores joins the application clusters and restores the backup: in vain, not at all, whole, and once more.
-func (s *story) restores(file string, was map[string]memory) {
+func (s *fixture) restores(file string, was map[string]memory) {
 	admin, restorer := ctl{s.T, s.kubeconfig(s.management, "")}, ctl{s.T, s.kubeconfig(s.management, restorer)}
 	clusters := filepath.Join(world.lost.options.Bin, "clusters.yaml")
 	admin.succeeds("", "clusters", "join", "-f", clusters)
@@ -129,7 +129,7 @@ func (s *story) restores(file string, was map[string]memory) {
 }
 
 // goesFurther rolls out once more in the restored management cluster, and then gives one application cluster up.
-func (s *story) goesFurther(admin ctl) {
+func (s *fixture) goesFurther(admin ctl) {
 	contender := s.backup.names()[1]
 	s.steps(contender, 2)
 	s.completes(contender)
@@ -171,7 +171,7 @@ func (s *story) goesFurther(admin ctl) {
 
 // rollsBackTwice goes back to what the backup knew, and from there to what was rolled out last. It returns the Release that came of
 // it.
-func (s *story) rollsBackTwice(admin ctl, from string) string {
+func (s *fixture) rollsBackTwice(admin ctl, from string) string {
 	admin.succeeds("", "rollout", "rollback", appName, "-n", s.namespace)
 	back := s.release(3)
 	s.steps(back, 2)
@@ -188,7 +188,7 @@ func (s *story) rollsBackTwice(admin ctl, from string) string {
 }
 
 // sameEnvironment fails unless a Release is what another was, down to the bytes of its chart.
-func (s *story) sameEnvironment(release, other string) {
+func (s *fixture) sameEnvironment(release, other string) {
 	s.Helper()
 	one, err := s.get(release)
 	s.must("reading a Release", err)
@@ -204,14 +204,14 @@ func (s *story) sameEnvironment(release, other string) {
 }
 
 // placed are the clusters of a Release.
-func (s *story) placed(release string) string {
+func (s *fixture) placed(release string) string {
 	rel, err := s.get(release)
 	s.must("reading a Release", err)
 	return rel.Annotations[shipper.ReleaseClustersAnnotation]
 }
 
 // blocks makes a RolloutBlock that stops nobody here.
-func (s *story) blocks() {
+func (s *fixture) blocks() {
 	b := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "elsewhere"}}
 	b.Spec.Message, b.Spec.Author.Name = "not here", "ann"
 	b.Spec.Author.Type = "user"
@@ -220,7 +220,7 @@ func (s *story) blocks() {
 
 // replaced kills the Shipper that works, and its management cluster, and starts one in which nothing is but what setting up makes.
 // Its Shipper has nothing in its caches.
-func (s *story) replaced() *management {
+func (s *fixture) replaced() *management {
 	was := s.management
 	was.pod.Reconciler.Kill()
 	was.pod.Webhook.Kill()
@@ -275,7 +275,7 @@ func (m *management) allowShipperctl(ctx context.Context) error {
 }
 
 // kubeconfig has the contexts of a management cluster and of the application clusters, to be used as user.
-func (s *story) kubeconfig(m *management, user string) string {
+func (s *fixture) kubeconfig(m *management, user string) string {
 	config, err := clientcmd.LoadFromFile(world.lost.fleet.Kubeconfig)
 	s.must("reading a kubeconfig", err)
 	own, err := clientcmd.LoadFromFile(m.fleet.Kubeconfig)
@@ -291,7 +291,7 @@ func (s *story) kubeconfig(m *management, user string) string {
 }
 
 // tellsAsDocumented compares what `backup restore -v` says with what the documentation shows.
-func (s *story) tellsAsDocumented(out string) {
+func (s *fixture) tellsAsDocumented(out string) {
 	app := &shipper.Application{}
 	s.must("reading the Application", s.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app))
 	key := s.namespace + "/" + appName

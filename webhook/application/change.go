@@ -26,7 +26,7 @@ func (w *Webhook) change(
 		// It writes the spec of an Application only to take it back.
 		return c.And(shipper.RolloutBlockAbort), nil
 	}
-	c.Matches = w.Gate.Asked(ctx, req)
+	c.Matches = w.BlockCheck.Requested(ctx, req)
 	return c, nil
 }
 
@@ -40,7 +40,7 @@ func (w *Webhook) around(app, old *shipper.Application) (block.App, error) {
 	if err != nil {
 		return block.App{}, err
 	}
-	out := block.App{Name: some.Name, Clusters: w.Facts.Clusters, Releases: rels}
+	out := block.App{Name: some.Name, Clusters: w.State.Clusters, Releases: rels}
 	for _, a := range []*shipper.Application{app, old} {
 		if a != nil {
 			out.Labels = append(out.Labels, a.Labels)
@@ -51,7 +51,7 @@ func (w *Webhook) around(app, old *shipper.Application) (block.App, error) {
 
 // releases are app's own that are not being deleted, oldest first.
 func (w *Webhook) releases(app *shipper.Application) ([]*shipper.Release, error) {
-	rels, err := w.Facts.Releases(key(app))
+	rels, err := w.State.Releases(key(app))
 	if err != nil {
 		return nil, err
 	}

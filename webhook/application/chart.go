@@ -13,8 +13,8 @@ import (
 	"shipper.dev/shipper/apis/rules/placement"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/webhook/answer"
-	"shipper.dev/shipper/webhook/environment"
+	"shipper.dev/shipper/webhook/response"
+	"shipper.dev/shipper/webhook/templatecheck"
 )
 
 // judgeTime is how long a write waits for its chart to be fetched and rendered. A chart that takes longer is admitted, and conditions
@@ -24,18 +24,18 @@ const judgeTime = time.Second
 // judgeChart refuses a Release that none of its clusters can run, and warns of what is doubtful. Of values from ConfigMaps and Secrets
 // nothing is known here; nor is it known which values a Release will have while there are no clusters for it.
 func (w *Webhook) judgeChart(
-	ctx context.Context, req *admission.Request, a *answer.Answer, app *shipper.Application, rel *shipper.Release,
+	ctx context.Context, req *admission.Request, a *response.Response, app *shipper.Application, rel *shipper.Release,
 ) error {
 	template := &app.Spec.Template
 	if req.UserInfo.Username == w.Guard.Reconciler || len(template.ValuesFrom) > 0 || app.DeletionTimestamp != nil ||
-		environment.Wanted(template.ClusterRequirements) == 0 {
+		templatecheck.Wanted(template.ClusterRequirements) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, judgeTime)
 	defer cancel()
 	layers, choice := chart.LayersOf(template), []string(nil)
 	if layers.Differ() {
-		choice, _ = placement.Choose(app.Name, template.ClusterRequirements, w.Facts.Clusters()) // the Release will say why there is none
+		choice, _ = placement.Choose(app.Name, template.ClusterRequirements, w.State.Clusters()) // the Release will say why there is none
 	}
 	places := distinct(w.places(layers, choice))
 	doubts, failures := remarks{of: len(places)}, remarks{of: len(places)}
@@ -49,7 +49,7 @@ func (w *Webhook) judgeChart(
 		}
 	}
 	if failed := failures.places(); len(failed) == len(places) && (len(choice) > 0 || !layers.Differ()) {
-		return answer.Invalidate(kind, app.Name, field.ErrorList{
+		return response.Invalidate(kind, app.Name, field.ErrorList{
 			field.Invalid(chartPath, template.Chart.Name+" "+template.Chart.Version, failures.list[0].text),
 		})
 	}

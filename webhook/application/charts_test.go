@@ -18,7 +18,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/test/admission/ask"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 // catalog resolves every constraint to one answer, and counts how often it is asked.
@@ -210,7 +210,7 @@ func TestAChartIsPinned(t *testing.T) {
 			if tc.old != nil {
 				req = ask.Update(ask.Developer, tc.now, tc.old)
 			}
-			a := &answer.Answer{}
+			a := &response.Response{}
 			if err := w.Default(t.Context(), req, a); err != nil {
 				t.Fatal(err)
 			}
@@ -239,39 +239,39 @@ func TestAChartThatCannotBeResolved(t *testing.T) {
 	for name, tc := range map[string]struct {
 		version  string
 		err      error
-		decision answer.Decision
+		decision response.Decision
 		message  string
 		warned   []string
 	}{
 		"a constraint that nothing matches": {
-			version: "~9", err: &chart.Error{Message: "nearest: 0.0.2", Cause: chart.ErrNoMatch}, decision: answer.Invalid,
+			version: "~9", err: &chart.Error{Message: "nearest: 0.0.2", Cause: chart.ErrNoMatch}, decision: response.Invalid,
 			message: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.version: Invalid value: "~9": nearest: 0.0.2`,
 		},
 		"a chart that the repository does not have": {
-			version: "~9", err: &chart.Error{Message: "no nginx", Cause: chart.ErrNoChart}, decision: answer.Invalid,
+			version: "~9", err: &chart.Error{Message: "no nginx", Cause: chart.ErrNoChart}, decision: response.Invalid,
 			message: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.name: Invalid value: "nginx": no nginx`,
 		},
 		"a constraint that is none": {
 			version: "ha", err: &chart.Error{Message: "not a constraint", Cause: chart.ErrBadConstraint},
-			decision: answer.Invalid,
+			decision: response.Invalid,
 			message: `Application.shipper.booking.com "super-server" is invalid: ` +
 				`spec.template.chart.version: Invalid value: "ha": not a constraint`,
 		},
 		"a URL that is no repository": {
-			version: "1.0.0", err: &chart.Error{Message: "HTML", Cause: chart.ErrNotRepository}, decision: answer.Invalid,
+			version: "1.0.0", err: &chart.Error{Message: "HTML", Cause: chart.ErrNotRepository}, decision: response.Invalid,
 			message: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.repoUrl: Invalid value: "` + repo + `": HTML`,
 		},
 		"a URL that charts may not be fetched from": {
-			version: "1.0.0", err: &chart.Error{Message: "not that", Retry: true, Cause: chart.ErrNotAllowed}, decision: answer.Invalid,
+			version: "1.0.0", err: &chart.Error{Message: "not that", Retry: true, Cause: chart.ErrNotAllowed}, decision: response.Invalid,
 			message: `Application.shipper.booking.com "super-server" is invalid: ` +
 				`spec.template.chart.repoUrl: Invalid value: "` + repo + `": not that`,
 		},
 		"a chart that is broken otherwise": {
-			version: "1.0.0", err: &chart.Error{Message: "broken"}, decision: answer.Invalid,
+			version: "1.0.0", err: &chart.Error{Message: "broken"}, decision: response.Invalid,
 			message: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.name: Invalid value: "nginx": broken`,
 		},
 		"a constraint while the repository is down": {
-			version: "~1", err: unreachable, decision: answer.Unavailable,
+			version: "~1", err: unreachable, decision: response.Unavailable,
 			message: `chart nginx, version "~1", cannot be resolved to a version now: nobody answers; ` +
 				`try again in a minute, or name an exact version`,
 		},
@@ -286,7 +286,7 @@ func TestAChartThatCannotBeResolved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := webhookOf(t, ask.Grant(), &catalog{err: tc.err})
-			a := &answer.Answer{}
+			a := &response.Response{}
 			err := w.Default(t.Context(), ask.Create(ask.Developer, ask.Application(ask.Version(tc.version))), a)
 			ask.CheckRefusal(t, err, tc.decision, tc.message)
 			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
@@ -321,11 +321,11 @@ func TestARepositoryThatIsNotAllowed(t *testing.T) {
 		"is deleted with":   {ask.Delete("dev", ask.Application()), ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			var decision answer.Decision
+			var decision response.Decision
 			if tc.message != "" {
-				decision = answer.Invalid
+				decision = response.Invalid
 			}
-			err := webhookOf(t, ask.Grant(), charts, released, unseen).Validate(t.Context(), tc.req, &answer.Answer{})
+			err := webhookOf(t, ask.Grant(), charts, released, unseen).Validate(t.Context(), tc.req, &response.Response{})
 			ask.CheckRefusal(t, err, decision, tc.message)
 		})
 	}
@@ -335,7 +335,7 @@ func TestARefreshThatFails(t *testing.T) {
 	charts := &catalog{found: chart.Resolution{Version: "0.0.2"}, refreshErr: errors.New("down")}
 	old := ask.Application(ask.Version("0.0.2"), ask.Pinned("~0.0"))
 	now := ask.Application(ask.Version("0.0.2"), ask.Pinned("~0.0"), ask.Annotated(shipper.AppChartVersionRefreshAnnotation, "x"))
-	a := &answer.Answer{}
+	a := &response.Response{}
 	if err := webhookOf(t, ask.Grant(), charts).Default(t.Context(), ask.Update(ask.Developer, now, old), a); err != nil {
 		t.Fatal(err)
 	}
@@ -356,19 +356,19 @@ func TestConditionsAreAskedOfTheVersionThatAConstraintIsResolvedTo(t *testing.T)
 	old := ask.Application(ask.Pinned("~0"))
 	for constraint, tc := range map[string]struct {
 		found    string
-		decision answer.Decision
+		decision response.Decision
 	}{
 		"~0":   {"0.0.1", ""},
 		"~0.0": {"0.0.2", ""},
-		"~1":   {"1.0.0", answer.Blocked},
+		"~1":   {"1.0.0", response.Blocked},
 	} {
 		t.Run(constraint, func(t *testing.T) {
 			edited := ask.Application(ask.Pinned("~0"), ask.Version(constraint), func(app *shipper.Application) {
 				app.Spec.Template.Values = &shipper.ChartValues{"replicaCount": int64(7)}
 			})
 			charts := &catalog{found: chart.Resolution{Version: tc.found}}
-			err := webhookOf(t, ask.Grant(), charts, majors).Default(t.Context(), ask.Update("dev", edited, old), &answer.Answer{})
-			var refusal *answer.Refusal
+			err := webhookOf(t, ask.Grant(), charts, majors).Default(t.Context(), ask.Update("dev", edited, old), &response.Response{})
+			var refusal *response.Refusal
 			if errors.As(err, &refusal); (refusal == nil) != (tc.decision == "") || refusal != nil && refusal.Decision != tc.decision {
 				t.Errorf("got %v, want %q", err, tc.decision)
 			}
@@ -379,9 +379,9 @@ func TestConditionsAreAskedOfTheVersionThatAConstraintIsResolvedTo(t *testing.T)
 func TestABlockedEditIsNotResolved(t *testing.T) {
 	charts := &catalog{err: errors.New("must not be asked")}
 	w := webhookOf(t, ask.Grant(), charts, ask.Block("global/dns-outage"))
-	err := w.Default(t.Context(), ask.Create(ask.Developer, ask.Application(ask.Version("~0.0"))), &answer.Answer{})
-	var refusal *answer.Refusal
-	if !errors.As(err, &refusal) || refusal.Decision != answer.Blocked || len(charts.asked) > 0 {
+	err := w.Default(t.Context(), ask.Create(ask.Developer, ask.Application(ask.Version("~0.0"))), &response.Response{})
+	var refusal *response.Refusal
+	if !errors.As(err, &refusal) || refusal.Decision != response.Blocked || len(charts.asked) > 0 {
 		t.Errorf("got %v, asked %v; want a refusal by the block and nothing asked", err, charts.asked)
 	}
 }
@@ -404,7 +404,7 @@ func TestWhatCannotBeResolvedStillTakesMetadata(t *testing.T) {
 		}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			charts, a := &catalog{err: down}, &answer.Answer{}
+			charts, a := &catalog{err: down}, &response.Response{}
 			hook := webhookOf(t, ask.Grant(), charts, tc.known...)
 			if err := hook.Default(t.Context(), ask.Update(tc.user, now, old), a); err != nil {
 				t.Fatal(err)
@@ -452,7 +452,7 @@ func TestAVersionThatWasReleasedIsNotLookedUpAgain(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			charts := &catalog{found: chart.Resolution{Version: tc.now.Spec.Template.Chart.Version, Digest: "index"}}
 			w := webhookOf(t, ask.Grant(), charts, first, second)
-			a, req := &answer.Answer{}, ask.Update(ask.Developer, tc.now, ask.Application(ask.Version("0.0.1")))
+			a, req := &response.Response{}, ask.Update(ask.Developer, tc.now, ask.Application(ask.Version("0.0.1")))
 			if err := w.Default(t.Context(), req, a); err != nil {
 				t.Fatal(err)
 			}
@@ -532,7 +532,7 @@ func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 			if tc.edit != nil {
 				tc.edit(app)
 			}
-			a := &answer.Answer{}
+			a := &response.Response{}
 			err := w.Validate(t.Context(), ask.Create(tc.user, app), a)
 			if (err != nil) != tc.refused || tc.refused && err.Error() != tc.want {
 				t.Errorf("it says %v, want %q", err, tc.want)

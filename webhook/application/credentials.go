@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 var secretPath = chartPath.Child("credentials", "secretName")
@@ -42,14 +42,14 @@ func (w *Webhook) permitSecret(
 	ctx context.Context, req *admission.Request, app *shipper.Application, path *field.Path, name, since string,
 ) error {
 	secret := types.NamespacedName{Namespace: app.Namespace, Name: name}
-	allowed, err := w.Guard.Rights.MayGet(ctx, req.UserInfo, "secrets", secret)
+	allowed, err := w.Guard.Authz.MayGet(ctx, req.UserInfo, "secrets", secret)
 	if err != nil {
-		return answer.Later(err.Error(), time.Second)
+		return response.Later(err.Error(), time.Second)
 	}
 	if allowed {
 		return nil
 	}
-	return answer.Invalidate(kind, app.Name, field.ErrorList{field.Forbidden(path, fmt.Sprintf(
+	return response.Invalidate(kind, app.Name, field.ErrorList{field.Forbidden(path, fmt.Sprintf(
 		"%s may not get Secret %s, and %s; ask who owns the namespace for: "+
 			"kubectl create role %s -n %s --verb=get --resource=secrets --resource-name=%s, and a rolebinding to it",
 		req.UserInfo.Username, secret, since, secret.Name, secret.Namespace, secret.Name))})

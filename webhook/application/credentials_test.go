@@ -12,7 +12,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/test/admission/ask"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 func TestCredentialsAreForWhoMayReadThem(t *testing.T) {
@@ -33,20 +33,20 @@ func TestCredentialsAreForWhoMayReadThem(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		req      *admission.Request
 		rights   *ask.Rights
-		decision answer.Decision
+		decision response.Decision
 		message  string
 	}{
 		"may name them":                {ask.Create(ask.Developer, ask.Application(opened)), ask.Grant(may), "", ""},
-		"may not name those of others": {ask.Create(ask.Developer, ask.Application(opened)), ask.Grant(), answer.Invalid, message},
-		"may not add those of others":  {update(ask.Application(opened), ask.Application()), ask.Grant(), answer.Invalid, message},
+		"may not name those of others": {ask.Create(ask.Developer, ask.Application(opened)), ask.Grant(), response.Invalid, message},
+		"may not add those of others":  {update(ask.Application(opened), ask.Application()), ask.Grant(), response.Invalid, message},
 		"may not have them sent elsewhere": {
-			update(ask.Application(opened, elsewhere), ask.Application(opened)), ask.Grant(), answer.Invalid, message,
+			update(ask.Application(opened, elsewhere), ask.Application(opened)), ask.Grant(), response.Invalid, message,
 		},
 		"may go back to what was released with them": {
 			update(ask.Application(opened, before), ask.Application()), ask.Grant(), "", "",
 		},
 		"may not go back to it with others": {
-			update(ask.Application(others, before), ask.Application()), ask.Grant(), answer.Invalid,
+			update(ask.Application(others, before), ask.Application()), ask.Grant(), response.Invalid,
 			strings.ReplaceAll(message, "opener", "another"),
 		},
 		"may edit what else there is": {update(ask.Application(opened, changed), ask.Application(opened)), ask.Grant(), "", ""},
@@ -55,22 +55,22 @@ func TestCredentialsAreForWhoMayReadThem(t *testing.T) {
 			ask.Update(ask.Reconciler, ask.Application(opened, abortedTo(unseen)), ask.Application()), ask.Grant(), "", "",
 		},
 		"may not name them by a user name": {
-			ask.Update(ask.Reconciler, ask.Application(opened), ask.Application()), ask.Grant(), answer.Invalid,
+			ask.Update(ask.Reconciler, ask.Application(opened), ask.Application()), ask.Grant(), response.Invalid,
 			strings.ReplaceAll(message, ask.Developer+" may", ask.Reconciler+" may"),
 		},
 		"is asked again when nobody could tell": {
-			ask.Create(ask.Developer, ask.Application(opened)), &ask.Rights{Err: errors.New("away")}, answer.Unavailable, "away",
+			ask.Create(ask.Developer, ask.Application(opened)), &ask.Rights{Err: errors.New("away")}, response.Unavailable, "away",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			charts := exact()
 			w := webhookOf(t, tc.rights, charts, released, unseen)
-			err := w.Default(t.Context(), tc.req, &answer.Answer{})
+			err := w.Default(t.Context(), tc.req, &response.Response{})
 			ask.CheckRefusal(t, err, tc.decision, tc.message)
 			if err != nil && len(charts.asked) > 0 {
 				t.Error("the repository was asked first")
 			}
-			err = w.Validate(t.Context(), tc.req, &answer.Answer{})
+			err = w.Validate(t.Context(), tc.req, &response.Response{})
 			ask.CheckRefusal(t, err, tc.decision, tc.message)
 		})
 	}
@@ -94,7 +94,7 @@ func TestCredentialsThatShipperCannotUse(t *testing.T) {
 	app := ask.Application(func(app *shipper.Application) { app.Spec.Template.Chart.Credentials.SecretName = "opener" })
 	charts := &catalog{err: &chart.Error{Message: "there is no Secret x/opener", Retry: true, Cause: chart.ErrCredentials}}
 	w := webhookOf(t, ask.Grant(ask.Developer+" get secrets "+app.Namespace+"/opener"), charts)
-	ask.CheckRefusal(t, w.Default(t.Context(), ask.Create(ask.Developer, app), &answer.Answer{}), answer.Invalid,
+	ask.CheckRefusal(t, w.Default(t.Context(), ask.Create(ask.Developer, app), &response.Response{}), response.Invalid,
 		`Application.shipper.booking.com "super-server" is invalid: spec.template.chart.credentials.secretName: `+
 			`Invalid value: "opener": there is no Secret x/opener`)
 }

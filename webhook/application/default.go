@@ -13,10 +13,10 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/webhook/answer"
-	"shipper.dev/shipper/webhook/control"
-	"shipper.dev/shipper/webhook/environment"
-	"shipper.dev/shipper/webhook/gate"
+	"shipper.dev/shipper/webhook/blockcheck"
+	"shipper.dev/shipper/webhook/protected"
+	"shipper.dev/shipper/webhook/response"
+	"shipper.dev/shipper/webhook/templatecheck"
 )
 
 // complete patches what Shipper decides, in this order: control annotations come back, the override is normalised, and,
@@ -25,7 +25,7 @@ import (
 // Writes that leave spec alone are not touched otherwise, but to resolve what never was: they must pass whatever is wrong with
 // the rest.
 func (w *Webhook) complete(
-	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
+	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
 	if app.Namespace == "" {
 		app.Namespace = req.Namespace
@@ -33,15 +33,15 @@ func (w *Webhook) complete(
 	if err := w.guard(ctx, req, a, app, old); err != nil {
 		return err
 	}
-	gate.Normalise(a, &app.ObjectMeta)
+	blockcheck.Normalise(a, &app.ObjectMeta)
 	if req.UserInfo.Username != w.Guard.Reconciler {
-		if err := w.Gate.Stamp(ctx, req.UserInfo.Username, a, &app.ObjectMeta, metaOf(old)); err != nil {
+		if err := w.BlockCheck.Stamp(ctx, req.UserInfo.Username, a, &app.ObjectMeta, metaOf(old)); err != nil {
 			return err
 		}
 	}
 	carryDigests(a, app, old)
 	if old != nil && !refreshWanted(app, old) && !valuesRefreshWanted(app, old) && sameSpec(&app.Spec, &old.Spec) {
-		return w.catchUp(ctx, req, a, app, old)
+		return w.correctOverride(ctx, req, a, app, old)
 	}
 	asked := app.Spec.RollbackTo != nil
 	if asked {
@@ -65,8 +65,8 @@ func (w *Webhook) complete(
 	if old != nil && sameSpec(&app.Spec, &old.Spec) {
 		return nil
 	}
-	if old != nil && gate.SameOverride(app.Annotations, old.Annotations) {
-		if err := w.Gate.Prune(ctx, a, &app.ObjectMeta); err != nil {
+	if old != nil && blockcheck.SameOverride(app.Annotations, old.Annotations) {
+		if err := w.BlockCheck.Prune(ctx, a, &app.ObjectMeta); err != nil {
 			return err
 		}
 	}
@@ -78,17 +78,17 @@ func (w *Webhook) complete(
 }
 
 // noteRequester says whose write makes the next Release.
-func (w *Webhook) noteRequester(req *admission.Request, a *answer.Answer, app *shipper.Application) {
+func (w *Webhook) noteRequester(req *admission.Request, a *response.Response, app *shipper.Application) {
 	requester := app.Annotations[shipper.AppRequestedByAnnotation]
 	if user := req.UserInfo.Username; user != w.Guard.Reconciler && user != requester {
 		a.Annotate(&app.ObjectMeta, shipper.AppRequestedByAnnotation, user)
 	}
 }
 
-// catchUp resolves, with a write that leaves spec alone, a chart that was never resolved: its Application was written
+// correctOverride resolves, with a write that leaves spec alone, a chart that was never resolved: its Application was written
 // while the webhook was not asked. Whatever keeps it from being resolved does not keep the write from passing.
-func (w *Webhook) catchUp(
-	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
+func (w *Webhook) correctOverride(
+	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
 	want := app.Spec.Template.Chart
 	switch {
@@ -97,7 +97,7 @@ func (w *Webhook) catchUp(
 		!app.DeletionTimestamp.IsZero(),
 		want.Credentials.SecretName != "", len(app.Spec.Template.ValuesFrom) > 0, // whose write this is may not be who may read them
 		!validOnceResolved(app),
-		w.judge(ctx, req, &answer.Answer{}, app, old) != nil:
+		w.judge(ctx, req, &response.Response{}, app, old) != nil:
 		return nil
 	}
 	found, err := w.resolve(ctx, a, app, want)
@@ -112,23 +112,23 @@ func (w *Webhook) catchUp(
 }
 
 func (w *Webhook) guard(
-	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
+	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
 	if old == nil {
-		return w.Guard.Ignore(ctx, req, a, control.Application, &app.ObjectMeta)
+		return w.Guard.Ignore(ctx, req, a, protected.Application, &app.ObjectMeta)
 	}
-	return w.Guard.Keep(ctx, req, a, control.Application, &old.ObjectMeta, &app.ObjectMeta)
+	return w.Guard.Keep(ctx, req, a, protected.Application, &old.ObjectMeta, &app.ObjectMeta)
 }
 
 // validOnceResolved tells whether app would pass if its chart had a version.
 func validOnceResolved(app *shipper.Application) bool {
 	template := app.Spec.Template
 	template.Chart.Version = "0.0.0"
-	return len(validateName(app.Name))+len(environment.Validate(&template, field.NewPath("spec", "template"))) == 0
+	return len(validateName(app.Name))+len(templatecheck.Validate(&template, field.NewPath("spec", "template"))) == 0
 }
 
 // limitHistory gives revisionHistoryLimit its default and moves it into its bounds.
-func limitHistory(a *answer.Answer, app *shipper.Application) {
+func limitHistory(a *response.Response, app *shipper.Application) {
 	limit := shipper.DefaultRevisionHistoryLimit
 	if wanted := app.Spec.RevisionHistoryLimit; wanted != nil {
 		limit = min(max(*wanted, shipper.MinRevisionHistoryLimit), shipper.MaxRevisionHistoryLimit)

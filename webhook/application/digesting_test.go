@@ -9,7 +9,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 // TestSecretsAreDigestedForOneWriteAtATime has a write give up that waits for another, and those that ask for nothing slow pass.
@@ -26,7 +26,7 @@ func TestSecretsAreDigestedForOneWriteAtATime(t *testing.T) {
 		return err
 	}
 	err := digests(impatient, secret)
-	if refusal, ok := errors.AsType[*answer.Refusal](err); !ok || refusal.Decision != answer.Unavailable {
+	if refusal, ok := errors.AsType[*response.Refusal](err); !ok || refusal.Decision != response.Unavailable {
 		t.Errorf("who waits is told %v", err)
 	}
 	if err := digests(impatient, plain); err != nil {

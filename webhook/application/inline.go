@@ -9,12 +9,12 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 // pinArchive opens the archive that stands in the template and pins the template to it: to its name and version, which may be
 // left out and otherwise agree, and to its digest.
-func pinArchive(a *answer.Answer, app, old *shipper.Application) error {
+func pinArchive(a *response.Response, app, old *shipper.Application) error {
 	want := app.Spec.Template.Chart
 	if want.RepoURL != "" || old != nil && old.Spec.Template.Chart == want && pinned(app) {
 		return nil // the two exclude each other, which is said later; what was opened is not opened again
@@ -53,5 +53,5 @@ func followed(app, old *shipper.Application) bool {
 }
 
 func refuseArchive(app *shipper.Application, child, value, why string) error {
-	return answer.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(chartPath.Child(child), value, why)})
+	return response.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(chartPath.Child(child), value, why)})
 }

@@ -13,7 +13,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/test/charts"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 // packed is a chart's archive as it stands in an Application, and its digest.
@@ -84,7 +84,7 @@ func TestAnArchiveIsPinned(t *testing.T) {
 			if tc.old != nil {
 				req = ask.Update(ask.Developer, withValues(tc.now), tc.old)
 			}
-			a := &answer.Answer{}
+			a := &response.Response{}
 			if err := webhookOf(t, ask.Grant(), charts).Default(t.Context(), req, a); err != nil {
 				t.Fatal(err)
 			}
@@ -141,11 +141,11 @@ func TestAnArchiveThatIsRefused(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			app := ask.Application(func(app *shipper.Application) { app.Spec.Template.Chart = tc.chart })
 			w := webhookOf(t, ask.Grant(), exact())
-			err := w.Default(t.Context(), ask.Create(ask.Developer, app), &answer.Answer{})
+			err := w.Default(t.Context(), ask.Create(ask.Developer, app), &response.Response{})
 			if err == nil {
-				err = w.Validate(t.Context(), ask.Create(ask.Developer, app), &answer.Answer{})
+				err = w.Validate(t.Context(), ask.Create(ask.Developer, app), &response.Response{})
 			}
-			ask.CheckRefusal(t, err, answer.Invalid, tc.message)
+			ask.CheckRefusal(t, err, response.Invalid, tc.message)
 		})
 	}
 }
@@ -163,7 +163,7 @@ func TestRepeatingAnArchiveDoesNotEndARollback(t *testing.T) {
 	}
 	now := old.DeepCopy()
 	inline("", "", encoded)(now)
-	a, req := &answer.Answer{}, ask.Update(ask.Developer, now, old)
+	a, req := &response.Response{}, ask.Update(ask.Developer, now, old)
 	if err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), req, a); err != nil {
 		t.Fatal(err)
 	}

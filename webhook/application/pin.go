@@ -16,7 +16,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 var chartPath = field.NewPath("spec", "template", "chart")
@@ -24,7 +24,7 @@ var chartPath = field.NewPath("spec", "template", "chart")
 // pin makes sure that the template's chart has an exact version and that the annotations say where it comes from. A pin
 // is kept as long as the user asks for the same; what is asked for anew is resolved anew.
 func (w *Webhook) pin(
-	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
+	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
 	want := app.Spec.Template.Chart
 	if want.Archive != "" {
@@ -79,7 +79,7 @@ func sameChart(app *shipper.Application, c shipper.Chart) bool {
 
 // kept tells whether app goes on with the version it has: it names it, or it repeats the constraint that gave it. The
 // version is put in the constraint's place.
-func kept(a *answer.Answer, app, old *shipper.Application) bool {
+func kept(a *response.Response, app, old *shipper.Application) bool {
 	c := app.Spec.Template.Chart
 	_, noted := app.Annotations[shipper.AppChartRepoAnnotation]
 	if !noted && old != nil && c.RepoURL != old.Spec.Template.Chart.RepoURL {
@@ -103,21 +103,21 @@ func kept(a *answer.Answer, app, old *shipper.Application) bool {
 // judgeUnresolved refuses what will be refused whatever its chart is resolved to: no repository need be asked for it. Warnings are
 // left to validating: said twice they are heard twice when the age of a block moves on in between.
 func (w *Webhook) judgeUnresolved(
-	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
+	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
 	c, err := w.unresolved(ctx, req, app, old)
 	if err != nil {
 		return err
 	}
-	return w.Gate.Early(a, app.Namespace, func(a *answer.Answer) error {
-		return w.Gate.Judge(a, resource, app.Name, subject(app, old == nil), block.Overrides(app.Annotations), c)
+	return w.BlockCheck.Early(a, app.Namespace, func(a *response.Response) error {
+		return w.BlockCheck.Judge(a, resource, app.Name, subject(app, old == nil), block.Overrides(app.Annotations), c)
 	})
 }
 
 // released is what an exact version was when the newest Release was made of it: it is kept, so that going back to it needs
 // no repository, and takes nothing else that was published under its name since.
 func (w *Webhook) released(app *shipper.Application, want shipper.Chart) (found chart.Resolution, ok bool) {
-	releases, err := w.Facts.Releases(client.ObjectKeyFromObject(app))
+	releases, err := w.State.Releases(client.ObjectKeyFromObject(app))
 	if err != nil || !chart.IsExact(want.Version) {
 		return found, false
 	}
@@ -133,18 +133,18 @@ func (w *Webhook) released(app *shipper.Application, want shipper.Chart) (found 
 
 // judge refuses a change that is blocked.
 func (w *Webhook) judge(
-	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
+	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
 	c, err := w.change(ctx, req, app, old)
 	if err != nil {
 		return err
 	}
-	return w.Gate.Judge(a, resource, app.Name, subject(app, old == nil), block.Overrides(app.Annotations), c)
+	return w.BlockCheck.Judge(a, resource, app.Name, subject(app, old == nil), block.Overrides(app.Annotations), c)
 }
 
 // resolve asks for the version of want, and answers for a repository that does not.
 func (w *Webhook) resolve(
-	ctx context.Context, a *answer.Answer, app *shipper.Application, want shipper.Chart,
+	ctx context.Context, a *response.Response, app *shipper.Application, want shipper.Chart,
 ) (chart.Resolution, error) {
 	found, err := w.Charts.Resolve(ctx, app.Namespace, want)
 	if err != nil {
@@ -160,14 +160,14 @@ func (w *Webhook) resolve(
 }
 
 // unresolved admits an exact version that could not be looked up, and refuses everything else.
-func unresolved(a *answer.Answer, app string, want shipper.Chart, err error) (chart.Resolution, error) {
+func unresolved(a *response.Response, app string, want shipper.Chart, err error) (chart.Resolution, error) {
 	var known *chart.Error
 	errors.As(err, &known)
 	switch {
 	case errors.Is(err, chart.ErrNoChart):
 		return chart.Resolution{}, refuse(app, "name", want.Name, err)
 	case errors.Is(err, chart.ErrCredentials):
-		return chart.Resolution{}, answer.Invalidate(kind, app, field.ErrorList{
+		return chart.Resolution{}, response.Invalidate(kind, app, field.ErrorList{
 			field.Invalid(secretPath, want.Credentials.SecretName, err.Error()),
 		})
 	case errors.Is(err, chart.ErrBadConstraint), errors.Is(err, chart.ErrNoMatch):
@@ -180,16 +180,16 @@ func unresolved(a *answer.Answer, app string, want shipper.Chart, err error) (ch
 		a.Warn("%s was admitted unseen: %v", describe(want), err)
 		return chart.Resolution{Version: want.Version}, nil
 	}
-	return chart.Resolution{}, answer.Unable(describe(want) + " cannot be resolved to a version now: " + err.Error() +
+	return chart.Resolution{}, response.Unable(describe(want) + " cannot be resolved to a version now: " + err.Error() +
 		"; try again in a minute, or name an exact version")
 }
 
 func refuse(app, child, value string, err error) error {
-	return answer.Invalidate(kind, app, field.ErrorList{field.Invalid(chartPath.Child(child), value, err.Error())})
+	return response.Invalidate(kind, app, field.ErrorList{field.Invalid(chartPath.Child(child), value, err.Error())})
 }
 
 // write patches the pin: the version in its place, and where it comes from in annotations.
-func write(a *answer.Answer, app *shipper.Application, want shipper.Chart, found chart.Resolution) {
+func write(a *response.Response, app *shipper.Application, want shipper.Chart, found chart.Resolution) {
 	setVersion(a, app, found.Version)
 	for key, value := range map[string]string{
 		shipper.AppChartVersionRawAnnotation:      want.Version,
@@ -209,13 +209,13 @@ func write(a *answer.Answer, app *shipper.Application, want shipper.Chart, found
 	}
 }
 
-func setVersion(a *answer.Answer, app *shipper.Application, version string) {
+func setVersion(a *response.Response, app *shipper.Application, version string) {
 	if app.Spec.Template.Chart.Version != version {
 		app.Spec.Template.Chart.Version = version
 		a.Set(version, "spec", "template", "chart", "version")
 	}
 }
 
-func audit(a *answer.Answer, app *shipper.Application) {
-	a.Audit(answer.AuditChartPinned, app.Spec.Template.Chart.Name+" "+app.Spec.Template.Chart.Version)
+func audit(a *response.Response, app *shipper.Application) {
+	a.Audit(response.AuditChartPinned, app.Spec.Template.Chart.Name+" "+app.Spec.Template.Chart.Version)
 }

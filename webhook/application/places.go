@@ -12,22 +12,22 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/webhook/answer"
-	"shipper.dev/shipper/webhook/environment"
+	"shipper.dev/shipper/webhook/response"
+	"shipper.dev/shipper/webhook/templatecheck"
 )
 
 // validateTemplate judges a template, and whether its patches apply to the values they are for.
 func (w *Webhook) validateTemplate(template *shipper.ReleaseEnvironment) field.ErrorList {
 	path := field.NewPath("spec", "template")
-	errs := environment.Validate(template, path)
+	errs := templatecheck.Validate(template, path)
 	if len(errs) > 0 || !chart.LayersOf(template).Differ() || len(template.ValuesFrom) > 0 { // which may have what a patch is for
 		return errs
 	}
-	return environment.ValidatePatches(template, path, w.Facts.Clusters())
+	return templatecheck.ValidatePatches(template, path, w.State.Clusters())
 }
 
-// warnOfVainValues tells of values for clusters that a Release will not be in, as clusters are now.
-func warnOfVainValues(a *answer.Answer, template *shipper.ReleaseEnvironment, choice []string) {
+// warnOfUnusedValues tells of values for clusters that a Release will not be in, as clusters are now.
+func warnOfUnusedValues(a *response.Response, template *shipper.ReleaseEnvironment, choice []string) {
 	if len(choice) == 0 {
 		return
 	}
@@ -66,7 +66,7 @@ func (w *Webhook) places(layers chart.Layers, names []string) []chart.Place {
 	if !layers.Differ() || len(names) == 0 {
 		return []chart.Place{{}}
 	}
-	clusters := w.Facts.Clusters()
+	clusters := w.State.Clusters()
 	out := make([]chart.Place, 0, len(names))
 	for _, name := range names {
 		place := chart.Place{Cluster: name}

@@ -17,7 +17,7 @@ import (
 	"shipper.dev/shipper/apis/rules/preview"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 // countTimeout is how long a dry run waits for a chart to be fetched and rendered, to count its Pods. Where it is not
@@ -30,12 +30,12 @@ const maxClustersNamed = 8
 // preview tells who only tries what would come of it: what is rolled out, where, in which steps, and what may stop it on
 // the way. old is app before, or nil, rel is the Release that would be made, and rels those there are.
 func (w *Webhook) preview(
-	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application, rel *shipper.Release,
+	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application, rel *shipper.Release,
 	rels []*shipper.Release,
 ) error {
 	env := &app.Spec.Template
 	a.Warn("plan: Release %s of %s", rel.Name, w.describePinned(app))
-	choice, err := placement.Choose(app.Name, env.ClusterRequirements, w.Facts.Clusters())
+	choice, err := placement.Choose(app.Name, env.ClusterRequirements, w.State.Clusters())
 	if err == nil {
 		a.Warn("plan: %s: %s", count(len(choice), "cluster"), abridged(choice))
 	}
@@ -46,7 +46,7 @@ func (w *Webhook) preview(
 	if incumbent != nil {
 		a.Warn("plan: the incumbent is Release %s", incumbent.Name)
 	}
-	return w.foresee(ctx, req, a, app, old)
+	return w.previewBlocks(ctx, req, a, app, old)
 }
 
 // describePinned is the chart as it was pinned.
@@ -99,20 +99,20 @@ func (w *Webhook) steps(
 	return out
 }
 
-// foresee tells of the next block that will be in the way.
-func (w *Webhook) foresee(
-	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
+// previewBlocks tells of the next block that will be in the way.
+func (w *Webhook) previewBlocks(
+	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
 	c, err := w.change(ctx, req, app, old)
 	if err != nil {
 		return err
 	}
-	return w.Gate.Foresee(a, app.Namespace, block.Overrides(app.Annotations), c)
+	return w.BlockCheck.Preview(a, app.Namespace, block.Overrides(app.Annotations), c)
 }
 
-// warnOfVainOverrides tells of overrides that change nothing now: the blocks they name stop no such change.
-func (w *Webhook) warnOfVainOverrides(
-	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
+// warnOfUnneededOverrides tells of overrides that change nothing now: the blocks they name stop no such change.
+func (w *Webhook) warnOfUnneededOverrides(
+	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
 	overrides := block.Overrides(app.Annotations)
 	if len(overrides) == 0 {
@@ -122,7 +122,7 @@ func (w *Webhook) warnOfVainOverrides(
 	if err != nil {
 		return err
 	}
-	v, err := w.Gate.Verdict(app.Namespace, overrides, c)
+	v, err := w.BlockCheck.Verdict(app.Namespace, overrides, c)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/test/admission/ask"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 // freeze is a block that comes in two hours, changed by edits.
@@ -108,7 +108,7 @@ func TestADryRunTellsThePlan(t *testing.T) {
 			hook := webhookOf(t, ask.Grant(), charts, tc.known...)
 			next := next.DeepCopy()
 			next.Spec.Template.Strategy.Steps[0].ReadinessGates = tc.gates
-			a, req, dry := &answer.Answer{}, ask.Create(ask.Developer, next), true
+			a, req, dry := &response.Response{}, ask.Create(ask.Developer, next), true
 			req.DryRun = &dry
 			if err := hook.Validate(t.Context(), req, a); err != nil {
 				t.Fatal(err)
@@ -116,7 +116,7 @@ func TestADryRunTellsThePlan(t *testing.T) {
 			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
-			if a, req.DryRun = (&answer.Answer{}), nil; hook.Validate(t.Context(), req, a) != nil || len(a.Warnings()) != 1 {
+			if a, req.DryRun = (&response.Response{}), nil; hook.Validate(t.Context(), req, a) != nil || len(a.Warnings()) != 1 {
 				t.Errorf("who means it is told more than the Release: %q", a.Warnings())
 			}
 		})
@@ -133,7 +133,7 @@ func TestADryRunTellsWherePodsDiffer(t *testing.T) {
 	})
 	there := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "there"}, Spec: shipper.ClusterSpec{Region: "local"}}
 	hook := webhookOf(t, ask.Grant(), &catalog{found: chart.Resolution{Version: "0.0.1"}}, there)
-	a, req, dry := &answer.Answer{}, ask.Create(ask.Developer, next), true
+	a, req, dry := &response.Response{}, ask.Create(ask.Developer, next), true
 	req.DryRun = &dry
 	if err := hook.Validate(t.Context(), req, a); err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestAPlanForeseesWhatWillStopIt(t *testing.T) {
 			charts := &catalog{found: chart.Resolution{Version: "0.0.2"}}
 			runs := ask.Release(tc.old, []*shipper.Release{complete(after)})
 			hook := webhookOf(t, ask.Grant(), charts, append(tc.known, runs, freeze(tc.freeze))...)
-			a, req, dry := &answer.Answer{}, ask.Update(ask.Developer, tc.now, tc.old), true
+			a, req, dry := &response.Response{}, ask.Update(ask.Developer, tc.now, tc.old), true
 			req.DryRun = &dry
 			if err := hook.Validate(t.Context(), req, a); err != nil {
 				t.Fatal(err)
@@ -214,7 +214,7 @@ func TestAPlanForeseesWhatWillStopIt(t *testing.T) {
 func TestAnOverrideThatCoversNothingIsToldOf(t *testing.T) {
 	overriding := ask.Annotated(shipper.RolloutBlockOverrideAnnotation, "global/freeze")
 	hook := webhookOf(t, ask.Grant("dev override rolloutblocks global/freeze"), exact(), freeze())
-	a := &answer.Answer{}
+	a := &response.Response{}
 	if err := hook.Validate(t.Context(), ask.Create(ask.Developer, ask.Application(overriding)), a); err != nil {
 		t.Fatal(err)
 	}

@@ -14,26 +14,26 @@ import (
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 var rollbackPath = field.NewPath("spec", "rollbackTo")
 
 // rollBack puts the environment of the Release that rollbackTo means into the template, with all that is known of its
 // chart, and takes rollbackTo away.
-func (w *Webhook) rollBack(a *answer.Answer, app, old *shipper.Application) error {
+func (w *Webhook) rollBack(a *response.Response, app, old *shipper.Application) error {
 	to := app.Spec.RollbackTo
 	rels, err := w.releases(app)
 	if err != nil {
 		return err
 	}
-	if wentBack(old, to) {
+	if rolledBack(old, to) {
 		stay(a, app, old, rels)
 		return nil
 	}
 	goal, problem := goalOf(to, rels, old)
 	if problem != nil {
-		return answer.Invalidate(kind, app.Name, field.ErrorList{problem})
+		return response.Invalidate(kind, app.Name, field.ErrorList{problem})
 	}
 	if edited(app, old) {
 		a.Warn("spec.template was edited, too: that is not taken, the environment of Release %s is", goal.Name)
@@ -77,10 +77,10 @@ func (w *Webhook) restored(app, old *shipper.Application) bool {
 	})
 }
 
-// wentBack tells whether what rollbackTo asks for was done, and nothing was rolled out since. A manifest is applied again
+// rolledBack tells whether what rollbackTo asks for was done, and nothing was rolled out since. A manifest is applied again
 // and again, and the rollbackTo in it, once done, is gone from what is stored: without this, one that names no Release would
 // go back and forth, and one that names a Release would be refused once that is trimmed.
-func wentBack(old *shipper.Application, to *shipper.RollbackTo) bool {
+func rolledBack(old *shipper.Application, to *shipper.RollbackTo) bool {
 	if old == nil {
 		return false
 	}
@@ -90,14 +90,14 @@ func wentBack(old *shipper.Application, to *shipper.RollbackTo) bool {
 
 // rollOn ends what was said of the last rollback when the template becomes another, by whatever: what is rolled out next goes
 // through its steps again.
-func rollOn(a *answer.Answer, app, old *shipper.Application) {
+func rollOn(a *response.Response, app, old *shipper.Application) {
 	if old != nil && !stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) {
 		note(a, app, "", "")
 	}
 }
 
 // stay keeps app as it went back before, and says how to go elsewhere.
-func stay(a *answer.Answer, app, old *shipper.Application, rels []*shipper.Release) {
+func stay(a *response.Response, app, old *shipper.Application, rels []*shipper.Release) {
 	if edited(app, old) {
 		a.Warn("spec.template was edited, too: that is not taken while spec.rollbackTo is there")
 	}
@@ -122,12 +122,12 @@ func edited(app, old *shipper.Application) bool {
 		return false
 	}
 	app = app.DeepCopy()
-	kept(&answer.Answer{}, app, old)
+	kept(&response.Response{}, app, old)
 	return !stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template)
 }
 
 // note says of the template which Release it was taken from, and how it is to be rolled out; nothing when that is empty.
-func note(a *answer.Answer, app *shipper.Application, release string, how shipper.RollbackStrategy) {
+func note(a *response.Response, app *shipper.Application, release string, how shipper.RollbackStrategy) {
 	if how != shipper.RollbackImmediate {
 		how = ""
 	}

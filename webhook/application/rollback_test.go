@@ -15,7 +15,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/test/admission/ask"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 // released are three Releases, of 0.0.1, 0.0.2 and 0.0.3, all complete but the last, and the Application that has the last's
@@ -78,10 +78,10 @@ func TestRollbacks(t *testing.T) {
 			now := old.DeepCopy()
 			now.Spec.RollbackTo = &tc.to
 			charts := &catalog{err: &chart.Error{Message: "nobody asks", Cause: chart.ErrUnreachable}}
-			a, req := &answer.Answer{}, ask.Update(ask.Developer, now, old)
+			a, req := &response.Response{}, ask.Update(ask.Developer, now, old)
 			err := webhookOf(t, ask.Grant(), charts, known...).Default(t.Context(), req, a)
 			if tc.refused != "" {
-				ask.CheckRefusal(t, err, answer.Invalid, tc.refused)
+				ask.CheckRefusal(t, err, response.Invalid, tc.refused)
 				return
 			}
 			if err != nil {
@@ -107,8 +107,8 @@ func TestRollbacks(t *testing.T) {
 
 func TestWithoutReleasesThereIsNothingToRollBackTo(t *testing.T) {
 	app := ask.Application(func(app *shipper.Application) { app.Spec.RollbackTo = &shipper.RollbackTo{} })
-	err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), ask.Create(ask.Developer, app), &answer.Answer{})
-	ask.CheckRefusal(t, err, answer.Invalid, `Application.shipper.booking.com "super-server" is invalid: spec.rollbackTo: `+
+	err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), ask.Create(ask.Developer, app), &response.Response{})
+	ask.CheckRefusal(t, err, response.Invalid, `Application.shipper.booking.com "super-server" is invalid: spec.rollbackTo: `+
 		`Invalid value: "{}": the application has no releases yet: there is nothing to go back to`)
 }
 
@@ -119,7 +119,7 @@ func TestAnEditEndsARollback(t *testing.T) {
 	}
 	old := ask.Application(ask.Version("0.0.2"), ask.Pinned("~0.0"), noted)
 	now := ask.Application(ask.Version("0.0.2"), ask.Pinned("~0.0"), noted, changed)
-	a, req := &answer.Answer{}, ask.Update(ask.Developer, now, old)
+	a, req := &response.Response{}, ask.Update(ask.Developer, now, old)
 	if err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), req, a); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestARollbackThatIsDoneIsNotDoneAgain(t *testing.T) {
 			if tc.edit != nil {
 				tc.edit(now)
 			}
-			a, req := &answer.Answer{}, ask.Update(ask.Developer, now, old)
+			a, req := &response.Response{}, ask.Update(ask.Developer, now, old)
 			if err := webhookOf(t, ask.Grant(), exact(), known...).Default(t.Context(), req, a); err != nil {
 				t.Fatal(err)
 			}
@@ -206,7 +206,7 @@ func TestARollbackOfWhatHasNoReleaseYetGoesToTheNewestCompleteOne(t *testing.T) 
 	old.Spec.Template.Chart.Version = "0.0.4"
 	now := old.DeepCopy()
 	now.Spec.RollbackTo = &shipper.RollbackTo{}
-	a, req := &answer.Answer{}, ask.Update(ask.Developer, now, old)
+	a, req := &response.Response{}, ask.Update(ask.Developer, now, old)
 	if err := webhookOf(t, ask.Grant(), exact(), rels[0], rels[1], rels[2]).Default(t.Context(), req, a); err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,9 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/webhook/answer"
-	"shipper.dev/shipper/webhook/control"
-	"shipper.dev/shipper/webhook/environment"
+	"shipper.dev/shipper/webhook/protected"
+	"shipper.dev/shipper/webhook/response"
+	"shipper.dev/shipper/webhook/templatecheck"
 )
 
 // Sources reads what ConfigMaps and Secrets of a namespace hold. Errors are those of chart.ReadSources.
@@ -32,7 +32,7 @@ const readTimeout = 2 * time.Second
 var sourcesPath = field.NewPath("spec", "template", "valuesFrom")
 
 // carryDigests puts back what a manifest does not say: what valuesFrom held when it was read last.
-func carryDigests(a *answer.Answer, app, old *shipper.Application) {
+func carryDigests(a *response.Response, app, old *shipper.Application) {
 	now := &app.Spec.Template
 	if old == nil || len(now.ValuesDigests) > 0 || len(old.Spec.Template.ValuesDigests) == 0 {
 		return
@@ -47,7 +47,7 @@ func carryDigests(a *answer.Answer, app, old *shipper.Application) {
 // installed before, or when somebody wants them to be read anew; otherwise what it says. A template that is put back by who may, or
 // by Shipper, is left as it is.
 func (w *Webhook) pinValues(
-	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application, wentBack bool,
+	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application, wentBack bool,
 ) error {
 	now := &app.Spec.Template
 	if len(now.ValuesFrom) == 0 {
@@ -57,8 +57,8 @@ func (w *Webhook) pinValues(
 	if wentBack || w.restored(app, old) {
 		return nil
 	}
-	if errs := environment.ValidateSources(now.ValuesFrom, sourcesPath); len(errs) > 0 {
-		return answer.Invalidate(kind, app.Name, errs)
+	if errs := templatecheck.ValidateSources(now.ValuesFrom, sourcesPath); len(errs) > 0 {
+		return response.Invalidate(kind, app.Name, errs)
 	}
 	kept, err := w.keepsValues(ctx, req, app, old)
 	if err != nil || kept {
@@ -68,7 +68,7 @@ func (w *Webhook) pinValues(
 		return err
 	}
 	if w.Sources == nil {
-		return answer.Unable("ConfigMaps and Secrets are not read here")
+		return response.Unable("ConfigMaps and Secrets are not read here")
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -92,7 +92,7 @@ var digesting = semaphore.NewWeighted(1)
 func digestsOf(ctx context.Context, pinned chart.Pinned, held chart.Held) (map[string]string, error) {
 	if pinned.Secret() {
 		if digesting.Acquire(ctx, 1) != nil {
-			return nil, answer.Later("other writes have Secrets digested; try again", time.Second)
+			return nil, response.Later("other writes have Secrets digested; try again", time.Second)
 		}
 		defer digesting.Release(1)
 	}
@@ -106,7 +106,7 @@ func (w *Webhook) keepsValues(ctx context.Context, req *admission.Request, app, 
 	case len(now.ValuesDigests) == 0:
 		return false, nil
 	case old == nil: // restored, by who may; what others bring along from elsewhere says nothing of what is here
-		return w.Guard.MayStamp(ctx, req, control.Application)
+		return w.Guard.MayStamp(ctx, req, protected.Application)
 	case valuesRefreshWanted(app, old):
 		return false, nil
 	}
@@ -148,9 +148,9 @@ func (w *Webhook) permitSources(ctx context.Context, req *admission.Request, app
 			resource, noun = "secrets", "Secret"
 		}
 		key := types.NamespacedName{Namespace: app.Namespace, Name: source.Ref().Name}
-		allowed, err := w.Guard.Rights.MayGet(ctx, req.UserInfo, resource, key)
+		allowed, err := w.Guard.Authz.MayGet(ctx, req.UserInfo, resource, key)
 		if err != nil {
-			return answer.Later(err.Error(), time.Second)
+			return response.Later(err.Error(), time.Second)
 		}
 		if !allowed {
 			errs = append(errs, field.Forbidden(refPath(i, source).Child("name"), fmt.Sprintf(
@@ -159,14 +159,14 @@ func (w *Webhook) permitSources(ctx context.Context, req *admission.Request, app
 				req.UserInfo.Username, noun, key, key.Name, key.Namespace, resource, key.Name)))
 		}
 	}
-	return answer.Invalidate(kind, app.Name, errs)
+	return response.Invalidate(kind, app.Name, errs)
 }
 
 // exempt tells whether app needs nobody's right to what it names: it installs nothing new, or it is restored by who may.
 func (w *Webhook) exempt(ctx context.Context, req *admission.Request, app, old *shipper.Application) (bool, error) {
 	switch {
 	case old == nil && len(app.Spec.Template.ValuesDigests) > 0:
-		return w.Guard.MayStamp(ctx, req, control.Application)
+		return w.Guard.MayStamp(ctx, req, protected.Application)
 	case old == nil || valuesRefreshWanted(app, old):
 		return false, nil
 	}
@@ -191,14 +191,14 @@ func valuesRefreshWanted(app, old *shipper.Application) bool {
 func unread(app *shipper.Application, err error) error {
 	broken, ok := errors.AsType[*chart.SourceError](err)
 	if !ok {
-		return answer.Unable(err.Error() + "; try again in a moment")
+		return response.Unable(err.Error() + "; try again in a moment")
 	}
 	source := app.Spec.Template.ValuesFrom[broken.Index]
 	path, value := refPath(broken.Index, source).Child("name"), source.Ref().Name
 	if broken.Key {
 		path, value = refPath(broken.Index, source).Child("key"), source.Ref().Key
 	}
-	return answer.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(path, value, broken.Message)})
+	return response.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(path, value, broken.Message)})
 }
 
 func refPath(i int, source shipper.ValuesSource) *field.Path {
@@ -209,7 +209,7 @@ func refPath(i int, source shipper.ValuesSource) *field.Path {
 }
 
 // setDigests patches what valuesFrom held, unless it is there.
-func setDigests(a *answer.Answer, app *shipper.Application, digests map[string]string) {
+func setDigests(a *response.Response, app *shipper.Application, digests map[string]string) {
 	now := &app.Spec.Template
 	switch {
 	case maps.Equal(now.ValuesDigests, digests):

@@ -18,8 +18,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/test/admission/ask"
-	"shipper.dev/shipper/webhook/answer"
 	"shipper.dev/shipper/webhook/application"
+	"shipper.dev/shipper/webhook/response"
 )
 
 const (
@@ -114,7 +114,7 @@ func TestValuesArePinnedToWhatTheirSourcesHold(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			read, a := 0, &answer.Answer{}
+			read, a := 0, &response.Response{}
 			rights := ask.Grant(mayHidden, strings.Replace(mayHidden, ask.Developer, ask.Reconciler, 1))
 			w := reading(t, rights, &read, []client.Object{hides(after)}, tc.known...)
 			if err := w.Default(t.Context(), tc.req, a); err != nil {
@@ -129,7 +129,7 @@ func TestValuesArePinnedToWhatTheirSourcesHold(t *testing.T) {
 			}
 			patched := *tc.req
 			patched.Object.Raw = marshalled(t, got)
-			if err := w.Validate(t.Context(), &patched, &answer.Answer{}); err != nil {
+			if err := w.Validate(t.Context(), &patched, &response.Response{}); err != nil {
 				t.Errorf("what it made of it is refused: %v", err)
 			}
 		})
@@ -177,11 +177,11 @@ func TestValuesAreForWhoMayReadThem(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			read := 0
 			w := reading(t, ask.Grant(tc.rights...), &read, []client.Object{hides("a: 1")}, first, ask.Release(newer, []*shipper.Release{first}))
-			decision, told := answer.Decision(""), ""
+			decision, told := response.Decision(""), ""
 			if tc.refused {
-				decision, told = answer.Invalid, message
+				decision, told = response.Invalid, message
 			}
-			ask.CheckRefusal(t, w.Default(t.Context(), tc.req, &answer.Answer{}), decision, told)
+			ask.CheckRefusal(t, w.Default(t.Context(), tc.req, &response.Response{}), decision, told)
 			if tc.refused && read > 0 {
 				t.Error("it was read first")
 			}
@@ -215,12 +215,12 @@ func TestAChartPublishedAnewIsAnother(t *testing.T) {
 			read := 0
 			w := reading(t, ask.Grant(tc.rights), &read, []client.Object{hides("a: 1")}, known)
 			w.Charts = &catalog{found: chart.Resolution{Version: "0.0.1", Digest: "theirs"}}
-			req, a := ask.Update(ask.Developer, tc.now, tc.old), &answer.Answer{}
+			req, a := ask.Update(ask.Developer, tc.now, tc.old), &response.Response{}
 			if err := w.Default(t.Context(), req, a); err != nil {
 				t.Fatal(err) // without blocks all is left to who validates
 			}
 			req.Object.Raw = marshalled(t, ask.Patched[shipper.Application](t, req, a))
-			err := w.Validate(t.Context(), req, &answer.Answer{})
+			err := w.Validate(t.Context(), req, &response.Response{})
 			if refused := err != nil && strings.Contains(err.Error(), "may not get Secret default/hidden"); refused != tc.refused {
 				t.Errorf("refused: %v, want %v: %v", refused, tc.refused, err)
 			}
@@ -267,8 +267,8 @@ func TestSourcesThatCannotBeRead(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			read := 0
 			w := reading(t, rights, &read, []client.Object{there})
-			err := w.Default(t.Context(), ask.Create(ask.Developer, tc.app), &answer.Answer{})
-			ask.CheckRefusal(t, err, answer.Invalid, begins+tc.want)
+			err := w.Default(t.Context(), ask.Create(ask.Developer, tc.app), &response.Response{})
+			ask.CheckRefusal(t, err, response.Invalid, begins+tc.want)
 			if strings.Contains(err.Error(), canary) {
 				t.Errorf("it says what is secret: %v", err)
 			}

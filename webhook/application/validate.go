@@ -18,18 +18,18 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/webhook/answer"
-	"shipper.dev/shipper/webhook/control"
-	"shipper.dev/shipper/webhook/environment"
-	"shipper.dev/shipper/webhook/gate"
+	"shipper.dev/shipper/webhook/blockcheck"
+	"shipper.dev/shipper/webhook/protected"
+	"shipper.dev/shipper/webhook/response"
+	"shipper.dev/shipper/webhook/templatecheck"
 )
 
 // validateWrite judges app before it is stored. What a write leaves as it is, it is not refused for.
 func (w *Webhook) validateWrite(
-	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
+	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
 	specChanged := old == nil || !sameSpec(&app.Spec, &old.Spec)
-	if err := w.Guard.Check(ctx, req, control.Observed, metaOf(old), &app.ObjectMeta); err != nil {
+	if err := w.Guard.Check(ctx, req, protected.Observed, metaOf(old), &app.ObjectMeta); err != nil {
 		return err
 	}
 	var errs field.ErrorList
@@ -39,14 +39,14 @@ func (w *Webhook) validateWrite(
 	}
 	errs = append(errs, w.validateRepository(app, old)...)
 	errs = append(errs, validateLabels(app.Labels, metaOf(old).Labels)...)
-	before, overrides := gate.Overrides(metaOf(old).Annotations), gate.Overrides(app.Annotations)
-	overrideChanged := !gate.SameOverride(app.Annotations, metaOf(old).Annotations)
+	before, overrides := blockcheck.Overrides(metaOf(old).Annotations), blockcheck.Overrides(app.Annotations)
+	overrideChanged := !blockcheck.SameOverride(app.Annotations, metaOf(old).Annotations)
 	if specChanged || overrideChanged {
 		var more field.ErrorList
-		overrides, more = w.Gate.Check(ctx, app.Namespace, app.Annotations, before)
+		overrides, more = w.BlockCheck.Check(ctx, app.Namespace, app.Annotations, before)
 		errs = append(errs, more...)
 	}
-	if err := answer.Invalidate(kind, app.Name, errs); err != nil {
+	if err := response.Invalidate(kind, app.Name, errs); err != nil {
 		return err
 	}
 	if err := w.permitCredentials(ctx, req, app, old); err != nil {
@@ -60,11 +60,11 @@ func (w *Webhook) validateWrite(
 			return err
 		}
 	}
-	added := gate.Added(before, overrides)
-	if err := w.Gate.Permit(ctx, a, req.UserInfo, resource, &app.ObjectMeta, added); err != nil {
+	added := blockcheck.Added(before, overrides)
+	if err := w.BlockCheck.Permit(ctx, a, req.UserInfo, resource, &app.ObjectMeta, added); err != nil {
 		return err
 	}
-	if old != nil && control.OwnerAdded(&old.ObjectMeta, &app.ObjectMeta) {
+	if old != nil && protected.OwnerAdded(&old.ObjectMeta, &app.ObjectMeta) {
 		if err := w.judgeDeletion(ctx, req, a, old, block.Overrides(app.Annotations)); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (w *Webhook) validateWrite(
 	if err := w.judge(ctx, req, a, app, old); err != nil {
 		return err
 	}
-	if err := w.warnOfVainOverrides(ctx, req, a, app, old); err != nil {
+	if err := w.warnOfUnneededOverrides(ctx, req, a, app, old); err != nil {
 		return err
 	}
 	return w.announce(ctx, req, a, app, old)
@@ -84,7 +84,7 @@ func (w *Webhook) validateWrite(
 // judgeLabels refuses to take an Application out of the scope of a block that holds it: what is made of it next, a rollback
 // that the block lets pass, would be out of it for good.
 func (w *Webhook) judgeLabels(
-	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
+	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
 	if maps.Equal(app.Labels, old.Labels) {
 		return nil
@@ -95,7 +95,7 @@ func (w *Webhook) judgeLabels(
 	}
 	verdict := func(labels map[string]string) (block.Verdict, error) {
 		c.Labels = func() []map[string]string { return []map[string]string{labels} }
-		return w.Gate.Verdict(app.Namespace, block.Overrides(app.Annotations), c)
+		return w.BlockCheck.Verdict(app.Namespace, block.Overrides(app.Annotations), c)
 	}
 	before, err := verdict(old.Labels)
 	if err != nil || len(before.Effective) == 0 {
@@ -106,7 +106,7 @@ func (w *Webhook) judgeLabels(
 		return err
 	}
 	left := slices.DeleteFunc(before.Effective, func(b *shipper.RolloutBlock) bool { return slices.Contains(after.Effective, b) })
-	return w.Gate.Decide(a, resource, app.Name, subject(app, false), block.Verdict{Effective: left})
+	return w.BlockCheck.Decide(a, resource, app.Name, subject(app, false), block.Verdict{Effective: left})
 }
 
 // validateRepository refuses a repository that charts may not be fetched from, once a user names it. What was admitted
@@ -126,9 +126,9 @@ func (w *Webhook) validateRepository(app, old *shipper.Application) field.ErrorL
 }
 
 func (w *Webhook) validateDelete(
-	ctx context.Context, req *admission.Request, a *answer.Answer, old *shipper.Application,
+	ctx context.Context, req *admission.Request, a *response.Response, old *shipper.Application,
 ) error {
-	if w.Facts.NamespaceGoing(old.Namespace) {
+	if w.State.NamespaceTerminating(old.Namespace) {
 		return nil
 	}
 	return w.judgeDeletion(ctx, req, a, old, block.Overrides(old.Annotations))
@@ -136,36 +136,36 @@ func (w *Webhook) validateDelete(
 
 // judgeDeletion refuses the deletion of an Application, or what may lead to it, under a block.
 func (w *Webhook) judgeDeletion(
-	ctx context.Context, req *admission.Request, a *answer.Answer, old *shipper.Application, overrides []block.Override,
+	ctx context.Context, req *admission.Request, a *response.Response, old *shipper.Application, overrides []block.Override,
 ) error {
 	c, err := w.change(ctx, req, nil, old)
 	if err != nil {
 		return err
 	}
-	return w.Gate.Judge(a, resource, old.Name, subject(old, false), overrides, c)
+	return w.BlockCheck.Judge(a, resource, old.Name, subject(old, false), overrides, c)
 }
 
 // announce says which Release the template makes and what is to be expected of it; to who only tries, in full.
 func (w *Webhook) announce(
-	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
+	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
-	for _, warning := range environment.Warnings(&app.Spec.Template) {
+	for _, warning := range templatecheck.Warnings(&app.Spec.Template) {
 		a.Warn("%s", warning)
 	}
-	existing, err := w.Facts.Releases(key(app))
+	existing, err := w.State.Releases(key(app))
 	if err != nil {
 		return err
 	}
 	next, isNew, err := stamp.Next(app, existing)
 	if err != nil {
-		return answer.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), app.Name,
+		return response.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), app.Name,
 			err.Error()+"; choose a shorter name")})
 	}
 	if isNew {
 		if err := w.judgeChart(ctx, req, a, app, next); err != nil {
 			return err
 		}
-		a.Audit(answer.AuditReleaseStamped, next.Name)
+		a.Audit(response.AuditReleaseStamped, next.Name)
 		a.Warn("this makes Release %s", next.Name)
 		if req.DryRun != nil && *req.DryRun {
 			rels, _ := stamp.SortByGeneration(stamp.Own(app, existing))
@@ -173,11 +173,11 @@ func (w *Webhook) announce(
 				return err
 			}
 		}
-		choice, err := placement.Choose(app.Name, app.Spec.Template.ClusterRequirements, w.Facts.Clusters())
+		choice, err := placement.Choose(app.Name, app.Spec.Template.ClusterRequirements, w.State.Clusters())
 		if err != nil {
 			a.Warn("%sno clusters can be chosen for it as they are now: %v", shipper.MayNotRollOut, err)
 		}
-		warnOfVainValues(a, &app.Spec.Template, choice)
+		warnOfUnusedValues(a, &app.Spec.Template, choice)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 const overrideKey = "metadata.annotations[shipper.booking.com/rollout-block.override]"
@@ -43,13 +43,13 @@ func TestApplicationsAreJudged(t *testing.T) {
 		req      *admission.Request
 		rights   []string
 		known    []client.Object
-		decision answer.Decision
+		decision response.Decision
 		message  string
 		asked    []string
 	}{
 		"a label that is taken off to leave the scope of a block": {
 			req: ask.Update("dev", ask.Application(), ask.Application(labelled("tier", "a"))), known: []client.Object{scoped},
-			decision: answer.Blocked,
+			decision: response.Blocked,
 			message: "rollouts blocked by: global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago; lets pass: Rollback). " +
 				"To override: kubectl annotate app super-server shipper.booking.com/rollout-block.override=global/dns -n default " +
 				"(the verb override on these rolloutblocks is needed)",
@@ -67,13 +67,13 @@ func TestApplicationsAreJudged(t *testing.T) {
 		},
 		"a good one is created": {req: ask.Create("dev", ask.Application())},
 		"a constraint that was not resolved": {
-			req: ask.Create("dev", ask.Application(ask.Version("~0.0"))), decision: answer.Invalid,
+			req: ask.Create("dev", ask.Application(ask.Version("~0.0"))), decision: response.Invalid,
 			message: invalid + `spec.template.chart.version: Invalid value: "~0.0": must be an exact version here; ` +
 				`constraints are resolved in Applications, by Shipper's mutating webhook`,
 		},
 		"an observed generation that a user writes": {
 			req:      ask.Update("dev", ask.Application(ask.Annotated(shipper.AppHighestObservedGenerationAnnotation, "9")), ask.Application()),
-			decision: answer.Invalid,
+			decision: response.Invalid,
 			message: invalid + `metadata.annotations[shipper.booking.com/app.highestObservedGeneration]: Forbidden: ` +
 				`is written by Shipper; leave it out`,
 			asked: []string{"dev stamp applications default/super-server"},
@@ -82,18 +82,18 @@ func TestApplicationsAreJudged(t *testing.T) {
 			req: ask.Update(ask.Reconciler, ask.Application(ask.Annotated(shipper.AppHighestObservedGenerationAnnotation, "9")), ask.Application()),
 		},
 		"a name that cannot be a label": {
-			req: ask.Create("dev", ask.Application(named(strings.Repeat("a", 64)))), decision: answer.Invalid,
+			req: ask.Create("dev", ask.Application(named(strings.Repeat("a", 64)))), decision: response.Invalid,
 			message: `Application.shipper.booking.com "` + strings.Repeat("a", 64) + `" is invalid: metadata.name: Invalid value: "` +
 				strings.Repeat("a", 64) + `": is a label of all that is installed: must be no more than 63 bytes`,
 		},
 		"a name whose Release cannot be a label": {
-			req: ask.Create("dev", ask.Application(named(strings.Repeat("a", 53)))), decision: answer.Invalid,
+			req: ask.Create("dev", ask.Application(named(strings.Repeat("a", 53)))), decision: response.Invalid,
 			message: `Application.shipper.booking.com "` + strings.Repeat("a", 53) + `" is invalid: metadata.name: Invalid value: "` +
 				strings.Repeat("a", 53) + `": stamping release of application "` + strings.Repeat("a", 53) + `": "` +
 				strings.Repeat("a", 53) + `-8c60a3ae-0" cannot be the name of a release: must be no more than 63 bytes; choose a shorter name`,
 		},
 		"a workaround label that means nothing": {
-			req: ask.Create("dev", ask.Application(labelled(shipper.HelmWorkaroundLabel, "maybe"))), decision: answer.Invalid,
+			req: ask.Create("dev", ask.Application(labelled(shipper.HelmWorkaroundLabel, "maybe"))), decision: response.Invalid,
 			message: invalid + `metadata.labels[enable-helm-release-workaround]: Unsupported value: "maybe": supported values: "true", "false"`,
 		},
 		"the same label, there since long ago": {
@@ -101,16 +101,16 @@ func TestApplicationsAreJudged(t *testing.T) {
 				ask.Application(labelled(shipper.HelmWorkaroundLabel, "maybe"))),
 		},
 		"a block stops creation": {
-			req: ask.Create("dev", ask.Application()), known: []client.Object{dns}, decision: answer.Blocked,
+			req: ask.Create("dev", ask.Application()), known: []client.Object{dns}, decision: response.Blocked,
 			message: blockedStory + "add the annotation shipper.booking.com/rollout-block.override: global/dns" + needed,
 		},
 		"a block stops a change of spec": {
 			req: ask.Update("dev", ask.Application(changed), ask.Application()), known: []client.Object{dns},
-			decision: answer.Blocked,
+			decision: response.Blocked,
 			message:  blockedStory + "kubectl annotate app super-server shipper.booking.com/rollout-block.override=global/dns -n default" + needed,
 		},
 		"a block stops deletion": {
-			req: ask.Delete("dev", ask.Application()), known: []client.Object{dns}, decision: answer.Blocked,
+			req: ask.Delete("dev", ask.Application()), known: []client.Object{dns}, decision: response.Blocked,
 			message: blockedStory + "kubectl annotate app super-server shipper.booking.com/rollout-block.override=global/dns -n default" + needed,
 		},
 		"a block elsewhere stops nothing": {
@@ -139,35 +139,35 @@ func TestApplicationsAreJudged(t *testing.T) {
 		},
 		"an override without the right": {
 			req: ask.Create("dev", ask.Application(ask.Overriding("global/dns"))), known: []client.Object{dns},
-			asked: []string{overrider}, decision: answer.Forbidden,
+			asked: []string{overrider}, decision: response.Forbidden,
 			message: `user "dev" may not override RolloutBlock global/dns: the verb override on resource ` +
 				`rolloutblocks.shipper.booking.com named dns in namespace global is needed`,
 		},
 		"an override without the right, as the only change": {
 			req:   ask.Update("dev", ask.Application(ask.Overriding("global/dns")), ask.Application()),
 			known: []client.Object{dns},
-			asked: []string{overrider}, decision: answer.Forbidden,
+			asked: []string{overrider}, decision: response.Forbidden,
 			message: `user "dev" may not override RolloutBlock global/dns: the verb override on resource ` +
 				`rolloutblocks.shipper.booking.com named dns in namespace global is needed`,
 		},
 		"an override of one of two blocks": {
 			req:   ask.Update("dev", ask.Application(ask.Overriding("global/dns"), changed), ask.Application(ask.Overriding("global/dns"))),
-			known: []client.Object{dns, ask.Block("default/demo")}, decision: answer.Blocked,
+			known: []client.Object{dns, ask.Block("default/demo")}, decision: response.Blocked,
 			message: "rollouts blocked by: default/demo (DNS issues, troubleshooting in progress; jdoe, 12m ago). To override: " +
 				"kubectl annotate app super-server shipper.booking.com/rollout-block.override=default/demo,global/dns -n default --overwrite" + needed,
 		},
 		"an override that is malformed": {
-			req: ask.Create("dev", ask.Application(ask.Overriding("dns"))), decision: answer.Invalid,
+			req: ask.Create("dev", ask.Application(ask.Overriding("dns"))), decision: response.Invalid,
 			message: invalid + overrideKey + `: Invalid value: "dns": "dns" is not namespace/name of a RolloutBlock; ` +
 				`list the blocks to override as namespace/name, separated by commas`,
 		},
 		"an override of a block that does not exist": {
-			req: ask.Create("dev", ask.Application(ask.Overriding("global/typo"))), decision: answer.Invalid,
+			req: ask.Create("dev", ask.Application(ask.Overriding("global/typo"))), decision: response.Invalid,
 			message: invalid + overrideKey + `: Invalid value: "global/typo": there is no RolloutBlock global/typo: take it out of the annotation`,
 		},
 		"an override of a block that stops others": {
 			req: ask.Create("dev", ask.Application(ask.Overriding("elsewhere/demo"))), known: []client.Object{local},
-			decision: answer.Invalid,
+			decision: response.Invalid,
 			message: invalid + overrideKey + `: Invalid value: "elsewhere/demo": RolloutBlock elsewhere/demo does not stop rollouts in ` +
 				`namespace default: only blocks in that namespace and in global do; take it out of the annotation`,
 		},
@@ -177,14 +177,14 @@ func TestApplicationsAreJudged(t *testing.T) {
 		},
 		"an override that dangles is refused with a change of spec that mutation did not see": {
 			req:      ask.Update("dev", ask.Application(ask.Overriding("global/gone"), changed), ask.Application()),
-			decision: answer.Invalid,
+			decision: response.Invalid,
 			message:  invalid + overrideKey + `: Invalid value: "global/gone": there is no RolloutBlock global/gone: take it out of the annotation`,
 		},
 		"what was invalid before does not hold metadata up": {
 			req: ask.Update("dev", ask.Application(ask.Version("~9"), ask.Annotated("a", "b")), ask.Application(ask.Version("~9"))),
 		},
 		"all that is wrong is told at once": {
-			req: ask.Create("dev", ask.Application(ask.Version("~0"), ask.Overriding("dns"))), decision: answer.Invalid,
+			req: ask.Create("dev", ask.Application(ask.Version("~0"), ask.Overriding("dns"))), decision: response.Invalid,
 			message: invalid + `[spec.template.chart.version: Invalid value: "~0": must be an exact version here; constraints are resolved ` +
 				`in Applications, by Shipper's mutating webhook, ` + overrideKey + `: Invalid value: "dns": "dns" is not namespace/name of a ` +
 				`RolloutBlock; list the blocks to override as namespace/name, separated by commas]`,
@@ -193,7 +193,7 @@ func TestApplicationsAreJudged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rights := ask.Grant(tc.rights...)
-			err := webhookOf(t, rights, exact(), tc.known...).Validate(t.Context(), tc.req, &answer.Answer{})
+			err := webhookOf(t, rights, exact(), tc.known...).Validate(t.Context(), tc.req, &response.Response{})
 			ask.CheckRefusal(t, err, tc.decision, tc.message)
 			if diff := cmp.Diff(tc.asked, rights.Asked); diff != "" {
 				t.Errorf("rights asked for (-want +got):\n%s", diff)
@@ -206,8 +206,8 @@ func TestRightsThatCannotBeAsked(t *testing.T) {
 	rights := ask.Grant()
 	rights.Err = errors.New("API server is away")
 	err := webhookOf(t, rights, exact(), ask.Block("global/dns")).
-		Validate(t.Context(), ask.Create("dev", ask.Application(ask.Overriding("global/dns"))), &answer.Answer{})
-	ask.CheckRefusal(t, err, answer.Unavailable, "API server is away")
+		Validate(t.Context(), ask.Create("dev", ask.Application(ask.Overriding("global/dns"))), &response.Response{})
+	ask.CheckRefusal(t, err, response.Unavailable, "API server is away")
 }
 
 func TestWhatAnEditMakesIsAnnounced(t *testing.T) {
@@ -221,12 +221,12 @@ func TestWhatAnEditMakesIsAnnounced(t *testing.T) {
 	}{
 		"the first Release": {
 			req: ask.Create("dev", app), warned: []string{"this makes Release super-server-8c60a3ae-0"},
-			audit: map[string]string{answer.AuditReleaseStamped: "super-server-8c60a3ae-0"},
+			audit: map[string]string{response.AuditReleaseStamped: "super-server-8c60a3ae-0"},
 		},
 		"the next Release": {
 			req: ask.Update("dev", ask.Application(ask.Pinned("0.0.1"), changed), app), known: []client.Object{rel},
 			warned: []string{"this makes Release super-server-b92aaa2b-0"},
-			audit:  map[string]string{answer.AuditReleaseStamped: "super-server-b92aaa2b-0"},
+			audit:  map[string]string{response.AuditReleaseStamped: "super-server-b92aaa2b-0"},
 		},
 		"an edit of spec that makes none": {
 			req:   ask.Update("dev", ask.Application(ask.Pinned("0.0.1"), limited(ptrTo[int32](3))), app),
@@ -241,7 +241,7 @@ func TestWhatAnEditMakesIsAnnounced(t *testing.T) {
 				"this makes Release super-server-d5e8a587-0",
 				`may not roll out: no clusters can be chosen for it as they are now: region "atlantis" has 0 of the 1 schedulable clusters wanted`,
 			},
-			audit: map[string]string{answer.AuditReleaseStamped: "super-server-d5e8a587-0"},
+			audit: map[string]string{response.AuditReleaseStamped: "super-server-d5e8a587-0"},
 		},
 		"a strategy that is hardly meant": {
 			req: ask.Create("dev", ask.Application(func(a *shipper.Application) {
@@ -251,19 +251,19 @@ func TestWhatAnEditMakesIsAnnounced(t *testing.T) {
 				"the last step (staging) completes the release with 1 % of capacity and leaves 100 % to its predecessor; 100 and 0 are usual",
 				"this makes Release super-server-b5f5bd80-0",
 			},
-			audit: map[string]string{answer.AuditReleaseStamped: "super-server-b5f5bd80-0"},
+			audit: map[string]string{response.AuditReleaseStamped: "super-server-b5f5bd80-0"},
 		},
 		"blocks that are overridden": {
 			req:    ask.Update("dev", ask.Application(ask.Overriding("global/dns"), changed), ask.Application(ask.Overriding("global/dns"))),
 			known:  []client.Object{ask.Block("global/dns")},
 			warned: []string{"this makes Release super-server-b92aaa2b-0"},
 			audit: map[string]string{
-				answer.AuditReleaseStamped: "super-server-b92aaa2b-0", answer.AuditBlocksOverridden: "global/dns",
+				response.AuditReleaseStamped: "super-server-b92aaa2b-0", response.AuditBlocksOverridden: "global/dns",
 			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &answer.Answer{}
+			a := &response.Response{}
 			if err := webhookOf(t, ask.Grant(), exact(), tc.known...).Validate(t.Context(), tc.req, a); err != nil {
 				t.Fatal(err)
 			}
@@ -281,10 +281,10 @@ func TestWhatDoesNotDecode(t *testing.T) {
 	req := ask.Create("dev", ask.Application())
 	req.Object.Raw = []byte(`{"spec":{"template":{"chart":7}}}`)
 	w := webhookOf(t, ask.Grant(), exact())
-	if err := w.Default(t.Context(), req, &answer.Answer{}); err != nil {
+	if err := w.Default(t.Context(), req, &response.Response{}); err != nil {
 		t.Errorf("mutation refused what the schema has better words for: %v", err)
 	}
-	if err := w.Validate(t.Context(), req, &answer.Answer{}); err == nil {
+	if err := w.Validate(t.Context(), req, &response.Response{}); err == nil {
 		t.Error("validation let it pass")
 	}
 }
@@ -297,7 +297,7 @@ func TestObjectsWithoutASpec(t *testing.T) {
 		"no repository": `{"metadata":{"name":"x"},"spec":{"template":{"chart":{"name":"x"}}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			req, a := ask.Create("dev", &shipper.Application{ObjectMeta: metav1.ObjectMeta{Name: "x"}}), &answer.Answer{}
+			req, a := ask.Create("dev", &shipper.Application{ObjectMeta: metav1.ObjectMeta{Name: "x"}}), &response.Response{}
 			req.Object.Raw = []byte(raw)
 			if err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), req, a); err != nil {
 				t.Fatal(err)
@@ -321,15 +321,15 @@ func TestDefaultingTwiceIsDefaultingOnce(t *testing.T) {
 			if !strings.Contains(name, "override") {
 				w = webhookOf(t, ask.Grant(), exact())
 			}
-			req, a := ask.Create("dev", app), &answer.Answer{}
+			req, a := ask.Create("dev", app), &response.Response{}
 			if err := w.Default(t.Context(), req, a); err != nil {
 				t.Fatal(err)
 			}
 			once := ask.Patched[shipper.Application](t, req, a)
-			if err := w.Validate(t.Context(), ask.Create("dev", once), &answer.Answer{}); err != nil {
+			if err := w.Validate(t.Context(), ask.Create("dev", once), &response.Response{}); err != nil {
 				t.Errorf("what mutation made is refused: %v", err)
 			}
-			again, b := ask.Update("dev", once, once), &answer.Answer{}
+			again, b := ask.Update("dev", once, once), &response.Response{}
 			if err := w.Default(t.Context(), again, b); err != nil {
 				t.Fatal(err)
 			}
@@ -346,7 +346,7 @@ func TestABlockWarnsOnce(t *testing.T) {
 	b := ask.Block("default/dns")
 	b.Spec.Enforcement = shipper.RolloutBlockWarn
 	w := webhookOf(t, ask.Grant(), exact(), b)
-	completing, validating := &answer.Answer{}, &answer.Answer{}
+	completing, validating := &response.Response{}, &response.Response{}
 	app := ask.Application(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "~0.0" })
 	if err := w.Default(t.Context(), ask.Create(ask.Developer, app), completing); err != nil {
 		t.Fatal(err)
@@ -354,7 +354,7 @@ func TestABlockWarnsOnce(t *testing.T) {
 	if err := w.Validate(t.Context(), ask.Create(ask.Developer, ask.Application()), validating); err != nil {
 		t.Fatal(err)
 	}
-	asked := func(a *answer.Answer) (n int) {
+	asked := func(a *response.Response) (n int) {
 		for _, warning := range a.Warnings() {
 			if strings.HasPrefix(warning, "rollouts are asked to wait by: default/dns") {
 				n++

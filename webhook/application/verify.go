@@ -13,7 +13,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 var (
@@ -24,7 +24,7 @@ var (
 // permitKeys refuses keys that the user may not read himself, and what could not be verified with them whatever the repository
 // has. It is asked of a chart that becomes another, and not of one that was verified before: going back to that needs no keys.
 func (w *Webhook) permitKeys(
-	ctx context.Context, req *admission.Request, a *answer.Answer, app, old *shipper.Application,
+	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
 	want := app.Spec.Template.Chart
 	if want.Verify.SecretName == "" || old != nil && old.Spec.Template.Chart == want || w.verified(app) || w.restored(app, old) {
@@ -39,9 +39,9 @@ func (w *Webhook) permitKeys(
 	case err == nil:
 		return nil
 	case errors.Is(err, chart.ErrKeys):
-		return answer.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(keysPath, want.Verify.SecretName, err.Error())})
+		return response.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(keysPath, want.Verify.SecretName, err.Error())})
 	case errors.Is(err, chart.ErrProvenance):
-		return answer.Invalidate(kind, app.Name, field.ErrorList{
+		return response.Invalidate(kind, app.Name, field.ErrorList{
 			field.Invalid(provenancePath, fmt.Sprintf("(%d bytes)", len(want.Provenance)), err.Error()),
 		})
 	}
@@ -51,7 +51,7 @@ func (w *Webhook) permitKeys(
 
 // verified tells whether a Release of this Application was made of the very chart, and its signature found.
 func (w *Webhook) verified(app *shipper.Application) bool {
-	releases, err := w.Facts.Releases(key(app))
+	releases, err := w.State.Releases(key(app))
 	return err == nil && slices.ContainsFunc(releases, func(rel *shipper.Release) bool {
 		return rel.Spec.Environment.Chart == app.Spec.Template.Chart && rel.Signature() != nil
 	})

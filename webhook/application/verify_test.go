@@ -13,7 +13,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/test/admission/ask"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 func TestKeysAreForWhoMayReadThemAndMustBeThere(t *testing.T) {
@@ -41,30 +41,30 @@ func TestKeysAreForWhoMayReadThemAndMustBeThere(t *testing.T) {
 		rights   *ask.Rights
 		problem  error
 		known    []client.Object
-		decision answer.Decision
+		decision response.Decision
 		message  string
 		warnings []string
 	}{
 		"may name them":                {req: create, rights: may},
-		"may not name those of others": {req: create, rights: ask.Grant(), decision: answer.Invalid, message: forbidden},
+		"may not name those of others": {req: create, rights: ask.Grant(), decision: response.Invalid, message: forbidden},
 		"may not add those of others": {
-			req: update(ask.Application(verified), probe), rights: ask.Grant(), decision: answer.Invalid, message: forbidden,
+			req: update(ask.Application(verified), probe), rights: ask.Grant(), decision: response.Invalid, message: forbidden,
 		},
 		"may not have another chart verified by those of others": {
 			req: update(ask.Application(verified, elsewhere), ask.Application(verified)), rights: ask.Grant(),
-			decision: answer.Invalid, message: forbidden,
+			decision: response.Invalid, message: forbidden,
 		},
 		"may edit what else there is": {
 			req: update(ask.Application(verified, changed), ask.Application(verified)), rights: ask.Grant(), problem: missing,
 		},
 		"may take them away": {req: update(probe, ask.Application(verified)), rights: ask.Grant(), problem: missing},
 		"names keys that are not there": {
-			req: create, rights: may, problem: missing, decision: answer.Invalid,
+			req: create, rights: may, problem: missing, decision: response.Invalid,
 			message: at + `verify.secretName: Invalid value: "keys": there is no Secret x/keys`,
 		},
 		"brings an archive that is not signed": {
 			req: create, rights: may, problem: &chart.Error{Message: "chart.provenance is a page", Cause: chart.ErrProvenance},
-			decision: answer.Invalid, message: at + `provenance: Invalid value: "(0 bytes)": chart.provenance is a page`,
+			decision: response.Invalid, message: at + `provenance: Invalid value: "(0 bytes)": chart.provenance is a page`,
 		},
 		"is let through when nobody can tell": {
 			req: create, rights: may, problem: &chart.Error{Message: "away", Retry: true}, warnings: []string{warning},
@@ -75,22 +75,22 @@ func TestKeysAreForWhoMayReadThemAndMustBeThere(t *testing.T) {
 		},
 		"goes back to what was not": {
 			req: update(ask.Application(verified), probe), rights: may, problem: missing, known: []client.Object{release("")},
-			decision: answer.Invalid, message: at + `verify.secretName: Invalid value: "keys": there is no Secret x/keys`,
+			decision: response.Invalid, message: at + `verify.secretName: Invalid value: "keys": there is no Secret x/keys`,
 		},
 		"goes back to what was when its archive was another": {
 			req: update(ask.Application(verified), probe), rights: may, problem: missing,
 			known:    []client.Object{release(`{"digest":"e","fingerprint":"F"}`)},
-			decision: answer.Invalid, message: at + `verify.secretName: Invalid value: "keys": there is no Secret x/keys`,
+			decision: response.Invalid, message: at + `verify.secretName: Invalid value: "keys": there is no Secret x/keys`,
 		},
 		"is asked again when nobody could tell who may": {
-			req: create, rights: &ask.Rights{Err: errors.New("away")}, decision: answer.Unavailable, message: "away",
+			req: create, rights: &ask.Rights{Err: errors.New("away")}, decision: response.Unavailable, message: "away",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			charts := exact()
 			charts.notVerifiable = tc.problem
 			w := webhookOf(t, tc.rights, charts, tc.known...)
-			a := &answer.Answer{}
+			a := &response.Response{}
 			err := w.Validate(t.Context(), tc.req, a)
 			ask.CheckRefusal(t, err, tc.decision, tc.message)
 			var got []string

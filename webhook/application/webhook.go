@@ -15,9 +15,9 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/webhook/answer"
-	"shipper.dev/shipper/webhook/control"
-	"shipper.dev/shipper/webhook/gate"
+	"shipper.dev/shipper/webhook/blockcheck"
+	"shipper.dev/shipper/webhook/protected"
+	"shipper.dev/shipper/webhook/response"
 )
 
 const (
@@ -41,37 +41,37 @@ type Resolver interface {
 	Refresh(ctx context.Context, namespace string, of shipper.Chart) error
 }
 
-// Facts are what is known of the objects around an Application.
-type Facts interface {
+// State are what is known of the objects around an Application.
+type State interface {
 	Releases(app types.NamespacedName) ([]*shipper.Release, error)
 	Clusters() []shipper.Cluster
-	NamespaceGoing(namespace string) bool
+	NamespaceTerminating(namespace string) bool
 }
 
 // Webhook judges Applications.
 type Webhook struct {
-	Gate   *gate.Gate
-	Guard  *control.Guard
-	Facts  Facts
-	Charts Resolver
+	BlockCheck *blockcheck.Checker
+	Guard      *protected.Guard
+	State      State
+	Charts     Resolver
 	// Sources reads what valuesFrom names. Nil: Applications that name something are refused.
 	Sources Sources
 }
 
 // Default judges and completes what a user sent.
-func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *answer.Answer) error {
-	app, old, err := answer.Decode[shipper.Application](req)
+func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *response.Response) error {
+	app, old, err := response.Decode[shipper.Application](req)
 	if err != nil {
 		return nil // the schema refuses it in better words
 	}
 	if app == nil {
-		return w.Gate.Early(a, req.Namespace, func(a *answer.Answer) error { return w.validateDelete(ctx, req, a, old) })
+		return w.BlockCheck.Early(a, req.Namespace, func(a *response.Response) error { return w.validateDelete(ctx, req, a, old) })
 	}
 	if err := w.complete(ctx, req, a, app, old); err != nil {
 		return err
 	}
 	completed := len(a.Patch()) > 0
-	return w.Gate.Early(a, req.Namespace, func(a *answer.Answer) error {
+	return w.BlockCheck.Early(a, req.Namespace, func(a *response.Response) error {
 		if completed {
 			req = with(req, app)
 		}
@@ -89,8 +89,8 @@ func with(req *admission.Request, app *shipper.Application) *admission.Request {
 }
 
 // Validate judges what is about to be stored or deleted.
-func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *answer.Answer) error {
-	app, old, err := answer.Decode[shipper.Application](req)
+func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *response.Response) error {
+	app, old, err := response.Decode[shipper.Application](req)
 	if err != nil {
 		return err
 	}
@@ -100,8 +100,8 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *answe
 	return w.validateWrite(ctx, req, a, app, old)
 }
 
-func subject(app *shipper.Application, isNew bool) answer.Subject {
-	out := answer.SubjectOf(short, &app.ObjectMeta)
+func subject(app *shipper.Application, isNew bool) response.Subject {
+	out := response.SubjectOf(short, &app.ObjectMeta)
 	out.New = isNew
 	return out
 }

@@ -13,15 +13,15 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/test/admission/ask"
-	"shipper.dev/shipper/webhook/answer"
 	"shipper.dev/shipper/webhook/application"
+	"shipper.dev/shipper/webhook/response"
 )
 
 func webhookOf(t testing.TB, rights *ask.Rights, charts application.Resolver, known ...client.Object) *application.Webhook {
 	t.Helper()
 	known = append(known, &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "here"}, Spec: shipper.ClusterSpec{Region: "local"}})
 	w := ask.Know(t, rights, known...)
-	return &application.Webhook{Gate: w.Gate, Guard: w.Guard, Facts: w.Facts, Charts: charts}
+	return &application.Webhook{BlockCheck: w.BlockCheck, Guard: w.Guard, State: w.State, Charts: charts}
 }
 
 func exact() *catalog { return &catalog{found: chart.Resolution{Version: "0.0.1"}} }
@@ -49,7 +49,7 @@ func TestRevisionHistoryLimit(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, req := &answer.Answer{}, ask.Create(ask.Developer, ask.Application(limited(tc.limit)))
+			a, req := &response.Response{}, ask.Create(ask.Developer, ask.Application(limited(tc.limit)))
 			if err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), req, a); err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +66,7 @@ func TestRevisionHistoryLimit(t *testing.T) {
 func TestWhatAnEditLeavesAloneIsNotPatched(t *testing.T) {
 	old := ask.Application(limited(nil), ask.Version("9.0.0")) // stored long ago, and unbounded
 	now := ask.Application(limited(nil), ask.Version("9.0.0"), ask.Annotated("team", "web"))
-	a := &answer.Answer{}
+	a := &response.Response{}
 	if err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), ask.Update(ask.Developer, now, old), a); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestWhatAnEditLeavesAloneIsNotPatched(t *testing.T) {
 func TestUnknownFieldsSurvive(t *testing.T) {
 	req := ask.Create(ask.Developer, ask.Application())
 	req.Object.Raw = []byte(strings.Replace(string(req.Object.Raw), `"spec":{`, `"spec":{"future":{"a":1.50},`, 1))
-	a := &answer.Answer{}
+	a := &response.Response{}
 	if err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), req, a); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestTheRequesterIsNoted(t *testing.T) {
 		"who leaves the annotation out, too": {"ann", ask.Application(changed), "ann"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, req := &answer.Answer{}, ask.Update(tc.user, tc.now, old)
+			a, req := &response.Response{}, ask.Update(tc.user, tc.now, old)
 			if err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), req, a); err != nil {
 				t.Fatal(err)
 			}
@@ -165,13 +165,13 @@ func TestControlAnnotationsOfApplications(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, req := &answer.Answer{}, ask.Create(tc.user, tc.now)
+			a, req := &response.Response{}, ask.Create(tc.user, tc.now)
 			if tc.old != nil {
 				req = ask.Update(tc.user, tc.now, tc.old)
 			}
 			err := webhookOf(t, ask.Grant(stamper), exact()).Default(t.Context(), req, a)
 			if tc.refuse != "" {
-				ask.CheckRefusal(t, err, answer.Invalid, tc.refuse)
+				ask.CheckRefusal(t, err, response.Invalid, tc.refuse)
 				return
 			}
 			ask.CheckRefusal(t, err, "", "")
@@ -221,7 +221,7 @@ func TestOverridesAreNormalisedAndPruned(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, req := &answer.Answer{}, ask.Create(ask.Developer, tc.now)
+			a, req := &response.Response{}, ask.Create(ask.Developer, tc.now)
 			if tc.old != nil {
 				req = ask.Update(ask.Developer, tc.now, tc.old)
 			}
@@ -243,7 +243,7 @@ func TestOverridesAreNormalisedAndPruned(t *testing.T) {
 func TestAnOverrideOfNothingButGoneBlocksGoes(t *testing.T) {
 	old := ask.Application(ask.Pinned("0.0.1"), ask.Overriding("default/gone"))
 	now := ask.Application(ask.Pinned("0.0.1"), ask.Overriding("default/gone"), changed)
-	a, req := &answer.Answer{}, ask.Update(ask.Developer, now, old)
+	a, req := &response.Response{}, ask.Update(ask.Developer, now, old)
 	if err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), req, a); err != nil {
 		t.Fatal(err)
 	}

@@ -38,18 +38,18 @@ var (
 type Bounds struct {
 	clock    clock.PassiveClock
 	lanes    []*lane
-	underWay *underWay
+	inFlight *inFlight
 }
 
 // New returns the bounds of one server.
 func New(c clock.PassiveClock) *Bounds {
-	return &Bounds{clock: c, lanes: newLanes(), underWay: newUnderWay(maxMemory)}
+	return &Bounds{clock: c, lanes: newLanes(), inFlight: newInFlight(maxMemory)}
 }
 
 // Handler has next answer reviews that have arrived whole, when it is their turn. The others get 408, 411, 413 or 503.
 func (b *Bounds) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), timeFor(r))
+		ctx, cancel := context.WithTimeout(r.Context(), timeoutFor(r))
 		defer cancel()
 		if err := b.serve(ctx, w, r, next); err != nil {
 			http.Error(w, err.Error(), codeOf(err))
@@ -62,20 +62,20 @@ func (b *Bounds) serve(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	review := &review{address: addressOf(r.RemoteAddr), began: b.clock.Now(), end: end}
-	b.underWay.add(review)
-	defer b.underWay.remove(review)
+	b.inFlight.add(review)
+	defer b.inFlight.remove(review)
 	body, err := b.read(ctx, w, r, review)
 	if err != nil {
 		return err
 	}
 	namespace := namespaceOf(body)
-	b.underWay.arrived(review, namespace)
+	b.inFlight.arrived(review, namespace)
 	leave, err := laneFor(b.lanes, len(body)).enter(ctx, review.address, namespace)
 	if err != nil {
 		return errBusy
 	}
 	defer leave()
-	if !b.underWay.judge(review) {
+	if !b.inFlight.judge(review) {
 		return errBusy
 	}
 	defer judging(ctx, b.clock)()
@@ -85,8 +85,8 @@ func (b *Bounds) serve(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	return nil
 }
 
-// timeFor is how long a review may take: a little less than its caller waits, who says so in the parameter timeout.
-func timeFor(r *http.Request) time.Duration {
+// timeoutFor is how long a review may take: a little less than its caller waits, who says so in the parameter timeout.
+func timeoutFor(r *http.Request) time.Duration {
 	asked, err := time.ParseDuration(r.URL.Query().Get("timeout"))
 	if err != nil || asked <= 0 {
 		asked = defaultTimeout

@@ -238,7 +238,7 @@ func TestHowLongAReviewMayTake(t *testing.T) {
 		"?timeout=24h":   9500 * time.Millisecond,
 	} {
 		r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/"+query, nil)
-		if got := timeFor(r); got != want {
+		if got := timeoutFor(r); got != want {
 			t.Errorf("%q: %s, want %s", query, got, want)
 		}
 	}

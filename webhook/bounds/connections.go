@@ -37,8 +37,8 @@ type connection struct {
 	conn    net.Conn
 	address string
 	// last is when it was opened, or a review of it was answered last, and judged how many are being judged.
-	last   time.Time
-	judged int
+	last    time.Time
+	reading int
 }
 
 type connectionKey struct{}
@@ -125,8 +125,8 @@ func (c *Connections) forget(conn net.Conn) {
 
 // before tells whether a connection is closed before another of its address.
 func (n *connection) before(other *connection) bool {
-	if (n.judged > 0) != (other.judged > 0) {
-		return n.judged == 0
+	if (n.reading > 0) != (other.reading > 0) {
+		return n.reading == 0
 	}
 	return n.last.Before(other.last)
 }
@@ -144,7 +144,7 @@ func judging(ctx context.Context, c clock.PassiveClock) (answered func()) {
 func (n *connection) count(more int, answered time.Time) {
 	n.all.mu.Lock()
 	defer n.all.mu.Unlock()
-	n.judged += more
+	n.reading += more
 	if !answered.IsZero() {
 		n.last = answered
 	}

@@ -6,15 +6,15 @@ import (
 	"context"
 	"math"
 
-	"shipper.dev/shipper/chart/turnstile"
+	"shipper.dev/shipper/chart/keyedsemaphore"
 )
 
 // lane has reviews judged that are as large as one another, so many at a time: judging one takes several times its length of memory, and
 // large ones must not wait before small ones. Three of four are of one address at most, and `each` of one namespace.
 type lane struct {
 	upTo       int
-	namespaces *turnstile.Turnstile
-	addresses  *turnstile.Turnstile
+	namespaces *keyedsemaphore.Semaphore
+	addresses  *keyedsemaphore.Semaphore
 }
 
 // newLanes returns the lanes, the smallest reviews first. The last one takes all.
@@ -23,7 +23,7 @@ func newLanes() []*lane {
 }
 
 func newLane(upTo, room, each int) *lane {
-	return &lane{upTo: upTo, namespaces: turnstile.New(math.MaxInt, each), addresses: turnstile.New(room, room*3/4)}
+	return &lane{upTo: upTo, namespaces: keyedsemaphore.New(math.MaxInt, each), addresses: keyedsemaphore.New(room, room*3/4)}
 }
 
 // laneFor is the lane for reviews of a size.

@@ -42,9 +42,9 @@ func (b *Bounds) read(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	}
 	// Servers that cannot set a deadline, as in tests, need none.
 	deadlines := http.NewResponseController(w)
-	until := b.clock.Now().Add(min(arrival, timeFor(r)))
+	until := b.clock.Now().Add(min(arrival, timeoutFor(r)))
 	_ = deadlines.SetReadDeadline(until)
-	_ = deadlines.SetWriteDeadline(b.clock.Now().Add(timeFor(r) + defaultTimeout))
+	_ = deadlines.SetWriteDeadline(b.clock.Now().Add(timeoutFor(r) + defaultTimeout))
 	stop := interrupting(ctx, deadlines)
 	defer stop()
 	size := int(r.ContentLength)
@@ -55,7 +55,7 @@ func (b *Bounds) read(ctx context.Context, w http.ResponseWriter, r *http.Reques
 		}
 		n, err := r.Body.Read(body[len(body):min(cap(body), size)])
 		body = body[:len(body)+n]
-		b.underWay.grow(review, n)
+		b.inFlight.grow(review, n)
 		switch {
 		case errors.Is(context.Cause(ctx), errBusy):
 			return nil, errBusy

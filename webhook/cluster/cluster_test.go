@@ -13,8 +13,8 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
-	"shipper.dev/shipper/webhook/answer"
 	"shipper.dev/shipper/webhook/cluster"
+	"shipper.dev/shipper/webhook/response"
 )
 
 // eu is a valid Cluster, changed by edits.
@@ -119,10 +119,10 @@ func TestClustersAreJudged(t *testing.T) {
 		"one where none run is deleted without": {req: ask.Delete("ann", eu())},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			hook, a := &cluster.Webhook{Facts: ask.Know(t, ask.Grant(), tc.known...).Facts}, &answer.Answer{}
-			decision := answer.Decision("")
+			hook, a := &cluster.Webhook{State: ask.Know(t, ask.Grant(), tc.known...).State}, &response.Response{}
+			decision := response.Decision("")
 			if tc.message != "" {
-				decision = answer.Invalid
+				decision = response.Invalid
 			}
 			ask.CheckRefusal(t, hook.Validate(t.Context(), tc.req, a), decision, tc.message)
 			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
@@ -135,8 +135,8 @@ func TestClustersAreJudged(t *testing.T) {
 func TestWhatDoesNotDecode(t *testing.T) {
 	req := ask.Create("ann", eu())
 	req.Object.Raw = []byte(`{"spec":7}`)
-	hook := &cluster.Webhook{Facts: ask.Know(t, ask.Grant()).Facts}
-	if err := hook.Validate(t.Context(), req, &answer.Answer{}); err == nil {
+	hook := &cluster.Webhook{State: ask.Know(t, ask.Grant()).State}
+	if err := hook.Validate(t.Context(), req, &response.Response{}); err == nil {
 		t.Error("it passed")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 // maxListed bounds the Releases that a warning lists.
@@ -61,8 +61,8 @@ func whyNotServer(apiMaster string) string {
 }
 
 // warnOfPlaced tells which Releases are still placed on a cluster that is being deleted.
-func (w *Webhook) warnOfPlaced(a *answer.Answer, name string) error {
-	placed, err := w.Facts.PlacedOn(name)
+func (w *Webhook) warnOfPlaced(a *response.Response, name string) error {
+	placed, err := w.State.PlacedOn(name)
 	if err != nil || len(placed) == 0 {
 		return err
 	}
@@ -72,11 +72,11 @@ func (w *Webhook) warnOfPlaced(a *answer.Answer, name string) error {
 }
 
 // warnOfStaying tells that what is placed already stays when what it was placed by changes.
-func (w *Webhook) warnOfStaying(a *answer.Answer, now, old *shipper.Cluster) error {
+func (w *Webhook) warnOfStaying(a *response.Response, now, old *shipper.Cluster) error {
 	if old == nil || now.Spec.Region == old.Spec.Region && offersAll(&now.Spec, old.Spec.Capabilities) {
 		return nil
 	}
-	placed, err := w.Facts.PlacedOn(now.Name)
+	placed, err := w.State.PlacedOn(now.Name)
 	if err != nil || len(placed) == 0 {
 		return err
 	}

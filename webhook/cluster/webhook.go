@@ -12,24 +12,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 const kind = "Cluster"
 
-// Facts are what is known of the Releases on a Cluster.
-type Facts interface {
+// State are what is known of the Releases on a Cluster.
+type State interface {
 	PlacedOn(cluster string) ([]string, error)
 }
 
 // Webhook judges Clusters.
 type Webhook struct {
-	Facts Facts
+	State State
 }
 
 // Validate judges what is about to be stored or deleted.
-func (w *Webhook) Validate(_ context.Context, req *admission.Request, a *answer.Answer) error {
-	now, old, err := answer.Decode[shipper.Cluster](req)
+func (w *Webhook) Validate(_ context.Context, req *admission.Request, a *response.Response) error {
+	now, old, err := response.Decode[shipper.Cluster](req)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (w *Webhook) Validate(_ context.Context, req *admission.Request, a *answer.
 	if old != nil && equality.Semantic.DeepEqual(now.Spec, old.Spec) {
 		return nil
 	}
-	if err := answer.Invalidate(kind, now.Name, validate(&now.Spec)); err != nil {
+	if err := response.Invalidate(kind, now.Name, validate(&now.Spec)); err != nil {
 		return err
 	}
 	return w.warnOfStaying(a, now, old)

@@ -15,8 +15,8 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
-	"shipper.dev/shipper/webhook/answer"
 	"shipper.dev/shipper/webhook/namespace"
+	"shipper.dev/shipper/webhook/response"
 )
 
 // named edits the name of an Application.
@@ -159,15 +159,15 @@ func TestDeletion(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			world := ask.Know(t, ask.Grant(), tc.known...)
 			w := &namespace.Webhook{
-				Gate: world.Gate, Facts: world.Facts, Ready: func(context.Context) error { return tc.unready },
+				BlockCheck: world.BlockCheck, State: world.State, Ready: func(context.Context) error { return tc.unready },
 			}
 			ns := tc.ns
 			if ns == nil {
 				ns = in("default")
 			}
-			a := &answer.Answer{}
+			a := &response.Response{}
 			err := w.Validate(t.Context(), ask.Delete("dev", ns), a)
-			decision := answer.Blocked
+			decision := response.Blocked
 			if tc.refused == "" {
 				decision = ""
 			}
@@ -176,7 +176,7 @@ func TestDeletion(t *testing.T) {
 			if diff := cmp.Diff(tc.told, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("what is told (-want +got):\n%s", diff)
 			}
-			var refusal *answer.Refusal
+			var refusal *response.Refusal
 			if errors.As(err, &refusal) && (refusal.Status.Details.Kind != "namespaces" || refusal.Status.Details.Group != "") {
 				t.Errorf("it is about %v", refusal.Status.Details)
 			}

@@ -19,8 +19,8 @@ import (
 
 	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/webhook/answer"
-	"shipper.dev/shipper/webhook/gate"
+	"shipper.dev/shipper/webhook/blockcheck"
+	"shipper.dev/shipper/webhook/response"
 )
 
 const resource = "namespaces"
@@ -28,8 +28,8 @@ const resource = "namespaces"
 // named is how many Applications a refusal names.
 const named = 5
 
-// Facts are what is known of what is in a namespace.
-type Facts interface {
+// State are what is known of what is in a namespace.
+type State interface {
 	Applications(namespace string) ([]*metav1.PartialObjectMetadata, error)
 	Releases(app types.NamespacedName) ([]*shipper.Release, error)
 	GlobalNamespace() string
@@ -38,16 +38,16 @@ type Facts interface {
 
 // Webhook judges deletions of namespaces.
 type Webhook struct {
-	Gate  *gate.Gate
-	Facts Facts
+	BlockCheck *blockcheck.Checker
+	State      State
 	// Ready says why what is known is not to be relied on, if so. A namespace is not kept for that: it may have nothing to do
 	// with Shipper.
 	Ready func(context.Context) error
 }
 
 // Validate judges what is about to be deleted.
-func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *answer.Answer) error {
-	_, old, err := answer.Decode[metav1.PartialObjectMetadata](req)
+func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *response.Response) error {
+	_, old, err := response.Decode[metav1.PartialObjectMetadata](req)
 	if err != nil {
 		return err
 	}
@@ -66,13 +66,13 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *answe
 
 // judge refuses for what any Application would be refused for that were deleted by itself. What overrides a block for
 // an Application overrides it here: there is no annotation of the namespace to be judged, granted and forgotten.
-func (w *Webhook) judge(ctx context.Context, req *admission.Request, a *answer.Answer, namespace string) error {
-	apps, err := w.Facts.Applications(namespace)
+func (w *Webhook) judge(ctx context.Context, req *admission.Request, a *response.Response, namespace string) error {
+	apps, err := w.State.Applications(namespace)
 	if err != nil {
 		return err
 	}
 	all, held := tally{}, []string(nil)
-	subject := answer.Subject{Short: "app", Namespace: namespace, Name: "--all"}
+	subject := response.Subject{Short: "app", Namespace: namespace, Name: "--all"}
 	for _, app := range apps {
 		v, err := w.verdict(ctx, req, app)
 		if err != nil {
@@ -85,8 +85,8 @@ func (w *Webhook) judge(ctx context.Context, req *admission.Request, a *answer.A
 			held = append(held, app.Name)
 		}
 	}
-	err = w.Gate.Decide(a, resource, namespace, subject, block.Verdict(all))
-	var refusal *answer.Refusal
+	err = w.BlockCheck.Decide(a, resource, namespace, subject, block.Verdict(all))
+	var refusal *response.Refusal
 	if errors.As(err, &refusal) {
 		refusal.Status.Details.Group = ""
 		refusal.Status.Message = "with namespace " + namespace + " would go " + list(held) + ": " + refusal.Status.Message
@@ -98,17 +98,17 @@ func (w *Webhook) judge(ctx context.Context, req *admission.Request, a *answer.A
 func (w *Webhook) verdict(
 	ctx context.Context, req *admission.Request, app *metav1.PartialObjectMetadata,
 ) (block.Verdict, error) {
-	rels, err := w.Facts.Releases(types.NamespacedName{Namespace: app.Namespace, Name: app.Name})
+	rels, err := w.State.Releases(types.NamespacedName{Namespace: app.Namespace, Name: app.Name})
 	if err != nil {
 		return block.Verdict{}, err
 	}
-	labels, c := []map[string]string{app.Labels}, block.Change{Matches: w.Gate.Asked(ctx, req)}
+	labels, c := []map[string]string{app.Labels}, block.Change{Matches: w.BlockCheck.Requested(ctx, req)}
 	for _, rel := range rels {
 		labels = append(labels, block.LabelsOf(rel))
 		c.Environments = append(c.Environments, &rel.Spec.Environment)
 	}
 	c.Labels = func() []map[string]string { return labels }
-	return w.Gate.Verdict(app.Namespace, block.Overrides(app.Annotations), c)
+	return w.BlockCheck.Verdict(app.Namespace, block.Overrides(app.Annotations), c)
 }
 
 // tally is what blocks mean for several Applications together. A block can be overridden by one and stop another.
@@ -134,17 +134,17 @@ func merge(a, b []*shipper.RolloutBlock) []*shipper.RolloutBlock {
 }
 
 // announce tells which blocks go with the namespace: in it nothing can be told any more of who deletes them.
-func (w *Webhook) announce(a *answer.Answer, ns *metav1.PartialObjectMetadata) error {
-	blocks, err := w.Facts.Blocks(ns.Name)
+func (w *Webhook) announce(a *response.Response, ns *metav1.PartialObjectMetadata) error {
+	blocks, err := w.State.Blocks(ns.Name)
 	if err != nil || len(blocks) == 0 {
 		return err
 	}
 	where := "this namespace"
-	if ns.Name == w.Facts.GlobalNamespace() {
+	if ns.Name == w.State.GlobalNamespace() {
 		where = "every namespace"
 	}
 	names := block.FormatOverrides(block.Names(blocks))
-	a.Audit(answer.AuditBlockLifted, names)
+	a.Audit(response.AuditBlockLifted, names)
 	a.Warn("with it go RolloutBlocks that stop rollouts in %s: %s", where, names)
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 // asked is c with what blocks ask of the request itself. They do not ask of Shipper's own: what was admitted is rolled out.
 func (w *Webhook) asked(ctx context.Context, req *admission.Request, c block.Change) block.Change {
 	if !w.reconciler(req) {
-		c.Matches = w.Gate.Asked(ctx, req)
+		c.Matches = w.BlockCheck.Requested(ctx, req)
 	}
 	return c
 }

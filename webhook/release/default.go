@@ -9,22 +9,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/webhook/answer"
-	"shipper.dev/shipper/webhook/control"
-	"shipper.dev/shipper/webhook/gate"
+	"shipper.dev/shipper/webhook/blockcheck"
+	"shipper.dev/shipper/webhook/protected"
+	"shipper.dev/shipper/webhook/response"
 )
 
 // guarded is what nobody but Shipper changes of a Release. All its labels decide something: they are put on all that is
 // installed, and whoever took one off that its Application had would get out of the scope of a block.
-func guarded(old, rel *shipper.Release) control.State {
-	return control.Release.AllLabels(old.Labels, rel.Labels)
+func guarded(old, rel *shipper.Release) protected.Metadata {
+	return protected.Release.AllLabels(old.Labels, rel.Labels)
 }
 
 // complete restores the stamp and the owner that an update left out, normalises the override and notes who overrode.
 // Overrides of blocks that are gone are taken out of a Release that Shipper makes, which has them from its Application, and
 // of one that is moved.
 func (w *Webhook) complete(
-	ctx context.Context, req *admission.Request, a *answer.Answer, rel, old *shipper.Release,
+	ctx context.Context, req *admission.Request, a *response.Response, rel, old *shipper.Release,
 ) error {
 	if old != nil {
 		if err := w.Guard.Keep(ctx, req, a, guarded(old, rel), &old.ObjectMeta, &rel.ObjectMeta); err != nil {
@@ -36,22 +36,22 @@ func (w *Webhook) complete(
 			return err
 		}
 	}
-	gate.Normalise(a, &rel.ObjectMeta)
+	blockcheck.Normalise(a, &rel.ObjectMeta)
 	byReconciler := w.reconciler(req)
 	if !byReconciler { // the reconciler copies what was noted of the Application, and takes away what is over
 		var before *metav1.ObjectMeta
 		if old != nil {
 			before = &old.ObjectMeta
 		}
-		if err := w.Gate.Stamp(ctx, req.UserInfo.Username, a, &rel.ObjectMeta, before); err != nil {
+		if err := w.BlockCheck.Stamp(ctx, req.UserInfo.Username, a, &rel.ObjectMeta, before); err != nil {
 			return err
 		}
 	}
 	made := old == nil && byReconciler
 	moved := old != nil && rel.Spec.TargetStep != old.Spec.TargetStep &&
-		gate.SameOverride(rel.Annotations, old.Annotations)
+		blockcheck.SameOverride(rel.Annotations, old.Annotations)
 	if made || moved {
-		return w.Gate.Prune(ctx, a, &rel.ObjectMeta)
+		return w.BlockCheck.Prune(ctx, a, &rel.ObjectMeta)
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
-	"shipper.dev/shipper/webhook/answer"
 	"shipper.dev/shipper/webhook/release"
+	"shipper.dev/shipper/webhook/response"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 func webhookOf(t *testing.T, rights *ask.Rights, known ...client.Object) *release.Webhook {
 	t.Helper()
 	w := ask.Know(t, rights, known...)
-	return &release.Webhook{Gate: w.Gate, Guard: w.Guard, Facts: w.Facts}
+	return &release.Webhook{BlockCheck: w.BlockCheck, Guard: w.Guard, State: w.State}
 }
 
 // rel is the valid first Release of the Application of package ask.
@@ -42,14 +42,14 @@ type row struct {
 	req      *admission.Request
 	rights   []string
 	known    []client.Object
-	decision answer.Decision
+	decision response.Decision
 	message  string
 	warned   []string
 }
 
 func (r row) check(t *testing.T) {
 	t.Helper()
-	a := &answer.Answer{}
+	a := &response.Response{}
 	err := webhookOf(t, ask.Grant(r.rights...), r.known...).Validate(t.Context(), r.req, a)
 	ask.CheckRefusal(t, err, r.decision, r.message)
 	if diff := cmp.Diff(r.warned, a.Warnings()); diff != "" {
@@ -63,24 +63,24 @@ func TestReleasesAreMadeByShipper(t *testing.T) {
 	for sentence, tc := range map[string]row{
 		"the reconciler makes one": {req: ask.Create(ask.Reconciler, rel()), known: []client.Object{app}},
 		"a user makes none": {
-			req: ask.Create("dev", rel()), known: []client.Object{app}, decision: answer.Forbidden,
+			req: ask.Create("dev", rel()), known: []client.Object{app}, decision: response.Forbidden,
 			message: `Releases are made by Shipper when an Application changes: edit the Application instead ` +
 				`(user "dev" does not have the verb stamp on releases.shipper.booking.com)`,
 		},
 		"who may stamp makes one": {req: ask.Create("ann", rel()), known: []client.Object{app}, rights: []string{stamper}},
 		"of an Application that does not exist": {
-			req: ask.Create(ask.Reconciler, rel()), decision: answer.Invalid,
+			req: ask.Create(ask.Reconciler, rel()), decision: response.Invalid,
 			message: invalid + `metadata.labels[shipper-app]: Not found: "super-server"`,
 		},
 		"of no Application": {
 			req:      ask.Create(ask.Reconciler, rel(func(r *shipper.Release) { delete(r.Labels, shipper.AppLabel) })),
-			decision: answer.Invalid,
+			decision: response.Invalid,
 			message: invalid + `[metadata.labels[shipper-app]: Required value: name the Application this is a Release of, ` +
 				`metadata.name: Invalid value: "` + name + `": must be <application>-<hash of spec.environment>-<iteration>: -8c60a3ae-0]`,
 		},
 		"of an Application that has gone and come again": {
 			req:   ask.Create(ask.Reconciler, rel(func(r *shipper.Release) { r.OwnerReferences[0].UID = "old" })),
-			known: []client.Object{app}, decision: answer.Invalid,
+			known: []client.Object{app}, decision: response.Invalid,
 			message: invalid + `metadata.ownerReferences: Invalid value: "Application super-server (uid old)": ` +
 				`must be one reference to Application super-server with uid app-uid`,
 		},
@@ -89,7 +89,7 @@ func TestReleasesAreMadeByShipper(t *testing.T) {
 				r.Labels[shipper.ReleaseLabel], r.Labels[shipper.ReleaseHashLabel] = "x", "y"
 				r.Annotations[shipper.ReleaseGenerationAnnotation] = "-1"
 				r.Annotations[shipper.ReleaseTemplateIterationAnnotation] = "2"
-			})), known: []client.Object{app}, decision: answer.Invalid,
+			})), known: []client.Object{app}, decision: response.Invalid,
 			message: invalid + `[metadata.labels[shipper-release]: Invalid value: "x": must be the Release's own name, ` +
 				`metadata.annotations[shipper.booking.com/release.generation]: Invalid value: "-1": must be a decimal number from 0 on, ` +
 				`metadata.labels[shipper-release-hash]: Invalid value: "y": must be the hash of spec.environment: 8c60a3ae, ` +
@@ -98,16 +98,16 @@ func TestReleasesAreMadeByShipper(t *testing.T) {
 		"without an iteration": {
 			req: ask.Create(ask.Reconciler, rel(func(r *shipper.Release) {
 				delete(r.Annotations, shipper.ReleaseTemplateIterationAnnotation)
-			})), known: []client.Object{app}, decision: answer.Invalid,
+			})), known: []client.Object{app}, decision: response.Invalid,
 			message: invalid + `metadata.annotations[shipper.booking.com/release.template.iteration]: Invalid value: "": ` +
 				`must be a decimal number from 0 on`,
 		},
 		"at a step that there is not": {
-			req: ask.Create(ask.Reconciler, rel(ask.TargetStep(2))), known: []client.Object{app}, decision: answer.Invalid,
+			req: ask.Create(ask.Reconciler, rel(ask.TargetStep(2))), known: []client.Object{app}, decision: response.Invalid,
 			message: invalid + `spec.targetStep: Invalid value: 2: must be a step of the strategy: 0 (staging), 1 (full on)`,
 		},
 		"under a block": {
-			req: ask.Create(ask.Reconciler, rel()), known: []client.Object{app, dns}, decision: answer.Blocked,
+			req: ask.Create(ask.Reconciler, rel()), known: []client.Object{app, dns}, decision: response.Blocked,
 			message: story + "kubectl annotate app super-server shipper.booking.com/rollout-block.override=global/dns -n default" + needed,
 		},
 		"under a block that its Application overrides": {
@@ -116,13 +116,13 @@ func TestReleasesAreMadeByShipper(t *testing.T) {
 		},
 		"under a block that its Application does not override": {
 			req: ask.Create(ask.Reconciler, rel(overriding("global/dns"))), known: []client.Object{app, dns},
-			decision: answer.Forbidden,
+			decision: response.Forbidden,
 			message: `user "system:serviceaccount:shipper-system:shipper-mgmt-cluster" may not override RolloutBlock global/dns: the verb ` +
 				`override on resource rolloutblocks.shipper.booking.com named dns in namespace global is needed`,
 		},
 		"by a stamper who overrides without the right": {
 			req: ask.Create("ann", rel(overriding("global/dns"))), rights: []string{stamper},
-			known: []client.Object{ask.Application(ask.Overriding("global/dns")), dns}, decision: answer.Forbidden,
+			known: []client.Object{ask.Application(ask.Overriding("global/dns")), dns}, decision: response.Forbidden,
 			message: `user "ann" may not override RolloutBlock global/dns: the verb ` +
 				`override on resource rolloutblocks.shipper.booking.com named dns in namespace global is needed`,
 		},
@@ -140,21 +140,21 @@ func TestReleasesMove(t *testing.T) {
 	for sentence, tc := range map[string]row{
 		"to another step": {req: ask.Update("dev", rel(ask.TargetStep(1)), rel())},
 		"to a step that there is not": {
-			req: ask.Update("dev", rel(ask.TargetStep(2)), rel()), decision: answer.Invalid,
+			req: ask.Update("dev", rel(ask.TargetStep(2)), rel()), decision: response.Invalid,
 			message: invalid + `spec.targetStep: Invalid value: 2: must be a step of the strategy: 0 (staging), 1 (full on)`,
 		},
 		"but their environment does not change": {
 			req:      ask.Update("dev", rel(func(r *shipper.Release) { r.Spec.Environment.Chart.Version = "0.0.2" }), rel()),
-			decision: answer.Invalid,
+			decision: response.Invalid,
 			message:  invalid + `spec.environment: Forbidden: the Release environment must not be changed; edit the Application instead`,
 		},
 		"and the environment is judged before the block": {
 			req:   ask.Update("dev", rel(func(r *shipper.Release) { r.Spec.Environment.Chart.Version = "0.0.2" }), rel()),
-			known: []client.Object{dns}, decision: answer.Invalid,
+			known: []client.Object{dns}, decision: response.Invalid,
 			message: invalid + `spec.environment: Forbidden: the Release environment must not be changed; edit the Application instead`,
 		},
 		"but not under a block": {
-			req: ask.Update("dev", rel(ask.TargetStep(1)), rel()), known: []client.Object{dns}, decision: answer.Blocked,
+			req: ask.Update("dev", rel(ask.TargetStep(1)), rel()), known: []client.Object{dns}, decision: response.Blocked,
 			message: story + command + needed,
 		},
 		"and under a block, metadata still changes": {
@@ -166,7 +166,7 @@ func TestReleasesMove(t *testing.T) {
 		},
 		"under a block that only their Application overrides, they do not": {
 			req:   ask.Update("dev", rel(ask.TargetStep(1)), rel()),
-			known: []client.Object{ask.Application(ask.Overriding("global/dns")), dns}, decision: answer.Blocked,
+			known: []client.Object{ask.Application(ask.Overriding("global/dns")), dns}, decision: response.Blocked,
 			message: story + command + needed,
 		},
 		"and override in the same edit, with the right": {
@@ -175,12 +175,12 @@ func TestReleasesMove(t *testing.T) {
 		},
 		"and do not override without it": {
 			req: ask.Update("dev", rel(overriding("global/dns")), rel()), known: []client.Object{dns},
-			decision: answer.Forbidden,
+			decision: response.Forbidden,
 			message: `user "dev" may not override RolloutBlock global/dns: the verb override on resource ` +
 				`rolloutblocks.shipper.booking.com named dns in namespace global is needed`,
 		},
 		"an override of nothing is refused": {
-			req: ask.Update("dev", rel(overriding("global/typo")), rel()), decision: answer.Invalid,
+			req: ask.Update("dev", rel(overriding("global/typo")), rel()), decision: response.Invalid,
 			message: invalid + `metadata.annotations[shipper.booking.com/rollout-block.override]: Invalid value: "global/typo": ` +
 				`there is no RolloutBlock global/typo: take it out of the annotation`,
 		},
@@ -209,7 +209,7 @@ func TestReleasesGo(t *testing.T) {
 	for sentence, tc := range map[string]row{
 		"when nothing blocks": {req: ask.Delete("dev", rel()), known: []client.Object{app}},
 		"but not under a block": {
-			req: ask.Delete("dev", rel()), known: []client.Object{app, dns}, decision: answer.Blocked,
+			req: ask.Delete("dev", rel()), known: []client.Object{app, dns}, decision: response.Blocked,
 			message: story + override + needed,
 		},
 		"under a block they override": {
@@ -220,16 +220,16 @@ func TestReleasesGo(t *testing.T) {
 			req: ask.Delete("dev", rel()), known: []client.Object{going, dns},
 		},
 		"but not under a block, when their Application has another uid": {
-			req: ask.Delete("dev", rel()), known: []client.Object{another, dns}, decision: answer.Blocked,
+			req: ask.Delete("dev", rel()), known: []client.Object{another, dns}, decision: response.Blocked,
 			message: story + override + needed,
 		},
 		"but not under a block, when they refer to no Application": {
-			req: ask.Delete("dev", rel(orphan)), known: []client.Object{app, dns}, decision: answer.Blocked,
+			req: ask.Delete("dev", rel(orphan)), known: []client.Object{app, dns}, decision: response.Blocked,
 			message: story + override + needed,
 		},
 		"but not under a block, when only the reference names their Application": {
 			req:   ask.Delete("dev", rel(func(r *shipper.Release) { r.Labels = nil })),
-			known: []client.Object{app, dns}, decision: answer.Blocked, message: story + override + needed,
+			known: []client.Object{app, dns}, decision: response.Blocked, message: story + override + needed,
 		},
 		"under a block, when nothing names their Application": {
 			req:   ask.Delete("dev", rel(orphan, func(r *shipper.Release) { r.Labels = nil })),
@@ -306,12 +306,12 @@ func TestTheOwnerOfReleasesIsKept(t *testing.T) {
 				known = append(known, tc.app)
 			}
 			hook := webhookOf(t, ask.Grant(), known...)
-			req, a := ask.Update(tc.user, tc.now, tc.old), &answer.Answer{}
+			req, a := ask.Update(tc.user, tc.now, tc.old), &response.Response{}
 			ask.CheckRefusal(t, hook.Default(t.Context(), req, a), "", "")
 			completed := ask.Patched[shipper.Release](t, req, a)
 			err := hook.Validate(t.Context(), ask.Update(tc.user, completed, tc.old), a)
 			if tc.refuse {
-				ask.CheckRefusal(t, err, answer.Invalid, refusal)
+				ask.CheckRefusal(t, err, response.Invalid, refusal)
 				return
 			}
 			ask.CheckRefusal(t, err, "", "")
@@ -366,12 +366,12 @@ func TestTheStampOfReleasesIsKept(t *testing.T) {
 			if was == nil {
 				was = old
 			}
-			req, a := ask.Update(tc.user, tc.now, was), &answer.Answer{}
+			req, a := ask.Update(tc.user, tc.now, was), &response.Response{}
 			err := webhookOf(t, ask.Grant(stamper)).Default(t.Context(), req, a)
 			if tc.refuse != "" {
-				ask.CheckRefusal(t, err, answer.Invalid, tc.refuse)
+				ask.CheckRefusal(t, err, response.Invalid, tc.refuse)
 				err = webhookOf(t, ask.Grant(stamper)).Validate(t.Context(), req, a) // as if it had not been completed
-				ask.CheckRefusal(t, err, answer.Invalid, tc.refuse)
+				ask.CheckRefusal(t, err, response.Invalid, tc.refuse)
 				return
 			}
 			ask.CheckRefusal(t, err, "", "")
@@ -403,7 +403,7 @@ func TestOverridesOfReleases(t *testing.T) {
 			rights := ask.Grant("dev override rolloutblocks global/dns", "ann stamp releases default/"+name)
 			dns := ask.Block("global/dns")
 			dns.Spec.Enforcement = shipper.RolloutBlockAudit // so that it is not in the way
-			a := &answer.Answer{}
+			a := &response.Response{}
 			if err := webhookOf(t, rights, dns).Default(t.Context(), tc.req, a); err != nil {
 				t.Fatal(err)
 			}
@@ -418,10 +418,10 @@ func TestOverridesOfReleases(t *testing.T) {
 func TestWhatDoesNotDecode(t *testing.T) {
 	req := ask.Create("dev", rel())
 	req.Object.Raw = []byte(`{"spec":{"targetStep":"x"}}`)
-	if err := webhookOf(t, ask.Grant()).Default(t.Context(), req, &answer.Answer{}); err != nil {
+	if err := webhookOf(t, ask.Grant()).Default(t.Context(), req, &response.Response{}); err != nil {
 		t.Errorf("mutation refused what the schema has better words for: %v", err)
 	}
-	if err := webhookOf(t, ask.Grant()).Validate(t.Context(), req, &answer.Answer{}); err == nil {
+	if err := webhookOf(t, ask.Grant()).Validate(t.Context(), req, &response.Response{}); err == nil {
 		t.Error("validation let it pass")
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 // validateServing refuses the deletion of a Release that serves and is not the newest, unless it is confirmed, and says of the newest
 // what it serves until another does in its place.
 func (w *Webhook) validateServing(
-	ctx context.Context, req *admission.Request, a *answer.Answer, app block.App, old *shipper.Release,
+	ctx context.Context, req *admission.Request, a *response.Response, app block.App, old *shipper.Release,
 ) error {
 	known := slices.ContainsFunc(app.Releases, func(rel *shipper.Release) bool { return rel.Name == old.Name })
 	if !known || w.reconciler(req) {
@@ -34,7 +34,7 @@ func (w *Webhook) validateServing(
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	targets, err := w.Facts.TrafficTargetsNow(ctx, types.NamespacedName{Namespace: old.Namespace, Name: app.Name})
+	targets, err := w.State.TrafficTargetsNow(ctx, types.NamespacedName{Namespace: old.Namespace, Name: app.Name})
 	share := servedShare(old.Name, targets)
 	if app.Newest().Name == old.Name {
 		warnOfAbort(a, old, app.Previous(), share)
@@ -45,7 +45,7 @@ func (w *Webhook) validateServing(
 	}
 	switch {
 	case err != nil:
-		return answer.Later(fmt.Sprintf(
+		return response.Later(fmt.Sprintf(
 			"Release %s is not the newest, and what it serves could not be read: %v. Try again", old.Name, err), retryServing)
 	case share == "":
 		return nil
@@ -53,7 +53,7 @@ func (w *Webhook) validateServing(
 		a.Warn("Release %s serves %s; it is removed when others serve in its place", old.Name, share)
 		return nil
 	}
-	return answer.Forbid(resource, old.Name, refusalOf(old, app.Newest(), share))
+	return response.Forbid(resource, old.Name, refusalOf(old, app.Newest(), share))
 }
 
 // refusalOf says what a Release serves that is not the newest, and the commands to stop the rollout or to delete it all the same.

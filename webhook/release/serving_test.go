@@ -16,8 +16,8 @@ import (
 
 	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/webhook/answer"
-	"shipper.dev/shipper/webhook/control"
+	"shipper.dev/shipper/webhook/protected"
+	"shipper.dev/shipper/webhook/response"
 )
 
 func TestServedShareIsOfTheTrafficOfAllReleases(t *testing.T) {
@@ -45,7 +45,7 @@ func TestServedShareIsOfTheTrafficOfAllReleases(t *testing.T) {
 
 // serves are Facts of which the TrafficTargets, or the error to read them, are known.
 type serves struct {
-	Facts
+	State
 
 	targets []shipper.TrafficTarget
 	err     error
@@ -120,10 +120,10 @@ func TestDeletionOfAReleaseThatServesIsJudged(t *testing.T) {
 			app := block.App{Name: "web", Releases: []*shipper.Release{releaseAt("web-0", 2), releaseAt("web-1", tc.step)}}
 			old := releaseAt(tc.delete, 0)
 			old.Annotations = tc.notes
-			w := &Webhook{Guard: &control.Guard{Reconciler: "reconciler"}, Facts: &tc.facts}
+			w := &Webhook{Guard: &protected.Guard{Reconciler: "reconciler"}, State: &tc.facts}
 			req := &admission.Request{}
 			req.UserInfo.Username = tc.user
-			a := &answer.Answer{}
+			a := &response.Response{}
 			got := ""
 			if err := w.validateServing(t.Context(), req, a, app, old); err != nil {
 				got = err.Error()

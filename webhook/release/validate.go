@@ -13,53 +13,53 @@ import (
 	"shipper.dev/shipper/apis/rules/block"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/webhook/answer"
-	"shipper.dev/shipper/webhook/control"
-	"shipper.dev/shipper/webhook/environment"
-	"shipper.dev/shipper/webhook/gate"
+	"shipper.dev/shipper/webhook/blockcheck"
+	"shipper.dev/shipper/webhook/protected"
+	"shipper.dev/shipper/webhook/response"
+	"shipper.dev/shipper/webhook/templatecheck"
 )
 
 var specPath = field.NewPath("spec")
 
 func (w *Webhook) validateCreate(
-	ctx context.Context, req *admission.Request, a *answer.Answer, rel *shipper.Release,
+	ctx context.Context, req *admission.Request, a *response.Response, rel *shipper.Release,
 ) error {
-	if allowed, err := w.Guard.MayStamp(ctx, req, control.Release); err != nil {
+	if allowed, err := w.Guard.MayStamp(ctx, req, protected.Release); err != nil {
 		return err
 	} else if !allowed {
-		return answer.Forbid(resource, rel.Name, fmt.Sprintf(
+		return response.Forbid(resource, rel.Name, fmt.Sprintf(
 			"Releases are made by Shipper when an Application changes: edit the Application instead "+
 				"(user %q does not have the verb stamp on releases.%s)", req.UserInfo.Username, shipper.GroupName))
 	}
-	app, err := w.Facts.Application(ctx, owner(rel))
+	app, err := w.State.Application(ctx, owner(rel))
 	if err != nil {
 		return err
 	}
 	errs := validateStamp(rel, app)
-	errs = append(errs, environment.Validate(&rel.Spec.Environment, specPath.Child("environment"))...)
+	errs = append(errs, templatecheck.Validate(&rel.Spec.Environment, specPath.Child("environment"))...)
 	errs = append(errs, validateTargetStep(rel)...)
-	overrides, more := w.Gate.Check(ctx, rel.Namespace, rel.Annotations, nil)
-	if err := answer.Invalidate(kind, rel.Name, append(errs, more...)); err != nil {
+	overrides, more := w.BlockCheck.Check(ctx, rel.Namespace, rel.Annotations, nil)
+	if err := response.Invalidate(kind, rel.Name, append(errs, more...)); err != nil {
 		return err
 	}
 	added := overrides
 	if req.UserInfo.Username == w.Guard.Reconciler {
-		added = gate.Added(gate.Overrides(app.Annotations), overrides) // who overrode for the Application was judged then
+		added = blockcheck.Added(blockcheck.Overrides(app.Annotations), overrides) // who overrode for the Application was judged then
 	}
-	if err := w.Gate.Permit(ctx, a, req.UserInfo, resource, &rel.ObjectMeta, added); err != nil {
+	if err := w.BlockCheck.Permit(ctx, a, req.UserInfo, resource, &rel.ObjectMeta, added); err != nil {
 		return err
 	}
-	around, err := w.Facts.App(rel)
+	around, err := w.State.App(rel)
 	if err != nil {
 		return err
 	}
 	c := w.asked(ctx, req, around.Step(rel))
-	maker := answer.SubjectOf("app", &app.ObjectMeta)
-	return w.Gate.Judge(a, resource, rel.Name, maker, block.Overrides(rel.Annotations), c)
+	maker := response.SubjectOf("app", &app.ObjectMeta)
+	return w.BlockCheck.Judge(a, resource, rel.Name, maker, block.Overrides(rel.Annotations), c)
 }
 
 func (w *Webhook) validateUpdate(
-	ctx context.Context, req *admission.Request, a *answer.Answer, rel, old *shipper.Release,
+	ctx context.Context, req *admission.Request, a *response.Response, rel, old *shipper.Release,
 ) error {
 	if err := w.Guard.Check(ctx, req, guarded(old, rel), &old.ObjectMeta, &rel.ObjectMeta); err != nil {
 		return err
@@ -78,25 +78,25 @@ func (w *Webhook) validateUpdate(
 	if moved {
 		errs = append(errs, validateTargetStep(rel)...)
 	}
-	before, overrides := gate.Overrides(old.Annotations), gate.Overrides(rel.Annotations)
-	if moved || !gate.SameOverride(rel.Annotations, old.Annotations) {
+	before, overrides := blockcheck.Overrides(old.Annotations), blockcheck.Overrides(rel.Annotations)
+	if moved || !blockcheck.SameOverride(rel.Annotations, old.Annotations) {
 		var more field.ErrorList
-		overrides, more = w.Gate.Check(ctx, rel.Namespace, rel.Annotations, before)
+		overrides, more = w.BlockCheck.Check(ctx, rel.Namespace, rel.Annotations, before)
 		errs = append(errs, more...)
 	}
-	if err := answer.Invalidate(kind, rel.Name, errs); err != nil {
+	if err := response.Invalidate(kind, rel.Name, errs); err != nil {
 		return err
 	}
-	if err := w.Gate.Permit(ctx, a, req.UserInfo, resource, &rel.ObjectMeta, gate.Added(before, overrides)); err != nil {
+	if err := w.BlockCheck.Permit(ctx, a, req.UserInfo, resource, &rel.ObjectMeta, blockcheck.Added(before, overrides)); err != nil {
 		return err
 	}
-	app, err := w.Facts.App(old)
+	app, err := w.State.App(old)
 	if err != nil {
 		return err
 	}
-	if !w.reconciler(req) && control.OwnerAdded(&old.ObjectMeta, &rel.ObjectMeta) {
+	if !w.reconciler(req) && protected.OwnerAdded(&old.ObjectMeta, &rel.ObjectMeta) {
 		c := w.deletion(ctx, req, app, old)
-		if err := w.Gate.Judge(a, resource, rel.Name, subject(rel), block.Overrides(rel.Annotations), c); err != nil {
+		if err := w.BlockCheck.Judge(a, resource, rel.Name, subject(rel), block.Overrides(rel.Annotations), c); err != nil {
 			return err
 		}
 	}
@@ -104,7 +104,7 @@ func (w *Webhook) validateUpdate(
 		return nil
 	}
 	c := w.step(ctx, req, app, rel, old)
-	if err := w.Gate.Judge(a, resource, rel.Name, subject(rel), block.Overrides(rel.Annotations), c); err != nil {
+	if err := w.BlockCheck.Judge(a, resource, rel.Name, subject(rel), block.Overrides(rel.Annotations), c); err != nil {
 		return err
 	}
 	warnWithoutEffect(a, rel, app.Newest())
@@ -114,20 +114,20 @@ func (w *Webhook) validateUpdate(
 // validateDelete lets a Release go with its Application or namespace, whoever asks: the garbage collector has no other
 // choice, and nobody is kept from rolling out by an Application that is gone.
 func (w *Webhook) validateDelete(
-	ctx context.Context, req *admission.Request, a *answer.Answer, old *shipper.Release,
+	ctx context.Context, req *admission.Request, a *response.Response, old *shipper.Release,
 ) error {
-	if w.Facts.NamespaceGoing(old.Namespace) {
+	if w.State.NamespaceTerminating(old.Namespace) {
 		return nil
 	}
 	if gone, err := w.ownerGone(ctx, old); err != nil || gone {
 		return err
 	}
-	app, err := w.Facts.App(old)
+	app, err := w.State.App(old)
 	if err != nil {
 		return err
 	}
 	c := w.deletion(ctx, req, app, old)
-	if err := w.Gate.Judge(a, resource, old.Name, subject(old), block.Overrides(old.Annotations), c); err != nil {
+	if err := w.BlockCheck.Judge(a, resource, old.Name, subject(old), block.Overrides(old.Annotations), c); err != nil {
 		return err
 	}
 	return w.validateServing(ctx, req, a, app, old)
@@ -136,7 +136,7 @@ func (w *Webhook) validateDelete(
 // ownerGone tells whether there is no Application of the name that rel has from its own, or it is being deleted. What
 // rel refers to is not asked: a reference that is missing or refers to another Application says nothing of this one.
 func (w *Webhook) ownerGone(ctx context.Context, rel *shipper.Release) (bool, error) {
-	app, err := w.Facts.Application(ctx, owner(rel))
+	app, err := w.State.Application(ctx, owner(rel))
 	if err != nil {
 		return false, err
 	}
@@ -145,7 +145,7 @@ func (w *Webhook) ownerGone(ctx context.Context, rel *shipper.Release) (bool, er
 
 // warnOfAbort says what comes of the deletion of the newest Release; previous is nil when it is the only one, share empty when it
 // serves nothing or that is not known.
-func warnOfAbort(a *answer.Answer, newest, previous *shipper.Release, share string) {
+func warnOfAbort(a *response.Response, newest, previous *shipper.Release, share string) {
 	if previous == nil {
 		a.Warn("this is the only Release of Application %s: Shipper makes it again from the template",
 			newest.Labels[shipper.AppLabel])
@@ -159,7 +159,7 @@ func warnOfAbort(a *answer.Answer, newest, previous *shipper.Release, share stri
 }
 
 // warnWithoutEffect tells who moves a Release that is not the newest.
-func warnWithoutEffect(a *answer.Answer, rel, newest *shipper.Release) {
+func warnWithoutEffect(a *response.Response, rel, newest *shipper.Release) {
 	if newest != nil && newest.Name != rel.Name {
 		a.Warn("targetStep has no effect here: Release %s is newer, and its targetStep moves both", newest.Name)
 	}

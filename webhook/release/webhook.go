@@ -14,9 +14,9 @@ import (
 
 	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/webhook/answer"
-	"shipper.dev/shipper/webhook/control"
-	"shipper.dev/shipper/webhook/gate"
+	"shipper.dev/shipper/webhook/blockcheck"
+	"shipper.dev/shipper/webhook/protected"
+	"shipper.dev/shipper/webhook/response"
 )
 
 const (
@@ -25,27 +25,27 @@ const (
 	short    = "rel"
 )
 
-// Facts are what is known of the objects around a Release.
-type Facts interface {
+// State are what is known of the objects around a Release.
+type State interface {
 	Application(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error)
 	ApplicationNow(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error)
 	// App is the Application of rel, with its Releases.
 	App(rel *shipper.Release) (block.App, error)
 	// TrafficTargetsNow are those of an Application as the API server has them at this moment.
 	TrafficTargetsNow(ctx context.Context, app types.NamespacedName) ([]shipper.TrafficTarget, error)
-	NamespaceGoing(namespace string) bool
+	NamespaceTerminating(namespace string) bool
 }
 
 // Webhook judges Releases.
 type Webhook struct {
-	Gate  *gate.Gate
-	Guard *control.Guard
-	Facts Facts
+	BlockCheck *blockcheck.Checker
+	Guard      *protected.Guard
+	State      State
 }
 
 // Default judges and completes what was sent.
-func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *answer.Answer) error {
-	rel, old, err := answer.Decode[shipper.Release](req)
+func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *response.Response) error {
+	rel, old, err := response.Decode[shipper.Release](req)
 	if err != nil {
 		return nil // the schema refuses it in better words
 	}
@@ -54,12 +54,12 @@ func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *answer
 			return err
 		}
 	}
-	return w.Gate.Early(a, req.Namespace, func(a *answer.Answer) error { return w.validate(ctx, req, a, rel, old) })
+	return w.BlockCheck.Early(a, req.Namespace, func(a *response.Response) error { return w.validate(ctx, req, a, rel, old) })
 }
 
 // Validate judges what is about to be stored or deleted.
-func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *answer.Answer) error {
-	rel, old, err := answer.Decode[shipper.Release](req)
+func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *response.Response) error {
+	rel, old, err := response.Decode[shipper.Release](req)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *answe
 }
 
 func (w *Webhook) validate(
-	ctx context.Context, req *admission.Request, a *answer.Answer, rel, old *shipper.Release,
+	ctx context.Context, req *admission.Request, a *response.Response, rel, old *shipper.Release,
 ) error {
 	switch req.Operation {
 	case admissionv1.Delete:
@@ -79,7 +79,9 @@ func (w *Webhook) validate(
 	}
 }
 
-func subject(rel *shipper.Release) answer.Subject { return answer.SubjectOf(short, &rel.ObjectMeta) }
+func subject(rel *shipper.Release) response.Subject {
+	return response.SubjectOf(short, &rel.ObjectMeta)
+}
 
 // owner is the key of rel's Application, by its label, or by its reference when it has no label.
 func owner(rel *shipper.Release) types.NamespacedName {
@@ -93,9 +95,9 @@ func owner(rel *shipper.Release) types.NamespacedName {
 }
 
 // ownerOf is what the garbage collector goes by.
-func (w *Webhook) ownerOf(rel *shipper.Release) control.Owner {
-	return control.Owner{Kind: "Application", Now: func(ctx context.Context) (metav1.Object, error) {
-		app, err := w.Facts.ApplicationNow(ctx, owner(rel))
+func (w *Webhook) ownerOf(rel *shipper.Release) protected.Owner {
+	return protected.Owner{Kind: "Application", Now: func(ctx context.Context) (metav1.Object, error) {
+		app, err := w.State.ApplicationNow(ctx, owner(rel))
 		if err != nil || app == nil {
 			return nil, err
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 // Types of authors that are stamped.
@@ -19,7 +19,7 @@ const (
 const serviceAccountPrefix = "system:serviceaccount:"
 
 // stampAuthor completes an author that has no name with the one before, or with who asks.
-func stampAuthor(a *answer.Answer, b, old *shipper.RolloutBlock, username string) {
+func stampAuthor(a *response.Response, b, old *shipper.RolloutBlock, username string) {
 	author := b.Spec.Author
 	switch {
 	case author.Name != "" && author.Type != "":
@@ -38,7 +38,7 @@ func stampAuthor(a *answer.Answer, b, old *shipper.RolloutBlock, username string
 }
 
 // stampCreator writes down who creates the block, and keeps that as it is: an author is whom the block's maker names.
-func stampCreator(a *answer.Answer, b, old *shipper.RolloutBlock, username string) {
+func stampCreator(a *response.Response, b, old *shipper.RolloutBlock, username string) {
 	creator := username
 	if old != nil {
 		creator = old.Annotations[shipper.RolloutBlockCreatedByAnnotation]

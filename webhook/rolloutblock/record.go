@@ -10,25 +10,25 @@ import (
 
 	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 // recordLifted leaves a trace of who lifts a block, in the API server's audit log and in ours. It records no event: whoever reaches
 // the port could have events written in the names of others. The reconciler records what it observes.
-func (w *Webhook) recordLifted(req *admission.Request, a *answer.Answer, old *shipper.RolloutBlock) {
-	a.Audit(answer.AuditBlockLifted, block.Name(old).String())
+func (w *Webhook) recordLifted(req *admission.Request, a *response.Response, old *shipper.RolloutBlock) {
+	a.Audit(response.AuditBlockLifted, block.Name(old).String())
 	w.Log.Info("RolloutBlock is being deleted", "rolloutBlock", klog.KObj(old), "user", req.UserInfo.Username,
 		"author", old.Spec.Author.Name, "message", old.Spec.Message, "since", old.CreationTimestamp.Time,
 		"dryRun", dryRun(req))
 }
 
 // recordWeakened leaves the same trace of who makes a block stop less.
-func (w *Webhook) recordWeakened(req *admission.Request, a *answer.Answer, b, old *shipper.RolloutBlock) {
+func (w *Webhook) recordWeakened(req *admission.Request, a *response.Response, b, old *shipper.RolloutBlock) {
 	fields := strings.Join(block.Weakened(&old.Spec, &b.Spec), ", ")
 	if fields == "" {
 		return
 	}
-	a.Audit(answer.AuditBlockWeakened, block.Name(b).String()+": "+fields)
+	a.Audit(response.AuditBlockWeakened, block.Name(b).String()+": "+fields)
 	w.Log.Info("RolloutBlock is being weakened", "rolloutBlock", klog.KObj(old), "user", req.UserInfo.Username,
 		"fields", fields, "dryRun", dryRun(req))
 }

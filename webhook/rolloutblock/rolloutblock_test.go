@@ -13,8 +13,8 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
-	"shipper.dev/shipper/webhook/answer"
-	"shipper.dev/shipper/webhook/condition"
+	"shipper.dev/shipper/webhook/matchconditions"
+	"shipper.dev/shipper/webhook/response"
 	"shipper.dev/shipper/webhook/rolloutblock"
 )
 
@@ -32,7 +32,7 @@ func saying(message string) *shipper.RolloutBlock {
 
 func webhookOf(t *testing.T) *rolloutblock.Webhook {
 	return &rolloutblock.Webhook{
-		GlobalNamespace: "global", Conditions: condition.New(), Clock: ask.Clock(), Log: testr.New(t),
+		GlobalNamespace: "global", Conditions: matchconditions.New(), Clock: ask.Clock(), Log: testr.New(t),
 	}
 }
 
@@ -67,7 +67,7 @@ func TestTheAuthorIsStamped(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			a := &answer.Answer{}
+			a := &response.Response{}
 			if err := webhookOf(t).Default(t.Context(), tc.req, a); err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +79,7 @@ func TestTheAuthorIsStamped(t *testing.T) {
 }
 
 func TestABlockWithoutASpecIsLeftToTheSchema(t *testing.T) {
-	req, a := ask.Create("ann", by("default/demo", "", "")), &answer.Answer{}
+	req, a := ask.Create("ann", by("default/demo", "", "")), &response.Response{}
 	req.Object.Raw = []byte(`{"metadata":{"name":"demo"}}`)
 	if err := webhookOf(t).Default(t.Context(), req, a); err != nil || len(a.Patch()) > 0 {
 		t.Errorf("got %v and patch %v, want neither", err, a.Patch())
@@ -108,13 +108,13 @@ func TestBlocksAreJudged(t *testing.T) {
 		},
 		"what was wrong before does not hold metadata up": {req: ask.Update("ann", saying(""), saying(""))},
 		"deletion is allowed and recorded": {
-			req: ask.Delete("ann", ask.Block("global/dns")), audit: map[string]string{answer.AuditBlockLifted: "global/dns"},
+			req: ask.Delete("ann", ask.Block("global/dns")), audit: map[string]string{response.AuditBlockLifted: "global/dns"},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			a, decision := &answer.Answer{}, answer.Decision("")
+			a, decision := &response.Response{}, response.Decision("")
 			if tc.message != "" {
-				decision = answer.Invalid
+				decision = response.Invalid
 			}
 			ask.CheckRefusal(t, webhookOf(t).Validate(t.Context(), tc.req, a), decision, tc.message)
 			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
@@ -150,7 +150,7 @@ func TestWhoMadeABlockIsStamped(t *testing.T) {
 		"unless nobody knows, who ever claims": {ask.Update("bob", made("bob"), made("")), ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			a := &answer.Answer{}
+			a := &response.Response{}
 			if err := webhookOf(t).Default(t.Context(), tc.req, a); err != nil {
 				t.Fatal(err)
 			}
@@ -184,13 +184,13 @@ func TestLiftingOrWeakeningABlockIsAudited(t *testing.T) {
 		req   *admission.Request
 		audit map[string]string
 	}{
-		"lifted": {ask.Delete("ann", block(creator("bob"))), map[string]string{answer.AuditBlockLifted: "global/dns"}},
+		"lifted": {ask.Delete("ann", block(creator("bob"))), map[string]string{response.AuditBlockLifted: "global/dns"}},
 		"weakened in one thing": {
-			ask.Update("ann", block(warns), block()), map[string]string{answer.AuditBlockWeakened: "global/dns: enforcement"},
+			ask.Update("ann", block(warns), block()), map[string]string{response.AuditBlockWeakened: "global/dns: enforcement"},
 		},
 		"weakened in two": {
 			ask.Update("ann", block(warns, aborts), block()),
-			map[string]string{answer.AuditBlockWeakened: "global/dns: allow, enforcement"},
+			map[string]string{response.AuditBlockWeakened: "global/dns: allow, enforcement"},
 		},
 		"made stronger":      {ask.Update("ann", block(), block(warns)), nil},
 		"told otherwise":     {ask.Update("ann", block(message("other")), block()), nil},
@@ -200,7 +200,7 @@ func TestLiftingOrWeakeningABlockIsAudited(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			for _, dry := range []bool{false, true} {
-				w, a := webhookOf(t), &answer.Answer{}
+				w, a := webhookOf(t), &response.Response{}
 				tc.req.DryRun = &dry
 				_ = w.Validate(t.Context(), tc.req, a)
 				if diff := cmp.Diff(tc.audit, a.AuditAnnotations()); diff != "" {
@@ -244,7 +244,7 @@ func TestWhatMaySurpriseIsAnnounced(t *testing.T) {
 		"one that is in effect for now does not": {"default/demo", func(s *shipper.RolloutBlockSpec) { s.ExpiresAt = in(1) }, nil},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			b, a := ask.Block(tc.key), &answer.Answer{}
+			b, a := ask.Block(tc.key), &response.Response{}
 			if tc.edit != nil {
 				tc.edit(&b.Spec)
 			}
@@ -311,7 +311,7 @@ func TestWhatABlockSaysMustBeReadable(t *testing.T) {
 			b := ask.Block("default/demo")
 			tc.edit(&b.Spec)
 			for _, req := range []*admission.Request{ask.Create("ann", b), ask.Update("ann", b, ask.Block("default/demo"))} {
-				ask.CheckRefusal(t, webhookOf(t).Validate(t.Context(), req, &answer.Answer{}), answer.Invalid, invalid+tc.want)
+				ask.CheckRefusal(t, webhookOf(t).Validate(t.Context(), req, &response.Response{}), response.Invalid, invalid+tc.want)
 			}
 		})
 	}
@@ -319,7 +319,7 @@ func TestWhatABlockSaysMustBeReadable(t *testing.T) {
 	condition("object.")(&old.Spec)
 	condition("object.")(&now.Spec)
 	now.Spec.Message = "other"
-	if err := webhookOf(t).Validate(t.Context(), ask.Update("ann", now, old), &answer.Answer{}); err != nil {
+	if err := webhookOf(t).Validate(t.Context(), ask.Update("ann", now, old), &response.Response{}); err != nil {
 		t.Errorf("a condition that was there before: %v", err)
 	}
 }
@@ -327,14 +327,14 @@ func TestWhatABlockSaysMustBeReadable(t *testing.T) {
 func TestWhatDoesNotDecode(t *testing.T) {
 	req := ask.Create("ann", ask.Block("default/demo"))
 	req.Object.Raw = []byte(`{"spec":7}`)
-	if err := webhookOf(t).Default(t.Context(), req, &answer.Answer{}); err != nil {
+	if err := webhookOf(t).Default(t.Context(), req, &response.Response{}); err != nil {
 		t.Errorf("mutation refused what the schema has better words for: %v", err)
 	}
-	if err := webhookOf(t).Validate(t.Context(), req, &answer.Answer{}); err == nil {
+	if err := webhookOf(t).Validate(t.Context(), req, &response.Response{}); err == nil {
 		t.Error("validation let it pass")
 	}
 	gone := ask.Delete("ann", ask.Block("default/demo"))
 	gone.OldObject.Raw = nil
-	err := webhookOf(t).Validate(t.Context(), gone, &answer.Answer{})
-	ask.CheckRefusal(t, err, answer.Invalid, "the request has no old object")
+	err := webhookOf(t).Validate(t.Context(), gone, &response.Response{})
+	ask.CheckRefusal(t, err, response.Invalid, "the request has no old object")
 }

@@ -17,7 +17,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 )
 
 const kind = "RolloutBlock"
@@ -37,8 +37,8 @@ type Webhook struct {
 }
 
 // Default stamps the author, and who really created the block.
-func (w *Webhook) Default(_ context.Context, req *admission.Request, a *answer.Answer) error {
-	b, old, err := answer.Decode[shipper.RolloutBlock](req)
+func (w *Webhook) Default(_ context.Context, req *admission.Request, a *response.Response) error {
+	b, old, err := response.Decode[shipper.RolloutBlock](req)
 	if err != nil || b == nil {
 		return nil // the schema refuses it in better words, and deletions are not completed
 	}
@@ -48,8 +48,8 @@ func (w *Webhook) Default(_ context.Context, req *admission.Request, a *answer.A
 }
 
 // Validate judges what is about to be stored, and records what is lifted or weakened.
-func (w *Webhook) Validate(_ context.Context, req *admission.Request, a *answer.Answer) error {
-	b, old, err := answer.Decode[shipper.RolloutBlock](req)
+func (w *Webhook) Validate(_ context.Context, req *admission.Request, a *response.Response) error {
+	b, old, err := response.Decode[shipper.RolloutBlock](req)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (w *Webhook) Validate(_ context.Context, req *admission.Request, a *answer.
 	if old != nil && equality.Semantic.DeepEqual(b.Spec, old.Spec) {
 		return nil
 	}
-	if err := answer.Invalidate(kind, b.Name, w.validate(b, old)); err != nil {
+	if err := response.Invalidate(kind, b.Name, w.validate(b, old)); err != nil {
 		return err
 	}
 	if old != nil {
@@ -71,7 +71,7 @@ func (w *Webhook) Validate(_ context.Context, req *admission.Request, a *answer.
 }
 
 // announce says what the block does, as far as that may surprise.
-func (w *Webhook) announce(a *answer.Answer, b, old *shipper.RolloutBlock) {
+func (w *Webhook) announce(a *response.Response, b, old *shipper.RolloutBlock) {
 	now := w.Clock.Now()
 	t, err := block.When(b, now)
 	if err != nil {

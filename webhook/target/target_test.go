@@ -13,7 +13,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
-	"shipper.dev/shipper/webhook/answer"
+	"shipper.dev/shipper/webhook/response"
 	"shipper.dev/shipper/webhook/target"
 )
 
@@ -80,31 +80,31 @@ func TestTargetsAreJudged(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		req      *admission.Request
 		known    []client.Object
-		decision answer.Decision
+		decision response.Decision
 		message  string
 		warned   []string
 	}{
 		"the reconciler creates": {req: ask.Create(ask.Reconciler, capacity(0)), known: []client.Object{rel()}},
 		"others do not create": {
-			req: ask.Create("dev", capacity(0)), known: []client.Object{rel()}, decision: answer.Forbidden, message: others,
+			req: ask.Create("dev", capacity(0)), known: []client.Object{rel()}, decision: response.Forbidden, message: others,
 		},
 		"who may stamp creates": {req: ask.Create("ann", capacity(0)), known: []client.Object{rel()}},
 		"who may stamp creates for its Release only": {
-			req: ask.Create("ann", capacity(0, forged)), known: []client.Object{rel()}, decision: answer.Invalid,
+			req: ask.Create("ann", capacity(0, forged)), known: []client.Object{rel()}, decision: response.Invalid,
 			message: invalid + `metadata.ownerReferences: Required value: must refer to Release ` + name + ` with uid ` + name + `-uid`,
 		},
 		"a block stops who may stamp": {
-			req: ask.Create("ann", capacity(0)), known: []client.Object{rel(), dns}, decision: answer.Blocked, message: blocked(command),
+			req: ask.Create("ann", capacity(0)), known: []client.Object{rel(), dns}, decision: response.Blocked, message: blocked(command),
 		},
 		"who may stamp does not change": {
-			req: ask.Update("ann", capacity(50), capacity(0)), known: []client.Object{rel()}, decision: answer.Forbidden,
+			req: ask.Update("ann", capacity(50), capacity(0)), known: []client.Object{rel()}, decision: response.Forbidden,
 			message: others,
 		},
 		"the reconciler changes": {
 			req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel()},
 		},
 		"others do not change": {
-			req: ask.Update("dev", capacity(50), capacity(0)), known: []client.Object{rel()}, decision: answer.Forbidden,
+			req: ask.Update("dev", capacity(50), capacity(0)), known: []client.Object{rel()}, decision: response.Forbidden,
 			message: others,
 		},
 		"others change metadata": {
@@ -117,14 +117,14 @@ func TestTargetsAreJudged(t *testing.T) {
 		},
 		"others do not label": {
 			req:   ask.Update("dev", capacity(50, labelled("shipper-app", "other")), capacity(50, labelled("shipper-release", name))),
-			known: []client.Object{rel()}, decision: answer.Invalid,
+			known: []client.Object{rel()}, decision: response.Invalid,
 			message: `CapacityTarget.shipper.booking.com "` + name + `" is invalid: [metadata.labels[shipper-app]: Forbidden: ` +
 				`is written by Shipper; leave it out, metadata.labels[shipper-release]: Required value: is written by Shipper; ` +
 				`leave it at "` + name + `"]`,
 		},
 		"others do not annotate for Shipper": {
 			req:   ask.Update("dev", capacity(50, annotated(digest, "b")), capacity(50, annotated(digest, "a"))),
-			known: []client.Object{rel()}, decision: answer.Invalid,
+			known: []client.Object{rel()}, decision: response.Invalid,
 			message: invalid + "metadata.annotations[" + digest + `]: Forbidden: is written by Shipper; leave it out, or at "a"`,
 		},
 		"who may stamp labels": {
@@ -135,15 +135,15 @@ func TestTargetsAreJudged(t *testing.T) {
 			req: ask.Update(ask.Reconciler, capacity(50, labelled("shipper-app", "other")), capacity(50)), known: []client.Object{rel()},
 		},
 		"others do not take the owner away": {
-			req: ask.Update("dev", capacity(50, orphan), capacity(50)), known: []client.Object{rel()}, decision: answer.Invalid,
+			req: ask.Update("dev", capacity(50, orphan), capacity(50)), known: []client.Object{rel()}, decision: response.Invalid,
 			message: owned,
 		},
 		"others do not give it another owner": {
-			req: ask.Update("dev", capacity(50, forged), capacity(50)), known: []client.Object{rel()}, decision: answer.Invalid,
+			req: ask.Update("dev", capacity(50, forged), capacity(50)), known: []client.Object{rel()}, decision: response.Invalid,
 			message: owned,
 		},
 		"nor does the reconciler": {
-			req: ask.Update(ask.Reconciler, capacity(50, forged), capacity(50)), known: []client.Object{rel()}, decision: answer.Invalid,
+			req: ask.Update(ask.Reconciler, capacity(50, forged), capacity(50)), known: []client.Object{rel()}, decision: response.Invalid,
 			message: owned,
 		},
 		"an owner that is going is taken away": {
@@ -158,24 +158,24 @@ func TestTargetsAreJudged(t *testing.T) {
 			warned: []string{"Release " + name + " still exists: Shipper makes this CapacityTarget again"},
 		},
 		"a target of no Release": {
-			req: ask.Create(ask.Reconciler, capacity(0)), decision: answer.Invalid,
+			req: ask.Create(ask.Reconciler, capacity(0)), decision: response.Invalid,
 			message: invalid + `metadata.name: Not found: "` + name + ` (there is no Release of this name)"`,
 		},
 		"a target that its Release does not own": {
-			req: ask.Create(ask.Reconciler, capacity(0, orphan)), known: []client.Object{rel()}, decision: answer.Invalid,
+			req: ask.Create(ask.Reconciler, capacity(0, orphan)), known: []client.Object{rel()}, decision: response.Invalid,
 			message: invalid + `metadata.ownerReferences: Required value: must refer to Release ` + name + ` with uid ` + name + `-uid`,
 		},
 		"a block stops creation": {
-			req: ask.Create(ask.Reconciler, capacity(0)), known: []client.Object{rel(), dns}, decision: answer.Blocked,
+			req: ask.Create(ask.Reconciler, capacity(0)), known: []client.Object{rel(), dns}, decision: response.Blocked,
 			message: blocked(command),
 		},
 		"a block stops a change": {
 			req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel(), dns},
-			decision: answer.Blocked,
+			decision: response.Blocked,
 			message:  blocked(command),
 		},
 		"a block stops deletion": {
-			req: ask.Delete("dev", capacity(0)), known: []client.Object{rel(), dns}, decision: answer.Blocked,
+			req: ask.Delete("dev", capacity(0)), known: []client.Object{rel(), dns}, decision: response.Blocked,
 			message: blocked(command),
 		},
 		"an override of the Release lets a change through": {
@@ -188,11 +188,11 @@ func TestTargetsAreJudged(t *testing.T) {
 		},
 		"an override of a Release that is going counts no more": {
 			req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel(), goingNext, dns},
-			decision: answer.Blocked, message: blocked(command),
+			decision: response.Blocked, message: blocked(command),
 		},
 		"the newest Release is the one to annotate": {
 			req: ask.Update(ask.Reconciler, capacity(50), capacity(0)), known: []client.Object{rel(), next(), dns},
-			decision: answer.Blocked,
+			decision: response.Blocked,
 			message:  blocked("kubectl annotate rel " + next().Name + " shipper.booking.com/rollout-block.override=global/dns -n default"),
 		},
 		"a target that outlives its Release is changed": {
@@ -205,11 +205,11 @@ func TestTargetsAreJudged(t *testing.T) {
 		"a block stops deletion, whatever uid the Release has": {
 			req:      ask.Delete("gc", capacity(0)),
 			known:    []client.Object{rel(func(r *shipper.Release) { r.UID = "another" }), dns},
-			decision: answer.Blocked, message: blocked(command),
+			decision: response.Blocked, message: blocked(command),
 		},
 		"a block stops deletion of a target that refers to no Release": {
 			req: ask.Delete("gc", capacity(0, orphan)), known: []client.Object{rel(), dns},
-			decision: answer.Blocked, message: blocked(command),
+			decision: response.Blocked, message: blocked(command),
 		},
 		"under a block, a target goes with its namespace": {
 			req: ask.Delete("gc", capacity(0)), known: []client.Object{rel(), dns, ask.GoingNamespace("default")},
@@ -217,8 +217,8 @@ func TestTargetsAreJudged(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			w := ask.Know(t, ask.Grant("ann stamp capacitytargets default/"+name), tc.known...)
-			hook := &target.Webhook{Kind: target.Capacity, Gate: w.Gate, Facts: w.Facts, Guard: w.Guard}
-			a := &answer.Answer{}
+			hook := &target.Webhook{Kind: target.Capacity, BlockCheck: w.BlockCheck, State: w.State, Guard: w.Guard}
+			a := &response.Response{}
 			ask.CheckRefusal(t, hook.Validate(t.Context(), tc.req, a), tc.decision, tc.message)
 			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
@@ -231,17 +231,17 @@ func TestRightsThatCannotBeAsked(t *testing.T) {
 	rights := ask.Grant()
 	rights.Err = errors.New("API server is away")
 	w := ask.Know(t, rights, rel())
-	hook := &target.Webhook{Kind: target.Capacity, Gate: w.Gate, Facts: w.Facts, Guard: w.Guard}
-	err := hook.Validate(t.Context(), ask.Create("ann", capacity(0)), &answer.Answer{})
-	ask.CheckRefusal(t, err, answer.Unavailable, "API server is away")
+	hook := &target.Webhook{Kind: target.Capacity, BlockCheck: w.BlockCheck, State: w.State, Guard: w.Guard}
+	err := hook.Validate(t.Context(), ask.Create("ann", capacity(0)), &response.Response{})
+	ask.CheckRefusal(t, err, response.Unavailable, "API server is away")
 }
 
 func TestWhatDoesNotDecode(t *testing.T) {
 	req := ask.Create("dev", capacity(0))
 	req.Object.Raw = []byte(`{"metadata":7}`)
 	w := ask.Know(t, ask.Grant())
-	hook := &target.Webhook{Kind: target.Capacity, Gate: w.Gate, Facts: w.Facts, Guard: w.Guard}
-	if err := hook.Validate(t.Context(), req, &answer.Answer{}); err == nil {
+	hook := &target.Webhook{Kind: target.Capacity, BlockCheck: w.BlockCheck, State: w.State, Guard: w.Guard}
+	if err := hook.Validate(t.Context(), req, &response.Response{}); err == nil {
 		t.Error("it passed")
 	}
 }

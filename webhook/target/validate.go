@@ -17,11 +17,11 @@ import (
 
 	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/webhook/answer"
-	"shipper.dev/shipper/webhook/control"
+	"shipper.dev/shipper/webhook/protected"
+	"shipper.dev/shipper/webhook/response"
 )
 
-func (w *Webhook) validateCreate(ctx context.Context, req *admission.Request, a *answer.Answer, now *object) error {
+func (w *Webhook) validateCreate(ctx context.Context, req *admission.Request, a *response.Response, now *object) error {
 	if err := w.mayMake(ctx, req, now.Name); err != nil {
 		return err
 	}
@@ -29,19 +29,19 @@ func (w *Webhook) validateCreate(ctx context.Context, req *admission.Request, a 
 	if err != nil {
 		return err
 	}
-	if err := answer.Invalidate(w.Kind.Name, now.Name, validateOwner(now, rel)); err != nil {
+	if err := response.Invalidate(w.Kind.Name, now.Name, validateOwner(now, rel)); err != nil {
 		return err
 	}
 	return w.judge(a, now.Name, rel, false)
 }
 
 func (w *Webhook) validateUpdate(
-	ctx context.Context, req *admission.Request, a *answer.Answer, now, old *object,
+	ctx context.Context, req *admission.Request, a *response.Response, now, old *object,
 ) error {
 	if err := w.keepOwner(ctx, now, old); err != nil {
 		return err
 	}
-	state := control.State{
+	state := protected.Metadata{
 		Kind: w.Kind.Name, Resource: w.Kind.Resource,
 		Labels: keys(old.Labels, now.Labels), Annotations: slices.DeleteFunc(keys(old.Annotations, now.Annotations), foreign),
 	}
@@ -77,8 +77,8 @@ func foreign(key string) bool { return !strings.HasPrefix(key, shipper.GroupName
 
 // keepOwner refuses to change the reference to the Release, but to set it right.
 func (w *Webhook) keepOwner(ctx context.Context, now, old *object) error {
-	owner := control.Owner{Kind: "Release", Now: func(ctx context.Context) (metav1.Object, error) {
-		rel, err := w.Facts.ReleaseNow(ctx, types.NamespacedName{Namespace: old.Namespace, Name: old.Name})
+	owner := protected.Owner{Kind: "Release", Now: func(ctx context.Context) (metav1.Object, error) {
+		rel, err := w.State.ReleaseNow(ctx, types.NamespacedName{Namespace: old.Namespace, Name: old.Name})
 		if err != nil || rel == nil {
 			return nil, err
 		}
@@ -88,13 +88,13 @@ func (w *Webhook) keepOwner(ctx context.Context, now, old *object) error {
 	if err != nil {
 		return err
 	}
-	return answer.Invalidate(w.Kind.Name, now.Name, errs)
+	return response.Invalidate(w.Kind.Name, now.Name, errs)
 }
 
 // validateDelete goes by the Release of the target's name, whatever the target refers to: a reference that is missing or
 // refers to another Release says nothing of this one.
-func (w *Webhook) validateDelete(ctx context.Context, a *answer.Answer, old *object) error {
-	if w.Facts.NamespaceGoing(old.Namespace) {
+func (w *Webhook) validateDelete(ctx context.Context, a *response.Response, old *object) error {
+	if w.State.NamespaceTerminating(old.Namespace) {
 		return nil
 	}
 	rel, err := w.release(ctx, old)
@@ -111,7 +111,7 @@ func (w *Webhook) validateDelete(ctx context.Context, a *answer.Answer, old *obj
 // mayMake refuses whoever is neither the reconciler nor may stamp: targets come back from a backup while no reconciler runs.
 // What they ask for afterwards is the reconciler's alone.
 func (w *Webhook) mayMake(ctx context.Context, req *admission.Request, name string) error {
-	may, err := w.Guard.MayStamp(ctx, req, control.State{Kind: w.Kind.Name, Resource: w.Kind.Resource})
+	may, err := w.Guard.MayStamp(ctx, req, protected.Metadata{Kind: w.Kind.Name, Resource: w.Kind.Resource})
 	if err != nil || may {
 		return err
 	}
@@ -123,20 +123,20 @@ func (w *Webhook) onlyReconciler(req *admission.Request, name string) error {
 	if req.UserInfo.Username == w.Guard.Reconciler {
 		return nil
 	}
-	return answer.Forbid(w.Kind.Resource, name, fmt.Sprintf(
+	return response.Forbid(w.Kind.Resource, name, fmt.Sprintf(
 		"spec of %ss is written by Shipper only, and would be written again: %s instead", w.Kind.Name, w.Kind.Instead))
 }
 
 // release is the Release of the target's name; nil when there is none.
 func (w *Webhook) release(ctx context.Context, o *object) (*shipper.Release, error) {
-	return w.Facts.Release(ctx, types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
+	return w.State.Release(ctx, types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
 }
 
 // judge lets a target of rel change when no block is in effect for rel, or for the newest Release of the same
 // Application: its rollout moves the targets of its predecessors too. What blocks let through of a rollout they let through
 // when Shipper rolls it out; byHand is another's doing.
-func (w *Webhook) judge(a *answer.Answer, name string, rel *shipper.Release, byHand bool) error {
-	app, err := w.Facts.App(rel)
+func (w *Webhook) judge(a *response.Response, name string, rel *shipper.Release, byHand bool) error {
+	app, err := w.State.App(rel)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (w *Webhook) judge(a *answer.Answer, name string, rel *shipper.Release, byH
 		c.Kinds = nil
 	}
 	overrides := slices.Concat(block.Overrides(rel.Annotations), block.Overrides(newest.Annotations))
-	return w.Gate.Judge(a, w.Kind.Resource, name, answer.SubjectOf("rel", &newest.ObjectMeta), overrides, c)
+	return w.BlockCheck.Judge(a, w.Kind.Resource, name, response.SubjectOf("rel", &newest.ObjectMeta), overrides, c)
 }
 
 func validateOwner(o *object, rel *shipper.Release) field.ErrorList {

@@ -14,18 +14,18 @@ import (
 
 	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/webhook/answer"
-	"shipper.dev/shipper/webhook/control"
-	"shipper.dev/shipper/webhook/gate"
+	"shipper.dev/shipper/webhook/blockcheck"
+	"shipper.dev/shipper/webhook/protected"
+	"shipper.dev/shipper/webhook/response"
 )
 
-// Facts are what is known of the objects around a target.
-type Facts interface {
+// State are what is known of the objects around a target.
+type State interface {
 	Release(ctx context.Context, key types.NamespacedName) (*shipper.Release, error)
 	ReleaseNow(ctx context.Context, key types.NamespacedName) (*shipper.Release, error)
 	// App is the Application of rel, with its Releases.
 	App(rel *shipper.Release) (block.App, error)
-	NamespaceGoing(namespace string) bool
+	NamespaceTerminating(namespace string) bool
 }
 
 // Kind is one of the three kinds of targets.
@@ -48,11 +48,11 @@ var (
 
 // Webhook judges targets of one kind.
 type Webhook struct {
-	Kind  Kind
-	Gate  *gate.Gate
-	Facts Facts
+	Kind       Kind
+	BlockCheck *blockcheck.Checker
+	State      State
 	// Guard knows the reconciler, who writes targets.
-	Guard *control.Guard
+	Guard *protected.Guard
 }
 
 // object is what the three kinds have in common.
@@ -62,8 +62,8 @@ type object struct {
 }
 
 // Validate judges what is about to be stored or deleted.
-func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *answer.Answer) error {
-	now, old, err := answer.Decode[object](req)
+func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *response.Response) error {
+	now, old, err := response.Decode[object](req)
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// maxSaid bounds what is repeated of the words of a condition that is not ours.
-const maxSaid = 256
+// maxMessage bounds what is repeated of the words of a condition that is not ours.
+const maxMessage = 256
 
 // gates is the stage of the step's readinessGates; there is none when it names none. A step that was achieved, or one that
 // lies behind what was, has passed them.
@@ -57,8 +57,8 @@ func closedGates(rel *shipper.Release, types []string) []string {
 
 // shortened cuts what others say where it is too long for a message of ours.
 func shortened(text string) string {
-	if len(text) <= maxSaid {
+	if len(text) <= maxMessage {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxSaid], "") + "…"
+	return strings.ToValidUTF8(text[:maxMessage], "") + "…"
 }

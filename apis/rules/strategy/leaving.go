@@ -12,9 +12,9 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Departure is what to do for a Release that is being deleted. It keeps its Pods and its traffic in each cluster until the others
+// Leaving is what to do for a Release that is being deleted. It keeps its Pods and its traffic in each cluster until the others
 // serve there as the newest one's step says; then it loses its traffic there. It may go when it has traffic nowhere.
-type Departure struct {
+type Leaving struct {
 	// Write is what its targets' specs are to say.
 	Write Write
 	// Ready reports whether it may go, as far as traffic is concerned.
@@ -23,11 +23,11 @@ type Departure struct {
 	Status shipper.ReleaseStatus
 }
 
-// depart plans for the Releases that are being deleted.
-func (r *rollout) depart(now metav1.Time) []Departure {
-	var out []Departure
+// planDeletions plans for the Releases that are being deleted.
+func (r *rollout) planDeletions(now metav1.Time) []Leaving {
+	var out []Leaving
 	for _, release := range r.Leaving {
-		s := r.still(release)
+		s := r.unmoved(release)
 		var waits []string
 		for _, cluster := range s.traffic.clusters {
 			if r.replaced(cluster) {
@@ -37,9 +37,9 @@ func (r *rollout) depart(now metav1.Time) []Departure {
 				waits = append(waits, cluster)
 			}
 		}
-		d := Departure{Ready: r.mayGo(release, s, waits), Status: *release.Release.Status.DeepCopy()}
+		d := Leaving{Ready: r.mayGo(release, s, waits), Status: *release.Release.Status.DeepCopy()}
 		if r.Blocked == "" {
-			d.Write = r.farewellWrite(release, s)
+			d.Write = r.leavingWrite(release, s)
 		}
 		d.Status.Conditions = shipper.SetCondition(d.Status.Conditions, r.departing(d, release, waits), now)
 		d.Status.ObservedGeneration = release.Release.Generation
@@ -56,7 +56,7 @@ func StartsOver(live int, leaving []Release) bool {
 }
 
 // leave asks for no traffic in a cluster, and then for no Pods.
-func (s *side) leave(cluster string) {
+func (s *participant) leave(cluster string) {
 	if !s.traffic.exists {
 		return
 	}
@@ -68,7 +68,7 @@ func (s *side) leave(cluster string) {
 
 // mayGo reports whether a Release serves nowhere any more. Of one that lost targets it is not known where it serves: others have to
 // serve everywhere.
-func (r *rollout) mayGo(release Release, s *side, serves []string) bool {
+func (r *rollout) mayGo(release Release, s *participant, serves []string) bool {
 	switch {
 	case release.Installation == nil && release.Capacity == nil && release.Traffic == nil:
 		return true
@@ -82,7 +82,7 @@ func (r *rollout) mayGo(release Release, s *side, serves []string) bool {
 
 // without reports whether a Release is known to have no traffic in a cluster: it was asked to have none, and the cluster says that it
 // has none or no Pods.
-func (s *side) without(cluster string) bool {
+func (s *participant) without(cluster string) bool {
 	t, c := s.traffic, s.capacity
 	if !t.exists || !t.current || t.asked[cluster] > 0 || t.next[cluster] > 0 {
 		return false
@@ -99,11 +99,11 @@ func (s *side) without(cluster string) bool {
 // replaced reports whether others serve in a cluster as the contender's step says, and one of them has traffic there. A cluster that
 // none of them is to run in is replaced when the contender has completed.
 func (r *rollout) replaced(cluster string) bool {
-	if r.sides == nil || r.Blocked != "" {
+	if r.participants == nil || r.Blocked != "" {
 		return false
 	}
 	var there, weighs bool
-	for i, s := range r.sides {
+	for i, s := range r.participants {
 		if r.roles[i] != Contender && r.roles[i] != Incumbent || !slices.Contains(s.capacity.clusters, cluster) {
 			continue
 		}
@@ -120,15 +120,15 @@ func (r *rollout) replaced(cluster string) bool {
 }
 
 // servesIn reports whether a side has at least the capacity, and the traffic, that are wanted of it in a cluster.
-func (s *side) servesIn(cluster string) bool {
+func (s *participant) servesIn(cluster string) bool {
 	c, t := s.capacity, s.traffic
 	return installedIn(s.release, cluster) && c.enoughIn(cluster) && t.exists && t.current && t.readyIn(cluster) &&
 		!t.settling[cluster] && t.asked[cluster] >= t.wanted && t.next[cluster] == t.asked[cluster]
 }
 
-// farewellWrite is what the targets of a Release that is being deleted are to say: it gives up what it shares, and the traffic in the
+// leavingWrite is what the targets of a Release that is being deleted are to say: it gives up what it shares, and the traffic in the
 // clusters where it is replaced.
-func (r *rollout) farewellWrite(release Release, s *side) Write {
+func (r *rollout) leavingWrite(release Release, s *participant) Write {
 	w := Write{Installation: installation(release, false, false)}
 	if s.capacity.changed() {
 		w.Capacity = capacitySpec(release, s.capacity)
@@ -140,7 +140,7 @@ func (r *rollout) farewellWrite(release Release, s *side) Write {
 }
 
 // departing is the condition StrategyExecuted of a Release that is being deleted.
-func (r *rollout) departing(d Departure, release Release, waits []string) shipper.Condition {
+func (r *rollout) departing(d Leaving, release Release, waits []string) shipper.Condition {
 	c := shipper.Condition{
 		Type: shipper.ReleaseStrategyExecuted, Status: corev1.ConditionFalse, Reason: shipper.StrategyInProgress,
 	}

@@ -17,7 +17,7 @@ type Plan struct {
 	// Outcomes has one entry for each Release observed, in the same order.
 	Outcomes []Outcome
 	// Leaving has one entry for each Release observed that is being deleted, in the same order.
-	Leaving []Departure
+	Leaving []Leaving
 	// Covered are the names of superseded Releases whose place is taken: they may be deleted. Oldest first.
 	Covered []string
 }
@@ -46,13 +46,13 @@ func (w Write) Empty() bool { return w.Installation == nil && w.Capacity == nil 
 // Writes reports whether anything is to be written to any target.
 func (p Plan) Writes() bool {
 	return slices.ContainsFunc(p.Outcomes, func(o Outcome) bool { return !o.Write.Empty() }) ||
-		slices.ContainsFunc(p.Leaving, func(d Departure) bool { return !d.Write.Empty() })
+		slices.ContainsFunc(p.Leaving, func(d Leaving) bool { return !d.Write.Empty() })
 }
 
 // Make plans. The same arguments make the same plan; now is used for transition times only.
 func Make(observed Observed, now metav1.Time) Plan {
 	if len(observed.Releases) == 0 {
-		return Plan{Leaving: (&rollout{Observed: observed}).depart(now)}
+		return Plan{Leaving: (&rollout{Observed: observed}).planDeletions(now)}
 	}
 	r := newRollout(observed)
 	if r.fault == "" && observed.contender().Scheduled() {
@@ -61,7 +61,7 @@ func Make(observed Observed, now metav1.Time) Plan {
 	if r.Blocked != "" {
 		r.hold()
 	}
-	plan := Plan{Outcomes: make([]Outcome, len(observed.Releases)), Covered: r.covered, Leaving: r.depart(now)}
+	plan := Plan{Outcomes: make([]Outcome, len(observed.Releases)), Covered: r.covered, Leaving: r.planDeletions(now)}
 	for i, release := range observed.Releases {
 		outcome := Outcome{Role: r.roles[i], Write: r.write(i)}
 		if r.roles[i] == Contender {
@@ -84,8 +84,8 @@ type rollout struct {
 	fault string
 	// inconsistent says that the contender serves as its last step says although targetStep is another one.
 	inconsistent string
-	// sides by index of the Release; the superseded have none. Nil before decide.
-	sides map[int]*side
+	// participants by index of the Release; the superseded have none. Nil before decide.
+	participants map[int]*participant
 	// stages of the step in the order in which they are to be achieved. Nil before decide.
 	stages []stage
 	// serving reports whether the contender and the incumbent have what the step wants of them. False before decide.
@@ -128,36 +128,36 @@ func (r *rollout) bringBack(rel *shipper.Release) {
 // decide fills sides, stages and covered.
 func (r *rollout) decide() {
 	newest := r.contender()
-	contender := &side{
+	contender := &participant{
 		release:  newest,
-		capacity: capacityGauge(newest, r.step.Capacity.Contender),
-		traffic:  trafficGauge(newest, r.step.Traffic.Contender, r.weights()),
+		capacity: capacityQuantity(newest, r.step.Capacity.Contender),
+		traffic:  trafficQuantity(newest, r.step.Traffic.Contender, r.weights()),
 		mayGrow:  installed(newest) || Complete(newest.Release),
 		alone:    r.alone(len(r.Releases) - 1),
 
 		achievedCapacity: shipper.StrategyContenderAchievedCapacity,
 		achievedTraffic:  shipper.StrategyContenderAchievedTraffic,
 	}
-	r.sides = map[int]*side{len(r.Releases) - 1: contender}
-	var incumbent *side
+	r.participants = map[int]*participant{len(r.Releases) - 1: contender}
+	var incumbent *participant
 	if i := r.incumbent(); i >= 0 {
-		incumbent = &side{
+		incumbent = &participant{
 			release:  r.Releases[i],
-			capacity: capacityGauge(r.Releases[i], r.step.Capacity.Incumbent),
-			traffic:  trafficGauge(r.Releases[i], r.step.Traffic.Incumbent, r.weights()),
+			capacity: capacityQuantity(r.Releases[i], r.step.Capacity.Incumbent),
+			traffic:  trafficQuantity(r.Releases[i], r.step.Traffic.Incumbent, r.weights()),
 			mayGrow:  true,
 			alone:    r.alone(i),
 
 			achievedCapacity: shipper.StrategyIncumbentAchievedCapacity,
 			achievedTraffic:  shipper.StrategyIncumbentAchievedTraffic,
 		}
-		r.sides[i] = incumbent
+		r.participants[i] = incumbent
 	}
 	move(contender, incumbent)
 	r.serving = contender.serves() && incumbent.serves()
 	for i, role := range r.roles {
 		if role == Retired && r.serving {
-			r.sides[i] = r.retire(r.Releases[i])
+			r.participants[i] = r.retire(r.Releases[i])
 		}
 	}
 	r.stages = append(stagesOf(contender, incumbent, r.backward(contender, incumbent)), r.gates()...)
@@ -165,7 +165,7 @@ func (r *rollout) decide() {
 }
 
 // backward reports whether the rollout retreats: to a step before the achieved one, or from where it had already got to.
-func (r *rollout) backward(contender, incumbent *side) bool {
+func (r *rollout) backward(contender, incumbent *participant) bool {
 	if rel := contender.release.Release; achieved(rel) > rel.Spec.TargetStep {
 		return true
 	}
@@ -195,10 +195,10 @@ func (r *rollout) write(i int) Write {
 // wish is what would be written for the i-th Release were it not for blocks.
 func (r *rollout) wish(i int) Write {
 	release, newest := r.Releases[i], i == len(r.Releases)-1
-	w := Write{Installation: installation(release, newest, r.sides != nil && r.roles[i] != Superseded)}
-	s, moved := r.sides[i]
+	w := Write{Installation: installation(release, newest, r.participants != nil && r.roles[i] != Superseded)}
+	s, moved := r.participants[i]
 	if !moved {
-		s = r.still(release)
+		s = r.unmoved(release)
 	}
 	if s.capacity.adopts || moved && s.capacity.changed() {
 		w.Capacity = capacitySpec(release, s.capacity)
@@ -242,7 +242,7 @@ func installation(r Release, newest, follow bool) *shipper.InstallationTargetSpe
 	return spec
 }
 
-func capacitySpec(r Release, g *gauge) *shipper.CapacityTargetSpec {
+func capacitySpec(r Release, g *quantity) *shipper.CapacityTargetSpec {
 	var usual int32
 	for _, c := range r.Capacity.Spec.Clusters {
 		usual = max(usual, c.TotalReplicaCount)
@@ -260,7 +260,7 @@ func capacitySpec(r Release, g *gauge) *shipper.CapacityTargetSpec {
 	return spec
 }
 
-func trafficSpec(g *gauge) *shipper.TrafficTargetSpec {
+func trafficSpec(g *quantity) *shipper.TrafficTargetSpec {
 	spec := &shipper.TrafficTargetSpec{Clusters: []shipper.ClusterTrafficTarget{}}
 	for _, name := range g.clusters {
 		spec.Clusters = append(spec.Clusters, shipper.ClusterTrafficTarget{

@@ -25,7 +25,7 @@ type stage struct {
 }
 
 // stagesOf lists the stages of a step in the order in which they are achieved.
-func stagesOf(contender, incumbent *side, backward bool) []stage {
+func stagesOf(contender, incumbent *participant, backward bool) []stage {
 	install := installStage(contender)
 	capacity, traffic := capacityStage(contender, incumbent), trafficStage(contender, incumbent)
 	switch {
@@ -41,7 +41,7 @@ func stagesOf(contender, incumbent *side, backward bool) []stage {
 	return []stage{install, capacity, traffic, theirTraffic, theirCapacity}
 }
 
-func installStage(s *side) stage {
+func installStage(s *participant) stage {
 	return stage{
 		condition: shipper.StrategyContenderAchievedInstallation,
 		waiting: func(state *shipper.ReleaseStrategyState) *shipper.StrategyState {
@@ -53,7 +53,7 @@ func installStage(s *side) stage {
 	}
 }
 
-func capacityStage(s, other *side) stage {
+func capacityStage(s, other *participant) stage {
 	return stage{
 		condition: s.achievedCapacity,
 		waiting: func(state *shipper.ReleaseStrategyState) *shipper.StrategyState {
@@ -67,7 +67,7 @@ func capacityStage(s, other *side) stage {
 	}
 }
 
-func trafficStage(s, other *side) stage {
+func trafficStage(s, other *participant) stage {
 	return stage{
 		condition: s.achievedTraffic,
 		waiting: func(state *shipper.ReleaseStrategyState) *shipper.StrategyState {

@@ -14,7 +14,7 @@ import (
 // than a superseded Release's own step left it. They may also go when the contender has completed: its last step says
 // how much there is to be, whatever there was before. Nothing goes that may run without a target to look after it, and
 // what was restored without its status waits for the contender to complete: it may have been the incumbent.
-func (r *rollout) cover(contender, incumbent *side, serving bool) {
+func (r *rollout) cover(contender, incumbent *participant, serving bool) {
 	var names, lost, obscure []string
 	need, left := map[string]int32{}, map[string]int32{}
 	for i, role := range r.roles {
@@ -48,7 +48,7 @@ func (r *rollout) cover(contender, incumbent *side, serving bool) {
 	case completed, serving && len(lacking) == 0 && len(obscure) == 0:
 		for i, role := range r.roles {
 			if role == Superseded {
-				r.uncovered[r.Releases[i].Release.Name] = r.farewell(r.Releases[i])
+				r.uncovered[r.Releases[i].Release.Name] = r.retireSuperseded(r.Releases[i])
 				if r.Releases[i].Held == "" {
 					r.covered = append(r.covered, r.Releases[i].Release.Name)
 				}
@@ -69,8 +69,8 @@ func restored(rel *shipper.Release) bool {
 	return len(Clusters(rel)) > 0 && shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseComplete) == nil
 }
 
-// farewell says what becomes of a Release whose place is taken.
-func (r *rollout) farewell(release Release) string {
+// retireSuperseded says what becomes of a Release whose place is taken.
+func (r *rollout) retireSuperseded(release Release) string {
 	held := release.Held
 	if held == "" {
 		held = r.Blocked
@@ -88,7 +88,7 @@ func (r *rollout) note(names []string, message string) {
 }
 
 // lacking are the clusters in which what serves besides does not make up for what is needed.
-func (r *rollout) lacking(need, left map[string]int32, contender, incumbent *side) []string {
+func (r *rollout) lacking(need, left map[string]int32, contender, incumbent *participant) []string {
 	var out []string
 	for cluster, n := range need {
 		have := contender.capacity.available[cluster]

@@ -43,8 +43,8 @@ type Release struct {
 	// Unknown is true for a Release that says nothing of the cluster at all, as one that a backup did not have, or one that knows the
 	// cluster by another name. It is as found, and leads nobody.
 	Unknown bool
-	// Strange is true while Pods that must not serve pass for the Release's: the Service cannot select by Release then.
-	Strange bool
+	// HookPods is true while Pods that must not serve pass for the Release's: the Service cannot select by Release then.
+	HookPods bool
 	// Foreign is true while Pods that are not of the Release carry its label and live: what selects by Release selects them too.
 	Foreign bool
 	// Awaited is true while Pods of it are asked for: where none is seen, they are late.
@@ -89,7 +89,7 @@ func (p Plan) Moves() bool {
 // For plans one Release: the Pods it needs are chosen ready ones first, among those the ones that take traffic already,
 // then by name, so that a plan that was carried out is not changed by planning again.
 func For(r Release) Plan {
-	own := living(r.Pods)
+	own := livingPods(r.Pods)
 	if r.AsFound {
 		return asFound(r, own)
 	}
@@ -184,8 +184,8 @@ func (a Application) LacksEndpoints(release string) bool {
 	})
 }
 
-// living returns a new list of the Pods that are not gone.
-func living(pods []Pod) []Pod {
+// livingPods returns a new list of the Pods that are not gone.
+func livingPods(pods []Pod) []Pod {
 	out := make([]Pod, 0, len(pods))
 	for _, pod := range pods {
 		if !pod.Gone {

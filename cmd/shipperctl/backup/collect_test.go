@@ -145,7 +145,7 @@ func TestAnswers(t *testing.T) {
 		"maybe\n": "nobody answers: give --yes to restore without being asked; nothing was written",
 	} {
 		var out bytes.Buffer
-		yes, err := asker{in: bufio.NewReader(strings.NewReader(typed)), out: &out}.yes("Really?")
+		yes, err := prompter{in: bufio.NewReader(strings.NewReader(typed)), out: &out}.confirm("Really?")
 		got := map[bool]string{true: "true", false: "false"}[yes]
 		if err != nil {
 			got = err.Error()

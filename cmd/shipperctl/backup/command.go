@@ -147,22 +147,22 @@ func (o *options) restore(cmd *cobra.Command, c client.Client, b Backup, now clo
 	if err != nil {
 		return fmt.Errorf("not everything was restored: %w", err)
 	}
-	b.tellEnded(r.out, now.Now())
+	b.printEnded(r.out, now.Now())
 	return o.remind(ctx, c, r.out)
 }
 
 // agree shows the backup to the person in front of the screen and asks whether to go on.
 func (o *options) agree(cmd *cobra.Command, b Backup) (bool, error) {
 	out := cmd.OutOrStdout()
-	a := asker{in: bufio.NewReader(cmd.InOrStdin()), out: out}
-	see, err := a.yes("Would you like to see an overview of your backup?")
+	a := prompter{in: bufio.NewReader(cmd.InOrStdin()), out: out}
+	see, err := a.confirm("Would you like to see an overview of your backup?")
 	if err != nil {
 		return false, err
 	}
 	if see {
 		b.overview(out)
 	}
-	review, err := a.yes("Would you like to review backup?")
+	review, err := a.confirm("Would you like to review backup?")
 	if err != nil {
 		return false, err
 	}
@@ -173,7 +173,7 @@ func (o *options) agree(cmd *cobra.Command, b Backup) (bool, error) {
 		}
 		fmt.Fprintf(out, "%s", text)
 	}
-	agreed, err := a.yes("Would you like to restore backup?")
+	agreed, err := a.confirm("Would you like to restore backup?")
 	if err == nil && !agreed {
 		fmt.Fprintln(out, "Nothing was restored")
 	}

@@ -14,8 +14,8 @@ import (
 	"shipper.dev/shipper/reconciler/fleet/credential"
 )
 
-// tellEnded names the clusters whose credentials in the backup have ended: tokens live for a day by default.
-func (b Backup) tellEnded(out io.Writer, now time.Time) {
+// printEnded names the clusters whose credentials in the backup have ended: tokens live for a day by default.
+func (b Backup) printEnded(out io.Writer, now time.Time) {
 	var ended []string
 	for _, e := range b {
 		if e.Cluster == nil || e.ClusterSecret == nil {

@@ -22,7 +22,7 @@ func TestTellsOfCredentialsThatHaveEnded(t *testing.T) {
 	}
 	var out strings.Builder
 	b := Backup{entry("old", `{"iat":1,"exp":1000}`), entry("new", `{"iat":1,"exp":3000}`), entry("endless", `{}`), {Cluster: &object{}}}
-	b.tellEnded(&out, time.Unix(2000, 0))
+	b.printEnded(&out, time.Unix(2000, 0))
 	const want = "Note: credentials in the backup have ended: old (token, 1970-01-01T00:16:40Z). Run `shipperctl clusters join`, which " +
 		"makes " +
 		"tokens that are good; for a client certificate delete its Secret before, or put another one into it\n"
@@ -30,7 +30,7 @@ func TestTellsOfCredentialsThatHaveEnded(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	out.Reset()
-	b.tellEnded(&out, time.Unix(500, 0))
+	b.printEnded(&out, time.Unix(500, 0))
 	if out.Len() > 0 {
 		t.Errorf("of what is good it tells %s", out.String())
 	}

@@ -62,7 +62,7 @@ func (r *restorer) override(ctx context.Context, was *object, want map[string]st
 	if err := r.client.Patch(ctx, live, client.MergeFrom(before), client.FieldOwner(fieldOwner)); err != nil {
 		return fmt.Errorf("restoring what %s overrides: %w", describe(live), err)
 	}
-	r.say("%s overrides %s again", describe(live), want[shipper.RolloutBlockOverrideAnnotation])
+	r.progressf("%s overrides %s again", describe(live), want[shipper.RolloutBlockOverrideAnnotation])
 	return nil
 }
 

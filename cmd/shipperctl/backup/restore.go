@@ -39,7 +39,7 @@ func (r *restorer) restore(ctx context.Context, b Backup) error {
 	for _, step := range []func(context.Context, Entry) error{r.identity, r.cluster, r.chart, r.application, r.block} {
 		for i, e := range b {
 			err := step(ctx, e)
-			r.progress.Say("looked at %d of %d entries, %d objects were created", i+1, len(b), r.created)
+			r.progress.Printf("looked at %d of %d entries, %d objects were created", i+1, len(b), r.created)
 			if err == nil {
 				err = ctx.Err()
 			}
@@ -77,7 +77,7 @@ func (r *restorer) cluster(ctx context.Context, e Entry) error {
 		return err
 	}
 	secret := fresh(e.ClusterSecret)
-	reown(secret, e.ClusterSecret, live)
+	setOwner(secret, e.ClusterSecret, live)
 	_, err = r.ensure(ctx, e.ClusterSecret, secret, nil)
 	return err
 }
@@ -93,7 +93,7 @@ func (r *restorer) chart(ctx context.Context, e Entry) error {
 	}
 	for _, part := range e.ChartParts {
 		o := fresh(part)
-		reown(o, part, head)
+		setOwner(o, part, head)
 		if _, err := r.ensure(ctx, part, o, nil); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (r *restorer) block(ctx context.Context, e Entry) error {
 		return nil
 	}
 	o := fresh(e.RolloutBlock)
-	if err := untilThen(o, e.RolloutBlock); err != nil {
+	if err := ttlToExpiry(o, e.RolloutBlock); err != nil {
 		return err
 	}
 	live, err := r.ensure(ctx, e.RolloutBlock, o, nil)
@@ -167,7 +167,7 @@ func (r *restorer) release(ctx context.Context, was Release, app *object) error 
 
 // ensureOwned is ensure for what belongs to owner, and must do so when it is there already.
 func (r *restorer) ensureOwned(ctx context.Context, was, o, owner *object, same sameness) (*object, error) {
-	reown(o, was, owner)
+	setOwner(o, was, owner)
 	live, err := r.ensure(ctx, was, o, same)
 	if err == nil && !owned(live, owner.GetUID()) {
 		return nil, fmt.Errorf("%s is there and does not belong to %s of uid %s: delete it and restore again",
@@ -197,7 +197,7 @@ func (r *restorer) ensure(ctx context.Context, was, o *object, same sameness) (*
 			}
 		}
 		r.there++
-		r.say("%s already exists. Skipping", describe(live))
+		r.progressf("%s already exists. Skipping", describe(live))
 		return live, nil
 	}
 	if err := r.namespace(ctx, o.GetNamespace()); err != nil {
@@ -207,13 +207,13 @@ func (r *restorer) ensure(ctx context.Context, was, o *object, same sameness) (*
 		fmt.Fprintf(r.out, "Note: %s belonged to %v, which is not in the backup\n", describe(o), lost)
 	}
 	for _, ref := range o.GetOwnerReferences() {
-		r.say("%s owner reference updates with uid %q", describe(o), ref.UID)
+		r.progressf("%s owner reference updates with uid %q", describe(o), ref.UID)
 	}
 	if err := r.client.Create(ctx, o, client.FieldOwner(fieldOwner)); err != nil {
 		return nil, fmt.Errorf("creating %s: %w", describe(o), err)
 	}
 	r.created++
-	r.say("%s created", describe(o))
+	r.progressf("%s created", describe(o))
 	return o, nil
 }
 
@@ -236,7 +236,7 @@ func (r *restorer) namespace(ctx context.Context, name string) error {
 	err := r.client.Get(ctx, client.ObjectKey{Name: name}, ns)
 	if apierrors.IsNotFound(err) {
 		if err = r.client.Create(ctx, ns, client.FieldOwner(fieldOwner)); err == nil {
-			r.say("namespace %q created", name)
+			r.progressf("namespace %q created", name)
 		}
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -262,8 +262,8 @@ func (r *restorer) status(ctx context.Context, live, was *object) error {
 	return nil
 }
 
-// say tells of a single object.
-func (r *restorer) say(format string, args ...any) {
+// progressf tells of a single object.
+func (r *restorer) progressf(format string, args ...any) {
 	if r.verbose {
 		fmt.Fprintf(r.out, format+"\n", args...)
 	}

@@ -90,7 +90,7 @@ func (c *cleaner) clean(ctx context.Context, gone []string) error {
 	}
 	p := makePlan(releases, gone)
 	for _, name := range p.nowhere {
-		c.say("no release is placed on cluster %q", name)
+		c.progressf("no release is placed on cluster %q", name)
 	}
 	var problems []error
 	for _, ch := range p.changes {
@@ -100,12 +100,12 @@ func (c *cleaner) clean(ctx context.Context, gone []string) error {
 		}
 		if err != nil {
 			problems = append(problems, err)
-			c.say("release %q: %s -> %s: failed: %v", ch.release, ch.from, ch.to, err)
+			c.progressf("release %q: %s -> %s: failed: %v", ch.release, ch.from, ch.to, err)
 		}
 	}
 	live := 0
 	for _, k := range p.kept {
-		c.say("release %q is placed on no other cluster and left as it is: %s", k.release, whatNow(k))
+		c.progressf("release %q is placed on no other cluster and left as it is: %s", k.release, whatNow(k))
 		if k.live() {
 			live++
 		}
@@ -114,7 +114,7 @@ func (c *cleaner) clean(ctx context.Context, gone []string) error {
 	if c.dryRun {
 		verb = "would be"
 	}
-	c.say("%d releases %s changed, %d left as they are, %d failed",
+	c.progressf("%d releases %s changed, %d left as they are, %d failed",
 		len(p.changes)-len(problems), verb, len(p.kept), len(problems))
 	if live > 0 {
 		problems = append(problems, fmt.Errorf("%d releases that may run have nowhere else to go", live))
@@ -144,7 +144,7 @@ func (c *cleaner) remind(ctx context.Context, gone []string) error {
 	for i := range list.Items {
 		cluster := &list.Items[i]
 		if slices.Contains(gone, cluster.Name) && !cluster.Spec.Scheduler.Unschedulable {
-			c.say("Note: new releases may still be placed on cluster %q: kubectl patch cluster %s --type=merge -p "+
+			c.progressf("Note: new releases may still be placed on cluster %q: kubectl patch cluster %s --type=merge -p "+
 				`'{"spec":{"scheduler":{"unschedulable":true}}}'`, cluster.Name, cluster.Name)
 		}
 	}
@@ -154,7 +154,7 @@ func (c *cleaner) remind(ctx context.Context, gone []string) error {
 // change rewrites the annotation, unless it says something else by now.
 func (c *cleaner) change(ctx context.Context, ch change) error {
 	if c.dryRun {
-		c.say("release %q: %s -> %s (dry run)", ch.release, ch.from, ch.to)
+		c.progressf("release %q: %s -> %s (dry run)", ch.release, ch.from, ch.to)
 		return nil
 	}
 	path := "/metadata/annotations/" + strings.ReplaceAll(shipper.ReleaseClustersAnnotation, "/", "~1")
@@ -172,8 +172,8 @@ func (c *cleaner) change(ctx context.Context, ch change) error {
 		}
 		return fmt.Errorf("taking clusters off release %q: %w", ch.release, err)
 	}
-	c.say("release %q: %s -> %s", ch.release, ch.from, ch.to)
+	c.progressf("release %q: %s -> %s", ch.release, ch.from, ch.to)
 	return nil
 }
 
-func (c *cleaner) say(format string, args ...any) { fmt.Fprintf(c.out, format+"\n", args...) }
+func (c *cleaner) progressf(format string, args ...any) { fmt.Fprintf(c.out, format+"\n", args...) }

@@ -41,7 +41,7 @@ func newDrain(o *options) *cobra.Command {
 				return err
 			}
 			d := newDraining(cluster, clusters.Items, releases)
-			fmt.Fprint(cmd.OutOrStdout(), d.tell())
+			fmt.Fprint(cmd.OutOrStdout(), d.print())
 			if len(d.live) > 0 {
 				return fmt.Errorf("%d releases that may have pods are still placed on cluster %s", len(d.live), cluster.Name)
 			}
@@ -115,8 +115,8 @@ func takesFor(c, leaving *shipper.Cluster) bool {
 	})
 }
 
-// tell says what is left, and what to do about each.
-func (d draining) tell() string {
+// print says what is left, and what to do about each.
+func (d draining) print() string {
 	var out strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
 	for _, l := range d.live {

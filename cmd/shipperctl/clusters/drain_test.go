@@ -102,7 +102,7 @@ nothing that may have pods is placed on cluster eu-1
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			got := newDraining(&leaving, tc.clusters, tc.releases).tell()
+			got := newDraining(&leaving, tc.clusters, tc.releases).print()
 			if diff := cmp.Diff(strings.TrimPrefix(tc.want, "\n"), got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}

@@ -149,15 +149,15 @@ func (j *joiner) joinOne(ctx context.Context, a member) error {
 		if len(j.management) > 1 {
 			who += " " + m.name
 		}
-		j.report.Say("Joining %s to application cluster %s:", who, a.Name)
+		j.report.Printf("Joining %s to application cluster %s:", who, a.Name)
 		if err := m.Join(ctx, a.Name, a.spec, credentials[i]); err != nil {
 			return m.failed(err)
 		}
 		if a.loopback {
-			j.report.Say("Note: %s is an address of this machine only; set apiMaster to one that Shipper can reach",
+			j.report.Printf("Note: %s is an address of this machine only; set apiMaster to one that Shipper can reach",
 				a.spec.APIMaster)
 		}
-		j.report.Say("Finished joining %s to application cluster %s\n", who, a.Name)
+		j.report.Printf("Finished joining %s to application cluster %s\n", who, a.Name)
 	}
 	return j.guarding.do(ctx, a)
 }

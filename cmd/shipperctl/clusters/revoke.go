@@ -73,7 +73,7 @@ func (r *revoker) revoke(ctx context.Context, name string) error {
 	access, err := fleet.NewAccess(cluster, secret, key.String())
 	var known *fleet.Error
 	if errors.As(err, &known) && known.Reason == shipper.CredentialsRevoked {
-		r.report.Say("nothing to revoke: %s", known.Message)
+		r.report.Printf("nothing to revoke: %s", known.Message)
 		return nil
 	}
 	holds := credential.Read(secret)
@@ -97,7 +97,7 @@ func (r *revoker) revoke(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	r.report.Say("Shipper cannot work with cluster %s any more; what runs there runs on. `shipperctl clusters join` makes another token", name)
+	r.report.Printf("Shipper cannot work with cluster %s any more; what runs there runs on. `shipperctl clusters join` makes another token", name)
 	return nil
 }
 
@@ -111,7 +111,7 @@ func (r *revoker) void(ctx context.Context, name string, access *fleet.Access, k
 	if err != nil {
 		return fmt.Errorf("connecting to cluster %s: %w", name, err)
 	}
-	r.report.Say("Revoking the token of cluster %s, %s:", name, by)
+	r.report.Printf("Revoking the token of cluster %s, %s:", name, by)
 	v := configure.Revocation{
 		Client: target, Report: r.report, Credential: known, Token: access.Config.BearerToken, Own: config == access.Config, Account: r.account,
 	}

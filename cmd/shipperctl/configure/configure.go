@@ -44,7 +44,7 @@ type Management struct {
 
 // Setup writes everything but the Deployment.
 func (m *Management) Setup(ctx context.Context) error {
-	m.Report.Say("Setting up management cluster:")
+	m.Report.Printf("Setting up management cluster:")
 	steps := []func(context.Context) error{
 		m.customResourceDefinitions,
 		func(ctx context.Context) error { return m.namespace(ctx, shipper.SystemNamespace, m.Namespace) },
@@ -63,7 +63,7 @@ func (m *Management) Setup(ctx context.Context) error {
 			return err
 		}
 	}
-	m.Report.Say("Finished setting up management cluster")
+	m.Report.Printf("Finished setting up management cluster")
 	return nil
 }
 
@@ -113,7 +113,7 @@ type Credentials struct {
 
 // Account makes the account with its rights, and returns its credentials for each holder.
 func (a *Application) Account(ctx context.Context, holders []Holder) ([]Credentials, error) {
-	a.Report.Say("Creating application cluster accounts in cluster %s:", a.Name)
+	a.Report.Printf("Creating application cluster accounts in cluster %s:", a.Name)
 	who := account{client: a.Client, report: a.Report, domain: shipper.RBACApplication,
 		namespace: a.Namespace, name: a.ServiceAccount}
 	if err := namespace(ctx, a.Client, a.Report, unlabelled(a.Namespace)); err != nil {
@@ -135,8 +135,8 @@ func (a *Application) Account(ctx context.Context, holders []Holder) ([]Credenti
 		}
 	}
 	for _, note := range a.notes {
-		a.Report.Say("%s", note)
+		a.Report.Printf("%s", note)
 	}
-	a.Report.Say("Finished creating application cluster accounts in cluster %s\n", a.Name)
+	a.Report.Printf("Finished creating application cluster accounts in cluster %s\n", a.Name)
 	return credentials, nil
 }

@@ -26,7 +26,7 @@ import (
 func TestReport(t *testing.T) {
 	var out bytes.Buffer
 	r := NewReport(&out)
-	r.Say("Setting up %s:", "it")
+	r.Printf("Setting up %s:", "it")
 	first := r.Step("Creating a thing", func() (string, error) { return string(created), nil })
 	second := r.Step("Creating a thing", func() (string, error) { return "", errors.New("no luck") })
 	if diff := cmp.Diff("Setting up it:\nCreating a thing... done\nCreating a thing... failed\n", out.String()); diff != "" {

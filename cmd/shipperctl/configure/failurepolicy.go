@@ -29,12 +29,12 @@ func (m *Management) EnforceWebhooks(ctx context.Context) error {
 	if closed {
 		return m.SetFailurePolicy(ctx)
 	}
-	if err := m.answers(ctx); err != nil {
+	if err := m.webhooksAnswer(ctx); err != nil {
 		if ctx.Err() != nil {
 			return err
 		}
-		m.Report.Say("Setting the failurePolicy of the webhooks to Fail... not done: %v", err)
-		m.Report.Say("Note: the failurePolicy stays Ignore: writes to Shipper's objects are not judged while the webhook does not answer.\n" +
+		m.Report.Printf("Setting the failurePolicy of the webhooks to Fail... not done: %v", err)
+		m.Report.Printf("Note: the failurePolicy stays Ignore: writes to Shipper's objects are not judged while the webhook does not answer.\n" +
 			"Start Shipper, see what `shipperctl doctor` reports, then run `shipperctl clusters join` again.")
 		return nil
 	}
@@ -47,8 +47,8 @@ const (
 	probeInterval = 250 * time.Millisecond
 )
 
-// answers calls the webhooks until they answer, for a short time.
-func (m *Management) answers(ctx context.Context) error {
+// webhooksAnswer calls the webhooks until they answer, for a short time.
+func (m *Management) webhooksAnswer(ctx context.Context) error {
 	last := time.After(probeTimeout)
 	for {
 		err := probe.Error(probe.Webhooks(ctx, m.Client))

@@ -65,7 +65,7 @@ func (a *Application) CanGuard(ctx context.Context) error {
 // Guard installs the policies that keep all but Shipper, Kubernetes and the members of group from editing what Shipper
 // owns, or brings them up to date. The accounts that Shipper has in the cluster must be there already.
 func (a *Application) Guard(ctx context.Context, group string) error {
-	a.Report.Say("Guarding what Shipper owns in cluster %s:", a.Name)
+	a.Report.Printf("Guarding what Shipper owns in cluster %s:", a.Name)
 	accounts, err := a.accounts(ctx)
 	if err != nil {
 		return err
@@ -86,21 +86,21 @@ func (a *Application) Guard(ctx context.Context, group string) error {
 	if _, err := a.removeGuard(ctx, wanted); err != nil {
 		return err
 	}
-	a.Report.Say("Finished guarding what Shipper owns in cluster %s\n", a.Name)
+	a.Report.Printf("Finished guarding what Shipper owns in cluster %s\n", a.Name)
 	return nil
 }
 
 // Unguard removes the guard.
 func (a *Application) Unguard(ctx context.Context) error {
-	a.Report.Say("Removing the guard of cluster %s:", a.Name)
+	a.Report.Printf("Removing the guard of cluster %s:", a.Name)
 	removed, err := a.removeGuard(ctx, nil)
 	if err != nil {
 		return err
 	}
 	if removed == 0 {
-		a.Report.Say("There is none")
+		a.Report.Printf("There is none")
 	}
-	a.Report.Say("Finished removing the guard of cluster %s\n", a.Name)
+	a.Report.Printf("Finished removing the guard of cluster %s\n", a.Name)
 	return nil
 }
 
@@ -117,7 +117,7 @@ func (a *Application) KeepGuard(ctx context.Context) error {
 			return err
 		}
 		if !strings.Contains(fmt.Sprint(expression["expression"]), quote(me)) {
-			a.Report.Say("Note: the guard of cluster %s does not know the account %s and refuses what it does; "+
+			a.Report.Printf("Note: the guard of cluster %s does not know the account %s and refuses what it does; "+
 				"run this again with --guard\n", a.Name, me)
 			return nil
 		}

@@ -54,7 +54,7 @@ func (m *Management) KeepInstalled(ctx context.Context, named Named) error {
 	}
 	if m.Namespace != before.Namespace || m.ServiceAccount != before.ServiceAccount ||
 		m.GlobalBlocksNamespace != before.GlobalBlocksNamespace || m.WebhookURL != before.WebhookURL {
-		m.Report.Say("Keeping the settings of the installation: %s", m.flags())
+		m.Report.Printf("Keeping the settings of the installation: %s", m.flags())
 	}
 	return nil
 }

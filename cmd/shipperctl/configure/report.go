@@ -17,8 +17,8 @@ func NewReport(out io.Writer) *Report {
 	return &Report{out: out}
 }
 
-// Say writes one line.
-func (r *Report) Say(format string, args ...any) {
+// Printf writes one line.
+func (r *Report) Printf(format string, args ...any) {
 	fmt.Fprintf(r.out, format+"\n", args...)
 }
 

@@ -76,9 +76,9 @@ func (r Report) Text(width int) string {
 			fmt.Fprintf(&out, "%-8s %s\n", "ok", c.Title)
 		}
 		for _, f := range c.Findings {
-			tell(&out, fmt.Sprintf("%-8s ", f.Level), c.Title+": "+f.What, width)
-			tell(&out, fmt.Sprintf("%-8s   why: ", ""), f.Why, width)
-			tell(&out, fmt.Sprintf("%-8s   do:  ", ""), f.Do, width)
+			writeFinding(&out, fmt.Sprintf("%-8s ", f.Level), c.Title+": "+f.What, width)
+			writeFinding(&out, fmt.Sprintf("%-8s   why: ", ""), f.Why, width)
+			writeFinding(&out, fmt.Sprintf("%-8s   do:  ", ""), f.Do, width)
 		}
 	}
 	return out.String()
@@ -87,8 +87,8 @@ func (r Report) Text(width int) string {
 // further is how far lines are indented that a text has itself.
 const further = 16
 
-// tell writes a text of several lines behind a mark.
-func tell(out *strings.Builder, mark, text string, width int) {
+// writeFinding writes a text of several lines behind a mark.
+func writeFinding(out *strings.Builder, mark, text string, width int) {
 	for line := range strings.SplitSeq(text, "\n") {
 		out.WriteString(screen.Hang(mark, line, width))
 		mark = strings.Repeat(" ", further)

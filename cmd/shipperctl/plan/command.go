@@ -50,7 +50,7 @@ func NewCommand() *cobra.Command {
 				width, _ := screen.Of(cmd.OutOrStdout())
 				var text strings.Builder
 				for _, o := range out {
-					text.WriteString(o.picture(width))
+					text.WriteString(o.steps(width))
 				}
 				return text.String()
 			})
@@ -110,8 +110,8 @@ func (o *Outcome) doubt() error {
 	return nil
 }
 
-// picture is for people, in lines of some columns; 0 are unbounded.
-func (o *Outcome) picture(width int) string {
+// steps is for people, in lines of some columns; 0 are unbounded.
+func (o *Outcome) steps(width int) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "application %s/%s\n", o.Namespace, o.Application)
 	for _, line := range o.Plan {

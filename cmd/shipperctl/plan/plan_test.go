@@ -46,7 +46,7 @@ func TestOutcome(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.text, got.picture(0)); diff != "" {
+			if diff := cmp.Diff(tc.text, got.steps(0)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

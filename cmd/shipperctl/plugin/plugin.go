@@ -42,14 +42,14 @@ func rename(cmd *cobra.Command) {
 		cmd.Annotations = map[string]string{}
 	}
 	cmd.Annotations[cobra.CommandDisplayNameAnnotation] = display
-	retell(cmd)
+	rewrite(cmd)
 	// Scripts for shells complete the first word of a line. That is kubectl's, which asks the plugin.
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.AddCommand(completion())
 }
 
-// retell replaces the name in the texts of a command and of those below it.
-func retell(cmd *cobra.Command) {
+// rewrite replaces the name in the texts of a command and of those below it.
+func rewrite(cmd *cobra.Command) {
 	for _, text := range []*string{&cmd.Short, &cmd.Long, &cmd.Example} {
 		*text = strings.ReplaceAll(*text, name, display)
 	}
@@ -57,7 +57,7 @@ func retell(cmd *cobra.Command) {
 		flags.VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, name, display) })
 	}
 	for _, below := range cmd.Commands() {
-		retell(below)
+		rewrite(below)
 	}
 }
 

@@ -22,9 +22,9 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/connect"
 	"shipper.dev/shipper/cmd/shipperctl/exit"
 	"shipper.dev/shipper/cmd/shipperctl/output"
+	"shipper.dev/shipper/reconciler/chartsnapshot"
 	"shipper.dev/shipper/reconciler/installation"
-	"shipper.dev/shipper/reconciler/pinned"
-	"shipper.dev/shipper/reconciler/snapshot"
+	"shipper.dev/shipper/reconciler/valuessnapshot"
 )
 
 // options are the flags that both commands have.
@@ -164,10 +164,10 @@ func (o *options) renderer(cmd *cobra.Command) (*renderer, error) {
 	if err != nil {
 		return nil, err
 	}
-	charts := snapshot.NewCharts(chart.NewCatalog(cmd.Context(), chart.Options{
+	charts := chartsnapshot.NewCharts(chart.NewCatalog(cmd.Context(), chart.Options{
 		Repositories: policy, Secrets: chart.SecretsOf(c), SystemNamespace: o.system,
 	}), c)
-	return &renderer{o, c, config, namespace, installation.NewRenderer(charts, pinned.Look(c))}, nil
+	return &renderer{o, c, config, namespace, installation.NewRenderer(charts, valuessnapshot.Locate(c))}, nil
 }
 
 // render prints what Releases install in each of their clusters.

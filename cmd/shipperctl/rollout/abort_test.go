@@ -18,7 +18,7 @@ const kept = `being deleted; kept in clusters [eu us] until Release "web-0" is a
 
 // aborting is scene after the deletion of its newest Release, which Shipper keeps.
 func aborting() *observed {
-	o := scene()
+	o := exampleObserved()
 	rel := o.releases[1]
 	at := metav1.NewTime(now)
 	rel.DeletionTimestamp, rel.UID = &at, "web-1"
@@ -30,7 +30,7 @@ func aborting() *observed {
 }
 
 func TestADeletedReleaseIsNotTheNewest(t *testing.T) {
-	p := draw(aborting(), now)
+	p := viewOf(aborting(), now)
 	if p.Release != "web-0" || !p.Complete {
 		t.Errorf("release %s, complete %t; want web-0, complete", p.Release, p.Complete)
 	}
@@ -50,7 +50,7 @@ func TestADeletedReleaseIsNotTheNewest(t *testing.T) {
 }
 
 func TestAnAbortThatIsRepeatedDeletesNoMore(t *testing.T) {
-	o := scene()
+	o := exampleObserved()
 	incumbent, contender := o.releases[0], o.releases[1]
 	got := func(rels, deleting []*shipper.Release) string {
 		rel, err := toAbort(o.app, rels, deleting)

@@ -30,9 +30,9 @@ func (o *options) printAll(cmd *cobra.Command, format output.Format) error {
 		return err
 	}
 	now := o.clock.Now()
-	pictures := make([]*Picture, 0, len(all))
+	pictures := make([]*View, 0, len(all))
 	for _, one := range all {
-		pictures = append(pictures, draw(one, now))
+		pictures = append(pictures, viewOf(one, now))
 	}
 	return format.Print(cmd.OutOrStdout(), pictures, func() string {
 		width, _ := screen.Of(cmd.OutOrStdout())
@@ -104,7 +104,7 @@ func observeAll(ctx context.Context, c client.Reader) ([]*observed, error) {
 }
 
 // allText has a row for each Application.
-func allText(all []*Picture, width int) string {
+func allText(all []*View, width int) string {
 	if len(all) == 0 {
 		return "there are no applications\n"
 	}
@@ -122,7 +122,7 @@ func allText(all []*Picture, width int) string {
 }
 
 // stepText is the step that is asked for: its index, that of the last one, and its name.
-func (p *Picture) stepText() string {
+func (p *View) stepText() string {
 	for i, s := range p.Steps {
 		if s.Target {
 			return fmt.Sprintf("%d/%d %s", i, len(p.Steps)-1, s.Name)
@@ -132,7 +132,7 @@ func (p *Picture) stepText() string {
 }
 
 // stateText is what is most worth knowing of a rollout, and first what is wrong.
-func (p *Picture) stateText() string {
+func (p *View) stateText() string {
 	var out []string
 	out = append(out, p.Problems...)
 	for i := range p.Clusters {

@@ -10,7 +10,7 @@ import (
 )
 
 // Lines are the picture for programs that read lines, and for those to whom a screen is read aloud.
-func (p *Picture) Lines(now time.Time) string {
+func (p *View) Lines(now time.Time) string {
 	var out strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
 	line("application: %s/%s", p.Namespace, p.Application)

@@ -32,7 +32,7 @@ func outcome[T any](value T, err error) any {
 
 func TestMoves(t *testing.T) {
 	at := func(target, achieved int32) *shipper.Release {
-		rel := scene().releases[1]
+		rel := exampleObserved().releases[1]
 		rel.Spec.TargetStep, rel.Status.AchievedStep = target, nil
 		if achieved >= 0 {
 			rel.Status.AchievedStep = &shipper.AchievedStep{Step: achieved}
@@ -94,7 +94,7 @@ func TestGoal(t *testing.T) {
 			"`shipperctl rollout history` lists them"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			app, rels := scene().app, scene().releases
+			app, rels := exampleObserved().app, exampleObserved().releases
 			if !tc.complete {
 				rels[0].Status.Conditions = nil
 			}
@@ -112,7 +112,7 @@ func TestGoal(t *testing.T) {
 
 // TestGoalOfWhatHasNoReleaseYet is after an abort, or while the reconciler is away: the newest Release is what is gone back to.
 func TestGoalOfWhatHasNoReleaseYet(t *testing.T) {
-	app, rels := scene().app, scene().releases
+	app, rels := exampleObserved().app, exampleObserved().releases
 	rels[1].Status.Conditions = rels[0].Status.Conditions
 	app.Spec.Template.Chart.Version = "0.0.3"
 	if got, err := (wanted{}).goal(app, rels); err != nil || got.Release != "web-1" {
@@ -121,7 +121,7 @@ func TestGoalOfWhatHasNoReleaseYet(t *testing.T) {
 }
 
 func TestWhatCameOfARollback(t *testing.T) {
-	newest := scene().releases[1]
+	newest := exampleObserved().releases[1]
 	of := func(version, back string, to *shipper.RollbackTo) *shipper.Application {
 		app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 		app.Spec.Template = *newest.Spec.Environment.DeepCopy()
@@ -149,7 +149,7 @@ func TestWhatCameOfARollback(t *testing.T) {
 }
 
 func TestHistory(t *testing.T) {
-	rels := scene().releases
+	rels := exampleObserved().releases
 	const want = `GEN   RELEASE   CHART         STEP          STATE       REQUESTED BY   AGE
 1     web-1     nginx 0.0.2   1/2 half      contender   ann            4m
 0     web-0     nginx 0.0.2   0/2 staging   incumbent   ann            4m
@@ -183,7 +183,7 @@ func TestHistory(t *testing.T) {
 }
 
 func TestDifference(t *testing.T) {
-	rels := scene().releases
+	rels := exampleObserved().releases
 	rels[1].Spec.Environment.Chart.Version = "0.0.3"
 	const want = `--- web-0
 +++ web-1

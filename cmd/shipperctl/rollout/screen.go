@@ -16,7 +16,7 @@ import (
 
 // Screen is the picture for people, in lines of width columns at most. Text is broken and not cut; only the name of a cluster
 // that would leave no room for what is said of it is shortened.
-func (p *Picture) Screen(width int, now time.Time) string {
+func (p *View) Screen(width int, now time.Time) string {
 	var out strings.Builder
 	line := func(text string) {
 		out.WriteString(screen.Shorten(strings.TrimRight(text, " "), width))
@@ -63,7 +63,7 @@ func flow(line func(string), width int, name, between string, parts []string) {
 }
 
 // head says what is rolled out, by whom and instead of what.
-func (p *Picture) head(line func(string), width int, now time.Time) {
+func (p *View) head(line func(string), width int, now time.Time) {
 	title := []string{p.Namespace + "/" + p.Application, "chart " + p.Chart}
 	if p.Release == "" {
 		line(strings.Join(title, "   "))
@@ -95,7 +95,7 @@ func (p *Picture) head(line func(string), width int, now time.Time) {
 // age is how long ago something was, as kubectl tells it.
 func age(t, now time.Time) string { return duration.HumanDuration(max(now.Sub(t), 0)) }
 
-func (p *Picture) steps(line func(string), width int) {
+func (p *View) steps(line func(string), width int) {
 	var names []string
 	for _, s := range p.Steps {
 		mark := "·"
@@ -116,7 +116,7 @@ func (p *Picture) steps(line func(string), width int) {
 	}
 }
 
-func (p *Picture) blocks(now time.Time) []string {
+func (p *View) blocks(now time.Time) []string {
 	out := slices.Clone(p.Blocks.InEffect)
 	for _, text := range p.Blocks.Overridden {
 		out = append(out, "overridden: "+text)

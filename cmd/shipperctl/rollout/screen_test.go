@@ -17,8 +17,8 @@ import (
 var now = time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
 
 // canary is a rollout in its second step, with an image that cannot be pulled in one of two clusters.
-func canary() *Picture {
-	return &Picture{
+func canary() *View {
+	return &View{
 		Namespace: "shop", Application: "super-server", Release: "super-server-6f19aa85-1", Chart: "nginx 0.0.2 (~0.0)",
 		RequestedBy: "ann@example.com", RequestedAt: now.Add(-4 * time.Minute), Incumbent: "super-server-4f2a77c1-0",
 		Steps: []Step{{Name: "staging", Achieved: true}, {Name: "canary 50/50", Target: true}, {Name: "full on"}},

@@ -28,16 +28,16 @@ type show struct {
 }
 
 // observe makes a picture of the rollout as it is.
-func (s *show) observe(ctx context.Context) (*Picture, error) {
+func (s *show) observe(ctx context.Context) (*View, error) {
 	o, err := observe(ctx, s.client, s.key)
 	if err != nil {
 		return nil, err
 	}
-	return draw(o, s.clock.Now()), nil
+	return viewOf(o, s.clock.Now()), nil
 }
 
 // text is a picture as it is printed.
-func (s *show) text(p *Picture, now time.Time) (string, error) {
+func (s *show) text(p *View, now time.Time) (string, error) {
 	width, isTerminal := screen.Of(s.out)
 	switch {
 	case s.format == output.JSON: // one line for each picture, as programs read a stream
@@ -62,7 +62,7 @@ func (s *show) text(p *Picture, now time.Time) (string, error) {
 }
 
 // print prints a picture, unless that has been printed.
-func (s *show) print(p *Picture) error {
+func (s *show) print(p *View) error {
 	text, err := s.text(p, s.clock.Now())
 	if err != nil || text == s.last {
 		return err
@@ -75,4 +75,4 @@ func (s *show) print(p *Picture) error {
 }
 
 // over tells whether there is nothing more to come.
-func (p *Picture) over() bool { return p.Complete && len(p.Waiting) == 0 && len(p.Deleting) == 0 }
+func (p *View) over() bool { return p.Complete && len(p.Waiting) == 0 && len(p.Deleting) == 0 }

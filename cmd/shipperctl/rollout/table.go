@@ -26,7 +26,7 @@ type layout struct {
 }
 
 // layout gives bars what the other columns leave.
-func (p *Picture) layout(width int) layout {
+func (p *View) layout(width int) layout {
 	l := layout{width: width, name: len("cluster"), numbers: len("0/0"), traffic: len("traffic"), incumbent: p.Incumbent != ""}
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
@@ -53,7 +53,7 @@ func (p *Picture) layout(width int) layout {
 }
 
 // longestNote is how much room notes take behind their rows.
-func (p *Picture) longestNote() int {
+func (p *View) longestNote() int {
 	longest := 0
 	for i := range p.Clusters {
 		if notes := p.Clusters[i].Notes; len(notes) == 1 {
@@ -80,7 +80,7 @@ func (l layout) row(cluster, contender, incumbent, traffic string) string {
 }
 
 // table has a row for each cluster, and its notes behind or below.
-func (p *Picture) table(line func(string), width int) {
+func (p *View) table(line func(string), width int) {
 	if len(p.Clusters) == 0 {
 		return
 	}

@@ -55,7 +55,7 @@ func (w *awaiting) until(ctx context.Context, s *show, watch bool) error {
 		within, cancel = context.WithTimeout(ctx, w.timeout)
 		defer cancel()
 	}
-	var last *Picture
+	var last *View
 	var pending []string
 	achieved := false
 	err := s.follow(within, func(o *observed) (bool, error) {
@@ -64,7 +64,7 @@ func (w *awaiting) until(ctx context.Context, s *show, watch bool) error {
 			return false, err
 		}
 		achieved = len(pending) == 0
-		if last = draw(o, s.clock.Now()); watch && !achieved {
+		if last = viewOf(o, s.clock.Now()); watch && !achieved {
 			return false, s.print(last)
 		}
 		return achieved, nil

@@ -46,14 +46,14 @@ func TestWaitEndsWhenTheStepIsAchieved(t *testing.T) {
 			[]string{"the last edit of the application to be observed"},
 		},
 	} {
-		o := scene()
+		o := exampleObserved()
 		tc.change(o.app, o.releases[1])
 		got, err := awaited(o, tc.step)
 		if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got)\n%s", sentence, err, diff)
 		}
 	}
-	if _, err := awaited(scene(), 3); err == nil || err.Error() != "release web-1 has no step 3: its last one is 2" {
+	if _, err := awaited(exampleObserved(), 3); err == nil || err.Error() != "release web-1 has no step 3: its last one is 2" {
 		t.Errorf("a step that there is not: %v", err)
 	}
 }
@@ -67,7 +67,7 @@ func TestAllRolloutsHaveOneLineEach(t *testing.T) {
 shop        super-server   super-server-6f19aa85-1   1/2 canary 50/50   blocked by shop/freeze (no; ann)
 shop        web            super-server-6f19aa85-1   1/2 canary 50/50   complete; overrides global/year-end (books; joe)
 `
-	if diff := cmp.Diff(want, allText([]*Picture{blocked, complete}, 0)); diff != "" {
+	if diff := cmp.Diff(want, allText([]*View{blocked, complete}, 0)); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }

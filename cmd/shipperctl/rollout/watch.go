@@ -38,7 +38,7 @@ func (s *show) watch(ctx context.Context) error {
 func (s *show) live(ctx context.Context) error {
 	canvas := screen.Open(s.out)
 	var mu sync.Mutex
-	var latest *Picture
+	var latest *View
 	draw := func() error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -55,7 +55,7 @@ func (s *show) live(ctx context.Context) error {
 			_ = draw() // what cannot be written is told by the next picture
 		}
 	})
-	err := s.follow(ctx, until(s, func(p *Picture) error {
+	err := s.follow(ctx, until(s, func(p *View) error {
 		mu.Lock()
 		latest = p
 		mu.Unlock()
@@ -71,9 +71,9 @@ func (s *show) live(ctx context.Context) error {
 }
 
 // until shows a picture of what was observed, and is done when the rollout is complete.
-func until(s *show, do func(*Picture) error) func(*observed) (bool, error) {
+func until(s *show, do func(*View) error) func(*observed) (bool, error) {
 	return func(o *observed) (bool, error) {
-		p := draw(o, s.clock.Now())
+		p := viewOf(o, s.clock.Now())
 		return p.over(), do(p)
 	}
 }

@@ -42,7 +42,7 @@ func NewCommand(out io.Writer) *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exit.With(exit.Misused, explain(cmd, err))
 	})
-	tellMisuse(cmd)
+	printMisuse(cmd)
 	advise(cmd)
 	exemplify(cmd)
 	return cmd
@@ -69,8 +69,8 @@ func suggest(cmd *cobra.Command, args []string, err error) error {
 	return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
 }
 
-// tellMisuse has a command and those below it tell wrong arguments from failures.
-func tellMisuse(cmd *cobra.Command) {
+// printMisuse has a command and those below it tell wrong arguments from failures.
+func printMisuse(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
@@ -80,6 +80,6 @@ func tellMisuse(cmd *cobra.Command) {
 		}
 	}
 	for _, below := range cmd.Commands() {
-		tellMisuse(below)
+		printMisuse(below)
 	}
 }

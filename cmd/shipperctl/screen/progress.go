@@ -26,8 +26,8 @@ func NewProgress(out io.Writer, c clock.PassiveClock) *Progress {
 	return &Progress{out: out, clock: c, said: c.Now()}
 }
 
-// Say tells how far it is, unless something was said a moment ago.
-func (p *Progress) Say(format string, args ...any) {
+// Printf tells how far it is, unless something was said a moment ago.
+func (p *Progress) Printf(format string, args ...any) {
 	if now := p.clock.Now(); now.Sub(p.said) >= between {
 		p.said = now
 		fmt.Fprintf(p.out, format+"\n", args...)

@@ -18,7 +18,7 @@ func TestProgress(t *testing.T) {
 	p := NewProgress(&out, clock)
 	for i := range 10 {
 		clock.SetTime(time.Unix(int64(i+1), 0))
-		p.Say("%d of 10", i+1)
+		p.Printf("%d of 10", i+1)
 	}
 	if diff := cmp.Diff("3 of 10\n6 of 10\n9 of 10\n", out.String()); diff != "" {
 		t.Errorf("it says (-want +got)\n%s", diff)

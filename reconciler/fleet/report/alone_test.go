@@ -35,8 +35,8 @@ func TestAClusterThatWaitsForNoOtherIsNotHeldBack(t *testing.T) {
 		}
 		return ct
 	}
-	said := func(ct *shipper.CapacityTarget) Said {
-		s := Said{Generation: ct.Status.ObservedGeneration, Conditions: ct.Status.Conditions}
+	said := func(ct *shipper.CapacityTarget) Status {
+		s := Status{Generation: ct.Status.ObservedGeneration, Conditions: ct.Status.Conditions}
 		for _, c := range ct.Status.Clusters {
 			s.Clusters = append(s.Clusters, Cluster{c.Name, c.Conditions})
 		}
@@ -57,11 +57,11 @@ func TestAClusterThatWaitsForNoOtherIsNotHeldBack(t *testing.T) {
 		w := p.Outcomes[0].Write.Traffic
 		return w != nil && w.Clusters[0].Weight == 100 && w.Clusters[1].Weight == 0
 	}
-	pace := NewPace()
+	pace := NewThrottle()
 	shown, at := target(starts("0 of 4"), 0), time.Unix(0, 0)
 	for n := int32(1); n < 4; n++ { // one Pod after another, each told when its time has come
 		is := target(starts(fmt.Sprint(n)+" of 4"), n)
-		for left := pace.Hold(shown, is, said(shown), said(is), at); left > 0; left = pace.Hold(shown, is, said(shown), said(is), at) {
+		for left := pace.Delay(shown, is, said(shown), said(is), at); left > 0; left = pace.Delay(shown, is, said(shown), said(is), at) {
 			at = at.Add(left)
 		}
 		shown = is
@@ -70,7 +70,7 @@ func TestAClusterThatWaitsForNoOtherIsNotHeldBack(t *testing.T) {
 	if gives(shown) || !gives(is) {
 		t.Fatalf("traffic is asked for in a: %t before, %t after", gives(shown), gives(is))
 	}
-	if held := pace.Hold(shown, is, said(shown), said(is), at); held > 0 {
+	if held := pace.Delay(shown, is, said(shown), said(is), at); held > 0 {
 		t.Errorf("that a may have traffic is told after %s", held)
 	}
 }

@@ -67,7 +67,7 @@ func wrong(conditionType string, clusters []Cluster) string {
 // Changes words what differs between two lists of conditions, `[old] -> [new], …`, or is empty when nothing does that is worth
 // telling: see News.
 func Changes(before, after []shipper.Condition) string {
-	return changes(before, after, News)
+	return changes(before, after, Changed)
 }
 
 // changes words those of the conditions that are told.
@@ -86,9 +86,9 @@ func changes(before, after []shipper.Condition, told func(was *shipper.Condition
 	return strings.Join(out, ", ")
 }
 
-// News tells whether a condition is worth an event after what it was, nil when it was not there. A time that moved is not, and
+// Changed tells whether a condition is worth an event after what it was, nil when it was not there. A time that moved is not, and
 // neither is how far something in progress is: conditions say that, and a rollout of many Pods would drown what matters.
-func News(was *shipper.Condition, is shipper.Condition) bool {
+func Changed(was *shipper.Condition, is shipper.Condition) bool {
 	if turned(was, is) {
 		return true
 	}
@@ -117,7 +117,7 @@ func ofTarget(before []shipper.Condition) func(was *shipper.Condition, is shippe
 	return func(was *shipper.Condition, is shipper.Condition) bool {
 		begins := was == nil && is.Reason == shipper.MissingDeployment
 		begun := was != nil && was.Reason == shipper.MissingDeployment && sinceKnown(before, was)
-		return News(was, is) && (Wrong(&is) && !begins || Wrong(was) && !begun)
+		return Changed(was, is) && (Wrong(&is) && !begins || Wrong(was) && !begun)
 	}
 }
 
@@ -221,7 +221,7 @@ func ConditionEvents(reason, clusterReason string, before, after []shipper.Condi
 			out = append(out, Event{corev1.EventTypeNormal, clusterReason, "UpdateStatus", note})
 		}
 	}
-	told := News
+	told := Changed
 	if len(out) == 0 {
 		told = ofItself
 	}
@@ -258,12 +258,12 @@ func without(old, rest, all []shipper.Condition) []shipper.Condition {
 
 // Fails reports whether a condition turned to failed, or failed for a new reason, and has a message.
 func Fails(was *shipper.Condition, is shipper.Condition) bool {
-	return is.Status == corev1.ConditionFalse && is.Message != "" && Wrong(&is) && News(was, is)
+	return is.Status == corev1.ConditionFalse && is.Message != "" && Wrong(&is) && Changed(was, is)
 }
 
 // ofItself is ofTarget of a condition that sums up no clusters.
 func ofItself(was *shipper.Condition, is shipper.Condition) bool {
-	return News(was, is) && (Wrong(own(&is)) || Wrong(own(was)))
+	return Changed(was, is) && (Wrong(own(&is)) || Wrong(own(was)))
 }
 
 // own is a condition that sums up no clusters; nil when it does.

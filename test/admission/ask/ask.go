@@ -24,11 +24,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/webhook/answer"
-	"shipper.dev/shipper/webhook/condition"
-	"shipper.dev/shipper/webhook/control"
-	"shipper.dev/shipper/webhook/facts"
-	"shipper.dev/shipper/webhook/gate"
+	"shipper.dev/shipper/webhook/blockcheck"
+	"shipper.dev/shipper/webhook/matchconditions"
+	"shipper.dev/shipper/webhook/protected"
+	"shipper.dev/shipper/webhook/response"
+	"shipper.dev/shipper/webhook/state"
 )
 
 // The users of tests.
@@ -98,7 +98,7 @@ func Grant(rights ...string) *Rights {
 	return r
 }
 
-// Allowed is webhook/rights.Rights.
+// Allowed is webhook/authz.Rights.
 func (r *Rights) Allowed(
 	_ context.Context, who authenticationv1.UserInfo, verb, resource string, key types.NamespacedName,
 ) (bool, error) {
@@ -107,27 +107,27 @@ func (r *Rights) Allowed(
 	return r.Granted[asked], r.Err
 }
 
-// MayGet is webhook/rights.Rights.
+// MayGet is webhook/authz.Rights.
 func (r *Rights) MayGet(ctx context.Context, who authenticationv1.UserInfo, resource string, key types.NamespacedName) (bool, error) {
 	return r.Allowed(ctx, who, "get", resource, key)
 }
 
 // World is what the webhook knows in a test.
 type World struct {
-	Indexers facts.Indexers
-	Facts    *facts.Facts
-	Rights   *Rights
-	Gate     *gate.Gate
-	Guard    *control.Guard
+	Indexers   state.Indexers
+	State      *state.Reader
+	Authz      *Rights
+	BlockCheck *blockcheck.Checker
+	Guard      *protected.Guard
 }
 
 // Know returns a world with objects and rights in it. Blocks in namespace `global` are global.
 func Know(t testing.TB, rights *Rights, objects ...client.Object) *World {
 	t.Helper()
-	w := &World{Indexers: facts.NewIndexers(), Rights: rights}
-	w.Facts = facts.New(w.Indexers, nil, "global")
-	w.Gate = &gate.Gate{Blocks: w.Facts, Rights: rights, Clock: Clock(), Conditions: condition.New()}
-	w.Guard = &control.Guard{Rights: rights, Reconciler: Reconciler}
+	w := &World{Indexers: state.NewIndexers(), Authz: rights}
+	w.State = state.New(w.Indexers, nil, "global")
+	w.BlockCheck = &blockcheck.Checker{Blocks: w.State, Authz: rights, Clock: Clock(), Conditions: matchconditions.New()}
+	w.Guard = &protected.Guard{Authz: rights, Reconciler: Reconciler}
 	for _, o := range objects {
 		if err := w.Add(o); err != nil {
 			t.Fatal(err)
@@ -155,7 +155,7 @@ func (w *World) Add(o client.Object) error {
 
 // Patched is now after what a set and removed; old's raw text is that of the request, so that what is not patched
 // survives.
-func Patched[T any](t testing.TB, req *admission.Request, a *answer.Answer) *T {
+func Patched[T any](t testing.TB, req *admission.Request, a *response.Response) *T {
 	t.Helper()
 	text := req.Object.Raw
 	if len(a.Patch()) > 0 {
@@ -179,7 +179,7 @@ func Patched[T any](t testing.TB, req *admission.Request, a *answer.Answer) *T {
 }
 
 // CheckRefusal wants err to be a refusal that says message. An empty decision wants no error.
-func CheckRefusal(t testing.TB, err error, decision answer.Decision, message string) {
+func CheckRefusal(t testing.TB, err error, decision response.Decision, message string) {
 	t.Helper()
 	if decision == "" {
 		if err != nil {
@@ -187,7 +187,7 @@ func CheckRefusal(t testing.TB, err error, decision answer.Decision, message str
 		}
 		return
 	}
-	var refusal *answer.Refusal
+	var refusal *response.Refusal
 	if !errors.As(err, &refusal) {
 		t.Fatalf("got %v, want a refusal", err)
 	}

@@ -29,16 +29,16 @@ const rounds = 5
 type kind struct {
 	name string
 	// write does it for the i-th Application of a namespace, the n-th time.
-	write func(ctx context.Context, w *world, namespace string, i, n int) error
+	write func(ctx context.Context, w *env, namespace string, i, n int) error
 }
 
 var kinds = []kind{
-	{"edit", func(ctx context.Context, w *world, namespace string, i, n int) error {
+	{"edit", func(ctx context.Context, w *env, namespace string, i, n int) error {
 		app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("app-%d", i)}}
 		patch := fmt.Appendf(nil, `{"spec":{"template":{"values":{"replicaCount":%d}}}}`, n)
 		return w.client.Patch(ctx, app, client.RawPatch(types.MergePatchType, patch))
 	}},
-	{"targetStep", func(ctx context.Context, w *world, namespace string, i, n int) error {
+	{"targetStep", func(ctx context.Context, w *env, namespace string, i, n int) error {
 		rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: w.moved[namespace][i]}}
 		patch := fmt.Appendf(nil, `{"spec":{"targetStep":%d}}`, n%2)
 		return w.client.Patch(ctx, rel, client.RawPatch(types.MergePatchType, patch))
@@ -96,7 +96,7 @@ func percentile(times []time.Duration, percent int) time.Duration {
 }
 
 // measure sends pairs of writes, each to one side and then to the other; which is first takes turns.
-func (w *world) measure(ctx context.Context, k kind, workers, pairs int) (samples, error) {
+func (w *env) measure(ctx context.Context, k kind, workers, pairs int) (samples, error) {
 	if err := w.findMoved(ctx); err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (w *world) measure(ctx context.Context, k kind, workers, pairs int) (sample
 	return all, nil
 }
 
-func (w *world) pairs(ctx context.Context, k kind, i, n int) ([]sample, error) {
+func (w *env) pairs(ctx context.Context, k kind, i, n int) ([]sample, error) {
 	const warmUp = 10
 	var out []sample
 	for range n + warmUp {
@@ -145,7 +145,7 @@ func (w *world) pairs(ctx context.Context, k kind, i, n int) ([]sample, error) {
 }
 
 // findMoved remembers which Releases are moved.
-func (w *world) findMoved(ctx context.Context) error {
+func (w *env) findMoved(ctx context.Context) error {
 	if w.moved != nil {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (w *world) findMoved(ctx context.Context) error {
 
 // freshness makes blocks one after the other, asks every replica until it refuses, and tells how long that takes from the
 // 201 on.
-func (w *world) freshness(ctx context.Context, n int) ([]table.Line, error) {
+func (w *env) freshness(ctx context.Context, n int) ([]table.Line, error) {
 	var took []time.Duration
 	for i := range n {
 		b := &shipper.RolloutBlock{Spec: ask.Block("x/y").Spec}

@@ -23,7 +23,7 @@ const perApplication = 20
 const concurrency = 16
 
 // makeReleases makes the Applications that are written to on both sides, with their Releases, and others up to n.
-func (w *world) makeReleases(ctx context.Context, n int) error {
+func (w *env) makeReleases(ctx context.Context, n int) error {
 	var jobs []func() error
 	for _, namespace := range []string{ours, noop} {
 		for i := range concurrency {
@@ -37,7 +37,7 @@ func (w *world) makeReleases(ctx context.Context, n int) error {
 }
 
 // makeApplication makes an Application with its Releases, as they are when the gate has let them through.
-func (w *world) makeApplication(ctx context.Context, namespace string, i int) error {
+func (w *env) makeApplication(ctx context.Context, namespace string, i int) error {
 	app := ask.Application(ask.Pinned("~0.0"), func(app *shipper.Application) {
 		app.Namespace, app.Name, app.UID = namespace, fmt.Sprintf("app-%d", i), ""
 		app.Spec.Template.Chart.RepoURL = w.charts.URL
@@ -63,7 +63,7 @@ func (w *world) makeApplication(ctx context.Context, namespace string, i int) er
 }
 
 // create tries again while the API server has not heard yet where the webhooks are by now.
-func (w *world) create(ctx context.Context, object client.Object) error {
+func (w *env) create(ctx context.Context, object client.Object) error {
 	return w.await(ctx, func() (bool, error) {
 		err := w.client.Create(ctx, object)
 		if apierrors.IsInternalError(err) {
@@ -75,7 +75,7 @@ func (w *world) create(ctx context.Context, object client.Object) error {
 
 // makeBlocks adds RolloutBlocks until there are n. Nine in ten are in other namespaces; the tenth holds everywhere, but
 // not for what is written here, which takes a look at each write to tell.
-func (w *world) makeBlocks(ctx context.Context, n int) error {
+func (w *env) makeBlocks(ctx context.Context, n int) error {
 	var jobs []func() error
 	for ; w.blocks < n; w.blocks++ {
 		i := w.blocks
@@ -103,7 +103,7 @@ func inParallel(jobs []func() error) error {
 }
 
 // judged tells whether Shipper's webhooks are asked about what is in their namespace.
-func (w *world) judged(ctx context.Context) (bool, error) {
+func (w *env) judged(ctx context.Context) (bool, error) {
 	rel, err := w.newest(ctx, ours, 0)
 	if err != nil {
 		return false, err
@@ -116,7 +116,7 @@ func (w *world) judged(ctx context.Context) (bool, error) {
 }
 
 // newest is the newest Release of an Application.
-func (w *world) newest(ctx context.Context, namespace string, i int) (*shipper.Release, error) {
+func (w *env) newest(ctx context.Context, namespace string, i int) (*shipper.Release, error) {
 	rels := &shipper.ReleaseList{}
 	err := w.client.List(ctx, rels, client.InNamespace(namespace), client.MatchingLabels{shipper.AppLabel: fmt.Sprintf("app-%d", i)})
 	if err != nil {

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// quantity is one quantity of one Release, its capacity or its traffic, over all its clusters: what is wanted, what was
+// asked for, what there is, and what is to be asked for next.
+type quantity struct {
+	// clusters the Release is to run in, sorted.
+	clusters []string
+	// wanted of every cluster.
+	wanted int64
+	// exists tells whether there is a target; nothing below has a meaning without.
+	exists bool
+	// asked is what the target's spec says, per cluster.
+	asked map[string]int64
+	// next is what the target's spec is to say. It begins as asked, with 0 for clusters that are new.
+	next map[string]int64
+	// current tells whether the target's status speaks of its spec.
+	current bool
+	// ready tells whether all clusters are as asked.
+	ready bool
+	// message is the target's own word on why it is not ready; may be empty.
+	message string
+	// status of single clusters; absent when nothing is known.
+	status map[string][]shipper.Condition
+	// available Pods and Pods at 100 %, per cluster; of capacity only.
+	available, total map[string]int32
+	// asFound are the clusters of which nothing has been asked for and is not going to be.
+	asFound map[string]bool
+	// settling are the clusters left as found that are not moved in this plan: it is not known yet what there is, or it
+	// is, and that is asked for first. Adopts is true when there are any of the latter.
+	settling map[string]bool
+	adopts   bool
+}
+
+func newQuantity(clusters []string, wanted int64, conditions []shipper.Condition, current bool) *quantity {
+	g := &quantity{
+		clusters: clusters, wanted: wanted, exists: true, current: current,
+		asked: map[string]int64{}, status: map[string][]shipper.Condition{},
+		available: map[string]int32{}, total: map[string]int32{},
+		asFound: map[string]bool{}, settling: map[string]bool{},
+	}
+	if c := shipper.FindCondition(conditions, shipper.TargetReady); c != nil {
+		g.ready, g.message = c.Status == "True", c.Message
+	}
+	return g
+}
+
+func capacityQuantity(r Release, wanted int32) *quantity {
+	ct := r.Capacity
+	if ct == nil {
+		return &quantity{clusters: Clusters(r.Release), wanted: int64(wanted)}
+	}
+	g := newQuantity(clustersOf(r), int64(wanted), ct.Status.Conditions, ct.Status.ObservedGeneration >= ct.Generation)
+	for _, c := range ct.Spec.Clusters {
+		g.asked[c.Name], g.total[c.Name], g.asFound[c.Name] = int64(c.Percent), c.TotalReplicaCount, c.AsFound
+	}
+	found := map[string]int64{}
+	for _, c := range ct.Status.Clusters {
+		g.status[c.Name], g.available[c.Name] = c.Conditions, c.AvailableReplicas
+		found[c.Name] = percentage(g.total[c.Name], c.AvailableReplicas)
+		if c.AvailableReplicas > 0 && Pods(g.total[c.Name], int32(g.wanted)) == c.AvailableReplicas {
+			found[c.Name] = g.wanted
+		}
+	}
+	return g.begin(found)
+}
+
+// trafficQuantity takes sum for the weights of all Releases together, when it has to tell a weight from what was found.
+func trafficQuantity(r Release, wanted int32, sum int64) *quantity {
+	tt := r.Traffic
+	if tt == nil {
+		return &quantity{clusters: Clusters(r.Release), wanted: int64(wanted)}
+	}
+	g := newQuantity(clustersOf(r), int64(wanted), tt.Status.Conditions, tt.Status.ObservedGeneration >= tt.Generation)
+	for _, c := range tt.Spec.Clusters {
+		g.asked[c.Name], g.asFound[c.Name] = int64(c.Weight), c.AsFound
+	}
+	found := map[string]int64{}
+	for _, c := range tt.Status.Clusters {
+		g.status[c.Name] = c.Conditions
+		found[c.Name] = (int64(c.AchievedTraffic)*sum + 99) / 100
+	}
+	return g.begin(found)
+}
+
+// clustersOf are the clusters chosen; while that is not known, those its targets have.
+func clustersOf(r Release) []string {
+	if chosen := Clusters(r.Release); len(chosen) > 0 || r.Installation == nil {
+		return chosen
+	}
+	return slices.Sorted(slices.Values(r.Installation.Spec.Clusters))
+}
+
+// begin asks for what is asked for, and in clusters that are left as found for what was found there.
+func (g *quantity) begin(found map[string]int64) *quantity {
+	g.next = make(map[string]int64, len(g.clusters))
+	for _, c := range g.clusters {
+		switch known := g.current && g.operational(c); {
+		case !g.asFound[c]:
+		case !known:
+			g.settling[c] = true
+		case found[c] > 0:
+			g.asked[c] = found[c]
+			g.settling[c], g.adopts = true, true
+			delete(g.asFound, c)
+		}
+		g.next[c] = g.asked[c]
+	}
+	return g
+}
+
+// changed tells whether something else is to be asked for than is.
+func (g *quantity) changed() bool { return g.exists && (g.adopts || !maps.Equal(g.asked, g.next)) }
+
+// achieved tells whether what is wanted was asked for in every cluster and is there.
+func (g *quantity) achieved() bool {
+	return g.exists && !g.changed() && len(g.unequal()) == 0 && g.current && g.ready
+}
+
+// unequal are the clusters of which something else is asked than wanted.
+func (g *quantity) unequal() []string {
+	return g.where(func(c string) bool { asked, ok := g.asked[c]; return !ok || asked != g.wanted })
+}
+
+func (g *quantity) below() []string {
+	return g.where(func(c string) bool { return g.asked[c] < g.wanted })
+}
+func (g *quantity) above() []string {
+	return g.where(func(c string) bool { return g.asked[c] > g.wanted })
+}
+
+func (g *quantity) where(is func(cluster string) bool) []string {
+	var out []string
+	for _, c := range g.clusters {
+		if is(c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// readyIn tells whether one cluster is as asked.
+func (g *quantity) readyIn(cluster string) bool {
+	return g.current && (g.ready || shipper.ConditionTrue(g.status[cluster], shipper.TargetReady))
+}
+
+// enough tells whether every cluster has at least what is wanted.
+func (g *quantity) enough() bool {
+	return g.exists && g.current && !slices.ContainsFunc(g.clusters, func(c string) bool { return !g.enoughIn(c) })
+}
+
+// enoughIn tells whether a cluster has at least what is wanted. Where more was asked for than is wanted, it suffices
+// that the Pods wanted are available.
+func (g *quantity) enoughIn(cluster string) bool {
+	if !g.exists || !g.current || g.asked[cluster] < g.wanted {
+		return false
+	}
+	return g.readyIn(cluster) || (g.asked[cluster] > g.wanted && g.reachable(cluster) &&
+		g.available[cluster] >= Pods(g.total[cluster], int32(g.wanted)))
+}
+
+// reachable tells whether what is said of a cluster was seen lately.
+func (g *quantity) reachable(cluster string) bool {
+	c := shipper.FindCondition(g.status[cluster], shipper.TargetOperational)
+	return c == nil || c.Status == "True"
+}
+
+// operational tells whether a cluster is known to have been seen lately.
+func (g *quantity) operational(cluster string) bool {
+	return shipper.ConditionTrue(g.status[cluster], shipper.TargetOperational)
+}
+
+// set asks for what is wanted in these clusters, but for those that settle.
+func (g *quantity) set(clusters []string) {
+	for _, c := range clusters {
+		if !g.settling[c] {
+			g.next[c] = g.wanted
+			delete(g.asFound, c)
+		}
+	}
+}
+
+// holdsBack tells whether less is wanted somewhere and not asked for yet.
+func (g *quantity) holdsBack() bool {
+	return slices.ContainsFunc(g.above(), func(c string) bool { return g.next[c] == g.asked[c] })
+}
+
+// pending tells people which clusters are awaited: the names of those that have not been asked or have not answered, or
+// else the target's own words.
+func (g *quantity) pending() string {
+	if !g.exists || !g.current {
+		return bracketed(g.clusters)
+	}
+	unequal := g.unequal()
+	settling := slices.ContainsFunc(unequal, func(c string) bool { return g.settling[c] })
+	if len(unequal) > 0 && (!settling || g.message == "") {
+		return bracketed(unequal)
+	}
+	if g.message != "" {
+		return g.message
+	}
+	if waiting := g.where(func(c string) bool { return !g.readyIn(c) }); len(waiting) > 0 {
+		return bracketed(waiting)
+	}
+	return bracketed(g.clusters)
+}
+
+func bracketed(names []string) string { return fmt.Sprintf("[%s]", strings.Join(names, " ")) }
+
+// percentage is the smallest one that makes no fewer Pods, if there is one.
+func percentage(total, pods int32) int64 {
+	if pods <= 0 {
+		return 0
+	}
+	if total <= 0 {
+		return 100
+	}
+	return min(100*(int64(pods)-1)/int64(total)+1, 100)
+}
+
+// Pods is the number of Pods that a percentage of total makes, rounded up.
+func Pods(total, percent int32) int32 {
+	if total <= 0 || percent <= 0 {
+		return 0
+	}
+	return int32(min((int64(total)*int64(percent)+99)/100, math.MaxInt32))
+}

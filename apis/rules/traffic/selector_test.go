@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var (
+	shared = Selection{ByLabel: true}
+	toOld  = Selection{Release: "old"}
+	toNew  = Selection{Release: "new"}
+)
+
+func TestNext(t *testing.T) {
+	serves := Pod{Ready: true, Serving: true}
+	proof := func(of Selection, lists ...[]string) *ShadowService {
+		out := &ShadowService{Selects: of, Serving: map[string]bool{}}
+		for _, name := range slices.Concat(lists...) {
+			out.Serving[name] = true
+		}
+		return out
+	}
+	tests := map[string]struct {
+		app  Application
+		want SelectorChange
+	}{
+		"one has all traffic by label, and gets the Service": {
+			Application{Selects: shared, Serving: 2, Releases: []Release{
+				{Name: "old", Weight: 1, Pods: pods("o", 2, with)}, {Name: "new", Pods: pods("n", 1, without)},
+			}},
+			SelectorChange{Select: &toOld},
+		},
+		"nobody serves yet, and so nothing has to be proved": {
+			Application{Selects: shared, Releases: []Release{{Name: "old", Weight: 1, Pods: pods("o", 2, Pod{})}}},
+			SelectorChange{Select: &toOld},
+		},
+		"a Release without Pods needs no Service": {
+			Application{Selects: shared, Releases: []Release{{Name: "old", Weight: 1}}}, SelectorChange{},
+		},
+		"who has the Service keeps it, with no Pod at all": {
+			Application{Selects: toOld, Releases: []Release{{Name: "old", Weight: 1}}}, SelectorChange{},
+		},
+		"who has the Service keeps it, whatever the labels of others say": {
+			Application{Selects: toOld, Serving: 1, Releases: []Release{
+				{Name: "old", Weight: 1, Pods: pods("o", 2, serves)}, {Name: "new", Pods: pods("n", 1, with)},
+			}}, SelectorChange{},
+		},
+		"pods that are ready and do not serve have to be proved while others serve": {
+			Application{Selects: shared, Serving: 2, Releases: []Release{
+				{Name: "old", Pods: pods("o", 2, with)}, {Name: "new", Weight: 1, Pods: pods("n", 2, without)},
+			}},
+			SelectorChange{Shadow: &toNew},
+		},
+		"the proof lacks one": {
+			Application{
+				Selects: toOld, Serving: 2, Shadow: proof(toNew, names("n", 1)), Releases: []Release{
+					{Name: "old", Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1, Pods: pods("n", 2, without)},
+				},
+			},
+			SelectorChange{Shadow: &toNew},
+		},
+		"proved": {
+			Application{
+				Selects: toOld, Serving: 2, Shadow: proof(toNew, names("n", 2)), Releases: []Release{
+					{Name: "old", Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1, Pods: pods("n", 2, without)},
+				},
+			},
+			SelectorChange{Shadow: &toNew, Select: &toNew},
+		},
+		"a proof of something else is none": {
+			Application{
+				Selects: toOld, Serving: 2, Shadow: proof(shared, names("n", 2)), Releases: []Release{
+					{Name: "old", Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1, Pods: pods("n", 2, without)},
+				},
+			},
+			SelectorChange{Shadow: &toNew},
+		},
+		"none of its Pods is ready, and others serve": {
+			Application{Selects: shared, Serving: 2, Releases: []Release{
+				{Name: "old", Pods: pods("o", 2, with)}, {Name: "new", Weight: 1, Pods: pods("n", 2, Pod{})},
+			}},
+			SelectorChange{},
+		},
+		"none of its Pods is seen yet, and others serve": {
+			Application{Selects: toOld, Serving: 2, Releases: []Release{
+				{Name: "old", Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1, Awaited: true},
+			}},
+			SelectorChange{},
+		},
+		"none of its Pods is seen yet, and others serve by label": {
+			Application{Selects: shared, Serving: 2, Releases: []Release{
+				{Name: "old", Pods: pods("o", 2, with)}, {Name: "new", Weight: 1, Awaited: true},
+			}},
+			SelectorChange{},
+		},
+		"none of its Pods is seen yet, and nobody serves": {
+			Application{Selects: shared, Releases: []Release{{Name: "new", Weight: 1, Awaited: true}}}, SelectorChange{},
+		},
+		"it is to have no Pods, and others lose traffic": {
+			Application{Selects: toOld, Serving: 2, Shadow: proof(shared), Releases: []Release{
+				{Name: "old", Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1},
+			}},
+			SelectorChange{Shadow: &shared, Select: &shared},
+		},
+		"none of the Pods of all that are to serve is seen yet": {
+			Application{Selects: toOld, Serving: 2, Shadow: proof(shared), Releases: []Release{
+				{Name: "old", Pods: pods("o", 2, serves)},
+				{Name: "new", Weight: 1, Awaited: true}, {Name: "newer", Weight: 1, Awaited: true},
+			}},
+			SelectorChange{Shadow: &shared},
+		},
+		"a hook passes for one of its Pods": {
+			Application{Selects: shared, Serving: 2, Releases: []Release{{Name: "old", Weight: 1, HookPods: true, Pods: pods("o", 2, with)}}},
+			SelectorChange{},
+		},
+		"foreign Pods carry the label of the Release that serves": {
+			Application{Selects: toOld, Serving: 2, AppPods: 2, Foreign: pods("f", 1, Pod{Ready: true, Serving: true, Labelled: true}),
+				Releases: []Release{{Name: "old", Weight: 1, Foreign: true, Pods: pods("o", 2, serves)}}},
+			SelectorChange{Enable: []string{"o-00", "o-01"}, Disable: []string{"f-00"}, Shadow: &shared},
+		},
+		"foreign Pods carry the label of the Release that is to serve": {
+			Application{Selects: toOld, Serving: 2, AppPods: 4, Foreign: pods("f", 1, without), Releases: []Release{
+				{Name: "old", Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1, Foreign: true, Pods: pods("n", 2, without)},
+			}},
+			SelectorChange{Enable: []string{"n-00", "n-01"}, Shadow: &shared},
+		},
+		"foreign Pods lose the label while the Service selects by it": {
+			Application{Selects: shared, Serving: 2, AppPods: 2, Foreign: pods("f", 2, Pod{Labelled: true}),
+				Releases: []Release{{Name: "old", Weight: 1, Foreign: true, Pods: pods("o", 2, with)}}},
+			SelectorChange{Disable: []string{"f-00", "f-01"}},
+		},
+		"foreign Pods keep the label where no weight was requested": {
+			Application{Selects: shared, Serving: 2, AppPods: 2, Foreign: pods("f", 1, Pod{Labelled: true}),
+				Releases: []Release{{Name: "old", AsFound: true, Foreign: true, Pods: pods("o", 2, with)}}},
+			SelectorChange{},
+		},
+		"foreign Pods that are gone lose nothing": {
+			Application{Selects: shared, Serving: 2, AppPods: 2, Foreign: pods("f", 1, Pod{Labelled: true, Gone: true}),
+				Releases: []Release{{Name: "old", Weight: 1, HookPods: true, Pods: pods("o", 2, with)}}},
+			SelectorChange{},
+		},
+		"before traffic is shared, who is to serve gets the label, and who is not loses it": {
+			Application{
+				Selects: toOld, Serving: 2, AppPods: 5, Strays: pods("s", 1, Pod{Labelled: true}), Releases: []Release{
+					{Name: "old", Weight: 1, Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1, Pods: pods("n", 1, without)},
+					{Name: "older", Pods: pods("x", 1, Pod{Ready: true, Labelled: true})},
+				},
+			},
+			SelectorChange{Enable: []string{"n-00", "o-00", "o-01"}, Disable: []string{"s-00", "x-00"}, Shadow: &shared},
+		},
+		"labelled, and not proved": {
+			Application{Selects: toOld, Serving: 2, AppPods: 3, Shadow: proof(shared, names("o", 2)), Releases: []Release{
+				{Name: "old", Weight: 1, Pods: pods("o", 2, with)}, {Name: "new", Weight: 1, Pods: pods("n", 1, Pod{Ready: true, Labelled: true})},
+			}},
+			SelectorChange{Shadow: &shared},
+		},
+		"the proof shows one too many": {
+			Application{
+				Selects: toOld, Serving: 2, AppPods: 3, Shadow: proof(shared, names("o", 2), names("n", 1), names("x", 1)),
+				Releases: []Release{
+					{Name: "old", Weight: 1, Pods: pods("o", 2, with)}, {Name: "new", Weight: 1, Pods: pods("n", 1, Pod{Ready: true, Labelled: true})},
+				},
+			},
+			SelectorChange{Shadow: &shared},
+		},
+		"labelled and proved, it is shared": {
+			Application{
+				Selects: toOld, Serving: 2, AppPods: 3, Shadow: proof(shared, names("o", 2), names("n", 1)), Releases: []Release{
+					{Name: "old", Weight: 1, Pods: pods("o", 2, with)}, {Name: "new", Weight: 1, Pods: pods("n", 1, Pod{Ready: true, Labelled: true})},
+				},
+			},
+			SelectorChange{Shadow: &shared, Select: &shared},
+		},
+		"nobody who would serve is ready, and others serve": {
+			Application{
+				Selects: toOld, Serving: 2, AppPods: 3, Shadow: proof(shared), Releases: []Release{
+					{Name: "old", Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1, Pods: pods("n", 1, Pod{Labelled: true})},
+					{Name: "newer", Weight: 1},
+				},
+			},
+			SelectorChange{Shadow: &shared},
+		},
+		"nobody weighs anything any more": {
+			Application{Selects: toOld, Serving: 2, AppPods: 2, Shadow: proof(shared), Releases: []Release{
+				{Name: "old", Pods: pods("o", 2, serves)},
+			}},
+			SelectorChange{Shadow: &shared, Select: &shared},
+		},
+		"nobody weighs anything any more, nor does one as found that has Pods": {
+			Application{SelectByRelease: true, Selects: toOld, Serving: 2, AppPods: 3, Shadow: proof(shared), Releases: []Release{
+				{Name: "old", Pods: pods("o", 2, serves)}, {Name: "new", AsFound: true, Awaited: true, Pods: pods("n", 1, without)},
+			}},
+			SelectorChange{Shadow: &shared, Select: &shared},
+		},
+		"nobody who is as found is ready, and others serve": {
+			Application{SelectByRelease: true, Serving: 1, AppPods: 3, Shadow: proof(shared), Strays: pods("s", 1, serves), Releases: []Release{
+				{Name: "old", AsFound: true, Pods: pods("o", 2, Pod{Labelled: true})}, {Name: "new", Pods: pods("n", 1, without)},
+			}},
+			SelectorChange{Shadow: &shared},
+		},
+		"who has the Service is going, and nobody weighs anything yet": {
+			Application{Selects: toOld, Serving: 2, Strays: pods("o", 2, serves), Releases: []Release{{Name: "new", Pods: pods("n", 2, without)}}},
+			SelectorChange{},
+		},
+		"another selector is mended, but not before it is proved": {
+			Application{Serving: 1, Releases: []Release{{Name: "old", Weight: 1, Pods: pods("o", 2, without)}}}, SelectorChange{Shadow: &toOld},
+		},
+		"nobody has asked for anything, and nothing is touched": {
+			Application{Selects: toOld, Serving: 1, Releases: []Release{
+				{Name: "old", AsFound: true, Pods: pods("o", 2, serves)}, {Name: "new", AsFound: true, Pods: pods("n", 2, with)},
+			}},
+			SelectorChange{},
+		},
+		"a Release that says nothing of the cluster keeps what it has, and so nobody gets the Service for its own": {
+			Application{Selects: shared, Serving: 4, AppPods: 4, Releases: []Release{
+				{Name: "old", Weight: 1, Pods: pods("o", 2, with)},
+				{Name: "new", AsFound: true, Unknown: true, Pods: pods("n", 2, with)},
+			}},
+			SelectorChange{},
+		},
+		"a Release that says nothing of the cluster has the Service, and another is to have traffic": {
+			Application{Selects: toOld, Serving: 2, AppPods: 4, Releases: []Release{
+				{Name: "new", Weight: 1, Pods: pods("n", 2, without)},
+				{Name: "old", AsFound: true, Unknown: true, Pods: pods("o", 2, serves)},
+			}},
+			SelectorChange{Enable: []string{"n-00", "n-01", "o-00", "o-01"}, Shadow: &shared},
+		},
+		"a Release that says nothing of the cluster has nothing": {
+			Application{Selects: shared, Serving: 2, AppPods: 4, Releases: []Release{
+				{Name: "old", Weight: 1, Pods: pods("o", 2, with)},
+				{Name: "new", AsFound: true, Unknown: true, Pods: pods("n", 2, without)},
+			}},
+			SelectorChange{Select: &toOld},
+		},
+		"what was found goes on when another gets traffic": {
+			Application{Selects: toOld, Serving: 2, AppPods: 4, Releases: []Release{
+				{Name: "old", AsFound: true, Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1, Pods: pods("n", 2, without)},
+			}},
+			SelectorChange{Enable: []string{"n-00", "n-01", "o-00", "o-01"}, Shadow: &shared},
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			tc.app.SelectByRelease = true
+			if diff := cmp.Diff(tc.want, tc.app.Next()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWithoutSelectionByReleaseServicesSelectByLabel(t *testing.T) {
+	app := Application{Selects: toOld, Serving: 2, AppPods: 2, Releases: []Release{
+		{Name: "old", Weight: 1, Pods: pods("o", 2, Pod{Ready: true, Serving: true})},
+	}}
+	if diff := cmp.Diff(SelectorChange{Enable: names("o", 2), Shadow: &shared}, app.Next()); diff != "" {
+		t.Errorf("corked: -want +got:\n%s", diff)
+	}
+	for _, is := range []Selection{shared, {}} {
+		app.Selects = is
+		if diff := cmp.Diff(SelectorChange{}, app.Next()); diff != "" {
+			t.Errorf("%v: -want +got:\n%s", is, diff)
+		}
+		if got := app.For("old").Enable; len(got) != 2 {
+			t.Errorf("%v: only %v get the label", is, got)
+		}
+	}
+}
+
+func TestPlansOfAnApplicationSelectedByRelease(t *testing.T) {
+	app := Application{SelectByRelease: true, Selects: toOld, Serving: 3, AppPods: 6, Releases: []Release{
+		{Name: "old", Weight: 1, Pods: append(pods("o", 3, Pod{Ready: true, Serving: true}), Pod{Name: "late"})},
+		{Name: "new", Pods: pods("n", 2, Pod{Ready: true, Labelled: true})},
+	}}
+	want := map[string]Plan{
+		"old": {Needed: 4, Labelled: 4, Serving: 3, NotReady: 1, Achieved: 1}, "new": {}, "unknown": {},
+	}
+	for name := range want {
+		if diff := cmp.Diff(want[name], app.For(name)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+	app.Releases[1].Weight = 1
+	if got := app.For("new"); got.Ready() || got.Moves() || got.Needed != 2 {
+		t.Errorf("while the Service is turned: %+v", got)
+	}
+	if got := app.Leader(); got != "new" { // of two equals the first by name
+		t.Errorf("%s leads", got)
+	}
+	app.Releases[1].Unknown = true
+	if got := app.Leader(); got != "old" {
+		t.Errorf("%s leads, of which nothing is known", got)
+	}
+	app.Releases[0].AsFound, app.Releases[1].AsFound = true, true
+	if got := app.For("old"); got.Achieved != 100 || got.Needed != 4 || got.Moves() {
+		t.Errorf("what serves is found to be %+v", got)
+	}
+}
+
+// cluster is a model of one application cluster: what is true, what whoever writes EndpointSlices knows of it, and what the
+// reconciler knows. Each of these hears of every Pod and every Service in order, and of Pods and Services in none.
+type cluster struct {
+	dice    *rand.Rand
+	pods    []version[map[string]modelPod]
+	main    []version[Selection]
+	second  []version[*Selection]
+	writer  cursor
+	reader  cursor
+	slices  map[string]bool // of the Service
+	proof   map[string]bool // of the second Service, with the number it was written for
+	proofOf int
+}
+
+type version[T any] struct{ of T }
+
+// cursor is how far somebody has heard.
+type cursor struct{ pods, main, second int }
+
+type modelPod struct {
+	release         string
+	ready, labelled bool
+}
+
+func (c *cluster) change(change func(map[string]modelPod)) {
+	now := maps.Clone(c.pods[len(c.pods)-1].of)
+	change(now)
+	c.pods = append(c.pods, version[map[string]modelPod]{now})
+}
+
+// hear lets somebody hear of something.
+func (c *cluster) hear(who *cursor) {
+	step := func(at *int, n int) {
+		if *at < n-1 {
+			*at += 1 + c.dice.IntN(n-1-*at)
+		}
+	}
+	switch c.dice.IntN(3) {
+	case 0:
+		step(&who.pods, len(c.pods))
+	case 1:
+		step(&who.main, len(c.main))
+	default:
+		step(&who.second, len(c.second))
+	}
+}
+
+func selected(s Selection, of map[string]modelPod) map[string]bool {
+	out := map[string]bool{}
+	for name, pod := range of {
+		if pod.ready && (s.ByLabel && pod.labelled || s.Release != "" && pod.release == s.Release) {
+			out[name] = true
+		}
+	}
+	return out
+}
+
+// write writes EndpointSlices by what their writer has heard.
+func (c *cluster) write() {
+	known := c.pods[c.writer.pods].of
+	c.slices = selected(c.main[c.writer.main].of, known)
+	if second := c.second[c.writer.second].of; second != nil {
+		c.proof, c.proofOf = selected(*second, known), c.writer.second
+	}
+}
+
+// view is what the reconciler sees.
+func (c *cluster) view(weights map[string]uint32) Application {
+	app := Application{SelectByRelease: true, Selects: c.main[c.reader.main].of, Serving: len(c.slices)}
+	of := c.pods[c.reader.pods].of
+	for _, release := range slices.Sorted(maps.Keys(weights)) {
+		r := Release{Name: release, Weight: weights[release], Awaited: true}
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			if pod := of[name]; pod.release == release {
+				r.Pods = append(r.Pods, Pod{Name: name, Ready: pod.ready, Labelled: pod.labelled, Serving: c.slices[name]})
+			}
+		}
+		app.AppPods += len(r.Pods)
+		app.Releases = append(app.Releases, r)
+	}
+	if second := c.second[c.reader.second].of; second != nil {
+		app.Shadow = &ShadowService{Selects: *second}
+		if c.proofOf == c.reader.second { // slices of one that is gone belong to nobody
+			app.Shadow.Serving = c.proof
+		}
+	}
+	return app
+}
+
+// carryOut does what Next says, or dies on the way. What was read must still be so where the Service is written.
+func (c *cluster) carryOut(app Application) {
+	turn := app.Next()
+	enable, disable := turn.Enable, turn.Disable
+	for _, r := range app.Releases {
+		plan := app.For(r.Name)
+		enable, disable = append(enable, plan.Enable...), append(disable, plan.Disable...)
+	}
+	for i, name := range append(slices.Clone(enable), disable...) {
+		if c.dice.IntN(10) == 0 {
+			return
+		}
+		c.change(func(pods map[string]modelPod) {
+			if pod, ok := pods[name]; ok {
+				pod.labelled = i < len(enable)
+				pods[name] = pod
+			}
+		})
+	}
+	if turn.Select != nil {
+		if c.reader.main == len(c.main)-1 {
+			c.main = append(c.main, version[Selection]{*turn.Select})
+		}
+		return
+	}
+	second := c.second[c.reader.second].of
+	switch {
+	case c.reader.second != len(c.second)-1:
+	case second != nil && (turn.Shadow == nil || *turn.Shadow != *second):
+		c.second = append(c.second, version[*Selection]{nil})
+	case second == nil && turn.Shadow != nil:
+		c.second = append(c.second, version[*Selection]{turn.Shadow})
+	}
+}
+
+// TestWhateverIsHeardWhenTheServiceIsNeverEmptyNorWrong walks through rollouts forward and backward, with Pods that are replaced,
+// while the reconciler and the writer of EndpointSlices hear of everything late and in any order.
+func TestWhateverIsHeardWhenTheServiceIsNeverEmptyNorWrong(t *testing.T) {
+	steps := []map[string]uint32{
+		{"old": 100, "new": 0, "older": 0}, {"old": 100, "new": 50, "older": 0}, {"old": 50, "new": 50, "older": 0},
+		{"old": 50, "new": 100, "older": 0}, {"old": 0, "new": 100, "older": 0},
+	}
+	done := 0
+	for seed := range uint64(150) {
+		dice := rand.New(rand.NewPCG(seed, 7))
+		begin := map[string]modelPod{}
+		for i := range 4 {
+			begin[fmt.Sprint("old-", i)] = modelPod{"old", true, true}
+			begin[fmt.Sprint("new-", i)] = modelPod{"new", true, dice.IntN(2) == 0}
+			begin[fmt.Sprint("older-", i)] = modelPod{"older", true, dice.IntN(2) == 0}
+		}
+		c := &cluster{
+			dice: dice, pods: []version[map[string]modelPod]{{begin}}, main: []version[Selection]{{toOld}},
+			second: []version[*Selection]{{nil}}, proofOf: -1,
+		}
+		c.write()
+		at, way, born := 0, 1, 0
+		may := map[string]bool{"old": true}
+		for range 1500 {
+			switch dice.IntN(5) {
+			case 0:
+				c.hear(&c.writer)
+			case 1:
+				c.write()
+			case 2:
+				c.hear(&c.reader)
+			case 3:
+				c.carryOut(c.view(steps[at]))
+			case 4:
+				if dice.IntN(20) == 0 { // a Pod is replaced by one without a label, which is ready at once
+					born++
+					c.change(func(pods map[string]modelPod) {
+						names := slices.Sorted(maps.Keys(pods))
+						name := names[dice.IntN(len(names))]
+						release := pods[name].release
+						if n := len(selected(Selection{Release: release}, pods)); n < 4 {
+							return
+						}
+						delete(pods, name)
+						pods[fmt.Sprint(release, "-", 10+born)] = modelPod{release, true, false}
+					})
+				}
+			}
+			if len(c.slices) == 0 {
+				t.Fatalf("seed %d: the Service is empty, %v", seed, c.main[c.writer.main])
+			}
+			for name := range c.slices {
+				if release, _, _ := strings.Cut(name, "-"); !may[release] {
+					t.Fatalf("seed %d: %s serves at step %d", seed, name, at)
+				}
+			}
+			if dice.IntN(10) == 0 && settled(c, steps[at]) {
+				for name, weight := range steps[at] { // who weighed nothing, and is out, must stay out
+					may[name] = weight > 0
+				}
+				if way == 1 && at == len(steps)-1 || way == -1 && at == 0 || dice.IntN(8) == 0 {
+					way = -way
+				}
+				at = max(0, min(len(steps)-1, at+way))
+				if dice.IntN(8) == 0 { // all at once
+					at = dice.IntN(len(steps))
+				}
+				for name, weight := range steps[at] {
+					if weight > 0 && !may[name] {
+						c.scaleUp(name)
+					}
+					may[name] = may[name] || weight > 0
+				}
+				done++
+			}
+		}
+	}
+	if done < 500 {
+		t.Errorf("only %d steps were done", done)
+	}
+}
+
+// scaleUp gives a Release Pods that are not those it had, as when it had none for a while. They are ready before it has weight; but
+// that its Deployment says, and the reconciler may not have heard of a single Pod.
+func (c *cluster) scaleUp(release string) {
+	n := len(c.pods)
+	c.change(func(pods map[string]modelPod) {
+		maps.DeleteFunc(pods, func(_ string, pod modelPod) bool { return pod.release == release })
+	})
+	c.change(func(pods map[string]modelPod) {
+		for i := range 4 {
+			pods[fmt.Sprintf("%s-%d-%d", release, n, i)] = modelPod{release, true, false}
+		}
+	})
+}
+
+// settled tells whether all weights are met, as the reconciler sees it.
+func settled(c *cluster, weights map[string]uint32) bool {
+	app := c.view(weights)
+	for _, r := range app.Releases {
+		if !app.For(r.Name).Ready() {
+			return false
+		}
+	}
+	return true
+}
+
+func TestNobodyLosesTheLabelWhileThoseWhoAreToServeAreNotSeen(t *testing.T) {
+	app := Application{SelectByRelease: true, Selects: shared, Serving: 2, AppPods: 2, Releases: []Release{
+		{Name: "old", Pods: pods("o", 2, with)}, {Name: "new", Weight: 1, Awaited: true},
+	}}
+	if got := app.For("old"); got.Moves() || got.Ready() {
+		t.Errorf("got %+v", got)
+	}
+	app.Releases[1].Awaited = false
+	if got := app.For("old").Disable; len(got) != 2 {
+		t.Errorf("when no Pods will come, only %v lose it", got)
+	}
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backup
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// fresh is an object as it can be created: without what an API server gave it, its status, and references to owners, for
+// what they refer to has another UID by now and the garbage collector would take the object.
+func fresh(was *object) *object {
+	o := was.DeepCopy()
+	for _, field := range []string{
+		"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+		"managedFields", "selfLink", "ownerReferences",
+	} {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(o.Object, "status")
+	return o
+}
+
+// setOwner makes o refer to owner in the way in which was referred to one of that kind and name; to no other.
+func setOwner(o, was, owner *object) {
+	ref := metav1.OwnerReference{APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName()}
+	for _, had := range was.GetOwnerReferences() {
+		if had.Kind == ref.Kind && had.Name == ref.Name {
+			ref.Controller, ref.BlockOwnerDeletion = had.Controller, had.BlockOwnerDeletion
+		}
+	}
+	ref.UID = owner.GetUID()
+	o.SetOwnerReferences([]metav1.OwnerReference{ref})
+}
+
+// lostOwners are the references of an object to owners of other kinds, which do not come back.
+func lostOwners(was *object, kind string) []string {
+	var out []string
+	for _, ref := range was.GetOwnerReferences() {
+		if ref.Kind != kind {
+			out = append(out, ref.Kind+" "+ref.Name)
+		}
+	}
+	return out
+}
+
+// asFound makes a CapacityTarget or a TrafficTarget ask for nothing: more may run by now, or less, than the backup knows.
+// What is found is asked for first, and then what the Release wants.
+func asFound(target *object) {
+	clusters, _, _ := unstructured.NestedSlice(target.Object, "spec", "clusters")
+	for i := range clusters {
+		cluster, ok := clusters[i].(map[string]any)
+		if !ok {
+			continue
+		}
+		for _, asked := range []string{"percent", "weight"} {
+			if _, there := cluster[asked]; there {
+				cluster[asked] = int64(0)
+			}
+		}
+		cluster["asFound"] = true
+	}
+	if len(clusters) > 0 {
+		_ = unstructured.SetNestedSlice(target.Object, clusters, "spec", "clusters") // as it was read from there
+	}
+}
+
+// statusOf is the status to restore; nil when there was none. What was said of a generation is said of the first one now,
+// unless somebody has yet to look: nothing is decided by what a target said before it was lost.
+func statusOf(was *object) map[string]any {
+	status, _, _ := unstructured.NestedMap(was.DeepCopy().Object, "status")
+	if len(status) == 0 {
+		return nil
+	}
+	observed, there, _ := unstructured.NestedInt64(status, "observedGeneration")
+	switch kind := was.GetKind(); {
+	case !there:
+	case kind != applicationKind.Kind && kind != releaseKind.Kind, observed < was.GetGeneration():
+		delete(status, "observedGeneration")
+	default:
+		status["observedGeneration"] = int64(1)
+	}
+	return status
+}
+
+// overrideKeys are the annotations by which an object overrides RolloutBlocks.
+var overrideKeys = []string{
+	shipper.RolloutBlockOverrideAnnotation, shipper.RolloutBlockOverrideReasonAnnotation,
+	shipper.RolloutBlockOverrideStampAnnotation,
+}
+
+// withoutOverrides takes out of an object what it overrides: the blocks are restored after it.
+func withoutOverrides(o *object) {
+	annotations := o.GetAnnotations()
+	for _, k := range overrideKeys {
+		delete(annotations, k)
+	}
+	o.SetAnnotations(annotations)
+}
+
+// overridesOf are the annotations by which an object that was restored overrides those of its blocks that are there, by
+// the UIDs that they have now; none when nothing is to be overridden.
+func overridesOf(was *object, blocks map[types.NamespacedName]types.UID) map[string]string {
+	before := was.GetAnnotations()
+	var names []types.NamespacedName
+	for _, o := range block.Overrides(before) {
+		if _, there := blocks[o.Name]; there {
+			names = append(names, o.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	kept := block.Keep(before, names)
+	records := block.Records(kept)
+	for i := range records {
+		for _, name := range names {
+			if records[i].Block == name.String() && records[i].UID != "" {
+				records[i].UID = blocks[name]
+			}
+		}
+	}
+	out := map[string]string{}
+	for _, k := range overrideKeys {
+		if kept[k] != "" {
+			out[k] = kept[k]
+		}
+	}
+	if text := block.FormatRecords(records); text != "" {
+		out[shipper.RolloutBlockOverrideStampAnnotation] = text
+	}
+	return out
+}
+
+// ttlToExpiry writes into a RolloutBlock that lifts itself some time after its creation when that is: it is created anew.
+func ttlToExpiry(o, was *object) error {
+	var b shipper.RolloutBlock
+	if err := typed(was, &b); err != nil {
+		return err
+	}
+	if b.Spec.TTL == nil || b.CreationTimestamp.IsZero() {
+		return nil
+	}
+	end := b.CreationTimestamp.Add(b.Spec.TTL.Duration)
+	if b.Spec.ExpiresAt != nil && b.Spec.ExpiresAt.Time.Before(end) {
+		return nil
+	}
+	if err := unstructured.SetNestedField(o.Object, end.UTC().Format(time.RFC3339), "spec", "expiresAt"); err != nil {
+		return fmt.Errorf("reading %s: %w", describe(was), err)
+	}
+	return nil
+}
+
+// sameApplication tells whether an Application that is there is the one of the backup: it asks for the same and has the
+// same history. Then what is missing of it may be added.
+func sameApplication(live, was *object) (bool, error) {
+	var a, b shipper.Application
+	if err := typed(live, &a); err != nil {
+		return false, err
+	}
+	if err := typed(was, &b); err != nil {
+		return false, err
+	}
+	const highest = shipper.AppHighestObservedGenerationAnnotation
+	return a.Annotations[highest] == b.Annotations[highest] && stamp.SameEnvironment(&a.Spec.Template, &b.Spec.Template), nil
+}
+
+// sameRelease tells whether a Release that is there is the one of the backup, at the same step.
+func sameRelease(live, was *object) (bool, error) {
+	var a, b shipper.Release
+	if err := typed(live, &a); err != nil {
+		return false, err
+	}
+	if err := typed(was, &b); err != nil {
+		return false, err
+	}
+	return a.Spec.TargetStep == b.Spec.TargetStep &&
+		stamp.SameEnvironment(&a.Spec.Environment, &b.Spec.Environment), nil
+}
+
+// typed reads an object as one of the kinds that this program knows.
+func typed(o *object, into any) error {
+	text, err := json.Marshal(o)
+	if err == nil {
+		err = json.Unmarshal(text, into)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", describe(o), err)
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+)
+
+// View is one rollout across its clusters at a time. It is also what `-o json` prints.
+type View struct {
+	Namespace   string `json:"namespace"`
+	Application string `json:"application"`
+	// Release is the newest one; empty while there is none.
+	Release string `json:"release,omitempty"`
+	Chart   string `json:"chart"`
+	// RequestedBy and RequestedAt are who asked for the Release, and when.
+	RequestedBy string    `json:"requestedBy,omitempty"`
+	RequestedAt time.Time `json:"requestedAt,omitzero"`
+	// Incumbent is the Release that served before and serves still; empty when there is none.
+	Incumbent string `json:"incumbent,omitempty"`
+	Steps     []Step `json:"steps,omitempty"`
+	// Complete is true when the newest Release has all capacity and traffic, and nothing else is to be done.
+	Complete bool `json:"complete"`
+	// Waiting says what is waited for; empty when nothing is.
+	Waiting []string `json:"waiting,omitempty"`
+	// Deleting are the Releases that are being deleted, each with what its removal waits for.
+	Deleting []string `json:"deleting,omitempty"`
+	// Problems are the conditions that say that something is wrong.
+	Problems []string  `json:"problems,omitempty"`
+	Clusters []Cluster `json:"clusters,omitempty"`
+	Blocks   Blocks    `json:"blocks"`
+}
+
+// Step is one of the strategy's.
+type Step struct {
+	Name string `json:"name"`
+	// Achieved is true of the steps that were reached, Target of the one that is asked for.
+	Achieved bool `json:"achieved"`
+	Target   bool `json:"target"`
+}
+
+// Cluster is what a rollout looks like in one cluster.
+type Cluster struct {
+	Name      string `json:"name"`
+	Contender Side   `json:"contender"`
+	// Incumbent is absent where no Release served before.
+	Incumbent *Side `json:"incumbent,omitempty"`
+	// Objects are those of the newest Release; absent while nothing is known.
+	Objects *Objects `json:"objects,omitempty"`
+	// Notes say what is wrong there.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Side is one Release in one cluster.
+type Side struct {
+	// Ready of the Wanted Pods are available; All is what the chart asks for.
+	Ready  int32 `json:"ready"`
+	Wanted int32 `json:"wanted"`
+	All    int32 `json:"all"`
+	// Weight is that of the traffic it has.
+	Weight uint32 `json:"weight"`
+	// asFound is true while nothing was asked of the cluster yet.
+	asFound bool
+}
+
+// Blocks are the RolloutBlocks that are in the rollout's way.
+type Blocks struct {
+	InEffect []string `json:"inEffect,omitempty"`
+	// Overridden are in effect, and the rollout overrides them.
+	Overridden []string `json:"overridden,omitempty"`
+	// Next will be the next one, from NextStart on.
+	Next      string    `json:"next,omitempty"`
+	NextStart time.Time `json:"nextStart,omitzero"`
+	// Unread says which could not be read.
+	Unread string `json:"unread,omitempty"`
+}
+
+// viewOf makes a picture of what was observed. It is pure.
+func viewOf(o *observed, now time.Time) *View {
+	p := &View{Namespace: o.app.Namespace, Application: o.app.Name, Chart: chartOf(o)}
+	app := block.App{Name: o.app.Name, Labels: []map[string]string{o.app.Labels}, Releases: o.releases}
+	p.Problems = problems(o)
+	for _, rel := range o.deleting {
+		p.Deleting = append(p.Deleting, rel.Name+": "+removal(rel))
+	}
+	newest := app.Newest()
+	if newest == nil {
+		p.Waiting = []string{"the first release to be made"}
+		p.Blocks = blocksOf(o, app.Edit(nil, &o.app.Spec.Template), now)
+		return p
+	}
+	p.Release = newest.Name
+	p.RequestedBy = newest.Annotations[shipper.ReleaseRequestedByAnnotation]
+	p.RequestedAt = newest.CreationTimestamp.Time
+	incumbent := incumbentOf(o)
+	if incumbent != nil {
+		p.Incumbent = incumbent.Name
+	}
+	p.Steps = stepsOf(newest)
+	p.Complete = strategy.Complete(newest)
+	p.Waiting = waitsFor(newest)
+	p.Clusters = clustersOf(o, newest, incumbent)
+	p.Blocks = blocksOf(o, app.Rollout(), now)
+	return p
+}
+
+func chartOf(o *observed) string {
+	c := o.app.Spec.Template.Chart
+	out := c.Name + " " + c.Version
+	// After an abort the constraint is still that of what was given up.
+	raw := o.app.Annotations[shipper.AppChartVersionRawAnnotation]
+	if fits, err := chart.Satisfies(raw, c.Version); err == nil && fits && raw != "" && raw != c.Version {
+		out += " (" + raw + ")"
+	}
+	return out
+}
+
+// incumbentOf is the Release that served before the newest one, unless that is complete and the earlier has no Pods any
+// more; nil when there is none.
+func incumbentOf(o *observed) *shipper.Release {
+	newest := o.releases[len(o.releases)-1]
+	i := slices.Index(strategy.Roles(o.releases), strategy.Incumbent)
+	if i < 0 || (strategy.Complete(newest) && !hasPods(o.capacity[o.releases[i].Name])) {
+		return nil
+	}
+	return o.releases[i]
+}
+
+func hasPods(ct *shipper.CapacityTarget) bool {
+	return ct != nil && slices.ContainsFunc(ct.Status.Clusters, func(c shipper.ClusterCapacityStatus) bool { return c.AvailableReplicas > 0 })
+}
+
+func stepsOf(rel *shipper.Release) []Step {
+	if rel.Spec.Environment.Strategy == nil {
+		return nil
+	}
+	var out []Step
+	achieved := rel.Status.AchievedStep
+	for i, s := range rel.Spec.Environment.Strategy.Steps {
+		out = append(out, Step{
+			Name: s.Name, Achieved: achieved != nil && i <= int(achieved.Step), Target: i == int(rel.Spec.TargetStep),
+		})
+	}
+	return out
+}
+
+// waitsFor is what a Release waits for, in the strategy's words.
+func waitsFor(rel *shipper.Release) []string {
+	if rel.Status.Strategy == nil {
+		return []string{"clusters to be chosen"}
+	}
+	if rel.Status.ObservedGeneration < rel.Generation {
+		return []string{"what was asked for last to begin"}
+	}
+	var out []string
+	for _, c := range rel.Status.Strategy.Conditions {
+		if c.Status != corev1.ConditionTrue && c.Message != "" {
+			out = append(out, c.Message)
+		}
+	}
+	if len(out) == 0 && rel.Status.Strategy.State.WaitingForCommand == shipper.StrategyStateTrue {
+		out = []string{"a command: shipperctl rollout advance, or another targetStep"}
+	}
+	return out
+}
+
+// problems are conditions that say that something is wrong, of the Application and of its newest Release. What the
+// strategy waits for is told apart.
+func problems(o *observed) []string {
+	conditions := slices.Clone(o.app.Status.Conditions)
+	if n := len(o.releases); n > 0 {
+		conditions = append(conditions, o.releases[n-1].Status.Conditions...)
+	}
+	var out []string
+	for _, c := range conditions {
+		if c.Status != corev1.ConditionFalse {
+			continue
+		}
+		switch c.Type {
+		case shipper.ApplicationReleaseSynced, shipper.ApplicationValidHistory, shipper.ReleaseScheduled:
+		case shipper.ReleaseStrategyExecuted:
+			if c.Reason != shipper.StrategyExecutionFailed {
+				continue
+			}
+		default:
+			continue
+		}
+		if text := c.Type + ": " + cmp.Or(c.Message, c.Reason); !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// blocksOf are the blocks in the way of a change.
+func blocksOf(o *observed, c block.Change, now time.Time) Blocks {
+	var bearing []*shipper.RolloutBlock
+	for _, b := range o.blocks {
+		if block.Bears(b, o.app.Namespace, shipper.GlobalBlocksNamespace) {
+			bearing = append(bearing, b)
+		}
+	}
+	subject := o.app.Annotations
+	if n := len(o.releases); n > 0 {
+		subject = o.releases[n-1].Annotations
+	}
+	out := Blocks{Unread: o.unread}
+	overrides := block.Overrides(subject)
+	verdict := block.Judge(bearing, overrides, c, now)
+	for _, b := range verdict.Effective {
+		out.InEffect = append(out.InEffect, describe(b))
+	}
+	for _, b := range verdict.Overridden {
+		out.Overridden = append(out.Overridden, describe(b))
+	}
+	if next, at := block.Upcoming(bearing, overrides, c, now); next != nil {
+		out.Next, out.NextStart = block.Name(next).String(), at
+	}
+	return out
+}
+
+func describe(b *shipper.RolloutBlock) string {
+	return block.Name(b).String() + " (" + b.Spec.Message + "; " + b.Spec.Author.Name + ")"
+}

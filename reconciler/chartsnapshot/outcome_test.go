@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package chartsnapshot
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// ended is all that a pass comes to: when the next is, whether that is an error, and how many events there are.
+type ended struct {
+	Again  time.Duration
+	Failed bool
+	Events int
+}
+
+func TestOutcome(t *testing.T) {
+	resource := schema.GroupResource{Group: shipper.GroupName, Resource: "chartsnapshots"}
+	terminating := apierrors.NewForbidden(resource, "x", errors.New("it is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
+	refused := apierrors.NewForbidden(resource, "x", errors.New("no"))
+	overtaken := wrap(errOvertaken, "noting an owner of", &shipper.ChartSnapshot{})
+	conflict := wrap(apierrors.NewConflict(resource, "x", errors.New("modified")), "noting an owner of", &shipper.ChartSnapshot{})
+	for name, tc := range map[string]struct {
+		err  error
+		want ended
+	}{
+		"it is kept":                                      {nil, ended{}},
+		"somebody else wrote first":                       {conflict, ended{Again: 4 * time.Second}},
+		"what is there is not as it was":                  {overtaken, ended{Again: 4 * time.Second}},
+		"what is there is being deleted, for long":        {errGoing, ended{Again: 4 * time.Second}},
+		"its namespace goes, and with it the Release":     {wrap(terminating, "making", &shipper.ChartSnapshot{}), ended{}},
+		"it may not be written":                           {refused, ended{Failed: true, Events: 3}},
+		"it is too large, which no other try will change": {tooLarge(maxKept + 1), ended{Events: 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := events.NewFakeRecorder(10)
+			r := &Reconciler{recorder: recorder, retries: backoff()}
+			var got ended
+			for range 3 {
+				result, err := r.outcome(ctrl.Request{}, &shipper.Release{}, tc.err)
+				got = ended{result.RequeueAfter, err != nil, len(recorder.Events)}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("after three passes (-want +got)\n%s", diff)
+			}
+		})
+	}
+	limiter := backoff()
+	var last time.Duration
+	for range 20 {
+		last = limiter.When(ctrl.Request{})
+	}
+	if last != 5*time.Minute {
+		t.Errorf("the longest pause is %s", last)
+	}
+}
+
+// TestUnsuited has the API server's answers to patches: the first is what it says of operations that fail.
+func TestUnsuited(t *testing.T) {
+	kind := schema.GroupKind{Group: shipper.GroupName, Kind: "ChartSnapshot"}
+	for sentence, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"an operation fails": {
+			apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "test failed", 0, false), true,
+		},
+		"what would come of it is invalid": {
+			apierrors.NewInvalid(kind, "x", field.ErrorList{field.Required(field.NewPath("spec", "digest"), "")}), false,
+		},
+		"somebody wrote meanwhile": {apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("modified")), false},
+		"nothing is wrong":         {nil, false},
+	} {
+		if got := unsuited(tc.err); got != tc.want {
+			t.Errorf("%s: unsuited is %t", sentence, got)
+		}
+	}
+}

@@ -1,6 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-// Package pinned keeps what the ConfigMaps and Secrets held that a Release has values from: in a Secret of the Release's, which cannot
-// be changed and goes with it. So a Release renders the same when they hold something else, or are gone, and a Release that goes back
-// to another takes what that one keeps. What is kept is held against the digests that were admitted with the Release.
-package pinned

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+)
+
+// server is what events are told to. Each request takes takes, and answers what answer says.
+type server struct {
+	takes  time.Duration
+	answer func(e *eventsv1.Event) error
+
+	mu             sync.Mutex
+	inFlight, most int
+	creates        int
+	order          []string
+	events         map[string]*eventsv1.Event
+}
+
+func (s *server) ask(ctx context.Context, e *eventsv1.Event, do func() error) (*eventsv1.Event, error) {
+	s.mu.Lock()
+	s.inFlight++
+	s.most = max(s.most, s.inFlight)
+	s.mu.Unlock()
+	select {
+	case <-ctx.Done():
+	case <-time.After(s.takes):
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inFlight--
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if s.answer != nil {
+		if err := s.answer(e); err != nil {
+			return nil, err
+		}
+	}
+	return e, do()
+}
+
+func (s *server) Create(ctx context.Context, e *eventsv1.Event) (*eventsv1.Event, error) {
+	return s.ask(ctx, e, func() error {
+		s.creates++
+		if s.events[e.Name] != nil {
+			return apierrors.NewAlreadyExists(schema.GroupResource{}, e.Name)
+		}
+		s.events[e.Name] = e
+		s.order = append(s.order, e.Note)
+		return nil
+	})
+}
+
+func (s *server) Update(context.Context, *eventsv1.Event) (*eventsv1.Event, error) {
+	return nil, errors.New("nobody updates events")
+}
+
+func (s *server) Patch(ctx context.Context, e *eventsv1.Event, _ []byte) (*eventsv1.Event, error) {
+	return s.ask(ctx, e, func() error {
+		if s.events[e.Name] == nil {
+			return apierrors.NewNotFound(schema.GroupResource{}, e.Name)
+		}
+		s.events[e.Name].Series = e.Series
+		return nil
+	})
+}
+
+// told are the notes the server has and how often each happened, `note x2`.
+func (s *server) told() []string {
+	var out []string
+	for _, e := range s.events {
+		note := e.Note
+		if e.Series != nil {
+			note += fmt.Sprintf(" x%d", e.Series.Count)
+		}
+		out = append(out, note)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// run tells a story of a Herald and its server in a bubble of time: tell begins before anything is delivered.
+// parting is how long it took to end.
+func run(t *testing.T, s *server, tell func(h *Recorder), after func(h *Recorder)) (parting time.Duration) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		scheme := runtime.NewScheme()
+		if err := corev1.AddToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+		s.events = map[string]*eventsv1.Event{}
+		h := newRecorder(s, scheme, clock.RealClock{}, logr.Discard(), "shipper-reconciler")
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		tell(h)
+		ended := make(chan error)
+		go func() { ended <- h.Start(ctx) }()
+		synctest.Wait()
+		if after != nil {
+			after(h)
+		}
+		cancel()
+		begun := time.Now()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		parting = time.Since(begun)
+	})
+	return parting
+}
+
+// about is what events are about.
+func about(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), ResourceVersion: "7"}}
+}
+
+// lost are the events that were dropped, by type and cause.
+func lost(t *testing.T, h *Recorder) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(h.dropped)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.Metric {
+			out[m.Label[1].GetValue()+" "+m.Label[0].GetValue()] = m.Counter.GetValue()
+		}
+	}
+	return out
+}
+
+func TestATellerHasTwoRequestsInFlightAtMost(t *testing.T) {
+	s := &server{takes: time.Second}
+	run(t, s, func(h *Recorder) {
+		for i := range 100 {
+			h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "%d", i)
+		}
+	}, func(*Recorder) { time.Sleep(time.Minute) })
+	if s.most != maxInFlight || len(s.events) != 100 {
+		t.Errorf("%d requests were in flight, and %d events are told", s.most, len(s.events))
+	}
+}
+
+func TestAnEventSaysWhoToldWhatOfWhom(t *testing.T) {
+	s := &server{}
+	run(t, s, func(h *Recorder) {
+		h.Eventf(about("web"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, "Warning", "Held", "Hold", "held by %s", "a")
+		h.instance = "shipper-reconciler-0"
+		h.Eventf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, nil, "Normal", "Ready", "Set", "ready")
+	}, nil)
+	var got []eventsv1.Event
+	for _, e := range s.events {
+		e.Name, e.EventTime, e.ReportingInstance = "", metav1.MicroTime{}, ""
+		got = append(got, *e)
+	}
+	slices.SortFunc(got, func(a, b eventsv1.Event) int { return len(a.Action) - len(b.Action) })
+	want := []eventsv1.Event{
+		{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default"}, ReportingController: "shipper-reconciler",
+			Type: "Normal", Reason: "Ready", Action: "Set", Note: "ready",
+			Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "n"},
+		}, {
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default"}, ReportingController: "shipper-reconciler",
+			Type: "Warning", Reason: "Held", Action: "Hold", Note: "held by a",
+			Regarding: corev1.ObjectReference{
+				APIVersion: "v1", Kind: "Secret", Namespace: "default", Name: "web", UID: "web", ResourceVersion: "7",
+			},
+			Related: &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "n"},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestARepetitionIsCountedOnTheFirst(t *testing.T) {
+	s := &server{takes: time.Second}
+	run(t, s, func(h *Recorder) {
+		h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "once")
+		h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "while it waits")
+		h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "while it waits")
+		h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "later")
+		h.Eventf(about("api"), nil, "Normal", "Told", "Tell", "once")
+		h.Eventf(about("web"), nil, "Warning", "Told", "Tell", "while it is told")
+	}, func(h *Recorder) {
+		h.Eventf(about("web"), nil, "Warning", "Told", "Tell", "while it is told")
+		time.Sleep(time.Minute)
+		changed := about("web")
+		changed.ResourceVersion = "8"
+		h.Eventf(changed, nil, "Normal", "Told", "Tell", "later")
+		h.Eventf(changed, nil, "Normal", "Told", "Tell", "later")
+		time.Sleep(time.Minute)
+	})
+	want := []string{"later x3", "once", "once", "while it is told x2", "while it waits x2"}
+	if diff := cmp.Diff(want, s.told()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestARepetitionOfWhatWaitsInACrowdIsCountedOnTheFirst(t *testing.T) {
+	s := &server{takes: time.Second}
+	run(t, s, func(h *Recorder) {
+		for range 2 {
+			for i := range remembered + 10 {
+				h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "%d", i)
+			}
+		}
+	}, func(h *Recorder) {
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if len(h.waiting) > 0 {
+			t.Errorf("%d events wait", len(h.waiting))
+		}
+	})
+	if len(s.events) != remembered+10 {
+		t.Errorf("%d events are told", len(s.events))
+	}
+	for _, e := range s.events {
+		if e.Series == nil || e.Series.Count != 2 {
+			t.Fatalf("of %s it is told %v", e.Note, e.Series)
+		}
+	}
+}
+
+func TestARepetitionOfAnEventThatIsGoneIsAnother(t *testing.T) {
+	s := &server{}
+	run(t, s, func(h *Recorder) { h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "again") }, func(h *Recorder) {
+		clear(s.events)
+		h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "again")
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"again"}, s.told()); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "again")
+		synctest.Wait()
+	})
+	if diff := cmp.Diff([]string{"again x2"}, s.told()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestWarningsGoFirstAndAreDroppedLast(t *testing.T) {
+	s := &server{takes: time.Second}
+	var dropped map[string]float64
+	run(t, s, func(h *Recorder) {
+		for i := range maxQueued {
+			h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "%d", i)
+		}
+		h.Eventf(about("web"), nil, "Warning", "Told", "Tell", "hot")
+		h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "cold")
+		if got, want := lost(t, h), (map[string]float64{"Normal full": 2}); !maps.Equal(got, want) {
+			t.Errorf("dropped %v, want %v", got, want)
+		}
+		for i := range maxQueued {
+			h.Eventf(about("web"), nil, "Warning", "Told", "Tell", "hot %d", i)
+		}
+		h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "no room")
+		dropped = lost(t, h)
+	}, func(*Recorder) { time.Sleep(2 * maxQueued * time.Second) })
+	if want := (map[string]float64{"Normal full": maxQueued + 2, "Warning full": 1}); !maps.Equal(dropped, want) {
+		t.Errorf("dropped %v, want %v", dropped, want)
+	}
+	if len(s.order) != maxQueued {
+		t.Fatalf("%d events are told", len(s.order))
+	}
+	first := &server{takes: time.Second}
+	run(t, first, func(h *Recorder) {
+		h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "cold")
+		h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "warm")
+		h.Eventf(about("web"), nil, "Warning", "Told", "Tell", "hot")
+		h.Eventf(about("web"), nil, "Warning", "Told", "Tell", "hotter")
+	}, func(*Recorder) { time.Sleep(time.Minute) })
+	slices.Sort(first.order[:2]) // in flight together
+	slices.Sort(first.order[2:])
+	if diff := cmp.Diff([]string{"hot", "hotter", "cold", "warm"}, first.order); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestWhatHasNoAnswerIsTriedForAMinute(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		answer  func(after time.Duration) error
+		told    []string
+		dropped map[string]float64
+		creates int
+	}{
+		"it answers after a while": {func(after time.Duration) error {
+			if after < 20*time.Second {
+				return errors.New("connection refused")
+			}
+			return nil
+		}, []string{"said"}, map[string]float64{}, 1},
+		"it never does": {func(time.Duration) error { return apierrors.NewInternalError(errors.New("no")) }, nil,
+			map[string]float64{"Normal unanswered": 1}, 0},
+		"it refuses": {func(time.Duration) error { return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")) }, nil,
+			map[string]float64{"Normal refused": 1}, 0},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s := &server{}
+			run(t, s, func(h *Recorder) {
+				begun := time.Now()
+				s.answer = func(*eventsv1.Event) error { return tc.answer(time.Since(begun)) }
+				h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "said")
+			}, func(h *Recorder) {
+				time.Sleep(3 * time.Minute)
+				if got := lost(t, h); !maps.Equal(got, tc.dropped) {
+					t.Errorf("dropped %v, want %v", got, tc.dropped)
+				}
+			})
+			if diff := cmp.Diff(tc.told, s.told()); diff != "" || s.creates != tc.creates {
+				t.Errorf("%d creates; -want +got:\n%s", s.creates, diff)
+			}
+		})
+	}
+}
+
+func TestAnAnswerThatWasLostIsNoSecondEvent(t *testing.T) {
+	s := &server{}
+	first := true
+	s.answer = func(e *eventsv1.Event) error {
+		if !first {
+			return nil
+		}
+		first = false
+		s.events[e.Name] = e
+		return errors.New("connection reset")
+	}
+	run(t, s, func(h *Recorder) { h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "said") }, func(h *Recorder) {
+		time.Sleep(time.Minute)
+		if got := lost(t, h); len(got) > 0 {
+			t.Errorf("dropped %v", got)
+		}
+	})
+	if diff := cmp.Diff([]string{"said"}, s.told()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestTheEndWaitsForAShortWhile(t *testing.T) {
+	s := &server{takes: time.Second}
+	var of *Recorder
+	took := run(t, s, func(h *Recorder) {
+		of = h
+		for i := range 10 {
+			h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "%d", i)
+		}
+	}, nil)
+	// Two at once, a second each, and those that the deadline meets are lost.
+	told := len(s.events)
+	if got := lost(t, of); told < 4 || told > 6 || got["Normal end"] != float64(10-told) || len(got) != 1 || took != drainTimeout {
+		t.Errorf("%d events are told, and dropped %v, in %s", told, got, took)
+	}
+	quick := &server{takes: time.Millisecond}
+	took = run(t, quick, func(h *Recorder) { h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "said") }, nil)
+	if len(quick.events) != 1 || took != time.Millisecond {
+		t.Errorf("told %v in %s", quick.told(), took)
+	}
+}
+
+func TestWhatWasToldTakesLittleRoom(t *testing.T) {
+	s := &server{}
+	run(t, s, func(*Recorder) {}, func(h *Recorder) {
+		for i := range 3 * remembered {
+			h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "%d", i)
+			synctest.Wait()
+		}
+		if got := h.known.Len(); got != remembered {
+			t.Errorf("%d events are known", got)
+		}
+		if h.queue.others.events != nil {
+			t.Error("the queue keeps its room")
+		}
+		for i := 3*remembered - 10; i < 3*remembered; i++ {
+			h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "%d", i)
+		}
+		synctest.Wait()
+	})
+	if len(s.events) != 3*remembered {
+		t.Errorf("%d events are told", len(s.events))
+	}
+}

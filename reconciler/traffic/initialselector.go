@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/targets"
+)
+
+// InitialSelector tells of which one Release a Service of an Application that is made in a cluster is to select the Pods from the beginning;
+// of none where several share the traffic, or nobody has any. Pods of a Release that has all of it may lack the label that lets
+// traffic in, and Pods of others may have kept it: a Service that begins to select by label would be empty, or serve those. Pods
+// reads those of the cluster, by fleet.ByApp.
+type InitialSelector func(ctx context.Context, pods client.Reader, namespace, app, cluster string) (release string, err error)
+
+// NewInitialSelector goes by the TrafficTargets that c knows.
+func NewInitialSelector(c client.Client) InitialSelector {
+	return func(ctx context.Context, pods client.Reader, namespace, app, cluster string) (string, error) {
+		var all shipper.TrafficTargetList
+		if err := c.List(ctx, &all, client.InNamespace(namespace), client.MatchingLabels{shipper.AppLabel: app}); err != nil {
+			return "", fmt.Errorf("listing the TrafficTargets of %s: %w", app, err)
+		}
+		var there corev1.PodList
+		if err := pods.List(ctx, &there, client.InNamespace(namespace), client.MatchingFields{fleet.ByApp: app}); err != nil {
+			return "", fmt.Errorf("listing Pods: %w", err)
+		}
+		alone := ""
+		for i := range all.Items {
+			tt := &all.Items[i]
+			going, err := targets.Ended(ctx, c, tt)
+			if err != nil {
+				return "", err
+			}
+			if going || !weighs(tt, cluster, there.Items) {
+				continue
+			}
+			if alone != "" {
+				return "", nil
+			}
+			alone = releaseOf(tt)
+		}
+		return alone, nil
+	}
+}
+
+// weighs tells whether a target has traffic in a cluster: it asks for some or, where nobody has asked for any, has Pods with the label.
+// A Release that is new has none, and stays as it was found for as long as its steps give it no traffic.
+func weighs(tt *shipper.TrafficTarget, cluster string, pods []corev1.Pod) bool {
+	i := slices.IndexFunc(tt.Spec.Clusters, func(c shipper.ClusterTrafficTarget) bool { return c.Name == cluster })
+	if i < 0 || !tt.Spec.Clusters[i].AsFound {
+		return i >= 0 && tt.Spec.Clusters[i].Weight > 0
+	}
+	return slices.ContainsFunc(pods, func(pod corev1.Pod) bool {
+		return pod.Labels[shipper.ReleaseLabel] == releaseOf(tt) && pod.Labels[shipper.TrafficStatusLabel] == shipper.TrafficEnabled &&
+			pod.Annotations[shipper.HookRunAnnotation] == "" && !gone(&pod)
+	})
+}

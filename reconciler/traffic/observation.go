@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rules "shipper.dev/shipper/apis/rules/traffic"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+)
+
+// observation is what was read of a target in one cluster, and what was done there.
+type observation struct {
+	want shipper.ClusterTrafficTarget
+	// services are the names of those that traffic is shifted on; there should be one.
+	services []string
+	// idle is true when the Release has no Pods in the cluster, and no weight or is no Pods at all there: nothing is to be done.
+	idle bool
+	// plan is what has to be done. Empty unless there is one Service.
+	plan rules.Plan
+	// change is what has to be done with the Service, when that is for this target to do: leads says so.
+	change rules.SelectorChange
+	leads  bool
+	// leader names the Release whose target turns the Service, while that is under way and not for this target to do.
+	leader string
+	// service is the one that traffic is shifted on, proof the one beside it that proves; nil when there is none.
+	service, shadow *corev1.Service
+	// foreign tells of ready endpoints of the Service that are not Pods of Releases; empty when there are none, and where another target
+	// tells of them.
+	foreign string
+	// moved is true when labels of Pods were written in this pass.
+	moved bool
+	// empty is true when the Service has no ready endpoints, though the Release is to serve; outage when that is to be reported.
+	empty, outage bool
+	// err is why the cluster could not be read or written.
+	err error
+}
+
+// observe reads Pods, Service and EndpointSlices from the cluster's caches, and plans.
+func (r *Reconciler) observe(
+	ctx context.Context, m *fleet.Member, tt *shipper.TrafficTarget, want shipper.ClusterTrafficTarget, fam application,
+) observation {
+	out := observation{want: want}
+	of := []client.ListOption{client.InNamespace(tt.Namespace), client.MatchingFields{fleet.ByApp: fam.app}}
+	var pods corev1.PodList
+	if err := m.Client().List(ctx, &pods, of...); err != nil {
+		out.err = fmt.Errorf("listing Pods: %w", err)
+		return out
+	}
+	r.recentLabels.show(pods.Items, r.clock.Now())
+	var services corev1.ServiceList
+	if err := m.Client().List(ctx, &services, of...); err != nil {
+		out.err = fmt.Errorf("listing Services: %w", err)
+		return out
+	}
+	out.take(services.Items)
+	var endpoints discoveryv1.EndpointSliceList
+	if err := m.Client().List(ctx, &endpoints, of...); err != nil {
+		out.err = fmt.Errorf("listing EndpointSlices: %w", err)
+		return out
+	}
+	belong, err := ownersOf(ctx, m, tt.Namespace, pods.Items, fam)
+	if err != nil {
+		out.err = err
+		return out
+	}
+	own, foreign := belong.split(pods.Items)
+	releases, err := r.known(ctx, tt.Namespace, want.Name, own, fam)
+	if err != nil {
+		out.err = err
+		return out
+	}
+	serve := serving(endpoints.Items, out.services)
+	app := withPods(rules.Application{SelectByRelease: r.selectByRelease, Releases: releases}, own, foreign, serve)
+	release := releaseOf(tt)
+	out.idle = !hasPods(app, release) && (want.Weight == 0 || fam.podless.Has(want.Name))
+	if out.service == nil {
+		return out
+	}
+	app.Selects = Selection(fam.app, out.service.Spec.Selector)
+	if out.shadow != nil {
+		shown := serving(ownedBy(endpoints.Items, out.shadow), []string{out.shadow.Name})
+		app.Shadow = &rules.ShadowService{Selects: Selection(fam.app, out.shadow.Spec.Selector), Serving: names(shown)}
+	}
+	out.empty = app.LacksEndpoints(release)
+	out.plan = app.For(release)
+	leader, turn := app.Leader(), app.Next()
+	switch out.leads = leader == release; {
+	case out.leads:
+		out.change = turn
+	case turn.Shadow != nil || turn.Select != nil:
+		out.leader = leader
+	}
+	if named := foreignEndpoints(endpoints.Items, out.service, pods.Items, belong); out.leads && len(named) > 0 {
+		out.foreign = foreignMessage(out.service.Name, fam.app, named)
+	}
+	return out
+}
+
+// known are the Releases that say a weight in a cluster, and those that have Pods there, say nothing, and are not going.
+func (r *Reconciler) known(
+	ctx context.Context, namespace, cluster string, pods []corev1.Pod, fam application,
+) ([]rules.Release, error) {
+	out := slices.Clone(fam.weights[cluster])
+	seen := fam.going.Clone()
+	for _, of := range out {
+		seen.Insert(of.Name)
+	}
+	for i := range pods {
+		release := pods[i].Labels[shipper.ReleaseLabel]
+		if seen.Has(release) || release == "" {
+			continue
+		}
+		seen.Insert(release)
+		leaving, err := r.leaving(ctx, namespace, release)
+		if err != nil {
+			return nil, err
+		}
+		if !leaving {
+			out = append(out, rules.Release{Name: release, AsFound: true, Unknown: true})
+		}
+	}
+	return out, nil
+}
+
+// take finds the Service that traffic is shifted on, and the one that proves, among those of the Application.
+func (s *observation) take(services []corev1.Service) {
+	var one *corev1.Service
+	for i := range services {
+		if of := &services[i]; of.Labels[shipper.LBLabel] == shipper.LBForProduction && of.DeletionTimestamp == nil {
+			s.services = append(s.services, of.Name)
+			one = of
+		}
+	}
+	if len(s.services) != 1 {
+		return
+	}
+	s.service = one
+	for i := range services {
+		if of := &services[i]; isShadow(of, one) {
+			s.shadow = of
+		}
+	}
+}
+
+// withPods adds the Pods of the cluster to an Application. A hook of the chart serves nobody, and what is foreign counts nowhere.
+func withPods(app rules.Application, pods, foreign []corev1.Pod, serving sets.Set[string]) rules.Application {
+	app.Releases, app.Serving = slices.Clone(app.Releases), serving.Len()
+	of := map[string]*rules.Release{}
+	for i := range app.Releases {
+		of[app.Releases[i].Name] = &app.Releases[i]
+	}
+	for i := range foreign {
+		is := podOf(&foreign[i], serving)
+		if release := of[foreign[i].Labels[shipper.ReleaseLabel]]; release != nil && !is.Gone {
+			release.Foreign = true
+		}
+		if is.Serving {
+			app.Serving--
+		}
+		app.Foreign = append(app.Foreign, is)
+	}
+	for i := range pods {
+		pod := &pods[i]
+		gone := gone(pod)
+		release := of[pod.Labels[shipper.ReleaseLabel]]
+		if pod.Annotations[shipper.HookRunAnnotation] != "" {
+			if release != nil && !gone {
+				release.HookPods, release.Foreign = true, release.Foreign || serving.Has(pod.Name)
+			}
+			continue
+		}
+		if !gone {
+			app.AppPods++
+		}
+		is := podOf(pod, serving)
+		if release != nil {
+			release.Pods = append(release.Pods, is)
+		} else {
+			app.Strays = append(app.Strays, is)
+		}
+	}
+	return app
+}
+
+// podOf is what the rules need to know of a Pod.
+func podOf(pod *corev1.Pod, serving sets.Set[string]) rules.Pod {
+	return rules.Pod{
+		Name: pod.Name, Gone: gone(pod), Ready: isReady(pod), Serving: serving.Has(pod.Name),
+		Labelled: pod.Labels[shipper.TrafficStatusLabel] == shipper.TrafficEnabled,
+	}
+}
+
+// gone tells whether a Pod has ended, or is about to.
+func gone(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil
+}
+
+// hasPods tells whether a Release has Pods.
+func hasPods(app rules.Application, release string) bool {
+	return slices.ContainsFunc(app.Releases, func(r rules.Release) bool { return r.Name == release && len(r.Pods) > 0 })
+}
+
+// serving are the Pods that are ready endpoints of the Services. An endpoint that does not say is ready.
+func serving(list []discoveryv1.EndpointSlice, services []string) sets.Set[string] {
+	out := sets.New[string]()
+	for _, s := range list {
+		if !slices.Contains(services, s.Labels[discoveryv1.LabelServiceName]) {
+			continue
+		}
+		for _, e := range s.Endpoints {
+			ready := e.Conditions.Ready == nil || *e.Conditions.Ready
+			if ready && e.TargetRef != nil && e.TargetRef.Kind == "Pod" {
+				out.Insert(e.TargetRef.Name)
+			}
+		}
+	}
+	return out
+}
+
+// ownedBy are the EndpointSlices of a Service itself, and not of one that had its name before.
+func ownedBy(list []discoveryv1.EndpointSlice, service *corev1.Service) []discoveryv1.EndpointSlice {
+	return slices.DeleteFunc(slices.Clone(list), func(s discoveryv1.EndpointSlice) bool {
+		return !metav1.IsControlledBy(&s, service)
+	})
+}
+
+func names(of sets.Set[string]) map[string]bool {
+	out := map[string]bool{}
+	for name := range of {
+		out[name] = true
+	}
+	return out
+}

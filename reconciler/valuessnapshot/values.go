@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package valuessnapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+)
+
+// Values know what valuesFrom of Releases held. They are safe for concurrent use.
+type Values struct {
+	releases client.Reader
+	reader   client.Reader
+	writer   client.Writer
+	// system is Shipper's own namespace, where nothing is read for charts; empty for none.
+	system string
+}
+
+// NewValues returns Values that are kept by a client, which has Releases in its cache. reader reads ConfigMaps and Secrets, rarely, and
+// must not keep them in memory. system is Shipper's own namespace: its Secrets are those of clusters, and are in no chart.
+func NewValues(c client.Client, reader client.Reader, system string) *Values {
+	return &Values{releases: c, reader: reader, writer: c, system: system}
+}
+
+// Locate returns Values that are only looked at, with whatever rights reader has.
+func Locate(reader client.Reader) *Values { return &Values{releases: reader, reader: reader} }
+
+// Of is what a Release has from its ConfigMaps and Secrets, merged. It comes from the Secret that keeps it or, until there is one, from
+// that of another Release, and then from where it was. Errors are *chart.Error, or the API server's, and say nothing of what is held.
+func (v *Values) Of(ctx context.Context, pinned chart.Pinned) (map[string]any, error) {
+	if len(pinned.From) > 0 && pinned.Namespace == v.system {
+		return nil, failed(nil, "nothing in Shipper's own namespace %s is read for charts: move the Application to another namespace", v.system)
+	}
+	held, err := v.kept(ctx, pinned, pinned.Release)
+	if err == nil && held == nil {
+		if held, err = v.find(ctx, pinned); err == nil && v.writer != nil {
+			err = v.keep(ctx, pinned, held)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pinned.Merge(held)
+}
+
+// kept is what the Secret of a Release of the same values holds; nil when there is none, or it is not what it should be.
+func (v *Values) kept(ctx context.Context, pinned chart.Pinned, release string) (chart.Held, error) {
+	secret := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: pinned.Namespace, Name: shipper.ValuesSecretName(release)}
+	err := v.reader.Get(ctx, key, secret)
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && v.writer == nil:
+		return nil, nil
+	case apierrors.IsForbidden(err):
+		return nil, failed(err, "Shipper may not read Secret %s; %s", key, chart.MayKeep(pinned.Namespace))
+	case err != nil:
+		return nil, failed(err, "reading Secret %s: %s", key, err)
+	}
+	held := chart.Held{}
+	for i, source := range pinned.From {
+		if content, there := secret.Data[strconv.Itoa(i)]; there {
+			held[source.String()] = content
+		}
+	}
+	if differs, err := pinned.Differing(held); differs != "" || err != nil {
+		return nil, err
+	}
+	return held, nil
+}
+
+// find is what was held, of where else it may be: with other Releases, the newest first, or where it was.
+func (v *Values) find(ctx context.Context, pinned chart.Pinned) (chart.Held, error) {
+	var list shipper.ReleaseList
+	err := v.releases.List(ctx, &list, client.InNamespace(pinned.Namespace), client.MatchingLabels{shipper.AppLabel: pinned.App})
+	if err != nil {
+		return nil, fmt.Errorf("listing the releases of %s/%s: %w", pinned.Namespace, pinned.App, err)
+	}
+	var all []*shipper.Release
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	ordered, _ := stamp.SortByGeneration(all)
+	wanted := shipper.ReleaseEnvironment{ValuesFrom: pinned.From, ValuesDigests: pinned.Digests}
+	for _, rel := range slices.Backward(ordered) {
+		if rel.Name == pinned.Release || !stamp.SameSources(&rel.Spec.Environment, &wanted) {
+			continue
+		}
+		if held, err := v.kept(ctx, pinned, rel.Name); held != nil || err != nil {
+			return held, err
+		}
+	}
+	held, err := chart.ReadSources(ctx, v.reader, pinned.Namespace, pinned.From)
+	if broken, ok := errors.AsType[*chart.SourceError](err); ok && broken.Forbidden && v.writer == nil {
+		return nil, failed(nil, "you may get neither %s in namespace %s nor the Secret that keeps what it held",
+			pinned.From[broken.Index], pinned.Namespace)
+	}
+	if err != nil {
+		return nil, err
+	}
+	differs, err := pinned.Differing(held)
+	if err != nil || differs == "" {
+		return held, err
+	}
+	return nil, failed(nil, "%s does not hold what it held when this was admitted, and no Release keeps that; put it back, or take what "+
+		"it holds now: kubectl annotate app %s %s=<anything new> --overwrite -n %s", differs, pinned.App,
+		shipper.AppValuesRefreshAnnotation, pinned.Namespace)
+}
+
+// keep makes the Secret of a Release. The Release is there: another of its name has Secrets of its own.
+func (v *Values) keep(ctx context.Context, pinned chart.Pinned, held chart.Held) error {
+	rel := &shipper.Release{}
+	if err := v.reader.Get(ctx, client.ObjectKey{Namespace: pinned.Namespace, Name: pinned.Release}, rel); err != nil {
+		return fmt.Errorf("reading Release %s/%s: %w", pinned.Namespace, pinned.Release, err)
+	}
+	secret := secretOf(rel, held)
+	err := v.writer.Create(ctx, secret, client.FieldOwner(shipper.FieldOwner))
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		again, err := v.kept(ctx, pinned, pinned.Release)
+		if err == nil && again == nil {
+			err = failed(nil, "Secret %s/%s is there and holds something else than what Release %s has from valuesFrom: delete it",
+				pinned.Namespace, secret.Name, pinned.Release)
+		}
+		return err
+	case apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return failed(err, "Shipper may not keep what valuesFrom held in Secret %s/%s; %s", pinned.Namespace, secret.Name,
+			chart.MayKeep(pinned.Namespace))
+	case err != nil:
+		return fmt.Errorf("keeping values in Secret %s/%s: %w", pinned.Namespace, secret.Name, err)
+	}
+	return nil
+}
+
+// settled is nil when what is kept for a Release is its own. That of an earlier Release of its name is about to be collected.
+func (v *Values) settled(ctx context.Context, rel *shipper.Release) error {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	key := client.ObjectKey{Namespace: rel.Namespace, Name: shipper.ValuesSecretName(rel.Name)}
+	if err := v.reader.Get(ctx, key, secret); err != nil {
+		return fmt.Errorf("reading Secret %s: %w", key, err)
+	}
+	if slices.ContainsFunc(secret.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == rel.UID }) {
+		return nil
+	}
+	return fmt.Errorf("keeping values for Release %s: Secret %s of an earlier Release of its name is still there", rel.Name, key)
+}
+
+// secretOf is the Secret that keeps what was held for a Release.
+func secretOf(rel *shipper.Release, held chart.Held) *corev1.Secret {
+	always := true
+	out := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: rel.Namespace, Name: shipper.ValuesSecretName(rel.Name),
+			Labels: map[string]string{shipper.AppLabel: rel.Labels[shipper.AppLabel], shipper.ReleaseLabel: rel.Name},
+			OwnerReferences: []metav1.OwnerReference{{
+				APIVersion: shipper.GroupVersion.String(), Kind: "Release", Name: rel.Name, UID: rel.UID,
+			}},
+		},
+		Type: shipper.ValuesSecretType, Immutable: &always, Data: map[string][]byte{},
+	}
+	for i, source := range rel.Spec.Environment.ValuesFrom {
+		if content, there := held[source.String()]; there {
+			out.Data[strconv.Itoa(i)] = content
+		}
+	}
+	return out
+}
+
+func failed(cause error, format string, args ...any) error {
+	return &chart.Error{
+		Reason: shipper.ValuesFetchFailure, Message: fmt.Sprintf(format, args...), Retry: true, Cause: cause,
+	}
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package protected guards the annotations and labels by which Shipper decides what runs in production: they come back
+// when somebody leaves them out, and only those who hold the right may change them.
+package protected
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/authz"
+	"shipper.dev/shipper/webhook/response"
+)
+
+// retryRights is when to ask again after the API server could not say what a user may do.
+const retryRights = time.Second
+
+// Guard knows who may write what.
+type Guard struct {
+	Authz authz.Authorizer
+	// Reconciler is the user name of Shipper's reconciler, which writes all of it.
+	Reconciler string
+}
+
+// Metadata is the control state of one kind.
+type Metadata struct {
+	Kind, Resource      string
+	Annotations, Labels []string
+}
+
+// AllLabels is s with every label that either of two objects has.
+func (s Metadata) AllLabels(old, now map[string]string) Metadata {
+	all := maps.Clone(old)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, now)
+	s.Labels = slices.Sorted(maps.Keys(all))
+	return s
+}
+
+// The control state that is guarded.
+var (
+	Application = Metadata{
+		Kind: "Application", Resource: "applications",
+		Annotations: []string{
+			shipper.AppHighestObservedGenerationAnnotation, shipper.AppObservedTemplateAnnotation,
+			shipper.AppChartNameAnnotation, shipper.AppChartRepoAnnotation, shipper.AppChartVersionResolvedAnnotation,
+			shipper.AppChartVersionRawAnnotation, shipper.AppChartDigestAnnotation, shipper.AppRequestedByAnnotation,
+			shipper.AppRolledBackToAnnotation, shipper.AppRollbackStrategyAnnotation,
+		},
+	}
+	Release = Metadata{
+		Kind: "Release", Resource: "releases",
+		Annotations: []string{
+			shipper.ReleaseGenerationAnnotation, shipper.ReleaseTemplateIterationAnnotation, shipper.ReleaseClustersAnnotation,
+			shipper.ReleaseChartDigestAnnotation, shipper.ReleaseRequestedByAnnotation, shipper.ReleaseReturnedAnnotation,
+			shipper.ReleaseRollbackOfAnnotation, shipper.ReleaseChartSignatureAnnotation,
+		},
+		Labels: []string{shipper.AppLabel, shipper.ReleaseLabel, shipper.ReleaseHashLabel},
+	}
+	// Observed is the part of Application that the reconciler alone writes. The rest is the mutating webhook's to write, so
+	// that afterwards it cannot be told whether a user wrote it.
+	Observed = Metadata{
+		Kind: Application.Kind, Resource: Application.Resource,
+		Annotations: []string{shipper.AppHighestObservedGenerationAnnotation, shipper.AppObservedTemplateAnnotation},
+	}
+)
+
+// Keep restores the control state that meta lacks and old has, and refuses what differs from old unless the user may
+// stamp. The reconciler may write, and leave out, all of it.
+func (g *Guard) Keep(
+	ctx context.Context, req *admission.Request, a *response.Response, s Metadata, old, meta *metav1.ObjectMeta,
+) error {
+	if req.UserInfo.Username == g.Reconciler {
+		return nil
+	}
+	if lostFinalizer(old, meta) {
+		may, err := g.MayStamp(ctx, req, s)
+		if err != nil {
+			return err
+		}
+		if !may {
+			meta.Finalizers = append(meta.Finalizers, shipper.RolloutFinalizer)
+			a.Set(meta.Finalizers, "metadata", "finalizers")
+			a.Warn("the finalizer %s stays: Shipper removes it when no RolloutBlock holds the deletion and others serve", shipper.RolloutFinalizer)
+		}
+	}
+	for _, key := range missing(s.Annotations, old.Annotations, meta.Annotations) {
+		a.Annotate(meta, key, old.Annotations[key])
+	}
+	for _, key := range missing(s.Labels, old.Labels, meta.Labels) {
+		a.Label(meta, key, old.Labels[key])
+	}
+	return g.refuse(ctx, req, s, meta.Name, s.forged(old, meta))
+}
+
+// Check refuses what Keep refuses, and control state that meta lacks and old has, unless the user may stamp. It is for
+// what is about to be stored: that Keep was asked before is not relied on. Old is nil on creation.
+func (g *Guard) Check(ctx context.Context, req *admission.Request, s Metadata, old, meta *metav1.ObjectMeta) error {
+	if req.UserInfo.Username == g.Reconciler {
+		return nil
+	}
+	if old == nil {
+		old = &metav1.ObjectMeta{}
+	}
+	errs := append(s.forged(old, meta), s.lost(old, meta)...)
+	if lostFinalizer(old, meta) {
+		errs = append(errs, field.Forbidden(field.NewPath("metadata", "finalizers"), shipper.RolloutFinalizer+
+			" is removed by Shipper when no RolloutBlock holds the deletion and others serve; leave it in"))
+	}
+	return g.refuse(ctx, req, s, meta.Name, errs)
+}
+
+// lostFinalizer reports whether meta lacks the finalizer that keeps old until it may go.
+func lostFinalizer(old, meta *metav1.ObjectMeta) bool {
+	return slices.Contains(old.Finalizers, shipper.RolloutFinalizer) && !slices.Contains(meta.Finalizers, shipper.RolloutFinalizer)
+}
+
+// OwnerAdded reports whether an object gets an owner that it did not have: it is deleted when that owner is.
+func OwnerAdded(old, meta *metav1.ObjectMeta) bool {
+	return slices.ContainsFunc(meta.OwnerReferences, func(ref metav1.OwnerReference) bool {
+		return !slices.ContainsFunc(old.OwnerReferences, func(was metav1.OwnerReference) bool { return sameOwner(was, ref) })
+	})
+}
+
+// refuse refuses errs unless the user may stamp.
+func (g *Guard) refuse(ctx context.Context, req *admission.Request, s Metadata, name string, errs field.ErrorList) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	allowed, err := g.MayStamp(ctx, req, s)
+	if err != nil || allowed {
+		return err
+	}
+	return response.Invalidate(s.Kind, name, errs)
+}
+
+var (
+	annotationsPath = field.NewPath("metadata", "annotations")
+	labelsPath      = field.NewPath("metadata", "labels")
+)
+
+// forged has an error for each part of the state that meta has otherwise than old.
+func (s Metadata) forged(old, meta *metav1.ObjectMeta) field.ErrorList {
+	return append(forgedAt(annotationsPath, s.Annotations, old.Annotations, meta.Annotations),
+		forgedAt(labelsPath, s.Labels, old.Labels, meta.Labels)...)
+}
+
+// lost has an error for each part of the state that old has and meta has not.
+func (s Metadata) lost(old, meta *metav1.ObjectMeta) field.ErrorList {
+	return append(lostAt(annotationsPath, s.Annotations, old.Annotations, meta.Annotations),
+		lostAt(labelsPath, s.Labels, old.Labels, meta.Labels)...)
+}
+
+// Ignore takes control state out of the annotations of an object that is being created, unless the user may stamp: a
+// manifest exported from another cluster says of its own charts and generations, not of those here.
+func (g *Guard) Ignore(
+	ctx context.Context, req *admission.Request, a *response.Response, s Metadata, meta *metav1.ObjectMeta,
+) error {
+	there := missing(s.Annotations, meta.Annotations, nil)
+	if len(there) == 0 || req.UserInfo.Username == g.Reconciler {
+		return nil
+	}
+	allowed, err := g.MayStamp(ctx, req, s)
+	if err != nil || allowed {
+		return err
+	}
+	for _, key := range there {
+		a.Unannotate(meta, key)
+		a.Warn("annotation %s is written by Shipper; what the manifest says was ignored", key)
+	}
+	return nil
+}
+
+// MayStamp reports whether the user of req may write the control state of the object.
+func (g *Guard) MayStamp(ctx context.Context, req *admission.Request, s Metadata) (bool, error) {
+	if req.UserInfo.Username == g.Reconciler {
+		return true, nil
+	}
+	key := types.NamespacedName{Namespace: req.Namespace, Name: req.Name}
+	allowed, err := g.Authz.Allowed(ctx, req.UserInfo, authz.Stamp, s.Resource, key)
+	if err != nil {
+		return false, response.Later(err.Error(), retryRights)
+	}
+	return allowed, nil
+}
+
+// missing are the keys that old has and now has not.
+func missing(keys []string, old, now map[string]string) []string {
+	var out []string
+	for _, key := range keys {
+		_, before := old[key]
+		if _, after := now[key]; before && !after {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// lostAt has an error for each key that old has and now has not.
+func lostAt(path *field.Path, keys []string, old, now map[string]string) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range missing(keys, old, now) {
+		errs = append(errs, field.Required(path.Key(key), fmt.Sprintf("is written by Shipper; leave it at %q", old[key])))
+	}
+	return errs
+}
+
+// forgedAt has an error for each key that now has and old has not, or has otherwise.
+func forgedAt(path *field.Path, keys []string, old, now map[string]string) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range keys {
+		before, had := old[key]
+		after, has := now[key]
+		switch {
+		case !has, had && before == after:
+		case had:
+			errs = append(errs, field.Forbidden(path.Key(key),
+				fmt.Sprintf("is written by Shipper; leave it out, or at %q", before)))
+		default:
+			errs = append(errs, field.Forbidden(path.Key(key), "is written by Shipper; leave it out"))
+		}
+	}
+	return errs
+}

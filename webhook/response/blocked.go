@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package response
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"shipper.dev/shipper/apis/rules/block"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// CauseBlocked is the type of the causes of a refusal by blocks, one for each block.
+const CauseBlocked metav1.CauseType = "RolloutBlock"
+
+// Subject is the object whose override annotation counts.
+type Subject struct {
+	// Short is the resource's short name, as a user types it: app or rel.
+	Short string
+	// Namespace and Name are those of the object.
+	Namespace, Name string
+	// Overrides are the blocks that it names already.
+	Overrides []types.NamespacedName
+	// Annotated is true when it has an override annotation or a reason for one, be it an empty one.
+	Annotated bool
+	// New is true while the object does not exist yet, and therefore cannot be annotated.
+	New bool
+}
+
+// SubjectOf is the object of a short name that has meta.
+func SubjectOf(short string, meta *metav1.ObjectMeta) Subject {
+	_, named := meta.Annotations[shipper.RolloutBlockOverrideAnnotation]
+	_, reasoned := meta.Annotations[shipper.RolloutBlockOverrideReasonAnnotation]
+	s := Subject{Short: short, Namespace: meta.Namespace, Name: meta.Name, Annotated: named || reasoned}
+	for _, o := range block.Overrides(meta.Annotations) {
+		s.Overrides = append(s.Overrides, o.Name)
+	}
+	return s
+}
+
+// maxDescribed is how many blocks are told of; a refusal is read by people.
+const maxDescribed = 10
+
+// Refuse says which blocks stop a change of the object of resource (a plural) and name, who put them there, since when
+// and what for, and how subject could override them.
+func Refuse(resource, name string, subject Subject, v block.Verdict, now time.Time) error {
+	causes := make([]metav1.StatusCause, 0, len(v.Effective))
+	for _, b := range v.Effective {
+		message := block.Name(b).String() + ": " + oneLine(b.Spec.Message)
+		causes = append(causes, metav1.StatusCause{Type: CauseBlocked, Message: message})
+	}
+	message := "rollouts blocked by: " + describeBlocks(v.Effective, now) + ". " + howToProceed(subject, v)
+	return &Refusal{Decision: Blocked, Status: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
+		Details: &metav1.StatusDetails{Group: shipper.GroupName, Kind: resource, Name: name, Causes: causes},
+	}}
+}
+
+// WarnOfBlocks says which blocks would stop a change, were they enforced.
+func WarnOfBlocks(v block.Verdict, now time.Time) string {
+	return "rollouts are asked to wait by: " + describeBlocks(v.Warning, now)
+}
+
+// describeBlocks tell of each block why it is there, who put it there, what it lets pass, and when it ends if that is known.
+func describeBlocks(blocks []*shipper.RolloutBlock, now time.Time) string {
+	out := make([]string, min(len(blocks), maxDescribed))
+	for i := range out {
+		out[i] = block.Name(blocks[i]).String() + " (" + describeBlock(blocks[i], now) + ")"
+	}
+	told := strings.Join(out, ", ")
+	if more := len(blocks) - len(out); more > 0 {
+		told += fmt.Sprintf(" and %d more", more)
+	}
+	return told
+}
+
+func describeBlock(b *shipper.RolloutBlock, now time.Time) string {
+	author := oneLine(b.Spec.Author.Name)
+	if author == "" {
+		author = "unknown author"
+	}
+	age := duration.HumanDuration(max(now.Sub(b.CreationTimestamp.Time), 0))
+	out := fmt.Sprintf("%s; %s, %s ago", oneLine(b.Spec.Message), author, age)
+	if len(b.Spec.Allow) > 0 {
+		var passes []string
+		for _, change := range b.Spec.Allow {
+			passes = append(passes, string(change))
+		}
+		out += "; lets pass: " + strings.Join(passes, ", ")
+	}
+	if t, err := block.When(b, now); err == nil && !t.NextEnd.IsZero() {
+		out += "; until " + t.NextEnd.UTC().Format(time.RFC3339)
+	}
+	return out
+}
+
+// howToProceed is how to override the blocks, or that they cannot be.
+func howToProceed(s Subject, v block.Verdict) string {
+	var nobody []*shipper.RolloutBlock
+	for _, b := range v.Effective {
+		if b.Spec.OverridePolicy == shipper.RolloutBlockNobody {
+			nobody = append(nobody, b)
+		}
+	}
+	if len(nobody) > 0 {
+		return "Nobody may override " + block.FormatOverrides(block.Names(nobody)) +
+			": wait until it ends, or ask its author to lift it"
+	}
+	rights, reason := false, false
+	for _, b := range added(s, v) {
+		rights = rights || b.Spec.OverridePolicy != shipper.RolloutBlockAnyone
+		reason = reason || b.Spec.RequireOverrideReason
+	}
+	out := "To override: " + howToOverride(s, v, reason)
+	if rights {
+		out += " (the verb override on these rolloutblocks is needed)"
+	}
+	return out
+}
+
+// added are the blocks whose names s has not yet and needs. One that is overridden is among them when s stands for several
+// objects, some of which override it.
+func added(s Subject, v block.Verdict) []*shipper.RolloutBlock {
+	return slices.DeleteFunc(slices.Concat(v.Effective, v.Overridden), func(b *shipper.RolloutBlock) bool {
+		return slices.Contains(s.Overrides, block.Name(b)) && !slices.Contains(v.Effective, b)
+	})
+}
+
+// howToOverride adds to the overrides that are there. kubectl does not change an annotation unless it is told to.
+func howToOverride(s Subject, v block.Verdict, reason bool) string {
+	names := slices.Concat(block.Names(added(s, v)), s.Overrides)
+	override := block.FormatOverrides(names)
+	if s.New {
+		out := fmt.Sprintf("add the annotation %s: %s", shipper.RolloutBlockOverrideAnnotation, override)
+		if reason {
+			out += fmt.Sprintf(", and %s: <why>", shipper.RolloutBlockOverrideReasonAnnotation)
+		}
+		return out
+	}
+	command := fmt.Sprintf("kubectl annotate %s %s %s=%s -n %s",
+		s.Short, s.Name, shipper.RolloutBlockOverrideAnnotation, override, s.Namespace)
+	if reason {
+		command += fmt.Sprintf(" %s='<why>'", shipper.RolloutBlockOverrideReasonAnnotation)
+	}
+	if s.Annotated {
+		command += " --overwrite"
+	}
+	return command
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package response
+
+import (
+	stdjson "encoding/json"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// Decode reads the object and the old object of req; the one that the operation does not have is nil.
+// A request without one that its operation has is refused. Numbers in
+// free-form values are decoded as the API machinery decodes them, so that equal objects are equal.
+//
+// A status that cannot be decoded is left out: whoever writes an object may send any, for the API server puts the old one
+// in its place, but only after the mutating webhooks were asked. It must not keep them from looking at the rest.
+func Decode[T any](req *admission.Request) (now, old *T, err error) {
+	if now, err = decode[T](req.Object.Raw); err != nil {
+		return nil, nil, fmt.Errorf("decoding the object: %w", err)
+	}
+	if old, err = decode[T](req.OldObject.Raw); err != nil {
+		return nil, nil, fmt.Errorf("decoding the old object: %w", err)
+	}
+	if !inNamespace(now, req.Namespace) || !inNamespace(old, req.Namespace) {
+		return nil, nil, malformed("the object is in another namespace than the request")
+	}
+	switch {
+	case req.Operation != admissionv1.Delete && now == nil:
+		return nil, nil, malformed("the request has no object")
+	case req.Operation != admissionv1.Create && old == nil:
+		return nil, nil, malformed("the request has no old object")
+	}
+	return now, old, nil
+}
+
+// inNamespace tells whether an object, which may be nil, is in the namespace of its request. Judges go by the object's, and who
+// may ask about one namespace must not be answered about another. API servers send no other, or none.
+func inNamespace[T any](object *T, namespace string) bool {
+	meta, ok := any(object).(interface{ GetNamespace() string })
+	return object == nil || !ok || meta.GetNamespace() == "" || meta.GetNamespace() == namespace
+}
+
+func decode[T any](raw []byte) (*T, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	out := new(T)
+	err := json.Unmarshal(raw, out)
+	if err == nil {
+		return out, nil
+	}
+	rest, there := withoutStatus(raw)
+	if !there {
+		return nil, err
+	}
+	out = new(T) // the one before is half filled
+	return out, json.Unmarshal(rest, out)
+}
+
+// withoutStatus is raw without its status; there is false when it has none.
+func withoutStatus(raw []byte) (rest []byte, there bool) {
+	var fields map[string]stdjson.RawMessage
+	if err := stdjson.Unmarshal(raw, &fields); err != nil {
+		return nil, false
+	}
+	if _, there = fields["status"]; !there {
+		return nil, false
+	}
+	delete(fields, "status")
+	rest, err := stdjson.Marshal(fields)
+	return rest, err == nil
+}

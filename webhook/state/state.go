@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package state is what the webhook knows without asking: RolloutBlocks, Releases, Clusters, and the metadata of
+// Applications and namespaces, kept in memory by watches and indexed so that no answer scans them.
+package state
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Indexers hold the objects that are known. Every object in them belongs to the watch: nobody may change it.
+type Indexers struct {
+	Blocks       cache.Indexer // RolloutBlocks, by namespace
+	Releases     cache.Indexer // Releases as Strip leaves them, by application and by cluster
+	Applications cache.Indexer // metadata
+	Clusters     cache.Indexer
+	Namespaces   cache.Indexer // metadata
+}
+
+// The indices.
+const (
+	byApplication = "application" // namespace/name of the Application, from the Release's label
+	byCluster     = "cluster"     // names of the clusters in the Release's annotation
+)
+
+// releaseIndices are the indices of Releases besides that by namespace.
+var releaseIndices = cache.Indexers{byApplication: applicationOf, byCluster: clustersOf}
+
+// NewIndexers returns empty indexers with the indices that Facts use.
+func NewIndexers() Indexers {
+	empty := func() cache.Indexer {
+		byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+		return cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace)
+	}
+	i := Indexers{Blocks: empty(), Releases: empty(), Applications: empty(), Clusters: empty(), Namespaces: empty()}
+	for name, f := range releaseIndices {
+		_ = i.Releases.AddIndexers(cache.Indexers{name: f}) // fails only when the name is taken
+	}
+	return i
+}
+
+// Reader answer questions about the objects that are known. What they return belongs to the watch: it must not be
+// changed.
+type Reader struct {
+	cached Indexers
+	// live asks the API server about the one object that is not known: one that was created a moment ago must not be
+	// taken for missing. Nil asks nobody.
+	live            client.Reader
+	globalNamespace string
+	// confirmed, when it is there, is to be believed rather than the watch.
+	confirmed atomic.Pointer[confirmation]
+}
+
+// New returns Facts over known. RolloutBlocks in globalNamespace bear on every namespace.
+func New(known Indexers, live client.Reader, globalNamespace string) *Reader {
+	return &Reader{cached: known, live: live, globalNamespace: globalNamespace}
+}
+
+// GlobalNamespace is the namespace whose RolloutBlocks bear on every namespace.
+func (f *Reader) GlobalNamespace() string { return f.globalNamespace }
+
+// BlocksFor are the RolloutBlocks that bear on namespace, in no order.
+func (f *Reader) BlocksFor(namespace string) ([]*shipper.RolloutBlock, error) {
+	known := f.blocks()
+	blocks, err := list[*shipper.RolloutBlock](known, cache.NamespaceIndex, namespace)
+	if err != nil || f.globalNamespace == "" || f.globalNamespace == namespace {
+		return blocks, err
+	}
+	global, err := list[*shipper.RolloutBlock](known, cache.NamespaceIndex, f.globalNamespace)
+	return append(blocks, global...), err
+}
+
+// Blocks are the RolloutBlocks in namespace, in no order.
+func (f *Reader) Blocks(namespace string) ([]*shipper.RolloutBlock, error) {
+	return list[*shipper.RolloutBlock](f.blocks(), cache.NamespaceIndex, namespace)
+}
+
+// Block is the RolloutBlock, wherever it is; nil when there is none.
+func (f *Reader) Block(ctx context.Context, key types.NamespacedName) (*shipper.RolloutBlock, error) {
+	return get(ctx, f, f.blocks(), key, &shipper.RolloutBlock{})
+}
+
+// Applications are the metadata of those in namespace, in no order.
+func (f *Reader) Applications(namespace string) ([]*metav1.PartialObjectMetadata, error) {
+	return list[*metav1.PartialObjectMetadata](f.cached.Applications, cache.NamespaceIndex, namespace)
+}
+
+// Application is the metadata of the Application; nil when there is none.
+func (f *Reader) Application(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
+	empty := &metav1.PartialObjectMetadata{}
+	empty.SetGroupVersionKind(shipper.GroupVersion.WithKind("Application"))
+	return get(ctx, f, f.cached.Applications, key, empty)
+}
+
+// TrafficTargetsNow are those of an Application as the API server has them at this moment.
+func (f *Reader) TrafficTargetsNow(ctx context.Context, app types.NamespacedName) ([]shipper.TrafficTarget, error) {
+	var found shipper.TrafficTargetList
+	if f.live == nil {
+		return nil, nil
+	}
+	err := f.live.List(ctx, &found, client.InNamespace(app.Namespace), client.MatchingLabels{shipper.AppLabel: app.Name})
+	if err != nil {
+		return nil, fmt.Errorf("listing the TrafficTargets of Application %s: %w", app, err)
+	}
+	return found.Items, nil
+}
+
+// Release is the Release; nil when there is none.
+func (f *Reader) Release(ctx context.Context, key types.NamespacedName) (*shipper.Release, error) {
+	return get(ctx, f, f.cached.Releases, key, &shipper.Release{})
+}
+
+// ApplicationNow is Application as the API server has it at this moment.
+func (f *Reader) ApplicationNow(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
+	if f.live == nil || key.Name == "" {
+		return f.Application(ctx, key)
+	}
+	empty := &metav1.PartialObjectMetadata{}
+	empty.SetGroupVersionKind(shipper.GroupVersion.WithKind("Application"))
+	return read(ctx, f.live, key, empty)
+}
+
+// ReleaseNow is Release as the API server has it at this moment.
+func (f *Reader) ReleaseNow(ctx context.Context, key types.NamespacedName) (*shipper.Release, error) {
+	if f.live == nil {
+		return f.Release(ctx, key)
+	}
+	return read(ctx, f.live, key, &shipper.Release{})
+}
+
+// Releases are those that carry the label of the Application, in no order. Of their status there is what blocks ask of.
+func (f *Reader) Releases(app types.NamespacedName) ([]*shipper.Release, error) {
+	return list[*shipper.Release](f.cached.Releases, byApplication, app.String())
+}
+
+// App is the Application of rel as blocks ask about it. Its Releases are those of that very Application, not of an earlier
+// one of its name; rel is among them once it is known.
+func (f *Reader) App(rel *shipper.Release) (block.App, error) {
+	name := rel.Labels[shipper.AppLabel]
+	key := types.NamespacedName{Namespace: rel.Namespace, Name: name}
+	rels, err := f.Releases(key)
+	if err != nil {
+		return block.App{}, err
+	}
+	ordered, _ := stamp.SortByGeneration(rels)
+	app := block.App{Name: name, Clusters: f.Clusters}
+	app.Releases = slices.DeleteFunc(ordered, func(r *shipper.Release) bool {
+		return !r.DeletionTimestamp.IsZero() || applicationUID(r) != applicationUID(rel)
+	})
+	if o, there, err := f.cached.Applications.GetByKey(key.String()); err == nil && there {
+		if meta, ok := o.(metav1.Object); ok {
+			app.Labels = []map[string]string{meta.GetLabels()}
+		}
+	}
+	return app, nil
+}
+
+// PlacedOn are the Releases for which the cluster was chosen, sorted.
+func (f *Reader) PlacedOn(cluster string) ([]string, error) {
+	rels, err := list[*shipper.Release](f.cached.Releases, byCluster, cluster)
+	names := make([]string, len(rels))
+	for i, rel := range rels {
+		names[i] = rel.Namespace + "/" + rel.Name
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+// Clusters are all Clusters, in no order.
+func (f *Reader) Clusters() []shipper.Cluster {
+	known := f.cached.Clusters.List()
+	clusters := make([]shipper.Cluster, 0, len(known))
+	for _, o := range known {
+		if c, ok := o.(*shipper.Cluster); ok {
+			clusters = append(clusters, *c)
+		}
+	}
+	return clusters
+}
+
+// NamespaceTerminating tells whether the namespace is being deleted. One that is not known is not.
+func (f *Reader) NamespaceTerminating(namespace string) bool {
+	o, there, err := f.cached.Namespaces.GetByKey(namespace)
+	if err != nil || !there {
+		return false
+	}
+	meta, ok := o.(metav1.Object)
+	return ok && meta.GetDeletionTimestamp() != nil
+}
+
+func list[T any](indexer cache.Indexer, index, value string) ([]T, error) {
+	found, err := indexer.ByIndex(index, value)
+	if err != nil {
+		return nil, fmt.Errorf("reading index %s: %w", index, err)
+	}
+	out := make([]T, 0, len(found))
+	for _, o := range found {
+		if t, ok := o.(T); ok {
+			out = append(out, t)
+		}
+	}
+	return out, nil
+}
+
+// get returns the known object of key, asks for it live into empty when it is not known, and returns the zero T, which
+// is nil, when there is none.
+func get[T client.Object](
+	ctx context.Context, f *Reader, indexer cache.Indexer, key types.NamespacedName, empty T,
+) (T, error) {
+	var none T
+	o, there, err := indexer.GetByKey(key.String())
+	if err != nil {
+		return none, fmt.Errorf("reading %s: %w", key, err)
+	}
+	if known, ok := o.(T); there && ok {
+		return known, nil
+	}
+	if f.live == nil || key.Name == "" {
+		return none, nil
+	}
+	return read(ctx, f.live, key, empty)
+}
+
+// read reads key into empty; it returns the zero T when there is none.
+func read[T client.Object](ctx context.Context, live client.Reader, key types.NamespacedName, empty T) (T, error) {
+	var none T
+	if err := live.Get(ctx, key, empty); apierrors.IsNotFound(err) {
+		return none, nil
+	} else if err != nil {
+		return none, fmt.Errorf("reading %s: %w", key, err)
+	}
+	return empty, nil
+}
+
+// applicationUID tells apart Applications that had the same name one after the other.
+func applicationUID(rel *shipper.Release) types.UID {
+	for _, ref := range rel.OwnerReferences {
+		if ref.Kind == "Application" && strings.HasPrefix(ref.APIVersion, shipper.GroupName+"/") {
+			return ref.UID
+		}
+	}
+	return ""
+}
+
+func applicationOf(o any) ([]string, error) {
+	rel, ok := o.(*shipper.Release)
+	if !ok {
+		return nil, nil
+	}
+	return []string{types.NamespacedName{Namespace: rel.Namespace, Name: rel.Labels[shipper.AppLabel]}.String()}, nil
+}
+
+func clustersOf(o any) ([]string, error) {
+	rel, ok := o.(*shipper.Release)
+	if !ok || rel.Annotations[shipper.ReleaseClustersAnnotation] == "" {
+		return nil, nil
+	}
+	return strings.Split(rel.Annotations[shipper.ReleaseClustersAnnotation], ","), nil
+}

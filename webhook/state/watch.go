@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"golang.org/x/sync/singleflight"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// lastApplied is kubectl's copy of the whole object; nothing is judged by it.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// Strip drops what nothing is judged by before an object is kept: who owns which field, kubectl's copy of the object,
+// and the status of Releases and Clusters but for what tells whether a rollout goes back. It is a transform for the cache
+// that Watch is given.
+func Strip(o any) (any, error) {
+	if meta, ok := o.(metav1.Object); ok {
+		meta.SetManagedFields(nil)
+		if annotations := meta.GetAnnotations(); annotations[lastApplied] != "" {
+			delete(annotations, lastApplied)
+			meta.SetAnnotations(annotations)
+		}
+	}
+	switch o := o.(type) {
+	case *shipper.Release:
+		was := o.Status
+		o.Status = shipper.ReleaseStatus{AchievedStep: was.AchievedStep}
+		if c := shipper.FindCondition(was.Conditions, shipper.ReleaseComplete); c != nil {
+			o.Status.Conditions = []shipper.Condition{{Type: c.Type, Status: c.Status}}
+		}
+	case *shipper.Cluster:
+		o.Status = shipper.ClusterStatus{}
+	}
+	return o, nil
+}
+
+// Watched are Facts that follow the API server.
+type Watched struct {
+	*Reader
+	stream     *Stream
+	synced     func() bool
+	done       atomic.Bool
+	confirming singleflight.Group
+}
+
+// Watch returns Facts that follow the API server through c, which must transform with Strip. It must be called before c
+// is started. live is asked about objects that c does not know, and for RolloutBlocks while s, which must follow the
+// watches of c, is down.
+func Watch(
+	ctx context.Context, c cache.Cache, s *Stream, live client.Reader, globalNamespace string,
+) (*Watched, error) {
+	w := &watcher{ctx: ctx, cache: c}
+	known := Indexers{
+		Blocks:       w.indexer(&shipper.RolloutBlock{}, nil),
+		Releases:     w.indexer(&shipper.Release{}, releaseIndices),
+		Applications: w.indexer(metadata(shipper.GroupVersion.String(), "Application"), nil),
+		Clusters:     w.indexer(&shipper.Cluster{}, nil),
+		Namespaces:   w.indexer(metadata(corev1.SchemeGroupVersion.String(), "Namespace"), nil),
+	}
+	if w.err != nil {
+		return nil, w.err
+	}
+	return &Watched{Reader: New(known, live, globalNamespace), stream: s, synced: w.synced}, nil
+}
+
+// Synced tells whether every watch has delivered what there was when it began. Once true it stays so.
+func (w *Watched) Synced() bool {
+	if w.done.Load() {
+		return true
+	}
+	if !w.synced() {
+		return false
+	}
+	w.done.Store(true)
+	return true
+}
+
+// watcher collects informers, and the first error.
+type watcher struct {
+	ctx       context.Context //nolint:containedctx // lives only inside Watch
+	cache     cache.Cache
+	informers []cache.Informer
+	err       error
+}
+
+func (w *watcher) indexer(o client.Object, indices toolscache.Indexers) toolscache.Indexer {
+	if w.err != nil {
+		return nil
+	}
+	informer, err := w.cache.GetInformer(w.ctx, o, cache.BlockUntilSynced(false))
+	if err != nil {
+		w.err = fmt.Errorf("watching %T: %w", o, err)
+		return nil
+	}
+	shared, ok := informer.(toolscache.SharedIndexInformer)
+	if !ok {
+		w.err = fmt.Errorf("watching %T: informer %T has no index to read", o, informer)
+		return nil
+	}
+	if len(indices) > 0 {
+		if err := shared.AddIndexers(indices); err != nil {
+			w.err = fmt.Errorf("indexing %T: %w", o, err)
+			return nil
+		}
+	}
+	w.informers = append(w.informers, informer)
+	return shared.GetIndexer()
+}
+
+func (w *watcher) synced() bool {
+	for _, i := range w.informers {
+		if !i.HasSynced() {
+			return false
+		}
+	}
+	return true
+}
+
+func metadata(apiVersion, kind string) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: apiVersion, Kind: kind}}
+}

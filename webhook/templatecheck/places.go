@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package templatecheck
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+)
+
+// MaxPatchOperations bounds the JSON patch of one region or cluster.
+const MaxPatchOperations = 1000
+
+// validatePlaces says what is wrong with values that differ from place to place, wherever these are.
+func validatePlaces(env *shipper.ReleaseEnvironment, path *field.Path) field.ErrorList {
+	errs := validateFor(env.ValuesPerRegion, path.Child("valuesPerRegion"), "region")
+	errs = append(errs, validateFor(env.ValuesPerCluster, path.Child("valuesPerCluster"), "cluster")...)
+	if len(errs) > 0 || !chart.LayersOf(env).Differ() {
+		return errs
+	}
+	text, err := json.Marshal([]any{env.Values, env.ValuesPerRegion, env.ValuesPerCluster})
+	if err != nil {
+		return field.ErrorList{field.Invalid(path.Child("valuesPerCluster"), "(values)", "cannot be written as JSON: "+err.Error())}
+	}
+	archive := len(env.Chart.Archive)
+	bound := min(MaxValuesBytes, MaxTogetherBytes-archive)
+	if len(text) > bound && len(validateValues(env.Values, path, archive)) == 0 {
+		return field.ErrorList{field.Invalid(path.Child("valuesPerCluster"), fmt.Sprintf("(%d bytes)", len(text)), fmt.Sprintf(
+			"values, valuesPerRegion and valuesPerCluster may have %d bytes as JSON, all in all: each Release keeps a copy; "+
+				"put large files into the chart", bound))}
+	}
+	return nil
+}
+
+func validateFor(all []shipper.ValuesFor, path *field.Path, what string) field.ErrorList {
+	var errs field.ErrorList
+	seen := map[string]bool{}
+	for i, one := range all {
+		switch {
+		case strings.TrimSpace(one.Name) == "":
+			errs = append(errs, field.Required(path.Index(i).Child("name"), "name the "+what+" as Cluster objects do"))
+		case seen[one.Name]:
+			errs = append(errs, field.Duplicate(path.Index(i).Child("name"), one.Name))
+		}
+		seen[one.Name] = true
+		patch := path.Index(i).Child("patch")
+		if len(one.Patch) > MaxPatchOperations {
+			errs = append(errs, field.TooMany(patch, len(one.Patch), MaxPatchOperations))
+			continue
+		}
+		if operation, why := chart.CheckPatch(one.Patch); why != "" {
+			errs = append(errs, field.Invalid(patch.Index(operation), operationOf(one.Patch[operation]), why))
+		}
+	}
+	return errs
+}
+
+// operationOf names an operation, and leaves out what it writes.
+func operationOf(operation shipper.PatchOperation) string {
+	op, _ := operation["op"].(string)
+	path, _ := operation["path"].(string)
+	return strings.TrimSpace(op + " " + path)
+}
+
+// patched are the regions that have a patch, and the clusters that have one or are in such a region.
+func patched(env *shipper.ReleaseEnvironment, clusters []shipper.Cluster) []chart.Place {
+	var out []chart.Place
+	regions, regionOf := map[string]bool{}, make(map[string]string, len(clusters))
+	for _, cluster := range clusters {
+		regionOf[cluster.Name] = cluster.Spec.Region
+	}
+	for _, region := range env.ValuesPerRegion {
+		if len(region.Patch) > 0 {
+			regions[region.Name] = true
+			out = append(out, chart.Place{Region: region.Name})
+		}
+	}
+	for _, one := range env.ValuesPerCluster {
+		if region := regionOf[one.Name]; len(one.Patch) > 0 || regions[region] {
+			out = append(out, chart.Place{Cluster: one.Name, Region: region})
+		}
+	}
+	return out
+}
+
+// ValidatePatches says which patches of env, which is at path and otherwise valid, do not apply to the values they are for.
+// Clusters are those there are; a cluster that is not among them is taken to be in no region that has values of its own.
+func ValidatePatches(env *shipper.ReleaseEnvironment, path *field.Path, clusters []shipper.Cluster) field.ErrorList {
+	layers := chart.LayersOf(env)
+	if !layers.Differ() {
+		return nil
+	}
+	places := patched(env, clusters)
+	if errs := validateLoad(env, path, places); len(errs) > 0 {
+		return errs
+	}
+	var errs field.ErrorList
+	told := map[string]bool{}
+	for _, place := range places {
+		if len(told) == maxListedPatches {
+			break
+		}
+		_, err := layers.At(place)
+		var broken *chart.PatchError
+		if !errors.As(err, &broken) {
+			continue
+		}
+		all, at := env.ValuesPerRegion, path.Child("valuesPerRegion")
+		if broken.PerCluster {
+			all, at = env.ValuesPerCluster, path.Child("valuesPerCluster")
+		}
+		at = at.Index(broken.Entry).Child("patch")
+		value := "(the patched values)"
+		if broken.Operation >= 0 {
+			value, at = operationOf(all[broken.Entry].Patch[broken.Operation]), at.Index(broken.Operation)
+		}
+		if !told[at.String()] {
+			told[at.String()] = true
+			errs = append(errs, field.Invalid(at, value, broken.Message))
+		}
+	}
+	return errs
+}

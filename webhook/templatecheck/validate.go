@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package templatecheck judges what Applications and Releases share: the chart, values, cluster requirements and strategy
+// of one version of an application. It only reads its arguments.
+package templatecheck
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+)
+
+// Bounds of an environment.
+const (
+	// MaxValuesBytes bounds the values as JSON. They are stored in the Application, in each Release and in each
+	// InstallationTarget, and etcd takes objects of 1.5 MiB.
+	MaxValuesBytes = 1 << 20
+	// MaxTogetherBytes bounds the values with an archive that stands beside them, for the same reason.
+	MaxTogetherBytes = MaxValuesBytes + 1<<18
+	// MaxSteps bounds a strategy.
+	MaxSteps = 100
+	// MaxGates bounds the readinessGates of a step.
+	MaxGates = 10
+	// MaxPercent is all of the capacity.
+	MaxPercent = 100
+	// MaxClustersPerRegion bounds the clusters wanted in one region.
+	MaxClustersPerRegion = 1000
+)
+
+// Validate says what is wrong with env, which is at path. Its chart must have an exact version.
+func Validate(env *shipper.ReleaseEnvironment, path *field.Path) field.ErrorList {
+	errs := validateChart(env.Chart, path.Child("chart"))
+	errs = append(errs, validateValues(env.Values, path.Child("values"), len(env.Chart.Archive))...)
+	errs = append(errs, validatePlaces(env, path)...)
+	errs = append(errs, validateSources(env, path)...)
+	errs = append(errs, validateRequirements(env.ClusterRequirements, path.Child("clusterRequirements"))...)
+	return append(errs, validateStrategy(env.Strategy, path.Child("strategy"))...)
+}
+
+func validateChart(c shipper.Chart, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if strings.TrimSpace(c.Name) == "" {
+		errs = append(errs, field.Required(path.Child("name"), "name the chart as the repository's index does"))
+	}
+	errs = append(errs, validateSource(c, path)...)
+	errs = append(errs, validateProvenance(c, path)...)
+	if !chart.IsExact(c.Version) {
+		errs = append(errs, field.Invalid(path.Child("version"), c.Version,
+			"must be an exact version here; constraints are resolved in Applications, by Shipper's mutating webhook"))
+	}
+	return errs
+}
+
+// validateSource says what is wrong with where a chart comes from. Archives are opened where they are pinned.
+func validateSource(c shipper.Chart, path *field.Path) field.ErrorList {
+	if c.Credentials.SecretName != "" {
+		if u, err := url.Parse(c.RepoURL); c.Archive != "" || err == nil && u.User != nil {
+			return field.ErrorList{field.Forbidden(path.Child("credentials"),
+				"are for a repository whose URL has none itself: leave one of the two out")}
+		}
+	}
+	if c.Archive == "" {
+		if c.RepoURL == "" {
+			return field.ErrorList{field.Required(path.Child("repoUrl"), "name the repository, or put the chart's archive into archive")}
+		}
+		if why := whyNotRepository(c.RepoURL); why != "" {
+			return field.ErrorList{field.Invalid(path.Child("repoUrl"), c.RepoURL, why)}
+		}
+		return nil
+	}
+	if c.RepoURL != "" {
+		return field.ErrorList{field.Forbidden(path.Child("archive"), "the chart comes from repoUrl: leave one of the two out")}
+	}
+	return nil
+}
+
+// validateProvenance says where a .prov file is missing that nobody else has, or is one that nobody would look at.
+func validateProvenance(c shipper.Chart, path *field.Path) field.ErrorList {
+	at := path.Child("provenance")
+	switch given := c.Provenance != ""; {
+	case given && c.Archive == "":
+		return field.ErrorList{field.Forbidden(at, "is for a chart that stands in archive: "+
+			"the .prov file of one in a repository is beside it there")}
+	case given && c.Verify.SecretName == "":
+		return field.ErrorList{field.Forbidden(at, "is verified with the keys that chart.verify names: name them, or leave this out")}
+	case !given && c.Archive != "" && c.Verify.SecretName != "":
+		return field.ErrorList{field.Required(at, "chart.verify demands a signature: give the .prov file of the archive, "+
+			"which `helm package --sign` makes")}
+	}
+	return nil
+}
+
+func whyNotRepository(repoURL string) string {
+	u, err := url.Parse(repoURL)
+	switch {
+	case err != nil:
+		return "is not a URL"
+	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "oci":
+		return "must be an http or https URL, that of the folder that holds index.yaml, or oci://host/path of a registry"
+	case u.Hostname() == "":
+		return "must name a host"
+	}
+	return ""
+}
+
+// validateValues judges values that stand beside so many bytes of an archive.
+func validateValues(values *shipper.ChartValues, path *field.Path, archive int) field.ErrorList {
+	if values == nil {
+		return nil
+	}
+	text, err := json.Marshal(values)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path, "(values)", "cannot be written as JSON: "+err.Error())}
+	}
+	if len(text) > MaxValuesBytes {
+		return field.ErrorList{field.Invalid(path, fmt.Sprintf("(%d bytes)", len(text)), fmt.Sprintf(
+			"values may have %d bytes as JSON: each Release keeps a copy; put large files into the chart", MaxValuesBytes))}
+	}
+	if len(text)+archive > MaxTogetherBytes {
+		return field.ErrorList{field.Invalid(path, fmt.Sprintf("(%d bytes)", len(text)), fmt.Sprintf("values and chart.archive, which has "+
+			"%d bytes, may have %d bytes together: put the chart into a repository", archive, MaxTogetherBytes))}
+	}
+	return nil
+}
+
+func validateRequirements(r shipper.ClusterRequirements, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	regions := path.Child("regions")
+	if len(r.Regions) == 0 {
+		errs = append(errs, field.Required(regions, "name at least one region to run in"))
+	}
+	seen := map[string]bool{}
+	for i, region := range r.Regions {
+		name := regions.Index(i).Child("name")
+		switch {
+		case strings.TrimSpace(region.Name) == "":
+			errs = append(errs, field.Required(name, "name the region as Cluster objects do"))
+		case seen[region.Name]:
+			errs = append(errs, field.Duplicate(name, region.Name))
+		}
+		seen[region.Name] = true
+		if n := region.Replicas; n != nil && (*n < 0 || *n > MaxClustersPerRegion) {
+			errs = append(errs, field.Invalid(regions.Index(i).Child("replicas"), *n, fmt.Sprintf(
+				"is the number of clusters wanted in this region: from 0 to %d", MaxClustersPerRegion)))
+		}
+	}
+	seen = map[string]bool{}
+	for i, capability := range r.Capabilities {
+		at := path.Child("capabilities").Index(i)
+		switch {
+		case strings.TrimSpace(capability) == "":
+			errs = append(errs, field.Required(at, "a capability has a name"))
+		case seen[capability]:
+			errs = append(errs, field.Duplicate(at, capability))
+		}
+		seen[capability] = true
+	}
+	return errs
+}
+
+func validateStrategy(s *shipper.RolloutStrategy, path *field.Path) field.ErrorList {
+	if s == nil {
+		return field.ErrorList{field.Required(path, "say in which steps a new release takes over")}
+	}
+	steps := path.Child("steps")
+	switch {
+	case len(s.Steps) == 0:
+		return field.ErrorList{field.Required(steps, "a strategy has at least one step")}
+	case len(s.Steps) > MaxSteps:
+		return field.ErrorList{field.TooMany(steps, len(s.Steps), MaxSteps)}
+	}
+	var errs field.ErrorList
+	for i, step := range s.Steps {
+		capacity, traffic := steps.Index(i).Child("capacity"), steps.Index(i).Child("traffic")
+		errs = append(errs, validatePercent(step.Capacity.Incumbent, capacity.Child("incumbent"))...)
+		errs = append(errs, validatePercent(step.Capacity.Contender, capacity.Child("contender"))...)
+		errs = append(errs, validateWeight(step.Traffic.Incumbent, traffic.Child("incumbent"))...)
+		errs = append(errs, validateWeight(step.Traffic.Contender, traffic.Child("contender"))...)
+		errs = append(errs, validateGates(step.ReadinessGates, steps.Index(i).Child("readinessGates"))...)
+	}
+	return errs
+}
+
+// validateGates takes types of conditions that others may own: their domain tells them from Shipper's, which have none.
+func validateGates(gates []string, path *field.Path) field.ErrorList {
+	if len(gates) > MaxGates {
+		return field.ErrorList{field.TooMany(path, len(gates), MaxGates)}
+	}
+	var errs field.ErrorList
+	for i, gate := range gates {
+		domain, _, prefixed := strings.Cut(gate, "/")
+		switch wrong := validation.IsQualifiedName(gate); {
+		case len(wrong) > 0:
+			errs = append(errs, field.Invalid(path.Index(i), gate, strings.Join(wrong, "; ")))
+		case !prefixed:
+			errs = append(errs, field.Invalid(path.Index(i), gate,
+				"must be a type of condition that another controller owns, with its domain: example.com/Verified"))
+		case domain == shipper.GroupVersion.Group:
+			errs = append(errs, field.Invalid(path.Index(i), gate,
+				"the domain "+domain+" is Shipper's own: a gate is a condition that another controller owns"))
+		case slices.Contains(gates[:i], gate):
+			errs = append(errs, field.Duplicate(path.Index(i), gate))
+		}
+	}
+	return errs
+}
+
+func validatePercent(percent int32, path *field.Path) field.ErrorList {
+	if percent < 0 || percent > MaxPercent {
+		return field.ErrorList{field.Invalid(path, percent, "capacity is a percentage: use a number from 0 to 100")}
+	}
+	return nil
+}
+
+func validateWeight(weight int32, path *field.Path) field.ErrorList {
+	if weight < 0 {
+		return field.ErrorList{field.Invalid(path, weight, "traffic is a weight: use a number from 0 on")}
+	}
+	return nil
+}

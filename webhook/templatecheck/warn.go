@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package templatecheck
+
+import (
+	"fmt"
+	"slices"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Warnings tell what is allowed in env and yet hardly meant. env is valid.
+func Warnings(env *shipper.ReleaseEnvironment) []string {
+	var out []string
+	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+
+	steps := env.Strategy.Steps
+	for i, s := range steps {
+		switch {
+		case s.Traffic.Contender > 0 && s.Capacity.Contender == 0:
+			warn("step %d (%s) gives traffic to the contender and no capacity", i, s.Name)
+		case s.Traffic.Incumbent > 0 && s.Capacity.Incumbent == 0:
+			warn("step %d (%s) leaves traffic to the incumbent and no capacity", i, s.Name)
+		case s.Traffic.Incumbent == 0 && s.Traffic.Contender == 0:
+			warn("step %d (%s) gives traffic to nobody", i, s.Name)
+		}
+	}
+	last := steps[len(steps)-1]
+	if last.Capacity.Contender != MaxPercent || last.Capacity.Incumbent != 0 {
+		warn("the last step (%s) completes the release with %d %% of capacity and leaves %d %% to its predecessor; "+
+			"100 and 0 are usual",
+			last.Name, last.Capacity.Contender, last.Capacity.Incumbent)
+	}
+	if Wanted(env.ClusterRequirements) == 0 {
+		warn("clusterRequirements ask for no cluster in any region: nothing will run")
+	}
+	for _, values := range env.ValuesPerRegion {
+		if !slices.ContainsFunc(env.ClusterRequirements.Regions, func(r shipper.RegionRequirement) bool { return r.Name == values.Name }) {
+			warn("valuesPerRegion has values for region %s, which clusterRequirements do not name", values.Name)
+		}
+	}
+	return out
+}
+
+// Wanted is the number of clusters asked for.
+func Wanted(r shipper.ClusterRequirements) int64 {
+	var n int64
+	for _, region := range r.Regions {
+		if region.Replicas == nil {
+			n++
+			continue
+		}
+		n += int64(*region.Replicas)
+	}
+	return n
+}
