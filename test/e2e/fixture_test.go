@@ -46,7 +46,7 @@ func onOneAndTwoClusters(t *testing.T, run func(s *fixture)) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tell(begin(t, tc.clusters, tc.regions))
+			run(begin(t, tc.clusters, tc.regions))
 		})
 	}
 }
@@ -54,7 +54,7 @@ func onOneAndTwoClusters(t *testing.T, run func(s *fixture)) {
 // onTwoClusters runs a test on both application clusters.
 func onTwoClusters(t *testing.T, run func(s *fixture)) {
 	t.Parallel()
-	tell(begin(t, []string{west, east}, []string{westRegion, eastRegion}))
+	run(begin(t, []string{west, east}, []string{westRegion, eastRegion}))
 }
 
 // begin makes a namespace for the test in every cluster.
