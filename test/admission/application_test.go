@@ -17,7 +17,7 @@ import (
 	"shipper.dev/shipper/test/admission/ask"
 )
 
-// application is a valid Application in namespace, whose chart is in r.
+// application returns a valid Application in a namespace, whose chart is in r.
 func application(namespace string, r *repository, edits ...func(*shipper.Application)) *shipper.Application {
 	app := ask.Application()
 	app.Namespace, app.UID = namespace, ""
@@ -33,7 +33,7 @@ func replicas(n int64) func(*shipper.Application) {
 	return func(app *shipper.Application) { app.Spec.Template.Values = &shipper.ChartValues{"replicaCount": n} }
 }
 
-// nameOf is the name of the Release that app makes first.
+// nameOf returns the name of the first Release of app.
 func nameOf(t *testing.T, app *shipper.Application) string {
 	t.Helper()
 	rel, err := stamp.Release(app, nil)
@@ -43,7 +43,7 @@ func nameOf(t *testing.T, app *shipper.Application) string {
 	return rel.Name
 }
 
-// serverLocal makes the one Cluster that Applications of tests can be placed on.
+// serverLocal creates the one Cluster on which tests' Applications can be scheduled.
 func serverLocal(t *testing.T) {
 	t.Helper()
 	c := &shipper.Cluster{Spec: shipper.ClusterSpec{Region: "local", APIMaster: "https://10.0.0.1"}}
@@ -88,7 +88,7 @@ func TestApplyingTwiceNeverMakesARelease(t *testing.T) {
 		t.Helper()
 		app := application(ns, repo, edits...)
 		app.APIVersion, app.Kind = shipper.GroupVersion.String(), "Application"
-		//nolint:staticcheck // what is applied is a whole typed object, as kubectl sends it
+		//nolint:staticcheck // it applies a whole typed object, as kubectl sends it
 		if err := dev.Patch(t.Context(), app, client.Apply, client.FieldOwner("test")); err != nil {
 			t.Fatal(err)
 		}
@@ -112,8 +112,8 @@ func TestApplyingTwiceNeverMakesARelease(t *testing.T) {
 		t.Errorf("an edit beside the chart moved it to %s", edited.Spec.Template.Chart.Version)
 	}
 
-	// What was published in between is not asked for by itself, but when the user wants it. A repository that was asked a
-	// moment ago is not asked again.
+	// A version that was published meanwhile is resolved only when the user requests it. A repository that was just queried
+	// is not queried again.
 	refreshes := 0
 	eventually(t, "a refresh to find the newer version", func(context.Context) error {
 		refreshes++
@@ -212,7 +212,7 @@ func TestAnApplicationUnderABlock(t *testing.T) {
 		replicas(4)(app)
 		checkRefused(t, sre.Update(t.Context(), app), refused{})
 		replicas(5)(app)
-		checkRefused(t, dev.Update(t.Context(), app), refused{}) // who overrode had the right; anybody goes on
+		checkRefused(t, dev.Update(t.Context(), app), refused{}) // the override was made with the right; other users may edit the Application
 		live = app
 	})
 	t.Run("goes on when the block is gone", func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestDryRunAnswersTheSame(t *testing.T) {
 	}
 	isPlan := func(warning string) bool { return strings.HasPrefix(warning, "plan: ") }
 	if !slices.ContainsFunc(dryWarned, isPlan) {
-		t.Errorf("the dry run told no plan: %q", dryWarned)
+		t.Errorf("the dry run warned of no plan: %q", dryWarned)
 	}
 	if diff := cmp.Diff(dev.warnings(), slices.DeleteFunc(dryWarned, isPlan)); diff != "" {
 		t.Errorf("warnings (-real +dry):\n%s", diff)

@@ -24,11 +24,11 @@ const (
 	observed = `"shipper.booking.com/app.highestObservedGeneration":"7"`
 	override = `"shipper.booking.com/rollout-block.override":`
 	report   = `"status":{"history":["x"]}`
-	// brokenStatus is of the wrong type: the API server takes it out of a write before it stores it, but not before it asks.
+	// brokenStatus has the wrong type: the API server drops the status only after it has called the webhooks.
 	brokenStatus = `"status":{"conditions":"x"}`
 )
 
-// What no chart has, what no object holds, and what names no block.
+// Values that exceed the size of annotations, and values that name no chart and no block.
 var (
 	digest = strings.Repeat("f", 64)
 	huge   = `"huge":"` + strings.Repeat("x", 300<<10) + `"`
@@ -60,7 +60,7 @@ func TestControlStateOfApplicationsIsNotForged(t *testing.T) {
 		"no annotation at all, by replace": {app.replace(func(u *unstructured.Unstructured) {
 			u.SetAnnotations(nil)
 		}), refused{}},
-		"nobody who owns the fields": {app.replace(func(u *unstructured.Unstructured) {
+		"no owner of the fields": {app.replace(func(u *unstructured.Unstructured) {
 			u.SetManagedFields([]metav1.ManagedFieldsEntry{{}})
 		}), refused{}},
 		"a requester beside a broken status":  {app.merge(annotations(boss, brokenStatus)), forged},
@@ -112,7 +112,7 @@ func TestApplicationsAreNotBroken(t *testing.T) {
 	}, ns)
 }
 
-// What a manifest says of charts and generations on creation is ignored, however it is sent.
+// Annotations about charts and generations in a new Application's manifest are ignored, however it is sent.
 func TestControlStateIsNotBroughtAlong(t *testing.T) {
 	ns := namespace(t)
 	m, repo := newAttacker(t, ns), startRepository(t, "0.0.1", "0.0.2")
@@ -154,7 +154,7 @@ func TestControlStateIsNotBroughtAlong(t *testing.T) {
 	}
 }
 
-// What was true once is not true again because somebody sends it again.
+// A user cannot restore earlier values of the annotations by sending an earlier object again.
 func TestControlStateIsNotReplayed(t *testing.T) {
 	ns := namespace(t)
 	r, m := rollOut(t, ns), newAttacker(t, ns)

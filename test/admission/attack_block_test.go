@@ -27,7 +27,7 @@ func quoted(t *testing.T, text string) string {
 	return string(out)
 }
 
-// recorded is what is noted of overrides.
+// recorded returns the overrides that an object's annotation records.
 func recorded(t *testing.T, o client.Object) []rules.Record {
 	t.Helper()
 	if err := admin.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
@@ -36,7 +36,7 @@ func recorded(t *testing.T, o client.Object) []rules.Record {
 	return rules.Records(o.GetAnnotations())
 }
 
-// What is noted of an override is what the one who overrode has said and when, whatever others write afterwards.
+// The record of an override keeps the user, reason and time of the override, whatever other users write afterwards.
 func TestWhoOverrodeIsNotForged(t *testing.T) {
 	ns := namespace(t)
 	r, m := rollOut(t, ns), newAttacker(t, ns)
@@ -50,7 +50,7 @@ func TestWhoOverrodeIsNotForged(t *testing.T) {
 		}
 		was := recorded(t, o)
 		if len(was) != 1 || was[0].Block != key || was[0].UID != b.UID || was[0].Reason != "the fix" || was[0].Time.IsZero() {
-			t.Fatalf("what is noted is %v", was)
+			t.Fatalf("the record is %v", was)
 		}
 		forged := was[0]
 		forged.User = "boss"
@@ -67,8 +67,8 @@ func TestWhoOverrodeIsNotForged(t *testing.T) {
 				"by another, by replace":                 {v.replace(annotate(shipper.RolloutBlockOverrideStampAnnotation, "[]")), refused{}},
 				"by another, beside a broken status":     {v.merge(annotations(boss, brokenStatus)), refused{}},
 				"by another, with a report":              {v.merge(annotations(boss, `"status":{}`), "status"), refused{}},
-				"by nobody":                              {v.merge(annotations(noted + "null")), refused{}},
-				"by nobody, beside a broken status":      {v.merge(annotations(noted+"null", brokenStatus)), refused{}},
+				"removed":                                {v.merge(annotations(noted + "null")), refused{}},
+				"removed, beside a broken status":        {v.merge(annotations(noted+"null", brokenStatus)), refused{}},
 				"of one block more":                      {v.merge(annotations(more)), refused{}},
 				"of one block more, which is overridden": {v.merge(annotations(more + "," + both)), byOther},
 				"of what is none":                        {v.merge(annotations(noted + `"x"`)), refused{}},
@@ -83,7 +83,7 @@ func TestWhoOverrodeIsNotForged(t *testing.T) {
 	}
 }
 
-// An author is whom a block's maker names. Who made it stands beside that, and nobody else can be put there.
+// The maker of a block chooses spec.author; the created-by annotation names the maker and cannot be changed.
 func TestWhoMadeABlockIsNotForged(t *testing.T) {
 	ns := namespace(t)
 	m := newAttacker(t, ns)
@@ -98,8 +98,8 @@ func TestWhoMadeABlockIsNotForged(t *testing.T) {
 		"by another, by replace":               {v.replace(annotate(shipper.RolloutBlockCreatedByAnnotation, "boss")), refused{}},
 		"by another, beside a broken status":   {v.merge(annotations(made(`"boss"`), brokenStatus)), refused{}},
 		"by another, with a report":            {v.merge(annotations(made(`"boss"`), `"status":{}`), "status"), refused{}},
-		"by nobody":                            {v.merge(annotations(made("null"))), refused{}},
-		"by nobody, by replace":                {v.replace(func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }), refused{}},
+		"removed":                              {v.merge(annotations(made("null"))), refused{}},
+		"removed, by replace":                  {v.replace(func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }), refused{}},
 	}, ns)
 	if got := b.Annotations[shipper.RolloutBlockCreatedByAnnotation]; got != "ann" {
 		t.Errorf("made by %q", got)

@@ -18,7 +18,7 @@ import (
 	"shipper.dev/shipper/test/admission/ask"
 )
 
-// Somebody with every right in one namespace reaches no other, neither by name nor by what objects say of each other.
+// A user with every right in one namespace reaches no other, neither by name nor by references between objects.
 func TestOneNamespaceDoesNotReachAnother(t *testing.T) {
 	ours, theirs := namespace(t), namespace(t)
 	r, b, m := rollOut(t, ours), rollOut(t, theirs), newAttacker(t, ours)
@@ -66,8 +66,8 @@ func unreached(try attempt) attack {
 	return attack{try: func(ctx context.Context) error { return denied(try(ctx)) }}
 }
 
-// The garbage collector deletes what has lost its owner. An owner that a user gives to an object does not lead it around
-// a block.
+// The garbage collector deletes objects whose owner is gone. An owner that a user adds must not make it delete an object
+// despite a block.
 func TestAnOwnerOfOnesOwnDoesNotLeadAroundABlock(t *testing.T) {
 	ns := namespace(t)
 	r, m := rollOut(t, ns), newAttacker(t, ns)
@@ -96,7 +96,7 @@ func TestAnOwnerOfOnesOwnDoesNotLeadAroundABlock(t *testing.T) {
 	}
 }
 
-// deletionRefused is nil when the audit log has that somebody was refused to delete an object.
+// deletionRefused returns nil if the audit log has a refused deletion of the object.
 func deletionRefused(t *testing.T, namespace, resource, name string) error {
 	t.Helper()
 	for event := range audits(t, namespace) {
@@ -105,5 +105,5 @@ func deletionRefused(t *testing.T, namespace, resource, name string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("nobody was refused to delete %s %s/%s", resource, namespace, name)
+	return fmt.Errorf("there is no refused deletion of %s %s/%s", resource, namespace, name)
 }

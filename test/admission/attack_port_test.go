@@ -28,7 +28,7 @@ import (
 	"shipper.dev/shipper/test/admission/ask"
 )
 
-// forge sends a review straight to the webhook's port, as somebody who holds no certificate, and returns the answer.
+// forge sends a review straight to the webhook's port, without a client certificate, and returns the response.
 func forge(t *testing.T, path string, req *admission.Request) *admissionv1.AdmissionResponse {
 	t.Helper()
 	req.Kind = metav1.GroupVersionKind{Group: shipper.GroupName, Version: shipper.GroupVersion.Version, Kind: "Application"}
@@ -45,7 +45,7 @@ func forge(t *testing.T, path string, req *admission.Request) *admissionv1.Admis
 		t.Fatal(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	//nolint:gosec // an attacker does not care whom he talks to
+	//nolint:gosec // an attacker does not verify the server
 	sender := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	response, err := sender.Do(request)
 	if err != nil {
@@ -85,7 +85,7 @@ func (t *trap) requests() []string {
 	return t.sent
 }
 
-// readsOf are the requests for one Secret that the webhook's account made.
+// readsOf lists the requests for one Secret that the webhook's account made.
 func readsOf(t *testing.T, namespace, name string) []string {
 	t.Helper()
 	var out []string
@@ -97,7 +97,7 @@ func readsOf(t *testing.T, namespace, name string) []string {
 	return out
 }
 
-// marked is a Secret with a token, marked as credentials for a URL, if there is one.
+// marked returns a Secret with a token, marked as credentials for forURL unless that is empty.
 func marked(namespace, name, forURL string) *corev1.Secret {
 	out := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, StringData: map[string]string{"token": "s3cret"},
@@ -109,7 +109,7 @@ func marked(namespace, name, forURL string) *corev1.Secret {
 	return out
 }
 
-// opening is an Application whose chart is opened by a Secret, and which has values and keys from it, too.
+// opening returns an Application that names a Secret for its chart's credentials, its values and its keys.
 func opening(namespace, repoURL, secret string) *shipper.Application {
 	return ask.Application(func(app *shipper.Application) {
 		app.Namespace = namespace
@@ -119,8 +119,8 @@ func opening(namespace, repoURL, secret string) *shipper.Application {
 	})
 }
 
-// A Cluster's Secret is in Shipper's own namespace, where Shipper may read it. It is marked here as nobody would, so that nothing
-// else keeps it from being sent.
+// Shipper may read a Cluster's Secret in its own namespace. The Secret is marked as credentials, so that only the namespace
+// check keeps it from being sent.
 func TestAForgedReviewReadsNoSecretOfACluster(t *testing.T) {
 	out := setTrap(t)
 	secret := marked(shipper.SystemNamespace, "forged-eu-west", out.URL)
@@ -155,7 +155,7 @@ func TestAForgedReviewReadsNoSecretOfACluster(t *testing.T) {
 					req := ask.Create(user, app)
 					req.Namespace = tc.namespace
 					answer := forge(t, path, req)
-					// The mutating webhook leaves what it cannot read to the API server, as it is.
+					// The mutating webhook does not change an object that it cannot read: the API server refuses it later.
 					passed := answer.Allowed && path == "/mutate-application" && tc.namespace == ns && answer.Patch == nil
 					if !passed && (answer.Allowed || !strings.Contains(answer.Result.Message, tc.want)) {
 						t.Errorf("got %+v", answer)
@@ -169,7 +169,7 @@ func TestAForgedReviewReadsNoSecretOfACluster(t *testing.T) {
 	}
 }
 
-// In a namespace where Shipper may read Secrets, which of them are sent, and where, is up to who owns them.
+// In a namespace where Shipper may read Secrets, their owners decide which Secrets are sent, and to which URLs.
 func TestAForgedReviewHasCredentialsSentNowhereElse(t *testing.T) {
 	ns, out, home := namespace(t), setTrap(t), setTrap(t)
 	create(t, admin, marked(ns, "unmarked", ""), marked(ns, "of-home", home.URL+"/team"), &rbacv1.RoleBinding{
@@ -212,7 +212,7 @@ func TestAForgedReviewHasCredentialsSentNowhereElse(t *testing.T) {
 	}
 }
 
-// Whoever reaches the port could otherwise have it on record that somebody else lifted a block.
+// Otherwise a caller that reaches the port could have an event record that another user deleted a block.
 func TestAForgedDeletionWritesNoEvent(t *testing.T) {
 	ns := namespace(t)
 	b := block(t, ns)
@@ -226,7 +226,7 @@ func TestAForgedDeletionWritesNoEvent(t *testing.T) {
 	if answer := forge(t, "/validate-namespace", of); !answer.Allowed {
 		t.Errorf("got %+v", answer.Result)
 	}
-	// An event would be written behind the answer's back, within milliseconds.
+	// The webhook writes events after its response, within milliseconds.
 	wait, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	<-wait.Done()

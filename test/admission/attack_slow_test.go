@@ -22,20 +22,21 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// pause is the longest wait of a slow client before each of its reviews. The waits of the clients are evenly distributed: a flood of
-// handshakes is another attack.
+// pause is the longest wait of a slow client before each of its reviews. The clients' waits are evenly distributed, for a
+// flood of handshakes would be another attack.
 const pause = 3 * time.Second
 
-// quick is what a write beside slow reviews may take on any machine. On one that is busy, writes take longer without them, too.
+// quick is the time that a write may take beside slow reviews in any case: on a busy machine writes are slow without them,
+// too.
 const quick = 250 * time.Millisecond
 
-// slowClients are callers of the webhook's port who send the first byte of a large review, and no other.
+// slowClients send the first byte of a large review to the webhook's port, and no other.
 type slowClients struct {
 	hold, opened atomic.Int64
 	ended        sync.WaitGroup
 }
 
-// attack sends reviews from each address, and sends others where the webhook ends them, until the test ends.
+// attack sends reviews from each address, and replaces those that the webhook ends, until the test ends.
 func (s *slowClients) attack(t *testing.T, protocol string, reviews map[string]int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -65,7 +66,7 @@ func (s *slowClients) attack(t *testing.T, protocol string, reviews map[string]i
 	}
 }
 
-// connect opens one connection, and keeps it until it is closed.
+// connect keeps one connection open until the webhook closes it.
 func (s *slowClients) connect(ctx context.Context, dialer *tls.Dialer) {
 	conn, err := dialer.DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", gate.port))
 	if err != nil {
@@ -84,7 +85,7 @@ func (s *slowClients) connect(ctx context.Context, dialer *tls.Dialer) {
 	_, _ = io.Copy(io.Discard, conn)
 }
 
-// stream sends one review over a connection that others use too, and keeps it until it is ended.
+// stream sends one review over a shared connection, and keeps it open until the webhook ends it.
 func (s *slowClients) stream(t *testing.T, transport *http.Transport) func(context.Context) {
 	t.Cleanup(transport.CloseIdleConnections)
 	url := fmt.Sprintf("https://127.0.0.1:%d/mutate-application?timeout=30s", gate.port)
@@ -108,7 +109,7 @@ func (s *slowClients) stream(t *testing.T, transport *http.Transport) func(conte
 	}
 }
 
-// waiting is a body that ends once a function returns.
+// waiting is a body that ends when the function returns.
 type waiting func()
 
 // Read is io.Reader.
@@ -117,7 +118,7 @@ func (w waiting) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// writes are how long small and large changes of an Application take: the median and the longest of some.
+// writes measures small and large changes of an Application, and returns the median and the longest duration.
 func writes(t *testing.T, u *user, app *shipper.Application, n int) (median, longest time.Duration) {
 	t.Helper()
 	large := strings.Repeat("x", 200<<10)
@@ -137,13 +138,12 @@ func writes(t *testing.T, u *user, app *shipper.Application, n int) (median, lon
 	return took[n/2], took[n-1]
 }
 
-// TestSlowClientsHoldUpNobody has 1,600 clients send reviews of one byte, again and again: most from the address
-// of the API server.
+// TestSlowClientsHoldUpNobody has 1,600 clients send reviews of one byte repeatedly, most from the address of the API server.
 func TestSlowClientsHoldUpNobody(t *testing.T) {
 	ns := namespace(t)
 	r := rollOut(t, ns)
 	u := as(t, "dev")
-	writes(t, u, r.app, 4) // what is asked for first is remembered
+	writes(t, u, r.app, 4) // fills caches
 	usual, longest := writes(t, u, r.app, 20)
 	for _, protocol := range []string{"HTTP/1.1", "HTTP/2"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestSlowClientsHoldUpNobody(t *testing.T) {
 				t.Errorf("a write took %s, and %s at most; before, %s, and %s at most", median, worst, usual, longest)
 			}
 			if n := slow.hold.Load(); n < 300 {
-				t.Errorf("%d reviews were left: the attack was none", n)
+				t.Errorf("%d reviews were left: the attack did not happen", n)
 			}
 		})
 	}

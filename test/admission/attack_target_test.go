@@ -14,8 +14,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// A target's labels say which Release's Pods are counted and in which Application's traffic they share: to change them
-// is to change what runs, and that under a block.
+// A target's labels decide which Release's Pods are counted and which Application's traffic they share: a user who changed
+// them would change workloads despite a block.
 func TestTargetsAreNotEditedByHand(t *testing.T) {
 	ns := namespace(t)
 	r, m := rollOut(t, ns), newAttacker(t, ns)
@@ -54,7 +54,7 @@ func TestTargetsAreNotEditedByHand(t *testing.T) {
 					target.merge(annotations(`"shipper.booking.com/release.chart.digest":"` + digest + `"`)), annotated,
 				},
 				"an annotation of Shipper's to come": {target.merge(annotations(`"shipper.booking.com/any":"x"`)), annotated},
-				"an annotation of somebody's own":    {target.merge(annotations(`"mine":"x"`)), refused{}},
+				"an annotation of the user's own":    {target.merge(annotations(`"mine":"x"`)), refused{}},
 				"its owner, in another version": {
 					target.merge(owners(owner("shipper.booking.com/v9", "Release", r.rel.Name, r.rel.UID))),
 					refused{422, "metadata.ownerReferences: Forbidden"},
@@ -67,8 +67,8 @@ func TestTargetsAreNotEditedByHand(t *testing.T) {
 				"one more, named like a Release to come": {target.create(func(o client.Object) {
 					o.SetName(strings.TrimSuffix(r.rel.Name, "0") + "1")
 				}), forbidden},
-				"one more, owned by nobody": {target.create(func(o client.Object) { o.SetOwnerReferences(nil) }), forbidden},
-				"none":                      {target.remove(), blocked},
+				"one more, without an owner": {target.create(func(o client.Object) { o.SetOwnerReferences(nil) }), forbidden},
+				"none":                       {target.remove(), blocked},
 				"none of all": {func(ctx context.Context) error {
 					return m.raw.Delete().AbsPath("/apis", shipper.GroupName, "v1alpha1/namespaces", ns, resourceOf(o)).Do(ctx).Error()
 				}, blocked},
@@ -77,8 +77,8 @@ func TestTargetsAreNotEditedByHand(t *testing.T) {
 	}
 }
 
-// Targets come back from a backup by the hand of who may stamp, while no reconciler runs: for their own Release, and not
-// to be changed afterwards.
+// A user who may stamp restores targets from a backup while no reconciler runs: for their own Release, and immutable from
+// then on.
 func TestTargetsAreMadeByWhoMayStamp(t *testing.T) {
 	ns := namespace(t)
 	dev, reconciler, restorer := as(t, "dev"), as(t, reconcilerUser), as(t, "restorer-of-targets")

@@ -27,8 +27,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// attacker is somebody with every right on Shipper's kinds in one namespace that RBAC can give by a verb of Kubernetes,
-// subresources included, with the role `edit` beside it, and with no right anywhere else.
+// attacker is a user with every right on Shipper's kinds in one namespace that RBAC can grant, subresources included, and
+// with the role `edit`, and with no right elsewhere.
 type attacker struct {
 	*user
 	namespace string
@@ -67,25 +67,25 @@ func newAttacker(t *testing.T, namespace string) *attacker {
 	return m
 }
 
-// attempt is something tried.
+// attempt is one request of an attack.
 type attempt func(context.Context) error
 
-// on is what the attacker tries on one object of the namespace.
+// on returns the victim for one object of the namespace.
 func (m *attacker) on(o client.Object) victim { return victim{m, o} }
 
-// victim is an object that an attacker tries things on.
+// victim is an object that an attacker sends requests about.
 type victim struct {
 	m *attacker
 	o client.Object
 }
 
-// path is where the object is, or a subresource of it.
+// path is the URL path of the object, or of a subresource.
 func (v victim) path(subresource []string) []string {
 	path := []string{"/apis", shipper.GroupName, shipper.GroupVersion.Version, "namespaces", v.m.namespace}
 	return append(append(path, resourceOf(v.o), v.o.GetName()), subresource...)
 }
 
-// patch sends body as no client library would.
+// patch sends body as it is, which no client library would do.
 func (v victim) patch(how types.PatchType, body string, subresource ...string) attempt {
 	return func(ctx context.Context) error {
 		return v.m.raw.Patch(how).AbsPath(v.path(subresource)...).Body([]byte(body)).Do(ctx).Error()
@@ -169,14 +169,14 @@ func kindOf(o client.Object) string {
 
 func resourceOf(o client.Object) string { return strings.ToLower(kindOf(o)) + "s" }
 
-// state is what nobody but Shipper, or who edits the Application for all to see, may change.
+// state is the part of an object that only Shipper may change, or a user who visibly edits the Application.
 type state struct {
 	Spec                any
 	Labels, Annotations map[string]string
 	Owners              []metav1.OwnerReference
 }
 
-// stateOf reads the state of everything of Shipper's in namespaces, by kind and name.
+// stateOf reads the state of all of Shipper's objects in namespaces, by kind and name.
 func stateOf(t *testing.T, namespaces ...string) map[string]state {
 	t.Helper()
 	out := map[string]state{}
@@ -205,13 +205,13 @@ func stateOf(t *testing.T, namespaces ...string) map[string]state {
 	return out
 }
 
-// attack is something tried; the zero refusal is for what is let through and comes to nothing.
+// attack is an attempt and the refusal that it should get; the zero refusal is for requests that succeed without effect.
 type attack struct {
 	try  attempt
 	want refused
 }
 
-// comesToNothing tries every attack for real, and then looks whether anything in namespaces has changed.
+// comesToNothing makes every attempt and fails if it changed the state of an object in namespaces.
 func comesToNothing(t *testing.T, attacks map[string]attack, namespaces ...string) {
 	t.Helper()
 	for sentence, a := range attacks {
@@ -219,14 +219,14 @@ func comesToNothing(t *testing.T, attacks map[string]attack, namespaces ...strin
 			before := stateOf(t, namespaces...)
 			err := a.try(t.Context())
 			if diff := cmp.Diff(before, stateOf(t, namespaces...)); diff != "" {
-				t.Errorf("what came of it (-before +after):\n%s\nthe answer was: %v", diff, err)
+				t.Errorf("it changed (-before +after):\n%s\nthe answer was: %v", diff, err)
 			}
 			checkRefused(t, err, a.want)
 		})
 	}
 }
 
-// denied is nil when err is a refusal by RBAC.
+// denied returns nil if err is a refusal by RBAC.
 func denied(err error) error {
 	if apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "admission webhook") {
 		return nil
@@ -234,7 +234,7 @@ func denied(err error) error {
 	return errors.Join(errors.New("this was not refused by RBAC"), err)
 }
 
-// audits are the finished requests about objects in namespace, as the API server noted them so far.
+// audits lists the completed requests about objects in namespace in the API server's audit log.
 func audits(t *testing.T, namespace string) iter.Seq[*auditv1.Event] {
 	t.Helper()
 	file, err := os.Open(management.AuditLog)

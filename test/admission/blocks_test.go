@@ -22,7 +22,7 @@ import (
 	"shipper.dev/shipper/test/admission/ask"
 )
 
-// block makes a RolloutBlock and returns when the webhook knows of it.
+// block creates a RolloutBlock and returns when the webhook enforces it.
 func block(t *testing.T, namespace string) *shipper.RolloutBlock {
 	t.Helper()
 	b := &shipper.RolloutBlock{Spec: ask.Block("x/y").Spec}
@@ -35,7 +35,7 @@ func block(t *testing.T, namespace string) *shipper.RolloutBlock {
 	return b
 }
 
-// unblock removes a RolloutBlock and returns when the webhook knows that it is gone.
+// unblock deletes a RolloutBlock and returns when the webhook no longer enforces it.
 func unblock(t *testing.T, b *shipper.RolloutBlock) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -48,7 +48,7 @@ func unblock(t *testing.T, b *shipper.RolloutBlock) {
 	}
 }
 
-// probe tells whether b blocks, or does not: whether an Application could be made in its namespace.
+// probe fails unless the webhook refuses a new Application in b's namespace, or admits it if blocks is false.
 func probe(ctx context.Context, b *shipper.RolloutBlock, blocks bool) error {
 	app := ask.Application(func(a *shipper.Application) {
 		a.Namespace, a.Name, a.UID = b.Namespace, "probe", ""
@@ -56,7 +56,7 @@ func probe(ctx context.Context, b *shipper.RolloutBlock, blocks bool) error {
 	})
 	err := admin.Create(ctx, app, client.DryRunAll)
 	if known := err != nil && strings.Contains(err.Error(), b.Namespace+"/"+b.Name); known != blocks {
-		return errors.New("it does not know yet")
+		return errors.New("the webhook's cache is behind")
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func TestAGlobalBlockSaysWhatItDoes(t *testing.T) {
 	}
 }
 
-// What is deleted with an owner that is gone is let go: nobody but Shipper says who the owner is.
+// The webhook admits the garbage collector's deletion of an object whose owner is gone: only Shipper sets the owner.
 func TestOwnersDoNotLeadAroundABlock(t *testing.T) {
 	r, dev := rollOut(t, namespace(t)), as(t, "dev")
 	const why = "metadata.ownerReferences: Forbidden: the reference to "
@@ -119,7 +119,7 @@ func TestOwnersDoNotLeadAroundABlock(t *testing.T) {
 		checkRefused(t, dev.Update(t.Context(), of), refused{422, why + "Release"})
 	}
 
-	for _, o := range []client.Object{r.capacity, r.traffic, r.install} { // nor does the name of the reconciler
+	for _, o := range []client.Object{r.capacity, r.traffic, r.install} { // nor does the reconciler's user name help
 		without := o.DeepCopyObject().(client.Object)
 		without.SetOwnerReferences(nil)
 		checkRefused(t, as(t, reconcilerUser).Update(t.Context(), without), refused{422, why + "Release"})
@@ -129,7 +129,7 @@ func TestOwnersDoNotLeadAroundABlock(t *testing.T) {
 	}
 }
 
-// Labels count as they were: of the Application, and of what runs of it.
+// A block's selector matches the labels before an update, those of the Application and of its Releases.
 func TestNobodyLeavesAFreezeByTakingALabelOff(t *testing.T) {
 	ns := namespace(t)
 	payments := func(app *shipper.Application) { app.Labels = map[string]string{"tier": "payments", "team": "a"} }
@@ -168,7 +168,7 @@ func TestNobodyLeavesAFreezeByTakingALabelOff(t *testing.T) {
 		labelled := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "other"}, Spec: r.app.Spec}
 		payments(labelled)
 		if err := dev.Create(ctx, labelled, client.DryRunAll); err == nil {
-			return errors.New("it lets it pass")
+			return errors.New("the write was admitted")
 		}
 		return nil
 	})
@@ -197,7 +197,7 @@ func TestBlocksThatEndTogetherLeaveNoOverride(t *testing.T) {
 	}
 }
 
-// A block holds for whoever asks after it was created. What is measured is shown, not judged: machines differ.
+// A block applies to every request after its creation. The test logs the delay without judging it: machines differ.
 func TestHowSoonABlockHolds(t *testing.T) {
 	ns := namespace(t)
 	b := &shipper.RolloutBlock{Spec: ask.Block("x/y").Spec}
@@ -208,7 +208,7 @@ func TestHowSoonABlockHolds(t *testing.T) {
 	t.Logf("the first refusal came %s after the block was created", time.Since(began).Round(time.Millisecond))
 }
 
-// audited are the audit annotations of the requests that name did, by what is behind the name of the webhook.
+// audited collects the audit annotations of a user's requests, by the part of the key after the webhook's name.
 func audited(t *testing.T, namespace, name string) map[string]string {
 	t.Helper()
 	file, err := os.Open(management.AuditLog)

@@ -17,7 +17,7 @@ import (
 	"shipper.dev/shipper/test/admission/ask"
 )
 
-// repository is a chart repository: an index of versions of the chart nginx. Archives are not asked for at admission.
+// repository is a chart repository: an index of versions of the chart nginx. Admission requests no archives.
 type repository struct {
 	*httptest.Server
 
@@ -58,7 +58,7 @@ func (r *repository) publish(version string) {
 	r.versions = append(r.versions, version)
 }
 
-// setDown makes the repository fail, or not.
+// setDown makes the repository fail all requests, or not.
 func (r *repository) setDown(down bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,7 @@ func TestChartsAreNotFetchedFromEverywhere(t *testing.T) {
 	ns, dev := namespace(t), as(t, "dev")
 	asked := 0
 	inside := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
-	listener, err := net.Listen("tcp", "[::1]:0") // the tests' webhook may ask 127.0.0.1 and no other address of this machine
+	listener, err := net.Listen("tcp", "[::1]:0") // the tests' webhook may connect to 127.0.0.1 and no other address of this machine
 	if err != nil {
 		t.Skip("there is no IPv6 here: ", err)
 	}
@@ -84,7 +84,7 @@ func TestChartsAreNotFetchedFromEverywhere(t *testing.T) {
 		"of the machine itself":      {strings.Replace(inside.URL, "http", "https", 1), "::1 is a loopback address"},
 		"of a metadata service":      {"https://169.254.169.254", "169.254.169.254 is a link-local address"},
 		"by a name that leads there": {"https://localhost.:1", "localhost is a name of the machine itself"},
-		"that sends whoever asks inside": {
+		"that redirects to an internal one": {
 			away.URL, path + `"` + away.URL + `": chart index ` + away.URL + "/index.yaml: redirected to " + inside.URL + "/secret?…: ",
 		},
 		"of another address that is its own": {"http://127.0.0.2:1", "charts may be fetched only from https://*:*, http://127.0.0.1:*"},
@@ -99,7 +99,7 @@ func TestChartsAreNotFetchedFromEverywhere(t *testing.T) {
 		}
 	}
 	if asked > 0 {
-		t.Errorf("what is inside was asked %d times", asked)
+		t.Errorf("the internal address got %d requests", asked)
 	}
 }
 
@@ -114,6 +114,6 @@ func TestChartsThatCannotBeHad(t *testing.T) {
 	err := dev.Create(t.Context(), application(ns, down, ask.Version("~0")))
 	checkRefused(t, err, refused{503, "try again in a minute"})
 	if seconds, advised := apierrors.SuggestsClientDelay(err); advised {
-		t.Errorf("clients are told to try again in %d s, which they do ten times and without a word", seconds)
+		t.Errorf("the response has Retry-After %d: clients would retry ten times silently", seconds)
 	}
 }

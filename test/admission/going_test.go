@@ -17,7 +17,7 @@ import (
 	"shipper.dev/shipper/test/admission/ask"
 )
 
-// differs is nil when got is what is wanted.
+// differs returns nil if got equals want.
 func differs[T any](want, got T) error {
 	if diff := cmp.Diff(want, got); diff != "" {
 		return errors.New("(-want +got):\n" + diff)
@@ -25,7 +25,7 @@ func differs[T any](want, got T) error {
 	return nil
 }
 
-// gone is nil when o is not there.
+// gone returns nil if o does not exist.
 func gone(ctx context.Context, o client.Object) error {
 	err := admin.Get(ctx, client.ObjectKeyFromObject(o), o)
 	if apierrors.IsNotFound(err) {
@@ -91,7 +91,7 @@ func TestANamespaceUnderABlockGoesWhenItsApplicationsMay(t *testing.T) {
 	eventually(t, "the namespace to go", func(ctx context.Context) error { return gone(ctx, o) })
 }
 
-// A tenant with the role edit adds an owner to an Application before a freeze and deletes the owner during it.
+// A tenant with the role edit adds an owner to an Application before a block and deletes the owner during it.
 func TestThePolicyAloneHoldsAnApplicationWhoseOwnerIsDeleted(t *testing.T) {
 	ns := namespace(t)
 	r, m := rollOut(t, ns), newAttacker(t, ns)
@@ -129,7 +129,7 @@ func TestThePolicyAloneHoldsAnApplicationWhoseOwnerIsDeleted(t *testing.T) {
 	}
 }
 
-// stopWebhook ends the webhook until the test is over.
+// stopWebhook stops the webhook until the test ends.
 func stopWebhook(t *testing.T) {
 	t.Helper()
 	if err := gate.stop(); err != nil {
@@ -146,16 +146,16 @@ func TestTheGateIsClosedWhileTheWebhookIsDown(t *testing.T) {
 	ns, repo := namespace(t), startRepository(t, "0.0.1")
 	t.Cleanup(func() {
 		if err := admin.Create(context.Background(), application(ns, repo)); err != nil {
-			t.Errorf("the webhook is back, and still: %v", err)
+			t.Errorf("the webhook serves again, but: %v", err)
 		}
 	})
 	stopWebhook(t)
 	err := admin.Create(t.Context(), application(ns, repo))
 	checkRefused(t, err, refused{500, "failed calling webhook"})
-	create(t, admin, application(shipper.SystemNamespace, repo)) // where Shipper is mended nobody is asked
+	create(t, admin, application(shipper.SystemNamespace, repo)) // the API server calls no webhook for Shipper's own namespace
 	app := application(ns, repo)
 	app.Status.History = []string{"x"}
 	if err := admin.Status().Update(t.Context(), app); !apierrors.IsNotFound(err) {
-		t.Errorf("a report was judged: %v", err)
+		t.Errorf("a write of a status was refused: %v", err)
 	}
 }

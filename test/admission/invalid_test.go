@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// refusedMark begins the first line of each file; what follows is a part of the message.
+// refusedMark begins the first line of each file; a part of the message follows.
 const refusedMark = "# refused: "
 
-// Every file in test/invalid is refused, for the reason on its first line. Of several objects in one file the last is.
+// Every file in test/invalid is refused, for the reason on its first line. Of several objects in one file only the last is.
 func TestInvalidObjectsAreRefused(t *testing.T) {
 	files, err := filepath.Glob("../invalid/*/*.yaml")
 	if err != nil || len(files) < 25 {
@@ -57,7 +57,7 @@ func TestInvalidObjectsAreRefused(t *testing.T) {
 	}
 }
 
-// place gives o the namespace of the test, if it is of a kind that has one.
+// place sets the namespace of the test, if o's kind is namespaced.
 func place(t *testing.T, o *unstructured.Unstructured, ns string) {
 	t.Helper()
 	mapping, err := admin.RESTMapper().RESTMapping(o.GroupVersionKind().GroupKind(), o.GroupVersionKind().Version)
@@ -69,8 +69,8 @@ func place(t *testing.T, o *unstructured.Unstructured, ns string) {
 	}
 }
 
-// refusedFor wants o to be refused with want. What came before it in its file may be known to the webhook a moment
-// later. Administrators may stamp, so that they may make targets: those are tried by somebody else.
+// refusedFor expects o to be refused with want. It retries until the webhook's cache has the objects before o. It writes
+// targets as an unprivileged user, since administrators may stamp.
 func refusedFor(t *testing.T, o *unstructured.Unstructured, want string) {
 	t.Helper()
 	var who client.Client = admin
@@ -82,7 +82,7 @@ func refusedFor(t *testing.T, o *unstructured.Unstructured, want string) {
 		err := who.Create(ctx, tried, client.DryRunAll, client.FieldValidation("Strict"))
 		switch {
 		case err == nil:
-			return errors.New("it was let through")
+			return errors.New("it was admitted")
 		case !strings.Contains(err.Error(), want):
 			t.Fatalf("refused with (%s)\n%s\nwant: %s", apierrors.ReasonForError(err), err, want)
 		}

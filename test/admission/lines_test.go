@@ -20,7 +20,7 @@ import (
 	"shipper.dev/shipper/test/admission/ask"
 )
 
-// lineCase is what the cases of both lines happen in.
+// lineCase is the environment of the cases: both webhook and policy run through them.
 type lineCase struct {
 	*testing.T
 	ns, elsewhere string
@@ -28,10 +28,10 @@ type lineCase struct {
 	charts        *repository
 }
 
-// tried is something somebody tries; nothing comes of it.
+// tried is a dry run of a user's request.
 type tried func(s *lineCase) error
 
-// byUser tries as a user.
+// byUser makes the request as a user.
 func byUser(name string, try func(s *lineCase, u *user) error) tried {
 	return func(s *lineCase) error { return try(s, as(s.T, name)) }
 }
@@ -54,7 +54,7 @@ func updating(edits ...func(*shipper.Application)) func(*lineCase, *user) error 
 	}
 }
 
-// owned gives an Application an owner that a tenant may delete.
+// owned adds an owner to an Application that a tenant may delete.
 func owned(app *shipper.Application) {
 	app.OwnerReferences = append(app.OwnerReferences, metav1.OwnerReference{
 		APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: "f2b3c1de-0000-4000-8000-000000000001",
@@ -70,7 +70,7 @@ func owning(edit func([]metav1.OwnerReference) []metav1.OwnerReference) func(*li
 	}
 }
 
-// ownedToo adds an owner; renamed has the garbage collector look for the owner under another name, invented for another uid.
+// ownedToo adds an owner; renamed changes the name of the owner, which the garbage collector looks up, invented its uid.
 func ownedToo(refs []metav1.OwnerReference) []metav1.OwnerReference {
 	app := &shipper.Application{}
 	owned(app)
@@ -109,7 +109,7 @@ func scaling(s *lineCase, u *user) error {
 	return u.Update(s.Context(), ct, client.DryRunAll)
 }
 
-// overridingIt names the block of the case.
+// overridingIt sets the override annotation to the block of the case.
 func overridingIt(s func() string) func(*shipper.Application) {
 	return func(app *shipper.Application) { ask.Annotated(shipper.RolloutBlockOverrideAnnotation, s())(app) }
 }
@@ -128,7 +128,7 @@ func ofChart(names ...string) func(*shipper.RolloutBlock) {
 	return scoped(shipper.RolloutBlockScope{Charts: names})
 }
 
-// farAway wants some clusters of the region far, too.
+// farAway requests some clusters of the region far, too.
 func farAway(clusters int32) func(*shipper.Application) {
 	return func(app *shipper.Application) {
 		r := &app.Spec.Template.ClusterRequirements
@@ -136,7 +136,7 @@ func farAway(clusters int32) func(*shipper.Application) {
 	}
 }
 
-// local, global and foreign are where the block of a case is.
+// local, global and foreign return the namespace of a case's block.
 func local(s *lineCase) string   { return s.ns }
 func global(*lineCase) string    { return shipper.GlobalBlocksNamespace }
 func foreign(s *lineCase) string { return s.elsewhere }
@@ -161,7 +161,7 @@ func policy(p shipper.RolloutBlockOverridePolicy) func(*shipper.RolloutBlock) {
 	return func(b *shipper.RolloutBlock) { b.Spec.OverridePolicy = p }
 }
 
-// timed starts, or has started, an hour from now.
+// timed schedules the block's start: hours from now, or before now if negative.
 func timed(hours time.Duration) func(*shipper.RolloutBlock) {
 	return func(b *shipper.RolloutBlock) {
 		b.Spec.Schedule = &shipper.RolloutBlockSchedule{Start: &metav1.Time{Time: time.Now().Add(hours * time.Hour)}}
@@ -169,7 +169,7 @@ func timed(hours time.Duration) func(*shipper.RolloutBlock) {
 	}
 }
 
-// line says what is refused by whom: by both lines, by the first one alone, which knows more, or by none.
+// line says which lines refuse a request: both, only the first, which checks more, or none.
 type line string
 
 const (
@@ -178,7 +178,7 @@ const (
 	none  line = "none"
 )
 
-// theLines is the one table of cases that both lines are run through.
+// theLines is the table of cases that webhook and policy run through.
 func theLines(s *lineCase) map[string]struct {
 	where   func(*lineCase) string
 	block   func(*shipper.RolloutBlock)
@@ -246,8 +246,8 @@ func theLines(s *lineCase) map[string]struct {
 		"a block that only notes":             {local, enforced(shipper.RolloutBlockAudit), byUser("dev", creating()), none},
 		"a block that is to come":             {local, timed(1), byUser("dev", creating()), none},
 		"a block that has come":               {local, timed(-1), byUser("dev", creating()), both},
-		"a block that anybody may override":   {local, policy(shipper.RolloutBlockAnyone), byUser("dev", creating(override)), none},
-		"a block that nobody may override":    {local, policy(shipper.RolloutBlockNobody), byUser("sre", creating(override)), both},
+		"a block with policy Anyone":          {local, policy(shipper.RolloutBlockAnyone), byUser("dev", creating(override)), none},
+		"a block with policy Nobody":          {local, policy(shipper.RolloutBlockNobody), byUser("sre", creating(override)), both},
 		"a block that wants a reason":         {local, reasoned, byUser("sre", creating(override)), first},
 		"a block with a condition that holds": {local, conditional, byUser("dev", creating()), first},
 		"a block with another condition":      {local, conditional, byUser("ann", creating()), none},
@@ -323,7 +323,7 @@ func TestBothLinesAgree(t *testing.T) {
 	}
 }
 
-// stop makes the block of a case and returns when both lines know it: when they know a block that was made later.
+// stop creates the block of a case and returns when both lines enforce it: when they enforce a block that was created later.
 func (s *lineCase) stop(where string, edit func(*shipper.RolloutBlock)) {
 	s.Helper()
 	b := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: where, Name: blockName}, Spec: ask.Block("x/y").Spec}
@@ -343,7 +343,7 @@ func (s *lineCase) stop(where string, edit func(*shipper.RolloutBlock)) {
 	eventually(s.T, "the block to be known", func(ctx context.Context) error { return stopped(ctx, later, s.charts) })
 }
 
-// stopped is nil when nobody can make an Application in a namespace.
+// stopped returns nil if a new Application in a namespace is refused.
 func stopped(ctx context.Context, namespace string, charts *repository) error {
 	err := admin.Create(ctx, application(namespace, charts), client.DryRunAll)
 	if apierrors.IsForbidden(err) {
@@ -352,7 +352,7 @@ func stopped(ctx context.Context, namespace string, charts *repository) error {
 	return fmt.Errorf("not stopped: %w", errors.Join(err, errors.New("waiting")))
 }
 
-// withoutWebhooks takes the webhooks away until the test is over, and waits until nobody is asked.
+// withoutWebhooks deletes the webhook configurations until the test ends, and waits until the API server calls no webhook.
 func withoutWebhooks(t *testing.T) {
 	t.Helper()
 	away := []client.Object{
@@ -363,13 +363,13 @@ func withoutWebhooks(t *testing.T) {
 	ns := namespace(t)
 	eventually(t, "the webhooks to be forgotten", func(ctx context.Context) error {
 		app := ask.Application(func(a *shipper.Application) { a.Namespace, a.UID = ns, "" })
-		app.Spec.Template.Chart.Version = "not a version" // the schema has nothing against it
+		app.Spec.Template.Chart.Version = "not a version" // the schema allows it, the webhook does not
 		return admin.Create(ctx, app, client.DryRunAll)
 	})
 }
 
-// withoutPolicies takes the policy's bindings away until the test is over. Whether the API server has forgotten them can be
-// seen only while no webhook is asked.
+// withoutPolicies deletes the policy's bindings until the test ends. It does not wait until the API server has noticed, which
+// cannot be seen while the API server calls the webhooks.
 func withoutPolicies(t *testing.T) {
 	t.Helper()
 	takeAway(t,
@@ -377,7 +377,7 @@ func withoutPolicies(t *testing.T) {
 		&admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "global-blocks." + shipper.GroupName}})
 }
 
-// takeAway removes objects and puts them back after the test.
+// takeAway deletes objects and creates them again after the test.
 func takeAway(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
@@ -398,7 +398,7 @@ func takeAway(t *testing.T, objects ...client.Object) {
 	}
 }
 
-// awaitGate waits until the webhook is asked again.
+// awaitGate waits until the API server calls the webhook again.
 func awaitGate(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -411,10 +411,10 @@ func awaitGate(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Error("the webhook is not asked any more")
+	t.Error("the API server no longer calls the webhook")
 }
 
-// mayOverride is nil when a user may override blocks.
+// mayOverride returns nil if a user may override blocks.
 func mayOverride(ctx context.Context, name string) error {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: name, ResourceAttributes: &authorizationv1.ResourceAttributes{

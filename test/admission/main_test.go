@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission proves the gate on a real API server: Shipper's webhook runs as it would in its Pod, and everything
-// is asked for as a user would ask.
+// Package admission tests the webhook behind a real API server: it runs as in its Pod, and tests send requests as users.
 package admission
 
 import (

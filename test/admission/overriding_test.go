@@ -18,14 +18,14 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// account makes a service account, for a binding.
+// account creates a service account and returns the subject for a binding.
 func account(t *testing.T, namespace, name string) rbacv1.Subject {
 	t.Helper()
 	create(t, admin, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}
 }
 
-// holding returns who has the token of a service account, and with it asks in the name of user, unless that is "".
+// holding returns a client with the token of a service account, which impersonates user unless that is "".
 func holding(t *testing.T, namespace, name, user string) client.Client {
 	t.Helper()
 	path, err := management.ServiceAccountKubeconfig(t.Context(), namespace, name)
@@ -45,7 +45,7 @@ func holding(t *testing.T, namespace, name, user string) client.Client {
 	return c
 }
 
-// mayImpersonate lets who ask in the name of users.
+// mayImpersonate lets a service account impersonate users.
 func mayImpersonate(t *testing.T, who rbacv1.Subject, users ...string) {
 	t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "impersonate-"}, Rules: []rbacv1.PolicyRule{{
@@ -55,7 +55,7 @@ func mayImpersonate(t *testing.T, who rbacv1.Subject, users ...string) {
 	bind(t, "", who, role.Name)
 }
 
-// mayOverrideOne lets who override one block, as docs/user-guide.md says.
+// mayOverrideOne grants the right to override one block, as docs/user-guide.md says.
 func mayOverrideOne(t *testing.T, who rbacv1.Subject, b *shipper.RolloutBlock) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: b.Namespace, Name: "override-" + b.Name}
@@ -69,7 +69,7 @@ func mayOverrideOne(t *testing.T, who rbacv1.Subject, b *shipper.RolloutBlock) {
 		}})
 }
 
-// The answer is the authorizer's, whoever asks and by whichever way: it is asked for the user that the request is made as.
+// The webhook asks the authorizer about the user of the request, impersonated or not.
 func TestWhoMayOverride(t *testing.T) {
 	aggregated(t)
 	ns, elsewhere := namespace(t), namespace(t)
@@ -111,7 +111,7 @@ func TestWhoMayOverride(t *testing.T) {
 		"a member of a group of SREs overrides":           {inGroups(t, "ann", "on-duty"), names(one, two), refused{}},
 		"a service account overrides":                     {holding(t, ns, "deployer", ""), names(one, two), refused{}},
 		"one without the right does not":                  {holding(t, ns, "builder", ""), names(one), no(accountOf(builder), one)},
-		"who may override one block overrides it":         {inGroups(t, "named"), names(one), refused{}},
+		"a user with the right to one block overrides it": {inGroups(t, "named"), names(one), refused{}},
 		"and no other":                                    {inGroups(t, "named"), names(two), no("named", two)},
 		"nor another beside it":                           {inGroups(t, "named"), names(one, two), no("named", two)},
 		"an SRE of another namespace does not":            {inGroups(t, "stranger"), names(one), no("stranger", one)},
@@ -120,7 +120,7 @@ func TestWhoMayOverride(t *testing.T) {
 		"and none of a namespace":                         {inGroups(t, "global-sre"), names(one), no("global-sre", one)},
 		"in the name of an SRE one overrides":             {holding(t, ns, "helpdesk", "sre"), names(one), refused{}},
 		"in the name of a developer one does not":         {holding(t, ns, "helpdesk", "dev"), names(one), no("dev", one)},
-		"nor does who could override in his own name":     {holding(t, ns, "deployer", "dev"), names(one), no("dev", one)},
+		"nor does an account with a right of its own":     {holding(t, ns, "deployer", "dev"), names(one), no("dev", one)},
 		"Shipper itself does not": {
 			holding(t, shipper.SystemNamespace, shipper.ManagementServiceAccount, ""), names(one), no(reconcilerUser, one),
 		},
@@ -133,7 +133,7 @@ func TestWhoMayOverride(t *testing.T) {
 					checkRefused(t, err, tc.want)
 					continue
 				}
-				if err != nil { // what was just granted is known soon
+				if err != nil { // a new grant takes effect soon
 					eventually(t, "the right to be known", func(ctx context.Context) error {
 						return tc.who.Patch(ctx, copyOf(o), patch, client.DryRunAll)
 					})

@@ -18,7 +18,7 @@ import (
 	"shipper.dev/shipper/test/admission/ask"
 )
 
-// TestThePolicyAloneKeepsControlState forges, with both webhook configurations deleted, what Shipper writes.
+// TestThePolicyAloneKeepsControlState forges the state that Shipper writes, with both webhook configurations deleted.
 func TestThePolicyAloneKeepsControlState(t *testing.T) {
 	s := &lineCase{T: t, ns: namespace(t), charts: startRepository(t, "0.0.1", "0.0.2")}
 	s.r = rollOut(t, s.ns, func(app *shipper.Application) { app.Finalizers = []string{shipper.RolloutFinalizer} })
@@ -36,7 +36,7 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 	}
 	for sentence, tc := range map[string]struct {
 		try     func(*lineCase, *user) error
-		stamper bool // whether who may stamp may
+		stamper bool // whether a user who may stamp is admitted
 	}{
 		"the generation of an Application": {annotated(shipper.AppHighestObservedGenerationAnnotation), true},
 		"the resolved version":             {annotated(shipper.AppChartVersionResolvedAnnotation), true},
@@ -59,7 +59,7 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 				return nil
 			})
 			if err := tc.try(&at, as(t, "stamper")); (err == nil) != tc.stamper {
-				t.Errorf("who may stamp: %v", err)
+				t.Errorf("with the right to stamp: %v", err)
 			}
 		})
 	}
@@ -73,7 +73,8 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 	})
 }
 
-// collectorIsRefused has the garbage collector delete, under a block, a Release whose owner is not the Application in its label.
+// collectorIsRefused has the garbage collector delete, under a block, a Release whose owner is not the Application in its
+// label.
 func collectorIsRefused(t *testing.T, s *lineCase) {
 	t.Helper()
 	decoy := application(s.ns, s.charts, func(app *shipper.Application) { app.Name = "decoy" })
@@ -84,7 +85,7 @@ func collectorIsRefused(t *testing.T, s *lineCase) {
 	create(t, admin, rel)
 	at := *s
 	at.T = t
-	t.Cleanup(func() { // the API server reads by a watch that the block is gone
+	t.Cleanup(func() { // the API server learns of the deletion by a watch
 		gone := func(ctx context.Context) (bool, error) { return admin.Delete(ctx, rel, client.DryRunAll) == nil, nil }
 		if err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, time.Minute, true, gone); err != nil {
 			t.Error(err)
@@ -97,7 +98,7 @@ func collectorIsRefused(t *testing.T, s *lineCase) {
 	}
 }
 
-// mayStamp is nil when RBAC lets a user stamp Applications and Releases of a namespace.
+// mayStamp returns nil if RBAC lets a user stamp Applications and Releases of a namespace.
 func mayStamp(ctx context.Context, name, namespace string) error {
 	for _, resource := range []string{"applications", "releases"} {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{

@@ -15,8 +15,8 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// ours are those of the keys in etcd that a dry run could have left behind: Shipper's kinds and events. What else an idle
-// cluster writes, such as Leases, is not.
+// ours filters the keys in etcd that a dry run could have left behind: Shipper's kinds and events. It leaves out what an idle
+// cluster writes, such as Leases.
 func ours(stored map[string]int64) map[string]int64 {
 	out := map[string]int64{}
 	for key, revision := range stored {
@@ -31,7 +31,7 @@ func TestADryRunTellsThePlanAndLeavesNothingBehind(t *testing.T) {
 	ns, dev := namespace(t), as(t, "dev")
 	serverLocal(t)
 	app := application(ns, startRepository(t), replicas(4), func(a *shipper.Application) {
-		a.Spec.Template.Chart.RepoURL = charts.Serve(t).URL // the other has no archives
+		a.Spec.Template.Chart.RepoURL = charts.Serve(t).URL // the other repository has no archives
 	})
 	stored := func() map[string]int64 {
 		t.Helper()
@@ -66,7 +66,7 @@ func TestADryRunTellsThePlanAndLeavesNothingBehind(t *testing.T) {
 	name := nameOf(t, app)
 	var plan []string
 	for _, line := range told {
-		if !strings.Contains(line, " cluster") || strings.Contains(line, "step") { // which clusters there are is other tests' doing
+		if !strings.Contains(line, " cluster") || strings.Contains(line, "step") { // other tests decide which clusters there are
 			plan = append(plan, line)
 		}
 	}
@@ -83,8 +83,8 @@ func TestADryRunTellsThePlanAndLeavesNothingBehind(t *testing.T) {
 		t.Errorf("plan (-want +got):\n%s", diff)
 	}
 
-	create(t, dev, app) // and in earnest something is written
+	create(t, dev, app) // a real write does change etcd
 	if cmp.Diff(before, stored()) == "" {
-		t.Error("etcd is not what is looked at")
+		t.Error("the creation did not show in etcd")
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"shipper.dev/shipper/test/admission/ask"
 )
 
-// rolledOut is an Application with its first Release and that one's targets, made as the reconciler makes them.
+// rolledOut is an Application with its first Release and that Release's targets, as the reconciler creates them.
 type rolledOut struct {
 	app      *shipper.Application
 	rel      *shipper.Release
@@ -45,14 +45,14 @@ func rollOut(t *testing.T, namespace string, edits ...func(*shipper.Application)
 	return r
 }
 
-// release is the Release that app makes next to existing.
+// release creates the Release that app gets next to existing.
 func release(t *testing.T, app *shipper.Application, existing ...*shipper.Release) *shipper.Release {
 	t.Helper()
 	rel, err := stamp.Release(app, existing)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rel.Finalizers = nil // no reconciler runs here that would remove it
+	rel.Finalizers = nil // no reconciler runs here to remove it
 	return rel
 }
 
@@ -149,7 +149,7 @@ func TestAReleaseOfAnOverridingApplication(t *testing.T) {
 	other := application(ns, startRepository(t, "0.0.1"), func(a *shipper.Application) { a.Name = "other" })
 	checkRefused(t, as(t, "dev").Create(t.Context(), other), refused{403, "rollouts blocked by"})
 
-	unblock(t, b) // the Application still names it
+	unblock(t, b) // the Application's override still names it
 	late := release(t, app)
 	checkRefused(t, reconciler.Create(t.Context(), late, client.DryRunAll), refused{})
 	if v, there := late.Annotations[shipper.RolloutBlockOverrideAnnotation]; there {

@@ -21,7 +21,7 @@ import (
 	"shipper.dev/shipper/test/admission/ask"
 )
 
-// The roles that people are bound to: those of Kubernetes, and the one of Shipper's that is in none of them.
+// The roles that people are bound to: those of Kubernetes, and Shipper's own one, which is aggregated to none of them.
 const (
 	viewRole  = "view"
 	editRole  = "edit"
@@ -37,7 +37,7 @@ func team(name string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.GroupKind, APIGroup: rbacv1.GroupName, Name: name}
 }
 
-// bind binds who to ClusterRoles in a namespace, or everywhere when that is "".
+// bind binds a subject to ClusterRoles in a namespace, or in all if that is "".
 func bind(t *testing.T, namespace string, who rbacv1.Subject, roles ...string) {
 	t.Helper()
 	for _, role := range roles {
@@ -51,7 +51,7 @@ func bind(t *testing.T, namespace string, who rbacv1.Subject, roles ...string) {
 	}
 }
 
-// permitted tells whether the authorizer lets a user do something to a resource of Shipper's.
+// permitted reports whether the authorizer lets a user do something to a resource of Shipper's.
 func permitted(ctx context.Context, user, verb, resource, subresource, namespace string) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -63,7 +63,7 @@ func permitted(ctx context.Context, user, verb, resource, subresource, namespace
 	return review.Status.Allowed, err
 }
 
-// granted is all that a user may do with Shipper's kinds, by resource. Clusters are in no namespace.
+// granted lists all verbs that a user has on Shipper's kinds, by resource. Clusters are not namespaced.
 func granted(t *testing.T, user, namespace string) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
@@ -92,7 +92,7 @@ func granted(t *testing.T, user, namespace string) map[string][]string {
 	return out
 }
 
-// aggregated returns when Kubernetes has added Shipper's rules to its own roles, as it does soon after they are made.
+// aggregated returns when Kubernetes has added Shipper's rules to its own roles.
 func aggregated(t *testing.T) {
 	t.Helper()
 	ns := namespace(t)
@@ -137,7 +137,7 @@ func TestRolesAllowThisAndNothingElse(t *testing.T) {
 		}
 		return out
 	}
-	// Charts that are kept are read by who reads the rest; nobody writes them.
+	// Readers may read ChartSnapshots; no user may write them.
 	views := map[string][]string{"chartsnapshots": nil}
 	edits := map[string][]string{
 		"applications": {"create", "update", "patch", "delete", "deletecollection"}, "releases": {"update", "patch", "delete"},
@@ -176,7 +176,7 @@ func TestRolesAllowThisAndNothingElse(t *testing.T) {
 	}
 }
 
-// No role for people speaks of anything but Shipper's kinds: what Kubernetes gives `view` and `edit` is not Shipper's to add to.
+// Roles for people name no kinds but Shipper's: they must not extend what `view` and `edit` of Kubernetes grant elsewhere.
 func TestRolesSpeakOfShippersKindsOnly(t *testing.T) {
 	for _, name := range []string{"shipper:view", "shipper:view-clusters", "shipper:edit", sreRole} {
 		role := &rbacv1.ClusterRole{}
@@ -191,7 +191,7 @@ func TestRolesSpeakOfShippersKindsOnly(t *testing.T) {
 	}
 }
 
-// What `edit` allows goes all the way, through RBAC and the gate; so does what it does not.
+// The rights of `edit` pass both RBAC and the webhook; everything else is refused.
 func TestDevelopersWithTheRoleEdit(t *testing.T) {
 	aggregated(t)
 	ns := namespace(t)
@@ -202,7 +202,7 @@ func TestDevelopersWithTheRoleEdit(t *testing.T) {
 	})
 	app := application(ns, startRepository(t, "0.0.1"))
 	app.APIVersion, app.Kind = shipper.GroupVersion.String(), "Application"
-	//nolint:staticcheck // what is applied is a whole typed object, as kubectl sends it
+	//nolint:staticcheck // it applies a whole typed object, as kubectl sends it
 	if err := developer.Patch(t.Context(), app, client.Apply, client.FieldOwner("kubectl")); err != nil {
 		t.Fatalf("applying an Application: %v", err)
 	}
@@ -274,7 +274,7 @@ func TestViewersOnlyRead(t *testing.T) {
 	}
 }
 
-// An SRE needs no other role to stop rollouts and to let them go on.
+// An SRE needs no other role to block rollouts and to lift blocks.
 func TestSREsWriteBlocks(t *testing.T) {
 	ns := namespace(t)
 	bind(t, ns, team("sres"), sreRole)

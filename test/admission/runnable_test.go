@@ -16,7 +16,7 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// runnable are the files of a chart that can be rolled out.
+// runnable returns the files of a chart that can be rolled out.
 func runnable() map[string]string {
 	return map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",

@@ -27,7 +27,7 @@ func TestTheWebhookIsObserved(t *testing.T) {
 	}
 }
 
-// another starts a second webhook beside the one that the API server asks, with other flags.
+// another starts a second webhook, with other flags, which the API server does not call.
 func another(t *testing.T, name string, flags ...string) *webhook {
 	t.Helper()
 	port, err := freePort()
@@ -44,10 +44,10 @@ func another(t *testing.T, name string, flags ...string) *webhook {
 	return w
 }
 
-// served is the certificate that w serves with.
+// served returns the certificate that w serves.
 func served(t *testing.T, w *webhook) *x509.Certificate {
 	t.Helper()
-	//nolint:gosec // which certificate it is, is what the test looks at
+	//nolint:gosec // the test itself checks the certificate
 	connection, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", w.port), &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
 		t.Fatal(err)
@@ -85,10 +85,10 @@ func TestCertificatesFromFiles(t *testing.T) {
 	}
 }
 
-// asks posts a review to w, over TLS of at most a version and with these certificates, and returns the code of the answer.
+// asks posts a review to w, over TLS of at most a version and with these certificates, and returns the response's code.
 func asks(t *testing.T, w *webhook, most uint16, certificates ...tls.Certificate) (int, error) {
 	t.Helper()
-	//nolint:gosec // who answers is not what the test looks at
+	//nolint:gosec // the test does not check the server's certificate
 	config := &tls.Config{InsecureSkipVerify: true, MaxVersion: most, Certificates: certificates}
 	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
@@ -138,7 +138,8 @@ func TestOnlyKnownClientsAreAnswered(t *testing.T) {
 	}
 }
 
-// A webhook that is asked to end says so before it stops answering, so that nobody is sent to a closed door.
+// A webhook that shuts down fails its readiness probe before it closes its port, so that the API server calls another
+// replica.
 func TestShuttingDownIsToldFirst(t *testing.T) {
 	w := another(t, "replica-leaving", "--shutdown-delay=2s")
 	if err := w.process.Process.Signal(syscall.SIGTERM); err != nil {

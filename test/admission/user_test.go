@@ -22,10 +22,10 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// reconcilerUser is who writes what Shipper writes.
+// reconcilerUser is the user that the reconciler writes as.
 const reconcilerUser = "system:serviceaccount:shipper-system:shipper-mgmt-cluster"
 
-// user is somebody who asks the API server, and hears its warnings.
+// user is a client of the API server that collects its warnings.
 type user struct {
 	client.Client
 	name string
@@ -34,16 +34,16 @@ type user struct {
 	warned []string
 }
 
-// editors may edit all of Shipper's kinds, everywhere.
+// editors may edit all of Shipper's kinds in all namespaces.
 const editors = "editors"
 
-// as returns a user by name, who is one of the editors.
+// as returns a client for a member of the group editors.
 func as(t *testing.T, name string) *user {
 	t.Helper()
 	return inGroups(t, name, editors)
 }
 
-// inGroups returns a user by name, with what these groups may do.
+// inGroups returns a client for a user with the rights of these groups.
 func inGroups(t *testing.T, name string, groups ...string) *user {
 	t.Helper()
 	u := &user{name: name}
@@ -59,7 +59,7 @@ func inGroups(t *testing.T, name string, groups ...string) *user {
 	return u
 }
 
-// impatient takes from answers the advice to ask again: tests want the first answer.
+// impatient removes the advice to retry from responses: tests need the first response.
 type impatient struct{ next http.RoundTripper }
 
 // RoundTrip is http.RoundTripper.
@@ -78,7 +78,7 @@ func (u *user) HandleWarningHeader(_ int, _ string, text string) {
 	u.warned = append(u.warned, text)
 }
 
-// warnings returns what was warned of since it was asked last.
+// warnings returns the warnings since the last call.
 func (u *user) warnings() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -87,7 +87,7 @@ func (u *user) warnings() []string {
 	return out
 }
 
-// grant gives name a verb on a resource of Shipper's.
+// grant grants a user a verb on a resource of Shipper's.
 func grant(t *testing.T, name, verb, resource string) {
 	t.Helper()
 	id := strings.NewReplacer(":", "-", " ", "-").Replace(fmt.Sprintf("test-%s-%s-%s", name, verb, resource))
@@ -102,7 +102,7 @@ func grant(t *testing.T, name, verb, resource string) {
 		})
 }
 
-// editorsEdit lets editors read and write all kinds of Shipper; what is forbidden is then forbidden by the webhook.
+// editorsEdit lets editors read and write all of Shipper's kinds, so that only the webhook refuses their requests.
 func editorsEdit(ctx context.Context) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "test-editors-edit"}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{shipper.GroupName}, Resources: []string{"*"},
@@ -121,7 +121,7 @@ func editorsEdit(ctx context.Context) error {
 	return nil
 }
 
-// create creates objects and removes them after the test.
+// create creates objects and deletes them after the test.
 func create(t *testing.T, c client.Client, objects ...client.Object) {
 	t.Helper()
 	for _, o := range objects {
@@ -132,7 +132,7 @@ func create(t *testing.T, c client.Client, objects ...client.Object) {
 	}
 }
 
-// cleanUp removes o after the test, whatever the test did to it.
+// cleanUp deletes o after the test, whatever the test did to it.
 func cleanUp(t *testing.T, o client.Object) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -142,7 +142,7 @@ func cleanUp(t *testing.T, o client.Object) {
 	})
 }
 
-// namespace makes a namespace for one test.
+// namespace creates a namespace for one test.
 func namespace(t *testing.T) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "gate-"}}
@@ -157,7 +157,7 @@ func namespace(t *testing.T) string {
 	return ns.Name
 }
 
-// eventually asks until there is no error. The webhook learns of objects by a watch, a moment after they are made.
+// eventually retries until ask returns nil. The webhook learns of objects by a watch, a moment after they are created.
 func eventually(t *testing.T, what string, ask func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
@@ -175,13 +175,13 @@ func eventually(t *testing.T, what string, ask func(context.Context) error) {
 	}
 }
 
-// refused is what a test knows of a refusal: its code, and a part of its message.
+// refused is the expected refusal: its code, and a part of its message.
 type refused struct {
 	code    int32
 	message string
 }
 
-// checkRefused compares err with what is wanted; the zero value wants no error.
+// checkRefused compares err with want; the zero value requires that err is nil.
 func checkRefused(t *testing.T, err error, want refused) {
 	t.Helper()
 	if want.code == 0 {

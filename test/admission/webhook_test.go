@@ -18,7 +18,7 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// webhook is the binary, run with the credentials of its service account.
+// webhook is the binary, which runs with the credentials of its service account.
 type webhook struct {
 	name                 string // of its log
 	bin, kubeconfig, dir string
@@ -30,7 +30,7 @@ type webhook struct {
 	ended                   chan error
 }
 
-// start starts the binary and returns when it says that it is ready.
+// start starts the binary and returns when it is ready.
 func (w *webhook) start(ctx context.Context) error {
 	var err error
 	if w.healthPort, err = freePort(); err != nil {
@@ -70,7 +70,7 @@ func (w *webhook) start(ctx context.Context) error {
 	return w.ready(ctx)
 }
 
-// stop ends the binary as a kubelet would.
+// stop stops the binary as a kubelet would.
 func (w *webhook) stop() error {
 	if err := w.process.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (w *webhook) stop() error {
 	case err := <-w.ended:
 		return err
 	case <-time.After(20 * time.Second):
-		return errors.New("the webhook did not end within 20 s of being asked to")
+		return errors.New("the webhook did not exit within 20 s of SIGTERM")
 	}
 }
 
@@ -98,7 +98,7 @@ func (w *webhook) ready(ctx context.Context) error {
 	}
 }
 
-// get returns the status that the webhook answers with, 0 when it does not.
+// get returns the status of the webhook's response, 0 if there is none.
 func (w *webhook) get(ctx context.Context, port int, path string) int {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", port, path), nil)
 	if err != nil {

@@ -10,21 +10,21 @@ import (
 	"testing"
 )
 
-// standing is the environment variable that may name the folder of a fleet that the quick start was followed on before, for those
-// who work at the documents. FLEET and BIN are to be as then.
+// standing is the environment variable that may name the folder of a running fleet that the quick start was followed on, to
+// save time while editing documents. FLEET and BIN must be as they were then.
 const standing = "DOCS_FLEET"
 
-// last is the command of the quick start that is left to the end of all tests, for it ends the fleet.
+// last is the command of the quick start that runs after all tests, for it stops the fleet.
 const last = "make fleet-down"
 
-// begun tells that the way of a newcomer was begun, and arrived that it was gone to its end.
+// begun is true once the quick start was begun, arrived once it was completed.
 var begun, arrived bool
 
-// TestQuickStart goes the way of a newcomer: the commands of README.md and of the quick start, in their order, in one shell. It
-// ends with a rollout that is finished.
+// TestQuickStart runs the commands of README.md and of the quick start in order, in one shell. It ends with a completed
+// rollout.
 func TestQuickStart(t *testing.T) { quickStart(t) }
 
-// quickStart follows the documents once, for all tests that need the fleet which they make.
+// quickStart runs them once, for all tests that need the resulting fleet.
 func quickStart(t *testing.T) {
 	t.Helper()
 	if begun {
@@ -60,7 +60,7 @@ func quickStart(t *testing.T) {
 	arrived = true
 }
 
-// arrive makes of the fleet that the reader has started the one where all documents are followed.
+// arrive connects the tests to the fleet that the commands started.
 func arrive(t *testing.T, folder string) error {
 	t.Helper()
 	if err := connect(folder); err != nil {
@@ -80,10 +80,10 @@ func arrive(t *testing.T, folder string) error {
 	return nil
 }
 
-// refused is how an answer begins that shows that a command fails.
+// refused matches the beginning of an output that reports a failed command.
 var refused = regexp.MustCompile(`(?m)^(Error from server|shipperctl:|error:|BROKEN|usage:)`)
 
-// follow types the commands of a block that can be run here, and returns how many.
+// follow runs the commands of a block that can be run here, and returns how many.
 func follow(t *testing.T, p page, b block, s *env) int {
 	t.Helper()
 	real, where := func(text string) string { return text }, world.shell
@@ -114,11 +114,10 @@ func follow(t *testing.T, p page, b block, s *env) int {
 	return n
 }
 
-// watches are commands that go on until their reader has seen enough.
+// watches matches commands that run until the user interrupts them.
 var watches = regexp.MustCompile(`^(shipperctl rollout status .*(-w|--watch)|kubectl .*(-w|--watch))\b`)
 
-// ending is a command in a form that comes to an end: one that watches is interrupted, as by its reader, and a script ends where
-// it fails.
+// ending returns a command in a form that ends: a watch is interrupted after a while, and a script ends where it fails.
 func ending(b block, text string) string {
 	if b.language == "sh" {
 		return "(set -e\n" + text + ")"
@@ -129,5 +128,5 @@ func ending(b block, text string) string {
 	return text
 }
 
-// interrupted tells whether a status is that of a command whose reader had seen enough.
+// interrupted reports whether a command is a watch and its status says that it was interrupted.
 func interrupted(text string, status int) bool { return watches.MatchString(text) && status == 124 }

@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// guardPage is followed by a test of its own, on a fleet that is guarded.
+// guardPage is tested on its own, on a fleet with the guard.
 const guardPage = "docs/guard.md"
 
-// TestCommands follows every command of every document but those of the way of a newcomer, which come before. Each block is
-// followed where the comment before it says; one without goes on where the block before it has led. Many are followed at the same
-// time, each in a shell and a namespace of its own.
+// TestCommands runs the commands of all documents but those of the quick start, which ran before. Each block starts from what
+// the comment before it says; without one it continues the block before. Blocks run in parallel, each in its own shell and
+// namespace.
 func TestCommands(t *testing.T) {
 	if !defines(t, "test/guard", "TestTheCommandsOfThePage") {
-		t.Errorf("nobody follows %s", guardPage)
+		t.Errorf("no test runs the commands of %s", guardPage)
 	}
 	quickStart(t)
 	var commands atomic.Int32
@@ -45,7 +45,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// sections are the blocks of a page that are followed one after the other, each of them from what is given.
+// sections groups the blocks of a page that run one after the other, each group from what is given.
 func sections(t *testing.T, p page) [][]block {
 	t.Helper()
 	var out [][]block
@@ -68,7 +68,7 @@ func sections(t *testing.T, p page) [][]block {
 	return out
 }
 
-// TestEveryBlockIsProved finds blocks of commands of which nobody says where they are of use.
+// TestEveryBlockIsProved fails for blocks of commands that have no comment about what is given and are not listed elsewhere.
 func TestEveryBlockIsProved(t *testing.T) {
 	for _, p := range pages(t) {
 		if p.name != guardPage {

@@ -27,27 +27,28 @@ import (
 // The clusters of the quick start, and their regions.
 const west, east = "eu-west-1", "us-east-1"
 
-// env is where commands are followed: a shell, a namespace in every cluster, which is that of all contexts, and an empty folder.
+// env is where commands run: a shell in an empty folder, and a namespace in every cluster, which is the default of all
+// contexts.
 type env struct {
 	*testing.T
 	ctx       context.Context
 	shell     *shell
 	namespace string
 	folder    string
-	leave     func() // lets those go on who wait to be alone, or for who is
-	single    bool   // nobody else follows anything
-	// names are pairs of a name in the document and what it is here.
+	leave     func() // releases the lock of followed
+	single    bool   // no other page is being followed
+	// names are pairs of a name in the document and the name here.
 	names []string
-	// releases are the newest Releases by their Applications.
+	// releases has the newest Release by Application.
 	releases map[string]string
-	// first is done before the first command that contains the key.
+	// first has what runs before the first command that contains the key.
 	first map[string]func()
 }
 
-// aliases are contexts that documents speak of, and the clusters that they lead to here.
+// aliases maps contexts that documents name to the clusters used here.
 var aliases = map[string]string{"eu-west-2": east, "kind-app": east}
 
-// newEnv makes a stage for a page and has the shell go there.
+// newEnv returns the env of a page; its shell is in the folder.
 func newEnv(t *testing.T, p page) *env {
 	t.Helper()
 	s := &env{T: t, ctx: t.Context(), releases: map[string]string{}, first: map[string]func(){}}
@@ -55,7 +56,7 @@ func newEnv(t *testing.T, p page) *env {
 	s.leave = world.followed.RUnlock
 	t.Cleanup(func() { s.leave() })
 	var err error
-	s.folder, err = os.MkdirTemp(world.dir, "stage-") // kubectl takes commas in paths, as those of the test have, for its own
+	s.folder, err = os.MkdirTemp(world.dir, "stage-") // kubectl splits paths at commas, which paths named after tests have
 	s.must(err)
 	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "docs-"}}
 	s.must(world.management.Create(s.ctx, made))
@@ -89,7 +90,7 @@ func newEnv(t *testing.T, p page) *env {
 	return s
 }
 
-// alone waits until nobody else follows anything, and keeps others from it to the end of the test.
+// alone waits until no other page is being followed, and excludes others until the test ends.
 func (s *env) alone() {
 	if s.single {
 		return
@@ -106,7 +107,7 @@ func (s *env) must(err error) {
 	}
 }
 
-// types has the shell run a command that must succeed.
+// types runs a command that must succeed in the shell.
 func (s *env) types(command string) {
 	s.Helper()
 	typed(s.T, s.shell, command)
@@ -120,7 +121,7 @@ func typed(t *testing.T, where *shell, command string) {
 	}
 }
 
-// before does what has to be done before a command, once.
+// before runs what must happen before a command, once.
 func (s *env) before(command string) {
 	for part, do := range s.first {
 		if strings.Contains(command, part) {
@@ -138,7 +139,7 @@ func (s *env) file(name, text string) {
 
 var release = regexp.MustCompile(`\b([a-z-]+)-[0-9a-f]{8}-\d+\b`)
 
-// real is a text of a document with the names that its objects have here.
+// real returns a document's text with the names used here.
 func (s *env) real(text string) string {
 	text = release.ReplaceAllStringFunc(text, func(documented string) string {
 		if name := s.releases[release.FindStringSubmatch(documented)[1]]; name != "" {
@@ -149,7 +150,7 @@ func (s *env) real(text string) string {
 	return strings.NewReplacer(s.names...).Replace(text)
 }
 
-// eventually waits until look is content.
+// eventually polls until look returns nil.
 func (s *env) eventually(what string, look func() error) {
 	s.Helper()
 	deadline := time.NewTimer(patience)
@@ -169,7 +170,7 @@ func (s *env) eventually(what string, look func() error) {
 	}
 }
 
-// application is one with its steps, for clusters of these regions.
+// application returns an Application with its steps, for clusters of these regions.
 func (s *env) application(name, version string, replicas int, regions ...string) *shipper.Application {
 	values := shipper.ChartValues{"replicaCount": int64(replicas)}
 	app := &shipper.Application{
@@ -197,7 +198,7 @@ func step(name string, contender, incumbent, weight, others int32) shipper.Rollo
 	}
 }
 
-// manifest is an Application as a user would write it down.
+// manifest returns an Application as YAML.
 func (s *env) manifest(app *shipper.Application) string {
 	s.Helper()
 	text, err := yaml.Marshal(app)
@@ -205,7 +206,7 @@ func (s *env) manifest(app *shipper.Application) string {
 	return string(text)
 }
 
-// applied applies an Application and returns the name of the Release that comes of it.
+// applied applies an Application and returns the name of the resulting Release.
 func (s *env) applied(app *shipper.Application) string {
 	s.Helper()
 	s.file("given.yaml", s.manifest(app))
@@ -229,7 +230,7 @@ func (s *env) applied(app *shipper.Application) string {
 	return s.releases[app.Name]
 }
 
-// moved has a Release at a step.
+// moved requests a step of a Release and waits for it.
 func (s *env) moved(name string, to int32) {
 	s.Helper()
 	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
@@ -238,7 +239,7 @@ func (s *env) moved(name string, to int32) {
 	s.achieved(name, to)
 }
 
-// achieved waits until a Release is at a step.
+// achieved waits until a Release has achieved a step.
 func (s *env) achieved(name string, step int32) {
 	s.Helper()
 	s.eventually(fmt.Sprintf("step %d of %s", step, name), func() error {
@@ -253,7 +254,7 @@ func (s *env) achieved(name string, step int32) {
 	})
 }
 
-// blocked has a RolloutBlock, from the moment on that the gate knows it and its status says whether it is in effect.
+// blocked creates a RolloutBlock, and returns when the webhook enforces it and its status says whether it is in effect.
 func (s *env) blocked(namespace, name, author string, spec shipper.RolloutBlockSpec) {
 	s.Helper()
 	s.alone()
@@ -263,7 +264,7 @@ func (s *env) blocked(namespace, name, author string, spec shipper.RolloutBlockS
 	if spec.Schedule == nil {
 		s.eventually("a refusal", func() error {
 			if s.probe() == nil {
-				return fmt.Errorf("the gate lets through")
+				return fmt.Errorf("the webhook does not enforce it yet")
 			}
 			return nil
 		})
@@ -279,13 +280,13 @@ func (s *env) blocked(namespace, name, author string, spec shipper.RolloutBlockS
 	})
 }
 
-// probe asks the gate whether a rollout may begin.
+// probe asks the webhook by a dry run whether a rollout may begin.
 func (s *env) probe() error {
 	probe := s.application("probe", "0.0.1", 1, "eu-west")
 	return client.NewDryRunClient(world.management).Create(context.Background(), probe)
 }
 
-// clear takes away what would hold for all. Only who is alone may have made such a thing.
+// clear deletes objects that affect all pages. Only a page that runs alone may create such objects.
 func (s *env) clear() {
 	ctx := context.Background()
 	var all shipper.RolloutBlockList
@@ -295,7 +296,7 @@ func (s *env) clear() {
 	if !s.single {
 		for _, b := range all.Items {
 			if b.Namespace == shipper.GlobalBlocksNamespace {
-				s.Errorf("RolloutBlock %s is in everybody's way: who makes it has to be `alone`", b.Name)
+				s.Errorf("RolloutBlock %s affects other pages: mark the block that creates it as `alone`", b.Name)
 			}
 		}
 		return

@@ -20,10 +20,10 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// super is the Application that documents speak of.
+// super is the Application that documents use.
 const super = "super-server"
 
-// givens make so what documents say is given, by their words.
+// givens establish what documents say is given, by the words of the document.
 var givens = map[string]func(*env){
 	"a fleet": func(*env) {},
 	"a fleet with a release": func(s *env) {
@@ -203,7 +203,7 @@ var givens = map[string]func(*env){
 	},
 }
 
-// clustersFile has the clusters.yaml that the fleet came with.
+// clustersFile copies the clusters.yaml of the fleet.
 func (s *env) clustersFile() {
 	s.Helper()
 	text, err := os.ReadFile(filepath.Join(filepath.Dir(world.fleet.Kubeconfig), "clusters.yaml"))
@@ -211,14 +211,14 @@ func (s *env) clustersFile() {
 	s.file("clusters.yaml", string(text))
 }
 
-// namespaced has a namespace by this name.
+// namespaced creates a namespace with this name.
 func (s *env) namespaced(name string) {
 	s.Helper()
 	err := world.management.Create(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	s.must(client.IgnoreAlreadyExists(err))
 }
 
-// weekend is the block of docs/blocks.md, at another time: it is never now.
+// weekend creates the block of docs/blocks.md, shifted so that it is not in effect now.
 func (s *env) weekend() {
 	at := metav1.NewTime(time.Now().Add(72 * time.Hour).Truncate(time.Second))
 	until := metav1.NewTime(at.Add(62 * time.Hour))
@@ -227,14 +227,14 @@ func (s *env) weekend() {
 	})
 }
 
-// incident is a block that ends by itself.
+// incident creates a block that expires.
 func (s *env) incident() {
 	s.blocked(shipper.GlobalBlocksNamespace, "incident-4711", "ann@example.com", shipper.RolloutBlockSpec{
 		Message: "the load balancers of eu-west are being looked at", TTL: &metav1.Duration{Duration: 2 * time.Hour}, RequireOverrideReason: true,
 	})
 }
 
-// joinLocal makes a cluster in the region local: one of the fleet by another name.
+// joinLocal joins a cluster in the region local: one of the fleet under another name.
 func joinLocal(ctx context.Context) error {
 	secret := &corev1.Secret{}
 	if err := world.management.Get(ctx, client.ObjectKey{Namespace: shipper.SystemNamespace, Name: east}, secret); err != nil {
@@ -244,7 +244,7 @@ func joinLocal(ctx context.Context) error {
 	return err
 }
 
-// join makes one more Cluster, and returns all that it makes: the API server is that of another.
+// join creates one more Cluster for the API server of an existing one, and returns all objects that it created.
 func join(
 	ctx context.Context, name, region string, credentials map[string][]byte, scheduler shipper.ClusterSchedulerSettings,
 ) ([]client.Object, error) {
@@ -267,14 +267,14 @@ func join(
 	return made, nil
 }
 
-// TestWhatIsGiven finds what is given in no document.
+// TestWhatIsGiven fails for entries of givens that no document uses, and for givens without an entry.
 func TestWhatIsGiven(t *testing.T) {
 	said := map[string]bool{}
 	for _, p := range pages(t) {
 		for _, b := range p.blocks {
 			said[b.given] = true
 			if b.given != "" && givens[b.given] == nil {
-				t.Errorf("%s:%d: nobody knows how to make so that there is %q", p.name, b.line, b.given)
+				t.Errorf("%s:%d: givens has no entry %q", p.name, b.line, b.given)
 			}
 		}
 	}

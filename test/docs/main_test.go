@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs follows the documents: README.md and docs/quick-start.md word for word on a fresh fleet, then every command of every
-// other document on that fleet, each where the document says it is of use. Every manifest in them is applied. What cannot be run here
-// is listed with the reason and with what shows it instead; a command that is neither run nor listed fails.
+// Package docs runs the commands of the documents: README.md and docs/quick-start.md on a fresh fleet, then those of all
+// other documents on that fleet. It applies all manifests. Commands that cannot run here are listed with the reason and the
+// test that covers them.
 package docs
 
 import (
@@ -24,17 +24,17 @@ import (
 	"shipper.dev/shipper/test/pod"
 )
 
-// patience bounds everything that is waited for. Nothing here takes a tenth of it on an idle machine.
+// patience bounds every wait. On an idle machine each takes less than a tenth of it.
 const patience = 5 * time.Minute
 
-// world is the fleet that the quick start has made.
+// world is the fleet that the quick start made.
 var world struct {
-	dir   string // of everything that is written
-	shell *shell // the newcomer's
+	dir   string // holds all files
+	shell *shell // of the quick start
 	fleet *fleet.Fleet
-	// environment is what the newcomer's shell has in the end, for those of other readers.
+	// environment is that of the quick start's shell at its end, for other shells.
 	environment []string
-	// followed is held by whoever follows a page, for writing by who must be alone.
+	// followed is locked for reading while a page is followed, and for writing by a page that must be alone.
 	followed sync.RWMutex
 	// management is the administrator's client, applications those of the application clusters.
 	management   client.WithWatch
@@ -43,11 +43,11 @@ var world struct {
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	_ = flag.Set("test.parallel", "12") // readers wait most of the time; the flag is Go's own
+	_ = flag.Set("test.parallel", "12") // tests wait most of the time; the flag belongs to package testing
 	os.Exit(testMain(m))
 }
 
-// testMain runs the tests in a folder of their own. What they start in the background ends with them, however they end.
+// testMain runs the tests in a folder of their own. Background processes end with the tests, even if the tests crash.
 func testMain(m *testing.M) int {
 	var err error
 	if world.dir, err = os.MkdirTemp("", "shipper-docs-"); err != nil {
@@ -91,7 +91,7 @@ func testMain(m *testing.M) int {
 	return code
 }
 
-// connect makes clients for the fleet that the reader has started.
+// connect creates clients for the fleet that the quick start started.
 func connect(folder string) error {
 	var err error
 	if world.fleet, err = fleet.Open(filepath.Join(folder, "kubeconfig")); err != nil {

@@ -23,11 +23,11 @@ import (
 	"shipper.dev/shipper/test/fleet"
 )
 
-// elsewhereRepository is where the charts of documents are; here they are in the repository of the fleet.
+// elsewhereRepository is the documents' chart repository; here the fleet's repository has those charts.
 const elsewhereRepository = "https://charts.example.com"
 
-// TestManifests applies every manifest of the documents, by a dry run through the gate. Files that are not for an API server
-// are read as their readers do.
+// TestManifests applies every manifest of the documents by a dry run, through the webhook. Files for other programs are
+// parsed as those programs do.
 func TestManifests(t *testing.T) {
 	quickStart(t)
 	n := 0
@@ -50,7 +50,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// kustomization is what documents use of one. kustomize itself reads manifests/overlays in test/examples.
+// kustomization has the fields that documents use. kustomize itself reads manifests/overlays in test/examples.
 type kustomization struct {
 	Resources []string `json:"resources,omitempty"`
 	Images    []struct{ Name, NewName, NewTag string }
@@ -60,7 +60,7 @@ type kustomization struct {
 	}
 }
 
-// read reads a piece of YAML as who it is for.
+// read parses a piece of YAML by its kind.
 func read(t *testing.T, p page, text string) {
 	t.Helper()
 	var head struct {
@@ -100,13 +100,13 @@ func read(t *testing.T, p page, text string) {
 		applies(t, p, "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: of-the-document}\n"+text, head.Metadata)
 	case head.Resources != nil, head.Patches != nil:
 		strict(&kustomization{})
-	case p.name == "examples/gitops/README.md": // annotations for a program that test/gitops plays
+	case p.name == "examples/gitops/README.md": // annotations for a program that test/gitops simulates
 	default:
-		t.Errorf("nobody reads this:\n%s", text)
+		t.Errorf("no parser for this YAML:\n%s", text)
 	}
 }
 
-// applies rehearses a manifest. The namespace and the blocks that it speaks of are there.
+// applies applies a manifest by a dry run. The namespace and the blocks that it names exist.
 func applies(t *testing.T, p page, text string, meta metav1.ObjectMeta) {
 	t.Helper()
 	s := newEnv(t, p)
@@ -132,7 +132,7 @@ func applies(t *testing.T, p page, text string, meta metav1.ObjectMeta) {
 	}
 }
 
-// holds makes the ConfigMaps and Secrets that an Application has values from and needs, where Shipper may keep what they hold.
+// holds creates the ConfigMaps and Secrets that an Application's values need, and lets Shipper keep their content.
 func (s *env) holds(text string) {
 	s.Helper()
 	app := &shipper.Application{}

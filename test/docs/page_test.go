@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// root of the source, seen from here.
+// root of the source, relative to this folder.
 const root = "../.."
 
-// page is a document, as far as it is proved here.
+// page is a document with the blocks that are tested.
 type page struct {
 	name   string // its path from the root
 	blocks []block
@@ -27,29 +27,29 @@ type block struct {
 	line     int
 	language string
 	text     string
-	// given is what the comment before the block says is so when it is followed.
+	// given is what the comment before the block says is given.
 	given string
-	// shown tells that what commands say is shown; else it is another day's, or proved elsewhere.
+	// shown reports whether the output must match the document; otherwise it differs by day, or other tests cover it.
 	shown bool
-	// alone tells that it changes what all others stand on, and is followed while no other is.
+	// alone reports whether the block affects other pages, and must run while no other page is followed.
 	alone bool
 }
 
-// command is one line that a reader types, and what it is shown to say.
+// command is one line that a user types, and the output in the document.
 type command struct {
 	text, says string
-	// speaks tells that something is shown.
+	// speaks reports whether the document shows output.
 	speaks bool
 }
 
 var (
 	fence = regexp.MustCompile("^ *```(.*)$")
 	given = regexp.MustCompile(`^<!-- given: (.*?)(; alone)?(; says something else)? -->$`)
-	// screen is before a screen that cmd/shipperctl/rollout draws, and compares.
+	// screen precedes output that cmd/shipperctl/rollout renders and compares.
 	screen = regexp.MustCompile(`^<!-- screen: .* -->$`)
 )
 
-// pages are all documents that tell readers what to type.
+// pages returns all documents with commands.
 func pages(t *testing.T) []page {
 	t.Helper()
 	var names []string
@@ -78,7 +78,7 @@ func pages(t *testing.T) []page {
 	return out
 }
 
-// one is one of the pages.
+// one returns the page with a name.
 func one(t *testing.T, name string) page {
 	t.Helper()
 	all := pages(t)
@@ -89,7 +89,7 @@ func one(t *testing.T, name string) page {
 	return all[i]
 }
 
-// blocks are the parts of a text between fences.
+// blocks returns the parts of a text between fences.
 func blocks(text string) []block {
 	var out []block
 	lines := strings.Split(text, "\n")
@@ -113,7 +113,7 @@ func blocks(text string) []block {
 	return out
 }
 
-// commands are what a block has its reader type. A script is one command.
+// commands returns the commands of a block. A script is one command.
 func (b block) commands() []command {
 	switch b.language {
 	case "sh":
@@ -142,18 +142,18 @@ func (b block) commands() []command {
 	return out
 }
 
-// unfinished tells whether a command goes on in the next line.
+// unfinished reports whether a command continues in the next line.
 func unfinished(text string) bool {
 	return strings.HasSuffix(text, `\`) || strings.Count(strings.ReplaceAll(text, `\'`, ""), "'")%2 == 1
 }
 
-// comment is what a reader is told behind a command.
+// comment matches a comment behind a command.
 var comment = regexp.MustCompile(`\s+# .*$`)
 
 // bare is the command without the comment behind it.
 func (c command) bare() string { return comment.ReplaceAllString(strings.TrimSpace(c.text), "") }
 
-// TestFences holds documents to few kinds of blocks, so that no command hides where it is not looked for.
+// TestFences allows few kinds of blocks, so that every command is found.
 func TestFences(t *testing.T) {
 	for _, p := range pages(t) {
 		for _, b := range p.blocks {

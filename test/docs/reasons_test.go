@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestTroubleshootingKnowsEveryReason finds every reason that a condition can have among the symptoms.
+// TestTroubleshootingKnowsEveryReason fails for reasons of conditions that are not among the symptoms.
 func TestTroubleshootingKnowsEveryReason(t *testing.T) {
 	text := func(name string) string {
 		content, err := os.ReadFile(filepath.Join(root, "docs", name))
@@ -31,12 +31,12 @@ func TestTroubleshootingKnowsEveryReason(t *testing.T) {
 	known := text("troubleshooting.md")
 	for _, reason := range all {
 		if !strings.Contains(known, reason[1]) {
-			t.Errorf("docs/troubleshooting.md does not know %s", reason[1])
+			t.Errorf("docs/troubleshooting.md does not list %s", reason[1])
 		}
 	}
 }
 
-// TestLinksLeadSomewhere follows the links from document to document, and to chapters.
+// TestLinksLeadSomewhere checks the links between documents, and those to chapters.
 func TestLinksLeadSomewhere(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([\w./:?=&%#-]+)\)`)
 	for _, p := range append(pages(t), page{name: "CONTRIBUTING.md"}) {
@@ -62,7 +62,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// chapters are the fragments that lead to the headings of a document.
+// chapters returns the fragments of the headings of a document.
 func chapters(t *testing.T, name string) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(name)

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// varying is what differs from one day and one fleet to another, and the word that stands for it in both texts.
+// varying matches text that differs between runs, and has the word that replaces it in both texts.
 var varying = []struct {
 	what *regexp.Regexp
 	word string
 }{
-	{regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`), ""}, // what a terminal does not show
+	{regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`), ""}, // control sequences
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "TIME"},
 	{regexp.MustCompile(`\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d+ [A-Z][a-z]+ \d\d:\d\d [A-Z]+`), "TIME"},
 	{regexp.MustCompile(`\b(\d+(ms|[smhdy]))+\b`), "AGE"},
@@ -27,7 +27,7 @@ var varying = []struct {
 // dots stand for any number of lines.
 var dots = regexp.MustCompile(`\n *\.\.\.`)
 
-// plain is a text with its varying parts named, in one line.
+// plain returns a text with its varying parts replaced, in one line.
 func plain(text string) string {
 	for _, v := range varying {
 		text = v.what.ReplaceAllString(text, v.word)
@@ -35,8 +35,8 @@ func plain(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// says tells whether an output is what a document shows, whatever is where the document has dots: a line of three, or `…` in
-// one. Lines may be broken elsewhere, and columns be of another width.
+// says reports whether an output matches the document, where dots in the document match anything: a line of three, or `…` in
+// a line. White space and line breaks may differ.
 func says(output, shown string) bool {
 	rest := plain(output)
 	var parts []string

@@ -20,17 +20,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mark ends what a command says; its exit status follows.
+// mark is printed after a command's output; the exit status follows.
 const mark = "\x01the command has ended\x01"
 
-// shell is one bash with a terminal of 80 columns, which keeps its folder and environment from command to command.
+// shell is a bash with a terminal of 80 columns, which keeps its folder and environment between commands.
 type shell struct {
 	in    io.WriteCloser
 	lines chan string
 	end   func()
 }
 
-// withoutMake is an environment in which make does not take itself for one that another make calls.
+// withoutMake removes the variables by which make detects that another make called it.
 func withoutMake(environment []string) []string {
 	return slices.DeleteFunc(environment, func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
@@ -76,10 +76,11 @@ func openShell(ctx context.Context, folder string, environment ...string) (*shel
 	return s, nil
 }
 
-// watchEnded is what kubectl logs now and then of a wait that is over: that the watch ended by which it saw so. It is no answer.
+// watchEnded matches a line that kubectl sometimes logs when a wait has succeeded and its watch is cancelled. It is not
+// output.
 var watchEnded = regexp.MustCompile(`^I[0-9]{4} .* reflector\.go:[0-9]+\] "Warning: watch ended with error" .*context canceled`)
 
-// run runs a command, and returns all that it says and its exit status. The command reads from nobody.
+// run runs a command without input, and returns its output and exit status.
 func (s *shell) run(command string, patience time.Duration) (said string, status int, err error) {
 	if _, err := fmt.Fprintf(s.in, "eval %s </dev/null\nprintf '%%s%%d\\n' '%s' \"$?\"\n", quoted(command), mark); err != nil {
 		return "", 0, fmt.Errorf("typing a command: %w", err)
@@ -109,10 +110,10 @@ func (s *shell) run(command string, patience time.Duration) (said string, status
 	}
 }
 
-// quoted is a word for a shell.
+// quoted quotes a word for a shell.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
-// terminal opens a terminal of 80 columns: the side of who looks at it, and that of programs.
+// terminal opens a terminal of 80 columns: the reader's side, and that of programs.
 func terminal() (master, slave *os.File, err error) {
 	master, err = os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
 	if err != nil {

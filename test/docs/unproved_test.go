@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// unprovedHere are commands that cannot be run here: why, and which test shows instead what they do, as folder and name.
+// unprovedHere lists commands that cannot run here: the reason, and the tests that cover them, as folder and name.
 var unprovedHere = []struct {
 	pattern, why string
 	shownBy      []string
 }{
 	{`make (test|verify|generate)`, "they are what runs this", nil},
-	{`make demo`, "it tells a story of a minute that fails when one of its facts is not so; test/e2e has the same facts",
+	{`make demo`, "it takes a minute and fails when one of its own checks does; test/e2e has the same checks",
 		[]string{"test/e2e Test16RolloutVanguard"}},
 	{regexp.QuoteMeta(last), "it ends the fleet; it is run after all tests", nil},
 	{`git clone https://shipper\.dev/shipper && cd shipper`, "the reader is in the source already", nil},
@@ -36,7 +36,7 @@ var unprovedHere = []struct {
 		[]string{"test/docs TestQuickStart"}},
 }
 
-// unproved tells why a command is not run here, or nil.
+// unproved returns the reason why a command is not run here, or nil.
 func unproved(c command) *string {
 	for _, u := range unprovedHere {
 		if regexp.MustCompile(`^(?:` + u.pattern + `)$`).MatchString(c.bare()) {
@@ -46,7 +46,7 @@ func unproved(c command) *string {
 	return nil
 }
 
-// TestWhatShowsTheRest looks for the tests that are named in place of those that cannot be here, and for commands that nobody types.
+// TestWhatShowsTheRest fails for named tests that do not exist, and for listed commands that no document has.
 func TestWhatShowsTheRest(t *testing.T) {
 	for _, u := range unprovedHere {
 		for _, shown := range u.shownBy {
@@ -69,7 +69,7 @@ func TestWhatShowsTheRest(t *testing.T) {
 	}
 }
 
-// defines tells whether a test of this name is in a folder.
+// defines reports whether a folder has a test with this name.
 func defines(t *testing.T, folder, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))

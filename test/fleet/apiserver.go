@@ -16,9 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// auditPolicy has the API server note every request of Shipper's accounts and about Shipper's own kinds, and what the
-// administrator, or whom he impersonates, writes to the kinds that are rolled out, with the annotations that admission
-// adds.
+// auditPolicy logs every request of Shipper's accounts and about Shipper's own kinds, and the writes of the administrator and
+// of impersonated users to the kinds that are rolled out, with the audit annotations of admission.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -39,12 +38,12 @@ rules:
 - level: None
 `
 
-// auditPolicyFile is where the API server reads what to note.
+// auditPolicyFile is the path of the audit policy.
 func (c *Cluster) auditPolicyFile() string {
 	return filepath.Join(filepath.Dir(c.credentials.ca), "audit-policy.yaml")
 }
 
-// StartAPIServer starts the API server where it was before, with the data it had, and returns when it is ready.
+// StartAPIServer starts the API server at the same address, with the same data, and returns when it is ready.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	if err := c.runAPIServer(); err != nil {
 		return err
@@ -75,9 +74,9 @@ func (c *Cluster) runAPIServer() error {
 	return err
 }
 
-// Recertify restarts the API server with a certificate of another authority, as after a rotation in which nobody thought of
-// who is outside of the cluster, and returns the authority's own certificate in PEM. Who came with the fleet trusts both;
-// what the cluster tells its service accounts to trust is both from now on.
+// Recertify restarts the API server with a certificate of another authority, as after a rotation that was not announced to
+// clients outside the cluster, and returns the new authority in PEM. Clients of the fleet trust both authorities; service
+// accounts do so from now on.
 func (c *Cluster) Recertify(ctx context.Context) ([]byte, error) {
 	if err := c.StopAPIServer(); err != nil {
 		return nil, err
@@ -94,7 +93,7 @@ func (c *Cluster) Recertify(ctx context.Context) ([]byte, error) {
 	return c.credentials.next.bundle(), c.RestartControllers()
 }
 
-// StopAPIServer ends the API server at once: connections to the cluster are refused until StartAPIServer.
+// StopAPIServer kills the API server: connections to the cluster are refused until StartAPIServer.
 func (c *Cluster) StopAPIServer() error {
 	return c.withAPIServer(func(p *process) error {
 		c.apiServer = nil
@@ -102,7 +101,7 @@ func (c *Cluster) StopAPIServer() error {
 	})
 }
 
-// Pause freezes the API server: connections to the cluster are taken and never answered, until Resume.
+// Pause freezes the API server: it accepts connections and does not respond until Resume.
 func (c *Cluster) Pause() error {
 	return c.withAPIServer(func(p *process) error {
 		if err := p.signal(syscall.SIGSTOP); err != nil {
@@ -116,7 +115,7 @@ func (c *Cluster) Pause() error {
 	})
 }
 
-// awaitSilence returns once a URL does not answer, for a signal takes time to reach all threads of a program.
+// awaitSilence returns once a URL does not respond: a signal takes time to reach all threads of a program.
 func awaitSilence(transport *http.Client, url string) error {
 	for began := time.Now(); time.Since(began) < startTimeout; {
 		ctx, cancel := context.WithTimeout(context.Background(), 250*time.Millisecond)
@@ -126,15 +125,15 @@ func awaitSilence(transport *http.Client, url string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s answers although who serves it was stopped", url)
+	return fmt.Errorf("%s still responds after its server was stopped", url)
 }
 
-// Resume ends what Pause began.
+// Resume ends a Pause.
 func (c *Cluster) Resume() error {
 	return c.withAPIServer(func(p *process) error { return p.signal(syscall.SIGCONT) })
 }
 
-// withAPIServer does something with the API server, provided that it runs and is ours.
+// withAPIServer calls do, provided that the API server runs and this process started it.
 func (c *Cluster) withAPIServer(do func(*process) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +146,7 @@ func (c *Cluster) withAPIServer(do func(*process) error) error {
 	return do(c.apiServer)
 }
 
-// healthy tells whether a URL answers 200.
+// healthy reports whether a URL responds with 200.
 func healthy(ctx context.Context, transport *http.Client, url string) (bool, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

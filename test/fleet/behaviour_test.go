@@ -32,7 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// assertUser asks the API server who a configuration makes one, and that this one may not do everything.
+// assertUser checks the user name that a configuration authenticates as, and that the user may not list Secrets.
 func assertUser(t *testing.T, config *rest.Config, want string) {
 	t.Helper()
 	typed, err := kubernetes.NewForConfig(config)
@@ -52,7 +52,7 @@ func assertUser(t *testing.T, config *rest.Config, want string) {
 	}
 }
 
-// gone is nil once an object does not exist any more.
+// gone returns nil once an object no longer exists.
 func gone(ctx context.Context, c client.Client, o client.Object) error {
 	err := c.Get(ctx, client.ObjectKeyFromObject(o), o)
 	if err == nil {
@@ -81,7 +81,7 @@ func TestAJobCompletes(t *testing.T) {
 	})
 }
 
-// widget is an object of the kind in testdata, which the management cluster had before its controllers started.
+// widget returns an object of the kind in testdata, which the management cluster had before its controllers started.
 func widget(namespace, name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(schema.GroupVersionKind{Group: "test.shipper.dev", Version: "v1", Kind: "Widget"})
@@ -174,7 +174,7 @@ func TestAWebhookOnThisMachineIsAsked(t *testing.T) {
 	}
 }
 
-// webhook serves admission reviews on localhost, with a certificate of the authority it returns.
+// webhook serves admission reviews on localhost, and returns the authority that signed its certificate.
 func webhook(
 	t *testing.T, answer func(*admissionv1.AdmissionReview) *admissionv1.AdmissionResponse,
 ) (*httptest.Server, []byte) {
@@ -207,7 +207,7 @@ func webhook(
 	return server, ca.bundle()
 }
 
-// TestAClusterCanBeAway is the only test that disturbs others of its cluster, so it does not run in parallel with them.
+// TestAClusterCanBeAway does not run in parallel: it disturbs other tests of its cluster.
 func TestAClusterCanBeAway(t *testing.T) {
 	cluster := shared.Management
 	c := clientOf(t, cluster)

@@ -18,14 +18,14 @@ import (
 // buildScript builds the programs, or finds them, and prints their folder.
 const buildScript = "hack/controlplane/build.sh"
 
-// Which minor versions of Kubernetes the management cluster and the application clusters run is said by two environment variables,
-// as in 1.33. Without the second all run the same, without the first the newest that there is.
+// Two environment variables set the minor versions of Kubernetes of the management cluster and the application clusters, as
+// in 1.33. The second defaults to the first, the first to the newest.
 const (
 	managementVersion  = "K8S"
 	applicationVersion = "K8S_APPLICATIONS"
 )
 
-// versions are the minor versions that the environment asks for; empty means the newest.
+// versions returns the minor versions from the environment; empty means the newest.
 func versions() (management, applications string) {
 	management = os.Getenv(managementVersion)
 	if applications = os.Getenv(applicationVersion); applications == "" {
@@ -34,7 +34,7 @@ func versions() (management, applications string) {
 	return management, applications
 }
 
-// Kubectl is the path of the kubectl that belongs to the fleet's management cluster. It is built if need be.
+// Kubectl returns the path of the kubectl of the management cluster's version. It builds kubectl if need be.
 func Kubectl() (string, error) {
 	management, _ := versions()
 	folder, err := binaries(context.Background(), os.Stderr, management)
@@ -44,7 +44,7 @@ func Kubectl() (string, error) {
 	return filepath.Join(folder, "kubectl"), nil
 }
 
-// binaries is the folder of the programs a cluster is made of that runs a minor version. What takes time is told to progress.
+// binaries returns the folder of the programs of a cluster with a minor version. It reports slow steps to progress.
 func binaries(ctx context.Context, progress io.Writer, minor string) (string, error) {
 	root, err := checkout()
 	if err != nil {
@@ -60,7 +60,7 @@ func binaries(ctx context.Context, progress io.Writer, minor string) (string, er
 	return strings.TrimSpace(out.String()), nil
 }
 
-// checkout is the root of the source tree: that of the working directory, or else the one this file was compiled from.
+// checkout returns the root of the source tree: that of the working directory, or else the one this file was compiled from.
 func checkout() (string, error) {
 	var starts []string
 	if wd, err := os.Getwd(); err == nil {

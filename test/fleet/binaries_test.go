@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// compiler is a `go` that notes what it is asked and installs empty programs.
+// compiler is a `go` that logs its arguments and installs empty programs.
 const compiler = `#!/bin/sh
 for last; do :; done
 name=$(basename "${last%@*}")
@@ -27,7 +27,7 @@ echo "#!/bin/sh" >"$GOBIN/$name"
 chmod +x "$GOBIN/$name"
 `
 
-// fakeBuild makes the build script meet an empty cache and a compiler of ours, whose calls can be read from a file.
+// fakeBuild gives the build script an empty cache and this compiler, whose calls are logged to a file.
 func fakeBuild(t *testing.T, broken string) (cache, calls string) {
 	t.Helper()
 	cache, calls = t.TempDir(), filepath.Join(t.TempDir(), "calls")
@@ -92,7 +92,7 @@ func TestAnOlderKubernetesHasTheSameEtcd(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(newest, "etcd"), "#!/bin/sh\n")
-	t.Setenv("KUBEBUILDER_ASSETS", newest) // K8S is more to the point
+	t.Setenv("KUBEBUILDER_ASSETS", newest) // the variable for K8S takes precedence
 	var progress bytes.Buffer
 	folder, err := binaries(t.Context(), &progress, "1.30")
 	if err != nil {

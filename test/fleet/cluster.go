@@ -27,12 +27,12 @@ import (
 type Cluster struct {
 	// Name is unique in the fleet. It is also the name of the cluster's context in Fleet.Kubeconfig.
 	Name string
-	// Kubeconfig is a file that makes its reader the cluster's administrator.
+	// Kubeconfig is a file with the credentials of the cluster's administrator.
 	Kubeconfig string
-	// Config is the same for Go programs, without a limit to the rate of requests.
+	// Config has the same credentials for Go programs, without a limit to the rate of requests.
 	Config *rest.Config
-	// AuditLog is a file with one audit Event per line for every request of Shipper's accounts and about Shipper's own
-	// kinds, and for what the administrator writes to Pods, Services and Deployments, written before the request is answered.
+	// AuditLog is a file with one audit Event per line for every request of Shipper's accounts and about Shipper's own kinds,
+	// and for the administrator's writes to Pods, Services and Deployments, written before the response.
 	AuditLog string
 
 	index       int
@@ -49,10 +49,10 @@ type Cluster struct {
 	others    []*process // scheduler and simulated kubelets
 }
 
-// unlimited, as a client's QPS, lets it send as many requests as it likes.
+// unlimited, as a client's QPS, disables its rate limit.
 const unlimited = -1
 
-// newCluster reserves what a cluster needs before any of its programs can start.
+// newCluster reserves ports and files before any program of the cluster starts.
 func newCluster(f *Fleet, index int, name, programs string, in *store) (*Cluster, error) {
 	c := &Cluster{Name: name, index: index, fleet: f, programs: programs, store: in}
 	c.Kubeconfig = filepath.Join(f.Dir, name+".kubeconfig")
@@ -84,13 +84,13 @@ func newCluster(f *Fleet, index int, name, programs string, in *store) (*Cluster
 	return c, writeKubeconfig(kubeconfig(name, name+"-admin", c.Config), c.Kubeconfig)
 }
 
-// kubeconfigOf is the file that makes a program of the cluster what it is anywhere.
+// kubeconfigOf returns the kubeconfig of a program of the cluster.
 func (c *Cluster) kubeconfigOf(program string) string {
 	return filepath.Join(filepath.Dir(c.credentials.ca), program+".kubeconfig")
 }
 
-// start starts the cluster's programs and returns when the cluster can be used. It has the kinds of crds, which are files
-// and folders, before any controller looks for kinds.
+// start starts the cluster's programs and returns when the cluster is usable. It installs crds, which are files and folders,
+// before any controller discovers kinds.
 func (c *Cluster) start(ctx context.Context, crds []string) error {
 	began := time.Now()
 	if err := c.StartAPIServer(ctx); err != nil {
@@ -119,7 +119,7 @@ func (c *Cluster) start(ctx context.Context, crds []string) error {
 	return nil
 }
 
-// awaitUse waits until Pods can be made and will run.
+// awaitUse waits until Pods can be created and will run.
 func (c *Cluster) awaitUse(ctx context.Context) error {
 	typed, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {
@@ -130,7 +130,7 @@ func (c *Cluster) awaitUse(ctx context.Context) error {
 	})
 }
 
-// installCRDs makes the API server serve the kinds of some files and folders.
+// installCRDs installs the CustomResourceDefinitions of files and folders.
 func (c *Cluster) installCRDs(paths []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -171,7 +171,7 @@ func (c *Cluster) run(program string, args []string) (*process, error) {
 	return c.fleet.run(c.Name+"-"+program, filepath.Join(c.programs, program), args)
 }
 
-// usable tells whether Pods can be made and will run: the nodes are up and the default service account is there.
+// usable reports whether Pods can be created and will run: the nodes are Ready and the default service account exists.
 func usable(ctx context.Context, typed kubernetes.Interface) (bool, error) {
 	_, err := typed.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 	if err != nil {
@@ -189,7 +189,7 @@ func usable(ctx context.Context, typed kubernetes.Interface) (bool, error) {
 	return true, nil
 }
 
-// createNodes registers the cluster's nodes. They come up when the simulated kubelets see them.
+// createNodes registers the cluster's nodes. The simulated kubelets make them Ready.
 func (c *Cluster) createNodes(ctx context.Context, typed kubernetes.Interface) error {
 	for i := range 2 {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", c.Name, i+1)}}
@@ -202,7 +202,7 @@ func (c *Cluster) createNodes(ctx context.Context, typed kubernetes.Interface) e
 	return nil
 }
 
-// wait asks again and again until the answer is yes, a program of the cluster ends, or ctx does.
+// wait polls until ask returns true, a program of the cluster exits, or ctx ends.
 func (c *Cluster) wait(ctx context.Context, what string, ask func(context.Context) (bool, error)) error {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
@@ -223,7 +223,7 @@ func (c *Cluster) wait(ctx context.Context, what string, ask func(context.Contex
 	}
 }
 
-// failure is the error of a program that ended on its own, of the cluster's or etcd.
+// failure returns the error of a program of the cluster, or of its etcd, that exited on its own.
 func (c *Cluster) failure() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -234,7 +234,7 @@ func (c *Cluster) failure() error {
 	return errors.Join(errs...)
 }
 
-// explain adds to an error what the programs of the cluster said last.
+// explain adds the last output of the cluster's programs to an error.
 func (c *Cluster) explain(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -244,7 +244,7 @@ func (c *Cluster) explain(err error) error {
 	return err
 }
 
-// running lists the programs of the cluster that have been started, those first that depend on the others.
+// running lists the programs of the cluster that were started, dependent ones first.
 func (c *Cluster) running() []*process {
 	out := append([]*process(nil), c.others...)
 	for _, p := range []*process{c.manager, c.apiServer} {
@@ -255,8 +255,8 @@ func (c *Cluster) running() []*process {
 	return out
 }
 
-// RestartControllers starts the controller manager anew. The garbage collector and the namespace controller look for new
-// kinds every 30 seconds only; a test that has installed kinds and cannot wait so long calls it.
+// RestartControllers restarts the controller manager. The garbage collector and the namespace controller discover new kinds
+// every 30 seconds only; a test that cannot wait so long after it installed kinds calls it.
 func (c *Cluster) RestartControllers() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -271,11 +271,11 @@ func (c *Cluster) RestartControllers() error {
 	return err
 }
 
-// Client is a client of the cluster's administrator for the kinds of a scheme; nil stands for the built-in kinds.
+// Client returns the administrator's client for the kinds of a scheme; nil stands for the built-in kinds.
 func (c *Cluster) Client(scheme *runtime.Scheme) (client.Client, error) {
 	config := rest.CopyConfig(c.Config)
 	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
-		config.WarningHandler = rest.NoWarnings{} // a test that is about warnings has a handler in Config
+		config.WarningHandler = rest.NoWarnings{} // a test about warnings has a handler in Config
 	}
 	out, err := client.New(config, client.Options{Scheme: scheme, Log: logr.Discard()})
 	if err != nil {
@@ -284,8 +284,8 @@ func (c *Cluster) Client(scheme *runtime.Scheme) (client.Client, error) {
 	return out, nil
 }
 
-// ServiceAccountKubeconfig writes a kubeconfig with a token of a service account, so that a program outside the
-// cluster is what it would be in a Pod. The token is good for a day.
+// ServiceAccountKubeconfig writes a kubeconfig with a token of a service account, so that a program outside the cluster has
+// the rights of a Pod. The token is valid for a day.
 func (c *Cluster) ServiceAccountKubeconfig(ctx context.Context, namespace, name string) (string, error) {
 	typed, err := kubernetes.NewForConfig(c.Config)
 	if err != nil {

@@ -28,7 +28,7 @@ type authority struct {
 	key  crypto.Signer
 }
 
-// newAuthority makes a certificate authority for a cluster.
+// newAuthority creates a certificate authority for a cluster.
 func newAuthority(name string) (*authority, error) {
 	key, err := newKey()
 	if err != nil {
@@ -41,7 +41,7 @@ func newAuthority(name string) (*authority, error) {
 	return &authority{cert: ca, key: key}, nil
 }
 
-// newKey makes a private key. Elliptic curves, because they take no time.
+// newKey creates a private key on an elliptic curve, which is fast.
 func newKey() (*ecdsa.PrivateKey, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -50,7 +50,7 @@ func newKey() (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// issue makes a certificate and its key, both in PEM: for a server if it has names, for a client otherwise.
+// issue creates a certificate and its key, both in PEM: for a server if there are names, for a client otherwise.
 func (a *authority) issue(subject pkix.Name, names ...string) (certificate, key []byte, err error) {
 	signer, err := newKey()
 	if err != nil {
@@ -92,22 +92,22 @@ func (a *authority) bundle() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: a.cert.Raw})
 }
 
-// credentials are the files of a cluster that prove who is who, and what its administrator needs.
+// credentials are the certificates and keys of a cluster's programs and of its administrator.
 type credentials struct {
 	ca, serverCert, serverKey, accountKey string // files
 	caPEM, adminCert, adminKey            []byte
-	programs                              map[string]keyPair // what each program proves who it is with
+	programs                              map[string]keyPair // client certificate of each program
 	next                                  *authority         // of the API server after Recertify
 }
 
-// trusted are the authorities that the administrator and the programs of the cluster trust, in PEM.
+// trusted returns the authorities that the administrator and the programs of the cluster trust, in PEM.
 func (c *credentials) trusted() []byte { return append(bytes.Clone(c.caPEM), c.next.bundle()...) }
 
-// serverNames are what an API server is called.
+// serverNames are the names in an API server's certificate.
 var serverNames = []string{"localhost", "127.0.0.1", "::1",
 	"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}
 
-// serve makes the API server's certificate. It is read when the API server starts.
+// serve creates the API server's certificate, which the API server reads when it starts.
 func (c *credentials) serve(by *authority) error {
 	cert, key, err := by.issue(pkix.Name{CommonName: "kube-apiserver"}, serverNames...)
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *credentials) serve(by *authority) error {
 	return c.write(map[string][]byte{c.serverCert: cert, c.serverKey: key})
 }
 
-// write fills files.
+// write writes files.
 func (c *credentials) write(files map[string][]byte) error {
 	for path, content := range files {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
@@ -129,15 +129,15 @@ func (c *credentials) write(files map[string][]byte) error {
 // keyPair is a client's certificate and its key, both in PEM.
 type keyPair struct{ cert, key []byte }
 
-// identities are who the programs of a cluster are to its API server, as in clusters that kubeadm makes. The one program
-// that plays all kubelets may do what all of them may.
+// identities are the user names of a cluster's programs, as kubeadm assigns them. The program that simulates all kubelets has
+// the rights of all.
 var identities = map[string]pkix.Name{
 	"kube-controller-manager": {CommonName: "system:kube-controller-manager"},
 	"kube-scheduler":          {CommonName: "system:kube-scheduler"},
 	"kwok":                    {CommonName: "system:node:fleet", Organization: []string{"system:nodes", "system:masters"}},
 }
 
-// newCredentials makes all certificates and keys of a cluster and writes those its programs read into a folder.
+// newCredentials creates all certificates and keys of a cluster and writes those that its programs read into a folder.
 func newCredentials(name, folder string) (*credentials, error) {
 	a, err := newAuthority(name)
 	if err != nil {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fleet starts real Kubernetes clusters on this machine: one to manage from and any number of clusters for
-// applications, with API servers, controllers and schedulers as they are anywhere, and nodes that are simulated.
+// Package fleet starts real Kubernetes clusters on this machine: a management cluster and any number of application clusters,
+// with API servers, controllers and schedulers, and with simulated nodes.
 //
-// An image's tag tells its container's fate: `broken` cannot be pulled, `slow` is ready after four seconds, `crash`
-// ends again and again; any other is ready at once.
+// The tag of an image decides what its container does: `broken` cannot be pulled, `slow` is ready after four seconds, `crash`
+// exits again and again; any other is ready at once.
 package fleet
 
 import (
@@ -29,42 +29,42 @@ import (
 // ManagementName is the name of the management cluster.
 const ManagementName = "mgmt"
 
-// startTimeout is how long a start may take before it is given up, on a machine that is busy with other things.
+// startTimeout bounds a start, also on a busy machine.
 const startTimeout = 2 * time.Minute
 
 //go:embed stages/*.yaml
 var stages embed.FS
 
-// Options say what a fleet consists of. The zero value is a management cluster alone, in a temporary folder.
+// Options describe a fleet. The zero value is a management cluster alone, in a temporary folder.
 type Options struct {
 	// Applications are the names of the application clusters. Each is a DNS label other than ManagementName.
 	Applications []string
-	// OwnEtcd are the names of those application clusters that have an etcd of their own, so that Cluster.Restore can put
-	// them back. The others share one.
+	// OwnEtcd lists application clusters that have an etcd of their own, so that Cluster.Restore can restore them. The others
+	// share one.
 	OwnEtcd []string
-	// Podless are the names of those application clusters that have no nodes and no scheduler: Pods are made there and never
-	// run. They take half of the memory.
+	// Podless lists application clusters that have no nodes and no scheduler: Pods are created there and never run. Such a
+	// cluster takes half of the memory.
 	Podless []string
 	// CRDs are files and folders with CustomResourceDefinitions for the management cluster. Kinds that are installed
 	// later are not garbage-collected in their first 30 seconds, unless Cluster.RestartControllers is called.
 	CRDs []string
-	// Dir is where the fleet keeps its files; it should not exist yet or be empty, and it stays after Stop. By default
-	// the fleet makes a temporary folder and removes it.
+	// Dir is where the fleet keeps its files; it should not exist yet or be empty, and it stays after Stop. By default the
+	// fleet creates a temporary folder and removes it.
 	Dir string
-	// Progress is told what happens during the start, line by line. By default nothing is told, unless the control plane
-	// has to be built first, which is told to standard error.
+	// Progress gets a line for each step of the start. By default there is no output, unless the control plane has to be
+	// built first, which is reported to standard error.
 	Progress io.Writer
 }
 
 // Fleet is a management cluster and its application clusters, up and ready.
 type Fleet struct {
-	// Management is where Shipper's own objects live. Pods run there, too.
+	// Management has Shipper's own objects. Pods run there, too.
 	Management *Cluster
 	// Applications are in the order of Options.Applications.
 	Applications []*Cluster
-	// Dir has the kubeconfigs of the fleet, and in logs what its programs say.
+	// Dir has the kubeconfigs of the fleet, and its programs' output in logs.
 	Dir string
-	// Kubeconfig is a file with one context for each cluster, called as the cluster is. Management is the current one.
+	// Kubeconfig is a file with one context for each cluster, named like the cluster. Management is the current one.
 	Kubeconfig string
 
 	programs  string // folder, of the management cluster's; etcd is there as well
@@ -79,8 +79,8 @@ type Fleet struct {
 	stop func() error
 }
 
-// Start starts a fleet and returns when it is ready. ctx bounds the start alone: a fleet that was started lives until
-// Stop, or until this process ends in whatever way.
+// Start starts a fleet and returns when it is ready. ctx bounds the start alone: the fleet runs until Stop, or until this
+// process exits in any way.
 func Start(ctx context.Context, o Options) (*Fleet, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func Start(ctx context.Context, o Options) (*Fleet, error) {
 	return f, nil
 }
 
-// validate refuses names that could not become part of paths and prefixes.
+// validate refuses names that cannot be part of paths and prefixes.
 func (o Options) validate() error {
 	label := regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,50}[a-z0-9])?$`)
 	seen := map[string]bool{ManagementName: true}
@@ -117,7 +117,7 @@ func (o Options) validate() error {
 	return o.validateStores()
 }
 
-// start does what Start does; what it has begun when it fails is ended by Stop.
+// start implements Start; on failure the caller calls Stop for the parts that were started.
 func (f *Fleet) start(ctx context.Context, o Options) error {
 	began := time.Now()
 	progress := o.Progress
@@ -171,7 +171,7 @@ func (f *Fleet) start(ctx context.Context, o Options) error {
 	return nil
 }
 
-// prepare makes the fleet's folders.
+// prepare creates the fleet's folders.
 func (f *Fleet) prepare(dir string) error {
 	var err error
 	if f.Dir, err = filepath.Abs(dir); err != nil {
@@ -206,7 +206,7 @@ func (f *Fleet) prepare(dir string) error {
 	return nil
 }
 
-// folder makes a folder in the fleet's own.
+// folder creates a folder in the fleet's own.
 func (f *Fleet) folder(path ...string) (string, error) {
 	folder := filepath.Join(append([]string{f.Dir}, path...)...)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -221,7 +221,7 @@ func (f *Fleet) run(name, program string, args []string) (*process, error) {
 	return startProcess(name, log, environment(f.Dir), program, args...)
 }
 
-// startClusters starts all clusters together. When one fails the others are given up.
+// startClusters starts all clusters in parallel. When one fails it gives up the others.
 func (f *Fleet) startClusters(ctx context.Context, crds []string) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -246,12 +246,12 @@ func (f *Fleet) startClusters(ctx context.Context, crds []string) error {
 	return first
 }
 
-// Clusters are all clusters of the fleet, the management cluster first.
+// Clusters returns all clusters of the fleet, the management cluster first.
 func (f *Fleet) Clusters() []*Cluster {
 	return append([]*Cluster{f.Management}, f.Applications...)
 }
 
-// writeKubeconfig writes the file that knows all clusters.
+// writeKubeconfig writes the file with contexts for all clusters.
 func (f *Fleet) writeKubeconfig() error {
 	config := clientcmdapi.NewConfig()
 	for _, c := range f.Clusters() {
@@ -262,8 +262,8 @@ func (f *Fleet) writeKubeconfig() error {
 	return writeKubeconfig(config, f.Kubeconfig)
 }
 
-// Stop ends the fleet, within three seconds, and removes its data. It may be called again, which does nothing. Its error
-// names programs that had ended before on their own.
+// Stop stops the fleet within three seconds and removes its data. Further calls do nothing. Its error names programs that had
+// exited before on their own.
 func (f *Fleet) Stop() error { return f.stop() }
 
 func (f *Fleet) end() error {
@@ -299,7 +299,7 @@ func (f *Fleet) end() error {
 	return errors.Join(errs...)
 }
 
-// say tells a line of progress.
+// say prints a line of progress.
 func (f *Fleet) say(format string, args ...any) {
 	if f.progress == nil {
 		return
@@ -309,11 +309,11 @@ func (f *Fleet) say(format string, args ...any) {
 	fmt.Fprintf(f.progress, format+"\n", args...)
 }
 
-// since is how long something took, as people read it.
+// since returns how long something took, rounded for output.
 func since(began time.Time) time.Duration { return time.Since(began).Round(100 * time.Millisecond) }
 
-// Main runs the tests of a package with a fleet that use is given before, and returns the exit code for os.Exit. The
-// fleet is stopped after the tests, and when they are interrupted.
+// Main starts a fleet, calls use with it, runs the tests of a package, and returns the exit code for os.Exit. It stops the
+// fleet after the tests, and when they are interrupted.
 func Main(m *testing.M, o Options, use func(*Fleet)) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()

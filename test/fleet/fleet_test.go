@@ -36,10 +36,10 @@ func TestMain(m *testing.M) {
 	os.Exit(Main(m, o, func(f *Fleet) { shared = f }))
 }
 
-// app is a client of the shared application cluster.
+// app returns a client of the shared application cluster.
 func app(t *testing.T) client.Client { return clientOf(t, shared.Applications[0]) }
 
-// clientOf is a client of a cluster's administrator.
+// clientOf returns a client of a cluster's administrator.
 func clientOf(t *testing.T, cluster *Cluster) client.Client {
 	t.Helper()
 	c, err := cluster.Client(nil)
@@ -59,7 +59,7 @@ func create(t *testing.T, c client.Client, objects ...client.Object) {
 	}
 }
 
-// namespace creates a namespace of a test's own.
+// namespace creates a namespace for a test.
 func namespace(t *testing.T, c client.Client) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
@@ -67,7 +67,7 @@ func namespace(t *testing.T, c client.Client) string {
 	return ns.Name
 }
 
-// eventually asks until the answer is yes, and fails the test with the last error otherwise.
+// eventually polls until ask returns nil, or fails the test with the last error.
 func eventually(t *testing.T, what string, ask func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -85,7 +85,7 @@ func eventually(t *testing.T, what string, ask func(context.Context) error) {
 	}
 }
 
-// deployment is a Deployment of one container.
+// deployment returns a Deployment of one container.
 func deployment(namespace, image string, replicas int32) *appsv1.Deployment {
 	labels := map[string]string{"app": "it"}
 	return &appsv1.Deployment{
@@ -101,7 +101,7 @@ func deployment(namespace, image string, replicas int32) *appsv1.Deployment {
 	}
 }
 
-// pods are the Pods of a deployment of this file.
+// pods returns the Pods of a deployment of this file.
 func pods(ctx context.Context, c client.Client, namespace string) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	err := c.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{"app": "it"})
@@ -130,7 +130,7 @@ func TestTheFleetIsWhatWasAskedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// As the programs' folder is called, but for a user's own.
+		// The programs' folder has the version's name, unless it is the user's own.
 		want := filepath.Base(cluster.programs)
 		numbers := strings.Split(strings.TrimPrefix(want, "v"), ".")
 		got := []string{version.Major, version.Minor, version.GitVersion}

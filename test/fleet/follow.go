@@ -15,13 +15,13 @@ import (
 type Change struct {
 	// Key is without the cluster's prefix, as in Cluster.Stored.
 	Key string
-	// Revision is that of the write. Whoever reads the object has it as the object's resource version.
+	// Revision is that of the write, which API servers return as the object's resource version.
 	Revision int64
-	// Before and After are what is stored, empty where there was nothing, or is nothing any more.
+	// Before and After are the stored values, empty if there was or is none.
 	Before, After []byte
 }
 
-// Revision is that of the last write to the cluster's etcd.
+// Revision returns the revision of the last write to the cluster's etcd.
 func (c *Cluster) Revision(ctx context.Context) (int64, error) {
 	var found struct {
 		Header struct {
@@ -32,7 +32,7 @@ func (c *Cluster) Revision(ctx context.Context) (int64, error) {
 	return found.Header.Revision, err
 }
 
-// followed is what etcd says to who follows it.
+// followed is a message of etcd's watch.
 type followed struct {
 	Result struct {
 		Canceled bool   `json:"canceled"`
@@ -45,16 +45,15 @@ type followed struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// stored is a value and where etcd keeps it.
+// stored is a value with its key and revision.
 type stored struct {
 	Key         []byte `json:"key"`
 	ModRevision int64  `json:"mod_revision,string"`
 	Value       []byte `json:"value"`
 }
 
-// Follow tells take of every change after a revision under some prefixes of keys, in the order of the changes under each. It
-// sees those that are made while nobody watches the API server, which may end and start again, and returns when ctx or etcd
-// ends: never without an error, as changes may follow.
+// Follow calls take for every change after a revision under some prefixes of keys, in order for each prefix. It misses no
+// change, as it does not depend on the API server. It returns when ctx ends or etcd exits, always with an error.
 func (c *Cluster) Follow(ctx context.Context, after int64, prefixes []string, take func(Change)) error {
 	var requests bytes.Buffer
 	for _, prefix := range prefixes {

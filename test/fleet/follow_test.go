@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFollowMissesNoChange needs no API server: what follows etcd does not look at one.
+// TestFollowMissesNoChange needs no API server: Follow reads from etcd.
 func TestFollowMissesNoChange(t *testing.T) {
 	c := onlyStored(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -30,7 +30,7 @@ func TestFollowMissesNoChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	put("/pods/a/old", "2") // before anybody follows
+	put("/pods/a/old", "2") // before Follow begins
 	done := errors.New("all is seen")
 	followed, seen := context.WithCancelCause(ctx)
 	changes := make(chan Change)
@@ -42,7 +42,7 @@ func TestFollowMissesNoChange(t *testing.T) {
 		close(changes)
 	}()
 	got := []Change{<-changes}
-	put("/pods/ab/other", "3") // in the namespace whose name begins as one that is followed
+	put("/pods/ab/other", "3") // in a namespace whose name begins with that of the followed one
 	put("/pods/b/new", "4")
 	got = append(got, <-changes)
 	first, _ := c.keys("pods/a/gone")
@@ -62,7 +62,7 @@ func TestFollowMissesNoChange(t *testing.T) {
 	}
 }
 
-// onlyStored is a cluster that consists of an etcd.
+// onlyStored returns a cluster that consists of an etcd.
 func onlyStored(t *testing.T) *Cluster {
 	t.Helper()
 	version, _ := versions()

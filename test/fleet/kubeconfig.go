@@ -10,7 +10,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeconfig is a configuration with one context, called as the cluster is.
+// kubeconfig returns a configuration with one context, named like the cluster.
 func kubeconfig(name, user string, config *rest.Config) *clientcmdapi.Config {
 	out := clientcmdapi.NewConfig()
 	addContext(out, name, user, config)

@@ -12,12 +12,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// errNotOurs is what comes of an attempt to start or stop parts of clusters that Open has found.
+// errNotOurs is the error of starting or stopping parts of clusters that Open has found.
 var errNotOurs = errors.New("this process did not start the cluster")
 
 // Open finds the clusters of a kubeconfig: its current context is the management cluster, the others are application
-// clusters in the order of their names. They can be used, but neither started nor stopped; Stop removes only what the
-// fleet has written.
+// clusters, sorted by name. They can be used, but neither started nor stopped; Stop removes only the files that the fleet has
+// written.
 func Open(kubeconfig string) (*Fleet, error) {
 	path, err := filepath.Abs(kubeconfig)
 	if err != nil {

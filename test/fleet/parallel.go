@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Parallel lets n tests of a package run side by side, unless -parallel says how many: stories wait for controllers longer than
-// they compute, and by default only as many run as there are cores. TestMain calls it before the tests run.
+// Parallel runs n tests of a package in parallel, unless the flag -parallel is set: tests mostly wait for controllers, and by
+// default only as many run as there are cores. TestMain calls it before the tests run.
 func Parallel(n int) error {
 	flag.Parse()
 	const name = "test.parallel"

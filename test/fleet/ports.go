@@ -13,14 +13,14 @@ import (
 	"syscall"
 )
 
-// reservation is a port of 127.0.0.1 that no other fleet takes while it is held, not even while nobody listens on it.
+// reservation is a port of 127.0.0.1 that no other fleet takes while it is held, even while no process listens on it.
 type reservation struct {
 	port int
 	lock *os.File
 }
 
-// reservePort finds a free port below those that the kernel gives to outgoing connections and to listeners without a
-// wish, so that a cluster can stop and start on the same port. The lock ends with the process at the latest.
+// reservePort finds a free port below those that the kernel assigns to connections and listeners, so that a cluster can stop
+// and start on the same port. The lock ends with the process at the latest.
 func reservePort() (*reservation, error) {
 	folder := filepath.Join(os.TempDir(), fmt.Sprintf("shipper-fleet-ports-%d", os.Getuid()))
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -44,13 +44,13 @@ func reservePort() (*reservation, error) {
 	return nil, fmt.Errorf("no free port between %d and %d", low, high)
 }
 
-// release gives the port back.
+// release releases the port.
 func (r *reservation) release() { r.lock.Close() }
 
-// address is a port of this machine alone.
+// address returns the address of a port on 127.0.0.1.
 func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// portRange is where fleets look for ports: 12,000 of them below the ephemeral ports, or the usual place for them.
+// portRange returns the range of ports for fleets: 12,000 ports below the ephemeral ports, or a default.
 func portRange() (low, high int) {
 	high = 32768
 	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
@@ -63,7 +63,7 @@ func portRange() (low, high int) {
 	return high - 12000, high
 }
 
-// tryLock takes the lock of a file, which it creates if need be. It is nil when somebody else holds the lock.
+// tryLock locks a file, which it creates if need be. It returns nil if another process holds the lock.
 func tryLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -16,19 +16,18 @@ import (
 	"time"
 )
 
-// process is a program of the fleet while it runs, and what is known of it afterwards.
+// process is a program of the fleet, while it runs and afterwards.
 type process struct {
 	name string
 	log  string
 	cmd  *exec.Cmd
 
-	done     chan struct{} // closed once the program has ended
-	exit     error         // why it ended; read it only after done
-	expected atomic.Bool   // set before the fleet ends the program itself
+	done     chan struct{} // closed once the program has exited
+	exit     error         // why it exited; read it only after done
+	expected atomic.Bool   // set before the fleet stops the program
 }
 
-// startProcess starts a program whose output is appended to a log file. The program ends with this process, however
-// this process ends.
+// startProcess starts a program whose output is appended to a log file. The kernel kills the program when this process exits.
 func startProcess(name, log string, environment []string, path string, args ...string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -50,7 +49,7 @@ func startProcess(name, log string, environment []string, path string, args ...s
 	return p, nil
 }
 
-// forks hands functions to the thread that runs them.
+// forks sends functions to the thread that runs them.
 var forks = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {
@@ -62,15 +61,15 @@ var forks = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-// forkOnLastingThread runs start on a thread that lives as long as this process: Linux sends the parent-death signal when
-// the thread that forked ends, and Go ends threads when it likes.
+// forkOnLastingThread runs start on a thread that lives as long as this process: Linux sends the parent-death signal when the
+// thread that forked exits, and Go ends threads at any time.
 func forkOnLastingThread(start func() error) error {
 	result := make(chan error)
 	forks() <- func() { result <- start() }
 	return <-result
 }
 
-// ended tells whether the program has ended.
+// ended reports whether the program has exited.
 func (p *process) ended() bool {
 	select {
 	case <-p.done:
@@ -80,7 +79,7 @@ func (p *process) ended() bool {
 	}
 }
 
-// failure is the error of a program that ended on its own, with the end of its log, or nil while it runs.
+// failure returns the error of a program that exited on its own, with the end of its log, or nil while it runs.
 func (p *process) failure() error {
 	if p == nil || !p.ended() || p.expected.Load() {
 		return nil
@@ -101,7 +100,7 @@ func (p *process) signal(s syscall.Signal) error {
 	return nil
 }
 
-// kill ends the program at once.
+// kill kills the program.
 func (p *process) kill() error {
 	p.expected.Store(true)
 	if err := p.signal(syscall.SIGKILL); err != nil {
@@ -111,7 +110,7 @@ func (p *process) kill() error {
 	return nil
 }
 
-// stopProcesses asks every program to end, waits for all of them together, and kills those that take longer than grace.
+// stopProcesses sends SIGTERM to every program, waits for all of them together, and kills those that take longer than grace.
 func stopProcesses(grace time.Duration, processes ...*process) error {
 	var errs []error
 	for _, p := range processes {
@@ -133,7 +132,7 @@ func stopProcesses(grace time.Duration, processes ...*process) error {
 	return errors.Join(errs...)
 }
 
-// tail is the last lines of a file, as far as they can be read.
+// tail returns the last lines of a file, as far as they can be read.
 func tail(path string, lines int) []byte {
 	const most = 16 << 10
 	f, err := os.Open(path)

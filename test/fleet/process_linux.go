@@ -6,6 +6,6 @@ import "syscall"
 
 // endsWithParent makes the kernel kill a child as soon as its parent is gone.
 func endsWithParent() *syscall.SysProcAttr {
-	// Its own process group keeps an interrupt from the keyboard away: the fleet ends in order or with its parent.
+	// Its own process group keeps an interrupt from the keyboard away: the fleet stops the program.
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// victimDir is the environment variable that makes this test's program start a fleet in a folder and wait for its end.
+// victimDir is the environment variable that makes this test binary start a fleet in a folder and wait until it is killed.
 const victimDir = "FLEET_TEST_VICTIM_DIR"
 
-// beVictim starts a fleet, prints where it is and waits to be killed.
+// beVictim starts a fleet, prints its folder and waits to be killed.
 func beVictim(dir string) int {
 	f, err := Start(context.Background(), Options{Dir: dir})
 	if err != nil {
@@ -34,7 +34,7 @@ func beVictim(dir string) int {
 	return 1
 }
 
-// processesOf are the command lines of the processes that were told about a folder.
+// processesOf returns the command lines of the processes that mention a folder.
 func processesOf(t *testing.T, folder string) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -117,7 +117,7 @@ func TestStopLeavesNothing(t *testing.T) {
 	}
 }
 
-// assets makes a folder of programs like the real ones but for one, which is a script.
+// assets creates a folder of the real programs, one of which is replaced by a script.
 func assets(t *testing.T, program, script string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -137,7 +137,7 @@ func assets(t *testing.T, program, script string) string {
 	return folder
 }
 
-// write writes a file that can be executed.
+// write writes an executable file.
 func write(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
@@ -153,7 +153,7 @@ func TestAFailedStartSaysWhy(t *testing.T) {
 	} {
 		t.Run(program, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
-			t.Setenv(managementVersion, "") // or it would win
+			t.Setenv(managementVersion, "") // it would take precedence
 			t.Setenv("KUBEBUILDER_ASSETS", assets(t, program, "echo no water under the keel >&2\nexit 3\n"))
 			f, err := Start(t.Context(), Options{})
 			if err == nil {
@@ -173,7 +173,7 @@ func TestAFailedStartSaysWhy(t *testing.T) {
 
 func TestAStartEndsWithItsContext(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	t.Setenv(managementVersion, "") // or it would win
+	t.Setenv(managementVersion, "") // it would take precedence
 	t.Setenv("KUBEBUILDER_ASSETS", assets(t, "kube-apiserver", "echo still waiting for the tide\nexec sleep 60\n"))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	apiversion "k8s.io/apimachinery/pkg/util/version"
 )
 
-// controllers are those of the controller manager that a cluster of the fleet needs: what Shipper and the charts it
-// installs rely on. Nodes are not watched over, since nothing can happen to them.
+// controllers lists the controllers that Shipper and the charts it installs need. The node controllers are missing: simulated
+// nodes do not fail.
 var controllers = []string{
 	"clusterrole-aggregation-controller",
 	"cronjob-controller",
@@ -32,7 +32,7 @@ var controllers = []string{
 	"validatingadmissionpolicy-status-controller",
 }
 
-// formerly are their names before Kubernetes 1.28, when not all of them were there.
+// formerly has the names of the controllers before Kubernetes 1.28, which did not have all of them.
 var formerly = map[string]string{
 	"clusterrole-aggregation-controller":       "clusterrole-aggregation",
 	"cronjob-controller":                       "cronjob",
@@ -51,10 +51,10 @@ var formerly = map[string]string{
 	"statefulset-controller":                   "statefulset",
 }
 
-// controllersOf are the names of the controllers, as the Kubernetes in a folder that is called after its version has them.
+// controllersOf returns the names of the controllers for the version of Kubernetes that names the folder.
 func controllersOf(programs string) []string {
 	is, err := apiversion.ParseSemantic(filepath.Base(programs))
-	if err != nil || is.AtLeast(apiversion.MustParseSemantic("v1.28.0")) { // a user's own folder is called anything
+	if err != nil || is.AtLeast(apiversion.MustParseSemantic("v1.28.0")) { // a user's own folder may have any name
 		return controllers
 	}
 	var out []string
@@ -66,9 +66,8 @@ func controllersOf(programs string) []string {
 	return out
 }
 
-// environment is what programs of the fleet see: nothing of the caller's, above all no proxy between an API server
-// and a webhook on this machine. They collect their garbage at four times what is in use and not at twice: of what an API server
-// computes here that is a tenth.
+// environment is the environment of the fleet's programs. It has none of the caller's variables, above all no proxy between
+// an API server and a webhook on this machine. GOGC=300 saves the API server a tenth of its CPU time.
 func environment(home string) []string {
 	return []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "GOGC=300"}
 }
@@ -104,9 +103,9 @@ func (c *Cluster) apiServerArgs(etcd int) []string {
 		"--service-account-key-file=" + c.credentials.accountKey,
 		"--service-account-signing-key-file=" + c.credentials.accountKey,
 		fmt.Sprintf("--service-cluster-ip-range=10.%d.0.0/16", 16+c.index),
-		// Nobody takes the taint off a new node, for no node lifecycle controller runs: Pods would never be scheduled.
+		// No node lifecycle controller runs that would remove the taint from a new node: Pods would never be scheduled.
 		"--disable-admission-plugins=TaintNodesByCondition",
-		// It is on in OpenShift: who names an owner needs more rights there.
+		// OpenShift enables it: users who set owner references need more rights there.
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 		"--allow-privileged=true",
 		// There is no node that could reach the API server by the Service `kubernetes`.
@@ -114,7 +113,7 @@ func (c *Cluster) apiServerArgs(etcd int) []string {
 		"--enable-priority-and-fairness=false",
 		"--audit-policy-file=" + c.auditPolicyFile(),
 		"--audit-log-path=" + c.AuditLog,
-		"--audit-log-maxsize=16384", // MB: what was read of a file stays in it
+		"--audit-log-maxsize=16384", // MB: no rotation while tests read the file
 		"--profiling=false",
 		"--shutdown-delay-duration=0s",
 		"--event-ttl=1h",
@@ -149,7 +148,7 @@ func (c *Cluster) schedulerArgs() []string {
 	}
 }
 
-// kwokArgs are the arguments of the program that plays the kubelets of a cluster.
+// kwokArgs are the arguments of the program that simulates the kubelets of a cluster.
 func (c *Cluster) kwokArgs(stages string) []string {
 	args := []string{
 		"--kubeconfig=" + c.kubeconfigOf("kwok"),

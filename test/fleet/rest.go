@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Behind tells with what the cluster's controllers and kubelets have not caught up in a namespace: Pods that are still going, and
-// Deployments, ReplicaSets and EndpointSlices that do not tell of the Pods that are there. When it is empty nobody but a user has
-// anything left to write there. Who looks for what somebody writes to a cluster at rest waits for that first.
+// Behind lists where the cluster's controllers and kubelets have not caught up in a namespace: Pods that are being deleted,
+// and Deployments, ReplicaSets and EndpointSlices whose status differs from the Pods. When it is empty, only users write
+// there.
 func (c *Cluster) Behind(ctx context.Context, namespace string) ([]string, error) {
 	admin, err := c.Client(nil)
 	if err != nil {
@@ -60,14 +60,14 @@ func (c *Cluster) Behind(ctx context.Context, namespace string) ([]string, error
 	return out, nil
 }
 
-// count is of Pods.
+// count counts Pods.
 type count struct{ All, Ready int32 }
 
-// tells is what is to be said of somebody who tells of a number of Pods: nothing when it is that of the Pods that are there, and he has
-// seen what is asked of him.
+// tells returns a message if a reported number of Pods differs from the actual one, or if the controller has not observed the
+// generation.
 func tells(who string, says count, pods []corev1.Pod, of *metav1.LabelSelector, behind bool) []string {
 	if are := countOf(pods, of); says != are || behind {
-		return []string{fmt.Sprintf("%s tells of %+v Pods, there are %+v", who, says, are)}
+		return []string{fmt.Sprintf("%s reports %+v Pods, there are %+v", who, says, are)}
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func tells(who string, says count, pods []corev1.Pod, of *metav1.LabelSelector, 
 func countOf(pods []corev1.Pod, of *metav1.LabelSelector) (n count) {
 	selector, err := metav1.LabelSelectorAsSelector(of)
 	if err != nil {
-		return count{-1, -1} // never: the API server has checked it
+		return count{-1, -1} // never: the API server has validated it
 	}
 	for i := range pods {
 		if selector.Matches(labels.Set(pods[i].Labels)) {
@@ -88,7 +88,7 @@ func countOf(pods []corev1.Pod, of *metav1.LabelSelector) (n count) {
 	return n
 }
 
-// served are the Pods that a selector takes and that have an address: whether they are ready, by name.
+// served returns the readiness of the Pods with an address that a selector matches, by name.
 func served(pods []corev1.Pod, selector map[string]string) map[string]bool {
 	out := map[string]bool{}
 	for i := range pods {
@@ -99,7 +99,7 @@ func served(pods []corev1.Pod, selector map[string]string) map[string]bool {
 	return out
 }
 
-// told are the Pods that a Service's slices name: whether they are ready, by name.
+// told returns the readiness of the Pods in a Service's EndpointSlices, by name.
 func told(tables []discoveryv1.EndpointSlice, service string) map[string]bool {
 	out := map[string]bool{}
 	for _, slice := range tables {
@@ -120,7 +120,7 @@ func named(slice discoveryv1.EndpointSlice) map[string]bool {
 	return out
 }
 
-// PodReady tells whether a Pod is ready, be it about to go or not.
+// PodReady reports whether a Pod is ready, even if it is being deleted.
 func PodReady(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

@@ -42,19 +42,19 @@ func (s *store) start() error {
 	return err
 }
 
-// url of something that etcd serves.
+// url returns the URL of a path of etcd.
 func (s *store) url(path string) string { return "http://" + address(s.port.port) + path }
 
-// Snapshot is what the etcd of one cluster held at one time.
+// Snapshot is a copy of the data of a cluster's etcd.
 type Snapshot struct {
 	cluster *Cluster
 	data    string // folder
 }
 
-// errShared is what comes of an attempt to put a single one of several clusters back.
+// errShared is the error of restoring a cluster that shares its etcd.
 var errShared = errors.New("the cluster shares its etcd with others; name it in Options.OwnEtcd")
 
-// Snapshot keeps what the cluster holds now. The cluster is one of Options.OwnEtcd; it stands still for a moment.
+// Snapshot copies the data of the cluster, which must be one of Options.OwnEtcd. Its programs are paused for a moment.
 func (c *Cluster) Snapshot() (*Snapshot, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,8 +79,8 @@ func (c *Cluster) Snapshot() (*Snapshot, error) {
 	return &Snapshot{cluster: c, data: data}, nil
 }
 
-// Restore makes the cluster what it was, as an administrator would from a backup of etcd: everything is stopped, and
-// started again with what etcd held then. Resource versions go back. It returns when the cluster can be used.
+// Restore restores the cluster from a snapshot, as an administrator would from a backup of etcd: it stops all programs and
+// starts them with the old data. Resource versions decrease. It returns when the cluster is usable.
 func (c *Cluster) Restore(ctx context.Context, s *Snapshot) error {
 	if s.cluster != c {
 		return fmt.Errorf("%s: the snapshot is of %s", c.Name, s.cluster.Name)

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestAClusterIsPutBack also sees that controllers work afterwards, which knew of things to come.
+// TestAClusterIsPutBack also checks that controllers work afterwards, although their caches had newer objects.
 func TestAClusterIsPutBack(t *testing.T) {
 	f, err := Start(t.Context(), Options{Applications: []string{"past", "present"}, OwnEtcd: []string{"past"}})
 	if err != nil {
@@ -39,7 +39,7 @@ func TestAClusterIsPutBack(t *testing.T) {
 	}
 	later := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: where, Name: "later"}}
 	create(t, c, later)
-	// A patch: controllers write its status meanwhile.
+	// A patch, since controllers write its status meanwhile.
 	one := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":1}}`))
 	if err := c.Patch(t.Context(), d, one); err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func available(t *testing.T, c client.Client, namespace string, want int) {
 	})
 }
 
-// version of an object, as a number.
+// version returns the resource version of an object.
 func version(t *testing.T, of client.Object) int {
 	t.Helper()
 	n, err := strconv.Atoi(of.GetResourceVersion())

@@ -11,15 +11,15 @@ import (
 	"net/http"
 )
 
-// Put writes a value into the cluster's etcd, under a key without the cluster's prefix, behind the back of the API server:
-// what an API server of years ago left there and today's would not take.
+// Put writes a value into the cluster's etcd, under a key without the cluster's prefix, without the API server: a value that
+// an old API server stored and a new one would refuse.
 func (c *Cluster) Put(ctx context.Context, key string, value []byte) error {
 	var answer struct{}
 	return c.ask(ctx, "/v3/kv/put", map[string]any{"key": []byte("/" + c.Name + key), "value": value}, &answer)
 }
 
-// Stored is what the cluster's etcd holds: for each key, without the cluster's prefix, the revision of its last write. It
-// shows what a request has left behind.
+// Stored returns for each key in the cluster's etcd, without the cluster's prefix, the revision of its last write. It shows
+// the writes of a request.
 func (c *Cluster) Stored(ctx context.Context) (map[string]int64, error) {
 	prefix, end := c.keys("")
 	var found struct {
@@ -39,7 +39,7 @@ func (c *Cluster) Stored(ctx context.Context) (map[string]int64, error) {
 	return out, nil
 }
 
-// keys are the first of the keys under a prefix, in the cluster's part of etcd, and the one after the last.
+// keys returns the first key under a prefix, in the cluster's part of etcd, and the one after the last.
 func (c *Cluster) keys(prefix string) (first, end []byte) {
 	first = []byte("/" + c.Name + "/" + prefix)
 	end = bytes.Clone(first)
@@ -47,7 +47,7 @@ func (c *Cluster) keys(prefix string) (first, end []byte) {
 	return first, end
 }
 
-// ask has etcd answer a request.
+// ask sends a request to etcd and decodes the response.
 func (c *Cluster) ask(ctx context.Context, path string, request map[string]any, into any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Cluster) ask(ctx context.Context, path string, request map[string]any, 
 	return nil
 }
 
-// post sends requests to etcd and returns what it answers, to be closed.
+// post sends requests to etcd and returns the body of the response, which the caller closes.
 func (c *Cluster) post(ctx context.Context, path string, requests io.Reader) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.store.url(path), requests)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 // temporaryName begins the names of temporary folders of fleets.
 const temporaryName = "shipper-fleet-"
 
-// temporary makes a folder that is this process's as long as it holds the lock in it.
+// temporary creates a folder that belongs to this process as long as it holds the lock in it.
 func temporary() (string, *os.File, error) {
 	dir, err := os.MkdirTemp("", temporaryName)
 	if err != nil {
 		return "", nil, fmt.Errorf("making the fleet's folder: %w", err)
 	}
-	// The lock gets its name once it is held: sweep must never see it free while its owner is only about to take it.
+	// The lock gets its name once it is held: sweep must not see it unlocked before its owner locks it.
 	lock, err := tryLock(filepath.Join(dir, "lock.new"))
 	if err != nil {
 		return "", nil, fmt.Errorf("locking the fleet's folder: %w", err)
@@ -28,8 +28,7 @@ func temporary() (string, *os.File, error) {
 	return dir, lock, nil
 }
 
-// sweep removes the folders of fleets whose processes were killed. Those of others are left alone, and nothing depends
-// on its success.
+// sweep removes the folders of fleets whose processes were killed. It ignores errors.
 func sweep() {
 	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), temporaryName+"*", "lock")) // the pattern is well-formed
 	for _, path := range locks {
@@ -37,7 +36,7 @@ func sweep() {
 		if err != nil || lock == nil {
 			continue
 		}
-		_ = os.RemoveAll(filepath.Dir(path)) // a rest is swept next time, or belongs to somebody else
+		_ = os.RemoveAll(filepath.Dir(path)) // the next sweep removes the rest
 		lock.Close()
 	}
 }

@@ -23,8 +23,8 @@ import (
 	"shipper.dev/shipper/test/fleet"
 )
 
-// dump is everything in a namespace of all clusters that a rollout decides, in words that are the same in another
-// namespace and at another time: no times, versions and names of Pods; UIDs and digests are numbered as they appear.
+// dump returns all objects of a namespace in all clusters as text that is comparable between runs: without times, versions
+// and names of Pods, and with UIDs and digests numbered in order.
 func dump(ctx context.Context, namespace string) (string, error) {
 	var out strings.Builder
 	for _, list := range []client.ObjectList{
@@ -48,7 +48,7 @@ func dump(ctx context.Context, namespace string) (string, error) {
 	return anonymous(strings.ReplaceAll(out.String(), namespace, "<namespace>")), nil
 }
 
-// dumpList adds what a list has of the Application.
+// dumpList adds the objects of a list that belong to the Application.
 func dumpList(ctx context.Context, out *strings.Builder, c client.Client, namespace string, list client.ObjectList) error {
 	objects, err := objectsOf(ctx, c, namespace, list)
 	if err != nil {
@@ -67,7 +67,7 @@ func dumpList(ctx context.Context, out *strings.Builder, c client.Client, namesp
 	}
 	switch list.(type) {
 	case *corev1.PodList, *discoveryv1.EndpointSliceList:
-		slices.Sort(parts) // they have no names here
+		slices.Sort(parts) // without their names the order would be random
 	}
 	for _, part := range parts {
 		fmt.Fprintf(out, "---\n%T\n%s", objects[0], part)
@@ -75,7 +75,7 @@ func dumpList(ctx context.Context, out *strings.Builder, c client.Client, namesp
 	return nil
 }
 
-// plain is one object in YAML.
+// plain returns one object as YAML.
 func plain(o client.Object) (string, error) {
 	switch o := o.(type) {
 	case *corev1.Pod:
@@ -109,7 +109,7 @@ func plain(o client.Object) (string, error) {
 	return string(text), err
 }
 
-// accidental are fields that another run has others of.
+// accidental lists fields that differ between runs.
 var accidental = []string{
 	"resourceVersion", "creationTimestamp", "generation", "observedGeneration", "managedFields", "lastTransitionTime",
 	"lastUpdateTime", "message", "clusterIP", "clusterIPs", "deployment.kubernetes.io/revision",
@@ -117,7 +117,7 @@ var accidental = []string{
 	"duration", // of a rollout
 }
 
-// prune takes out what is accidental.
+// prune removes the accidental fields.
 func prune(tree any) {
 	switch t := tree.(type) {
 	case map[string]any:

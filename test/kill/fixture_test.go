@@ -18,29 +18,29 @@ import (
 )
 
 const (
-	// appName is the Application of every story.
+	// appName is the Application of every test.
 	appName = "super-server"
 	// serviceName is the Service of the Application's chart.
 	serviceName = "test-nginx-prod"
-	// patience bounds every wait while nobody dies.
+	// patience bounds every wait while the reconciler is not killed.
 	patience = 60 * time.Second
-	// perseverance bounds every wait while every write is the last one of a life.
+	// perseverance bounds every wait while the reconciler is killed after each write.
 	perseverance = 4 * time.Minute
-	// quiet is how long nothing is written by a reconciler that has nothing to do.
+	// quiet is how long the reconciler must write nothing to count as idle.
 	quiet = 5 * time.Second
 )
 
-// fixture is one namespace with one Application, whose rollout is told.
+// fixture is one namespace with one Application and its rollout.
 type fixture struct {
 	*testing.T
 	ctx        context.Context
 	namespace  string
 	guards     []*guard
-	bystanders map[string]map[string]string // versions of what is none of the story's business, by cluster
+	bystanders map[string]map[string]string // resource versions of objects that Shipper must not touch, by cluster
 	patience   time.Duration
 }
 
-// begin makes a namespace in every cluster, with things in it that nobody may touch.
+// begin creates a namespace in every cluster, with objects in it that Shipper must not touch.
 func begin(t *testing.T) *fixture {
 	s := &fixture{T: t, ctx: t.Context(), patience: patience}
 	world.gate.decide(spared)
@@ -73,7 +73,7 @@ func (s *fixture) must(doing string, err error) {
 	}
 }
 
-// eventually looks until expected is seen, or fails with both.
+// eventually polls until look returns expected, or fails with the last value.
 func (s *fixture) eventually(what, expected string, look func() (string, error)) {
 	s.Helper()
 	deadline := time.NewTimer(s.patience)
@@ -120,7 +120,7 @@ var (
 	vanguard = strategy{{"staging", 100, 1, 100, 0}, {"50/50", 50, 50, 50, 50}, {"full on", 0, 100, 0, 100}}
 )
 
-// application is an Application with a chart's version, replicas and a strategy, in all clusters.
+// application returns an Application with a chart's version, replicas and a strategy, in all clusters.
 func (s *fixture) application(name, version string, replicas int, steps strategy) *shipper.Application {
 	values := shipper.ChartValues{"replicaCount": int64(replicas)}
 	app := &shipper.Application{
@@ -145,7 +145,7 @@ func (s *fixture) application(name, version string, replicas int, steps strategy
 	return app
 }
 
-// edits gives the Application the template of another.
+// edits replaces the Application's template.
 func (s *fixture) edits(template shipper.ReleaseEnvironment) {
 	s.Helper()
 	app := s.app(appName)
@@ -192,7 +192,7 @@ func (s *fixture) get(release string) (*shipper.Release, error) {
 	return rel, world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: release}, rel)
 }
 
-// waitsForCommand waits until a Release has achieved a step and waits to be told to leave it.
+// waitsForCommand waits until a Release has achieved a step and reports that it waits for the next command.
 func (s *fixture) waitsForCommand(release string, step int32) {
 	s.Helper()
 	s.eventually("achieved step of "+release, fmt.Sprintf("step %d, waiting for command True", step), func() (string, error) {
@@ -205,7 +205,7 @@ func (s *fixture) waitsForCommand(release string, step int32) {
 	})
 }
 
-// steps asks for a step.
+// steps requests a step.
 func (s *fixture) steps(release string, step int32) {
 	s.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"targetStep":%d}}`, step)
@@ -213,7 +213,7 @@ func (s *fixture) steps(release string, step int32) {
 	s.must("patching targetStep", world.management.Patch(s.ctx, rel, client.RawPatch(types.MergePatchType, patch)))
 }
 
-// settles waits until a Release waits for nothing, and no other is left.
+// settles waits until a Release waits for nothing, and no other exists.
 func (s *fixture) settles(release string) {
 	s.Helper()
 	s.eventually("state of "+release, "alone, False False False False", func() (string, error) {

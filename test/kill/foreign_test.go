@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// foreign is the name of what Shipper did not make.
+	// foreign is the name of objects that Shipper did not create.
 	foreign = "foreign"
-	// otherApp is an Application that rests beside that of the story.
+	// otherApp is an idle Application beside that of the test.
 	otherApp = "other-server"
 )
 
-// bystand puts things into the namespace that nobody may touch: objects without labels of Shipper's, objects that
-// somebody else labelled as another application's, and another Application that rests.
+// bystand creates objects that Shipper must not touch: some without Shipper's labels, some with the labels of another
+// application, and an idle Application.
 func (s *fixture) bystand() {
 	s.Helper()
 	other := s.application(otherApp, "0.0.1", 1, allIn)
@@ -69,7 +69,7 @@ func (s *fixture) bystand() {
 	}
 }
 
-// strangers are a Deployment, a Service, a ConfigMap and a Pod.
+// strangers returns a Deployment, a Service, a ConfigMap and a Pod.
 func strangers(name string, labels map[string]string) []client.Object {
 	template := map[string]string{"name": foreign}
 	for key, value := range labels {
@@ -88,7 +88,7 @@ func strangers(name string, labels map[string]string) []client.Object {
 	}
 }
 
-// othersVersions are the versions of everything in the namespace that is not of the story's Application, by cluster.
+// othersVersions returns the resource versions of all objects in the namespace that are not the Application's, by cluster.
 func (s *fixture) othersVersions() map[string]map[string]string {
 	s.Helper()
 	out := map[string]map[string]string{}
@@ -107,7 +107,7 @@ func (s *fixture) othersVersions() map[string]map[string]string {
 	return out
 }
 
-// leftAlone fails when anything foreign was touched since the story began, or a request to write it was made.
+// leftAlone fails if a foreign object has changed since the test began, or if a request would have written one.
 func (s *fixture) leftAlone(writes []string) {
 	s.Helper()
 	if diff := cmp.Diff(s.bystanders, s.othersVersions()); diff != "" {

@@ -22,45 +22,45 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// How the reconciler dies.
+// When the reconciler is killed.
 type death int
 
 const (
-	// spared lets it live.
+	// spared: never.
 	spared death = iota
-	// unanswered kills it when the API server has done the write, before it reads the answer.
+	// unanswered: after the API server has done the write, before the reconciler reads the response.
 	unanswered
-	// answered lets it read the answer, and kills it when it wants to write again: that write never arrives.
+	// answered: at the write after the response was read; that write never reaches the API server.
 	answered
 )
 
-// errDead is the end of every request of a reconciler that was killed.
-var errDead = errors.New("who asked is dead")
+// errDead is the error of every request of a killed reconciler.
+var errDead = errors.New("the client was killed")
 
-// lifeKey is the key of the life a connection belongs to, in the contexts of its requests.
+// lifeKey is the context key for the run of the reconciler that a connection belongs to.
 type lifeKey struct{}
 
-// gate is what all writes of the reconciler pass, whatever cluster they are for. In a life that is not spared exactly one
-// write gets through.
+// gate serialises all writes of the reconciler to all clusters. In a run that is to be killed, exactly one write gets
+// through.
 type gate struct {
 	mu     sync.Mutex
 	how    death
 	life   int
 	wrote  bool
 	dead   bool
-	kill   func() // ends the process and returns when it has ended
+	kill   func() // kills the process and returns when it has exited
 	writes []string
-	lives  int // that were ended
+	lives  int // runs that were killed
 }
 
-// begin starts a life that kill ends. No life may be running.
+// begin starts a run, which kill ends. No other may be in progress.
 func (g *gate) begin(kill func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.wrote, g.dead, g.kill = false, false, kill
 }
 
-// end is the end of a life: what it has still sent is refused from now on.
+// end ends a run: requests that it still sends are refused from now on.
 func (g *gate) end() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -68,14 +68,14 @@ func (g *gate) end() {
 	g.dead = true
 }
 
-// decide says how lives end from the next write on.
+// decide sets how runs end from the next write on.
 func (g *gate) decide(how death) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.how, g.wrote = how, false
 }
 
-// count tells how many writes there were, how many lives were ended, and forgets both.
+// count returns the writes and the number of killed runs since the last call.
 func (g *gate) count() (writes []string, lives int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -91,7 +91,7 @@ func (g *gate) total() int {
 	return len(g.writes)
 }
 
-// pass sends a write on. Writes pass one after the other, so that a life cannot do two.
+// pass forwards a write. Writes are serialised, so that a run cannot make two.
 func (g *gate) pass(life any, what string, send func() (*http.Response, error)) (*http.Response, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,7 +122,7 @@ func (g *gate) die() error {
 	return errDead
 }
 
-// proxy stands between the reconciler and one API server.
+// proxy is a proxy between the reconciler and one API server.
 type proxy struct {
 	*httptest.Server
 
@@ -131,8 +131,8 @@ type proxy struct {
 	next http.RoundTripper
 }
 
-// newProxy starts a proxy to the API server of config, whose certificate authority is used and whose credentials are
-// not: every request carries its own.
+// newProxy starts a proxy to the API server of config. It uses the certificate authority of config but not the credentials:
+// every request carries its own.
 func newProxy(name string, config *rest.Config, g *gate) (*proxy, error) {
 	target, err := url.Parse(config.Host)
 	if err != nil {
@@ -152,7 +152,7 @@ func newProxy(name string, config *rest.Config, g *gate) (*proxy, error) {
 		FlushInterval: -1,
 		ErrorLog:      log.New(io.Discard, "", 0),
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) {
-			panic(http.ErrAbortHandler) // no answer, as from a server that is gone
+			panic(http.ErrAbortHandler) // closes the connection without a response
 		},
 	})
 	p.EnableHTTP2 = true
@@ -172,7 +172,7 @@ func (p *proxy) ca() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw})
 }
 
-// RoundTrip sends a request on.
+// RoundTrip forwards a request.
 func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !writes(r) {
 		return p.next.RoundTrip(r)
@@ -181,7 +181,7 @@ func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.gate.pass(r.Context().Value(lifeKey{}), what, func() (*http.Response, error) { return p.next.RoundTrip(r) })
 }
 
-// writes tells whether a request changes what matters: Leases, Events and questions about rights do not.
+// writes reports whether a request is a relevant write: those of Leases, Events and access reviews are not.
 func writes(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:

@@ -23,27 +23,27 @@ import (
 	"shipper.dev/shipper/test/fleet"
 )
 
-// guard watches one namespace of one application cluster and judges it after every event, in the order in which all was written,
-// whatever kind it is of: that of resourceVersions. It is judged when all has been told. Caches would not do: they may tell of
-// the deletion of one Pod before the creation of another that came first.
+// guard watches one namespace of one application cluster and checks the invariants after every event. It sorts all events by
+// resourceVersion first: watches of different kinds are not ordered, so caches could see a Pod deleted before its replacement
+// exists.
 type guard struct {
 	cluster string
 	weights *weights
 
 	mu        sync.Mutex
 	told      []told
-	floor     int // how many Pods must serve; 0 while nothing is judged
+	floor     int // how many Pods must serve; 0 while nothing is checked
 	pods      map[string]*corev1.Pod
 	slices    map[string]*discoveryv1.EndpointSlice
 	services  map[string]*corev1.Service
 	events    int
-	least     int // that served since the floor was set, by Pods or by endpoints
+	least     int // lowest number that served since the floor was set, by Pods or by endpoints
 	offences  []string
-	forgotten int               // offences beyond the first few
-	releases  map[string]string // of all Pods there have been
+	forgotten int               // number of violations beyond the first few
+	releases  map[string]string // by Pod, including deleted ones
 }
 
-// told is an event, and when it came.
+// told is an event, and the time of its arrival.
 type told struct {
 	version int64
 	at      time.Time
@@ -58,7 +58,7 @@ func newGuard(ctx context.Context, cluster, namespace string, weights *weights) 
 		services: map[string]*corev1.Service{},
 	}
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &discoveryv1.EndpointSliceList{}, &corev1.ServiceList{}} {
-		// From resourceVersion "" on a watch begins with what there is.
+		// A watch from resourceVersion "" begins with the objects that exist.
 		w, err := world.clients[cluster].Watch(ctx, list, client.InNamespace(namespace))
 		if err != nil {
 			return nil, fmt.Errorf("watching %T in %s: %w", list, cluster, err)
@@ -68,13 +68,13 @@ func newGuard(ctx context.Context, cluster, namespace string, weights *weights) 
 	return g, nil
 }
 
-// follow remembers every event.
+// follow records every event.
 func (g *guard) follow(ctx context.Context, w watch.Interface) {
 	defer w.Stop()
 	for event := range w.ResultChan() {
 		one := told{at: time.Now(), event: event}
 		if o, ok := event.Object.(client.Object); ok {
-			one.version, _ = strconv.ParseInt(o.GetResourceVersion(), 10, 64) // 0 is what comes first
+			one.version, _ = strconv.ParseInt(o.GetResourceVersion(), 10, 64) // 0 for errors, which sort first
 		}
 		g.mu.Lock()
 		g.told = append(g.told, one)
@@ -87,7 +87,7 @@ func (g *guard) follow(ctx context.Context, w watch.Interface) {
 	}
 }
 
-// catchUp judges every event that was told.
+// catchUp checks every recorded event.
 func (g *guard) catchUp() {
 	slices.SortStableFunc(g.told, func(a, b told) int { return cmp.Compare(a.version, b.version) })
 	for _, one := range g.told {
@@ -98,7 +98,7 @@ func (g *guard) catchUp() {
 	g.told = nil
 }
 
-// take remembers what an event tells of.
+// take stores the object of an event.
 func (g *guard) take(event watch.Event) string {
 	gone := event.Type == watch.Deleted
 	switch o := event.Object.(type) {
@@ -125,7 +125,7 @@ func put[T client.Object](into map[string]T, o T, gone bool) {
 	}
 }
 
-// judge holds what is known against the invariants.
+// judge checks the invariants.
 func (g *guard) judge(after string, at time.Time) {
 	if g.floor == 0 {
 		return
@@ -175,7 +175,7 @@ func (g *guard) judge(after string, at time.Time) {
 // endpoints counts the ready endpoints of the Service.
 func (g *guard) endpoints() int { return len(g.ready()) }
 
-// ready are the Pods that are ready endpoints of the Service.
+// ready returns the Pods that are ready endpoints of the Service.
 func (g *guard) ready() map[string]bool {
 	ready := map[string]bool{}
 	for _, slice := range g.slices {
@@ -212,7 +212,7 @@ func (g *guard) offend(what string) {
 	g.offences = append(g.offences, g.cluster+": "+what)
 }
 
-// hold begins to judge: from now on floor Pods must serve.
+// hold begins to check: from now on floor Pods must serve.
 func (g *guard) hold(floor int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -221,7 +221,8 @@ func (g *guard) hold(floor int) {
 	g.judge("the beginning", time.Now())
 }
 
-// report tells what was broken since hold, and how many events were judged. Judging ends.
+// report returns the violations since hold, the number of checked events and the lowest number that served. It ends the
+// checks.
 func (g *guard) report() (offences []string, events, least int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -234,7 +235,7 @@ func (g *guard) report() (offences []string, events, least int) {
 	return offences, events, least
 }
 
-// versions are the resourceVersions of the objects of lists, by kind and name.
+// versions returns the resourceVersions of the picked objects of lists, by kind and name.
 func versions(ctx context.Context, c client.Client, namespace string, picked func(client.Object) bool,
 	lists ...client.ObjectList,
 ) (map[string]string, error) {

@@ -17,7 +17,7 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// hookedFiles is a chart with Jobs before and after its installation. One goes when it has done its work.
+// hookedFiles is a chart with Jobs before and after its installation. One Job is deleted when it has succeeded.
 var hookedFiles = map[string]string{
 	"Chart.yaml": "apiVersion: v2\nname: hooked\nversion: 0.0.1\n",
 	"templates/hooks.yaml": `{{ range list "pre-install,hook-succeeded" "pre-install,before-hook-creation" "post-install,hook-failed" }}
@@ -47,8 +47,8 @@ spec:
 `,
 }
 
-// TestHooksRunOnceThoughKilledAfterEveryWrite installs a chart with hooks by a reconciler that never lives longer than one
-// write, and counts the Jobs that ever were.
+// TestHooksRunOnceThoughKilledAfterEveryWrite installs a chart with hooks while the reconciler is killed after every write,
+// and counts all Jobs that were ever created.
 func TestHooksRunOnceThoughKilledAfterEveryWrite(t *testing.T) {
 	archive, err := charts.PackFiles("hooked", "0.0.1", hookedFiles)
 	if err != nil {

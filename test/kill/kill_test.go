@@ -18,8 +18,8 @@ import (
 // replicas of the Application in each cluster.
 const replicas = 4
 
-// TestKilledAfterEveryWrite tells a rollout forward, one backward and an abort: first undisturbed, then to a reconciler
-// that never lives longer than one write.
+// TestKilledAfterEveryWrite rolls forward, backward and aborts: first undisturbed, then with a reconciler that is killed
+// after every write.
 func TestKilledAfterEveryWrite(t *testing.T) {
 	undisturbed := map[string]string{}
 	t.Run("undisturbed", func(t *testing.T) { tell(t, spared, undisturbed) })
@@ -32,8 +32,7 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 	}
 }
 
-// tell tells the three stories one after the other in one namespace. Ends are what the end of each has to be; those that
-// are not known yet are remembered.
+// tell runs the three parts in one namespace. Ends has the final state of each part by name; a part that is missing is added.
 func tell(t *testing.T, how death, ends map[string]string) {
 	s := begin(t)
 	s.bystand()
@@ -62,7 +61,7 @@ func tell(t *testing.T, how death, ends map[string]string) {
 	s.steps(contender, 1)
 	s.waitsForCommand(contender, 1)
 	s.rests()
-	// Half of the Pods are the contender's, and go with it.
+	// Half of the Pods are the contender's, and are deleted with it.
 	s.chapter("abort", how, replicas/2, ends, func() {
 		s.must("deleting the contender", world.management.Delete(s.ctx, s.releaseNamed(contender)))
 		s.settles(incumbent)
@@ -76,8 +75,8 @@ func (s *fixture) releaseNamed(name string) *shipper.Release {
 	return rel
 }
 
-// chapter tells a part of the story to a reconciler that dies that way, holds its end against the known one, and reports
-// what was broken meanwhile. All the time floor Pods must serve in each cluster.
+// chapter runs one part, kills the reconciler as how says, compares the final state with ends, and reports violated
+// invariants. At least floor Pods must serve in each cluster throughout.
 func (s *fixture) chapter(name string, how death, floor int, ends map[string]string, tell func()) {
 	s.Helper()
 	began := time.Now()
@@ -110,14 +109,14 @@ func (s *fixture) chapter(name string, how death, floor int, ends map[string]str
 		s.Logf("%s:\n%s", name, strings.Join(writes, "\n"))
 	}
 	if want := len(writes) - 1; how != spared && lives < want {
-		s.Errorf("%s: of %d writes only %d were the last of a life", name, len(writes), lives)
+		s.Errorf("%s: of %d writes only %d ended a run", name, len(writes), lives)
 	}
 	if s.Failed() {
 		s.FailNow()
 	}
 }
 
-// ends waits until everything is as it is known to have to be at the end of the chapter.
+// ends waits until the state equals the final state of the undisturbed run, which it records if there is none yet.
 func (s *fixture) ends(name string, ends map[string]string) {
 	s.Helper()
 	if ends[name] == "" {

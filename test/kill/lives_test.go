@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// lives is a reconciler that is started again whenever it ends.
+// lives runs a reconciler that is started again whenever it is killed.
 type lives struct {
 	gate *gate
 	path string
@@ -25,7 +25,7 @@ type lives struct {
 	done chan struct{}
 
 	mu  sync.Mutex
-	err error // the end of a life that nobody ended
+	err error // the exit of a run that was not killed
 }
 
 // live starts the reconciler, and starts it again, until ctx ends or stop is called.
@@ -34,7 +34,7 @@ func (l *lives) live(ctx context.Context) {
 	l.done = make(chan struct{})
 	go func() {
 		defer close(l.done)
-		// The kernel sends the death signal when the thread that started a child ends.
+		// The kernel sends the death signal when the thread that started a child exits.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		for ctx.Err() == nil {
@@ -48,13 +48,13 @@ func (l *lives) live(ctx context.Context) {
 	}()
 }
 
-// halt ends the reconciler for good.
+// halt stops the reconciler for good.
 func (l *lives) halt() {
 	l.stop()
 	<-l.done
 }
 
-// once is one life.
+// once is one run of the reconciler.
 func (l *lives) once(ctx context.Context) error {
 	file, err := os.OpenFile(l.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -73,10 +73,10 @@ func (l *lives) once(ctx context.Context) error {
 		exited <- cmd.Wait()
 		close(over)
 	}()
-	killed := false // written in kill alone, read after the process has ended
+	killed := false // written in kill alone, read after the process has exited
 	l.gate.begin(func() {
 		killed = true
-		_ = cmd.Process.Kill() // an error means that it has ended
+		_ = cmd.Process.Kill() // an error means that it has exited
 		<-over
 	})
 	select {
@@ -87,21 +87,21 @@ func (l *lives) once(ctx context.Context) error {
 		return nil
 	case err = <-exited:
 	}
-	l.gate.end() // waits for the gate, which is held while the process is killed
+	l.gate.end() // waits for the gate, which is locked while the process is killed
 	if !killed {
 		return fmt.Errorf("the reconciler ended by itself: %w\n%s", errors.Join(err, errors.New("not asked to")), l.tail())
 	}
 	return nil
 }
 
-// failure is not nil when the reconciler ended by itself.
+// failure returns an error if the reconciler exited without being killed.
 func (l *lives) failure() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-// tail is the end of the reconciler's log.
+// tail returns the end of the reconciler's log.
 func (l *lives) tail() string {
 	b, err := os.ReadFile(l.log)
 	if err != nil {

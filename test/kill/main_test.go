@@ -31,10 +31,10 @@ import (
 // The application clusters, each in a region of its own.
 var clusters = map[string]string{"eu-west-1": "eu-west", "us-east-1": "us-east"}
 
-// world is the fleet that all stories share, one after the other. Each has a namespace of its own in it.
+// world is the fleet that all tests share, one after the other. Each has a namespace of its own in it.
 var world struct {
 	fleet      *fleet.Fleet
-	pod        *pod.Pod // its webhook; the reconciler is ours
+	pod        *pod.Pod // its webhook; the tests run the reconciler themselves
 	charts     *charts.Repository
 	management client.WithWatch
 	clients    map[string]client.WithWatch // application clusters by name
@@ -162,10 +162,10 @@ func setUp(ctx context.Context, dir, clusters string, port int) error {
 	if err := pod.FailClosed(ctx, world.fleet); err != nil {
 		return err
 	}
-	return world.fleet.Management.RestartControllers() // so that the garbage collector knows our kinds
+	return world.fleet.Management.RestartControllers() // so that the garbage collector discovers our kinds
 }
 
-// start starts the webhook as it is in its Pod, and the reconciler behind a proxy.
+// start starts the webhook as in its Pod, and the reconciler behind a proxy.
 func start(ctx context.Context, dir string, port int) error {
 	mgmt := world.fleet.Management
 	var err error

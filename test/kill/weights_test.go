@@ -15,17 +15,17 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// slack is by how much the events of two clusters may come in another order than what they tell of was done.
+// slack bounds how far the events of two clusters may be out of order.
 const slack = 2 * time.Second
 
-// weights is what Releases were asked to weigh, and when.
+// weights records when Releases had no traffic weight.
 type weights struct {
 	mu    sync.Mutex
 	spans map[string][]span // by Release
 }
 
-// span is from when on a Release weighs nothing, and was told to have no traffic, until it is asked for some again; a Release that
-// is gone is not judged.
+// span begins when a Release's TrafficTarget has no weight and reports Ready, and ends when it gets a weight again or is
+// deleted.
 type span struct {
 	from, to time.Time // to is zero while it lasts
 }
@@ -63,7 +63,7 @@ func (w *weights) take(tt *shipper.TrafficTarget, gone bool) {
 	}
 }
 
-// none tells whether a Release weighed nothing at a time, without doubt.
+// none reports whether a Release certainly had no weight at a time.
 func (w *weights) none(release string, at time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -22,7 +22,7 @@ type backup struct {
 	releases []*shipper.Release
 }
 
-// save reads a namespace.
+// save reads the objects of a namespace.
 func save(ctx context.Context, from client.Reader, namespace string) (*backup, error) {
 	b := &backup{app: &shipper.Application{}}
 	if err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: appName}, b.app); err != nil {
@@ -40,17 +40,17 @@ func save(ctx context.Context, from client.Reader, namespace string) (*backup, e
 	return b, nil
 }
 
-// restore creates again what was saved, in an order in which nobody would: the newest Release comes last.
+// restore creates the saved objects again in an unusual order: the newest Release comes last.
 func (b *backup) restore(ctx context.Context, to client.Client, status bool) error {
 	app := b.app.DeepCopy()
-	if err := to.Create(ctx, anew(app)); err != nil {
+	if err := to.Create(ctx, withoutServerFields(app)); err != nil {
 		return fmt.Errorf("restoring the Application: %w", err)
 	}
 	var written []client.Object
 	for _, was := range b.releases {
 		rel := was.DeepCopy()
 		rel.OwnerReferences = reowned(rel.OwnerReferences, b.app.UID, app.UID)
-		if err := to.Create(ctx, anew(rel)); err != nil {
+		if err := to.Create(ctx, withoutServerFields(rel)); err != nil {
 			return fmt.Errorf("restoring Release %s: %w", rel.Name, err)
 		}
 		rel.Status = was.Status
@@ -68,8 +68,8 @@ func (b *backup) restore(ctx context.Context, to client.Client, status bool) err
 	return nil
 }
 
-// anew is an object without what the API server gave it.
-func anew[T client.Object](o T) T {
+// withoutServerFields returns an object without the fields that the API server set.
+func withoutServerFields[T client.Object](o T) T {
 	o.SetUID("")
 	o.SetResourceVersion("")
 	o.SetGeneration(0)
@@ -78,7 +78,7 @@ func anew[T client.Object](o T) T {
 	return o
 }
 
-// reowned are references to an owner that has another UID now.
+// reowned returns owner references in which the owner's UID was is replaced by is.
 func reowned(refs []metav1.OwnerReference, was, is types.UID) []metav1.OwnerReference {
 	out := slices.Clone(refs)
 	for i := range out {

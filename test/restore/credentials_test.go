@@ -18,8 +18,8 @@ import (
 	"shipper.dev/shipper/test/pod"
 )
 
-// TestCredentialsAreRotated revokes the credentials of one application cluster before there are new ones. What runs, runs
-// on; the other cluster is worked with; and nothing has to be restarted when the Secret is right again.
+// TestCredentialsAreRotated revokes the credentials of one application cluster before new ones exist. Workloads keep running,
+// Shipper goes on with the other cluster, and nothing has to be restarted once the Secret is right again.
 func TestCredentialsAreRotated(t *testing.T) {
 	s := begin(t).on(t)
 	s.applies(environment("first", "0.0.1", allIn))
@@ -37,7 +37,7 @@ func TestCredentialsAreRotated(t *testing.T) {
 	revoked := time.Now()
 	s.operational(incumbent, "False", putBack+": CredentialsRefused the API server at ")
 	if took := time.Since(revoked); took > 30*time.Second {
-		t.Errorf("it was said after %s, want 30 s at most", took)
+		t.Errorf("it was reported after %s, want 30 s at most", took)
 	}
 	s.clusterReady("False CredentialsRefused")
 
@@ -48,7 +48,7 @@ func TestCredentialsAreRotated(t *testing.T) {
 	s.clusterReady("False SecretInvalid")
 	s.operational(incumbent, "False", putBack+`: SecretInvalid Secret "shipper-system/`+putBack+`" has a CA that is not a PEM certificate`)
 
-	// As the guide says: a new account, a new token, a new Secret.
+	// The steps of the guide: a new account, a new token, a new Secret.
 	file := filepath.Join(world.lost.options.Bin, "clusters.yaml")
 	s.must("joining again", pod.Shipperctl(s.ctx, world.lost.fleet, world.lost.options.Bin, "clusters", "join", "-f", file))
 	s.clusterReady("True ")
@@ -64,9 +64,9 @@ func TestCredentialsAreRotated(t *testing.T) {
 	s.pods(incumbent, 0, 0)
 }
 
-// TestAnAuthorityIsReplaced restarts the API server of one application cluster with a certificate that the CA in its Secret
-// has not signed. What runs, runs on; the other cluster is worked with; and nothing has to be restarted when the Secret has
-// the new CA.
+// TestAnAuthorityIsReplaced restarts the API server of one application cluster with a certificate of another CA than that in
+// its Secret. Workloads keep running, Shipper goes on with the other cluster, and nothing has to be restarted once the Secret
+// has the new CA.
 func TestAnAuthorityIsReplaced(t *testing.T) {
 	s := begin(t).on(t)
 	s.applies(environment("first", "0.0.1", allIn))
@@ -79,7 +79,7 @@ func TestAnAuthorityIsReplaced(t *testing.T) {
 		}
 	}
 
-	// Whoever joined with the administrator's kubeconfig trusts the new authority already, as that does.
+	// A user with the administrator's kubeconfig trusts the new CA already: the fleet rewrites that file.
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: putBack}}
 	s.must("reading the Secret", world.lost.Get(s.ctx, client.ObjectKeyFromObject(secret), secret))
 	old, _ := pem.Decode(clusterOf(putBack).Config.CAData)
@@ -94,7 +94,7 @@ func TestAnAuthorityIsReplaced(t *testing.T) {
 	s.operational(incumbent, "False", putBack+": SecretInvalid the certificate of "+clusterOf(putBack).Config.Host+
 		" is not signed by the CA in the Secret")
 	if took := time.Since(restarted); took > 30*time.Second {
-		t.Errorf("it was said after %s, want 30 s at most", took)
+		t.Errorf("it was reported after %s, want 30 s at most", took)
 	}
 	s.edits(environment("second", "0.0.2", allIn))
 	contender := s.release(1)
@@ -112,7 +112,7 @@ func TestAnAuthorityIsReplaced(t *testing.T) {
 	s.must("running the reconciler", world.lost.pod.Reconciler.Ended())
 }
 
-// installed waits until a Release's chart is in a cluster, whatever is with others.
+// installed waits until a Release's chart is installed in a cluster, whatever the state of other clusters.
 func (s *fixture) installed(release, cluster string) {
 	s.Helper()
 	s.eventually("installation of "+release+" in "+cluster, "True", func() (string, error) {
@@ -127,7 +127,7 @@ func (s *fixture) installed(release, cluster string) {
 	})
 }
 
-// clusterReady waits until the Cluster whose credentials are rotated says so.
+// clusterReady waits until the Cluster whose credentials are rotated reports want.
 func (s *fixture) clusterReady(want string) {
 	s.Helper()
 	s.eventually("Ready of "+putBack, want, func() (string, error) {
@@ -140,7 +140,7 @@ func (s *fixture) clusterReady(want string) {
 	})
 }
 
-// operational waits until all three targets of a Release say so, with a message that begins like that.
+// operational waits until all three targets of a Release report status, with a message that begins with message.
 func (s *fixture) operational(release, status, message string) {
 	s.Helper()
 	want := fmt.Sprintf("%s %s", status, message)

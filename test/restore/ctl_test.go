@@ -17,7 +17,7 @@ type ctl struct {
 	kubeconfig string
 }
 
-// run returns what it says.
+// run returns the output.
 func (c ctl) run(answers string, args ...string) (string, error) {
 	cmd := exec.CommandContext(c.Context(), filepath.Join(world.lost.options.Bin, "shipperctl"), args...)
 	cmd.Env, cmd.Stdin = append(os.Environ(), "KUBECONFIG="+c.kubeconfig), strings.NewReader(answers)

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// appName is the Application of every story; each has it in a namespace of its own.
+	// appName is the Application of every test; each has it in a namespace of its own.
 	appName = "super-server"
 	// serviceName is the Service of the Application's chart.
 	serviceName = "test-nginx-prod"
@@ -34,17 +34,17 @@ const (
 	patience = 60 * time.Second
 )
 
-// fixture is one namespace with one Application, which is rolled out in one management cluster and goes on in another.
+// fixture is one namespace with one Application, whose rollout starts in one management cluster and goes on in another.
 type fixture struct {
 	*testing.T
 	ctx        context.Context
 	namespace  string
-	management *management // in which the story takes place now
+	management *management // the current one
 	guards     []*guard
 	backup     *backup
 }
 
-// begin makes a namespace in every cluster. The story lasts as long as t, whatever tests tell parts of it.
+// begin creates a namespace in every cluster. The fixture lasts as long as t, also when subtests use it.
 func begin(t *testing.T) *fixture {
 	s := &fixture{T: t, ctx: t.Context(), management: &world.lost}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "restore-"}}
@@ -60,7 +60,7 @@ func begin(t *testing.T) *fixture {
 	return s
 }
 
-// on is the same story, told by a sub-test. What a person would look at first is printed when that fails.
+// on is the same fixture for a subtest. When the subtest fails, it prints the state that helps to find the cause.
 func (s *fixture) on(t *testing.T) *fixture {
 	sub := *s
 	sub.T = t
@@ -79,7 +79,7 @@ func (s *fixture) must(doing string, err error) {
 	}
 }
 
-// eventually looks until expected is seen, or fails with both.
+// eventually polls until look returns expected, or fails with the last value.
 func (s *fixture) eventually(what, expected string, look func() (string, error)) {
 	s.Helper()
 	deadline := time.NewTimer(patience)
@@ -110,7 +110,7 @@ var (
 	vanguard = strategy{{"staging", 100, 1, 100, 0}, {"50/50", 50, 50, 50, 50}, {"full on", 0, 100, 0, 100}}
 )
 
-// environment is a chart's version with a strategy, in all clusters, and with a note that makes it another.
+// environment returns a chart's version with a strategy, in all clusters; a different note makes a different environment.
 func environment(note, version string, steps strategy) shipper.ReleaseEnvironment {
 	values := shipper.ChartValues{"replicaCount": int64(replicas), "note": note}
 	env := shipper.ReleaseEnvironment{
@@ -139,7 +139,7 @@ func (s *fixture) applies(env shipper.ReleaseEnvironment) {
 	s.must("creating the application", s.management.Create(s.ctx, app))
 }
 
-// edits gives the Application another template.
+// edits replaces the Application's template.
 func (s *fixture) edits(env shipper.ReleaseEnvironment) {
 	s.Helper()
 	app := &shipper.Application{}
@@ -181,7 +181,7 @@ func (s *fixture) completes(release string) {
 	})
 }
 
-// waitsForCommand waits until a Release has achieved a step and waits to be told to leave it.
+// waitsForCommand waits until a Release has achieved a step and reports that it waits for the next command.
 func (s *fixture) waitsForCommand(release string, step int32) {
 	s.Helper()
 	s.eventually("achieved step of "+release, fmt.Sprintf("step %d, waiting for command True", step), func() (string, error) {
@@ -194,7 +194,7 @@ func (s *fixture) waitsForCommand(release string, step int32) {
 	})
 }
 
-// steps asks for a step.
+// steps requests a step.
 func (s *fixture) steps(release string, step int32) {
 	s.Helper()
 	patch := fmt.Appendf(nil, `{"spec":{"targetStep":%d}}`, step)
@@ -202,7 +202,7 @@ func (s *fixture) steps(release string, step int32) {
 	s.must("patching targetStep", s.management.Patch(s.ctx, rel, client.RawPatch(types.MergePatchType, patch)))
 }
 
-// pods waits until each cluster has exactly that many ready Pods of a Release, and so many of them in traffic.
+// pods waits until each cluster has exactly that many ready Pods of a Release, and the Service selects serving of them.
 func (s *fixture) pods(release string, ready, serving int) {
 	s.Helper()
 	for name, c := range world.clusters {
@@ -227,7 +227,7 @@ func (s *fixture) pods(release string, ready, serving int) {
 	}
 }
 
-// scheduled waits until the targets of a Release are there and say that all is as it is to be.
+// scheduled waits until the targets of a Release exist and are Ready without a message.
 func (s *fixture) scheduled(release string) {
 	s.Helper()
 	s.eventually("targets of "+release, "True True True", func() (string, error) {
@@ -247,9 +247,9 @@ func (s *fixture) scheduled(release string) {
 	})
 }
 
-// dump prints what a person would look at first after a failure.
+// dump prints the state that helps to find the cause of a failure.
 func (s *fixture) dump() {
-	ctx := context.Background() // the test's own has ended
+	ctx := context.Background() // the test's own context has ended
 	for _, list := range []client.ObjectList{
 		&shipper.ApplicationList{}, &shipper.ReleaseList{}, &shipper.InstallationTargetList{},
 		&shipper.CapacityTargetList{}, &shipper.TrafficTargetList{},

@@ -20,7 +20,7 @@ import (
 	"shipper.dev/shipper/test/fleet"
 )
 
-// guard watches one namespace of one application cluster and judges it after every event.
+// guard watches one namespace of one application cluster and checks the invariants after every event.
 type guard struct {
 	cluster string
 	ctx     context.Context
@@ -44,7 +44,7 @@ func newGuard(ctx context.Context, cluster, namespace string) (*guard, error) {
 	for _, list := range []client.ObjectList{
 		&corev1.PodList{}, &discoveryv1.EndpointSliceList{}, &corev1.ServiceList{}, &appsv1.DeploymentList{},
 	} {
-		// From resourceVersion "" on a watch begins with what there is.
+		// A watch from resourceVersion "" begins with the objects that exist.
 		w, err := world.clusters[cluster].Watch(ctx, list, client.InNamespace(namespace))
 		if err != nil {
 			return nil, fmt.Errorf("watching %T in %s: %w", list, cluster, err)
@@ -54,7 +54,7 @@ func newGuard(ctx context.Context, cluster, namespace string) (*guard, error) {
 	return g, nil
 }
 
-// follow judges every event.
+// follow checks every event.
 func (g *guard) follow(w watch.Interface) {
 	defer w.Stop()
 	for event := range w.ResultChan() {
@@ -69,7 +69,7 @@ func (g *guard) follow(w watch.Interface) {
 	}
 }
 
-// take remembers what an event tells of, and judges.
+// take stores the object of an event, and checks.
 func (g *guard) take(event watch.Event) {
 	o, ok := event.Object.(client.Object)
 	if !ok {
@@ -87,7 +87,7 @@ func (g *guard) take(event watch.Event) {
 	case *discoveryv1.EndpointSlice:
 		put(g.slices, o, gone)
 	case *corev1.Service:
-		if (gone || o.DeletionTimestamp != nil) && o.Labels[shipper.ProofLabel] == "" { // that one is nobody's to miss
+		if (gone || o.DeletionTimestamp != nil) && o.Labels[shipper.ProofLabel] == "" { // Shipper deletes shadow Services
 			g.offend(what + " goes")
 		}
 		put(g.services, o, gone)
@@ -107,7 +107,8 @@ func put[T client.Object](into map[string]T, o T, gone bool) {
 	}
 }
 
-// judge counts what serves: ready endpoints. What the Service selects of Pods would not do: events of both come in no order.
+// judge counts the ready endpoints. The Pods that the Service selects would not do: the order of events of different kinds is
+// undefined.
 func (g *guard) judge(after string) {
 	if _, ok := g.services[serviceName]; !g.on || !ok {
 		return
@@ -136,14 +137,14 @@ func (g *guard) sight() string {
 	return strings.Join(all, "; ")
 }
 
-// offend notes what must not be, the first few times.
+// offend records a violation, the first few times.
 func (g *guard) offend(what string) {
 	if g.on && len(g.offences) < 5 {
 		g.offences = append(g.offences, g.cluster+": "+what)
 	}
 }
 
-// hold begins to judge: from now on floor Pods must serve, and nothing may be deleted, or nothing but Pods.
+// hold begins to check: from now on floor Pods must serve, and no object may be deleted, or only Pods if podsMove is set.
 func (g *guard) hold(floor int, podsMove bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -151,7 +152,7 @@ func (g *guard) hold(floor int, podsMove bool) {
 	g.judge("the beginning")
 }
 
-// report tells what was wrong since hold, and ends judging.
+// report returns the violations since hold, and ends the checks.
 func (g *guard) report() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -28,19 +28,19 @@ import (
 // The application clusters, each in a region of its own.
 var clusters = map[string]string{"eu-west-1": "eu-west", "us-east-1": "us-east"}
 
-// restorer is the user who restores: no administrator, but one who may stamp.
+// restorer is the user who restores: not an administrator, but with the right to stamp.
 const restorer = "restorer"
 
 // management is a management cluster with Shipper in it.
 type management struct {
-	client.Client               // of the administrator
-	fleet         *fleet.Fleet  // whose management cluster it is
+	client.Client               // the administrator's
+	fleet         *fleet.Fleet  // the fleet with this management cluster
 	pod           *pod.Pod      // nil until it is started
 	options       pod.Options   // of the pod
-	restorer      client.Client // of the one who restores
+	restorer      client.Client // the client of user restorer
 }
 
-// world is two fleets: one to lose the management cluster of, and one that is a management cluster alone.
+// world has two fleets: one whose management cluster is lost, and one that has only a management cluster.
 var world struct {
 	charts    *charts.Repository
 	lost, new management
@@ -50,7 +50,7 @@ var world struct {
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	flag.Parse()
-	_ = flag.Set("test.parallel", "16") // stories wait most of the time; the flag is Go's own
+	_ = flag.Set("test.parallel", "16") // tests wait most of the time; the flag belongs to package testing
 	os.Exit(testMain(m))
 }
 
@@ -145,7 +145,7 @@ func (m *management) begin(ctx context.Context, dir, name string, applications .
 	return err
 }
 
-// allowRestorer gives the one who restores the rights that the guide asks for.
+// allowRestorer grants user restorer the rights that the guide lists.
 func (m *management) allowRestorer(ctx context.Context) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: restorer}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{shipper.GroupName}, Resources: []string{"applications", "releases"},
@@ -168,8 +168,8 @@ func (m *management) allowRestorer(ctx context.Context) error {
 	return nil
 }
 
-// replace makes the new management cluster what the lost one was, all but users' objects and Shipper itself: it is set up,
-// and has the Clusters, their Secrets, and the identity of the one that is lost.
+// replace gives the new management cluster all that the lost one had, except users' objects and a running Shipper: it is set
+// up, and has the Clusters, their Secrets, and the lost one's identity.
 func replace(ctx context.Context) error {
 	m := &world.new
 	if err := pod.SetUpManagement(ctx, m.fleet, m.options.Bin, m.options.WebhookPort); err != nil {
@@ -194,8 +194,8 @@ func replace(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("reading %T %s: %w", o, o.GetName(), err)
 		}
-		o.SetOwnerReferences(nil) // a Secret's Cluster has another UID now: the Secret would be collected
-		if err := m.Create(ctx, anew(o)); err != nil {
+		o.SetOwnerReferences(nil) // a Secret's Cluster has another UID now: the garbage collector would delete the Secret
+		if err := m.Create(ctx, withoutServerFields(o)); err != nil {
 			return fmt.Errorf("creating %T %s again: %w", o, o.GetName(), err)
 		}
 	}

@@ -19,13 +19,13 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// memory is what is told of an object, whatever UID it has.
+// memory is the content of an object, without its UID.
 type memory struct {
 	Labels, Annotations map[string]string
 	Spec, Status        any
 }
 
-// memories are those of everything that users and Shipper have written about the story.
+// memories returns the memory of every object of Shipper's kinds in the namespaces of the test and `default`.
 func (s *fixture) memories() map[string]memory {
 	out := map[string]memory{}
 	for _, list := range []client.ObjectList{
@@ -40,9 +40,9 @@ func (s *fixture) memories() map[string]memory {
 			}
 			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 			if status, ok := fields["status"].(map[string]any); ok {
-				delete(status, "observedGeneration") // of another object's generations
+				delete(status, "observedGeneration") // generations differ after a restore
 			}
-			delete(m.GetAnnotations(), shipper.RolloutBlockCreatedByAnnotation) // who restored it
+			delete(m.GetAnnotations(), shipper.RolloutBlockCreatedByAnnotation) // the restorer
 			out[fmt.Sprintf("%T %s", o, m.GetName())] = memory{m.GetLabels(), m.GetAnnotations(), fields["spec"], fields["status"]}
 			return err
 		}))
@@ -50,12 +50,12 @@ func (s *fixture) memories() map[string]memory {
 	return out
 }
 
-// rests waits until nothing has been told of the story for longer than a status may lag behind.
+// rests waits until no object has changed for longer than a status may be delayed.
 func (s *fixture) rests() {
 	s.Helper()
 	const lag = 5 * time.Second
 	last, since := s.memories(), time.Now()
-	s.eventually("what is told", "nothing new", func() (string, error) {
+	s.eventually("changes of objects", "nothing new", func() (string, error) {
 		if diff := cmp.Diff(last, s.memories()); diff != "" {
 			last, since = s.memories(), time.Now()
 			return diff, nil
@@ -67,7 +67,8 @@ func (s *fixture) rests() {
 	})
 }
 
-// remembers compares what is told now with what was; what targets ask for is left out, which is what is found.
+// remembers compares the objects with those before the loss, without the specs of Capacity- and TrafficTargets, which follow
+// the clusters.
 func (s *fixture) remembers(was map[string]memory) {
 	s.Helper()
 	asked := func(p cmp.Path) bool { return strings.Contains(p.String(), "Spec") && isTarget(p) }
@@ -76,7 +77,7 @@ func (s *fixture) remembers(was map[string]memory) {
 	}
 }
 
-// isTarget tells whether a path leads through a CapacityTarget or a TrafficTarget.
+// isTarget reports whether a path leads through a CapacityTarget or a TrafficTarget.
 func isTarget(p cmp.Path) bool {
 	return slices.ContainsFunc(p, func(step cmp.PathStep) bool {
 		index, ok := step.(cmp.MapIndex)
@@ -85,15 +86,15 @@ func isTarget(p cmp.Path) bool {
 	})
 }
 
-// saysAgain waits until all is told as it was before the loss, what targets ask for too. Since when it is so does not
-// matter: Shipper did not know for a moment.
+// saysAgain waits until all objects are as before the loss, specs of targets included. Times of transition are ignored:
+// conditions were unknown in between.
 func (s *fixture) saysAgain(was map[string]memory) {
 	s.Helper()
 	since := func(p cmp.Path) bool {
 		index, ok := p.Last().(cmp.MapIndex)
 		return ok && index.Key().String() == "lastTransitionTime"
 	}
-	s.eventually("what is told", "as it was", func() (string, error) {
+	s.eventually("objects", "as it was", func() (string, error) {
 		if diff := cmp.Diff(was, s.memories(), cmp.FilterPath(since, cmp.Ignore()), cmpopts.EquateEmpty()); diff != "" {
 			return diff, nil
 		}
@@ -101,7 +102,7 @@ func (s *fixture) saysAgain(was map[string]memory) {
 	})
 }
 
-// versions are the resource versions of all that is Shipper's in the management cluster.
+// versions returns the resource versions of Shipper's objects in the management cluster, of Secrets and of Namespaces.
 func (s *fixture) versions() map[string]string {
 	out := map[string]string{}
 	for _, list := range []client.ObjectList{
@@ -120,7 +121,7 @@ func (s *fixture) versions() map[string]string {
 	return out
 }
 
-// running are the UIDs of the Deployments and Pods of the story, by cluster.
+// running returns the UIDs of the Deployments and Pods in the test's namespace, by cluster.
 func (s *fixture) running() map[string][]string {
 	out := map[string][]string{}
 	for name, c := range world.clusters {

@@ -9,11 +9,11 @@ import (
 	"shipper.dev/shipper/test/fleet"
 )
 
-// putBack is the application cluster whose etcd is restored, and present the one that stays.
+// putBack is the application cluster whose etcd is restored; present is the other one.
 const putBack, present = "us-east-1", "eu-west-1"
 
 // TestAnApplicationClusterIsPutBack restores the etcd of an application cluster from before the last rollout: resource
-// versions go back, and what was rolled out since was never there. The reconciler runs all the time.
+// versions decrease, and later objects are gone. The reconciler runs all the time.
 func TestAnApplicationClusterIsPutBack(t *testing.T) {
 	s := begin(t).on(t)
 	s.applies(environment("first", "0.0.1", allIn))

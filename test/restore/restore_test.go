@@ -14,19 +14,19 @@ import (
 
 // scenario is how a management cluster is lost and restored.
 type scenario struct {
-	// before is what has been rolled out when the backup is taken.
+	// before rolls out what the backup contains.
 	before func(*fixture)
 	// after happens between the backup and the loss; may be nil.
 	after func(*fixture)
-	// cut is what somebody has asked for, and is in the backup, when the reconciler ends for good; may be nil.
+	// cut edits a Release before the backup is taken, while the reconciler no longer runs; may be nil.
 	cut func(*fixture)
-	// status tells whether the backup has status.
+	// status reports whether the backup has status.
 	status bool
-	// running tells whether Shipper's reconciler runs while objects are restored; otherwise it is started afterwards.
+	// running: the reconciler runs while objects are restored; otherwise it starts afterwards.
 	running bool
-	// podsMove is true when the restored management cluster has Pods to delete.
+	// podsMove allows the restored management cluster to delete Pods.
 	podsMove bool
-	// then waits until all is well in the new management cluster.
+	// then waits for the expected state in the new management cluster.
 	then func(*fixture)
 }
 
@@ -91,10 +91,10 @@ var scenarios = map[string]scenario{
 	"a backup older than what runs, without status": {before: finished, after: newer, then: isOlder},
 }
 
-// toTheEnd asks for the last step.
+// toTheEnd requests the last step.
 func toTheEnd(s *fixture) { s.steps(s.release(1), 2) }
 
-// back asks for the first step.
+// back requests the first step.
 func back(s *fixture) { s.steps(s.release(1), 0) }
 
 // isBack waits until the second Release has its one Pod and no traffic again.
@@ -107,7 +107,7 @@ func isBack(s *fixture) {
 	s.pods(contender, 1, 0)
 }
 
-// newer rolls out a third Release, which no backup knows.
+// newer rolls out a third Release, which is in no backup.
 func newer(s *fixture) {
 	s.edits(environment("third", "0.0.1", vanguard))
 	contender := s.release(2)
@@ -118,13 +118,13 @@ func newer(s *fixture) {
 	s.pods(s.release(2), replicas, replicas)
 }
 
-// isOlder waits until the newest Release of the backup serves again, beside the one that nobody knows.
+// isOlder waits until the newest Release of the backup serves again, beside the one that is in no backup.
 func isOlder(s *fixture) {
 	isFinished(s)
 	s.pods(s.unknown(), replicas, replicas)
 }
 
-// unknown names the Release that is in no backup.
+// unknown returns the Release that is in no backup.
 func (s *fixture) unknown() string {
 	s.Helper()
 	rels := &shipper.ReleaseList{}
@@ -188,7 +188,7 @@ func TestNothingThatRunsIsTakenAway(t *testing.T) {
 	})
 }
 
-// lose ends the first Shipper and makes a management cluster in which nothing is restored yet but what Shipper itself needs.
+// lose ends the first Shipper and creates a management cluster with the objects that Shipper itself needs.
 func lose(t *testing.T, stories map[string]*fixture) {
 	t.Helper()
 	must(t, "ending the reconciler", world.lost.pod.Reconciler.Stop())
@@ -209,10 +209,10 @@ func lose(t *testing.T, stories map[string]*fixture) {
 	}
 }
 
-// goesOn waits until all is well after a restore, asks whether it was meanwhile, and rolls out once more.
+// goesOn waits for the expected state after a restore, checks the guards' reports, and rolls out once more.
 func (s *fixture) goesOn(sc scenario) {
 	func() {
-		defer s.judged() // also when it is not well in the end
+		defer s.judged() // also if the state is not reached
 		sc.then(s)
 		for _, name := range s.backup.names() {
 			s.scheduled(name)
@@ -240,7 +240,7 @@ func (s *fixture) goesOn(sc scenario) {
 	}
 }
 
-// judged ends the judging, and tells of what was wrong meanwhile.
+// judged ends the guards' checks and reports violations.
 func (s *fixture) judged() {
 	for _, g := range s.guards {
 		for _, offence := range g.report() {

@@ -20,13 +20,12 @@ import (
 	"shipper.dev/shipper/test/pod"
 )
 
-// TestABackupIsRestored loses a management cluster with its etcd, in the middle of one rollout and at the end of another of which
-// the backup knows the beginning, and restores it from a file of shipperctl's. Shipper is killed, with all that it has in memory and
-// on disk. The chart repository is lost as well and never comes back: what is rolled out then, and rolled back twice, is of the
-// charts in the file. It is the last of this package: no other management cluster works afterwards, and no repository.
+// TestABackupIsRestored loses a management cluster with its etcd, Shipper's memory and the chart repository, in the middle of
+// two rollouts. It restores from shipperctl's file, whose charts serve further rollouts and rollbacks.
+// It is the last test of this package: afterwards only its own management cluster works.
 func TestABackupIsRestored(t *testing.T) {
 	s, older := begin(t).on(t), begin(t)
-	if world.new.pod != nil { // it has taken the place of the first
+	if world.new.pod != nil { // it has replaced the first
 		s.management, older.management = &world.new, &world.new
 	}
 	both(t, "before", s, half, older, begun)
@@ -61,7 +60,7 @@ func TestABackupIsRestored(t *testing.T) {
 		s.saysAgain(was)
 		s.judged()
 		if diff := cmp.Diff(running, s.running()); diff != "" {
-			s.Errorf("what runs is not what ran (-before +after)\n%s", diff)
+			s.Errorf("other workloads run than before (-before +after)\n%s", diff)
 		}
 	}, older, func(older *fixture) {
 		isBack(older)
@@ -73,7 +72,7 @@ func TestABackupIsRestored(t *testing.T) {
 	s.goesFurther(ctl{t, s.kubeconfig(third, "")})
 }
 
-// both tells a part of two stories at once.
+// both runs a part of two tests in parallel.
 func both(t *testing.T, part string, s *fixture, first func(*fixture), older *fixture, second func(*fixture)) {
 	t.Helper()
 	ok := t.Run(part, func(t *testing.T) {
@@ -99,7 +98,7 @@ func begun(s *fixture) {
 	s.waitsForCommand(s.release(1), 0)
 }
 
-// ends rolls the second Release out to the end: what serves then is what the backup says has one Pod and no traffic.
+// ends rolls the second Release out to the end: the backup has it with one Pod and without traffic.
 func (s *fixture) ends() {
 	incumbent, contender := s.backup.names()[0], s.backup.names()[1]
 	s.steps(contender, 2)
@@ -108,7 +107,7 @@ func (s *fixture) ends() {
 	s.pods(incumbent, 0, 0)
 }
 
-// restores joins the application clusters and restores the backup: in vain, not at all, whole, and once more.
+// restores joins the application clusters and restores the backup: with a failure, as a dry run, in full, and once more.
 func (s *fixture) restores(file string, was map[string]memory) {
 	admin, restorer := ctl{s.T, s.kubeconfig(s.management, "")}, ctl{s.T, s.kubeconfig(s.management, restorer)}
 	clusters := filepath.Join(world.lost.options.Bin, "clusters.yaml")
@@ -128,7 +127,7 @@ func (s *fixture) restores(file string, was map[string]memory) {
 	}
 }
 
-// goesFurther rolls out once more in the restored management cluster, and then gives one application cluster up.
+// goesFurther rolls out once more in the restored management cluster, and then removes one application cluster.
 func (s *fixture) goesFurther(admin ctl) {
 	contender := s.backup.names()[1]
 	s.steps(contender, 2)
@@ -165,12 +164,12 @@ func (s *fixture) goesFurther(admin ctl) {
 	}
 	s.scheduled(next)
 	if diff := cmp.Diff(running[stays], s.running()[stays]); diff != "" {
-		s.Errorf("what runs in the cluster that stays (-before +after)\n%s", diff)
+		s.Errorf("workloads in the remaining cluster (-before +after)\n%s", diff)
 	}
 }
 
-// rollsBackTwice goes back to what the backup knew, and from there to what was rolled out last. It returns the Release that came of
-// it.
+// rollsBackTwice rolls back to a Release of the backup, and from there to the one rolled out last. It returns the resulting
+// Release.
 func (s *fixture) rollsBackTwice(admin ctl, from string) string {
 	admin.succeeds("", "rollout", "rollback", appName, "-n", s.namespace)
 	back := s.release(3)
@@ -187,7 +186,7 @@ func (s *fixture) rollsBackTwice(admin ctl, from string) string {
 	return again
 }
 
-// sameEnvironment fails unless a Release is what another was, down to the bytes of its chart.
+// sameEnvironment fails unless two Releases have the same environment and the same chart archive.
 func (s *fixture) sameEnvironment(release, other string) {
 	s.Helper()
 	one, err := s.get(release)
@@ -203,14 +202,14 @@ func (s *fixture) sameEnvironment(release, other string) {
 	}
 }
 
-// placed are the clusters of a Release.
+// placed returns the clusters of a Release.
 func (s *fixture) placed(release string) string {
 	rel, err := s.get(release)
 	s.must("reading a Release", err)
 	return rel.Annotations[shipper.ReleaseClustersAnnotation]
 }
 
-// blocks makes a RolloutBlock that stops nobody here.
+// blocks creates a RolloutBlock that stops nothing in this namespace.
 func (s *fixture) blocks() {
 	b := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "elsewhere"}}
 	b.Spec.Message, b.Spec.Author.Name = "not here", "ann"
@@ -218,8 +217,8 @@ func (s *fixture) blocks() {
 	s.must("creating a block", s.management.Create(s.ctx, b))
 }
 
-// replaced kills the Shipper that works, and its management cluster, and starts one in which nothing is but what setting up makes.
-// Its Shipper has nothing in its caches.
+// replaced kills Shipper and its management cluster, and starts a management cluster with only what setup creates. Its
+// Shipper starts with empty caches.
 func (s *fixture) replaced() *management {
 	was := s.management
 	was.pod.Reconciler.Kill()
@@ -236,7 +235,7 @@ func (s *fixture) replaced() *management {
 	})
 	s.must("starting a management cluster", third.begin(s.ctx, world.lost.options.Bin, "third"))
 	s.must("setting it up", pod.SetUpManagement(s.ctx, third.fleet, third.options.Bin, third.options.WebhookPort))
-	s.must("allowing somebody to restore", third.allowRestorer(s.ctx))
+	s.must("granting the rights to restore", third.allowRestorer(s.ctx))
 	s.must("allowing it by shipperctl", third.allowShipperctl(s.ctx))
 	var err error
 	third.pod, err = pod.New(s.ctx, third.options)
@@ -245,7 +244,7 @@ func (s *fixture) replaced() *management {
 	return third
 }
 
-// allowShipperctl gives the one who restores what the guide asks for beside allowRestorer.
+// allowShipperctl grants user restorer the rights that the guide lists beyond those of allowRestorer.
 func (m *management) allowShipperctl(ctx context.Context) error {
 	name := restorer + "-by-shipperctl"
 	rule := func(group string, verbs []string, resources ...string) rbacv1.PolicyRule {
@@ -274,7 +273,7 @@ func (m *management) allowShipperctl(ctx context.Context) error {
 	return nil
 }
 
-// kubeconfig has the contexts of a management cluster and of the application clusters, to be used as user.
+// kubeconfig writes a kubeconfig with contexts for a management cluster and the application clusters, as user.
 func (s *fixture) kubeconfig(m *management, user string) string {
 	config, err := clientcmd.LoadFromFile(world.lost.fleet.Kubeconfig)
 	s.must("reading a kubeconfig", err)
@@ -290,7 +289,7 @@ func (s *fixture) kubeconfig(m *management, user string) string {
 	return path
 }
 
-// tellsAsDocumented compares what `backup restore -v` says with what the documentation shows.
+// tellsAsDocumented compares the output of `backup restore -v` with the documentation.
 func (s *fixture) tellsAsDocumented(out string) {
 	app := &shipper.Application{}
 	s.must("reading the Application", s.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app))

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ask builds what tests ask the webhook without an API server: admission requests, the objects it knows, and
-// the rights that users have.
+// Package ask builds admission requests for tests without an API server, and the objects and rights that the webhook finds.
 package ask
 
 import (
@@ -37,23 +36,23 @@ const (
 	Reconciler = "system:serviceaccount:shipper-system:shipper-mgmt-cluster"
 )
 
-// Now is the time in all tests.
+// Now is the current time in all tests.
 var Now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// Clock stands still at Now.
+// Clock always returns Now.
 func Clock() *testingclock.FakePassiveClock { return testingclock.NewFakePassiveClock(Now) }
 
-// Create asks to create now.
+// Create returns a request to create now.
 func Create(user string, now client.Object) *admission.Request {
 	return request(admissionv1.Create, user, now, nil)
 }
 
-// Update asks to replace old by now.
+// Update returns a request to replace old by now.
 func Update(user string, now, old client.Object) *admission.Request {
 	return request(admissionv1.Update, user, now, old)
 }
 
-// Delete asks to delete old.
+// Delete returns a request to delete old.
 func Delete(user string, old client.Object) *admission.Request {
 	return request(admissionv1.Delete, user, nil, old)
 }
@@ -76,13 +75,13 @@ func raw(o client.Object) runtime.RawExtension {
 	}
 	text, err := json.Marshal(o)
 	if err != nil {
-		return runtime.RawExtension{Raw: []byte(err.Error())} // does not decode, which the test then tells
+		return runtime.RawExtension{Raw: []byte(err.Error())} // does not decode, which makes the test fail
 	}
 	return runtime.RawExtension{Raw: text}
 }
 
-// Rights are those that users have, each as "user verb resource namespace/name". They are asked for by what is in Asked
-// afterwards. A nil value fails every question.
+// Rights are the rights that users have, each as "user verb resource namespace/name". Asked collects those that were checked.
+// A nil value fails every check.
 type Rights struct {
 	Granted map[string]bool
 	Asked   []string
@@ -112,7 +111,7 @@ func (r *Rights) MayGet(ctx context.Context, who authenticationv1.UserInfo, reso
 	return r.Allowed(ctx, who, "get", resource, key)
 }
 
-// World is what the webhook knows in a test.
+// World has the objects and rights that the webhook finds in a test.
 type World struct {
 	Indexers   state.Indexers
 	State      *state.Reader
@@ -121,7 +120,7 @@ type World struct {
 	Guard      *protected.Guard
 }
 
-// Know returns a world with objects and rights in it. Blocks in namespace `global` are global.
+// Know returns a World with objects and rights. Blocks in namespace `global` are global.
 func Know(t testing.TB, rights *Rights, objects ...client.Object) *World {
 	t.Helper()
 	w := &World{Indexers: state.NewIndexers(), Authz: rights}
@@ -136,7 +135,7 @@ func Know(t testing.TB, rights *Rights, objects ...client.Object) *World {
 	return w
 }
 
-// Add makes o known.
+// Add makes o visible to the webhook.
 func (w *World) Add(o client.Object) error {
 	switch o := o.(type) {
 	case *shipper.RolloutBlock:
@@ -150,11 +149,11 @@ func (w *World) Add(o client.Object) error {
 	case *metav1.PartialObjectMetadata:
 		return w.Indexers.Namespaces.Add(o)
 	}
-	return fmt.Errorf("nobody knows objects of type %T", o)
+	return fmt.Errorf("there is no lister for objects of type %T", o)
 }
 
-// Patched is now after what a set and removed; old's raw text is that of the request, so that what is not patched
-// survives.
+// Patched applies the patch of a response to the raw object of the request, so that unpatched fields survive, and decodes the
+// result.
 func Patched[T any](t testing.TB, req *admission.Request, a *response.Response) *T {
 	t.Helper()
 	text := req.Object.Raw
@@ -178,7 +177,7 @@ func Patched[T any](t testing.TB, req *admission.Request, a *response.Response) 
 	return out
 }
 
-// CheckRefusal wants err to be a refusal that says message. An empty decision wants no error.
+// CheckRefusal fails unless err is a refusal with this decision and message. An empty decision requires that err is nil.
 func CheckRefusal(t testing.TB, err error, decision response.Decision, message string) {
 	t.Helper()
 	if decision == "" {

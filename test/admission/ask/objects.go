@@ -12,7 +12,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Block is a RolloutBlock, twelve minutes old, by `namespace/name`.
+// Block returns a RolloutBlock that was created twelve minutes ago, by `namespace/name`.
 func Block(key string) *shipper.RolloutBlock {
 	namespace, name, _ := strings.Cut(key, "/")
 	return &shipper.RolloutBlock{
@@ -26,7 +26,7 @@ func Block(key string) *shipper.RolloutBlock {
 	}
 }
 
-// Application is a valid Application `default/super-server` with the chart nginx 0.0.1, changed by edits.
+// Application returns a valid Application `default/super-server` with the chart nginx 0.0.1, changed by edits.
 func Application(edits ...func(*shipper.Application)) *shipper.Application {
 	limit := shipper.DefaultRevisionHistoryLimit
 	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "super-server", UID: "app-uid"}}
@@ -49,7 +49,7 @@ func Application(edits ...func(*shipper.Application)) *shipper.Application {
 	return app
 }
 
-// Step is a step of a strategy.
+// Step returns a step of a strategy.
 func Step(name string, capacityIncumbent, capacityContender, trafficIncumbent, trafficContender int32) shipper.RolloutStrategyStep {
 	return shipper.RolloutStrategyStep{
 		Name:     name,
@@ -58,17 +58,17 @@ func Step(name string, capacityIncumbent, capacityContender, trafficIncumbent, t
 	}
 }
 
-// Annotated edits an annotation.
+// Annotated sets an annotation.
 func Annotated(key, value string) func(*shipper.Application) {
 	return func(app *shipper.Application) { annotate(&app.ObjectMeta, key, value) }
 }
 
-// Overriding edits the override annotation.
+// Overriding sets the override annotation.
 func Overriding(value string) func(*shipper.Application) {
 	return Annotated(shipper.RolloutBlockOverrideAnnotation, value)
 }
 
-// Pinned edits the annotations as the webhook writes them when it resolves raw to the version in the template.
+// Pinned sets the annotations that the webhook writes when it resolves raw to the version in the template.
 func Pinned(raw string) func(*shipper.Application) {
 	return func(app *shipper.Application) {
 		c := app.Spec.Template.Chart
@@ -80,13 +80,12 @@ func Pinned(raw string) func(*shipper.Application) {
 	}
 }
 
-// Version edits the chart's version.
+// Version sets the chart's version.
 func Version(version string) func(*shipper.Application) {
 	return func(app *shipper.Application) { app.Spec.Template.Chart.Version = version }
 }
 
-// Release is the Release that app makes next to existing, with a UID, changed by edits. It is nil when app cannot make
-// one.
+// Release returns the Release that app gets next to existing, with a UID, changed by edits. It is nil if app cannot have one.
 func Release(app *shipper.Application, existing []*shipper.Release, edits ...func(*shipper.Release)) *shipper.Release {
 	rel, err := stamp.Release(app, existing)
 	if err != nil {
@@ -99,17 +98,17 @@ func Release(app *shipper.Application, existing []*shipper.Release, edits ...fun
 	return rel
 }
 
-// ReleaseAnnotated edits an annotation of a Release.
+// ReleaseAnnotated sets an annotation of a Release.
 func ReleaseAnnotated(key, value string) func(*shipper.Release) {
 	return func(rel *shipper.Release) { annotate(&rel.ObjectMeta, key, value) }
 }
 
-// TargetStep edits the targetStep of a Release.
+// TargetStep sets the targetStep of a Release.
 func TargetStep(step int32) func(*shipper.Release) {
 	return func(rel *shipper.Release) { rel.Spec.TargetStep = step }
 }
 
-// GoingNamespace is a namespace that is being deleted.
+// GoingNamespace returns a namespace that is being deleted.
 func GoingNamespace(name string) *metav1.PartialObjectMetadata {
 	now := metav1.Time{Time: Now}
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, DeletionTimestamp: &now}}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Up starts a fleet to play with and leaves it up: a management cluster and two application clusters in two regions.
-// With -shipper it runs Shipper on that fleet, with -env it prints what a shell needs to use it, with -down it stops all of it;
-// with -foreground it stays until it is interrupted.
+// Up starts a fleet to experiment with and leaves it running: a management cluster and two application clusters in two
+// regions. With -shipper it runs Shipper on that fleet, with -env it prints the environment for a shell, with -down it stops
+// everything; with -foreground it stays until it is interrupted.
 package main
 
 import (
@@ -23,13 +23,13 @@ import (
 	"shipper.dev/shipper/test/pod"
 )
 
-// The files of a fleet that is up, for its users.
+// The files of a running fleet, for its users.
 const (
 	clustersFile = "clusters.yaml"
-	webhookPort  = "webhook-port" // where a webhook on this machine is to listen
+	webhookPort  = "webhook-port" // port for a webhook on this machine
 )
 
-// clusters is what shipperctl is told about the fleet.
+// clusters is the file that describes the fleet to shipperctl.
 const clusters = `# For: shipperctl clusters join -f
 managementClusters:
 - name: mgmt
@@ -55,7 +55,7 @@ func main() {
 	flag.BoolVar(&o.env, "env", false, "print the commands that make a shell use the fleet")
 	flag.BoolVar(&o.foreground, "foreground", false, "stay until interrupted")
 	flag.Parse()
-	ctrllog.SetLogger(logr.Discard()) // what libraries log says nothing to who plays
+	ctrllog.SetLogger(logr.Discard()) // logs of libraries do not help users
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	if err := run(ctx, o); err != nil {
@@ -65,7 +65,7 @@ func main() {
 	}
 }
 
-// run does what the flags say.
+// run acts on the flags.
 func run(ctx context.Context, o options) error {
 	path, err := filepath.Abs(o.dir)
 	if err != nil {
@@ -76,7 +76,7 @@ func run(ctx context.Context, o options) error {
 	}
 	s := state(path)
 	if o.foreground {
-		if ctx, err = leashed(ctx); err != nil {
+		if ctx, err = untilUnlocked(ctx); err != nil {
 			return err
 		}
 	}

@@ -72,7 +72,8 @@ func serveShipper(ctx context.Context, s state, bin string) (err error) {
 	return errors.Join(running.Stop(), folder.clear())
 }
 
-// mirrored plays the chart repository of the examples for what this process starts from now on, so that they need no network.
+// mirrored serves the chart repository of the examples to programs that this process starts from now on, so that they need no
+// network.
 func mirrored(folder state) (*charts.Mirror, error) {
 	mirror, err := charts.StartMirror(charts.Public)
 	if err != nil {
@@ -88,7 +89,7 @@ func mirrored(folder state) (*charts.Mirror, error) {
 	return mirror, errors.Join(os.Setenv("HTTPS_PROXY", mirror.Proxy), os.Setenv("SSL_CERT_FILE", trusted))
 }
 
-// webhookPort is where the webhook is to listen.
+// webhookPort returns the port for the webhook.
 func (s state) webhookPort() (int, error) {
 	text, err := os.ReadFile(s.file(webhookPort))
 	if err != nil {
@@ -101,7 +102,7 @@ func (s state) webhookPort() (int, error) {
 	return port, nil
 }
 
-// directions say how to use the fleet.
+// directions describe how to use the fleet.
 func (s state) directions() string {
 	return fmt.Sprintf(`The fleet is up: contexts mgmt, eu-west-1 and us-east-1.
 
@@ -116,7 +117,7 @@ or, for KUBECONFIG, FLEET and WEBHOOK_URL, and for shipperctl and kubectl in PAT
 `, s.file("kubeconfig"), clustersFile)
 }
 
-// printEnvironment prints what a shell is to evaluate.
+// printEnvironment prints commands for a shell to evaluate.
 func (s state) printEnvironment(bin string) error {
 	port, err := s.webhookPort()
 	if err != nil {
@@ -135,5 +136,5 @@ func (s state) printEnvironment(bin string) error {
 	return nil
 }
 
-// quoted is a word for a shell.
+// quoted quotes a word for a shell.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

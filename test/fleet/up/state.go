@@ -18,9 +18,9 @@ import (
 
 // The files of a state besides those of the fleet itself.
 const (
-	held  = "lock"   // locked by the process that has the fleet, which also writes its id into it
-	ready = "ready"  // there once the fleet is ready
-	log   = "up.log" // what the process in the background says
+	held  = "lock"   // locked by the process that runs the fleet, which also writes its id into it
+	ready = "ready"  // exists once the fleet is ready
+	log   = "up.log" // output of the process in the background
 )
 
 // patience is how long a fleet may take to stop before it is killed.
@@ -31,7 +31,7 @@ type state string
 
 func (s state) file(name string) string { return filepath.Join(string(s), name) }
 
-// claim makes the folder this process's own, until the lock it returns is closed.
+// claim locks the folder for this process, until the lock it returns is closed.
 func (s state) claim() (*os.File, error) {
 	lock, err := s.openLock()
 	if err != nil {
@@ -50,7 +50,7 @@ func (s state) claim() (*os.File, error) {
 	return lock, nil
 }
 
-// openLock opens the file whose lock makes the folder somebody's. Folder and file are made if need be.
+// openLock opens the lock file. It creates folder and file if need be.
 func (s state) openLock() (*os.File, error) {
 	if err := s.refuseStrangers(); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (s state) openLock() (*os.File, error) {
 	return lock, nil
 }
 
-// refuseStrangers refuses a folder with files in it that is not a fleet's, because the folder is removed in the end.
+// refuseStrangers refuses a folder with files in it that is not a fleet's, because down removes the folder.
 func (s state) refuseStrangers() error {
 	entries, err := os.ReadDir(string(s))
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
@@ -80,8 +80,8 @@ func (s state) refuseStrangers() error {
 	return nil
 }
 
-// refuseRemains refuses the folder of a fleet whose process has ended without removing it: what its clusters stored, the address of a
-// webhook for example, would not fit a new one.
+// refuseRemains refuses the folder of a fleet whose process has exited without removing it: the data of its clusters, the
+// address of a webhook for example, would not fit a new fleet.
 func (s state) refuseRemains() error {
 	pid, err := s.holder()
 	if err != nil || pid != 0 {
@@ -94,7 +94,7 @@ func (s state) refuseRemains() error {
 		"then `make fleet-up`", s, s.file(log))
 }
 
-// holder is the id of the process that has the fleet, or 0 when nobody has.
+// holder returns the id of the process that runs the fleet, or 0 if there is none.
 func (s state) holder() (int, error) {
 	lock, err := os.Open(s.file(held))
 	if errors.Is(err, os.ErrNotExist) {
@@ -130,7 +130,7 @@ func (s state) clear() error {
 	return nil
 }
 
-// up runs this program with these arguments in the background, or finds that it runs, and returns when it is ready.
+// up runs this program with these arguments in the background, unless it runs already, and returns when it is ready.
 func (s state) up(ctx context.Context, args ...string) error {
 	pid, err := s.holder()
 	if err != nil {
@@ -180,7 +180,7 @@ func (s state) launch(ctx context.Context, args []string) error {
 	return s.await(ctx, cmd.Process, ended, progress)
 }
 
-// await shows the progress of the process in the background until it is ready.
+// await prints the progress of the process in the background until it is ready.
 func (s state) await(ctx context.Context, p *os.Process, ended <-chan error, progress io.Reader) error {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
@@ -195,7 +195,7 @@ func (s state) await(ctx context.Context, p *os.Process, ended <-chan error, pro
 		}
 		select {
 		case err := <-ended:
-			_, _ = io.Copy(os.Stderr, progress) // the last words are a courtesy
+			_, _ = io.Copy(os.Stderr, progress) // an error loses only the last output
 			return fmt.Errorf("it did not start: %w", errors.Join(err, ctx.Err()))
 		case <-interrupted:
 			interrupted = nil
@@ -207,7 +207,7 @@ func (s state) await(ctx context.Context, p *os.Process, ended <-chan error, pro
 	}
 }
 
-// down stops what is up, and removes its folder in either case.
+// down stops the fleet or Shipper, and removes its folder in either case.
 func (s state) down(what string) error {
 	pid, err := s.holder()
 	if err != nil {

@@ -30,14 +30,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// player uses a fleet as people do.
+// player runs the program as users do.
 type player struct {
 	*testing.T
 
 	dir, bin string
 }
 
-// runs runs this program with flags, and returns all that it writes.
+// runs runs this program with flags, and returns its output.
 func (p *player) runs(flags ...string) (string, error) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.Context(), 2*time.Minute)
@@ -63,7 +63,7 @@ func (p *player) fails(want string, flags ...string) {
 	}
 }
 
-// kills ends the one process whose command line has all parts, and waits until it is gone.
+// kills kills the one process whose command line has all parts, and waits until it is gone.
 func (p *player) kills(parts ...string) {
 	p.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -150,7 +150,7 @@ func (p *player) setsUp(webhook string) {
 	}
 }
 
-// waitsForTheEnd waits until nobody has a folder.
+// waitsForTheEnd waits until no process holds the lock of a folder.
 func (p *player) waitsForTheEnd(s state) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.Context(), 30*time.Second)

@@ -17,15 +17,15 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/probe"
 )
 
-// Bounds of what is verified before something is reported to be up.
+// Bounds of the checks before a fleet or Shipper is reported as up.
 const (
 	answerTimeout = 5 * time.Second        // of one API server
 	probeTimeout  = 15 * time.Second       // until the API server calls the webhook that has just started
 	probeInterval = 250 * time.Millisecond // between two calls
-	watchInterval = time.Second            // between two looks at the processes of Shipper
+	watchInterval = time.Second            // between two checks of Shipper's processes
 )
 
-// verify asks every API server of the fleet.
+// verify sends a request to every API server of the fleet.
 func (s state) verify(ctx context.Context) error {
 	config, err := clientcmd.LoadFromFile(s.file("kubeconfig"))
 	if err != nil {
@@ -81,7 +81,7 @@ func (s state) verifyWebhook(ctx context.Context) error {
 	}
 }
 
-// lasting returns when ctx ends, or with an error when any of the processes has.
+// lasting returns when ctx ends, or with an error when any of the processes has ended.
 func lasting(ctx context.Context, ended ...func() error) error {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
