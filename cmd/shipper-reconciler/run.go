@@ -90,6 +90,7 @@ func newManager(o *options) (manager.Manager, transport.WrapperFunc, error) {
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme:                              scheme,
 		Cache:                               reconciler.CacheOptions(o.namespace),
+		NewClient:                           reconciler.NewClient,
 		Metrics:                             metricsserver.Options{BindAddress: o.metricsAddr},
 		HealthProbeBindAddress:              o.healthAddr,
 		PprofBindAddress:                    o.pprofAddr(),

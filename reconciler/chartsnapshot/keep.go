@@ -94,12 +94,13 @@ func (r *Reconciler) pin(ctx context.Context, rel *shipper.Release, digest strin
 }
 
 // write makes a ChartSnapshot or, where it is there, gives it to one owner more. Into o it reads what is there then. Whether it is
-// there memory says: the bytes of a chart are not sent to be told that they are known.
+// there memory says: the bytes of a chart are not sent to be told that they are known. Neither are they cached: writes opt out of what
+// would start a watch of them.
 func (r *Reconciler) write(ctx context.Context, o *shipper.ChartSnapshot, owner metav1.OwnerReference) error {
 	there := kept()
 	switch err := r.client.Get(ctx, client.ObjectKeyFromObject(o), there); {
 	case apierrors.IsNotFound(err):
-		return wrap(r.client.Create(ctx, o, client.FieldOwner(shipper.FieldOwner)), "making", o)
+		return wrap(r.client.Create(ctx, o, client.FieldOwner(shipper.FieldOwner), client.DisableReadYourWritesConsistency), "making", o)
 	case err != nil:
 		return wrap(err, "reading", o)
 	}
@@ -114,7 +115,8 @@ func (r *Reconciler) write(ctx context.Context, o *shipper.ChartSnapshot, owner 
 	if err != nil {
 		return err
 	}
-	err = r.client.Patch(ctx, o, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(shipper.FieldOwner))
+	err = r.client.Patch(ctx, o, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(shipper.FieldOwner),
+		client.DisableReadYourWritesConsistency)
 	if unsuited(err) {
 		err = errOvertaken
 	}

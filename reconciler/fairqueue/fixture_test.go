@@ -26,9 +26,9 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler"
-	"shipper.dev/shipper/reconciler/application"
 	"shipper.dev/shipper/reconciler/fairqueue"
-	"shipper.dev/shipper/reconciler/release/history"
+	"shipper.dev/shipper/reconciler/rollout"
+	"shipper.dev/shipper/reconciler/rollout/history"
 	"shipper.dev/shipper/test/fleet"
 )
 
@@ -134,7 +134,7 @@ func begin(t *testing.T) *fixture {
 	s.must(err)
 	queues, err := fairqueue.New(ctx, mgr.GetCache(), histories)
 	s.must(err)
-	s.must(application.SetupWithManager(mgr, application.Options{
+	s.must(rollout.SetupWithManager(ctx, mgr, rollout.Options{
 		GlobalBlocksNamespace: shipper.GlobalBlocksNamespace, Histories: histories, Clock: clock.RealClock{}, Workers: 1,
 		Queue: queues.Applications(8),
 	}))

@@ -23,7 +23,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/reconciler/release/history"
+	"shipper.dev/shipper/reconciler/rollout/history"
 )
 
 // NewQueue makes the queue of a controller, as controller.Options ask for it. Nil is controller-runtime's own, which knows no

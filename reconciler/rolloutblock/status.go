@@ -18,7 +18,7 @@ import (
 	rules "shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
-	"shipper.dev/shipper/reconciler/release/events"
+	"shipper.dev/shipper/reconciler/rollout/events"
 )
 
 // maxRecords is how many overrides are told of in detail.
