@@ -251,7 +251,7 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 	config.QPS = -1
 	twice := true // two management clusters run in one process
 	mgr, err := ctrl.NewManager(config, manager.Options{
-		Scheme:    scheme, Cache: reconciler.CacheOptions(shipper.SystemNamespace),
+		Scheme: scheme, Cache: reconciler.CacheOptions(shipper.SystemNamespace),
 		NewClient:  lossy,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: controllers.Controller{SkipNameValidation: &twice},

@@ -5,7 +5,6 @@ package capacity
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -55,9 +54,6 @@ type Reconciler struct {
 	retries  *fleet.Retries
 	throttle *report.Throttle
 	slots    *fleet.Slots
-
-	// written are the scalings of Deployments, by UID, until a cache shows them.
-	written sync.Map
 }
 
 // SetupWithManager makes the reconciler run with mgr.
@@ -115,7 +111,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return r.retries.Persisted(req, fmt.Errorf("writing the status of CapacityTarget %s: %w", req, err))
 		}
 		if changed {
-			r.throttle.Wrote(ct, r.clock.Now())
 			report.Emit(r.recorder, ct, changes(was, ct))
 		}
 	}

@@ -83,7 +83,7 @@ func ready(s observation) shipper.Condition {
 	switch {
 	case s.scaled:
 		return no(shipper.InProgress, "scaling from %d to %d pods", s.replicas(), desired)
-	case s.late || d.Generation > d.Status.ObservedGeneration && !s.unscaled(d):
+	case d.Generation > d.Status.ObservedGeneration && !s.unscaled(d):
 		return no(shipper.InProgress, "the cluster has not seen the change to %d pods yet", desired)
 	case available == desired:
 		return shipper.Condition{Type: shipper.TargetReady, Status: corev1.ConditionTrue}

@@ -35,6 +35,22 @@ func (m *Member) Client() client.Client {
 	return m.session.cluster.GetClient()
 }
 
+// Consistent is Client for the kinds that every session caches: Deployments, Services, Pods, ConfigMaps and EndpointSlices. A Get waits
+// until the cache shows what Consistent has written to that object. A write of another kind would start a watch of it.
+func (m *Member) Consistent() client.Client {
+	return m.session.consistent
+}
+
+// Settle waits until the cache shows what Consistent has written to objects, into which it reads them.
+func (m *Member) Settle(ctx context.Context, objects ...client.Object) error {
+	for _, o := range objects {
+		if err := m.session.consistent.Get(ctx, client.ObjectKeyFromObject(o), o); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("waiting for the cache to show %s/%s: %w", o.GetNamespace(), o.GetName(), err)
+		}
+	}
+	return nil
+}
+
 // Live reads from the API server itself.
 func (m *Member) Live() client.Reader {
 	return m.session.cluster.GetAPIReader()

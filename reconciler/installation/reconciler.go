@@ -165,7 +165,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return r.retries.Persisted(req, fmt.Errorf("writing the status of InstallationTarget %s: %w", req, err))
 		}
 		if changed {
-			r.throttle.Wrote(it, r.clock.Now())
 			report.Emit(r.recorder, it, changes(was, it))
 		}
 	}

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release rolls Releases out: it chooses their clusters, makes their targets, and asks of these what the
-// strategy wants, step by step.
+// Package rollout rolls Applications out: it makes Releases of templates, chooses their clusters, makes their targets, and writes into
+// these what the strategy requests, step by step. It aborts, trims history, and holds deletions that blocks forbid.
 //
-// Requests are Applications: one pass is over all Releases of one, because a rollout moves two of them. A pass reads
-// everything (observe.go), plans (plan.go, apis/rules/strategy), writes (apply.go) and tells (tell.go, status.go,
-// events.go). What a pass wants to write it plans once more before it writes, when it has made sure that the caches are
-// not late: they may show a target as ready that was asked for something else meanwhile (history.Reader.Confirmed). What is only
-// under way is told when it lasts for two seconds, and then less and less often (report.Pace).
+// A request is an Application: one worker does everything for it, because a rollout changes two Releases at a time. A pass reads
+// (observe.go), plans (template.go: which Release the template asks for; releases.go: what the strategy asks of targets; both are pure),
+// writes (applytemplate.go, applyreleases.go), and reports (applicationstatus.go, releasestatus.go, reportreleases.go, events.go).
 //
-//	no clusters ─choose─► annotation release.clusters ─count replicas─► three targets ─strategy─► complete
+// A pass plans by the cache. At its end it waits until the cache shows what it wrote (settle), so the next pass cannot take an old
+// version for a new one. Every write is refused if its object was changed since it was read. Before it creates or deletes a Release, and before the
+// first write of the process to an Application, a pass compares the cache with the API server (confirm).
+//
+//	Application ─template─► Release ─placement─► annotation release.clusters ─count replicas─► three targets ─strategy─► complete
 package rollout

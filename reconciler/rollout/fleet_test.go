@@ -44,9 +44,11 @@ var management = sync.OnceValues(start)
 
 // started is what TestMain has to end.
 var started struct {
-	fleet  *fleet.Fleet
-	cancel context.CancelFunc
-	done   chan error
+	fleet     *fleet.Fleet
+	histories *history.Reader
+	client    client.Client // the manager's
+	cancel    context.CancelFunc
+	done      chan error
 }
 
 func TestMain(m *testing.M) {
@@ -101,6 +103,7 @@ func start() (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	started.histories, started.client = histories, mgr.GetClient()
 	err = errors.Join(
 		rollout.SetupWithManager(ctx, mgr, rollout.Options{
 			GlobalBlocksNamespace: global, Histories: histories, Clock: clock.RealClock{}, Charts: fakeCharts{},

@@ -56,7 +56,6 @@ func (r *Reconciler) observe(
 		out.err = fmt.Errorf("listing Pods: %w", err)
 		return out
 	}
-	r.recentLabels.show(pods.Items, r.clock.Now())
 	var services corev1.ServiceList
 	if err := m.Client().List(ctx, &services, of...); err != nil {
 		out.err = fmt.Errorf("listing Services: %w", err)

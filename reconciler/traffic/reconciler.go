@@ -70,7 +70,6 @@ type Reconciler struct {
 	throttle        *report.Throttle
 	selectByRelease bool
 	slots           *fleet.Slots
-	recentLabels    *recentLabels
 	outages         *outages
 }
 
@@ -79,7 +78,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
-		throttle: report.NewThrottle(), selectByRelease: o.SelectByRelease, slots: o.Slots, recentLabels: newRecentLabels(),
+		throttle: report.NewThrottle(), selectByRelease: o.SelectByRelease, slots: o.Slots,
 		outages: newOutages(),
 	}
 	if o.Registry != nil {
@@ -148,7 +147,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return r.retries.Persisted(req, fmt.Errorf("writing the status of TrafficTarget %s: %w", req, err))
 		}
 		if changed {
-			r.throttle.Wrote(tt, r.clock.Now())
 			report.Emit(r.recorder, tt, changes(was, tt))
 			r.warn(ctx, tt, outageEvents(was, tt))
 		}

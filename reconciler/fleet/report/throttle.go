@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -32,9 +31,6 @@ const (
 	each = time.Second / 10
 	ever = 15 * time.Second
 )
-
-// shown is how long a cache may take to show what was written.
-const shown = time.Second
 
 // forgetful is after how long it is forgotten that an object's status was held back, unless it was looked at since; its end was not
 // told. It is longer than anybody who holds back waits for a worker to look again: what is forgotten before would be held back anew,
@@ -58,9 +54,6 @@ type Status struct {
 // one; all of them would have to be written, told to everyone who watches, and said once more by the Release. It is safe for
 // concurrent use.
 //
-// What turns is held back only while the cache does not show yet what was written last: the difference to what it shows is not what
-// has to be written, and the API server would refuse it. The event that brings the cache up to date brings the next pass.
-//
 // What is held back lags by two seconds, and then by four, or longer where many are, and what is at rest is exact, because whoever holds
 // back looks again when that time is over.
 type Throttle struct {
@@ -70,8 +63,6 @@ type Throttle struct {
 	// lags is how many of these were held back when they were counted.
 	lags    int
 	counted time.Time
-	// wrote is what was written last, until a cache shows it.
-	wrote map[types.NamespacedName]written
 }
 
 // held is a status that says how far something is.
@@ -84,16 +75,9 @@ type held struct {
 	at time.Time
 }
 
-// written is a write of a status.
-type written struct {
-	uid     types.UID
-	version string
-	at      time.Time
-}
-
 // NewThrottle returns a Pace for objects of one kind.
 func NewThrottle() *Throttle {
-	return &Throttle{held: map[types.NamespacedName]held{}, wrote: map[types.NamespacedName]written{}}
+	return &Throttle{held: map[types.NamespacedName]held{}}
 }
 
 // Urgency is how soon what is new in a status has to be told.
@@ -131,9 +115,6 @@ func (p *Throttle) DelayFor(haste Urgency, was, is client.Object, at time.Time) 
 			p.held[key] = held{pause: h.pause, at: at}
 		}
 		return 0
-	}
-	if left := p.late(was, at); left > 0 {
-		return left
 	}
 	if haste == Now {
 		delete(p.held, key)
@@ -178,37 +159,11 @@ func (p *Throttle) crowd(at time.Time) time.Duration {
 	return min(time.Duration(p.lags)*each, ever)
 }
 
-// Wrote remembers an object as the API server answered when its status was written.
-func (p *Throttle) Wrote(o client.Object, at time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	maps.DeleteFunc(p.wrote, func(_ types.NamespacedName, w written) bool { return at.Sub(w.at) >= shown })
-	p.wrote[client.ObjectKeyFromObject(o)] = written{o.GetUID(), o.GetResourceVersion(), at}
-}
-
-// late is how long it may be waited yet until the cache shows what was written last; 0 when it does. A second is enough: a cache
-// that is later than that, or an API server that was put back to an earlier time, is found out by the conflict.
-func (p *Throttle) late(cached client.Object, at time.Time) time.Duration {
-	key := client.ObjectKeyFromObject(cached)
-	last, ok := p.wrote[key]
-	if !ok {
-		return 0
-	}
-	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), last.version)
-	left := shown - at.Sub(last.at)
-	if err != nil || order >= 0 || cached.GetUID() != last.uid || left <= 0 {
-		delete(p.wrote, key)
-		return 0
-	}
-	return left
-}
-
 // Forget an object that is gone.
 func (p *Throttle) Forget(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.held, key)
-	delete(p.wrote, key)
 }
 
 // Sooner is the shorter of two times, of which 0 is never.
