@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 
+	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -49,7 +50,7 @@ type Options struct {
 	Configurations string
 	// Registry takes the metric of when certificates end.
 	Registry prometheus.Registerer
-	// Clock tells when it is time to renew, in mode Self.
+	// Clock tells when it is time to renew, in mode Self, and whether a renewal is overdue, in mode CertManager.
 	Clock clock.PassiveClock
 }
 
@@ -76,7 +77,7 @@ func CacheOptions(o Options) map[client.Object]cache.ByObject {
 
 // AddToScheme adds the kinds that are read and written here.
 func AddToScheme(s *runtime.Scheme) error {
-	if err := errors.Join(corev1.AddToScheme(s), admissionv1.AddToScheme(s)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(s), admissionv1.AddToScheme(s), certmanagerv1.AddToScheme(s)); err != nil {
 		return fmt.Errorf("building scheme: %w", err)
 	}
 	return nil

@@ -7,7 +7,8 @@
 // kubelet, no volume and no restart are needed.
 //
 //   - self (the default): the replicas fill it themselves; see below.
-//   - cert-manager: cert-manager fills it, and its cainjector writes the CA. See manifests/certs/cert-manager.
+//   - cert-manager: cert-manager fills it, and its cainjector writes the CA. See manifests/certs/cert-manager. While there is no
+//     certificate, the readiness probe says why by the status of the Certificate.
 //   - files: somebody else puts tls.crt and tls.key into a folder, and sees to the CA. They are read again when they
 //     change.
 //

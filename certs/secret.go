@@ -27,6 +27,9 @@ type secret struct {
 	log     logr.Logger
 	// loaded, unless nil, is called after a certificate was taken over.
 	loaded func()
+	// explain, unless nil, says why there is no certificate; explained is what it said last.
+	explain   func(context.Context) string
+	explained atomic.Pointer[string]
 }
 
 // served is a certificate and the authority beside it in the Secret, nil if there is none.
@@ -45,16 +48,28 @@ func (s *secret) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 	return nil, errNoCertificate
 }
 
-// Ready is nil once there is a certificate.
-func (s *secret) Ready(*http.Request) error {
-	if s.current.Load() == nil {
+// Ready is nil once there is a certificate, and an error that says why if cert-manager has not issued one. That is logged, too, when it
+// changes: the answer to a probe withholds it.
+func (s *secret) Ready(r *http.Request) error {
+	if s.current.Load() != nil {
+		return nil
+	}
+	if s.explain == nil {
 		return errNoCertificate
 	}
-	return nil
+	why := s.explain(r.Context())
+	if why == "" {
+		return errNoCertificate
+	}
+	if last := s.explained.Swap(&why); last == nil || *last != why {
+		s.log.Info("There is no certificate to serve with yet", "reason", why)
+	}
+	return fmt.Errorf("%w: %s", errNoCertificate, why)
 }
 
 func setupSecret(ctx context.Context, mgr manager.Manager, o Options) (Source, error) {
-	s := &secret{log: mgr.GetLogger().WithName("certs")}
+	of := &issuance{api: mgr.GetAPIReader(), namespace: o.Secret.Namespace, clock: o.Clock}
+	s := &secret{log: mgr.GetLogger().WithName("certs"), explain: of.explain}
 	return s, s.watch(ctx, mgr, o)
 }
 

@@ -23,9 +23,11 @@ const (
 	Deploy  = "deploy"  // namespaces, Service, Secret, PriorityClass, Deployment and PodDisruptionBudget
 	Policy  = "policy"  // the policies that hold blocks with no webhook, and Shipper to the Secrets it needs
 	Guard   = "guard"   // the policies of application clusters
+	// CertManager has the Issuers and Certificates of cert-manager.
+	CertManager = "certs/cert-manager"
 )
 
-//go:embed crd rbac webhook policy deploy guard
+//go:embed crd rbac webhook policy deploy guard certs
 var files embed.FS
 
 // kustomization is the name of the files that are for kustomize and hold no object of a cluster.

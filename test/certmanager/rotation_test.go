@@ -132,6 +132,7 @@ func TestCertManagerIssuesInjectsAndRotates(t *testing.T) {
 	t.Cleanup(cancel)
 	var ending atomic.Bool
 	t.Cleanup(func() { ending.Store(true) })
+	explainedWithoutCertManager(t)
 	err := runCertManager(ctx, management, func(err error) {
 		if !ending.Load() {
 			t.Error(err)
@@ -150,6 +151,7 @@ func TestCertManagerIssuesInjectsAndRotates(t *testing.T) {
 			t.Errorf("the new certificate ends %s, before the old one, %s", after.NotAfter, before.NotAfter)
 		}
 	})
+	shipperctlSetsUpCertManager(t)
 }
 
 // issued fails unless there is a certificate as manifests/certs/cert-manager wants it, which the API server trusts.

@@ -10,8 +10,11 @@ import (
 	"strings"
 	"time"
 
+	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	corev1 "k8s.io/api/core/v1"
 	certutil "k8s.io/client-go/util/cert"
+
+	"shipper.dev/shipper/certs"
 )
 
 const (
@@ -122,4 +125,28 @@ func refused(pair tls.Certificate, webhooks []webhook, now time.Time) []Finding 
 		})
 	}
 	return out
+}
+
+// certManagerFindings says why cert-manager has not issued or renewed a Certificate. c is nil if there is none.
+func certManagerFindings(name string, c *certmanagerv1.Certificate, now time.Time) []Finding {
+	if c == nil {
+		return []Finding{{
+			Level: Broken, What: "there is no Certificate " + name + " of cert-manager, whose CA the webhook configurations are to get",
+			Why: "cert-manager renews nothing. When the certificate has ended, " + unserved,
+			Do:  setUp + " --certificates cert-manager; without cert-manager: " + setUp + " --certificates self",
+		}}
+	}
+	why := certs.ExplainCertificate(c, now)
+	if why == "" {
+		return nil
+	}
+	f := Finding{
+		Level: Warning, What: fmt.Sprintf("the Certificate %s of cert-manager: %s", name, why),
+		Why: "the certificate is not renewed. When it has ended, " + unserved,
+		Do:  "kubectl describe certificate,certificaterequest,issuer -n " + c.Namespace + "; the log of cert-manager says more",
+	}
+	if c.Status.NotAfter == nil || !now.Before(c.Status.NotAfter.Time) {
+		f.Level, f.Why = Broken, unserved
+	}
+	return []Finding{f}
 }

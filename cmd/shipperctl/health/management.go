@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -207,7 +208,31 @@ func (f *Fleet) certificate(ctx context.Context) []Finding {
 	if !found {
 		secret = nil
 	}
-	return certificateFindings(secret, webhooks, f.Clock.Now())
+	return append(certificateFindings(secret, webhooks, f.Clock.Now()), f.certManager(ctx)...)
+}
+
+// certManager says why cert-manager has not issued or renewed the certificate, if a webhook configuration names a Certificate.
+func (f *Fleet) certManager(ctx context.Context) []Finding {
+	want, err := manifests.Object(manifests.Webhook, "ValidatingWebhookConfiguration", shipper.GroupName)
+	if err != nil {
+		return []Finding{unread("the manifests", err)}
+	}
+	live, err := f.live(ctx, want)
+	if err != nil || live == nil {
+		return nil // the check of webhooks says so
+	}
+	namespace, name, named := strings.Cut(live.GetAnnotations()[certmanagerv1.WantInjectAnnotation], "/")
+	if !named {
+		return nil
+	}
+	found := &certmanagerv1.Certificate{}
+	err = f.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, found)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		found = nil
+	} else if err != nil {
+		return []Finding{unread("the Certificate "+namespace+"/"+name, err)}
+	}
+	return certManagerFindings(namespace+"/"+name, found, f.Clock.Now())
 }
 
 // pods tells whether Shipper's are ready.
