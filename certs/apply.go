@@ -107,7 +107,7 @@ func (c configuration) patch(wanted func([]*x509.Certificate) []*x509.Certificat
 	return client.RawPatch(types.JSONPatchType, text), nil
 }
 
-// same tells whether two bundles have the same authorities.
+// same reports whether two bundles have the same authorities.
 func same(a, b []*x509.Certificate) bool {
 	lacks := func(a, b []*x509.Certificate) bool {
 		return slices.ContainsFunc(a, func(c *x509.Certificate) bool { return !contains(b, c) })

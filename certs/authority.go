@@ -32,16 +32,16 @@ type authority struct {
 	key crypto.Signer
 }
 
-// signs tells whether a can sign at now.
+// signs reports whether a can sign at now.
 func (a *authority) signs(now time.Time) bool {
 	return a != nil && a.key != nil && live(a.certificate, now)
 }
 
-// live tells whether a certificate has not ended. When it begins is not asked: everything made here begins before it
+// live reports whether a certificate has not ended. When it begins is not asked: everything made here begins before it
 // is used, and a clock that is behind must not make anything anew.
 func live(c *x509.Certificate, now time.Time) bool { return c != nil && now.Before(c.NotAfter) }
 
-// signed tells whether parent has signed c.
+// signed reports whether parent has signed c.
 func signed(c, parent *x509.Certificate) bool {
 	return c != nil && parent != nil && c.CheckSignatureFrom(parent) == nil
 }
@@ -115,7 +115,7 @@ func sign(template, parent *x509.Certificate, public crypto.PublicKey, key crypt
 	return x509.ParseCertificate(raw)
 }
 
-// covers tells whether c is for all names.
+// covers reports whether c is for all names.
 func covers(c *x509.Certificate, names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {
 		if ip := net.ParseIP(name); ip != nil {
@@ -134,7 +134,7 @@ func namesOf(c *x509.Certificate) []string {
 	return names
 }
 
-// contains tells whether c is among certificates.
+// contains reports whether c is among certificates.
 func contains(certificates []*x509.Certificate, c *x509.Certificate) bool {
 	return slices.ContainsFunc(certificates, c.Equal)
 }

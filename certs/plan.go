@@ -218,7 +218,7 @@ func signers(authorities, leaves []*x509.Certificate, now time.Time) []*x509.Cer
 	return found
 }
 
-// trustedBy tells whether all bundles have all of authorities.
+// trustedBy reports whether all bundles have all of authorities.
 func (o observed) trustedBy(authorities []*x509.Certificate) bool {
 	for _, bundle := range o.bundles {
 		for _, a := range authorities {
@@ -230,7 +230,7 @@ func (o observed) trustedBy(authorities []*x509.Certificate) bool {
 	return true
 }
 
-// strangers tells whether any bundle has an authority that is not to be trusted.
+// strangers reports whether any bundle has an authority that is not to be trusted.
 func (o observed) strangers(now time.Time) bool {
 	trusted := o.trusted(now)
 	return slices.ContainsFunc(o.bundles, func(bundle []*x509.Certificate) bool {
@@ -238,20 +238,20 @@ func (o observed) strangers(now time.Time) bool {
 	})
 }
 
-// atStake tells whether the API server accepts a certificate that is served now, by this process or, as far as the Secret
+// atStake reports whether the API server accepts a certificate that is served now, by this process or, as far as the Secret
 // tells, by others.
 func (o observed) atStake(now time.Time) bool {
 	return o.accepted(o.memory, now) || o.accepted(o.leaf(), now)
 }
 
-// accepted tells whether some webhook accepts leaf.
+// accepted reports whether some webhook accepts leaf.
 func (o observed) accepted(leaf *x509.Certificate, now time.Time) bool {
 	return live(leaf, now) && slices.ContainsFunc(o.bundles, func(bundle []*x509.Certificate) bool {
 		return len(signers(bundle, []*x509.Certificate{leaf}, now)) > 0
 	})
 }
 
-// serves tells whether leaf is accepted by every webhook configuration there is.
+// serves reports whether leaf is accepted by every webhook configuration there is.
 func (o observed) serves(leaf *x509.Certificate, now time.Time) bool {
 	return live(leaf, now) && !slices.ContainsFunc(o.bundles, func(bundle []*x509.Certificate) bool {
 		return len(signers(bundle, []*x509.Certificate{leaf}, now)) == 0

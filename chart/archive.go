@@ -114,7 +114,7 @@ func (b *budget) spend(archive io.Reader, depth int) error {
 // subchart is where the loader looks for the archives of subcharts.
 var subchart = regexp.MustCompile(`^[^/]+/(charts/[^/]+/)*charts/[^/._][^/]*\.tgz$`)
 
-// isSubchart tells whether the loader would unpack a file of this name.
+// isSubchart reports whether the loader would unpack a file of this name.
 func isSubchart(name string) bool {
 	return subchart.MatchString(strings.ReplaceAll(name, "\\", "/"))
 }

@@ -31,7 +31,7 @@ func (b *backoff) fail(now time.Time, err *Error) {
 	b.err = err
 }
 
-// holds tells whether it is too early to try again.
+// holds reports whether it is too early to try again.
 func (b *backoff) holds(now time.Time) bool {
 	return b.err != nil && now.Before(b.until)
 }

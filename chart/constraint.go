@@ -48,17 +48,17 @@ func parseConstraint(raw string) (constraint, error) {
 	return c, nil
 }
 
-// names tells whether version is, to the letter but for a leading v, the version that c was written as.
+// names reports whether version is, to the letter but for a leading v, the version that c was written as.
 func (c constraint) names(version string) bool {
 	return c.raw != "" && strings.TrimPrefix(version, "v") == strings.TrimPrefix(c.raw, "v")
 }
 
-// admits tells whether v satisfies c other than by name.
+// admits reports whether v satisfies c other than by name.
 func (c constraint) admits(v *semver.Version) bool {
 	return !c.build && c.set.Check(v)
 }
 
-// Satisfies tells whether version satisfies constraint, in the same language that Resolve speaks. An empty constraint
+// Satisfies reports whether version satisfies constraint, in the same language that Resolve speaks. An empty constraint
 // is satisfied by every stable version.
 func Satisfies(constraint, version string) (bool, error) {
 	c, err := parseConstraint(constraint)
@@ -72,7 +72,7 @@ func Satisfies(constraint, version string) (bool, error) {
 	return err == nil && c.admits(v), nil
 }
 
-// IsExact tells whether version can only mean one version, whatever the index holds. What may be read as a range,
+// IsExact reports whether version can only mean one version, whatever the index holds. What may be read as a range,
 // such as `1.2.3-4.5.6`, is not exact.
 func IsExact(version string) bool {
 	if _, err := exactVersion(version); err != nil {
@@ -110,7 +110,7 @@ func expandHyphens(raw string) string {
 	return strings.Join(alternatives, " || ")
 }
 
-// endsOpen tells whether term ends in an operator, so that the next term belongs to it.
+// endsOpen reports whether term ends in an operator, so that the next term belongs to it.
 func endsOpen(term string) bool {
 	return strings.ContainsRune(operators, rune(term[len(term)-1]))
 }

@@ -41,7 +41,7 @@ func parsePrefix(raw string) (prefix, error) {
 	return prefix{u.Scheme, hostOf(u), portOf(u), segments}, nil
 }
 
-// covers tells whether u is the prefix or below it. A path that servers read differently is never covered.
+// covers reports whether u is the prefix or below it. A path that servers read differently is never covered.
 func (p prefix) covers(u *url.URL) bool {
 	segments, plain := segmentsOf(u)
 	return plain && u.Scheme == p.scheme && hostOf(u) == p.host && portOf(u) == p.port &&

@@ -37,7 +37,7 @@ func (s statusError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("the answer is %d %s", int(s), http.StatusText(int(s))))
 }
 
-// passing tells whether the status says that asking later may help.
+// passing reports whether the status says that asking later may help.
 func (s statusError) passing() bool {
 	return s >= 500 || s == http.StatusTooManyRequests || s == http.StatusRequestTimeout
 }

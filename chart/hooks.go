@@ -86,13 +86,13 @@ func HookOf(o *unstructured.Unstructured) (*Hook, error) {
 	return out, nil
 }
 
-// On tells whether the hook runs at a moment.
+// On reports whether the hook runs at a moment.
 func (h *Hook) On(event release.HookEvent) bool { return slices.Contains(h.Events, event) }
 
-// Deletes tells whether the hook's object is removed then.
+// Deletes reports whether the hook's object is removed then.
 func (h *Hook) Deletes(when release.HookDeletePolicy) bool { return slices.Contains(h.Delete, when) }
 
-// addHook adds an object that is a hook, and tells whether it was one.
+// addHook adds an object that is a hook, and reports whether it was one.
 func (m *Manifest) addHook(source string, o *unstructured.Unstructured) (bool, error) {
 	hook, err := HookOf(o)
 	switch {

@@ -8,7 +8,7 @@ import "strings"
 // goes. Helm's own name for it is in a package that brings kubectl along.
 const ResourcePolicyAnnotation = "helm.sh/resource-policy"
 
-// Keeps tells whether an object's annotations say that it is to outlive its release. Helm reads them as leniently.
+// Keeps reports whether an object's annotations say that it is to outlive its release. Helm reads them as leniently.
 func Keeps(annotations map[string]string) bool {
 	return strings.ToLower(strings.TrimSpace(annotations[ResourcePolicyAnnotation])) == "keep"
 }

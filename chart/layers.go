@@ -32,7 +32,7 @@ func LayersOf(env *shipper.ReleaseEnvironment) Layers {
 	return Layers{Common: env.Values, PerRegion: env.ValuesPerRegion, PerCluster: env.ValuesPerCluster}
 }
 
-// Differ tells whether places may have different values.
+// Differ reports whether places may have different values.
 func (l Layers) Differ() bool { return len(l.PerRegion)+len(l.PerCluster) > 0 }
 
 // Distinct is p without what makes no difference: places of which it is the same have the same values.
@@ -126,7 +126,7 @@ func mergeMaps(under, over map[string]any) map[string]any {
 
 // PatchError is a patch that cannot be applied.
 type PatchError struct {
-	// PerCluster tells whether it is one of Layers.PerCluster, or of PerRegion; Entry is its index there, and Operation that of
+	// PerCluster reports whether it is one of Layers.PerCluster, or of PerRegion; Entry is its index there, and Operation that of
 	// the operation that fails, -1 when it is the result.
 	PerCluster bool
 	Entry      int

@@ -72,7 +72,7 @@ func assemble(c *helmchart.Chart, files map[string]string) (Manifest, error) {
 	return manifest, manifest.checkUnique()
 }
 
-// isManifest tells whether a file is one of objects. NOTES and the like are for people.
+// isManifest reports whether a file is one of objects. NOTES and the like are for people.
 func isManifest(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".yaml", ".yml", ".json":

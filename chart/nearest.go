@@ -82,7 +82,7 @@ func (ix *index) similar(chart string) string {
 	return fmt.Sprintf("; did you mean %q?", names[0])
 }
 
-// oneSlip tells whether a and b differ by case, by one letter too many, or by one or two wrong letters.
+// oneSlip reports whether a and b differ by case, by one letter too many, or by one or two wrong letters.
 func oneSlip(a, b string) bool {
 	if strings.EqualFold(a, b) {
 		return true

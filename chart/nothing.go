@@ -11,7 +11,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// nothing tells whether there is neither an object nor a hook. Such a chart is rolled out, too: it is how an Application is
+// nothing reports whether there is neither an object nor a hook. Such a chart is rolled out, too: it is how an Application is
 // emptied, by the steps of its strategy.
 func (m Manifest) nothing() bool { return len(m.Objects) == 0 && len(m.hooks) == 0 }
 

@@ -165,7 +165,7 @@ func (one pattern) matches(u *url.URL) bool {
 	return one.path == "" || u.Path == one.path || strings.HasPrefix(u.Path, one.path+"/")
 }
 
-// crooked tells whether the path of u may lead elsewhere than it says.
+// crooked reports whether the path of u may lead elsewhere than it says.
 func crooked(u *url.URL) bool {
 	return strings.Contains(u.Path, `\`) || slices.ContainsFunc(strings.Split(u.Path, "/"), func(segment string) bool {
 		return segment == "." || segment == ".."

@@ -97,7 +97,7 @@ func checkNamespace(o *unstructured.Unstructured, what, namespace string) error 
 		"leave metadata.namespace out, or use {{ .Release.Namespace }}", what, shorten(asked), namespace)
 }
 
-// builtin tells whether a kind is one of Kubernetes itself, by its group.
+// builtin reports whether a kind is one of Kubernetes itself, by its group.
 func builtin(gvk schema.GroupVersionKind) bool {
 	switch gvk.Group {
 	case "", "apps", "autoscaling", "batch", "extensions", "policy":

@@ -174,7 +174,7 @@ func (t Target) capabilities() (*chartutil.Capabilities, error) {
 	return on, nil
 }
 
-// satisfies tells whether the cluster has a version in the range that a chart asks for. What providers add behind their
+// satisfies reports whether the cluster has a version in the range that a chart asks for. What providers add behind their
 // versions, which a range would take for a prerelease, does not count against it.
 func (t Target) satisfies(wants string) bool {
 	if wants == "" || t.KubeVersion == "" || chartutil.IsCompatibleRange(wants, t.KubeVersion) {

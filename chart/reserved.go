@@ -47,7 +47,7 @@ func removeReserved(o *unstructured.Unstructured, what string, t Target) error {
 	return nil
 }
 
-// gives tells whether a label of Shipper's names the target itself.
+// gives reports whether a label of Shipper's names the target itself.
 func (t Target) gives(key, value string) bool {
 	return key == shipper.AppLabel && value == t.App || key == shipper.ReleaseLabel && value == t.ReleaseName
 }

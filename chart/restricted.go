@@ -19,7 +19,7 @@ var (
 // restrictedTransport lets requests go to one server and, where that redirects or has tokens given out elsewhere, to what the policy allows.
 // What authorizes them is for the URLs of that server alone that own accepts.
 type restrictedTransport struct {
-	// scheme is that of the server, and own tells which URLs may be given what authorizes.
+	// scheme is that of the server, and own reports which URLs may be given what authorizes.
 	scheme string
 	own    func(*url.URL) bool
 	policy Policy

@@ -27,7 +27,7 @@ func scanIndex(data []byte) (entries map[string][]listing, ok bool) {
 	return s.entries, true
 }
 
-// breaksLines tells whether there are line breaks that YAML knows and that are not a line feed.
+// breaksLines reports whether there are line breaks that YAML knows and that are not a line feed.
 func breaksLines(data []byte) bool {
 	if bytes.Count(data, []byte("\r")) != bytes.Count(data, []byte("\r\n")) {
 		return true
@@ -85,7 +85,7 @@ func (s *scanner) next() bool {
 	return false
 }
 
-// skips tells whether the line belongs to a value that is passed over, before anything is made of it.
+// skips reports whether the line belongs to a value that is passed over, before anything is made of it.
 func (s *scanner) skips() bool {
 	return s.fieldAt >= 0 && s.indent > s.fieldAt && !s.inURLs && !s.closed
 }
@@ -214,7 +214,7 @@ func split(line string) (key, value string, ok bool) {
 	return key, value, true
 }
 
-// isWord tells whether a text has nothing that YAML could make something of.
+// isWord reports whether a text has nothing that YAML could make something of.
 func isWord(text string) bool {
 	for i, c := range []byte(text) {
 		switch {
@@ -227,7 +227,7 @@ func isWord(text string) bool {
 	return text != ""
 }
 
-// isNull tells whether YAML takes a plain text for nothing.
+// isNull reports whether YAML takes a plain text for nothing.
 func isNull(text string) bool {
 	return text == "" || text == "~" || text == "null" || text == "Null" || text == "NULL"
 }

@@ -42,7 +42,7 @@ type Held map[string][]byte
 // SourceError says which of ValuesFrom a problem is with.
 type SourceError struct {
 	Index int
-	// Key tells whether it is about the key, or about the object.
+	// Key reports whether it is about the key, or about the object.
 	Key bool
 	// Forbidden is set when it may not be read.
 	Forbidden bool
@@ -222,7 +222,7 @@ func (p Pinned) Merge(held Held) (map[string]any, error) {
 	return merged, nil
 }
 
-// Secret tells whether some of the values are secret.
+// Secret reports whether some of the values are secret.
 func (p Pinned) Secret() bool {
 	for _, source := range p.From {
 		if source.Secret() {

@@ -67,7 +67,7 @@ const (
 	helpSigning = "; a chart that is signed (`helm package --sign`) has its .prov file published with it"
 )
 
-// helmSays tells whether `helm verify` takes a .prov file, too.
+// helmSays reports whether `helm verify` takes a .prov file, too.
 func helmSays(t *testing.T, ring openpgp.EntityList, prov []byte, of charts.Archive) bool {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), of.Name+"-"+of.Version+".tgz")

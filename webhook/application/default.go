@@ -120,7 +120,7 @@ func (w *Webhook) guard(
 	return w.Guard.Keep(ctx, req, a, protected.Application, &old.ObjectMeta, &app.ObjectMeta)
 }
 
-// validOnceResolved tells whether app would pass if its chart had a version.
+// validOnceResolved reports whether app would pass if its chart had a version.
 func validOnceResolved(app *shipper.Application) bool {
 	template := app.Spec.Template
 	template.Chart.Version = "0.0.0"
@@ -142,14 +142,14 @@ func limitHistory(a *response.Response, app *shipper.Application) {
 	a.Set(limit, "spec", "revisionHistoryLimit")
 }
 
-// sameSpec tells whether two specs ask for the same.
+// sameSpec reports whether two specs ask for the same.
 func sameSpec(a, b *shipper.ApplicationSpec) bool {
 	return equality.Semantic.DeepEqual(a.RevisionHistoryLimit, b.RevisionHistoryLimit) &&
 		equality.Semantic.DeepEqual(a.RollbackTo, b.RollbackTo) && a.DriftPolicy == b.DriftPolicy &&
 		stamp.SameEnvironment(&a.Template, &b.Template)
 }
 
-// refreshWanted tells whether the user asks for the constraint to be resolved anew.
+// refreshWanted reports whether the user asks for the constraint to be resolved anew.
 func refreshWanted(app, old *shipper.Application) bool {
 	now := app.Annotations[shipper.AppChartVersionRefreshAnnotation]
 	return now != "" && now != old.Annotations[shipper.AppChartVersionRefreshAnnotation]

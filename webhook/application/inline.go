@@ -43,7 +43,7 @@ func pinArchive(a *response.Response, app, old *shipper.Application) error {
 	return nil
 }
 
-// followed tells whether the version in app is that of the archive before, which nobody asked for: clients that merge send it
+// followed reports whether the version in app is that of the archive before, which nobody asked for: clients that merge send it
 // along with another archive.
 func followed(app, old *shipper.Application) bool {
 	if old == nil || !pinned(old) || old.Spec.Template.Chart.Archive == "" {

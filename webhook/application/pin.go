@@ -64,20 +64,20 @@ func (w *Webhook) pin(
 	return nil
 }
 
-// pinned tells whether app's annotations speak of the very chart that its template names.
+// pinned reports whether app's annotations speak of the very chart that its template names.
 func pinned(app *shipper.Application) bool {
 	c := app.Spec.Template.Chart
 	return c.Version != "" && app.Annotations[shipper.AppChartVersionResolvedAnnotation] == c.Version && sameChart(app, c)
 }
 
-// sameChart tells whether c is of the name and repository that was last resolved. The original did not note the
+// sameChart reports whether c is of the name and repository that was last resolved. The original did not note the
 // repository.
 func sameChart(app *shipper.Application, c shipper.Chart) bool {
 	repo, noted := app.Annotations[shipper.AppChartRepoAnnotation]
 	return app.Annotations[shipper.AppChartNameAnnotation] == c.Name && (!noted || repo == c.RepoURL)
 }
 
-// kept tells whether app goes on with the version it has: it names it, or it repeats the constraint that gave it. The
+// kept reports whether app goes on with the version it has: it names it, or it repeats the constraint that gave it. The
 // version is put in the constraint's place.
 func kept(a *response.Response, app, old *shipper.Application) bool {
 	c := app.Spec.Template.Chart

@@ -60,7 +60,7 @@ func (w *Webhook) rollBack(a *response.Response, app, old *shipper.Application) 
 	return nil
 }
 
-// restored tells whether a write puts app back as the reconciler does on abort, whoever writes: the template becomes that of one of
+// restored reports whether a write puts app back as the reconciler does on abort, whoever writes: the template becomes that of one of
 // its Releases with the same archive, and the highest observed generation, which only those who may stamp change, is that Release's.
 // It installs nothing that was not judged when that Release was made.
 func (w *Webhook) restored(app, old *shipper.Application) bool {
@@ -77,7 +77,7 @@ func (w *Webhook) restored(app, old *shipper.Application) bool {
 	})
 }
 
-// rolledBack tells whether what rollbackTo asks for was done, and nothing was rolled out since. A manifest is applied again
+// rolledBack reports whether what rollbackTo asks for was done, and nothing was rolled out since. A manifest is applied again
 // and again, and the rollbackTo in it, once done, is gone from what is stored: without this, one that names no Release would
 // go back and forth, and one that names a Release would be refused once that is trimmed.
 func rolledBack(old *shipper.Application, to *shipper.RollbackTo) bool {
@@ -115,7 +115,7 @@ func stay(a *response.Response, app, old *shipper.Application, rels []*shipper.R
 		"or name a Release in it%s", old.Annotations[shipper.AppRolledBackToAnnotation], elsewhere)
 }
 
-// edited tells whether a write asks for another template beside a rollback. Repeating what the version was resolved from is
+// edited reports whether a write asks for another template beside a rollback. Repeating what the version was resolved from is
 // no edit.
 func edited(app, old *shipper.Application) bool {
 	if old == nil {

@@ -99,7 +99,7 @@ func digestsOf(ctx context.Context, pinned chart.Pinned, held chart.Held) (map[s
 	return pinned.DigestsOf(held)
 }
 
-// keepsValues tells whether app goes on with what its valuesFrom were pinned to.
+// keepsValues reports whether app goes on with what its valuesFrom were pinned to.
 func (w *Webhook) keepsValues(ctx context.Context, req *admission.Request, app, old *shipper.Application) (bool, error) {
 	now := &app.Spec.Template
 	switch {
@@ -113,7 +113,7 @@ func (w *Webhook) keepsValues(ctx context.Context, req *admission.Request, app, 
 	return w.known(app, old, func(string) bool { return true })
 }
 
-// known tells whether what app installs was installed before, or is what its template asked for before, in whatever steps, and of a
+// known reports whether what app installs was installed before, or is what its template asked for before, in whatever steps, and of a
 // chart with the digest that is asked for.
 func (w *Webhook) known(app, old *shipper.Application, of func(digest string) bool) (bool, error) {
 	if sameInstallation(&app.Spec.Template, &old.Spec.Template) && of(old.Annotations[shipper.AppChartDigestAnnotation]) {
@@ -125,7 +125,7 @@ func (w *Webhook) known(app, old *shipper.Application, of func(digest string) bo
 	}), err
 }
 
-// otherChart tells whether the chart's archive is another than it was, by whatever its name and version are.
+// otherChart reports whether the chart's archive is another than it was, by whatever its name and version are.
 func otherChart(app, old *shipper.Application) bool {
 	return app.Annotations[shipper.AppChartDigestAnnotation] != metaOf(old).Annotations[shipper.AppChartDigestAnnotation]
 }
@@ -162,7 +162,7 @@ func (w *Webhook) permitSources(ctx context.Context, req *admission.Request, app
 	return response.Invalidate(kind, app.Name, errs)
 }
 
-// exempt tells whether app needs nobody's right to what it names: it installs nothing new, or it is restored by who may.
+// exempt reports whether app needs nobody's right to what it names: it installs nothing new, or it is restored by who may.
 func (w *Webhook) exempt(ctx context.Context, req *admission.Request, app, old *shipper.Application) (bool, error) {
 	switch {
 	case old == nil && len(app.Spec.Template.ValuesDigests) > 0:
@@ -174,14 +174,14 @@ func (w *Webhook) exempt(ctx context.Context, req *admission.Request, app, old *
 	return w.known(app, old, func(digest string) bool { return digest == now })
 }
 
-// sameInstallation tells whether two environments install the same, in whatever steps.
+// sameInstallation reports whether two environments install the same, in whatever steps.
 func sameInstallation(a, b *shipper.ReleaseEnvironment) bool {
 	other := *a
 	other.Strategy = b.Strategy
 	return stamp.SameEnvironment(&other, b)
 }
 
-// valuesRefreshWanted tells whether the user asks for what valuesFrom names to be read anew.
+// valuesRefreshWanted reports whether the user asks for what valuesFrom names to be read anew.
 func valuesRefreshWanted(app, old *shipper.Application) bool {
 	now := app.Annotations[shipper.AppValuesRefreshAnnotation]
 	return now != "" && now != old.Annotations[shipper.AppValuesRefreshAnnotation] && len(app.Spec.Template.ValuesFrom) > 0

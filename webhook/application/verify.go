@@ -49,7 +49,7 @@ func (w *Webhook) permitKeys(
 	return nil
 }
 
-// verified tells whether a Release of this Application was made of the very chart, and its signature found.
+// verified reports whether a Release of this Application was made of the very chart, and its signature found.
 func (w *Webhook) verified(app *shipper.Application) bool {
 	releases, err := w.State.Releases(key(app))
 	return err == nil && slices.ContainsFunc(releases, func(rel *shipper.Release) bool {

@@ -40,7 +40,7 @@ type Authorizer interface {
 	Allowed(
 		ctx context.Context, who authenticationv1.UserInfo, verb, resource string, key types.NamespacedName,
 	) (bool, error)
-	// MayGet tells whether a user may get the object of resource (a plural of the core group, such as secrets) and key.
+	// MayGet reports whether a user may get the object of resource (a plural of the core group, such as secrets) and key.
 	MayGet(ctx context.Context, who authenticationv1.UserInfo, resource string, key types.NamespacedName) (bool, error)
 }
 

@@ -114,7 +114,7 @@ func set(a *response.Response, meta *metav1.ObjectMeta, key, value string) {
 	}
 }
 
-// SameOverride tells whether two sets of annotations override the same blocks.
+// SameOverride reports whether two sets of annotations override the same blocks.
 func SameOverride(a, b map[string]string) bool {
 	return a[shipper.RolloutBlockOverrideAnnotation] == b[shipper.RolloutBlockOverrideAnnotation]
 }

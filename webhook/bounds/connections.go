@@ -123,7 +123,7 @@ func (c *Connections) forget(conn net.Conn) {
 	}
 }
 
-// before tells whether a connection is closed before another of its address.
+// before reports whether a connection is closed before another of its address.
 func (n *connection) before(other *connection) bool {
 	if (n.reading > 0) != (other.reading > 0) {
 		return n.reading == 0

@@ -30,7 +30,7 @@ func (l *line) Close() error {
 	return nil
 }
 
-// TestAnotherConnectionClosesOneOfWhoHasTheMost opens connections, has some answered, and tells which are closed.
+// TestAnotherConnectionClosesOneOfWhoHasTheMost opens connections, has some answered, and reports which are closed.
 func TestAnotherConnectionClosesOneOfWhoHasTheMost(t *testing.T) {
 	const a, b, c = "10.0.0.1", "10.0.0.2", "10.0.0.3"
 	type act struct{ do, name, from string }

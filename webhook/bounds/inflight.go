@@ -153,7 +153,7 @@ func leave[K comparable](sums map[K]*sum, key K, r *review) {
 	}
 }
 
-// before tells whether the first difference is positive.
+// before reports whether the first difference is positive.
 func before(differences ...int) bool {
 	for _, d := range differences {
 		if d != 0 {

@@ -60,7 +60,7 @@ func whyNotServer(apiMaster string) string {
 	return ""
 }
 
-// warnOfPlaced tells which Releases are still placed on a cluster that is being deleted.
+// warnOfPlaced reports which Releases are still placed on a cluster that is being deleted.
 func (w *Webhook) warnOfPlaced(a *response.Response, name string) error {
 	placed, err := w.State.PlacedOn(name)
 	if err != nil || len(placed) == 0 {

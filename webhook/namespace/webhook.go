@@ -133,7 +133,7 @@ func merge(a, b []*shipper.RolloutBlock) []*shipper.RolloutBlock {
 	return slices.CompactFunc(slices.SortedFunc(slices.Values(slices.Concat(a, b)), byName), same)
 }
 
-// announce tells which blocks go with the namespace: in it nothing can be told any more of who deletes them.
+// announce reports which blocks go with the namespace: in it nothing can be told any more of who deletes them.
 func (w *Webhook) announce(a *response.Response, ns *metav1.PartialObjectMetadata) error {
 	blocks, err := w.State.Blocks(ns.Name)
 	if err != nil || len(blocks) == 0 {

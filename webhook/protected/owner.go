@@ -91,7 +91,7 @@ func (o Owner) lacking(refs, others []metav1.OwnerReference) []metav1.OwnerRefer
 	return out
 }
 
-// names tells whether ref is a reference to owner, this very one, that the garbage collector can follow.
+// names reports whether ref is a reference to owner, this very one, that the garbage collector can follow.
 func (o Owner) names(ref metav1.OwnerReference, owner metav1.Object) bool {
 	return ref.APIVersion == shipper.GroupVersion.String() && ref.Kind == o.Kind &&
 		ref.Name == owner.GetName() && ref.UID == owner.GetUID()

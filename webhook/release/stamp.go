@@ -64,7 +64,7 @@ func validateOwner(rel *shipper.Release, app *metav1.PartialObjectMetadata) fiel
 	return nil
 }
 
-// references tells whether refs are owned by app, this very one, and by no other Application.
+// references reports whether refs are owned by app, this very one, and by no other Application.
 func references(refs []metav1.OwnerReference, app *metav1.PartialObjectMetadata) bool {
 	found := false
 	for _, ref := range refs {

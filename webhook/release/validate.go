@@ -133,7 +133,7 @@ func (w *Webhook) validateDelete(
 	return w.validateServing(ctx, req, a, app, old)
 }
 
-// ownerGone tells whether there is no Application of the name that rel has from its own, or it is being deleted. What
+// ownerGone reports whether there is no Application of the name that rel has from its own, or it is being deleted. What
 // rel refers to is not asked: a reference that is missing or refers to another Application says nothing of this one.
 func (w *Webhook) ownerGone(ctx context.Context, rel *shipper.Release) (bool, error) {
 	app, err := w.State.Application(ctx, owner(rel))

@@ -36,7 +36,7 @@ func Decode[T any](req *admission.Request) (now, old *T, err error) {
 	return now, old, nil
 }
 
-// inNamespace tells whether an object, which may be nil, is in the namespace of its request. Judges go by the object's, and who
+// inNamespace reports whether an object, which may be nil, is in the namespace of its request. Judges go by the object's, and who
 // may ask about one namespace must not be answered about another. API servers send no other, or none.
 func inNamespace[T any](object *T, namespace string) bool {
 	meta, ok := any(object).(interface{ GetNamespace() string })

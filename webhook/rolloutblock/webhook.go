@@ -22,7 +22,7 @@ import (
 
 const kind = "RolloutBlock"
 
-// Conditions tells which expressions cannot be compiled.
+// Conditions reports which expressions cannot be compiled.
 type Conditions interface {
 	Validate(path *field.Path, conditions []shipper.RolloutBlockMatchCondition) field.ErrorList
 }

@@ -48,7 +48,7 @@ func (w *Watched) Ready(ctx context.Context) error {
 	}
 }
 
-// recent tells whether the API server was asked a moment ago.
+// recent reports whether the API server was asked a moment ago.
 func (w *Watched) recent() bool {
 	a := w.confirmed.Load()
 	return a != nil && w.stream.clock.Since(a.at) <= tolerated

@@ -192,7 +192,7 @@ func (f *Reader) Clusters() []shipper.Cluster {
 	return clusters
 }
 
-// NamespaceTerminating tells whether the namespace is being deleted. One that is not known is not.
+// NamespaceTerminating reports whether the namespace is being deleted. One that is not known is not.
 func (f *Reader) NamespaceTerminating(namespace string) bool {
 	o, there, err := f.cached.Namespaces.GetByKey(namespace)
 	if err != nil || !there {

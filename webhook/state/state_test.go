@@ -161,7 +161,7 @@ func TestStrip(t *testing.T) {
 			{Type: shipper.ReleaseComplete, Status: "True", Reason: "dropped"},
 		},
 	}
-	want.Status = shipper.ReleaseStatus{ // what tells whether a rollout goes back
+	want.Status = shipper.ReleaseStatus{ // what reports whether a rollout goes back
 		AchievedStep: &shipper.AchievedStep{Step: 1},
 		Conditions:   []shipper.Condition{{Type: shipper.ReleaseComplete, Status: "True"}},
 	}

@@ -46,7 +46,7 @@ const MaxStaleness = PingAfter + PingTimeout
 // NewStream returns a Stream without a watch.
 func NewStream(c clock.PassiveClock) *Stream { return &Stream{clock: c} }
 
-// Up tells whether the watch can be relied on.
+// Up reports whether the watch can be relied on.
 func (s *Stream) Up() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // Strip drops what nothing is judged by before an object is kept: who owns which field, kubectl's copy of the object,
-// and the status of Releases and Clusters but for what tells whether a rollout goes back. It is a transform for the cache
+// and the status of Releases and Clusters but for what reports whether a rollout goes back. It is a transform for the cache
 // that Watch is given.
 func Strip(o any) (any, error) {
 	if meta, ok := o.(metav1.Object); ok {
@@ -73,7 +73,7 @@ func Watch(
 	return &Watched{Reader: New(known, live, globalNamespace), stream: s, synced: w.synced}, nil
 }
 
-// Synced tells whether every watch has delivered what there was when it began. Once true it stays so.
+// Synced reports whether every watch has delivered what there was when it began. Once true it stays so.
 func (w *Watched) Synced() bool {
 	if w.done.Load() {
 		return true

@@ -163,7 +163,7 @@ func validateOwner(o *object, rel *shipper.Release) field.ErrorList {
 	return nil
 }
 
-// references tells whether o is owned by rel, this very one.
+// references reports whether o is owned by rel, this very one.
 func references(o *object, rel *shipper.Release) bool {
 	for _, ref := range o.OwnerReferences {
 		if ref.Kind == "Release" && strings.HasPrefix(ref.APIVersion, shipper.GroupName+"/") &&

@@ -115,7 +115,7 @@ func (a App) serving(i int) []*shipper.Release {
 	return a.Releases[:i]
 }
 
-// completed tells whether env is that of a Release that completed, other than except.
+// completed reports whether env is that of a Release that completed, other than except.
 func (a App) completed(env *shipper.ReleaseEnvironment, except *shipper.Release) bool {
 	return slices.ContainsFunc(a.Releases, func(rel *shipper.Release) bool {
 		return (except == nil || rel.Name != except.Name) && strategy.Complete(rel) &&
@@ -123,7 +123,7 @@ func (a App) completed(env *shipper.ReleaseEnvironment, except *shipper.Release)
 	})
 }
 
-// goesBack tells whether a Release is to be no further than it has been, or where an abort found it.
+// goesBack reports whether a Release is to be no further than it has been, or where an abort found it.
 func goesBack(rel *shipper.Release) bool {
 	achieved := rel.Status.AchievedStep
 	return (achieved != nil && rel.Spec.TargetStep <= achieved.Step) ||

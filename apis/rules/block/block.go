@@ -14,7 +14,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Bears tells whether b reaches into namespace: it is there, or in the global namespace. A block that is being deleted
+// Bears reports whether b reaches into namespace: it is there, or in the global namespace. A block that is being deleted
 // bears until it is gone. An empty globalNamespace means that there are no global blocks.
 func Bears(b *shipper.RolloutBlock, namespace, globalNamespace string) bool {
 	return b.Namespace == namespace || (globalNamespace != "" && b.Namespace == globalNamespace)
@@ -64,7 +64,7 @@ func Judge(bearing []*shipper.RolloutBlock, overrides []Override, c Change, now 
 	return v
 }
 
-// Blocked tells whether the change must not happen: a block is in effect, or an override names none.
+// Blocked reports whether the change must not happen: a block is in effect, or an override names none.
 func (v Verdict) Blocked() bool {
 	return len(v.Effective) > 0 || len(v.Unknown) > 0
 }

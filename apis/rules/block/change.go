@@ -23,7 +23,7 @@ type Change struct {
 	// Clusters are where it runs or would be placed. They are asked for only when a scope names clusters; nil, or an
 	// answer of nil, means that they are not known, and every scope matches.
 	Clusters func() []string
-	// Matches tells whether a block's matchConditions, which there are, match the request. Nil: there is no request that
+	// Matches reports whether a block's matchConditions, which there are, match the request. Nil: there is no request that
 	// they are asked of, and they match none.
 	Matches func(b *shipper.RolloutBlock) bool
 }
@@ -34,7 +34,7 @@ func (c Change) And(kinds ...shipper.RolloutBlockChange) Change {
 	return c
 }
 
-// applies tells whether a block that bears on the namespace is in the way of a change.
+// applies reports whether a block that bears on the namespace is in the way of a change.
 func applies(b *shipper.RolloutBlock, c Change, now time.Time) bool {
 	for _, kind := range c.Kinds {
 		if slices.Contains(b.Spec.Allow, kind) {
@@ -45,13 +45,13 @@ func applies(b *shipper.RolloutBlock, c Change, now time.Time) bool {
 		(len(b.Spec.MatchConditions) == 0 || (c.Matches != nil && c.Matches(b)))
 }
 
-// inScope tells whether every part of a scope matches.
+// inScope reports whether every part of a scope matches.
 func inScope(s *shipper.RolloutBlockScope, c Change) bool {
 	return s == nil || charts(s.Charts, c.Environments) && regions(s.Regions, c.Environments) &&
 		selects(s.Applications, c.Labels) && places(s.Clusters, c.Clusters)
 }
 
-// selects tells whether a selector selects one of several sets of labels.
+// selects reports whether a selector selects one of several sets of labels.
 func selects(selector *metav1.LabelSelector, sets func() []map[string]string) bool {
 	return selector == nil || sets != nil &&
 		slices.ContainsFunc(sets(), func(set map[string]string) bool { return matches(selector, set) })
@@ -67,7 +67,7 @@ func matches(selector *metav1.LabelSelector, set map[string]string) bool {
 	return !slices.ContainsFunc(selector.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool { return !meets(e, set) })
 }
 
-// meets tells whether labels meet a requirement. All meet what is none, and what the webhook therefore refuses: nobody
+// meets reports whether labels meet a requirement. All meet what is none, and what the webhook therefore refuses: nobody
 // may get through by what is malformed.
 func meets(e metav1.LabelSelectorRequirement, set map[string]string) bool {
 	value, there := set[e.Key]

@@ -56,12 +56,12 @@ type Override struct {
 	UID types.UID
 }
 
-// names tells whether the override is one of b, or of an earlier block of its name.
+// names reports whether the override is one of b, or of an earlier block of its name.
 func (o Override) names(b *shipper.RolloutBlock) bool {
 	return o.Name.Name == b.Name && o.Name.Namespace == b.Namespace
 }
 
-// Honoured tells whether the override is one of b, this very one, and b can be overridden at all.
+// Honoured reports whether the override is one of b, this very one, and b can be overridden at all.
 func (o Override) Honoured(b *shipper.RolloutBlock) bool {
 	return o.names(b) && (o.UID == "" || o.UID == b.UID) && b.Spec.OverridePolicy != shipper.RolloutBlockNobody
 }

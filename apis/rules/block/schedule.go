@@ -17,7 +17,7 @@ const (
 
 // Timing is when a block is in effect.
 type Timing struct {
-	// Active tells whether it is now.
+	// Active reports whether it is now.
 	Active bool
 	// NextStart is when it will come into effect again; the zero time when never, or not as far as is looked ahead.
 	NextStart time.Time
@@ -28,7 +28,7 @@ type Timing struct {
 	Look time.Time
 }
 
-// Active tells whether b is in effect at a time. A block whose schedule cannot be read is: nobody may get through by
+// Active reports whether b is in effect at a time. A block whose schedule cannot be read is: nobody may get through by
 // what is malformed.
 func Active(b *shipper.RolloutBlock, now time.Time) bool {
 	if end, ends := expiry(b); ends && !now.Before(end) {
@@ -128,7 +128,7 @@ func (s *schedule) endAt(t time.Time) {
 	}
 }
 
-// over tells whether s has ended at t.
+// over reports whether s has ended at t.
 func (s schedule) over(t time.Time) bool { return s.ends && !t.Before(s.end) }
 
 // until is when s, which is in effect at t, ceases to be. Where that is not known, end is how far was looked, or the zero

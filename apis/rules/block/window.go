@@ -135,7 +135,7 @@ func location(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// open tells whether the window is open at t. Time mostly goes on: the answer is kept for as long as it is the same.
+// open reports whether the window is open at t. Time mostly goes on: the answer is kept for as long as it is the same.
 func (w *Window) open(t time.Time) bool {
 	if s := w.known.Load(); s != nil && !t.Before(s.from) && (s.to.IsZero() || t.Before(s.to)) {
 		return s.open
@@ -148,7 +148,7 @@ func (w *Window) open(t time.Time) bool {
 	return s.open
 }
 
-// closes tells whether the window is open at t, and if so, when it closes: it may have opened more than once.
+// closes reports whether the window is open at t, and if so, when it closes: it may have opened more than once.
 func (w *Window) closes(t time.Time) (end time.Time, open bool) {
 	last, open := w.last(w.high(t.Add(-w.duration)), w.high(t))
 	if !open {

@@ -58,7 +58,7 @@ func HighestObserved(app *shipper.Application) (generation int, known bool, err 
 	return n, true, nil
 }
 
-// Restoring tells whether app was made anew from a backup and the newest Release there was of it is yet to come, newest
+// Restoring reports whether app was made anew from a backup and the newest Release there was of it is yet to come, newest
 // being the newest there is, or nil: a Release was materialised for app that is not there, and nobody has ever said anything
 // of app but that. Once something was said, a Release that is missing was deleted.
 func Restoring(app *shipper.Application, newest *shipper.Release) bool {

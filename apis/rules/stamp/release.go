@@ -119,7 +119,7 @@ func copyAnnotation(out map[string]string, key string, app *shipper.Application,
 	}
 }
 
-// pinned tells whether what the annotations say of a chart they say of the template's chart.
+// pinned reports whether what the annotations say of a chart they say of the template's chart.
 func pinned(app *shipper.Application) bool {
 	chart := app.Spec.Template.Chart
 	return app.Annotations[shipper.AppChartVersionResolvedAnnotation] == chart.Version &&

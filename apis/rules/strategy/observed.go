@@ -37,12 +37,12 @@ type Release struct {
 	Held string
 }
 
-// Scheduled tells whether all three targets are there.
+// Scheduled reports whether all three targets are there.
 func (r Release) Scheduled() bool {
 	return r.Installation != nil && r.Capacity != nil && r.Traffic != nil
 }
 
-// Lost tells whether targets are missing of a Release that may have had them: then it may run somewhere, and nobody looks
+// Lost reports whether targets are missing of a Release that may have had them: then it may run somewhere, and nobody looks
 // after it. One that is known not to have been scheduled has never run.
 func (r Release) Lost() bool {
 	c := shipper.FindCondition(r.Release.Status.Conditions, shipper.ReleaseScheduled)
@@ -94,7 +94,7 @@ func Roles(rels []*shipper.Release) []Role {
 	return roles
 }
 
-// Complete tells whether a Release is known to have completed.
+// Complete reports whether a Release is known to have completed.
 func Complete(rel *shipper.Release) bool {
 	return shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete)
 }
@@ -119,13 +119,13 @@ func LastComplete(rels []*shipper.Release) *shipper.Release {
 	return nil
 }
 
-// statusless tells whether nothing is known of a Release. When clusters were chosen for it, it has been worked on: it was
+// statusless reports whether nothing is known of a Release. When clusters were chosen for it, it has been worked on: it was
 // restored without its status.
 func statusless(rel *shipper.Release) bool {
 	return rel.Status.ObservedGeneration == 0 && len(rel.Status.Conditions) == 0
 }
 
-// takenForComplete tells whether a Release that is not the newest has to be taken for complete, because it was restored
+// takenForComplete reports whether a Release that is not the newest has to be taken for complete, because it was restored
 // without its status and is wanted at its last step.
 func takenForComplete(rel *shipper.Release) bool {
 	return statusless(rel) && len(Clusters(rel)) > 0 && last(rel)

@@ -15,14 +15,14 @@ type participant struct {
 	traffic  *quantity
 	// mayGrow is false while the Release must not get more capacity: until it is installed.
 	mayGrow bool
-	// alone tells whether nobody else serves in a cluster: nobody does in this side's stead, so that the cluster waits for
+	// alone reports whether nobody else serves in a cluster: nobody does in this side's stead, so that the cluster waits for
 	// no other.
 	alone func(cluster string) bool
 	// achievedCapacity and achievedTraffic are the types of this side's conditions.
 	achievedCapacity, achievedTraffic string
 }
 
-// serves tells whether a side has at least the capacity and the traffic that are wanted of it. Nobody serves trivially.
+// serves reports whether a side has at least the capacity and the traffic that are wanted of it. Nobody serves trivially.
 func (s *participant) serves() bool {
 	if s == nil {
 		return true
@@ -74,7 +74,7 @@ func (s *participant) lower(other *participant) {
 	}
 }
 
-// shrinks tells whether this side's share of the traffic in a cluster is to become smaller.
+// shrinks reports whether this side's share of the traffic in a cluster is to become smaller.
 func (s *participant) shrinks(other *participant, cluster string) bool {
 	if other == nil {
 		return false
@@ -84,7 +84,7 @@ func (s *participant) shrinks(other *participant, cluster string) bool {
 		s.traffic.wanted+other.traffic.wanted == 0
 }
 
-// drained tells whether a cluster sends this side no more traffic than is wanted: it was asked to, and it has done it.
+// drained reports whether a cluster sends this side no more traffic than is wanted: it was asked to, and it has done it.
 func (s *participant) drained(cluster string) bool {
 	t := s.traffic
 	if !t.exists {

@@ -19,15 +19,15 @@ type quantity struct {
 	clusters []string
 	// wanted of every cluster.
 	wanted int64
-	// exists tells whether there is a target; nothing below has a meaning without.
+	// exists reports whether there is a target; nothing below has a meaning without.
 	exists bool
 	// asked is what the target's spec says, per cluster.
 	asked map[string]int64
 	// next is what the target's spec is to say. It begins as asked, with 0 for clusters that are new.
 	next map[string]int64
-	// current tells whether the target's status speaks of its spec.
+	// current reports whether the target's status speaks of its spec.
 	current bool
-	// ready tells whether all clusters are as asked.
+	// ready reports whether all clusters are as asked.
 	ready bool
 	// message is the target's own word on why it is not ready; may be empty.
 	message string
@@ -120,10 +120,10 @@ func (g *quantity) begin(found map[string]int64) *quantity {
 	return g
 }
 
-// changed tells whether something else is to be asked for than is.
+// changed reports whether something else is to be asked for than is.
 func (g *quantity) changed() bool { return g.exists && (g.adopts || !maps.Equal(g.asked, g.next)) }
 
-// achieved tells whether what is wanted was asked for in every cluster and is there.
+// achieved reports whether what is wanted was asked for in every cluster and is there.
 func (g *quantity) achieved() bool {
 	return g.exists && !g.changed() && len(g.unequal()) == 0 && g.current && g.ready
 }
@@ -150,17 +150,17 @@ func (g *quantity) where(is func(cluster string) bool) []string {
 	return out
 }
 
-// readyIn tells whether one cluster is as asked.
+// readyIn reports whether one cluster is as asked.
 func (g *quantity) readyIn(cluster string) bool {
 	return g.current && (g.ready || shipper.ConditionTrue(g.status[cluster], shipper.TargetReady))
 }
 
-// enough tells whether every cluster has at least what is wanted.
+// enough reports whether every cluster has at least what is wanted.
 func (g *quantity) enough() bool {
 	return g.exists && g.current && !slices.ContainsFunc(g.clusters, func(c string) bool { return !g.enoughIn(c) })
 }
 
-// enoughIn tells whether a cluster has at least what is wanted. Where more was asked for than is wanted, it suffices
+// enoughIn reports whether a cluster has at least what is wanted. Where more was asked for than is wanted, it suffices
 // that the Pods wanted are available.
 func (g *quantity) enoughIn(cluster string) bool {
 	if !g.exists || !g.current || g.asked[cluster] < g.wanted {
@@ -170,13 +170,13 @@ func (g *quantity) enoughIn(cluster string) bool {
 		g.available[cluster] >= Pods(g.total[cluster], int32(g.wanted)))
 }
 
-// reachable tells whether what is said of a cluster was seen lately.
+// reachable reports whether what is said of a cluster was seen lately.
 func (g *quantity) reachable(cluster string) bool {
 	c := shipper.FindCondition(g.status[cluster], shipper.TargetOperational)
 	return c == nil || c.Status == "True"
 }
 
-// operational tells whether a cluster is known to have been seen lately.
+// operational reports whether a cluster is known to have been seen lately.
 func (g *quantity) operational(cluster string) bool {
 	return shipper.ConditionTrue(g.status[cluster], shipper.TargetOperational)
 }
@@ -191,7 +191,7 @@ func (g *quantity) set(clusters []string) {
 	}
 }
 
-// holdsBack tells whether less is wanted somewhere and not asked for yet.
+// holdsBack reports whether less is wanted somewhere and not asked for yet.
 func (g *quantity) holdsBack() bool {
 	return slices.ContainsFunc(g.above(), func(c string) bool { return g.next[c] == g.asked[c] })
 }

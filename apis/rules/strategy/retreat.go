@@ -12,7 +12,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Retreats tells whether an Application goes back to what served before, rather than on; rels are its Releases, in any order.
+// Retreats reports whether an Application goes back to what served before, rather than on; rels are its Releases, in any order.
 // It does while
 //
 //   - its newest Release was deleted, and that is not yet dealt with: an abort;
@@ -47,14 +47,14 @@ func Retreats(app *shipper.Application, rels []*shipper.Release) bool {
 // around is how long after an abort is over what was before it begins to be brought back.
 const around = time.Minute
 
-// aborted tells whether Application app, whose newest Release had completed at a time, had just aborted at a later one, or was about to
+// aborted reports whether Application app, whose newest Release had completed at a time, had just aborted at a later one, or was about to
 // have: blocks may hold an abort up for long. That it does not abort is said of every Application from its beginning.
 func aborted(app *shipper.Application, completed, at time.Time) bool {
 	c := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationAborting)
 	return c != nil && completed.Before(c.LastTransitionTime.Time) && at.Sub(c.LastTransitionTime.Time) <= around
 }
 
-// Rests tells whether nothing is asked for of an Application that is not there: its last change has been seen, and its newest Release is
+// Rests reports whether nothing is asked for of an Application that is not there: its last change has been seen, and its newest Release is
 // where it is wanted; rels are its Releases, in any order.
 func Rests(app *shipper.Application, rels []*shipper.Release) bool {
 	newest := newestOf(app, rels)
@@ -74,7 +74,7 @@ func newestOf(app *shipper.Application, rels []*shipper.Release) *shipper.Releas
 	return nil
 }
 
-// aborts tells whether a Release newer than newest was deleted, and nothing has come of it yet.
+// aborts reports whether a Release newer than newest was deleted, and nothing has come of it yet.
 func aborts(app *shipper.Application, newest *shipper.Release) bool {
 	highest, known, err := stamp.HighestObserved(app)
 	generation, broken := stamp.Generation(newest)

@@ -15,7 +15,7 @@ type stage struct {
 	condition string
 	// waiting is which of the states is True while the stage is not achieved.
 	waiting func(*shipper.ReleaseStrategyState) *shipper.StrategyState
-	// achieved tells whether the stage is as the step wants it; message says what is awaited when it is not.
+	// achieved reports whether the stage is as the step wants it; message says what is awaited when it is not.
 	achieved bool
 	message  string
 	// reason of the condition while it is not achieved; empty means ClustersNotReady.

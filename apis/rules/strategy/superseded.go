@@ -64,7 +64,7 @@ func (r *rollout) cover(contender, incumbent *participant, serving bool) {
 	}
 }
 
-// restored tells whether a Release that was superseded has lost its status: whether it had completed before is not known.
+// restored reports whether a Release that was superseded has lost its status: whether it had completed before is not known.
 func restored(rel *shipper.Release) bool {
 	return len(Clusters(rel)) > 0 && shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseComplete) == nil
 }
@@ -125,5 +125,5 @@ func leaves(rel *shipper.Release) int64 {
 	return int64(percent)
 }
 
-// last tells whether a Release's targetStep is its last step.
+// last reports whether a Release's targetStep is its last step.
 func last(rel *shipper.Release) bool { return int(rel.Spec.TargetStep) == len(steps(rel))-1 }

@@ -73,7 +73,7 @@ func outcome(rels []*shipper.Release, i int) shipper.ReleaseOutcome {
 	return shipper.ReleaseCompleted
 }
 
-// leaves tells whether next is a rollback to something else than rel.
+// leaves reports whether next is a rollback to something else than rel.
 func leaves(next, rel *shipper.Release) bool {
 	return next.Annotations[shipper.ReleaseRollbackOfAnnotation] != "" &&
 		!stamp.SameEnvironment(&next.Spec.Environment, &rel.Spec.Environment)

@@ -147,7 +147,7 @@ func (a Application) hasWeights() bool {
 	return slices.ContainsFunc(a.Releases, func(r Release) bool { return !r.AsFound })
 }
 
-// awaitsPods tells whether none of the Pods that a Release is to have is seen yet. Deployments are heard of by another watch than Pods: they
+// awaitsPods reports whether none of the Pods that a Release is to have is seen yet. Deployments are heard of by another watch than Pods: they
 // may have been ready for long, and whoever serves goes on until they are seen.
 func (a Application) awaitsPods(r Release) bool {
 	return r.Awaited && a.Serving > 0 && len(livingPods(r.Pods)) == 0
@@ -292,7 +292,7 @@ func (a Application) withTotals(r Release) Release {
 	return r
 }
 
-// selects tells whether a Pod of a Release has what the Service selects by.
+// selects reports whether a Pod of a Release has what the Service selects by.
 func (a Application) selects(release string, pod Pod) bool {
 	if a.Selects.Release != "" {
 		return release == a.Selects.Release

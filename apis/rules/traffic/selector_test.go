@@ -525,7 +525,7 @@ func (c *cluster) scaleUp(release string) {
 	})
 }
 
-// settled tells whether all weights are met, as the reconciler sees it.
+// settled reports whether all weights are met, as the reconciler sees it.
 func settled(c *cluster, weights map[string]uint32) bool {
 	app := c.view(weights)
 	for _, r := range app.Releases {

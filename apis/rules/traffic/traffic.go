@@ -76,12 +76,12 @@ type Plan struct {
 	Achieved uint32
 }
 
-// Ready tells whether exactly the Pods needed take traffic and none has to be moved.
+// Ready reports whether exactly the Pods needed take traffic and none has to be moved.
 func (p Plan) Ready() bool {
 	return p.Serving == p.Needed && p.Held == 0 && !p.Late && !p.Moves()
 }
 
-// Moves tells whether any Pod has to be moved in or out of traffic.
+// Moves reports whether any Pod has to be moved in or out of traffic.
 func (p Plan) Moves() bool {
 	return len(p.Enable) > 0 || len(p.Disable) > 0
 }
