@@ -42,7 +42,7 @@ func completed(r *shipper.Release) {
 	r.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue}}
 }
 
-// stepped is a Release that is to be at one step and has achieved another; -1 is none.
+// stepped sets a Release's targetStep and its achieved step; -1 is none.
 func stepped(target, achieved int32) func(*shipper.Release) {
 	return func(r *shipper.Release) {
 		r.Spec.TargetStep = target
@@ -75,8 +75,8 @@ func shop(rels ...*shipper.Release) App {
 	}
 }
 
-// told is a Change in words.
-func told(c Change) string {
+// described is a Change in words.
+func described(c Change) string {
 	var parts []string
 	add := func(what string, values []string) { parts = append(parts, what+" "+strings.Join(values, ",")) }
 	var kinds, labels, charts []string
@@ -210,7 +210,7 @@ func TestChangesOfAnApp(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, told(tc.change)); diff != "" {
+			if diff := cmp.Diff(tc.want, described(tc.change)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

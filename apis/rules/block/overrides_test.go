@@ -77,7 +77,7 @@ func TestFormatOverrides(t *testing.T) {
 	}
 }
 
-// stamped are annotations with an override and what was recorded of it.
+// stamped are annotations with an override and its records.
 func stamped(override string, records ...Record) map[string]string {
 	return map[string]string{
 		shipper.RolloutBlockOverrideAnnotation:       override,
@@ -87,7 +87,7 @@ func stamped(override string, records ...Record) map[string]string {
 	}
 }
 
-// noted are annotations with an override and whatever is where records are.
+// noted are annotations with an override and any text in place of its records.
 func noted(override, stamp string) map[string]string {
 	return map[string]string{
 		shipper.RolloutBlockOverrideAnnotation: override, shipper.RolloutBlockOverrideStampAnnotation: stamp,

@@ -43,13 +43,13 @@ func window(cron, duration, zone string) shipper.RolloutBlockWindow {
 	return shipper.RolloutBlockWindow{Cron: cron, Duration: metav1.Duration{Duration: d}, TimeZone: zone}
 }
 
-// plan is what a block says of when, in words.
+// plan describes the schedule of a block in words.
 type plan struct {
 	start, end, expires, ttl string
 	windows                  []shipper.RolloutBlockWindow
 }
 
-// created is when the blocks of these tests were made: a Saturday.
+// created is the creation time of the blocks of these tests: a Saturday.
 const created = "2026-11-21T12:00:00Z"
 
 func (p plan) block(t testing.TB) *shipper.RolloutBlock {
@@ -70,7 +70,7 @@ func (p plan) block(t testing.TB) *shipper.RolloutBlock {
 	return b
 }
 
-// timing is a Timing in words; look is given only where it is not the next turn.
+// timing is a Timing in words; looks is set only where it is not the next change.
 type timing struct {
 	active             bool
 	start, ends, looks string
@@ -214,7 +214,7 @@ func TestWhen(t *testing.T) {
 			plan: plan{ttl: "90m", end: "2026-11-21T13:00:00Z"}, now: created,
 			want: timing{active: true, ends: "2026-11-21T13:00:00Z"},
 		},
-		"a zone that nobody knows is in effect": {
+		"an unknown time zone is in effect": {
 			plan: plan{windows: []shipper.RolloutBlockWindow{nights, window("0 0 * * *", "1h", "Middle/Earth")}}, now: created,
 			want: timing{active: true}, err: `window 1: timeZone "Middle/Earth" is not an IANA time zone, like Europe/Amsterdam`,
 		},
@@ -256,7 +256,7 @@ func TestWhen(t *testing.T) {
 	}
 }
 
-// A block that is judged while it is created has no age yet.
+// A block that is validated on creation has no creation time yet.
 func TestTimeToLiveOfABlockThatIsNotMadeYet(t *testing.T) {
 	b := plan{ttl: "1h"}.block(t)
 	b.CreationTimestamp = metav1.Time{}
@@ -265,7 +265,7 @@ func TestTimeToLiveOfABlockThatIsNotMadeYet(t *testing.T) {
 	}
 }
 
-// turns walks from one turn of a block to the next, through When alone, and writes down when it was in effect.
+// turns follows a block's changes through When alone, and lists when it is in effect.
 func turns(t testing.TB, b *shipper.RolloutBlock, from time.Time, until time.Time) []string {
 	t.Helper()
 	var out []string
@@ -297,7 +297,7 @@ func TestWindowsGoByTheClocksOfTheirZone(t *testing.T) {
 	const amsterdam = "Europe/Amsterdam"
 	for sentence, tc := range map[string]struct {
 		window shipper.RolloutBlockWindow
-		from   string // days are three
+		from   string // three days from it on
 		want   []string
 	}{
 		"without a zone it is UTC": {
@@ -423,7 +423,7 @@ func TestWindowsThatCannotBeRead(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			for range 2 { // the second time as well
+			for range 2 { // the second time from the cache
 				if _, err := windowOf(tc.window); errorText(err) != tc.want {
 					t.Errorf("got %q, want %q", errorText(err), tc.want)
 				}
@@ -450,7 +450,7 @@ func TestWindowsAreReadOnce(t *testing.T) {
 	}
 }
 
-// What is known of one time must not be told of another.
+// The cached stretch must not answer for another time.
 func TestTheTimeMayGoBack(t *testing.T) {
 	b := plan{windows: []shipper.RolloutBlockWindow{window("0 18 * * *", "12h", "")}}.block(t)
 	for _, tc := range []struct {

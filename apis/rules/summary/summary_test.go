@@ -17,7 +17,7 @@ import (
 
 var born = time.Unix(1e9, 0)
 
-// release has one value, and completed so long after it was made; never, when that is 0.
+// release has one value and completed after took; never, when that is 0.
 func release(name string, tag string, took time.Duration, of string) *shipper.Release {
 	rel := &shipper.Release{}
 	rel.Name, rel.CreationTimestamp = name, metav1.NewTime(born)
