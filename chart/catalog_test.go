@@ -560,7 +560,7 @@ func TestManyCallersMakeOneRequest(t *testing.T) {
 	}
 }
 
-func TestCallerThatLeavesTakesNobodyAlong(t *testing.T) {
+func TestACallerThatLeavesDoesNotFailOthers(t *testing.T) {
 	s := newEnv(t)
 	s.repo.Break(charts.Stalled)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -632,7 +632,7 @@ func TestLeastUsedRepositoriesAreForgottenWhenThereAreTooMany(t *testing.T) {
 	}
 }
 
-func TestCredentialsAreSentAndNeverTold(t *testing.T) {
+func TestCredentialsAreSentAndNeverShown(t *testing.T) {
 	s := newEnv(t)
 	s.repo.Close()
 	secret := strings.Replace(s.repo.URL, "http://", "http://me:secret@", 1) + "/?token=secret#secret"

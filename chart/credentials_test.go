@@ -161,7 +161,7 @@ func TestCredentialsThatCannotBeRead(t *testing.T) {
 }
 
 // What one Secret opens is closed to all others, also while it is in memory.
-func TestWhatACredentialOpensIsNotAnsweredToOthers(t *testing.T) {
+func TestContentBehindCredentialsIsNotServedToOthers(t *testing.T) {
 	repo := charts.Serve(t)
 	guarded := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != basic {

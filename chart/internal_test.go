@@ -105,8 +105,8 @@ func TestRenderKeysDiffer(t *testing.T) {
 	}
 }
 
-// TestSizeOfWhatIsRemembered measures: a chart that renders to thousands of small maps takes no more memory than is counted.
-func TestSizeOfWhatIsRemembered(t *testing.T) {
+// TestSizeOfCachedCharts measures: a chart that renders to thousands of small maps takes no more memory than is counted.
+func TestSizeOfCachedCharts(t *testing.T) {
 	for name, leaf := range map[string]func() any{
 		"nothing":      func() any { return nil },
 		"texts":        func() any { return strings.Repeat("x", 20) },

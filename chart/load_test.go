@@ -485,8 +485,8 @@ func TestLoadKept(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptOfARepositoryThatIsNotAllowedAnyMore is rendered on, and nothing else of it.
-func TestWhatIsKeptOfARepositoryThatIsNotAllowedAnyMore(t *testing.T) {
+// TestKeptArchivesOfARepositoryThatIsNoLongerAllowed is rendered on, and nothing else of it.
+func TestKeptArchivesOfARepositoryThatIsNoLongerAllowed(t *testing.T) {
 	s, want := newEnv(t, func(o *chart.Options) { o.Repositories = chart.Policy{} }), archive(t, "nginx", "0.0.1")
 	for sentence, tc := range map[string]struct {
 		kept func(context.Context) ([]byte, error)

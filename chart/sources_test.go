@@ -52,7 +52,7 @@ func TestValuesOfSourcesAreBeneathOthers(t *testing.T) {
 	}
 }
 
-func TestDigestsOfWhatWasHeld(t *testing.T) {
+func TestDigestsOfSources(t *testing.T) {
 	source, plain := secretNamed("b"), shipper.ValuesSource{ConfigMapKeyRef: &shipper.ValuesKeyRef{Name: "b"}}
 	of := func(app, content string) string {
 		p := chart.Pinned{Namespace: "x", App: app, From: []shipper.ValuesSource{source, plain, secretNamed("absent")}}

@@ -105,7 +105,7 @@ func demanding(t *testing.T, clients authority, elsewhere string) *protected {
 	return p
 }
 
-func TestAServerThatAsksWhoConnects(t *testing.T) {
+func TestAServerThatRequiresClientCertificates(t *testing.T) {
 	known, other := newAuthority(t), newAuthority(t)
 	certificate, key := known.vouchesFor(t, "ann")
 	stranger, strangersKey := other.vouchesFor(t, "ann")

@@ -16,8 +16,8 @@ import (
 	"shipper.dev/shipper/chart/keyedsemaphore"
 )
 
-// TestWhoIsNext has parties come one after the other, all before the first leaves. Each stays for a second.
-func TestWhoIsNext(t *testing.T) {
+// TestOrderOfWaiters has parties come one after the other, all before the first leaves. Each stays for a second.
+func TestOrderOfWaiters(t *testing.T) {
 	tests := map[string]struct {
 		room, each int
 		come       string
@@ -66,7 +66,7 @@ func TestWhoIsNext(t *testing.T) {
 	}
 }
 
-func TestWhoGivesUpIsNotIn(t *testing.T) {
+func TestACancelledWaiterGetsNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stile := keyedsemaphore.New(1, 1)
 		stile.Wait("a")

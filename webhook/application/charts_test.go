@@ -386,8 +386,8 @@ func TestABlockedEditIsNotResolved(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeResolvedStillTakesMetadata has an Application that was never resolved, and writes that leave it so.
-func TestWhatCannotBeResolvedStillTakesMetadata(t *testing.T) {
+// TestAnUnresolvableChartAllowsMetadataEdits has an Application that was never resolved, and writes that leave it so.
+func TestAnUnresolvableChartAllowsMetadataEdits(t *testing.T) {
 	old := ask.Application(ask.Version("~0.0"))
 	now := ask.Application(ask.Version("~0.0"), ask.Annotated("a", "b"))
 	down := &chart.Error{Message: "nobody answers", Retry: true, Cause: chart.ErrUnreachable}

@@ -15,7 +15,7 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-func TestCredentialsAreForWhoMayReadThem(t *testing.T) {
+func TestCredentialsNeedTheRightToReadThem(t *testing.T) {
 	opened := func(app *shipper.Application) { app.Spec.Template.Chart.Credentials.SecretName = "opener" }
 	elsewhere := func(app *shipper.Application) { app.Spec.Template.Chart.RepoURL = "https://elsewhere.example.com" }
 	before := func(app *shipper.Application) { app.Spec.Template.Chart.Name = "before" }

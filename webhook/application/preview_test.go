@@ -29,7 +29,7 @@ func freeze(edits ...func(*shipper.RolloutBlock)) *shipper.RolloutBlock {
 	return b
 }
 
-func TestADryRunTellsThePlan(t *testing.T) {
+func TestADryRunShowsThePlan(t *testing.T) {
 	complete := ask.Release(ask.Application(), nil, func(r *shipper.Release) {
 		r.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: "True"}}
 	})
@@ -123,7 +123,7 @@ func TestADryRunTellsThePlan(t *testing.T) {
 	}
 }
 
-func TestADryRunTellsWherePodsDiffer(t *testing.T) {
+func TestADryRunShowsWherePodsDiffer(t *testing.T) {
 	next := ask.Application(func(app *shipper.Application) {
 		app.Spec.Template.ClusterRequirements.Regions[0].Replicas = new(int32(2))
 		app.Spec.Template.ValuesPerCluster = []shipper.ValuesFor{
@@ -153,7 +153,7 @@ func TestADryRunTellsWherePodsDiffer(t *testing.T) {
 	}
 }
 
-func TestAPlanForeseesWhatWillStopIt(t *testing.T) {
+func TestAPlanShowsTheBlockThatWillStopIt(t *testing.T) {
 	complete := func(app *shipper.Application) *shipper.Release {
 		return ask.Release(app, nil, func(r *shipper.Release) {
 			r.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: "True"}}
@@ -211,7 +211,7 @@ func TestAPlanForeseesWhatWillStopIt(t *testing.T) {
 	}
 }
 
-func TestAnOverrideThatCoversNothingIsToldOf(t *testing.T) {
+func TestAnOverrideThatCoversNothingIsReported(t *testing.T) {
 	overriding := ask.Annotated(shipper.RolloutBlockOverrideAnnotation, "global/freeze")
 	hook := webhookOf(t, ask.Grant("dev override rolloutblocks global/freeze"), exact(), freeze())
 	a := &response.Response{}

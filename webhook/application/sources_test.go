@@ -145,7 +145,7 @@ func marshalled(t testing.TB, o any) []byte {
 	return raw
 }
 
-func TestValuesAreForWhoMayReadThem(t *testing.T) {
+func TestValuesNeedTheRightToReadTheirSources(t *testing.T) {
 	was := digests(t, "a: 1")
 	old := now(pinnedTo(was))
 	newer := now(pinnedTo(digests(t, "a: 2")))
@@ -189,8 +189,8 @@ func TestValuesAreForWhoMayReadThem(t *testing.T) {
 	}
 }
 
-// TestAChartPublishedAnewIsAnother has a chart of the same name and version with something else in it render what a Secret held.
-func TestAChartPublishedAnewIsAnother(t *testing.T) {
+// TestAChartPublishedAgainIsAnother has a chart of the same name and version with something else in it render what a Secret held.
+func TestAChartPublishedAgainIsAnother(t *testing.T) {
 	was := digests(t, "a: 1")
 	of := func(digest string) func(*shipper.Application) {
 		return ask.Annotated(shipper.AppChartDigestAnnotation, digest)

@@ -16,7 +16,7 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-func TestKeysAreForWhoMayReadThemAndMustBeThere(t *testing.T) {
+func TestKeysNeedTheRightToReadThemAndMustExist(t *testing.T) {
 	verified := func(app *shipper.Application) { app.Spec.Template.Chart.Verify.SecretName = "keys" }
 	elsewhere := func(app *shipper.Application) { app.Spec.Template.Chart.RepoURL = "https://elsewhere.example.com" }
 	probe := ask.Application()

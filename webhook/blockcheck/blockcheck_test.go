@@ -26,7 +26,7 @@ const key = shipper.RolloutBlockOverrideAnnotation
 
 var errAway = errors.New("API server is away")
 
-// away knows no blocks and cannot ask for any.
+// away has no blocks and fails every read.
 type away struct{}
 
 func (away) BlocksFor(string) ([]*shipper.RolloutBlock, error) { return nil, errAway }
@@ -160,14 +160,14 @@ func TestReasons(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		override, reason, before, want string
 	}{
-		"one that is asked for and given":               {"global/dns", "outage", "", ""},
-		"one that is asked for and not given":           {"global/dns", "", "", wanted},
-		"one that is asked for and blank":               {"global/dns", " \t", "", wanted},
-		"one that is asked for beside one that is not":  {"default/demo,global/dns", "", "", wanted},
-		"one that nobody asks for":                      {"default/demo", "", "", ""},
-		"one that was asked for when the override came": {"default/demo,global/dns", "", "global/dns", ""},
-		"one that is too long":                          {"default/demo", long, "", at + "Too long: may not be more than 1024 bytes"},
-		"one that is too long, and was there before":    {"default/demo", long, "default/demo", ""},
+		"one that is asked for and given":            {"global/dns", "outage", "", ""},
+		"one that is required and absent":            {"global/dns", "", "", wanted},
+		"one that is required and blank":             {"global/dns", " \t", "", wanted},
+		"one that is required by one of two blocks":  {"default/demo,global/dns", "", "", wanted},
+		"one that is not required":                   {"default/demo", "", "", ""},
+		"one of an override that was there before":   {"default/demo,global/dns", "", "global/dns", ""},
+		"one that is too long":                       {"default/demo", long, "", at + "Too long: may not be more than 1024 bytes"},
+		"one that is too long, and was there before": {"default/demo", long, "default/demo", ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			_, errs := g.Check(t.Context(), "default", map[string]string{key: tc.override, reasonKey: tc.reason},
@@ -198,12 +198,12 @@ func TestPolicies(t *testing.T) {
 			"", ask.Grant(), response.Forbidden, `user "dev" may not override RolloutBlock global/dns: the verb override on resource ` +
 				`rolloutblocks.shipper.booking.com named dns in namespace global is needed`, []string{may},
 		},
-		"anyone may, and nobody is asked": {shipper.RolloutBlockAnyone, ask.Grant(), "", "", nil},
-		"nobody may, whatever his rights": {
+		"with policy Anyone no right is needed": {shipper.RolloutBlockAnyone, ask.Grant(), "", "", nil},
+		"with policy Nobody no right is enough": {
 			shipper.RolloutBlockNobody, ask.Grant(may), response.Forbidden,
-			"nobody may override RolloutBlock global/dns (its overridePolicy is Nobody)", nil,
+			"RolloutBlock global/dns may not be overridden (its overridePolicy is Nobody)", nil,
 		},
-		"nobody can say": {"", &ask.Rights{Err: errAway}, response.Unavailable, "API server is away", []string{may}},
+		"the API server does not answer": {"", &ask.Rights{Err: errAway}, response.Unavailable, "API server is away", []string{may}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			g := ask.Know(t, tc.rights, edited("global/dns", policy(tc.policy))).BlockCheck
@@ -354,11 +354,11 @@ func TestStamp(t *testing.T) {
 	g := &blockcheck.Checker{Blocks: away{}, Clock: ask.Clock()}
 	err := g.Stamp(t.Context(), "ann", &response.Response{}, &metav1.ObjectMeta{Annotations: notes("global/dns", "")}, nil)
 	if !errors.Is(err, errAway) {
-		t.Errorf("nobody knew which block it was: %v", err)
+		t.Errorf("the block is unknown: %v", err)
 	}
 }
 
-// counting knows no blocks and counts how often it is asked for one.
+// counting has no blocks and counts the reads.
 type counting struct {
 	away
 	asked *int
@@ -369,7 +369,7 @@ func (c counting) Block(context.Context, types.NamespacedName) (*shipper.Rollout
 	return nil, nil
 }
 
-// Whoever may write an Application could otherwise have the webhook ask the API server ten thousand times.
+// Otherwise an author of an Application could make the webhook send ten thousand requests to the API server.
 func TestALongListOfUnknownBlocksIsNotLookedUpWhole(t *testing.T) {
 	names := make([]string, 10_000)
 	for i := range names {
@@ -389,7 +389,7 @@ func TestALongListOfUnknownBlocksIsNotLookedUpWhole(t *testing.T) {
 	}
 }
 
-// A block that was deleted and made anew is another: what overrode the first does not override the second.
+// A block that was deleted and created again is another block: an override of the first is not one of the second.
 func TestAnOverrideDoesNotOutliveItsBlock(t *testing.T) {
 	w := ask.Know(t, ask.Grant(), edited("global/dns"))
 	meta := &metav1.ObjectMeta{Namespace: "default", Name: "x", Annotations: map[string]string{key: "global/dns", reasonKey: "outage"}}
@@ -401,7 +401,7 @@ func TestAnOverrideDoesNotOutliveItsBlock(t *testing.T) {
 		return w.BlockCheck.Judge(&response.Response{}, "applications", "x", subject, overrides, block.Change{})
 	}
 	if err := judge(); err != nil {
-		t.Fatalf("what is overridden is in the way: %v", err)
+		t.Fatalf("an overridden block stops the change: %v", err)
 	}
 	anew := edited("global/dns", func(b *shipper.RolloutBlock) { b.UID = "another" })
 	if err := w.Indexers.Blocks.Update(anew); err != nil {

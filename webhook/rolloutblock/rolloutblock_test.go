@@ -127,7 +127,7 @@ func TestBlocksAreJudged(t *testing.T) {
 	}
 }
 
-func TestWhoMadeABlockIsStamped(t *testing.T) {
+func TestTheCreatorOfABlockIsStamped(t *testing.T) {
 	const key = "default/demo"
 	made := func(by string) *shipper.RolloutBlock {
 		b := ask.Block(key)

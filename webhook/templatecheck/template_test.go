@@ -107,8 +107,8 @@ func TestValidatePatches(t *testing.T) {
 	}
 }
 
-// TestPatchesAreBoundedByWhatTheyAreTriedOn counts the bytes below the keys that patches name, for each cluster.
-func TestPatchesAreBoundedByWhatTheyAreTriedOn(t *testing.T) {
+// TestPatchesAreBoundedByTheirTargets counts the bytes below the keys that patches name, for each cluster.
+func TestPatchesAreBoundedByTheirTargets(t *testing.T) {
 	large := strings.Repeat("x", 900<<10)
 	list := make([]any, 100_000)
 	of := func(clusters, operations int, at string) *shipper.ReleaseEnvironment {

@@ -217,7 +217,7 @@ func TestChangesOfAnApp(t *testing.T) {
 	}
 }
 
-func TestWithoutClustersNobodyKnowsWhere(t *testing.T) {
+func TestWithoutClustersThePlacementIsUnknown(t *testing.T) {
 	app := shop()
 	app.Clusters = nil
 	if got := app.Edit(nil, env("a", "eu")).Clusters(); got != nil {

@@ -129,7 +129,7 @@ func TestTransitionTimesMoveWithStatusOnly(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotScheduledWaitsAndDisturbsNobody(t *testing.T) {
+func TestAnUnscheduledReleaseWaitsAndChangesNoOther(t *testing.T) {
 	a := settled(t, 1, allIn, vanguard)
 	r := a.release(vanguard, 10, "a", "b")
 	r.Traffic = nil
@@ -277,7 +277,7 @@ func TestPendingClustersAreNamed(t *testing.T) {
 	}
 }
 
-func TestNobodyGivesWayToASideThatLacksCapacity(t *testing.T) {
+func TestNoReleaseIsReplacedByOneThatLacksCapacity(t *testing.T) {
 	// Both steps want the same traffic of the contender: only its capacity shows that it does not serve yet.
 	same := []shipper.RolloutStrategyStep{step("half", 100, 50, 100, 100), step("full on", 0, 100, 0, 100)}
 	type share struct {

@@ -75,7 +75,7 @@ func (t *team) releases() []*shipper.Release {
 	return slices.DeleteFunc([]*shipper.Release{t.newest, t.older}, func(rel *shipper.Release) bool { return rel == nil })
 }
 
-func TestWhoRetreats(t *testing.T) {
+func TestRetreats(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*team)
@@ -211,7 +211,7 @@ func TestWhoRetreats(t *testing.T) {
 	}
 }
 
-func TestWhoRests(t *testing.T) {
+func TestRests(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		change func(*team)
 		want   bool

@@ -289,7 +289,7 @@ func TestNeededIsExact(t *testing.T) {
 	}
 }
 
-func TestWhatIsFoundIsLeftAlone(t *testing.T) {
+func TestReleasesAsFoundKeepTheirPods(t *testing.T) {
 	mixed := []Pod{
 		{Name: "a", Ready: true, Labelled: true, Serving: true}, {Name: "b", Labelled: true},
 		{Name: "c", Ready: true}, {Name: "d", Labelled: true, Gone: true},
