@@ -76,7 +76,7 @@ func TestWhatNoClusterCanRunIsCertain(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-			} else if diff := cmp.Diff(told{Reason: tc.reason, Message: tc.want}, read(t, err), same); diff != "" {
+			} else if diff := cmp.Diff(failure{Reason: tc.reason, Message: tc.want}, read(t, err), same); diff != "" {
 				t.Errorf("error (-want +got):\n%s", diff)
 			}
 		})

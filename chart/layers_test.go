@@ -113,7 +113,7 @@ func TestPlacesThatAreTheSameToTheValues(t *testing.T) {
 		}
 	}
 	if layersOf(t, `{"values": {}}`).Differ() || !layers.Differ() {
-		t.Error("whether places differ is not told")
+		t.Error("Differ is wrong")
 	}
 }
 

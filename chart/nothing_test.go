@@ -71,7 +71,7 @@ func TestAChartMayRenderToNothing(t *testing.T) {
 			c := switched(t, test.condition, test.files)
 			manifest, err := c.Render(t.Context(), &shipper.ChartValues{"enabled": false}, on)
 			if test.want != "" {
-				if diff := cmp.Diff(told{Reason: shipper.WrongChartDeployments, Message: test.want}, read(t, err), same); diff != "" {
+				if diff := cmp.Diff(failure{Reason: shipper.WrongChartDeployments, Message: test.want}, read(t, err), same); diff != "" {
 					t.Error(diff)
 				}
 				return

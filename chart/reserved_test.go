@@ -165,7 +165,7 @@ func TestSelectorsKeepTheirOwnApplicationAlone(t *testing.T) {
 			c := sample(t, map[string]string{"templates/s.yaml": fmt.Sprintf(text, test.selector, test.label)})
 			objects, err := render(t, c, nil).Prepare(target)
 			if test.refused != "" {
-				if diff := cmp.Diff(told{Reason: "ChartError", Message: test.refused}, read(t, err), same); diff != "" {
+				if diff := cmp.Diff(failure{Reason: "ChartError", Message: test.refused}, read(t, err), same); diff != "" {
 					t.Error(diff)
 				}
 				return

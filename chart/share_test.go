@@ -58,7 +58,7 @@ func testRendersOfOneTeam(t *testing.T) {
 }
 
 // TestARequestThatWaitsLongIsStillRendered has a team wait longer than a rendering may last, as when thousands of Releases are rendered
-// anew for another version of a cluster.
+// again for a new version of a cluster.
 func TestARequestThatWaitsLongIsStillRendered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web := chartOf(newRenderCache(8, 1<<20), "{name: web}")

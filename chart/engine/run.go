@@ -21,7 +21,7 @@ const (
 	stepFuel     = 128
 	templateFuel = 1024
 	// tplFuel is the cost of a call of tpl, parseFuel that of each byte of a template, and decodeFuel that of each byte of
-	// what is decoded.
+	// a decoded text.
 	tplFuel    = 4 << 10
 	parseFuel  = 4
 	decodeFuel = 16
