@@ -57,7 +57,7 @@ func TestNext(t *testing.T) {
 		"with nothing there, an authority is made": {
 			observed{}, birth, step{act: prepare, why: "there is no authority"},
 		},
-		"what is in order is left until a third of the certificate's life is left": {
+		"a valid certificate is kept until a third of its life is left": {
 			state(t), birth, step{act: rest, again: birth.Add(20 * day)},
 		},
 		"without a webhook configuration nothing is due": {
@@ -115,7 +115,7 @@ func TestNext(t *testing.T) {
 			succeeded(t, birth, nextIsTrusted(birth)), birth.Add(time.Minute),
 			step{act: promote, why: "the next authority is trusted"},
 		},
-		"at once when what is served has ended": {
+		"at once when the serving certificate has ended": {
 			succeeded(t, birth.Add(400*day), nextIsTrusted(time.Time{})), birth.Add(400 * day),
 			step{act: promote, why: "no certificate is served that is trusted"},
 		},
@@ -123,7 +123,7 @@ func TestNext(t *testing.T) {
 			succeeded(t, birth, nextIsTrusted(time.Time{}), func(o *observed) { o.current, o.serving, o.memory = nil, nil, nil }),
 			birth, step{act: promote, why: "no certificate is served that is trusted"},
 		},
-		"not at once when this process still serves what the secret has lost": {
+		"not at once when this process still serves a certificate lost from the secret": {
 			succeeded(t, birth, nextIsTrusted(birth), func(o *observed) { o.current, o.serving = nil, nil }),
 			birth, step{act: rest, again: birth.Add(time.Minute)},
 		},

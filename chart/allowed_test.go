@@ -66,7 +66,8 @@ func TestThePolicyIsNotLedAround(t *testing.T) {
 		t.Fatal(err)
 	}
 	catalog := chart.NewCatalog(t.Context(), chart.Options{Repositories: policy})
-	const only = "charts may be fetched only from REPO; use such a URL, or ask an administrator of Shipper to add this one (--chart-repositories)"
+	const only = "charts may be fetched only from REPO; " +
+		"use such a URL, or ask an administrator of Shipper to add this one (--chart-repositories)"
 	for path, want := range map[string]string{
 		"/away": "chart index REPO/away/index.yaml: redirected to OTHER/secret?…: " + only,
 		"/near": `chart "nginx" 0.0.1 of repository REPO/near: archive OTHER/nginx.tgz: ` + only,

@@ -200,7 +200,7 @@ func TestContentBehindCredentialsIsNotServedToOthers(t *testing.T) {
 	if _, err := s.Load(t.Context(), "team", named("second"), resolved.Digest); err != nil {
 		t.Errorf("another Secret that opens it: %v", err)
 	}
-	// Once the password is another, so is what is known.
+	// With another password the cache is another, too.
 	held["team/opener"] = wrong
 	if got, err := s.Resolve(t.Context(), "team", named("opener")); err == nil {
 		t.Errorf("with the password of before, %+v", got)

@@ -15,7 +15,7 @@ import (
 )
 
 // crowd has a team load ten charts of a repository that answers as fault says, and returns when it is asked for as many files as that
-// comes to. Who calls end waits until all have ended, with those files there.
+// comes to. A call of end waits until all have ended, and serves those files.
 func crowd(t *testing.T, s *env, fault charts.Fault, file string, files int) (end func()) {
 	t.Helper()
 	const all = 10

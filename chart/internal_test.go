@@ -66,8 +66,8 @@ func TestRenderTurnsPanicsIntoErrors(t *testing.T) {
 		renders: newRenderCache(1, 0)}
 	c.helm.AddDependency(&helmchart.Chart{}) // without metadata, which the loader never lets pass
 	_, err := c.Render(t.Context(), nil, Target{})
-	failure, ok := errors.AsType[*Error](err)
-	if !ok || !strings.HasPrefix(failure.Message, `chart "x" 1: it cannot be rendered: runtime error: invalid memory address`) || failure.Retry {
+	got, ok := errors.AsType[*Error](err)
+	if !ok || !strings.HasPrefix(got.Message, `chart "x" 1: it cannot be rendered: runtime error: invalid memory address`) || got.Retry {
 		t.Errorf("got %v", err)
 	}
 }

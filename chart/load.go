@@ -30,9 +30,8 @@ type Verifier interface {
 }
 
 // Load returns the chart of the exact version in pinned. Its archive must have the digest or, if that is empty, the one in the
-// index. A loaded archive is used again without a request to the repository, with a CacheDir also after a restart: a published
-// version does not change. One fetched with credentials is used again only in the namespace of their Secret, by charts that
-// name it.
+// index. A loaded archive is used again without a request to the repository, with a CacheDir also after a restart. One fetched
+// with credentials is used again only in the namespace of their Secret, by charts that name it.
 func (c *Catalog) Load(ctx context.Context, namespace string, pinned shipper.Chart, digest string) (*Chart, error) {
 	return c.LoadKept(ctx, namespace, pinned, digest, nil)
 }

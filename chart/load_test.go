@@ -454,12 +454,12 @@ func TestLoadKept(t *testing.T) {
 		fails, err    error
 		asked, looked int
 	}{
-		"what is kept is used, and the repository is not asked": {digest: want.Digest, kept: want.Bytes, looked: 1},
-		"what is not kept is fetched":                           {digest: want.Digest, fails: chart.ErrNotKept, asked: 1, looked: 1},
-		"what is kept and wrong is fetched":                     {digest: want.Digest, kept: []byte("wrong"), asked: 1, looked: 1},
-		"what cannot be read is not made up for":                {digest: want.Digest, fails: down, err: down, looked: 1},
-		"a kept archive that is not a chart is reported":        {digest: broken.Digest, kept: broken.Bytes, err: errAny, looked: 1},
-		"without a digest nothing is looked for":                {asked: 1},
+		"a kept archive is used without a request to the repository": {digest: want.Digest, kept: want.Bytes, looked: 1},
+		"an archive that is not kept is fetched":                     {digest: want.Digest, fails: chart.ErrNotKept, asked: 1, looked: 1},
+		"an archive that is kept with wrong bytes is fetched":        {digest: want.Digest, kept: []byte("wrong"), asked: 1, looked: 1},
+		"a failed read is an error":                                  {digest: want.Digest, fails: down, err: down, looked: 1},
+		"a kept archive that is not a chart is reported":             {digest: broken.Digest, kept: broken.Bytes, err: errAny, looked: 1},
+		"without a digest nothing is looked for":                     {asked: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, calls := newEnv(t), 0

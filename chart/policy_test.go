@@ -227,7 +227,7 @@ func TestRedirects(t *testing.T) {
 		"from https down": {
 			to: "http://charts.internal", via: []string{"http://charts.internal", "https://a"}, want: "redirected from https to http",
 		},
-		"to what is not allowed": {to: "http://other?token=x", via: []string{"http://charts.internal"}, want: "redirected to http://other?…: " +
+		"to a URL that is not allowed": {to: "http://other?token=x", via: []string{"http://charts.internal"}, want: "redirected to http://other?…: " +
 			"charts may be fetched only from https://*:*, http://charts.internal; use such a URL, " +
 			"or ask an administrator of Shipper to add this one (--chart-repositories)"},
 		"to a metadata service": {to: "https://169.254.169.254/latest", via: []string{"https://a"}, want: "redirected to " +
@@ -263,7 +263,7 @@ func TestProxiesOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// A proxy is connected to wherever it is, and asked for what is allowed only.
+// A proxy may have any address, but gets only requests for allowed URLs.
 func TestFetchingThroughAProxy(t *testing.T) {
 	var asked []string
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -186,7 +186,7 @@ func TestSelectorsKeepTheirOwnApplicationAlone(t *testing.T) {
 	}
 }
 
-// TestSelectorsOfOthersStayAsTheyAre: who selects Pods may name Shipper's labels, as NetworkPolicies do.
+// TestSelectorsOfOthersStayAsTheyAre: selectors, such as those of NetworkPolicies, may name Shipper's labels.
 func TestSelectorsOfOthersStayAsTheyAre(t *testing.T) {
 	c := sample(t, map[string]string{"templates/policy.yaml": "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\n" +
 		"metadata: {name: p}\nspec: {podSelector: {matchLabels: {shipper-app: super, shipper-traffic-status: enabled}}}"})

@@ -9,8 +9,7 @@ import (
 
 // scanIndex parses an index in the layout of helm, ChartMuseum and the like: block style, one field a line. It skips other
 // fields by their indentation, which YAML values cannot go below. It gives up (ok false) at the first line that it does not
-// recognise; then the general parser runs. It does not handle multi-line quoted texts with less indentation, which only a
-// person would write.
+// recognise; then the general parser runs. It does not handle multi-line quoted texts with less indentation.
 func scanIndex(data []byte) (entries map[string][]listing, ok bool) {
 	if breaksLines(data) {
 		return nil, false

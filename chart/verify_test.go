@@ -332,7 +332,7 @@ func TestKeysAreThoseOfTheSecret(t *testing.T) {
 	}
 }
 
-// TestAnArchiveThatIsKnownIsVerifiedAllTheSame has it loaded before anybody asks whose it is.
+// TestAnArchiveThatIsKnownIsVerifiedAllTheSame loads it before the first verification.
 func TestAnArchiveThatIsKnownIsVerifiedAllTheSame(t *testing.T) {
 	s := newSigning(t)
 	of := archive(t, "nginx", "0.0.1")

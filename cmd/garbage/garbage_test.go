@@ -22,10 +22,10 @@ func TestGarbageIsPlentyWhileAProcessWorks(t *testing.T) {
 		live uint64
 		want int
 	}{
-		"nothing is in use yet":                       {0, 400},
-		"little is in use, and four times as much":    {32 * mib, 400},
-		"as much as there may be is in use":           {256 * mib, 100},
-		"more is in use than twice what there may be": {600 * mib, 50},
+		"nothing is in use yet":                    {0, 400},
+		"little is in use, and four times as much": {32 * mib, 400},
+		"as much as there may be is in use":        {256 * mib, 100},
+		"a live heap of more than twice the bound": {600 * mib, 50},
 	} {
 		k := keeper{ample: 256 * mib, percent: minPercent}
 		if rests := k.look(seen{allocated: 100 * mib, live: tc.live}, time.Unix(0, 0)); rests || k.percent != tc.want {

@@ -117,7 +117,7 @@ func TestADryRunShowsThePlan(t *testing.T) {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 			if a, req.DryRun = (&response.Response{}), nil; hook.Validate(t.Context(), req, a) != nil || len(a.Warnings()) != 1 {
-				t.Errorf("who means it is told more than the Release: %q", a.Warnings())
+				t.Errorf("a write that is not a dry run warns of more than the Release: %q", a.Warnings())
 			}
 		})
 	}
@@ -165,7 +165,7 @@ func TestAPlanShowsTheBlockThatWillStopIt(t *testing.T) {
 		freeze   func(*shipper.RolloutBlock)
 		old, now *shipper.Application
 		known    []client.Object
-		told     bool
+		warned   bool
 	}{
 		"a freeze": {func(*shipper.RolloutBlock) {}, before, after, nil, true},
 		"one that warns stops nothing": {
@@ -177,7 +177,7 @@ func TestAPlanShowsTheBlockThatWillStopIt(t *testing.T) {
 		"one that is overridden stops nothing": {
 			func(*shipper.RolloutBlock) {}, ask.Application(override), ask.Application(override, ask.Version("0.0.2")), nil, false,
 		},
-		"one that nobody may override stops it": {
+		"one with policy Nobody stops it": {
 			func(b *shipper.RolloutBlock) { b.Spec.OverridePolicy = shipper.RolloutBlockNobody },
 			ask.Application(override), ask.Application(override, ask.Version("0.0.2")), nil, true,
 		},
@@ -187,7 +187,7 @@ func TestAPlanShowsTheBlockThatWillStopIt(t *testing.T) {
 			},
 			before, after, []client.Object{complete(after)}, false,
 		},
-		"one that lets rollbacks pass stops what is none": {
+		"one that allows rollbacks stops other changes": {
 			func(b *shipper.RolloutBlock) {
 				b.Spec.Allow = []shipper.RolloutBlockChange{shipper.RolloutBlockRollback}
 			},
@@ -203,9 +203,9 @@ func TestAPlanShowsTheBlockThatWillStopIt(t *testing.T) {
 			if err := hook.Validate(t.Context(), req, a); err != nil {
 				t.Fatal(err)
 			}
-			told := slices.ContainsFunc(a.Warnings(), func(w string) bool { return strings.Contains(w, "will stop rollouts") })
-			if told != tc.told {
-				t.Errorf("told of the freeze: %v, want %v: %q", told, tc.told, a.Warnings())
+			warned := slices.ContainsFunc(a.Warnings(), func(w string) bool { return strings.Contains(w, "will stop rollouts") })
+			if warned != tc.warned {
+				t.Errorf("warned of the freeze: %v, want %v: %q", warned, tc.warned, a.Warnings())
 			}
 		})
 	}

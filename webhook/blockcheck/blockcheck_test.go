@@ -192,9 +192,9 @@ func TestPolicies(t *testing.T) {
 		message  string
 		asked    []string
 	}{
-		"who is authorized may":           {"", ask.Grant(may), "", "", []string{may}},
-		"who is authorized may, in words": {shipper.RolloutBlockAuthorized, ask.Grant(may), "", "", []string{may}},
-		"who is not may not": {
+		"an authorized user may":                      {"", ask.Grant(may), "", "", []string{may}},
+		"an authorized user may, with the policy set": {shipper.RolloutBlockAuthorized, ask.Grant(may), "", "", []string{may}},
+		"an unauthorized user may not": {
 			"", ask.Grant(), response.Forbidden, `user "dev" may not override RolloutBlock global/dns: the verb override on resource ` +
 				`rolloutblocks.shipper.booking.com named dns in namespace global is needed`, []string{may},
 		},
@@ -301,23 +301,23 @@ func TestStamp(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		old, now, want map[string]string
 	}{
-		"nothing is overridden":        {nil, nil, nil},
-		"who creates with an override": {nil, notes("global/dns", "outage"), notes("global/dns", "outage", dns)},
-		"who adds one":                 {notes("", ""), notes("global/dns", "outage"), notes("global/dns", "outage", dns)},
-		"who adds another leaves what was noted": {
+		"nothing is overridden":       {nil, nil, nil},
+		"a creation with an override": {nil, notes("global/dns", "outage"), notes("global/dns", "outage", dns)},
+		"an added override":           {notes("", ""), notes("global/dns", "outage"), notes("global/dns", "outage", dns)},
+		"another added override keeps the records": {
 			notes("global/dns", "", earlier), notes("default/demo,global/dns", "outage"), notes("default/demo,global/dns", "outage", demo, earlier),
 		},
-		"who takes one away takes its note": {
+		"a removed override removes its record": {
 			notes("default/demo,global/dns", "outage", demo, dns), notes("global/dns", "outage", demo, dns), notes("global/dns", "outage", dns),
 		},
-		"who takes all away": {notes("global/dns", "outage", dns), notes("", "outage", dns), notes("", "outage")},
-		"who leaves all as it is, and the note out": {
+		"all overrides removed": {notes("global/dns", "outage", dns), notes("", "outage", dns), notes("", "outage")},
+		"an update that leaves the records out": {
 			notes("global/dns", "", dns), notes("global/dns", ""), notes("global/dns", "", dns),
 		},
-		"who gives another reason later": {notes("global/dns", "outage", dns), notes("global/dns", "fun", dns), notes("global/dns", "fun", dns)},
-		"what was never noted stays so":  {notes("global/dns", ""), notes("global/dns", ""), notes("global/dns", "")},
-		"forged with a new override":     {nil, notes("global/dns", "outage", forged), notes("global/dns", "outage", dns)},
-		"forged without an override":     {nil, map[string]string{stampKey: block.FormatRecords([]block.Record{forged})}, map[string]string{}},
+		"a later change of the reason":          {notes("global/dns", "outage", dns), notes("global/dns", "fun", dns), notes("global/dns", "fun", dns)},
+		"an override without a record stays so": {notes("global/dns", ""), notes("global/dns", ""), notes("global/dns", "")},
+		"forged with a new override":            {nil, notes("global/dns", "outage", forged), notes("global/dns", "outage", dns)},
+		"forged without an override":            {nil, map[string]string{stampKey: block.FormatRecords([]block.Record{forged})}, map[string]string{}},
 		"forged beside an old override": {
 			notes("global/dns", "outage", dns), notes("global/dns", "outage", forged), notes("global/dns", "outage", dns),
 		},
@@ -331,7 +331,7 @@ func TestStamp(t *testing.T) {
 		"forged while it was malformed, which then is mended": {
 			notes("dns", "outage", forged), notes("global/dns", "outage", forged), notes("global/dns", "outage", dns),
 		},
-		"of what is unknown nothing is noted": {nil, notes("global/gone", "outage"), notes("global/gone", "outage")},
+		"an unknown block gets no record": {nil, notes("global/gone", "outage"), notes("global/gone", "outage")},
 		"no JSON": {
 			nil, map[string]string{key: "global/dns", reasonKey: "outage", stampKey: "{"}, notes("global/dns", "outage", dns),
 		},
@@ -403,8 +403,8 @@ func TestAnOverrideDoesNotOutliveItsBlock(t *testing.T) {
 	if err := judge(); err != nil {
 		t.Fatalf("an overridden block stops the change: %v", err)
 	}
-	anew := edited("global/dns", func(b *shipper.RolloutBlock) { b.UID = "another" })
-	if err := w.Indexers.Blocks.Update(anew); err != nil {
+	recreated := edited("global/dns", func(b *shipper.RolloutBlock) { b.UID = "another" })
+	if err := w.Indexers.Blocks.Update(recreated); err != nil {
 		t.Fatal(err)
 	}
 	ask.CheckRefusal(t, judge(), response.Blocked, "rollouts blocked by: global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago). "+
@@ -469,7 +469,7 @@ func TestPrune(t *testing.T) {
 		if diff := cmp.Diff(want, meta.Annotations); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", written, diff)
 		}
-		if told := len(a.Warnings()) == 1; told != (meta.Annotations[key] != written) {
+		if warned := len(a.Warnings()) == 1; warned != (meta.Annotations[key] != written) {
 			t.Errorf("%q: warned %q", written, a.Warnings())
 		}
 	}

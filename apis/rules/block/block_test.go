@@ -146,10 +146,10 @@ func TestJudgeByPolicies(t *testing.T) {
 		"one that denies does so beside them": {
 			list{warns, denies, audits}, nil, Verdict{Effective: list{denies}, Warning: list{warns}, Auditing: list{audits}},
 		},
-		"one that warns can be overridden too":            {list{warns}, []Override{uid("warns", "")}, Verdict{Overridden: list{warns}}},
-		"a block with policy Nobody cannot be overridden": {list{law}, []Override{uid("law", "law-uid")}, Verdict{Effective: list{law}}},
-		"a block with policy Anyone can be overridden":    {list{anyone}, []Override{uid("anyone", "anyone-uid")}, Verdict{Overridden: list{anyone}}},
-		"an override is of this very block":               {list{plain}, []Override{uid("plain", "plain-uid")}, Verdict{Overridden: list{plain}}},
+		"a warning can be overridden too":   {list{warns}, []Override{uid("warns", "")}, Verdict{Overridden: list{warns}}},
+		"policy Nobody: the block holds":    {list{law}, []Override{uid("law", "law-uid")}, Verdict{Effective: list{law}}},
+		"policy Anyone: it is overridden":   {list{anyone}, []Override{uid("anyone", "anyone-uid")}, Verdict{Overridden: list{anyone}}},
+		"an override is of this very block": {list{plain}, []Override{uid("plain", "plain-uid")}, Verdict{Overridden: list{plain}}},
 		"an override of an earlier block of the name is none, nor unknown": {
 			list{plain}, []Override{uid("plain", "earlier")}, Verdict{Effective: list{plain}},
 		},
@@ -157,9 +157,9 @@ func TestJudgeByPolicies(t *testing.T) {
 		"one of several overrides of the name is enough": {
 			list{plain, plain}, []Override{uid("plain", "earlier"), uid("plain", "plain-uid")}, Verdict{Overridden: list{plain}},
 		},
-		"an override of what is asleep is neither in the way nor unknown": {list{sleeps}, []Override{uid("sleeps", "")}, Verdict{}},
-		"an override of what is elsewhere is neither":                     {list{elsewhere}, []Override{uid("elsewhere", "")}, Verdict{}},
-		"what is asleep and what is elsewhere are not in the way":         {list{sleeps, elsewhere}, nil, Verdict{}},
+		"an override of an inactive block stops nothing and is known": {list{sleeps}, []Override{uid("sleeps", "")}, Verdict{}},
+		"an override of a block elsewhere does too":                   {list{elsewhere}, []Override{uid("elsewhere", "")}, Verdict{}},
+		"inactive blocks and those elsewhere stop nothing":            {list{sleeps, elsewhere}, nil, Verdict{}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			change := Change{Environments: []*shipper.ReleaseEnvironment{env("nginx")}}

@@ -84,13 +84,13 @@ func TestScope(t *testing.T) {
 		"a label that it does not have": {
 			&shipper.RolloutBlockScope{Applications: label("tier", "then")}, shop().Edit(nil, env("nginx")), false,
 		},
-		"a label that it had when what runs was made": {
+		"a label that it had when its running Release was created": {
 			&shipper.RolloutBlockScope{Applications: label("tier", "then")}, shop(runs).Edit(env("a"), env("b")), true,
 		},
 		"a label that Shipper gives to Releases": {
 			&shipper.RolloutBlockScope{Applications: label(shipper.AppLabel, "shop")}, shop(runs).Rollout(), false,
 		},
-		"a label of what nothing is known": {&shipper.RolloutBlockScope{Applications: label("tier", "now")}, Change{}, false},
+		"a label when the labels are unknown": {&shipper.RolloutBlockScope{Applications: label("tier", "now")}, Change{}, false},
 
 		"all parts match": {
 			all("nginx"),

@@ -218,17 +218,17 @@ func TestWhen(t *testing.T) {
 			plan: plan{windows: []shipper.RolloutBlockWindow{nights, window("0 0 * * *", "1h", "Middle/Earth")}}, now: created,
 			want: timing{active: true}, err: `window 1: timeZone "Middle/Earth" is not an IANA time zone, like Europe/Amsterdam`,
 		},
-		"what cannot be read is in effect, whatever else is said": {
+		"an invalid schedule is in effect, whatever its other fields": {
 			plan: plan{start: "2027-01-01T00:00:00Z", end: "2027-01-02T00:00:00Z",
 				windows: []shipper.RolloutBlockWindow{window("0 25 * * *", "1h", "")}}, now: created,
 			want: timing{active: true}, err: `window 0: cron "0 25 * * *": end of range (25) above maximum (23): 25`,
 		},
-		"what cannot be read expires all the same": {
+		"an invalid schedule still expires": {
 			plan: plan{ttl: "1h", windows: []shipper.RolloutBlockWindow{window("x", "1h", "")}}, now: created,
 			want: timing{active: true, ends: "2026-11-21T13:00:00Z"},
 			err:  `window 0: cron "x": expected exactly 5 fields, found 1: [x]`,
 		},
-		"what cannot be read and has expired is not in effect": {
+		"an invalid schedule that has expired is not in effect": {
 			plan: plan{ttl: "1h", windows: []shipper.RolloutBlockWindow{window("x", "1h", "")}}, now: "2026-11-21T13:00:00Z",
 			err: `window 0: cron "x": expected exactly 5 fields, found 1: [x]`,
 		},
@@ -332,16 +332,16 @@ func TestWindowsGoByTheClocksOfTheirZone(t *testing.T) {
 			window("30 2 * * *", "15m", amsterdam), "2027-10-30T00:00:00Z",
 			[]string{"10-30T00:30Z to 10-30T00:45Z", "10-31T00:30Z to 10-31T00:45Z", "11-01T01:30Z to 11-01T01:45Z"},
 		},
-		"what is open when the clock is put back closes after its duration": {
+		"a window open when the clock is put back closes after its duration": {
 			window("0 1 25 10 *", "3h", amsterdam), "2026-10-24T00:00:00Z", []string{"10-24T23:00Z to 10-25T02:00Z"},
 		},
-		"what is open when the clock is put forward closes after its duration": {
+		"a window open when the clock is put forward closes after its duration": {
 			window("0 1 29 3 *", "3h", amsterdam), "2026-03-28T00:00:00Z", []string{"03-29T00:00Z to 03-29T03:00Z"},
 		},
-		"what opens in the hour that is skipped opens once": {
+		"a window that opens in the skipped hour opens once": {
 			window("*/20 2 29 3 *", "5m", amsterdam), "2026-03-28T00:00:00Z", []string{"03-29T01:00Z to 03-29T01:05Z"},
 		},
-		"what opens in the hour that comes twice opens in the first": {
+		"a window that opens in the repeated hour opens in the first": {
 			window("*/30 2,3 25 10 *", "5m", amsterdam), "2026-10-24T00:00:00Z",
 			[]string{"10-25T00:00Z to 10-25T00:05Z", "10-25T00:30Z to 10-25T00:35Z", "10-25T02:00Z to 10-25T02:05Z", "10-25T02:30Z to 10-25T02:35Z"},
 		},
@@ -379,7 +379,7 @@ func TestWindowsGoByTheClocksOfTheirZone(t *testing.T) {
 			window("0 9 30 * SUN", "1h", ""), "2026-03-28T00:00:00Z",
 			[]string{"03-29T09:00Z to 03-29T10:00Z", "03-30T09:00Z to 03-30T10:00Z"},
 		},
-		"words for what is usual": {
+		"shorthands": {
 			window("@daily", "1h", amsterdam), "2026-03-28T00:00:00Z",
 			[]string{"03-28T23:00Z to 03-29T00:00Z", "03-29T22:00Z to 03-29T23:00Z", "03-30T22:00Z to 03-30T23:00Z"},
 		},

@@ -25,7 +25,7 @@ type Error struct {
 	// Reason is one of NoRegionsSpecified, DuplicateCapabilityRequirement, NotEnoughClustersInRegion and
 	// NotEnoughCapableClustersInRegion.
 	Reason string
-	// Message tells a user what is missing in which region.
+	// Message says for users which region lacks which clusters.
 	Message string
 }
 

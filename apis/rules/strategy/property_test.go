@@ -232,7 +232,7 @@ func (g *randomWalk) serving(cluster string) int32 {
 			}
 			if of := r.Capacity.Spec.Clusters[i]; of.AsFound {
 				out += run.pods
-			} else { // Pods above what is asked for are as good as gone
+			} else { // Pods above the requested number will be deleted
 				out += min(run.pods, wantedPods(r, of.Percent, cluster))
 			}
 		}

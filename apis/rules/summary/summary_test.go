@@ -87,7 +87,7 @@ func TestReleasesAreSummedUp(t *testing.T) {
 				{Outcome: "InProgress", ValuesChanged: "image.tag"},
 			},
 		},
-		"one that is gone back to, once what came between is gone": {
+		"one that is rolled back to, after the next one was deleted": {
 			[]*shipper.Release{release("web-0", "a", time.Second, ""), release("web-2", "a", 0, "web-0")},
 			sums{{Outcome: "Complete", Duration: "1s"}, {Outcome: "InProgress"}},
 		},
