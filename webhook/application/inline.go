@@ -12,12 +12,12 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-// pinArchive opens the archive that stands in the template and pins the template to it: to its name and version, which may be
-// left out and otherwise agree, and to its digest.
+// pinArchive opens the archive in the template and pins the template to its name and version, which must agree if they are
+// given, and to its digest.
 func pinArchive(a *response.Response, app, old *shipper.Application) error {
 	want := app.Spec.Template.Chart
 	if want.RepoURL != "" || old != nil && old.Spec.Template.Chart == want && pinned(app) {
-		return nil // the two exclude each other, which is said later; what was opened is not opened again
+		return nil // validation refuses both together; an archive is opened once
 	}
 	opened, err := chart.OpenInline(want.Archive)
 	if err != nil {
@@ -43,8 +43,8 @@ func pinArchive(a *response.Response, app, old *shipper.Application) error {
 	return nil
 }
 
-// followed tells whether the version in app is that of the archive before, which nobody asked for: clients that merge send it
-// along with another archive.
+// followed reports whether app's version is that of the previous archive and the user did not set it: clients that merge send
+// it with the new archive.
 func followed(app, old *shipper.Application) bool {
 	if old == nil || !pinned(old) || old.Spec.Template.Chart.Archive == "" {
 		return false

@@ -19,8 +19,8 @@ import (
 
 var rollbackPath = field.NewPath("spec", "rollbackTo")
 
-// rollBack puts the environment of the Release that rollbackTo means into the template, with all that is known of its
-// chart, and takes rollbackTo away.
+// rollBack copies the environment of the Release that rollbackTo selects into the template, with the annotations of its chart,
+// and removes rollbackTo.
 func (w *Webhook) rollBack(a *response.Response, app, old *shipper.Application) error {
 	to := app.Spec.RollbackTo
 	rels, err := w.releases(app)
@@ -60,9 +60,9 @@ func (w *Webhook) rollBack(a *response.Response, app, old *shipper.Application) 
 	return nil
 }
 
-// restored tells whether a write puts app back as the reconciler does on abort, whoever writes: the template becomes that of one of
-// its Releases with the same archive, and the highest observed generation, which only those who may stamp change, is that Release's.
-// It installs nothing that was not judged when that Release was made.
+// restored reports whether a write restores app as the reconciler does on abort, by any user: template, archive and highest
+// observed generation (which only users who may stamp change) are those of one of its Releases. It installs nothing that was
+// not admitted when that Release was created.
 func (w *Webhook) restored(app, old *shipper.Application) bool {
 	if old == nil || refreshWanted(app, old) || valuesRefreshWanted(app, old) ||
 		stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) {
@@ -77,9 +77,9 @@ func (w *Webhook) restored(app, old *shipper.Application) bool {
 	})
 }
 
-// rolledBack tells whether what rollbackTo asks for was done, and nothing was rolled out since. A manifest is applied again
-// and again, and the rollbackTo in it, once done, is gone from what is stored: without this, one that names no Release would
-// go back and forth, and one that names a Release would be refused once that is trimmed.
+// rolledBack reports whether rollbackTo was already applied, without a rollout since. A manifest with rollbackTo is applied
+// repeatedly, and the stored object lacks it. Without this check a manifest without a name would alternate between two
+// Releases, and one with a name would fail after the Release is trimmed.
 func rolledBack(old *shipper.Application, to *shipper.RollbackTo) bool {
 	if old == nil {
 		return false
@@ -88,15 +88,14 @@ func rolledBack(old *shipper.Application, to *shipper.RollbackTo) bool {
 	return back != "" && (to.Release == back || (to.Release == "" && to.Generation == 0))
 }
 
-// rollOn ends what was said of the last rollback when the template becomes another, by whatever: what is rolled out next goes
-// through its steps again.
+// rollOn removes the records of the last rollback when the template changes: the next rollout goes through its steps again.
 func rollOn(a *response.Response, app, old *shipper.Application) {
 	if old != nil && !stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) {
 		note(a, app, "", "")
 	}
 }
 
-// stay keeps app as it went back before, and says how to go elsewhere.
+// stay keeps app as the rollback left it, and says how to go elsewhere.
 func stay(a *response.Response, app, old *shipper.Application, rels []*shipper.Release) {
 	if edited(app, old) {
 		a.Warn("spec.template was edited, too: that is not taken while spec.rollbackTo is there")
@@ -115,8 +114,8 @@ func stay(a *response.Response, app, old *shipper.Application, rels []*shipper.R
 		"or name a Release in it%s", old.Annotations[shipper.AppRolledBackToAnnotation], elsewhere)
 }
 
-// edited tells whether a write asks for another template beside a rollback. Repeating what the version was resolved from is
-// no edit.
+// edited reports whether a write changes the template besides a rollback. Repeating the constraint of the version is not a
+// change.
 func edited(app, old *shipper.Application) bool {
 	if old == nil {
 		return false
@@ -126,7 +125,7 @@ func edited(app, old *shipper.Application) bool {
 	return !stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template)
 }
 
-// note says of the template which Release it was taken from, and how it is to be rolled out; nothing when that is empty.
+// note records which Release the template was copied from, and how to roll it out; empty values remove the records.
 func note(a *response.Response, app *shipper.Application, release string, how shipper.RollbackStrategy) {
 	if how != shipper.RollbackImmediate {
 		how = ""
@@ -142,7 +141,7 @@ func note(a *response.Response, app *shipper.Application, release string, how sh
 	}
 }
 
-// goalOf is the Release that is meant, of all in their order, when the Application is still as it was; or why there is none.
+// goalOf is the Release that rollbackTo selects, of all in their order, given the stored Application; or an error.
 func goalOf(to *shipper.RollbackTo, rels []*shipper.Release, was *shipper.Application) (*shipper.Release, *field.Error) {
 	if len(rels) == 0 {
 		return nil, field.Invalid(rollbackPath, "{}", "the application has no releases yet: there is nothing to go back to")
@@ -169,7 +168,7 @@ func goalOf(to *shipper.RollbackTo, rels []*shipper.Release, was *shipper.Applic
 	return nil, missing(rollbackPath.Child("generation"), to.Generation, rels)
 }
 
-// missing says that no Release is meant, and which could be.
+// missing is the error when no Release is selected, with the possible ones.
 func missing(path *field.Path, value any, rels []*shipper.Release) *field.Error {
 	known := listed(rels)
 	err := field.NotFound(path, value)
@@ -180,7 +179,7 @@ func missing(path *field.Path, value any, rels []*shipper.Release) *field.Error 
 	return err
 }
 
-// listed are the newest of rels, as they can be named.
+// listed are the names of the newest of rels.
 func listed(rels []*shipper.Release) string {
 	var out []string
 	for _, rel := range slices.Backward(rels) {

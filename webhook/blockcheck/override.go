@@ -14,8 +14,8 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-// Normalise rewrites the override annotation of meta as it is stored: trimmed, sorted, without repetitions. One that is
-// malformed is left for Check to refuse.
+// Normalise rewrites the override annotation of meta as it is stored: trimmed, sorted, without repetitions. It leaves a
+// malformed one for Check to refuse.
 func Normalise(a *response.Response, meta *metav1.ObjectMeta) {
 	written, there := meta.Annotations[shipper.RolloutBlockOverrideAnnotation]
 	if !there {
@@ -30,8 +30,8 @@ func Normalise(a *response.Response, meta *metav1.ObjectMeta) {
 	}
 }
 
-// Prune takes overrides out of meta whose block is gone, or was made anew since. It is for objects whose rollout goes on
-// while they carry an override that was right when it was written: nobody should have to tidy up before the next change.
+// Prune removes overrides from meta whose block was deleted, or deleted and created again. It serves objects whose rollout goes
+// on under an old override: users need not remove it before their next change.
 func (g *Checker) Prune(ctx context.Context, a *response.Response, meta *metav1.ObjectMeta) error {
 	var left, gone []types.NamespacedName
 	for _, o := range block.Overrides(meta.Annotations) {
@@ -53,8 +53,8 @@ func (g *Checker) Prune(ctx context.Context, a *response.Response, meta *metav1.
 	return nil
 }
 
-// Stamp notes in meta who added which override, when and why. What was noted in old of those that it has stays; old is nil on
-// creation. What meta itself says of it counts for nothing: nobody but the webhook writes it.
+// Stamp records in meta who added which override, when and why. It keeps the records in old (nil on creation) of overrides that
+// meta still has, and ignores records in meta: only the webhook writes them.
 func (g *Checker) Stamp(ctx context.Context, user string, a *response.Response, meta, old *metav1.ObjectMeta) error {
 	if old == nil {
 		old = &metav1.ObjectMeta{}
@@ -69,7 +69,7 @@ func (g *Checker) Stamp(ctx context.Context, user string, a *response.Response, 
 	var records []block.Record
 	for _, name := range names {
 		if slices.Contains(before, name) {
-			if r, ok := block.Recorded(known, name); ok { // there is none from before overrides were noted
+			if r, ok := block.Recorded(known, name); ok { // none if the override is older than records
 				if r.Reason == "" { // a reason given once is not rewritten
 					r.Reason = reason
 				}
@@ -82,7 +82,7 @@ func (g *Checker) Stamp(ctx context.Context, user string, a *response.Response, 
 			return err
 		}
 		if b == nil {
-			break // Check refuses it; whoever lists thousands that there are not has the API server asked for one
+			break // Check refuses it; one live read is enough for a list of unknown blocks
 		}
 		records = append(records, block.Record{
 			Block: name.String(), UID: b.UID, User: user, Time: metav1.Time{Time: g.Clock.Now().UTC()}.Rfc3339Copy(),
@@ -93,7 +93,7 @@ func (g *Checker) Stamp(ctx context.Context, user string, a *response.Response, 
 	return nil
 }
 
-// rewrite makes what meta's annotations say of overrides what to says.
+// rewrite replaces the override annotations of meta by those in to.
 func rewrite(a *response.Response, meta *metav1.ObjectMeta, to map[string]string) {
 	for _, key := range []string{
 		shipper.RolloutBlockOverrideAnnotation, shipper.RolloutBlockOverrideStampAnnotation,
@@ -103,7 +103,7 @@ func rewrite(a *response.Response, meta *metav1.ObjectMeta, to map[string]string
 	}
 }
 
-// set writes an annotation, or takes it away when value is empty, unless it is so already.
+// set writes an annotation, or removes it when value is empty, unless it is so already.
 func set(a *response.Response, meta *metav1.ObjectMeta, key, value string) {
 	switch {
 	case meta.Annotations[key] == value:
@@ -114,13 +114,12 @@ func set(a *response.Response, meta *metav1.ObjectMeta, key, value string) {
 	}
 }
 
-// SameOverride tells whether two sets of annotations override the same blocks.
+// SameOverride reports whether two sets of annotations override the same blocks.
 func SameOverride(a, b map[string]string) bool {
 	return a[shipper.RolloutBlockOverrideAnnotation] == b[shipper.RolloutBlockOverrideAnnotation]
 }
 
-// Overrides reads the names in an annotation that was judged when it was written. One that is malformed nonetheless
-// overrides nothing.
+// Overrides parses the names in an annotation that was checked when it was written. A malformed one overrides nothing.
 func Overrides(annotations map[string]string) []types.NamespacedName {
 	names, err := block.ParseOverrides(annotations[shipper.RolloutBlockOverrideAnnotation])
 	if err != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package response turns a judgement into what the API server, the user, the auditor and the operator are told: a status
-// with one cause per field or the block that stops a rollout, warnings, a precise patch, audit annotations and metrics.
+// Package response turns a judgement into an admission response: a status with one cause per field or the block that stops a
+// rollout, warnings, a minimal patch, audit annotations and metrics.
 package response
 
 import (
@@ -21,35 +21,35 @@ const (
 	AuditBlocksMet = "blocks-met"
 	// AuditBlocksOverridden lists the RolloutBlocks that the object overrides.
 	AuditBlocksOverridden = "blocks-overridden"
-	// AuditBlocksWarned lists the RolloutBlocks that only warn, AuditBlocksAudited those that only note.
+	// AuditBlocksWarned lists the RolloutBlocks that only warn, AuditBlocksAudited those that only audit.
 	AuditBlocksWarned  = "blocks-warned"
 	AuditBlocksAudited = "blocks-audited"
-	// AuditOverride lists the RolloutBlocks that this request begins to override, AuditOverrideReason says why.
+	// AuditOverride lists the RolloutBlocks that this request starts to override, AuditOverrideReason the reason.
 	AuditOverride       = "override"
 	AuditOverrideReason = "override-reason"
-	// AuditReleaseStamped names the Release that the edit of an Application makes.
+	// AuditReleaseStamped names the Release that the edit of an Application creates.
 	AuditReleaseStamped = "release-stamped"
 	// AuditChartPinned is the chart's name and the exact version it was resolved to.
 	AuditChartPinned = "chart-pinned"
-	// AuditBlockLifted names the RolloutBlock whose deletion was let through.
+	// AuditBlockLifted names the RolloutBlock whose deletion was admitted.
 	AuditBlockLifted = "block-lifted"
-	// AuditBlockWeakened names the RolloutBlock that was made to stop less, and the fields by which.
+	// AuditBlockWeakened names the RolloutBlock that now stops less, and the changed fields.
 	AuditBlockWeakened = "block-weakened"
 )
 
-// Response gathers, while a request is judged, what is said besides yes or no. It belongs to one request.
+// Response collects the warnings, audit annotations and patches for one request.
 type Response struct {
 	warnings []string
 	audit    map[string]string
 	patch    []jsonpatch.JsonPatchOperation
 }
 
-// Warn tells the user something that does not keep the request from passing. kubectl prints it as one line.
+// Warn adds a warning for the user. kubectl prints it as one line.
 func (a *Response) Warn(format string, args ...any) {
 	a.warnings = append(a.warnings, oneLine(fmt.Sprintf(format, args...)))
 }
 
-// Audit leaves value under one of the Audit keys in the API server's audit log.
+// Audit adds value under one of the Audit keys to the API server's audit log.
 func (a *Response) Audit(key, value string) {
 	if a.audit == nil {
 		a.audit = map[string]string{}
@@ -57,26 +57,26 @@ func (a *Response) Audit(key, value string) {
 	a.audit[key] = value
 }
 
-// Warnings are those given so far.
+// Warnings are the warnings so far.
 func (a *Response) Warnings() []string { return a.warnings }
 
-// Patch is what was set and removed so far.
+// Patch is the patch so far.
 func (a *Response) Patch() []jsonpatch.JsonPatchOperation { return a.patch }
 
-// AuditAnnotations are those left so far.
+// AuditAnnotations are the audit annotations so far.
 func (a *Response) AuditAnnotations() map[string]string { return a.audit }
 
-// Set patches the field at path, whose parent must exist, to value. Fields beside it are not touched.
+// Set patches the field at path, whose parent must exist, to value. Other fields are not changed.
 func (a *Response) Set(value any, path ...string) {
 	a.patch = append(a.patch, jsonpatch.NewOperation("add", pointer(path), value))
 }
 
-// Remove patches the field at path away, which must be there.
+// Remove patches the field at path away; it must exist.
 func (a *Response) Remove(path ...string) {
 	a.patch = append(a.patch, jsonpatch.NewOperation("remove", pointer(path), nil))
 }
 
-// Annotate patches one annotation, and sets it on meta too, which must be that of the object as it was sent.
+// Annotate patches one annotation, and sets it on meta too, which must be that of the sent object.
 func (a *Response) Annotate(meta *metav1.ObjectMeta, key, value string) {
 	if meta.Annotations == nil {
 		meta.Annotations = map[string]string{}
@@ -86,7 +86,7 @@ func (a *Response) Annotate(meta *metav1.ObjectMeta, key, value string) {
 	a.Set(value, "metadata", "annotations", key)
 }
 
-// Unannotate patches one annotation away, and removes it from meta. An annotation that is not there stays so.
+// Unannotate patches one annotation away, and removes it from meta, if it exists.
 func (a *Response) Unannotate(meta *metav1.ObjectMeta, key string) {
 	if _, there := meta.Annotations[key]; !there {
 		return
@@ -116,8 +116,8 @@ func pointer(path []string) string {
 	return b.String()
 }
 
-// oneLine keeps what users wrote from breaking the line it is quoted in, and from commanding the terminal it is shown on:
-// what does not print, controls of the direction of writing included, becomes a space.
+// oneLine replaces characters of user texts that do not print, including those that control the writing direction, by spaces.
+// Otherwise a text could break its line or send control sequences to the terminal.
 func oneLine(s string) string {
 	printable := strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

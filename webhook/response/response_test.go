@@ -241,18 +241,18 @@ func TestAnswersAreCounted(t *testing.T) {
 
 func TestRefusalsTeach(t *testing.T) {
 	dns, demo := ask.Block("global/dns"), ask.Block("default/demo")
-	nobody := ask.Block("default/nobody")
-	nobody.Spec = shipper.RolloutBlockSpec{Message: "two\n\x1b[2J\u202elines\x7f"}
-	nobody.CreationTimestamp.Time = ask.Now.Add(time.Second) // clocks differ
-	blocks := []*shipper.RolloutBlock{dns, demo, nobody}
+	plain := ask.Block("default/plain")
+	plain.Spec = shipper.RolloutBlockSpec{Message: "two\n\x1b[2J\u202elines\x7f"}
+	plain.CreationTimestamp.Time = ask.Now.Add(time.Second) // clocks differ
+	blocks := []*shipper.RolloutBlock{dns, demo, plain}
 	app := ask.Application(ask.Overriding("default/demo"))
 	app.Name = "x"
 	subject := response.SubjectOf("app", &app.ObjectMeta)
 	v := block.Judge(blocks, []block.Override{{Name: block.Name(demo)}}, block.Change{}, ask.Now)
 	err := response.Refuse("applications", "x", subject, v, ask.Now)
-	const want = "rollouts blocked by: default/nobody (two [2J lines; unknown author, 0s ago), " +
+	const want = "rollouts blocked by: default/plain (two [2J lines; unknown author, 0s ago), " +
 		"global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago). To override: kubectl annotate app x " +
-		"shipper.booking.com/rollout-block.override=default/demo,default/nobody,global/dns -n default --overwrite " +
+		"shipper.booking.com/rollout-block.override=default/demo,default/plain,global/dns -n default --overwrite " +
 		"(the verb override on these rolloutblocks is needed)"
 	ask.CheckRefusal(t, err, response.Blocked, want)
 }
@@ -321,7 +321,7 @@ func TestRefusalsSayHowToGoOn(t *testing.T) {
 			blocks: []*shipper.RolloutBlock{freeze("global/dns", policy("Anyone"))},
 			want:   dns + "). To override: " + annotate + "global/dns -n default",
 		},
-		"which nobody may": {
+		"which cannot be overridden": {
 			blocks: []*shipper.RolloutBlock{freeze("global/dns"), freeze("global/law", policy("Nobody"))},
 			want: dns + "), global/law (DNS issues, troubleshooting in progress; jdoe, 12m ago). " +
 				"Nobody may override global/law: wait until it ends, or ask its author to lift it",
