@@ -71,6 +71,7 @@ func TestAHangingAdmissionWebhookOfATenantDelaysNoList(t *testing.T) {
 		return s.Create(ctx, block("try"), client.DryRunAll)
 	})
 	writing, stop := context.WithCancel(t.Context())
+	defer stop()
 	done := make(chan error, 1)
 	go func() { done <- started.client.Create(writing, block("hangs")) }()
 	// A Get of the object waits for the write: then it is under way.
