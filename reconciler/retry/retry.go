@@ -7,7 +7,6 @@ package retry
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"shipper.dev/shipper/apis/rules/block"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 )
 
@@ -23,9 +24,6 @@ const (
 	firstRetry = 5 * time.Millisecond
 	lastRetry  = 30 * time.Second
 )
-
-// blocked is how the gate begins to tell that RolloutBlocks are in effect.
-const blocked = "rollouts blocked by:"
 
 // Action is what helps against an error.
 type Action int
@@ -65,15 +63,10 @@ func Classify(err error) Action {
 // Blocked says, as conditions do, which RolloutBlock the gate named first when it refused a write; empty for every
 // other error. What the gate says beyond that changes with time.
 func Blocked(err error) string {
-	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
-		return ""
+	if name := block.RefusedBy(err); name != "" {
+		return shipper.BlockedBy + name
 	}
-	_, said, found := strings.Cut(err.Error(), blocked)
-	if !found {
-		return ""
-	}
-	name, _, _ := strings.Cut(strings.TrimSpace(said), " ")
-	return blocked + " " + strings.TrimRight(name, `",;`)
+	return ""
 }
 
 // Retrier makes the results of passes. It is safe for concurrent use.

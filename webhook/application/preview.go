@@ -34,17 +34,17 @@ func (w *Webhook) preview(
 	rels []*shipper.Release,
 ) error {
 	env := &app.Spec.Template
-	a.Warn("plan: Release %s of %s", rel.Name, w.describePinned(app))
+	a.Warn(shipper.Planned+"Release %s of %s", rel.Name, w.describePinned(app))
 	choice, err := placement.Choose(app.Name, env.ClusterRequirements, w.State.Clusters())
 	if err == nil {
-		a.Warn("plan: %s: %s", count(len(choice), "cluster"), abridged(choice))
+		a.Warn(shipper.Planned+"%s: %s", count(len(choice), "cluster"), abridged(choice))
 	}
 	incumbent := strategy.LastComplete(rels)
 	for _, line := range w.steps(ctx, env, rel, incumbent, choice) {
-		a.Warn("plan: %s", line)
+		a.Warn(shipper.Planned+"%s", line)
 	}
 	if incumbent != nil {
-		a.Warn("plan: the incumbent is Release %s", incumbent.Name)
+		a.Warn(shipper.Planned+"the incumbent is Release %s", incumbent.Name)
 	}
 	return w.previewBlocks(ctx, req, a, app, old)
 }

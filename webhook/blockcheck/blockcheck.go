@@ -126,7 +126,7 @@ func (g *Checker) Preview(a *response.Response, namespace string, overrides []bl
 	}
 	now := g.Clock.Now()
 	if b, at := block.Upcoming(bearing, overrides, c, now); b != nil {
-		a.Warn("plan: RolloutBlock %s will stop rollouts from %s on, in %s: %s",
+		a.Warn(shipper.Planned+"RolloutBlock %s will stop rollouts from %s on, in %s: %s",
 			block.Name(b), at.UTC().Format(time.RFC3339), duration.HumanDuration(at.Sub(now)), b.Spec.Message)
 	}
 	return nil

@@ -17,9 +17,6 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// CauseBlocked is the type of the causes of a refusal by blocks, one for each block.
-const CauseBlocked metav1.CauseType = "RolloutBlock"
-
 // Subject is the object whose override annotation counts.
 type Subject struct {
 	// Short is the resource's short name, as a user types it: app or rel.
@@ -54,9 +51,9 @@ func Refuse(resource, name string, subject Subject, v block.Verdict, now time.Ti
 	causes := make([]metav1.StatusCause, 0, len(v.Effective))
 	for _, b := range v.Effective {
 		message := block.Name(b).String() + ": " + oneLine(b.Spec.Message)
-		causes = append(causes, metav1.StatusCause{Type: CauseBlocked, Message: message})
+		causes = append(causes, metav1.StatusCause{Type: shipper.CauseRolloutBlock, Field: block.Name(b).String(), Message: message})
 	}
-	message := "rollouts blocked by: " + describeBlocks(v.Effective, now) + ". " + howToProceed(subject, v)
+	message := shipper.BlockedBy + describeBlocks(v.Effective, now) + ". " + howToProceed(subject, v)
 	return &Refusal{Decision: Blocked, Status: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
 		Details: &metav1.StatusDetails{Group: shipper.GroupName, Kind: resource, Name: name, Causes: causes},

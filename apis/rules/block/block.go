@@ -74,7 +74,7 @@ func (v Verdict) Blocked() bool {
 func (v Verdict) Message() string {
 	var parts []string
 	if len(v.Effective) > 0 {
-		parts = append(parts, "rollouts blocked by: "+FormatOverrides(Names(v.Effective)))
+		parts = append(parts, shipper.BlockedBy+FormatOverrides(Names(v.Effective)))
 	}
 	if len(v.Unknown) > 0 {
 		parts = append(parts, "the override names blocks that do not bear on this namespace: "+FormatOverrides(v.Unknown))

@@ -2,7 +2,11 @@
 
 package v1alpha1
 
-import "fmt"
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // AnchorName is the name of the ConfigMap that owns what an InstallationTarget installed in an application cluster.
 func AnchorName(installationTarget string) string {
@@ -26,3 +30,13 @@ func ValuesSecretName(release string) string {
 
 // MayNotRollOut begins the warnings about what may keep an Application from being rolled out, such as clusters that there are too few of.
 const MayNotRollOut = "may not roll out: "
+
+// Planned begins the warnings that say what a write of an Application will do.
+const Planned = "plan: "
+
+// BlockedBy begins the message of a refusal by RolloutBlocks, of the webhook and of the ValidatingAdmissionPolicy.
+const BlockedBy = "rollouts blocked by: "
+
+// CauseRolloutBlock is the type of the causes of such a refusal of the webhook. There is one for each RolloutBlock: its field is
+// namespace/name.
+const CauseRolloutBlock metav1.CauseType = "RolloutBlock"
