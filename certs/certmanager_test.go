@@ -15,12 +15,14 @@ import (
 func TestExplainCertificate(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) *metav1.Time { return &metav1.Time{Time: now.Add(d)} }
-	ready := certmanagerv1.CertificateCondition{Type: certmanagerv1.CertificateConditionReady, Status: cmmeta.ConditionTrue, ObservedGeneration: 2}
+	ready := certmanagerv1.CertificateCondition{Type: certmanagerv1.CertificateConditionReady, Status: cmmeta.ConditionTrue,
+		ObservedGeneration: 2}
 	notReady := certmanagerv1.CertificateCondition{
 		Type: certmanagerv1.CertificateConditionReady, Status: cmmeta.ConditionFalse, Reason: "DoesNotExist",
 		Message: "Issuing certificate as Secret does not exist", ObservedGeneration: 2,
 	}
-	issuing := certmanagerv1.CertificateCondition{Type: certmanagerv1.CertificateConditionIssuing, Status: cmmeta.ConditionTrue, Reason: "DoesNotExist"}
+	issuing := certmanagerv1.CertificateCondition{Type: certmanagerv1.CertificateConditionIssuing, Status: cmmeta.ConditionTrue,
+		Reason: "DoesNotExist"}
 	failed := certmanagerv1.CertificateCondition{
 		Type: certmanagerv1.CertificateConditionIssuing, Status: cmmeta.ConditionFalse, Reason: "Failed", Message: "the issuer said no",
 	}
@@ -28,8 +30,10 @@ func TestExplainCertificate(t *testing.T) {
 		status certmanagerv1.CertificateStatus
 		want   string
 	}{
-		"ready":                     {certmanagerv1.CertificateStatus{Conditions: []certmanagerv1.CertificateCondition{ready}, RenewalTime: at(time.Hour)}, ""},
-		"being renewed in time":     {certmanagerv1.CertificateStatus{Conditions: []certmanagerv1.CertificateCondition{ready, issuing}, RenewalTime: at(-time.Minute)}, ""},
+		"ready": {certmanagerv1.CertificateStatus{Conditions: []certmanagerv1.CertificateCondition{ready},
+			RenewalTime: at(time.Hour)}, ""},
+		"being renewed in time": {certmanagerv1.CertificateStatus{Conditions: []certmanagerv1.CertificateCondition{ready, issuing},
+			RenewalTime: at(-time.Minute)}, ""},
 		"cert-manager does not run": {certmanagerv1.CertificateStatus{}, "cert-manager has not looked at it: check that cert-manager runs"},
 		"being issued the first time": {
 			certmanagerv1.CertificateStatus{Conditions: []certmanagerv1.CertificateCondition{notReady, issuing}},

@@ -44,9 +44,10 @@ func TestAChartMayRenderToNothing(t *testing.T) {
 		"there are no templates": {
 			condition: "false", files: map[string]string{"templates/deployment.yaml": "", "templates/service.yaml": ""},
 		},
-		"a hook is left":                               {condition: "false", files: map[string]string{"templates/hook.yaml": hook}, want: none},
-		"a definition is left":                         {condition: "false", files: map[string]string{"crds/a.yaml": crd}, want: none},
-		"a Service is left":                            {condition: "false", files: map[string]string{"templates/service.yaml": service}, want: none},
+		"a hook is left":       {condition: "false", files: map[string]string{"templates/hook.yaml": hook}, want: none},
+		"a definition is left": {condition: "false", files: map[string]string{"crds/a.yaml": crd}, want: none},
+		"a Service is left": {condition: "false",
+			files: map[string]string{"templates/service.yaml": service}, want: none},
 		"other clusters have the API that it requires": {condition: `.Capabilities.APIVersions.Has "example.com/v1"`, want: depends},
 		"this cluster has the API that it excludes": {
 			condition: `not (.Capabilities.APIVersions.Has "example.com/v1")`, target: gadgets, want: depends,

@@ -227,9 +227,10 @@ func TestRedirects(t *testing.T) {
 		"from https down": {
 			to: "http://charts.internal", via: []string{"http://charts.internal", "https://a"}, want: "redirected from https to http",
 		},
-		"to a URL that is not allowed": {to: "http://other?token=x", via: []string{"http://charts.internal"}, want: "redirected to http://other?…: " +
-			"charts may be fetched only from https://*:*, http://charts.internal; use such a URL, " +
-			"or ask an administrator of Shipper to add this one (--chart-repositories)"},
+		"to a URL that is not allowed": {to: "http://other?token=x", via: []string{"http://charts.internal"},
+			want: "redirected to http://other?…: " +
+				"charts may be fetched only from https://*:*, http://charts.internal; use such a URL, " +
+				"or ask an administrator of Shipper to add this one (--chart-repositories)"},
 		"to a metadata service": {to: "https://169.254.169.254/latest", via: []string{"https://a"}, want: "redirected to " +
 			"https://169.254.169.254/latest: 169.254.169.254 is a link-local address, which charts are not fetched from"},
 		"to another scheme": {to: "file:///etc/passwd", via: []string{"https://a"}, want: "redirected from https to file"},

@@ -82,7 +82,8 @@ func TestErrorsOfRenderingAreWithheld(t *testing.T) {
 		"of a template that fails": {
 			map[string]string{"templates/x.yaml": "a: 1\nb: {{ fail .Values.secret }}\n"}, "it does not render, at sample/templates/x.yaml:2:6",
 		},
-		"of a text that is not YAML": {map[string]string{"templates/x.yaml": "{{ .Values.secret }}: [\n"}, "it cannot be rendered with these values"},
+		"of a text that is not YAML": {map[string]string{"templates/x.yaml": "{{ .Values.secret }}: [\n"},
+			"it cannot be rendered with these values"},
 		"of a number that is none": {
 			map[string]string{"templates/deployment.yaml": strings.Replace(
 				deployment, "spec: {template", "spec: {replicas: {{ .Values.secret }}, template", 1)},

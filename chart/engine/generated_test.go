@@ -85,7 +85,7 @@ func rendersAlike(t *testing.T, c *chart.Chart, scope func() chartutil.Values) (
 		return true, err
 	}
 	if (err == nil) != (wantErr == nil) {
-		return false, fmt.Errorf("error %v, in Helm %v", err, wantErr)
+		return false, fmt.Errorf("error %w, in Helm %w", err, wantErr)
 	}
 	if err != nil {
 		return true, err
@@ -159,12 +159,15 @@ func (g generator) pipeline() string {
 			"b64enc", "sha256sum", "replace \"e\" \"E\"", "trimSuffix \"b\"", "splitList \"-\"", "fromYaml", "fromJson", "contains \"w\"",
 			"hasPrefix \"w\"", "repeat 2", "snakecase", "camelcase", "required \"needed\"", "initials", "wrap 3", "toToml", "int", "atoi")
 	case 1:
-		return g.many(2) + " | " + g.one("toYaml", "toJson", "len", "first", "last", "join \",\"", "sortAlpha", "uniq", "keys | sortAlpha", "compact",
+		return g.many(2) + " | " + g.one("toYaml", "toJson", "len", "first", "last", "join \",\"", "sortAlpha", "uniq",
+			"keys | sortAlpha", "compact",
 			"reverse", "toPrettyJson", "toYamlPretty", "mustToJson", "deepCopy | toYaml", "toYaml | nindent 2", "values | len", "toStrings")
 	case 2:
-		return g.number(2) + " | " + g.one("add 1", "mul 2", "int64", "float64", "toString", "quote", "printf \"%05d\"", "until", "kindOf", "mod 7", "div 5")
+		return g.number(2) + " | " + g.one("add 1", "mul 2", "int64", "float64", "toString", "quote", "printf \"%05d\"", "until",
+			"kindOf", "mod 7", "div 5")
 	}
-	return g.value(2) + " | " + g.one("toYaml", "toJson", "quote", "toString", "kindOf", "typeOf", "not", "empty", "default \"d\"", "coalesce \"c\"",
+	return g.value(2) + " | " + g.one("toYaml", "toJson", "quote", "toString", "kindOf", "typeOf", "not", "empty", "default \"d\"",
+		"coalesce \"c\"",
 		"ternary 1 2", "len", "upper")
 }
 
@@ -175,7 +178,8 @@ func (g generator) value(depth int) string {
 
 // odd is an operand that is nothing, or not what is expected.
 func (g generator) odd(int) string {
-	return g.one(".", "$.Values.nothing", "$.Values.missing", "$.Values.empty", "$.Values.nothing.more", "nil", "'c'", "$.Files", "$.Release",
+	return g.one(".", "$.Values.nothing", "$.Values.missing", "$.Values.empty", "$.Values.nothing.more", "nil", "'c'",
+		"$.Files", "$.Release",
 		"(fail \"no\")", "(lookup \"v1\" \"Pod\" \"\" \"\")", "$.Capabilities")
 }
 
@@ -186,8 +190,10 @@ func (g generator) text(depth int) string {
 	}
 	a, b, n := g.text(depth-1), g.text(depth-1), g.number(depth-1)
 	return "(" + g.one("upper "+a, "lower "+a, "printf \"%s-%s\" "+a+" "+b, "printf \"%d\" "+n, "printf \"%v %T\" "+g.value(depth-1)+" "+n,
-		"trunc 4 "+a, "replace "+a+" "+b+" \"xayb\"", "default "+a+" "+g.value(depth-1), "include \"greet\" $", "tpl $.Values.tpl $", "toYaml "+g.value(depth-1),
-		"toJson "+g.many(depth-1), "join \"-\" "+g.list(depth-1), "quote "+g.value(depth-1), "cat "+a+" "+n+" "+b, "ternary "+a+" "+b+" "+g.truth(depth-1),
+		"trunc 4 "+a, "replace "+a+" "+b+" \"xayb\"", "default "+a+" "+g.value(depth-1), "include \"greet\" $",
+		"tpl $.Values.tpl $", "toYaml "+g.value(depth-1),
+		"toJson "+g.many(depth-1), "join \"-\" "+g.list(depth-1), "quote "+g.value(depth-1), "cat "+a+" "+n+" "+b,
+		"ternary "+a+" "+b+" "+g.truth(depth-1),
 		"regexReplaceAll \"[a-e]\" "+a+" "+b, "kindOf "+g.value(depth-1), "substr 0 2 "+a, "trimPrefix "+a+" "+b, "b64dec (b64enc "+a+")",
 		"$.Files.Get "+a, "adler32sum "+a, "coalesce "+g.value(depth-1)+" "+a, "plural \"one\" \"many\" "+n, "toString "+g.value(depth-1)) + ")"
 }
@@ -197,8 +203,10 @@ func (g generator) number(depth int) string {
 		return g.one("$.Values.n", "$.Values.map.a", "0", "1", "-2", "7", "$.Values.f", "$.Release.Revision")
 	}
 	a, b := g.number(depth-1), g.number(depth-1)
-	return "(" + g.one("add "+a+" "+b, "sub "+a+" "+b, "mul "+a+" "+b, "div "+a+" "+b, "mod "+a+" 3", "max "+a+" "+b, "min "+a+" "+b, "len "+g.many(depth-1),
-		"len "+g.text(depth-1), "int "+g.value(depth-1), "int64 "+a, "floor "+a, "ceil "+a, "round "+a+" 1", "atoi "+g.text(depth-1), "add1 "+a) + ")"
+	return "(" + g.one("add "+a+" "+b, "sub "+a+" "+b, "mul "+a+" "+b, "div "+a+" "+b, "mod "+a+" 3", "max "+a+" "+b, "min "+a+" "+b,
+		"len "+g.many(depth-1),
+		"len "+g.text(depth-1), "int "+g.value(depth-1), "int64 "+a, "floor "+a, "ceil "+a, "round "+a+" 1",
+		"atoi "+g.text(depth-1), "add1 "+a) + ")"
 }
 
 func (g generator) truth(depth int) string {
@@ -206,7 +214,8 @@ func (g generator) truth(depth int) string {
 		return g.one("true", "false", "$.Values.yes", "$.Release.IsUpgrade", "$.Values.missing")
 	}
 	a, b := g.text(depth-1), g.text(depth-1)
-	return "(" + g.one("eq "+a+" "+b, "ne "+a+" "+b, "lt "+g.number(depth-1)+" "+g.number(depth-1), "and "+g.truth(depth-1)+" "+g.value(depth-1),
+	return "(" + g.one("eq "+a+" "+b, "ne "+a+" "+b, "lt "+g.number(depth-1)+" "+g.number(depth-1),
+		"and "+g.truth(depth-1)+" "+g.value(depth-1),
 		"or "+g.value(depth-1)+" "+g.truth(depth-1), "not "+g.value(depth-1), "hasKey "+g.object(depth-1)+" "+a, "has "+a+" "+g.list(depth-1),
 		"empty "+g.value(depth-1), "contains "+a+" "+b, "kindIs \"map\" "+g.value(depth-1), "semverCompare \">=1.2-0\" $.Chart.Version",
 		"regexMatch \"^[a-z]+$\" "+a, "deepEqual "+g.value(depth-1)+" "+g.value(depth-1), "$.Capabilities.APIVersions.Has \"apps/v1\"",
@@ -238,7 +247,8 @@ func (g generator) object(depth int) string {
 	}
 	a := g.object(depth - 1)
 	return "(" + g.one("dict \"x\" "+g.value(depth-1)+" \"y\" "+g.value(depth-1), "set (deepCopy "+a+") "+g.text(depth-1)+" "+g.value(depth-1),
-		"merge (deepCopy "+a+") "+g.object(depth-1), "mergeOverwrite (deepCopy "+a+") "+g.object(depth-1), "pick "+a+" \"a\" \"k\"", "omit "+a+" \"b\"",
+		"merge (deepCopy "+a+") "+g.object(depth-1), "mergeOverwrite (deepCopy "+a+") "+g.object(depth-1),
+		"pick "+a+" \"a\" \"k\"", "omit "+a+" \"b\"",
 		"unset (deepCopy "+a+") \"a\"", "fromYaml (toYaml "+a+")", "fromJson (toJson "+a+")", "get (dict \"o\" "+a+") \"o\"",
 		"dig \"deep\" (dict) "+a, "index (list "+a+") 0") + ")"
 }

@@ -50,7 +50,8 @@ func stripObject(in any) (any, error) {
 // shared is what is equal in the caches of all clusters.
 var shared = intern.NewTable()
 
-// stripPodStatus drops where a Pod is and, while nothing is wrong with it, what its containers are made of. Of a Pod with which something is
+// stripPodStatus drops where a Pod is and, while nothing is wrong with it, what its containers are made of. Of a Pod with which
+// something is
 // wrong its CapacityTarget shows all of its containers.
 func stripPodStatus(of *corev1.PodStatus) {
 	of.HostIP, of.HostIPs, of.PodIP, of.PodIPs, of.StartTime = "", nil, "", nil, nil

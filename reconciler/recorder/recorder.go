@@ -43,7 +43,8 @@ const (
 // attempts are those for an event that gets no answer.
 var attempts = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.25, Steps: 4}
 
-// Recorder writes events. Eventf never waits: Warnings have a queue of their own, which goes first, and an event that finds its queue full is
+// Recorder writes events. Eventf never waits: Warnings have a queue of their own, which goes first, and an event that finds its queue
+// full is
 // dropped and counted. A repetition of an event is counted on the first. It is safe for concurrent use.
 type Recorder struct {
 	sink                 events.EventSink

@@ -259,7 +259,8 @@ func TestReleaseStatus(t *testing.T) {
 		done  releasesDone
 		want  conditions
 	}{
-		"scheduled just now": {scope: observedReleases(bare), done: releasesDone{scheduled: []string{"web-0"}}, want: conditions{"Scheduled": "True  "}},
+		"scheduled just now": {scope: observedReleases(bare), done: releasesDone{scheduled: []string{"web-0"}},
+			want: conditions{"Scheduled": "True  "}},
 		"no clusters": {
 			scope: observedReleases(bare), plan: func(p *releasesPlan) { p.refusal = errors.New("too few") },
 			want: conditions{"Scheduled": "False FailedAPICall too few"},

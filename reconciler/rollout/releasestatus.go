@@ -26,7 +26,8 @@ func releaseStatus(s *scope, p releasesPlan, d releasesDone, i int, now metav1.T
 	rel := s.history.Live[i].Release
 	out := *p.rollout.Outcomes[i].Status.DeepCopy()
 	out.ObservedGeneration = rel.Generation
-	for _, c := range []*shipper.Condition{releaseBlocked(s, d, s.view(now).OfRelease(rel), rel), scheduled(s, p, d, i), healthy(s.history.Live[i])} {
+	for _, c := range []*shipper.Condition{releaseBlocked(s, d, s.view(now).OfRelease(rel), rel), scheduled(s, p, d, i),
+		healthy(s.history.Live[i])} {
 		if c != nil {
 			c.Message = report.Shorten(c.Message, maxMessage)
 			out.Conditions = shipper.SetCondition(out.Conditions, *c, now)

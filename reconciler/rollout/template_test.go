@@ -348,11 +348,12 @@ func TestAnAbortUnderABlockBringsBackNoFurther(t *testing.T) {
 		blocks []*shipper.RolloutBlock
 		want   back
 	}{
-		"without a block it goes on to its step":          {movedTo(3, achieved(1, rel(1, 2))), nil, back{3, "3"}},
-		"under one it stays at the step that it was at":   {movedTo(3, achieved(1, rel(1, 2))), []*shipper.RolloutBlock{allowing}, back{1, ""}},
-		"under one, when it was at none, it begins":       {movedTo(3, rel(1, 2)), []*shipper.RolloutBlock{allowing}, back{0, "0"}},
-		"under one that lets it pass it goes on":          {movedTo(3, achieved(1, rel(1, 1))), []*shipper.RolloutBlock{allowing}, back{3, "3"}},
-		"under one, what had completed is complete again": {movedTo(3, achieved(0, complete(1, 2))), []*shipper.RolloutBlock{allowing}, back{0, ""}},
+		"without a block it goes on to its step":        {movedTo(3, achieved(1, rel(1, 2))), nil, back{3, "3"}},
+		"under one it stays at the step that it was at": {movedTo(3, achieved(1, rel(1, 2))), []*shipper.RolloutBlock{allowing}, back{1, ""}},
+		"under one, when it was at none, it begins":     {movedTo(3, rel(1, 2)), []*shipper.RolloutBlock{allowing}, back{0, "0"}},
+		"under one that lets it pass it goes on":        {movedTo(3, achieved(1, rel(1, 1))), []*shipper.RolloutBlock{allowing}, back{3, "3"}},
+		"under one, what had completed is complete again": {movedTo(3, achieved(0, complete(1, 2))), []*shipper.RolloutBlock{allowing},
+			back{0, ""}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			s := seen(web(1, "2", 1), complete(0, 1), tc.before) // the rollback to 1 was deleted

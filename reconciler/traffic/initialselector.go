@@ -15,7 +15,8 @@ import (
 	"shipper.dev/shipper/reconciler/targets"
 )
 
-// InitialSelector tells of which one Release a Service of an Application that is made in a cluster is to select the Pods from the beginning;
+// InitialSelector tells of which one Release a Service of an Application that is made in a cluster is to select the Pods from the
+// beginning;
 // of none where several share the traffic, or nobody has any. Pods of a Release that has all of it may lack the label that lets
 // traffic in, and Pods of others may have kept it: a Service that begins to select by label would be empty, or serve those. Pods
 // reads those of the cluster, by fleet.ByApp.

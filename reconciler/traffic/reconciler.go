@@ -51,7 +51,8 @@ type Options struct {
 	Workers int
 	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
 	Queue fairqueue.NewQueue
-	// SelectByRelease lets the Service of an Application select by Release while exactly one weighs anything. False: it selects by label always,
+	// SelectByRelease lets the Service of an Application select by Release while exactly one weighs anything. False: it selects by label
+	// always,
 	// as other Shippers know it.
 	SelectByRelease bool
 	// Slots bound how many of the Workers are in one cluster. Nil: all of them may be.

@@ -139,7 +139,8 @@ func said(tt *shipper.TrafficTarget, sights []observation) report.Status {
 	}
 }
 
-// urgencyOf tells whether the Pods that are to take traffic do in every cluster, and only others have to leave it yet. Where Pods come it has
+// urgencyOf tells whether the Pods that are to take traffic do in every cluster, and only others have to leave it yet. Where Pods come
+// it has
 // to be told before they are counted as capacity: others that serve in their place go when the target says that it is ready.
 func urgencyOf(sights []observation) bool {
 	return !slices.ContainsFunc(sights, func(s observation) bool {

@@ -126,7 +126,8 @@ func TestAnArchiveThatIsRefused(t *testing.T) {
 	}{
 		"a text that is not base64":      {shipper.Chart{Archive: "?"}, unusable("?", "is not base64, as `base64 -w0 chart.tgz` writes it")},
 		"an archive that is not a chart": {shipper.Chart{Archive: text}, unusable(text, "cannot be used: it is not a gzip file")},
-		"a path that leaves":             {shipper.Chart{Archive: path}, unusable(path, "cannot be used: chart illegally references parent directory")},
+		"a path that leaves": {shipper.Chart{Archive: path}, unusable(path,
+			"cannot be used: chart illegally references parent directory")},
 		"an archive that is too long": {shipper.Chart{Archive: long},
 			unusable(long, "is larger than the 512 KiB that are accepted here: put it into a repository, and name that by repoUrl")},
 		"another name": {shipper.Chart{Name: "nginx", Archive: whole},

@@ -314,10 +314,12 @@ func TestStamp(t *testing.T) {
 		"an update that leaves the records out": {
 			notes("global/dns", "", dns), notes("global/dns", ""), notes("global/dns", "", dns),
 		},
-		"a later change of the reason":          {notes("global/dns", "outage", dns), notes("global/dns", "fun", dns), notes("global/dns", "fun", dns)},
+		"a later change of the reason": {notes("global/dns", "outage", dns), notes("global/dns", "fun", dns),
+			notes("global/dns", "fun", dns)},
 		"an override without a record stays so": {notes("global/dns", ""), notes("global/dns", ""), notes("global/dns", "")},
 		"forged with a new override":            {nil, notes("global/dns", "outage", forged), notes("global/dns", "outage", dns)},
-		"forged without an override":            {nil, map[string]string{stampKey: block.FormatRecords([]block.Record{forged})}, map[string]string{}},
+		"forged without an override": {nil, map[string]string{stampKey: block.FormatRecords([]block.Record{forged})},
+			map[string]string{}},
 		"forged beside an old override": {
 			notes("global/dns", "outage", dns), notes("global/dns", "outage", forged), notes("global/dns", "outage", dns),
 		},
@@ -407,9 +409,10 @@ func TestAnOverrideDoesNotOutliveItsBlock(t *testing.T) {
 	if err := w.Indexers.Blocks.Update(recreated); err != nil {
 		t.Fatal(err)
 	}
-	ask.CheckRefusal(t, judge(), response.Blocked, "rollouts blocked by: global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago). "+
-		"To override: kubectl annotate app x shipper.booking.com/rollout-block.override=global/dns -n default --overwrite "+
-		"(the verb override on these rolloutblocks is needed)")
+	ask.CheckRefusal(t, judge(), response.Blocked,
+		"rollouts blocked by: global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago). "+
+			"To override: kubectl annotate app x shipper.booking.com/rollout-block.override=global/dns -n default --overwrite "+
+			"(the verb override on these rolloutblocks is needed)")
 	was := &metav1.ObjectMeta{Annotations: maps.Clone(meta.Annotations)}
 	if err := w.BlockCheck.Stamp(t.Context(), "bob", &response.Response{}, meta, was); err != nil {
 		t.Fatal(err)

@@ -139,5 +139,6 @@ func TestRightsThatCannotBeAsked(t *testing.T) {
 	ask.CheckRefusal(t, guard.Keep(t.Context(), req, &response.Response{}, protected.Release, meta(nil, nil), now),
 		response.Unavailable, "API server is away")
 	ask.CheckRefusal(t, guard.Check(t.Context(), req, protected.Release, nil, now), response.Unavailable, "API server is away")
-	ask.CheckRefusal(t, guard.Ignore(t.Context(), req, &response.Response{}, protected.Release, now), response.Unavailable, "API server is away")
+	ask.CheckRefusal(t, guard.Ignore(t.Context(), req, &response.Response{}, protected.Release, now), response.Unavailable,
+		"API server is away")
 }

@@ -140,8 +140,9 @@ func TestTheCreatorOfABlockIsStamped(t *testing.T) {
 		req  *admission.Request
 		want string
 	}{
-		"whatever its author says":                 {ask.Create("ann", by(key, "team", "dns")), "ann"},
-		"a service account by its full name":       {ask.Create("system:serviceaccount:ci:deployer", made("")), "system:serviceaccount:ci:deployer"},
+		"whatever its author says": {ask.Create("ann", by(key, "team", "dns")), "ann"},
+		"a service account by its full name": {ask.Create("system:serviceaccount:ci:deployer", made("")),
+			"system:serviceaccount:ci:deployer"},
 		"whatever the manifest says":               {ask.Create("ann", made("boss")), "ann"},
 		"for good":                                 {ask.Update("bob", made("ann"), made("ann")), "ann"},
 		"for good, though it is left out":          {ask.Update("bob", made(""), made("ann")), "ann"},

@@ -25,13 +25,15 @@ func TestRefusedBy(t *testing.T) {
 		err  error
 		want string
 	}{
-		"the webhook":                  {refusal(metav1.StatusReasonForbidden, "any text", cause), "global/dns"},
-		"the policy":                   {refusal(metav1.StatusReasonForbidden, "denied request: rollouts blocked by: default/demo (no; ann)"), "default/demo"},
+		"the webhook": {refusal(metav1.StatusReasonForbidden, "any text", cause), "global/dns"},
+		"the policy": {refusal(metav1.StatusReasonForbidden,
+			"denied request: rollouts blocked by: default/demo (no; ann)"), "default/demo"},
 		"the policy, as an invalidity": {refusal(metav1.StatusReasonInvalid, `"rollouts blocked by: default/demo"`), "default/demo"},
 		"the text in another error":    {refusal(metav1.StatusReasonInternalError, "rollouts blocked by: default/demo"), ""},
-		"a cause of another kind":      {refusal(metav1.StatusReasonForbidden, "no", metav1.StatusCause{Type: "FieldValueInvalid", Field: "spec"}), ""},
-		"no status":                    {errors.New("rollouts blocked by: default/demo"), ""},
-		"no error":                     {nil, ""},
+		"a cause of another kind": {refusal(metav1.StatusReasonForbidden, "no", metav1.StatusCause{Type: "FieldValueInvalid",
+			Field: "spec"}), ""},
+		"no status": {errors.New("rollouts blocked by: default/demo"), ""},
+		"no error":  {nil, ""},
 	} {
 		if got := block.RefusedBy(tc.err); got != tc.want {
 			t.Errorf("%s: got %q, want %q", sentence, got, tc.want)

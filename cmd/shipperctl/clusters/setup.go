@@ -3,6 +3,8 @@
 package clusters
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -22,11 +24,8 @@ func newSetupManagement(o *options) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := configure.ParseWebhookURL(webhookURL)
-			if err != nil {
-				return exit.With(exit.Misused, err)
-			}
-			mode, err := configure.ParseCertificates(certificates)
-			if err != nil {
+			mode, wrong := configure.ParseCertificates(certificates)
+			if err = errors.Join(err, wrong); err != nil {
 				return exit.With(exit.Misused, err)
 			}
 			config, err := o.Management()

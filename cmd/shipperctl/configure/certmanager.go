@@ -80,7 +80,7 @@ func (m *Management) issued(ctx context.Context) error {
 			return "", err
 		}
 		if !ok {
-			return "", exit.With(exit.TimedOut, fmt.Errorf("Certificate %s/%s is not ready after %s: %s",
+			return "", exit.With(exit.TimedOut, fmt.Errorf("certificate %s/%s is not ready after %s: %s",
 				m.Namespace, certs.CertificateName, m.Patience, why))
 		}
 		return "done", nil

@@ -24,7 +24,8 @@ func TestTheCertificateHasTheNamesByWhichTheWebhookIsCalled(t *testing.T) {
 			[]string{"shipper-webhook.shipper-system.svc", "shipper-webhook.shipper-system.svc.cluster.local"}, nil}},
 		"the Service in another namespace": {"delivery", "", names{"delivery",
 			[]string{"shipper-webhook.delivery.svc", "shipper-webhook.delivery.svc.cluster.local"}, nil}},
-		"a URL with a host":        {"shipper-system", "https://shipper.example.com:9443", names{"shipper-system", []string{"shipper.example.com"}, nil}},
+		"a URL with a host": {"shipper-system", "https://shipper.example.com:9443", names{"shipper-system",
+			[]string{"shipper.example.com"}, nil}},
 		"a URL with an IP address": {"shipper-system", "https://[::1]:9443", names{"shipper-system", nil, []string{"::1"}}},
 	} {
 		url, err := ParseWebhookURL(tc.url)

@@ -166,25 +166,32 @@ func read(
 		byName[h.Leaving[i].Release.Name] = &h.Leaving[i]
 	}
 	h.Stuck = stuck(h.All, its.Items)
-	for i := range its.Items {
-		h.targets["InstallationTarget"] = append(h.targets["InstallationTarget"], &its.Items[i])
-		if r := h.claims(byName, "InstallationTarget", &its.Items[i]); r != nil {
-			r.Installation = &its.Items[i]
-		}
-	}
-	for i := range cts.Items {
-		h.targets["CapacityTarget"] = append(h.targets["CapacityTarget"], &cts.Items[i])
-		if r := h.claims(byName, "CapacityTarget", &cts.Items[i]); r != nil {
-			r.Capacity = &cts.Items[i]
-		}
-	}
-	for i := range tts.Items {
-		h.targets["TrafficTarget"] = append(h.targets["TrafficTarget"], &tts.Items[i])
-		if r := h.claims(byName, "TrafficTarget", &tts.Items[i]); r != nil {
-			r.Traffic = &tts.Items[i]
-		}
-	}
+	h.own(byName, its.Items, cts.Items, tts.Items)
 	return h, nil
+}
+
+// own gives live and leaving Releases the targets that they own.
+func (h *History) own(
+	byName map[string]*strategy.Release, its []shipper.InstallationTarget, cts []shipper.CapacityTarget, tts []shipper.TrafficTarget,
+) {
+	for i := range its {
+		h.targets["InstallationTarget"] = append(h.targets["InstallationTarget"], &its[i])
+		if r := h.claims(byName, "InstallationTarget", &its[i]); r != nil {
+			r.Installation = &its[i]
+		}
+	}
+	for i := range cts {
+		h.targets["CapacityTarget"] = append(h.targets["CapacityTarget"], &cts[i])
+		if r := h.claims(byName, "CapacityTarget", &cts[i]); r != nil {
+			r.Capacity = &cts[i]
+		}
+	}
+	for i := range tts {
+		h.targets["TrafficTarget"] = append(h.targets["TrafficTarget"], &tts[i])
+		if r := h.claims(byName, "TrafficTarget", &tts[i]); r != nil {
+			r.Traffic = &tts[i]
+		}
+	}
 }
 
 // stuck finds the InstallationTargets that no Release owns any more and that are kept by a cluster out of reach. Whether
