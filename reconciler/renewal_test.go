@@ -149,7 +149,7 @@ func asked(t *testing.T, token []byte) map[string]int {
 	return out
 }
 
-// TestRenewsATokenAndKeepsTheCaches renews a token, uses the new one, and reads nothing anew.
+// TestRenewsATokenAndKeepsTheCaches renews a token, uses the new one, and reads nothing again.
 func TestRenewsATokenAndKeepsTheCaches(t *testing.T) {
 	s := begin(t, west)
 	secret, bound := s.renewed("renewed")

@@ -24,7 +24,7 @@ var errGoing = errors.New("it is being deleted")
 // errOvertaken means that what is there is not as it was when an owner was to be noted.
 var errOvertaken = errors.New("somebody else was faster")
 
-// passing tells whether a failure is but somebody else's write at the same time, or one that is not known here yet.
+// passing reports whether a failure is but somebody else's write at the same time, or one that is not known here yet.
 func passing(err error) bool {
 	return errors.Is(err, errGoing) || errors.Is(err, errOvertaken) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) ||
 		apierrors.IsAlreadyExists(err)
@@ -123,7 +123,7 @@ func (r *Reconciler) write(ctx context.Context, o *shipper.ChartSnapshot, owner 
 	return wrap(err, "noting an owner of", o)
 }
 
-// unsuited tells whether a patch does not suit what is there: it is another of that name, or its last owner was taken off. The API server
+// unsuited reports whether a patch does not suit what is there: it is another of that name, or its last owner was taken off. The API server
 // says so as it says that what would come of a patch is invalid, but names no field.
 func unsuited(err error) bool {
 	var answer apierrors.APIStatus

@@ -69,7 +69,7 @@ func ownedByHead(head metav1.Object) metav1.OwnerReference {
 	}
 }
 
-// owns tells whether a reference is among those of an object that stays.
+// owns reports whether a reference is among those of an object that stays.
 func owns(o metav1.Object, owner metav1.OwnerReference) bool {
 	return o.GetDeletionTimestamp() == nil && slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
 		return r.UID == owner.UID

@@ -182,7 +182,7 @@ func (q *queue) AddWithOpts(how priorityqueue.AddOpts, requests ...reconcile.Req
 	}
 }
 
-// GetWithPriority waits for the request that is next, and may be worked on. Its priority is judged anew whenever it is added.
+// GetWithPriority waits for the request that is next, and may be worked on. Its priority is judged again whenever it is added.
 func (q *queue) GetWithPriority() (request reconcile.Request, priority int, shutdown bool) {
 	for request, shutdown = q.Get(); !shutdown && !q.order.admit(request); request, shutdown = q.Get() {
 		q.end(request)

@@ -118,7 +118,7 @@ func TestWritesWithinTheTermAlone(t *testing.T) {
 	}
 }
 
-// ask makes a request within or outside a term, and tells whether it was sent.
+// ask makes a request within or outside a term, and reports whether it was sent.
 func ask(t *testing.T, term *Fence, method, refusal string) (sent bool) {
 	t.Helper()
 	body := &closed{Reader: strings.NewReader("{}")}

@@ -98,7 +98,7 @@ func (a *answers) send(request *http.Request) (*http.Response, error) {
 
 // watch begins a watch. One that cannot be begun because nobody answers would be tried again from where the last one ended,
 // and would go on from there without a word after somebody has put the API server back to an earlier time: caches would
-// tell of what never was. The heartbeat looks at once, and a cluster that is lost is read anew.
+// tell of what never was. The heartbeat looks at once, and a cluster that is lost is read again.
 func (a *answers) watch(request *http.Request) (*http.Response, error) {
 	answer, err := a.next.RoundTrip(request)
 	if err != nil && request.Context().Err() == nil || err == nil && answer.StatusCode >= http.StatusInternalServerError {

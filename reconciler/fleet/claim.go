@@ -44,12 +44,12 @@ func (e *ClaimError) Classify() (reason string, remedy Action) {
 	return shipper.ObjectConflict, Wait
 }
 
-// ValidIdentity tells whether a management cluster may have this id.
+// ValidIdentity reports whether a management cluster may have this id.
 func ValidIdentity(id string) bool {
 	return len(validation.IsDNS1123Subdomain(id)) == 0
 }
 
-// IsAnchor tells whether a ConfigMap is the anchor of an InstallationTarget.
+// IsAnchor reports whether a ConfigMap is the anchor of an InstallationTarget.
 func IsAnchor(cm *corev1.ConfigMap) bool {
 	return cm.Data[shipper.AnchorTargetUIDKey] != ""
 }

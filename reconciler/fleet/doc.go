@@ -15,7 +15,7 @@
 // that a dead cluster is named within 16 s, also when it dies while its caches fill; then whatever comes for them is as good
 // as an answer, so that a large cluster may take its time. A request that has waited 2 s for its answer counts as the first of the
 // two: a cluster that freezes while somebody works in it is named within some 5 s. So does a watch that cannot be begun
-// anew: an API server that is away for a moment may come back with an older etcd. Every request ends when its cluster
+// again: an API server that is away for a moment may come back with an older etcd. Every request ends when its cluster
 // is lost, and after 12 s without an answer when it lives, so that no cluster holds up the work in others. The caches
 // of a lost cluster are thrown away: nothing is ever decided on what it said before it died. Credentials that change,
 // or a Cluster that goes, end the connection at once; but another token of the same account is used from the next request on, and
@@ -38,7 +38,7 @@
 //
 // Get returns no Member before Identify has said which management cluster this is, and the Member says it for the time of one
 // pass. Whoever writes in a cluster asks Member.Claimed first: an Application that another management cluster has there
-// is not touched. WatchClaims tells when that changes.
+// is not touched. WatchClaims reports when that changes.
 //
 // # What the account needs in an application cluster
 //

@@ -36,7 +36,7 @@ func EditOf(object metav1.Object) string {
 // othersMark ends the edit of an object that others than Shipper have written.
 const othersMark = "+"
 
-// EditedByOthers tells whether anybody but Shipper has set a field of an object, in its own right and not by a subresource. Fields
+// EditedByOthers reports whether anybody but Shipper has set a field of an object, in its own right and not by a subresource. Fields
 // that were taken away leave no trace.
 func EditedByOthers(object metav1.Object) bool { return strings.HasSuffix(EditOf(object), othersMark) }
 

@@ -17,7 +17,7 @@ import (
 	"shipper.dev/shipper/reconciler/fence"
 )
 
-// Error tells why a cluster cannot be worked with.
+// Error reports why a cluster cannot be worked with.
 type Error struct {
 	// Cluster is its name.
 	Cluster string
@@ -97,7 +97,7 @@ func Classify(err error) (reason string, action Action) {
 	}
 }
 
-// unanswered tells whether no answer came at all.
+// unanswered reports whether no answer came at all.
 func unanswered(err error) bool {
 	var status apierrors.APIStatus
 	var network net.Error

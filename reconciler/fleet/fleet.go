@@ -167,7 +167,7 @@ func (f *Fleet) Remove(name string) {
 	f.notify(name)
 }
 
-// State tells how the connection to a cluster is. ok is false when it was never set, or removed.
+// State reports how the connection to a cluster is. ok is false when it was never set, or removed.
 func (f *Fleet) State(name string) (state State, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -32,7 +32,7 @@ type Health struct {
 	Message string
 }
 
-// Healthy tells whether all is well.
+// Healthy reports whether all is well.
 func (h Health) Healthy() bool { return h.Status == string(status.CurrentStatus) }
 
 // unknown is the health of an object of which nothing tells.

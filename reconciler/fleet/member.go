@@ -72,7 +72,7 @@ func (m *Member) APIVersions() []string {
 	return m.session.apis
 }
 
-// Mapping tells how the cluster serves a kind. The error satisfies meta.IsNoMatchError when it does not, also after
+// Mapping reports how the cluster serves a kind. The error satisfies meta.IsNoMatchError when it does not, also after
 // asking again.
 func (m *Member) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	return m.session.cluster.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)

@@ -32,7 +32,7 @@ func RateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, lastRetry)
 }
 
-// Pending tells whether err only means that a cluster is being connected to for the first time.
+// Pending reports whether err only means that a cluster is being connected to for the first time.
 func Pending(err error) bool {
 	var connection *Error
 	return errors.As(err, &connection) && connection.Pending

@@ -172,7 +172,7 @@ func (s *session) attach(watches []*watch) {
 	}
 }
 
-// interests tells whether w asked for the events of this kind.
+// interests reports whether w asked for the events of this kind.
 func (k *kind) interests(gvk schema.GroupVersionKind, w *watch) bool {
 	if w.kind.Empty() {
 		return k.installed.Load()

@@ -51,7 +51,7 @@ func (i item) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: i.Namespace, Name: i.Name}
 }
 
-// same tells whether two items are the same object, in whatever version it was written.
+// same reports whether two items are the same object, in whatever version it was written.
 func (i item) same(o item) bool {
 	return i.gvk().GroupKind() == o.gvk().GroupKind() && i.key() == o.key()
 }
@@ -144,13 +144,13 @@ func anchorFor(m *fleet.Member, it *shipper.InstallationTarget, inventory []item
 	return &anchor{targetUID: string(it.UID), identity: m.Identity, rendered: rendered, inventory: inventory}
 }
 
-// says tells whether the anchor says what want does.
+// says reports whether the anchor says what want does.
 func (a *anchor) says(want *anchor) bool {
 	return a != nil && a.targetUID == want.targetUID && a.identity == want.identity && a.rendered == want.rendered &&
 		a.hooks == want.hooks && slices.Equal(a.inventory, want.inventory)
 }
 
-// goesWith tells whether what the anchor owns goes with a target of its name: it was written by this management cluster,
+// goesWith reports whether what the anchor owns goes with a target of its name: it was written by this management cluster,
 // or does not say by which, and was written for this very target. After a restore a target has another UID than its
 // anchor says.
 func (a *anchor) goesWith(it *shipper.InstallationTarget) bool {
@@ -234,7 +234,7 @@ func (a *anchor) reference(name string) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: a.uid, BlockOwnerDeletion: &block}
 }
 
-// owns tells whether the anchor is among an object's owners.
+// owns reports whether the anchor is among an object's owners.
 func (a *anchor) owns(live *metav1.PartialObjectMetadata) bool {
 	for _, ref := range live.OwnerReferences {
 		if a != nil && ref.UID == a.uid {

@@ -193,7 +193,7 @@ func manager(managed []metav1.ManagedFieldsEntry, path []string) string {
 	return ""
 }
 
-// has tells whether managed fields have a path, as far as can be told: what is set as a whole has all that is in it.
+// has reports whether managed fields have a path, as far as can be told: what is set as a whole has all that is in it.
 func has(fields map[string]any, path []string) bool {
 	for _, element := range path {
 		if element == "?" || strings.HasPrefix(element, "k:") && !named(fields) {
@@ -216,7 +216,7 @@ func has(fields map[string]any, path []string) bool {
 	return true
 }
 
-// named tells whether elements of a list are told apart by their names.
+// named reports whether elements of a list are distinguished by their names.
 func named(fields map[string]any) bool {
 	for key := range fields {
 		if strings.HasPrefix(key, "k:") && strings.Contains(key, `"name":`) {

@@ -61,7 +61,7 @@
 // not own yet, since its target waits for a hook before it writes, gets that anchor for its owner.
 //
 // A cluster may get another name by a second Cluster object. Where a target leaves one name and stays by the other, nothing
-// is removed. Clusters are told apart by the UID of their namespace kube-system, one that does not answer by its address.
+// is removed. Clusters are distinguished by the UID of their namespace kube-system, one that does not answer by its address.
 //
 // Somebody may delete the anchor, or the namespace with all that is in it. What has no namespace stays then, and nothing
 // there tells whose it is. Therefore status.clusters lists it too, with UIDs. A target that goes where its anchor is gone

@@ -69,7 +69,7 @@ func (r *Reconciler) edited(ctx context.Context, e fleet.Event) []reconcile.Requ
 	return out
 }
 
-// byOthers tells whether others than Shipper have written an object, or had before Shipper wrote over it.
+// byOthers reports whether others than Shipper have written an object, or had before Shipper wrote over it.
 func byOthers(e fleet.Event) bool {
 	return e.Old != nil && fleet.EditedByOthers(e.Old) || e.New != nil && fleet.EditedByOthers(e.New)
 }

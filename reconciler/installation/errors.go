@@ -28,7 +28,7 @@ func (p *problem) Classify() (reason string, remedy fleet.Action) {
 	return p.reason, p.action
 }
 
-// conflict is looked at again and again: what is not ours is in no cache, so no event tells that it is gone.
+// conflict is looked at again and again: what is not ours is in no cache, so no event reports that it is gone.
 func conflict(format string, args ...any) error {
 	return &problem{shipper.ObjectConflict, fleet.Retry, fmt.Sprintf(format, args...)}
 }

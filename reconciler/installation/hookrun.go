@@ -25,7 +25,7 @@ import (
 const maxWhy = 512
 
 // runAll runs hooks of an event in their order, each when the one before has succeeded. again says whether a hook is to be
-// run anew, given its last run, and for which request.
+// run again, given its last run, and for which request.
 func (i *installer) runAll(
 	ctx context.Context, hooks []wanted, event release.HookEvent, again func(*shipper.HookRun) (string, bool),
 ) error {

@@ -130,7 +130,7 @@ func (b *hookRecord) put(run shipper.HookRun) {
 	b.Runs = append(b.Runs, run)
 }
 
-// once tells whether what an anchor lists was installed at some time. One without hooks is as good as that.
+// once reports whether what an anchor lists was installed at some time. One without hooks is as good as that.
 func (a *anchor) once() bool {
 	if a.hooks == "" {
 		return true

@@ -121,7 +121,7 @@ func (i *installer) install(ctx context.Context) error {
 // discreet is err without what may quote secret values.
 func (i *installer) discreet(err error) error { return i.rendering.sources.discreet(err) }
 
-// findNamespace tells whether the cluster has the target's namespace.
+// findNamespace reports whether the cluster has the target's namespace.
 func (i *installer) findNamespace(ctx context.Context) error {
 	gvk := corev1.SchemeGroupVersion.WithKind("Namespace")
 	live, err := i.member.Metadata(ctx, gvk, types.NamespacedName{Name: i.it.Namespace})
@@ -139,7 +139,7 @@ func (i *installer) findNamespace(ctx context.Context) error {
 	return nil
 }
 
-// intact tells whether everything the anchor lists is in the cluster as it was written.
+// intact reports whether everything the anchor lists is in the cluster as it was written.
 func (i *installer) intact(ctx context.Context) (bool, error) {
 	if i.anchor == nil || len(i.anchor.inventory) == 0 && i.anchor.rendered == "" {
 		return false, nil
@@ -329,7 +329,7 @@ func (i *installer) look(ctx context.Context, entry item) (*metav1.PartialObject
 	return live, err
 }
 
-// defines tells whether a CustomResourceDefinition among objects makes a kind known.
+// defines reports whether a CustomResourceDefinition among objects makes a kind known.
 func defines(objects []wanted, group, kind string) bool {
 	for _, o := range objects {
 		if o.content.GetKind() != "CustomResourceDefinition" {

@@ -125,7 +125,7 @@ func removeItems(
 func leaver(
 	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, entry item,
 ) (*metav1.PartialObjectMetadata, error) {
-	// The cache is asked first, so that there is one, and its event tells when the object is gone.
+	// The cache is asked first, so that there is one, and its event reports when the object is gone.
 	live, err := m.Metadata(ctx, entry.gvk(), entry.key())
 	if err == nil && goes(it, entry, live) {
 		live, err = m.LiveMetadata(ctx, entry.gvk(), entry.key())

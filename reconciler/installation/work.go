@@ -63,7 +63,7 @@ func (r *Reconciler) remember(ctx context.Context, it *shipper.InstallationTarge
 	return nil
 }
 
-// leaves tells whether what a target installed is to be removed: it was deleted and its Release is gone. The API server is asked,
+// leaves reports whether what a target installed is to be removed: it was deleted and its Release is gone. The API server is asked,
 // for a cache that does not show a Release yet must not take down what it runs.
 func (r *Reconciler) leaves(ctx context.Context, it *shipper.InstallationTarget) (bool, error) {
 	if it.DeletionTimestamp == nil {
@@ -181,12 +181,12 @@ func (r *Reconciler) uninstall(ctx context.Context, it *shipper.InstallationTarg
 	return out
 }
 
-// hasNoCluster tells whether a cluster is known to be unknown.
+// hasNoCluster reports whether a cluster is known to be unknown.
 func (r *Reconciler) hasNoCluster(ctx context.Context, cluster string) bool {
 	return apierrors.IsNotFound(r.client.Get(ctx, client.ObjectKey{Name: cluster}, &shipper.Cluster{}))
 }
 
-// allGone tells whether a target is gone from every cluster.
+// allGone reports whether a target is gone from every cluster.
 func allGone(outcomes []outcome) bool {
 	return !slices.ContainsFunc(outcomes, func(o outcome) bool { return o.err != nil })
 }

@@ -54,7 +54,7 @@ func (i *installer) content(ctx context.Context, s step) (*unstructured.Unstruct
 	return object, nil
 }
 
-// isTrafficService tells whether an object is the Service that traffic is shifted on.
+// isTrafficService reports whether an object is the Service that traffic is shifted on.
 func isTrafficService(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Service") &&
 		object.GetLabels()[shipper.LBLabel] == shipper.LBForProduction

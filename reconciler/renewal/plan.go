@@ -15,7 +15,7 @@ import (
 // pause is the shortest time between two renewals, also of tokens of a cluster whose clock is far from ours.
 const pause = time.Minute
 
-// due tells whether a token that was renewed last at some time is to be renewed now.
+// due reports whether a token that was renewed last at some time is to be renewed now.
 func due(c credential.Credential, last, now time.Time) bool {
 	since := now.Sub(last)
 	switch {

@@ -115,7 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: again(c, r.renewed[req.Name], now)}, nil
 }
 
-// observe reads the Secret of a cluster, and tells whether there are both.
+// observe reads the Secret of a cluster, and reports whether there are both.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, secret *corev1.Secret) (bool, error) {
 	cluster := &shipper.Cluster{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: key.Name}, cluster)

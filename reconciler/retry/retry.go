@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package retry says what becomes of a pass that met errors: the one place where errors of the management cluster's
-// API are told apart.
+// API are distinguished.
 package retry
 
 import (
@@ -33,7 +33,7 @@ const (
 	// Wait: only a change helps, and an event will tell of it.
 	Wait Action = iota
 	// Requeue: what was read is old or was changed meanwhile, or a block stands in the way that is not known here yet;
-	// reading anew helps, and nobody needs to be told.
+	// reading again helps, and nobody needs to be told.
 	Requeue
 	// Retry: the same may succeed later.
 	Retry

@@ -39,7 +39,7 @@ func (d releasesDone) errs() []error {
 	return out
 }
 
-// retried tells whether something that was written is tried again after a time that grows: the pass does not say then when the next
+// retried reports whether something that was written is tried again after a time that grows: the pass does not say then when the next
 // one is.
 func (d releasesDone) retried() bool {
 	return slices.ContainsFunc(d.errs(), func(err error) bool { return retry.Classify(err) == retry.Retry })

@@ -93,7 +93,7 @@ func (r *pass) addFinalizer(ctx context.Context, s *scope, o client.Object) erro
 }
 
 // remember notes the newest Release. Of an Application of which nothing was ever said something is said first: one that has a note and
-// nothing else was made anew from a backup, and would wait for that Release when it is aborted now (stamp.Restoring).
+// nothing else was made again from a backup, and would wait for that Release when it is aborted now (stamp.Restoring).
 func (r *pass) remember(ctx context.Context, s *scope, p templatePlan) error {
 	if len(s.app.Status.Conditions) == 0 {
 		if _, err := r.persistApplication(ctx, s.app, applicationStatus(s, p, applied{}, r.now)); err != nil {
@@ -116,7 +116,7 @@ func (r *pass) annotate(ctx context.Context, app *shipper.Application, with map[
 	return nil
 }
 
-// abort tells that the template is taken back, and takes it back unless it was edited meanwhile.
+// abort reports that the template is taken back, and takes it back unless it was edited meanwhile.
 func (r *pass) abort(ctx context.Context, s *scope, p templatePlan) error {
 	if _, err := r.persistApplication(ctx, s.app, abortingStatus(s, p, r.now)); err != nil {
 		return err
@@ -134,14 +134,14 @@ func (r *pass) abort(ctx context.Context, s *scope, p templatePlan) error {
 	return nil
 }
 
-// bringBack does what the plan says of it, before anything else is done of what tells that it has to be.
+// bringBack does what the plan says of it, before anything else is done of what reports that it has to be.
 func (r *pass) bringBack(ctx context.Context, p templatePlan) error {
 	rel, is := p.back, p.backAs.DeepCopy()
 	err := r.client.Patch(ctx, is, onlyIfUnchanged(rel))
 	r.wrote(is)
 	switch {
 	case apierrors.IsInvalid(err) && retry.Blocked(err) == "":
-		// The gate may know the newer Release for a moment longer, and no event tells when it does not.
+		// The gate may know the newer Release for a moment longer, and no event reports when it does not.
 		return fmt.Errorf("bringing release %s/%s back: %s", rel.Namespace, rel.Name, err.Error())
 	case err != nil:
 		return fmt.Errorf("bringing release %s/%s back: %w", rel.Namespace, rel.Name, err)

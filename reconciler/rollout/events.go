@@ -83,14 +83,14 @@ func releaseChanges(rel *shipper.Release, is shipper.ReleaseStatus) []report.Eve
 	return report.AsOne(append(out, conditions...))
 }
 
-// stays tells whether a Release has had the step that it is to have: what it waits for then, for a moment or because another Release
+// stays reports whether a Release has had the step that it is to have: what it waits for then, for a moment or because another Release
 // comes, is no step that begins.
 func stays(rel *shipper.Release, is shipper.ReleaseStatus) bool {
 	was, a := rel.Status.AchievedStep, is.AchievedStep
 	return was != nil && a != nil && *was == *a && rel.Spec.TargetStep == a.Step
 }
 
-// ails tells whether conditions say that objects are neither well nor on their way there.
+// ails reports whether conditions say that objects are neither well nor on their way there.
 func ails(conditions []shipper.Condition) bool {
 	c := shipper.FindCondition(conditions, shipper.ReleaseHealthy)
 	return c != nil && c.Reason == shipper.ObjectsNotHealthy
@@ -103,7 +103,7 @@ func states(s shipper.ReleaseStatus) shipper.ReleaseStrategyState {
 	return s.Strategy.State
 }
 
-// waits tells whether a step waits for something.
+// waits reports whether a step waits for something.
 func waits(s *shipper.ReleaseStrategyStatus) bool {
 	if s == nil {
 		return false

@@ -41,7 +41,7 @@ type missingTargets struct {
 	clusters []string
 }
 
-// writes tells whether anything but status is to be written.
+// writes reports whether anything but status is to be written.
 func (p releasesPlan) writes() bool {
 	return p.choice != nil || len(p.targets) > 0 || len(p.remove) > 0 || p.rollout.Writes()
 }
@@ -98,7 +98,7 @@ func free(leaving []strategy.Release, departures []strategy.Leaving) []*shipper.
 	return out
 }
 
-// returning tells whether a Release newer than newest was deleted and the Application does not know of it yet.
+// returning reports whether a Release newer than newest was deleted and the Application does not know of it yet.
 func returning(app *shipper.Application, newest *shipper.Release) bool {
 	highest, known, err := stamp.HighestObserved(app)
 	generation, broken := stamp.Generation(newest)

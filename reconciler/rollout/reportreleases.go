@@ -88,7 +88,7 @@ func urgencyOf(was, is shipper.ReleaseStatus) report.Urgency {
 	return report.Later
 }
 
-// turned tells whether a condition says something that is waited for while a step is under way: anything but how far that is, and how
+// turned reports whether a condition says something that is waited for while a step is under way: anything but how far that is, and how
 // objects are, unless it is bad.
 func turned(was *shipper.Condition, is shipper.Condition) bool {
 	if is.Type == shipper.ReleaseHealthy {
@@ -98,7 +98,7 @@ func turned(was *shipper.Condition, is shipper.Condition) bool {
 		was.Message != is.Message && is.Type != shipper.ReleaseStrategyExecuted
 }
 
-// awaited tells whether a status says that its step is under way.
+// awaited reports whether a status says that its step is under way.
 func awaited(s shipper.ReleaseStatus) bool {
 	c := shipper.FindCondition(s.Conditions, shipper.ReleaseStrategyExecuted)
 	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == shipper.StrategyInProgress

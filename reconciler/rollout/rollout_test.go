@@ -532,7 +532,7 @@ func TestAReleaseWithoutAPlaceInHistoryStopsNobody(t *testing.T) {
 }
 
 // TestSomethingIsSaidBeforeTheNewestReleaseIsNoted has no moment in which an Application has the note alone: whoever deleted its
-// first Release then would leave it as if made anew from a backup.
+// first Release then would leave it as if made again from a backup.
 func TestSomethingIsSaidBeforeTheNewestReleaseIsNoted(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)

@@ -44,7 +44,7 @@ type namers struct {
 	releases     []shipper.Release
 }
 
-// any tells whether there are any.
+// any reports whether there are any.
 func (n namers) any() bool { return len(n.applications)+len(n.releases) > 0 }
 
 // ofAnother are those whose override was one of an earlier block of that name.

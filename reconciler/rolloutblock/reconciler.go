@@ -2,7 +2,7 @@
 
 // Package rolloutblock writes into each RolloutBlock's status whether it is in effect and who overrides it, and takes a
 // block that is gone out of the override annotations that name it, because an override of a block that does not exist
-// blocks, and one of a block that was made anew is none.
+// blocks, and one of a block that was made again is none.
 //
 // The status is what wakes everybody else when a block comes into effect or ceases to be: this reconciler alone waits for
 // the time.
@@ -42,7 +42,7 @@ import (
 type Options struct {
 	// GlobalNamespace is the one whose blocks bear on every namespace.
 	GlobalNamespace string
-	// Clock tells when blocks come into effect and cease to be.
+	// Clock reports when blocks come into effect and cease to be.
 	Clock clock.PassiveClock
 	// Workers is how many blocks are worked on at the same time.
 	Workers int
@@ -88,7 +88,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// Reconcile makes one RolloutBlock's status tell whether it is in effect and who overrides it; of one that is gone, it
+// Reconcile makes one RolloutBlock's status report whether it is in effect and who overrides it; of one that is gone, it
 // cleans what names it.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	by, err := r.observe(ctx, req.NamespacedName)

@@ -128,7 +128,7 @@ func overrode(r shipper.RolloutBlockOverrideRecord) report.Event {
 	return e
 }
 
-// turned tells that a block came into effect, or ceased to be.
+// turned reports that a block came into effect, or ceased to be.
 func turned(b *shipper.RolloutBlock) report.Event {
 	e := report.Event{Type: corev1.EventTypeNormal, Reason: "RolloutBlockStarted", Action: "Turn", Note: "in effect"}
 	if !*b.Status.Active {

@@ -26,7 +26,7 @@ const (
 	maxForeign = 32 * 1024
 )
 
-// owners is what tells which Pods are of Releases.
+// owners is what reports which Pods are of Releases.
 type owners struct {
 	// deployments are the names of those that the cache has, by Release; see installed.
 	deployments map[string][]string
@@ -81,7 +81,7 @@ func installed(deployments []appsv1.Deployment, app, release string) (names []st
 	return names
 }
 
-// owns tells whether a ReplicaSet of the Deployment of the Pod's Release controls it. Labels alone prove nothing: a template of
+// owns reports whether a ReplicaSet of the Deployment of the Pod's Release controls it. Labels alone prove nothing: a template of
 // somebody else's can have them. Pods may reach the cache before their Deployment: until then, every ReplicaSet counts for a Release
 // that has a TrafficTarget.
 func (o owners) owns(pod *corev1.Pod) bool {

@@ -52,7 +52,7 @@ func NewInitialSelector(c client.Client) InitialSelector {
 	}
 }
 
-// weighs tells whether a target has traffic in a cluster: it asks for some or, where nobody has asked for any, has Pods with the label.
+// weighs reports whether a target has traffic in a cluster: it asks for some or, where nobody has asked for any, has Pods with the label.
 // A Release that is new has none, and stays as it was found for as long as its steps give it no traffic.
 func weighs(tt *shipper.TrafficTarget, cluster string, pods []corev1.Pod) bool {
 	i := slices.IndexFunc(tt.Spec.Clusters, func(c shipper.ClusterTrafficTarget) bool { return c.Name == cluster })

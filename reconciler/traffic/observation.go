@@ -199,12 +199,12 @@ func podOf(pod *corev1.Pod, serving sets.Set[string]) rules.Pod {
 	}
 }
 
-// gone tells whether a Pod has ended, or is about to.
+// gone reports whether a Pod has ended, or is about to.
 func gone(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil
 }
 
-// hasPods tells whether a Release has Pods.
+// hasPods reports whether a Release has Pods.
 func hasPods(app rules.Application, release string) bool {
 	return slices.ContainsFunc(app.Releases, func(r rules.Release) bool { return r.Name == release && len(r.Pods) > 0 })
 }

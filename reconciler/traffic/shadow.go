@@ -56,7 +56,7 @@ func shadowName(of string) string {
 	return of + shadowSuffix
 }
 
-// isShadow tells whether a Service is the one that proves what another may select.
+// isShadow reports whether a Service is the one that proves what another may select.
 func isShadow(one, of *corev1.Service) bool {
 	return one.Name == shadowName(of.Name) && one.Labels[shipper.ProofLabel] == string(of.UID) && one.DeletionTimestamp == nil
 }
@@ -110,7 +110,7 @@ func createShadow(ctx context.Context, m *fleet.Member, service *corev1.Service,
 	return nil
 }
 
-// isOwnedShadow tells whether a Service that has the name of a proof was made as that of another.
+// isOwnedShadow reports whether a Service that has the name of a proof was made as that of another.
 func isOwnedShadow(there, service *corev1.Service) bool {
 	return there.DeletionTimestamp == nil && slices.ContainsFunc(there.OwnerReferences, func(ref metav1.OwnerReference) bool {
 		return ref.Kind == "Service" && ref.UID == service.UID

@@ -48,7 +48,7 @@ func unblock(t *testing.T, b *shipper.RolloutBlock) {
 	}
 }
 
-// probe tells whether b blocks, or does not: whether an Application could be made in its namespace.
+// probe reports whether b blocks, or does not: whether an Application could be made in its namespace.
 func probe(ctx context.Context, b *shipper.RolloutBlock, blocks bool) error {
 	app := ask.Application(func(a *shipper.Application) {
 		a.Namespace, a.Name, a.UID = b.Namespace, "probe", ""

@@ -51,7 +51,7 @@ func bind(t *testing.T, namespace string, who rbacv1.Subject, roles ...string) {
 	}
 }
 
-// permitted tells whether the authorizer lets a user do something to a resource of Shipper's.
+// permitted reports whether the authorizer lets a user do something to a resource of Shipper's.
 func permitted(ctx context.Context, user, verb, resource, subresource, namespace string) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{

@@ -78,7 +78,7 @@ func get(ctx context.Context, secret, key string) (*x509.Certificate, error) {
 	return x509.ParseCertificate(block.Bytes)
 }
 
-// trusted tells whether all webhooks trust c.
+// trusted reports whether all webhooks trust c.
 func trusted(ctx context.Context, c *x509.Certificate) error {
 	_, all, err := configurations(ctx)
 	if err != nil {
@@ -192,7 +192,7 @@ func issued(t *testing.T) {
 	})
 }
 
-// underLoad fails when any write does while do runs. The API server connects anew all the time, and so checks what is
+// underLoad fails when any write does while do runs. The API server connects again all the time, and so checks what is
 // served.
 func underLoad(t *testing.T, do func()) {
 	t.Helper()

@@ -17,7 +17,7 @@ const standing = "DOCS_FLEET"
 // last is the command of the quick start that is left to the end of all tests, for it ends the fleet.
 const last = "make fleet-down"
 
-// begun tells that the way of a newcomer was begun, and arrived that it was gone to its end.
+// begun reports that the way of a newcomer was begun, and arrived that it was gone to its end.
 var begun, arrived bool
 
 // TestQuickStart goes the way of a newcomer: the commands of README.md and of the quick start, in their order, in one shell. It
@@ -129,5 +129,5 @@ func ending(b block, text string) string {
 	return text
 }
 
-// interrupted tells whether a status is that of a command whose reader had seen enough.
+// interrupted reports whether a status is that of a command whose reader had seen enough.
 func interrupted(text string, status int) bool { return watches.MatchString(text) && status == 124 }

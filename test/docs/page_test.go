@@ -29,16 +29,16 @@ type block struct {
 	text     string
 	// given is what the comment before the block says is so when it is followed.
 	given string
-	// shown tells that what commands say is shown; else it is another day's, or proved elsewhere.
+	// shown reports that what commands say is shown; else it is another day's, or proved elsewhere.
 	shown bool
-	// alone tells that it changes what all others stand on, and is followed while no other is.
+	// alone reports that it changes what all others stand on, and is followed while no other is.
 	alone bool
 }
 
 // command is one line that a reader types, and what it is shown to say.
 type command struct {
 	text, says string
-	// speaks tells that something is shown.
+	// speaks reports that something is shown.
 	speaks bool
 }
 
@@ -142,7 +142,7 @@ func (b block) commands() []command {
 	return out
 }
 
-// unfinished tells whether a command goes on in the next line.
+// unfinished reports whether a command goes on in the next line.
 func unfinished(text string) bool {
 	return strings.HasSuffix(text, `\`) || strings.Count(strings.ReplaceAll(text, `\'`, ""), "'")%2 == 1
 }

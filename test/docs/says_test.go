@@ -35,7 +35,7 @@ func plain(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// says tells whether an output is what a document shows, whatever is where the document has dots: a line of three, or `…` in
+// says reports whether an output is what a document shows, whatever is where the document has dots: a line of three, or `…` in
 // one. Lines may be broken elsewhere, and columns be of another width.
 func says(output, shown string) bool {
 	rest := plain(output)

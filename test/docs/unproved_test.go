@@ -36,7 +36,7 @@ var unprovedHere = []struct {
 		[]string{"test/docs TestQuickStart"}},
 }
 
-// unproved tells why a command is not run here, or nil.
+// unproved reports why a command is not run here, or nil.
 func unproved(c command) *string {
 	for _, u := range unprovedHere {
 		if regexp.MustCompile(`^(?:` + u.pattern + `)$`).MatchString(c.bare()) {
@@ -69,7 +69,7 @@ func TestWhatShowsTheRest(t *testing.T) {
 	}
 }
 
-// defines tells whether a test of this name is in a folder.
+// defines reports whether a test of this name is in a folder.
 func defines(t *testing.T, folder, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, folder, "*_test.go"))

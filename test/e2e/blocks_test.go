@@ -247,7 +247,7 @@ func (s *fixture) told(c *chronicle, wants []string) time.Time {
 	}
 }
 
-// since tells when the last of wants was told, and what is missing. What was told before all were counts for nothing later.
+// since reports when the last of wants was told, and what is missing. What was told before all were counts for nothing later.
 func (c *chronicle) since(wants []string) (last time.Time, missing []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -111,7 +111,7 @@ func rights() error {
 	return errors.Join(errs...)
 }
 
-// everything tells whether all of the tests have run.
+// everything reports whether all of the tests have run.
 func everything() bool {
 	for _, name := range []string{"test.run", "test.skip", "test.list"} {
 		if flag.Lookup(name).Value.String() != "" {

@@ -129,7 +129,7 @@ func TestBlockThatLiftsItself(t *testing.T) {
 	}
 }
 
-// freezesAfterAnother announces freezes of a second each, a second apart, and tells how long after each start and end all
+// freezesAfterAnother announces freezes of a second each, a second apart, and reports how long after each start and end all
 // had said so.
 func (s *fixture) freezesAfterAnother(c *chronicle, concerned []string, count int) []time.Duration {
 	s.Helper()

@@ -226,7 +226,7 @@ func (s *fixture) rolledOut(application string) {
 	})
 }
 
-// behind tells how many Pods of which Applications are behind the Service of an Application in a cluster.
+// behind reports how many Pods of which Applications are behind the Service of an Application in a cluster.
 func (s *fixture) behind(cluster, application string) func() (string, error) {
 	return func() (string, error) {
 		list := &discoveryv1.EndpointSliceList{}

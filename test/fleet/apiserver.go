@@ -147,7 +147,7 @@ func (c *Cluster) withAPIServer(do func(*process) error) error {
 	return do(c.apiServer)
 }
 
-// healthy tells whether a URL answers 200.
+// healthy reports whether a URL answers 200.
 func healthy(ctx context.Context, transport *http.Client, url string) (bool, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

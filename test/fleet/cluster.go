@@ -171,7 +171,7 @@ func (c *Cluster) run(program string, args []string) (*process, error) {
 	return c.fleet.run(c.Name+"-"+program, filepath.Join(c.programs, program), args)
 }
 
-// usable tells whether Pods can be made and will run: the nodes are up and the default service account is there.
+// usable reports whether Pods can be made and will run: the nodes are up and the default service account is there.
 func usable(ctx context.Context, typed kubernetes.Interface) (bool, error) {
 	_, err := typed.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 	if err != nil {
@@ -255,7 +255,7 @@ func (c *Cluster) running() []*process {
 	return out
 }
 
-// RestartControllers starts the controller manager anew. The garbage collector and the namespace controller look for new
+// RestartControllers starts the controller manager again. The garbage collector and the namespace controller look for new
 // kinds every 30 seconds only; a test that has installed kinds and cannot wait so long calls it.
 func (c *Cluster) RestartControllers() error {
 	c.mu.Lock()

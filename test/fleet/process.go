@@ -70,7 +70,7 @@ func forkOnLastingThread(start func() error) error {
 	return <-result
 }
 
-// ended tells whether the program has ended.
+// ended reports whether the program has ended.
 func (p *process) ended() bool {
 	select {
 	case <-p.done:

@@ -120,7 +120,7 @@ func named(slice discoveryv1.EndpointSlice) map[string]bool {
 	return out
 }
 
-// PodReady tells whether a Pod is ready, be it about to go or not.
+// PodReady reports whether a Pod is ready, be it about to go or not.
 func PodReady(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue

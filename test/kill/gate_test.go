@@ -75,7 +75,7 @@ func (g *gate) decide(how death) {
 	g.how, g.wrote = how, false
 }
 
-// count tells how many writes there were, how many lives were ended, and forgets both.
+// count reports how many writes there were, how many lives were ended, and forgets both.
 func (g *gate) count() (writes []string, lives int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -181,7 +181,7 @@ func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	return p.gate.pass(r.Context().Value(lifeKey{}), what, func() (*http.Response, error) { return p.next.RoundTrip(r) })
 }
 
-// writes tells whether a request changes what matters: Leases, Events and questions about rights do not.
+// writes reports whether a request changes what matters: Leases, Events and questions about rights do not.
 func writes(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:

@@ -63,7 +63,7 @@ func (w *weights) take(tt *shipper.TrafficTarget, gone bool) {
 	}
 }
 
-// none tells whether a Release weighed nothing at a time, without doubt.
+// none reports whether a Release weighed nothing at a time, without doubt.
 func (w *weights) none(release string, at time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

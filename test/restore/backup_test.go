@@ -68,7 +68,7 @@ func (b *backup) restore(ctx context.Context, to client.Client, status bool) err
 	return nil
 }
 
-// anew is an object without what the API server gave it.
+// again is an object without what the API server gave it.
 func anew[T client.Object](o T) T {
 	o.SetUID("")
 	o.SetResourceVersion("")

@@ -76,7 +76,7 @@ func (s *fixture) remembers(was map[string]memory) {
 	}
 }
 
-// isTarget tells whether a path leads through a CapacityTarget or a TrafficTarget.
+// isTarget reports whether a path leads through a CapacityTarget or a TrafficTarget.
 func isTarget(p cmp.Path) bool {
 	return slices.ContainsFunc(p, func(step cmp.PathStep) bool {
 		index, ok := step.(cmp.MapIndex)

@@ -20,9 +20,9 @@ type scenario struct {
 	after func(*fixture)
 	// cut is what somebody has asked for, and is in the backup, when the reconciler ends for good; may be nil.
 	cut func(*fixture)
-	// status tells whether the backup has status.
+	// status reports whether the backup has status.
 	status bool
-	// running tells whether Shipper's reconciler runs while objects are restored; otherwise it is started afterwards.
+	// running reports whether Shipper's reconciler runs while objects are restored; otherwise it is started afterwards.
 	running bool
 	// podsMove is true when the restored management cluster has Pods to delete.
 	podsMove bool

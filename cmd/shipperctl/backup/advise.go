@@ -14,13 +14,13 @@ import (
 	"shipper.dev/shipper/apis/rules/block"
 )
 
-// stops tells whether err is one that every other write would meet.
+// stops reports whether err is one that every other write would meet.
 func stops(err error) bool {
 	var dial *net.OpError
 	return err != nil && (unanswered(err) || errors.As(err, &dial) || apierrors.IsUnauthorized(err) || meta.IsNoMatchError(err))
 }
 
-// unanswered tells whether an API server says that the webhook does not answer it.
+// unanswered reports whether an API server says that the webhook does not answer it.
 func unanswered(err error) bool { return strings.Contains(err.Error(), "failed calling webhook") }
 
 // advise adds to err what a person can do about it, where that is known.

@@ -43,7 +43,7 @@ type Management struct {
 	WebhookIgnore bool
 	// Patience is how long to wait for the kinds to be served, and for cert-manager to issue the certificate.
 	Patience time.Duration
-	// Clock tells whether the renewal of the certificate is overdue.
+	// Clock reports whether the renewal of the certificate is overdue.
 	Clock clock.PassiveClock
 }
 
@@ -103,7 +103,7 @@ type Application struct {
 	Elsewhere bool
 	// TokenLifetime is how long the token is to live before Shipper has renewed it; 0 for one that does not end.
 	TokenLifetime time.Duration
-	// Clock tells whether a token is old.
+	// Clock reports whether a token is old.
 	Clock clock.PassiveClock
 	// Patience is how long to wait for a token that does not end.
 	Patience time.Duration

@@ -20,12 +20,12 @@ import (
 const (
 	// unserved is why a certificate that is not accepted matters.
 	unserved = "API servers cannot ask the webhook: with failurePolicy Fail they refuse every write to Shipper's kinds"
-	// renewed is what makes a certificate that is not good anew.
+	// renewed is what makes a certificate that is not good again.
 	renewed = "look at the webhook's log: it makes its certificate by itself, and says what keeps it from that. Of cert-manager, look at\n" +
 		"its Certificate"
 )
 
-// certificateFindings tells whether API servers accept the webhook's certificate. secret is nil when there is none; its
+// certificateFindings reports whether API servers accept the webhook's certificate. secret is nil when there is none; its
 // certificate is not the webhook's if that reads files.
 func certificateFindings(secret *corev1.Secret, webhooks []webhook, now time.Time) []Finding {
 	var out []Finding
@@ -65,7 +65,7 @@ func certificateFindings(secret *corev1.Secret, webhooks []webhook, now time.Tim
 // latest is when at the latest whatever lives long should have been renewed.
 const latest = 60 * 24 * time.Hour
 
-// ending tells that a certificate has ended, or should have been renewed. Shipper makes it anew when a third of its time is
+// ending reports that a certificate has ended, or should have been renewed. Shipper makes it again when a third of its time is
 // left; with cert-manager it is the same, but for the authority, which is renewed 90 days before its end.
 func ending(what string, c *x509.Certificate, now time.Time) []Finding {
 	f := Finding{Level: Broken, Why: unserved, Do: renewed}
@@ -85,7 +85,7 @@ func ending(what string, c *x509.Certificate, now time.Time) []Finding {
 	return []Finding{f}
 }
 
-// refused tells which webhooks API servers do not ask because what they trust has not signed the certificate, or because it is
+// refused reports which webhooks API servers do not ask because what they trust has not signed the certificate, or because it is
 // for another host. That something has ended is told already.
 func refused(pair tls.Certificate, webhooks []webhook, now time.Time) []Finding {
 	between := x509.NewCertPool()

@@ -106,7 +106,7 @@ func (f *Fleet) live(ctx context.Context, want *unstructured.Unstructured) (*uns
 	return live, err
 }
 
-// get reads an object in Shipper's namespace, and tells whether it is there.
+// get reads an object in Shipper's namespace, and reports whether it is there.
 func (f *Fleet) get(ctx context.Context, name string, o client.Object) (bool, error) {
 	err := f.Reader.Get(ctx, client.ObjectKey{Namespace: f.Namespace, Name: name}, o)
 	return err == nil, client.IgnoreNotFound(err)
@@ -184,7 +184,7 @@ func (f *Fleet) userRights(ctx context.Context) []Finding {
 	}}
 }
 
-// certificate tells whether API servers accept the webhook's.
+// certificate reports whether API servers accept the webhook's.
 func (f *Fleet) certificate(ctx context.Context) []Finding {
 	wanted, err := manifests.Objects(manifests.Webhook)
 	if err != nil {
@@ -235,7 +235,7 @@ func (f *Fleet) certManager(ctx context.Context) []Finding {
 	return certManagerFindings(namespace+"/"+name, found, f.Clock.Now())
 }
 
-// pods tells whether Shipper's are ready.
+// pods reports whether Shipper's are ready.
 func (f *Fleet) pods(ctx context.Context) []Finding {
 	d := &appsv1.Deployment{}
 	found, err := f.get(ctx, deploymentName, d)
@@ -248,7 +248,7 @@ func (f *Fleet) pods(ctx context.Context) []Finding {
 	return deploymentFindings(d)
 }
 
-// lease tells whether a reconciler leads.
+// lease reports whether a reconciler leads.
 func (f *Fleet) lease(ctx context.Context) []Finding {
 	l := &coordinationv1.Lease{}
 	found, err := f.get(ctx, leaseName, l)

@@ -162,13 +162,13 @@ func readCertificate(text []byte) Credential {
 	return out
 }
 
-// Ends tells whether the credentials end, as far as is known.
+// Ends reports whether the credentials end, as far as is known.
 func (c Credential) Ends() bool { return !c.NotAfter.IsZero() }
 
-// Ended tells whether they have ended.
+// Ended reports whether they have ended.
 func (c Credential) Ended(now time.Time) bool { return c.Ends() && !now.Before(c.NotAfter) }
 
-// Renewed tells whether Shipper renews them.
+// Renewed reports whether Shipper renews them.
 func (c Credential) Renewed() bool { return c.Life > 0 }
 
 // RenewAt is when Shipper renews them: after a quarter of their life.

@@ -86,7 +86,7 @@ func changes(before, after []shipper.Condition, told func(was *shipper.Condition
 	return strings.Join(out, ", ")
 }
 
-// Changed tells whether a condition is worth an event after what it was, nil when it was not there. A time that moved is not, and
+// Changed reports whether a condition is worth an event after what it was, nil when it was not there. A time that moved is not, and
 // neither is how far something in progress is: conditions say that, and a rollout of many Pods would drown what matters.
 func Changed(was *shipper.Condition, is shipper.Condition) bool {
 	if turned(was, is) {
@@ -95,7 +95,7 @@ func Changed(was *shipper.Condition, is shipper.Condition) bool {
 	return was.Message != is.Message && !underWay(is.Reason)
 }
 
-// underWay tells whether a reason says that what was asked for is being done.
+// underWay reports whether a reason says that what was asked for is being done.
 func underWay(reason string) bool {
 	switch reason {
 	case shipper.InProgress, shipper.PodsNotInEndpoints, shipper.StrategyInProgress, shipper.StrategyNotComplete:
@@ -104,7 +104,7 @@ func underWay(reason string) bool {
 	return false
 }
 
-// Wrong tells whether a condition says that something is: neither that all is well, nor that it is under way. A condition that is
+// Wrong reports whether a condition says that something is: neither that all is well, nor that it is under way. A condition that is
 // False when all is well has no reason.
 func Wrong(c *shipper.Condition) bool {
 	return c != nil && c.Status != corev1.ConditionTrue && c.Reason != "" && !underWay(c.Reason)
@@ -121,7 +121,7 @@ func ofTarget(before []shipper.Condition) func(was *shipper.Condition, is shippe
 	}
 }
 
-// sinceKnown tells whether a condition has not turned since the cluster can be worked with.
+// sinceKnown reports whether a condition has not turned since the cluster can be worked with.
 func sinceKnown(conditions []shipper.Condition, c *shipper.Condition) bool {
 	operational := shipper.FindCondition(conditions, shipper.TargetOperational)
 	return operational == nil || !c.LastTransitionTime.After(operational.LastTransitionTime.Time)
@@ -274,7 +274,7 @@ func own(c *shipper.Condition) *shipper.Condition {
 	return c
 }
 
-// turned tells whether a condition has another status or reason than before, when it was not nil.
+// turned reports whether a condition has another status or reason than before, when it was not nil.
 func turned(was *shipper.Condition, is shipper.Condition) bool {
 	return was == nil || was.Status != is.Status || was.Reason != is.Reason
 }

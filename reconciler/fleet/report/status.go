@@ -45,7 +45,7 @@ func Failure(
 	return shipper.SetCondition(shipper.SetCondition(conditions, operational, now), ready, now)
 }
 
-// ofConnection tells whether a reason means that the cluster cannot be worked with.
+// ofConnection reports whether a reason means that the cluster cannot be worked with.
 func ofConnection(reason string) bool {
 	switch reason {
 	case shipper.TargetClusterClientError, shipper.ClusterUnreachable, shipper.CredentialsRefused,

@@ -33,7 +33,7 @@ const (
 )
 
 // forgetful is after how long it is forgotten that an object's status was held back, unless it was looked at since; its end was not
-// told. It is longer than anybody who holds back waits for a worker to look again: what is forgotten before would be held back anew,
+// told. It is longer than anybody who holds back waits for a worker to look again: what is forgotten before would be held back again,
 // time and again.
 const forgetful = time.Hour
 
@@ -103,7 +103,7 @@ func (p *Throttle) Delay(was, is client.Object, before, after Status, at time.Ti
 	return p.DelayFor(urgency(before, after), was, is, at)
 }
 
-// DelayFor is Hold of an object of which the caller tells how soon what is new in its status has to be told. was is as the cache shows
+// DelayFor is Hold of an object of which the caller reports how soon what is new in its status has to be told. was is as the cache shows
 // it.
 func (p *Throttle) DelayFor(haste Urgency, was, is client.Object, at time.Time) time.Duration {
 	p.mu.Lock()
@@ -188,7 +188,7 @@ func urgency(before, after Status) Urgency {
 	return Later
 }
 
-// turns tells whether somebody may wait for what is said after: a condition got another status or, but for those that every
+// turns reports whether somebody may wait for what is said after: a condition got another status or, but for those that every
 // Pod that starts goes through, another reason; clusters came or went; what was asked for last is there.
 //
 // That something is under way since something else was asked for turns nothing: as long as the status speaks of an earlier
@@ -218,7 +218,7 @@ func turns(before, after Status) bool {
 	return false
 }
 
-// begins tells whether nothing was said before, and what is said now is that nothing is there yet, or not in all clusters: that is so of
+// begins reports whether nothing was said before, and what is said now is that nothing is there yet, or not in all clusters: that is so of
 // every target when it is made, for as long as it takes to install the Release.
 func begins(before, after Status) bool {
 	return len(before.Clusters) == 0 && len(after.Clusters) > 0 && !shipper.ConditionTrue(after.Conditions, shipper.TargetReady) &&
@@ -242,7 +242,7 @@ func anyTurns(before, after []shipper.Condition, asked, all bool) bool {
 	return false
 }
 
-// oneArrives tells whether what was asked for is there in one cluster, where it was on its way before.
+// oneArrives reports whether what was asked for is there in one cluster, where it was on its way before.
 func oneArrives(before, after Status) bool {
 	return len(before.Clusters) == len(after.Clusters) && slices.ContainsFunc(after.Clusters, func(c Cluster) bool {
 		i := slices.IndexFunc(before.Clusters, func(b Cluster) bool { return b.Name == c.Name })
@@ -255,19 +255,19 @@ func oneArrives(before, after Status) bool {
 	})
 }
 
-// oneHasIt tells whether what was asked for last is there in one cluster, and nothing was said of it before.
+// oneHasIt reports whether what was asked for last is there in one cluster, and nothing was said of it before.
 func oneHasIt(before, after Status) bool {
 	return before.Generation != after.Generation && slices.ContainsFunc(after.Clusters, func(c Cluster) bool {
 		return shipper.ConditionTrue(c.Conditions, shipper.TargetReady)
 	})
 }
 
-// arrives tells whether a condition that turned is at the end of its way.
+// arrives reports whether a condition that turned is at the end of its way.
 func arrives(was, is shipper.Condition) bool {
 	return is.Status == corev1.ConditionTrue && was.Status == corev1.ConditionFalse && onTheWay(was.Reason)
 }
 
-// proceeds tells whether a condition that turned is only on the way to what it was to be all the time, or to what was asked for
+// proceeds reports whether a condition that turned is only on the way to what it was to be all the time, or to what was asked for
 // since, if something was, or to be rid of what is too much.
 func proceeds(was, is shipper.Condition, asked bool) bool {
 	under := is.Status == corev1.ConditionFalse && onTheWay(is.Reason)
@@ -280,7 +280,7 @@ func proceeds(was, is shipper.Condition, asked bool) bool {
 	return false
 }
 
-// onTheWay tells whether a reason is one that Pods go through while they start or get traffic, or says of a target that its
+// onTheWay reports whether a reason is one that Pods go through while they start or get traffic, or says of a target that its
 // clusters have such reasons.
 func onTheWay(reason string) bool {
 	switch reason {

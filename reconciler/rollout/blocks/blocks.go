@@ -36,7 +36,7 @@ func Bearing(ctx context.Context, from client.Reader, namespace, global string) 
 	return out, nil
 }
 
-// NameClusters tells whether it matters to any of the blocks in which clusters something runs.
+// NameClusters reports whether it matters to any of the blocks in which clusters something runs.
 func NameClusters(bearing []*shipper.RolloutBlock) bool {
 	return slices.ContainsFunc(bearing, func(b *shipper.RolloutBlock) bool {
 		return b.Spec.Scope != nil && len(b.Spec.Scope.Clusters) > 0

@@ -18,9 +18,9 @@ import (
 
 // Reasons of events that Applications and Releases share.
 const (
-	// Blocked tells that RolloutBlocks came into effect.
+	// Blocked reports that RolloutBlocks came into effect.
 	Blocked = "RolloutBlocked"
-	// Overridden tells that something was done in spite of RolloutBlocks.
+	// Overridden reports that something was done in spite of RolloutBlocks.
 	Overridden = "RolloutBlockOverridden"
 )
 
@@ -32,7 +32,7 @@ func Normal(reason, action, format string, args ...any) report.Event {
 	}
 }
 
-// Override tells which blocks were overridden.
+// Override reports which blocks were overridden.
 func Override(names string) report.Event { return Normal(Overridden, "Override "+names, "%s", names) }
 
 // Changes returns an event of reason for the conditions that changed, and a Warning for each that failed and for the type blocked when it
@@ -89,7 +89,7 @@ func WithoutUnderWay(before, after []shipper.Condition, conditionType string) (w
 	return Without(before, conditionType), Without(after, conditionType)
 }
 
-// AnyWrong tells whether there is news of something that is wrong.
+// AnyWrong reports whether there is news of something that is wrong.
 func AnyWrong(before, after []shipper.Condition) bool {
 	return slices.ContainsFunc(after, func(c shipper.Condition) bool {
 		was := shipper.FindCondition(before, c.Type)
