@@ -13,7 +13,7 @@ import (
 	"shipper.dev/shipper/chart"
 )
 
-// maxKept is the largest archive that is kept. What is kept is in the etcd of the management cluster, which has a few GiB for
+// maxKept is the largest archive that is kept. Snapshots are in the etcd of the management cluster, which has a few GiB for
 // everybody, and a small Application can ask for an archive of any size. Helm itself keeps charts in Secrets of less than 1 MiB.
 const maxKept = 4 << 20
 

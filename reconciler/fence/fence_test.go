@@ -16,7 +16,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// lease is a lock that answers as it is told.
+// lease is a lock with given answers.
 type lease struct {
 	resourcelock.Interface
 

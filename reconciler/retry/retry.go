@@ -30,10 +30,10 @@ type Action int
 
 // The remedies, the weakest first.
 const (
-	// Wait: only a change helps, and an event will tell of it.
+	// Wait: only a change helps, and its event triggers the next pass.
 	Wait Action = iota
-	// Requeue: what was read is old or was changed meanwhile, or a block stands in the way that is not known here yet;
-	// reading again helps, and nobody needs to be told.
+	// Requeue: the cache was out of date, the object was changed meanwhile, or a block that the cache lacks refused the write;
+	// reading again helps, and is no error to report.
 	Requeue
 	// Retry: the same may succeed later.
 	Retry

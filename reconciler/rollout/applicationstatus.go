@@ -142,7 +142,7 @@ func rollingOut(app *shipper.Application, rels []*shipper.Release, p templatePla
 	return c
 }
 
-// rolledBack is the condition RolledBack: the newest Release has the environment of an earlier one because somebody asked for
+// rolledBack is the condition RolledBack: the newest Release has the environment of an earlier one because a user requested
 // that. Of Applications that never were rolled back it is not said.
 func rolledBack(rels []*shipper.Release) shipper.Condition {
 	c := shipper.Condition{Type: shipper.ApplicationRolledBack, Status: corev1.ConditionFalse}

@@ -174,7 +174,7 @@ func restore(app *shipper.Application, rel *shipper.Release) {
 }
 
 // persistApplication writes a status that differs from what it was, unless the Application was changed since it was read, and then
-// tells what is new in it. held is how long that waits yet for a cache that does not show what was written last.
+// records events for the changes. held is how long the write is still throttled.
 func (r *pass) persistApplication(
 	ctx context.Context, app *shipper.Application, is shipper.ApplicationStatus,
 ) (held time.Duration, err error) {

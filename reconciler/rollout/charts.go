@@ -14,11 +14,11 @@ import (
 // that a later pass finds it done.
 const countTimeout = 5 * time.Second
 
-// Charts tell who signed the chart of a Release, and how many Pods it has in a place when all of it runs.
+// Charts verify the signature of a Release's chart, and count the Pods of a Release at full capacity.
 type Charts interface {
 	// Replicas fetches and renders the Release's chart. Errors are *chart.Error, or the context's.
 	Replicas(ctx context.Context, rel *shipper.Release, in chart.Place) (int32, error)
-	// Verify fails unless whom the Release demands signed the archive that it is pinned to. Errors are as those of Replicas.
+	// Verify returns an error unless a key that the Release requires signed the archive that it is pinned to. Errors are as those of Replicas.
 	Verify(ctx context.Context, rel *shipper.Release) (shipper.ChartSignature, error)
 }
 

@@ -18,7 +18,7 @@ import (
 	"shipper.dev/shipper/reconciler/rollout/blocks"
 )
 
-// deletionHeld is the reason of the event that tells of a deletion that blocks hold.
+// deletionHeld is the reason of the event about a deletion that RolloutBlocks hold.
 const deletionHeld = "DeletionHeld"
 
 // deletionPlan is what one pass does for an Application that is being deleted. Its Releases go first, and its finalizer last, so that
@@ -37,7 +37,7 @@ func planDeletion(app *shipper.Application, rels []*shipper.Release, held string
 	if held != "" {
 		return deletionPlan{held: held}
 	}
-	// Somebody else's finalizer could outlast the start of a block. The garbage collector removes its own when dependents are gone.
+	// Another finalizer could be removed after a block has come into effect. The garbage collector removes its own when dependents are gone.
 	others := slices.DeleteFunc(slices.Clone(app.Finalizers), func(f string) bool {
 		return f == shipper.RolloutFinalizer || f == metav1.FinalizerDeleteDependents
 	})

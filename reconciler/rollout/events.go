@@ -52,7 +52,7 @@ func applicationChanges(was, is shipper.ApplicationStatus) []report.Event {
 	return events.Changes(applicationChangedReason, shipper.ApplicationBlocked, effect, was.Conditions, is.Conditions)
 }
 
-// releaseChanges tells what is new in a status, in one event when all is well. What rel says is what was.
+// releaseChanges are the events about the changes from rel's status to is: one event if nothing is wrong.
 func releaseChanges(rel *shipper.Release, is shipper.ReleaseStatus) []report.Event {
 	var out []report.Event
 	was := rel.Status
@@ -67,7 +67,7 @@ func releaseChanges(rel *shipper.Release, is shipper.ReleaseStatus) []report.Eve
 	}
 	if c := shipper.FindCondition(after, shipper.ReleaseStrategyExecuted); len(out) > 0 && c != nil && (c.Status == corev1.ConditionTrue ||
 		awaited(was) && awaited(is) && waits(is.Strategy)) {
-		before, after = events.Without(before, c.Type), events.Without(after, c.Type) // the events above tell more of it
+		before, after = events.Without(before, c.Type), events.Without(after, c.Type) // the events above say more
 	}
 	if healthy := shipper.ReleaseHealthy; !ails(before) && !ails(after) {
 		before, after = events.Without(before, healthy), events.Without(after, healthy)

@@ -230,7 +230,7 @@ func (s *fixture) relCondition(i int, conditionType string) func() string {
 	return func() string { return condition(s.release(i).Status.Conditions, conditionType) }
 }
 
-// everything is told when a test fails.
+// everything is printed when a test fails.
 func (s *fixture) everything() string {
 	var b strings.Builder
 	app := s.app()

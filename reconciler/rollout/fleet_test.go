@@ -140,7 +140,7 @@ type hands struct {
 	client client.Client
 	mu     sync.Mutex
 	down   map[string]bool
-	pods   map[string]int32 // by target and cluster: what is there, also when nobody asks for it any more
+	pods   map[string]int32 // by target and cluster: Pods that exist, also those that no target requests any more
 }
 
 var theHands = &hands{down: map[string]bool{}, pods: map[string]int32{}}

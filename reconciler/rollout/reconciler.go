@@ -41,7 +41,7 @@ type Options struct {
 	GlobalBlocksNamespace string
 	// Histories reads what there is of an Application.
 	Histories *history.Reader
-	// Clock tells the time of transitions.
+	// Clock is the time of transitions.
 	Clock clock.PassiveClock
 	// Workers is how many Applications are worked on at the same time; 4 when it is 0.
 	Workers int

@@ -86,7 +86,7 @@ func planReleases(s *scope, now metav1.Time) releasesPlan {
 	return p
 }
 
-// free are the Releases being deleted that serve nowhere, that no block holds, and that nobody else keeps: Shipper's finalizer is the
+// free are the Releases being deleted that serve nowhere, that no block holds, and that have no other finalizer: Shipper's is the
 // last to go, or who keeps one of their own could end a deletion under a block.
 func free(leaving []strategy.Release, departures []strategy.Leaving) []*shipper.Release {
 	var out []*shipper.Release
@@ -144,7 +144,7 @@ func installationTarget(
 }
 
 // capacityTarget is the missing CapacityTarget of rel, with the number of Pods that all of it is in each cluster. It asks for
-// nothing yet: what runs may be more than is known here, after a restore above all, and is found first.
+// nothing yet: more Pods may run than the management cluster knows of, above all after a restore, and they are found first.
 func capacityTarget(rel *shipper.Release, clusters []string, replicas map[string]int32) *shipper.CapacityTarget {
 	ct := &shipper.CapacityTarget{ObjectMeta: targetMeta(rel)}
 	ct.Finalizers = []string{shipper.RolloutFinalizer}
@@ -169,7 +169,7 @@ func trafficTarget(rel *shipper.Release, clusters []string) *shipper.TrafficTarg
 }
 
 // targetMeta is what the three targets of a Release have in common. The digest of the chart goes with them, so that
-// what is installed is what was pinned.
+// the pinned archive is installed.
 func targetMeta(rel *shipper.Release) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Name: rel.Name, Namespace: rel.Namespace, Labels: map[string]string{},

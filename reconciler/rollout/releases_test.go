@@ -326,7 +326,7 @@ func TestABrokenReleaseSaysSo(t *testing.T) {
 	}
 }
 
-// TestHasteOf is about statuses that may lag: nobody waits for what they say.
+// TestHasteOf is about statuses that may lag, because no step depends on them.
 func TestHasteOf(t *testing.T) {
 	waits := func(what string) shipper.ReleaseStatus {
 		s := shipper.ReleaseStatus{
@@ -385,7 +385,7 @@ func TestHasteOf(t *testing.T) {
 	}
 }
 
-// TestThatAStepBeginsIsToldAtOnce: who waits until it is his turn again finds out by nothing else that it is not yet.
+// TestThatAStepBeginsIsToldAtOnce: a client that waits for the next step has no other sign that it has begun.
 func TestThatAStepBeginsIsToldAtOnce(t *testing.T) {
 	said := func(generation int64, executed shipper.Condition, command shipper.StrategyState) shipper.ReleaseStatus {
 		executed.Type = shipper.ReleaseStrategyExecuted
@@ -401,7 +401,7 @@ func TestThatAStepBeginsIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// TestEventsTellOnceWhatAStepDoes: the condition StrategyExecuted says what other events tell already.
+// TestEventsTellOnceWhatAStepDoes: the condition StrategyExecuted repeats what other events say.
 func TestEventsTellOnceWhatAStepDoes(t *testing.T) {
 	executed := func(status corev1.ConditionStatus, reason, message string) []shipper.Condition {
 		return []shipper.Condition{{Type: shipper.ReleaseStrategyExecuted, Status: status, Reason: reason, Message: message}}

@@ -98,7 +98,7 @@ func reasonOf(err error) string {
 	return shipper.TargetsFailed
 }
 
-// brokenStatus is the new status of a Release whose place in history cannot be told. What runs of it stays as it is.
+// brokenStatus is the new status of a Release without a valid generation. Its Pods stay as they are.
 func brokenStatus(rel *shipper.Release, now metav1.Time) shipper.ReleaseStatus {
 	out := *rel.Status.DeepCopy()
 	out.ObservedGeneration = rel.Generation

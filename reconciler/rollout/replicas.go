@@ -15,7 +15,7 @@ import (
 	"shipper.dev/shipper/chart"
 )
 
-// regions are those of a Release's clusters, by name; nil when no region has values of its own. What was written down of a
+// regions are those of a Release's clusters, by name; nil when no region has values of its own. The region that was written down for a
 // cluster stays: moving it to another region is no rollout.
 func (r *pass) regions(ctx context.Context, have strategy.Release, clusters []string) (map[string]string, error) {
 	if len(have.Release.Spec.Environment.ValuesPerRegion) == 0 {

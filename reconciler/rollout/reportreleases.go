@@ -18,7 +18,7 @@ import (
 	"shipper.dev/shipper/reconciler/rollout/events"
 )
 
-// reportReleases persists the status of every Release and then tells the events of the pass. A Release whose status cannot be
+// reportReleases persists the status of every Release and then records the events of the pass. A Release whose status cannot be
 // written does not keep the others from theirs. When one is held back, wait is how long.
 func (r *pass) reportReleases(ctx context.Context, s *scope, p releasesPlan, d releasesDone) (wait time.Duration, errs []error) {
 	persist := func(rel *shipper.Release, is shipper.ReleaseStatus) {
@@ -56,7 +56,7 @@ func written(d releasesDone, rel *shipper.Release, v block.Verdict) []report.Eve
 }
 
 // persistRelease writes a status that differs from what it was, unless the Release was changed since it was read, and then
-// tells what is new in it. What is under way for moments is not worth a write: held is how long that waits yet.
+// records events for the changes. Progress is throttled: held is how long the write still waits.
 func (r *pass) persistRelease(
 	ctx context.Context, rel *shipper.Release, is shipper.ReleaseStatus, haste report.Urgency,
 ) (held time.Duration, err error) {

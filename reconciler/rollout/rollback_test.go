@@ -29,7 +29,7 @@ func twice(t *testing.T) *fixture {
 	return s
 }
 
-// rollBack makes the template what the gate makes it when somebody goes back to the i-th Release, whose edit was the i-th.
+// rollBack makes the template what the webhook makes it when a user rolls back to the i-th Release, whose edit was the i-th.
 func (s *fixture) rollBack(i int, how shipper.RollbackStrategy) (to string) {
 	s.t.Helper()
 	to = s.releases()[i]

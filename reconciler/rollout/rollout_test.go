@@ -427,7 +427,7 @@ func TestAReleaseWaitsForAClusterToBeFreed(t *testing.T) {
 	s.must(s.Update(t.Context(), drained))
 	s.until("100%/100 100%/100 at full on, complete", s.shares)
 
-	// What is placed stays, whatever becomes of the cluster.
+	// Chosen clusters stay, also if the Cluster is cordoned or deleted.
 	drained.Spec.Scheduler.Unschedulable = true
 	s.must(s.Update(t.Context(), drained))
 	s.edit(1, allIn)
@@ -531,7 +531,7 @@ func TestAReleaseWithoutAPlaceInHistoryStopsNobody(t *testing.T) {
 	s.until("True", s.appCondition(shipper.ApplicationValidHistory))
 }
 
-// TestSomethingIsSaidBeforeTheNewestReleaseIsNoted has no moment in which an Application has the note alone: whoever deleted its
+// TestSomethingIsSaidBeforeTheNewestReleaseIsNoted has no moment in which an Application has the note alone: a user who deleted its
 // first Release then would leave it as if made again from a backup.
 func TestSomethingIsSaidBeforeTheNewestReleaseIsNoted(t *testing.T) {
 	t.Parallel()

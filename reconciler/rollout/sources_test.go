@@ -13,7 +13,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// from has values from a Secret that held what a digest tells of; an empty one is not known.
+// from has values from a Secret with the content of a digest; an empty digest is unknown.
 func from(env *shipper.ReleaseEnvironment, digest string) {
 	source := shipper.ValuesSource{SecretKeyRef: &shipper.ValuesKeyRef{Name: "hidden"}}
 	env.ValuesFrom = []shipper.ValuesSource{source}

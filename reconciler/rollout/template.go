@@ -29,7 +29,7 @@ type templatePlan struct {
 	verdict block.Verdict
 	// pending says which blocks keep the template from becoming a Release; empty when none do.
 	pending string
-	// disorder is the reason why history cannot be told, and what to do about it; empty when it can. Nothing is deleted
+	// disorder is the reason why the order of Releases is unknown, and action the remedy; empty if it is known. Nothing is deleted
 	// and nothing taken back then.
 	disorder, action string
 	// restoring is true while the newest Release of an Application that was restored was not: nothing is done until it is.
@@ -170,7 +170,7 @@ func neverRead(app *shipper.Application) string {
 }
 
 // shutOut reports whether the newest Release cannot have targets for want of a name: those of an earlier Release of its name are
-// kept by a cluster that nobody knew to be out of reach when the name was given.
+// kept by a cluster that was not known to be out of reach when the name was given.
 func shutOut(s *scope) bool {
 	newest := s.history.Live[len(s.history.Live)-1]
 	return slices.Contains(s.history.Stuck, newest.Release.Name) &&
@@ -228,14 +228,14 @@ func lastStep(rel *shipper.Release) int32 {
 	return rel.Spec.TargetStep
 }
 
-// hasTemplateOf tells of Releases whether they are the one that app asks for.
+// hasTemplateOf returns a function that reports whether a Release has the environment of app's template.
 func hasTemplateOf(app *shipper.Application) func(*shipper.Release) bool {
 	return func(rel *shipper.Release) bool {
 		return stamp.SameEnvironment(&rel.Spec.Environment, &app.Spec.Template)
 	}
 }
 
-// disorder says why the order of Releases cannot be told, if it cannot.
+// disorder says why the order of Releases is unknown; empty if it is known.
 func disorder(s *scope, observed error) (reason, message string) {
 	if len(s.history.Broken) > 0 {
 		var parts []string
@@ -285,7 +285,7 @@ func resolved(app *shipper.Application) bool {
 		c.Name == app.Annotations[shipper.AppChartNameAnnotation])
 }
 
-// marks are the annotations that tell of head, the newest Release; nil when they do already or there is none.
+// marks are the annotations that name head, the newest Release; nil if they are up to date or there is none.
 func marks(app *shipper.Application, head *shipper.Release) map[string]string {
 	if head == nil {
 		return nil

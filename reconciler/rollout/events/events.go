@@ -2,7 +2,7 @@
 
 // Package events words the events of Applications and Releases.
 //
-// What is well, and of one moment, is one event. What is wrong is told on its own.
+// Changes of one moment are one event. Each condition that reports a problem gets its own.
 package events
 
 import (
@@ -37,7 +37,7 @@ func Override(names string) report.Event { return Normal(Overridden, "Override "
 
 // Changes returns an event of reason for the conditions that changed, and a Warning for each that failed and for the type blocked when it
 // became True.
-// Whom a block keeps from nothing has none of its end, nor, when it is said elsewhere, of the block.
+// Objects with nothing pending get no event when a block ends, and none when it starts if another object reports it.
 func Changes(reason, blocked string, concerned BlockEffect, before, after []shipper.Condition) []report.Event {
 	var out []report.Event
 	is, held := shipper.FindCondition(after, blocked), shipper.ConditionTrue(before, blocked)
@@ -70,7 +70,7 @@ type BlockEffect int
 const (
 	// Unaffected: nothing is to be done, and that is all that can be said of a block.
 	Unaffected BlockEffect = iota
-	// ReportedElsewhere is Rests of an object of which another tells of blocks.
+	// ReportedElsewhere is Unaffected; another object's events report the blocks.
 	ReportedElsewhere
 	// Held: something is to be done and is held, or goes on again.
 	Held

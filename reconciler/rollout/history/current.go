@@ -78,7 +78,7 @@ func (r *Reader) sameAs(ctx context.Context, app *shipper.Application, kind stri
 	return len(list.Items) == len(seen), nil
 }
 
-// older reports whether version a is earlier than b, or whether that cannot be told.
+// older reports whether version a is earlier than b, or whether the two cannot be compared.
 func older(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err != nil || order < 0

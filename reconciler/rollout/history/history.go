@@ -31,7 +31,7 @@ type History struct {
 	// Leaving are its own that are being deleted and kept by shipper.RolloutFinalizer, oldest first, with the targets they own. Those
 	// whose generation is invalid come last.
 	Leaving []strategy.Release
-	// Broken are its own of which the place in history cannot be told.
+	// Broken are its own without a valid generation.
 	Broken []*shipper.Release
 	// Foreign says, by name of a live Release, which targets of that name it does not own or are being deleted.
 	Foreign map[string][]string

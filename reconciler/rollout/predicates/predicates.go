@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package predicates says which Applications an event concerns, and which events concern nobody.
+// Package predicates maps events to the Applications that they concern, and drops the events that concern none.
 package predicates
 
 import (
@@ -68,7 +68,7 @@ func ofDeleted(ctx context.Context, from client.Reader, where []client.ListOptio
 	return out
 }
 
-// SpecOrMetaChanged lets through what somebody wants of an object, not what is said of it: changes of spec, annotations and
+// SpecOrMetaChanged passes changes of what users request, not of status: changes of spec, annotations and
 // labels, and that it comes, is to go, or is gone.
 func SpecOrMetaChanged() builder.Predicates {
 	going := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
