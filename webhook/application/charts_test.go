@@ -409,8 +409,8 @@ func TestAnUnresolvableChartAllowsMetadataEdits(t *testing.T) {
 			if err := hook.Default(t.Context(), ask.Update(tc.user, now, old), a); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" || len(charts.asked) != tc.asked || len(a.Patch()) > 0 {
-				t.Errorf("asked %v, patched %v; warnings (-want +got):\n%s", charts.asked, a.Patch(), diff)
+			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" || len(charts.asked) != tc.asked || len(patchOf(t, a)) > 0 {
+				t.Errorf("asked %v, patched %v; warnings (-want +got):\n%s", charts.asked, patchOf(t, a), diff)
 			}
 		})
 	}

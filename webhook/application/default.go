@@ -25,19 +25,16 @@ import (
 func (w *Webhook) complete(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
-	if app.Namespace == "" {
-		app.Namespace = req.Namespace
-	}
 	if err := w.guard(ctx, req, a, app, old); err != nil {
 		return err
 	}
-	blockcheck.Normalise(a, &app.ObjectMeta)
+	blockcheck.Normalise(&app.ObjectMeta)
 	if req.UserInfo.Username != w.Guard.Reconciler {
-		if err := w.BlockCheck.Stamp(ctx, req.UserInfo.Username, a, &app.ObjectMeta, metaOf(old)); err != nil {
+		if err := w.BlockCheck.Stamp(ctx, req.UserInfo.Username, &app.ObjectMeta, metaOf(old)); err != nil {
 			return err
 		}
 	}
-	carryDigests(a, app, old)
+	carryDigests(app, old)
 	if old != nil && !refreshWanted(app, old) && !valuesRefreshWanted(app, old) && sameSpec(&app.Spec, &old.Spec) {
 		return w.correctOverride(ctx, req, a, app, old)
 	}
@@ -54,11 +51,11 @@ func (w *Webhook) complete(
 	if err := w.pin(ctx, req, a, app, old); err != nil {
 		return err
 	}
-	if err := w.pinValues(ctx, req, a, app, old, asked); err != nil {
+	if err := w.pinValues(ctx, req, app, old, asked); err != nil {
 		return err
 	}
 	if !asked {
-		rollOn(a, app, old)
+		rollOn(app, old)
 	}
 	if old != nil && sameSpec(&app.Spec, &old.Spec) {
 		return nil
@@ -71,15 +68,15 @@ func (w *Webhook) complete(
 	if _, restored := app.Annotations[shipper.AppRequestedByAnnotation]; old == nil && restored {
 		return nil // guard admits this annotation only from users who may stamp
 	}
-	w.noteRequester(req, a, app)
+	w.noteRequester(req, app)
 	return nil
 }
 
 // noteRequester records the user whose write creates the next Release.
-func (w *Webhook) noteRequester(req *admission.Request, a *response.Response, app *shipper.Application) {
+func (w *Webhook) noteRequester(req *admission.Request, app *shipper.Application) {
 	requester := app.Annotations[shipper.AppRequestedByAnnotation]
 	if user := req.UserInfo.Username; user != w.Guard.Reconciler && user != requester {
-		a.Annotate(&app.ObjectMeta, shipper.AppRequestedByAnnotation, user)
+		response.Annotate(&app.ObjectMeta, shipper.AppRequestedByAnnotation, user)
 	}
 }
 
@@ -103,9 +100,9 @@ func (w *Webhook) correctOverride(
 		a.Warn("%s", err)
 		return nil
 	}
-	write(a, app, want, found)
+	write(app, want, found)
 	audit(a, app)
-	w.noteRequester(req, a, app)
+	w.noteRequester(req, app)
 	return nil
 }
 
@@ -137,7 +134,6 @@ func limitHistory(a *response.Response, app *shipper.Application) {
 			*wanted, limit, shipper.MinRevisionHistoryLimit, shipper.MaxRevisionHistoryLimit)
 	}
 	app.Spec.RevisionHistoryLimit = &limit
-	a.Set(limit, "spec", "revisionHistoryLimit")
 }
 
 // sameSpec reports whether two specs are equal.

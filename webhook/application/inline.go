@@ -36,9 +36,8 @@ func pinArchive(a *response.Response, app, old *shipper.Application) error {
 	if want.Name == "" {
 		want.Name = opened.Name()
 		app.Spec.Template.Chart.Name = want.Name
-		a.Set(want.Name, "spec", "template", "chart", "name")
 	}
-	write(a, app, want, chart.Resolution{Version: opened.Version(), Digest: opened.Digest()})
+	write(app, want, chart.Resolution{Version: opened.Version(), Digest: opened.Digest()})
 	audit(a, app)
 	return nil
 }

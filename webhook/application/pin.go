@@ -34,7 +34,7 @@ func (w *Webhook) pin(
 		return nil // the schema refuses it
 	}
 	refresh := old != nil && refreshWanted(app, old)
-	if !refresh && kept(a, app, old) {
+	if !refresh && kept(app, old) {
 		audit(a, app)
 		return nil
 	}
@@ -59,7 +59,7 @@ func (w *Webhook) pin(
 			return err
 		}
 	}
-	write(a, app, want, found)
+	write(app, want, found)
 	audit(a, app)
 	return nil
 }
@@ -78,7 +78,7 @@ func sameChart(app *shipper.Application, c shipper.Chart) bool {
 
 // kept reports whether app keeps its version: it names that version, or repeats the constraint that it was resolved from. It
 // then replaces the constraint by the version.
-func kept(a *response.Response, app, old *shipper.Application) bool {
+func kept(app, old *shipper.Application) bool {
 	c := app.Spec.Template.Chart
 	_, noted := app.Annotations[shipper.AppChartRepoAnnotation]
 	if !noted && old != nil && c.RepoURL != old.Spec.Template.Chart.RepoURL {
@@ -95,7 +95,7 @@ func kept(a *response.Response, app, old *shipper.Application) bool {
 	if ok, err := chart.Satisfies(c.Version, version); err != nil || !ok {
 		return false
 	}
-	setVersion(a, app, version)
+	setVersion(app, version)
 	return true
 }
 
@@ -188,8 +188,8 @@ func refuse(app, child, value string, err error) error {
 }
 
 // write patches the pin: the version, and its origin in annotations.
-func write(a *response.Response, app *shipper.Application, want shipper.Chart, found chart.Resolution) {
-	setVersion(a, app, found.Version)
+func write(app *shipper.Application, want shipper.Chart, found chart.Resolution) {
+	setVersion(app, found.Version)
 	for key, value := range map[string]string{
 		shipper.AppChartVersionRawAnnotation:      want.Version,
 		shipper.AppChartVersionResolvedAnnotation: found.Version,
@@ -197,21 +197,20 @@ func write(a *response.Response, app *shipper.Application, want shipper.Chart, f
 		shipper.AppChartRepoAnnotation:            want.RepoURL,
 	} {
 		if was, there := app.Annotations[key]; !there || was != value {
-			a.Annotate(&app.ObjectMeta, key, value)
+			response.Annotate(&app.ObjectMeta, key, value)
 		}
 	}
 	switch {
 	case found.Digest == "":
-		a.Unannotate(&app.ObjectMeta, shipper.AppChartDigestAnnotation)
+		delete(app.Annotations, shipper.AppChartDigestAnnotation)
 	case app.Annotations[shipper.AppChartDigestAnnotation] != found.Digest:
-		a.Annotate(&app.ObjectMeta, shipper.AppChartDigestAnnotation, found.Digest)
+		response.Annotate(&app.ObjectMeta, shipper.AppChartDigestAnnotation, found.Digest)
 	}
 }
 
-func setVersion(a *response.Response, app *shipper.Application, version string) {
+func setVersion(app *shipper.Application, version string) {
 	if app.Spec.Template.Chart.Version != version {
 		app.Spec.Template.Chart.Version = version
-		a.Set(version, "spec", "template", "chart", "version")
 	}
 }
 

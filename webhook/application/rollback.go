@@ -39,10 +39,8 @@ func (w *Webhook) rollBack(a *response.Response, app, old *shipper.Application) 
 		a.Warn("spec.template was edited, too: that is not taken, the environment of Release %s is", goal.Name)
 	}
 	app.Spec.RollbackTo = nil
-	a.Remove("spec", "rollbackTo")
 	app.Spec.Template = *goal.Spec.Environment.DeepCopy()
-	a.Set(app.Spec.Template, "spec", "template")
-	write(a, app, app.Spec.Template.Chart, chart.Resolution{
+	write(app, app.Spec.Template.Chart, chart.Resolution{
 		Version: app.Spec.Template.Chart.Version, Digest: goal.Annotations[shipper.ReleaseChartDigestAnnotation],
 	})
 	newest := rels[len(rels)-1]
@@ -52,11 +50,11 @@ func (w *Webhook) rollBack(a *response.Response, app, old *shipper.Application) 
 		} else {
 			a.Warn("Release %s, the newest, has this environment already: there is nothing to roll back", newest.Name)
 		}
-		note(a, app, newest.Annotations[shipper.ReleaseRollbackOfAnnotation], "")
+		note(app, newest.Annotations[shipper.ReleaseRollbackOfAnnotation], "")
 		return nil
 	}
 	a.Warn("this rolls back from Release %s to the environment of %s", newest.Name, goal.Name)
-	note(a, app, goal.Name, to.Strategy)
+	note(app, goal.Name, to.Strategy)
 	return nil
 }
 
@@ -89,9 +87,9 @@ func rolledBack(old *shipper.Application, to *shipper.RollbackTo) bool {
 }
 
 // rollOn removes the records of the last rollback when the template changes: the next rollout goes through its steps again.
-func rollOn(a *response.Response, app, old *shipper.Application) {
+func rollOn(app, old *shipper.Application) {
 	if old != nil && !stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) {
-		note(a, app, "", "")
+		note(app, "", "")
 	}
 }
 
@@ -101,10 +99,8 @@ func stay(a *response.Response, app, old *shipper.Application, rels []*shipper.R
 		a.Warn("spec.template was edited, too: that is not taken while spec.rollbackTo is there")
 	}
 	app.Spec.RollbackTo = nil
-	a.Remove("spec", "rollbackTo")
 	if !equality.Semantic.DeepEqual(app.Spec.Template, old.Spec.Template) {
 		app.Spec.Template = *old.Spec.Template.DeepCopy()
-		a.Set(app.Spec.Template, "spec", "template")
 	}
 	elsewhere := ""
 	if len(rels) > 0 {
@@ -121,12 +117,12 @@ func edited(app, old *shipper.Application) bool {
 		return false
 	}
 	app = app.DeepCopy()
-	kept(&response.Response{}, app, old)
+	kept(app, old)
 	return !stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template)
 }
 
 // note records which Release the template was copied from, and how to roll it out; empty values remove the records.
-func note(a *response.Response, app *shipper.Application, release string, how shipper.RollbackStrategy) {
+func note(app *shipper.Application, release string, how shipper.RollbackStrategy) {
 	if how != shipper.RollbackImmediate {
 		how = ""
 	}
@@ -134,9 +130,9 @@ func note(a *response.Response, app *shipper.Application, release string, how sh
 		shipper.AppRolledBackToAnnotation: release, shipper.AppRollbackStrategyAnnotation: string(how),
 	} {
 		if value == "" {
-			a.Unannotate(&app.ObjectMeta, key)
+			delete(app.Annotations, key)
 		} else if app.Annotations[key] != value {
-			a.Annotate(&app.ObjectMeta, key, value)
+			response.Annotate(&app.ObjectMeta, key, value)
 		}
 	}
 }

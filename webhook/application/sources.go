@@ -32,25 +32,25 @@ const readTimeout = 2 * time.Second
 var sourcesPath = field.NewPath("spec", "template", "valuesFrom")
 
 // carryDigests restores the digests of valuesFrom, which manifests do not contain.
-func carryDigests(a *response.Response, app, old *shipper.Application) {
+func carryDigests(app, old *shipper.Application) {
 	now := &app.Spec.Template
 	if old == nil || len(now.ValuesDigests) > 0 || len(old.Spec.Template.ValuesDigests) == 0 {
 		return
 	}
 	before := &old.Spec.Template
 	if stamp.SameSources(&shipper.ReleaseEnvironment{ValuesFrom: now.ValuesFrom, ValuesDigests: before.ValuesDigests}, before) {
-		setDigests(a, app, maps.Clone(before.ValuesDigests))
+		setDigests(app, maps.Clone(before.ValuesDigests))
 	}
 }
 
 // pinValues sets the digests of valuesFrom in the template: of the present content, when the template is new or the user
 // requests a refresh; otherwise it keeps them. It does not change a template that is restored by Shipper or by a user who may.
 func (w *Webhook) pinValues(
-	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application, wentBack bool,
+	ctx context.Context, req *admission.Request, app, old *shipper.Application, wentBack bool,
 ) error {
 	now := &app.Spec.Template
 	if len(now.ValuesFrom) == 0 {
-		setDigests(a, app, nil)
+		setDigests(app, nil)
 		return nil
 	}
 	if wentBack || w.restored(app, old) {
@@ -79,7 +79,7 @@ func (w *Webhook) pinValues(
 	if err != nil {
 		return err
 	}
-	setDigests(a, app, digests)
+	setDigests(app, digests)
 	return nil
 }
 
@@ -207,16 +207,9 @@ func refPath(i int, source shipper.ValuesSource) *field.Path {
 	return sourcesPath.Index(i).Child("configMapKeyRef")
 }
 
-// setDigests patches the digests of valuesFrom, unless they are equal.
-func setDigests(a *response.Response, app *shipper.Application, digests map[string]string) {
-	now := &app.Spec.Template
-	switch {
-	case maps.Equal(now.ValuesDigests, digests):
-		return
-	case len(digests) == 0:
-		a.Remove("spec", "template", "valuesDigests")
-	default:
-		a.Set(digests, "spec", "template", "valuesDigests")
+// setDigests sets the digests of valuesFrom, unless they are equal.
+func setDigests(app *shipper.Application, digests map[string]string) {
+	if !maps.Equal(app.Spec.Template.ValuesDigests, digests) {
+		app.Spec.Template.ValuesDigests = digests
 	}
-	now.ValuesDigests = digests
 }

@@ -333,8 +333,8 @@ func TestDefaultingTwiceIsDefaultingOnce(t *testing.T) {
 			if err := w.Default(t.Context(), again, b); err != nil {
 				t.Fatal(err)
 			}
-			if len(b.Patch()) > 0 {
-				t.Errorf("the second time patched %v", b.Patch())
+			if len(patchOf(t, b)) > 0 {
+				t.Errorf("the second time patched %v", patchOf(t, b))
 			}
 		})
 	}

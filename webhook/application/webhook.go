@@ -68,15 +68,17 @@ func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *respon
 	if app == nil {
 		return w.BlockCheck.Early(a, req.Namespace, func(a *response.Response) error { return w.validateDelete(ctx, req, a, old) })
 	}
+	if app.Namespace == "" {
+		app.Namespace = req.Namespace
+	}
+	if err := a.Complete(app); err != nil {
+		return err
+	}
 	if err := w.complete(ctx, req, a, app, old); err != nil {
 		return err
 	}
-	completed := len(a.Patch()) > 0
 	return w.BlockCheck.Early(a, req.Namespace, func(a *response.Response) error {
-		if completed {
-			req = with(req, app)
-		}
-		return w.validateWrite(ctx, req, a, app, old)
+		return w.validateWrite(ctx, with(req, app), a, app, old)
 	})
 }
 

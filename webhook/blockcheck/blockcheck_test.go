@@ -72,13 +72,13 @@ func TestNormalise(t *testing.T) {
 		" b/b , a/a ": "a/a,b/b", "a/a": "a/a", "": "", ",": "", "bad": "bad",
 	} {
 		meta := &metav1.ObjectMeta{Annotations: map[string]string{key: written}}
-		blockcheck.Normalise(&response.Response{}, meta)
+		blockcheck.Normalise(meta)
 		if got := meta.Annotations[key]; got != want {
 			t.Errorf("%q became %q, want %q", written, got, want)
 		}
 	}
 	none := &metav1.ObjectMeta{}
-	if blockcheck.Normalise(&response.Response{}, none); none.Annotations != nil {
+	if blockcheck.Normalise(none); none.Annotations != nil {
 		t.Errorf("nothing became %v", none.Annotations)
 	}
 }
@@ -345,7 +345,7 @@ func TestStamp(t *testing.T) {
 			if tc.old != nil {
 				old = &metav1.ObjectMeta{Annotations: tc.old}
 			}
-			if err := g.Stamp(t.Context(), "ann", &response.Response{}, meta, old); err != nil {
+			if err := g.Stamp(t.Context(), "ann", meta, old); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, meta.Annotations); diff != "" {
@@ -354,7 +354,7 @@ func TestStamp(t *testing.T) {
 		})
 	}
 	g := &blockcheck.Checker{Blocks: away{}, Clock: ask.Clock()}
-	err := g.Stamp(t.Context(), "ann", &response.Response{}, &metav1.ObjectMeta{Annotations: notes("global/dns", "")}, nil)
+	err := g.Stamp(t.Context(), "ann", &metav1.ObjectMeta{Annotations: notes("global/dns", "")}, nil)
 	if !errors.Is(err, errAway) {
 		t.Errorf("the block is unknown: %v", err)
 	}
@@ -380,7 +380,7 @@ func TestALongListOfUnknownBlocksIsNotLookedUpWhole(t *testing.T) {
 	asked := 0
 	g := &blockcheck.Checker{Blocks: counting{asked: &asked}, Clock: ask.Clock()}
 	meta := &metav1.ObjectMeta{Annotations: map[string]string{key: strings.Join(names, ",")}}
-	if err := g.Stamp(t.Context(), "ann", &response.Response{}, meta, nil); err != nil {
+	if err := g.Stamp(t.Context(), "ann", meta, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, errs := g.Check(t.Context(), "default", meta.Annotations, nil); len(errs) != 1 {
@@ -395,7 +395,7 @@ func TestALongListOfUnknownBlocksIsNotLookedUpWhole(t *testing.T) {
 func TestAnOverrideDoesNotOutliveItsBlock(t *testing.T) {
 	w := ask.Know(t, ask.Grant(), edited("global/dns"))
 	meta := &metav1.ObjectMeta{Namespace: "default", Name: "x", Annotations: map[string]string{key: "global/dns", reasonKey: "outage"}}
-	if err := w.BlockCheck.Stamp(t.Context(), "ann", &response.Response{}, meta, nil); err != nil {
+	if err := w.BlockCheck.Stamp(t.Context(), "ann", meta, nil); err != nil {
 		t.Fatal(err)
 	}
 	judge := func() error {
@@ -414,7 +414,7 @@ func TestAnOverrideDoesNotOutliveItsBlock(t *testing.T) {
 			"To override: kubectl annotate app x shipper.booking.com/rollout-block.override=global/dns -n default --overwrite "+
 			"(the verb override on these rolloutblocks is needed)")
 	was := &metav1.ObjectMeta{Annotations: maps.Clone(meta.Annotations)}
-	if err := w.BlockCheck.Stamp(t.Context(), "bob", &response.Response{}, meta, was); err != nil {
+	if err := w.BlockCheck.Stamp(t.Context(), "bob", meta, was); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(was.Annotations, meta.Annotations); diff != "" {
@@ -440,7 +440,7 @@ func TestAReasonGivenLaterIsRecordedOnce(t *testing.T) {
 		if reason != "" {
 			meta.Annotations[reasonKey] = reason
 		}
-		if err := g.Stamp(t.Context(), "ann", &response.Response{}, meta, old); err != nil {
+		if err := g.Stamp(t.Context(), "ann", meta, old); err != nil {
 			t.Fatal(err)
 		}
 		records := block.Records(meta.Annotations)

@@ -16,7 +16,7 @@ import (
 
 // Normalise rewrites the override annotation of meta as it is stored: trimmed, sorted, without repetitions. It leaves a
 // malformed one for Check to refuse.
-func Normalise(a *response.Response, meta *metav1.ObjectMeta) {
+func Normalise(meta *metav1.ObjectMeta) {
 	written, there := meta.Annotations[shipper.RolloutBlockOverrideAnnotation]
 	if !there {
 		return
@@ -26,7 +26,7 @@ func Normalise(a *response.Response, meta *metav1.ObjectMeta) {
 		return
 	}
 	if stored := block.FormatOverrides(names); stored != written {
-		a.Annotate(meta, shipper.RolloutBlockOverrideAnnotation, stored)
+		response.Annotate(meta, shipper.RolloutBlockOverrideAnnotation, stored)
 	}
 }
 
@@ -49,19 +49,19 @@ func (g *Checker) Prune(ctx context.Context, a *response.Response, meta *metav1.
 		return nil
 	}
 	a.Warn("RolloutBlock %s is gone and was taken out of the override annotation", block.FormatOverrides(gone))
-	rewrite(a, meta, block.Keep(meta.Annotations, left))
+	rewrite(meta, block.Keep(meta.Annotations, left))
 	return nil
 }
 
 // Stamp records in meta who added which override, when and why. It keeps the records in old (nil on creation) of overrides that
 // meta still has, and ignores records in meta: only the webhook writes them.
-func (g *Checker) Stamp(ctx context.Context, user string, a *response.Response, meta, old *metav1.ObjectMeta) error {
+func (g *Checker) Stamp(ctx context.Context, user string, meta, old *metav1.ObjectMeta) error {
 	if old == nil {
 		old = &metav1.ObjectMeta{}
 	}
 	names, err := block.ParseOverrides(meta.Annotations[shipper.RolloutBlockOverrideAnnotation])
 	if err != nil { // Check refuses it, unless it was there before
-		set(a, meta, shipper.RolloutBlockOverrideStampAnnotation, old.Annotations[shipper.RolloutBlockOverrideStampAnnotation])
+		set(meta, shipper.RolloutBlockOverrideStampAnnotation, old.Annotations[shipper.RolloutBlockOverrideStampAnnotation])
 		return nil
 	}
 	known, before := block.Records(old.Annotations), Overrides(old.Annotations)
@@ -89,28 +89,28 @@ func (g *Checker) Stamp(ctx context.Context, user string, a *response.Response, 
 			Reason: reason,
 		})
 	}
-	set(a, meta, shipper.RolloutBlockOverrideStampAnnotation, block.FormatRecords(records))
+	set(meta, shipper.RolloutBlockOverrideStampAnnotation, block.FormatRecords(records))
 	return nil
 }
 
 // rewrite replaces the override annotations of meta by those in to.
-func rewrite(a *response.Response, meta *metav1.ObjectMeta, to map[string]string) {
+func rewrite(meta *metav1.ObjectMeta, to map[string]string) {
 	for _, key := range []string{
 		shipper.RolloutBlockOverrideAnnotation, shipper.RolloutBlockOverrideStampAnnotation,
 		shipper.RolloutBlockOverrideReasonAnnotation,
 	} {
-		set(a, meta, key, to[key])
+		set(meta, key, to[key])
 	}
 }
 
 // set writes an annotation, or removes it when value is empty, unless it is so already.
-func set(a *response.Response, meta *metav1.ObjectMeta, key, value string) {
+func set(meta *metav1.ObjectMeta, key, value string) {
 	switch {
 	case meta.Annotations[key] == value:
 	case value == "":
-		a.Unannotate(meta, key)
+		delete(meta.Annotations, key)
 	default:
-		a.Annotate(meta, key, value)
+		response.Annotate(meta, key, value)
 	}
 }
 

@@ -91,15 +91,14 @@ func (g *Guard) Keep(
 		}
 		if !may {
 			meta.Finalizers = append(meta.Finalizers, shipper.RolloutFinalizer)
-			a.Set(meta.Finalizers, "metadata", "finalizers")
 			a.Warn("the finalizer %s stays: Shipper removes it when no RolloutBlock holds the deletion and others serve", shipper.RolloutFinalizer)
 		}
 	}
 	for _, key := range missing(s.Annotations, old.Annotations, meta.Annotations) {
-		a.Annotate(meta, key, old.Annotations[key])
+		response.Annotate(meta, key, old.Annotations[key])
 	}
 	for _, key := range missing(s.Labels, old.Labels, meta.Labels) {
-		a.Label(meta, key, old.Labels[key])
+		response.Label(meta, key, old.Labels[key])
 	}
 	return g.refuse(ctx, req, s, meta.Name, s.forged(old, meta))
 }
@@ -176,7 +175,7 @@ func (g *Guard) Ignore(
 		return err
 	}
 	for _, key := range there {
-		a.Unannotate(meta, key)
+		delete(meta.Annotations, key)
 		a.Warn("annotation %s is written by Shipper; what the manifest says was ignored", key)
 	}
 	return nil

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/webhook/response"
 )
 
 var ownersPath = field.NewPath("metadata", "ownerReferences")
@@ -29,7 +28,7 @@ type Owner struct {
 }
 
 // Restore restores references to the owner that old has and meta lacks, while the owner exists and is not being deleted.
-func (o Owner) Restore(ctx context.Context, a *response.Response, old, meta *metav1.ObjectMeta) error {
+func (o Owner) Restore(ctx context.Context, old, meta *metav1.ObjectMeta) error {
 	lost := o.lacking(old.OwnerReferences, meta.OwnerReferences)
 	if len(lost) == 0 {
 		return nil
@@ -41,7 +40,6 @@ func (o Owner) Restore(ctx context.Context, a *response.Response, old, meta *met
 	lost = slices.DeleteFunc(lost, func(ref metav1.OwnerReference) bool { return !o.names(ref, owner) })
 	if len(lost) > 0 {
 		meta.OwnerReferences = append(slices.Clone(meta.OwnerReferences), lost...)
-		a.Set(meta.OwnerReferences, "metadata", "ownerReferences")
 	}
 	return nil
 }

@@ -32,18 +32,18 @@ func (w *Webhook) complete(
 		}
 	}
 	if old != nil {
-		if err := w.ownerOf(old).Restore(ctx, a, &old.ObjectMeta, &rel.ObjectMeta); err != nil {
+		if err := w.ownerOf(old).Restore(ctx, &old.ObjectMeta, &rel.ObjectMeta); err != nil {
 			return err
 		}
 	}
-	blockcheck.Normalise(a, &rel.ObjectMeta)
+	blockcheck.Normalise(&rel.ObjectMeta)
 	byReconciler := w.reconciler(req)
 	if !byReconciler { // the reconciler copies the records of the Application, and removes obsolete ones
 		var before *metav1.ObjectMeta
 		if old != nil {
 			before = &old.ObjectMeta
 		}
-		if err := w.BlockCheck.Stamp(ctx, req.UserInfo.Username, a, &rel.ObjectMeta, before); err != nil {
+		if err := w.BlockCheck.Stamp(ctx, req.UserInfo.Username, &rel.ObjectMeta, before); err != nil {
 			return err
 		}
 	}

@@ -57,10 +57,12 @@ func (e *Endpoint) Handle(ctx context.Context, req admission.Request) admission.
 	a := &Response{}
 	err := e.judge(ctx, &req, a)
 	decision := Allowed
-	var response admission.Response
+	response := admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true}}
 	if err == nil {
-		response = admission.Response{Patches: a.patch, AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true}}
-	} else {
+		response.Patches, err = a.Patch()
+	}
+	if err != nil {
+		response.Allowed = false
 		refusal := refusalOf(err)
 		decision = refusal.Decision
 		response.Result = refusal.Status.DeepCopy()

@@ -5,6 +5,8 @@
 package response
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode"
@@ -37,11 +39,13 @@ const (
 	AuditBlockWeakened = "block-weakened"
 )
 
-// Response collects the warnings, audit annotations and patches for one request.
+// Response collects the warnings, the audit annotations and the completed object of one request.
 type Response struct {
 	warnings []string
 	audit    map[string]string
-	patch    []jsonpatch.JsonPatchOperation
+	// object is the object that is completed in place, and sent its JSON before; nil if nothing is completed.
+	object any
+	sent   []byte
 }
 
 // Warn adds a warning for the user. kubectl prints it as one line.
@@ -60,60 +64,52 @@ func (a *Response) Audit(key, value string) {
 // Warnings are the warnings so far.
 func (a *Response) Warnings() []string { return a.warnings }
 
-// Patch is the patch so far.
-func (a *Response) Patch() []jsonpatch.JsonPatchOperation { return a.patch }
+// Complete notes that object, decoded from the request, is changed in place: the patch is the difference from now on.
+func (a *Response) Complete(object any) error {
+	sent, err := json.Marshal(object)
+	if err != nil {
+		return fmt.Errorf("encoding the object: %w", err)
+	}
+	a.object, a.sent = object, sent
+	return nil
+}
+
+// Patch is the difference that completing the object has made so far. Fields that its type lacks are not in it.
+func (a *Response) Patch() ([]jsonpatch.JsonPatchOperation, error) {
+	if a.object == nil {
+		return nil, nil
+	}
+	completed, err := json.Marshal(a.object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the completed object: %w", err)
+	}
+	if bytes.Equal(completed, a.sent) {
+		return nil, nil
+	}
+	patch, err := jsonpatch.CreatePatch(a.sent, completed)
+	if err != nil {
+		return nil, fmt.Errorf("comparing the object with what was sent: %w", err)
+	}
+	return patch, nil
+}
 
 // AuditAnnotations are the audit annotations so far.
 func (a *Response) AuditAnnotations() map[string]string { return a.audit }
 
-// Set patches the field at path, whose parent must exist, to value. Other fields are not changed.
-func (a *Response) Set(value any, path ...string) {
-	a.patch = append(a.patch, jsonpatch.NewOperation("add", pointer(path), value))
-}
-
-// Remove patches the field at path away; it must exist.
-func (a *Response) Remove(path ...string) {
-	a.patch = append(a.patch, jsonpatch.NewOperation("remove", pointer(path), nil))
-}
-
-// Annotate patches one annotation, and sets it on meta too, which must be that of the sent object.
-func (a *Response) Annotate(meta *metav1.ObjectMeta, key, value string) {
+// Annotate sets an annotation of meta.
+func Annotate(meta *metav1.ObjectMeta, key, value string) {
 	if meta.Annotations == nil {
 		meta.Annotations = map[string]string{}
-		a.Set(map[string]string{}, "metadata", "annotations")
 	}
 	meta.Annotations[key] = value
-	a.Set(value, "metadata", "annotations", key)
 }
 
-// Unannotate patches one annotation away, and removes it from meta, if it exists.
-func (a *Response) Unannotate(meta *metav1.ObjectMeta, key string) {
-	if _, there := meta.Annotations[key]; !there {
-		return
-	}
-	delete(meta.Annotations, key)
-	a.patch = append(a.patch, jsonpatch.NewOperation("remove", pointer([]string{"metadata", "annotations", key}), nil))
-}
-
-// Label patches one label, and sets it on meta too.
-func (a *Response) Label(meta *metav1.ObjectMeta, key, value string) {
+// Label sets a label of meta.
+func Label(meta *metav1.ObjectMeta, key, value string) {
 	if meta.Labels == nil {
 		meta.Labels = map[string]string{}
-		a.Set(map[string]string{}, "metadata", "labels")
 	}
 	meta.Labels[key] = value
-	a.Set(value, "metadata", "labels", key)
-}
-
-// pointer writes path as a JSON pointer.
-func pointer(path []string) string {
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
-	var b strings.Builder
-	for _, p := range path {
-		b.WriteByte('/')
-		b.WriteString(escape.Replace(p))
-	}
-	return b.String()
 }
 
 // oneLine replaces characters of user texts that do not print, including those that control the writing direction, by spaces.

@@ -19,7 +19,7 @@ const (
 const serviceAccountPrefix = "system:serviceaccount:"
 
 // stampAuthor sets an author without a name to the previous one, or to the user.
-func stampAuthor(a *response.Response, b, old *shipper.RolloutBlock, username string) {
+func stampAuthor(b, old *shipper.RolloutBlock, username string) {
 	author := b.Spec.Author
 	switch {
 	case author.Name != "" && author.Type != "":
@@ -34,11 +34,10 @@ func stampAuthor(a *response.Response, b, old *shipper.RolloutBlock, username st
 		author = authorOf(username)
 	}
 	b.Spec.Author = author
-	a.Set(author, "spec", "author")
 }
 
 // stampCreator records the user who creates the block, and protects the record: any author can be claimed in spec.author.
-func stampCreator(a *response.Response, b, old *shipper.RolloutBlock, username string) {
+func stampCreator(b, old *shipper.RolloutBlock, username string) {
 	creator := username
 	if old != nil {
 		creator = old.Annotations[shipper.RolloutBlockCreatedByAnnotation]
@@ -47,9 +46,9 @@ func stampCreator(a *response.Response, b, old *shipper.RolloutBlock, username s
 	case b.Spec.Message == "": // the spec may be missing; the schema refuses that
 	case b.Annotations[shipper.RolloutBlockCreatedByAnnotation] == creator:
 	case creator == "": // a block from before the creator was recorded
-		a.Unannotate(&b.ObjectMeta, shipper.RolloutBlockCreatedByAnnotation)
+		delete(b.Annotations, shipper.RolloutBlockCreatedByAnnotation)
 	default:
-		a.Annotate(&b.ObjectMeta, shipper.RolloutBlockCreatedByAnnotation, creator)
+		response.Annotate(&b.ObjectMeta, shipper.RolloutBlockCreatedByAnnotation, creator)
 	}
 }
 

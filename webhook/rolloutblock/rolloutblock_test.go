@@ -81,8 +81,11 @@ func TestTheAuthorIsStamped(t *testing.T) {
 func TestABlockWithoutASpecIsLeftToTheSchema(t *testing.T) {
 	req, a := ask.Create("ann", by("default/demo", "", "")), &response.Response{}
 	req.Object.Raw = []byte(`{"metadata":{"name":"demo"}}`)
-	if err := webhookOf(t).Default(t.Context(), req, a); err != nil || len(a.Patch()) > 0 {
-		t.Errorf("got %v and patch %v, want neither", err, a.Patch())
+	if err := webhookOf(t).Default(t.Context(), req, a); err != nil {
+		t.Error(err)
+	}
+	if patch, err := a.Patch(); err != nil || len(patch) > 0 {
+		t.Errorf("got %v and patch %v, want neither", err, patch)
 	}
 }
 

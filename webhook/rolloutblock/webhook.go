@@ -42,8 +42,11 @@ func (w *Webhook) Default(_ context.Context, req *admission.Request, a *response
 	if err != nil || b == nil {
 		return nil // the schema refuses it with a better message, and deletions are not completed
 	}
-	stampAuthor(a, b, old, req.UserInfo.Username)
-	stampCreator(a, b, old, req.UserInfo.Username)
+	if err := a.Complete(b); err != nil {
+		return err
+	}
+	stampAuthor(b, old, req.UserInfo.Username)
+	stampCreator(b, old, req.UserInfo.Username)
 	return nil
 }
 
