@@ -86,6 +86,8 @@ var rarely = []string{
 	"patch events.events.k8s.io",                            // the same is told again within minutes
 	"create secrets shipper-webhook-cert in shipper-system", // somebody has deleted it
 	"delete chartsnapshots.shipper.booking.com",             // an admission plugin asks for it
+	// With --certs=cert-manager, while there is no certificate: test/certmanager.
+	"get certificates.cert-manager.io shipper-webhook in shipper-system",
 }
 
 // rights is nil when Shipper, with the rights that shipperctl has given it, was refused nothing that it asked for in all
