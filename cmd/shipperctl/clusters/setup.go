@@ -52,7 +52,6 @@ func newSetupManagement(o *options) *cobra.Command {
 			err = m.KeepInstalled(cmd.Context(), configure.Named{
 				Namespace: named("namespace"), ServiceAccount: named("management-cluster-service-account"),
 				GlobalBlocksNamespace: named("rollout-blocks-global-namespace"), WebhookURL: named("webhook-url"),
-				Certificates: named("certificates"),
 			})
 			if err != nil {
 				return err
@@ -70,6 +69,6 @@ func newSetupManagement(o *options) *cobra.Command {
 			"An empty one means the Service again (default that of the installation)")
 	flags.StringVar(&certificates, "certificates", "",
 		"where the webhook's certificate comes from: self, made by the webhook, or cert-manager, whose Issuers and Certificates are "+
-			"created and awaited (default that of the installation)")
+			"created and awaited. Empty: nothing of it is changed")
 	return cmd
 }

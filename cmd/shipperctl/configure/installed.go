@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/certs"
 	"shipper.dev/shipper/manifests"
 )
 
@@ -23,7 +22,7 @@ const managementRole = "shipper:management-cluster"
 
 // Named says which settings of a Management the user has named. The others are those of the installation.
 type Named struct {
-	Namespace, ServiceAccount, GlobalBlocksNamespace, WebhookURL, Certificates bool
+	Namespace, ServiceAccount, GlobalBlocksNamespace, WebhookURL bool
 }
 
 // KeepInstalled replaces the settings that the user has not named by those of the installation that is there, if one is.
@@ -46,21 +45,15 @@ func (m *Management) KeepInstalled(ctx context.Context, named Named) error {
 			m.GlobalBlocksNamespace = namespace
 		}
 	}
-	if !named.WebhookURL || !named.Certificates {
+	if !named.WebhookURL {
 		live, err := m.installed(ctx, manifests.Webhook, validating, shipper.GroupName)
 		if err != nil {
 			return err
 		}
-		if !named.WebhookURL {
-			m.WebhookURL = baseURL(live)
-		}
-		if !named.Certificates {
-			m.Certificates = certificatesOf(live)
-		}
+		m.WebhookURL = baseURL(live)
 	}
 	if m.Namespace != before.Namespace || m.ServiceAccount != before.ServiceAccount ||
-		m.GlobalBlocksNamespace != before.GlobalBlocksNamespace || m.WebhookURL != before.WebhookURL ||
-		m.Certificates != before.Certificates {
+		m.GlobalBlocksNamespace != before.GlobalBlocksNamespace || m.WebhookURL != before.WebhookURL {
 		m.Report.Printf("Keeping the settings of the installation: %s", m.flags())
 	}
 	return nil
@@ -112,22 +105,11 @@ func baseURL(configuration *unstructured.Unstructured) *url.URL {
 	return nil
 }
 
-// certificatesOf is certs.CertManager if a configuration gets the CA of the Certificate that setup makes; empty otherwise.
-func certificatesOf(configuration *unstructured.Unstructured) certs.Mode {
-	if strings.HasSuffix(configuration.GetAnnotations()[injectAnnotation], "/"+certs.CertificateName) {
-		return certs.CertManager
-	}
-	return ""
-}
-
 // flags are those that name the settings of m.
 func (m *Management) flags() string {
 	out := "-n " + m.Namespace + " --management-cluster-service-account " + m.ServiceAccount + " -g " + m.GlobalBlocksNamespace
 	if m.WebhookURL != nil {
 		out += " --webhook-url " + m.WebhookURL.String()
-	}
-	if m.Certificates == certs.CertManager {
-		out += " --certificates " + string(m.Certificates)
 	}
 	return out
 }
