@@ -50,7 +50,7 @@ func TestAbortWhileMoving(t *testing.T) {
 	}
 }
 
-// TestAbortReportsThatTheIncumbentWaitsForCapacity is what the original's clients wait for after an abort, among other rollouts.
+// TestAbortReportsThatTheIncumbentWaitsForCapacity checks the condition that clients of the original wait for after an abort.
 func TestAbortReportsThatTheIncumbentWaitsForCapacity(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"one", "another"} {
@@ -111,7 +111,7 @@ func TestAbortWhileAClusterIsDown(t *testing.T) {
 	s.nobodyDied()
 }
 
-// TestWhatIsDeletedWhileTheReconcilerIsAwayIsCleanedUp is not parallel: the reconciler is everybody's.
+// TestWhatIsDeletedWhileTheReconcilerIsAwayIsCleanedUp is not parallel: all tests share the reconciler.
 func TestWhatIsDeletedWhileTheReconcilerIsAwayIsCleanedUp(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	_, contender := s.vanguardOverAllIn(2)
@@ -122,7 +122,7 @@ func TestWhatIsDeletedWhileTheReconcilerIsAwayIsCleanedUp(t *testing.T) {
 	if err != nil || app.DeletionTimestamp == nil {
 		t.Errorf("the application is not kept: %v", err)
 	}
-	s.readyPods(contender, 1) // the reconciler is what cleans up
+	s.readyPods(contender, 1) // only the reconciler cleans up
 
 	s.must("starting the reconciler", world.pod.StartReconciler(s.ctx))
 	for _, cluster := range s.clusters {
@@ -138,7 +138,7 @@ func TestWhatIsDeletedWhileTheReconcilerIsAwayIsCleanedUp(t *testing.T) {
 	})
 }
 
-// holdsNothingBut waits until a cluster has Shipper's objects of these releases only.
+// holdsNothingBut waits until a cluster has Shipper's objects of these Releases only.
 func (s *fixture) holdsNothingBut(cluster string, releases ...string) {
 	s.Helper()
 	s.eventually("releases that "+cluster+" has something of", strings.Join(releases, " "), func() (string, error) {

@@ -11,8 +11,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// TestFreezeTrapsNoBrokenRelease freezes everything but the ways back, while a contender that has half of the traffic breaks.
-// Each way back leads to its end within the freeze; on and on to something else does not.
+// TestFreezeTrapsNoBrokenRelease blocks all but aborts, retreats and rollbacks while a contender that has half of the traffic
+// breaks. Each of the three completes under the block; a move to another step or version does not.
 func TestFreezeTrapsNoBrokenRelease(t *testing.T) {
 	t.Parallel()
 	for name, goesBack := range map[string]func(s *fixture, incumbent, contender string){
@@ -84,7 +84,7 @@ func (s *fixture) releaseAfter(before string) (name string) {
 	return name
 }
 
-// saysRolledBack waits until the Application says that it was rolled back, and is asked for it no longer.
+// saysRolledBack waits until the Application reports the rollback and its spec no longer requests one.
 func (s *fixture) saysRolledBack(release, to string) {
 	s.Helper()
 	s.eventually("what the application says of its rollback", fmt.Sprintf("True Release %q has the environment of %q, done", release, to),

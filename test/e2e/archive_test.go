@@ -13,7 +13,7 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// TestAnArchiveInPlaceOfARepository rolls out what stands in the Application, and then what takes its place.
+// TestAnArchiveInPlaceOfARepository rolls out an archive that the Application contains, then replaces it by another.
 func TestAnArchiveInPlaceOfARepository(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		var encoded, digests [2]string

@@ -26,18 +26,18 @@ import (
 )
 
 const (
-	// promptness is how soon everything concerned says that a block came or went.
+	// promptness bounds the time until all affected objects report that a block began or ended.
 	promptness = time.Second
-	// rest is how long the reconcilers do nothing at all before the first block comes: what a timer drives would show.
+	// rest is how long the reconcilers must be idle before the first block is created: a polling timer would show.
 	rest = 5 * time.Second
 )
 
-// TestBlocksAreToldToAllWithinASecond is not parallel: a global block stops every other test. The times are those at which
-// watches tell of conditions and events. A machine that is busy may be late once or twice; a timer is late most of the time.
+// TestBlocksAreToldToAllWithinASecond is not parallel: a global block stops every other test. Watches of conditions and
+// events give the times. The median is judged: a busy machine delays one or two rounds, a timer delays most of them.
 func TestBlocksAreToldToAllWithinASecond(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	concerned := s.severalApplications(3)
-	s.awaitsATime() // a block that waits for its time, too, polls for nothing
+	s.awaitsATime() // pending schedules must not cause polling either
 	s.reconcilersRest()
 	c := s.chronicles()
 
@@ -55,17 +55,17 @@ func TestBlocksAreToldToAllWithinASecond(t *testing.T) {
 	s.prompt("freezes that began and ended", s.freezesAfterAnother(c, concerned, 3))
 }
 
-// prompt fails when it mostly took too long until all had said so.
+// prompt fails if the median of times exceeds promptness.
 func (s *fixture) prompt(what string, times []time.Duration) {
 	s.Helper()
 	slices.Sort(times)
-	s.Logf("%s were told to all after %v", what, times)
+	s.Logf("%s were reported by all objects after %v", what, times)
 	if median := times[len(times)/2]; median > promptness {
-		s.Errorf("%s: half of the times it took more than %s until all had said so, want %s at most", what, median, promptness)
+		s.Errorf("%s: the median time until all objects reported it is %s, want %s at most", what, median, promptness)
 	}
 }
 
-// globalBlock is one that is not made yet.
+// globalBlock returns a global block; the caller creates it.
 func (s *fixture) globalBlock(name string) *shipper.RolloutBlock {
 	return &shipper.RolloutBlock{
 		ObjectMeta: metav1.ObjectMeta{Namespace: shipper.GlobalBlocksNamespace, Name: name},
@@ -73,13 +73,13 @@ func (s *fixture) globalBlock(name string) *shipper.RolloutBlock {
 	}
 }
 
-// comingOf is what all say of a global block that comes into effect, goingFrom when there is none any more.
+// comingOf lists the facts that the affected objects report of a global block when it begins, goingFrom when it ends.
 func comingOf(rb *shipper.RolloutBlock, concerned []string) []string {
 	said := "rollouts blocked by: " + rb.Namespace + "/" + rb.Name
 	var out []string
 	for _, object := range concerned {
 		out = append(out, object+" Blocked True RolloutsBlocked "+said)
-		if strings.HasPrefix(object, "Application ") { // which tells for its Releases, too, when they rest
+		if strings.HasPrefix(object, "Application ") { // while its Releases are idle, only the Application has the event
 			out = append(out, object+" event Warning RolloutBlocked "+said)
 		}
 	}
@@ -94,7 +94,8 @@ func goingFrom(concerned []string) []string {
 	return out
 }
 
-// severalApplications rolls Applications out, the first of them twice, and names them and their Releases.
+// severalApplications rolls Applications out, the first of them twice, and returns the names of the Applications and
+// Releases.
 func (s *fixture) severalApplications(count int) []string {
 	s.Helper()
 	var out []string
@@ -134,11 +135,11 @@ func (s *fixture) severalApplications(count int) []string {
 	return out
 }
 
-// passes finds how often those reconcilers have run that blocks concern, and that of clusters, which has nothing to do.
+// passes matches the run counts of the reconcilers that handle blocks, and of the Cluster reconciler, which should be idle.
 var passes = regexp.MustCompile(
 	`(?m)^controller_runtime_reconcile_total\{controller="(?:application|cluster|release|rolloutblock)",.*\} (\S+)$`)
 
-// reconcilersRest waits until the reconcilers that blocks concern have done nothing for a while. Nothing that polls rests.
+// reconcilersRest waits until these reconcilers have been idle for the duration rest.
 func (s *fixture) reconcilersRest() {
 	s.Helper()
 	before, since := -1.0, time.Now()
@@ -174,21 +175,21 @@ func (s *fixture) reconcilersRest() {
 	})
 }
 
-// chronicle remembers when watches told of what.
+// chronicle records what watches report, and when.
 type chronicle struct {
 	mu    sync.Mutex
 	facts []fact
-	read  int // facts that told has used
+	read  int // facts that reported has consumed
 	news  chan struct{}
 }
 
-// fact is a condition or an event of an object, in words.
+// fact is a condition or an event of an object, as text.
 type fact struct {
 	at   time.Time
 	what string
 }
 
-// chronicles watches Applications, Releases and events of the story's namespace until the test ends.
+// chronicles watches Applications, Releases and events of the test's namespace until the test ends.
 func (s *fixture) chronicles() *chronicle {
 	s.Helper()
 	c := &chronicle{news: make(chan struct{}, 1)}
@@ -229,7 +230,7 @@ func (c *chronicle) follow(w watch.Interface) {
 	}
 }
 
-// told waits until all of wants were told since the last time, and returns when the last of them was.
+// told waits until the chronicle has all of wants, and returns when the last of them arrived. It consumes what it has read.
 func (s *fixture) told(c *chronicle, wants []string) time.Time {
 	s.Helper()
 	deadline := time.NewTimer(patience)
@@ -247,7 +248,7 @@ func (s *fixture) told(c *chronicle, wants []string) time.Time {
 	}
 }
 
-// since reports when the last of wants was told, and what is missing. What was told before all were counts for nothing later.
+// since returns when the last of wants arrived, and the missing ones. When none is missing it consumes all facts so far.
 func (c *chronicle) since(wants []string) (last time.Time, missing []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -274,10 +275,10 @@ func TestBlockMidStepFreezesItAndLiftingResumesIt(t *testing.T) {
 		block := s.blocks()
 		s.saysBlocked(contender, block)
 		asked := [][]any{s.targets(incumbent), s.targets(contender)}
-		s.pulls(contender, 2)     // what was requested already goes on
-		s.readyPods(incumbent, 4) // what was not, does not begin
+		s.pulls(contender, 2)     // Pods that were requested before the block still start
+		s.readyPods(incumbent, 4) // the next change does not begin
 		s.endpoints(4)
-		s.replaces(west, incumbent) // and Pods that die come back, into traffic as well
+		s.replaces(west, incumbent) // Pods that die are replaced, and the new ones get traffic
 		s.readyPods(incumbent, 4)
 		s.endpoints(4)
 		if diff := cmp.Diff(asked, [][]any{s.targets(incumbent), s.targets(contender)}); diff != "" {
@@ -291,7 +292,7 @@ func TestBlockMidStepFreezesItAndLiftingResumesIt(t *testing.T) {
 	})
 }
 
-// asked waits until the capacity asked of a release is that in each cluster.
+// asked waits until each cluster's CapacityTarget requests these percentages for a Release.
 func (s *fixture) asked(release, percents string) {
 	s.Helper()
 	s.eventually("the capacity asked of "+release, percents, func() (string, error) {
@@ -305,7 +306,7 @@ func (s *fixture) asked(release, percents string) {
 	})
 }
 
-// replaces deletes one Pod of a release in a cluster and waits until another has its place.
+// replaces deletes a Pod of a Release in a cluster and waits until its replacement is ready.
 func (s *fixture) replaces(cluster, release string) {
 	s.Helper()
 	of := []client.ListOption{client.InNamespace(s.namespace), client.MatchingLabels{shipper.ReleaseLabel: release}}

@@ -25,7 +25,8 @@ import (
 	"shipper.dev/shipper/test/fleet"
 )
 
-// TestCredentialsOfTheNamespaceOpenItsRepository is told by somebody who may edit Applications and, at first, read no Secret.
+// TestCredentialsOfTheNamespaceOpenItsRepository has a user who may edit Applications, first without and then with the right
+// to read the Secret.
 func TestCredentialsOfTheNamespaceOpenItsRepository(t *testing.T) {
 	const password = "n0body-sees-this"
 	guarded := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -66,13 +67,13 @@ func TestCredentialsOfTheNamespaceOpenItsRepository(t *testing.T) {
 		}
 		for _, text := range said {
 			if strings.Contains(text, password) {
-				t.Errorf("the password was told: %s", text)
+				t.Errorf("the password was disclosed: %s", text)
 			}
 		}
 	})
 }
 
-// forRepositories is the metadata of a Secret whose owner lets it be sent to a URL and below.
+// forRepositories is the metadata of a Secret whose owner allows Shipper to send it to a URL and to the paths below.
 func (s *fixture) forRepositories(name, to string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: s.namespace, Name: name, Labels: map[string]string{shipper.RepositoryCredentialsLabel: "true"},
@@ -80,7 +81,7 @@ func (s *fixture) forRepositories(name, to string) metav1.ObjectMeta {
 	}
 }
 
-// letsShipperRead gives Shipper the right on Secrets that who owns the namespace has to give.
+// letsShipperRead grants Shipper the right to read Secrets, as the namespace's owner does.
 func (s *fixture) letsShipperRead() *rbacv1.RoleBinding {
 	s.Helper()
 	binding := &rbacv1.RoleBinding{
@@ -95,7 +96,7 @@ func (s *fixture) letsShipperRead() *rbacv1.RoleBinding {
 	return binding
 }
 
-// shipperReads is whether Shipper may read the Secrets of the namespace, as the API server knows it.
+// shipperReads reports whether the API server lets Shipper read the Secrets of the namespace.
 func (s *fixture) shipperReads() func() (string, error) {
 	return func() (string, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -109,8 +110,8 @@ func (s *fixture) shipperReads() func() (string, error) {
 	}
 }
 
-// TestWhoOwnsTheNamespaceIsToldHowToLetShipperRead does what it is told: the first time when the gate refuses, and then when the
-// right has gone before the chart was fetched. It is not parallel: the reconciler is everybody's.
+// TestWhoOwnsTheNamespaceIsToldHowToLetShipperRead runs the commands that the webhook's refusal prints, and then those of the
+// condition, when the right was revoked before the chart was fetched. It is not parallel: all tests share the reconciler.
 func TestWhoOwnsTheNamespaceIsToldHowToLetShipperRead(t *testing.T) {
 	repository, err := charts.Start()
 	if err != nil {
@@ -122,7 +123,7 @@ func TestWhoOwnsTheNamespaceIsToldHowToLetShipperRead(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "opener"}, Type: corev1.SecretTypeBasicAuth,
 		StringData: map[string]string{"username": "ann", "password": "s3cret"},
 	}))
-	repository.Publish(s.repacked("test-nginx", "0.0.1")) // what was fetched once is known
+	repository.Publish(s.repacked("test-nginx", "0.0.1")) // an archive of its own: Shipper would not fetch a cached one
 	app := s.application("0.0.1", 1, allIn)
 	app.Spec.Template.Chart.RepoURL, app.Spec.Template.Chart.Credentials.SecretName = repository.URL, "opener"
 	refusal := s.user.Create(s.ctx, app.DeepCopy())
@@ -155,7 +156,7 @@ func TestWhoOwnsTheNamespaceIsToldHowToLetShipperRead(t *testing.T) {
 	s.readyPods(rel, 1)
 }
 
-// toldToBind is the command in a message, without the name of the program.
+// toldToBind returns the kubectl arguments that the message advises for the RoleBinding.
 func (s *fixture) toldToBind(message string) []string {
 	s.Helper()
 	command := regexp.MustCompile(`kubectl (create rolebinding \S+ -n \S+ --clusterrole=\S+ --serviceaccount=[\w:-]+)`)
@@ -166,7 +167,7 @@ func (s *fixture) toldToBind(message string) []string {
 	return strings.Fields(found[1])
 }
 
-// toldToMark are the commands in a message that mark a Secret, without the name of the program.
+// toldToMark returns the kubectl arguments of the two commands that the message advises for the Secret.
 func (s *fixture) toldToMark(message string) []string {
 	s.Helper()
 	found := regexp.MustCompile(`kubectl (label secret [^&]+) && kubectl (annotate secret [^"]+)`).FindStringSubmatch(message)
@@ -176,7 +177,7 @@ func (s *fixture) toldToMark(message string) []string {
 	return found[1:]
 }
 
-// kubectl runs in the management cluster as the administrator.
+// kubectl runs kubectl in the management cluster as the administrator.
 func (s *fixture) kubectl(args ...string) {
 	s.Helper()
 	path, err := fleet.Kubectl()

@@ -35,7 +35,7 @@ func (s *fixture) slowPair(replicas int) (incumbent, contender string) {
 	return incumbent, contender
 }
 
-// deletesRelease deletes a Release that may serve, confirmed.
+// deletesRelease deletes a Release that may serve, with the confirming annotation.
 func (s *fixture) deletesRelease(release string, how ...client.DeleteOption) {
 	s.Helper()
 	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: release}}
@@ -134,8 +134,8 @@ func TestDeletedIncumbentServesUntilTheContenderDoes(t *testing.T) {
 	}
 }
 
-// TestRandomDeletionsLeaveEndpoints deletes Releases at random, in random order and while earlier deletions are under way. A Service
-// that had endpoints always has some.
+// TestRandomDeletionsLeaveEndpoints deletes Releases in random order while earlier deletions are in progress. A Service that
+// had endpoints must always keep some.
 func TestRandomDeletionsLeaveEndpoints(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
@@ -175,7 +175,7 @@ func TestRandomDeletionsLeaveEndpoints(t *testing.T) {
 	}
 }
 
-// fullOn moves the newest Release, whichever that is, to its last step until it has completed and nothing is being deleted.
+// fullOn moves the newest Release to its last step until it is complete and no deletion is in progress.
 func (s *fixture) fullOn() {
 	s.Helper()
 	s.eventually("the newest release", "complete, alone with what stays", func() (string, error) {
@@ -210,7 +210,7 @@ func (s *fixture) fullOn() {
 	})
 }
 
-// toTheEnd asks for the last step of a Release that is not there yet.
+// toTheEnd requests the last step of a Release that has not reached it.
 func (s *fixture) toTheEnd(release string) {
 	rel, err := s.get(release)
 	if err != nil {
@@ -221,8 +221,8 @@ func (s *fixture) toTheEnd(release string) {
 	}
 }
 
-// TestADeletionIsHeldWhileABlockIsInEffect arms deletions before a freeze, by finalizers of a tenant's own, and carries them out during
-// it, where no webhook is asked.
+// TestADeletionIsHeldWhileABlockIsInEffect starts deletions before a block, holds them by finalizers of a tenant, and
+// releases them during the block, when the API server calls no webhook.
 func TestADeletionIsHeldWhileABlockIsInEffect(t *testing.T) {
 	t.Parallel()
 	const own = "tenant.example.com/armed"
@@ -297,8 +297,8 @@ func TestADeletionIsHeldWhileABlockIsInEffect(t *testing.T) {
 	}
 }
 
-// looksAgain has the reconciler write another status of the Application, so that whatever it does about it was done: a second edit of
-// the block's message is told.
+// looksAgain adds a block and waits until the Application reports it, so that the reconciler has handled the deletion. It
+// removes the block again.
 func (s *fixture) looksAgain(held string) error {
 	block := &shipper.RolloutBlock{}
 	key := client.ObjectKey{Namespace: shipper.GlobalBlocksNamespace, Name: s.namespace}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e proves whole stories on real control planes: Shipper's binaries run with the rights their Pod has, users write
-// to the management cluster, and what is counted is counted in the application clusters. Its tests are numbered as the
-// original Shipper's end-to-end scenarios were.
+// Package e2e runs Shipper's binaries on real control planes with the rights that their Pod has. Users write to the
+// management cluster; the tests count objects in the application clusters. Numbered tests have the numbers of the original's
+// end-to-end scenarios.
 package e2e

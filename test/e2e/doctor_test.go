@@ -33,7 +33,7 @@ func (s *fixture) administers(args ...string) (string, error) {
 	return out.String(), err
 }
 
-// isWell waits until doctor finds nothing at all.
+// isWell waits until doctor finds nothing broken.
 func (s *fixture) isWell() {
 	s.Helper()
 	const want = "ok       management cluster\nok       kinds\nok       rights\nok       webhooks\nok       certificate\n" +
@@ -48,7 +48,8 @@ func (s *fixture) isWell() {
 	})
 }
 
-// findsBroken waits until doctor finds one thing broken, and returns the command of shipperctl that is to mend it, if it tells one.
+// findsBroken waits until doctor reports what as the only fault, and returns the shipperctl command that doctor advises, if
+// any.
 func (s *fixture) findsBroken(what string) (mends []string) {
 	s.Helper()
 	s.eventually("what doctor says", "1 broken: "+what, func() (string, error) {
@@ -66,7 +67,7 @@ func (s *fixture) findsBroken(what string) (mends []string) {
 	return mends
 }
 
-// TestDoctorFindsWhatIsBrokenAndWhatItAdvisesMendsIt is told before all others: it stops what they share.
+// TestDoctorFindsWhatIsBrokenAndWhatItAdvisesMendsIt runs before all others: it stops components that they share.
 func TestDoctorFindsWhatIsBrokenAndWhatItAdvisesMendsIt(t *testing.T) {
 	s := &fixture{T: t, ctx: t.Context()}
 	s.isWell()
@@ -74,7 +75,7 @@ func TestDoctorFindsWhatIsBrokenAndWhatItAdvisesMendsIt(t *testing.T) {
 	mendedBy := func(mends []string) {
 		t.Helper()
 		if len(mends) == 0 {
-			t.Fatal("no command is told")
+			t.Fatal("doctor advises no command")
 		}
 		out, err := s.administers(mends...)
 		s.must("shipperctl "+strings.Join(mends, " ")+"\n"+out, err)
@@ -90,7 +91,7 @@ func TestDoctorFindsWhatIsBrokenAndWhatItAdvisesMendsIt(t *testing.T) {
 	s.must("reading the role", c.Get(s.ctx, client.ObjectKey{Name: "shipper:management-cluster"}, role))
 	for i := range role.Rules {
 		if len(role.Rules[i].Resources) > 0 && role.Rules[i].Resources[0] == "subjectaccessreviews" {
-			role.Rules[i].Resources = []string{"nothing"} // it is asked for when somebody overrides, and nobody does yet
+			role.Rules[i].Resources = []string{"nothing"} // used only for overrides, and no test has made one yet
 		}
 	}
 	s.must("taking a right away", c.Update(s.ctx, role))
@@ -103,7 +104,7 @@ func TestDoctorFindsWhatIsBrokenAndWhatItAdvisesMendsIt(t *testing.T) {
 	out, err := s.administers(mends...)
 	s.must("shipperctl "+strings.Join(mends, " ")+"\n"+out, err)
 	file := filepath.Join(world.options.Dir, "clusters.yaml")
-	joins := []string{"clusters", "join", "-f", file} // new webhooks are lenient until clusters are joined
+	joins := []string{"clusters", "join", "-f", file} // setup leaves new webhooks at Ignore until clusters are joined
 	mendedBy(joins)
 
 	cluster := &shipper.Cluster{}
@@ -132,8 +133,8 @@ func TestDoctorFindsWhatIsBrokenAndWhatItAdvisesMendsIt(t *testing.T) {
 	s.isWell()
 }
 
-// installsWhatIsRendered compares each object that shipperctl renders of a release with the one in the cluster: they are of the
-// same digest.
+// installsWhatIsRendered compares the digest of each object that shipperctl renders of a Release with that of the object in
+// the cluster.
 func (s *fixture) installsWhatIsRendered(release string) {
 	s.Helper()
 	out, err := s.administers("chart", "render", "release", release, "-n", s.namespace, "-o", "json", charts.Flag)

@@ -13,10 +13,10 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// sharedService is that of the chart test-nginx.
+// sharedService is the Service of the chart test-nginx.
 const sharedService = "test-nginx-prod"
 
-// editsPort changes the port of the chart's Service in a cluster by hand, as somebody does who may write there.
+// editsPort changes the port of the chart's Service in a cluster by hand, as a user with write access does.
 func (s *fixture) editsPort(cluster string, port int32) {
 	s.Helper()
 	service := &corev1.Service{}
@@ -26,7 +26,7 @@ func (s *fixture) editsPort(cluster string, port int32) {
 	s.must("editing the service", world.clusters[cluster].Patch(s.ctx, service, client.MergeFrom(before), client.FieldOwner("by-hand")))
 }
 
-// port is that of the chart's Service in a cluster.
+// port returns the port of the chart's Service in a cluster.
 func (s *fixture) port(cluster string) func() (string, error) {
 	return func() (string, error) {
 		service := &corev1.Service{}
@@ -38,7 +38,7 @@ func (s *fixture) port(cluster string) func() (string, error) {
 	}
 }
 
-// drift is what the target of a Release says of drift in a cluster.
+// drift returns what the InstallationTarget of a Release reports as drift in a cluster.
 func (s *fixture) drift(release, cluster string) func() (string, error) {
 	return func() (string, error) {
 		it := &shipper.InstallationTarget{}
@@ -58,8 +58,8 @@ func (s *fixture) drift(release, cluster string) func() (string, error) {
 	}
 }
 
-// TestDriftIsReportedAndCorrected edits a Service by hand, in one of two clusters and then in both. A block stops another
-// policy, and not the correction, which restores what was admitted.
+// TestDriftIsReportedAndCorrected edits a Service by hand, in one of two clusters and then in both. A block refuses a change
+// of driftPolicy but does not stop the correction, which restores admitted content.
 func TestDriftIsReportedAndCorrected(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 2, allIn)
@@ -103,17 +103,17 @@ func TestDriftIsReportedAndCorrected(t *testing.T) {
 			return "not seen by the reconciler", err
 		})
 		s.editsPort(east, 8099)
-		d := &appsv1.DeploymentList{} // something that makes Shipper look again at the very cluster
+		d := &appsv1.DeploymentList{} // makes Shipper reconcile this cluster again
 		s.must("listing", world.clusters[east].List(s.ctx, d, client.InNamespace(s.namespace)))
 		s.must("deleting", world.clusters[east].Delete(s.ctx, &d.Items[0]))
 		s.readyPods(rel, 2)
 		if got, err := s.port(east)(); err != nil || got != "8099" {
-			t.Errorf("the port is %s (%v), want 8099: nobody asked for a correction", got, err)
+			t.Errorf("the port is %s (%v), want 8099: the policy corrects nothing", got, err)
 		}
 	})
 }
 
-// historyOf are the Releases that the Application knows.
+// historyOf lists the Releases in the Application's history.
 func (s *fixture) historyOf() []string {
 	s.Helper()
 	app := &shipper.Application{}
@@ -121,7 +121,7 @@ func (s *fixture) historyOf() []string {
 	return app.Status.History
 }
 
-// TestAnImageEditedInAClusterShowsInTheStatusByDefault edits as `kubectl set image` does, under no driftPolicy.
+// TestAnImageEditedInAClusterShowsInTheStatusByDefault edits as `kubectl set image` does, without a driftPolicy.
 func TestAnImageEditedInAClusterShowsInTheStatusByDefault(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	s.applies(s.application("0.0.1", 2, allIn))

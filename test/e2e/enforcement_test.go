@@ -11,13 +11,13 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// TestBlockThatIsNotEnforced lets everything pass, and says so to the user or to the auditor.
+// TestBlockThatIsNotEnforced checks that such a block refuses nothing, and warns the user or annotates the audit log.
 func TestBlockThatIsNotEnforced(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name     string
 		is       shipper.RolloutBlockEnforcement
-		noted    string // under which key of the audit log
+		noted    string // key of the audit annotation
 		warnings int    // for each write
 	}{
 		{"it warns", shipper.RolloutBlockWarn, "blocks-warned", 1},

@@ -16,8 +16,8 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// TestOtherBytesUnderAVersionAreRefused publishes another archive under a version: between the admission of a Release and its
-// rollout, and again before somebody goes back to that Release.
+// TestOtherBytesUnderAVersionAreRefused publishes another archive under a version twice: between the admission of a Release
+// and its rollout, and before a rollback to that Release.
 func TestOtherBytesUnderAVersionAreRefused(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		repository, err := charts.Start()
@@ -31,7 +31,7 @@ func TestOtherBytesUnderAVersionAreRefused(t *testing.T) {
 
 		app := s.application("0.0.1", 2, allIn)
 		app.Spec.Template.Chart.RepoURL = repository.URL
-		s.must("trying", s.user.Create(s.ctx, app.DeepCopy(), client.DryRunAll)) // the gate knows the index from now on
+		s.must("trying", s.user.Create(s.ctx, app.DeepCopy(), client.DryRunAll)) // from here on the webhook has the index cached
 		repository.Publish(exchanged)
 		s.applies(app)
 		s.complains(s.app, shipper.BrokenChartSpec, "has the sha256 "+exchanged.Digest, released.Digest)
@@ -55,7 +55,7 @@ func TestOtherBytesUnderAVersionAreRefused(t *testing.T) {
 	})
 }
 
-// repacked is a chart in an archive that there is nowhere else: what was fetched once is known by its digest.
+// repacked returns a chart in an archive of its own digest: Shipper caches archives by digest.
 func (s *fixture) repacked(name, version string) charts.Archive {
 	s.Helper()
 	archive, err := charts.Get(name, version)
@@ -63,7 +63,7 @@ func (s *fixture) repacked(name, version string) charts.Archive {
 	return s.compressed(archive, gzip.DefaultCompression, s.namespace)
 }
 
-// compressed is an archive with the same in it, in other bytes for each comment.
+// compressed returns an archive of the same content, whose bytes differ by the comment.
 func (s *fixture) compressed(archive charts.Archive, level int, comment string) charts.Archive {
 	s.Helper()
 	var out bytes.Buffer
@@ -77,7 +77,8 @@ func (s *fixture) compressed(archive charts.Archive, level int, comment string) 
 	return charts.NewArchive(archive.Name, archive.Version, out.Bytes())
 }
 
-// TestLargeValuesAreRolledOutAndBack has 900 KiB of values, which the Application, each Release and its target keep.
+// TestLargeValuesAreRolledOutAndBack has 900 KiB of values, which the Application, each Release and its InstallationTarget
+// hold.
 func TestLargeValuesAreRolledOutAndBack(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 1, allIn)

@@ -20,13 +20,13 @@ import (
 	"shipper.dev/shipper/test/fleet"
 )
 
-// patience bounds every wait. Nothing here takes a tenth of it on an idle machine.
+// patience bounds every wait. On an idle machine each takes less than a tenth of it.
 const patience = 60 * time.Second
 
 // appName is the Application of most tests; each has it in a namespace of its own.
 const appName = "my-test-app"
 
-// fixture is one test's view of the world: a namespace, an Application in it, and the clusters it runs in.
+// fixture is the environment of one test: a namespace, an Application in it, and the clusters it runs in.
 type fixture struct {
 	*testing.T
 	ctx       context.Context
@@ -34,11 +34,11 @@ type fixture struct {
 	app       string
 	clusters  []string
 	regions   []string
-	user      client.Client // who writes; the administrator, unless the story is told as somebody else's
+	user      client.Client // the client that writes: the administrator's unless as() made the fixture
 }
 
-// onOneAndTwoClusters tells the same story on one application cluster, as the original's tests did, and on two.
-func onOneAndTwoClusters(t *testing.T, tell func(s *fixture)) {
+// onOneAndTwoClusters runs a test on one application cluster, as the original's tests did, and on two.
+func onOneAndTwoClusters(t *testing.T, run func(s *fixture)) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ clusters, regions []string }{
 		"one cluster":  {[]string{west}, []string{westRegion}},
@@ -46,15 +46,15 @@ func onOneAndTwoClusters(t *testing.T, tell func(s *fixture)) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tell(begin(t, tc.clusters, tc.regions))
+			run(begin(t, tc.clusters, tc.regions))
 		})
 	}
 }
 
-// onTwoClusters tells the story on both application clusters.
-func onTwoClusters(t *testing.T, tell func(s *fixture)) {
+// onTwoClusters runs a test on both application clusters.
+func onTwoClusters(t *testing.T, run func(s *fixture)) {
 	t.Parallel()
-	tell(begin(t, []string{west, east}, []string{westRegion, eastRegion}))
+	run(begin(t, []string{west, east}, []string{westRegion, eastRegion}))
 }
 
 // begin makes a namespace for the test in every cluster.
@@ -81,7 +81,7 @@ func (s *fixture) must(doing string, err error) {
 	}
 }
 
-// eventually looks until expected is seen, or fails with both.
+// eventually polls until look returns expected, or fails with the last value.
 func (s *fixture) eventually(what, expected string, look func() (string, error)) {
 	s.Helper()
 	deadline := time.NewTimer(patience)
@@ -192,7 +192,7 @@ func (s *fixture) completes(release string) {
 	})
 }
 
-// waitsForCommand waits until the release has achieved the step and waits to be told to leave it.
+// waitsForCommand waits until the Release has achieved the step and reports that it waits for the next command.
 func (s *fixture) waitsForCommand(release string, step int32) {
 	s.Helper()
 	s.eventually("achieved step of "+release, fmt.Sprintf("step %d, waiting for command True", step), func() (string, error) {
@@ -205,7 +205,7 @@ func (s *fixture) waitsForCommand(release string, step int32) {
 	})
 }
 
-// steps asks for a step.
+// steps requests a step.
 func (s *fixture) steps(release string, step int32) {
 	s.Helper()
 	s.must("patching targetStep", s.tryStep(release, step))
@@ -217,7 +217,8 @@ func (s *fixture) tryStep(release string, step int32, how ...client.PatchOption)
 		client.RawPatch("application/merge-patch+json", patch), how...)
 }
 
-// readyPods waits until each cluster of the story has exactly that many ready Pods of the release, and no other cluster any.
+// readyPods waits until each cluster of the fixture has exactly that many ready Pods of the Release, and no other cluster has
+// any.
 func (s *fixture) readyPods(release string, count int) {
 	s.Helper()
 	want := []string{}
@@ -241,7 +242,7 @@ func (s *fixture) readyPods(release string, count int) {
 	})
 }
 
-// ready counts the ready Pods of a release in a cluster that are not going.
+// ready counts the ready Pods of a Release in a cluster that are not being deleted.
 func (s *fixture) ready(cluster, release string) (int, error) {
 	pods := &corev1.PodList{}
 	err := world.clusters[cluster].List(s.ctx, pods, client.InNamespace(s.namespace), client.MatchingLabels{shipper.ReleaseLabel: release})
@@ -254,7 +255,7 @@ func (s *fixture) ready(cluster, release string) (int, error) {
 	return ready, err
 }
 
-// endpoints waits until the Service of the chart has, in each cluster of the story, that many ready endpoints.
+// endpoints waits until the chart's Service has, in each cluster of the fixture, that many ready endpoints.
 func (s *fixture) endpoints(count int) {
 	s.Helper()
 	for _, name := range s.clusters {
@@ -271,7 +272,7 @@ func (s *fixture) readyEndpoints(cluster string) (int, error) {
 	return len(in), err
 }
 
-// endpointPods are the ready endpoints of the Service in a cluster, sorted.
+// endpointPods lists the Pods behind the ready endpoints of the Service in a cluster, sorted.
 func (s *fixture) endpointPods(cluster string) ([]string, error) {
 	list := &discoveryv1.EndpointSliceList{}
 	err := world.clusters[cluster].List(s.ctx, list, client.InNamespace(s.namespace),
@@ -301,9 +302,9 @@ func (s *fixture) refused(doing string, err error, words ...string) {
 	}
 }
 
-// dump prints what a person would look at first after a failure.
+// dump prints the state that helps to find the cause of a failure.
 func (s *fixture) dump() {
-	ctx := context.Background() // the test's own has ended
+	ctx := context.Background() // the test's own context has ended
 	for _, list := range []client.ObjectList{
 		&shipper.ApplicationList{}, &shipper.ReleaseList{}, &shipper.InstallationTargetList{},
 		&shipper.CapacityTargetList{}, &shipper.TrafficTargetList{},

@@ -24,7 +24,7 @@ import (
 	"shipper.dev/shipper/test/fleet"
 )
 
-// The tests of this file have no number: they are what the original's scenarios left out.
+// The tests of this file have no number: the original's scenarios lack them.
 
 func TestStepsSkippedBackwards(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
@@ -40,7 +40,7 @@ func TestStepsSkippedBackwards(t *testing.T) {
 	})
 }
 
-// TestSupersededContenderServesUntilItIsCovered replaces a contender at 50/50 by a third release.
+// TestSupersededContenderServesUntilItIsCovered replaces a contender at 50/50 by a third Release.
 func TestSupersededContenderServesUntilItIsCovered(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		incumbent, superseded := s.vanguardOverAllIn(4)
@@ -72,8 +72,7 @@ func TestSupersededContenderServesUntilItIsCovered(t *testing.T) {
 	})
 }
 
-// TestClusterTakenFromAReleaseLeavesTheOthersAlone edits the clusters of a release that serves: one is taken away, and given
-// back.
+// TestClusterTakenFromAReleaseLeavesTheOthersAlone removes a cluster from a Release that serves, and adds it again.
 func TestClusterTakenFromAReleaseLeavesTheOthersAlone(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
@@ -102,7 +101,7 @@ func TestClusterTakenFromAReleaseLeavesTheOthersAlone(t *testing.T) {
 	})
 }
 
-// places edits the annotation that says which clusters a release is in.
+// places edits the annotation that lists the clusters of a Release.
 func (s *fixture) places(release string, clusters ...string) {
 	s.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, shipper.ReleaseClustersAnnotation, strings.Join(clusters, ","))
@@ -111,8 +110,8 @@ func (s *fixture) places(release string, clusters ...string) {
 		client.RawPatch(types.MergePatchType, patch)))
 }
 
-// identities are the Pods of a cluster by UID, and the Deployments and Services by UID and generation: what changes when they
-// do, or are others of the same name.
+// identities lists the Pods of a cluster by UID, and the Deployments and Services by UID and generation, so that edited and
+// replaced objects show.
 func (s *fixture) identities(cluster string) []string {
 	s.Helper()
 	var out []string
@@ -208,7 +207,7 @@ func TestSharedObjectsFollowTheNewestReleaseAndReturnOnAbort(t *testing.T) {
 	})
 }
 
-// greets waits until the ConfigMap that all releases of the chart share has a greeting, in each cluster.
+// greets waits until the ConfigMap that all Releases of the chart share has a greeting, in each cluster.
 func (s *fixture) greets(greeting string) {
 	s.Helper()
 	for _, name := range s.clusters {
@@ -234,7 +233,7 @@ func TestRegionMayAskForSeveralClusters(t *testing.T) {
 	})
 }
 
-// TestReconcilerKilledMidStep is not parallel: the reconciler is everybody's.
+// TestReconcilerKilledMidStep is not parallel: all tests share the reconciler.
 func TestReconcilerKilledMidStep(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	incumbent, contender := s.vanguardOverAllIn(4)
@@ -247,8 +246,8 @@ func TestReconcilerKilledMidStep(t *testing.T) {
 	s.endpoints(4)
 }
 
-// TestPodsBornWhileShipperIsAwayGetTraffic is not parallel: the reconciler is everybody's. While two Releases share traffic it is by
-// labels, which only Shipper gives.
+// TestPodsBornWhileShipperIsAwayGetTraffic is not parallel: all tests share the reconciler. While two Releases share traffic,
+// the Service selects Pods by a label that only Shipper sets.
 func TestPodsBornWhileShipperIsAwayGetTraffic(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	incumbent, contender := s.vanguardOverAllIn(4)
@@ -284,8 +283,8 @@ func TestPodsBornWhileShipperIsAwayGetTraffic(t *testing.T) {
 	s.endpoints(4)
 }
 
-// TestSelectionByReleaseCanBeUndone is not parallel: the reconciler is everybody's. Pods that serve without a label get one before the
-// Service selects by it.
+// TestSelectionByReleaseCanBeUndone is not parallel: all tests share the reconciler. Pods that serve without a label get one
+// before the Service selects by it.
 func TestSelectionByReleaseCanBeUndone(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	s.applies(s.application("0.0.1", 4, allIn))
@@ -314,7 +313,7 @@ func TestSelectionByReleaseCanBeUndone(t *testing.T) {
 	}
 }
 
-// TestOddSteps has a step that takes Pods away from the contender, one that gives traffic to nobody, and weights of any sum.
+// TestOddSteps has a step that takes Pods from the contender, one without traffic weights, and weights of any sum.
 func TestOddSteps(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
@@ -344,7 +343,7 @@ func TestOddSteps(t *testing.T) {
 	})
 }
 
-// TestRepositoryDownDisturbsNothingThatRuns is not parallel: the chart repository is everybody's.
+// TestRepositoryDownDisturbsNothingThatRuns is not parallel: all tests share the chart repository.
 func TestRepositoryDownDisturbsNothingThatRuns(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	incumbent, contender := s.vanguardOverAllIn(4)
@@ -365,8 +364,8 @@ func TestRepositoryDownDisturbsNothingThatRuns(t *testing.T) {
 	s.completes(contender)
 }
 
-// serving watches the Service's endpoints in the story's clusters until the function it returns is called, which tells the
-// least number any cluster had meanwhile.
+// serving watches the Service's endpoints in the fixture's clusters until the function it returns is called, which returns
+// the lowest number that any cluster had.
 func (s *fixture) serving() func() int {
 	stop, least, clusters := make(chan struct{}), make(chan int), slices.Clone(s.clusters)
 	go func() {
@@ -388,7 +387,7 @@ func (s *fixture) serving() func() int {
 	return func() int { close(stop); return <-least }
 }
 
-// TestKubectlWaits shows that people and pipelines can wait for a rollout with what they have.
+// TestKubectlWaits checks that `kubectl wait` works for rollouts.
 func TestKubectlWaits(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 2, allIn))

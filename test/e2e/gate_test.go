@@ -159,7 +159,7 @@ func Test27ReleaseThatOverridesNoMoreIsTakenOffTheGlobalList(t *testing.T) {
 	s.overridesNoMore(s.blocksGlobally())
 }
 
-// overrides rolls an Application out that overrides the block, and expects the block to say so.
+// overrides rolls an Application out that overrides the block, and expects the block's status to list it.
 func (s *fixture) overrides(block string) (release string) {
 	s.Helper()
 	app := s.application("0.0.1", 1, allIn)
@@ -171,7 +171,7 @@ func (s *fixture) overrides(block string) (release string) {
 	return release
 }
 
-// overridesNoMore is overrides, and then the Release's override is emptied.
+// overridesNoMore is overrides, after which the Release's override is removed.
 func (s *fixture) overridesNoMore(block string) {
 	s.Helper()
 	release := s.overrides(block)
@@ -182,7 +182,7 @@ func (s *fixture) overridesNoMore(block string) {
 	s.listed(block, s.namespace+"/"+appName, "")
 }
 
-// TestBlockThatIsDeletedLeavesNoOverride shows that an override does not outlive its block.
+// TestBlockThatIsDeletedLeavesNoOverride checks that an override does not outlive its block.
 func TestBlockThatIsDeletedLeavesNoOverride(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		block := s.blocks()

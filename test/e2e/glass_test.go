@@ -19,11 +19,10 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// why the glass is broken.
+// why is the reason given for the override.
 const why = "INC-4711: this version mends the outage"
 
-// TestBreakingTheGlass rolls the whole way out under a block, by somebody who may override it. Who did so, when, why and
-// which block it was stays to be read.
+// TestBreakingTheGlass overrides a block for a whole rollout. The override's user, time, reason and block stay on record.
 func TestBreakingTheGlass(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
@@ -51,7 +50,7 @@ func TestBreakingTheGlass(t *testing.T) {
 		sre.edits(rollOut(why))
 		contender := s.release(1)
 		s.waitsForCommand(contender, 0)
-		dev.steps(contender, 1) // the override is there: who goes on needs no right of their own
+		dev.steps(contender, 1) // the Application has the override: advancing it needs no right to override
 		s.waitsForCommand(contender, 1)
 		s.readyPods(contender, 2)
 		s.readyPods(incumbent, 2)
@@ -85,7 +84,7 @@ func TestBreakingTheGlass(t *testing.T) {
 	})
 }
 
-// bears fails unless an object says of itself who overrode the block for it, when and why.
+// bears fails unless an object's annotations record the block, the user, the time and the reason of the override.
 func (s *fixture) bears(o client.Object, rb *shipper.RolloutBlock, user string, began time.Time) {
 	s.Helper()
 	got := block.Records(o.GetAnnotations())
@@ -98,7 +97,7 @@ func (s *fixture) bears(o client.Object, rb *shipper.RolloutBlock, user string, 
 	}
 }
 
-// recorded waits until a block's status says who overrides it for an Application and its Release, and why.
+// recorded waits until a block's status lists the overrides of an Application and its Release, with user and reason.
 func (s *fixture) recorded(rb *shipper.RolloutBlock, app, release string) {
 	s.Helper()
 	s.listed(rb.Namespace+"/"+rb.Name, s.namespace+"/"+app, s.namespace+"/"+release)
@@ -114,7 +113,7 @@ func (s *fixture) recorded(rb *shipper.RolloutBlock, app, release string) {
 	}
 }
 
-// TestBreakingTheGlassInTheMiddleOfAStep annotates a Release that a block has stopped: it goes on from there.
+// TestBreakingTheGlassInTheMiddleOfAStep annotates a Release that a block has stopped: its rollout goes on.
 func TestBreakingTheGlassInTheMiddleOfAStep(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		incumbent, contender := s.stuckHalfway()
@@ -137,7 +136,7 @@ func TestBreakingTheGlassInTheMiddleOfAStep(t *testing.T) {
 	})
 }
 
-// annotates overrides a block for a release.
+// annotates sets the override annotations of a Release.
 func (s *fixture) annotates(release, key, reason string) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q,%q:%q}}}`,
 		shipper.RolloutBlockOverrideAnnotation, key, shipper.RolloutBlockOverrideReasonAnnotation, reason)
@@ -145,7 +144,7 @@ func (s *fixture) annotates(release, key, reason string) error {
 		client.RawPatch(types.MergePatchType, patch))
 }
 
-// TestBlockThatNobodyMayOverride is overridden by nobody, and not any more by who did while it could be.
+// TestBlockThatNobodyMayOverride checks that policy Nobody refuses new overrides and ends those made under an earlier policy.
 func TestBlockThatNobodyMayOverride(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		rb := s.blocksWith(func(*shipper.RolloutBlockSpec) {})
@@ -173,7 +172,7 @@ func TestBlockThatNobodyMayOverride(t *testing.T) {
 	})
 }
 
-// TestLiftingOrWeakeningABlockIsAnEventAndAudited is about who needs no override, for the block itself is theirs to change.
+// TestLiftingOrWeakeningABlockIsAnEventAndAudited has a user who may change and delete the block, and so needs no override.
 func TestLiftingOrWeakeningABlockIsAnEventAndAudited(t *testing.T) {
 	t.Parallel()
 	s := begin(t, []string{west}, []string{westRegion})

@@ -15,7 +15,7 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/rollout"
 )
 
-// TestHistoryTellsWhatEachReleaseWas rolls a change of values out in spite of a block, goes back, and looks at what is told.
+// TestHistoryTellsWhatEachReleaseWas rolls a change of values out over a block, rolls back, and reads the history.
 func TestHistoryTellsWhatEachReleaseWas(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 1, allIn))
@@ -44,7 +44,7 @@ func TestHistoryTellsWhatEachReleaseWas(t *testing.T) {
 		s.says("rolls out", "rollout", "rollback", s.app)
 		third := s.releaseAfter(second)
 		s.completes(third)
-		s.eventually("what kubectl tells of the outcomes", "Complete RolledBack Complete", func() (string, error) {
+		s.eventually("the outcomes that kubectl shows", "Complete RolledBack Complete", func() (string, error) {
 			var out []string
 			for _, name := range []string{first, second, third} {
 				rel, err := s.get(name)
@@ -52,13 +52,13 @@ func TestHistoryTellsWhatEachReleaseWas(t *testing.T) {
 					return "nothing of " + name, err
 				}
 				if _, err := time.ParseDuration(rel.Status.Summary.Duration); err != nil {
-					return "how long " + name + " took is not told", err
+					return "no duration of " + name, err
 				}
 				out = append(out, string(rel.Status.Summary.Outcome))
 			}
 			return strings.Join(out, " "), nil
 		})
-		s.says("it is burning", "rollout", "history", s.app) // though the block is gone
+		s.says("it is burning", "rollout", "history", s.app) // also after the block is deleted
 		s.says("complete, back to "+first, "rollout", "history", s.app)
 		s.says("incumbent, rolled back", "rollout", "history", s.app)
 		if out, err := s.shipperctl("rollout", "history", s.app, "-o", "yaml"); err != nil || strings.Contains(out, "hunter2") {
@@ -67,7 +67,7 @@ func TestHistoryTellsWhatEachReleaseWas(t *testing.T) {
 	})
 }
 
-// tellsHistory compares what `rollout history` tells programs, but for what is the same of all Releases here, and times.
+// tellsHistory compares the JSON of `rollout history`, without times and the fields that all Releases here share.
 func (s *fixture) tellsHistory(want ...rollout.Past) {
 	s.Helper()
 	out, err := s.shipperctl("rollout", "history", s.app, "-o", "json")
@@ -76,7 +76,7 @@ func (s *fixture) tellsHistory(want ...rollout.Past) {
 	s.must("reading the history", json.Unmarshal([]byte(out), &got))
 	for i := range got {
 		if _, err := time.ParseDuration(got[i].Duration); err != nil || len(got[i].Digest) != 64 || got[i].RequestedBy == "" {
-			s.Errorf("of %s it tells the duration %q, the digest %q and the requester %q",
+			s.Errorf("%s has the duration %q, the digest %q and the requester %q",
 				got[i].Release, got[i].Duration, got[i].Digest, got[i].RequestedBy)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// hookedFiles is a chart with hooks. A hook that is to fail cannot pull its image, and gives up after a second.
+// hookedFiles is a chart with hooks. A hook that is to fail cannot pull its image; its Job fails after a second.
 var hookedFiles = map[string]string{
 	"Chart.yaml": "apiVersion: v2\nname: hooked\nversion: 0.0.1\n",
 	"templates/hooks.yaml": `{{ range list "pre-install" "post-install" "pre-upgrade" "post-upgrade" "test" }}
@@ -48,8 +48,8 @@ spec:
 `,
 }
 
-// TestHooksRunInAllClusters takes a chart with hooks through an installation, an upgrade whose hook fails, and one that goes
-// well, and runs its tests.
+// TestHooksRunInAllClusters takes a chart with hooks through an installation, an upgrade whose hook fails and one whose hooks
+// succeed, and runs its tests.
 func TestHooksRunInAllClusters(t *testing.T) {
 	t.Parallel()
 	archive, err := charts.PackFiles("hooked", "0.0.1", hookedFiles)
@@ -83,12 +83,12 @@ func TestHooksRunInAllClusters(t *testing.T) {
 	s.haveRun("pre-install", "post-install", "pre-upgrade", "post-upgrade", "test")
 	out, err := s.shipperctl("rollout", "test", third)
 	if exit.Code(err) != exit.Failed || strings.Count(out, `hook test: Job "test" failed: DeadlineExceeded`) != 2 {
-		t.Errorf("tests that fail are not told of: %v\n%s", err, out)
+		t.Errorf("tests that fail are not reported: %v\n%s", err, out)
 	}
 	s.nobodyDied()
 }
 
-// haveRun finds the Jobs of these hooks, and no others, in both clusters.
+// haveRun checks that both clusters have the Jobs of these hooks and no others.
 func (s *fixture) haveRun(hooks ...string) {
 	s.Helper()
 	slices.Sort(hooks)

@@ -15,8 +15,8 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// TestAKindOrNameFromASecretReachesNoStatus publishes charts that make a kind, and then a name, of what a Secret holds. Neither can be
-// installed, and what is said of that names the object by its place.
+// TestAKindOrNameFromASecretReachesNoStatus publishes charts that take a kind, and then a name, from a Secret. Neither
+// installs, and the conditions name the object by its position, not by the secret.
 func TestAKindOrNameFromASecretReachesNoStatus(t *testing.T) {
 	t.Parallel()
 	s := begin(t, []string{west}, []string{westRegion})
@@ -41,12 +41,12 @@ func TestAKindOrNameFromASecretReachesNoStatus(t *testing.T) {
 	}
 	for _, text := range said {
 		if at := strings.Index(text, canary); at >= 0 {
-			s.Errorf("what is secret was told: %s", text[max(0, at-600):min(len(text), at+200)])
+			s.Errorf("a secret value was disclosed: %s", text[max(0, at-600):min(len(text), at+200)])
 		}
 	}
 }
 
-// publishesIdentity publishes a version of the chart configmap with another object in place of its ConfigMap.
+// publishesIdentity publishes a version of the chart configmap whose ConfigMap is replaced by object.
 func (s *fixture) publishesIdentity(repository *charts.Repository, version, object string) {
 	s.Helper()
 	files := map[string]string{}

@@ -15,9 +15,8 @@ import (
 	"shipper.dev/shipper/test/pod"
 )
 
-// TestALeaderThatStoodStillUndoesNothing is not parallel: the reconciler is everybody's. The one that leads stands still in the middle
-// of a step, for so long that another takes over and ends the rollout. When it goes on, with what it remembers and what was on its
-// way to it, it writes nothing any more, to no cluster, and ends.
+// TestALeaderThatStoodStillUndoesNothing is not parallel: all tests share the reconciler. The leader is suspended during a
+// step until another replica leads and completes the rollout. When it resumes, it writes to no cluster and exits.
 func TestALeaderThatStoodStillUndoesNothing(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	options := world.options
@@ -35,7 +34,7 @@ func TestALeaderThatStoodStillUndoesNothing(t *testing.T) {
 	s.steps(contender, 1)
 	old := world.pod.Reconciler
 	s.must("suspending the leader", old.Suspend())
-	t.Cleanup(func() { // whatever becomes of this story, the next has a reconciler
+	t.Cleanup(func() { // the next test needs a reconciler
 		if _ = old.Resume(); !t.Failed() {
 			return
 		}
@@ -64,7 +63,7 @@ func TestALeaderThatStoodStillUndoesNothing(t *testing.T) {
 	})
 	for name, writes := range s.allWrites() {
 		if more := writes[len(before[name]):]; len(more) > 0 {
-			t.Errorf("after the leader went on, somebody wrote to %s:\n%s", name, strings.Join(more, "\n"))
+			t.Errorf("there were writes to %s after the leader resumed:\n%s", name, strings.Join(more, "\n"))
 		}
 	}
 	s.readyPods(contender, 4)
@@ -76,7 +75,7 @@ func TestALeaderThatStoodStillUndoesNothing(t *testing.T) {
 	s.waitsForCommand(contender, 1)
 }
 
-// nothingIsWritten waits until nothing has been written for longer than a status may lag behind, and returns what was.
+// nothingIsWritten waits until Shipper has written nothing for longer than a status may be delayed, and returns all writes.
 func (s *fixture) nothingIsWritten() (writes map[string][]string) {
 	s.Helper()
 	before, since := -1, time.Now()
@@ -97,7 +96,7 @@ func (s *fixture) nothingIsWritten() (writes map[string][]string) {
 	return writes
 }
 
-// allWrites are what Shipper has written, by cluster.
+// allWrites lists Shipper's writes by cluster.
 func (s *fixture) allWrites() map[string][]string {
 	s.Helper()
 	out := map[string][]string{}

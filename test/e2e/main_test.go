@@ -24,13 +24,13 @@ import (
 	"shipper.dev/shipper/test/pod"
 )
 
-// The application clusters and the region each is in.
+// The application clusters and their regions.
 const (
 	west, westRegion = "eu-west-1", "eu-west"
 	east, eastRegion = "us-east-1", "us-east"
 )
 
-// world is the fleet all tests of the package share. Each test has a namespace of its own in it.
+// world is the fleet that all tests of the package share. Each test has a namespace of its own in it.
 var world struct {
 	fleet      *fleet.Fleet
 	pod        *pod.Pod
@@ -81,17 +81,17 @@ func testMain(m *testing.M) int {
 	return code
 }
 
-// rarely are rights that Shipper makes use of when things go as they do not here.
+// rarely lists rights that Shipper needs only in situations that no test here causes.
 var rarely = []string{
-	"patch events.events.k8s.io",                            // the same is told again within minutes
-	"create secrets shipper-webhook-cert in shipper-system", // somebody has deleted it
-	"delete chartsnapshots.shipper.booking.com",             // an admission plugin asks for it
+	"patch events.events.k8s.io",                            // the same event repeats within minutes
+	"create secrets shipper-webhook-cert in shipper-system", // the Secret was deleted
+	"delete chartsnapshots.shipper.booking.com",             // an admission plugin checks it
 	// With --certs=cert-manager, while there is no certificate: test/certmanager.
 	"get certificates.cert-manager.io shipper-webhook in shipper-system",
 }
 
-// rights is nil when Shipper, with the rights that shipperctl has given it, was refused nothing that it asked for in all
-// that the tests had it do, and when all of the tests have run, had no right that it made no use of.
+// rights returns nil if no request of Shipper's was refused, with the rights that shipperctl granted it. If all tests have
+// run, it also requires that Shipper used each of its rights.
 func rights() error {
 	var errs []error
 	report := func(what string, rights []string, err error) {
@@ -123,8 +123,8 @@ func everything() bool {
 	return !testing.Short()
 }
 
-// install builds the binaries, and sets the fleet up with shipperctl where the original has worked until now. All stories are
-// told on an installation that was taken over.
+// install builds the binaries and runs shipperctl on a fleet that the original has managed so far: all tests run on an
+// installation that was taken over.
 func install(ctx context.Context, dir string) error {
 	var err error
 	if world.charts, err = charts.Start(); err != nil {

@@ -8,7 +8,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// TestAChartThatRendersToNothingEmptiesTheClusters switches a chart off by its values, step by step and to and fro, and on again.
+// TestAChartThatRendersToNothingEmptiesTheClusters disables a chart by its values, step by step and back, and enables it
+// again.
 func TestAChartThatRendersToNothingEmptiesTheClusters(t *testing.T) {
 	furnished(t)
 	onTwoClusters(t, func(s *fixture) {
@@ -30,13 +31,13 @@ func TestAChartThatRendersToNothingEmptiesTheClusters(t *testing.T) {
 		s.steps(second, 2)
 		s.completes(second)
 		s.readyPods(first, 0)
-		s.has("1 Deployments, 1 Services, 1 claims, plain, settings") // the first may be gone back to
+		s.has("1 Deployments, 1 Services, 1 claims, plain, settings") // a rollback to the first is still possible
 
 		s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["round"] = int64(2) })
 		third := s.releaseAfter(second)
 		s.steps(third, 2)
 		s.completes(third)
-		s.has("0 Deployments, 0 Services, 1 claims, settings") // the first is trimmed
+		s.has("0 Deployments, 0 Services, 1 claims, settings") // the first Release is trimmed
 		s.eventually("the health of nothing", "True  ", s.healthy(third))
 		s.settles(third) // without a Service
 		s.says("cluster "+west+": 0 of 0 objects healthy", "rollout", "status", s.app)
@@ -53,7 +54,7 @@ func TestAChartThatRendersToNothingEmptiesTheClusters(t *testing.T) {
 	})
 }
 
-// TestAChartMayRenderToNothingInOneCluster has it switched off in one of two, and rolled out in the other.
+// TestAChartMayRenderToNothingInOneCluster disables the chart in one of two clusters and rolls it out in the other.
 func TestAChartMayRenderToNothingInOneCluster(t *testing.T) {
 	furnished(t)
 	onTwoClusters(t, func(s *fixture) {

@@ -13,7 +13,7 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// storing is a chart with a volume that nothing provides here.
+// storing publishes a chart with a PersistentVolumeClaim that no provisioner binds here.
 func (s *fixture) storing() {
 	s.Helper()
 	archive, err := charts.PackFiles("storing", "0.0.1", map[string]string{
@@ -44,7 +44,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, stor
 	world.charts.Publish(archive)
 }
 
-// healthy is what a Release says of its objects.
+// healthy returns what a Release reports of the health of its objects.
 func (s *fixture) healthy(release string) func() (string, error) {
 	return func() (string, error) {
 		rel, err := s.get(release)
@@ -63,7 +63,7 @@ func TestReleaseTellsHowItsObjectsAre(t *testing.T) {
 		app.Spec.Template.Chart.Name = "storing"
 		s.applies(app)
 		rel := s.release(0)
-		s.completes(rel) // it waits for Pods, and not for volumes
+		s.completes(rel) // completion depends on Pods, not on volumes
 		const lacks = `PersistentVolumeClaim "data" is InProgress (NotBound)`
 		s.eventually("no volume is there", fmt.Sprintf("False ObjectsInProgress 2 of 6 objects are not healthy: %s: %s; %s: %s",
 			west, lacks, east, lacks), s.healthy(rel))
@@ -77,7 +77,7 @@ func TestReleaseTellsHowItsObjectsAre(t *testing.T) {
 	})
 }
 
-// binds gives the claim in a cluster what it waits for.
+// binds marks the claim in a cluster as bound.
 func (s *fixture) binds(cluster string) {
 	s.Helper()
 	s.eventually("the claim is bound", "Bound", func() (string, error) {

@@ -19,7 +19,7 @@ import (
 	"shipper.dev/shipper/test/original"
 )
 
-// inheritance is a rollout that the original has left in the middle.
+// inheritance is a rollout that the original has left in progress.
 type inheritance struct {
 	original.Rollout
 
@@ -28,8 +28,7 @@ type inheritance struct {
 	conditions           *conditionWitness
 }
 
-// inherit makes the fleet one in which the original has worked, with two rollouts under way, and puts witnesses there before
-// Shipper is set up.
+// inherit runs the original in the fleet, leaves two rollouts in progress, and starts witnesses before Shipper is set up.
 func inherit(ctx context.Context) error {
 	mgmt, applications := world.fleet.Management, world.fleet.Applications
 	if err := original.Kinds(ctx, mgmt); err != nil {
@@ -66,8 +65,8 @@ func inherit(ctx context.Context) error {
 	return original.Shut(ctx, mgmt)
 }
 
-// TestRolloutsOfTheOriginalGoOn takes over what the original has left: one rollout between two steps, one that waits for an image
-// that cannot be pulled. Nothing moves, and then each goes on as its owner says.
+// TestRolloutsOfTheOriginalGoOn takes over two rollouts of the original: one between two steps, one whose image cannot be
+// pulled. The takeover changes nothing that runs, and then each rollout goes on as its user requests.
 func TestRolloutsOfTheOriginalGoOn(t *testing.T) {
 	t.Parallel()
 	for _, left := range world.inherited {
@@ -107,7 +106,7 @@ func TestRolloutsOfTheOriginalGoOn(t *testing.T) {
 	}
 }
 
-// isTakenOver waits until Shipper has judged and marked all that the rollout consists of.
+// isTakenOver waits until Shipper has reconciled and marked all objects of the rollout.
 func (s *fixture) isTakenOver(left *inheritance) {
 	s.Helper()
 	for _, name := range []string{left.incumbent, left.contender} {
@@ -148,8 +147,8 @@ func (s *fixture) isTakenOver(left *inheritance) {
 	})
 }
 
-// wroteOnlyMarks fails when Shipper has written anything else to the application clusters than whose the objects are, and what the
-// Service selects.
+// wroteOnlyMarks fails if Shipper wrote anything to the application clusters but the marks of ownership and the Service's
+// selector.
 func (s *fixture) wroteOnlyMarks(left *inheritance) {
 	s.Helper()
 	want := []string{"patch services test-nginx-prod"}
@@ -166,7 +165,7 @@ func (s *fixture) wroteOnlyMarks(left *inheritance) {
 	}
 }
 
-// TestInstallationOfTheOriginalIsTakenOver looks at what has become of the original's rights, Secrets and gate.
+// TestInstallationOfTheOriginalIsTakenOver checks the rights, Secrets and webhooks of the original after setup.
 func TestInstallationOfTheOriginalIsTakenOver(t *testing.T) {
 	t.Parallel()
 	bound := map[string]string{}

@@ -16,7 +16,7 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// TestValuesDifferFromPlaceToPlace rolls out what is not the same in both clusters: other images and other numbers of Pods.
+// TestValuesDifferFromPlaceToPlace rolls out values that differ between the clusters: images and numbers of Pods.
 func TestValuesDifferFromPlaceToPlace(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 2, vanguard)
@@ -64,8 +64,8 @@ func TestValuesDifferFromPlaceToPlace(t *testing.T) {
 	})
 }
 
-// TestAClusterThatIsAddedHasPodsOfItsOwn takes a cluster off a Release and gives it back: it is as large as its values say, and
-// not as the others are.
+// TestAClusterThatIsAddedHasPodsOfItsOwn removes a cluster from a Release and adds it again: its number of Pods follows its
+// own values.
 func TestAClusterThatIsAddedHasPodsOfItsOwn(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 3, allIn)
@@ -81,7 +81,7 @@ func TestAClusterThatIsAddedHasPodsOfItsOwn(t *testing.T) {
 	})
 }
 
-// TestLargeValuesAreRolledOutOrRefused has 900 KiB of values for one cluster, and then more than the bound.
+// TestLargeValuesAreRolledOutOrRefused has 900 KiB of values for one cluster, and then more than the limit.
 func TestLargeValuesAreRolledOutOrRefused(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 1, allIn)
@@ -100,7 +100,7 @@ func TestLargeValuesAreRolledOutOrRefused(t *testing.T) {
 	})
 }
 
-// runs waits until each cluster has as many ready Pods of a release as told, of the image that its Deployment has.
+// runs waits until each cluster has these ready Pods of a Release, with the image of its Deployment.
 func (s *fixture) runs(release, want string) {
 	s.Helper()
 	s.eventually("what runs of "+release, want, func() (string, error) {
@@ -126,7 +126,7 @@ func (s *fixture) runs(release, want string) {
 	})
 }
 
-// renders asks what a release renders to, and finds one thing in it and not another.
+// renders runs `rollout render` for a Release, and requires one text in its output and the absence of another.
 func (s *fixture) renders(release, there, missing string, how ...string) {
 	s.Helper()
 	out, err := s.administers(append([]string{"chart", "render", "release", release, "-n", s.namespace, charts.Flag}, how...)...)
@@ -136,7 +136,7 @@ func (s *fixture) renders(release, there, missing string, how ...string) {
 	}
 }
 
-// refusesPatch writes a patch that does not apply to the values.
+// refusesPatch sends a patch that does not apply to the values, and expects a refusal.
 func (s *fixture) refusesPatch() {
 	s.Helper()
 	err := s.tryEdit(func(app *shipper.Application) {

@@ -13,7 +13,7 @@ import (
 	"shipper.dev/shipper/test/fleet"
 )
 
-// stuckHalfway rolls version 0.0.1 out, and 0.0.2 until half of its Pods are asked for. Their image cannot be pulled.
+// stuckHalfway rolls version 0.0.1 out, and 0.0.2 until half of its Pods are requested. Their image cannot be pulled.
 func (s *fixture) stuckHalfway() (incumbent, contender string) {
 	s.Helper()
 	s.applies(s.application("0.0.1", 4, allIn))
@@ -30,8 +30,7 @@ func (s *fixture) stuckHalfway() (incumbent, contender string) {
 	return incumbent, contender
 }
 
-// pulls waits until each cluster of the story has that many Pods of a release that run. Images that could not be pulled are
-// pushed for it.
+// pulls waits until each cluster of the fixture has that many running Pods of a Release, and makes their images available.
 func (s *fixture) pulls(release string, count int) {
 	s.Helper()
 	for _, cluster := range s.clusters {
@@ -52,17 +51,17 @@ func (s *fixture) pulls(release string, count int) {
 	}
 }
 
-// imageAnnotation on a Pod says that its image is there again: test/fleet/stages/pod-broken.yaml.
+// imageAnnotation on a Pod makes its image available: test/fleet/stages/pod-broken.yaml.
 const imageAnnotation = "fleet/image"
 
-// pushes lets the kubelet of a Pod find its image.
+// pushes makes the image of a Pod available to its kubelet.
 func (s *fixture) pushes(cluster string, p *corev1.Pod) error {
 	before := p.DeepCopy()
 	metav1.SetMetaDataAnnotation(&p.ObjectMeta, imageAnnotation, "pushed")
 	return world.clusters[cluster].Patch(s.ctx, p, client.MergeFrom(before))
 }
 
-// unready says of a Pod, as its kubelet would, that it is not ready any more.
+// unready marks a Pod as not ready, as its kubelet would.
 func (s *fixture) unready(cluster string, p *corev1.Pod) error {
 	before := p.DeepCopy()
 	for i := range p.Status.Conditions {
@@ -76,7 +75,7 @@ func (s *fixture) unready(cluster string, p *corev1.Pod) error {
 	return world.clusters[cluster].Status().Patch(s.ctx, p, client.MergeFrom(before))
 }
 
-// hasCapacity waits until a release has the capacity that is asked for it.
+// hasCapacity waits until a Release has the capacity that is requested for it.
 func (s *fixture) hasCapacity(release string) {
 	s.Helper()
 	s.eventually("the capacity of "+release, "there", func() (string, error) {
@@ -89,7 +88,7 @@ func (s *fixture) hasCapacity(release string) {
 	})
 }
 
-// breaks makes one ready Pod of a release fail its readiness probe in each cluster of the story.
+// breaks makes one ready Pod of a Release fail its readiness probe in each cluster of the fixture.
 func (s *fixture) breaks(release string) {
 	s.Helper()
 	for _, cluster := range s.clusters {

@@ -18,9 +18,8 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// furnished is a chart whose ConfigMaps are those that its values name, beside a claim and a ConfigMap that are kept. Nothing is
-// left of it when it is switched off. It is published before any story asks for charts: one that is published while the index is
-// being fetched for another story is not found at first.
+// furnished is a chart whose values name its ConfigMaps, beside a claim and a ConfigMap that are kept. Disabled, it renders
+// nothing. It is published before any test fetches the index: a version published during a fetch is not found at first.
 func furnished(t *testing.T) {
 	t.Helper()
 	archive, err := charts.PackFiles("furnished", "0.0.1", map[string]string{
@@ -65,7 +64,7 @@ metadata: {name: {{ . }}}
 	world.charts.Publish(archive)
 }
 
-// furnish is the Application with that chart, of which two Releases stay.
+// furnish returns an Application of that chart, with a history of two Releases.
 func (s *fixture) furnish(replicas int, steps strategy, plain ...any) *shipper.Application {
 	app := s.application("0.0.1", replicas, steps)
 	app.Spec.RevisionHistoryLimit = ptr.To[int32](1)
@@ -74,8 +73,8 @@ func (s *fixture) furnish(replicas int, steps strategy, plain ...any) *shipper.A
 	return app
 }
 
-// has waits until each cluster has just these objects of the Application beside Pods and anchors: one of each kind that is
-// named, and ConfigMaps by their names.
+// has waits until each cluster has exactly these objects of the Application beside Pods and anchors: counts by kind, and
+// ConfigMaps by name.
 func (s *fixture) has(want string) {
 	s.Helper()
 	for _, cluster := range s.clusters {
@@ -113,8 +112,8 @@ func (s *fixture) inventory(cluster string) (string, error) {
 	return strings.Join(out, ", "), nil
 }
 
-// TestWhatIsRenderedNoMoreGoesFromAllClustersWithItsLastRelease drops three ConfigMaps, one of which somebody else has come to
-// own, and the claim's and the kept one's names with them.
+// TestWhatIsRenderedNoMoreGoesFromAllClustersWithItsLastRelease drops the claim, the kept ConfigMap and three others from the
+// chart, one of which has got another owner.
 func TestWhatIsRenderedNoMoreGoesFromAllClustersWithItsLastRelease(t *testing.T) {
 	furnished(t)
 	onTwoClusters(t, func(s *fixture) {
@@ -128,7 +127,7 @@ func TestWhatIsRenderedNoMoreGoesFromAllClustersWithItsLastRelease(t *testing.T)
 		s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["plain"] = []any{"stays"} })
 		second := s.release(1)
 		s.completes(second)
-		s.has("2 Deployments, 1 Services, 1 claims, dropped, owned, settings, stays") // the first may be gone back to
+		s.has("2 Deployments, 1 Services, 1 claims, dropped, owned, settings, stays") // a rollback to the first is still possible
 
 		s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["plain"] = []any{"stays", "new"} })
 		third := s.releaseAfter(second)
@@ -153,25 +152,25 @@ func (s *fixture) owns(cluster, name string) {
 	s.must("giving it an owner", world.clusters[cluster].Patch(s.ctx, cm, client.MergeFrom(before)))
 }
 
-// TestAChartOfFiveHundredObjects is rolled out, and has all but a few pruned.
+// TestAChartOfFiveHundredObjects rolls out 500 objects and then has all but a few pruned.
 func TestAChartOfFiveHundredObjects(t *testing.T) {
 	furnished(t)
 	onTwoClusters(t, func(s *fixture) {
 		var many []any
-		for i := range 496 { // beside the Deployment, the Service and what is kept
+		for i := range 496 { // plus the Deployment, the Service and the kept objects
 			many = append(many, fmt.Sprintf("settings-%03d", i))
 		}
 		s.applies(s.furnish(1, allIn, many...))
 		newest := s.release(0)
 		s.completes(newest)
-		s.counts(497) // and what is kept
+		s.counts(497) // and the kept one
 		s.eventually("what is told of the objects", "499 of 500, 499 of 500", s.surveyed(newest))
-		for _, left := range []any{"one", "two"} { // the first Release goes when there are two others
+		for _, left := range []any{"one", "two"} { // the history has room for two: the first Release is trimmed
 			s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["plain"] = []any{left} })
 			newest = s.releaseAfter(newest)
 			s.completes(newest)
 		}
-		s.counts(3) // of the last two Releases, and what is kept
+		s.counts(3) // of the last two Releases, and the kept one
 	})
 }
 
@@ -188,7 +187,7 @@ func (s *fixture) counts(want int) {
 	}
 }
 
-// surveyed is what the target of a Release says of its objects, cluster by cluster: how many are healthy of how many.
+// surveyed returns, for each cluster, how many objects of a Release are healthy, of how many.
 func (s *fixture) surveyed(release string) func() (string, error) {
 	return func() (string, error) {
 		it := &shipper.InstallationTarget{}

@@ -15,10 +15,10 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// verified is the condition that the stories' other controller owns.
+// verified is the condition that another controller owns.
 const verified = "e2e.example.com/Verified"
 
-// verifies sets the condition as its owner would, by server-side apply and with no right but to the statuses of Releases.
+// verifies sets the condition as its owner would: by server-side apply, with rights to the statuses of Releases only.
 func (s *fixture) verifies(release, status, reason string) {
 	s.Helper()
 	body := fmt.Sprintf(`{"apiVersion":%q,"kind":"Release","metadata":{"name":%q,"namespace":%q},"status":{"conditions":[
@@ -29,7 +29,7 @@ func (s *fixture) verifies(release, status, reason string) {
 		client.RawPatch(types.ApplyPatchType, []byte(body)), client.FieldOwner("verifier")))
 }
 
-// readiness is what a Release says of its step's gates.
+// readiness returns what a Release reports of its step's readiness gates.
 func (s *fixture) readiness(release string) func() (string, error) {
 	return func() (string, error) {
 		rel, err := s.get(release)
@@ -46,8 +46,8 @@ func (s *fixture) readiness(release string) func() (string, error) {
 	}
 }
 
-// TestStepWaitsForTheConditionOfAnotherController names a gate in the first and the last step. The rest of the rollout, going
-// back and giving up wait for nobody.
+// TestStepWaitsForTheConditionOfAnotherController has a readiness gate in the first and the last step. Other steps, retreats
+// and the abort do not wait for it.
 func TestStepWaitsForTheConditionOfAnotherController(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
@@ -77,11 +77,11 @@ func TestStepWaitsForTheConditionOfAnotherController(t *testing.T) {
 		s.waitsForCommand(contender, 0)
 
 		verifier.verifies(contender, "False", "Regressed")
-		s.steps(contender, 1) // a step without gates
+		s.steps(contender, 1) // a step without readiness gates
 		s.waitsForCommand(contender, 1)
 		s.steps(contender, 2)
 		s.eventually("the last gate is waited for", closed+"is False, Regressed", s.readiness(contender))
-		s.steps(contender, 0) // it was passed before
+		s.steps(contender, 0) // this step's gate was passed before
 		s.waitsForCommand(contender, 0)
 		s.readyPods(incumbent, 4)
 		s.steps(contender, 2)

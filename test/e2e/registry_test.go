@@ -22,11 +22,11 @@ import (
 type registry struct {
 	host string
 	cmd  *exec.Cmd
-	// lives is the process's standard input: it ends with that.
+	// lives is the process's standard input: the process exits when it is closed.
 	lives io.Closer
 }
 
-// serveRegistry builds and starts one that lets in ann by a password.
+// serveRegistry builds and starts a registry that admits user ann by a password.
 func (s *fixture) serveRegistry(password string) *registry {
 	s.Helper()
 	dir := s.TempDir()
@@ -49,13 +49,13 @@ func (s *fixture) serveRegistry(password string) *registry {
 	return r
 }
 
-// ends takes the registry away for good, with all that is in it.
+// ends stops the registry and deletes its content.
 func (r *registry) ends() {
 	_ = r.lives.Close()
 	_ = r.cmd.Wait()
 }
 
-// pushesChart has Helm push a chart of a version that there is nowhere else, and returns its digest.
+// pushesChart has Helm push a chart of a unique version, and returns its digest.
 func (s *fixture) pushesChart(r *registry, password, version string) string {
 	s.Helper()
 	archive := s.repacked("test-nginx", version)
@@ -67,8 +67,8 @@ func (s *fixture) pushesChart(r *registry, password, version string) string {
 	return archive.Digest
 }
 
-// TestAChartOfARegistryOutlivesIt rolls two versions out of a registry that lets in nobody without credentials, takes it away
-// for good, and goes back.
+// TestAChartOfARegistryOutlivesIt rolls two versions out of a registry that requires credentials, removes the registry, and
+// rolls back.
 func TestAChartOfARegistryOutlivesIt(t *testing.T) {
 	const password = "s3cret-of-the-registry"
 	onTwoClusters(t, func(s *fixture) {

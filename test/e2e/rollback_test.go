@@ -16,7 +16,7 @@ import (
 	"shipper.dev/shipper/test/fleet"
 )
 
-// TestRollbacksGoByStepsOrAtOnce goes back by steps, thinks better of it half way, goes back at once, and to where it is.
+// TestRollbacksGoByStepsOrAtOnce rolls back by steps, rolls forward again half way, rolls back at once, and to the current Release.
 func TestRollbacksGoByStepsOrAtOnce(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		first, second := s.twoReleases(vanguard)
@@ -42,7 +42,7 @@ func TestRollbacksGoByStepsOrAtOnce(t *testing.T) {
 
 		s.says("rolls out the environment of release "+first, "rollout", "rollback", s.app, "--to", first, "--immediate")
 		fifth := s.releaseAfter(fourth)
-		s.completes(fifth) // nobody has moved it
+		s.completes(fifth) // it did not move
 		s.readyPods(fifth, 4)
 		s.readyPods(fourth, 0)
 		s.endpoints(4)
@@ -53,7 +53,7 @@ func TestRollbacksGoByStepsOrAtOnce(t *testing.T) {
 	})
 }
 
-// TestNobodyGoesBackToWhatWasTrimmed asks for a Release that the history has no room for.
+// TestNobodyGoesBackToWhatWasTrimmed requests a Release that was trimmed from the history.
 func TestNobodyGoesBackToWhatWasTrimmed(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 1, allIn)
@@ -68,7 +68,7 @@ func TestNobodyGoesBackToWhatWasTrimmed(t *testing.T) {
 			s.completes(newest)
 		}
 		s.isGone(first)
-		s.eventually("what the gate says of it", "422", func() (string, error) { // it may know the Release for a moment longer
+		s.eventually("the webhook's response", "422", func() (string, error) { // its cache may still have the Release
 			err := s.tryEdit(func(app *shipper.Application) { app.Spec.RollbackTo = &shipper.RollbackTo{Release: first} }, client.DryRunAll)
 			if !apierrors.IsInvalid(err) {
 				return fmt.Sprint(err), nil
@@ -83,7 +83,7 @@ func TestNobodyGoesBackToWhatWasTrimmed(t *testing.T) {
 	})
 }
 
-// TestARollbackPassesOnlyBlocksThatLetItPass meets a block that lets nothing pass, then one that lets rollbacks pass.
+// TestARollbackPassesOnlyBlocksThatLetItPass meets a block that allows nothing, then one that allows rollbacks.
 func TestARollbackPassesOnlyBlocksThatLetItPass(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		first, second := s.twoReleases(vanguard)
@@ -108,7 +108,7 @@ func TestARollbackPassesOnlyBlocksThatLetItPass(t *testing.T) {
 	})
 }
 
-// TestAManifestRollsBackOnce applies one with a rollback in it again and again, as pipelines do.
+// TestAManifestRollsBackOnce applies a manifest with a rollback repeatedly, as pipelines do.
 func TestAManifestRollsBackOnce(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		first, second := s.twoReleases(allIn)
@@ -137,7 +137,7 @@ func TestAManifestRollsBackOnce(t *testing.T) {
 	})
 }
 
-// twoReleases are one of 0.0.1 and then one of 0.0.2, both complete, of four replicas.
+// twoReleases rolls out 0.0.1 and then 0.0.2, of four replicas each, and returns their Releases.
 func (s *fixture) twoReleases(steps strategy) (first, second string) {
 	s.Helper()
 	s.applies(s.application("0.0.1", 4, steps))
@@ -151,7 +151,7 @@ func (s *fixture) twoReleases(steps strategy) (first, second string) {
 	return first, second
 }
 
-// isGone waits until there is no such Release.
+// isGone waits until the Release is gone.
 func (s *fixture) isGone(release string) {
 	s.Helper()
 	s.eventually("release "+release, "gone", func() (string, error) {
@@ -163,7 +163,7 @@ func (s *fixture) isGone(release string) {
 	})
 }
 
-// kubectlSays runs kubectl in the namespace, and finds words in what it says.
+// kubectlSays runs kubectl in the namespace, and fails unless its output contains words.
 func (s *fixture) kubectlSays(words string, args ...string) {
 	s.Helper()
 	kubectl, err := fleet.Kubectl()

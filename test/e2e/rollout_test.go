@@ -53,7 +53,7 @@ func Test15NewApplicationVanguardOneReplicaOverridingABlock(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) { s.firstVanguard(s.blocks(), 1, 1, 1) })
 }
 
-// firstVanguard rolls a first release out step by step and counts its Pods at each; the last count is all there are.
+// firstVanguard rolls a first Release out step by step and counts its Pods at each; the last count is the full number.
 func (s *fixture) firstVanguard(override string, pods ...int) {
 	s.Helper()
 	app := s.application("0.0.1", pods[len(pods)-1], vanguard)
@@ -83,7 +83,7 @@ func Test17RolloutVanguardOneReplica(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) { s.secondVanguard(1, [][2]int{{1, 1}, {1, 1}, {1, 0}}) })
 }
 
-// secondVanguard replaces one release by another step by step, and counts the Pods of contender and incumbent at each.
+// secondVanguard replaces a Release by another step by step, and counts the Pods of contender and incumbent at each.
 func (s *fixture) secondVanguard(replicas int, pods [][2]int) {
 	s.Helper()
 	incumbent, contender := s.vanguardOverAllIn(replicas)

@@ -17,8 +17,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// TestFreezeBeginsAndEndsInTheMiddleOfAStep announces a freeze while the contender's image cannot be pulled. It begins, the
-// image is there again, the freeze ends, and all that nobody has to do anything for.
+// TestFreezeBeginsAndEndsInTheMiddleOfAStep schedules a block while the contender's image cannot be pulled. The block begins,
+// the image becomes available and the block ends, all without a user's action.
 func TestFreezeBeginsAndEndsInTheMiddleOfAStep(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		incumbent, contender := s.stuckHalfway()
@@ -30,7 +30,7 @@ func TestFreezeBeginsAndEndsInTheMiddleOfAStep(t *testing.T) {
 		s.turned(block, "active false, from "+from+", until never")
 		s.must("rehearsing an edit before the freeze", dev.tryEdit(more, client.DryRunAll))
 		if got := heard.about("plan: RolloutBlock "+block, "will stop rollouts from "+from); len(got) != 1 {
-			t.Errorf("the rehearsal does not tell of the freeze that comes: %q", got)
+			t.Errorf("the dry run does not warn of the scheduled block: %q", got)
 		}
 		asked := []any{s.targets(incumbent), s.targets(contender)}
 
@@ -40,8 +40,8 @@ func TestFreezeBeginsAndEndsInTheMiddleOfAStep(t *testing.T) {
 		s.toldOf("RolloutBlock", blockName, "RolloutBlockStarted", "in effect, until "+until)
 		s.forbidden("editing within the freeze", dev.tryEdit(more), "rollouts blocked by: "+block, "until "+until)
 		s.forbidden("advancing within the freeze", dev.tryStep(contender, 2), "rollouts blocked by: "+block, "until "+until)
-		s.pulls(contender, 2)       // what was asked for goes on
-		s.replaces(west, incumbent) // and Pods that die come back
+		s.pulls(contender, 2)       // Pods that were requested before the block still start
+		s.replaces(west, incumbent) // and Pods that die are replaced
 		s.readyPods(incumbent, 4)
 		s.hasCapacity(contender)
 		s.endpoints(4)
@@ -64,8 +64,8 @@ func TestFreezeBeginsAndEndsInTheMiddleOfAStep(t *testing.T) {
 	})
 }
 
-// reconcilerSlept fails unless the reconciler wrote a block's status just when something changed, and asked the API server
-// for nothing at all in this namespace in the end of the block's time.
+// reconcilerSlept fails unless the reconciler wrote the block's status only when it changed, and sent no request about this
+// namespace in the last second of the block.
 func (s *fixture) reconcilerSlept(block string, end time.Time) {
 	s.Helper()
 	_, name, _ := strings.Cut(block, "/")
@@ -92,7 +92,7 @@ func (s *fixture) reconcilerSlept(block string, end time.Time) {
 	}
 }
 
-// TestBlockThatLiftsItself is lifted by nobody.
+// TestBlockThatLiftsItself has blocks that end by TTL or by expiry.
 func TestBlockThatLiftsItself(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]func(*shipper.RolloutBlockSpec){
@@ -129,8 +129,8 @@ func TestBlockThatLiftsItself(t *testing.T) {
 	}
 }
 
-// freezesAfterAnother announces freezes of a second each, a second apart, and reports how long after each start and end all
-// had said so.
+// freezesAfterAnother schedules blocks of a second each, a second apart, and returns how long after each start and end all
+// affected objects had reported it.
 func (s *fixture) freezesAfterAnother(c *chronicle, concerned []string, count int) []time.Duration {
 	s.Helper()
 	var freezes []*shipper.RolloutBlock
@@ -151,12 +151,12 @@ func (s *fixture) freezesAfterAnother(c *chronicle, concerned []string, count in
 			s.told(c, goingFrom(concerned)).Sub(rb.Spec.Schedule.End.Time))
 	}
 	if first := slices.Min(times); first < 0 {
-		s.Errorf("all had said so %s before it was so", -first)
+		s.Errorf("all objects reported it %s too early", -first)
 	}
 	return times
 }
 
-// awaitsATime makes blocks that begin or end in an hour, one of each. They stop nothing meanwhile.
+// awaitsATime creates blocks that begin or end in an hour. They stop nothing meanwhile.
 func (s *fixture) awaitsATime() {
 	s.Helper()
 	hour := &metav1.Time{Time: ceil(time.Now().Add(time.Hour))}
@@ -167,13 +167,13 @@ func (s *fixture) awaitsATime() {
 	}
 }
 
-// more is an edit of an Application that makes a Release.
+// more is an edit of an Application that creates a Release.
 func more(app *shipper.Application) { (*app.Spec.Template.Values)["replicaCount"] = int64(9) }
 
-// ceil is the next whole second: times in the API are whole.
+// ceil rounds up to a whole second, as times in the API are.
 func ceil(t time.Time) time.Time { return t.Add(time.Second - 1).Truncate(time.Second).UTC() }
 
-// freezes announces a block that begins soon and lasts for a while, and returns what an override must name.
+// freezes creates a block that begins soon and lasts for a while, and returns the name that an override must give.
 func (s *fixture) freezes(soon, while time.Duration) (block string, start, end time.Time) {
 	s.Helper()
 	rb := s.blocksWith(func(spec *shipper.RolloutBlockSpec) {
@@ -184,7 +184,7 @@ func (s *fixture) freezes(soon, while time.Duration) (block string, start, end t
 	return rb.Namespace + "/" + rb.Name, start, end
 }
 
-// turned waits until a block's status says whether and when it is in effect.
+// turned waits until a block's status reports whether it is in effect, and when that changes.
 func (s *fixture) turned(block, want string) {
 	s.Helper()
 	namespace, name, _ := strings.Cut(block, "/")

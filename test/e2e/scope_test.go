@@ -20,8 +20,8 @@ var slowly = strategy{
 	{"full on", 0, 100, 0, 100},
 }
 
-// TestBlockWithAScopeHoldsWhatIsInIt has two Applications between two steps, of which the scope of a block has one. That one
-// is held by the gate and where it stands; the other is not.
+// TestBlockWithAScopeHoldsWhatIsInIt has two Applications between two steps, of which a block's scope matches one. Webhook
+// and reconciler stop that one; the other goes on.
 func TestBlockWithAScopeHoldsWhatIsInIt(t *testing.T) {
 	t.Parallel()
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
@@ -77,14 +77,14 @@ func TestBlockWithAScopeHoldsWhatIsInIt(t *testing.T) {
 	}
 }
 
-// of is the story of one Application of several.
+// of returns a fixture for one Application of several.
 func (s *fixture) of(app, cluster, region string) *fixture {
 	its := *s
 	its.app, its.clusters, its.regions = app, []string{cluster}, []string{region}
 	return &its
 }
 
-// rollsSlowly begins to roll a chart out whose image cannot be pulled until the test says so.
+// rollsSlowly begins to roll out a chart whose image cannot be pulled until the test makes it available.
 func (s *fixture) rollsSlowly(chart string) (release string) {
 	s.Helper()
 	app := s.application("0.0.1", 10, slowly)

@@ -20,7 +20,7 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/rollout"
 )
 
-// shipperctl runs a command of shipperctl and returns what it says.
+// shipperctl runs a command of shipperctl and returns its output.
 func (s *fixture) shipperctl(args ...string) (string, error) {
 	s.Helper()
 	var out bytes.Buffer
@@ -33,7 +33,7 @@ func (s *fixture) shipperctl(args ...string) (string, error) {
 	return out.String(), err
 }
 
-// says runs a command of shipperctl and finds words in what it says.
+// says runs a command of shipperctl and fails unless its output contains words.
 func (s *fixture) says(words string, args ...string) {
 	s.Helper()
 	out, err := s.shipperctl(args...)
@@ -57,7 +57,7 @@ func (s *fixture) manifest(app *shipper.Application) string {
 	return file
 }
 
-// TestRolloutsAreSeenAndMovedByShipperctl is a day with shipperctl and nothing else.
+// TestRolloutsAreSeenAndMovedByShipperctl uses shipperctl only.
 func TestRolloutsAreSeenAndMovedByShipperctl(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, vanguard))
@@ -109,7 +109,7 @@ func TestRolloutsAreSeenAndMovedByShipperctl(t *testing.T) {
 	})
 }
 
-// TestBlocksAreMadeOverriddenAndLiftedByShipperctl stops a rollout, lets it go on, and lifts the block.
+// TestBlocksAreMadeOverriddenAndLiftedByShipperctl stops a rollout, overrides the block, and deletes it.
 func TestBlocksAreMadeOverriddenAndLiftedByShipperctl(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 2, vanguard))

@@ -19,7 +19,7 @@ import (
 	"shipper.dev/shipper/test/fleet"
 )
 
-// conditionWitness records every condition of Shipper's objects in one namespace that was True and is not any more.
+// conditionWitness records every condition of Shipper's objects in one namespace that changed from True to another status.
 type conditionWitness struct {
 	mu     sync.Mutex
 	seen   map[string]int64 // revision of the last write by key
@@ -27,7 +27,7 @@ type conditionWitness struct {
 	ended  bool
 }
 
-// stopsAPIServer stops that of a cluster. What conditions of the original's Releases say from then on is of no interest.
+// stopsAPIServer stops a cluster's API server. Later changes of the conditions of the original's Releases are not recorded.
 func (s *fixture) stopsAPIServer(cluster *fleet.Cluster) {
 	s.Helper()
 	for _, left := range world.inherited {
@@ -101,8 +101,8 @@ func (w *conditionWitness) compare(of string, was, is []shipper.Condition) {
 	}
 }
 
-// turnedNothingFalse fails when a condition that the original left True was anything else until now. StrategyExecuted of a step that is not
-// achieved is the exception: the original said that it was, by ruling 3 it is not.
+// turnedNothingFalse fails if a condition that the original left True had another status until now. StrategyExecuted of a
+// step that is not achieved is the exception (ruling 3).
 func (s *fixture) turnedNothingFalse(left *inheritance) {
 	s.Helper()
 	key := "shipper.booking.com/releases/" + s.namespace + "/" + left.contender
@@ -129,8 +129,8 @@ func (s *fixture) turnedNothingFalse(left *inheritance) {
 	}
 }
 
-// refusedInEveryCluster returns when Shipper has found that the original's accounts have too few rights for it, and has judged every
-// Release that the original left.
+// refusedInEveryCluster returns when Shipper reports that the original's accounts have too few rights, and has reconciled
+// every Release that the original left.
 func refusedInEveryCluster(ctx context.Context) error {
 	for _, name := range []string{west, east} {
 		err := until(ctx, &shipper.ClusterList{}, func(o client.Object) bool {
@@ -159,7 +159,7 @@ func refusedInEveryCluster(ctx context.Context) error {
 	return nil
 }
 
-// until returns when an object in the management cluster is as it has to be.
+// until returns when an object in the management cluster satisfies a predicate.
 func until(ctx context.Context, list client.ObjectList, is func(client.Object) bool) error {
 	events, err := world.management.Watch(ctx, list)
 	if err != nil {

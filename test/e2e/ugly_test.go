@@ -19,10 +19,10 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// TestBrokenChartsSayWhatIsWrong gives each chart that cannot be rolled out to an Application of its own. A chart that no cluster can run
-// is refused; for other faults the Release or InstallationTarget has a condition. An Application beside them rolls out undisturbed.
+// TestBrokenChartsSayWhatIsWrong gives each broken chart an Application of its own. A chart that no cluster can run is
+// refused; other faults show in a condition of the Release or InstallationTarget. An Application beside them rolls out.
 func TestBrokenChartsSayWhatIsWrong(t *testing.T) {
-	(&fixture{T: t}).publishesArchivesOfIllWill() // before any story asks for charts
+	(&fixture{T: t}).publishesArchivesOfIllWill() // before any test fetches the index
 	t.Parallel()
 	s := begin(t, []string{west}, []string{westRegion})
 	for name, words := range map[string][]string{
@@ -67,7 +67,8 @@ func TestBrokenChartsSayWhatIsWrong(t *testing.T) {
 	s.nobodyDied()
 }
 
-// publishesArchivesOfIllWill publishes one with a path that leads out of it, and one that is small until it is unpacked.
+// publishesArchivesOfIllWill publishes an archive with a path that leads out of it, and one whose unpacked size exceeds the
+// limit.
 func (s *fixture) publishesArchivesOfIllWill() {
 	s.Helper()
 	large := map[string]string{"Chart.yaml": "apiVersion: v2\nname: bomb\nversion: 0.0.1\n"}
@@ -90,7 +91,7 @@ func TestRegionWithoutClusterIsSaidAndRevived(t *testing.T) {
 	s.applies(s.application("0.0.1", 1, allIn))
 	s.complains(appName, shipper.NotEnoughClustersInRegion, "atlantis")
 
-	// A cluster that appears wakes the Release, which then says what is wrong with the cluster.
+	// A new cluster of the region triggers the Release's reconciliation, which then reports the fault of the cluster.
 	cluster := s.cluster("atlantis-1", "atlantis")
 	s.complains(appName, cluster, "Secret")
 	s.nobodyDied()
@@ -168,7 +169,7 @@ func TestClusterThatIsDownStopsOnlyWhatNeedsIt(t *testing.T) {
 	s.nobodyDied()
 }
 
-// clusterIs waits until a Cluster says that it is Ready, or not.
+// clusterIs waits until the condition Ready of a Cluster has a status.
 func (s *fixture) clusterIs(name string, ready corev1.ConditionStatus) {
 	s.Helper()
 	s.eventually("Ready of Cluster "+name, string(ready), func() (string, error) {
@@ -181,7 +182,7 @@ func (s *fixture) clusterIs(name string, ready corev1.ConditionStatus) {
 	})
 }
 
-// cluster creates a Cluster that has no credentials, for the time of the test.
+// cluster creates a Cluster without credentials, and deletes it when the test ends.
 func (s *fixture) cluster(name, region string) string {
 	s.Helper()
 	c := &shipper.Cluster{
@@ -193,14 +194,14 @@ func (s *fixture) cluster(name, region string) string {
 	return name
 }
 
-// on is the same story, told by a sub-test.
+// on is the same fixture in a subtest.
 func (s *fixture) on(t *testing.T) *fixture {
 	sub := *s
 	sub.T = t
 	return &sub
 }
 
-// complains waits until what is False about an Application, its Releases and their targets contains all words.
+// complains waits until the conditions that are False of an Application, its Releases and their targets contain all words.
 func (s *fixture) complains(app string, words ...string) {
 	s.Helper()
 	s.eventually("complaints about "+app, "all of "+strings.Join(words, ", "), func() (string, error) {
@@ -243,7 +244,7 @@ func (s *fixture) complaints(app string) (string, error) {
 	return strings.Join(said, "\n"), nil
 }
 
-// nobodyDied fails when one of the two binaries has ended.
+// nobodyDied fails if one of the two binaries has exited.
 func (s *fixture) nobodyDied() {
 	s.Helper()
 	for _, err := range []error{world.pod.Webhook.Ended(), world.pod.Reconciler.Ended()} {

@@ -18,9 +18,9 @@ import (
 	"shipper.dev/shipper/test/pod"
 )
 
-// TestUpgradeInTheMiddleOfAStep is not parallel: Shipper is everybody's. One rollout is between two steps, one on its way: its
-// contender is asked for half of the Pods, which take seconds to become ready. The old Pod ends, what an older version had
-// installed is brought up to date, a new Pod starts.
+// TestUpgradeInTheMiddleOfAStep is not parallel: all tests share Shipper. One rollout is between two steps; of the other,
+// half of the contender's Pods are requested and not ready. The old Pod ends, setup upgrades an older installation, a new Pod
+// starts.
 func TestUpgradeInTheMiddleOfAStep(t *testing.T) {
 	resting := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	incumbent, contender := resting.vanguardOverAllIn(4)
@@ -71,7 +71,7 @@ func TestUpgradeInTheMiddleOfAStep(t *testing.T) {
 			t.Errorf("it moved: %s", moved)
 		}
 		if n := w.happened(); n > 0 {
-			t.Errorf("%d writes in %s to what is at rest, none is needed", n, w.cluster.Name)
+			t.Errorf("%d writes in %s to objects at rest, want none", n, w.cluster.Name)
 		}
 	}
 	for s, name := range map[*fixture]string{resting: contender, moving: next} {
@@ -81,7 +81,8 @@ func TestUpgradeInTheMiddleOfAStep(t *testing.T) {
 	}
 }
 
-// TestUpgradesNeitherLoosenNorShutTheGate is not parallel: while the gate may stand open, nobody else may rely on it.
+// TestUpgradesNeitherLoosenNorShutTheGate is not parallel: other tests need the webhooks, which the API server ignores at
+// times here.
 func TestUpgradesNeitherLoosenNorShutTheGate(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	for _, step := range []struct {
@@ -106,7 +107,8 @@ func TestUpgradesNeitherLoosenNorShutTheGate(t *testing.T) {
 	}
 }
 
-// onItsWay rolls version 0.0.2 over 0.0.1, and returns while the contender waits for half of its Pods, in every cluster.
+// onItsWay rolls version 0.0.2 over 0.0.1, and returns while half of the contender's Pods are requested and not ready, in
+// every cluster.
 func (s *fixture) onItsWay() (incumbent, contender string) {
 	s.Helper()
 	s.applies(s.application("0.0.1", 4, allIn))
@@ -138,7 +140,7 @@ func (s *fixture) setsUp(flags ...string) {
 	s.must("setting up", pod.Shipperctl(s.ctx, world.fleet, world.options.Bin, args...))
 }
 
-// installed are the kinds of which setting up the management cluster makes objects.
+// installed lists the kinds of objects that setup creates in the management cluster.
 var installed = []schema.GroupVersionKind{
 	{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
 	{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
@@ -153,7 +155,7 @@ var installed = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Namespace"},
 }
 
-// installation is what Shipper's installation consists of in the management cluster, by kind and name.
+// installation returns the objects of Shipper's installation in the management cluster, by kind and name.
 func (s *fixture) installation() map[string]*unstructured.Unstructured {
 	s.Helper()
 	out := map[string]*unstructured.Unstructured{}
@@ -171,7 +173,7 @@ func (s *fixture) installation() map[string]*unstructured.Unstructured {
 	return out
 }
 
-// content is what objects say, without what API servers write of them.
+// content returns the objects without the fields that API servers write.
 func content(all map[string]*unstructured.Unstructured) map[string]any {
 	out := map[string]any{}
 	for key, o := range all {
@@ -191,7 +193,7 @@ func versions(all map[string]*unstructured.Unstructured) map[string]string {
 	return out
 }
 
-// degrade makes the installation one of an older version, which had fewer fields, rights, webhooks and policies.
+// degrade turns the installation into one of an older version, which had fewer fields, rights, webhooks and policies.
 func (s *fixture) degrade() {
 	s.Helper()
 	all := s.installation()
@@ -221,7 +223,7 @@ func (s *fixture) degrade() {
 	}
 }
 
-// policies are the values of failurePolicy of all webhooks that do not always ignore that nobody answers.
+// policies lists the values of failurePolicy of the webhooks, except for those that are always Ignore.
 func (s *fixture) policies() string {
 	s.Helper()
 	seen := map[string]bool{}

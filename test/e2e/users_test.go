@@ -22,7 +22,8 @@ import (
 	"shipper.dev/shipper/test/pod"
 )
 
-// as is the story as somebody tells it who may edit Applications and Releases in its namespace, and what more says.
+// as returns a fixture that writes as a user who may edit Applications and Releases in the namespace, and has the rights of
+// more.
 func (s *fixture) as(name string, more ...rbacv1.PolicyRule) (*fixture, *warnings) {
 	s.Helper()
 	rules := append([]rbacv1.PolicyRule{{
@@ -57,7 +58,7 @@ func mayOverride(block string) rbacv1.PolicyRule {
 	}
 }
 
-// may waits until the API server knows that somebody has a right.
+// may waits until the API server grants a right to a user.
 func (s *fixture) may(name string, rule rbacv1.PolicyRule) {
 	s.Helper()
 	of := authorizationv1.ResourceAttributes{
@@ -75,7 +76,7 @@ func (s *fixture) may(name string, rule rbacv1.PolicyRule) {
 	})
 }
 
-// warnings are those that somebody was given.
+// warnings collects the warnings that a user's client received.
 type warnings struct {
 	mu    sync.Mutex
 	heard []string
@@ -88,7 +89,7 @@ func (w *warnings) HandleWarningHeader(_ int, _ string, text string) {
 	w.heard = append(w.heard, text)
 }
 
-// about are the warnings since the last time that say all of words.
+// about returns the warnings since the last call that contain all of words.
 func (w *warnings) about(words ...string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,7 +112,7 @@ func says(text string, words []string) bool {
 	return true
 }
 
-// forbidden is refused with the code 403.
+// forbidden fails unless the request was refused with the code 403.
 func (s *fixture) forbidden(doing string, err error, words ...string) {
 	s.Helper()
 	s.refused(doing, err, words...)
@@ -120,7 +121,7 @@ func (s *fixture) forbidden(doing string, err error, words ...string) {
 	}
 }
 
-// audits are the answered requests about the story's namespace in the audit log of the management cluster.
+// audits lists the completed requests about the test's namespace in the audit log of the management cluster.
 func (s *fixture) audits() []auditv1.Event {
 	s.Helper()
 	file, err := os.Open(world.fleet.Management.AuditLog)
@@ -143,7 +144,7 @@ func (s *fixture) audits() []auditv1.Event {
 	return out
 }
 
-// audited lists what the gate noted of somebody's requests under a key: verb, resource and note, in their order.
+// audited lists what the webhooks noted in the audit log of a user's requests under a key: verb, resource and note, in order.
 func (s *fixture) audited(name, key string) []string {
 	s.Helper()
 	var out []string
@@ -152,7 +153,7 @@ func (s *fixture) audited(name, key string) []string {
 			continue
 		}
 		for annotation, note := range event.Annotations {
-			// Both webhooks may say the same of a request.
+			// Both webhooks may annotate a request.
 			if strings.HasSuffix(annotation, ".shipper.booking.com/"+key) && !strings.HasPrefix(annotation, "mutate.") {
 				out = append(out, event.Verb+" "+event.ObjectRef.Resource+": "+note)
 			}

@@ -24,14 +24,14 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// What the Secret of these stories holds, one after the other.
+// The values that the Secret of these tests has, one after the other.
 const (
 	canary = "k33p-this-to-yourself"
 	other  = canary + "-too"
 )
 
-// TestConfigRollsBackWithCode has values from a ConfigMap and a Secret, rolls out what they hold later, and goes back when they are gone.
-// What the Secret held is told nowhere.
+// TestConfigRollsBackWithCode takes values from a ConfigMap and a Secret, rolls out later values of both, and rolls back
+// after both are deleted. No status, log, metric or event may contain the Secret's values.
 func TestConfigRollsBackWithCode(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		owner, dev, heard := s.keepsValues()
@@ -45,7 +45,7 @@ func TestConfigRollsBackWithCode(t *testing.T) {
 
 		s.holds("hidden", "message: "+other)
 		dev.edits(func(app *shipper.Application) { app.Annotations["note"] = "none" })
-		dev.edits(func(app *shipper.Application) { app.Spec.Template.ValuesDigests = nil }) // as a manifest has it
+		dev.edits(func(app *shipper.Application) { app.Spec.Template.ValuesDigests = nil }) // as a manifest that a pipeline applies
 		s.release(0)
 		owner.edits(refreshed)
 		second := s.release(1)
@@ -61,7 +61,7 @@ func TestConfigRollsBackWithCode(t *testing.T) {
 		s.message(canary)
 		s.drifts(third)
 
-		// Whatever goes wrong from here on quotes what is secret.
+		// Errors from here on would quote the secret value.
 		s.creates("hidden", "message: "+other+"\nreplicaCount: "+other)
 		owner.edits(refreshed)
 		s.eventually("why the release is not scheduled", "ChartError", s.scheduled(s.releaseAfter(third)))
@@ -70,7 +70,8 @@ func TestConfigRollsBackWithCode(t *testing.T) {
 	})
 }
 
-// keepsValues makes what values are from, lets Shipper read and keep it, and brings who may read it, too, and who may not.
+// keepsValues creates the sources, lets Shipper read and keep them, and returns two users: owner may read the Secret, dev may
+// not.
 func (s *fixture) keepsValues() (owner, dev *fixture, heard *warnings) {
 	s.Helper()
 	account := "system:serviceaccount:" + shipper.SystemNamespace + ":" + shipper.ManagementServiceAccount
@@ -96,7 +97,7 @@ func (s *fixture) keepsValues() (owner, dev *fixture, heard *warnings) {
 	return owner, dev, heard
 }
 
-// fromSources is the Application of these stories.
+// fromSources returns the Application of these tests.
 func (s *fixture) fromSources() *shipper.Application {
 	app := s.application("0.0.1", 1, allIn)
 	app.Spec.Template.Chart.Name, app.Spec.Template.Values = "configmap", nil
@@ -108,7 +109,7 @@ func (s *fixture) fromSources() *shipper.Application {
 	return app
 }
 
-// refreshed asks for what is held now.
+// refreshed requests that the sources are read again.
 func refreshed(app *shipper.Application) {
 	app.Annotations[shipper.AppValuesRefreshAnnotation] = fmt.Sprint("after ", app.ResourceVersion)
 }
@@ -149,7 +150,7 @@ func (s *fixture) holds(secret, text string) {
 	s.creates(secret, text)
 }
 
-// message waits until that is what the rendered ConfigMap says in both clusters, and the ConfigMap's number of Pods is there.
+// message waits until the rendered ConfigMap has a message in both clusters.
 func (s *fixture) message(want string) {
 	s.Helper()
 	for _, name := range s.clusters {
@@ -161,7 +162,7 @@ func (s *fixture) message(want string) {
 	}
 }
 
-// saysChanged compares what a Release's summary says of values.
+// saysChanged compares the changed values in a Release's summary.
 func (s *fixture) saysChanged(release, want string) {
 	s.Helper()
 	s.eventually("what values have changed in "+release, want, func() (string, error) {
@@ -173,7 +174,7 @@ func (s *fixture) saysChanged(release, want string) {
 	})
 }
 
-// drifts edits what is rendered from the Secret by hand.
+// drifts edits by hand the object that is rendered from the Secret.
 func (s *fixture) drifts(release string) {
 	s.Helper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "configmap-settings"}}
@@ -182,7 +183,7 @@ func (s *fixture) drifts(release string) {
 	s.eventually("drift in "+west, "ConfigMap object 1 data.message:  ->  by by-hand\n", s.drift(release, west))
 }
 
-// scheduled is why a Release is not.
+// scheduled returns the reason why a Release is not scheduled.
 func (s *fixture) scheduled(release string) func() (string, error) {
 	return func() (string, error) {
 		rel, err := s.get(release)
@@ -193,7 +194,7 @@ func (s *fixture) scheduled(release string) func() (string, error) {
 	}
 }
 
-// commands are what shipperctl says of all of this.
+// commands returns the output of the shipperctl commands that read the Application.
 func (s *fixture) commands(first, last string) []string {
 	s.Helper()
 	file := filepath.Join(s.TempDir(), "backup.yaml")
@@ -218,7 +219,8 @@ func (s *fixture) commands(first, last string) []string {
 	return append(out, string(saved))
 }
 
-// tellsNobody looks for what is secret in all that Shipper has written, but for the Secrets that keep it and what charts render to.
+// tellsNobody searches all that Shipper has written for the secret value, except Secrets that keep it and objects that charts
+// render.
 func (s *fixture) tellsNobody(said []string) {
 	s.Helper()
 	lists := []client.ObjectList{
@@ -256,12 +258,12 @@ func (s *fixture) tellsNobody(said []string) {
 	}
 	for _, text := range said {
 		if at := strings.Index(text, canary); at >= 0 {
-			s.Errorf("what is secret was told: %s", text[max(0, at-600):min(len(text), at+200)])
+			s.Errorf("a secret value was disclosed: %s", text[max(0, at-600):min(len(text), at+200)])
 		}
 	}
 }
 
-// texts are objects of the namespace, but for what the chart renders the secret to.
+// texts returns the objects of a namespace as text, without those that the chart renders the secret to.
 func (s *fixture) texts(in client.Client, list client.ObjectList) string {
 	s.Helper()
 	s.must("listing what was written", in.List(s.ctx, list, client.InNamespace(s.namespace)))
@@ -273,7 +275,7 @@ func (s *fixture) texts(in client.Client, list client.ObjectList) string {
 	return string(text)
 }
 
-// keptFor finds the Secrets of Releases, which nobody can change, and renders them with them.
+// keptFor checks that the Secrets that keep the values of Releases are immutable and have the admitted values.
 func (s *fixture) keptFor(releases ...string) {
 	s.Helper()
 	for i, name := range releases {

@@ -41,12 +41,12 @@ func (s *fixture) showsKeys() {
 	s.may("system:serviceaccount:"+shipper.SystemNamespace+":"+shipper.ManagementServiceAccount, mayGetKeys)
 }
 
-// mayGetKeys is the right to get the Secret, and one of one's own.
+// mayGetKeys is the right to get the Secret of the keys and another Secret of the user's.
 var mayGetKeys = rbacv1.PolicyRule{
 	APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{keysName, "mine"}, Verbs: []string{"get"},
 }
 
-// demandsSignatures has a block in the namespace that lets only charts pass that this key must have signed.
+// demandsSignatures creates a block that allows only charts signed by this key.
 func (s *fixture) demandsSignatures(fingerprint string) {
 	s.Helper()
 	s.blocksWith(func(spec *shipper.RolloutBlockSpec) {
@@ -58,8 +58,8 @@ func (s *fixture) demandsSignatures(fingerprint string) {
 	})
 }
 
-// TestChartsAreSignedOrNotRolledOut has the archive that runs, and is kept, without a signature first, and then with others than it
-// must have. In the end the repository and the keys are gone, and what was verified is gone back to.
+// TestChartsAreSignedOrNotRolledOut uses an archive without a signature first, and then with wrong signatures. In the end the
+// repository and the keys are deleted, and a rollback to a verified Release still works.
 func TestChartsAreSignedOrNotRolledOut(t *testing.T) {
 	ann, bob := charts.NewSigner(t, "ann", nil), charts.NewSigner(t, "bob", nil)
 	onTwoClusters(t, func(s *fixture) {
@@ -86,7 +86,7 @@ func TestChartsAreSignedOrNotRolledOut(t *testing.T) {
 		})
 
 		s.demandsSignatures(ann.Fingerprint())
-		s.forbidden("rolling out what nobody signed", dev.tryEdit(more), "charts are signed here")
+		s.forbidden("rolling out an unsigned chart", dev.tryEdit(more), "charts are signed here")
 		verify := func(signer, secret string) func(app *shipper.Application) {
 			return func(app *shipper.Application) {
 				app.Spec.Template.Chart.Verify = shipper.ChartVerification{SecretName: secret, Signer: signer}
@@ -134,14 +134,14 @@ func TestChartsAreSignedOrNotRolledOut(t *testing.T) {
 		out, err := s.shipperctl("rollout", "history", s.app, "-o", "yaml")
 		s.must("reading the history", err)
 		if n := strings.Count(out, "fingerprint: "+ann.Fingerprint()); n != 2 {
-			t.Errorf("the history tells %d times who signed it:\n%s", n, out)
+			t.Errorf("the history has the signer %d times:\n%s", n, out)
 		}
 		s.refused("forging a signature", dev.tryAnnotate(back, shipper.ReleaseChartSignatureAnnotation, `{"fingerprint":"x"}`),
 			"is written by Shipper")
 	})
 }
 
-// waits fails when anything was made for a contender, or taken from what serves.
+// waits fails if anything was installed for a contender, or removed from the incumbent.
 func (s *fixture) waits(contender, incumbent string) {
 	s.Helper()
 	it := &shipper.InstallationTarget{}

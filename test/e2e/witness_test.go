@@ -23,20 +23,19 @@ import (
 	"shipper.dev/shipper/test/fleet"
 )
 
-// witness sees every write to what runs in one namespace of an application cluster, and remembers those by which something
-// moved. That an object is marked as Shipper's moves nothing. It looks at what is stored, and so misses nothing while another
-// test has stopped the API server.
+// witness follows every write to the workload objects of a namespace in an application cluster, and records those that change
+// more than marks of ownership. It reads etcd, and so misses no write while a test stops the API server.
 type witness struct {
 	cluster   *fleet.Cluster
 	namespace string
 
 	mu     sync.Mutex
-	seen   map[string]int64 // what is there, as far as it has seen: the revision of the last write by key
+	seen   map[string]int64 // revision of the last write, by key of each object that exists
 	writes int
 	moved  []string
 }
 
-// witnessed is where API servers store what a witness looks at.
+// witnessed lists the prefixes of the keys under which API servers store these objects.
 func (w *witness) witnessed() []string {
 	var out []string
 	for _, kind := range []string{"pods", "endpointslices", "services/specs", "deployments", "replicasets", "configmaps"} {
@@ -45,7 +44,7 @@ func (w *witness) witnessed() []string {
 	return out
 }
 
-// there is what is stored of that now: the revision of the last write by key.
+// there returns the revisions of the last write of the stored objects, by key.
 func (w *witness) there(ctx context.Context) (map[string]int64, error) {
 	all, err := w.cluster.Stored(ctx)
 	maps.DeleteFunc(all, func(key string, _ int64) bool {
@@ -54,7 +53,7 @@ func (w *witness) there(ctx context.Context) (map[string]int64, error) {
 	return all, err
 }
 
-// newWitness looks on until ctx ends.
+// newWitness follows the writes until ctx ends.
 func newWitness(ctx context.Context, cluster *fleet.Cluster, namespace string) (*witness, error) {
 	w := &witness{cluster: cluster, namespace: namespace}
 	since, err := cluster.Revision(ctx)
@@ -85,7 +84,7 @@ func (w *witness) take(change fleet.Change) {
 	}
 }
 
-// moving is of what is stored of an object what makes a difference to anybody; nil of nothing.
+// moving returns the fields of a stored object that matter to users; nil if there is no object.
 func moving(stored []byte) map[string]any {
 	if len(stored) == 0 {
 		return nil
@@ -101,15 +100,15 @@ func moving(stored []byte) map[string]any {
 	for _, bookkeeping := range [][]string{
 		{"metadata", "resourceVersion"}, {"metadata", "managedFields"}, {"metadata", "ownerReferences"},
 		{"metadata", "annotations", shipper.InstalledDigestAnnotation},
-		{"metadata", "generation"}, {"status", "observedGeneration"}, // an annotation of a Deployment makes another generation
+		{"metadata", "generation"}, {"status", "observedGeneration"}, // annotating a Deployment increments its generation
 	} {
 		unstructured.RemoveNestedField(out, bookkeeping...)
 	}
 	if turns, _, _ := unstructured.NestedString(out, "metadata", "labels", shipper.LBLabel); turns != "" && out["kind"] == "Service" {
-		unstructured.RemoveNestedField(out, "spec", "selector") // who serves is seen by its EndpointSlices
+		unstructured.RemoveNestedField(out, "spec", "selector") // the EndpointSlices show which Pods serve
 	}
 	if proof, _, _ := unstructured.NestedString(out, "metadata", "labels", shipper.ProofLabel); proof != "" {
-		return nil // nobody uses it
+		return nil // no client uses this Service
 	}
 	if annotations, _, _ := unstructured.NestedMap(out, "metadata", "annotations"); len(annotations) == 0 {
 		unstructured.RemoveNestedField(out, "metadata", "annotations")
@@ -121,7 +120,7 @@ func moving(stored []byte) map[string]any {
 	return out
 }
 
-// comesToRest waits until controllers have told of all that has happened: what they write later would look like somebody's doing.
+// comesToRest waits until the cluster's controllers have caught up: the witness would count their later writes.
 func (s *fixture) comesToRest() {
 	s.Helper()
 	for _, c := range world.fleet.Applications {
@@ -132,7 +131,7 @@ func (s *fixture) comesToRest() {
 	}
 }
 
-// movements waits until everything that has happened was seen, and tells what has moved.
+// movements waits until the witness has seen every write, and returns the recorded ones.
 func (s *fixture) movements(w *witness) []string {
 	s.Helper()
 	s.eventually("what the witness of "+w.cluster.Name+" has not seen", "", func() (string, error) {
@@ -146,14 +145,14 @@ func (s *fixture) movements(w *witness) []string {
 	return slices.Clone(w.moved)
 }
 
-// happened is how often something was written, moving or not.
+// happened counts all writes, recorded or not.
 func (w *witness) happened() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.writes
 }
 
-// written are the writes of an account to a namespace of a cluster so far, each once.
+// written lists the writes of an account to a namespace of a cluster, each once.
 func (s *fixture) written(c *fleet.Cluster, user, namespace string) []string {
 	s.Helper()
 	file, err := os.Open(c.AuditLog)

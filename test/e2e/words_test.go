@@ -20,15 +20,15 @@ import (
 // blockName is the RolloutBlock of every test, in its own namespace.
 const blockName = "my-test-rollout-block"
 
-// blocks creates a RolloutBlock in the test's namespace, waits until it holds, and returns what an override must name.
-// The webhook learns of a block by a watch, some milliseconds after its creation.
+// blocks creates a RolloutBlock in the test's namespace, waits until the webhook enforces it, and returns the name that an
+// override must give. The webhook learns of a block by a watch, some milliseconds after its creation.
 func (s *fixture) blocks() string {
 	s.Helper()
 	return s.blocksIn(s.namespace, blockName)
 }
 
-// blocksGlobally is blocks for all namespaces, for the time of the test. Its name is the test's own: what another test's
-// Application overrode is not this.
+// blocksGlobally is blocks for all namespaces, until the test ends. The block has a name of its own, so that no other test's
+// override matches it.
 func (s *fixture) blocksGlobally() string {
 	s.Helper()
 	block := s.blocksIn(shipper.GlobalBlocksNamespace, s.namespace)
@@ -54,7 +54,7 @@ func (s *fixture) blocksIn(namespace, name string) string {
 	return rb.Namespace + "/" + rb.Name
 }
 
-// rehearses waits until the webhook knows a block, or knows that it is gone, by what becomes of a creation that is only tried.
+// rehearses waits until the webhook knows a block, or its deletion, by the result of a creation with dry run.
 func (s *fixture) rehearses(rb *shipper.RolloutBlock, expected string) {
 	s.Helper()
 	s.eventually("a rehearsed creation under the block", expected, func() (string, error) {
@@ -68,8 +68,8 @@ func (s *fixture) rehearses(rb *shipper.RolloutBlock, expected string) {
 	})
 }
 
-// blocksWith creates the RolloutBlock of the test with what spec adds, and returns when the webhook knows it: when it knows
-// another that was made later and stops nothing but a probe.
+// blocksWith creates the test's RolloutBlock with the fields that spec sets, and returns when the webhook knows it: when it
+// knows a probe block that was created later.
 func (s *fixture) blocksWith(spec func(*shipper.RolloutBlockSpec)) *shipper.RolloutBlock {
 	s.Helper()
 	rb := &shipper.RolloutBlock{
@@ -99,7 +99,7 @@ func (s *fixture) blocksWith(spec func(*shipper.RolloutBlockSpec)) *shipper.Roll
 	return rb
 }
 
-// lifts deletes a block, and returns when the webhook knows it.
+// lifts deletes a block, and returns when the webhook has noticed.
 func (s *fixture) lifts(block string) {
 	s.Helper()
 	namespace, name, _ := strings.Cut(block, "/")
@@ -114,7 +114,7 @@ func (s *fixture) saysBlocked(release, block string) {
 	s.saysOfBlocks(release, "True RolloutsBlocked rollouts blocked by: "+block)
 }
 
-// saysUnblocked waits until Application and Release say that no block stops them.
+// saysUnblocked waits until Application and Release report that no block stops them.
 func (s *fixture) saysUnblocked(release string) {
 	s.Helper()
 	s.saysOfBlocks(release, "False")
@@ -138,7 +138,7 @@ func (s *fixture) releaseSaysOfBlocks(release, want string) {
 	})
 }
 
-// sayBlocked is the condition Blocked in words.
+// sayBlocked returns the condition Blocked as text.
 func sayBlocked(conditions []shipper.Condition) string {
 	c := shipper.FindCondition(conditions, shipper.ReleaseBlocked)
 	if c == nil {
@@ -147,7 +147,7 @@ func sayBlocked(conditions []shipper.Condition) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message))
 }
 
-// listed waits until the block's status lists just these overriding objects.
+// listed waits until the block's status lists exactly these overriding objects.
 func (s *fixture) listed(block, application, release string) {
 	s.Helper()
 	namespace, name, _ := strings.Cut(block, "/")
@@ -158,7 +158,7 @@ func (s *fixture) listed(block, application, release string) {
 	})
 }
 
-// toldOf waits until an event about an object of the namespace has a reason and a note, alone or among others of one moment.
+// toldOf waits for an event about an object of the namespace with a reason and a note, which may be one line of several.
 func (s *fixture) toldOf(kind, name, reason, note string) {
 	s.Helper()
 	want := reason + ": " + note
@@ -179,7 +179,7 @@ func (s *fixture) toldOf(kind, name, reason, note string) {
 	})
 }
 
-// targets is what is asked of the clusters for a release.
+// targets returns the specs of the targets of a Release.
 func (s *fixture) targets(release string) []any {
 	s.Helper()
 	key := client.ObjectKey{Namespace: s.namespace, Name: release}
@@ -190,7 +190,7 @@ func (s *fixture) targets(release string) []any {
 	return []any{it.Spec, ct.Spec, tt.Spec}
 }
 
-// settles waits until the release waits for nothing.
+// settles waits until the state of the Release reports that it waits for nothing.
 func (s *fixture) settles(release string) {
 	s.Helper()
 	s.eventually("state of "+release, "False False False False", func() (string, error) {
@@ -203,7 +203,7 @@ func (s *fixture) settles(release string) {
 	})
 }
 
-// templateIs waits until the Application's template names that chart version.
+// templateIs waits until the Application's template has that chart version.
 func (s *fixture) templateIs(version string) {
 	s.Helper()
 	s.eventually("the version in the application's template", version, func() (string, error) {
@@ -213,7 +213,7 @@ func (s *fixture) templateIs(version string) {
 	})
 }
 
-// rolledOut waits until an Application says that it is not rolling out any more.
+// rolledOut waits until an Application reports that its rollout has ended.
 func (s *fixture) rolledOut(application string) {
 	s.Helper()
 	s.eventually("RollingOut of "+application, "False", func() (string, error) {
@@ -226,7 +226,7 @@ func (s *fixture) rolledOut(application string) {
 	})
 }
 
-// behind reports how many Pods of which Applications are behind the Service of an Application in a cluster.
+// behind counts the Pods behind the Service of an Application in a cluster, by Application.
 func (s *fixture) behind(cluster, application string) func() (string, error) {
 	return func() (string, error) {
 		list := &discoveryv1.EndpointSliceList{}
