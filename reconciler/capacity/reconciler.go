@@ -28,14 +28,14 @@ import (
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=capacitytargets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=capacitytargets/status,verbs=patch
-// Conditions that change are told as events.
+// Changed conditions are reported by events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Options for SetupWithManager.
 type Options struct {
 	// Fleet is the connections to application clusters.
 	Fleet *fleet.Fleet
-	// Clock tells the time of transitions.
+	// Clock is the time of transitions.
 	Clock clock.PassiveClock
 	// Workers is how many targets are worked on at the same time.
 	Workers int

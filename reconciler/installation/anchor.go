@@ -83,14 +83,14 @@ func readAnchor(ctx context.Context, m *fleet.Member, it *shipper.InstallationTa
 	if a != nil || err != nil {
 		return a, err
 	}
-	// One without our label is in no cache, and no event will tell of it.
+	// One without our label is in no cache and causes no event.
 	if a, err = liveAnchor(ctx, m, it); a != nil && a.claim != nil {
 		return nil, conflict("%s", a.claim)
 	}
 	return a, err
 }
 
-// liveAnchor is readAnchor by what the API server itself says. What goes is not decided by old news, nor what is made: the
+// liveAnchor is readAnchor from the API server itself. A stale cache must decide neither what is deleted nor what is created: the
 // anchor may have become another management cluster's.
 func liveAnchor(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) (*anchor, error) {
 	return anchorFrom(ctx, m.Live(), m, it)
@@ -126,7 +126,7 @@ func anchorOf(m *fleet.Member, cm *corev1.ConfigMap) *anchor {
 }
 
 // inventoryOf reads what an anchor lists, and what that was rendered from. An inventory that cannot be read is none: it is
-// made again. What it lists of another namespace, which Shipper never writes, is passed over: whoever may write ConfigMaps
+// made again. What it lists of another namespace, which Shipper never writes, is ignored: a user who may write ConfigMaps
 // here, a chart among them, has no say there.
 func inventoryOf(cm *corev1.ConfigMap) (inventory []item, rendered string) {
 	if err := json.Unmarshal([]byte(cm.Data[inventoryKey]), &inventory); err != nil {

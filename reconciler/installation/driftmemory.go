@@ -13,7 +13,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
-// Whoever writes an object again and again that is corrected again and again is answered ever later.
+// An object that is edited and corrected again and again is corrected at growing intervals.
 const (
 	firstPause = 5 * time.Second
 	lastPause  = 5 * time.Minute

@@ -17,7 +17,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
-// hooksKey is the data key of anchors that holds, as JSON, what was run. It is absent until a hook is.
+// hooksKey is the data key of anchors that holds the runs as JSON. It is absent until a hook runs.
 const hooksKey = "Hooks"
 
 // What a Release is to a cluster, which decides about the hooks that are run.
@@ -74,7 +74,7 @@ func (r *Reconciler) hookOrdersOf(ctx context.Context, it *shipper.InstallationT
 	}, nil
 }
 
-// hookRecordOf is what is remembered: by the anchor, or, where that was deleted by somebody, by the status: what was run once in a
+// hookRecordOf reads the runs from the anchor or, where a user deleted it, from the status: what was run once in a
 // cluster for a Release is not run again.
 func hookRecordOf(a *anchor, known shipper.ClusterInstallationStatus) *hookRecord {
 	if a != nil && a.hooks != "" {

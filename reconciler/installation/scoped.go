@@ -55,7 +55,7 @@ func mergeScoped(known, found []shipper.ClusterScopedObject) []shipper.ClusterSc
 }
 
 // removeScoped deletes what a target left that has no namespace, where the anchor that listed it is gone with the namespace
-// or was deleted by somebody. Nothing in the cluster tells any more whose an object is. So only that very object goes which
+// or was deleted by a user. Nothing in the cluster names the owner of an object any more. So only that very object goes which
 // was seen when the anchor was there, as it was written then, and only if no other anchor lists it, by what the API server
 // itself says.
 func removeScoped(

@@ -26,13 +26,13 @@ type outcome struct {
 	leaving bool
 	// err is what is wrong, or what is waited for. Without one the target is installed or, leaving, gone.
 	err error
-	// events to tell of.
+	// events to record.
 	events []report.Event
 	// scoped are the objects without a namespace that were found or written; without an error, all of them.
 	scoped []shipper.ClusterScopedObject
 	// objects is how what was installed is; nil when that is not known.
 	objects *shipper.InstalledObjects
-	// drift is how that differs from what was released; nil when it does not, or nobody wants to know. Later is when to look
+	// drift is how that differs from what was released; nil if it does not, or if drift is ignored. Later is when to look
 	// again; 0 for never.
 	drift *shipper.InstalledDrift
 	later time.Duration

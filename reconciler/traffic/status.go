@@ -141,7 +141,7 @@ func said(tt *shipper.TrafficTarget, sights []observation) report.Status {
 
 // urgencyOf reports whether the Pods that are to take traffic do in every cluster, and only others have to leave it yet. Where Pods come
 // it has
-// to be told before they are counted as capacity: others that serve in their place go when the target says that it is ready.
+// to be reported before they count as capacity: the Pods that serve in their place are removed when the target is ready.
 func urgencyOf(sights []observation) bool {
 	return !slices.ContainsFunc(sights, func(s observation) bool {
 		return s.err != nil || s.plan.Late || len(s.plan.Enable) > 0 || s.plan.Serving < s.plan.Needed
