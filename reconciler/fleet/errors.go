@@ -52,7 +52,7 @@ type Action int
 const (
 	// Retry soon, with back-off: the error may pass by itself.
 	Retry Action = iota
-	// Recheck seldom: somebody has to change something, and no event will tell.
+	// Recheck after minutes: a user has to change something, and no event reports that.
 	Recheck
 	// Wait for the event that comes when it changes.
 	Wait
@@ -64,7 +64,7 @@ type Classified interface {
 	Classify() (reason string, action Action)
 }
 
-// Classify is the reason, and to wait for the change that whoever registered with WatchMembers hears of.
+// Classify is the reason, and Wait: the handlers of WatchMembers get the change.
 func (e *Error) Classify() (reason string, action Action) {
 	return e.Reason, Wait
 }

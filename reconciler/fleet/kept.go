@@ -15,7 +15,7 @@ import (
 	"shipper.dev/shipper/reconciler/intern"
 )
 
-// stripObject drops what nobody reads before it enters a cache. Whoever writes an object that he read from one writes what he changes,
+// stripObject drops fields that no code reads before an object enters a cache. Code that writes an object from a cache writes its changes,
 // as a patch, never the whole.
 func stripObject(in any) (any, error) {
 	if u, ok := in.(*unstructured.Unstructured); ok {

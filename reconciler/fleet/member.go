@@ -57,7 +57,7 @@ func (m *Member) Live() client.Reader {
 }
 
 // Session is the number of the connection. Another one has caches of its own, and may be to an API server that was put back
-// to an earlier time: what was noted to compare with caches ends with its session.
+// to an earlier time: notes that are compared with caches end with the session.
 func (m *Member) Session() uint64 {
 	return m.session.number
 }
@@ -92,7 +92,7 @@ func (m *Member) Context(ctx context.Context, timeout time.Duration) (context.Co
 }
 
 // Metadata reads an object of ours of any kind, or any Namespace, from a cache that is made when a kind is first
-// asked for. From then on those who registered with WatchInstalled hear of the kind's events.
+// asked for. From then on the handlers of WatchInstalled get the kind's events.
 func (m *Member) Metadata(
 	ctx context.Context, gvk schema.GroupVersionKind, key client.ObjectKey,
 ) (*metav1.PartialObjectMetadata, error) {
@@ -151,7 +151,7 @@ func typedMetadata(
 	return out, nil
 }
 
-// use makes sure that there is a cache of a kind, and that those who asked for its events get them.
+// use makes sure that there is a cache of a kind, and that its handlers get its events.
 func (s *session) use(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
 	s.mu.Lock()
 	k, ok := s.kinds[gvk]

@@ -176,7 +176,7 @@ func (f *Fleet) clusterOptions(ctx context.Context, rt http.RoundTripper, ours l
 			DefaultLabelSelector: ours,
 			DefaultTransform:     stripObject,
 			ByObject:             map[client.Object]cache.ByObject{namespace: {Label: labels.Everything()}},
-			// The heartbeat tells people that a cluster died; a line for each of its watches would tell nothing more.
+			// The heartbeat reports that a cluster died; a line for each of its watches would add nothing.
 			DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
 				logger.V(2).Info("A watch ended", "reason", err.Error())
 			},

@@ -21,7 +21,7 @@ import (
 	"shipper.dev/shipper/reconciler/rollout/events"
 )
 
-// maxRecords is how many overrides are told of in detail.
+// maxRecords bounds the overrides with details.
 const maxRecords = 100
 
 // status says when a block is in effect, and names the objects that override it: those that name it, this very one, and that
@@ -89,7 +89,7 @@ func (o *overriding) sorted() []shipper.RolloutBlockOverrideRecord {
 	return o.records
 }
 
-// changes are the events that tell who overrides a block now.
+// changes are the events about new and removed overrides.
 func changes(was, is *shipper.RolloutBlock) []report.Event {
 	var out []report.Event
 	before, after := was.Status.Overrides, is.Status.Overrides
@@ -116,7 +116,7 @@ func changes(was, is *shipper.RolloutBlock) []report.Event {
 	return out
 }
 
-// overrode tells who overrode the block, and why.
+// overrode is the event note about the user who overrode the block, and the reason.
 func overrode(r shipper.RolloutBlockOverrideRecord) report.Event {
 	e := report.Event{
 		Type: corev1.EventTypeWarning, Reason: events.Overridden, Action: "Override for " + r.Kind + " " + r.Name,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report words what the reconcilers of targets tell people: conditions over many clusters, what changed in
+// Package report writes the texts of the reconcilers of targets: conditions over many clusters, what changed in
 // them, and events.
 package report
 
@@ -65,12 +65,12 @@ func wrong(conditionType string, clusters []Cluster) string {
 }
 
 // Changes words what differs between two lists of conditions, `[old] -> [new], …`, or is empty when nothing does that is worth
-// telling: see News.
+// an event: see Changed.
 func Changes(before, after []shipper.Condition) string {
 	return changes(before, after, Changed)
 }
 
-// changes words those of the conditions that are told.
+// changes describes the changed conditions.
 func changes(before, after []shipper.Condition, told func(was *shipper.Condition, is shipper.Condition) bool) string {
 	var out []string
 	for _, c := range after {
@@ -145,7 +145,7 @@ func words(parts ...string) string {
 	return strings.Join(out, " ")
 }
 
-// Event is something to tell about an object.
+// Event is an event about an object.
 type Event struct {
 	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
 	Type string
@@ -155,7 +155,7 @@ type Event struct {
 	Note string
 }
 
-// Emit records events. Call it once what they tell is persisted. Those with the same type and reason are told together, as far as
+// Emit records events. Call it after their facts are persisted. Events with the same type and reason are joined, as far as
 // there is room: they are of one moment, and each event is a request.
 func Emit(recorder events.EventRecorder, about runtime.Object, list []Event) {
 	for _, e := range together(list) {
@@ -163,7 +163,7 @@ func Emit(recorder events.EventRecorder, about runtime.Object, list []Event) {
 	}
 }
 
-// together joins events of the same type and reason, in the order of the first of each, to notes that can be told in full.
+// together joins events of the same type and reason, in the order of the first of each, to notes within the limit.
 func together(list []Event) []Event {
 	var out []Event
 	for _, e := range list {
