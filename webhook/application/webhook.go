@@ -71,7 +71,7 @@ func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *respon
 	if app.Namespace == "" {
 		app.Namespace = req.Namespace
 	}
-	if err := a.Complete(app); err != nil {
+	if err := a.Complete(req.Object.Raw, app); err != nil {
 		return err
 	}
 	if err := w.complete(ctx, req, a, app, old); err != nil {

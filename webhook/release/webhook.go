@@ -50,7 +50,7 @@ func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *respon
 		return nil // the schema refuses it with a better message
 	}
 	if rel != nil {
-		if err := a.Complete(rel); err != nil {
+		if err := a.Complete(req.Object.Raw, rel); err != nil {
 			return err
 		}
 		if err := w.complete(ctx, req, a, rel, old); err != nil {

@@ -7,7 +7,9 @@ package response
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"unicode"
 
@@ -43,9 +45,9 @@ const (
 type Response struct {
 	warnings []string
 	audit    map[string]string
-	// object is the object that is completed in place, and sent its JSON before; nil if nothing is completed.
-	object any
-	sent   []byte
+	// object is completed in place; nil if there is none. raw is its JSON as it was sent, and decoded as its type has it.
+	object       any
+	raw, decoded []byte
 }
 
 // Warn adds a warning for the user. kubectl prints it as one line.
@@ -64,17 +66,18 @@ func (a *Response) Audit(key, value string) {
 // Warnings are the warnings so far.
 func (a *Response) Warnings() []string { return a.warnings }
 
-// Complete notes that object, decoded from the request, is changed in place: the patch is the difference from now on.
-func (a *Response) Complete(object any) error {
-	sent, err := json.Marshal(object)
+// Complete notes that object, decoded from raw, is changed in place: the patch is the difference from now on.
+func (a *Response) Complete(raw []byte, object any) error {
+	decoded, err := json.Marshal(object)
 	if err != nil {
 		return fmt.Errorf("encoding the object: %w", err)
 	}
-	a.object, a.sent = object, sent
+	a.object, a.raw, a.decoded = object, raw, decoded
 	return nil
 }
 
-// Patch is the difference that completing the object has made so far. Fields that its type lacks are not in it.
+// Patch is the difference that completing the object has made so far. It applies to what was sent, whose fields may be absent where the
+// type has empty ones, and may be unknown to the type: these stay.
 func (a *Response) Patch() ([]jsonpatch.JsonPatchOperation, error) {
 	if a.object == nil {
 		return nil, nil
@@ -83,14 +86,54 @@ func (a *Response) Patch() ([]jsonpatch.JsonPatchOperation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the completed object: %w", err)
 	}
-	if bytes.Equal(completed, a.sent) {
+	if bytes.Equal(completed, a.decoded) {
 		return nil, nil
 	}
-	patch, err := jsonpatch.CreatePatch(a.sent, completed)
+	sent, err1 := fields(a.raw)
+	before, err2 := fields(a.decoded)
+	after, err3 := fields(completed)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, fmt.Errorf("comparing the object with what was sent: %w", err)
+	}
+	change(sent, before, after)
+	if completed, err = json.Marshal(sent); err != nil {
+		return nil, fmt.Errorf("encoding the completed object: %w", err)
+	}
+	patch, err := jsonpatch.CreatePatch(a.raw, completed)
 	if err != nil {
 		return nil, fmt.Errorf("comparing the object with what was sent: %w", err)
 	}
 	return patch, nil
+}
+
+// fields are those of an object, with numbers as they are written.
+func fields(text []byte) (out map[string]any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	return out, decoder.Decode(&out)
+}
+
+// change makes in sent what differs between before and after. Lists are replaced as a whole.
+func change(sent, before, after map[string]any) {
+	for key := range before {
+		if _, stays := after[key]; !stays {
+			delete(sent, key)
+		}
+	}
+	for key, value := range after {
+		was, there := before[key]
+		if there && reflect.DeepEqual(was, value) {
+			continue
+		}
+		inSent, ok1 := sent[key].(map[string]any)
+		inBefore, ok2 := was.(map[string]any)
+		inAfter, ok3 := value.(map[string]any)
+		if ok1 && ok2 && ok3 {
+			change(inSent, inBefore, inAfter)
+		} else {
+			sent[key] = value
+		}
+	}
 }
 
 // AuditAnnotations are the audit annotations so far.

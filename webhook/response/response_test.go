@@ -368,7 +368,8 @@ func TestRefusalsSayHowToGoOn(t *testing.T) {
 func TestThePatchIsWhatCompletingChanges(t *testing.T) {
 	block := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Name: "x", Annotations: map[string]string{"gone": "1", "stays": "1"}}}
 	a := &response.Response{}
-	if err := a.Complete(block); err != nil {
+	sent := `{"metadata":{"name":"x","annotations":{"gone":"1","stays":"1"}},"spec":{"future":1.50}}`
+	if err := a.Complete([]byte(sent), block); err != nil {
 		t.Fatal(err)
 	}
 	if patch, err := a.Patch(); err != nil || len(patch) > 0 {
@@ -378,6 +379,7 @@ func TestThePatchIsWhatCompletingChanges(t *testing.T) {
 	delete(block.Annotations, "gone")
 	response.Label(&block.ObjectMeta, "l", "3")
 	block.Spec.Message = "no"
+	block.Spec.Author = shipper.RolloutBlockAuthor{Name: "ann", Type: "User"} // its empty fields were not sent
 	patch, err := a.Patch()
 	if err != nil {
 		t.Fatal(err)
@@ -388,7 +390,8 @@ func TestThePatchIsWhatCompletingChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `[{"op":"remove","path":"/metadata/annotations/gone"},{"op":"add","path":"/metadata/annotations/k~1e~0y","value":"1"},` +
-		`{"op":"add","path":"/metadata/labels","value":{"l":"3"}},{"op":"replace","path":"/spec/message","value":"no"}]`
+		`{"op":"add","path":"/metadata/labels","value":{"l":"3"}},{"op":"add","path":"/spec/author","value":{"name":"ann","type":"User"}},` +
+		`{"op":"add","path":"/spec/message","value":"no"}]`
 	if diff := cmp.Diff(want, string(text)); diff != "" {
 		t.Errorf("patch (-want +got):\n%s", diff)
 	}
@@ -404,7 +407,7 @@ func TestPatchesMakeWhatWasMeant(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := &response.Response{}
-		if err := a.Complete(before); err != nil {
+		if err := a.Complete(sent, before); err != nil {
 			t.Fatal(err)
 		}
 		*before = *after

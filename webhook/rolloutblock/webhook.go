@@ -42,7 +42,7 @@ func (w *Webhook) Default(_ context.Context, req *admission.Request, a *response
 	if err != nil || b == nil {
 		return nil // the schema refuses it with a better message, and deletions are not completed
 	}
-	if err := a.Complete(b); err != nil {
+	if err := a.Complete(req.Object.Raw, b); err != nil {
 		return err
 	}
 	stampAuthor(b, old, req.UserInfo.Username)
