@@ -146,6 +146,9 @@ func begin(t *testing.T) *fixture {
 			t.Error(err)
 		}
 	})
+	// What is there when the controller starts has another priority than what comes later.
+	s.apply(metav1.NamespaceDefault, "first")
+	s.released(metav1.NamespaceDefault, "first", 1)
 	return s
 }
 
