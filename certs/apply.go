@@ -18,7 +18,7 @@ import (
 // fieldOwner owns the Secret's data and the CA bundles in the webhook configurations.
 const fieldOwner = client.FieldOwner("shipper-certs")
 
-// writeSecret writes what a changes in the Secret, provided that nobody has written it since it was read.
+// writeSecret writes an act's changes to the Secret, unless it was written since it was read.
 func (r *rotation) writeSecret(ctx context.Context, s *seen, a act, now time.Time) error {
 	if s.secret == nil {
 		return r.makeSecret(ctx)
@@ -36,8 +36,8 @@ func (r *rotation) writeSecret(ctx context.Context, s *seen, a act, now time.Tim
 	return nil
 }
 
-// makeSecret makes an empty Secret when it was deleted. Applying is the one way to make an object that RBAC can limit to
-// its name.
+// makeSecret creates an empty Secret after it was deleted. It applies, because that is the only way to create an object that
+// RBAC can limit to its name.
 func (r *rotation) makeSecret(ctx context.Context) error {
 	secret := corev1ac.Secret(r.secret.Name, r.secret.Namespace).
 		WithLabels(map[string]string{"app.kubernetes.io/name": "shipper"})
@@ -47,7 +47,7 @@ func (r *rotation) makeSecret(ctx context.Context) error {
 	return nil
 }
 
-// writeConfigurations gives every webhook the bundle it should have.
+// writeConfigurations writes the wanted bundle into every webhook.
 func (r *rotation) writeConfigurations(ctx context.Context, s *seen, a act, now time.Time) error {
 	for _, c := range s.configurations {
 		patch, err := c.patch(func(bundle []*x509.Certificate) []*x509.Certificate { return s.wanted(bundle, a, now) })
@@ -64,7 +64,7 @@ func (r *rotation) writeConfigurations(ctx context.Context, s *seen, a act, now 
 	return nil
 }
 
-// wanted is what a bundle should become: publishing only adds.
+// wanted is the new content of a bundle. While publishing, authorities are only added.
 func (o observed) wanted(bundle []*x509.Certificate, a act, now time.Time) []*x509.Certificate {
 	all := o.trusted(now)
 	if a == publish {
@@ -77,15 +77,15 @@ func (o observed) wanted(bundle []*x509.Certificate, a act, now time.Time) []*x5
 	return all
 }
 
-// operation is one of a JSON patch.
+// operation is an operation of a JSON patch.
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
 }
 
-// patch changes nothing but CA bundles that have other authorities than wanted, and only if the configuration is still
-// the one that was read. It is nil when there is nothing to change.
+// patch changes only CA bundles whose authorities are not the wanted ones, and only if the configuration was not written since
+// it was read. It is nil when there is nothing to change.
 func (c configuration) patch(wanted func([]*x509.Certificate) []*x509.Certificate) (client.Patch, error) {
 	operations := []operation{{"replace", "/metadata/resourceVersion", c.object.GetResourceVersion()}}
 	for i, text := range c.texts {
@@ -107,7 +107,7 @@ func (c configuration) patch(wanted func([]*x509.Certificate) []*x509.Certificat
 	return client.RawPatch(types.JSONPatchType, text), nil
 }
 
-// same tells whether two bundles have the same authorities.
+// same reports whether two bundles have the same authorities.
 func same(a, b []*x509.Certificate) bool {
 	lacks := func(a, b []*x509.Certificate) bool {
 		return slices.ContainsFunc(a, func(c *x509.Certificate) bool { return !contains(b, c) })

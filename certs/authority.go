@@ -16,38 +16,38 @@ import (
 	"time"
 )
 
-// Names in the certificates that are made here.
+// Names in the certificates that Shipper creates.
 const (
 	caName         = "shipper-ca"
 	caOrganization = "shipper"
 )
 
-// tolerance is how far the clock of who reads a certificate may be behind that of who made it.
+// tolerance is how far the clock of a verifier may be behind that of the replica that created the certificate.
 const tolerance = time.Hour
 
 // authority is a CA.
 type authority struct {
 	certificate *x509.Certificate
-	// key is nil when it is lost. Such an authority can be trusted, and signs nothing any more.
+	// key is nil when it is lost. Such an authority can be trusted, but cannot sign any more.
 	key crypto.Signer
 }
 
-// signs tells whether a can sign at now.
+// signs reports whether a can sign at now.
 func (a *authority) signs(now time.Time) bool {
 	return a != nil && a.key != nil && live(a.certificate, now)
 }
 
-// live tells whether a certificate has not ended. When it begins is not asked: everything made here begins before it
-// is used, and a clock that is behind must not make anything anew.
+// live reports whether a certificate has not ended. It ignores the start: every certificate starts before it is used, and a
+// clock that is behind must not make a replica replace certificates.
 func live(c *x509.Certificate, now time.Time) bool { return c != nil && now.Before(c.NotAfter) }
 
-// signed tells whether parent has signed c.
+// signed reports whether parent has signed c.
 func signed(c, parent *x509.Certificate) bool {
 	return c != nil && parent != nil && c.CheckSignatureFrom(parent) == nil
 }
 
-// newAuthority makes an authority that ends lifetime after now. It begins when before does, if there is one: a replica
-// whose clock is years ahead then makes what the others' clocks accept, too.
+// newAuthority creates an authority that ends lifetime after now. It starts when before does, if there is one, so that other
+// clocks accept the authority of a replica whose clock is years ahead.
 func newAuthority(now time.Time, lifetime time.Duration, before *authority) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -72,7 +72,7 @@ func newAuthority(now time.Time, lifetime time.Duration, before *authority) (*au
 	return &authority{certificate: certificate, key: key}, nil
 }
 
-// issue makes a certificate for names that is good until end and begins when its authority does.
+// issue creates a certificate for names that is valid until end and starts when its authority does.
 func (a *authority) issue(names []string, end time.Time) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -86,7 +86,7 @@ func (a *authority) issue(names []string, end time.Time) (*tls.Certificate, erro
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,
 	}
-	if len(names[0]) > 64 { // the longest common name there is; nobody reads it where there are other names
+	if len(names[0]) > 64 { // the maximum length of a common name; verifiers ignore it if there are other names
 		template.Subject.CommonName = ""
 	}
 	for _, name := range names {
@@ -103,7 +103,7 @@ func (a *authority) issue(names []string, end time.Time) (*tls.Certificate, erro
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-// sign makes a certificate that parent signs, or itself when parent is nil.
+// sign creates a certificate that is signed by parent, or by itself when parent is nil.
 func sign(template, parent *x509.Certificate, public crypto.PublicKey, key crypto.Signer) (*x509.Certificate, error) {
 	if parent == nil {
 		parent = template
@@ -115,7 +115,7 @@ func sign(template, parent *x509.Certificate, public crypto.PublicKey, key crypt
 	return x509.ParseCertificate(raw)
 }
 
-// covers tells whether c is for all names.
+// covers reports whether c is valid for all names.
 func covers(c *x509.Certificate, names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {
 		if ip := net.ParseIP(name); ip != nil {
@@ -125,7 +125,7 @@ func covers(c *x509.Certificate, names []string) bool {
 	})
 }
 
-// namesOf are the names that c is for.
+// namesOf are the names that c is valid for.
 func namesOf(c *x509.Certificate) []string {
 	names := slices.Clone(c.DNSNames)
 	for _, ip := range c.IPAddresses {
@@ -134,7 +134,7 @@ func namesOf(c *x509.Certificate) []string {
 	return names
 }
 
-// contains tells whether c is among certificates.
+// contains reports whether c is among certificates.
 func contains(certificates []*x509.Certificate, c *x509.Certificate) bool {
 	return slices.ContainsFunc(certificates, c.Equal)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 
+	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,39 +22,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Mode says who makes certificates.
+// Mode is where certificates come from.
 type Mode string
 
 // The modes.
 const (
-	// Self makes and renews certificates in this process.
+	// Self creates and renews certificates in this process.
 	Self Mode = "self"
-	// CertManager leaves them to cert-manager.
+	// CertManager leaves that to cert-manager.
 	CertManager Mode = "cert-manager"
 	// Files reads them from a folder.
 	Files Mode = "files"
 )
 
-// Options say where certificates are and for whom.
+// Options configure the certificates.
 type Options struct {
 	Mode Mode
 	// Secret holds the certificate, in all modes but Files.
 	Secret types.NamespacedName
 	// Dir holds tls.crt and tls.key, in mode Files.
 	Dir string
-	// DNSNames are the names, and IP addresses, the certificate is for, in mode Self. The first is the Service's.
+	// DNSNames are the names, and IP addresses, of the certificate, in mode Self. The first is the Service's.
 	DNSNames []string
-	// Lifetimes are how long what is made is good for, in mode Self.
+	// Lifetimes are those of the created certificates, in mode Self.
 	Lifetimes Lifetimes
 	// Configurations is the name of the two webhook configurations that get the CA, in mode Self.
 	Configurations string
-	// Registry takes the metric of when certificates end.
+	// Registry registers the metric of when certificates end.
 	Registry prometheus.Registerer
-	// Clock tells when it is time to renew, in mode Self.
+	// Clock is used to decide when to renew, in mode Self, and whether a renewal is overdue, in mode CertManager.
 	Clock clock.PassiveClock
 }
 
-// Source has a certificate to serve with.
+// Source provides the certificate to serve with.
 type Source interface {
 	// GetCertificate is for tls.Config.
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
@@ -61,8 +62,7 @@ type Source interface {
 	Ready(*http.Request) error
 }
 
-// CacheOptions keep the manager's cache from reading any Secret but that of the certificate, and any webhook configuration
-// but Shipper's.
+// CacheOptions limit the manager's cache to the Secret of the certificate and to Shipper's webhook configurations.
 func CacheOptions(o Options) map[client.Object]cache.ByObject {
 	named := func(name string) fields.Selector { return fields.OneTermEqualSelector("metadata.name", name) }
 	return map[client.Object]cache.ByObject{
@@ -74,15 +74,15 @@ func CacheOptions(o Options) map[client.Object]cache.ByObject {
 	}
 }
 
-// AddToScheme adds the kinds that are read and written here.
+// AddToScheme adds the kinds that this package reads and writes.
 func AddToScheme(s *runtime.Scheme) error {
-	if err := errors.Join(corev1.AddToScheme(s), admissionv1.AddToScheme(s)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(s), admissionv1.AddToScheme(s), certmanagerv1.AddToScheme(s)); err != nil {
 		return fmt.Errorf("building scheme: %w", err)
 	}
 	return nil
 }
 
-// Setup adds to mgr what keeps the certificate fresh. mgr must have a cache with CacheOptions and a scheme with
+// Setup adds to mgr the controllers that keep the certificate valid. mgr must have a cache with CacheOptions and a scheme with
 // AddToScheme.
 func Setup(ctx context.Context, mgr manager.Manager, o Options) (Source, error) {
 	switch o.Mode {

@@ -23,7 +23,7 @@ import (
 // birth is when the certificates of tests are made.
 var birth = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
-// certificate makes one for names that is good for a day.
+// certificate makes one for names that is valid for a day.
 func certificate(t *testing.T, names ...string) (certPEM, keyPEM []byte) {
 	t.Helper()
 	a := anAuthority(t, birth, 10*24*time.Hour)
@@ -84,7 +84,7 @@ func TestTheNewestUsableCertificateIsServed(t *testing.T) {
 	s.take(secretOf(certificate(t, "two")))
 	serves("two")
 	if loaded != 2 {
-		t.Errorf("told of %d certificates, want 2", loaded)
+		t.Errorf("loaded %d certificates, want 2", loaded)
 	}
 }
 

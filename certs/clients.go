@@ -14,11 +14,11 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 )
 
-// Clients knows who may ask the webhook: whoever has a certificate of one of the authorities in a file, which is read again
-// when it changes. A nil Clients lets everybody ask.
+// Clients authenticates the callers of the webhook: each needs a certificate of an authority in a file, which is read again
+// when it changes. A nil Clients admits all callers.
 //
-// Certificates are looked at with every request, not only when a connection is made: API servers keep theirs for long, and
-// what an authority that is gone has signed must not count until then.
+// It checks certificates with every request, not only when a connection opens: API servers keep connections for long, and
+// certificates of a removed authority must stop working at once.
 type Clients struct {
 	authorities *dynamiccertificates.DynamicFileCAContent
 	certificate authenticator.Request
@@ -30,7 +30,7 @@ func NewClients(file string, names []string) (*Clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading who may ask: %w", err)
 	}
-	// Who it is does not matter once the certificate is right.
+	// The user does not matter once the certificate is valid.
 	anybody := authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) {
 		return &authenticator.Response{User: &user.DefaultInfo{}}, true, nil
 	})
@@ -46,25 +46,24 @@ func (c *Clients) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection is false: every replica is asked.
+// NeedLeaderElection is false: every replica gets requests.
 func (*Clients) NeedLeaderElection() bool { return false }
 
-// Configure has a server ask for certificates. It does not demand them: the readiness probe, which asks for nothing, has
-// none.
+// Configure makes a server request certificates without requiring them: the readiness probe has none.
 func (c *Clients) Configure(t *tls.Config) {
 	if c != nil {
 		t.ClientAuth = tls.RequestClientCert
 	}
 }
 
-// Require answers those who may not ask, before their request is read.
+// Require refuses callers without a valid certificate before it reads their requests.
 func (c *Clients) Require(next http.Handler) http.Handler {
 	if c == nil {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, known, err := c.certificate.AuthenticateRequest(r); err != nil || !known {
-			// Not err: it tells of certificates what only their owner needs to know.
+			// Not err: it describes the caller's certificate.
 			http.Error(w, "a certificate of an authority that is known here is needed", http.StatusUnauthorized)
 			return
 		}

@@ -50,7 +50,7 @@ func newSigner(t *testing.T, name string) *signer {
 	return s
 }
 
-// client is a certificate for name, changed by edits.
+// client is a certificate for name, edited by edits.
 func (s *signer) client(t *testing.T, name string, edits ...func(*x509.Certificate)) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -71,7 +71,7 @@ func (s *signer) client(t *testing.T, name string, edits ...func(*x509.Certifica
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// guard serves what reads everything behind c, over TLS, and counts what comes through.
+// guard serves a handler that reads all bodies behind c, over TLS, and counts the requests that c admits.
 func guard(t *testing.T, c *Clients) (server *httptest.Server, through *int) {
 	t.Helper()
 	through = new(int)
@@ -86,7 +86,7 @@ func guard(t *testing.T, c *Clients) (server *httptest.Server, through *int) {
 	return server, through
 }
 
-// with is a client of server that shows certificates.
+// with is a client of server that sends certificates.
 func with(server *httptest.Server, certificates ...tls.Certificate) *http.Client {
 	transport := server.Client().Transport.(*http.Transport).Clone()
 	transport.TLSClientConfig.Certificates = certificates
@@ -115,7 +115,7 @@ func write(t *testing.T, file string, content []byte) {
 	}
 }
 
-func TestWhoMayAsk(t *testing.T) {
+func TestOnlyPermittedClientsAreAnswered(t *testing.T) {
 	ours, theirs := newSigner(t, "ours"), newSigner(t, "theirs")
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	write(t, file, ours.pem)
@@ -156,16 +156,16 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 }
 
-func TestEverybodyMayAskWhereNobodyIsNamed(t *testing.T) {
-	var nobody *Clients
-	server, _ := guard(t, nobody)
+func TestWithoutAuthoritiesAllClientsAreAnswered(t *testing.T) {
+	var all *Clients
+	server, _ := guard(t, all)
 	if got := post(t, with(server), server); got != http.StatusOK {
 		t.Errorf("answered %d", got)
 	}
 }
 
-// A connection outlives the authority that it was made with, its rights do not.
-func TestWhoMayAskIsReadAgain(t *testing.T) {
+// A connection outlives the authority that it was opened with, but its rights end with the authority.
+func TestAuthoritiesOfClientsAreReadAgain(t *testing.T) {
 	before, after := newSigner(t, "before"), newSigner(t, "after")
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	write(t, file, before.pem)

@@ -13,31 +13,31 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// Keys of the Secret, all PEM. The first four are where cert-manager and others have them, too.
+// Keys of the Secret, all PEM. cert-manager and others use the first four, too.
 const (
-	certKey     = corev1.TLSCertKey       // what is served
+	certKey     = corev1.TLSCertKey       // the certificate to serve with
 	keyKey      = corev1.TLSPrivateKeyKey // its key
 	caKey       = "ca.crt"                // the authority that signs
 	caKeyKey    = "ca.key"                // its key
-	nextKey     = "ca-next.crt"           // the authority that is to sign next, once it is trusted
+	nextKey     = "ca-next.crt"           // the authority that will sign next, once it is trusted
 	nextKeyKey  = "ca-next.key"           // its key
 	previousKey = "ca-previous.crt"       // authorities that are still trusted
-	outgoingKey = "tls-previous.crt"      // the certificates they are trusted for
+	outgoingKey = "tls-previous.crt"      // the certificates that these have signed
 )
 
-// contents are what the Secret holds. What is missing or cannot be read is nil, for both are made anew.
+// contents is the parsed Secret. A missing or malformed entry is nil: either is replaced.
 type contents struct {
-	// current signs; next will, once it is trusted everywhere.
+	// current signs; next will sign once it is trusted everywhere.
 	current, next *authority
-	// serving is what every replica serves with.
+	// serving is the certificate that every replica serves with.
 	serving *tls.Certificate
-	// previous are authorities that are trusted for what they have signed.
+	// previous are authorities that are trusted for the certificates that they have signed.
 	previous []*x509.Certificate
-	// outgoing is what they have signed and a replica may still serve with.
+	// outgoing are certificates of previous that a replica may still serve with.
 	outgoing []*x509.Certificate
 }
 
-// leaf is the certificate that is served, nil if there is none.
+// leaf is the certificate to serve with, nil if there is none.
 func (c contents) leaf() *x509.Certificate {
 	if c.serving == nil {
 		return nil
@@ -45,7 +45,7 @@ func (c contents) leaf() *x509.Certificate {
 	return c.serving.Leaf
 }
 
-// read reads the data of a Secret.
+// read parses the data of a Secret.
 func read(data map[string][]byte) contents {
 	c := contents{
 		current:  readAuthority(data[caKey], data[caKeyKey]),
@@ -59,7 +59,7 @@ func read(data map[string][]byte) contents {
 	return c
 }
 
-// readAuthority reads an authority; one whose key is not its own has none.
+// readAuthority parses an authority; a key that does not match its certificate is ignored.
 func readAuthority(certPEM, keyPEM []byte) *authority {
 	found := certificates(certPEM)
 	if len(found) == 0 || !found[0].IsCA {
@@ -80,7 +80,7 @@ func readAuthority(certPEM, keyPEM []byte) *authority {
 	return a
 }
 
-// certificates reads a bundle; one that cannot be read is empty.
+// certificates parses a bundle; a malformed one is empty.
 func certificates(text []byte) []*x509.Certificate {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil

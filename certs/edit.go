@@ -15,10 +15,10 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// edit is what to change in the data of the Secret: new values, nil for a key that goes. Other keys stay as they are.
+// edit is a change of the Secret's data: new values, nil for a removed key. Other keys stay as they are.
 type edit map[string][]byte
 
-// editOf returns what an act changes in the Secret.
+// editOf returns the change of the Secret for an act.
 func editOf(a act, o observed, p policy, now time.Time) (edit, error) {
 	e := edit{}
 	switch a {
@@ -34,8 +34,8 @@ func editOf(a act, o observed, p policy, now time.Time) (edit, error) {
 	return e, nil
 }
 
-// renew has the current authority sign. When only a name is missing, the names that are there stay: a replica of another
-// version may want them.
+// renew signs a certificate with the current authority. If only a name is missing, it keeps the existing names: a replica of
+// another version may want them.
 func (e edit) renew(o observed, p policy, now time.Time) error {
 	names := p.names
 	if leaf := o.leaf(); signed(leaf, o.current.certificate) && !covers(leaf, names) {
@@ -52,7 +52,7 @@ func (e edit) renew(o observed, p policy, now time.Time) error {
 	return e.setServing(pair)
 }
 
-// prepare makes the next authority.
+// prepare creates the next authority.
 func (e edit) prepare(o observed, p policy, now time.Time) error {
 	made, err := newAuthority(now, p.Authority, o.current)
 	if err != nil {
@@ -62,7 +62,7 @@ func (e edit) prepare(o observed, p policy, now time.Time) error {
 	return e.setAuthority(nextKey, nextKeyKey, made)
 }
 
-// promote lets the next authority sign. The key of the one before is gone with this write.
+// promote makes the next authority the current one. This write removes the key of the one before.
 func (e edit) promote(o observed, p policy, now time.Time) error {
 	pair, err := o.next.issue(p.names, p.end(o.next, now))
 	if err != nil {
@@ -76,8 +76,7 @@ func (e edit) promote(o observed, p policy, now time.Time) error {
 	return e.setServing(pair)
 }
 
-// known are all authorities that are known: those of the Secret, and what is in the bundles, for the Secret may have been
-// lost.
+// known are all known authorities: those of the Secret and, since that may have been lost, those of the bundles.
 func (o observed) known() []*x509.Certificate {
 	all := slices.Clone(o.previous)
 	if o.current != nil {
@@ -97,7 +96,7 @@ func (o observed) inUse() []*x509.Certificate {
 	return all
 }
 
-// retire keeps those of authorities that have signed one of leaves, and these leaves, as long as they are good.
+// retire keeps the authorities that have signed one of leaves, and these leaves, until they end.
 func (e edit) retire(authorities, leaves []*x509.Certificate, now time.Time) {
 	previous := signers(authorities, leaves, now)
 	outgoing := slices.DeleteFunc(slices.Clone(leaves), func(c *x509.Certificate) bool {
@@ -106,7 +105,7 @@ func (e edit) retire(authorities, leaves []*x509.Certificate, now time.Time) {
 	e[previousKey], e[outgoingKey] = encode(previous...), encode(outgoing...)
 }
 
-// setAuthority puts an authority under two keys.
+// setAuthority stores an authority under two keys.
 func (e edit) setAuthority(cert, key string, a *authority) error {
 	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(a.key)
 	if err != nil {
@@ -116,7 +115,7 @@ func (e edit) setAuthority(cert, key string, a *authority) error {
 	return nil
 }
 
-// setServing puts in what is served.
+// setServing stores the certificate to serve with.
 func (e edit) setServing(pair *tls.Certificate) error {
 	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(pair.PrivateKey)
 	if err != nil {
@@ -142,7 +141,7 @@ func (e edit) applyTo(data map[string][]byte) map[string][]byte {
 	return out
 }
 
-// encode writes a bundle; that of no certificates is nil.
+// encode encodes a bundle; nil if it is empty.
 func encode(certificates ...*x509.Certificate) []byte {
 	var out []byte
 	for _, c := range certificates {

@@ -41,7 +41,7 @@ func setupFiles(mgr manager.Manager, o Options) (Source, error) {
 	return f, register(o.Registry, f.ends)
 }
 
-// ends are the certificates whose end is published. Who signed is not in the files.
+// ends are the certificates whose end is published. The files do not contain the authority.
 func (f *files) ends() (leaf, authority *x509.Certificate) {
 	if c := f.current.Load(); c != nil {
 		return c.Leaf, nil

@@ -18,7 +18,7 @@ var notAfter = prometheus.NewDesc("shipper_webhook_certificate_not_after_timesta
 
 // ends publishes when certificates end.
 type ends struct {
-	// current returns what is served and its authority, nil for what is not known.
+	// current returns the serving certificate and its authority, nil if unknown.
 	current func() (leaf, authority *x509.Certificate)
 }
 

@@ -11,12 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// seen is what was read in one pass.
+// seen is the result of the reads of one pass.
 type seen struct {
 	observed
 	// secret is nil when there is none.
 	secret *corev1.Secret
-	// configurations are those that there are.
+	// configurations are those that exist.
 	configurations []configuration
 }
 
@@ -24,12 +24,12 @@ type seen struct {
 type configuration struct {
 	object client.Object
 	kind   string
-	// texts are the CA bundles of its webhooks, as they are written.
+	// texts are the CA bundles of its webhooks, as stored.
 	texts [][]byte
 }
 
-// observe reads from reader. The Secret is read last: whoever makes an authority writes the Secret first, so an authority
-// that is in these configurations and not in this Secret has left the Secret, and is not about to come into it.
+// observe reads the state. It reads the Secret last, because replicas write a new authority to the Secret first: an authority
+// that is in these configurations and not in this Secret was removed from it and is not about to be added.
 func (r *rotation) observe(ctx context.Context, reader client.Reader) (*seen, error) {
 	s := &seen{}
 	var err error
@@ -55,7 +55,7 @@ func (r *rotation) observe(ctx context.Context, reader client.Reader) (*seen, er
 	return s, nil
 }
 
-// configurations reads both webhook configurations; one that is missing is left out, for it trusts nobody.
+// configurations reads both webhook configurations. It skips a missing one, which trusts no authority.
 func (r *rotation) configurations(ctx context.Context, reader client.Reader) ([]configuration, error) {
 	var found []configuration
 	key := client.ObjectKey{Name: r.name}

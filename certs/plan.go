@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Lifetimes are how long what is made here is good for. Each is made anew when a third of its time is left.
+// Lifetimes are those of created certificates. Each is replaced when a third of its lifetime is left.
 type Lifetimes struct {
 	// Authority is the lifetime of the CA, ten years if it is zero. At least three times Certificate.
 	Authority time.Duration
-	// Certificate is the lifetime of what is served, ninety days if it is zero.
+	// Certificate is the lifetime of the serving certificate, ninety days if it is zero.
 	Certificate time.Duration
 }
 
-// The lifetimes unless others are asked for.
+// The default lifetimes.
 const (
 	DefaultAuthorityLifetime   = 10 * 365 * 24 * time.Hour
 	DefaultCertificateLifetime = 90 * 24 * time.Hour
@@ -26,7 +26,7 @@ const (
 // shortest is the shortest lifetime of a certificate: the times in it are whole seconds.
 const shortest = 5 * time.Second
 
-// Validate says what is wrong with l.
+// Validate returns an error if l cannot work.
 func (l Lifetimes) Validate() error {
 	l = l.orDefaults()
 	switch {
@@ -49,25 +49,25 @@ func (l Lifetimes) orDefaults() Lifetimes {
 	return l
 }
 
-// settling is how long an authority must have been in the webhook configurations before it is used: every API server has
-// seen them by then. An API server learns of them by a watch, in milliseconds as a rule.
+// settling is how long an authority must have been in the webhook configurations before it is used, so that every API server
+// has seen them. Their watches usually deliver them within milliseconds.
 func (l Lifetimes) settling() time.Duration { return min(time.Minute, l.Certificate/20) }
 
-// policy is what replicas want. They may differ while Shipper is upgraded.
+// policy is the configuration of a replica. Replicas may differ during an upgrade.
 type policy struct {
 	Lifetimes
-	// names are what the certificate must be for.
+	// names are the names that the certificate must have.
 	names []string
 }
 
-// observed is all that is decided by.
+// observed is the input of a decision.
 type observed struct {
 	contents
-	// bundles are the CA bundles of all webhooks of all webhook configurations that there are.
+	// bundles are the CA bundles of all webhooks in the existing webhook configurations.
 	bundles [][]*x509.Certificate
 	// memory is the certificate that this process serves with; nil for none. It outlives the Secret.
 	memory *x509.Certificate
-	// trustedSince is when this process first saw the next authority in all bundles, and since then always. Zero if it is
+	// trustedSince is when this process first saw the next authority in all bundles, where it has stayed since. Zero if it is
 	// not in all.
 	trustedSince time.Time
 }
@@ -75,28 +75,28 @@ type observed struct {
 // act is a write.
 type act string
 
-// The writes, in the order of their urgency.
+// The writes, the most urgent first.
 const (
 	rest     act = "rest"     // nothing
 	renew    act = "renew"    // the current authority signs another certificate
 	prepare  act = "prepare"  // the next authority is made
-	publish  act = "publish"  // the webhook configurations get what they lack
+	publish  act = "publish"  // the webhook configurations get missing authorities
 	promote  act = "promote"  // the next authority becomes the current one and signs the certificate
-	forget   act = "forget"   // authorities go whose certificates have all ended
-	withdraw act = "withdraw" // the webhook configurations lose what is not in the Secret
+	forget   act = "forget"   // authorities are removed whose certificates have all ended
+	withdraw act = "withdraw" // authorities that are not in the Secret leave the webhook configurations
 )
 
-// step is what to do now.
+// step is the decision.
 type step struct {
 	act act
 	why string
-	// again is when to look again, if act is rest.
+	// again is when to decide again, if act is rest.
 	again time.Time
 }
 
-// next decides. An authority is first trusted, then used, and trusted for as long as anything that it has signed is good:
-// every certificate that any replica may serve with at any time is one that every API server accepts. Whatever happens
-// between two writes, the next one follows from what is there.
+// next decides on the next write, so that every API server always accepts every certificate that any replica may serve with: an
+// authority is first trusted, then used, and trusted until everything that it has signed has ended. The decision needs no
+// memory of earlier writes.
 func next(o observed, p policy, now time.Time) step {
 	switch {
 	case o.current.signs(now) && p.renewal(o, now) != "":
@@ -121,7 +121,7 @@ func next(o observed, p policy, now time.Time) step {
 	return step{act: rest, again: p.again(o, now)}
 }
 
-// renewal says why the certificate must be made anew, empty if it must not. The current authority must be able to sign.
+// renewal is the reason to replace the certificate, empty if there is none. The current authority must be able to sign.
 func (p policy) renewal(o observed, now time.Time) string {
 	leaf := o.leaf()
 	switch {
@@ -139,7 +139,7 @@ func (p policy) renewal(o observed, now time.Time) string {
 	return ""
 }
 
-// succession says why there must be another authority, empty if there need not be.
+// succession is the reason to create another authority, empty if there is none.
 func (p policy) succession(o observed, now time.Time) string {
 	switch {
 	case o.current == nil:
@@ -162,7 +162,7 @@ func (p policy) succeedAt(a *authority) time.Time {
 	return a.certificate.NotAfter.Add(-p.Authority / 3)
 }
 
-// end is when a certificate ends that a signs now. None outlives its authority.
+// end is the end of a certificate that a signs now. None outlives its authority.
 func (p policy) end(a *authority, now time.Time) time.Time {
 	end := now.Add(p.Certificate).Truncate(time.Second)
 	if a.certificate.NotAfter.Before(end) {
@@ -171,7 +171,7 @@ func (p policy) end(a *authority, now time.Time) time.Time {
 	return end
 }
 
-// again is when time alone will ask for a write. Both authority and certificate are in order.
+// again is the next time at which a write will be due. Both authority and certificate are valid.
 func (p policy) again(o observed, now time.Time) time.Time {
 	times := []time.Time{p.succeedAt(o.current)}
 	if renewAt := p.renewAt(o.leaf()); renewAt.After(now) {
@@ -201,7 +201,7 @@ func (o observed) trusted(now time.Time) []*x509.Certificate {
 	return all
 }
 
-// needed are the previous authorities that have signed something which has not ended.
+// needed are the previous authorities that have signed a certificate which has not ended.
 func (o observed) needed(now time.Time) []*x509.Certificate {
 	return signers(o.previous, o.outgoing, now)
 }
@@ -218,7 +218,7 @@ func signers(authorities, leaves []*x509.Certificate, now time.Time) []*x509.Cer
 	return found
 }
 
-// trustedBy tells whether all bundles have all of authorities.
+// trustedBy reports whether all bundles contain all of authorities.
 func (o observed) trustedBy(authorities []*x509.Certificate) bool {
 	for _, bundle := range o.bundles {
 		for _, a := range authorities {
@@ -230,7 +230,7 @@ func (o observed) trustedBy(authorities []*x509.Certificate) bool {
 	return true
 }
 
-// strangers tells whether any bundle has an authority that is not to be trusted.
+// strangers reports whether any bundle has an authority that must not be trusted.
 func (o observed) strangers(now time.Time) bool {
 	trusted := o.trusted(now)
 	return slices.ContainsFunc(o.bundles, func(bundle []*x509.Certificate) bool {
@@ -238,20 +238,20 @@ func (o observed) strangers(now time.Time) bool {
 	})
 }
 
-// atStake tells whether the API server accepts a certificate that is served now, by this process or, as far as the Secret
-// tells, by others.
+// atStake reports whether the API server accepts a certificate that this process, or according to the Secret another replica,
+// serves with.
 func (o observed) atStake(now time.Time) bool {
 	return o.accepted(o.memory, now) || o.accepted(o.leaf(), now)
 }
 
-// accepted tells whether some webhook accepts leaf.
+// accepted reports whether some webhook's bundle accepts leaf.
 func (o observed) accepted(leaf *x509.Certificate, now time.Time) bool {
 	return live(leaf, now) && slices.ContainsFunc(o.bundles, func(bundle []*x509.Certificate) bool {
 		return len(signers(bundle, []*x509.Certificate{leaf}, now)) > 0
 	})
 }
 
-// serves tells whether leaf is accepted by every webhook configuration there is.
+// serves reports whether all webhook configurations accept leaf.
 func (o observed) serves(leaf *x509.Certificate, now time.Time) bool {
 	return live(leaf, now) && !slices.ContainsFunc(o.bundles, func(bundle []*x509.Certificate) bool {
 		return len(signers(bundle, []*x509.Certificate{leaf}, now)) == 0

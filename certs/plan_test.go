@@ -15,7 +15,7 @@ const day = 24 * time.Hour
 
 var serviceNames = []string{"shipper-webhook.shipper-system.svc"}
 
-// state is what the tests of this file begin with: a current authority that was made at birth and lives for 300 days, and a
+// state is the start of the tests in this file: a current authority that was created at birth and lives for 300 days, and a
 // certificate of it that lives for 30, both trusted.
 func state(t *testing.T, edits ...func(*observed)) observed {
 	t.Helper()
@@ -31,7 +31,7 @@ func state(t *testing.T, edits ...func(*observed)) observed {
 
 var testPolicy = policy{Lifetimes{Authority: 300 * day, Certificate: 30 * day}, serviceNames}
 
-// succeeded is a state in which another authority is to sign next.
+// succeeded is a state in which another authority will sign next.
 func succeeded(t *testing.T, now time.Time, edits ...func(*observed)) observed {
 	t.Helper()
 	return state(t, append([]func(*observed){func(o *observed) { o.next = anAuthority(t, now, 300*day) }}, edits...)...)
@@ -57,10 +57,10 @@ func TestNext(t *testing.T) {
 		"with nothing there, an authority is made": {
 			observed{}, birth, step{act: prepare, why: "there is no authority"},
 		},
-		"what is in order is left until a third of the certificate's life is left": {
+		"a valid certificate is kept until a third of its life is left": {
 			state(t), birth, step{act: rest, again: birth.Add(20 * day)},
 		},
-		"without a webhook configuration there is nobody to trust": {
+		"without a webhook configuration nothing is due": {
 			state(t, func(o *observed) { o.bundles = nil }), birth, step{act: rest, again: birth.Add(20 * day)},
 		},
 		"a certificate is renewed when a third is left": {
@@ -69,7 +69,7 @@ func TestNext(t *testing.T) {
 		"one that has ended is renewed at once": {
 			state(t), birth.Add(30 * day), step{act: renew, why: "the certificate has ended"},
 		},
-		"one that is lost is made anew": {
+		"one that is lost is replaced": {
 			state(t, func(o *observed) { o.serving = nil }), birth, step{act: renew, why: "there is no certificate"},
 		},
 		"one of another authority is replaced": {
@@ -99,7 +99,7 @@ func TestNext(t *testing.T) {
 		"when all has ended, another authority is made": {
 			state(t), birth.Add(400 * day), step{act: prepare, why: "the authority has ended"},
 		},
-		"a successor that has ended is made anew": {
+		"a successor that has ended is replaced": {
 			succeeded(t, birth), birth.Add(400 * day), step{act: prepare, why: "the authority has ended"},
 		},
 		"the successor is trusted first": {
@@ -115,7 +115,7 @@ func TestNext(t *testing.T) {
 			succeeded(t, birth, nextIsTrusted(birth)), birth.Add(time.Minute),
 			step{act: promote, why: "the next authority is trusted"},
 		},
-		"at once when what is served has ended": {
+		"at once when the serving certificate has ended": {
 			succeeded(t, birth.Add(400*day), nextIsTrusted(time.Time{})), birth.Add(400 * day),
 			step{act: promote, why: "no certificate is served that is trusted"},
 		},
@@ -123,7 +123,7 @@ func TestNext(t *testing.T) {
 			succeeded(t, birth, nextIsTrusted(time.Time{}), func(o *observed) { o.current, o.serving, o.memory = nil, nil, nil }),
 			birth, step{act: promote, why: "no certificate is served that is trusted"},
 		},
-		"not at once when this process still serves what the secret has lost": {
+		"not at once when this process still serves a certificate lost from the secret": {
 			succeeded(t, birth, nextIsTrusted(birth), func(o *observed) { o.current, o.serving = nil, nil }),
 			birth, step{act: rest, again: birth.Add(time.Minute)},
 		},
@@ -170,7 +170,7 @@ func trusts(a *authority) func(*observed) {
 	}
 }
 
-// afterwards is what a write makes of a state.
+// afterwards is a state after a write.
 func afterwards(t *testing.T, o observed, todo act, now time.Time) observed {
 	t.Helper()
 	if todo == publish || todo == withdraw {
@@ -211,7 +211,7 @@ func afterwards(t *testing.T, o observed, todo act, now time.Time) observed {
 	return o
 }
 
-// A process may end after any write. The next one begins with what is there, and knows of nothing else.
+// A process may end after any write. The next one knows only the stored state.
 func TestARotationGoesOnAfterAnyWrite(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		start observed
@@ -267,8 +267,8 @@ func TestARotationGoesOnAfterAnyWrite(t *testing.T) {
 	}
 }
 
-// A replica whose clock is ahead makes what the clocks of API servers accept, too.
-func TestAClockThatIsAheadHarmsNobody(t *testing.T) {
+// A replica whose clock is ahead creates certificates that API servers accept, too.
+func TestAClockThatIsAheadDoesNoHarm(t *testing.T) {
 	for sentence, ahead := range map[string]time.Duration{
 		"an hour": time.Hour, "a year": 365 * day, "eleven years": 11 * 365 * day,
 	} {
@@ -299,7 +299,7 @@ func TestAClockThatIsAheadHarmsNobody(t *testing.T) {
 	}
 }
 
-// Replicas of two versions want different names for as long as a rollout takes. Neither takes the other's away.
+// Replicas of two versions want different names during a rollout. Neither removes the other's names.
 func TestReplicasThatWantDifferentNamesAgree(t *testing.T) {
 	old, young := testPolicy, testPolicy
 	old.names, young.names = []string{"a", "b"}, []string{"a", "c"}

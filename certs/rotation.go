@@ -18,32 +18,32 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// longest is the longest wait for time alone: clocks are set, and machines sleep.
+// longest bounds the wait for a time: clocks are set, and machines sleep.
 const longest = time.Hour
 
-// rotation keeps the Secret and the webhook configurations what they should be. Every replica runs one; whoever is first
-// writes, and what the others were about to write is refused by the resource version.
+// rotation maintains the Secret and the webhook configurations. Every replica runs one; the first write wins, and the resource
+// version makes the API server refuse the others.
 type rotation struct {
 	policy policy
 	secret types.NamespacedName
 	name   string // of the webhook configurations
 
 	cached client.Reader
-	api    client.Reader // asks the API server
+	api    client.Reader // reads from the API server
 	writer client.Writer
 	clock  clock.PassiveClock
 	log    logr.Logger
 
 	// serving is the certificate that this process serves with, nil for none.
 	serving func() *x509.Certificate
-	// ready is set once what is served was trusted.
+	// ready is set once the API server trusted the serving certificate.
 	ready atomic.Bool
-	// trusted is the next authority, if it is in all bundles, and since when it was seen there.
+	// trusted is the next authority if it is in all bundles, and since is when it was first seen there.
 	trusted *x509.Certificate
 	since   time.Time
 }
 
-// Reconcile does the next step, if there is one now.
+// Reconcile does the next write, if one is due.
 func (r *rotation) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	now := r.clock.Now()
 	s, err := r.observe(ctx, r.cached)
@@ -55,7 +55,7 @@ func (r *rotation) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	if due.act == rest {
 		return wait(due.again, now), nil
 	}
-	// Caches lag behind each other. What is written is decided by what the API server has.
+	// Caches are not consistent with each other: decide from the API server's state before writing.
 	if s, err = r.observe(ctx, r.api); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -68,15 +68,15 @@ func (r *rotation) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	} else if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: time.Second}, nil // the watch is faster, as a rule
+	return reconcile.Result{RequeueAfter: time.Second}, nil // the watch usually is faster
 }
 
-// wait looks again at a time, and after the longest wait.
+// wait requeues at a time, at most longest from now.
 func wait(again, now time.Time) reconcile.Result {
 	return reconcile.Result{RequeueAfter: min(max(again.Sub(now), time.Millisecond), longest)}
 }
 
-// note remembers what follows from s: whether this replica is ready, and since when the next authority is trusted.
+// note updates ready, and since when the next authority is trusted.
 func (r *rotation) note(s *seen, now time.Time) {
 	if !r.ready.Load() && s.serves(s.memory, now) {
 		r.ready.Store(true)
@@ -91,7 +91,7 @@ func (r *rotation) note(s *seen, now time.Time) {
 
 var errNotTrusted = errors.New("the CA is not in the webhook configurations yet")
 
-// check is nil once this replica serves with a certificate that the API server was told to trust.
+// check is nil once the webhook configurations trust this replica's serving certificate.
 func (r *rotation) check() error {
 	if !r.ready.Load() {
 		return errNotTrusted
@@ -99,7 +99,7 @@ func (r *rotation) check() error {
 	return nil
 }
 
-// do writes what due says.
+// do does the writes of due.
 func (r *rotation) do(ctx context.Context, s *seen, due step, now time.Time) error {
 	var err error
 	switch due.act {

@@ -25,7 +25,7 @@ import (
 
 var secretName = types.NamespacedName{Namespace: "shipper-system", Name: "shipper-webhook-cert"}
 
-// stored is a client over what is stored: two webhook configurations with two webhooks each, and no Secret.
+// stored is a client of a store with two webhook configurations with two webhooks each, and no Secret.
 func stored(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -39,7 +39,7 @@ func stored(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
 	).Build()
 }
 
-// process is a rotation of a process that has just begun.
+// process is the rotation of a new process.
 func process(c client.WithWatch, clock *testingclock.FakePassiveClock) *rotation {
 	r := &rotation{
 		policy: testPolicy, secret: secretName, name: "shipper.booking.com",
@@ -54,7 +54,7 @@ func process(c client.WithWatch, clock *testingclock.FakePassiveClock) *rotation
 	return r
 }
 
-// rotate lets one process after the other go on, each for one write and no further, until there is nothing to do.
+// rotate runs one process after another, each until its first write, until none is due.
 func rotate(t *testing.T, c client.WithWatch, clock *testingclock.FakePassiveClock) *rotation {
 	t.Helper()
 	for range 20 {
@@ -73,7 +73,7 @@ func rotate(t *testing.T, c client.WithWatch, clock *testingclock.FakePassiveClo
 
 var errKilled = errors.New("killed")
 
-// killing ends a process after each of its writes: what was written is there, and nobody is told.
+// killing ends a process after each of its writes: the write succeeds, but the process gets an error.
 func killing() interceptor.Funcs {
 	return interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
@@ -140,8 +140,8 @@ func TestNothingIsWrittenThatIsAlreadySo(t *testing.T) {
 	}
 }
 
-// Who makes an authority writes the Secret before the configurations. Who reads them in this order too could take away
-// what it takes for a stranger.
+// A replica writes a new authority to the Secret before the configurations. Reading in that order, another replica could take
+// it for an unknown one and remove it.
 func TestTheSecretIsReadLast(t *testing.T) {
 	var got []string
 	c := stored(t, interceptor.Funcs{
@@ -161,7 +161,7 @@ func TestTheSecretIsReadLast(t *testing.T) {
 	}
 }
 
-// lagging has an old Secret: the watch of it is behind.
+// lagging has an old Secret, as a delayed cache does.
 type lagging struct {
 	client.Reader
 	old *corev1.Secret
@@ -187,7 +187,7 @@ func TestACacheThatLagsTakesNothingAway(t *testing.T) {
 	if err := c.Update(t.Context(), withoutKey); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the next authority is made, and published
+	for range 2 { // the next authority is created, and published
 		if _, err := process(c, clock).Reconcile(t.Context(), reconcile.Request{}); err != nil {
 			t.Fatal(err)
 		}

@@ -21,12 +21,15 @@ import (
 
 var errNoCertificate = errors.New("there is no certificate to serve with yet")
 
-// secret serves the certificate that was last seen in a Secret.
+// secret serves the last certificate read from a Secret.
 type secret struct {
 	current atomic.Pointer[served]
 	log     logr.Logger
-	// loaded, unless nil, is called after a certificate was taken over.
+	// loaded, unless nil, is called after a new certificate is in use.
 	loaded func()
+	// explain, unless nil, says why there is no certificate; explained is what it said last.
+	explain   func(context.Context) string
+	explained atomic.Pointer[string]
 }
 
 // served is a certificate and the authority beside it in the Secret, nil if there is none.
@@ -45,20 +48,32 @@ func (s *secret) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 	return nil, errNoCertificate
 }
 
-// Ready is nil once there is a certificate.
-func (s *secret) Ready(*http.Request) error {
-	if s.current.Load() == nil {
+// Ready is nil once there is a certificate, and an error that says why if cert-manager has not issued one. That is logged, too, when it
+// changes: the answer to a probe withholds it.
+func (s *secret) Ready(r *http.Request) error {
+	if s.current.Load() != nil {
+		return nil
+	}
+	if s.explain == nil {
 		return errNoCertificate
 	}
-	return nil
+	why := s.explain(r.Context())
+	if why == "" {
+		return errNoCertificate
+	}
+	if last := s.explained.Swap(&why); last == nil || *last != why {
+		s.log.Info("There is no certificate to serve with yet", "reason", why)
+	}
+	return fmt.Errorf("%w: %s", errNoCertificate, why)
 }
 
 func setupSecret(ctx context.Context, mgr manager.Manager, o Options) (Source, error) {
-	s := &secret{log: mgr.GetLogger().WithName("certs")}
+	of := &issuance{api: mgr.GetAPIReader(), namespace: o.Secret.Namespace, clock: o.Clock}
+	s := &secret{log: mgr.GetLogger().WithName("certs"), explain: of.explain}
 	return s, s.watch(ctx, mgr, o)
 }
 
-// watch takes over every certificate that appears in the Secret.
+// watch uses every new certificate in the Secret.
 func (s *secret) watch(ctx context.Context, mgr manager.Manager, o Options) error {
 	informer, err := mgr.GetCache().GetInformer(ctx, &corev1.Secret{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -86,8 +101,8 @@ func (s *secret) ends() (leaf, authority *x509.Certificate) {
 	return nil, nil
 }
 
-// take serves with found's certificate from now on. One that is missing or broken leaves the current one in place: a
-// certificate that is still valid serves better than none.
+// take serves with found's certificate from now on. If that is missing or broken, it keeps the current one: a certificate that
+// is still valid is better than none.
 func (s *secret) take(found *corev1.Secret) {
 	certPEM, keyPEM := found.Data[certKey], found.Data[keyKey]
 	if len(certPEM) == 0 || len(keyPEM) == 0 {
@@ -104,7 +119,7 @@ func (s *secret) take(found *corev1.Secret) {
 	}
 	before := s.current.Swap(now)
 	if before != nil && before.pair.Leaf.Equal(pair.Leaf) {
-		return // something else in the Secret has changed
+		return // another part of the Secret has changed
 	}
 	s.log.Info("Serving with a new certificate", "secret", klog.KObj(found),
 		"until", pair.Leaf.NotAfter, "names", pair.Leaf.DNSNames)

@@ -23,20 +23,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// How soon a write that failed is tried again, at first and after many failures: whoever mends what stood in the way is
-// not kept waiting.
+// The back-off after a failed write, at first and at most: short, so that it does not delay a recovery.
 const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 10 * time.Second
 )
 
-// self serves what a rotation puts into the Secret.
+// self serves the certificate that a rotation writes into the Secret.
 type self struct {
 	*secret
 	rotation *rotation
 }
 
-// Ready is nil once there is a certificate and the API server was told to trust it.
+// Ready is nil once there is a certificate that the webhook configurations trust.
 func (s *self) Ready(r *http.Request) error {
 	if err := s.secret.Ready(r); err != nil {
 		return err
@@ -52,11 +51,11 @@ func setupSelf(ctx context.Context, mgr manager.Manager, o Options) (Source, err
 		return nil, err
 	}
 	served := make(chan event.GenericEvent, 1)
-	served <- event.GenericEvent{Object: &corev1.Secret{}} // the first pass, also if there is no object to hear of
+	served <- event.GenericEvent{Object: &corev1.Secret{}} // the first pass, even without an object
 	s := &self{secret: &secret{log: mgr.GetLogger().WithName("certs"), loaded: func() {
 		select {
 		case served <- event.GenericEvent{Object: &corev1.Secret{}}:
-		default: // a pass is asked for already
+		default: // a pass is queued already
 		}
 	}}}
 	s.rotation = &rotation{
@@ -72,7 +71,7 @@ func setupSelf(ctx context.Context, mgr manager.Manager, o Options) (Source, err
 	return s, s.rotation.watch(mgr, served)
 }
 
-// leaf is the certificate that is served, nil for none.
+// leaf is the serving certificate, nil for none.
 func (s *secret) leaf() *x509.Certificate {
 	if c := s.current.Load(); c != nil {
 		return c.pair.Leaf
@@ -80,7 +79,7 @@ func (s *secret) leaf() *x509.Certificate {
 	return nil
 }
 
-// watch runs a pass whenever the Secret or a webhook configuration changes, or another certificate is served.
+// watch runs a pass when the Secret, a webhook configuration or the serving certificate changes.
 func (r *rotation) watch(mgr manager.Manager, served <-chan event.GenericEvent) error {
 	c, err := controller.New("certificates", mgr, controller.Options{
 		Reconciler: r, NeedLeaderElection: ptr.To(false), // every replica does; see rotation

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// env is a management cluster as certificates see it, with a clock of its own: replicas that rotate, each at its own
-// pace, and API servers that learn of webhook configurations a while after they are written.
+// env is a simulated management cluster with its own clock: replicas that rotate independently, and API servers that see
+// webhook configurations some time after they are written.
 type env struct {
 	t      *testing.T
 	dice   *rand.Rand
@@ -32,7 +32,7 @@ type env struct {
 type simulated struct {
 	text    []byte
 	version int
-	history []written // what API servers may still go by, the oldest first
+	history []written // the bundles that API servers may still use, the oldest first
 }
 
 // written is a bundle that was replaced at a time.
@@ -45,14 +45,14 @@ type written struct {
 type replica struct {
 	rotation
 	memory  *x509.Certificate
-	loadAt  time.Time // when what is in the Secret now is served; zero when it is
+	loadAt  time.Time // when it loads the present Secret; zero when it has
 	moment  int
 	read    observed
 	texts   [][]byte
 	version []int // of the Secret, then of the configurations, as they were read
 }
 
-// How late news may be. API servers are faster than authorities settle, replicas faster than certificates end.
+// The delays of watches. API servers are faster than authorities settle, replicas faster than certificates end.
 const (
 	serverLag  = 50 * time.Second
 	replicaLag = 15 * time.Minute
@@ -71,7 +71,7 @@ func newEnv(t *testing.T, seed uint64, replicas int) *env {
 	return w
 }
 
-// forward lets time pass: news arrive, one replica does the next moment of its pass.
+// forward advances the time: watches deliver, and one replica does the next moment of its pass.
 func (w *env) forward() {
 	w.now = w.now.Add(tick)
 	for _, r := range w.replicas {
@@ -112,7 +112,7 @@ func (w *env) pass(r *replica) {
 	}
 }
 
-// write does todo, of the configurations only that of an index, unless another was first.
+// write does todo, for the configurations only at an index, unless another write came first.
 func (r *replica) write(w *env, todo step, index int) {
 	switch todo.act {
 	case rest:
@@ -138,7 +138,7 @@ func (r *replica) write(w *env, todo step, index int) {
 	}
 }
 
-// put changes the Secret. Every replica will load it, each in its own time.
+// put changes the Secret. Every replica will load it after a random delay.
 func (w *env) put(data map[string][]byte) {
 	w.data, w.version = data, w.version+1
 	for _, r := range w.replicas {
@@ -148,13 +148,13 @@ func (w *env) put(data map[string][]byte) {
 	}
 }
 
-// crash ends a replica, at whatever moment it is, and starts it again.
+// crash ends a replica at any moment, and starts it again.
 func (w *env) crash(r *replica) {
 	*r = replica{}
 	r.memory, w.news = read(w.data).leaf(), true
 }
 
-// check fails unless every API server accepts what every replica serves with, by whatever it may know.
+// check fails unless every API server accepts the serving certificate of every replica, with any bundle that it may have.
 func (w *env) check() {
 	w.t.Helper()
 	w.news = false
@@ -171,7 +171,7 @@ func (w *env) check() {
 	}
 }
 
-// settled lets time pass until all replicas serve what is in the Secret and nothing is under way.
+// settled advances the time until all replicas serve the certificate in the Secret and no rotation is in progress.
 func (w *env) settled() {
 	w.t.Helper()
 	for range 1000 {
@@ -186,9 +186,9 @@ func (w *env) settled() {
 	w.t.Fatalf("nothing settles; writes so far: %v", w.writes)
 }
 
-// serveFirst brings the world to where requests begin.
+// serveFirst runs until the first requests can arrive.
 func (w *env) serveFirst() {
-	for _, r := range w.replicas { // not checked: nobody asks a replica before it is ready
+	for _, r := range w.replicas { // not checked: API servers send no requests to a replica before it is ready
 		for range 100 {
 			w.pass(r)
 		}
@@ -248,7 +248,7 @@ func TestAnAdministratorMayTakeAnythingOutOfTheSecret(t *testing.T) {
 					if after := read(w.data); after.leaf().Equal(before.leaf()) {
 						t.Fatal("the certificate is as before")
 					} else if slices.Contains(keys, caKeyKey) == after.current.certificate.Equal(before.current.certificate) {
-						t.Fatalf("the authority was made anew: %v", !after.current.certificate.Equal(before.current.certificate))
+						t.Fatalf("the authority was replaced: %v", !after.current.certificate.Equal(before.current.certificate))
 					}
 				}
 			}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// metadataServices are where clouds tell machines their secrets, beside the link-local addresses that most use.
+// metadataServices are addresses where clouds serve secrets to machines, besides the link-local ones that most clouds use.
 var metadataServices = []netip.Addr{
 	netip.MustParseAddr("fd00:ec2::254"),   // AWS
 	netip.MustParseAddr("fd00:ec2::23"),    // AWS, for Pods
@@ -18,13 +18,13 @@ var metadataServices = []netip.Addr{
 	netip.MustParseAddr("192.0.0.192"),     // Oracle Cloud
 }
 
-// Blocks of addresses that package netip does not tell of.
+// Blocks of addresses that package netip has no predicate for.
 var (
 	thisNetwork = netip.MustParsePrefix("0.0.0.0/8") // Linux takes the first of it for loopback
 	broadcast   = netip.MustParseAddr("255.255.255.255")
 )
 
-// Blocks of IPv6 addresses that stand for an IPv4 address, and the byte it begins at.
+// Blocks of IPv6 addresses that embed an IPv4 address, and the byte where it begins.
 var translated = []struct {
 	block netip.Prefix
 	at    int
@@ -35,7 +35,7 @@ var translated = []struct {
 	{netip.MustParsePrefix("2002::/16"), 2},
 }
 
-// special says what an address is when it means the machine itself or its surroundings; empty for every other one.
+// special describes an address that means the machine itself or its surroundings; empty for every other address.
 func special(addr netip.Addr) string {
 	addr = addr.Unmap().WithZone("")
 	switch {
@@ -56,7 +56,7 @@ func special(addr netip.Addr) string {
 	return ""
 }
 
-// localName says what a name is when it can only mean the machine itself; empty for every other one.
+// localName describes a name that can only mean the machine itself; empty for every other name.
 func localName(host string) string {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return "a name of the machine itself"

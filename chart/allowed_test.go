@@ -18,8 +18,8 @@ import (
 func TestRepositoriesThatAreNotAllowedAreNotAsked(t *testing.T) {
 	s := newEnv(t, func(o *chart.Options) { o.Repositories = chart.Policy{} })
 	const why = ": charts may be fetched only from https://*:*; use such a URL, " +
-		"or ask those who run Shipper to add this one (--chart-repositories)"
-	want := told{"BrokenChartSpec", "repository URL" + why, false, chart.ErrNotAllowed}
+		"or ask an administrator of Shipper to add this one (--chart-repositories)"
+	want := failure{"BrokenChartSpec", "repository URL" + why, false, chart.ErrNotAllowed}
 	_, resolving := s.resolve("nginx", "~0.0")
 	_, loading := s.load("nginx", "0.0.1", "")
 	for what, err := range map[string]error{
@@ -66,7 +66,8 @@ func TestThePolicyIsNotLedAround(t *testing.T) {
 		t.Fatal(err)
 	}
 	catalog := chart.NewCatalog(t.Context(), chart.Options{Repositories: policy})
-	const only = "charts may be fetched only from REPO; use such a URL, or ask those who run Shipper to add this one (--chart-repositories)"
+	const only = "charts may be fetched only from REPO; " +
+		"use such a URL, or ask an administrator of Shipper to add this one (--chart-repositories)"
 	for path, want := range map[string]string{
 		"/away": "chart index REPO/away/index.yaml: redirected to OTHER/secret?…: " + only,
 		"/near": `chart "nginx" 0.0.1 of repository REPO/near: archive OTHER/nginx.tgz: ` + only,
@@ -75,7 +76,7 @@ func TestThePolicyIsNotLedAround(t *testing.T) {
 		_, err := catalog.Load(t.Context(), "default", shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: repo.URL + path}, "")
 		got := read(t, err)
 		got.Message = strings.NewReplacer(repo.URL, "REPO", elsewhere.URL, "OTHER").Replace(got.Message)
-		if diff := cmp.Diff(told{"ChartFetchFailure", want, true, chart.ErrNotAllowed}, got, same); diff != "" {
+		if diff := cmp.Diff(failure{"ChartFetchFailure", want, true, chart.ErrNotAllowed}, got, same); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", path, diff)
 		}
 	}

@@ -19,8 +19,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 )
 
-// What an archive may unpack to, subcharts included. Helm's loader has limits of its own, but for each archive alone,
-// and archives may be packed into archives.
+// Bounds of the unpacked size, subcharts included. Helm's loader bounds each archive alone, and archives may contain archives.
 const (
 	maxUnpacked   = 100 << 20
 	maxFiles      = 10_000
@@ -28,17 +27,17 @@ const (
 	maxFileOfHelm = 5 << 20
 )
 
-// Open reads the bytes of a chart's archive, as `helm package` makes it, and keeps them.
+// Open loads a chart from the bytes of its archive, as `helm package` makes it, and keeps them.
 func Open(archive []byte) (*Chart, error) {
 	return open(archive, newRenderCache(1, 0))
 }
 
-// open reads an archive and keeps it; it is rendered among others.
+// open loads an archive and keeps it; its renderings are bounded together with those of other charts.
 func open(archive []byte, renders *renderCache) (*Chart, error) {
 	return openWithin(archive, renders, maxUnpacked)
 }
 
-// openWithin is open for archives that unpack to no more than so many bytes.
+// openWithin is open for archives that unpack to at most so many bytes.
 func openWithin(archive []byte, renders *renderCache, most int64) (*Chart, error) {
 	unpacked := budget{bytes: most, files: maxFiles, most: most}
 	if err := unpacked.spend(bytes.NewReader(archive), maxDepth); err != nil {
@@ -61,7 +60,7 @@ func digestOf(archive []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// dropRaw forgets the files a second time held: nothing reads them.
+// dropRaw drops the second copy of the files, which is never read.
 func dropRaw(c *helmchart.Chart) {
 	c.Raw = nil
 	for _, child := range c.Dependencies() {
@@ -69,7 +68,7 @@ func dropRaw(c *helmchart.Chart) {
 	}
 }
 
-// budget is what may still be unpacked.
+// budget is the remaining size that may be unpacked.
 type budget struct {
 	bytes int64
 	files int
@@ -77,7 +76,7 @@ type budget struct {
 	most int64
 }
 
-// spend unpacks an archive, and the archives of subcharts within it, without keeping anything.
+// spend measures the unpacked size of an archive, and of the subcharts in it.
 func (b *budget) spend(archive io.Reader, depth int) error {
 	unzipped, err := gzip.NewReader(archive)
 	if err != nil {
@@ -111,15 +110,15 @@ func (b *budget) spend(archive io.Reader, depth int) error {
 	}
 }
 
-// subchart is where the loader looks for the archives of subcharts.
+// subchart matches the archives of subcharts that the loader unpacks.
 var subchart = regexp.MustCompile(`^[^/]+/(charts/[^/]+/)*charts/[^/._][^/]*\.tgz$`)
 
-// isSubchart tells whether the loader would unpack a file of this name.
+// isSubchart reports whether the loader would unpack a file of this name.
 func isSubchart(name string) bool {
 	return subchart.MatchString(strings.ReplaceAll(name, "\\", "/"))
 }
 
-// errTooLarge is what a meter says when nothing is left.
+// errTooLarge is a meter's error at the end of the budget.
 var errTooLarge = errors.New("nothing is left")
 
 func (b *budget) unreadable(err error) error {
@@ -129,7 +128,7 @@ func (b *budget) unreadable(err error) error {
 	return fmt.Errorf("it is not a whole tar file: %w", err)
 }
 
-// meter counts what is read, and stops at the end of what is left.
+// meter counts the bytes read, and stops at the end of the budget.
 type meter struct {
 	from io.Reader
 	left *int64

@@ -12,7 +12,7 @@ const (
 	mostDelay  = time.Minute
 )
 
-// backoff says when something that failed may be tried again. The zero value has not failed.
+// backoff decides when a failed action may be tried again. The zero value has not failed.
 type backoff struct {
 	failures int
 	until    time.Time
@@ -20,7 +20,7 @@ type backoff struct {
 	err *Error
 }
 
-// fail notes a failure: the delay doubles with each, and up to half of it is added by chance.
+// fail records a failure: the delay doubles with each, plus a random part of up to half.
 func (b *backoff) fail(now time.Time, err *Error) {
 	delay := mostDelay
 	if b.failures < 6 {
@@ -31,13 +31,13 @@ func (b *backoff) fail(now time.Time, err *Error) {
 	b.err = err
 }
 
-// holds tells whether it is too early to try again.
+// holds reports whether it is too early to try again.
 func (b *backoff) holds(now time.Time) bool {
 	return b.err != nil && now.Before(b.until)
 }
 
-// refusal is the last failure, to the letter: it ends up in conditions, and a text that tells an attempt from the wait
-// for the next would be written over and over.
+// refusal is the last failure with the same text. It ends up in conditions: a text that differed between an attempt and the
+// wait after it would cause a write each time.
 func (b *backoff) refusal() *Error {
 	again := *b.err
 	return &again

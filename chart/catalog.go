@@ -19,24 +19,24 @@ import (
 	"shipper.dev/shipper/chart/keyedsemaphore"
 )
 
-// idleFor is how long a repository that nobody asks for is remembered.
+// idleFor is how long a repository without requests is kept.
 const idleFor = time.Hour
 
 // Options of a Catalog. The zero value of each field stands for the default that it names.
 type Options struct {
-	// Clock tells the age of what is known. Default: the real one.
+	// Clock is used for the age of indexes. Default: the real one.
 	Clock clock.PassiveClock
 	// Repositories says where charts may be fetched from. Default: AnyHTTPS.
 	Repositories Policy
 	// Transport makes the requests. Default: one that connects only to what Repositories allows.
 	Transport http.RoundTripper
-	// CacheDir keeps archives over restarts. It must belong to Shipper alone. Default: none, archives are kept in memory.
+	// CacheDir keeps archives across restarts. It must belong to Shipper alone. Default: none, archives are kept in memory.
 	CacheDir string
 	// Secrets reads the credentials that charts name. Default: none are read, and such charts cannot be fetched.
 	Secrets Secrets
 	// SystemNamespace is Shipper's own: no Secret in it is read for a chart. Default: shipper-system.
 	SystemNamespace string
-	// Log hears of what goes wrong behind the callers' backs. Default: nobody hears.
+	// Log gets the errors of background work. Default: none are logged.
 	Log logr.Logger
 	// FreshFor is how long an index is used without asking for it again. Default: 10 s.
 	FreshFor time.Duration
@@ -58,11 +58,11 @@ type Options struct {
 	MaxChartMemory int64
 	// MaxRenders bounds the charts that are rendered at one time. Default: 8.
 	MaxRenders int
-	// MaxRenderMemory bounds what is remembered of what charts rendered to. Default: 32 MiB.
+	// MaxRenderMemory bounds the cache of rendered manifests. Default: 32 MiB.
 	MaxRenderMemory int64
 }
 
-// withDefaults fills in what o leaves open.
+// withDefaults sets the defaults of empty fields.
 func (o Options) withDefaults() Options {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -92,19 +92,19 @@ func orDefault[T comparable](value, otherwise T) T {
 
 // Resolution is the version that a constraint means.
 type Resolution struct {
-	// Version is as it stands in the index.
+	// Version is the version as the index has it.
 	Version string
 	// Digest is the sha256 (hex) that the index gives for the archive; empty when it gives none.
 	Digest string
-	// Stale is true when the repository's index is known but could not be refreshed when that was last tried.
+	// Stale is true when the last refresh of the repository's index failed.
 	Stale bool
-	// StaleSince is when the index was last known to be right; zero unless Stale.
+	// StaleSince is when the index was last confirmed; zero unless Stale.
 	StaleSince time.Time
 }
 
-// Catalog knows chart repositories. It is safe for concurrent use, and bounded in memory and disk.
+// Catalog caches chart repositories. It is safe for concurrent use, and bounded in memory and disk.
 type Catalog struct {
-	// ctx ends what outlives the callers.
+	// ctx ends the background work.
 	ctx     context.Context
 	options Options
 	fetcher *fetcher
@@ -116,14 +116,14 @@ type Catalog struct {
 
 	disk   *disk
 	charts *lru[archiveKey, *Chart]
-	// broken remembers the archives that could not be had.
+	// broken has the archives that could not be fetched.
 	broken *lru[archiveKey, backoff]
-	// loads are those that are under way, and downloads the namespaces that download for them.
+	// loads are those in progress, and downloads bounds the downloads per namespace.
 	loads     singleflight.Group
 	downloads *keyedsemaphore.Semaphore
 }
 
-// NewCatalog returns a Catalog whose background work ends with ctx. Nothing is fetched before it is asked for.
+// NewCatalog returns a Catalog whose background work ends with ctx. It fetches only on request.
 func NewCatalog(ctx context.Context, o Options) *Catalog {
 	o = o.withDefaults()
 	return &Catalog{
@@ -136,9 +136,9 @@ func NewCatalog(ctx context.Context, o Options) *Catalog {
 	}
 }
 
-// Resolve returns the newest version in the repository's index that satisfies want.Version, for an Application in a namespace,
-// where the credentials are that want names. It answers from memory when
-// the index is known. Before it says that nothing matches it looks whether the index has changed.
+// Resolve returns the newest version in the repository's index that satisfies want.Version, for an Application in a namespace
+// that has the credentials that want names. It uses a cached index if there is one; before it fails with ErrNoMatch, it
+// refreshes the index.
 func (c *Catalog) Resolve(ctx context.Context, namespace string, want shipper.Chart) (Resolution, error) {
 	wanted, err := parseConstraint(want.Version)
 	if err != nil {
@@ -158,8 +158,8 @@ func (c *Catalog) Resolve(ctx context.Context, namespace string, want shipper.Ch
 	return c.withDigest(ctx, r, known.resolution(found))
 }
 
-// withDigest completes what a registry's tags do not tell: which archive a version is now. While that cannot be asked, a version is
-// used without, as that of a repository whose index has no digests.
+// withDigest adds the digest of a version's archive, which a registry's list of tags lacks. If the registry does not answer,
+// the version is used without a digest, as with an index that has none.
 func (c *Catalog) withDigest(ctx context.Context, r *repository, found Resolution) (Resolution, error) {
 	if r.registry == nil {
 		return found, nil
@@ -167,15 +167,15 @@ func (c *Catalog) withDigest(ctx context.Context, r *repository, found Resolutio
 	ctx, cancel := context.WithTimeout(ctx, c.options.Patience)
 	defer cancel()
 	digest, err := r.registry.digest(ctx, found.Version, c.options.Clock.Now(), c.options.FreshFor)
-	if told, ok := errors.AsType[*unusable](err); ok {
-		return Resolution{}, brokenSpec(told, "%s:%s %s", r.name, tagOf(found.Version), told)
+	if failure, ok := errors.AsType[*unusable](err); ok {
+		return Resolution{}, brokenSpec(failure, "%s:%s %s", r.name, tagOf(found.Version), failure)
 	}
 	found.Digest = digest
 	return found, nil
 }
 
-// Refresh asks the repository of a chart for its index unless it has just been asked, and waits for the answer as long as ctx
-// and patience allow. It fails only when no index is known afterwards.
+// Refresh refreshes the index of a chart's repository, unless that was just done, and waits for it as long as ctx and Patience
+// allow. It fails only when no index is cached afterwards.
 func (c *Catalog) Refresh(ctx context.Context, namespace string, of shipper.Chart) error {
 	r, err := c.repository(ctx, namespace, of)
 	if err != nil {
@@ -185,14 +185,14 @@ func (c *Catalog) Refresh(ctx context.Context, namespace string, of shipper.Char
 	return err
 }
 
-// Allows says why charts may not be fetched from a repository; nil when they may. What its name resolves to is only known
-// when it is fetched from.
+// Allows returns an error if charts may not be fetched from a repository. It does not resolve host names; that happens when
+// fetching.
 func (c *Catalog) Allows(repoURL string) error {
 	_, err := c.allowed(repoURL)
 	return err
 }
 
-// allowed reads a repository's URL.
+// allowed parses and checks a repository's URL.
 func (c *Catalog) allowed(repoURL string) (*url.URL, error) {
 	u, err := parseRepository(repoURL)
 	if err != nil {
@@ -216,8 +216,8 @@ func (s snapshot) resolution(found entry) Resolution {
 	return resolved
 }
 
-// repository returns what is known of a chart's repository, nothing at first. In a registry each chart is one of its own, and what is
-// known by the credentials of one Secret is nothing to others.
+// repository returns the cached state of a chart's repository, empty at first. In a registry each chart has its own; content
+// fetched with the credentials of one Secret is not shared with others.
 func (c *Catalog) repository(ctx context.Context, namespace string, of shipper.Chart) (*repository, error) {
 	u, err := c.allowed(of.RepoURL)
 	if err != nil {
@@ -254,7 +254,7 @@ func (c *Catalog) repository(ctx context.Context, namespace string, of shipper.C
 	return r, nil
 }
 
-// trim forgets the repositories that nobody has asked for, and the least used ones when there are too many.
+// trim forgets idle repositories, and the least recently used ones when there are too many.
 func (c *Catalog) trim(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

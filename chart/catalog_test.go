@@ -76,20 +76,20 @@ func (s *env) publish(name string, versions ...string) {
 	}
 }
 
-// told is an error as its reader sees it.
-type told struct {
+// failure is the part of an error that callers see.
+type failure struct {
 	Reason, Message string
 	Retry           bool
 	Is              error
 }
 
-func read(t *testing.T, err error) told {
+func read(t *testing.T, err error) failure {
 	t.Helper()
 	e, ok := errors.AsType[*chart.Error](err)
 	if !ok {
 		t.Fatalf("%#v is no *chart.Error", err)
 	}
-	got := told{Reason: e.Reason, Message: err.Error(), Retry: e.Retry}
+	got := failure{Reason: e.Reason, Message: err.Error(), Retry: e.Retry}
 	for _, sentinel := range []error{
 		chart.ErrNoMatch, chart.ErrUnreachable, chart.ErrNotRepository, chart.ErrBadConstraint, chart.ErrDigest,
 		chart.ErrNotAllowed, chart.ErrCredentials, chart.ErrKeys, chart.ErrProvenance,
@@ -164,63 +164,63 @@ func TestResolveRefuses(t *testing.T) {
 	s.publish("early", "1.0.0-rc.1", "1.0.0-rc.2")
 	tests := map[string]struct {
 		chart shipper.Chart
-		want  told
+		want  failure
 	}{
 		"nothing matches; the nearest are around the version named": {
 			s.chart("many", "~1.3"),
-			told{"BrokenChartSpec", `chart "many" of repository URL has no version that satisfies "~1.3"; ` +
+			failure{"BrokenChartSpec", `chart "many" of repository URL has no version that satisfies "~1.3"; ` +
 				`the nearest are 2.1.0, 2.0.0, 1.2.0, 1.1.0, 1.0.0`, false, chart.ErrNoMatch},
 		},
 		"an exact version is missing": {
 			s.chart("many", "9.0.0"),
-			told{"BrokenChartSpec", `chart "many" of repository URL has no version that satisfies "9.0.0"; ` +
+			failure{"BrokenChartSpec", `chart "many" of repository URL has no version that satisfies "9.0.0"; ` +
 				`the nearest are 3.1.0, 3.0.0, 2.1.0, 2.0.0, 1.2.0`, false, chart.ErrNoMatch},
 		},
 		"there are few versions": {
 			s.chart("nginx", ">1"),
-			told{"BrokenChartSpec", `chart "nginx" of repository URL has no version that satisfies ">1"; the nearest are 0.0.2, 0.0.1`,
+			failure{"BrokenChartSpec", `chart "nginx" of repository URL has no version that satisfies ">1"; the nearest are 0.0.2, 0.0.1`,
 				false, chart.ErrNoMatch},
 		},
 		"only prereleases would match": {
 			s.chart("early", ">0"),
-			told{"BrokenChartSpec", `chart "early" of repository URL has no version that satisfies ">0"; the nearest are 1.0.0-rc.2, ` +
+			failure{"BrokenChartSpec", `chart "early" of repository URL has no version that satisfies ">0"; the nearest are 1.0.0-rc.2, ` +
 				`1.0.0-rc.1; prereleases are taken only when the constraint names one, as in ">=1.0.0-0"`, false, chart.ErrNoMatch},
 		},
 		"there is no stable version": {
 			s.chart("early", ""),
-			told{"BrokenChartSpec", `chart "early" of repository URL has no stable version; the nearest are 1.0.0-rc.2, 1.0.0-rc.1`,
+			failure{"BrokenChartSpec", `chart "early" of repository URL has no stable version; the nearest are 1.0.0-rc.2, 1.0.0-rc.1`,
 				false, chart.ErrNoMatch},
 		},
 		"the build asked for does not exist": {
 			s.chart("nginx", "0.0.1+b7"),
-			told{"BrokenChartSpec", `chart "nginx" of repository URL has no version that satisfies "0.0.1+b7"; ` +
+			failure{"BrokenChartSpec", `chart "nginx" of repository URL has no version that satisfies "0.0.1+b7"; ` +
 				`the nearest are 0.0.2, 0.0.1`, false, chart.ErrNoMatch},
 		},
 		"the chart is unknown": {
 			s.chart("php", "1"),
-			told{"BrokenChartSpec", `repository URL has no chart "php"`, false, chart.ErrNoMatch},
+			failure{"BrokenChartSpec", `repository URL has no chart "php"`, false, chart.ErrNoMatch},
 		},
 		"letters of the chart's name are swapped": {
 			s.chart("ngnix", "1"),
-			told{"BrokenChartSpec", `repository URL has no chart "ngnix"; did you mean "nginx"?`, false, chart.ErrNoMatch},
+			failure{"BrokenChartSpec", `repository URL has no chart "ngnix"; did you mean "nginx"?`, false, chart.ErrNoMatch},
 		},
 		"the constraint is nonsense": {
 			s.chart("nginx", "newest please"),
-			told{"BrokenChartSpec", `"newest please" is neither a version nor a constraint such as "1.2.3", "~1.2" or ">=1.2.3, <2"; ` +
+			failure{"BrokenChartSpec", `"newest please" is neither a version nor a constraint such as "1.2.3", "~1.2" or ">=1.2.3, <2"; ` +
 				`leave it empty for the newest stable version: improper constraint: "newest please"`, false, chart.ErrBadConstraint},
 		},
 		"the URL is none": {
 			shipper.Chart{Name: "nginx", RepoURL: "http://bad host/%zz"},
-			told{"BrokenChartSpec", "repoUrl is not a URL", false, chart.ErrNotRepository},
+			failure{"BrokenChartSpec", "repoUrl is not a URL", false, chart.ErrNotRepository},
 		},
 		"the URL is of another scheme": {
 			shipper.Chart{Name: "nginx", RepoURL: "file://user:secret@example.com/charts"},
-			told{"BrokenChartSpec", "repoUrl file://example.com/charts is not an http, https or oci URL of a chart repository", false,
+			failure{"BrokenChartSpec", "repoUrl file://example.com/charts is not an http, https or oci URL of a chart repository", false,
 				chart.ErrNotRepository},
 		},
 		"the URL has no host": {
 			shipper.Chart{Name: "nginx", RepoURL: "file:///etc"},
-			told{"BrokenChartSpec", "repoUrl file:///etc is not an http, https or oci URL of a chart repository", false, chart.ErrNotRepository},
+			failure{"BrokenChartSpec", "repoUrl file:///etc is not an http, https or oci URL of a chart repository", false, chart.ErrNotRepository},
 		},
 	}
 	for name, test := range tests {
@@ -237,7 +237,7 @@ func TestResolveRefuses(t *testing.T) {
 
 // TestFaults meets every way in which a repository can be broken, unknown before and known before.
 func TestFaults(t *testing.T) {
-	tests := map[charts.Fault]told{
+	tests := map[charts.Fault]failure{
 		charts.Missing: {"ChartFetchFailure", "there is no chart repository at URL/index.yaml: the answer is 404 Not Found", true,
 			chart.ErrNotRepository},
 		charts.Gone: {"ChartFetchFailure", "there is no chart repository at URL/index.yaml: the answer is 410 Gone", true,
@@ -385,8 +385,8 @@ func (r *slow) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: body, ContentLength: -1}, nil
 }
 
-// TestMissIsNotBelievedOfAnAnswerUnderWay publishes while the index, without what is published, is on its way to somebody else.
-func TestMissIsNotBelievedOfAnAnswerUnderWay(t *testing.T) {
+// TestAMissInAnAnswerUnderWayIsNotFinal publishes a version while an index without it is on its way to another caller.
+func TestAMissInAnAnswerUnderWayIsNotFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const listing = "apiVersion: v1\nentries:\n  nginx:\n  - {version: 0.0.1, urls: [nginx-0.0.1.tgz]}\n"
 		repo := &slow{index: listing, takes: 3 * time.Second, begun: time.Now()}
@@ -420,8 +420,8 @@ func TestMissIsNotBelievedOfAnAnswerUnderWay(t *testing.T) {
 	})
 }
 
-// TestMissIsTakenFromAnAnswerThatCameMeanwhile has a caller who comes when an index is as old as is given, misses and waits no longer
-// than patience. An answer to what was asked after he came is good enough, whoever asked.
+// TestMissIsTakenFromAnAnswerThatCameMeanwhile has a caller that finds an index of a given age without its version and waits no longer
+// than patience. The answer to any request that started after it came is good enough.
 func TestMissIsTakenFromAnAnswerThatCameMeanwhile(t *testing.T) {
 	const listing = "apiVersion: v1\nentries:\n  nginx:\n  - {version: 0.0.1, urls: [nginx-0.0.1.tgz]}\n"
 	const miss = `chart "nginx" of repository https://charts.example.com has no version that satisfies "0.0.2"; the nearest are 0.0.1`
@@ -439,19 +439,19 @@ func TestMissIsTakenFromAnAnswerThatCameMeanwhile(t *testing.T) {
 		others, cold bool
 		asked        []time.Duration
 		took         time.Duration
-		told         string
+		failure      string
 	}{
 		"his own asking, of an index that is not fresh": {
 			takes: 600 * time.Millisecond, age: 20 * time.Second, asked: ms(0, 20600), took: 600 * time.Millisecond,
 		},
 		"his own asking, of one that was not known": {
-			takes: 600 * time.Millisecond, cold: true, asked: ms(0), took: 600 * time.Millisecond, told: miss,
+			takes: 600 * time.Millisecond, cold: true, asked: ms(0), took: 600 * time.Millisecond, failure: miss,
 		},
 		"another's asking, which is put off": {
 			takes: 400 * time.Millisecond, others: true, asked: ms(0, 800), took: 800 * time.Millisecond,
 		},
-		"none in time, which is told": {
-			takes: 2 * time.Second, age: 20 * time.Second, asked: ms(0, 22000), took: time.Second, told: miss + late,
+		"none in time, which is reported": {
+			takes: 2 * time.Second, age: 20 * time.Second, asked: ms(0, 22000), took: time.Second, failure: miss + late,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -477,12 +477,12 @@ func TestMissIsTakenFromAnAnswerThatCameMeanwhile(t *testing.T) {
 				if !tc.cold {
 					repo.index += "  - {version: 0.0.2, urls: [nginx-0.0.2.tgz]}\n"
 				}
-				came, told := time.Now(), ""
+				came, failure := time.Now(), ""
 				if err := resolve("0.0.2"); err != nil {
-					told = err.Error()
+					failure = err.Error()
 				}
-				if took := time.Since(came); took != tc.took || told != tc.told {
-					t.Errorf("after %s, want %s, it is told %q, want %q", took, tc.took, told, tc.told)
+				if took := time.Since(came); took != tc.took || failure != tc.failure {
+					t.Errorf("after %s, want %s, it got %q, want %q", took, tc.took, failure, tc.failure)
 				}
 				others.Wait()
 				time.Sleep(tc.takes)
@@ -524,7 +524,7 @@ func TestBackoff(t *testing.T) {
 	s.pass(2 * time.Minute)
 	_, asking := s.resolve("nginx", "~0.0")
 	if diff := cmp.Diff(read(t, asking), read(t, held), same); diff != "" {
-		t.Errorf("an attempt and the wait for the next are told differently: %s", diff)
+		t.Errorf("an attempt and the wait for the next have different messages: %s", diff)
 	}
 	s.repo.Heal()
 	s.pass(2 * time.Minute)
@@ -538,7 +538,7 @@ func TestBackoff(t *testing.T) {
 	s.pass(1500 * time.Millisecond)
 	s.version("nginx", "~0.0")
 	if got := s.repo.Requests("index.yaml"); got != before+1 {
-		t.Errorf("the delays do not begin anew: asked %d times more", got-before)
+		t.Errorf("the delays do not start again: asked %d times more", got-before)
 	}
 }
 
@@ -560,14 +560,14 @@ func TestManyCallersMakeOneRequest(t *testing.T) {
 	}
 }
 
-func TestCallerThatLeavesTakesNobodyAlong(t *testing.T) {
+func TestACallerThatLeavesDoesNotFailOthers(t *testing.T) {
 	s := newEnv(t)
 	s.repo.Break(charts.Stalled)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := s.Resolve(ctx, "default", s.chart("nginx", ""))
 	if got := read(t, err); !errors.Is(got.Is, chart.ErrUnreachable) || !got.Retry || !errors.Is(err, context.Canceled) {
-		t.Errorf("the one who leaves gets %+v", got)
+		t.Errorf("the caller that leaves gets %+v", got)
 	}
 	stays := make(chan error)
 	go func() {
@@ -576,7 +576,7 @@ func TestCallerThatLeavesTakesNobodyAlong(t *testing.T) {
 	}()
 	s.repo.Heal()
 	if err := <-stays; err != nil {
-		t.Errorf("the one who stays gets %v", err)
+		t.Errorf("the caller that stays gets %v", err)
 	}
 	if got := s.repo.Requests(""); got != 1 {
 		t.Errorf("%d requests", got)
@@ -587,7 +587,7 @@ func TestStalledRepositoryIsGivenUp(t *testing.T) {
 	s := newEnv(t, func(o *chart.Options) { o.FetchTimeout = time.Millisecond })
 	s.repo.Break(charts.Stalled)
 	_, err := s.resolve("nginx", "")
-	want := told{"ChartFetchFailure", "chart index URL/index.yaml cannot be fetched: no whole answer in time: context deadline exceeded",
+	want := failure{"ChartFetchFailure", "chart index URL/index.yaml cannot be fetched: no whole answer in time: context deadline exceeded",
 		true, chart.ErrUnreachable}
 	got := read(t, err)
 	got.Message = strings.ReplaceAll(got.Message, s.repo.URL, "URL")
@@ -632,7 +632,7 @@ func TestLeastUsedRepositoriesAreForgottenWhenThereAreTooMany(t *testing.T) {
 	}
 }
 
-func TestCredentialsAreSentAndNeverTold(t *testing.T) {
+func TestCredentialsAreSentAndNeverShown(t *testing.T) {
 	s := newEnv(t)
 	s.repo.Close()
 	secret := strings.Replace(s.repo.URL, "http://", "http://me:secret@", 1) + "/?token=secret#secret"

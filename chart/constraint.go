@@ -9,7 +9,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// anyStable is the constraint that an empty one stands for.
+// anyStable is the meaning of an empty constraint.
 const anyStable = "*"
 
 // hyphenated matches two versions joined by a hyphen without blanks, neither with prerelease or metadata.
@@ -18,17 +18,17 @@ var hyphenated = regexp.MustCompile(`^(v?\d+(?:\.\d+){0,2})-(v?\d+(?:\.\d+){0,2}
 // operators end or begin terms of a constraint; a version after one is never a hyphen range.
 const operators = "=!<>~^-"
 
-// constraint is a version constraint that was understood.
+// constraint is a parsed version constraint.
 type constraint struct {
 	// raw is what the user wrote, without blanks around it.
 	raw string
-	// build is true when raw is one version with build metadata, which then must be met to the letter.
+	// build is true when raw is one version with build metadata, which must match exactly.
 	build bool
-	// set is what semver makes of it.
+	// set is the parsed form of semver.
 	set *semver.Constraints
 }
 
-// parseConstraint understands raw or returns an *Error with ErrBadConstraint.
+// parseConstraint parses raw or returns an *Error with ErrBadConstraint.
 func parseConstraint(raw string) (constraint, error) {
 	raw = strings.TrimSpace(raw)
 	expanded := raw
@@ -48,18 +48,18 @@ func parseConstraint(raw string) (constraint, error) {
 	return c, nil
 }
 
-// names tells whether version is, to the letter but for a leading v, the version that c was written as.
+// names reports whether version equals the text that c was written as, except for a leading v.
 func (c constraint) names(version string) bool {
 	return c.raw != "" && strings.TrimPrefix(version, "v") == strings.TrimPrefix(c.raw, "v")
 }
 
-// admits tells whether v satisfies c other than by name.
+// admits reports whether v satisfies c by its range, not by its name.
 func (c constraint) admits(v *semver.Version) bool {
 	return !c.build && c.set.Check(v)
 }
 
-// Satisfies tells whether version satisfies constraint, in the same language that Resolve speaks. An empty constraint
-// is satisfied by every stable version.
+// Satisfies reports whether version satisfies constraint, in the language of Resolve. Every stable version satisfies an empty
+// constraint.
 func Satisfies(constraint, version string) (bool, error) {
 	c, err := parseConstraint(constraint)
 	if err != nil {
@@ -72,8 +72,8 @@ func Satisfies(constraint, version string) (bool, error) {
 	return err == nil && c.admits(v), nil
 }
 
-// IsExact tells whether version can only mean one version, whatever the index holds. What may be read as a range,
-// such as `1.2.3-4.5.6`, is not exact.
+// IsExact reports whether version can only mean one version, whatever the index contains. A text that may be a range, such as
+// `1.2.3-4.5.6`, is not exact.
 func IsExact(version string) bool {
 	if _, err := exactVersion(version); err != nil {
 		return false
@@ -87,7 +87,7 @@ func exactVersion(version string) (*semver.Version, error) {
 	return semver.StrictNewVersion(strings.TrimPrefix(version, "v"))
 }
 
-// expandHyphens writes ranges such as `1.2.3-4.5.6` with blanks around the hyphen, as semver knows them.
+// expandHyphens adds blanks around the hyphen of ranges such as `1.2.3-4.5.6`, as semver requires.
 func expandHyphens(raw string) string {
 	alternatives := strings.Split(raw, "||")
 	for i, alternative := range alternatives {
@@ -110,7 +110,7 @@ func expandHyphens(raw string) string {
 	return strings.Join(alternatives, " || ")
 }
 
-// endsOpen tells whether term ends in an operator, so that the next term belongs to it.
+// endsOpen reports whether term ends in an operator, so that the next term belongs to it.
 func endsOpen(term string) bool {
 	return strings.ContainsRune(operators, rune(term[len(term)-1]))
 }
@@ -138,7 +138,7 @@ func hyphenRange(term string) (low, high string, ok bool) {
 	return low, high, true
 }
 
-// shorten keeps what is quoted from users and servers to a length that a condition can carry.
+// shorten bounds quotes of users and servers to a length for conditions.
 func shorten(s string) string { return limit(s, 200) }
 
 // limit cuts s to most bytes.

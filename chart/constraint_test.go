@@ -12,7 +12,7 @@ import (
 	"shipper.dev/shipper/chart"
 )
 
-// shelf is a set of versions that tells constraints apart.
+// shelf is a set of versions that different constraints select different ones of.
 var shelf = []string{
 	"0.0.1", "0.0.2", "0.1.0", "0.2.0", "1.0.0", "1.2.0", "1.2.3", "1.9.9", "2.0.0", "2.0.0-rc.1", "1.2.3-alpha.1", "3.0.0-beta",
 }
@@ -87,8 +87,8 @@ func TestSatisfies(t *testing.T) {
 			for _, version := range shelf {
 				ok, err := chart.Satisfies(constraint, version)
 				if err != nil {
-					var told *chart.Error
-					if !errors.Is(err, chart.ErrBadConstraint) || !errors.As(err, &told) || told.Retry || told.Reason != "BrokenChartSpec" {
+					var failure *chart.Error
+					if !errors.Is(err, chart.ErrBadConstraint) || !errors.As(err, &failure) || failure.Retry || failure.Reason != "BrokenChartSpec" {
 						t.Fatalf("unexpected kind of error: %#v", err)
 					}
 					got = []string{"error"}

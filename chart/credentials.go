@@ -23,16 +23,16 @@ import (
 
 // Keys of a Secret with credentials for a repository. All are optional.
 const (
-	// usernameKey and passwordKey are given to the repository's server, and to tokenHostKey.
+	// usernameKey and passwordKey are sent to the repository's server, and to tokenHostKey.
 	usernameKey = corev1.BasicAuthUsernameKey
 	passwordKey = corev1.BasicAuthPasswordKey
-	// tokenKey is given in place of a user's name, as a bearer token.
+	// tokenKey is sent as a bearer token, in place of user name and password.
 	tokenKey = "token"
-	// tokenHostKey is the host, if it is another, where a registry has tokens given out for a user's name and password.
+	// tokenHostKey is the host, if it is another one, that issues a registry's tokens for a user name and password.
 	tokenHostKey = "tokenHost"
-	// caKey has certificates, in PEM, of authorities that vouch for the server beside those that the system trusts.
+	// caKey has PEM certificates of authorities to trust for the server besides the system's.
 	caKey = "ca.crt"
-	// certificateKey and privateKeyKey are shown to the server when it asks who connects.
+	// certificateKey and privateKeyKey are the client certificate, if the server requests one.
 	certificateKey = corev1.TLSCertKey
 	privateKeyKey  = corev1.TLSPrivateKeyKey
 )
@@ -40,7 +40,7 @@ const (
 // Secrets reads a Secret. Its errors are those of the API server.
 type Secrets func(ctx context.Context, namespace, name string) (*corev1.Secret, error)
 
-// SecretsOf reads Secrets from an API server each time anew; reader must not keep them.
+// SecretsOf reads Secrets from an API server each time; reader must not cache them.
 func SecretsOf(reader client.Reader) Secrets {
 	return func(ctx context.Context, namespace, name string) (*corev1.Secret, error) {
 		var secret corev1.Secret
@@ -49,20 +49,20 @@ func SecretsOf(reader client.Reader) Secrets {
 	}
 }
 
-// access is what opens a repository. Nothing of it may be shown.
+// access holds the credentials of a repository. They must never be shown.
 type access struct {
-	// secret is where it comes from, to be shown: namespace/name.
+	// secret is the name of their Secret, namespace/name, for messages.
 	secret string
-	// scope is another for each Secret, for all that it ever held, and for each URL that it was for.
+	// scope differs between Secrets, between contents of a Secret, and between the URLs that it is for.
 	scope string
-	// to is the only URL, with all below it, that any of this is sent to.
+	// to is the only URL, with the paths below it, that gets any of this.
 	to                                   prefix
 	username, password, token, tokenHost string
-	// tls is nil when it says nothing of certificates.
+	// tls is nil without certificates.
 	tls *tls.Config
 }
 
-// header is what authorizes a request where nothing else is agreed upon; empty when nothing does.
+// header is the Authorization header, unless another one is negotiated; may be empty.
 func (a *access) header() string {
 	switch {
 	case a == nil:
@@ -75,7 +75,7 @@ func (a *access) header() string {
 	return ""
 }
 
-// opens is where an archive that was fetched with credentials may be used again; empty when it was fetched with none.
+// opens is the scope in which an archive fetched with credentials may be used again; empty without credentials.
 func opens(namespace string, of shipper.Chart) string {
 	if of.Credentials.SecretName == "" {
 		return ""
@@ -105,8 +105,8 @@ func (c *Catalog) access(ctx context.Context, namespace string, of shipper.Chart
 	return a, nil
 }
 
-// secret reads a Secret that a chart names, and says how it is called. When nothing but a change there would help, the error has a
-// cause of its own.
+// secret reads a Secret that a chart names, and returns its full name. If only a change of the Secret helps, the error has that
+// cause.
 func (c *Catalog) secret(ctx context.Context, namespace, name string, cause error) (*corev1.Secret, string, error) {
 	where := namespace + "/" + name
 	switch {
@@ -129,7 +129,7 @@ func (c *Catalog) secret(ctx context.Context, namespace, name string, cause erro
 	return secret, where, nil
 }
 
-// accessOf understands a Secret. Errors are phrases that follow its name and quote nothing of it.
+// accessOf parses a Secret. Errors are phrases that follow its name and quote none of its content.
 func accessOf(data map[string][]byte) (*access, error) {
 	a := &access{
 		username: string(data[usernameKey]), password: string(data[passwordKey]), token: string(data[tokenKey]),

@@ -22,7 +22,7 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// secrets are what Secrets hold, by namespace/name. What is under forURL is no part of it, but the URL that it is marked for.
+// secrets are the data of Secrets, by namespace/name. The entry forURL is not data, but the URL that the Secret is marked for.
 type secrets map[string]map[string]string
 
 const forURL = "marked for"
@@ -34,7 +34,7 @@ func (s secrets) read(_ context.Context, namespace, name string) (*corev1.Secret
 	case namespace == "closed":
 		return nil, apierrors.NewForbidden(resource, name, errors.New("no binding"))
 	case namespace == "away":
-		return nil, errors.New("nobody answers")
+		return nil, errors.New("no answer")
 	case !ok:
 		return nil, apierrors.NewNotFound(resource, name)
 	}
@@ -50,7 +50,7 @@ func (s secrets) read(_ context.Context, namespace, name string) (*corev1.Secret
 	return out, nil
 }
 
-// protected serves the index of nginx 0.0.1 over TLS to those who authorize themselves like this.
+// protected serves the index of nginx 0.0.1 over TLS to requests with this authorization.
 type protected struct {
 	*httptest.Server
 	archive charts.Archive
@@ -88,9 +88,9 @@ const basic = "Basic YW5uOnMzY3JldA==" // ann:s3cret
 
 func TestCredentialsOpenARepository(t *testing.T) {
 	for sentence, tc := range map[string]struct {
-		header string
-		secret map[string]string
-		told   string
+		header  string
+		secret  map[string]string
+		failure string
 	}{
 		"a name and a password":   {basic, map[string]string{"username": "ann", "password": "s3cret"}, ""},
 		"a token":                 {"Bearer t0ken", map[string]string{"token": "t0ken"}, ""},
@@ -111,18 +111,18 @@ func TestCredentialsOpenARepository(t *testing.T) {
 				o.Secrets, o.Repositories = secrets{"team/opener": tc.secret}.read, anywhereHere(t)
 			})
 			got, err := s.Resolve(t.Context(), "team", p.chart("opener"))
-			if tc.told == "" {
+			if tc.failure == "" {
 				if diff := cmp.Diff(chart.Resolution{Version: "0.0.1", Digest: p.archive.Digest}, got); diff != "" || err != nil {
 					t.Errorf("%v (-want +got)\n%s", err, diff)
 				}
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), tc.told) {
-				t.Errorf("got %v, want %s", err, tc.told)
+			if err == nil || !strings.Contains(err.Error(), tc.failure) {
+				t.Errorf("got %v, want %s", err, tc.failure)
 			}
 			for _, secret := range []string{"s3cret", "t0ken", basic} {
 				if err != nil && strings.Contains(err.Error(), secret) {
-					t.Errorf("%s was told: %v", secret, err)
+					t.Errorf("%s got: %v", secret, err)
 				}
 			}
 		})
@@ -143,12 +143,12 @@ func TestCredentialsThatCannotBeRead(t *testing.T) {
 	s := newEnv(t, func(o *chart.Options) { o.Secrets = secrets{}.read })
 	of := s.chart("nginx", "0.0.1")
 	of.Credentials.SecretName = "opener"
-	for namespace, want := range map[string]told{
+	for namespace, want := range map[string]failure{
 		"closed": {"ChartFetchFailure", "Shipper may not read Secret closed/opener; who owns the namespace may let it read the Secrets there: " +
 			"kubectl create rolebinding shipper-namespace-reader -n closed --clusterrole=shipper-namespace-reader " +
 			"--serviceaccount=shipper-system:shipper-mgmt-cluster", true, chart.ErrCredentials},
 		"empty": {"ChartFetchFailure", "there is no Secret empty/opener", true, chart.ErrCredentials},
-		"away":  {"ChartFetchFailure", "reading Secret away/opener: nobody answers", true, nil},
+		"away":  {"ChartFetchFailure", "reading Secret away/opener: no answer", true, nil},
 	} {
 		_, err := s.Resolve(t.Context(), namespace, of)
 		if diff := cmp.Diff(want, read(t, err), same); diff != "" {
@@ -161,7 +161,7 @@ func TestCredentialsThatCannotBeRead(t *testing.T) {
 }
 
 // What one Secret opens is closed to all others, also while it is in memory.
-func TestWhatACredentialOpensIsNotAnsweredToOthers(t *testing.T) {
+func TestContentBehindCredentialsIsNotServedToOthers(t *testing.T) {
 	repo := charts.Serve(t)
 	guarded := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != basic {
@@ -191,7 +191,7 @@ func TestWhatACredentialOpensIsNotAnsweredToOthers(t *testing.T) {
 		"nobody": {"team", ""}, "a guess": {"team", "wrong"}, "another namespace": {"others", "opener"},
 	} {
 		if got, err := s.Resolve(t.Context(), of.namespace, named(of.secret)); err == nil {
-			t.Errorf("%s was told %+v", who, got)
+			t.Errorf("%s got %+v", who, got)
 		}
 		if _, err := s.Load(t.Context(), of.namespace, named(of.secret), resolved.Digest); err == nil {
 			t.Errorf("%s was given the archive", who)
@@ -200,7 +200,7 @@ func TestWhatACredentialOpensIsNotAnsweredToOthers(t *testing.T) {
 	if _, err := s.Load(t.Context(), "team", named("second"), resolved.Digest); err != nil {
 		t.Errorf("another Secret that opens it: %v", err)
 	}
-	// Once the password is another, so is what is known.
+	// With another password the cache is another, too.
 	held["team/opener"] = wrong
 	if got, err := s.Resolve(t.Context(), "team", named("opener")); err == nil {
 		t.Errorf("with the password of before, %+v", got)

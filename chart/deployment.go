@@ -43,7 +43,7 @@ func (m Manifest) deployment() (int, error) {
 	return at, nil
 }
 
-// checkDeployment demands the one Deployment, with a number of replicas that can be read.
+// checkDeployment requires exactly one Deployment, with a valid number of replicas.
 func (m Manifest) checkDeployment() error {
 	at, err := m.deployment()
 	if err != nil {
@@ -62,8 +62,7 @@ func (m Manifest) checkDeployment() error {
 	return nil
 }
 
-// Replicas is the number of replicas of the one Deployment as the chart has it; 1 when the chart does not say, and 0 when there is
-// nothing.
+// Replicas is the number of replicas in the chart's Deployment; 1 when it has none, and 0 when the Manifest is empty.
 func (m Manifest) Replicas() int32 {
 	if m.nothing() {
 		return 0
@@ -79,8 +78,8 @@ func (m Manifest) Replicas() int32 {
 	return int32(n)
 }
 
-// prepareDeployment makes a Deployment one that Shipper can scale and whose Pods it can tell apart: no replicas yet,
-// and the labels in its selector and on its Pods. what names it.
+// prepareDeployment prepares a Deployment for Shipper: no replicas yet, and labels in its selector and on its Pods that
+// distinguish them. what names it.
 func prepareDeployment(o *unstructured.Unstructured, what string, t Target, own map[string]string) error {
 	if !strings.Contains(o.GetName(), t.ReleaseName) {
 		return chartError("Deployment %q has invalid name. "+
@@ -101,8 +100,8 @@ func prepareDeployment(o *unstructured.Unstructured, what string, t Target, own 
 	return checkSelector(o, what)
 }
 
-// checkSelector demands that the Deployment's selector matches its own Pods, as an API server would only after some of
-// the chart is installed.
+// checkSelector requires that the Deployment's selector matches its own Pods. The API server checks that too, but only after
+// some of the chart is installed.
 func checkSelector(o *unstructured.Unstructured, what string) error {
 	raw, _, err := unstructured.NestedMap(o.Object, "spec", "selector")
 	if err != nil {
@@ -133,10 +132,10 @@ func podLabels(o *unstructured.Unstructured) labels.Set {
 	return found
 }
 
-// mergeLabels puts own into a map of strings, which is made with all that leads to it when it is missing.
+// mergeLabels adds own to a map of strings, creating the map and its parents if they are missing.
 func mergeLabels(object map[string]any, own map[string]string, fields ...string) error {
 	for i := 1; i <= len(fields); i++ {
-		// What is null counts as missing.
+		// A null value counts as missing.
 		if value, found, err := unstructured.NestedFieldNoCopy(object, fields[:i]...); err == nil && found && value == nil {
 			unstructured.RemoveNestedField(object, fields[:i]...)
 		}

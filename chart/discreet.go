@@ -7,13 +7,14 @@ import (
 	"regexp"
 )
 
-// Discreet is out without what Helm says while it merges values, which it says to the standard logger, whole values included. It is
-// for who sets up a process: log.SetOutput(chart.Discreet(os.Stderr)).
+// Discreet is out without the warnings that Helm logs while it merges values, which quote the values. Use it at the start of a
+// process: log.SetOutput(chart.Discreet(os.Stderr)).
 func Discreet(out io.Writer) io.Writer { return discreet{out} }
 
 type discreet struct{ out io.Writer }
 
-// indiscreet are Helm's warnings, which nothing else in the process words so. The standard logger writes each whole, at once.
+// indiscreet matches Helm's warnings; nothing else in the process logs in this form. The standard logger writes each in one
+// call.
 var indiscreet = regexp.MustCompile(`^(?i)([0-9/]+ [0-9:.]+ )?warning: `)
 
 // Write is io.Writer.

@@ -34,7 +34,7 @@ func TestHelmDoesNotLogValues(t *testing.T) {
 		return out.String()
 	}
 	if !strings.Contains(logged(false), canary) {
-		t.Error("Helm does not print values any more: nobody has to keep it from it")
+		t.Error("Helm does not print values any more: Discreet is no longer needed")
 	}
 	got := logged(true)
 	others := strings.HasSuffix(got, " http: TLS handshake error: warning: EOF\n")

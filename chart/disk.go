@@ -18,21 +18,21 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// partial begins the names of files that are being written. Those left by a process that ended are swept up later.
+// partial is the prefix of files that are being written. Those left by a former process are deleted later.
 const (
 	partial        = ".partial-"
 	partialGoesOff = time.Hour
 )
 
-// archiveKey says which archive is meant.
+// archiveKey identifies an archive.
 type archiveKey struct {
 	digest              string
 	repo, name, version string
-	// scope is where it may be used, when it was fetched with credentials; otherwise empty, and it may be used everywhere.
+	// scope is where an archive fetched with credentials may be used; empty without credentials: it may be used everywhere.
 	scope string
 }
 
-// stored is the key under which the archive is kept: its digest, or where it came from when no digest is known.
+// stored is the key for storing the archive: its digest, or its origin when no digest is known.
 func (k archiveKey) stored() archiveKey {
 	if k.digest != "" {
 		return archiveKey{digest: k.digest, scope: k.scope}
@@ -54,8 +54,8 @@ func (k archiveKey) file() string {
 	return "from-" + hex.EncodeToString(sum[:]) + suffix + ".tgz"
 }
 
-// disk keeps archives in a folder, up to a size. All that fails there is logged and otherwise as if nothing were kept:
-// the archives can be fetched again. A nil disk keeps nothing.
+// disk keeps archives in a folder, up to a size. It logs its errors and then behaves as if it had no such archive, because
+// archives can be fetched again. A nil disk keeps none.
 type disk struct {
 	dir   string
 	clock clock.PassiveClock
@@ -63,7 +63,7 @@ type disk struct {
 	files *lru[string, struct{}]
 }
 
-// openDisk takes over what an earlier process left in dir, least recently used first.
+// openDisk loads the archives that an earlier process left in dir, least recently used first.
 func openDisk(dir string, most int64, clk clock.PassiveClock, log logr.Logger) *disk {
 	if dir == "" {
 		return nil
@@ -98,7 +98,7 @@ func openDisk(dir string, most int64, clk clock.PassiveClock, log logr.Logger) *
 	return d
 }
 
-// get reads an archive. One kept under its digest is checked against it, since disks rot and are written by others.
+// get reads an archive. It checks the digest, because files may be corrupt or written by other processes.
 func (d *disk) get(key archiveKey) ([]byte, bool) {
 	if d == nil {
 		return nil, false
@@ -123,7 +123,7 @@ func (d *disk) get(key archiveKey) ([]byte, bool) {
 	return archive, true
 }
 
-// put writes an archive whole or not at all.
+// put writes an archive completely or not at all.
 func (d *disk) put(key archiveKey, archive []byte) {
 	if d == nil {
 		return
@@ -151,7 +151,7 @@ func (d *disk) write(name string, archive []byte) error {
 	return nil
 }
 
-// drop removes an archive that turned out to be of no use.
+// drop removes a useless archive.
 func (d *disk) drop(key archiveKey) {
 	if d == nil {
 		return
@@ -160,7 +160,7 @@ func (d *disk) drop(key archiveKey) {
 	d.remove(key.file())
 }
 
-// count notes a file as just used, and removes those that there is no more room for.
+// count records the use of a file, and removes files above the bound.
 func (d *disk) count(name string, size int64) {
 	for _, forgotten := range d.files.put(name, struct{}{}, size) {
 		d.remove(forgotten)

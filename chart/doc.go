@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chart knows Helm charts: which version a constraint means, where its archive is, what it renders to in one
-// cluster, and whether Shipper can roll that out.
+// Package chart resolves, fetches, renders and checks Helm charts: the version that a constraint means, its archive, the
+// objects in one cluster, and whether Shipper can roll these out.
 //
-// Charts are written by tenants. Package engine runs their templates within bounds, so that none can take more than its
-// share or end the process; everything else that is read from them is bounded here.
+// Tenants write charts. Package engine runs their templates within bounds, so that no chart can take more than its share or end
+// the process; this package bounds all other input.
 //
-// A Catalog answers for repositories, and for OCI registries, where a chart's tags stand for an index. Resolve turns a
-// version constraint into one version of the repository's index; Load fetches the archive of that version, checks its
-// digest and keeps it; Chart.Render runs its templates for one Target; Manifest.Prepare returns what installation writes.
+// A Catalog reads repositories, and OCI registries, where a chart's tags replace the index. Resolve turns a version constraint
+// into one version of the repository's index; Load fetches the archive of that version, checks its digest and keeps it;
+// Chart.Render runs its templates for one Target; Manifest.Prepare returns the objects to install.
 //
 // # Versions
 //

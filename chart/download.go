@@ -12,16 +12,16 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// downloadsEach is how many archives and provenances one namespace downloads and opens at one time: one that names many large ones, or
-// many of a repository that answers slowly, leaves room to the others in maxInFlight. What others do counts for nothing, or a few
-// repositories that hang would keep all from theirs. The index was read before: that belongs to all who ask for it.
+// downloadsEach bounds, per namespace, the archives and provenances being downloaded and opened at one time, so that no
+// namespace fills maxInFlight. The bound does not count other namespaces: repositories that hang for one must not stop the
+// others. Indexes are shared by all and not counted.
 const downloadsEach = 4
 
-// errIndex marks failures that are the index's, which has a backoff of its own.
+// errIndex marks failures of the index, which has its own backoff.
 var errIndex = errors.New("index")
 
-// fetch finds the archive in the index and downloads it, in the turn of its namespace. Namespaces whose turn it is share a download; none
-// waits for the turn of another.
+// fetch finds the archive in the index and downloads it in a slot of its namespace. Namespaces that have a slot share a
+// download; none waits for the slot of another.
 func (c *Catalog) fetch(namespace string, pinned shipper.Chart, key archiveKey) (*Chart, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, 2*c.options.FetchTimeout)
 	defer cancel()
@@ -39,7 +39,7 @@ func (c *Catalog) fetch(namespace string, pinned shipper.Chart, key archiveKey) 
 	}
 	defer c.downloads.Leave(namespace)
 	loaded, err, _ := c.loads.Do(fmt.Sprintf("download %q", key), func() (any, error) {
-		if loaded, ok := c.charts.get(key.stored()); ok { // while it was waited for
+		if loaded, ok := c.charts.get(key.stored()); ok { // loaded while this waited
 			return loaded, nil
 		}
 		loaded, err := c.download(ctx, r, pinned, found, key)
@@ -52,7 +52,7 @@ func (c *Catalog) fetch(namespace string, pinned shipper.Chart, key archiveKey) 
 	return archive, err
 }
 
-// download gets the archive from the first of its URLs that gives the right one.
+// download gets the archive from the first of its URLs that has the right one.
 func (c *Catalog) download(ctx context.Context, r *repository, pinned shipper.Chart, found entry, key archiveKey) (*Chart, error) {
 	if r.registry != nil {
 		return c.pull(ctx, r, found.version, key)
@@ -62,7 +62,7 @@ func (c *Catalog) download(ctx context.Context, r *repository, pinned shipper.Ch
 		return nil, brokenSpec(nil, "%s: the index gives no URL for it", what)
 	}
 	digest := orDefault(key.digest, found.digest)
-	told := &Error{Reason: shipper.BrokenChartSpec}
+	failure := &Error{Reason: shipper.BrokenChartSpec}
 	var failures []string
 	var causes []error
 	for _, reference := range found.urls {
@@ -71,36 +71,36 @@ func (c *Catalog) download(ctx context.Context, r *repository, pinned shipper.Ch
 			return loaded, nil
 		}
 		failures, causes = append(failures, err.Message), append(causes, err.Cause)
-		told.Retry = told.Retry || err.Retry
-		if err.Retry && err.Reason != shipper.BrokenChartSpec { // what may only be out of reach is not called broken
-			told.Reason = err.Reason
+		failure.Retry = failure.Retry || err.Retry
+		if err.Retry && err.Reason != shipper.BrokenChartSpec { // a URL that may only be unreachable is not called broken
+			failure.Reason = err.Reason
 		}
 	}
-	told.Message, told.Cause = fmt.Sprintf("%s: %s", what, strings.Join(failures, "; ")), errors.Join(causes...)
-	return nil, told
+	failure.Message, failure.Cause = fmt.Sprintf("%s: %s", what, strings.Join(failures, "; ")), errors.Join(causes...)
+	return nil, failure
 }
 
-// find looks the pinned version up in the index, which is asked for anew when it does not have it.
+// find looks the pinned version up in the index, and refreshes the index if that does not have it.
 func (c *Catalog) find(ctx context.Context, r *repository, pinned shipper.Chart) (entry, error) {
 	known, found, ok, err := c.lookUp(ctx, r, func(ix *index) (entry, bool) { return ix.exact(pinned.Name, pinned.Version) })
 	switch {
 	case err != nil:
-		told := *asError(err)
-		told.Cause = errors.Join(told.Cause, errIndex)
-		return entry{}, &told
+		failure := *asError(err)
+		failure.Cause = errors.Join(failure.Cause, errIndex)
+		return entry{}, &failure
 	case !ok:
-		told := known.noMatch(r.name, pinned.Name, constraint{raw: pinned.Version, build: true})
-		// It was there when it was admitted, or nobody could look: it may come.
-		told.Retry, told.Cause = true, errors.Join(ErrNoMatch, errIndex)
-		return entry{}, told
+		failure := known.noMatch(r.name, pinned.Name, constraint{raw: pinned.Version, build: true})
+		// The version existed when it was admitted, or was not checked then: it may appear.
+		failure.Retry, failure.Cause = true, errors.Join(ErrNoMatch, errIndex)
+		return entry{}, failure
 	}
 	return found, nil
 }
 
-// asError is err as this package returns it.
+// asError is err as an *Error.
 func asError(err error) *Error {
-	if told, ok := errors.AsType[*Error](err); ok {
-		return told
+	if failure, ok := errors.AsType[*Error](err); ok {
+		return failure
 	}
 	return fetchFailure(err, "%s", err)
 }
@@ -124,7 +124,7 @@ func (c *Catalog) fetchFrom(
 	return loaded, nil
 }
 
-// pull downloads the archive of a version from a registry. Its digest is known before it is asked for.
+// pull downloads the archive of a version from a registry, by its digest.
 func (c *Catalog) pull(ctx context.Context, r *repository, version string, key archiveKey) (*Chart, error) {
 	where := r.name + ":" + tagOf(version)
 	manifest, err := r.registry.manifest(ctx, version)
@@ -156,12 +156,12 @@ func (c *Catalog) pull(ctx context.Context, r *repository, version string, key a
 	return loaded, nil
 }
 
-// accept opens and keeps an archive that was downloaded, if it has the digest that is expected, if any is.
+// accept opens and keeps a downloaded archive, if it has the expected digest, or if none is expected.
 func (c *Catalog) accept(archive []byte, key archiveKey, digest, where string) (*Chart, error) {
 	if got := digestOf(archive); digest != "" && got != digest {
 		return nil, otherDigest(where, got, digest)
 	}
-	archive = slices.Clone(archive) // what was downloaded is the fetcher's
+	archive = slices.Clone(archive) // the fetcher owns the downloaded bytes
 	opened, err := open(archive, c.renders)
 	if err != nil {
 		return nil, err
@@ -170,21 +170,21 @@ func (c *Catalog) accept(archive []byte, key archiveKey, digest, where string) (
 	return opened, nil
 }
 
-// otherDigest says that something else was published. It is asked for again: nobody here is told when the repository has the
-// right bytes again.
+// otherDigest is the error of an archive with another digest. It is retried: the repository may restore the right bytes without
+// notice.
 func otherDigest(where, got, want string) *Error {
 	err := brokenSpec(ErrDigest, "%s has the sha256 %s, but %s is expected", where, got, shorten(want))
 	err.Retry = true
 	return err
 }
 
-// notFetched turns what went wrong with a download into what is told.
+// notFetched turns an error of a download into the error for users.
 func notFetched(err error, what, where string) *Error {
-	if told, ok := errors.AsType[*Error](err); ok {
-		return told
+	if failure, ok := errors.AsType[*Error](err); ok {
+		return failure
 	}
-	if told, ok := errors.AsType[*unusable](err); ok {
-		return brokenSpec(told, "%s %s", where, told)
+	if failure, ok := errors.AsType[*unusable](err); ok {
+		return brokenSpec(failure, "%s %s", where, failure)
 	}
 	if why, ok := errors.AsType[*denied](err); ok {
 		return fetchFailure(errors.Join(ErrNotAllowed, why), "%s: %s", what, why)

@@ -15,7 +15,7 @@ import (
 )
 
 // crowd has a team load ten charts of a repository that answers as fault says, and returns when it is asked for as many files as that
-// comes to. Who calls end waits until all have ended, with those files there.
+// comes to. A call of end waits until all have ended, and serves those files.
 func crowd(t *testing.T, s *env, fault charts.Fault, file string, files int) (end func()) {
 	t.Helper()
 	const all = 10
@@ -95,8 +95,8 @@ func TestAnIndexThatHangsKeepsNoOtherChart(t *testing.T) {
 	end()
 }
 
-// TestWhoWantsWhatAnotherTeamWaitsForDoesNotWaitForThatTeam has a team wait for its own downloads before it asks for what all have.
-func TestWhoWantsWhatAnotherTeamWaitsForDoesNotWaitForThatTeam(t *testing.T) {
+// TestADownloadSharedByTeamsDoesNotWaitForTheSlotOfOne has a team wait for its own downloads before it asks for what all have.
+func TestADownloadSharedByTeamsDoesNotWaitForTheSlotOfOne(t *testing.T) {
 	s, other := newEnv(t), charts.Serve(t)
 	end := crowd(t, s, charts.StalledArchives, ".tgz", 4)
 	shared := shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: other.URL}
@@ -113,7 +113,7 @@ func TestWhoWantsWhatAnotherTeamWaitsForDoesNotWaitForThatTeam(t *testing.T) {
 	}
 }
 
-func TestWhatManyTeamsWantIsDownloadedOnce(t *testing.T) {
+func TestAnArchiveWantedByManyTeamsIsDownloadedOnce(t *testing.T) {
 	s := newEnv(t)
 	s.repo.Break(charts.StalledArchives)
 	const teams = 16

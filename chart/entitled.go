@@ -15,13 +15,13 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// prefix is the URL that the owner of a Secret lets its credentials be sent to, with everything below it.
+// prefix is the URL, with the paths below it, that the owner of a Secret permits for its credentials.
 type prefix struct {
 	scheme, host, port string
 	segments           []string
 }
 
-// parsePrefix reads a prefix. Errors are phrases that do not quote raw, which may hold a password by mistake.
+// parsePrefix parses a prefix. Errors are phrases that do not quote raw, which may hold a password by mistake.
 func parsePrefix(raw string) (prefix, error) {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	switch {
@@ -41,14 +41,14 @@ func parsePrefix(raw string) (prefix, error) {
 	return prefix{u.Scheme, hostOf(u), portOf(u), segments}, nil
 }
 
-// covers tells whether u is the prefix or below it. A path that servers read differently is never covered.
+// covers reports whether u is the prefix or below it. A path that servers may read differently is never covered.
 func (p prefix) covers(u *url.URL) bool {
 	segments, plain := segmentsOf(u)
 	return plain && u.Scheme == p.scheme && hostOf(u) == p.host && portOf(u) == p.port &&
 		len(segments) >= len(p.segments) && slices.Equal(segments[:len(p.segments)], p.segments)
 }
 
-// String differs for prefixes that differ.
+// String differs for different prefixes.
 func (p prefix) String() string {
 	return fmt.Sprintf("%s %s %s %q", p.scheme, p.host, p.port, p.segments)
 }
@@ -73,8 +73,8 @@ func segmentsOf(u *url.URL) (segments []string, plain bool) {
 
 func control(r rune) bool { return r < ' ' || r == 0x7f }
 
-// entitled is the prefix that a Secret is for. It fails unless the Secret is marked for chart repositories and covers u,
-// the repository that somebody wants opened with it: a reader of Secrets is not enough to choose where they are sent.
+// entitled is the prefix that a Secret is for. It fails unless the Secret is marked for chart repositories and covers the
+// repository u: the right to read a Secret is not the right to choose which server gets it.
 func entitled(secret *corev1.Secret, u *url.URL) (prefix, error) {
 	marked := secret.Labels[shipper.RepositoryCredentialsLabel] == "true"
 	raw, named := secret.Annotations[shipper.RepositoryURLAnnotation]
@@ -97,14 +97,14 @@ func entitled(secret *corev1.Secret, u *url.URL) (prefix, error) {
 	return p, nil
 }
 
-// typed are the URLs that a shell takes as they are.
+// typed matches URLs that need no quoting in a shell.
 var typed = regexp.MustCompile(`^[A-Za-z0-9:/._~%-]+$`)
 
-// allowCommand is what the owner of a Secret runs to have it sent to u.
+// allowCommand is the command with which the owner of a Secret permits u.
 func allowCommand(secret *corev1.Secret, u *url.URL) string {
 	to := redact(u)
 	if !typed.MatchString(to) {
-		to = "URL" // it is the requester's text: nobody runs that by copying
+		to = "URL" // it is the requester's text, which the owner must not run by copying
 	}
 	return fmt.Sprintf("kubectl label secret %[1]s -n %[2]s --overwrite %[3]s=true && "+
 		"kubectl annotate secret %[1]s -n %[2]s --overwrite %[4]s=%[5]s",

@@ -137,14 +137,14 @@ func TestASecretThatIsNotMarkedForRepositoriesIsNotUsed(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			sent, err := resolvedWith(t, repoURL, tc.meta)
 			got := read(t, err)
-			if diff := cmp.Diff(told{"ChartFetchFailure", tc.want, true, chart.ErrCredentials}, got, same); diff != "" || len(sent) > 0 {
+			if diff := cmp.Diff(failure{"ChartFetchFailure", tc.want, true, chart.ErrCredentials}, got, same); diff != "" || len(sent) > 0 {
 				t.Errorf("%d requests were sent; (-want +got)\n%s", len(sent), diff)
 			}
 		})
 	}
 }
 
-// The command in a refusal is run by the owner of the Secret; the URL in it is the text of whoever wrote the Application.
+// The owner of the Secret runs the command in a refusal; the author of the Application wrote the URL in it.
 func TestACommandInARefusalHoldsNoTextThatAShellRuns(t *testing.T) {
 	_, err := resolvedWith(t, "https://charts.example.com/$(id)&'x'", metav1.ObjectMeta{})
 	if err == nil || !strings.HasSuffix(err.Error(), "repository-url=URL") {
@@ -197,7 +197,7 @@ func TestARedirectOutOfTheURLOfASecretIsFollowedWithoutCredentials(t *testing.T)
 	}
 }
 
-// What was known by a Secret while it was for one URL is not known by it while it is for another.
+// An index that was read with a Secret for one URL is not used after the Secret is marked for another URL.
 func TestAnotherURLOfASecretIsTakenUpAtOnce(t *testing.T) {
 	p := protect(t, basic)
 	held := map[string]string{"username": "ann", "password": "s3cret", "ca.crt": p.ca(), forURL: p.URL}

@@ -10,46 +10,47 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Sentinels that an *Error wraps. Ask with errors.Is.
+// Sentinels that an *Error wraps. Use errors.Is.
 var (
-	// ErrNoMatch means that the repository answers, but has no such chart or no version that satisfies the constraint.
-	// The message lists the nearest versions. Refuse; the user has to choose another.
+	// ErrNoMatch means that the repository has no such chart or no version that satisfies the constraint. The message lists the
+	// nearest versions. Refuse; the user has to choose another.
 	ErrNoMatch = errors.New("no version matches")
 	// ErrNoChart is the ErrNoMatch of a repository that has no chart of the name at all.
 	ErrNoChart = fmt.Errorf("no such chart: %w", ErrNoMatch)
-	// ErrUnreachable means that the repository does not answer and that nothing is known of it. Try again later.
+	// ErrUnreachable means that the repository does not answer and that no index is cached. Retry later.
 	ErrUnreachable = errors.New("repository cannot be reached")
-	// ErrNotRepository means that something answers under the URL, but that it is not a chart repository: an error
-	// status such as 404, a page of HTML, a file that is no index, or a URL that is not http or https. Refuse.
+	// ErrNotRepository means that the URL is not a chart repository: the answer is an error status such as 404, a page of HTML
+	// or another file, or the scheme is not http or https. Refuse.
 	ErrNotRepository = errors.New("not a chart repository")
-	// ErrNotAllowed means that the Policy of Options does not let this be fetched. Refuse.
+	// ErrNotAllowed means that the Policy of Options forbids the URL. Refuse.
 	ErrNotAllowed = errors.New("not allowed")
-	// ErrCredentials means that the Secret that a chart names is not there, may not be read, or has nothing of use. Refuse.
+	// ErrCredentials means that the Secret that a chart names does not exist, may not be read, or has no usable credentials.
+	// Refuse.
 	ErrCredentials = errors.New("no credentials")
 	// ErrBadConstraint means that the version asked for is neither a version nor a constraint. Refuse.
 	ErrBadConstraint = errors.New("not a version constraint")
-	// ErrDigest means that the bytes fetched are not those that were pinned. Do not install.
+	// ErrDigest means that the fetched bytes do not have the pinned digest. Do not install.
 	ErrDigest = errors.New("digest differs")
-	// ErrKeys means that the Secret whose keys are to verify a chart is not there, may not be read, or has no keys. Refuse.
+	// ErrKeys means that the Secret with the keys to verify a chart does not exist, may not be read, or has no keys. Refuse.
 	ErrKeys = errors.New("no keys")
-	// ErrProvenance means that an archive has no provenance, or one that does not say of it what is demanded. Do not install.
+	// ErrProvenance means that an archive has no provenance, or not the required one. Do not install.
 	ErrProvenance = errors.New("not verified")
-	// ErrNotKept means that an archive is not where LoadKept was told to look.
+	// ErrNotKept means that the kept function of LoadKept does not have the archive.
 	ErrNotKept = errors.New("not kept")
 )
 
-// Error is what every function of this package returns when it fails, other than by the caller's ctx.
+// Error is the error of every function in this package, except when the caller's ctx ends.
 type Error struct {
-	// Reason is ChartFetchFailure, ChartNotVerified, BrokenChartSpec, WrongChartDeployments or ChartError of v1alpha1: the reason of the
-	// condition that tells the user.
+	// Reason is ChartFetchFailure, ChartNotVerified, BrokenChartSpec, WrongChartDeployments or ChartError of v1alpha1: the
+	// reason of the condition that shows the error.
 	Reason string
-	// Message says in whole words what is wrong and, where it can, what would change it. It holds no credentials.
+	// Message is a full text for users: the problem and, where known, what would solve it. It holds no credentials.
 	Message string
-	// Retry is true when the same call may succeed later with nothing changed by the user.
+	// Retry is true when the same call may succeed later without a change by the user.
 	Retry bool
-	// Cause is a sentinel of this package or the error met underneath; may be nil.
+	// Cause is a sentinel of this package or the underlying error; may be nil.
 	Cause error
-	// open is what of Message can be told where values are secret; empty for nothing.
+	// open is the part of Message that contains no values; empty for none.
 	open string
 }
 
@@ -59,48 +60,48 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// openly notes what of the message says nothing of values.
+// openly sets the part of the message that contains no values.
 func (e *Error) openly(format string, args ...any) *Error {
 	e.open = fmt.Sprintf(format, args...)
 	return e
 }
 
-// Withheld is an error of rendering with secret values, without what may quote them: templates, schemas and the objects that they
-// render to are free to. Other errors are as they are.
+// Withheld is an error of rendering with secret values, without the parts that may quote them: templates, schemas and rendered
+// objects may. Other errors stay as they are.
 func Withheld(err error) error {
-	told, ok := errors.AsType[*Error](err)
-	if !ok || told.Reason != shipper.ChartError && told.Reason != shipper.WrongChartDeployments {
+	failure, ok := errors.AsType[*Error](err)
+	if !ok || failure.Reason != shipper.ChartError && failure.Reason != shipper.WrongChartDeployments {
 		return err
 	}
-	message := cmp.Or(told.open, "the chart cannot be rendered with these values") + Unsaid
-	return &Error{Reason: told.Reason, Retry: told.Retry, Message: message}
+	message := cmp.Or(failure.open, "the chart cannot be rendered with these values") + Unsaid
+	return &Error{Reason: failure.Reason, Retry: failure.Retry, Message: message}
 }
 
-// Unsaid ends messages of which something was left out.
-const Unsaid = "; what else is known may tell what is in a Secret, and is left out: who may read that sees it by `shipperctl chart render`"
+// Unsaid ends messages that were shortened by Withheld.
+const Unsaid = "; the details may quote a Secret and are left out: `shipperctl chart render` shows them to users who may read it"
 
-// chartError says that the chart breaks a rule or does not render; only another chart or other values change it.
+// chartError is the error of a chart that breaks a rule or does not render; only another chart or other values help.
 func chartError(format string, args ...any) *Error {
 	return &Error{Reason: shipper.ChartError, Message: fmt.Sprintf(format, args...)}
 }
 
-// brokenSpec says that what is named is not a chart that can be used.
+// brokenSpec is the error of a reference that is not a usable chart.
 func brokenSpec(cause error, format string, args ...any) *Error {
 	return &Error{Reason: shipper.BrokenChartSpec, Message: fmt.Sprintf(format, args...), Cause: cause}
 }
 
-// fetchFailure says that a download failed; it is tried again.
+// fetchFailure is the error of a failed download; it is retried.
 func fetchFailure(cause error, format string, args ...any) *Error {
 	return &Error{Reason: shipper.ChartFetchFailure, Message: fmt.Sprintf(format, args...), Retry: true, Cause: cause}
 }
 
-// notVerified says that a chart does not have the signature that is demanded. It is looked for again: nobody here is told when
-// one is published, or when a Secret has other keys.
+// notVerified is the error of a chart without the required signature. It is retried: a signature may be published, or a Secret
+// may get other keys, without notice.
 func notVerified(cause error, format string, args ...any) *Error {
 	return &Error{Reason: shipper.ChartNotVerified, Message: fmt.Sprintf(format, args...), Retry: true, Cause: cause}
 }
 
-// wrongDeployments says that the chart does not have the one Deployment it must have.
+// wrongDeployments is the error of a chart that does not have exactly one Deployment.
 func wrongDeployments(format string, args ...any) *Error {
 	return &Error{Reason: shipper.WrongChartDeployments, Message: fmt.Sprintf(format, args...)}
 }

@@ -16,20 +16,20 @@ import (
 	"sync/atomic"
 )
 
-// ociPath is what the path of an OCI registry's URL looks like, with or without a slash at its end.
+// ociPath matches the path of an OCI registry's URL, with or without a slash at its end.
 var ociPath = regexp.MustCompile(`^(/[a-z0-9]+([._-]+[a-z0-9]+)*)*/?$`)
 
 const (
 	maxRedirects = 5
-	// maxInFlight bounds the bytes of all downloads that are under way or being parsed at one time.
+	// maxInFlight bounds the bytes of all downloads that are in progress or being parsed.
 	maxInFlight = 256 << 20
 	userAgent   = "shipper"
 )
 
-// errBusy means that too many large downloads are under way.
+// errBusy means that too many large downloads are in progress.
 var errBusy = errors.New("too much is being downloaded at the moment")
 
-// statusError is an answer other than 200 and 304.
+// statusError is an HTTP status other than 200 and 304.
 type statusError int
 
 // Error names the status.
@@ -37,17 +37,17 @@ func (s statusError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("the answer is %d %s", int(s), http.StatusText(int(s))))
 }
 
-// passing tells whether the status says that asking later may help.
+// passing reports whether the status is temporary.
 func (s statusError) passing() bool {
 	return s >= 500 || s == http.StatusTooManyRequests || s == http.StatusRequestTimeout
 }
 
-// validators make a request conditional: what the last answer said of itself.
+// validators make a request conditional: the ETag and the date of the last response.
 type validators struct {
 	etag, modified string
 }
 
-// fetcher downloads over http and https, each download bounded and all of them together.
+// fetcher downloads over http and https. It bounds each download and all of them together.
 type fetcher struct {
 	policy   Policy
 	client   *http.Client
@@ -61,8 +61,8 @@ func newFetcher(policy Policy, transport http.RoundTripper) *fetcher {
 	return &fetcher{policy: policy, client: &http.Client{Transport: transport, CheckRedirect: policy.redirect}}
 }
 
-// get has client download u and gives the body to use, which must not keep it. It answers the validators of what it got;
-// changed is false when the server says that the caller's are still right, and then use is not called.
+// get downloads u with client and passes the body to use, which must not keep it. It returns the validators of the response; if
+// the server confirms the caller's validators, changed is false and use is not called.
 func (f *fetcher) get(
 	ctx context.Context, client *http.Client, u *url.URL, known validators, limit int64, use func([]byte) error,
 ) (got validators, changed bool, err error) {
@@ -81,7 +81,7 @@ func (f *fetcher) get(
 		request.Header.Set("If-Modified-Since", known.modified)
 	}
 	if strings.HasSuffix(u.Path, ".tgz") {
-		// A server that takes the archive's own compression for one of transport would have it undone here.
+		// Otherwise a server may treat the archive's gzip as a transfer encoding, and the client would decompress it.
 		request.Header.Set("Accept-Encoding", "identity")
 	}
 	response, err := client.Do(request)
@@ -105,7 +105,7 @@ func (f *fetcher) get(
 	return got, true, err
 }
 
-// cutShort is why an answer could not be read to its end.
+// cutShort is the error of a response that could not be read to its end.
 type cutShort struct{ err error }
 
 // Error says why.
@@ -114,7 +114,7 @@ func (c *cutShort) Error() string { return c.err.Error() }
 // Unwrap returns why.
 func (c *cutShort) Unwrap() error { return c.err }
 
-// whole reads an answer to its end and gives it to use, which must not keep it. It fails with cutShort or as use does.
+// whole reads a response to its end and passes it to use, which must not keep it. It fails with cutShort or as use does.
 func (f *fetcher) whole(from io.Reader, limit int64, use func([]byte) error) error {
 	var body bytes.Buffer
 	defer func() { f.inFlight.Add(-int64(body.Len())) }()
@@ -124,7 +124,7 @@ func (f *fetcher) whole(from io.Reader, limit int64, use func([]byte) error) err
 	return use(body.Bytes())
 }
 
-// read fills body; what it holds is counted in inFlight until the caller takes it off.
+// read fills body; its bytes count in inFlight until the caller subtracts them.
 func (f *fetcher) read(body *bytes.Buffer, from io.Reader, limit int64) error {
 	for {
 		n, err := io.CopyN(body, from, min(1<<20, limit+1-int64(body.Len())))
@@ -145,7 +145,7 @@ func tooLong(limit int64) error {
 	return &unusable{fmt.Errorf("is larger than the %s that are accepted", mebibytes(limit))}
 }
 
-// mebibytes writes a size for people.
+// mebibytes formats a size.
 func mebibytes(size int64) string {
 	if size%(1<<20) == 0 {
 		return fmt.Sprintf("%d MiB", size>>20)
@@ -153,8 +153,8 @@ func mebibytes(size int64) string {
 	return fmt.Sprintf("%d bytes", size)
 }
 
-// tidy takes out of an error of net/http what is told elsewhere, may hold credentials, or differs from one attempt to the
-// next though nothing has changed: the URL, our own port, and the name server.
+// tidy removes from an error of net/http the parts that are shown elsewhere, may hold credentials, or differ between attempts:
+// the URL, the local port, and the name server.
 func tidy(err error) error {
 	if why, ok := errors.AsType[*denied](err); ok {
 		return why
@@ -174,7 +174,7 @@ func tidy(err error) error {
 	return err
 }
 
-// redact writes a URL without what may be secret in it.
+// redact formats a URL without its secret parts.
 func redact(u *url.URL) string {
 	shown := *u
 	shown.User, shown.Fragment, shown.RawFragment = nil, "", ""
@@ -186,7 +186,7 @@ func redact(u *url.URL) string {
 	return shown.String()
 }
 
-// parseRepository reads a repoUrl: http, https or oci, with a host.
+// parseRepository parses a repoUrl: http, https or oci, with a host.
 func parseRepository(raw string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil {
@@ -204,8 +204,8 @@ func parseRepository(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// join resolves what an index gives as an archive's URL. Relative ones, and those of the same server, go with the
-// credentials of the repository.
+// join resolves an archive's URL from an index. Relative URLs, and those of the same server, use the credentials of the
+// repository.
 func join(repository *url.URL, reference string) (*url.URL, error) {
 	ref, err := url.Parse(strings.TrimSpace(reference))
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzResolve looks up any constraint in any index: what is found is in the index, satisfies the constraint, is the newest
+// FuzzResolve resolves any constraint in any index: the result is in the index, satisfies the constraint, is the newest
 // that does, and is found again by its name.
 func FuzzResolve(f *testing.F) {
 	const listed = "entries:\n  a:\n  - version: 1.2.3\n" +

@@ -23,19 +23,19 @@ const (
 	maxHookTimeout = 24 * time.Hour
 )
 
-// Hook is what Helm's annotations say of an object that is run at a moment of an installation and not installed.
+// Hook is an object that Helm's annotations mark to be run at a moment of an installation instead of being installed.
 type Hook struct {
 	// Events are the moments: pre-install and the like.
 	Events []release.HookEvent
-	// Weight orders the hooks of one moment, the least first; 0 when absent or no number, as Helm has it.
+	// Weight orders the hooks of one moment, the least first; 0 when absent or not a number, as in Helm.
 	Weight int
-	// Delete says when the object is removed; before-hook-creation when the chart does not say.
+	// Delete says when to remove the object; before-hook-creation by default.
 	Delete []release.HookDeletePolicy
 	// Timeout is how long it may take: the annotation shipper.booking.com/hook-timeout, 5 minutes when absent.
 	Timeout time.Duration
 }
 
-// runs are the moments that Shipper has. Helm's others, when a release is deleted, it has not.
+// runs are the moments that Shipper supports: all of Helm's except those of the deletion of a release.
 var runs = map[string]release.HookEvent{
 	"pre-install": release.HookPreInstall, "post-install": release.HookPostInstall,
 	"pre-upgrade": release.HookPreUpgrade, "post-upgrade": release.HookPostUpgrade,
@@ -43,8 +43,8 @@ var runs = map[string]release.HookEvent{
 	"test": release.HookTest, "test-success": release.HookTest,
 }
 
-// HookOf reads Helm's annotations. It returns nil for an object that is installed as any other, and an error for a hook that
-// Shipper does not run. Without events, which is Helm 2's test that is to fail, it never runs.
+// HookOf reads Helm's annotations. It returns nil for an object that is not a hook, and an error for a hook that Shipper does
+// not run. A hook without events, Helm 2's test-failure, never runs.
 func HookOf(o *unstructured.Unstructured) (*Hook, error) {
 	annotations := o.GetAnnotations()
 	given, isHook := annotations[release.HookAnnotation]
@@ -56,7 +56,7 @@ func HookOf(o *unstructured.Unstructured) (*Hook, error) {
 		event = strings.ToLower(strings.TrimSpace(event))
 		known, ok := runs[event]
 		switch {
-		case event == "crd-install": // of Helm 2: an ordinary object since
+		case event == "crd-install": // of Helm 2: now an ordinary object
 			return nil, nil
 		case event == "test-failure":
 			continue
@@ -86,13 +86,13 @@ func HookOf(o *unstructured.Unstructured) (*Hook, error) {
 	return out, nil
 }
 
-// On tells whether the hook runs at a moment.
+// On reports whether the hook runs at a moment.
 func (h *Hook) On(event release.HookEvent) bool { return slices.Contains(h.Events, event) }
 
-// Deletes tells whether the hook's object is removed then.
+// Deletes reports whether this policy removes the hook's object.
 func (h *Hook) Deletes(when release.HookDeletePolicy) bool { return slices.Contains(h.Delete, when) }
 
-// addHook adds an object that is a hook, and tells whether it was one.
+// addHook adds an object if it is a hook, and reports whether it was one.
 func (m *Manifest) addHook(source string, o *unstructured.Unstructured) (bool, error) {
 	hook, err := HookOf(o)
 	switch {
@@ -107,9 +107,9 @@ func (m *Manifest) addHook(source string, o *unstructured.Unstructured) (bool, e
 	return true, nil
 }
 
-// Hooks returns copies of the hooks, in the order Helm runs them where they share a moment: by weight, then by name, then in
-// the order their kinds are installed. They carry the labels by which Shipper knows what is its own: not those of the
-// Release's Pods, for a Pod that is a hook has no part in its capacity and traffic.
+// Hooks returns copies of the hooks in Helm's order: by weight, then by name, then by Helm's install order of kinds. They have
+// the labels that mark objects of Shipper, but not those of the Release's Pods: the Pod of a hook has no part in capacity and
+// traffic.
 func (m Manifest) Hooks(t Target) ([]unstructured.Unstructured, error) {
 	ordered := Manifest{Objects: m.hooks, sources: m.hookSources}
 	ordered.sort()
@@ -126,7 +126,7 @@ func (m Manifest) Hooks(t Target) ([]unstructured.Unstructured, error) {
 		if err := mergeLabels(o.Object, labels, "metadata", "labels"); err != nil {
 			return nil, chartError("%s: %s", ordered.source(i), err)
 		}
-		if o.GetKind() == "Job" { // its delete policies say when it goes, and not before its end was seen
+		if o.GetKind() == "Job" { // its delete policies apply, and only after its end was observed
 			unstructured.RemoveNestedField(o.Object, "spec", "ttlSecondsAfterFinished")
 		}
 		out = append(out, *o)

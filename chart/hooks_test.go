@@ -55,7 +55,7 @@ func TestHookOf(t *testing.T) {
 		want        *chart.Hook
 	}{
 		"an object without annotations": {nil, nil},
-		"what Helm 2 installed before the rest": {
+		"Helm 2's crd-install": {
 			map[string]string{"helm.sh/hook": "crd-install"}, nil,
 		},
 		"a hook that says nothing more": {

@@ -16,10 +16,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// index is what is kept of a repository's index.yaml: for every chart its versions, newest first.
+// index is the part of a repository's index.yaml that is kept: for every chart its versions, newest first.
 type index struct {
 	charts map[string][]entry
-	// size is about how many bytes it takes in memory.
+	// size is its approximate size in memory, in bytes.
 	size int64
 }
 
@@ -27,12 +27,12 @@ type index struct {
 type entry struct {
 	version string
 	parsed  *semver.Version
-	// digest is the sha256 in hex, or whatever else the index has in its place; empty when it has nothing.
+	// digest is the sha256 in hex, or any other text that the index has in its place; may be empty.
 	digest string
 	urls   []string
 }
 
-// listing is an entry as an index file has it. Everything else in the file is passed over.
+// listing is an entry of an index file. Other fields are ignored.
 type listing struct {
 	Version string   `json:"version" yaml:"version"`
 	Digest  string   `json:"digest" yaml:"digest"`
@@ -44,23 +44,23 @@ type file struct {
 	Entries map[string][]listing `json:"entries" yaml:"entries"`
 }
 
-// The sizes of an index beyond its bytes.
+// The bounds of an index besides its bytes.
 const (
-	// maxFreeform is how long an index may be when only the general YAML parser understands it. That parser needs fifteen
-	// times the memory and is several times slower than the scanner for the layout that helm writes.
+	// maxFreeform bounds, in bytes, an index that needs the general YAML parser. That parser needs fifteen times the memory and
+	// is several times slower than the scanner for the layout that helm writes.
 	maxFreeform = 16 << 20
 	// maxEntries is how many versions an index may list.
 	maxEntries = 250_000
-	// entryOverhead is what an entry takes in memory beside its strings.
+	// entryOverhead is the memory of an entry besides its strings.
 	entryOverhead = 224
 )
 
-// parser reads index files. It lets the general YAML parser work on one at a time, since that takes so much memory.
+// parser parses index files. It runs the general YAML parser for one file at a time, because of its memory.
 type parser struct {
 	general sync.Mutex
 }
 
-// parse reads an index file. The error is a phrase that follows the file's URL.
+// parse parses an index file. The error is a phrase that follows the file's URL.
 func (p *parser) parse(data []byte) (*index, error) {
 	read, err := p.decode(data)
 	if err != nil {
@@ -88,7 +88,7 @@ func (p *parser) parse(data []byte) (*index, error) {
 	return ix, nil
 }
 
-// decode chooses the cheapest way to understand data.
+// decode chooses the cheapest parser for data.
 func (p *parser) decode(data []byte) (*file, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, errors.New("is an empty file, not a chart index")
@@ -112,14 +112,14 @@ func (p *parser) decode(data []byte) (*file, error) {
 	return decodeYAML(data)
 }
 
-// decodeYAML reads an index in any layout.
+// decodeYAML parses an index in any layout.
 func decodeYAML(data []byte) (*file, error) {
 	var shape struct {
 		file       `yaml:",inline"`
 		APIVersion string `yaml:"apiVersion"`
 	}
 	if err := yaml.Unmarshal(data, &shape); err != nil {
-		// What the parser says is kept only as far as it quotes nothing of the file: a URL may lead to secrets.
+		// The parser's error is kept only if it quotes nothing of the file: the URL may lead to a secret.
 		if syntax := err.Error(); strings.HasPrefix(syntax, "yaml: ") && !strings.ContainsAny(syntax, "`\"'") {
 			return nil, fmt.Errorf("is not a chart index: %s", syntax)
 		}
@@ -131,7 +131,7 @@ func decodeYAML(data []byte) (*file, error) {
 	return &shape.file, nil
 }
 
-// compact keeps the versions that can be understood, newest first.
+// compact keeps the valid versions, newest first.
 func compact(listings []listing) []entry {
 	entries := make([]entry, 0, len(listings))
 	for _, l := range listings {
@@ -160,7 +160,7 @@ func (e entry) size() int64 {
 	return int64(size)
 }
 
-// resolve returns the newest entry of the chart that satisfies c; an entry of the very name wins.
+// resolve returns the newest entry of the chart that satisfies c; an entry with c's exact text wins.
 func (ix *index) resolve(chart string, c constraint) (entry, bool) {
 	entries := ix.charts[chart]
 	if e, ok := named(entries, c.raw); ok {
@@ -174,8 +174,8 @@ func (ix *index) resolve(chart string, c constraint) (entry, bool) {
 	return entry{}, false
 }
 
-// exact returns the entry for a version that was pinned: of the very name, but for a leading v, or of equal precedence
-// when the pin says nothing of build metadata.
+// exact returns the entry of a pinned version: of the same text except for a leading v, or of equal precedence if the pin has
+// no build metadata.
 func (ix *index) exact(chart, version string) (entry, bool) {
 	entries := ix.charts[chart]
 	if e, ok := named(entries, version); ok {
@@ -193,7 +193,7 @@ func (ix *index) exact(chart, version string) (entry, bool) {
 	return entry{}, false
 }
 
-// named finds the entry of a name, rather with the v that it was asked with.
+// named finds the entry of a version, preferably with the same leading v.
 func named(entries []entry, version string) (entry, bool) {
 	if version == "" {
 		return entry{}, false

@@ -8,14 +8,14 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// An archive that stands in an Application is opened when that is admitted, so that it may take but little time.
+// Bounds of an archive in an Application. It is opened at admission, which must be quick.
 const (
-	// MaxInlineBytes is how long such an archive may be. It is stored in the Application and in each of its Releases.
+	// MaxInlineBytes bounds such an archive. It is stored in the Application and in each of its Releases.
 	MaxInlineBytes    = 512 << 10
 	maxInlineUnpacked = 16 << 20
 )
 
-// OpenInline reads an archive that stands in an Application, in base64.
+// OpenInline loads a base64-encoded archive from an Application.
 func OpenInline(encoded string) (*Chart, error) {
 	return openInline(encoded, newRenderCache(1, 0))
 }
@@ -32,9 +32,9 @@ func openInline(encoded string, renders *renderCache) (*Chart, error) {
 	return openWithin(archive, renders, maxInlineUnpacked)
 }
 
-// inline loads the archive that pinned itself has.
+// inline loads the archive in pinned itself.
 func (c *Catalog) inline(pinned shipper.Chart, key archiveKey) (*Chart, error) {
-	key.scope = "inline" // what others fetch is not theirs for naming its digest
+	key.scope = "inline" // naming the digest of an archive gives no access to one that others fetched
 	if key.digest != "" {
 		if loaded, ok := c.charts.get(key.stored()); ok {
 			return loaded, loaded.isA(pinned)

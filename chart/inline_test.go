@@ -39,7 +39,7 @@ func TestAnArchiveIsLoadedFromTheChartItself(t *testing.T) {
 	}
 }
 
-// It is opened while somebody waits, so that much less may come of it than of one that is fetched.
+// It is opened while a request waits, so its bound is much lower than that of a fetched one.
 func TestAnInlineBombIsRefused(t *testing.T) {
 	bomb := pack(t, func(add func(string, []byte)) {
 		for i := range 5 {

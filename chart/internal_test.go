@@ -55,8 +55,8 @@ func TestDownloadsAreBoundedOneAndAll(t *testing.T) {
 
 func TestGuardTurnsPanicsIntoErrors(t *testing.T) {
 	_, err := guard(func() (int, error) { panic("oh " + strings.Repeat("x", 300)) })
-	told, ok := errors.AsType[*unusable](err)
-	if !ok || !strings.HasPrefix(told.Error(), "cannot be read: oh xxx") || len(told.Error()) > 250 {
+	failure, ok := errors.AsType[*unusable](err)
+	if !ok || !strings.HasPrefix(failure.Error(), "cannot be read: oh xxx") || len(failure.Error()) > 250 {
 		t.Errorf("got %v", err)
 	}
 }
@@ -66,8 +66,8 @@ func TestRenderTurnsPanicsIntoErrors(t *testing.T) {
 		renders: newRenderCache(1, 0)}
 	c.helm.AddDependency(&helmchart.Chart{}) // without metadata, which the loader never lets pass
 	_, err := c.Render(t.Context(), nil, Target{})
-	told, ok := errors.AsType[*Error](err)
-	if !ok || !strings.HasPrefix(told.Message, `chart "x" 1: it cannot be rendered: runtime error: invalid memory address`) || told.Retry {
+	got, ok := errors.AsType[*Error](err)
+	if !ok || !strings.HasPrefix(got.Message, `chart "x" 1: it cannot be rendered: runtime error: invalid memory address`) || got.Retry {
 		t.Errorf("got %v", err)
 	}
 }
@@ -84,7 +84,7 @@ func TestOneSlip(t *testing.T) {
 	}
 }
 
-// TestRenderKeysDiffer compares each with each: what is among the values, templates tell apart.
+// TestRenderKeysDiffer compares each with each: templates can distinguish all of these values.
 func TestRenderKeysDiffer(t *testing.T) {
 	c, same := &Chart{digest: "d"}, map[[sha256.Size]byte]string{}
 	for name, value := range map[string]any{
@@ -105,8 +105,8 @@ func TestRenderKeysDiffer(t *testing.T) {
 	}
 }
 
-// TestSizeOfWhatIsRemembered measures: a chart that renders to thousands of small maps takes no more memory than is counted.
-func TestSizeOfWhatIsRemembered(t *testing.T) {
+// TestSizeOfCachedCharts measures: a chart that renders to thousands of small maps takes no more memory than is counted.
+func TestSizeOfCachedCharts(t *testing.T) {
 	for name, leaf := range map[string]func() any{
 		"nothing":      func() any { return nil },
 		"texts":        func() any { return strings.Repeat("x", 20) },
@@ -184,7 +184,7 @@ func TestNetworkErrorsAreTheSameEachTime(t *testing.T) {
 	}
 	for want, err := range tests {
 		if got := tidy(err).Error(); got != want {
-			t.Errorf("%v is told as %q, want %q", err, got, want)
+			t.Errorf("%v prints as %q, want %q", err, got, want)
 		}
 	}
 }

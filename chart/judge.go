@@ -16,9 +16,9 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Judge renders a Release as it would be installed in a place. An error that is an *Error without Retry is certain: no cluster can run
-// this. What only some clusters may refuse, or what works against Shipper, is a doubt, for people. It fetches the chart, unless that is
-// known already. Other errors say nothing about the chart.
+// Judge renders a Release as for an installation in a place, and fetches its chart if necessary. An *Error without Retry is
+// certain: no cluster can run it. Doubts are warnings: only some clusters may refuse it, or it conflicts with Shipper. Other
+// errors say nothing about the chart.
 func (c *Catalog) Judge(ctx context.Context, rel *shipper.Release, in Place) (doubts []string, err error) {
 	loaded, err := c.Load(ctx, rel.Namespace, rel.Spec.Environment.Chart, rel.Annotations[shipper.ReleaseChartDigestAnnotation])
 	if err != nil {
@@ -39,8 +39,8 @@ func (c *Chart) Judge(ctx context.Context, rel *shipper.Release, in Place) (doub
 	}
 	doubts, err = c.judge(ctx, values, target)
 	asks := c.asksCluster(values) || !target.satisfies(c.helm.Metadata.KubeVersion)
-	if told, ok := errors.AsType[*Error](err); ok && !told.Retry && asks {
-		return []string{told.Message + "; in clusters of other versions or APIs it may be otherwise"}, nil
+	if failure, ok := errors.AsType[*Error](err); ok && !failure.Retry && asks {
+		return []string{failure.Message + "; in clusters of other versions or APIs it may be otherwise"}, nil
 	}
 	return doubts, err
 }
@@ -51,17 +51,17 @@ func (c *Chart) judge(ctx context.Context, values *shipper.ChartValues, t Target
 		return nil, err
 	}
 	if _, err := manifest.Prepare(t); err != nil {
-		told := *asError(err)
-		told.Message = fmt.Sprintf("chart %q %s: %s", c.Name(), c.Version(), told.Message)
-		return nil, &told
+		failure := *asError(err)
+		failure.Message = fmt.Sprintf("chart %q %s: %s", c.Name(), c.Version(), failure.Message)
+		return nil, &failure
 	}
 	return manifest.scaledByOthers(), nil
 }
 
-// scaledByOthers names autoscalers of the Deployment: they and Shipper would both set its replicas.
+// scaledByOthers names autoscalers of the Deployment: both they and Shipper would set its replicas.
 func (m Manifest) scaledByOthers() (doubts []string) {
 	at, err := m.deployment()
-	if err != nil { // there is nothing at all
+	if err != nil { // the Manifest is empty
 		return nil
 	}
 	name := m.Objects[at].GetName()
@@ -77,10 +77,11 @@ func (m Manifest) scaledByOthers() (doubts []string) {
 	return doubts
 }
 
-// capabilities is what templates read a cluster's version and APIs from.
+// capabilities is the name under which templates read a cluster's version and APIs.
 const capabilities = "Capabilities"
 
-// asksCluster reports whether what a chart renders to may depend on what version or APIs a cluster has. Values and files may be templates.
+// asksCluster reports whether the result of a chart may depend on a cluster's version or APIs. Values and files may contain
+// templates.
 func (c *Chart) asksCluster(values *shipper.ChartValues) bool {
 	given, err := json.Marshal(values)
 	return err != nil || bytes.Contains(given, []byte(capabilities)) || asksCluster(c.helm)

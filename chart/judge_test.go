@@ -51,7 +51,7 @@ func TestWhatNoClusterCanRunIsCertain(t *testing.T) {
 				`give it a name that stays the same from release to release, such as {{ .Chart.Name }} in its template ` +
 				`(fullnameOverride names the Deployment too, which needs the release's name)`,
 		},
-		"an autoscaler of what is a Deployment by default": {
+		"an autoscaler of a Deployment by default": {
 			files: map[string]string{"templates/keda.yaml": "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: keda}\n" +
 				"spec: {scaleTargetRef: {name: '{{ .Release.Name }}'}}\n"},
 			doubts: []string{`template sample/templates/keda.yaml: ScaledObject "keda" scales the Deployment super-0, which ` +
@@ -76,7 +76,7 @@ func TestWhatNoClusterCanRunIsCertain(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-			} else if diff := cmp.Diff(told{Reason: tc.reason, Message: tc.want}, read(t, err), same); diff != "" {
+			} else if diff := cmp.Diff(failure{Reason: tc.reason, Message: tc.want}, read(t, err), same); diff != "" {
 				t.Errorf("error (-want +got):\n%s", diff)
 			}
 		})

@@ -4,11 +4,11 @@ package chart
 
 import "strings"
 
-// ResourcePolicyAnnotation with the value `keep` on an object makes Helm, and Shipper, leave it where it is when its release
-// goes. Helm's own name for it is in a package that brings kubectl along.
+// ResourcePolicyAnnotation with the value `keep` on an object makes Helm, and Shipper, keep the object when its release is
+// deleted. Helm's own constant is in a package that imports kubectl.
 const ResourcePolicyAnnotation = "helm.sh/resource-policy"
 
-// Keeps tells whether an object's annotations say that it is to outlive its release. Helm reads them as leniently.
+// Keeps reports whether an object's annotations make it outlive its release. It accepts the same spellings as Helm.
 func Keeps(annotations map[string]string) bool {
 	return strings.ToLower(strings.TrimSpace(annotations[ResourcePolicyAnnotation])) == "keep"
 }

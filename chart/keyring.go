@@ -5,7 +5,7 @@ package chart
 import (
 	"bytes"
 	"context"
-	"crypto/dsa" //nolint:staticcheck // who has such a key yet signs with it
+	"crypto/dsa" //nolint:staticcheck // such old keys still sign
 	"errors"
 	"fmt"
 	"io"
@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	// keyringKey is where a Secret has the keys that verify charts: the name of the file that Helm takes them from.
+	// keyringKey is the key of a Secret that has the keys to verify charts: the name of Helm's keyring file.
 	keyringKey = "pubring.gpg"
 	// maxKeyring and maxKeys bound them.
 	maxKeyring, maxKeys = 256 << 10, 100
-	// maxOwnSignatures bounds what keys say of themselves, all of which is verified whenever they are read: two for each key, its name and
-	// its subkey, and room for those that were renewed.
+	// maxOwnSignatures bounds the signatures in keys, all of which are verified whenever the keys are read: two for each key,
+	// its name and its subkey, and room for renewed ones.
 	maxOwnSignatures = 400
-	// maxKeyBits bounds one. What a signature takes to verify grows with the third power.
+	// maxKeyBits bounds one key. The time to verify a signature grows with the third power.
 	maxKeyBits, maxSubgroupBits = 16384, 512
-	// startKeys is how keys in ASCII begin.
+	// startKeys is the first line of ASCII-armored keys.
 	startKeys = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
 )
 
-// keys reads the keys that verify a chart of an Application in a namespace, and says where they are.
+// keys reads the keys that verify a chart of an Application in a namespace, and returns the name of their Secret.
 func (c *Catalog) keys(ctx context.Context, namespace string, verify shipper.ChartVerification) (openpgp.EntityList, string, error) {
 	secret, where, err := c.secret(ctx, namespace, verify.SecretName, ErrKeys)
 	if err != nil {
-		told := *asError(err)
+		failure := *asError(err)
 		if errors.Is(err, ErrKeys) {
-			told.Reason = shipper.ChartNotVerified
+			failure.Reason = shipper.ChartNotVerified
 		}
-		return nil, where, &told
+		return nil, where, &failure
 	}
 	keys, err := keysOf(secret.Data[keyringKey])
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *Catalog) keys(ctx context.Context, namespace string, verify shipper.Cha
 	if verify.Signer == "" {
 		return keys, where, nil
 	}
-	// All others are strangers.
+	// All other keys are not trusted.
 	keys = slices.DeleteFunc(keys, func(key *openpgp.Entity) bool { return fingerprintOf(key) != verify.Signer })
 	if len(keys) == 0 {
 		return nil, where, notVerified(ErrKeys, "Secret %s has no key %s under %s, which chart.verify.signer names",
@@ -58,7 +58,7 @@ func (c *Catalog) keys(ctx context.Context, namespace string, verify shipper.Cha
 	return keys, where, nil
 }
 
-// keysOf understands what `gpg --export` writes. Errors are phrases that follow the name of the Secret.
+// keysOf parses the output of `gpg --export`. Errors are phrases that follow the name of the Secret.
 func keysOf(ring []byte) (openpgp.EntityList, error) {
 	switch {
 	case len(ring) == 0:
@@ -89,7 +89,7 @@ func keysOf(ring []byte) (openpgp.EntityList, error) {
 	return keys, nil
 }
 
-// readKeys reads keys as they are, or in ASCII, one block after another.
+// readKeys parses binary keys, or ASCII-armored blocks.
 func readKeys(ring []byte) (openpgp.EntityList, error) {
 	var s scales
 	blocks := bytes.Split(ring, []byte(startKeys))
@@ -115,10 +115,10 @@ func readKeys(ring []byte) (openpgp.EntityList, error) {
 	return out, nil
 }
 
-// readRing reads keys that are none too large: what they say of themselves is signed by them, and verified in reading.
+// readRing parses keys within bounds: parsing verifies the signatures in them.
 func readRing(ring []byte, s *scales) (openpgp.EntityList, error) {
 	packets := packet.NewReader(bytes.NewReader(ring))
-	for range ring { // each takes a byte at least; what cannot be read is passed over here, as it is in reading
+	for range ring { // each takes a byte at least; invalid packets are skipped here, as in parsing
 		found, err := packets.Next()
 		if errors.Is(err, io.EOF) {
 			break
@@ -130,14 +130,14 @@ func readRing(ring []byte, s *scales) (openpgp.EntityList, error) {
 	return openpgp.ReadKeyRing(bytes.NewReader(ring))
 }
 
-// scales weigh what reading keys will take.
+// scales estimate the cost of parsing keys.
 type scales struct {
 	primary    *packet.PublicKey
-	subkey     bool // what follows is said of a subkey
+	subkey     bool // the next packets are about a subkey
 	signatures int
 }
 
-// weigh is an error when a packet makes it too much.
+// weigh is an error when a packet exceeds a bound.
 func (s *scales) weigh(found packet.Packet) error {
 	if private, ok := found.(*packet.PrivateKey); ok {
 		found = &private.PublicKey
@@ -161,13 +161,13 @@ func (s *scales) weigh(found packet.Packet) error {
 	return nil
 }
 
-// errKeyCount means that keys say more of themselves than any that people make.
+// errKeyCount means that keys have more signatures than any real ones.
 var errKeyCount = errors.New("too many signatures")
 
-// errKeySize means that a key is larger than any that people make.
+// errKeySize means that a key is larger than any real one.
 var errKeySize = errors.New("too large a key")
 
-// sized is nil for a key whose signatures take little time to verify.
+// sized is nil for a key whose signatures are quick to verify.
 func sized(key *packet.PublicKey) error {
 	if bits, err := key.BitLength(); err == nil && bits > maxKeyBits {
 		return errKeySize

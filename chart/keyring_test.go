@@ -19,7 +19,7 @@ import (
 )
 
 // The library goes through the names of a key in any order, and some orders make it panic.
-func TestAKeyWithNamesThatCannotBeChosenFromHarmsNobody(t *testing.T) {
+func TestAKeyWithNamesThatCannotBeChosenFromDoesNoHarm(t *testing.T) {
 	s := newSigning(t)
 	first := archive(t, "nginx", "0.0.1")
 	s.repo.PublishProvenance("nginx", "0.0.1", s.ann.Sign(first))

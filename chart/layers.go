@@ -13,14 +13,14 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Place is where values are wanted: a cluster and the region it is in. Either may be empty, which has nothing of its own.
+// Place is a cluster and its region. Either may be empty, and then has no values of its own.
 type Place struct{ Cluster, Region string }
 
-// Layers are values and how they differ from place to place. What applies more narrowly is merged over what applies more
-// widely, and patches come last, a region's before a cluster's. The chart's own defaults are beneath all of it, and no part of
-// it: Helm puts them there when it renders.
+// Layers are values and their differences per place. Values of a cluster are merged over those of its region, and these over
+// the common ones; patches come last, a region's before a cluster's. The chart's defaults are not included: Helm adds them when
+// it renders.
 type Layers struct {
-	// Base is beneath the others: what ConfigMaps and Secrets held. Nil where there are none, or nobody has read them.
+	// Base is merged first: the values from ConfigMaps and Secrets. Nil if there are none, or if they were not read.
 	Base       map[string]any `json:"-"`
 	Common     *shipper.ChartValues
 	PerRegion  []shipper.ValuesFor
@@ -32,10 +32,10 @@ func LayersOf(env *shipper.ReleaseEnvironment) Layers {
 	return Layers{Common: env.Values, PerRegion: env.ValuesPerRegion, PerCluster: env.ValuesPerCluster}
 }
 
-// Differ tells whether places may have different values.
+// Differ reports whether places may have different values.
 func (l Layers) Differ() bool { return len(l.PerRegion)+len(l.PerCluster) > 0 }
 
-// Distinct is p without what makes no difference: places of which it is the same have the same values.
+// Distinct is p without the parts that have no values of their own: places with the same result have the same values.
 func (l Layers) Distinct(p Place) Place {
 	if find(l.PerRegion, p.Region) < 0 {
 		p.Region = ""
@@ -46,7 +46,7 @@ func (l Layers) Distinct(p Place) Place {
 	return p
 }
 
-// For is l with nothing in it that is for other places.
+// For is l without the values for other places.
 func (l Layers) For(p Place) Layers {
 	only := func(all []shipper.ValuesFor, name string) []shipper.ValuesFor {
 		if at := find(all, name); at >= 0 {
@@ -58,8 +58,8 @@ func (l Layers) For(p Place) Layers {
 	return l
 }
 
-// At are the values of a place; Common itself where nothing is said of it. Errors are *Error, and wrap a *PatchError where a
-// patch does not apply. They say nothing of what the values are.
+// At are the values of a place; Common itself if it has none of its own. Errors are *Error, and wrap a *PatchError if a patch
+// does not apply. They do not quote values.
 func (l Layers) At(p Place) (*shipper.ChartValues, error) {
 	region, cluster := find(l.PerRegion, p.Region), find(l.PerCluster, p.Cluster)
 	if region < 0 && cluster < 0 && l.Base == nil {
@@ -101,13 +101,13 @@ func (l Layers) At(p Place) (*shipper.ChartValues, error) {
 	return &out, nil
 }
 
-// find is where the values for a name are, -1 when there are none. Values have a name.
+// find is the index of the values for a name, -1 when there are none. Values always have a name.
 func find(all []shipper.ValuesFor, name string) int {
 	return slices.IndexFunc(all, func(v shipper.ValuesFor) bool { return name != "" && v.Name == name })
 }
 
-// mergeMaps puts over on top of under, as Helm does with its values files, and leaves both as they are. A null stays: that is
-// how Helm knows that a default of the chart is to go.
+// mergeMaps merges over on top of under, as Helm merges values files, without changing either. It keeps nulls: they make Helm
+// remove a default of the chart.
 func mergeMaps(under, over map[string]any) map[string]any {
 	out := make(map[string]any, len(under)+len(over))
 	for key, value := range under {
@@ -126,18 +126,18 @@ func mergeMaps(under, over map[string]any) map[string]any {
 
 // PatchError is a patch that cannot be applied.
 type PatchError struct {
-	// PerCluster tells whether it is one of Layers.PerCluster, or of PerRegion; Entry is its index there, and Operation that of
-	// the operation that fails, -1 when it is the result.
+	// PerCluster reports whether it is in Layers.PerCluster or in PerRegion; Entry is its index there. Operation is the index
+	// of the operation that fails, -1 when the result is invalid.
 	PerCluster bool
 	Entry      int
 	Operation  int
-	// Message says why, and nothing of the values.
+	// Message is the reason, without values.
 	Message string
 
 	what string
 }
 
-// Error says which patch it is, and why.
+// Error names the patch and the reason.
 func (e *PatchError) Error() string {
 	if e.Operation < 0 {
 		return fmt.Sprintf("%s %s", e.what, e.Message)
@@ -145,13 +145,13 @@ func (e *PatchError) Error() string {
 	return fmt.Sprintf("%s: operation %d %s", e.what, e.Operation, e.Message)
 }
 
-// patch is a JSON patch and whose it is.
+// patch is a JSON patch and its owner.
 type patch struct {
 	operations []shipper.PatchOperation
 	whose      PatchError
 }
 
-// apply returns the patched values. Whatever makes the library panic is an error of the patch.
+// apply returns the patched values. A panic of the library becomes an error of the patch.
 func (p patch) apply(values map[string]any) (patched map[string]any, err error) {
 	failed := func(operation int, why string) error {
 		e := p.whose
@@ -176,7 +176,7 @@ func (p patch) apply(values map[string]any) (patched map[string]any, err error) 
 	how.EscapeHTML, how.AccumulatedCopySizeLimit = false, maxValues
 	result, err := operations.ApplyWithOptions(document, how)
 	if err != nil {
-		// Operations apply in order, so the shortest beginning that fails ends with the one to name.
+		// Operations apply in order, so the last operation of the shortest failing prefix is the one to name.
 		bad := sort.Search(len(operations)-1, func(n int) bool {
 			_, err := operations[:n+1].ApplyWithOptions(document, how)
 			return err != nil

@@ -45,7 +45,7 @@ func TestLayersAreMergedAsHelmMergesFiles(t *testing.T) {
 			`"valuesPerCluster": [{"name": "west", "values": {"image": {"pull": null}, "list": null}}]`,
 			`{"image": {"tag": "1", "pull": null}, "list": null, "n": 9007199254740993}`,
 		},
-		"a map takes the place of what is none, and the reverse": {
+		"a map replaces another value, and the reverse": {
 			`"valuesPerCluster": [{"name": "west", "values": {"image": "nginx", "list": {"a": 1}}}]`,
 			`{"image": "nginx", "list": {"a": 1}, "n": 9007199254740993}`,
 		},
@@ -113,7 +113,7 @@ func TestPlacesThatAreTheSameToTheValues(t *testing.T) {
 		}
 	}
 	if layersOf(t, `{"values": {}}`).Differ() || !layers.Differ() {
-		t.Error("whether places differ is not told")
+		t.Error("Differ is wrong")
 	}
 }
 

@@ -14,32 +14,31 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// sha256Hex is what a digest looks like.
+// sha256Hex matches a digest.
 var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// Loader loads charts for those who render or count, and need not know where they are kept.
+// Loader loads charts, wherever they are kept.
 type Loader interface {
 	// Load returns the chart of an exact version whose archive has a digest, if one is known, for use in a namespace.
 	Load(ctx context.Context, namespace string, pinned shipper.Chart, digest string) (*Chart, error)
 }
 
-// Verifier says who signed charts.
+// Verifier verifies signatures of charts.
 type Verifier interface {
-	// Verify says who signed the archive of a digest, and fails unless that is whom pinned.Verify demands.
+	// Verify returns the signature of the archive with a digest, and fails unless it is of the signer in pinned.Verify.
 	Verify(ctx context.Context, namespace string, pinned shipper.Chart, digest string) (shipper.ChartSignature, error)
 }
 
-// Load returns the chart of the exact version that pinned names. Its archive must have the digest given or, when that
-// is empty, the one in the index. An archive that was loaded before is used again without asking the repository, also
-// after a restart when there is a CacheDir: a version once published is taken never to change. One that was fetched with
-// credentials is used again only in the namespace of their Secret, by charts that name it.
+// Load returns the chart of the exact version in pinned. Its archive must have the digest or, if that is empty, the one in the
+// index. A loaded archive is used again without a request to the repository, with a CacheDir also after a restart. One fetched
+// with credentials is used again only in the namespace of their Secret, by charts that name it.
 func (c *Catalog) Load(ctx context.Context, namespace string, pinned shipper.Chart, digest string) (*Chart, error) {
 	return c.LoadKept(ctx, namespace, pinned, digest, nil)
 }
 
-// LoadKept is Load with another place to look before the repository is asked: kept returns the archive of that digest, or
-// ErrNotKept. It is not called without a digest, and what it returns is held against it. What is found without asking the
-// repository is used also when charts may not be fetched from there any more: it was admitted when they might.
+// LoadKept is Load with a fallback before the repository: kept returns the archive with that digest, or ErrNotKept. LoadKept
+// checks its digest, and does not call it without one. A kept archive is used even if its repository is no longer allowed: it
+// was allowed when it was admitted.
 func (c *Catalog) LoadKept(
 	ctx context.Context, namespace string, pinned shipper.Chart, digest string, kept func(context.Context) ([]byte, error),
 ) (*Chart, error) {
@@ -61,7 +60,7 @@ func (c *Catalog) LoadKept(
 	if loaded, ok := c.charts.get(key.stored()); ok {
 		return loaded, loaded.isA(pinned)
 	}
-	// The load goes on when this caller leaves: others may wait for it too.
+	// The load continues when this caller leaves: others may wait for it too.
 	flight := c.loads.DoChan(fmt.Sprintf("%q", []any{namespace, key}), func() (any, error) { return c.load(namespace, pinned, key, kept) })
 	select {
 	case <-ctx.Done():
@@ -76,7 +75,7 @@ func (c *Catalog) LoadKept(
 	}
 }
 
-// load finds the archive on disk or where it is kept, or fetches it, and opens it.
+// load reads the archive from disk or from kept, or fetches it, and opens it.
 func (c *Catalog) load(
 	namespace string, pinned shipper.Chart, key archiveKey, kept func(context.Context) ([]byte, error),
 ) (*Chart, error) {
@@ -104,15 +103,14 @@ func (c *Catalog) load(
 		c.broken.drop(key)
 		return loaded, nil
 	}
-	if told, ok := errors.AsType[*Error](err); ok && !errors.Is(err, errIndex) {
-		failing.fail(c.options.Clock.Now(), told)
+	if failure, ok := errors.AsType[*Error](err); ok && !errors.Is(err, errIndex) {
+		failing.fail(c.options.Clock.Now(), failure)
 		c.broken.put(key, failing, 1)
 	}
 	return nil, err
 }
 
-// loadKept opens the archive that is kept elsewhere. It returns nothing where nothing is, or nothing that is right: then the
-// repository is asked.
+// loadKept opens the archive that kept returns. Without a valid one it returns nil, and the repository is used.
 func (c *Catalog) loadKept(key archiveKey, kept func(context.Context) ([]byte, error)) (*Chart, error) {
 	if kept == nil || key.digest == "" {
 		return nil, nil
@@ -138,7 +136,7 @@ func (c *Catalog) loadKept(key archiveKey, kept func(context.Context) ([]byte, e
 	return loaded, nil
 }
 
-// isA refuses a chart that is not the one that was asked for, whatever its digest.
+// isA refuses a chart with another name or version than pinned, whatever its digest.
 func (c *Chart) isA(pinned shipper.Chart) error {
 	if c.helm.Name() != pinned.Name {
 		return brokenSpec(nil, "the archive of chart %q %s holds chart %q", shorten(pinned.Name), shorten(pinned.Version),
@@ -146,7 +144,7 @@ func (c *Chart) isA(pinned shipper.Chart) error {
 	}
 	want, err := semver.NewVersion(pinned.Version)
 	if err != nil {
-		return nil // the index found it by its name alone; nothing is left to compare
+		return nil // the index has it under that name, which cannot be compared further
 	}
 	if got, err := semver.NewVersion(c.helm.Metadata.Version); err != nil || !got.Equal(want) {
 		return brokenSpec(nil, "the archive of chart %q %s holds version %s", shorten(pinned.Name), shorten(pinned.Version),

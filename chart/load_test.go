@@ -73,49 +73,49 @@ func TestLoadRefuses(t *testing.T) {
 	tests := map[string]struct {
 		spoil                 func(*charts.Repository)
 		name, version, digest string
-		want                  told
+		want                  failure
 	}{
 		"the version does not exist": {
 			name: "nginx", version: "0.0.9",
-			want: told{"BrokenChartSpec", `chart "nginx" of repository URL has no version that satisfies "0.0.9"; ` +
+			want: failure{"BrokenChartSpec", `chart "nginx" of repository URL has no version that satisfies "0.0.9"; ` +
 				`the nearest are 0.0.2, 0.0.1`, true, chart.ErrNoMatch},
 		},
 		"a constraint is no version": {
 			name: "nginx", version: "~0.0",
-			want: told{"BrokenChartSpec", `chart "nginx" of repository URL has no version that satisfies "~0.0"; ` +
+			want: failure{"BrokenChartSpec", `chart "nginx" of repository URL has no version that satisfies "~0.0"; ` +
 				`the nearest are 0.0.2, 0.0.1`, true, chart.ErrNoMatch},
 		},
 		"the repository is gone": {
 			spoil: func(r *charts.Repository) { r.Break(charts.Gone) }, name: "nginx", version: "0.0.1",
-			want: told{"ChartFetchFailure", "there is no chart repository at URL/index.yaml: the answer is 410 Gone", true,
+			want: failure{"ChartFetchFailure", "there is no chart repository at URL/index.yaml: the answer is 410 Gone", true,
 				chart.ErrNotRepository},
 		},
 		"the archive is gone": {
 			spoil: func(r *charts.Repository) { r.Break(charts.NoArchives) }, name: "nginx", version: "0.0.1",
-			want: told{"ChartFetchFailure", `chart "nginx" 0.0.1 of repository URL: download URL/nginx-0.0.1.tgz: the answer is 404 Not Found`,
+			want: failure{"ChartFetchFailure", `chart "nginx" 0.0.1 of repository URL: download URL/nginx-0.0.1.tgz: the answer is 404 Not Found`,
 				true, nil},
 		},
 		"the archive is not the one that was pinned": {
 			name: "nginx", version: "0.0.1", digest: none,
-			want: told{"BrokenChartSpec", `chart "nginx" 0.0.1 of repository URL: URL/nginx-0.0.1.tgz has the sha256 ` + nginx.Digest +
+			want: failure{"BrokenChartSpec", `chart "nginx" 0.0.1 of repository URL: URL/nginx-0.0.1.tgz has the sha256 ` + nginx.Digest +
 				`, but ` + none + ` is expected`, true, chart.ErrDigest},
 		},
 		"the digest pinned is none": {
 			name: "nginx", version: "0.0.1", digest: "../../etc/passwd",
-			want: told{"BrokenChartSpec", `"../../etc/passwd" is not the sha256 of a chart's archive`, false, chart.ErrDigest},
+			want: failure{"BrokenChartSpec", `"../../etc/passwd" is not the sha256 of a chart's archive`, false, chart.ErrDigest},
 		},
 		"the archive is not gzip": {
 			name: "not-gzip", version: "0.0.1",
-			want: told{"BrokenChartSpec", `chart "not-gzip" 0.0.1 of repository URL: the chart's archive cannot be used: it is not a gzip file`,
+			want: failure{"BrokenChartSpec", `chart "not-gzip" 0.0.1 of repository URL: the chart's archive cannot be used: it is not a gzip file`,
 				false, nil},
 		},
 		"the archive holds another chart": {
 			spoil: func(r *charts.Repository) { r.Publish(charts.NewArchive("php", "0.0.1", nginx.Bytes)) }, name: "php", version: "0.0.1",
-			want: told{"BrokenChartSpec", `the archive of chart "php" 0.0.1 holds chart "nginx"`, false, nil},
+			want: failure{"BrokenChartSpec", `the archive of chart "php" 0.0.1 holds chart "nginx"`, false, nil},
 		},
 		"the archive holds another version": {
 			spoil: func(r *charts.Repository) { r.Publish(charts.NewArchive("nginx", "7.0.0", other.Bytes)) }, name: "nginx", version: "7.0.0",
-			want: told{"BrokenChartSpec", `the archive of chart "nginx" 7.0.0 holds version 0.0.2`, false, nil},
+			want: failure{"BrokenChartSpec", `the archive of chart "nginx" 7.0.0 holds version 0.0.2`, false, nil},
 		},
 	}
 	for name, test := range tests {
@@ -454,12 +454,12 @@ func TestLoadKept(t *testing.T) {
 		fails, err    error
 		asked, looked int
 	}{
-		"what is kept is used, and the repository is not asked": {digest: want.Digest, kept: want.Bytes, looked: 1},
-		"what is not kept is fetched":                           {digest: want.Digest, fails: chart.ErrNotKept, asked: 1, looked: 1},
-		"what is kept and wrong is fetched":                     {digest: want.Digest, kept: []byte("wrong"), asked: 1, looked: 1},
-		"what cannot be read is not made up for":                {digest: want.Digest, fails: down, err: down, looked: 1},
-		"what is kept and no chart is told of":                  {digest: broken.Digest, kept: broken.Bytes, err: errAny, looked: 1},
-		"without a digest nothing is looked for":                {asked: 1},
+		"a kept archive is used without a request to the repository": {digest: want.Digest, kept: want.Bytes, looked: 1},
+		"an archive that is not kept is fetched":                     {digest: want.Digest, fails: chart.ErrNotKept, asked: 1, looked: 1},
+		"an archive that is kept with wrong bytes is fetched":        {digest: want.Digest, kept: []byte("wrong"), asked: 1, looked: 1},
+		"a failed read is an error":                                  {digest: want.Digest, fails: down, err: down, looked: 1},
+		"a kept archive that is not a chart is reported":             {digest: broken.Digest, kept: broken.Bytes, err: errAny, looked: 1},
+		"without a digest nothing is looked for":                     {asked: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, calls := newEnv(t), 0
@@ -485,8 +485,8 @@ func TestLoadKept(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptOfARepositoryThatIsNotAllowedAnyMore is rendered on, and nothing else of it.
-func TestWhatIsKeptOfARepositoryThatIsNotAllowedAnyMore(t *testing.T) {
+// TestKeptArchivesOfARepositoryThatIsNoLongerAllowed is rendered on, and nothing else of it.
+func TestKeptArchivesOfARepositoryThatIsNoLongerAllowed(t *testing.T) {
 	s, want := newEnv(t, func(o *chart.Options) { o.Repositories = chart.Policy{} }), archive(t, "nginx", "0.0.1")
 	for sentence, tc := range map[string]struct {
 		kept func(context.Context) ([]byte, error)

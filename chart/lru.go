@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// lru keeps values up to a total cost and forgets the least recently used first. It is safe for concurrent use.
+// lru is a cache bounded by total cost, which removes the least recently used first. It is safe for concurrent use.
 type lru[K comparable, V any] struct {
 	most int64
 
@@ -17,7 +17,7 @@ type lru[K comparable, V any] struct {
 	items map[K]*list.Element
 }
 
-// lruItem is what an element of the order holds.
+// lruItem is an element of the list.
 type lruItem[K comparable, V any] struct {
 	key   K
 	value V
@@ -40,7 +40,7 @@ func (l *lru[K, V]) get(key K) (value V, ok bool) {
 	return at.Value.(*lruItem[K, V]).value, true
 }
 
-// put keeps the value and returns the keys that are not kept for it; its own when it alone costs too much.
+// put stores the value and returns the removed keys; the value's own key if its cost alone exceeds the bound.
 func (l *lru[K, V]) put(key K, value V, cost int64) (forgotten []K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,7 +58,7 @@ func (l *lru[K, V]) put(key K, value V, cost int64) (forgotten []K) {
 	return forgotten
 }
 
-// drop forgets one value.
+// drop removes one value.
 func (l *lru[K, V]) drop(key K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,16 +19,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxObjects bounds how many objects a chart may install.
+// maxObjects bounds the objects of a chart.
 const maxObjects = 5000
 
-// Manifest is what a chart renders to.
+// Manifest is the rendered chart.
 type Manifest struct {
-	// Objects are in Helm's install order, CustomResourceDefinitions of the chart's crds folder first.
+	// Objects are in Helm's install order, the CustomResourceDefinitions of the chart's crds folder first.
 	Objects []unstructured.Unstructured
 	// sources names the template of each object; empty when the Manifest was not made by Render.
 	sources []string
-	// hooks are what Helm runs and does not install, and hookSources their templates.
+	// hooks are the objects that Helm runs instead of installing them, and hookSources their templates.
 	hooks       []unstructured.Unstructured
 	hookSources []string
 }
@@ -43,7 +43,7 @@ func (m Manifest) source(i int) string {
 	return what
 }
 
-// assemble turns rendered files into objects in the order they are installed.
+// assemble parses rendered files into objects in install order.
 func assemble(c *helmchart.Chart, files map[string]string) (Manifest, error) {
 	var definitions, manifest Manifest
 	for _, crd := range c.CRDObjects() {
@@ -72,7 +72,7 @@ func assemble(c *helmchart.Chart, files map[string]string) (Manifest, error) {
 	return manifest, manifest.checkUnique()
 }
 
-// isManifest tells whether a file is one of objects. NOTES and the like are for people.
+// isManifest reports whether a file contains objects. NOTES and the like are for users.
 func isManifest(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".yaml", ".yml", ".json":
@@ -82,7 +82,7 @@ func isManifest(name string) bool {
 	}
 }
 
-// add reads the documents of one file.
+// add parses the documents of one file.
 func (m *Manifest) add(source, content string) error {
 	documents := releaseutil.SplitManifests(content)
 	order := make([]string, 0, len(documents))
@@ -138,7 +138,7 @@ func (m *Manifest) addDocument(source string, document any) error {
 	return nil
 }
 
-// checkIdentity demands what makes a document an object: apiVersion, kind and name, and metadata of the right types.
+// checkIdentity requires apiVersion, kind and name, and metadata of the right types.
 func checkIdentity(source string, o *unstructured.Unstructured) error {
 	for _, field := range []string{"apiVersion", "kind"} {
 		if value, _, err := unstructured.NestedString(o.Object, field); err != nil || value == "" {
@@ -160,8 +160,7 @@ func checkIdentity(source string, o *unstructured.Unstructured) error {
 	return nil
 }
 
-// stringsOnly demands that a field is absent or a map of strings: what is read as numbers and booleans for want of
-// quotes would be lost silently.
+// stringsOnly requires that a field is absent or a map of strings: unquoted numbers and booleans would be lost silently.
 func stringsOnly(object map[string]any, fields ...string) error {
 	where := strings.Join(fields, ".")
 	value, found, err := unstructured.NestedFieldNoCopy(object, fields...)
@@ -184,7 +183,7 @@ func stringsOnly(object map[string]any, fields ...string) error {
 	return nil
 }
 
-// sort puts the objects into Helm's install order; those of one kind stay as they came.
+// sort sorts the objects into Helm's install order; it is stable within a kind.
 func (m *Manifest) sort() {
 	rank := make(map[string]int, len(releaseutil.InstallOrder))
 	for i, kind := range releaseutil.InstallOrder {
@@ -208,8 +207,8 @@ func (m *Manifest) sort() {
 	*m = sorted
 }
 
-// checkUnique refuses a chart that renders one object twice: the second would overwrite the first. What is a hook too would be
-// removed when that is run.
+// checkUnique refuses a chart that renders one object twice: the second would overwrite the first. If one of them is a hook,
+// running it would delete the other.
 func (m Manifest) checkUnique() error {
 	type identity struct{ group, kind, namespace, name string }
 	all := Manifest{Objects: slices.Concat(m.Objects, m.hooks), sources: slices.Concat(m.sources, m.hookSources)}

@@ -14,25 +14,22 @@ import (
 	"shipper.dev/shipper/chart/keyedsemaphore"
 )
 
-// teamShare is the part that one namespace has at most of the charts that are rendered at one time: a quarter. Each may take all of a
-// core for as long as maxRenderTime.
+// teamShare: one namespace may use a quarter of the slots for rendering. Each rendering may use a core for maxRenderTime.
 const teamShare = 4
 
-// renderCache bounds how many charts are rendered at one time, of each namespace some of them, and remembers what came of it: one
-// installation asks for the same manifest in several passes, and charts that make up names or passwords must not make up others
-// meanwhile.
+// renderCache bounds the concurrent renderings, in total and per namespace, and caches their results: an installation needs the
+// same manifest in several passes, and charts that generate names or passwords must not generate others in between.
 type renderCache struct {
 	room *keyedsemaphore.Semaphore
 	done *lru[[sha256.Size]byte, Manifest]
 }
 
-// newRenderCache has room for so many charts at a time, and remembers manifests of so many bytes in all.
+// newRenderCache has room concurrent renderings, and caches manifests of at most most bytes in all.
 func newRenderCache(room int, most int64) *renderCache {
 	return &renderCache{room: keyedsemaphore.New(room, room/teamShare), done: newLRU[[sha256.Size]byte, Manifest](most)}
 }
 
-// renderKey differs when anything differs that a manifest is rendered from. The labels of a target are not among it: Prepare and
-// Hooks put them on.
+// renderKey differs if any input of a manifest differs. The labels of a target are not an input: Prepare and Hooks add them.
 func (c *Chart) renderKey(values map[string]any, t Target) [sha256.Size]byte {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %q %q ", c.digest, t.ReleaseName, t.Namespace, t.KubeVersion, t.APIVersions)
@@ -40,8 +37,8 @@ func (c *Chart) renderKey(values map[string]any, t Target) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// spell writes a value so that no other is written alike, types included: templates print 1000000 and 1e6 in two ways, and JSON in
-// one; 1 as a whole number and as another is printed in one way, and compared in two.
+// spell writes a value unambiguously, including its type: templates print 1000000 and 1e6 differently although their JSON is
+// equal, and compare an integer 1 and a float 1 differently although they print them equally.
 func spell(h io.Writer, value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -60,9 +57,9 @@ func spell(h io.Writer, value any) {
 	}
 }
 
-// size is about what a manifest takes in memory.
+// size is the approximate size of a manifest in memory.
 func (m Manifest) size() int64 {
-	size := int64(1 << 10) // for nothing, too
+	size := int64(1 << 10) // for an empty manifest, too
 	for _, objects := range [][]unstructured.Unstructured{m.Objects, m.hooks} {
 		for i := range objects {
 			size += weigh(objects[i].Object)
@@ -71,9 +68,9 @@ func (m Manifest) size() int64 {
 	return size
 }
 
-// weigh is about what a value takes in memory, where an interface points to it.
+// weigh is the approximate size of a value in memory, behind an interface.
 func weigh(value any) int64 {
-	// A map has room for eight entries as soon as it has one, and when it grows for up to twice as many as it has.
+	// A map with one entry has room for eight, and a growing one for up to twice its entries.
 	const header, eight, another = 48, 288, 72
 	size := int64(16)
 	switch value := value.(type) {

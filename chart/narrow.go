@@ -9,11 +9,11 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// unescape reads what stands between slashes in a JSON pointer (RFC 6901).
+// unescape decodes a token of a JSON pointer (RFC 6901).
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
-// Touched are the keys of values that a patch reads or writes something below; whole is true when it reads or writes the values
-// themselves. What is below other keys need not be read to apply it.
+// Touched are the top-level keys of values that a patch reads or writes; whole is true when it reads or writes the values as a
+// whole. Values of other keys are not needed to apply it.
 func Touched(operations []shipper.PatchOperation) (keys map[string]bool, whole bool) {
 	keys = map[string]bool{}
 	for _, operation := range operations {
@@ -32,8 +32,8 @@ func Touched(operations []shipper.PatchOperation) (keys map[string]bool, whole b
 	return keys, false
 }
 
-// applyNarrowly is apply, for which values are read no further than they must be: those of a large Application are patched for
-// each of many clusters.
+// applyNarrowly is apply that decodes only the touched values, because those of a large Application are patched for each of
+// many clusters.
 func (p patch) applyNarrowly(values map[string]any) (map[string]any, error) {
 	keys, whole := Touched(p.operations)
 	if whole {

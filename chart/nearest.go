@@ -14,19 +14,19 @@ import (
 // mostNearest is how many versions a refusal lists.
 const mostNearest = 5
 
-// firstVersion finds what a constraint is about.
+// firstVersion finds the version in a constraint.
 var firstVersion = regexp.MustCompile(`\d+(\.\d+){0,2}(-[0-9A-Za-z.-]+)?`)
 
-// noMatch says that nothing satisfies c, and whether that may be because the index is old.
+// noMatch is the error when no version satisfies c. It mentions if the index may be old.
 func (s snapshot) noMatch(repository, chart string, c constraint) *Error {
-	told := s.index.noMatch(repository, chart, c)
+	failure := s.index.noMatch(repository, chart, c)
 	if s.failure != nil {
-		told.Message += "; the repository may have more by now, but " + s.failure.Message
+		failure.Message += "; the repository may have more by now, but " + s.failure.Message
 	}
-	return told
+	return failure
 }
 
-// noMatch says that the chart has no version that satisfies c, and which are the nearest.
+// noMatch is the error when the chart has no version that satisfies c, with the nearest ones.
 func (ix *index) noMatch(repository, chart string, c constraint) *Error {
 	entries := ix.charts[chart]
 	if len(entries) == 0 {
@@ -46,14 +46,14 @@ func (ix *index) noMatch(repository, chart string, c constraint) *Error {
 		shorten(chart), repository, asked, strings.Join(nearest(entries, c.raw), ", "), hint)
 }
 
-// relaxed is c with prereleases let in everywhere.
+// relaxed is c with all prereleases admitted.
 func relaxed(c constraint) *semver.Constraints {
 	set := *c.set
 	set.IncludePrerelease = true
 	return &set
 }
 
-// nearest lists the versions that stand around the one that raw is about, newest first; the newest when raw names none.
+// nearest lists the versions around the one in raw, newest first; the newest ones when raw contains none.
 func nearest(entries []entry, raw string) []string {
 	at := 0
 	if about, err := semver.NewVersion(firstVersion.FindString(raw)); err == nil {
@@ -67,7 +67,7 @@ func nearest(entries []entry, raw string) []string {
 	return names
 }
 
-// similar says which charts of the repository have a name that may have been meant.
+// similar lists charts of the repository with a similar name.
 func (ix *index) similar(chart string) string {
 	var names []string
 	for name := range ix.charts {
@@ -82,7 +82,7 @@ func (ix *index) similar(chart string) string {
 	return fmt.Sprintf("; did you mean %q?", names[0])
 }
 
-// oneSlip tells whether a and b differ by case, by one letter too many, or by one or two wrong letters.
+// oneSlip reports whether a and b differ only by case, by one additional letter, or by one or two wrong letters.
 func oneSlip(a, b string) bool {
 	if strings.EqualFold(a, b) {
 		return true

@@ -11,12 +11,12 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// nothing tells whether there is neither an object nor a hook. Such a chart is rolled out, too: it is how an Application is
-// emptied, by the steps of its strategy.
+// nothing reports whether there is neither an object nor a hook. Such a chart is rolled out, too: it is how a user empties an
+// Application, by the steps of its strategy.
 func (m Manifest) nothing() bool { return len(m.Objects) == 0 && len(m.hooks) == 0 }
 
-// nothingAnywhere is nil when a chart that rendered to nothing does so whatever version and APIs a cluster has. Pods are counted
-// before it is known what clusters are capable of. Where one had something after all, a rollout of no Pods would be taken for complete.
+// nothingAnywhere is nil when a chart that rendered to nothing does so for any version and APIs of a cluster. Pods are counted
+// before the clusters' capabilities are known: if one cluster had objects, a rollout of no Pods would count as complete.
 func (c *Chart) nothingAnywhere(ctx context.Context, values map[string]any, t Target, on *chartutil.Capabilities) error {
 	usual := on.Copy()
 	usual.APIVersions = chartutil.DefaultVersionSet
@@ -29,8 +29,8 @@ func (c *Chart) nothingAnywhere(ctx context.Context, values map[string]any, t Ta
 		other := on.Copy()
 		other.KubeVersion = version
 		err := c.nothingOn(ctx, values, t, other, other)
-		if told, ok := errors.AsType[*Error](err); ok && told.Reason == shipper.ChartError && !told.Retry {
-			continue // it does without such a cluster: there it would say so
+		if failure, ok := errors.AsType[*Error](err); ok && failure.Reason == shipper.ChartError && !failure.Retry {
+			continue // it fails on such a cluster, with an error there
 		}
 		if err != nil {
 			return err
@@ -39,14 +39,14 @@ func (c *Chart) nothingAnywhere(ctx context.Context, values map[string]any, t Ta
 	return nil
 }
 
-// oldest and newest are beyond all versions that clusters have. A chart that asks whether a cluster has some version or a later one
-// gets another answer from one than from the other.
+// oldest and newest are beyond the versions of all clusters. A chart that requires some minimum version renders differently for
+// the two.
 var (
 	oldest = chartutil.KubeVersion{Version: "v1.0.0", Major: "1", Minor: "0"}
 	newest = chartutil.KubeVersion{Version: "v1.999.0", Major: "1", Minor: "999"}
 )
 
-// nothingOn is nil when a chart renders to nothing for what templates are shown of a cluster.
+// nothingOn is nil when a chart renders to nothing on such a cluster.
 func (c *Chart) nothingOn(ctx context.Context, values map[string]any, t Target, on *chartutil.Capabilities, shown any) error {
 	manifest, err := c.once(ctx, values, t, on, shown)
 	if err == nil && !manifest.nothing() {
@@ -62,8 +62,8 @@ type capable struct {
 	APIVersions everyAPI
 }
 
-// everyAPI stands where templates expect a set of APIs.
+// everyAPI replaces the set of APIs in templates.
 type everyAPI []string
 
-// Has is what templates call.
+// Has is the method that templates call.
 func (everyAPI) Has(string) bool { return true }

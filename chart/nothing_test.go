@@ -44,11 +44,12 @@ func TestAChartMayRenderToNothing(t *testing.T) {
 		"there are no templates": {
 			condition: "false", files: map[string]string{"templates/deployment.yaml": "", "templates/service.yaml": ""},
 		},
-		"a hook is left":                        {condition: "false", files: map[string]string{"templates/hook.yaml": hook}, want: none},
-		"a definition is left":                  {condition: "false", files: map[string]string{"crds/a.yaml": crd}, want: none},
-		"a Service is left":                     {condition: "false", files: map[string]string{"templates/service.yaml": service}, want: none},
-		"other clusters have what it waits for": {condition: `.Capabilities.APIVersions.Has "example.com/v1"`, want: depends},
-		"this cluster has what it shuns": {
+		"a hook is left":       {condition: "false", files: map[string]string{"templates/hook.yaml": hook}, want: none},
+		"a definition is left": {condition: "false", files: map[string]string{"crds/a.yaml": crd}, want: none},
+		"a Service is left": {condition: "false",
+			files: map[string]string{"templates/service.yaml": service}, want: none},
+		"other clusters have the API that it requires": {condition: `.Capabilities.APIVersions.Has "example.com/v1"`, want: depends},
+		"this cluster has the API that it excludes": {
 			condition: `not (.Capabilities.APIVersions.Has "example.com/v1")`, target: gadgets, want: depends,
 		},
 		"older clusters have it": {condition: `semverCompare "<1.30-0" .Capabilities.KubeVersion.Version`, want: depends},
@@ -71,7 +72,7 @@ func TestAChartMayRenderToNothing(t *testing.T) {
 			c := switched(t, test.condition, test.files)
 			manifest, err := c.Render(t.Context(), &shipper.ChartValues{"enabled": false}, on)
 			if test.want != "" {
-				if diff := cmp.Diff(told{Reason: shipper.WrongChartDeployments, Message: test.want}, read(t, err), same); diff != "" {
+				if diff := cmp.Diff(failure{Reason: shipper.WrongChartDeployments, Message: test.want}, read(t, err), same); diff != "" {
 					t.Error(diff)
 				}
 				return

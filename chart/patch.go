@@ -13,14 +13,14 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// CheckPatch says what is wrong with a JSON patch, whatever it is applied to: the index of the operation and why it is none;
-// nothing when all is well.
+// CheckPatch returns the index of the first invalid operation of a JSON patch and the reason; an empty reason when the patch is
+// valid.
 func CheckPatch(operations []shipper.PatchOperation) (index int, why string) {
 	_, index, why = decodePatch(operations)
 	return index, why
 }
 
-// decodePatch makes a patch of the library, or says which operation is none, and why.
+// decodePatch converts a patch for the library, or returns the index of an invalid operation, and the reason.
 func decodePatch(operations []shipper.PatchOperation) (out jsonpatch.Patch, bad int, why string) {
 	for i, operation := range operations {
 		if why := whyNoOperation(operation); why != "" {
@@ -39,7 +39,7 @@ func decodePatch(operations []shipper.PatchOperation) (out jsonpatch.Patch, bad 
 	return out, 0, ""
 }
 
-// whyNoOperation holds an operation to RFC 6902, more strictly than the library does.
+// whyNoOperation checks an operation against RFC 6902, more strictly than the library does.
 func whyNoOperation(operation shipper.PatchOperation) string {
 	op, _ := operation["op"].(string)
 	needs := []string{"op", "path"}
@@ -71,7 +71,7 @@ func whyNoOperation(operation shipper.PatchOperation) string {
 	return ""
 }
 
-// whyNoPointer holds a path to RFC 6901.
+// whyNoPointer checks a path against RFC 6901.
 func whyNoPointer(value any) string {
 	pointer, ok := value.(string)
 	if !ok {
@@ -83,7 +83,7 @@ func whyNoPointer(value any) string {
 	return fmt.Sprintf("%q: paths begin with /, as in /image/tag", shorten(pointer))
 }
 
-// whyNot says why an operation does not apply. The library's own words are not used: they may tell values.
+// whyNot is the reason why an operation does not apply. It does not use the library's messages, which may quote values.
 func whyNot(operation jsonpatch.Operation, err error) string {
 	kind := operation.Kind()
 	path, _ := operation.Path()

@@ -12,32 +12,32 @@ import (
 	"strings"
 )
 
-// AnyHTTPS is the Policy that lets charts be fetched from every https URL of a public or private address.
+// AnyHTTPS is the Policy that allows every https URL of a public or private address.
 const AnyHTTPS = "https://*:*"
 
-// Policy says which URLs charts may be fetched from: repositories, the archives that their indexes name, and wherever
-// either redirects to. The zero value is AnyHTTPS.
+// Policy is the set of URLs that charts may be fetched from: repositories, the archives that their indexes name, and the
+// targets of redirects. The zero value is AnyHTTPS.
 //
-// Addresses that mean the machine itself or its surroundings, such as loopback, link-local and the metadata services of
-// clouds, are not fetched from, whatever name leads there, but where a pattern names the address or localhost outright.
+// Addresses of the machine itself or its surroundings, such as loopback, link-local and the metadata services of clouds, are
+// refused under any name, unless a pattern names the address or localhost explicitly.
 type Policy struct {
 	patterns []pattern
 	text     string
 }
 
-// pattern is one kind of URL that is allowed.
+// pattern is a set of allowed URLs.
 type pattern struct {
 	scheme string
-	// host is a name or an address; `*.example.com` is any name below, `*` anything.
+	// host is a name or an address; `*.example.com` is any name below it, `*` any host.
 	host string
 	// port is a number, or `*` for any.
 	port string
-	// path is a folder, without a slash at its end; what is below is allowed too.
+	// path is a folder, without a slash at its end; the paths below it are allowed too.
 	path string
 }
 
-// ParsePolicy reads a comma-separated list of URLs, each of which allows what is below it. Host and port may be `*`, a host
-// may begin with `*.`, and a port that is left out is that of the scheme.
+// ParsePolicy parses a comma-separated list of URLs, each of which allows the URLs below it. Host and port may be `*`, a host
+// may begin with `*.`, and the default port is that of the scheme.
 func ParsePolicy(list string) (Policy, error) {
 	var p Policy
 	var texts []string
@@ -64,7 +64,7 @@ func parsePattern(entry string) (pattern, error) {
 		return pattern{}, errors.New("must begin with https:// or http://")
 	}
 	authority, path, _ := strings.Cut(rest, "/")
-	// A port that is a star is none that a URL can have.
+	// A port that is a star is not valid in a URL.
 	host, anyPort := strings.CutSuffix(authority, ":*")
 	u, err := url.Parse(scheme + "://" + host + "/" + path)
 	switch {
@@ -75,7 +75,7 @@ func parsePattern(entry string) (pattern, error) {
 	case strings.Contains(strings.TrimPrefix(u.Hostname(), "*."), "*") && u.Hostname() != "*":
 		return pattern{}, errors.New("may have a * only in place of the host, of its first label, or of the port")
 	case strings.Contains(u.Path, "*"), crooked(u):
-		return pattern{}, errors.New("must have a plain path: what is below it is allowed too")
+		return pattern{}, errors.New("must have a plain path: the paths below it are allowed too")
 	}
 	p := pattern{scheme: scheme, host: hostOf(u), port: portOf(u), path: strings.TrimRight(u.Path, "/")}
 	if anyPort {
@@ -99,7 +99,7 @@ func (p Policy) list() []pattern {
 	return p.patterns
 }
 
-// check says why u may not be asked for; nil when it may. What its name resolves to is not known here.
+// check returns an error if u is not allowed. It does not resolve the host name.
 func (p Policy) check(u *url.URL) error {
 	if crooked(u) {
 		return &denied{`its path has a segment "." or "..", or a \; write where it leads`}
@@ -107,7 +107,7 @@ func (p Policy) check(u *url.URL) error {
 	allowed := slices.DeleteFunc(slices.Clone(p.list()), func(one pattern) bool { return !one.matches(u) })
 	if len(allowed) == 0 {
 		return &denied{fmt.Sprintf("charts may be fetched only from %s; use such a URL, "+
-			"or ask those who run Shipper to add this one (--chart-repositories)", p)}
+			"or ask an administrator of Shipper to add this one (--chart-repositories)", p)}
 	}
 	what := localName(hostOf(u))
 	if addr, err := netip.ParseAddr(hostOf(u)); err == nil {
@@ -125,8 +125,8 @@ func (p Policy) checkOCI(u *url.URL) error {
 	return err
 }
 
-// checkRegistry is check for an OCI registry's URL, of which the scheme does not say how it is asked: over https or, where that is not
-// allowed and http is, over http.
+// checkRegistry is check for an OCI registry's URL, whose scheme does not imply a protocol: https or, if only http is allowed,
+// http.
 func (p Policy) checkRegistry(u *url.URL) (plain bool, err error) {
 	asked := *u
 	asked.Scheme = "https"
@@ -137,7 +137,7 @@ func (p Policy) checkRegistry(u *url.URL) (plain bool, err error) {
 	return false, why
 }
 
-// checkAddress says why no connection may be made to addr, which host was resolved to; nil when one may.
+// checkAddress returns an error if connections to addr, which host was resolved to, are not allowed.
 func (p Policy) checkAddress(host string, addr netip.Addr) error {
 	addr = addr.WithZone("").Unmap()
 	what := special(addr)
@@ -165,7 +165,7 @@ func (one pattern) matches(u *url.URL) bool {
 	return one.path == "" || u.Path == one.path || strings.HasPrefix(u.Path, one.path+"/")
 }
 
-// crooked tells whether the path of u may lead elsewhere than it says.
+// crooked reports whether servers may read the path of u differently.
 func crooked(u *url.URL) bool {
 	return strings.Contains(u.Path, `\`) || slices.ContainsFunc(strings.Split(u.Path, "/"), func(segment string) bool {
 		return segment == "." || segment == ".."
@@ -174,7 +174,7 @@ func crooked(u *url.URL) bool {
 
 func hostOf(u *url.URL) string { return plainHost(u.Hostname()) }
 
-// plainHost writes a host in one of the many ways it can be written.
+// plainHost normalises a host.
 func plainHost(host string) string {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return addr.WithZone("").Unmap().String()
@@ -196,7 +196,7 @@ func portOf(u *url.URL) string {
 	}
 }
 
-// denied is a URL or an address that Policy does not allow. It says why, and nothing of the URL itself.
+// denied is the error for a URL or an address that Policy does not allow. It does not quote the URL.
 type denied struct{ why string }
 
 // Error says why.

@@ -37,8 +37,8 @@ func TestParsePolicy(t *testing.T) {
 		"https://charts?x=y":                `"https://charts?x=y" must have neither credentials, query nor fragment`,
 		"https://charts.*.com":              `"https://charts.*.com" may have a * only in place of the host, of its first label, or of the port`,
 		"https://*charts.com":               `"https://*charts.com" may have a * only in place of the host, of its first label, or of the port`,
-		"https://charts/a/*":                `"https://charts/a/*" must have a plain path: what is below it is allowed too`,
-		"https://charts/a/../b":             `"https://charts/a/../b" must have a plain path: what is below it is allowed too`,
+		"https://charts/a/*":                `"https://charts/a/*" must have a plain path: the paths below it are allowed too`,
+		"https://charts/a/../b":             `"https://charts/a/../b" must have a plain path: the paths below it are allowed too`,
 		"https://a.example, http://b:*/x/ ": "",
 		"https://*:*":                       "",
 		"http://[::1]:8080":                 "",
@@ -52,10 +52,10 @@ func TestParsePolicy(t *testing.T) {
 		}
 	}
 	if got := mustPolicy(t, " https://a , http://b:* ").String(); got != "https://a, http://b:*" {
-		t.Errorf("it is told as %q", got)
+		t.Errorf("it prints as %q", got)
 	}
 	if got := (Policy{}).String(); got != AnyHTTPS {
-		t.Errorf("the zero value is told as %q", got)
+		t.Errorf("the zero value prints as %q", got)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestPolicyOfURLs(t *testing.T) {
 				got = err.Error()
 			}
 			if want == only {
-				want = only + p.String() + "; use such a URL, or ask those who run Shipper to add this one (--chart-repositories)"
+				want = only + p.String() + "; use such a URL, or ask an administrator of Shipper to add this one (--chart-repositories)"
 			}
 			if got != want {
 				t.Errorf("%s: %s gives %q, want %q", policy, text, got, want)
@@ -227,9 +227,10 @@ func TestRedirects(t *testing.T) {
 		"from https down": {
 			to: "http://charts.internal", via: []string{"http://charts.internal", "https://a"}, want: "redirected from https to http",
 		},
-		"to what is not allowed": {to: "http://other?token=x", via: []string{"http://charts.internal"}, want: "redirected to http://other?…: " +
-			"charts may be fetched only from https://*:*, http://charts.internal; use such a URL, " +
-			"or ask those who run Shipper to add this one (--chart-repositories)"},
+		"to a URL that is not allowed": {to: "http://other?token=x", via: []string{"http://charts.internal"},
+			want: "redirected to http://other?…: " +
+				"charts may be fetched only from https://*:*, http://charts.internal; use such a URL, " +
+				"or ask an administrator of Shipper to add this one (--chart-repositories)"},
 		"to a metadata service": {to: "https://169.254.169.254/latest", via: []string{"https://a"}, want: "redirected to " +
 			"https://169.254.169.254/latest: 169.254.169.254 is a link-local address, which charts are not fetched from"},
 		"to another scheme": {to: "file:///etc/passwd", via: []string{"https://a"}, want: "redirected from https to file"},
@@ -263,7 +264,7 @@ func TestProxiesOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// A proxy is connected to wherever it is, and asked for what is allowed only.
+// A proxy may have any address, but gets only requests for allowed URLs.
 func TestFetchingThroughAProxy(t *testing.T) {
 	var asked []string
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -11,10 +11,9 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Prepare returns copies of the objects as installation writes them, and refuses a chart that Shipper could not roll
-// out. Every object carries the labels of t and the name of its owner; the Deployment has no replicas, and the labels
-// in its selector and on its Pods; one Service selects the Pods of all releases of the Application that may have
-// traffic. Pods of other workloads have none of Shipper's labels. Of nothing it makes nothing.
+// Prepare returns copies of the objects for installation, and refuses a chart that Shipper cannot roll out. Every object gets
+// the labels of t and the name of its owner; the Deployment has no replicas, and the labels in its selector and on its Pods;
+// one Service selects the Pods with traffic of all the Application's Releases. Other Pods get no labels of Shipper.
 func (m Manifest) Prepare(t Target) ([]unstructured.Unstructured, error) {
 	if m.nothing() {
 		return nil, nil
@@ -57,12 +56,12 @@ func (m Manifest) Prepare(t Target) ([]unstructured.Unstructured, error) {
 	return prepared, nil
 }
 
-// ownLabels are the labels that every object gets, whatever the chart gives it. They are in the Deployment's selector
-// too, the owner among them: that is how running Deployments have it, and a selector cannot be changed.
+// ownLabels are the labels that every object gets, over those of the chart. They are in the Deployment's selector too,
+// including the owner: running Deployments have it, and a selector is immutable.
 func (t Target) ownLabels() map[string]string {
 	own := make(map[string]string, len(t.Labels)+3)
 	maps.Copy(own, t.Labels)
-	// These two say something of single objects; on all of them they would open the traffic at once.
+	// These two mark single objects; on all of them they would give all Pods traffic at once.
 	delete(own, shipper.TrafficStatusLabel)
 	delete(own, shipper.LBLabel)
 	own[shipper.AppLabel] = t.App
@@ -71,7 +70,7 @@ func (t Target) ownLabels() map[string]string {
 	return own
 }
 
-// clusterScoped are the kinds of Kubernetes itself that live in no namespace.
+// clusterScoped are the built-in kinds that have no namespace.
 var clusterScoped = map[string]bool{
 	"APIService": true, "CertificateSigningRequest": true, "ClusterRole": true, "ClusterRoleBinding": true,
 	"ClusterTrustBundle": true, "ComponentStatus": true, "CSIDriver": true, "CSINode": true,
@@ -86,8 +85,8 @@ var clusterScoped = map[string]bool{
 	"VolumeAttributesClass": true,
 }
 
-// checkNamespace refuses an object that asks for another namespace than the release's, as far as its kind is known to
-// live in one. What a custom kind does only the cluster knows.
+// checkNamespace refuses an object in another namespace than the release's, if its kind is known to be namespaced. For a custom
+// kind only the cluster knows that.
 func checkNamespace(o *unstructured.Unstructured, what, namespace string) error {
 	asked := o.GetNamespace()
 	if asked == "" || asked == namespace || !builtin(o.GroupVersionKind()) || clusterScoped[o.GetKind()] {
@@ -97,7 +96,7 @@ func checkNamespace(o *unstructured.Unstructured, what, namespace string) error 
 		"leave metadata.namespace out, or use {{ .Release.Namespace }}", what, shorten(asked), namespace)
 }
 
-// builtin tells whether a kind is one of Kubernetes itself, by its group.
+// builtin reports whether a kind is built into Kubernetes, by its group.
 func builtin(gvk schema.GroupVersionKind) bool {
 	switch gvk.Group {
 	case "", "apps", "autoscaling", "batch", "extensions", "policy":

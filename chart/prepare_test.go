@@ -365,7 +365,7 @@ func TestPrepareRefuses(t *testing.T) {
 			on.HelmWorkaround = test.workaround
 			_, err := render(t, c, nil).Prepare(on)
 			got := read(t, err)
-			if diff := cmp.Diff(told{Reason: "ChartError", Message: test.want}, got, same); diff != "" {
+			if diff := cmp.Diff(failure{Reason: "ChartError", Message: test.want}, got, same); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -426,7 +426,7 @@ func TestDeploymentRule(t *testing.T) {
 				m.Objects = append(m.Objects, object(v))
 			}
 			_, err := m.Prepare(target)
-			if diff := cmp.Diff(told{Reason: "WrongChartDeployments", Message: test.want}, read(t, err), same); diff != "" {
+			if diff := cmp.Diff(failure{Reason: "WrongChartDeployments", Message: test.want}, read(t, err), same); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -20,23 +20,23 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// MaxProvenanceBytes is how long a .prov file may be. It has the chart's metadata in it, and a signature.
+// MaxProvenanceBytes bounds a .prov file. It contains the chart's metadata, and a signature.
 const MaxProvenanceBytes = 64 << 10
 
-// startSigned is how a .prov file begins.
+// startSigned is the first line of a .prov file.
 const startSigned = "-----BEGIN PGP SIGNED MESSAGE-----"
 
-// signed is what a .prov file has to say: that an archive of this name has this sha256.
+// signed is the statement of a .prov file: an archive of this name has this sha256.
 type signed struct {
 	name, digest string
 }
 
-// archiveName is how `helm package` calls the archive of a version.
+// archiveName is the name that `helm package` gives the archive of a version.
 func archiveName(name, version string) string { return name + "-" + version + ".tgz" }
 
-// verifyProvenance says whose signature a .prov file is that says of an archive what want does. It asks for all that `helm verify` asks
-// for and, since nobody looks at the file here, for a file with that one message in it. It is not Helm's own Verify, which reads
-// files, by a clock of its own. Errors are phrases that follow the name of the .prov.
+// verifyProvenance returns the signer of a .prov file that states want. It requires what `helm verify` requires and also that
+// the file contains only that message, because no user looks at it. It does not use Helm's Verify, which reads files and the
+// system clock. Errors are phrases that follow the name of the .prov.
 func verifyProvenance(prov []byte, keys openpgp.EntityList, want signed, now time.Time) (*openpgp.Entity, error) {
 	message, err := guard(func() (*clearsign.Block, error) { return onlyMessage(prov) })
 	if err != nil {
@@ -58,12 +58,12 @@ func verifyProvenance(prov []byte, keys openpgp.EntityList, want signed, now tim
 		return nil, whyNotSigned(err, signature, by)
 	}
 	if config.RejectMessageHashAlgorithm(read.Hash) {
-		return nil, fmt.Errorf("has a signature of %s, which can be forged: sign it anew with SHA-256 or better", read.Hash)
+		return nil, fmt.Errorf("has a signature of %s, which can be forged: sign it again with SHA-256 or better", read.Hash)
 	}
 	return by, want.saidBy(message.Plaintext)
 }
 
-// onlyMessage takes a .prov file apart. What stands around the message is not signed, and may not be there.
+// onlyMessage parses a .prov file. Text around the signed message is refused, because it is not signed.
 func onlyMessage(prov []byte) (*clearsign.Block, error) {
 	prov = bytes.TrimSpace(prov)
 	if !bytes.HasPrefix(prov, []byte(startSigned)) {
@@ -79,7 +79,7 @@ func onlyMessage(prov []byte) (*clearsign.Block, error) {
 	return message, nil
 }
 
-// whyNotSigned says what is wrong with a signature.
+// whyNotSigned is the error for an invalid signature.
 func whyNotSigned(err error, signature []byte, by *openpgp.Entity) error {
 	whose := ""
 	if by != nil {
@@ -101,7 +101,7 @@ func whyNotSigned(err error, signature []byte, by *openpgp.Entity) error {
 	return fmt.Errorf("has a signature that cannot be used: %s", shorten(err.Error()))
 }
 
-// issuerOf is the ID of the key that a signature says it is of.
+// issuerOf is the ID of the key that a signature names.
 func issuerOf(signature []byte) string {
 	id, err := guard(func() (string, error) {
 		first, err := packet.Read(bytes.NewReader(signature))
@@ -116,7 +116,7 @@ func issuerOf(signature []byte) string {
 	return id
 }
 
-// saidBy holds the archive against what was signed: its chart's metadata, and the sums of files.
+// saidBy compares the archive with the signed message: its chart's metadata, and the sums of files.
 func (s signed) saidBy(message []byte) error {
 	parts := bytes.Split(message, []byte("\n...\n"))
 	if len(parts) != 2 {
@@ -142,8 +142,8 @@ func (s signed) saidBy(message []byte) error {
 	return nil
 }
 
-// signatureOf is what is remembered of a key's signature under an archive. A key may have names that the library cannot choose from, such
-// as one that was revoked and never certified: then none is told.
+// signatureOf is the record of a key's signature of an archive. If the library cannot choose among the names of a key, for
+// example one that was revoked and never certified, the record has none.
 func signatureOf(by *openpgp.Entity, digest string) shipper.ChartSignature {
 	out := shipper.ChartSignature{Digest: digest, Fingerprint: fingerprintOf(by)}
 	identity, err := guard(func() (*openpgp.Identity, error) { return by.PrimaryIdentity(), nil })

@@ -26,16 +26,16 @@ import (
 
 const (
 	ociScheme = helmregistry.OCIScheme
-	// maxManifest is how long the manifest of a chart may be. Helm's have less than 2 KiB.
+	// maxManifest bounds, in bytes, the manifest of a chart. Helm's have less than 2 KiB.
 	maxManifest = 1 << 20
-	// maxTagPages is in how many answers a registry may list the tags of a chart.
+	// maxTagPages bounds the pages in which a registry lists the tags of a chart.
 	maxTagPages = 1000
-	// maxNoted is for how many versions of one chart the digest is remembered.
+	// maxNoted bounds the versions of one chart whose digest is cached.
 	maxNoted = 256
 )
 
-// registry is one chart in an OCI registry: its tags are its versions. It is asked by the library that Helm's own client is made
-// of, since that client can neither be told to stop nor bounded, and reads the credentials of whoever runs the process.
+// registry is one chart in an OCI registry: its tags are its versions. It uses the library below Helm's own client, because
+// that client cannot be cancelled or bounded, and reads the credentials of the process's user.
 type registry struct {
 	remote *remote.Repository
 	chart  string
@@ -44,7 +44,7 @@ type registry struct {
 	noted map[string]noted
 }
 
-// noted is what a version's archive was when that was last asked.
+// noted is the digest of a version's archive at a time.
 type noted struct {
 	digest string
 	at     time.Time
@@ -80,13 +80,13 @@ func (f *fetcher) newRegistry(u *url.URL, name string, a *access) (*registry, er
 	return &registry{remote: repository, chart: name, noted: map[string]noted{}}, nil
 }
 
-// list makes an index of the tags. A `+`, which no tag may have, is a `_` there.
+// list makes an index of the tags. A `+`, which tags cannot have, is a `_` in them.
 func (g *registry) list(ctx context.Context) (*index, error) {
 	var found []listing
 	err := g.remote.Tags(ctx, "", func(tags []string) error {
 		for _, tag := range tags {
 			version := strings.ReplaceAll(tag, "_", "+")
-			// Of a tag such as 20260101 or 1.2 nobody knows that it is a version: those of charts have three parts.
+			// A tag such as 20260101 or 1.2 may not be a version: versions of charts have three parts.
 			if _, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v")); err == nil {
 				found = append(found, listing{Version: version})
 			}
@@ -96,7 +96,7 @@ func (g *registry) list(ctx context.Context) (*index, error) {
 		}
 		return nil
 	})
-	if told, ok := errors.AsType[*errcode.ErrorResponse](err); ok && slices.ContainsFunc(told.Errors, unknownName) {
+	if failure, ok := errors.AsType[*errcode.ErrorResponse](err); ok && slices.ContainsFunc(failure.Errors, unknownName) {
 		return &index{}, nil
 	}
 	if err != nil {
@@ -114,7 +114,7 @@ func (g *registry) list(ctx context.Context) (*index, error) {
 
 func unknownName(e errcode.Error) bool { return e.Code == errcode.ErrorCodeNameUnknown }
 
-// manifest asks what a version consists of.
+// manifest reads the manifest of a version.
 func (g *registry) manifest(ctx context.Context, version string) (*ocispec.Manifest, error) {
 	described, body, err := g.remote.Manifests().FetchReference(ctx, tagOf(version))
 	if err != nil {
@@ -138,7 +138,7 @@ func (g *registry) manifest(ctx context.Context, version string) (*ocispec.Manif
 // tagOf is the tag of a version.
 func tagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
-// archiveOf is the part of a manifest that is the chart's archive. Its digest is that of the archive.
+// archiveOf is the layer of a manifest that is the chart's archive. Its digest is that of the archive.
 func archiveOf(m *ocispec.Manifest) (ocispec.Descriptor, string, error) {
 	for _, layer := range m.Layers {
 		if layer.MediaType != helmregistry.ChartLayerMediaType && layer.MediaType != helmregistry.LegacyChartLayerMediaType {
@@ -153,7 +153,7 @@ func archiveOf(m *ocispec.Manifest) (ocispec.Descriptor, string, error) {
 	return ocispec.Descriptor{}, "", &unusable{errors.New("is a Helm chart without an archive")}
 }
 
-// digest asks for the digest of a version's archive, unless that has just been asked.
+// digest reads the digest of a version's archive, unless that was just done.
 func (g *registry) digest(ctx context.Context, version string, now time.Time, fresh time.Duration) (string, error) {
 	g.mu.Lock()
 	known, ok := g.noted[version]
@@ -178,10 +178,10 @@ func (g *registry) digest(ctx context.Context, version string, now time.Time, fr
 	return digest, nil
 }
 
-// ofRegistry takes out of an error of the registry's client what it quotes: URLs that may be signed, and what the server says.
+// ofRegistry removes from an error of the registry's client what it quotes: URLs that may be signed, and the server's text.
 func ofRegistry(err error) error {
-	if told, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
-		return statusError(told.StatusCode)
+	if failure, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
+		return statusError(failure.StatusCode)
 	}
 	if errors.Is(err, auth.ErrBasicCredentialNotFound) {
 		return statusError(http.StatusUnauthorized)

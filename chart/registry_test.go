@@ -60,19 +60,19 @@ func TestRegistriesThatAnswerAsNoneShould(t *testing.T) {
 	digest := strings.Repeat("ab", 32)
 	for name, tc := range map[string]struct {
 		answers map[string]http.HandlerFunc
-		want    told
+		want    failure
 	}{
 		"an image that is no chart": {
 			map[string]http.HandlerFunc{"manifests/0.0.1": manifest("application/vnd.oci.image.config.v1+json", helmLayer, digest, 9)},
-			told{"BrokenChartSpec", "oci://HOST/x/nginx:0.0.1 is not a Helm chart", false, nil},
+			failure{"BrokenChartSpec", "oci://HOST/x/nginx:0.0.1 is not a Helm chart", false, nil},
 		},
 		"a chart without an archive": {
 			map[string]http.HandlerFunc{"manifests/0.0.1": manifest(helmConfig, "text/plain", digest, 9)},
-			told{"BrokenChartSpec", "oci://HOST/x/nginx:0.0.1 is a Helm chart without an archive", false, nil},
+			failure{"BrokenChartSpec", "oci://HOST/x/nginx:0.0.1 is a Helm chart without an archive", false, nil},
 		},
 		"an archive that is said to have a billion GiB": {
 			map[string]http.HandlerFunc{"manifests/0.0.1": manifest(helmConfig, helmLayer, digest, 1<<60)},
-			told{"BrokenChartSpec", "oci://HOST/x/nginx:0.0.1 is larger than the 32 MiB that are accepted", false, nil},
+			failure{"BrokenChartSpec", "oci://HOST/x/nginx:0.0.1 is larger than the 32 MiB that are accepted", false, nil},
 		},
 		"a manifest without end": {
 			map[string]http.HandlerFunc{"manifests/0.0.1": func(w http.ResponseWriter, _ *http.Request) {
@@ -80,15 +80,15 @@ func TestRegistriesThatAnswerAsNoneShould(t *testing.T) {
 				w.Header().Set("Docker-Content-Digest", "sha256:"+digest)
 				w.Header().Set("Content-Length", fmt.Sprint(1<<40))
 			}},
-			told{"BrokenChartSpec", "oci://HOST/x/nginx:0.0.1 is larger than the 1 MiB that are accepted", false, nil},
+			failure{"BrokenChartSpec", "oci://HOST/x/nginx:0.0.1 is larger than the 1 MiB that are accepted", false, nil},
 		},
 		"a page of HTML": {
 			map[string]http.HandlerFunc{"tags/list": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }},
-			told{"ChartFetchFailure", "oci://HOST/x/nginx does not answer as an OCI registry does", true, chart.ErrNotRepository},
+			failure{"ChartFetchFailure", "oci://HOST/x/nginx does not answer as an OCI registry does", true, chart.ErrNotRepository},
 		},
-		"one that lets nobody in": {
+		"one that refuses all requests": {
 			map[string]http.HandlerFunc{"tags/list": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }},
-			told{
+			failure{
 				"ChartFetchFailure", "there is no chart repository at oci://HOST/x/nginx: the answer is 401 Unauthorized; " +
 					"chart.credentials can name a Secret that opens it", true,
 				chart.ErrNotRepository,
@@ -99,8 +99,8 @@ func TestRegistriesThatAnswerAsNoneShould(t *testing.T) {
 				w.Header().Set("Location", "http://169.254.169.254/latest")
 				w.WriteHeader(http.StatusTemporaryRedirect)
 			}},
-			told{"ChartFetchFailure", "list of tags of oci://HOST/x/nginx: leads to http://169.254.169.254/latest: charts may be fetched only " +
-				"from http://127.0.0.1:*; use such a URL, or ask those who run Shipper to add this one (--chart-repositories)", true,
+			failure{"ChartFetchFailure", "list of tags of oci://HOST/x/nginx: leads to http://169.254.169.254/latest: charts may be fetched only " +
+				"from http://127.0.0.1:*; use such a URL, or ask an administrator of Shipper to add this one (--chart-repositories)", true,
 				chart.ErrNotAllowed},
 		},
 	} {
@@ -132,10 +132,10 @@ func TestAnArchiveThatARegistryKeepsElsewhere(t *testing.T) {
 		"manifests/0.0.1": manifest(helmConfig, helmLayer, archive.Digest, int64(len(archive.Bytes))),
 		"/token": func(w http.ResponseWriter, _ *http.Request) {
 			given = true
-			fmt.Fprint(w, `{"token":"for-nobody-else"}`)
+			fmt.Fprint(w, `{"token":"for-one-client"}`)
 		},
 		"blobs/sha256:" + archive.Digest: func(w http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("Authorization") != "Bearer for-nobody-else" {
+			if r.Header.Get("Authorization") != "Bearer for-one-client" {
 				challenged = true
 				w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+r.Host+`/token",service="x"`)
 				w.WriteHeader(http.StatusUnauthorized)

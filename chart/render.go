@@ -18,18 +18,17 @@ import (
 )
 
 const (
-	// maxValues bounds the values of one release. An API server stores no object half as large.
+	// maxValues bounds the values of one release, in bytes. An API server stores no object half as large.
 	maxValues = 4 << 20
-	// maxRenderTime bounds one rendering, but not how long it waits for its turn: what bounds that is the caller's ctx.
+	// maxRenderTime bounds one rendering, without the wait for a slot: the caller's ctx bounds that.
 	maxRenderTime = 30 * time.Second
-	// recentKubeVersion is assumed when the cluster's is not known; it goes with the APIs that Helm then assumes.
+	// recentKubeVersion is assumed when the cluster's version is unknown; Helm then assumes the APIs of that version.
 	recentKubeVersion = "v1.37.0"
 )
 
-// Render runs the chart's templates with values for t, in Helm's way of a first installation. Hooks are apart
-// from what is installed, and those that Shipper does not run are refused. A chart without exactly one apps/v1 Deployment is an
-// error, unless there is nothing at all. The result holds nothing of t's labels: Prepare and Hooks put them on. It may be shared with
-// others who ask for the same, and must not be changed.
+// Render runs the chart's templates with values for t, as Helm's first installation does. Hooks are separate from the objects
+// to install, and those that Shipper does not run are refused. It fails without exactly one apps/v1 Deployment, unless the
+// result is empty. The result is shared, must not be changed, and lacks t's labels: Prepare and Hooks add them.
 func (c *Chart) Render(ctx context.Context, values *shipper.ChartValues, t Target) (Manifest, error) {
 	given := map[string]any{}
 	if values != nil {
@@ -40,15 +39,15 @@ func (c *Chart) Render(ctx context.Context, values *shipper.ChartValues, t Targe
 	}
 	manifest, err := c.inTurn(ctx, given, t)
 	if err != nil {
-		told := *asError(err)
-		told.Message = fmt.Sprintf("chart %q %s: %s", c.Name(), c.Version(), told.Message)
-		told.open = fmt.Sprintf("chart %q %s: %s", c.Name(), c.Version(), cmp.Or(told.open, "it cannot be rendered with these values"))
-		return Manifest{}, &told
+		failure := *asError(err)
+		failure.Message = fmt.Sprintf("chart %q %s: %s", c.Name(), c.Version(), failure.Message)
+		failure.open = fmt.Sprintf("chart %q %s: %s", c.Name(), c.Version(), cmp.Or(failure.open, "it cannot be rendered with these values"))
+		return Manifest{}, &failure
 	}
 	return manifest, nil
 }
 
-// inTurn renders when there is room for one more, unless what comes of it is remembered.
+// inTurn returns the cached result, or renders in a slot.
 func (c *Chart) inTurn(ctx context.Context, values map[string]any, t Target) (Manifest, error) {
 	key := c.renderKey(values, t)
 	if known, ok := c.renders.done.get(key); ok {
@@ -58,7 +57,7 @@ func (c *Chart) inTurn(ctx context.Context, values map[string]any, t Target) (Ma
 		return Manifest{}, late(err)
 	}
 	defer c.renders.room.Leave(t.Namespace)
-	if known, ok := c.renders.done.get(key); ok { // while it was waited for
+	if known, ok := c.renders.done.get(key); ok { // rendered while this waited
 		return known, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxRenderTime)
@@ -70,7 +69,7 @@ func (c *Chart) inTurn(ctx context.Context, values map[string]any, t Target) (Ma
 	return manifest, err
 }
 
-// render does the work of Render. Whatever the chart makes panic is an error of the chart.
+// render does the work of Render. A panic becomes an error of the chart.
 func (c *Chart) render(ctx context.Context, values map[string]any, t Target) (manifest Manifest, err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
@@ -98,7 +97,7 @@ func (c *Chart) render(ctx context.Context, values map[string]any, t Target) (ma
 	return manifest, manifest.checkDeployment()
 }
 
-// once renders for a cluster that is capable of what is said; shown is what the templates see of that.
+// once renders for a cluster with these capabilities; shown is what templates see of them.
 func (c *Chart) once(
 	ctx context.Context, values map[string]any, t Target, on *chartutil.Capabilities, shown any,
 ) (Manifest, error) {
@@ -113,7 +112,7 @@ func (c *Chart) once(
 	return assemble(work, files)
 }
 
-// execute runs the templates and returns what each file renders to.
+// execute runs the templates and returns the result of each file.
 func execute(
 	ctx context.Context, c *helmchart.Chart, values map[string]any, t Target, on *chartutil.Capabilities, shown any,
 ) (map[string]string, error) {
@@ -141,10 +140,10 @@ func execute(
 	return files, nil
 }
 
-// inTemplate is how an error of the engine begins that knows its place in the chart: with the name of a file, and the line.
+// inTemplate matches the place at the beginning of an engine's error: the name of a file, and the line.
 var inTemplate = regexp.MustCompile(`^[^\s:]+:[0-9]+(:[0-9]+)?:`)
 
-// placeOf says where in the chart an error of the engine is, if that is known.
+// placeOf is the place in the chart of an engine's error, if it has one.
 func placeOf(err error) string {
 	if at := inTemplate.FindString(err.Error()); at != "" {
 		return ", at " + strings.TrimSuffix(at, ":")
@@ -152,13 +151,13 @@ func placeOf(err error) string {
 	return ""
 }
 
-// late is a failure that another time may not see.
+// late is a failure that may be temporary.
 func late(cause error) *Error {
 	const said = "it did not render in time"
 	return &Error{Reason: shipper.ChartError, Message: said, Retry: true, Cause: cause, open: said}
 }
 
-// capabilities are what the templates may know of the cluster.
+// capabilities are the properties of the cluster for templates.
 func (t Target) capabilities() (*chartutil.Capabilities, error) {
 	version := orDefault(t.KubeVersion, recentKubeVersion)
 	parsed, err := chartutil.ParseKubeVersion(version)
@@ -174,8 +173,8 @@ func (t Target) capabilities() (*chartutil.Capabilities, error) {
 	return on, nil
 }
 
-// satisfies tells whether the cluster has a version in the range that a chart asks for. What providers add behind their
-// versions, which a range would take for a prerelease, does not count against it.
+// satisfies reports whether the cluster's version is in the range that a chart requires. It ignores suffixes of providers,
+// which the range would treat as a prerelease.
 func (t Target) satisfies(wants string) bool {
 	if wants == "" || t.KubeVersion == "" || chartutil.IsCompatibleRange(wants, t.KubeVersion) {
 		return true
@@ -184,7 +183,7 @@ func (t Target) satisfies(wants string) bool {
 	return err == nil && chartutil.IsCompatibleRange(wants, parsed.Version)
 }
 
-// packed refuses a chart whose subcharts are not in its archive.
+// packed refuses a chart whose archive lacks a subchart.
 func packed(c *helmchart.Chart) error {
 	for _, wanted := range c.Metadata.Dependencies {
 		found := false

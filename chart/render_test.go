@@ -420,7 +420,7 @@ func TestRenderEndsWithTheCaller(t *testing.T) {
 	defer cancel()
 	_, err := slow.Render(ctx, nil, target)
 	got := read(t, err)
-	want := told{"ChartError", `chart "sample" 1.2.3: it did not render in time`, true, nil}
+	want := failure{"ChartError", `chart "sample" 1.2.3: it did not render in time`, true, nil}
 	if diff := cmp.Diff(want, got, same); diff != "" || !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(diff, err)
 	}

@@ -8,8 +8,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Replicas is how many Pods a Release has in a place when all of it runs: it fetches the Release's chart, unless that is known
-// already. Errors are *Error, or the context's.
+// Replicas is the number of Pods of a Release in a place at full capacity. It fetches the Release's chart if necessary. Errors
+// are *Error, or the context's.
 func (c *Catalog) Replicas(ctx context.Context, rel *shipper.Release, in Place) (int32, error) {
 	loaded, err := c.Load(ctx, rel.Namespace, rel.Spec.Environment.Chart, rel.Annotations[shipper.ReleaseChartDigestAnnotation])
 	if err != nil {
@@ -18,8 +18,8 @@ func (c *Catalog) Replicas(ctx context.Context, rel *shipper.Release, in Place) 
 	return loaded.Replicas(ctx, rel, LayersOf(&rel.Spec.Environment), in)
 }
 
-// Replicas is how many Pods a Release of this chart has in a place when all of it runs, with its values. It renders as for any cluster:
-// how many Pods there are depends on where they are by the values alone.
+// Replicas is the number of Pods of a Release of this chart in a place at full capacity. It renders as for any cluster: only
+// the values make the number depend on the place.
 func (c *Chart) Replicas(ctx context.Context, rel *shipper.Release, layers Layers, in Place) (int32, error) {
 	values, err := layers.At(in)
 	if err != nil {

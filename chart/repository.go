@@ -13,47 +13,47 @@ import (
 )
 
 const (
-	// mostPause is the longest time that a repository is left alone after a refresh by those who insist on another.
+	// mostPause bounds the pause after a refresh before a caller can force another one.
 	mostPause = time.Second
-	// mostAge is how old an index may be to be answered at once; callers wait a little for the refresh of an older one.
+	// mostAge is the age of an index above which callers wait a little for its refresh.
 	mostAge = time.Minute
 )
 
-// repository is what is known of one repository. Its index is replaced whole, never changed.
+// repository is the cached state of one repository. Its index is replaced as a whole, never changed.
 type repository struct {
-	// url is the folder that holds index.yaml, or the chart in a registry; name is the same to be shown.
+	// url is the folder that holds index.yaml, or the chart in a registry; name is the same for messages.
 	url  *url.URL
 	name string
-	// key is what the catalog knows it by: its URL and who may open it.
+	// key is its key in the catalog: its URL and its credentials' scope.
 	key string
-	// client asks for what is served over http, secret says which Secret opens it, if one does.
+	// client makes the http requests; secret is the name of its Secret, if it has one.
 	client *http.Client
 	secret string
-	// registry is nil but for a chart in a registry.
+	// registry is set only for a chart in a registry.
 	registry *registry
 
 	mu    sync.Mutex
 	known *index
 	marks validators
-	// checked is when known was last known to be right, and took how long it was to find out.
+	// checked is when known was last confirmed, and took is how long that took.
 	checked time.Time
 	took    time.Duration
 	used    time.Time
 	failing backoff
-	// flight is closed when the refresh that is under way ends; nil when none is. next is closed when the one after it ends; nil
-	// when nobody waits for that.
+	// flight is closed when the refresh in progress ends; nil when there is none. next is closed when the one after it ends;
+	// nil when no caller waits for that.
 	flight, next chan struct{}
-	// resting tells that the refresh under way has not asked yet. asked counts how often it was, and answered is which of these
-	// gave what is known.
+	// resting is true until the refresh in progress sends its request. asked counts the requests, and answered is the number of
+	// the request that returned known.
 	resting         bool
 	asked, answered int
 }
 
-// snapshot is what a repository knew at one moment.
+// snapshot is the state of a repository at one moment.
 type snapshot struct {
 	index   *index
 	checked time.Time
-	// failure is why the index could not be refreshed when that was last tried; nil when it could.
+	// failure is the error of the last refresh; nil when it succeeded.
 	failure *Error
 }
 
@@ -65,7 +65,7 @@ func newRepository(u *url.URL, key string, a *access) *repository {
 	return r
 }
 
-// indexURL is where the index is.
+// indexURL is the URL of the index.
 func (r *repository) indexURL() *url.URL {
 	u := *r.url
 	u.Path += "/index.yaml"
@@ -75,14 +75,14 @@ func (r *repository) indexURL() *url.URL {
 	return &u
 }
 
-// snapshot returns what is known now.
+// snapshot returns the current state.
 func (r *repository) snapshot() snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return snapshot{index: r.known, checked: r.checked, failure: r.failing.err}
 }
 
-// size is what the index takes in memory.
+// size is the size of the index in memory.
 func (r *repository) size() int64 {
 	if s := r.snapshot(); s.index != nil {
 		return s.index.size
@@ -90,22 +90,22 @@ func (r *repository) size() int64 {
 	return 0
 }
 
-// visit is a caller's: asked is how often the index had been asked for when he came. Who insists is not content with an answer to what
-// was asked before: what he has just published may not be in it.
+// visit is a caller's: asked is the number of requests for the index before it came. A caller that insists needs the answer to
+// a later request: an earlier one may lack a version that it has just published.
 type visit struct {
 	asked  int
 	insist bool
 }
 
-// visit begins one.
+// visit starts one.
 func (r *repository) visit(insist bool) visit {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return visit{asked: r.asked, insist: insist}
 }
 
-// lookUp finds something in a repository's index, which is asked for anew before it is said that it does not have it. known is the
-// index that was looked into last.
+// lookUp finds an entry in a repository's index. It refreshes the index before it reports that there is none. known is the
+// index that it used last.
 func (c *Catalog) lookUp(
 	ctx context.Context, r *repository, find func(*index) (entry, bool),
 ) (known snapshot, found entry, ok bool, err error) {
@@ -124,9 +124,9 @@ func (c *Catalog) lookUp(
 	return known, found, ok, nil
 }
 
-// index returns a repository's index. A known one is answered at once and refreshed behind the caller's back when it is
-// no longer fresh; only an old one, or a caller who insists, waits for the refresh, and that no longer than patience.
-// With no index known, the caller waits as long as ctx allows.
+// index returns a repository's index. A cached one is returned at once and refreshed in the background when it is no longer
+// fresh; only if it is old, or if the caller insists, the call waits for the refresh, for at most Patience. Without a cached
+// index it waits as long as ctx allows.
 func (c *Catalog) index(ctx context.Context, r *repository, by visit) (snapshot, error) {
 	now := c.options.Clock.Now()
 	known, done, refusal := c.begin(r, now, by)
@@ -163,8 +163,8 @@ func (c *Catalog) index(ctx context.Context, r *repository, by visit) (snapshot,
 	return after, nil
 }
 
-// begin decides whether the index has to be asked for. done is nil when it has not; otherwise it is closed when the refresh that is
-// waited for has ended. refusal: nothing is known and it is too early to ask again.
+// begin decides whether to refresh the index. done is nil if not; otherwise it is closed when the refresh to wait for has
+// ended. refusal is set if no index is cached and it is too early to retry.
 func (c *Catalog) begin(r *repository, now time.Time, by visit) (known snapshot, done <-chan struct{}, refusal error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,19 +190,19 @@ func (c *Catalog) begin(r *repository, now time.Time, by visit) (known snapshot,
 	return known, r.flight, nil
 }
 
-// launch begins a refresh; done is closed when it ends. r is locked.
+// launch starts a refresh; done is closed when it ends. r is locked.
 func (c *Catalog) launch(r *repository, done chan struct{}, now time.Time) {
 	r.flight, r.resting = done, true
 	go c.refresh(r, r.marks, r.pause(now))
 }
 
-// pause is how much longer a repository is left alone: as long as the last answer took, so that those who insist do not keep a large
-// index on its way, and being read, all the time.
+// pause is the remaining time before the next refresh: as long as the last answer took, so that callers that insist cannot keep
+// a large index being downloaded and parsed all the time.
 func (r *repository) pause(now time.Time) time.Duration {
 	return max(0, min(r.took, mostPause)-now.Sub(r.checked))
 }
 
-// refresh asks for the index once, notes what came of it, and begins anew when somebody waits for the next answer.
+// refresh requests the index once, stores the result, and starts again when a caller waits for the next answer.
 func (c *Catalog) refresh(r *repository, known validators, pause time.Duration) {
 	rest, rested := context.WithTimeout(c.ctx, pause)
 	defer rested()
@@ -232,7 +232,7 @@ func (c *Catalog) refresh(r *repository, known validators, pause time.Duration) 
 	c.trim(now)
 }
 
-// ask notes that the index is asked for now, and returns which time it is.
+// ask counts a request for the index, and returns its number.
 func (r *repository) ask() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -241,7 +241,8 @@ func (r *repository) ask() int {
 	return r.asked
 }
 
-// land tells those who wait that a refresh has ended. The next begins, if it is waited for and this one did not fail. r is locked.
+// land notifies the waiting callers that a refresh has ended. The next one starts if a caller waits for it and this one did not
+// fail. r is locked.
 func (c *Catalog) land(r *repository, now time.Time) {
 	close(r.flight)
 	next := r.next
@@ -255,7 +256,7 @@ func (c *Catalog) land(r *repository, now time.Time) {
 	}
 }
 
-// list asks for the index; it is nil, and changed false, when what is known is still right.
+// list requests the index; nil and changed false if the known one is still current.
 func (c *Catalog) list(
 	ctx context.Context, r *repository, known validators,
 ) (fresh *index, marks validators, changed bool, err error) {
@@ -271,7 +272,7 @@ func (c *Catalog) list(
 	return fresh, marks, changed, err
 }
 
-// explain turns what went wrong with an index into what is told.
+// explain turns an error of a refresh into the error for users.
 func (r *repository) explain(err error) *Error {
 	where, what := redact(r.indexURL()), "chart index"
 	if r.registry != nil {
@@ -280,8 +281,8 @@ func (r *repository) explain(err error) *Error {
 	if status, ok := errors.AsType[statusError](err); ok && !status.passing() {
 		return fetchFailure(ErrNotRepository, "there is no chart repository at %s: %s%s", where, status, r.hint(status))
 	}
-	if told, ok := errors.AsType[*unusable](err); ok {
-		return fetchFailure(ErrNotRepository, "%s %s", where, told.err)
+	if failure, ok := errors.AsType[*unusable](err); ok {
+		return fetchFailure(ErrNotRepository, "%s %s", where, failure.err)
 	}
 	if why, ok := errors.AsType[*denied](err); ok {
 		return fetchFailure(errors.Join(ErrNotAllowed, why), "%s %s: %s", what, where, why)
@@ -289,7 +290,7 @@ func (r *repository) explain(err error) *Error {
 	return fetchFailure(fmt.Errorf("%w: %w", ErrUnreachable, err), "%s %s cannot be fetched: %s", what, where, err)
 }
 
-// hint says what a server that lets nobody in was asked with.
+// hint says which credentials the refused request had.
 func (r *repository) hint(status statusError) string {
 	switch {
 	case status != http.StatusUnauthorized && status != http.StatusForbidden:
@@ -302,13 +303,13 @@ func (r *repository) hint(status statusError) string {
 	return ""
 }
 
-// unusable is an answer that came whole and is of no use.
+// unusable is the error of an answer that is complete and invalid.
 type unusable struct{ err error }
 
 // Error says why.
 func (u *unusable) Error() string { return u.err.Error() }
 
-// guard runs a parser over what others wrote: its errors are marked as theirs, and a panic becomes one.
+// guard runs a parser on untrusted input: it marks its errors as unusable, and turns a panic into one.
 func guard[T any](parse func() (T, error)) (result T, err error) {
 	defer func() {
 		if caught := recover(); caught != nil {

@@ -10,8 +10,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// removeReserved removes Shipper's labels and annotations from an object if it is a Pod, and from the metadata of everything that
-// the object is a template for. With them, its Pods would join the Service of any Application in the namespace. what names it.
+// removeReserved removes Shipper's labels and annotations from an object if it is a Pod, and from the metadata of all templates
+// in it. With them, its Pods would join the Service of any Application in the namespace. what names it.
 func removeReserved(o *unstructured.Unstructured, what string, t Target) error {
 	if o.GetKind() == "CustomResourceDefinition" { // a schema has no metadata of its own
 		return nil
@@ -35,7 +35,7 @@ func removeReserved(o *unstructured.Unstructured, what string, t Target) error {
 			return chartError("%s: spec.selector asks for the label %s, which only Shipper sets on Pods; "+
 				"take it out of spec.selector and of spec.template.metadata.labels", what, key)
 		}
-		// A selector is immutable: an object that is already installed could not be applied without the label.
+		// A selector is immutable: an installed object could not be applied without the label.
 		inner := labels
 		labels = func(k, v string) bool { return inner(k, v) && (k != key || v != value) }
 	}
@@ -47,12 +47,12 @@ func removeReserved(o *unstructured.Unstructured, what string, t Target) error {
 	return nil
 }
 
-// gives tells whether a label of Shipper's names the target itself.
+// gives reports whether a label of Shipper's has the value of the target itself.
 func (t Target) gives(key, value string) bool {
 	return key == shipper.AppLabel && value == t.App || key == shipper.ReleaseLabel && value == t.ReleaseName
 }
 
-// selectedKeys are the keys of labels that spec.selector asks for.
+// selectedKeys are the label keys in spec.selector.
 func selectedKeys(o *unstructured.Unstructured) []string {
 	selector, found, err := unstructured.NestedMap(o.Object, "spec", "selector")
 	if !found || err != nil {
@@ -79,8 +79,8 @@ func selectedKeys(o *unstructured.Unstructured) []string {
 	return keys
 }
 
-// removeNested removes labels, and Shipper's annotations, from metadata at any depth. Custom resources have templates of Pods too,
-// and call their metadata podMetadata and the like.
+// removeNested removes labels, and Shipper's annotations, from metadata at any depth. Custom resources have templates of Pods
+// too, under names like podMetadata.
 func removeNested(value any, label func(key, value string) bool) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -102,7 +102,7 @@ func isReservedLabel(key, _ string) bool { return shipper.ReservedLabel(key) }
 
 func isReservedAnnotation(key, _ string) bool { return shipper.ReservedAnnotation(key) }
 
-// removeKeys removes those entries of a map of strings that remove chooses. What is no map has none.
+// removeKeys removes the entries of a map of strings for which remove is true. It ignores other values.
 func removeKeys(object map[string]any, remove func(key, value string) bool, fields ...string) {
 	value, _, err := unstructured.NestedFieldNoCopy(object, fields...)
 	entries, ok := value.(map[string]any)

@@ -165,7 +165,7 @@ func TestSelectorsKeepTheirOwnApplicationAlone(t *testing.T) {
 			c := sample(t, map[string]string{"templates/s.yaml": fmt.Sprintf(text, test.selector, test.label)})
 			objects, err := render(t, c, nil).Prepare(target)
 			if test.refused != "" {
-				if diff := cmp.Diff(told{Reason: "ChartError", Message: test.refused}, read(t, err), same); diff != "" {
+				if diff := cmp.Diff(failure{Reason: "ChartError", Message: test.refused}, read(t, err), same); diff != "" {
 					t.Error(diff)
 				}
 				return
@@ -186,7 +186,7 @@ func TestSelectorsKeepTheirOwnApplicationAlone(t *testing.T) {
 	}
 }
 
-// TestSelectorsOfOthersStayAsTheyAre: who selects Pods may name Shipper's labels, as NetworkPolicies do.
+// TestSelectorsOfOthersStayAsTheyAre: selectors, such as those of NetworkPolicies, may name Shipper's labels.
 func TestSelectorsOfOthersStayAsTheyAre(t *testing.T) {
 	c := sample(t, map[string]string{"templates/policy.yaml": "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\n" +
 		"metadata: {name: p}\nspec: {podSelector: {matchLabels: {shipper-app: super, shipper-traffic-status: enabled}}}"})

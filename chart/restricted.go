@@ -16,22 +16,22 @@ var (
 	errBrokenOff = errors.New("the answer broke off")
 )
 
-// restrictedTransport lets requests go to one server and, where that redirects or has tokens given out elsewhere, to what the policy allows.
-// What authorizes them is for the URLs of that server alone that own accepts.
+// restrictedTransport lets requests go to one server and, for its redirects and token services, to URLs that the policy allows.
+// It sends credentials only to the URLs of that server that own accepts.
 type restrictedTransport struct {
-	// scheme is that of the server, and own tells which URLs may be given what authorizes.
+	// scheme is the server's scheme, and own reports which URLs get credentials.
 	scheme string
 	own    func(*url.URL) bool
 	policy Policy
-	// toOwn makes the requests to own URLs, with the certificates; toOthers those to others.
+	// toOwn sends requests to own URLs, with the certificates; toOthers sends the others.
 	toOwn, toOthers http.RoundTripper
-	// header authorizes requests that say nothing of it themselves; may be empty.
+	// header is added to requests without an Authorization header; may be empty.
 	header string
-	// tokenHost may be given what authorizes, too; may be empty.
+	// tokenHost also gets credentials; may be empty.
 	tokenHost string
 }
 
-// restrict is a client's transport for the server of u, which a may open.
+// restrict is a client's transport for the server of u, with the credentials in a.
 func (f *fetcher) restrict(u *url.URL, a *access) *restrictedTransport {
 	own := func(to *url.URL) bool { return to.Scheme == u.Scheme && to.Host == u.Host }
 	l := &restrictedTransport{scheme: u.Scheme, own: own, policy: f.policy, toOwn: f.client.Transport, toOthers: f.client.Transport}
@@ -43,7 +43,7 @@ func (f *fetcher) restrict(u *url.URL, a *access) *restrictedTransport {
 	return l
 }
 
-// opened is a client for a repository served over http, which a may open; that of everybody when a is nil.
+// opened is a client for a repository served over http with the credentials in a; the shared client when a is nil.
 func (f *fetcher) opened(u *url.URL, a *access) *http.Client {
 	if a == nil {
 		return f.client
@@ -53,7 +53,7 @@ func (f *fetcher) opened(u *url.URL, a *access) *http.Client {
 	return &http.Client{Transport: l, CheckRedirect: f.policy.redirect}
 }
 
-// ofRegistry is a client for a registry. Where on its own server that leads is up to the registry.
+// ofRegistry is a client for a registry. It may use any path on the registry's server.
 func (f *fetcher) ofRegistry(u *url.URL, a *access) *http.Client {
 	l := f.restrict(u, a)
 	if a != nil {
@@ -70,7 +70,7 @@ func (f *fetcher) ofRegistry(u *url.URL, a *access) *http.Client {
 	}}
 }
 
-// RoundTrip sends a request, or refuses to.
+// RoundTrip sends a request, or refuses it.
 func (l *restrictedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	if l.own(request.URL) {
 		if l.header != "" && request.URL.User == nil && request.Header.Get("Authorization") == "" {
@@ -86,7 +86,7 @@ func (l *restrictedTransport) RoundTrip(request *http.Request) (*http.Response, 
 		return nil, &denied{fmt.Sprintf("leads to %s: %s", redact(request.URL), err)}
 	}
 	bare := request.Clone(request.Context())
-	bare.Body = nil // a body is what a token is asked for with
+	bare.Body = nil // a request for a token has the credentials in its body
 	if l.tokenHost == "" || request.URL.Host != l.tokenHost || request.URL.Scheme != l.scheme {
 		bare.Header.Del("Authorization")
 	}

@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// scanIndex reads an index in the layout that helm, ChartMuseum and their kin write: block style, one field a line. It
-// passes over what it does not need by indentation alone, which YAML lets no value undercut, and gives up (ok false) at
-// the first thing it is not sure to understand; then the general parser decides. What only a hand would write, a quoted
-// text that goes on further left than it began, is not looked for.
+// scanIndex parses an index in the layout of helm, ChartMuseum and the like: block style, one field a line. It skips other
+// fields by their indentation, which YAML values cannot go below. It gives up (ok false) at the first line that it does not
+// recognise; then the general parser runs. It does not handle multi-line quoted texts with less indentation.
 func scanIndex(data []byte) (entries map[string][]listing, ok bool) {
 	if breaksLines(data) {
 		return nil, false
@@ -27,7 +26,7 @@ func scanIndex(data []byte) (entries map[string][]listing, ok bool) {
 	return s.entries, true
 }
 
-// breaksLines tells whether there are line breaks that YAML knows and that are not a line feed.
+// breaksLines reports whether there are YAML line breaks other than a line feed.
 func breaksLines(data []byte) bool {
 	if bytes.Count(data, []byte("\r")) != bytes.Count(data, []byte("\r\n")) {
 		return true
@@ -40,7 +39,7 @@ func breaksLines(data []byte) bool {
 	return false
 }
 
-// scanner walks the lines of an index. Depths are columns.
+// scanner reads the lines of an index. Depths are columns.
 type scanner struct {
 	rest   []byte
 	line   string
@@ -50,14 +49,14 @@ type scanner struct {
 	sawEntries bool
 	// inEntries is true between the key entries and the next key of the top.
 	inEntries bool
-	// chart is the chart whose versions are read; its key stands at chartAt. Zero: none yet.
+	// chart is the chart whose versions are being read; its key is at column chartAt. Zero: none yet.
 	chart   string
 	chartAt int
-	// itemAt is where the dashes of its versions stand, fieldAt where their fields do. -1: none yet.
+	// itemAt is the column of the dashes of its versions, fieldAt that of their fields. -1: none yet.
 	itemAt, fieldAt int
 	// inURLs is true while the items of urls are read.
 	inURLs bool
-	// closed is true when the field just read was a whole scalar, so that nothing may stand deeper below it.
+	// closed is true when the last field was a complete scalar, so that no line below may be deeper.
 	closed bool
 }
 
@@ -85,12 +84,12 @@ func (s *scanner) next() bool {
 	return false
 }
 
-// skips tells whether the line belongs to a value that is passed over, before anything is made of it.
+// skips reports whether the line belongs to an ignored value.
 func (s *scanner) skips() bool {
 	return s.fieldAt >= 0 && s.indent > s.fieldAt && !s.inURLs && !s.closed
 }
 
-// take makes something of the line; false: it cannot be understood here.
+// take parses the line; false if it is not recognised.
 func (s *scanner) take() bool {
 	switch {
 	case s.line[0] == '\t':
@@ -110,7 +109,7 @@ func (s *scanner) take() bool {
 	}
 }
 
-// top reads a key of the file itself.
+// top parses a key of the file itself.
 func (s *scanner) top() bool {
 	s.inEntries = false
 	if s.line == "---" && !s.sawEntries {
@@ -130,7 +129,7 @@ func (s *scanner) top() bool {
 	return true
 }
 
-// key reads the name of a chart.
+// key parses the name of a chart.
 func (s *scanner) key() bool {
 	key, value, ok := split(s.line)
 	if !ok || value != "" || (s.chartAt > 0 && s.indent != s.chartAt) {
@@ -146,7 +145,7 @@ func (s *scanner) key() bool {
 	return true
 }
 
-// dash reads the beginning of a version, or one of its URLs.
+// dash parses the beginning of a version, or one of its URLs.
 func (s *scanner) dash() bool {
 	if s.inURLs && s.indent >= s.fieldAt {
 		url, ok := scalar(strings.TrimLeft(s.line[1:], " "))
@@ -162,7 +161,7 @@ func (s *scanner) dash() bool {
 		s.itemAt = s.indent
 	}
 	if s.indent > s.itemAt && s.indent == s.fieldAt && !s.closed {
-		return true // an item of a list that is passed over
+		return true // an item of an ignored list
 	}
 	rest := strings.TrimLeft(s.line[1:], " ")
 	if s.indent != s.itemAt || rest == "" {
@@ -173,7 +172,7 @@ func (s *scanner) dash() bool {
 	return s.field(rest)
 }
 
-// field reads one field of a version.
+// field parses one field of a version.
 func (s *scanner) field(line string) bool {
 	s.inURLs, s.closed = false, false
 	key, value, ok := split(line)
@@ -196,12 +195,12 @@ func (s *scanner) field(line string) bool {
 	return ok
 }
 
-// leaveItem forgets the version that was read.
+// leaveItem ends the current version.
 func (s *scanner) leaveItem() {
 	s.fieldAt, s.inURLs, s.closed = -1, false, false
 }
 
-// split parts `key: value`; a key that is not one plain word is not understood.
+// split parts `key: value`; it accepts only keys of one plain word.
 func split(line string) (key, value string, ok bool) {
 	key, value, found := strings.Cut(line, ":")
 	if !found || (value != "" && value[0] != ' ') || !isWord(key) || isNull(key) {
@@ -214,7 +213,7 @@ func split(line string) (key, value string, ok bool) {
 	return key, value, true
 }
 
-// isWord tells whether a text has nothing that YAML could make something of.
+// isWord reports whether YAML reads a text as it is.
 func isWord(text string) bool {
 	for i, c := range []byte(text) {
 		switch {
@@ -227,12 +226,12 @@ func isWord(text string) bool {
 	return text != ""
 }
 
-// isNull tells whether YAML takes a plain text for nothing.
+// isNull reports whether YAML reads a plain text as null.
 func isNull(text string) bool {
 	return text == "" || text == "~" || text == "null" || text == "Null" || text == "NULL"
 }
 
-// scalar reads a value that stands whole on its line: plain, or quoted with nothing to unescape.
+// scalar parses a value that is complete on its line: plain, or quoted without escapes.
 func scalar(value string) (string, bool) {
 	if isNull(value) {
 		return "", true

@@ -13,7 +13,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// trafficService finds the Service that traffic is shifted on: the one labelled for it or else the only one.
+// trafficService finds the Service for traffic: the one with the label for that, else the only one.
 func (m Manifest) trafficService() (int, error) {
 	var all, labelled []int
 	for i := range m.Objects {
@@ -37,8 +37,8 @@ func (m Manifest) trafficService() (int, error) {
 	return labelled[0], nil
 }
 
-// prepareService makes a Service one that selects the Pods of every release that Shipper lets have traffic. pods are
-// the labels of the Deployment's Pods; what names the Service.
+// prepareService makes a Service select the Pods with traffic of every Release. pods are the labels of the Deployment's Pods;
+// what names the Service.
 func prepareService(o *unstructured.Unstructured, what string, t Target, pods labels.Set) error {
 	if kind, _, _ := unstructured.NestedString(o.Object, "spec", "type"); kind == "ExternalName" {
 		return chartError("%s: a Service of type ExternalName has no Pods to shift traffic between", what)
@@ -59,8 +59,8 @@ func prepareService(o *unstructured.Unstructured, what string, t Target, pods la
 				what, shorten(key+"="+asked[key]))
 		}
 	}
-	// Nothing else is left of it: it says no more of this release's own Pods, and those of another release, which may serve
-	// now, need not have the labels that this one's have.
+	// The rest of the selector is dropped: Pods of another Release, which may serve now, need not have the labels of this one's
+	// Pods.
 	selector := map[string]string{shipper.AppLabel: t.App, shipper.TrafficStatusLabel: shipper.TrafficEnabled}
 	if err := unstructured.SetNestedStringMap(o.Object, selector, "spec", "selector"); err != nil {
 		return chartError("%s has no spec that is a map", what)
@@ -68,8 +68,8 @@ func prepareService(o *unstructured.Unstructured, what string, t Target, pods la
 	return mergeLabels(o.Object, map[string]string{shipper.LBLabel: shipper.LBForProduction}, "metadata", "labels")
 }
 
-// stableSelector is the Service's selector without what binds it to one release. That is taken out when the
-// Application's label asks for it, and refused otherwise.
+// stableSelector is the Service's selector without its parts that bind it to one release. They are removed if the Application's
+// label permits that, and refused otherwise.
 func stableSelector(o *unstructured.Unstructured, what string, t Target) (map[string]string, error) {
 	if err := mergeLabels(o.Object, nil, "spec", "selector"); err != nil {
 		return nil, chartError("%s: %s", what, err)

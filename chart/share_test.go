@@ -57,9 +57,9 @@ func testRendersOfOneTeam(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsLongForHisTurnIsRenderedYet has a team wait longer than a rendering may last, as when thousands of Releases are rendered
-// anew for another version of a cluster.
-func TestWhoWaitsLongForHisTurnIsRenderedYet(t *testing.T) {
+// TestARequestThatWaitsLongIsStillRendered has a team wait longer than a rendering may last, as when thousands of Releases are rendered
+// again for a new version of a cluster.
+func TestARequestThatWaitsLongIsStillRendered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web := chartOf(newRenderCache(8, 1<<20), "{name: web}")
 		for range 8 / teamShare {
@@ -115,8 +115,8 @@ func TestASumThatWasMadeMeanwhileIsNotMadeAgain(t *testing.T) {
 	})
 }
 
-// TestWhatWasRenderedMeanwhileIsNotRenderedAgain has a chart that makes up a password.
-func TestWhatWasRenderedMeanwhileIsNotRenderedAgain(t *testing.T) {
+// TestAChartRenderedMeanwhileIsNotRenderedAgain has a chart that makes up a password.
+func TestAChartRenderedMeanwhileIsNotRenderedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web := chartOf(newRenderCache(1, 1<<20), "{name: web, annotations: {password: {{ randAlphaNum 16 | quote }}}}")
 		web.renders.room.Wait("a")

@@ -12,22 +12,22 @@ import (
 	"shipper.dev/shipper/chart/keyedsemaphore"
 )
 
-// guessing is how many times dearer it is to find out what a Secret held by trying than sha256 would make it. Digests are for all to
-// see who may see a Release.
+// guessing is the number of hash rounds, which makes it slow to guess the content of a Secret from its digest. All users who
+// can read a Release can read its digests.
 const guessing = 100_000
 
-// remembered are the last sums that slowSum made: what a Release has is asked for again with each pass, each cluster and each dry run,
-// and is the same. They stand under a name that says nothing without a key of this process.
+// remembered caches the last results of slowSum: every pass, cluster and dry run needs the same ones. Its keys reveal nothing
+// without a key of this process.
 var remembered = newLRU[[sha256.Size]byte, []byte](1024)
 
-// guesses are the sums that are being made, one at a time of each namespace: a thousand Secrets of one are a minute of one core, and
-// nothing of the others.
+// guesses bounds the computations, one at a time for each namespace: a namespace with a thousand Secrets uses one core for a
+// minute, and does not delay the others.
 var guesses = keyedsemaphore.New(4, 1)
 
 var ofThisProcess = []byte(rand.Text())
 
-// slowSum is a sum of what is secret that takes long to try, some 50 ms, and less when it was made before. A salt begins with the
-// namespace and a slash, and has no byte 0.
+// slowSum is a hash of a secret that takes some 50 ms, and less when cached. A salt begins with the namespace and a slash, and
+// has no byte 0.
 func slowSum(secret []byte, salt string) ([]byte, error) {
 	mac := hmac.New(sha256.New, ofThisProcess)
 	mac.Write([]byte(salt + "\x00"))
@@ -39,7 +39,7 @@ func slowSum(secret []byte, salt string) ([]byte, error) {
 	namespace, _, _ := strings.Cut(salt, "/")
 	guesses.Wait(namespace)
 	defer guesses.Leave(namespace)
-	if sum, known := remembered.get(name); known { // while it was waited for
+	if sum, known := remembered.get(name); known { // computed while this waited
 		return sum, nil
 	}
 	sum, err := pbkdf2.Key(sha256.New, string(secret), []byte(salt), guessing, sha256.Size)

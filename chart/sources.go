@@ -18,17 +18,17 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// MaxHeldBytes bounds what all ConfigMaps and Secrets of one Release hold together: it is kept in one Secret.
+// MaxHeldBytes bounds all ConfigMaps and Secrets of one Release together: Shipper keeps them in one Secret.
 const MaxHeldBytes = corev1.MaxSecretSize
 
-// Pinned are the ConfigMaps and Secrets that a Release of an Application has values from, and the digests of what they held.
+// Pinned are the ConfigMaps and Secrets with values of an Application's Release, and the digests of their content.
 type Pinned struct {
 	Namespace, App, Release string
 	From                    []shipper.ValuesSource
 	Digests                 map[string]string
 }
 
-// PinnedOf is what a Release says of that.
+// PinnedOf is the Pinned of a Release.
 func PinnedOf(rel *shipper.Release) Pinned {
 	return Pinned{
 		Namespace: rel.Namespace, App: rel.Labels[shipper.AppLabel], Release: rel.Name,
@@ -36,25 +36,25 @@ func PinnedOf(rel *shipper.Release) Pinned {
 	}
 }
 
-// Held is what ConfigMaps and Secrets held, by ValuesSource.String. What is not there, and need not be, is not in it.
+// Held is the content of ConfigMaps and Secrets, by ValuesSource.String. Missing optional ones are not in it.
 type Held map[string][]byte
 
-// SourceError says which of ValuesFrom a problem is with.
+// SourceError is a problem with one entry of ValuesFrom.
 type SourceError struct {
 	Index int
-	// Key tells whether it is about the key, or about the object.
+	// Key reports whether the problem is with the key or with the object.
 	Key bool
-	// Forbidden is set when it may not be read.
+	// Forbidden is set when Shipper may not read it.
 	Forbidden bool
-	// Message is a phrase about it, which says nothing of what it holds.
+	// Message is a phrase about the source, without its content.
 	Message string
 }
 
 // Error is the message.
 func (e *SourceError) Error() string { return e.Message }
 
-// ReadSources reads what sources hold now. reader must not keep it. Errors are *Error, and wrap a *SourceError where one source is
-// to blame; they say nothing of what it holds.
+// ReadSources reads the present content of sources. reader must not cache it. Errors are *Error, and wrap a *SourceError if one
+// source is the cause; they do not quote content.
 func ReadSources(ctx context.Context, reader client.Reader, namespace string, from []shipper.ValuesSource) (Held, error) {
 	held, size := Held{}, 0
 	for i, source := range from {
@@ -99,9 +99,9 @@ func readSource(
 	case apierrors.IsNotFound(err):
 		return nil, false, blame(i, false, "there is no %s", where(namespace, source))
 	case apierrors.IsForbidden(err):
-		told := blame(i, false, "Shipper may not read %s; %s", where(namespace, source), MayKeep(namespace))
-		told.Cause = &SourceError{Index: i, Forbidden: true, Message: told.Message}
-		return nil, false, told
+		failure := blame(i, false, "Shipper may not read %s; %s", where(namespace, source), MayKeep(namespace))
+		failure.Cause = &SourceError{Index: i, Forbidden: true, Message: failure.Message}
+		return nil, false, failure
 	case err != nil:
 		return nil, false, &Error{Reason: shipper.ValuesFetchFailure, Retry: true, Cause: err,
 			Message: fmt.Sprintf("reading %s: %s", where(namespace, source), err)}
@@ -111,7 +111,7 @@ func readSource(
 	return content, there, nil
 }
 
-// MayKeep says how Shipper is allowed to read what Applications of a namespace name, and to keep it.
+// MayKeep explains how to permit Shipper to read what Applications of a namespace name, and to keep it.
 func MayKeep(namespace string) string {
 	return fmt.Sprintf("who owns the namespace may let it read the Secrets and ConfigMaps there, and keep values in Secrets of its own: "+
 		"kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s:%s", shipper.ValuesKeeper, namespace,
@@ -132,10 +132,10 @@ func blame(i int, key bool, format string, args ...any) *Error {
 	return &Error{Reason: shipper.ValuesFetchFailure, Retry: true, Message: message, Cause: &SourceError{Index: i, Key: key, Message: message}}
 }
 
-// line finds where in a text YAML is wrong. What else the library says may quote the text.
+// line finds the line number in a YAML error. Other parts of the error may quote the text.
 var line = regexp.MustCompile(`\bline [0-9]+\b`)
 
-// parseValues reads a values file. Why says, if it is none, what is wrong with it and nothing of what is in it.
+// parseValues parses a values file. why is the error without any content, if it is not valid.
 func parseValues(content []byte) (values map[string]any, why string) {
 	asJSON, err := yaml.YAMLToJSON(content)
 	if err != nil {
@@ -158,8 +158,8 @@ func parseValues(content []byte) (values map[string]any, why string) {
 	}
 }
 
-// DigestsOf are those of what sources of an Application held. Of ConfigMaps it is their sha256; of Secrets it is one that takes
-// long to try, and that is another for each Application.
+// DigestsOf are the digests of the content of an Application's sources. For a ConfigMap it is the sha256; for a Secret it is a
+// hash that is slow to guess and differs between Applications.
 func (p Pinned) DigestsOf(held Held) (map[string]string, error) {
 	out := make(map[string]string, len(p.From))
 	for _, source := range p.From {
@@ -181,8 +181,8 @@ func (p Pinned) DigestsOf(held Held) (map[string]string, error) {
 	return out, nil
 }
 
-// Key is one that only who knows all values that were held can make, and that takes long to try. Digests of what they are rendered to are
-// made with it where others may see those.
+// Key is a secret key that requires knowledge of all values and is slow to guess. It is used for digests of rendered objects
+// that other users can read.
 func (p Pinned) Key(values map[string]any) ([]byte, error) {
 	text, err := json.Marshal(values)
 	if err != nil {
@@ -195,7 +195,7 @@ func (p Pinned) Key(values map[string]any) ([]byte, error) {
 	return key, nil
 }
 
-// Differing is the first source that did not hold what was pinned, as it is named to people; empty when all did.
+// Differing names the first source whose content is not the pinned one; empty when all are equal.
 func (p Pinned) Differing(held Held) (string, error) {
 	digests, err := p.DigestsOf(held)
 	if err != nil {
@@ -209,7 +209,7 @@ func (p Pinned) Differing(held Held) (string, error) {
 	return "", nil
 }
 
-// Merge merges what was held, each over those before it, as Helm merges values files.
+// Merge merges the content of the sources, each over those before it, as Helm merges values files.
 func (p Pinned) Merge(held Held) (map[string]any, error) {
 	merged := map[string]any{}
 	for i, source := range p.From {
@@ -222,7 +222,7 @@ func (p Pinned) Merge(held Held) (map[string]any, error) {
 	return merged, nil
 }
 
-// Secret tells whether some of the values are secret.
+// Secret reports whether some of the values are secret.
 func (p Pinned) Secret() bool {
 	for _, source := range p.From {
 		if source.Secret() {

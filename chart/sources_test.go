@@ -52,7 +52,7 @@ func TestValuesOfSourcesAreBeneathOthers(t *testing.T) {
 	}
 }
 
-func TestDigestsOfWhatWasHeld(t *testing.T) {
+func TestDigestsOfSources(t *testing.T) {
 	source, plain := secretNamed("b"), shipper.ValuesSource{ConfigMapKeyRef: &shipper.ValuesKeyRef{Name: "b"}}
 	of := func(app, content string) string {
 		p := chart.Pinned{Namespace: "x", App: app, From: []shipper.ValuesSource{source, plain, secretNamed("absent")}}
@@ -82,7 +82,8 @@ func TestErrorsOfRenderingAreWithheld(t *testing.T) {
 		"of a template that fails": {
 			map[string]string{"templates/x.yaml": "a: 1\nb: {{ fail .Values.secret }}\n"}, "it does not render, at sample/templates/x.yaml:2:6",
 		},
-		"of what is no YAML": {map[string]string{"templates/x.yaml": "{{ .Values.secret }}: [\n"}, "it cannot be rendered with these values"},
+		"of a text that is not YAML": {map[string]string{"templates/x.yaml": "{{ .Values.secret }}: [\n"},
+			"it cannot be rendered with these values"},
 		"of a number that is none": {
 			map[string]string{"templates/deployment.yaml": strings.Replace(
 				deployment, "spec: {template", "spec: {replicas: {{ .Values.secret }}, template", 1)},

@@ -25,7 +25,7 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// authority signs certificates of those who connect.
+// authority signs client certificates.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -79,7 +79,7 @@ func (a authority) vouchesFor(t *testing.T, name string) (certificate, private s
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-// demanding serves nginx 0.0.1 to those whom an authority vouches for, and has an index that names another server's archive
+// demanding serves nginx 0.0.1 to clients with a certificate of an authority. Its index names another server's archive
 // when there is one.
 func demanding(t *testing.T, clients authority, elsewhere string) *protected {
 	t.Helper()
@@ -99,19 +99,19 @@ func demanding(t *testing.T, clients authority, elsewhere string) *protected {
 	pool := x509.NewCertPool()
 	pool.AddCert(clients.certificate)
 	p.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}
-	p.Config.ErrorLog = log.New(io.Discard, "", 0) // it tells whom it did not let in
+	p.Config.ErrorLog = log.New(io.Discard, "", 0) // it logs the refused clients
 	p.StartTLS()
 	t.Cleanup(p.Close)
 	return p
 }
 
-func TestAServerThatAsksWhoConnects(t *testing.T) {
+func TestAServerThatRequiresClientCertificates(t *testing.T) {
 	known, other := newAuthority(t), newAuthority(t)
 	certificate, key := known.vouchesFor(t, "ann")
 	stranger, strangersKey := other.vouchesFor(t, "ann")
 	for sentence, tc := range map[string]struct {
-		secret map[string]string // ca.crt is the server's unless it says otherwise
-		told   string
+		secret  map[string]string // ca.crt is the server's unless it says otherwise
+		failure string
 	}{
 		"a certificate that its authority vouches for": {map[string]string{"tls.crt": certificate, "tls.key": key}, ""},
 		"no certificate":                     {map[string]string{}, "certificate required"},
@@ -131,9 +131,9 @@ func TestAServerThatAsksWhoConnects(t *testing.T) {
 				o.Secrets, o.Repositories = secrets{"team/opener": tc.secret}.read, anywhereHere(t)
 			})
 			got, err := s.Resolve(t.Context(), "team", p.chart("opener"))
-			if tc.told != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.told) || strings.Contains(err.Error(), "PRIVATE KEY") {
-					t.Errorf("got %v, want %s", err, tc.told)
+			if tc.failure != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.failure) || strings.Contains(err.Error(), "PRIVATE KEY") {
+					t.Errorf("got %v, want %s", err, tc.failure)
 				}
 				return
 			}

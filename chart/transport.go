@@ -19,11 +19,11 @@ const (
 	answerTimeout = 15 * time.Second
 )
 
-// newTransport connects to what policy allows. Whether an address is allowed is decided when it is connected to, so that
-// it does not matter when, or how often, a name was resolved.
+// newTransport connects only to addresses that policy allows. The check is made on the resolved address at each connection, so
+// that DNS changes cannot bypass it.
 //
-// A proxy of the environment is connected to wherever it is: whoever set it knows. What it connects to, it resolves
-// itself; then policy holds for URLs alone.
+// A proxy of the environment is not checked, because the administrator sets it. The proxy resolves names itself; then policy
+// checks only URLs.
 func newTransport(policy Policy) *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
@@ -37,11 +37,11 @@ func newTransport(policy Policy) *http.Transport {
 	}
 }
 
-// proxies are the addresses, as they are dialled, of the proxies that choose gives.
+// proxies are the dialled addresses of the proxies that choose returns.
 func proxies(choose func(*http.Request) (*url.URL, error)) map[string]bool {
 	out := map[string]bool{}
 	for _, scheme := range []string{"http", "https"} {
-		// Any host but those that are never asked through a proxy.
+		// Any host except those that are never requested through a proxy.
 		request := &http.Request{URL: &url.URL{Scheme: scheme, Host: "charts.invalid"}}
 		if proxy, err := choose(request); err == nil && proxy != nil {
 			out[net.JoinHostPort(proxy.Hostname(), proxyPort(proxy))] = true
@@ -57,7 +57,7 @@ func proxyPort(proxy *url.URL) string {
 	return map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}[proxy.Scheme]
 }
 
-// dial connects to what the policy allows, and to proxies.
+// dial connects to addresses that the policy allows, and to proxies.
 func (p Policy) dial(proxies map[string]bool) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		dialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}
@@ -79,7 +79,7 @@ func (p Policy) dial(proxies map[string]bool) func(ctx context.Context, network,
 	}
 }
 
-// redirect follows a few redirects, to what policy allows, and none from https to http.
+// redirect follows a few redirects to allowed URLs, but not from https to http.
 func (p Policy) redirect(request *http.Request, via []*http.Request) error {
 	switch {
 	case len(via) > maxRedirects:

@@ -11,7 +11,7 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
 
-// sizeOf is about what a value takes; counting stops soon after most.
+// sizeOf is the approximate size of a value; it stops counting soon after most.
 func sizeOf(value any, most int) int {
 	size := 8
 	switch value := value.(type) {
@@ -35,8 +35,8 @@ func sizeOf(value any, most int) int {
 	return size
 }
 
-// nothingElse is the loader of schemas that refer to other files: Helm would read them from this machine and its
-// network, where a chart has no business.
+// nothingElse is the loader for schemas that refer to other files. Helm would read them from this machine and its network,
+// which a chart must not do.
 type nothingElse struct{}
 
 // Load refuses.
@@ -44,7 +44,7 @@ func (nothingElse) Load(string) (any, error) {
 	return nil, errors.New("a schema may refer to nothing but itself")
 }
 
-// checkSchemas holds the values to the schemas of the chart and its subcharts.
+// checkSchemas validates the values with the schemas of the chart and its subcharts.
 func checkSchemas(c *helmchart.Chart, values map[string]any) error {
 	if c.Schema != nil {
 		if err := checkSchema(c.Schema, values); err != nil {
@@ -80,8 +80,8 @@ func checkSchema(schema []byte, values map[string]any) error {
 		return err
 	}
 	if err := compiled.Validate(values); err != nil {
-		told := strings.TrimPrefix(err.Error(), "jsonschema validation failed with '"+self+"#'\n")
-		return errors.New(told)
+		failure := strings.TrimPrefix(err.Error(), "jsonschema validation failed with '"+self+"#'\n")
+		return errors.New(failure)
 	}
 	return nil
 }

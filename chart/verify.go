@@ -15,9 +15,9 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Verify says who signed the archive of a digest, of the exact version that pinned names, for use in a namespace. It fails unless that is
-// whom pinned.Verify demands, whatever archive is known already: only the provenance file and the keys count, and these are read
-// each time. What a repository does not have is not asked for again at once.
+// Verify returns the signature of the archive with a digest, of the exact version in pinned, for use in a namespace. It fails
+// unless the signature is by the signer in pinned.Verify. It reads the provenance file and the keys each time, but a failure is
+// not retried at once.
 func (c *Catalog) Verify(ctx context.Context, namespace string, pinned shipper.Chart, digest string) (shipper.ChartSignature, error) {
 	if !sha256Hex.MatchString(digest) {
 		return shipper.ChartSignature{}, notVerified(ErrProvenance, "%s cannot be verified before its archive is known: it is being fetched",
@@ -44,8 +44,8 @@ func (c *Catalog) Verify(ctx context.Context, namespace string, pinned shipper.C
 	}
 }
 
-// Verifiable says what keeps a chart from being verified that is known without its repository: its keys and, where the archive
-// stands in the Application, its provenance. Without pinned.Verify it says nothing.
+// Verifiable returns an error if a chart cannot be verified for a reason that is known without its repository: its keys and,
+// for an archive in the Application, its provenance. Without pinned.Verify it is nil.
 func (c *Catalog) Verifiable(ctx context.Context, namespace string, pinned shipper.Chart, digest string) error {
 	if pinned.Verify.SecretName == "" {
 		return nil
@@ -58,7 +58,7 @@ func (c *Catalog) Verifiable(ctx context.Context, namespace string, pinned shipp
 	return err
 }
 
-// verify asks the repository for the provenance, unless that has just failed.
+// verify reads the provenance from the repository, unless that has just failed.
 func (c *Catalog) verify(namespace string, pinned shipper.Chart, digest string, failed archiveKey) (by shipper.ChartSignature, err error) {
 	failing, _ := c.broken.get(failed)
 	if failing.holds(c.options.Clock.Now()) {
@@ -78,7 +78,7 @@ func (c *Catalog) verify(namespace string, pinned shipper.Chart, digest string, 
 	return by, err
 }
 
-// look finds the first provenance that is right, beside any of the places of the archive.
+// look finds the first valid provenance beside any of the archive's URLs.
 func (c *Catalog) look(ctx context.Context, namespace string, pinned shipper.Chart, digest string) (by shipper.ChartSignature, err error) {
 	r, err := c.repository(ctx, namespace, pinned)
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *Catalog) look(ctx context.Context, namespace string, pinned shipper.Cha
 	return by, err
 }
 
-// hold holds a provenance against the archive and the keys.
+// hold verifies a provenance against the archive and the keys.
 func (c *Catalog) hold(
 	ctx context.Context, namespace string, pinned shipper.Chart, digest string, prov []byte, where string,
 ) (shipper.ChartSignature, error) {
@@ -138,7 +138,7 @@ func (c *Catalog) hold(
 	return signatureOf(by, digest), nil
 }
 
-// fetchProvenance downloads what lies beside an archive.
+// fetchProvenance downloads the file beside an archive.
 func (c *Catalog) fetchProvenance(ctx context.Context, r *repository, reference string) (prov []byte, where string, err error) {
 	u, err := join(r.url, reference)
 	if err != nil {
@@ -153,7 +153,7 @@ func (c *Catalog) fetchProvenance(ctx context.Context, r *repository, reference 
 	return prov, where, noProvenance(err, where)
 }
 
-// beside is where the provenance of an archive is.
+// beside is the URL of the provenance of an archive.
 func beside(archive *url.URL) *url.URL {
 	u := *archive
 	u.Path += ".prov"
@@ -191,7 +191,7 @@ func (c *Catalog) pullProvenance(ctx context.Context, r *repository, version str
 	return nil, where, noProvenance(&unusable{errors.New("has no layer of the type " + helmregistry.ProvLayerMediaType)}, where)
 }
 
-// noProvenance turns what went wrong with the download of a provenance into what is told.
+// noProvenance turns an error of the download of a provenance into the error for users.
 func noProvenance(err error, where string) error {
 	const sign = "; a chart that is signed (`helm package --sign`) has its .prov file published with it"
 	if err == nil {
@@ -200,8 +200,8 @@ func noProvenance(err error, where string) error {
 	if status, ok := errors.AsType[statusError](err); ok && !status.passing() {
 		return notVerified(ErrProvenance, "there is no provenance at %s: %s%s", where, status, sign)
 	}
-	if told, ok := errors.AsType[*unusable](err); ok {
-		return notVerified(ErrProvenance, "%s %s%s", where, strings.TrimSpace(told.Error()), sign)
+	if failure, ok := errors.AsType[*unusable](err); ok {
+		return notVerified(ErrProvenance, "%s %s%s", where, strings.TrimSpace(failure.Error()), sign)
 	}
 	return notFetched(err, "provenance "+where, where)
 }

@@ -67,7 +67,7 @@ const (
 	helpSigning = "; a chart that is signed (`helm package --sign`) has its .prov file published with it"
 )
 
-// helmSays tells whether `helm verify` takes a .prov file, too.
+// helmSays reports whether `helm verify` takes a .prov file, too.
 func helmSays(t *testing.T, ring openpgp.EntityList, prov []byte, of charts.Archive) bool {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), of.Name+"-"+of.Version+".tgz")
@@ -144,13 +144,13 @@ func TestAProvenanceIsHeldAgainstTheArchiveAndTheKeys(t *testing.T) {
 			func(s *signing) []byte { return slices.Concat(s.ann.Sign(first), []byte("\n"), s.bob.Sign(second)) },
 			noSignature + "has more in it than one signed message" + ofTheSecret, true,
 		},
-		"a good one under words that nobody signed": {
+		"a good one after text that is not signed": {
 			func(s *signing) []byte { return slices.Concat([]byte("files:\n"), s.ann.Sign(first)) },
 			noSignature + "is not a .prov file, as `helm package --sign` writes it" + ofTheSecret, true,
 		},
 		"of a sum that can be forged": {
 			func(s *signing) []byte { return signedAnew(t, s.ann, s.ann.Sign(first), crypto.SHA1) },
-			noSignature + "has a signature of SHA-1, which can be forged: sign it anew with SHA-256 or better" + ofTheSecret, false,
+			noSignature + "has a signature of SHA-1, which can be forged: sign it again with SHA-256 or better" + ofTheSecret, false,
 		},
 		"half of one": {
 			func(s *signing) []byte { return s.ann.Sign(first)[:300] },
@@ -183,7 +183,7 @@ func TestAProvenanceIsHeldAgainstTheArchiveAndTheKeys(t *testing.T) {
 				t.Errorf("-want +got\n%s", diff)
 			}
 			if err != nil {
-				want := told{shipper.ChartNotVerified, err.Error(), true, chart.ErrProvenance}
+				want := failure{shipper.ChartNotVerified, err.Error(), true, chart.ErrProvenance}
 				if got := read(t, err); got != want {
 					t.Errorf("got %+v, want %+v", got, want)
 				}
@@ -247,7 +247,7 @@ func inASCII(t *testing.T, ring []byte) []byte {
 
 func TestKeysAreThoseOfTheSecret(t *testing.T) {
 	of := archive(t, "nginx", "0.0.1")
-	const told = "Secret team/keys "
+	const failure = "Secret team/keys "
 	for sentence, tc := range map[string]struct {
 		ring func(s *signing) []byte
 		edit func(s *signing, c *shipper.Chart)
@@ -266,7 +266,7 @@ func TestKeysAreThoseOfTheSecret(t *testing.T) {
 		},
 		"without the one that is demanded": {
 			edit: func(s *signing, c *shipper.Chart) { c.Verify.Signer = s.bob.Fingerprint() },
-			want: told + "has no key BOB under pubring.gpg, which chart.verify.signer names",
+			want: failure + "has no key BOB under pubring.gpg, which chart.verify.signer names",
 		},
 		"not there": {
 			edit: func(_ *signing, c *shipper.Chart) { c.Verify.SecretName = "other" },
@@ -274,15 +274,15 @@ func TestKeysAreThoseOfTheSecret(t *testing.T) {
 		},
 		"none": {
 			ring: func(*signing) []byte { return nil },
-			want: told + "has nothing under pubring.gpg, where the keys that verify charts are to be",
+			want: failure + "has nothing under pubring.gpg, where the keys that verify charts are to be",
 		},
 		"no keys": {
 			ring: func(*signing) []byte { return []byte("s3cret") },
-			want: told + "has no public keys under pubring.gpg, as `gpg --export` writes them",
+			want: failure + "has no public keys under pubring.gpg, as `gpg --export` writes them",
 		},
 		"cut off": {
 			ring: func(s *signing) []byte { return s.ann.Public()[:40] },
-			want: told + "has no public keys under pubring.gpg, as `gpg --export` writes them",
+			want: failure + "has no public keys under pubring.gpg, as `gpg --export` writes them",
 		},
 		"private": {
 			ring: func(s *signing) []byte {
@@ -292,15 +292,15 @@ func TestKeysAreThoseOfTheSecret(t *testing.T) {
 				}
 				return out.Bytes()
 			},
-			want: told + "has a private key under pubring.gpg: only the public ones belong there, as `gpg --export` writes them",
+			want: failure + "has a private key under pubring.gpg: only the public ones belong there, as `gpg --export` writes them",
 		},
 		"too much": {
 			ring: func(*signing) []byte { return make([]byte, 256<<10+1) },
-			want: told + "has more than the 256 KiB under pubring.gpg that are accepted",
+			want: failure + "has more than the 256 KiB under pubring.gpg that are accepted",
 		},
 		"too many": {
 			ring: func(s *signing) []byte { return bytes.Repeat(s.ann.Public(), 101) },
-			want: told + "has more than the 100 keys under pubring.gpg that are accepted",
+			want: failure + "has more than the 100 keys under pubring.gpg that are accepted",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -332,7 +332,7 @@ func TestKeysAreThoseOfTheSecret(t *testing.T) {
 	}
 }
 
-// TestAnArchiveThatIsKnownIsVerifiedAllTheSame has it loaded before anybody asks whose it is.
+// TestAnArchiveThatIsKnownIsVerifiedAllTheSame loads it before the first verification.
 func TestAnArchiveThatIsKnownIsVerifiedAllTheSame(t *testing.T) {
 	s := newSigning(t)
 	of := archive(t, "nginx", "0.0.1")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifests is the data that installs Shipper, carried inside the binaries that need it.
+// Package manifests embeds the files that install Shipper.
 package manifests
 
 import (
@@ -15,20 +15,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// The folders of manifests that can be asked for.
+// The folders that Objects and Object read.
 const (
 	CRD     = "crd"     // the eight kinds, generated
-	RBAC    = "rbac"    // accounts and what they may do
+	RBAC    = "rbac"    // accounts and their rights
 	Webhook = "webhook" // the two webhook configurations
 	Deploy  = "deploy"  // namespaces, Service, Secret, PriorityClass, Deployment and PodDisruptionBudget
-	Policy  = "policy"  // the policies that hold blocks with no webhook, and Shipper to the Secrets it needs
+	Policy  = "policy"  // the policies that enforce blocks without the webhook, and limit Shipper's writes to Secrets
 	Guard   = "guard"   // the policies of application clusters
+	// CertManager has the Issuers and Certificates of cert-manager.
+	CertManager = "certs/cert-manager"
 )
 
-//go:embed crd rbac webhook policy deploy guard
+//go:embed crd rbac webhook policy deploy guard certs
 var files embed.FS
 
-// kustomization is the name of the files that are for kustomize and hold no object of a cluster.
+// kustomization is the name of kustomize's own files, which contain no objects.
 const kustomization = "kustomization.yaml"
 
 // Objects returns every object in the files of folder, in the order of file names and then of the text.

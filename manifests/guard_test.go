@@ -35,8 +35,8 @@ func guardPolicies(t *testing.T) []admissionregistrationv1.ValidatingAdmissionPo
 	return out
 }
 
-// TestTheGuardIsReadByTheOldestAPIServerThatServesPolicies compiles every expression as Kubernetes 1.30 does: with what its
-// predecessor knows, so that it can be gone back to.
+// TestTheGuardIsReadByTheOldestAPIServerThatServesPolicies compiles every expression as Kubernetes 1.30 does: with the CEL environment
+// of 1.29, which an API server uses so that it can be rolled back.
 func TestTheGuardIsReadByTheOldestAPIServerThatServesPolicies(t *testing.T) {
 	known := environment.MustBaseEnvSet(version.MajorMinor(1, 29))
 	for _, p := range guardPolicies(t) {
@@ -52,7 +52,7 @@ func TestTheGuardIsReadByTheOldestAPIServerThatServesPolicies(t *testing.T) {
 					t.Errorf("%v\n%s", err, e.GetExpression())
 				}
 			}
-			// Conditions come first: they know no variables.
+			// matchConditions cannot use the policy's variables.
 			for _, c := range p.Spec.MatchConditions {
 				compile((*matchconditions.MatchCondition)(&c))
 			}

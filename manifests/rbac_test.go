@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// marker is a comment in the code that says which right it needs.
+// marker matches comments in the code that declare the rights it needs.
 var marker = regexp.MustCompile(`(?m)^\s*//\s*\+kubebuilder:rbac:(.+)$`)
 
 // rules returns the rules of a role of the management cluster.
@@ -32,7 +32,7 @@ func rules(t *testing.T, kind string) []rbacv1.PolicyRule {
 	return role.Rules
 }
 
-// grants tells whether a rule allows a verb on a resource, everywhere or on the names that are asked for.
+// grants reports whether a rule allows a verb on a resource, either for all names or for the given names.
 func grants(r rbacv1.PolicyRule, group, resource, verb string, names []string) bool {
 	if !slices.Contains(r.APIGroups, group) || !slices.Contains(r.Resources, resource) || !slices.Contains(r.Verbs, verb) {
 		return false

@@ -123,7 +123,7 @@ func freeze(_ http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// TestAClusterThatFreezesWhileItsCachesFillIsNamed connects anew with other credentials, so that what was said of the
+// TestAClusterThatFreezesWhileItsCachesFillIsNamed connects again with other credentials, so that what was said of the
 // cluster stands until the attempt has an end.
 func TestAClusterThatFreezesWhileItsCachesFillIsNamed(t *testing.T) {
 	s := begin(t, west)

@@ -252,7 +252,7 @@ func (s *fixture) deployment(cluster, release string) *appsv1.Deployment {
 	return d
 }
 
-// find reads an object of the story's namespace in a cluster and tells whether it is there.
+// find reads an object of the story's namespace in a cluster and reports whether it is there.
 func (s *fixture) find(cluster, name string, object client.Object) bool {
 	s.Helper()
 	err := world.clusters[cluster].Get(s.ctx, s.key(name), object)

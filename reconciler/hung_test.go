@@ -72,7 +72,7 @@ func TestAnyNumberOfClustersThatTakeNoWritesLeavesWorkers(t *testing.T) {
 	}
 }
 
-// installing tells how many InstallationTargets are worked on in a cluster, and how many wait.
+// installing reports how many InstallationTargets are worked on in a cluster, and how many wait.
 func (s *fixture) installing(cluster string) map[string]float64 {
 	s.Helper()
 	registry := prometheus.NewRegistry()

@@ -21,6 +21,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -37,6 +38,7 @@ func (ahead) Now() time.Time { return time.Now().Add(time.Duration(world.later.L
 
 // lossy makes a client of the management cluster that loses patches of Secrets while it is told to.
 func lossy(config *rest.Config, options client.Options) (client.Client, error) {
+	options.Cache.EnableReadYourWritesConsistency = ptr.To(true) // as NewClient does
 	c, err := client.NewWithWatch(config, options)
 	if err != nil {
 		return nil, err
@@ -147,7 +149,7 @@ func asked(t *testing.T, token []byte) map[string]int {
 	return out
 }
 
-// TestRenewsATokenAndKeepsTheCaches renews a token, uses the new one, and reads nothing anew.
+// TestRenewsATokenAndKeepsTheCaches renews a token, uses the new one, and reads nothing again.
 func TestRenewsATokenAndKeepsTheCaches(t *testing.T) {
 	s := begin(t, west)
 	secret, bound := s.renewed("renewed")

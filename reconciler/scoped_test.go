@@ -39,7 +39,7 @@ func (s *fixture) loseNamespace() {
 	})
 }
 
-// stays tells whether an object in west is there, and is that very one.
+// stays reports whether an object in west is there, and is that very one.
 func (s *fixture) stays(role *rbacv1.ClusterRole) bool {
 	s.Helper()
 	var now rbacv1.ClusterRole

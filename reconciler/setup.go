@@ -21,7 +21,6 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/reconciler/application"
 	"shipper.dev/shipper/reconciler/capacity"
 	"shipper.dev/shipper/reconciler/chartsnapshot"
 	"shipper.dev/shipper/reconciler/cluster"
@@ -31,9 +30,9 @@ import (
 	"shipper.dev/shipper/reconciler/installation"
 	"shipper.dev/shipper/reconciler/intern"
 	"shipper.dev/shipper/reconciler/recorder"
-	"shipper.dev/shipper/reconciler/release"
-	"shipper.dev/shipper/reconciler/release/history"
 	"shipper.dev/shipper/reconciler/renewal"
+	"shipper.dev/shipper/reconciler/rollout"
+	"shipper.dev/shipper/reconciler/rollout/history"
 	"shipper.dev/shipper/reconciler/rolloutblock"
 	"shipper.dev/shipper/reconciler/traffic"
 	"shipper.dev/shipper/reconciler/valuessnapshot"
@@ -107,7 +106,6 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	known := history.NewWriteTracker()
 	// Those who work in clusters have as many workers again, which a cluster that does not answer leaves to the others.
 	most := func(reconciler string) *fleet.Slots { return clusters.Slots(reconciler, o.Workers, queues.Queue) }
 	charts := chartsnapshot.NewCharts(o.Charts, mgr.GetAPIReader())
@@ -117,13 +115,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	values := valuessnapshot.NewValues(mgr.GetClient(), mgr.GetAPIReader(), o.Namespace)
 	return errors.Join(
-		application.SetupWithManager(mgr, application.Options{
-			GlobalBlocksNamespace: o.GlobalBlocksNamespace, Histories: histories, Writes: known, Clock: o.Clock, Workers: o.Workers,
-			Queue: queues.Applications(o.Workers),
-		}),
-		release.SetupWithManager(ctx, mgr, release.Options{
-			Charts: release.NewCharts(charts, values), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
-			Histories: histories, Writes: known, Clock: o.Clock, Workers: o.Workers, Queue: queues.Applications(o.Workers),
+		rollout.SetupWithManager(ctx, mgr, rollout.Options{
+			Charts: rollout.NewCharts(charts, values), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
+			Histories: histories, Clock: o.Clock, Workers: o.Workers, Queue: queues.Applications(o.Workers),
 		}),
 		cluster.SetupWithManager(mgr, cluster.Options{
 			Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers,

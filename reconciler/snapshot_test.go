@@ -181,7 +181,7 @@ func TestAChartThatCannotBeKeptIsTold(t *testing.T) {
 	}
 }
 
-// TestALargeChartIsNotKept pins a Release to its chart, tells that it is not kept, and tries no more.
+// TestALargeChartIsNotKept pins a Release to its chart, reports that it is not kept, and tries no more.
 func TestALargeChartIsNotKept(t *testing.T) {
 	t.Parallel()
 	s := begin(t)

@@ -64,7 +64,7 @@ func TestTheWeightOfAReleaseThatIsGoingCountsNoLonger(t *testing.T) {
 	s.soon("the share changed once more", s.serves(map[string]int{"web-1": 4}))
 }
 
-// serves tells how the ready endpoints in west differ.
+// serves reports how the ready endpoints in west differ.
 func (s *fixture) serves(want map[string]int) func() string {
 	return func() string {
 		got := s.endpoints(west, "test-nginx-prod")

@@ -47,7 +47,7 @@ func (quick) Judge(context.Context, *shipper.Release, chart.Place) ([]string, er
 
 func (quick) Replicas(context.Context, *shipper.Release, chart.Place) (int32, error) { return 3, nil }
 
-// gateOf serves everything, knows a little world and grants nobody anything.
+// gateOf serves all webhooks with a few cached objects and grants no rights.
 func gateOf(f *testing.F) (s served, forget func()) {
 	f.Helper()
 	app := ask.Application(ask.Pinned("~0.0"))
@@ -87,8 +87,8 @@ func objects() map[string][2]client.Object {
 	}
 }
 
-// FuzzReview sends every path anything at all: there is an answer to everything, whoever asks hears what they asked about,
-// and what is patched can be patched.
+// FuzzReview sends any request to every path: each gets an answer with its own UID,
+// and every patch applies.
 func FuzzReview(f *testing.F) {
 	s, forget := gateOf(f)
 	for _, pair := range objects() {
@@ -145,9 +145,9 @@ func patched(t *testing.T, object, patch []byte) []byte {
 	return out
 }
 
-// FuzzForgery sends what a user without any right might write over an Application, a Release and a target, as the API
-// server does: it is completed, the status is taken back to what it was, and it is judged. What passes has not touched
-// what is Shipper's.
+// FuzzForgery sends any write of a user without rights over an Application, a Release and a target, as the API
+// server does: mutated, with the old status restored, and validated. An admitted write has not changed
+// protected metadata.
 func FuzzForgery(f *testing.F) {
 	s, forget := gateOf(f)
 	all := objects()

@@ -26,34 +26,33 @@ import (
 	"shipper.dev/shipper/webhook/target"
 )
 
-// Options are what the judges need.
+// Options configure the webhooks.
 type Options struct {
-	// State are the objects that are known, Ready says why they are not to be relied on, if so.
+	// State has the cached objects; Ready returns an error if they are not reliable.
 	State *state.Reader
 	Ready func(context.Context) error
-	// Authz tell what users may do beyond writing objects.
+	// Authz checks rights of users beyond writing objects.
 	Authz authz.Authorizer
-	// Charts resolve constraints.
+	// Charts resolves constraints.
 	Charts application.Resolver
-	// Sources reads ConfigMaps and Secrets that hold values.
+	// Sources reads ConfigMaps and Secrets with values.
 	Sources application.Sources
 	// Reconciler is the user name of Shipper's reconciler.
 	Reconciler string
-	// Namespace is Shipper's own, which nothing is judged in. Empty: there is none.
+	// Namespace is Shipper's own, in which reviews are refused. Empty: there is none.
 	Namespace string
-	// Registry takes the metrics.
+	// Registry registers the metrics.
 	Registry prometheus.Registerer
 	Clock    clock.PassiveClock
 	Log      logr.Logger
 }
 
-// Server takes handlers by their path.
+// Server registers handlers by path.
 type Server interface {
 	Register(path string, hook http.Handler)
 }
 
-// Setup registers everything that is served with server. This is the one list of it; manifests/webhook has the same
-// paths.
+// Setup registers all webhooks with server. manifests/webhook has the same paths.
 func Setup(server Server, o Options) error {
 	metrics, err := response.NewMetrics(o.Registry)
 	if err != nil {
@@ -93,12 +92,12 @@ func Setup(server Server, o Options) error {
 	serve("/validate-cluster", response.Validate, "Cluster", cl.Validate)
 
 	ns := &namespace.Webhook{BlockCheck: blocks, State: o.State, Ready: o.Ready}
-	serve("/validate-namespace", response.Validate, "Namespace", ns.Validate).Ready = always // it says so itself
+	serve("/validate-namespace", response.Validate, "Namespace", ns.Validate).Ready = always // it checks that itself
 
 	rb := &rolloutblock.Webhook{
 		GlobalNamespace: o.State.GlobalNamespace(), Conditions: conditions, Clock: o.Clock, Log: o.Log,
 	}
-	// A block is judged by itself, and can be made whatever else is not known.
+	// Blocks need no other objects, and can always be created.
 	serve("/mutate-rolloutblock", response.Mutate, "RolloutBlock", rb.Default).Ready = always
 	serve("/validate-rolloutblock", response.Validate, "RolloutBlock", rb.Validate).Ready = always
 	return nil

@@ -30,7 +30,7 @@ import (
 	"shipper.dev/shipper/webhook"
 )
 
-// served collects what is registered.
+// served collects the registered handlers.
 type served map[string]http.Handler
 
 func (s served) Register(path string, hook http.Handler) { s[path] = hook }
@@ -213,7 +213,7 @@ func benchmarkReview(b *testing.B, s served, path string, body []byte) {
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds()), "p99-µs")
 }
 
-// While nothing is known nobody rolls out, and whoever wants to stop all rollouts can.
+// Without reliable caches no rollout is admitted, but a user can still create a block.
 func TestABlockCanBeMadeWhileNothingIsKnown(t *testing.T) {
 	w, s := ask.Know(t, ask.Grant()), served{}
 	err := webhook.Setup(s, webhook.Options{

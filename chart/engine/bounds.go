@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// shallow are the functions that look at their arguments but not into them, or that look into one place only. They are
-// called with all of a chart's values, which would be measured each time for nothing.
+// shallow are the functions that do not read into their arguments, or only in one place. They often get all values of a chart,
+// and measuring these each time is a waste.
 var shallow = map[string]bool{
 	"append": true, "coalesce": true, "concat": true, "default": true, "dict": true, "dig": true, "empty": true, "first": true,
 	"get": true, "hasKey": true, "initial": true, "keys": true, "kindIs": true, "kindOf": true, "last": true, "list": true,
@@ -19,7 +19,7 @@ var shallow = map[string]bool{
 	"typeIs": true, "typeIsLike": true, "typeOf": true, "unset": true, "values": true,
 }
 
-// grown says of functions that may give more than they are given how many bytes that could be.
+// grown are the functions whose result may be longer than their arguments, with a bound of its bytes.
 var grown = map[string]func(args []reflect.Value) float64{
 	"until": func(a []reflect.Value) float64 { return 8 * math.Abs(number(a[0])) },
 	"untilStep": func(a []reflect.Value) float64 {
@@ -46,7 +46,7 @@ var grown = map[string]func(args []reflect.Value) float64{
 	"join":   func(a []reflect.Value) float64 { return length(a[0]) * length(a[1]) },
 }
 
-// number reads an argument that is a number.
+// number is the value of a numeric argument.
 func number(v reflect.Value) float64 {
 	if v.CanInt() {
 		return float64(v.Int())
@@ -54,7 +54,7 @@ func number(v reflect.Value) float64 {
 	return 0
 }
 
-// length reads how long an argument is.
+// length is the length of an argument.
 func length(v reflect.Value) float64 {
 	v = plain(v)
 	switch v.Kind() {
@@ -73,7 +73,7 @@ func plain(v reflect.Value) reflect.Value {
 	return v
 }
 
-// sequence bounds seq, whose numbers are first, step and last as in the shell.
+// sequence bounds the result of seq, whose numbers are first, step and last as in the shell.
 func sequence(args []reflect.Value) float64 {
 	var span float64
 	step := 1.0
@@ -86,7 +86,7 @@ func sequence(args []reflect.Value) float64 {
 	return 20 * (span/step + 1)
 }
 
-// printed bounds printf: by the widths its format asks for, and by arguments that are printed more than once.
+// printed bounds the result of printf: by the widths in its format, and by arguments that are printed more than once.
 func printed(args []reflect.Value) float64 {
 	var longest, widths, digits float64
 	for i := range args[1].Len() {
@@ -115,12 +115,12 @@ func replaced(args []reflect.Value) float64 {
 	return float64(len(text)) + length(args[1])*float64(strings.Count(text, old))
 }
 
-// rewritten bounds what a regular expression may be replaced by. It may match at every byte, but hardly ever does.
+// rewritten bounds the result of a replacement by a regular expression. It could match at every byte, but hardly ever does.
 func rewritten(args []reflect.Value) float64 {
 	return (length(args[1]) + 1) * length(args[2]) / 16
 }
 
-// before pays for a call, and refuses it when what it is given or would give is too much.
+// before pays for a call, and refuses it when its arguments or its result are too large.
 func (r *run) before(name string, args []reflect.Value) error {
 	if err := r.spend(callFuel); err != nil {
 		return err
@@ -133,24 +133,24 @@ func (r *run) before(name string, args []reflect.Value) error {
 	}
 	kept := int64(0)
 	for _, arg := range args {
-		kept += weight(arg) // it may be kept in what is given back
+		kept += weight(arg) // the result may keep it
 	}
 	return r.spend(kept)
 }
 
-// after pays for what a call gave.
+// after pays for the result of a call.
 func (r *run) after(name string, result reflect.Value) error {
 	size := weight(result)
 	if size > maxOutput {
 		return exceeded("%s makes more than %d MiB", name, maxOutput>>20)
 	}
 	if strings.HasPrefix(strings.TrimPrefix(strings.ToLower(name), "must"), "from") {
-		size *= decodeFuel // what is decoded takes many times the memory of its text
+		size *= decodeFuel // a decoded value takes many times the memory of its text
 	}
 	return r.spend(size)
 }
 
-// weight is what a value takes itself, without what it refers to.
+// weight is the size of a value itself, without the values that it refers to.
 func weight(v reflect.Value) int64 {
 	switch v = plain(v); v.Kind() {
 	case reflect.String:
@@ -162,8 +162,8 @@ func weight(v reflect.Value) int64 {
 	}
 }
 
-// measured refuses values that cannot be worked on as a whole: too large, or nested too deep, as they are without end
-// when one is put into itself.
+// measured refuses values that are too large or nested too deep to be processed as a whole. A map that contains itself is
+// nested without end.
 func (r *run) measured(name string, values ...reflect.Value) error {
 	m := meter{left: maxText}
 	for _, v := range values {
@@ -178,7 +178,7 @@ func (r *run) measured(name string, values ...reflect.Value) error {
 // meter measures values.
 type meter struct{ left int }
 
-// take takes off what a value weighs. What is deeper weighs more, since it may be indented.
+// take subtracts the size of a value. Deeper values count more, because they may be indented.
 func (m *meter) take(v reflect.Value, depth int) bool {
 	if m.left -= 8 + 2*depth; m.left < 0 || depth > maxNesting {
 		return false

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package engine runs the templates of a chart as Helm's engine does, and within bounds.
+// Package engine runs the templates of a chart like Helm's engine, but within bounds.
 //
-// Helm's own engine serves people who render their own charts. It cannot be stopped, what it renders may grow
-// without limit, and a template of one line can end the process that runs it: a map that is put into itself and
-// printed overflows the stack, which Go lets nobody recover from. Here many tenants' charts are rendered in one
-// process. So the same templates, with the same functions and scopes, run on the same library, but every template,
-// loop and function call asks first whether there is time and room left.
+// Helm's engine is for users who render their own charts. It cannot be stopped, its output is unbounded, and one line can end
+// the process: printing a map that contains itself overflows the stack, which Go cannot recover from. Shipper renders many
+// tenants' charts in one process. So the same templates run with the same functions, scopes and library, but every template,
+// loop and function call first checks its time and size.
 package engine
 
 import (
@@ -22,13 +21,13 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 )
 
-// noValue is what text/template prints for what is not there; Helm prints nothing.
+// noValue is what text/template prints for missing values; Helm prints an empty text.
 const noValue = "<no value>"
 
-// longError is how long an error may be before its middle is left out.
+// longError is the length above which the middle of an error is cut out.
 const longError = 900
 
-// ErrBounds means that the templates asked for more than they may have.
+// ErrBounds means that the templates exceeded a bound.
 var ErrBounds = errors.New("out of bounds")
 
 // source is one template file of a chart or subchart.
@@ -41,9 +40,8 @@ type source struct {
 	folder string
 }
 
-// Render runs the templates of c and its subcharts in the scope that chartutil.ToRenderValues made, and returns
-// what each file renders to, by its path in the chart. It stops with ctx. lookup finds nothing, and getHostByName
-// neither.
+// Render runs the templates of c and its subcharts in the scope that chartutil.ToRenderValues made, and returns the result of
+// each file by its path in the chart. It stops with ctx. lookup and getHostByName find nothing.
 func Render(ctx context.Context, c *chart.Chart, scope chartutil.Values) (map[string]string, error) {
 	sources := collect(c, scope, nil)
 	inOrder(sources)
@@ -62,7 +60,7 @@ func Render(ctx context.Context, c *chart.Chart, scope chartutil.Values) (map[st
 	rendered := make(map[string]string, len(sources))
 	for _, s := range sources {
 		if strings.HasPrefix(path.Base(s.name), "_") {
-			continue // only for others to include
+			continue // only included by others
 		}
 		s.scope["Template"] = chartutil.Values{"Name": s.name, "BasePath": s.folder}
 		text, err := r.execute(root, s.name, s.scope)
@@ -92,7 +90,7 @@ func collectScoped(c *chart.Chart, outer chartutil.Values, sources []source) (ma
 		values = own
 	}
 	if typed, ok := values.(chartutil.Values); ok {
-		values = map[string]any(typed) // without the methods, which nothing bounds
+		values = map[string]any(typed) // without the methods, which are not bounded
 	}
 	subcharts := map[string]any{}
 	scope := map[string]any{
@@ -119,8 +117,8 @@ func collectScoped(c *chart.Chart, outer chartutil.Values, sources []source) (ma
 	return scope, sources
 }
 
-// inOrder puts the files of deeper charts first, so that of two templates with one name the outer chart's is
-// defined last and counts.
+// inOrder sorts the files of deeper charts first: if two templates have the same name, the outer chart's is defined last and
+// wins.
 func inOrder(sources []source) {
 	sort.SliceStable(sources, func(i, j int) bool {
 		a, b := sources[i].name, sources[j].name
@@ -131,27 +129,27 @@ func inOrder(sources []source) {
 	})
 }
 
-// explain turns an error of text/template into one for the chart's author: where it happened and what.
+// explain turns an error of text/template into one for the chart's author, with the place and the cause.
 func explain(err error) error {
 	text := strings.ReplaceAll(strings.TrimPrefix(err.Error(), "template: "), " | "+showName, "")
 	if _, inside := errors.AsType[template.ExecError](err); inside {
 		where, _, _ := strings.Cut(text, ": ")
-		if told, ok := errors.AsType[*said](err); ok {
-			return fmt.Errorf("%s: %w", where, told)
+		if failure, ok := errors.AsType[*said](err); ok {
+			return fmt.Errorf("%s: %w", where, failure)
 		}
-		if told, ok := errors.AsType[*outOfBounds](err); ok {
-			return fmt.Errorf("%s: %w", where, told)
+		if failure, ok := errors.AsType[*outOfBounds](err); ok {
+			return fmt.Errorf("%s: %w", where, failure)
 		}
 	}
 	if len(text) > longError {
-		// Templates that call one another repeat themselves in between.
+		// Recursive templates repeat themselves in between.
 		head, tail := text[:longError/3], text[len(text)-longError/2:]
 		text = strings.ToValidUTF8(head, "") + " … " + strings.ToValidUTF8(tail, "")
 	}
 	return &located{text: text, err: err}
 }
 
-// outOfBounds is an ErrBounds that says which.
+// outOfBounds is an ErrBounds with a message.
 type outOfBounds struct{ message string }
 
 // Error says which bound.
@@ -164,13 +162,13 @@ func exceeded(format string, args ...any) error {
 	return &outOfBounds{"out of bounds: " + fmt.Sprintf(format, args...)}
 }
 
-// said is what a chart says of itself by fail and required.
+// said is the message of a chart's fail or required.
 type said struct{ message string }
 
 // Error is the chart's message.
 func (s *said) Error() string { return s.message }
 
-// located is an error whose text was tidied up.
+// located is an error with a shortened text.
 type located struct {
 	text string
 	err  error

@@ -51,7 +51,7 @@ func build(name string, files map[string]string) *chart.Chart {
 	return c
 }
 
-// scope is what templates see: made anew each time, for they can change it.
+// scope is the scope of the templates, a new one each time, because they can change it.
 func scope(t testing.TB, c *chart.Chart) chartutil.Values {
 	t.Helper()
 	values := map[string]any{
@@ -78,7 +78,7 @@ func lines(t testing.TB, name string) []string {
 	return strings.Split(strings.TrimSpace(string(text)), "\n")
 }
 
-// shared reads the files that the lines refer to.
+// shared reads the files that the lines use.
 func shared(t testing.TB) map[string]string {
 	t.Helper()
 	root := os.DirFS(filepath.Join("testdata", "shared"))
@@ -97,7 +97,7 @@ func shared(t testing.TB) map[string]string {
 	return files
 }
 
-// TestRendersLikeHelm holds the engine to Helm's own.
+// TestRendersLikeHelm compares the engine to Helm's.
 func TestRendersLikeHelm(t *testing.T) {
 	works, fails := lines(t, "works.txt"), lines(t, "fails.txt")
 	for i, snippet := range append(works, fails...) {

@@ -96,7 +96,7 @@ func toTOML(value any) string {
 	return encoded.String()
 }
 
-// decodeMap makes a function that puts what is wrong with a text under the key Error.
+// decodeMap makes a function that returns a decoding error under the key Error.
 func decodeMap(decode func(text string, into any) error) func(string) map[string]any {
 	return func(text string) map[string]any {
 		decoded := map[string]any{}
@@ -107,7 +107,7 @@ func decodeMap(decode func(text string, into any) error) func(string) map[string
 	}
 }
 
-// decodeList makes a function that gives what is wrong with a text as the one item.
+// decodeList makes a function that returns a decoding error as the only item.
 func decodeList(decode func(text string, into any) error) func(string) []any {
 	return func(text string) []any {
 		decoded := []any{}

@@ -8,7 +8,7 @@ import (
 	"text/template/parse"
 )
 
-// The functions that are put into templates. No template may name them.
+// The functions that are inserted into templates. No template may name them.
 const (
 	reserved  = "_bounded"
 	enterName = reserved + "Enter"
@@ -25,19 +25,19 @@ func (r *run) inserted() template.FuncMap {
 	}
 }
 
-// show passes on what is about to be printed, unless it cannot be printed within bounds. It takes and gives a Value, so
-// that what is printed by a method of its address still is.
+// show passes on a value to be printed, unless it cannot be printed within bounds. It takes and returns a reflect.Value, so
+// that the printing methods of its address still work.
 func (r *run) show(v reflect.Value) (reflect.Value, error) {
 	return v, r.measured("printing", v)
 }
 
-// keep passes on what a variable is about to hold, and pays for it.
+// keep passes on the value of a variable, and pays for it.
 func (r *run) keep(v reflect.Value) (reflect.Value, error) {
 	return v, r.spend(weight(v))
 }
 
-// instrument puts calls into every template of the set: where it begins and ends, where a loop turns, and where a value
-// is printed or kept. The trees of known were instrumented before.
+// instrument inserts calls into every template of the set: at its start and end, at each iteration of a loop, and where a value
+// is printed or stored. The trees in known have them already.
 func (r *run) instrument(set *template.Template, known ...*template.Template) {
 	done := make(map[*parse.Tree]bool, len(known))
 	for _, t := range known {
@@ -83,7 +83,7 @@ func instrumentBranch(branch *parse.BranchNode) {
 	instrumentList(branch.ElseList)
 }
 
-// call is the action that calls one of the inserted functions, which print nothing.
+// call is an action that calls one of the inserted functions, which print nothing.
 func call(name string, at parse.Pos) parse.Node {
 	return &parse.ActionNode{
 		NodeType: parse.NodeAction, Pos: at,

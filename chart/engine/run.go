@@ -10,33 +10,33 @@ import (
 	"text/template"
 )
 
-// What the templates of one chart may have.
+// Bounds for the templates of one chart.
 const (
-	// maxOutput is how much they may render to.
+	// maxOutput bounds the total rendered size, in bytes.
 	maxOutput = 16 << 20
-	// maxFuel is what all their work together may cost. It is counted in bytes of memory for what is made. Time costs
-	// too: a call costs callFuel, a turn of a loop stepFuel, a template templateFuel.
+	// maxFuel bounds the cost of all their work, in bytes of allocated memory. Time counts too: a call costs callFuel, an
+	// iteration of a loop stepFuel, a template templateFuel.
 	maxFuel      = 256 << 20
 	callFuel     = 128
 	stepFuel     = 128
 	templateFuel = 1024
-	// tplFuel is the cost of a call of tpl, parseFuel that of each byte of a template, and decodeFuel that of each byte of
-	// what is decoded.
+	// tplFuel is the cost of a call of tpl, parseFuel that of each byte of a template, and decodeFuel that of each byte of a
+	// decoded text.
 	tplFuel    = 4 << 10
 	parseFuel  = 4
 	decodeFuel = 16
-	// maxText is how large a value may be that is printed, encoded or otherwise worked on as a whole.
+	// maxText bounds a value that is printed, encoded or otherwise processed as a whole.
 	maxText = 8 << 20
-	// maxFiles is how large files may be together that are encoded at once; no ConfigMap or Secret holds half as much.
+	// maxFiles bounds the files that are encoded together; no ConfigMap or Secret holds half as much.
 	maxFiles = 2 << 20
-	// maxSource is how long one template may be, and maxActions how many actions it may have.
+	// maxSource bounds the length of one template, and maxActions its actions.
 	maxSource  = 4 << 20
 	maxActions = 50_000
-	// maxDepth is how deep templates may call one another.
+	// maxDepth bounds the depth of template calls.
 	maxDepth = 1000
-	// maxNesting is how deep values may be nested that are worked on as a whole.
+	// maxNesting bounds the depth of values that are processed as a whole.
 	maxNesting = 200
-	// checkEvery is how many calls and turns may pass before ctx is looked at.
+	// checkEvery is the number of calls and iterations between checks of ctx.
 	checkEvery = 256
 )
 
@@ -53,7 +53,7 @@ func newRun(ctx context.Context) *run {
 	return &run{ctx: ctx, fuel: maxFuel, output: maxOutput}
 }
 
-// spend pays for work, and stops it when there is no fuel or no time left.
+// spend subtracts fuel, and fails when no fuel or no time is left.
 func (r *run) spend(fuel int64) error {
 	if r.fuel -= fuel; r.fuel < 0 {
 		return exceeded("the chart's templates do too much")
@@ -64,7 +64,7 @@ func (r *run) spend(fuel int64) error {
 	return nil
 }
 
-// enter begins a template.
+// enter starts a template.
 func (r *run) enter() (string, error) {
 	if r.depth++; r.depth > maxDepth {
 		return "", exceeded("templates call one another more than %d deep", maxDepth)
@@ -78,10 +78,10 @@ func (r *run) leave() string {
 	return ""
 }
 
-// step begins a turn of a loop.
+// step starts an iteration of a loop.
 func (r *run) step() (string, error) { return "", r.spend(stepFuel) }
 
-// acceptable refuses a template that is too long to be parsed, or that calls what is put into templates here.
+// acceptable refuses a template that is too long to be parsed, or that calls an inserted function.
 func (r *run) acceptable(text string) error {
 	if len(text) > maxSource || strings.Count(text, "{{") > maxActions {
 		return exceeded("a template of more than %d MiB or %d actions", maxSource>>20, maxActions)
@@ -101,16 +101,16 @@ func (r *run) execute(t *template.Template, name string, data any) (string, erro
 	return out.text.String(), err
 }
 
-// page is what a template writes to.
+// page is the output of a template.
 type page struct {
 	run  *run
 	text strings.Builder
 }
 
-// errPage says that one template renders to too much.
+// errPage means that the output of one template is too large.
 var errPage = exceeded("a template renders to more than %d MiB", maxOutput>>20)
 
-// Write pays for what is written.
+// Write pays for the written bytes.
 func (p *page) Write(b []byte) (int, error) {
 	if p.text.Len()+len(b) > maxOutput {
 		return 0, errPage
@@ -121,7 +121,7 @@ func (p *page) Write(b []byte) (int, error) {
 	return p.text.Write(b)
 }
 
-// late are the functions that need the set of templates they are called from.
+// late are the functions that need the set of templates.
 func (r *run) late(t *template.Template) template.FuncMap {
 	return template.FuncMap{
 		"include": func(name string, data any) (string, error) { return r.execute(t, name, data) },
@@ -129,7 +129,7 @@ func (r *run) late(t *template.Template) template.FuncMap {
 	}
 }
 
-// tpl runs a text as a template among all others. What it defines is seen within it only.
+// tpl runs a text as a template among all others. Its definitions are visible only within it.
 func (r *run) tpl(parent *template.Template, text string, data any) (string, error) {
 	if err := errors.Join(r.spend(tplFuel), r.acceptable(text)); err != nil {
 		return "", err

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keyedsemaphore lets some through at a time, of each party some of these, and has parties take turns: however many of one wait, who
-// comes of another is next but one. A party is a team, by its namespace.
+// Package keyedsemaphore bounds concurrency, in total and per party, and serves the waiting parties round-robin: the first waiter of
+// a new party waits for at most one turn of each other party. A party is a namespace in most uses.
 package keyedsemaphore
 
 import (
@@ -10,27 +10,27 @@ import (
 	"sync"
 )
 
-// Semaphore is where parties wait. It is safe for concurrent use.
+// Semaphore is a keyed semaphore. It is safe for concurrent use.
 type Semaphore struct {
 	room, each int
 
 	mu     sync.Mutex
 	inside map[string]int
 	total  int
-	// next are the parties that wait, whose turn it is first, and waiting who waits of each: a channel is closed when he is in.
+	// next are the parties with waiters, in the order of their turns. waiting has a channel for each waiter, closed to admit it.
 	next    []string
 	waiting map[string][]chan struct{}
 }
 
-// New has room for so many, and for so many of each party; at least one.
+// New admits at most room, and at most each for one key; both are at least one.
 func New(room, each int) *Semaphore {
 	return &Semaphore{
 		room: max(1, room), each: max(1, each), inside: map[string]int{}, waiting: map[string][]chan struct{}{},
 	}
 }
 
-// Enter waits until there is room for one more of a party, or ctx is done: that is its error, and nobody is in. Who is in has to
-// leave.
+// Enter waits until a party is admitted, or until ctx is done: then it returns ctx's error, and the party is not admitted. Call
+// Leave after an Enter without an error.
 func (t *Semaphore) Enter(ctx context.Context, party string) error {
 	ticket := t.enqueue(party)
 	select {
@@ -44,10 +44,10 @@ func (t *Semaphore) Enter(ctx context.Context, party string) error {
 	return context.Cause(ctx)
 }
 
-// Wait waits until there is room for one more of a party, where nobody stays for long. Who is in has to leave.
+// Wait is Enter without a context, for short critical sections. Call Leave after it.
 func (t *Semaphore) Wait(party string) { <-t.enqueue(party) }
 
-// Leave makes room for one more of a party.
+// Leave frees one slot of a party.
 func (t *Semaphore) Leave(party string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,7 +58,7 @@ func (t *Semaphore) Leave(party string) {
 	t.admit()
 }
 
-// enqueue joins those who wait. The channel is closed when he is in.
+// enqueue adds a waiter. The channel is closed when it is admitted.
 func (t *Semaphore) enqueue(party string) chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +71,7 @@ func (t *Semaphore) enqueue(party string) chan struct{} {
 	return ticket
 }
 
-// abandon takes out who waits; false when he is in already.
+// abandon removes a waiter; false when it is already admitted.
 func (t *Semaphore) abandon(party string, ticket chan struct{}) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,7 +83,7 @@ func (t *Semaphore) abandon(party string, ticket chan struct{}) bool {
 	return true
 }
 
-// remove takes out the i-th of a party that waits. t.mu is held.
+// remove removes the i-th waiter of a party. t.mu is held.
 func (t *Semaphore) remove(party string, i int) {
 	if t.waiting[party] = slices.Delete(t.waiting[party], i, i+1); len(t.waiting[party]) > 0 {
 		return
@@ -92,7 +92,7 @@ func (t *Semaphore) remove(party string, i int) {
 	t.next = slices.DeleteFunc(t.next, func(name string) bool { return name == party })
 }
 
-// admit lets in who is next while there is room. t.mu is held.
+// admit admits the next waiters while there is room. t.mu is held.
 func (t *Semaphore) admit() {
 	for t.total < t.room {
 		i := slices.IndexFunc(t.next, func(party string) bool { return t.inside[party] < t.each })

@@ -16,34 +16,34 @@ import (
 	"shipper.dev/shipper/chart/keyedsemaphore"
 )
 
-// TestWhoIsNext has parties come one after the other, all before the first leaves. Each stays for a second.
-func TestWhoIsNext(t *testing.T) {
+// TestOrderOfWaiters enqueues parties one after the other, all before the first leaves. Each stays for a second.
+func TestOrderOfWaiters(t *testing.T) {
 	tests := map[string]struct {
 		room, each int
 		come       string
-		want       string // who came in at which second
+		want       string // the parties admitted in each second
 	}{
-		"alone":                                    {1, 1, "a a a", "a | a | a"},
-		"as many as there is room for":             {2, 2, "a a a", "a a | a"},
-		"no more of a party than its share":        {4, 2, "a a a a b", "a a b | a a"},
-		"parties take turns":                       {1, 1, "a a a b b c", "a | a | b | c | a | b"},
-		"one behind many is next":                  {2, 2, "a a a a a a b", "a a | b a | a a | a"},
-		"who has his share stands in nobody's way": {2, 1, "a a a b c c", "a b | c a | c a"},
-		"there is always room for one":             {0, 0, "a b", "a | b"},
+		"alone":                                      {1, 1, "a a a", "a | a | a"},
+		"as many as there is room for":               {2, 2, "a a a", "a a | a"},
+		"no more of a party than its share":          {4, 2, "a a a a b", "a a b | a a"},
+		"parties take turns":                         {1, 1, "a a a b b c", "a | a | b | c | a | b"},
+		"one behind many is next":                    {2, 2, "a a a a a a b", "a a | b a | a a | a"},
+		"a party at its share does not delay others": {2, 1, "a a a b c c", "a b | c a | c a"},
+		"there is always room for one":               {0, 0, "a b", "a | b"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				stile, began := keyedsemaphore.New(tc.room, tc.each), time.Now()
+				semaphore, began := keyedsemaphore.New(tc.room, tc.each), time.Now()
 				in := make(chan string, 100)
 				for _, party := range strings.Fields(tc.come) {
 					go func() {
-						if err := stile.Enter(t.Context(), party); err != nil {
+						if err := semaphore.Enter(t.Context(), party); err != nil {
 							t.Error(err)
 						}
 						in <- fmt.Sprint(int(time.Since(began).Seconds()), party)
 						time.Sleep(time.Second)
-						stile.Leave(party)
+						semaphore.Leave(party)
 					}()
 					synctest.Wait()
 				}
@@ -66,18 +66,18 @@ func TestWhoIsNext(t *testing.T) {
 	}
 }
 
-func TestWhoGivesUpIsNotIn(t *testing.T) {
+func TestACancelledWaiterGetsNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		stile := keyedsemaphore.New(1, 1)
-		stile.Wait("a")
+		semaphore := keyedsemaphore.New(1, 1)
+		semaphore.Wait("a")
 		reason := errors.New("late for dinner")
 		impatient, cancel := context.WithTimeoutCause(t.Context(), time.Second, reason)
 		defer cancel()
-		if err := stile.Enter(impatient, "b"); !errors.Is(err, reason) {
+		if err := semaphore.Enter(impatient, "b"); !errors.Is(err, reason) {
 			t.Errorf("he gave up because of %v", err)
 		}
-		stile.Leave("a")
-		stile.Wait("c") // or the test hangs
-		stile.Leave("c")
+		semaphore.Leave("a")
+		semaphore.Wait("c") // or the test hangs
+		semaphore.Leave("c")
 	})
 }

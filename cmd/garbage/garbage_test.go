@@ -22,10 +22,10 @@ func TestGarbageIsPlentyWhileAProcessWorks(t *testing.T) {
 		live uint64
 		want int
 	}{
-		"nothing is in use yet":                       {0, 400},
-		"little is in use, and four times as much":    {32 * mib, 400},
-		"as much as there may be is in use":           {256 * mib, 100},
-		"more is in use than twice what there may be": {600 * mib, 50},
+		"nothing is in use yet":                    {0, 400},
+		"little is in use, and four times as much": {32 * mib, 400},
+		"as much as there may be is in use":        {256 * mib, 100},
+		"a live heap of more than twice the bound": {600 * mib, 50},
 	} {
 		k := keeper{ample: 256 * mib, percent: minPercent}
 		if rests := k.look(seen{allocated: 100 * mib, live: tc.live}, time.Unix(0, 0)); rests || k.percent != tc.want {
@@ -34,14 +34,14 @@ func TestGarbageIsPlentyWhileAProcessWorks(t *testing.T) {
 	}
 }
 
-// TestAProcessThatRestsGivesBackOnce is the story of a process that works for ten seconds, rests, and is asked for something later.
+// TestAProcessThatRestsGivesBackOnce has a process that is busy for ten seconds, rests, and is busy once more later.
 func TestAProcessThatRestsGivesBackOnce(t *testing.T) {
 	type moment struct {
 		second  int
 		percent int
 		rests   bool
 	}
-	k := keeper{ample: 256 * mib, percent: most, worked: time.Unix(0, 0)}
+	k := keeper{ample: 256 * mib, percent: maxPercent, worked: time.Unix(0, 0)}
 	is := seen{live: 200 * mib}
 	var got []moment
 	for second := 1; second <= 120; second++ {
@@ -62,10 +62,10 @@ func TestAProcessThatRestsGivesBackOnce(t *testing.T) {
 	}
 }
 
-// TestAProcessThatRestsGivesBackHoweverMuchItHas has so much be in use that there may be as little garbage while the process works as when
-// it rests.
+// TestAProcessThatRestsGivesBackHoweverMuchItHas has a live heap so large that busy and idle processes have the same
+// percentage.
 func TestAProcessThatRestsGivesBackHoweverMuchItHas(t *testing.T) {
-	k := keeper{ample: 96 * mib, percent: most, worked: time.Unix(0, 0)}
+	k := keeper{ample: 96 * mib, percent: maxPercent, worked: time.Unix(0, 0)}
 	var got []int
 	for second := 1; second <= 120; second++ {
 		if k.look(seen{live: 400 * mib}, time.Unix(int64(second), 0)) {
@@ -77,8 +77,8 @@ func TestAProcessThatRestsGivesBackHoweverMuchItHas(t *testing.T) {
 	}
 }
 
-// TestWhoeverSaysOtherwiseDecides is not parallel, as the next is not: there is one collector in a process.
-func TestWhoeverSaysOtherwiseDecides(t *testing.T) {
+// TestGOGCInTheEnvironmentWins is not parallel, as the next is not: there is one collector in a process.
+func TestGOGCInTheEnvironmentWins(t *testing.T) {
 	t.Setenv("GOGC", "70")
 	before := debug.SetGCPercent(70)
 	Tend(t.Context(), clocktesting.NewFakeClock(time.Unix(0, 0)), mib)
@@ -87,11 +87,11 @@ func TestWhoeverSaysOtherwiseDecides(t *testing.T) {
 	}
 }
 
-func TestTheCollectorIsToldWhatIsDecided(t *testing.T) {
+func TestTheDecisionIsSetInTheCollector(t *testing.T) {
 	t.Setenv("GOGC", "")
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
-	percent := func() uint64 { // debug.SetGCPercent tells only what it puts another in place of
+	percent := func() uint64 { // debug.SetGCPercent returns only the previous value
 		sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 		metrics.Read(sample)
 		return sample[0].Value.Uint64()
@@ -100,7 +100,7 @@ func TestTheCollectorIsToldWhatIsDecided(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go Tend(ctx, clock.RealClock{}, mib)
 		synctest.Wait()
-		if got := percent(); got != most {
+		if got := percent(); got != maxPercent {
 			t.Errorf("begins with %d %%", got)
 		}
 		time.Sleep(idleInterval + look)

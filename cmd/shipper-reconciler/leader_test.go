@@ -21,14 +21,14 @@ import (
 	testfleet "shipper.dev/shipper/test/fleet"
 )
 
-// candidate is a reconciler that may lead.
+// candidate is a reconciler that may become the leader.
 type candidate struct {
 	leads chan struct{} // closed once it leads
 	stop  context.CancelFunc
 	ended chan error
 }
 
-// stand makes a candidate that counts itself among those who act while it leads.
+// stand starts a candidate that counts itself in acting while it leads.
 func stand(t *testing.T, o *options, acting *atomic.Int32) *candidate {
 	t.Helper()
 	mgr, _, err := newManager(o)
@@ -66,7 +66,7 @@ func (c *candidate) awaitLead(t *testing.T) {
 	}
 }
 
-// end ends a candidate in order.
+// end stops a candidate in order.
 func (c *candidate) end(t *testing.T) {
 	t.Helper()
 	c.stop()
@@ -118,7 +118,7 @@ func TestOneLeadsAndTheNextTakesOverAtOnce(t *testing.T) {
 	case <-second.leads:
 		first, second = second, first
 	case <-time.After(time.Minute):
-		t.Fatal("nobody leads")
+		t.Fatal("no candidate leads")
 	}
 	first.end(t)
 	began := time.Now()
@@ -129,7 +129,7 @@ func TestOneLeadsAndTheNextTakesOverAtOnce(t *testing.T) {
 	second.end(t)
 }
 
-// TestAKilledLeaderLeadsAgainAtOnce finds a Lease as somebody left it who had no time to release it.
+// TestAKilledLeaderLeadsAgainAtOnce starts with a Lease of a process that was killed before it could release it.
 func TestAKilledLeaderLeadsAgainAtOnce(t *testing.T) {
 	management, admin := cluster(t)
 	now := &metav1.MicroTime{Time: time.Now()}

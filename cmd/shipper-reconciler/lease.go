@@ -16,19 +16,18 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// leaseName is the Lease that says which reconciler leads.
+// leaseName is the Lease of the leading reconciler.
 const leaseName = "shipper-reconciler"
 
-// How the Lease is kept: those of controller-runtime.
+// The times of the Lease: the defaults of controller-runtime.
 const (
 	leaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
 	retryPeriod   = 2 * time.Second
 )
 
-// newLock is the Lease as a candidate of the name identity holds it. A container that was killed and starts again in its Pod finds
-// that the Lease is its own, and goes on at once: others would wait until it runs out. With no identity the process makes one
-// up that nobody shares, and waits too.
+// newLock is the Lease of a candidate named identity. A container that was killed and restarts in its Pod still holds its Lease
+// and continues at once, while others wait for it to expire. Without an identity the process uses a random one and waits, too.
 func newLock(config *rest.Config, namespace, identity string) (resourcelock.Interface, error) {
 	if identity == "" {
 		host, err := os.Hostname()

@@ -21,7 +21,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
-// options are the flags.
+// options are the parsed flags.
 type options struct {
 	kubeconfig      string
 	namespace       string
@@ -35,7 +35,7 @@ type options struct {
 	workers         int
 	selectByRelease bool
 	chartCacheDir   string
-	// repositories is what chartRepositories says.
+	// repositories is the parsed chartRepositories.
 	repositories      chart.Policy
 	chartRepositories string
 
@@ -43,7 +43,7 @@ type options struct {
 	logFormat string
 }
 
-// parse reads the flags and refuses those that cannot be meant.
+// parse parses the flags and refuses invalid ones.
 func parse(args []string) (*options, error) {
 	o := &options{}
 	set := flag.NewFlagSet("shipper-reconciler", flag.ContinueOnError)
@@ -55,11 +55,11 @@ func parse(args []string) (*options, error) {
 		"`namespace` whose RolloutBlocks stop rollouts in all namespaces")
 	set.BoolVar(&o.leaderElect, "leader-elect", true, "work only while no other reconciler of this namespace does")
 	set.StringVar(&o.identity, "identity", "",
-		"`name` by which this process takes its Lease back after it was killed, its Pod's: nobody else may have it; empty: one made up")
+		"`name` by which this process takes its Lease back after it was killed, its Pod's; it must be unique; empty: a random one")
 	set.StringVar(&o.healthAddr, "health-addr", ":8083", "`address` of /healthz and /readyz; 0 serves neither")
 	set.StringVar(&o.metricsAddr, "metrics-addr", ":8082", "`address` of /metrics; 0 serves none")
 	set.IntVar(&o.pprofPort, "pprof-port", 0,
-		"`port` of 127.0.0.1 for /debug/pprof/, from which whoever is in this container reads all memory; 0 serves none")
+		"`port` of 127.0.0.1 for /debug/pprof/, through which any process in this container can read all memory; 0 serves none")
 	set.IntVar(&o.workers, "workers", 8,
 		"how many objects of each kind are worked on at the same time; of targets, in one cluster: twice as many altogether")
 	set.BoolVar(&o.selectByRelease, "select-by-release", true,
@@ -92,7 +92,7 @@ func parse(args []string) (*options, error) {
 	return o, nil
 }
 
-// restConfig has no rate limit on this side: the API server has one.
+// restConfig sets no client-side rate limit: the API server has one.
 func (o *options) restConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig
@@ -105,7 +105,7 @@ func (o *options) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// pprofAddr is where profiles are served; "" for nowhere. No other machine may reach it.
+// pprofAddr is the address for profiles; "" for none. Other machines cannot reach it.
 func (o *options) pprofAddr() string {
 	if o.pprofPort == 0 {
 		return ""

@@ -24,13 +24,13 @@ import (
 	"shipper.dev/shipper/reconciler/requestlimit"
 )
 
-// requests is how many may be under way to the management cluster, for all Applications together; the Lease is renewed besides.
+// requests bounds the concurrent requests to the management cluster, for all Applications together; the Lease is separate.
 const requests = 16
 
-// graceTimeout is how long what is being worked on may take to end.
+// graceTimeout bounds the time for work in progress to end.
 const graceTimeout = 20 * time.Second
 
-// run reconciles until ctx is done. It ends with an error when another reconciler took the lead.
+// run reconciles until ctx is done. It ends with an error when another reconciler became the leader.
 func run(ctx context.Context, o *options) error {
 	mgr, guard, err := newManager(o)
 	if err != nil {
@@ -50,7 +50,7 @@ func run(ctx context.Context, o *options) error {
 	if err := errors.Join(
 		mgr.AddHealthzCheck("ping", healthz.Ping),
 		mgr.AddReadyzCheck("caches", func(r *http.Request) error {
-			// A cache that is full answers at once.
+			// A complete cache answers at once.
 			ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 			defer cancel()
 			if !mgr.GetCache().WaitForCacheSync(ctx) {
@@ -64,7 +64,7 @@ func run(ctx context.Context, o *options) error {
 	return mgr.Start(ctx)
 }
 
-// newManager returns the manager, and what keeps who leads no more from writing; nil when nobody leads.
+// newManager returns the manager, and a transport that stops the writes of a former leader; nil without leader election.
 func newManager(o *options) (manager.Manager, transport.WrapperFunc, error) {
 	config, err := o.restConfig()
 	if err != nil {
@@ -90,6 +90,7 @@ func newManager(o *options) (manager.Manager, transport.WrapperFunc, error) {
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme:                              scheme,
 		Cache:                               reconciler.CacheOptions(o.namespace),
+		NewClient:                           reconciler.NewClient,
 		Metrics:                             metricsserver.Options{BindAddress: o.metricsAddr},
 		HealthProbeBindAddress:              o.healthAddr,
 		PprofBindAddress:                    o.pprofAddr(),

@@ -13,16 +13,16 @@ import (
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 )
 
-// drainTimeout bounds how long is waited for requests on their way once no more are taken: longer than any may take.
+// drainTimeout bounds the wait for requests in progress after the server stops accepting: longer than any may take.
 const drainTimeout = 10 * time.Second
 
-// drainingServer is the admission server, and how it is left so that nobody stands before a closed one. In this order:
+// drainingServer is the admission server with a shutdown that fails no request. In this order:
 //
-//  1. /readyz says no, and the Service sends no new connections here.
-//  2. Halfway through the delay every answer asks its connection to go (GOAWAY). An API server keeps one connection for
-//     long; it opens another, which leads to another replica by then.
-//  3. After the delay nothing more is taken, and what is on its way is answered.
-//  4. Only then watches end: the last answer is as informed as the first.
+//  1. /readyz fails, and the Service sends no new connections here.
+//  2. Halfway through the delay every answer closes its connection (GOAWAY). An API server keeps one connection for
+//     long; it opens another, which by then leads to another replica.
+//  3. After the delay the server stops accepting, and answers the requests in progress.
+//  4. Only then the watches end, so that the last answer has current caches.
 type drainingServer struct {
 	ctrlwebhook.Server
 
@@ -30,7 +30,7 @@ type drainingServer struct {
 	started          atomic.Bool
 	serving          context.Context //nolint:containedctx // the server's, which must outlive that of the manager
 	stop             context.CancelFunc
-	closed           chan struct{} // closed when all is answered
+	closed           chan struct{} // closed when all requests are answered
 }
 
 func newDrainingServer(ctx context.Context, server ctrlwebhook.Server) *drainingServer {
@@ -39,7 +39,7 @@ func newDrainingServer(ctx context.Context, server ctrlwebhook.Server) *draining
 	return d
 }
 
-// drain takes the time of all steps but the last.
+// drain runs all steps but the last; it takes delay.
 func (d *drainingServer) drain(c clock.Clock, delay time.Duration) {
 	d.notReady.Store(true)
 	c.Sleep(delay / 2)
@@ -55,7 +55,7 @@ func (d *drainingServer) drain(c clock.Clock, delay time.Duration) {
 	}
 }
 
-// Start serves until the door is shut, or the manager has failed.
+// Start serves until the server is drained, or the manager has failed.
 func (d *drainingServer) Start(ctx context.Context) error {
 	defer close(d.closed)
 	defer context.AfterFunc(ctx, d.stop)()
@@ -63,7 +63,7 @@ func (d *drainingServer) Start(ctx context.Context) error {
 	return d.Server.Start(d.serving)
 }
 
-// Register has every answer turn its connection away when it is time to.
+// Register makes every answer close its connection once goAway is set.
 func (d *drainingServer) Register(path string, hook http.Handler) {
 	d.Server.Register(path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if d.goAway.Load() {
@@ -73,7 +73,7 @@ func (d *drainingServer) Register(path string, hook http.Handler) {
 	}))
 }
 
-// ready is an error once this is about to leave.
+// ready is an error once the server drains.
 func (d *drainingServer) ready(*http.Request) error {
 	if d.notReady.Load() {
 		return errors.New("shutting down")

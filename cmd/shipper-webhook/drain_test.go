@@ -18,12 +18,12 @@ import (
 	"shipper.dev/shipper/manifests"
 )
 
-// listener is a server that serves until it is told not to.
+// listener is a server that serves until its context ends.
 type listener struct {
 	ctrlwebhook.Server
 
 	hook   http.Handler
-	served chan struct{} // closed when it has begun
+	served chan struct{} // closed when it has started
 	last   chan struct{} // the last answer is given when this is closed
 }
 
@@ -36,7 +36,7 @@ func (l *listener) Start(ctx context.Context) error {
 	return nil
 }
 
-// steps is a clock that tells what is so whenever somebody sleeps.
+// steps is a clock that calls seen instead of sleeping.
 type steps struct {
 	clock.RealClock
 
@@ -45,7 +45,7 @@ type steps struct {
 
 func (s steps) Sleep(d time.Duration) { s.seen(d) }
 
-func TestTheDoorIsLeftInOrder(t *testing.T) {
+func TestTheServerDrainsInOrder(t *testing.T) {
 	l := &listener{served: make(chan struct{}), last: make(chan struct{})}
 	d := newDrainingServer(t.Context(), l)
 	d.Register("/", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command shipper-webhook answers the API server's question whether an object of Shipper may be written.
+// Command shipper-webhook is the admission webhook for the objects of Shipper.
 package main
 
 import (

@@ -24,14 +24,14 @@ import (
 	"shipper.dev/shipper/chart"
 )
 
-// Names that are the same wherever Shipper is installed.
+// Names that are the same in every installation.
 const (
 	serviceName       = "shipper-webhook"
 	certificateSecret = "shipper-webhook-cert"
 	configurations    = shipper.GroupName // name of both webhook configurations
 )
 
-// options are the flags.
+// options are the parsed flags.
 type options struct {
 	kubeconfig      string
 	namespace       string
@@ -51,7 +51,7 @@ type options struct {
 
 	chartCacheDir string
 	shutdownDelay time.Duration
-	// repositories is what chartRepositories says.
+	// repositories is the parsed chartRepositories.
 	repositories      chart.Policy
 	chartRepositories string
 
@@ -59,7 +59,7 @@ type options struct {
 	logFormat string
 }
 
-// parse reads the flags and refuses those that cannot be meant.
+// parse parses the flags and refuses invalid ones.
 func parse(args []string) (*options, error) {
 	o := &options{}
 	set := flag.NewFlagSet("shipper-webhook", flag.ContinueOnError)
@@ -75,9 +75,9 @@ func parse(args []string) (*options, error) {
 	set.StringVar(&o.healthAddr, "health-addr", ":8081", "`address` of /healthz and /readyz; 0 serves neither")
 	set.StringVar(&o.metricsAddr, "metrics-addr", ":8080", "`address` of /metrics; 0 serves none")
 	set.IntVar(&o.pprofPort, "pprof-port", 0,
-		"`port` of 127.0.0.1 for /debug/pprof/, from which whoever is in this container reads all memory; 0 serves none")
+		"`port` of 127.0.0.1 for /debug/pprof/, through which any process in this container can read all memory; 0 serves none")
 	set.StringVar(&o.clientCAFile, "client-ca-file", "",
-		"`file` with the authorities of those who may ask, read again when it changes; empty: whoever reaches this may ask")
+		"`file` with the authorities of permitted clients, read again when it changes; empty: any client may ask")
 	set.StringVar(&o.clientNames, "client-names", "",
 		"comma-separated common `names`, one of which their certificate must have; empty: any")
 	set.StringVar(&o.certs, "certs", string(certs.Self), "who makes certificates: self, cert-manager or files")
@@ -92,7 +92,7 @@ func parse(args []string) (*options, error) {
 	set.StringVar(&o.chartCacheDir, "chart-cache-dir", filepath.Join(os.TempDir(), "shipper-webhook-charts"),
 		"`folder` for files that are made again when they are lost; the only one that is written to")
 	set.DurationVar(&o.shutdownDelay, "shutdown-delay", 6*time.Second,
-		"`time` between telling that this is not ready any more and taking no more requests; in its second half "+
+		"`time` between failing /readyz and taking no more requests; in its second half "+
 			"connections are asked to go elsewhere")
 	set.StringVar(&o.chartRepositories, "chart-repositories", chart.AnyHTTPS,
 		"comma-separated `URLs` that charts may be fetched from, with all below them; a host may be * or begin with *., a port be *")
@@ -107,7 +107,7 @@ func parse(args []string) (*options, error) {
 	return o, o.complete()
 }
 
-// complete fills in what follows from other flags and says what is wrong.
+// complete sets the defaults that depend on other flags, and validates.
 func (o *options) complete() error {
 	if o.reconcilerUser == "" {
 		o.reconcilerUser = "system:serviceaccount:" + o.namespace + ":" + shipper.ManagementServiceAccount
@@ -156,7 +156,7 @@ func (o *options) listen() (host string, port int, err error) {
 	return host, port, nil
 }
 
-// pprofAddr is where profiles are served; "" for nowhere. No other machine may reach it.
+// pprofAddr is the address for profiles; "" for none. Other machines cannot reach it.
 func (o *options) pprofAddr() string {
 	if o.pprofPort == 0 {
 		return ""
@@ -164,7 +164,7 @@ func (o *options) pprofAddr() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(o.pprofPort))
 }
 
-// clients are those who may ask; nil for everybody.
+// clients authenticates callers; nil admits all of them.
 func (o *options) clients() (*certs.Clients, error) {
 	if o.clientCAFile == "" {
 		return nil, nil
@@ -174,7 +174,7 @@ func (o *options) clients() (*certs.Clients, error) {
 
 func (o *options) names() []string { return split(o.dnsNames + "," + o.extraDNSNames) }
 
-// split is what is between commas, without blanks.
+// split splits at commas and removes blanks.
 func split(list string) []string {
 	var names []string
 	for _, name := range strings.Split(list, ",") {
@@ -196,7 +196,7 @@ func (o *options) certOptions() certs.Options {
 	}
 }
 
-// restConfig has no rate limit on this side: the API server has one, and requests are few.
+// restConfig sets no client-side rate limit: the API server has one, and requests are few.
 func (o *options) restConfig() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig

@@ -32,7 +32,7 @@ import (
 	"shipper.dev/shipper/webhook/state"
 )
 
-// run serves until asked is done, and then for a while longer, until it has left in order.
+// run serves until asked is done, and then until the server is drained.
 func run(asked context.Context, o *options) error {
 	ctx, stop := context.WithCancel(context.WithoutCancel(asked))
 	defer stop()
@@ -58,7 +58,7 @@ func run(asked context.Context, o *options) error {
 	return mgr.Start(ctx)
 }
 
-// build wires everything to one manager.
+// build adds everything to one manager.
 func build(
 	ctx context.Context, o *options, d *drainingServer, late *lateCertificate, clients *certs.Clients,
 ) (manager.Manager, error) {
@@ -74,7 +74,7 @@ func build(
 	}
 	if clients != nil {
 		if err := mgr.Add(clients); err != nil {
-			return nil, fmt.Errorf("adding those who may ask: %w", err)
+			return nil, fmt.Errorf("adding the clients' authorities: %w", err)
 		}
 	}
 	source, err := certs.Setup(ctx, mgr, certOptions)
@@ -146,7 +146,7 @@ func newManager(o *options, certOptions certs.Options, stream *state.Stream) (ma
 	return mgr, nil
 }
 
-// pings makes client-go end connections on which nothing is heard, sooner than it would. Only the environment tells it.
+// pings makes client-go detect dead connections sooner. It can be set only through the environment.
 func pings() error {
 	var errs []error
 	for name, after := range map[string]time.Duration{
@@ -159,21 +159,21 @@ func pings() error {
 	return errors.Join(errs...)
 }
 
-// lateCertificate is the certificate of a server that has to exist before the source of certificates does.
+// lateCertificate is the certificate of a server that is created before the source of certificates.
 type lateCertificate struct{ source certs.Source }
 
 func (l *lateCertificate) configure(c *tls.Config) {
-	c.MinVersion = tls.VersionTLS13 // every API server that Shipper runs with speaks it
+	c.MinVersion = tls.VersionTLS13 // every API server that Shipper supports speaks it
 	c.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return l.source.GetCertificate(hello) }
 }
 
-// guarded is a server that answers only those who may ask.
+// guarded is a server that admits only permitted clients.
 type guarded struct {
 	webhook.Server
 	clients *certs.Clients
 }
 
-// Register has hook answer those who may ask.
+// Register makes hook answer permitted clients only.
 func (g guarded) Register(path string, hook http.Handler) {
 	g.Server.Register(path, g.clients.Require(hook))
 }

@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// headersWithin is how long a TLS handshake may take, and then the headers of a request.
+	// headersWithin bounds the time of a TLS handshake, and then of the headers of a request.
 	headersWithin = 5 * time.Second
-	// maxHeaders is more than an API server sends, with the names of a trace.
+	// maxHeaders is more than an API server sends, including those of a trace.
 	maxHeaders = 16 << 10
-	// idleFor is how long a connection is kept for nothing: as long as API servers keep theirs.
+	// idleFor is how long an idle connection is kept: as long as API servers keep theirs.
 	idleFor = 90 * time.Second
 )
 
-// server is controller-runtime's admission server, but for how it listens: that one takes no bounds of connections.
+// server is controller-runtime's admission server with its own listener, because that one cannot bound connections.
 type server struct {
 	ctrlwebhook.Server
 
@@ -43,7 +43,7 @@ func newServer(address string, configure ...func(*tls.Config)) *server {
 	return &server{Server: ctrlwebhook.NewServer(ctrlwebhook.Options{}), address: address, configure: configure}
 }
 
-// Start serves until ctx is done and what is on its way is answered.
+// Start serves until ctx is done and the requests in progress are answered.
 func (s *server) Start(ctx context.Context) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.address)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 	for _, configure := range s.configure {
 		configure(config)
 	}
-	answering := context.WithoutCancel(ctx) // a review that is under way at shutdown is still answered
+	answering := context.WithoutCancel(ctx) // a review in progress at shutdown is still answered
 	web := &http.Server{
 		Handler: s.WebhookMux(), BaseContext: func(net.Listener) context.Context { return answering },
 		ReadHeaderTimeout: headersWithin, MaxHeaderBytes: maxHeaders, IdleTimeout: idleFor,

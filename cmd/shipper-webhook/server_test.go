@@ -17,7 +17,7 @@ import (
 // preface starts HTTP/2 with default settings. A connection that has sent it may be idle for idleFor.
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
-// TestIdleConnectionsOfAnAddressAreBounded opens more of them than an address may have, and sees the first one closed.
+// TestIdleConnectionsOfAnAddressAreBounded opens more than an address may have, and expects the first one to be closed.
 func TestIdleConnectionsOfAnAddressAreBounded(t *testing.T) {
 	lender := httptest.NewTLSServer(nil)
 	certificate := lender.TLS.Certificates[0]

@@ -188,7 +188,7 @@ func seen(t *testing.T, cluster *shipper.Cluster) {
 	}
 }
 
-// holds tells which texts an output lacks.
+// holds reports which texts an output lacks.
 func holds(t *testing.T, out string, wanted ...string) {
 	t.Helper()
 	for _, want := range wanted {

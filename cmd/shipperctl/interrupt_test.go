@@ -139,7 +139,7 @@ func (d *door) before(t *testing.T, cluster *fleet.Cluster) *httptest.Server {
 	return server
 }
 
-// writes tells whether something is stored when a request is granted. A token is not.
+// writes reports whether something is stored when a request is granted. A token is not.
 func writes(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.URL.Query().Get("dryRun") == "" &&
 		!strings.HasSuffix(r.URL.Path, "/token") && !strings.HasSuffix(r.URL.Path, "reviews")

@@ -31,7 +31,7 @@ func held(t *testing.T, name string) (*corev1.Secret, credential.Credential) {
 	return secret, credential.Read(secret)
 }
 
-// accepted tells whether a cluster lets somebody in.
+// accepted reports whether a cluster lets somebody in.
 func accepted(t *testing.T, config *rest.Config) bool {
 	t.Helper()
 	err := connect(t, config).List(t.Context(), &corev1.PodList{})

@@ -106,7 +106,7 @@ func example(out io.Writer, cmd *cobra.Command) {
 	fmt.Fprintln(out, "```")
 }
 
-// inherited tells whether a command's description is that which cobra gives, with the shells' own commands in it: docs/shipperctl.md
+// inherited reports whether a command's description is that which cobra gives, with the shells' own commands in it: docs/shipperctl.md
 // has them, and shows that they work.
 func inherited(cmd *cobra.Command) bool {
 	for c := cmd; c != nil; c = c.Parent() {

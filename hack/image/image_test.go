@@ -99,7 +99,7 @@ func prepare(scratch string) error {
 	return err
 }
 
-// unpack writes the files of a tar into a folder, and tells which there are.
+// unpack writes the files of a tar into a folder, and reports which there are.
 func unpack(in io.Reader, folder string) (map[string]os.FileMode, error) {
 	out := map[string]os.FileMode{}
 	for r := tar.NewReader(in); ; {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package capacity gives Releases the number of Pods their CapacityTargets ask for: ceil(totalReplicaCount ×
-// percent / 100) in each cluster. It writes spec.replicas of the Release's one Deployment, and tells how far its
+// percent / 100) in each cluster. It writes spec.replicas of the Release's one Deployment, and reports how far its
 // Pods are.
 //
 // A cluster is ready when the Deployment's own controller has caught up and exactly as many Pods as asked for are

@@ -13,7 +13,7 @@ const (
 	clusterChanged = "ClusterCapacityConditionChanged"
 )
 
-// changes are the events that tell how conditions changed.
+// changes are the events about changed conditions.
 func changes(was, is *shipper.CapacityTarget) []report.Event {
 	return report.ConditionEvents(targetChanged, clusterChanged,
 		was.Status.Conditions, is.Status.Conditions, clusters(was.Status.Clusters), clusters(is.Status.Clusters))

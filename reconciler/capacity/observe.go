@@ -29,8 +29,6 @@ type observation struct {
 	pods []corev1.Pod
 	// scaled is true when spec.replicas was written in this pass.
 	scaled bool
-	// late is true when the cache does not show yet what was written in an earlier pass.
-	late bool
 	// wasReady is true when the target's status reports Ready for the same spec.
 	wasReady bool
 	// err is why the cluster could not be read or written.

@@ -29,7 +29,7 @@ func ceil(dividend, divisor int64) int32 {
 	return int32(min((dividend+divisor-1)/divisor, math.MaxInt32))
 }
 
-// scale tells the number of replicas to write, when what is there differs. A Deployment without a number has one.
+// scale is the number of replicas to write, if the Deployment has another. A Deployment without a number has one.
 func (s observation) scale() (replicas int32, needed bool) {
 	if s.err != nil || len(s.deployments) != 1 {
 		return 0, false
@@ -38,7 +38,7 @@ func (s observation) scale() (replicas int32, needed bool) {
 	return desired, s.replicas() != desired
 }
 
-// desired is the number of Pods there is to be: what the Deployment asks for while nobody asks for anything else. There
+// desired is the number of Pods there is to be: the Deployment's own number while the target leaves it as found. There
 // must be one.
 func (s observation) desired() int32 {
 	if s.want.AsFound {

@@ -110,7 +110,7 @@ func stateOf(s corev1.ContainerState) stateKey {
 	}
 }
 
-// ending tells how a container ended, now or before it was last started; empty when it never did.
+// ending reports how a container ended, now or before it was last started; empty when it never did.
 func ending(c corev1.ContainerStatus) string {
 	ended := c.State.Terminated
 	if ended == nil && c.RestartCount > 0 {

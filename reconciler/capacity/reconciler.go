@@ -5,7 +5,6 @@ package capacity
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,14 +28,14 @@ import (
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=capacitytargets,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=capacitytargets/status,verbs=patch
-// Conditions that change are told as events.
+// Changed conditions are reported by events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Options for SetupWithManager.
 type Options struct {
 	// Fleet is the connections to application clusters.
 	Fleet *fleet.Fleet
-	// Clock tells the time of transitions.
+	// Clock is the time of transitions.
 	Clock clock.PassiveClock
 	// Workers is how many targets are worked on at the same time.
 	Workers int
@@ -55,9 +54,6 @@ type Reconciler struct {
 	retries  *fleet.Retries
 	throttle *report.Throttle
 	slots    *fleet.Slots
-
-	// written are the scalings of Deployments, by UID, until a cache shows them.
-	written sync.Map
 }
 
 // SetupWithManager makes the reconciler run with mgr.
@@ -115,7 +111,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return r.retries.Persisted(req, fmt.Errorf("writing the status of CapacityTarget %s: %w", req, err))
 		}
 		if changed {
-			r.throttle.Wrote(ct, r.clock.Now())
 			report.Emit(r.recorder, ct, changes(was, ct))
 		}
 	}

@@ -65,7 +65,7 @@ func clusterStatus(old shipper.ClusterCapacityStatus, s observation, now metav1.
 	return out
 }
 
-// ready tells whether a cluster that could be read has the capacity asked for, and if not, why.
+// ready reports whether a cluster that could be read has the capacity asked for, and if not, why.
 func ready(s observation) shipper.Condition {
 	no := func(reason, format string, args ...any) shipper.Condition {
 		return shipper.Condition{
@@ -83,7 +83,7 @@ func ready(s observation) shipper.Condition {
 	switch {
 	case s.scaled:
 		return no(shipper.InProgress, "scaling from %d to %d pods", s.replicas(), desired)
-	case s.late || d.Generation > d.Status.ObservedGeneration && !s.unscaled(d):
+	case d.Generation > d.Status.ObservedGeneration && !s.unscaled(d):
 		return no(shipper.InProgress, "the cluster has not seen the change to %d pods yet", desired)
 	case available == desired:
 		return shipper.Condition{Type: shipper.TargetReady, Status: corev1.ConditionTrue}
@@ -104,7 +104,7 @@ func (s observation) unscaled(d *appsv1.Deployment) bool {
 	return s.wasReady && s.replicas() == desired && d.Status.Replicas == desired && d.Status.AvailableReplicas == desired
 }
 
-// stuck tells whether the Deployment's own controller reports a failure.
+// stuck reports whether the Deployment's own controller reports a failure.
 func stuck(d *appsv1.Deployment) (message string, stuck bool) {
 	for _, c := range d.Status.Conditions {
 		failed := c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue

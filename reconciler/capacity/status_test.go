@@ -78,10 +78,6 @@ func TestReady(t *testing.T) {
 			observation{deployments: []appsv1.Deployment{unseen}, wasReady: true},
 			"False", shipper.InProgress, "the cluster has not seen the change to 3 pods yet",
 		},
-		"the cache does not show the last change": {
-			observation{deployments: []appsv1.Deployment{deployed(3, 3)}, late: true},
-			"False", shipper.InProgress, "the cluster has not seen the change to 3 pods yet",
-		},
 		"pods are missing and none is sad": {
 			observation{deployments: []appsv1.Deployment{deployed(3, 2)}, pods: []corev1.Pod{aPod("a", isReady)}},
 			"False", shipper.InProgress, "2 of 3 pods are available",

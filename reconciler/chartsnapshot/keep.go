@@ -22,15 +22,15 @@ import (
 var errGoing = errors.New("it is being deleted")
 
 // errOvertaken means that what is there is not as it was when an owner was to be noted.
-var errOvertaken = errors.New("somebody else was faster")
+var errOvertaken = errors.New("the snapshot was changed at the same time")
 
-// passing tells whether a failure is but somebody else's write at the same time, or one that is not known here yet.
+// passing reports whether a failure is only a concurrent write, or one that the cache does not show yet.
 func passing(err error) bool {
 	return errors.Is(err, errGoing) || errors.Is(err, errOvertaken) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) ||
 		apierrors.IsAlreadyExists(err)
 }
 
-// isKept tells from memory whether all of a Release's chart is kept, for this Release too.
+// isKept reports whether the cache has every snapshot of a Release's chart, with this Release among the owners.
 func (r *Reconciler) isKept(ctx context.Context, rel *shipper.Release) (bool, error) {
 	digest := digestOf(rel)
 	if digest == "" {
@@ -43,7 +43,7 @@ func (r *Reconciler) isKept(ctx context.Context, rel *shipper.Release) (bool, er
 	}
 	count, err := strconv.ParseInt(head.Labels[shipper.ChartPartsLabel], 10, 32)
 	if err != nil {
-		return false, nil // somebody took the label away: look properly
+		return false, nil // the label was removed: ask the API server
 	}
 	for n := int32(1); n <= int32(count); n++ {
 		part := kept()
@@ -94,12 +94,13 @@ func (r *Reconciler) pin(ctx context.Context, rel *shipper.Release, digest strin
 }
 
 // write makes a ChartSnapshot or, where it is there, gives it to one owner more. Into o it reads what is there then. Whether it is
-// there memory says: the bytes of a chart are not sent to be told that they are known.
+// exists is read from the cache, so that the bytes of a chart are not sent in vain. They are not cached either: writes opt out of what
+// would start a watch of them.
 func (r *Reconciler) write(ctx context.Context, o *shipper.ChartSnapshot, owner metav1.OwnerReference) error {
 	there := kept()
 	switch err := r.client.Get(ctx, client.ObjectKeyFromObject(o), there); {
 	case apierrors.IsNotFound(err):
-		return wrap(r.client.Create(ctx, o, client.FieldOwner(shipper.FieldOwner)), "making", o)
+		return wrap(r.client.Create(ctx, o, client.FieldOwner(shipper.FieldOwner), client.DisableReadYourWritesConsistency), "making", o)
 	case err != nil:
 		return wrap(err, "reading", o)
 	}
@@ -114,14 +115,15 @@ func (r *Reconciler) write(ctx context.Context, o *shipper.ChartSnapshot, owner 
 	if err != nil {
 		return err
 	}
-	err = r.client.Patch(ctx, o, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(shipper.FieldOwner))
+	err = r.client.Patch(ctx, o, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(shipper.FieldOwner),
+		client.DisableReadYourWritesConsistency)
 	if unsuited(err) {
 		err = errOvertaken
 	}
 	return wrap(err, "noting an owner of", o)
 }
 
-// unsuited tells whether a patch does not suit what is there: it is another of that name, or its last owner was taken off. The API server
+// unsuited reports whether a patch does not suit what is there: it is another of that name, or its last owner was taken off. The API server
 // says so as it says that what would come of a patch is invalid, but names no field.
 func unsuited(err error) bool {
 	var answer apierrors.APIStatus
@@ -129,7 +131,7 @@ func unsuited(err error) bool {
 		(answer.Status().Details == nil || len(answer.Status().Details.Causes) == 0)
 }
 
-// give is the patch that makes somebody one owner more. Owners that come at the same time do not disturb one another.
+// give is the patch that adds an owner. Concurrent patches that add others do not conflict with it.
 func give(o *metav1.PartialObjectMetadata, owner metav1.OwnerReference) ([]byte, error) {
 	at := jsonpatch.NewOperation("test", "/metadata/uid", o.UID)
 	add := jsonpatch.NewOperation("add", "/metadata/ownerReferences/-", owner)

@@ -13,7 +13,7 @@ import (
 	"shipper.dev/shipper/chart"
 )
 
-// maxKept is the largest archive that is kept. What is kept is in the etcd of the management cluster, which has a few GiB for
+// maxKept is the largest archive that is kept. Snapshots are in the etcd of the management cluster, which has a few GiB for
 // everybody, and a small Application can ask for an archive of any size. Helm itself keeps charts in Secrets of less than 1 MiB.
 const maxKept = 4 << 20
 
@@ -69,7 +69,7 @@ func ownedByHead(head metav1.Object) metav1.OwnerReference {
 	}
 }
 
-// owns tells whether a reference is among those of an object that stays.
+// owns reports whether a reference is among those of an object that stays.
 func owns(o metav1.Object, owner metav1.OwnerReference) bool {
 	return o.GetDeletionTimestamp() == nil && slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
 		return r.UID == owner.UID

@@ -37,7 +37,7 @@ func (c *Charts) Load(
 	})
 }
 
-// Verify says who signed the archive of a digest. What is kept says nothing of that: it may have been fetched for somebody who does
+// Verify says who signed the archive of a digest. A snapshot has no signature: it may have been fetched for a Release that does
 // not ask.
 func (c *Charts) Verify(ctx context.Context, namespace string, pinned shipper.Chart, digest string) (shipper.ChartSignature, error) {
 	return c.catalog.Verify(ctx, namespace, pinned, digest)

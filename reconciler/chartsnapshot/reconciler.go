@@ -33,7 +33,7 @@ import (
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=chartsnapshots,verbs=get;list;watch;create;patch;delete
 // A Release without a digest is pinned to what was kept for it.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch;patch
-// A chart that cannot be kept is told as an event.
+// A chart that cannot be kept is reported by an event.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Options for SetupWithManager.
@@ -93,9 +93,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.outcome(req, rel, r.keep(ctx, rel))
 }
 
-// outcome is what a pass returns that came to this end. What cannot be kept is told.
+// outcome is the result of a pass that ended with err. An event reports a chart that cannot be kept.
 func (r *Reconciler) outcome(req ctrl.Request, rel *shipper.Release, err error) (ctrl.Result, error) {
-	if passing(err) { // whoever came first: his event may have been seen before
+	if passing(err) { // the event of the concurrent write may have come before
 		return ctrl.Result{RequeueAfter: r.retries.When(req)}, nil
 	}
 	r.retries.Forget(req)

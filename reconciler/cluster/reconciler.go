@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster tells the fleet which clusters there are and how to reach them, and writes into each Cluster's status
+// Package cluster gives the fleet the clusters and their credentials, and writes into each Cluster's status
 // whether it can be reached.
 package cluster
 
@@ -30,16 +30,16 @@ import (
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=clusters/status,verbs=patch
 // The credentials of clusters are in Shipper's own namespace, and in no other.
 // +kubebuilder:rbac:groups="",namespace=shipper-system,resources=secrets,verbs=get;list;watch
-// Clusters that come and go are told as events.
+// Clusters that become ready or are lost are reported by events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Options for SetupWithManager.
 type Options struct {
-	// Fleet is told of clusters.
+	// Fleet gets the clusters.
 	Fleet *fleet.Fleet
 	// Namespace holds the Secrets of clusters.
 	Namespace string
-	// Clock tells the time of transitions.
+	// Clock is the time of transitions.
 	Clock clock.PassiveClock
 	// Workers is how many Clusters are worked on at the same time.
 	Workers int

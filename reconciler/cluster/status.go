@@ -17,7 +17,7 @@ import (
 // Reason of events.
 const clusterChanged = "ClusterConditionChanged"
 
-// status is the whole new status of a Cluster. While it is being connected to, what was said of it before stands: a
+// status is the whole new status of a Cluster. While the fleet connects to it, its last conditions stay: a
 // restart of Shipper is no news about a cluster.
 func status(c *shipper.Cluster, state fleet.State, now time.Time) shipper.ClusterStatus {
 	out := *c.Status.DeepCopy()
@@ -42,7 +42,7 @@ func status(c *shipper.Cluster, state fleet.State, now time.Time) shipper.Cluste
 	return out
 }
 
-// credentials tells of credentials that end. Of others nothing is told.
+// credentials is the condition about credentials that expire; nil for others.
 func credentials(conditions []shipper.Condition, known fleet.Credentials, now time.Time) []shipper.Condition {
 	if known == (fleet.Credentials{}) {
 		return slices.DeleteFunc(conditions, func(c shipper.Condition) bool { return c.Type == shipper.ClusterCredentialsValid })
@@ -54,7 +54,7 @@ func credentials(conditions []shipper.Condition, known fleet.Credentials, now ti
 	return shipper.SetCondition(conditions, valid, metav1.NewTime(now))
 }
 
-// changes are the events that tell how conditions changed: a warning when the cluster was lost, or its credentials are ending.
+// changes are the events about changed conditions: a warning when the cluster was lost, or its credentials are ending.
 func changes(was, is *shipper.Cluster) []report.Event {
 	note := report.Changes(was.Status.Conditions, is.Status.Conditions)
 	if note == "" {

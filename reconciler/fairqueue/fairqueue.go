@@ -74,7 +74,7 @@ func (o *fairQueue) Touch(request reconcile.Request) {
 	o.at[request] = r
 }
 
-// Len tells how many wait that may be worked on now. Who waits for others of its namespace is not among them: the worker that ends one
+// Len reports how many wait that may be worked on now. Who waits for others of its namespace is not among them: the worker that ends one
 // of these asks next.
 func (o *fairQueue) Len() int {
 	o.release()
@@ -135,7 +135,7 @@ func (o *fairQueue) popped(request reconcile.Request, r priority) {
 	}
 }
 
-// admit tells whether one that was taken out may be worked on now. Otherwise it is parked.
+// admit reports whether one that was taken out may be worked on now. Otherwise it is parked.
 func (o *fairQueue) admit(request reconcile.Request) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -170,14 +170,14 @@ func (o *fairQueue) promote(ended reconcile.Request) (next reconcile.Request, ca
 	return next, true
 }
 
-// isPromoted tells whether a request has a place among those at rest that are worked on.
+// isPromoted reports whether a request has a place among those at rest that are worked on.
 func (o *fairQueue) isPromoted(request reconcile.Request) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.idleRunning[request]
 }
 
-// staysParked tells whether a request is parked and is still at rest, so that it keeps its turn when it is only looked at again. Whose
+// staysParked reports whether a request is parked and is still at rest, so that it keeps its turn when it is only looked at again. Whose
 // Application has something under way since waits for nobody at rest: a cluster that is lost meanwhile tells it nothing else.
 func (o *fairQueue) staysParked(request reconcile.Request) bool {
 	o.mu.Lock()
@@ -238,7 +238,7 @@ func (o *fairQueue) markBackground(request reconcile.Request) {
 	o.background[request] = true
 }
 
-// takeBackground tells whether that was said, and forgets it.
+// takeBackground reports whether that was said, and forgets it.
 func (o *fairQueue) takeBackground(request reconcile.Request) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/reconciler/release/history"
+	"shipper.dev/shipper/reconciler/rollout/history"
 )
 
 // NewQueue makes the queue of a controller, as controller.Options ask for it. Nil is controller-runtime's own, which knows no
@@ -182,7 +182,7 @@ func (q *queue) AddWithOpts(how priorityqueue.AddOpts, requests ...reconcile.Req
 	}
 }
 
-// GetWithPriority waits for the request that is next, and may be worked on. Its priority is judged anew whenever it is added.
+// GetWithPriority waits for the request that is next, and may be worked on. Its priority is judged again whenever it is added.
 func (q *queue) GetWithPriority() (request reconcile.Request, priority int, shutdown bool) {
 	for request, shutdown = q.Get(); !shutdown && !q.order.admit(request); request, shutdown = q.Get() {
 		q.end(request)

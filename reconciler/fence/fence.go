@@ -26,7 +26,7 @@ type Fence struct {
 	mu sync.Mutex
 	// renewed is when the request was made that last renewed the Lease; zero while it is not this process's.
 	renewed time.Time
-	// lost is true once another was seen to hold the Lease after this process did: what is remembered here is old from then on.
+	// lost is true once another process was seen to hold the Lease after this one did: its caches are out of date from then on.
 	lost bool
 }
 
@@ -54,7 +54,7 @@ func (t *Fence) expired() error {
 }
 
 // Since is how long ago then was, by the clock that says more: the one that counts on without being set stands still with a machine that is
-// suspended, and the one that tells the time of day may be set back.
+// suspended, and the wall clock may be set back.
 func Since(now, then time.Time) time.Duration {
 	return max(now.Sub(then), now.Round(0).Sub(then.Round(0)))
 }
@@ -90,7 +90,7 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets idle connections be closed.
 func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
-// Lock returns a lock that tells the term what becomes of the Lease. Its own requests must not go through Wrap.
+// Lock returns a lock that reports each renewal of the Lease to the fence. Its own requests must not go through Wrap.
 func (t *Fence) Lock(of resourcelock.Interface) resourcelock.Interface {
 	return &lock{Interface: of, fence: t}
 }

@@ -16,7 +16,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
-// lease is a lock that answers as it is told.
+// lease is a lock with given answers.
 type lease struct {
 	resourcelock.Interface
 
@@ -118,7 +118,7 @@ func TestWritesWithinTheTermAlone(t *testing.T) {
 	}
 }
 
-// ask makes a request within or outside a term, and tells whether it was sent.
+// ask makes a request within or outside a term, and reports whether it was sent.
 func ask(t *testing.T, term *Fence, method, refusal string) (sent bool) {
 	t.Helper()
 	body := &closed{Reader: strings.NewReader("{}")}

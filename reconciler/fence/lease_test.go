@@ -112,7 +112,7 @@ func TestWhoWasReplacedMeanwhileDoesNotGoOn(t *testing.T) {
 	})
 }
 
-// TestWhoSeesAnotherHoldTheLeaseWritesNothing has somebody hand the Lease over, or delete it so that another is faster: that is seen with
+// TestWhoSeesAnotherHoldTheLeaseWritesNothing hands the Lease over, or delete it so that another is faster: that is seen with
 // the next renewal, and the process lives for ten seconds more.
 func TestWhoSeesAnotherHoldTheLeaseWritesNothing(t *testing.T) {
 	s, c := &store{}, testingclock.NewFakePassiveClock(time.Now())

@@ -54,7 +54,7 @@ func NewAccess(cluster *shipper.Cluster, secret *corev1.Secret, secretName strin
 	return &Access{Config: config, Fingerprint: fingerprint(config)}, nil
 }
 
-// credentials fills config from the Secret, or tells what is wrong with it.
+// credentials fills config from the Secret; the error says what is wrong with it.
 func credentials(config *rest.Config, secret *corev1.Secret) string {
 	ca := secret.Data[credential.TokenCAKey]
 	if token, ok := secret.Data[credential.TokenKey]; ok {

@@ -31,7 +31,7 @@ const (
 // errNoAnswer is why a request was given up.
 var errNoAnswer = fmt.Errorf("no answer within %s: %w", answerTimeout, context.DeadlineExceeded)
 
-// answers is a transport to one cluster for one session. No request outlasts the session, so that whoever waits for a
+// answers is a transport to one cluster for one session. No request outlasts the session, so that a worker that waits for a
 // cluster that is lost waits no longer. Watches are not bounded: they end with the caches.
 type answers struct {
 	next http.RoundTripper
@@ -96,9 +96,9 @@ func (a *answers) send(request *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(request)
 }
 
-// watch begins a watch. One that cannot be begun because nobody answers would be tried again from where the last one ended,
-// and would go on from there without a word after somebody has put the API server back to an earlier time: caches would
-// tell of what never was. The heartbeat looks at once, and a cluster that is lost is read anew.
+// watch begins a watch. A watch that gets no answer would be tried again from the last resource version, and would continue
+// silently after the API server was restored to an earlier time: caches would have objects that never existed. Therefore the
+// heartbeat probes at once, and a lost cluster is read again.
 func (a *answers) watch(request *http.Request) (*http.Response, error) {
 	answer, err := a.next.RoundTrip(request)
 	if err != nil && request.Context().Err() == nil || err == nil && answer.StatusCode >= http.StatusInternalServerError {

@@ -19,7 +19,7 @@ import (
 type ClaimError struct {
 	// Application and Namespace are what is claimed; Application may be empty.
 	Application, Namespace string
-	// Anchor is the name of the ConfigMap that tells.
+	// Anchor is the name of the ConfigMap with the claim.
 	Anchor string
 	// Theirs is the identity of the other management cluster, Ours that of this one.
 	Theirs, Ours string
@@ -32,24 +32,24 @@ func (e *ClaimError) Error() string {
 	text := fmt.Sprintf("the Application %q in namespace %q of this cluster is that of the management cluster %q, says "+
 		"ConfigMap %q, and this one is %q; use another name or namespace",
 		e.Application, e.Namespace, e.Theirs, e.Anchor, e.Ours)
-	if !ValidIdentity(e.Theirs) { // no part of a command that somebody may copy
+	if !ValidIdentity(e.Theirs) { // no part of a command that a user may copy
 		return text
 	}
 	return fmt.Sprintf("%s, or, if this management cluster replaces that one, give it its id: kubectl -n %s patch "+
 		`configmap %s --type=merge -p '{"data":{%q:%q}}'`, text, e.home, shipper.IdentityName, shipper.IdentityKey, e.Theirs)
 }
 
-// Classify is ObjectConflict, and to wait for the event that whoever registered with WatchClaims hears of.
+// Classify is ObjectConflict, and Wait: the handlers of WatchClaims get the event.
 func (e *ClaimError) Classify() (reason string, remedy Action) {
 	return shipper.ObjectConflict, Wait
 }
 
-// ValidIdentity tells whether a management cluster may have this id.
+// ValidIdentity reports whether a management cluster may have this id.
 func ValidIdentity(id string) bool {
 	return len(validation.IsDNS1123Subdomain(id)) == 0
 }
 
-// IsAnchor tells whether a ConfigMap is the anchor of an InstallationTarget.
+// IsAnchor reports whether a ConfigMap is the anchor of an InstallationTarget.
 func IsAnchor(cm *corev1.ConfigMap) bool {
 	return cm.Data[shipper.AnchorTargetUIDKey] != ""
 }

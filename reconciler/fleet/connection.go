@@ -33,8 +33,8 @@ func (c *connection) stop() {
 	c.state.Ready = false
 }
 
-// serves tells whether the connection will do for access, which may have another token of the same account: then it is taken,
-// and looked at at once. A connection that does not work begins anew with it. The fleet's mutex is held.
+// serves reports whether the connection will do for access, which may have another token of the same account: then it is taken,
+// and looked at at once. A connection that does not work begins again with it. The fleet's mutex is held.
 func (c *connection) serves(access *Access) bool {
 	if c.access == nil || c.access.Fingerprint != access.Fingerprint {
 		return false
@@ -153,7 +153,7 @@ func (c *connection) awaitSilence(ctx context.Context, s *session) error {
 	}
 }
 
-// probe reads a Lease. Any answer tells that the API server lives, but 401, which tells that it does not know us,
+// probe reads a Lease. Any answer reports that the API server lives, but 401, which reports that it does not know us,
 // and 5xx, which may as well come from a load balancer before a dead one.
 func (c *connection) probe(ctx context.Context, s *session) error {
 	ctx, cancel := context.WithTimeout(ctx, c.fleet.options.Timeout)

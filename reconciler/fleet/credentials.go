@@ -14,12 +14,12 @@ import (
 type Credentials struct {
 	// NotAfter is their end, in seconds since 1970. Zero: they do not end, or it is not known when.
 	NotAfter int64
-	// Reason and Message tell why they will not do for long; empty while they do.
+	// Reason and Message say why they will soon fail; empty while they are good.
 	Reason, Message string
 }
 
-// SetCredentials says what is known of the end of a cluster's credentials. Whoever registered with WatchCredentials is woken when
-// something else is to be told of them; that the end has moved is not.
+// SetCredentials records when a cluster's credentials end. The handlers of WatchCredentials are called when reason or message
+// change, not when only the end moves.
 func (f *Fleet) SetCredentials(name string, c Credentials) {
 	f.mu.Lock()
 	was := f.credentials[name]
@@ -37,7 +37,7 @@ func (f *Fleet) SetCredentials(name string, c Credentials) {
 	}
 }
 
-// WatchCredentials is a source of requests for what is to be told of clusters' credentials.
+// WatchCredentials is a source of requests for clusters whose credentials have another reason or message.
 func (f *Fleet) WatchCredentials(mapper func(ctx context.Context, cluster string) []reconcile.Request) source.Source {
 	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		f.mu.Lock()

@@ -14,18 +14,18 @@
 // HTTP answer but 401 and 5xx means that the cluster lives. When the heartbeat fails, a second one follows at once, so
 // that a dead cluster is named within 16 s, also when it dies while its caches fill; then whatever comes for them is as good
 // as an answer, so that a large cluster may take its time. A request that has waited 2 s for its answer counts as the first of the
-// two: a cluster that freezes while somebody works in it is named within some 5 s. So does a watch that cannot be begun
-// anew: an API server that is away for a moment may come back with an older etcd. Every request ends when its cluster
+// two: a cluster that hangs during a request is reported within some 5 s. So does a watch that cannot be begun
+// again: an API server that is away for a moment may come back with an older etcd. Every request ends when its cluster
 // is lost, and after 12 s without an answer when it lives, so that no cluster holds up the work in others. The caches
 // of a lost cluster are thrown away: nothing is ever decided on what it said before it died. Credentials that change,
 // or a Cluster that goes, end the connection at once; but another token of the same account is used from the next request on, and
 // caches and watches stay.
 //
-// Every change of a connection's state wakes those who registered with WatchMembers; every event of a cluster's objects
-// wakes those who registered with Watch or WatchInstalled, for clusters that connect later too.
+// Every change of a connection's state calls the handlers of WatchMembers; every event of a cluster's objects calls those of Watch or
+// WatchInstalled, also for clusters that connect later.
 //
 // Kinds that have a status are watched whole, and nothing is kept of an object but its metadata and how it is; of those that
-// have none, Secrets among them, metadata alone is watched. In the place of managedFields is what differs when somebody has
+// have none, Secrets among them, metadata alone is watched. In the place of managedFields is a value that differs when a user has
 // edited the object.
 //
 // # How much at a time
@@ -37,8 +37,8 @@
 // # Who works there
 //
 // Get returns no Member before Identify has said which management cluster this is, and the Member says it for the time of one
-// pass. Whoever writes in a cluster asks Member.Claimed first: an Application that another management cluster has there
-// is not touched. WatchClaims tells when that changes.
+// pass. A reconciler calls Member.Claimed before it writes in a cluster: an Application that another management cluster has there
+// is not touched. WatchClaims reports when that changes.
 //
 // # What the account needs in an application cluster
 //
@@ -58,5 +58,5 @@
 // horizontalpodautoscalers, poddisruptionbudgets, roles and rolebindings are the usual ones. Roles and rolebindings
 // of charts also need the rights they grant, or the verbs escalate and bind. /api, /apis and /version are open to
 // every account by default. A kind that may not be listed and watched is read one by one and is not brought back
-// when somebody deletes it.
+// when it is deleted.
 package fleet

@@ -20,7 +20,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// EditOf differs when somebody has written an object, in its own right and not by a subresource: what changes status or scales
+// EditOf differs after each write of the object itself, not of a subresource: a write of status or scale
 // it is no edit. It is the same for an object as caches have it, as their events have it and as the API server returns it.
 func EditOf(object metav1.Object) string {
 	if kept, ok := keptEdit(object); ok {
@@ -36,7 +36,7 @@ func EditOf(object metav1.Object) string {
 // othersMark ends the edit of an object that others than Shipper have written.
 const othersMark = "+"
 
-// EditedByOthers tells whether anybody but Shipper has set a field of an object, in its own right and not by a subresource. Fields
+// EditedByOthers reports whether anybody but Shipper has set a field of an object, in its own right and not by a subresource. Fields
 // that were taken away leave no trace.
 func EditedByOthers(object metav1.Object) bool { return strings.HasSuffix(EditOf(object), othersMark) }
 
@@ -69,7 +69,7 @@ func editOf(object metav1.Object) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// when is the time of an entry. Whoever writes managedFields by hand may leave it out.
+// when is the time of an entry. A writer that sets managedFields by hand may leave it out.
 func when(m metav1.ManagedFieldsEntry) string {
 	if m.Time == nil {
 		return ""
@@ -78,7 +78,7 @@ func when(m metav1.ManagedFieldsEntry) string {
 }
 
 // held are the fields that Shipper set of an object, of its own entries. Who takes away what Shipper set leaves no other trace,
-// where a kind's generation does not count metadata: whoever takes fields away is told of nowhere.
+// where a kind's generation does not count metadata: a writer that removes fields is not recorded.
 func held(m metav1.ManagedFieldsEntry) string {
 	var fields any
 	if m.Manager != shipper.FieldOwner || m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
@@ -100,7 +100,7 @@ func forget(object metav1.Object) {
 	object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: EditOf(object)}})
 }
 
-// WatchEdits is a source of requests for objects that somebody has written, of every kind that Member.Metadata was asked for,
+// WatchEdits is a source of requests for objects that were written, of every kind that Member.Metadata was asked for,
 // in every cluster. They come a moment later, once for all that is written meanwhile.
 func (f *Fleet) WatchEdits(mapper Mapper) source.Source {
 	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {

@@ -17,7 +17,7 @@ import (
 	"shipper.dev/shipper/reconciler/fence"
 )
 
-// Error tells why a cluster cannot be worked with.
+// Error reports why a cluster cannot be worked with.
 type Error struct {
 	// Cluster is its name.
 	Cluster string
@@ -52,7 +52,7 @@ type Action int
 const (
 	// Retry soon, with back-off: the error may pass by itself.
 	Retry Action = iota
-	// Recheck seldom: somebody has to change something, and no event will tell.
+	// Recheck after minutes: a user has to change something, and no event reports that.
 	Recheck
 	// Wait for the event that comes when it changes.
 	Wait
@@ -64,7 +64,7 @@ type Classified interface {
 	Classify() (reason string, action Action)
 }
 
-// Classify is the reason, and to wait for the change that whoever registered with WatchMembers hears of.
+// Classify is the reason, and Wait: the handlers of WatchMembers get the change.
 func (e *Error) Classify() (reason string, action Action) {
 	return e.Reason, Wait
 }
@@ -97,7 +97,7 @@ func Classify(err error) (reason string, action Action) {
 	}
 }
 
-// unanswered tells whether no answer came at all.
+// unanswered reports whether no answer came at all.
 func unanswered(err error) bool {
 	var status apierrors.APIStatus
 	var network net.Error

@@ -24,7 +24,7 @@ import (
 
 // Options for New. The zero value of each field but Reader is usable.
 type Options struct {
-	// Reader reads Clusters of the management cluster, to tell clusters that do not exist from those that connect.
+	// Reader reads Clusters of the management cluster, to distinguish clusters that do not exist from those that connect.
 	Reader client.Reader
 	// Namespace is Shipper's in the management cluster; messages name it. Default: shipper.SystemNamespace.
 	Namespace string
@@ -48,11 +48,11 @@ type State struct {
 	Ready bool
 	// Pending is true while the first attempt to connect with the present credentials is under way.
 	Pending bool
-	// Reason and Message tell why it is not ready.
+	// Reason and Message say why it is not ready.
 	Reason, Message string
 	// KubernetesVersion is what the API server said it is, on the last connection.
 	KubernetesVersion string
-	// Credentials are what SetCredentials was told last.
+	// Credentials are those of the last SetCredentials.
 	Credentials Credentials
 }
 
@@ -167,7 +167,7 @@ func (f *Fleet) Remove(name string) {
 	f.notify(name)
 }
 
-// State tells how the connection to a cluster is. ok is false when it was never set, or removed.
+// State reports how the connection to a cluster is. ok is false when it was never set, or removed.
 func (f *Fleet) State(name string) (state State, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,7 +181,7 @@ func (f *Fleet) State(name string) (state State, ok bool) {
 }
 
 // Get returns the connection to a cluster. It never blocks on the cluster. The error is an *Error when the cluster
-// cannot be worked with, or nobody knows yet who it is that works there; whoever registered with WatchMembers is woken
+// cannot be used, or the identity of this management cluster is not known yet; the handlers of WatchMembers are called
 // when that changes.
 func (f *Fleet) Get(ctx context.Context, name string) (*Member, error) {
 	f.mu.Lock()

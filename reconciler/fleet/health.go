@@ -22,7 +22,7 @@ import (
 )
 
 // Health is how an installed object is, as kstatus judges it. Words that count along, Pods that become ready one by one, are
-// not in it: who tells of it would have to write for each.
+// not in it: a status with them would be written for each.
 type Health struct {
 	// Status is Current when all is well; otherwise InProgress, Failed, Terminating, NotFound or Unknown.
 	Status string
@@ -32,10 +32,10 @@ type Health struct {
 	Message string
 }
 
-// Healthy tells whether all is well.
+// Healthy reports whether all is well.
 func (h Health) Healthy() bool { return h.Status == string(status.CurrentStatus) }
 
-// unknown is the health of an object of which nothing tells.
+// unknown is the health of an object that cannot be judged.
 func unknown(reason string) Health {
 	return Health{Status: string(status.UnknownStatus), Reason: reason}
 }
@@ -145,7 +145,7 @@ func (m *Member) Health(
 		out.SetGroupVersionKind(gvk)
 		out.Labels, out.Annotations, out.DeletionTimestamp = object.GetLabels(), object.GetAnnotations(), object.GetDeletionTimestamp()
 		return out, HealthOf(object), nil
-	case k.informer == nil: // read one by one, no event would tell when it changes
+	case k.informer == nil: // objects are read one by one: no event reports changes
 		live, err := metadata(ctx, m.Live(), gvk, key)
 		return live, unknown("NotWatched"), err
 	}

@@ -14,8 +14,8 @@ type identity struct {
 	err error // why there is none; nil while it is only not known yet
 }
 
-// Identify says who this management cluster is, or by err why that is not known. Until it is, nobody works in any
-// cluster. Whoever registered with WatchMembers is woken when it changes.
+// Identify sets the identity of this management cluster, or by err why it is not known. Until it is, Get returns an error for every
+// cluster. The handlers of WatchMembers are called when it changes.
 func (f *Fleet) Identify(id string, err error) {
 	f.mu.Lock()
 	was := f.identity
@@ -33,7 +33,7 @@ func (f *Fleet) Identify(id string, err error) {
 	}
 }
 
-// missing is why nobody works in a cluster that could be worked with.
+// missing is the error of Get while the identity is not known.
 func (i identity) missing(cluster string) *Error {
 	out := &Error{Cluster: cluster, Reason: shipper.TargetClusterClientError, Err: i.err}
 	if i.err == nil {

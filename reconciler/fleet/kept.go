@@ -15,7 +15,7 @@ import (
 	"shipper.dev/shipper/reconciler/intern"
 )
 
-// stripObject drops what nobody reads before it enters a cache. Whoever writes an object that he read from one writes what he changes,
+// stripObject drops fields that no code reads before an object enters a cache. Code that writes an object from a cache writes its changes,
 // as a patch, never the whole.
 func stripObject(in any) (any, error) {
 	if u, ok := in.(*unstructured.Unstructured); ok {
@@ -50,7 +50,8 @@ func stripObject(in any) (any, error) {
 // shared is what is equal in the caches of all clusters.
 var shared = intern.NewTable()
 
-// stripPodStatus drops where a Pod is and, while nothing is wrong with it, what its containers are made of. Of a Pod with which something is
+// stripPodStatus drops where a Pod is and, while nothing is wrong with it, what its containers are made of. Of a Pod with which
+// something is
 // wrong its CapacityTarget shows all of its containers.
 func stripPodStatus(of *corev1.PodStatus) {
 	of.HostIP, of.HostIPs, of.PodIP, of.PodIPs, of.StartTime = "", nil, "", nil, nil

@@ -35,13 +35,29 @@ func (m *Member) Client() client.Client {
 	return m.session.cluster.GetClient()
 }
 
+// Consistent is Client for the kinds that every session caches: Deployments, Services, Pods, ConfigMaps and EndpointSlices. A Get waits
+// until the cache shows what Consistent has written to that object. A write of another kind would start a watch of it.
+func (m *Member) Consistent() client.Client {
+	return m.session.consistent
+}
+
+// Settle waits until the cache shows what Consistent has written to objects, into which it reads them.
+func (m *Member) Settle(ctx context.Context, objects ...client.Object) error {
+	for _, o := range objects {
+		if err := m.session.consistent.Get(ctx, client.ObjectKeyFromObject(o), o); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("waiting for the cache to show %s/%s: %w", o.GetNamespace(), o.GetName(), err)
+		}
+	}
+	return nil
+}
+
 // Live reads from the API server itself.
 func (m *Member) Live() client.Reader {
 	return m.session.cluster.GetAPIReader()
 }
 
 // Session is the number of the connection. Another one has caches of its own, and may be to an API server that was put back
-// to an earlier time: what was noted to compare with caches ends with its session.
+// to an earlier time: notes that are compared with caches end with the session.
 func (m *Member) Session() uint64 {
 	return m.session.number
 }
@@ -56,7 +72,7 @@ func (m *Member) APIVersions() []string {
 	return m.session.apis
 }
 
-// Mapping tells how the cluster serves a kind. The error satisfies meta.IsNoMatchError when it does not, also after
+// Mapping reports how the cluster serves a kind. The error satisfies meta.IsNoMatchError when it does not, also after
 // asking again.
 func (m *Member) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	return m.session.cluster.GetRESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
@@ -76,7 +92,7 @@ func (m *Member) Context(ctx context.Context, timeout time.Duration) (context.Co
 }
 
 // Metadata reads an object of ours of any kind, or any Namespace, from a cache that is made when a kind is first
-// asked for. From then on those who registered with WatchInstalled hear of the kind's events.
+// asked for. From then on the handlers of WatchInstalled get the kind's events.
 func (m *Member) Metadata(
 	ctx context.Context, gvk schema.GroupVersionKind, key client.ObjectKey,
 ) (*metav1.PartialObjectMetadata, error) {
@@ -135,7 +151,7 @@ func typedMetadata(
 	return out, nil
 }
 
-// use makes sure that there is a cache of a kind, and that those who asked for its events get them.
+// use makes sure that there is a cache of a kind, and that its handlers get its events.
 func (s *session) use(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
 	s.mu.Lock()
 	k, ok := s.kinds[gvk]

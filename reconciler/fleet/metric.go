@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// What is published of clusters.
+// Metrics of clusters.
 var (
 	clusterReady = prometheus.NewDesc("shipper_cluster_ready",
 		"1 while the reconciler that leads can work with a cluster, 0 while it cannot. Label cluster: the Cluster's name. Absent "+

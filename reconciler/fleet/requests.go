@@ -23,7 +23,7 @@ const (
 	WorkTimeout = time.Minute
 	// lastRetry is the longest time between two retries.
 	lastRetry = 30 * time.Second
-	// recheck is when something is looked at again that no event will tell of.
+	// recheck is the interval of checks for changes that no event reports.
 	recheck = 2 * time.Minute
 )
 
@@ -32,7 +32,7 @@ func RateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, lastRetry)
 }
 
-// Pending tells whether err only means that a cluster is being connected to for the first time.
+// Pending reports whether err only means that a cluster is being connected to for the first time.
 func Pending(err error) bool {
 	var connection *Error
 	return errors.As(err, &connection) && connection.Pending
@@ -59,7 +59,7 @@ func NewRetries() *Retries {
 	return &Retries{limiter: RateLimiter()}
 }
 
-// Outcome is what a pass over req returns that met these errors, all of which a status tells of: a retry, later
+// Outcome is the result of a pass over req with these errors, all of which are in a status: a retry, later
 // each time, when any is worth one, a look much later when any needs one, and otherwise nothing, because an event
 // will come.
 func (r *Retries) Outcome(ctx context.Context, req ctrl.Request, met ...error) (ctrl.Result, error) {
@@ -83,7 +83,7 @@ func (r *Retries) Outcome(ctx context.Context, req ctrl.Request, met ...error) (
 }
 
 // Persisted is what a pass over req returns that ends with writes to the management cluster, of which err is what came: a retry, later
-// each time until one succeeds, when somebody else was faster, which is no error.
+// each time until one succeeds, if another writer was faster, which is no error.
 func (r *Retries) Persisted(req ctrl.Request, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: r.limiter.When(req)}, nil

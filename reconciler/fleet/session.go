@@ -22,6 +22,7 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -65,14 +66,16 @@ type session struct {
 	number  uint64          // no other session of the fleet has it
 	watches func() []*watch // all there are
 	cluster cluster.Cluster
-	http    *http.Client // for the heartbeat and discovery
-	answers *answers     // the transport of everything else
-	leases  coordinationv1client.LeasesGetter
-	version string
-	apis    []string
-	done    <-chan struct{} // closed when the session is over
-	ended   chan error      // the caches' end, when it comes before the session's
-	stopped chan struct{}   // closed when the caches have stopped
+	// consistent is the client of cluster whose Gets wait for its own writes.
+	consistent client.Client
+	http       *http.Client // for the heartbeat and discovery
+	answers    *answers     // the transport of everything else
+	leases     coordinationv1client.LeasesGetter
+	version    string
+	apis       []string
+	done       <-chan struct{} // closed when the session is over
+	ended      chan error      // the caches' end, when it comes before the session's
+	stopped    chan struct{}   // closed when the caches have stopped
 
 	mu    sync.Mutex
 	kinds map[schema.GroupVersionKind]*kind
@@ -116,6 +119,12 @@ func (c *connection) prepare(ctx, opening context.Context, s *session) error {
 		return fmt.Errorf("selecting our objects: %w", err)
 	}
 	if s.cluster, err = cluster.New(c.config(), c.fleet.clusterOptions(ctx, s.answers, ours)); err != nil {
+		return fmt.Errorf("making clients: %w", err)
+	}
+	if s.consistent, err = client.New(s.cluster.GetConfig(), client.Options{
+		HTTPClient: s.cluster.GetHTTPClient(), Scheme: s.cluster.GetScheme(), Mapper: s.cluster.GetRESTMapper(),
+		Cache: &client.CacheOptions{Reader: s.cluster.GetCache(), EnableReadYourWritesConsistency: ptr.To(true)},
+	}); err != nil {
 		return fmt.Errorf("making clients: %w", err)
 	}
 	return s.fill(ctx, opening, c.fleet.options.SyncTimeout)
@@ -167,7 +176,7 @@ func (f *Fleet) clusterOptions(ctx context.Context, rt http.RoundTripper, ours l
 			DefaultLabelSelector: ours,
 			DefaultTransform:     stripObject,
 			ByObject:             map[client.Object]cache.ByObject{namespace: {Label: labels.Everything()}},
-			// The heartbeat tells people that a cluster died; a line for each of its watches would tell nothing more.
+			// The heartbeat reports that a cluster died; a line for each of its watches would add nothing.
 			DefaultWatchErrorHandler: func(_ context.Context, _ *toolscache.Reflector, err error) {
 				logger.V(2).Info("A watch ended", "reason", err.Error())
 			},

@@ -90,7 +90,7 @@ func (p *Slots) Begin(request reconcile.Request) *SlotRequest {
 	return &SlotRequest{slots: p, request: request}
 }
 
-// Acquire takes a place in each of some clusters, or tells that there is none in one of them: then the pass is to end, and there will
+// Acquire takes a place in each of some clusters, or reports that there is none in one of them: then the pass is to end, and there will
 // be another. It keeps no place elsewhere meanwhile: who waits for one cluster stands in nobody's way in another.
 func (a *SlotRequest) Acquire(clusters []string) bool {
 	p := a.slots
@@ -158,7 +158,7 @@ func (a *SlotRequest) End() {
 	}
 }
 
-// working tells whether the pass of a request is at work in a cluster.
+// working reports whether the pass of a request is at work in a cluster.
 func (p *Slots) working(request reconcile.Request) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

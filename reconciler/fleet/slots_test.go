@@ -31,7 +31,7 @@ func newQueued(t *testing.T, most int) (*Slots, queue) {
 	return p, q
 }
 
-// enter begins a pass and tells whether it got in.
+// enter begins a pass and reports whether it got in.
 func (p *Slots) enter(name, clusters string) (*SlotRequest, bool) {
 	pass := p.Begin(requestOf(name))
 	return pass, pass.Acquire(strings.Fields(clusters))
@@ -134,7 +134,7 @@ func (c *crowd) come(cluster string) {
 	pass.End()
 }
 
-// end ends who was in a cluster first, and tells whether who needs all of some clusters gets in then.
+// end ends who was in a cluster first, and reports whether who needs all of some clusters gets in then.
 func (c *crowd) end(cluster string, all ...string) (in *SlotRequest) {
 	c.t.Helper()
 	c.come(cluster)

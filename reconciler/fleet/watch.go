@@ -46,7 +46,7 @@ type Mapper func(ctx context.Context, e Event) []reconcile.Request
 // queue is where requests go.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// watch is one who asked for the events of a kind.
+// watch is a handler of the events of a kind.
 type watch struct {
 	kind   schema.GroupVersionKind // empty: every kind that is installed
 	mapper Mapper
@@ -55,7 +55,7 @@ type watch struct {
 	delay  time.Duration // until requests are made
 }
 
-// listener is one who asked for changes of connections.
+// listener is a handler of changes of connections.
 type listener struct {
 	mapper func(ctx context.Context, cluster string) []reconcile.Request
 	ctx    context.Context
@@ -172,7 +172,7 @@ func (s *session) attach(watches []*watch) {
 	}
 }
 
-// interests tells whether w asked for the events of this kind.
+// interests reports whether w asked for the events of this kind.
 func (k *kind) interests(gvk schema.GroupVersionKind, w *watch) bool {
 	if w.kind.Empty() {
 		return k.installed.Load()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package identity makes sure that the management cluster has an identity, and tells the fleet. The identity is what
-// tells management clusters that share an application cluster apart: each writes its own into its anchors there. It is in
+// Package identity makes sure that the management cluster has an identity, and gives it to the fleet. The identity
+// distinguishes management clusters that share an application cluster: each writes its own into its anchors there. It is in
 // the ConfigMap `shipper-identity`, made with a random id when there is none. A restore brings it back, and an
 // administrator may write another: that of the management cluster which this one replaces.
 package identity
@@ -35,7 +35,7 @@ import (
 
 // Options for SetupWithManager.
 type Options struct {
-	// Fleet is told of the identity.
+	// Fleet gets the identity.
 	Fleet *fleet.Fleet
 	// Namespace is Shipper's.
 	Namespace string
@@ -69,13 +69,13 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// begin asks for a pass where there is no ConfigMap yet to tell of itself.
+// begin requests the first pass: without a ConfigMap there is no event.
 func (r *Reconciler) begin(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	q.Add(reconcile.Request{NamespacedName: r.key})
 	return nil
 }
 
-// Reconcile tells the fleet who this management cluster is, or why that is not known.
+// Reconcile gives the fleet the identity of this management cluster, or the reason why there is none.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	cm := &corev1.ConfigMap{}
 	err := r.client.Get(ctx, r.key, cm)

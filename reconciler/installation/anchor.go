@@ -51,7 +51,7 @@ func (i item) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: i.Namespace, Name: i.Name}
 }
 
-// same tells whether two items are the same object, in whatever version it was written.
+// same reports whether two items are the same object, in whatever version it was written.
 func (i item) same(o item) bool {
 	return i.gvk().GroupKind() == o.gvk().GroupKind() && i.key() == o.key()
 }
@@ -83,14 +83,14 @@ func readAnchor(ctx context.Context, m *fleet.Member, it *shipper.InstallationTa
 	if a != nil || err != nil {
 		return a, err
 	}
-	// One without our label is in no cache, and no event will tell of it.
+	// One without our label is in no cache and causes no event.
 	if a, err = liveAnchor(ctx, m, it); a != nil && a.claim != nil {
 		return nil, conflict("%s", a.claim)
 	}
 	return a, err
 }
 
-// liveAnchor is readAnchor by what the API server itself says. What goes is not decided by old news, nor what is made: the
+// liveAnchor is readAnchor from the API server itself. A stale cache must decide neither what is deleted nor what is created: the
 // anchor may have become another management cluster's.
 func liveAnchor(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) (*anchor, error) {
 	return anchorFrom(ctx, m.Live(), m, it)
@@ -126,7 +126,7 @@ func anchorOf(m *fleet.Member, cm *corev1.ConfigMap) *anchor {
 }
 
 // inventoryOf reads what an anchor lists, and what that was rendered from. An inventory that cannot be read is none: it is
-// made again. What it lists of another namespace, which Shipper never writes, is passed over: whoever may write ConfigMaps
+// made again. What it lists of another namespace, which Shipper never writes, is ignored: a user who may write ConfigMaps
 // here, a chart among them, has no say there.
 func inventoryOf(cm *corev1.ConfigMap) (inventory []item, rendered string) {
 	if err := json.Unmarshal([]byte(cm.Data[inventoryKey]), &inventory); err != nil {
@@ -144,13 +144,13 @@ func anchorFor(m *fleet.Member, it *shipper.InstallationTarget, inventory []item
 	return &anchor{targetUID: string(it.UID), identity: m.Identity, rendered: rendered, inventory: inventory}
 }
 
-// says tells whether the anchor says what want does.
+// says reports whether the anchor says what want does.
 func (a *anchor) says(want *anchor) bool {
 	return a != nil && a.targetUID == want.targetUID && a.identity == want.identity && a.rendered == want.rendered &&
 		a.hooks == want.hooks && slices.Equal(a.inventory, want.inventory)
 }
 
-// goesWith tells whether what the anchor owns goes with a target of its name: it was written by this management cluster,
+// goesWith reports whether what the anchor owns goes with a target of its name: it was written by this management cluster,
 // or does not say by which, and was written for this very target. After a restore a target has another UID than its
 // anchor says.
 func (a *anchor) goesWith(it *shipper.InstallationTarget) bool {
@@ -234,7 +234,7 @@ func (a *anchor) reference(name string) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: a.uid, BlockOwnerDeletion: &block}
 }
 
-// owns tells whether the anchor is among an object's owners.
+// owns reports whether the anchor is among an object's owners.
 func (a *anchor) owns(live *metav1.PartialObjectMetadata) bool {
 	for _, ref := range live.OwnerReferences {
 		if a != nil && ref.UID == a.uid {

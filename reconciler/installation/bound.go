@@ -4,12 +4,12 @@ package installation
 
 import shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 
-// maxMessage is how many fields that drifted, and how many objects that are not healthy, a target tells of in all its clusters
-// together, but for one in each. etcd takes objects of 1.5 MiB: what goes wrong everywhere in a large fleet would have more, and
-// then nothing at all could be told, and no rollout go on.
+// maxMessage bounds the drifted fields, and the unhealthy objects, that a status lists for all clusters
+// together, but for one in each. etcd takes objects of 1.5 MiB: a fault in every cluster of a large fleet would exceed that, and
+// then no status could be written, and no rollout could continue.
 const maxMessage = 600
 
-// bounded are clusters of which no more is told than fits into one object. What was there before is not changed.
+// bounded are clusters with at most maxMessage of each. It copies what it shortens.
 func bounded(clusters []shipper.ClusterInstallationStatus) []shipper.ClusterInstallationStatus {
 	each := max(maxMessage/max(len(clusters), 1), 1)
 	for i := range clusters {

@@ -58,7 +58,7 @@ func (i *installer) owner(ctx context.Context, s step) (string, error) {
 }
 
 // lister says to which other Application an object without a namespace belongs, by the anchors that list it. The label
-// tells nothing: Applications of other namespaces and of other management clusters may have the same name.
+// proves nothing: Applications of other namespaces and of other management clusters may have the same name.
 func (i *installer) lister(ctx context.Context, s step) (string, error) {
 	anchors, err := otherAnchorsIn(ctx, i.member, i.it)
 	if err != nil {

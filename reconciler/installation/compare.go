@@ -151,8 +151,8 @@ func byName(list []any) map[string]any {
 	return out
 }
 
-// told are differences as status has them. Values of Secrets are not told.
-func told(i item, list []difference, managed []metav1.ManagedFieldsEntry, secret bool) []shipper.DriftedField {
+// reported are differences as status has them, without values of Secrets.
+func reported(i item, list []difference, managed []metav1.ManagedFieldsEntry, secret bool) []shipper.DriftedField {
 	secret = secret || i.gvk().Group == "" && i.Kind == "Secret"
 	var out []shipper.DriftedField
 	for _, d := range list {
@@ -179,7 +179,7 @@ func shown(v any) string {
 	return report.Shorten(string(raw), maxValue)
 }
 
-// manager is who wrote a field last, as far as managedFields tell: what is not there any more nobody has.
+// manager is the last writer of a field by managedFields; empty for a field that no longer exists.
 func manager(managed []metav1.ManagedFieldsEntry, path []string) string {
 	for _, m := range slices.Backward(managed) {
 		var fields map[string]any
@@ -193,7 +193,7 @@ func manager(managed []metav1.ManagedFieldsEntry, path []string) string {
 	return ""
 }
 
-// has tells whether managed fields have a path, as far as can be told: what is set as a whole has all that is in it.
+// has reports whether managed fields have a path, as far as they say: a value that is set as a whole includes all its parts.
 func has(fields map[string]any, path []string) bool {
 	for _, element := range path {
 		if element == "?" || strings.HasPrefix(element, "k:") && !named(fields) {
@@ -216,7 +216,7 @@ func has(fields map[string]any, path []string) bool {
 	return true
 }
 
-// named tells whether elements of a list are told apart by their names.
+// named reports whether elements of a list are distinguished by their names.
 func named(fields map[string]any) bool {
 	for key := range fields {
 		if strings.HasPrefix(key, "k:") && strings.Contains(key, `"name":`) {

@@ -83,7 +83,7 @@ func TestDifferencesAreToldFieldByField(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			var got []string
 			list := differences(parsed(t, tc.want), parsed(t, tc.have))
-			for _, f := range told(item{APIVersion: "v1", Kind: "Thing", Name: "x"}, list, tc.managed, false) {
+			for _, f := range reported(item{APIVersion: "v1", Kind: "Thing", Name: "x"}, list, tc.managed, false) {
 				text := f.Field + ": " + f.Want + " -> " + f.Have
 				if f.Manager != "" {
 					text += " by " + f.Manager
@@ -114,7 +114,7 @@ func TestWhatOthersWriteAfterTheReadIsNoDrift(t *testing.T) {
 func TestValuesOfSecretsAreNotTold(t *testing.T) {
 	list := differences(parsed(t, "data: {password: b2xk}"), parsed(t, "data: {password: bmV3}"))
 	want := []shipper.DriftedField{{APIVersion: "v1", Kind: "Secret", Name: "x", Field: "data.password", Hidden: true}}
-	if diff := cmp.Diff(want, told(item{APIVersion: "v1", Kind: "Secret", Name: "x"}, list, nil, false)); diff != "" {
+	if diff := cmp.Diff(want, reported(item{APIVersion: "v1", Kind: "Secret", Name: "x"}, list, nil, false)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
-// secret tells whether what is rendered may hold what a Secret held, which then is told nowhere.
+// secret reports whether rendered objects may hold content of a Secret, which no message may then quote.
 func (s sources) secret() bool { return !s.open && s.pinned.Secret() }
 
 // keyed makes digests of what is to be written such that a password in it cannot be tried against them: they stand in annotations and

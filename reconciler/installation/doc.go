@@ -7,7 +7,7 @@
 // In each cluster the ConfigMap `<target>-anchor` comes first: it owns every namespaced object of the target, so
 // that the cluster's own garbage collector removes them when the anchor goes, and it lists what was installed. Then
 // the objects are server-side applied in the order the chart room gives, all clusters at the same time. Every
-// object carries the digest of the manifest it was written from: what has it already is not written. At rest
+// object carries the digest of the manifest it was written from: an object with that digest is not written again. At rest
 // nothing is rendered at all, because the anchor remembers what the rendering was made from; a chart that has
 // vanished disturbs nothing that is installed.
 //
@@ -52,19 +52,19 @@
 // spec.clusters is cleaned, also after a crash. A cluster that cannot be reached keeps the finalizer; one whose
 // Cluster object is gone is given up.
 //
-// What is kept stays: PersistentVolumeClaims, and what has Helm's annotation for it. No anchor owns such an object, nor does one
-// that an earlier version made its owner at the time it goes. What has an owner besides anchors is that one's to remove. An
+// Kept objects stay: PersistentVolumeClaims, and objects with Helm's annotation for it. No anchor owns such an object: the reconciler
+// removes an anchor that an earlier version made its owner. An object with another owner is left to that owner. An
 // object without a namespace goes with the last target that lists it, whichever of the Application's wrote it last.
 //
 // Another Release may be taking over what is to be removed. So the other anchors are read from the API server, after the
-// object, which is deleted only as it was read. What was written to meanwhile is looked at again. What another anchor lists and does
+// object, which is deleted only as it was read. An object that was written meanwhile is examined again. What another anchor lists and does
 // not own yet, since its target waits for a hook before it writes, gets that anchor for its owner.
 //
 // A cluster may get another name by a second Cluster object. Where a target leaves one name and stays by the other, nothing
-// is removed. Clusters are told apart by the UID of their namespace kube-system, one that does not answer by its address.
+// is removed. Clusters are distinguished by the UID of their namespace kube-system, one that does not answer by its address.
 //
-// Somebody may delete the anchor, or the namespace with all that is in it. What has no namespace stays then, and nothing
-// there tells whose it is. Therefore status.clusters lists it too, with UIDs. A target that goes where its anchor is gone
+// A user may delete the anchor, or the whole namespace. Objects without a namespace stay then, and nothing in the
+// cluster says which target they belong to. Therefore status.clusters lists it too, with UIDs. A target that goes where its anchor is gone
 // deletes what it lists, if it is still that very object, says that it is the target's and was written from the same
 // manifest, and no other anchor lists it.
 //
@@ -80,19 +80,19 @@
 //	our identity, this target's UID       nothing                 it goes, with what was installed
 //	our identity, another UID             it is adopted           it goes, with what was installed
 //	no identity, this target's UID        it is adopted           it goes, with what was installed
-//	no identity, another UID              it is adopted           all is left alone, and an event tells
-//	another identity                      ObjectConflict          all is left alone, and an event tells
+//	no identity, another UID              it is adopted           all is left alone, and an event says so
+//	another identity                      ObjectConflict          all is left alone, and an event says so
 //
 // After a restore of the management cluster all targets have new UIDs, and its identity is what it was. Anchors without
 // an identity are the original's or an earlier version's. They are adopted when they are first seen, not when they next
 // change: until then another management cluster could take them for its own. Adopting writes the anchor alone.
 //
-// What is at rest is read from the cache. Before an anchor is written or goes it is read from the API server, and the write
+// At rest, the anchor is read from the cache. Before an anchor is written or goes it is read from the API server, and the write
 // holds for what was read only; before a new one is made, the API server is asked for those of others. So an anchor never
 // changes hands between two management clusters. Two that begin with the same Application in the same moment may both make
 // their anchors, see each other's, and both refuse, until one of the two Applications goes.
 //
-// # What is told of it
+// # Status
 //
 // When a target is installed, its objects are surveyed from the caches: counts by kind, and some that are not healthy. Nobody
 // waits for that. Where the Application's driftPolicy wants it, objects that were edited since they were compared last are

@@ -100,7 +100,7 @@ func (d *drifting) examine(ctx context.Context, entry item, objects []wanted, be
 	}
 	changed := withoutLaterWrites(differences(rehearsed.object, live), object)
 	restorable, provider := released(changed, object), providers(object, live)
-	out.fields = told(entry, append(restorable, provider...), live.GetManagedFields(), d.rendering.sources.secret())
+	out.fields = reported(entry, append(restorable, provider...), live.GetManagedFields(), d.rendering.sources.secret())
 	if d.rendering.sources.secret() {
 		for n := range out.fields {
 			out.fields[n].Name = d.called(entry)
@@ -137,7 +137,7 @@ func (d *drifting) correct(
 	return c, nil
 }
 
-// applied is an object as write applies it, but for what somebody scales; nil when it is not among objects any more.
+// applied is an object as write applies it, without fields that an autoscaler or a user scales; nil if objects no longer has it.
 func (d *drifting) applied(
 	ctx context.Context, entry item, objects []wanted, live *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {

@@ -13,7 +13,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
-// Whoever writes an object again and again that is corrected again and again is answered ever later.
+// An object that is edited and corrected again and again is corrected at growing intervals.
 const (
 	firstPause = 5 * time.Second
 	lastPause  = 5 * time.Minute
@@ -33,7 +33,7 @@ type comparison struct {
 	at        time.Time
 }
 
-// speaksOf tells whether an object was not edited since it was compared.
+// speaksOf reports whether an object was not edited since it was compared.
 func (c comparison) speaksOf(live *metav1.PartialObjectMetadata, entry item, session uint64) bool {
 	return c.session == session && c.uid == live.UID && c.digest == entry.Digest && c.edit == fleet.EditOf(live)
 }

@@ -31,13 +31,13 @@ const driftCorrectedReason = "DriftCorrected"
 func newDriftCounter() *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "shipper_drift_corrected_total",
-		Help: "How many objects were written again because somebody had changed them, where driftPolicy is Correct. Labels " +
+		Help: "How many objects were written again because another writer had changed them, where driftPolicy is Correct. Labels " +
 			"namespace and application: of the Application; cluster: the Cluster's name.",
 	}, []string{"namespace", "application", "cluster"})
 }
 
 // driftUnset is the policy of an Application that names none: what others than Shipper have written is compared and reported. It
-// costs nothing where nobody has.
+// costs nothing where no other writer has.
 const driftUnset shipper.DriftPolicy = ""
 
 // driftPolicy is what the Application of a target says; Ignore where there is none.
@@ -56,7 +56,7 @@ func (r *Reconciler) driftPolicy(ctx context.Context, namespace, app string) (sh
 	return of.Spec.DriftPolicy, nil
 }
 
-// edited wakes the target that wrote an object, when somebody has written it and that matters.
+// edited triggers the target that wrote an object, if another writer changed it and the policy is not to ignore that.
 func (r *Reconciler) edited(ctx context.Context, e fleet.Event) []reconcile.Request {
 	var out []reconcile.Request
 	for _, request := range r.healthChanged(ctx, e) {
@@ -69,7 +69,7 @@ func (r *Reconciler) edited(ctx context.Context, e fleet.Event) []reconcile.Requ
 	return out
 }
 
-// byOthers tells whether others than Shipper have written an object, or had before Shipper wrote over it.
+// byOthers reports whether others than Shipper have written an object, or had before Shipper wrote over it.
 func byOthers(e fleet.Event) bool {
 	return e.Old != nil && fleet.EditedByOthers(e.Old) || e.New != nil && fleet.EditedByOthers(e.New)
 }
@@ -103,7 +103,7 @@ func otherPolicy() builder.WatchesOption {
 	})
 }
 
-// corrected tells of an object that was written again.
+// corrected is the event about an object that was written again.
 func corrected(cluster, object string, fields []shipper.DriftedField) report.Event {
 	first := fields[0]
 	note := fmt.Sprintf("%s in cluster %q was changed, %s", object, cluster, first.Field)

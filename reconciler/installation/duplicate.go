@@ -15,8 +15,8 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
-// duplicateCluster is the name of a cluster in which a target stays and that is m by another name, if there is one: somebody has made a
-// second Cluster object for it. What is installed there is the same by either name. While it is not known yet, the error is
+// duplicateCluster is the name of a cluster in which a target stays and that is m by another name, if there is one: there are two
+// Cluster objects for it. What is installed there is the same by either name. While it is not known yet, the error is
 // that of the cluster that is being connected to.
 func (r *Reconciler) duplicateCluster(ctx context.Context, it *shipper.InstallationTarget, m *fleet.Member) (string, error) {
 	for _, name := range it.Spec.Clusters {
@@ -45,7 +45,7 @@ func sameCluster(ctx context.Context, a, b *fleet.Member) (bool, error) {
 		gvk := corev1.SchemeGroupVersion.WithKind("Namespace")
 		namespace, err := m.Metadata(ctx, gvk, types.NamespacedName{Name: metav1.NamespaceSystem})
 		if err != nil {
-			return false, fmt.Errorf("telling cluster %s from %s: %w", a.Name, b.Name, err)
+			return false, fmt.Errorf("comparing cluster %s with %s: %w", a.Name, b.Name, err)
 		}
 		uids[i] = namespace.UID
 	}

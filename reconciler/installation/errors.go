@@ -28,7 +28,7 @@ func (p *problem) Classify() (reason string, remedy fleet.Action) {
 	return p.reason, p.action
 }
 
-// conflict is looked at again and again: what is not ours is in no cache, so no event tells that it is gone.
+// conflict is checked again periodically: an object of another owner is in no cache, so no event reports its deletion.
 func conflict(format string, args ...any) error {
 	return &problem{shipper.ObjectConflict, fleet.Retry, fmt.Sprintf(format, args...)}
 }

@@ -23,7 +23,7 @@ const (
 	sameAsAnother    = "ClusterHasAnotherName"
 )
 
-// changes are the events that tell how conditions changed.
+// changes are the events about changed conditions.
 func changes(was, is *shipper.InstallationTarget) []report.Event {
 	return report.ConditionEvents(targetChanged, clusterChanged,
 		was.Status.Conditions, is.Status.Conditions, clusters(was.Status.Clusters), clusters(is.Status.Clusters))

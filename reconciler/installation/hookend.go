@@ -15,14 +15,14 @@ var (
 	pods = corev1.SchemeGroupVersion.WithKind("Pod").GroupKind()
 )
 
-// ends tells whether objects of a kind do something and end. As with Helm, others are as they should once they are there, and
+// ends reports whether objects of a kind do something and end. As with Helm, others are as they should once they are there, and
 // stay when their Release goes: a Secret that only the first Release makes is needed by all.
 func ends(entry item) bool {
 	kind := entry.gvk().GroupKind()
 	return kind == jobs || kind == pods
 }
 
-// ended tells whether a hook has done its work, or what went wrong with it.
+// ended reports whether a hook has done its work, or what went wrong with it.
 func ended(live *unstructured.Unstructured) (done bool, wrong string) {
 	switch live.GroupVersionKind().GroupKind() {
 	case jobs:

@@ -21,11 +21,11 @@ import (
 	"shipper.dev/shipper/reconciler/fleet/report"
 )
 
-// maxWhy is how much is told of why a hook failed: what its container left may have 4 KiB, and is told thrice of each cluster.
+// maxWhy bounds the reason of a failed hook: the container's message may have 4 KiB, and status has it three times for each cluster.
 const maxWhy = 512
 
 // runAll runs hooks of an event in their order, each when the one before has succeeded. again says whether a hook is to be
-// run anew, given its last run, and for which request.
+// run again, given its last run, and for which request.
 func (i *installer) runAll(
 	ctx context.Context, hooks []wanted, event release.HookEvent, again func(*shipper.HookRun) (string, bool),
 ) error {
@@ -115,7 +115,7 @@ func (i *installer) begin(ctx context.Context, w wanted, entry item, run shipper
 	return i.start(ctx, w, entry, run)
 }
 
-// makeRoom removes what is there by the name of a hook, if the chart has it removed and it is nobody else's.
+// makeRoom removes an object with the name of a hook, if the chart requires that and Shipper owns the object.
 func (i *installer) makeRoom(
 	ctx context.Context, w wanted, entry item, run shipper.HookRun, live *unstructured.Unstructured,
 ) error {
@@ -270,7 +270,7 @@ func (i *installer) remember(ctx context.Context, run shipper.HookRun) error {
 	return i.record(ctx, i.anchor.inventory, i.anchor.rendered)
 }
 
-// runID tells the object of one run from those of others, and of other anchors.
+// runID distinguishes the object of one run from those of other runs and other anchors.
 func (i *installer) runID(run shipper.HookRun) string {
 	return fmt.Sprintf("%s/%s/%d", i.anchor.uid, run.Event, run.Attempt)
 }

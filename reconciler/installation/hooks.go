@@ -17,7 +17,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
-// hooksKey is the data key of anchors that holds, as JSON, what was run. It is absent until a hook is.
+// hooksKey is the data key of anchors that holds the runs as JSON. It is absent until a hook runs.
 const hooksKey = "Hooks"
 
 // What a Release is to a cluster, which decides about the hooks that are run.
@@ -74,7 +74,7 @@ func (r *Reconciler) hookOrdersOf(ctx context.Context, it *shipper.InstallationT
 	}, nil
 }
 
-// hookRecordOf is what is remembered: by the anchor, or, where that was deleted by somebody, by the status: what was run once in a
+// hookRecordOf reads the runs from the anchor or, where a user deleted it, from the status: what was run once in a
 // cluster for a Release is not run again.
 func hookRecordOf(a *anchor, known shipper.ClusterInstallationStatus) *hookRecord {
 	if a != nil && a.hooks != "" {
@@ -130,7 +130,7 @@ func (b *hookRecord) put(run shipper.HookRun) {
 	b.Runs = append(b.Runs, run)
 }
 
-// once tells whether what an anchor lists was installed at some time. One without hooks is as good as that.
+// once reports whether what an anchor lists was installed at some time. One without hooks is as good as that.
 func (a *anchor) once() bool {
 	if a.hooks == "" {
 		return true

@@ -32,7 +32,7 @@ type installer struct {
 	rendering  *rendering
 	hookOrders hookOrders
 	now        time.Time
-	// initialSelector tells what a Service that is made selects; nil where traffic is never corked.
+	// initialSelector returns the initial selector of a Service; nil where Services always select by label.
 	initialSelector traffic.InitialSelector
 
 	anchor *anchor
@@ -61,7 +61,7 @@ type step struct {
 	item   item
 	live   *metav1.PartialObjectMetadata
 	action action
-	// whose says, when it is to be refused, to whom the object belongs.
+	// whose names the owner of an object that is refused.
 	whose string
 	// unknown is set when the cluster does not know the kind yet, and a CustomResourceDefinition of the chart will
 	// tell it.
@@ -109,7 +109,7 @@ func (i *installer) install(ctx context.Context) error {
 	objects, err := i.render()
 	if err != nil {
 		if intact && i.anchor.rendered != "" {
-			// Only the cluster's version or APIs changed. What runs there goes on running without the chart.
+			// Only the cluster's version or APIs changed. Installed objects stay, without the chart.
 			log.FromContext(ctx).Info("What is installed stays as it is", "cluster", i.member.Name, "reason", err.Error())
 			return i.adoptAnchor(ctx)
 		}
@@ -121,7 +121,7 @@ func (i *installer) install(ctx context.Context) error {
 // discreet is err without what may quote secret values.
 func (i *installer) discreet(err error) error { return i.rendering.sources.discreet(err) }
 
-// findNamespace tells whether the cluster has the target's namespace.
+// findNamespace reports whether the cluster has the target's namespace.
 func (i *installer) findNamespace(ctx context.Context) error {
 	gvk := corev1.SchemeGroupVersion.WithKind("Namespace")
 	live, err := i.member.Metadata(ctx, gvk, types.NamespacedName{Name: i.it.Namespace})
@@ -139,7 +139,7 @@ func (i *installer) findNamespace(ctx context.Context) error {
 	return nil
 }
 
-// intact tells whether everything the anchor lists is in the cluster as it was written.
+// intact reports whether everything the anchor lists is in the cluster as it was written.
 func (i *installer) intact(ctx context.Context) (bool, error) {
 	if i.anchor == nil || len(i.anchor.inventory) == 0 && i.anchor.rendered == "" {
 		return false, nil
@@ -244,7 +244,7 @@ func (i *installer) record(ctx context.Context, inventory []item, rendered strin
 	return err
 }
 
-// noteAdoption tells of an anchor with another UID.
+// noteAdoption records the event about an anchor with another UID.
 func (i *installer) noteAdoption() {
 	if i.anchor.targetUID != string(i.it.UID) {
 		i.events = append(i.events, adopted(i.member.Name, shipper.AnchorName(i.it.Name)))
@@ -316,7 +316,7 @@ func (i *installer) planOne(ctx context.Context, object wanted, all []wanted) (s
 	return s, err
 }
 
-// look reads an object's metadata: from the cache, and when it is not there, because it may be somebody else's,
+// look reads an object's metadata: from the cache, and when it is not there, because it may have another owner,
 // from the API server. It returns nil when there is none.
 func (i *installer) look(ctx context.Context, entry item) (*metav1.PartialObjectMetadata, error) {
 	live, err := i.member.Metadata(ctx, entry.gvk(), entry.key())
@@ -329,7 +329,7 @@ func (i *installer) look(ctx context.Context, entry item) (*metav1.PartialObject
 	return live, err
 }
 
-// defines tells whether a CustomResourceDefinition among objects makes a kind known.
+// defines reports whether a CustomResourceDefinition among objects makes a kind known.
 func defines(objects []wanted, group, kind string) bool {
 	for _, o := range objects {
 		if o.content.GetKind() != "CustomResourceDefinition" {

@@ -22,19 +22,19 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
-// kept tells whether an object outlives the target: a PersistentVolumeClaim does, for what is in it cannot be made again, and
-// what the chart, or somebody in the cluster, annotated so. No anchor owns such an object, or it would be collected with it.
+// kept reports whether an object outlives the target: a PersistentVolumeClaim does, for what is in it cannot be made again, and
+// objects that the chart, or a user of the cluster, annotated so. No anchor owns such an object, or it would be collected with it.
 func kept(entry item, annotations map[string]string) bool {
 	gk := entry.gvk().GroupKind()
 	return gk.Group == "" && gk.Kind == "PersistentVolumeClaim" || chart.Keeps(annotations)
 }
 
-// keeps tells whether what is to be written outlives the target, by the chart or by what is there.
+// keeps reports whether what is to be written outlives the target, by the chart or by what is there.
 func (s step) keeps() bool {
 	return kept(s.item, s.content.GetAnnotations()) || s.live != nil && kept(s.item, s.live.Annotations)
 }
 
-// ownedByOther tells whether an object has an owner that is no anchor. Whoever that is decides when it goes.
+// ownedByOther reports whether an object has an owner that is no anchor. That owner decides when it is deleted.
 func ownedByOther(live *metav1.PartialObjectMetadata) bool {
 	return slices.ContainsFunc(live.OwnerReferences, func(ref metav1.OwnerReference) bool { return !isAnchor(ref) })
 }
@@ -129,8 +129,8 @@ func withoutOwner(refs []metav1.OwnerReference, name string) []metav1.OwnerRefer
 	})
 }
 
-// goes tells whether an object goes with a target that no other anchor lists it for: it is what the target wrote last, or,
-// where no anchor can own it, what a Release of the same Application did that is gone; it is not kept, and nobody else owns
+// goes reports whether an object goes with a target that no other anchor lists it for: it is what the target wrote last, or,
+// where no anchor can own it, what a Release of the same Application did that is gone; it is not kept, and no other owner has
 // it.
 func goes(it *shipper.InstallationTarget, entry item, live *metav1.PartialObjectMetadata) bool {
 	if kept(entry, live.Annotations) || ownedByOther(live) || len(otherAnchors(it, live)) > 0 {

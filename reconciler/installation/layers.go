@@ -43,7 +43,7 @@ func sourcesOf(it *shipper.InstallationTarget) sources {
 	return out
 }
 
-// place finds out where clusters are that the target does not tell the region of, where that matters: they were unknown when
+// place reads the regions of clusters that the target does not name, where values differ by region: they were unknown when
 // they were chosen. One that still is gets no values of a region; nothing can be installed there either.
 func (r *Reconciler) place(ctx context.Context, it *shipper.InstallationTarget, s *sources) error {
 	if len(s.values.PerRegion) == 0 {

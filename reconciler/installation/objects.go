@@ -32,7 +32,7 @@ type seen struct {
 	health fleet.Health
 }
 
-// survey looks at the objects that the anchor lists and the target wrote. What another Release has taken over is that one's to tell
+// survey looks at the objects that the anchor lists and the target wrote. Another Release reports the objects that it has taken over
 // of. Nothing is said when they cannot all be read.
 func (i *installer) survey(ctx context.Context) *shipper.InstalledObjects {
 	if i.anchor == nil || i.anchor.deleting || i.anchor.claim != nil {

@@ -67,7 +67,7 @@ func ordered() predicate.Predicate {
 	}
 }
 
-// sameMark tells whether all that decide looks at is the same in both.
+// sameMark reports whether all that decide looks at is the same in both.
 func sameMark(a, b client.Object) bool {
 	digest := shipper.InstalledDigestAnnotation
 	return a.GetLabels()[shipper.OwnedByLabel] == b.GetLabels()[shipper.OwnedByLabel] &&

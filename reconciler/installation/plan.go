@@ -22,7 +22,7 @@ const (
 	keep action = "keep"
 	// wait until what is there is gone.
 	wait action = "wait"
-	// refuse: what is there belongs to something else.
+	// refuse: the object has another owner.
 	refuse action = "refuse"
 )
 

@@ -20,7 +20,7 @@ type Cluster struct {
 	// KubeVersion and APIVersions are what templates may ask for; empty as in chart.Target.
 	KubeVersion string
 	APIVersions []string
-	// HasNamespace tells of a kind whether its objects live in a namespace; known is false when the cluster does not know it.
+	// HasNamespace reports whether objects of a kind live in a namespace; known is false when the cluster does not know it.
 	HasNamespace func(schema.GroupVersionKind) (namespaced, known bool)
 }
 

@@ -33,11 +33,11 @@ import (
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=installationtargets/status,verbs=patch
 // Releases hold the chart's digest, and the chart itself for targets of older installations; and what is asked of hooks.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch
-// What has all traffic decides what a Service that is made selects.
+// TrafficTargets decide the initial selector of a Service.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=traffictargets,verbs=get;list;watch
 // A cluster whose Cluster object is gone is given up.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=clusters,verbs=get;list;watch
-// Conditions that change are told as events.
+// Changed conditions are reported by events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Options for SetupWithManager.
@@ -46,7 +46,7 @@ type Options struct {
 	Fleet *fleet.Fleet
 	// Renderer renders charts.
 	Renderer Renderer
-	// Clock tells the time of transitions.
+	// Clock is the time of transitions.
 	Clock clock.PassiveClock
 	// Workers is how many targets are worked on at the same time.
 	Workers int
@@ -54,7 +54,7 @@ type Options struct {
 	Registry prometheus.Registerer
 	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
 	Queue fairqueue.NewQueue
-	// InitialSelector tells what Services that are made select. Nil: traffic is never corked.
+	// InitialSelector returns the initial selector of a Service. Nil: Services always select by label.
 	InitialSelector traffic.InitialSelector
 	// Slots bound how many of the Workers are in one cluster. Nil: all of them may be.
 	Slots *fleet.Slots
@@ -165,7 +165,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return r.retries.Persisted(req, fmt.Errorf("writing the status of InstallationTarget %s: %w", req, err))
 		}
 		if changed {
-			r.throttle.Wrote(it, r.clock.Now())
 			report.Emit(r.recorder, it, changes(was, it))
 		}
 	}

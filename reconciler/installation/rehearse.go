@@ -61,7 +61,7 @@ func (d *drifting) restore(ctx context.Context, whole *unstructured.Unstructured
 	return d.member.Client().Patch(ctx, whole, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(shipper.FieldOwner))
 }
 
-// overlay writes an object over what is there, lists as a whole. Where somebody has edited what tells the elements of a list
+// overlay writes an object over what is there, lists as a whole. Where a user has edited the keys of the elements of a list
 // apart, as the port of a Service, applying would add the element that is to be beside theirs, and the API server may refuse
 // both together. On return the object is as the API server has it.
 func overlay(ctx context.Context, m *fleet.Member, object *unstructured.Unstructured, how ...client.PatchOption) error {

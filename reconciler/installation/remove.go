@@ -23,7 +23,7 @@ import (
 
 // uninstall removes a target from a cluster: first what it wrote, then the anchor, in the foreground, so that the anchor
 // goes after whatever else it owns. What others own too stays. The error is nil once the anchor is gone, and what has no
-// namespace of what was known to be there, or the anchor is somebody else's.
+// namespace of what was known to be there, or the anchor has another owner.
 func uninstall(
 	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, known []shipper.ClusterScopedObject,
 ) ([]report.Event, error) {
@@ -111,7 +111,7 @@ func removeItems(
 		if live.DeletionTimestamp != nil {
 			continue
 		}
-		// What was taken over since it was read stays.
+		// An object that was taken over since it was read stays.
 		err = m.Client().Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationForeground),
 			client.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion})
 		if client.IgnoreNotFound(err) != nil {
@@ -125,7 +125,7 @@ func removeItems(
 func leaver(
 	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, entry item,
 ) (*metav1.PartialObjectMetadata, error) {
-	// The cache is asked first, so that there is one, and its event tells when the object is gone.
+	// The cache is asked first, so that there is one, and its event reports when the object is gone.
 	live, err := m.Metadata(ctx, entry.gvk(), entry.key())
 	if err == nil && goes(it, entry, live) {
 		live, err = m.LiveMetadata(ctx, entry.gvk(), entry.key())
@@ -157,7 +157,7 @@ func otherAnchorsIn(ctx context.Context, m *fleet.Member, it *shipper.Installati
 	return anchorsBut(ctx, m.Client(), it)
 }
 
-// anchorsBut is otherAnchorsIn, by whom is asked.
+// anchorsBut is otherAnchorsIn for a given anchor.
 func anchorsBut(
 	ctx context.Context, reader client.Reader, it *shipper.InstallationTarget, of ...client.ListOption,
 ) ([]corev1.ConfigMap, error) {

@@ -27,7 +27,7 @@ type Source struct {
 	Chart  shipper.Chart
 	Digest string
 	Values *shipper.ChartValues
-	// Later is set, and Values nil, where ConfigMaps and Secrets hold some of the values: they are read when somebody renders.
+	// Later is set, and Values nil, where ConfigMaps and Secrets hold some of the values: they are read when the chart is rendered.
 	Later *Later `json:",omitempty"`
 }
 
@@ -43,7 +43,7 @@ type Values interface {
 	Of(ctx context.Context, pinned chart.Pinned) (map[string]any, error)
 }
 
-// Renderer renders a chart for one target in one cluster: what is to be written there, in order, and after
+// Renderer renders a chart for one target in one cluster: the objects to write, in order, and after
 // that the hooks, in the order they are run.
 type Renderer interface {
 	Render(ctx context.Context, s Source, t chart.Target) ([]unstructured.Unstructured, error)
@@ -170,14 +170,14 @@ func newRendering(ctx context.Context, renderer Renderer, from sources) *renderi
 	}
 }
 
-// panicked is the error of a rendering that did: it may be done where nobody else makes one of it. What is secret may be in what the
+// panicked is the error of a rendering that panicked: it may run in a goroutine without another recover. What is secret may be in what the
 // panic says.
 func panicked(ctx context.Context, from sources, caught any) error {
 	if from.secret() {
 		caught = "what it says is withheld, for values are secret"
 	}
 	log.FromContext(ctx).Error(fmt.Errorf("panic: %v", caught), "Rendering a chart panicked", "stacktrace", string(debug.Stack()))
-	return broken("rendering the chart panicked, of which the log of shipper-reconciler tells more")
+	return broken("rendering the chart panicked, the log of shipper-reconciler has the stack")
 }
 
 // fingerprint differs when anything differs that a manifest is rendered from.

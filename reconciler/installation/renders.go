@@ -55,7 +55,8 @@ func (a *backgroundRenderer) source() source.Source {
 }
 
 // get is what render gives, or errRendering when that is not there yet.
-func (a *backgroundRenderer) get(ctx context.Context, req reconcile.Request, fingerprint string, render func() ([]wanted, error)) ([]wanted, error) {
+func (a *backgroundRenderer) get(ctx context.Context, req reconcile.Request, fingerprint string, render func() ([]wanted,
+	error)) ([]wanted, error) {
 	j := a.job(req, fingerprint, render)
 	patience, cancel := context.WithTimeout(ctx, renderTimeout)
 	defer cancel()

@@ -55,7 +55,7 @@ func mergeScoped(known, found []shipper.ClusterScopedObject) []shipper.ClusterSc
 }
 
 // removeScoped deletes what a target left that has no namespace, where the anchor that listed it is gone with the namespace
-// or was deleted by somebody. Nothing in the cluster tells any more whose an object is. So only that very object goes which
+// or was deleted by a user. Nothing in the cluster names the owner of an object any more. So only that very object goes which
 // was seen when the anchor was there, as it was written then, and only if no other anchor lists it, by what the API server
 // itself says.
 func removeScoped(
@@ -89,12 +89,12 @@ func removeScoped(
 	return nil
 }
 
-// removeOne deletes an object if it is still the one that was seen, and tells whether it is there.
+// removeOne deletes an object if it is still the one that was seen, and reports whether it is there.
 func removeOne(
 	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, o shipper.ClusterScopedObject,
 ) (there bool, err error) {
 	entry := scopedItem(o)
-	// The cache is asked first, so that there is one, and its event tells when the object is gone.
+	// The cache is asked first, so that there is one, and its event reports when the object is gone.
 	live, err := m.Metadata(ctx, entry.gvk(), entry.key())
 	if err == nil {
 		live, err = m.LiveMetadata(ctx, entry.gvk(), entry.key())
@@ -114,7 +114,7 @@ func removeOne(
 	return true, client.IgnoreNotFound(err)
 }
 
-// remains tells whether what is there is the object that was seen, and still says that it is the target's.
+// remains reports whether what is there is the object that was seen, and still says that it is the target's.
 func remains(it *shipper.InstallationTarget, o shipper.ClusterScopedObject, live *metav1.PartialObjectMetadata) bool {
 	return live.UID == o.UID && live.Annotations[shipper.InstalledDigestAnnotation] == o.Digest &&
 		live.Labels[shipper.AppLabel] == it.Labels[shipper.AppLabel] && live.Labels[shipper.OwnedByLabel] == it.Name

@@ -59,7 +59,7 @@ func status(
 	return out
 }
 
-// stands tells whether what is wrong in a cluster is still all that can be said of it: while a chart is tried again that could not be
+// stands reports whether what is wrong in a cluster is still all that can be said of it: while a chart is tried again that could not be
 // had, it is known why.
 func stands(old shipper.ClusterInstallationStatus, o outcome) bool {
 	ready := shipper.FindCondition(old.Conditions, shipper.TargetReady)
@@ -135,7 +135,7 @@ func unhealthyIn(s shipper.InstallationTargetStatus) []shipper.UnhealthyObject {
 	return out
 }
 
-// unhealthy tells whether an object that is not healthy is not on its way there either.
+// unhealthy reports whether an object that is not healthy is not on its way there either.
 func unhealthy(o shipper.UnhealthyObject) bool { return o.Status != string(kstatus.InProgressStatus) }
 
 // withoutObjects is a status that does not say how objects are.

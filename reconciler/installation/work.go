@@ -26,13 +26,13 @@ type outcome struct {
 	leaving bool
 	// err is what is wrong, or what is waited for. Without one the target is installed or, leaving, gone.
 	err error
-	// events to tell of.
+	// events to record.
 	events []report.Event
 	// scoped are the objects without a namespace that were found or written; without an error, all of them.
 	scoped []shipper.ClusterScopedObject
 	// objects is how what was installed is; nil when that is not known.
 	objects *shipper.InstalledObjects
-	// drift is how that differs from what was released; nil when it does not, or nobody wants to know. Later is when to look
+	// drift is how that differs from what was released; nil if it does not, or if drift is ignored. Later is when to look
 	// again; 0 for never.
 	drift *shipper.InstalledDrift
 	later time.Duration
@@ -63,7 +63,7 @@ func (r *Reconciler) remember(ctx context.Context, it *shipper.InstallationTarge
 	return nil
 }
 
-// leaves tells whether what a target installed is to be removed: it was deleted and its Release is gone. The API server is asked,
+// leaves reports whether what a target installed is to be removed: it was deleted and its Release is gone. The API server is asked,
 // for a cache that does not show a Release yet must not take down what it runs.
 func (r *Reconciler) leaves(ctx context.Context, it *shipper.InstallationTarget) (bool, error) {
 	if it.DeletionTimestamp == nil {
@@ -181,12 +181,12 @@ func (r *Reconciler) uninstall(ctx context.Context, it *shipper.InstallationTarg
 	return out
 }
 
-// hasNoCluster tells whether a cluster is known to be unknown.
+// hasNoCluster reports whether a cluster is known to be unknown.
 func (r *Reconciler) hasNoCluster(ctx context.Context, cluster string) bool {
 	return apierrors.IsNotFound(r.client.Get(ctx, client.ObjectKey{Name: cluster}, &shipper.Cluster{}))
 }
 
-// allGone tells whether a target is gone from every cluster.
+// allGone reports whether a target is gone from every cluster.
 func allGone(outcomes []outcome) bool {
 	return !slices.ContainsFunc(outcomes, func(o outcome) bool { return o.err != nil })
 }

@@ -54,15 +54,15 @@ func (i *installer) content(ctx context.Context, s step) (*unstructured.Unstruct
 	return object, nil
 }
 
-// isTrafficService tells whether an object is the Service that traffic is shifted on.
+// isTrafficService reports whether an object is the Service that traffic is shifted on.
 func isTrafficService(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Service") &&
 		object.GetLabels()[shipper.LBLabel] == shipper.LBForProduction
 }
 
-// setSelector leaves to traffic what the Service selects, unless that is by label: all Pods of one Release, or what somebody has edited
-// it to. Traffic mends it, and has to prepare for anything else. The version it was read at makes sure that it has not been changed
-// meanwhile. One that is made begins as traffic wants it. Where traffic is never corked, nobody but this mends selectors.
+// setSelector keeps the selector of a live Service unless it selects by label: the traffic reconciler corrects any other one, after it has
+// labelled the Pods. The resource version makes the write fail if the Service was changed meanwhile. A new Service gets the initial
+// selector. Where Services always select by label, only this corrects selectors.
 func (i *installer) setSelector(ctx context.Context, s step, object *unstructured.Unstructured) error {
 	app := i.it.Labels[shipper.AppLabel]
 	if s.live == nil {
@@ -70,7 +70,7 @@ func (i *installer) setSelector(ctx context.Context, s step, object *unstructure
 	}
 	var live corev1.Service
 	err := i.member.Client().Get(ctx, s.item.key(), &live)
-	if apierrors.IsNotFound(err) { // it is new, or somebody took our label off
+	if apierrors.IsNotFound(err) { // it is new, or a user removed our label
 		err = i.member.Live().Get(ctx, s.item.key(), &live)
 	}
 	if err != nil {
@@ -96,7 +96,7 @@ func (i *installer) selectRelease(ctx context.Context, app string, object *unstr
 }
 
 // setReplicas makes a new Deployment start with no Pods, and leaves the number alone in one that has Pods: that is
-// capacity's. A Deployment that still has none must be told so again, because a field that is no longer applied
+// capacity's. A Deployment that still has none must be written again, because a field that is no longer applied
 // falls back to its default. The version it was read at makes sure that it has not been scaled meanwhile.
 func (i *installer) setReplicas(ctx context.Context, s step, object *unstructured.Unstructured) error {
 	none := s.live == nil

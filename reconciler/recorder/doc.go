@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package recorder tells events: few at a time, and within bounds, so that statuses never wait for them.
+// Package recorder writes events of events.k8s.io/v1, one request at a time and from a bounded queue, so that a status never waits for an
+// event.
 //
-// client-go's recorder for events.k8s.io/v1 begins a goroutine and a request for each event at once, thousands of them when
-// something concerns everybody, and keeps each for up to twelve minutes. Its older recorder tells one at a time, in core/v1, and
-// drops what its queue has no room for, uncounted and whatever it is. Neither can be told otherwise. What is here is what is left
-// without them: a queue with bounds, and a list of what was told lately.
+// client-go's broadcaster for this API starts a goroutine with its own retries for each event: thousands when one thing concerns
+// every Application, each kept for up to twelve minutes, and it counts nothing that it drops.
 package recorder

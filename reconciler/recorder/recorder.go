@@ -4,15 +4,19 @@ package recorder
 
 import (
 	"context"
-	"crypto/sha256"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -26,24 +30,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/recorder"
 )
 
-// Bounds of what is done and kept.
+// Bounds of what is kept and waited for.
 const (
-	// maxInFlight is how many requests for events are made at the same time.
-	maxInFlight = 2
-	// maxQueued is how many events may wait, of some 1.5 KiB each.
-	maxQueued = 4096
-	// remembered is how many events are known that a repetition is counted on, of some 300 bytes each.
+	// maxQueued is how many Warnings, and how many other events, may wait.
+	maxQueued = 2048
+	// remembered is how many events are known on which a repetition is counted.
 	remembered = 2048
-	// drainTimeout is how long what waits is told yet when the process is to end.
-	drainTimeout = 3 * time.Second
+	// requestTimeout bounds one request, and drainTimeout how long queued events are written when the process ends.
+	requestTimeout, drainTimeout = 5 * time.Second, 3 * time.Second
 )
 
-// requestTimeout is how often an event is tried for which the API server has no answer: for a minute.
-var requestTimeout = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.25, Steps: 7}
+// attempts are those for an event that gets no answer.
+var attempts = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.25, Steps: 4}
 
-// Recorder tells events. Telling never waits: an event is put in a queue, Warnings before all others. One that is told again while it
-// is known is counted on the first. When the queue is full the oldest event that is no Warning is dropped, and counted; with
-// nothing but Warnings in it, the oldest of them for another. It is safe for concurrent use.
+// Recorder writes events. Eventf never waits: Warnings have a queue of their own, which goes first, and an event that finds its queue
+// full is
+// dropped and counted. A repetition of an event is counted on the first. It is safe for concurrent use.
 type Recorder struct {
 	sink                 events.EventSink
 	scheme               *runtime.Scheme
@@ -51,35 +53,30 @@ type Recorder struct {
 	log                  logr.Logger
 	controller, instance string
 	dropped              *prometheus.CounterVec
-
-	mu      sync.Mutex
-	more    *sync.Cond // something waits, or the end has come
-	queue   queue
-	waiting map[identity]*queuedEvent // all that wait to be told, or are being told
-	known   *lru.Cache                // of what was told: *story
-	names   int64                     // how many were given
+	names                atomic.Int64 // how many were given: two events of one moment have two
+	warnings, others     chan *eventsv1.Event
+	written              *lru.Cache // the last event of each identity; Start alone uses it
 }
 
-// Manager is mgr with its recorders of events replaced by a Herald of the name controller, which runs with it. Metrics go to
+// Manager is mgr with its recorders of events replaced by a Recorder of the name controller, which runs with it. Metrics go to
 // registry, if there is one.
 func Manager(mgr ctrl.Manager, controller string, clock clock.PassiveClock, registry prometheus.Registerer) (ctrl.Manager, error) {
 	api, err := typedeventsv1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("making a client for events: %w", err)
 	}
-	h := newRecorder(&events.EventSinkImpl{Interface: api}, mgr.GetScheme(), clock, mgr.GetLogger().WithName("events"), controller)
+	r := newRecorder(&events.EventSinkImpl{Interface: api}, mgr.GetScheme(), clock, mgr.GetLogger().WithName("events"), controller)
 	if registry != nil {
-		if err := registry.Register(h.dropped); err != nil {
+		if err := registry.Register(r.dropped); err != nil {
 			return nil, fmt.Errorf("registering the metric of events: %w", err)
 		}
 	}
-	if err := mgr.Add(h); err != nil {
-		return nil, fmt.Errorf("adding the herald: %w", err)
+	if err := mgr.Add(r); err != nil {
+		return nil, fmt.Errorf("adding the event recorder: %w", err)
 	}
-	return manager{Manager: mgr, recorder: h}, nil
+	return manager{Manager: mgr, recorder: r}, nil
 }
 
-// manager is one that a Herald tells events for.
 type manager struct {
 	ctrl.Manager
 	recorder *Recorder
@@ -90,150 +87,178 @@ func (m manager) GetEventRecorder(string) recorder.EventRecorder { return m.reco
 
 func newRecorder(sink events.EventSink, scheme *runtime.Scheme, clock clock.PassiveClock, log logr.Logger, controller string) *Recorder {
 	host, _ := os.Hostname() // of the process, for people, who can do without
-	h := &Recorder{
+	return &Recorder{
 		sink: sink, scheme: scheme, clock: clock, log: log, controller: controller, instance: controller + "-" + host,
-		dropped: newDropped(), waiting: map[identity]*queuedEvent{}, known: lru.New(remembered),
+		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shipper_events_dropped_total",
+			Help: "Number of events that were not written. Labels type: Normal or Warning; cause: full, the queue was full; refused, by the API " +
+				"server; unanswered, four requests got no answer; end, the process ended. Absent until there is one.",
+		}, []string{"type", "cause"}),
+		warnings: make(chan *eventsv1.Event, maxQueued), others: make(chan *eventsv1.Event, maxQueued), written: lru.New(remembered),
 	}
-	h.more = sync.NewCond(&h.mu)
-	return h
 }
 
 // Eventf is events.EventRecorder. It returns at once.
-func (h *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
-	h.AnnotatedEventf(regarding, related, nil, eventType, reason, action, note, args...)
+func (r *Recorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+	r.AnnotatedEventf(regarding, related, nil, eventType, reason, action, note, args...)
 }
 
 // AnnotatedEventf is events.AnnotatedEventRecorder. It returns at once.
-func (h *Recorder) AnnotatedEventf(
+func (r *Recorder) AnnotatedEventf(
 	regarding, related runtime.Object, annotations map[string]string, eventType, reason, action, note string, args ...any,
 ) {
-	about, err := reference.GetReference(h.scheme, regarding)
+	about, err := reference.GetReference(r.scheme, regarding)
 	if err != nil {
-		h.log.Error(err, "Cannot name what an event is about", "reason", reason)
+		r.log.Error(err, "Cannot name what an event is about", "reason", reason)
 		return
 	}
+	now := r.clock.Now()
 	e := &eventsv1.Event{
-		ObjectMeta:          metav1.ObjectMeta{Namespace: about.Namespace, Annotations: annotations},
-		EventTime:           metav1.MicroTime{Time: h.clock.Now()},
-		ReportingController: h.controller, ReportingInstance: h.instance,
-		Type: eventType, Reason: reason, Action: action, Note: fmt.Sprintf(note, args...),
-		Regarding: *about,
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: about.Namespace, Name: util.GenerateEventName(about.Name, now.UnixNano()+r.names.Add(1)), Annotations: annotations,
+		},
+		EventTime: metav1.MicroTime{Time: now}, ReportingController: r.controller, ReportingInstance: r.instance,
+		Type: eventType, Reason: reason, Action: action, Note: fmt.Sprintf(note, args...), Regarding: *about,
 	}
 	if e.Namespace == "" {
 		e.Namespace = metav1.NamespaceDefault
 	}
 	if related != nil {
-		if e.Related, err = reference.GetReference(h.scheme, related); err != nil {
-			h.log.Error(err, "Cannot name what an event has to do with", "reason", reason)
+		if e.Related, err = reference.GetReference(r.scheme, related); err != nil {
+			r.log.Error(err, "Cannot name what an event has to do with", "reason", reason)
 		}
 	}
-	h.log.V(1).Info("Event", "kind", about.Kind, "namespace", about.Namespace, "name", about.Name, "type", e.Type,
-		"reason", e.Reason, "action", e.Action, "note", e.Note)
-	h.queueEvent(e)
-}
-
-// queueEvent puts an event in the queue, or counts it on the one that it repeats.
-func (h *Recorder) queueEvent(e *eventsv1.Event) {
-	id := identify(e)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.waiting[id]
-	if s == nil {
-		s = &queuedEvent{id: id}
-		if told, repeats := h.known.Get(id); repeats {
-			s = told.(*queuedEvent)
-		}
+	queue := r.others
+	if e.Type == corev1.EventTypeWarning {
+		queue = r.warnings
 	}
-	if s.age(e) {
-		h.put(s)
+	select {
+	case queue <- e:
+	default:
+		r.drop(e, "full")
 	}
 }
 
-// put lets a story wait. The caller has the lock.
-func (h *Recorder) put(s *queuedEvent) {
-	h.waiting[s.id] = s
-	if out := h.queue.put(s); out != nil {
-		h.drop(out, causeFull)
-	}
-	h.more.Signal()
+func (r *Recorder) drop(e *eventsv1.Event, cause string) {
+	r.dropped.WithLabelValues(e.Type, cause).Inc()
 }
 
-// drop forgets a story and counts what is lost. The caller has the lock.
-func (h *Recorder) drop(s *queuedEvent, cause string) {
-	delete(h.waiting, s.id)
-	h.known.Remove(s.id)
-	h.dropped.WithLabelValues(s.event.Type, cause).Inc()
-}
-
-// identity is what two events have in common of which one repeats the other: all but the time, and the version of what they are
-// about.
-type identity [sha256.Size]byte
-
-func identify(e *eventsv1.Event) identity {
-	related := ""
-	if e.Related != nil {
-		related = string(e.Related.UID)
-	}
-	about := e.Regarding
-	return sha256.Sum256(fmt.Appendf(nil, "%q", []string{
-		about.APIVersion, about.Kind, about.Namespace, about.Name, string(about.UID), about.FieldPath, related,
-		e.Type, e.Reason, e.Action, e.Note,
-	}))
-}
-
-// name is one that no other event has, in a process as among several. The caller has the lock.
-func (h *Recorder) name(e *eventsv1.Event) string {
-	h.names++
-	return util.GenerateEventName(e.Regarding.Name, e.EventTime.UnixNano()+h.names)
-}
-
-// Start tells events until ctx is done, and then for a short while what still waits.
-func (h *Recorder) Start(ctx context.Context) error {
-	work, end := context.WithCancel(context.WithoutCancel(ctx))
+// Start writes events until ctx is done, and then for drainTimeout those that are queued.
+func (r *Recorder) Start(ctx context.Context) error {
+	writing, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	defer context.AfterFunc(ctx, func() {
-		h.wakeAll()
-		limit, done := context.WithTimeout(work, drainTimeout)
+		limit, done := context.WithTimeout(writing, drainTimeout)
 		defer done()
 		<-limit.Done()
 		end()
 	})()
-	var tellers sync.WaitGroup
-	for range maxInFlight {
-		tellers.Go(func() {
-			for s := h.next(ctx, work); s != nil; s = h.next(ctx, work) {
-				h.deliver(work, s)
-			}
-		})
-	}
-	tellers.Wait()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for s := h.queue.take(); s != nil; s = h.queue.take() {
-		h.drop(s, causeEnd)
+	for e := r.next(ctx); e != nil; e = r.next(ctx) {
+		err := r.write(writing, e)
+		if err == nil {
+			continue
+		}
+		cause := "refused"
+		if writing.Err() != nil {
+			cause = "end"
+		} else if unanswered(err) {
+			cause = "unanswered"
+		}
+		r.log.V(1).Info("An event is not written", "cause", cause, "reason", e.Reason, "error", err.Error())
+		r.drop(e, cause)
 	}
 	return nil
 }
 
-// wakeAll lets those who wait for something to tell see that the end has come.
-func (h *Recorder) wakeAll() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.more.Broadcast()
+// next is the next event, a Warning if there is one; nil if ctx is done and none is queued.
+func (r *Recorder) next(ctx context.Context) *eventsv1.Event {
+	select {
+	case e := <-r.warnings:
+		return e
+	default:
+	}
+	select {
+	case e := <-r.warnings:
+		return e
+	case e := <-r.others:
+		return e
+	default:
+	}
+	select {
+	case e := <-r.warnings:
+		return e
+	case e := <-r.others:
+		return e
+	case <-ctx.Done():
+		return nil
+	}
 }
 
-// next waits for something to tell; nil when ctx is done and nothing waits, or work is.
-func (h *Recorder) next(ctx, work context.Context) *queuedEvent {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for work.Err() == nil {
-		if s := h.queue.take(); s != nil {
-			return s
+// write creates an event, or counts it on the one that it repeats.
+func (r *Recorder) write(ctx context.Context, e *eventsv1.Event) error {
+	id := identity(e)
+	if last, repeats := r.written.Get(id); repeats {
+		first, _ := last.(*eventsv1.Event)
+		again := first.DeepCopy()
+		again.Series = &eventsv1.EventSeries{Count: 2, LastObservedTime: e.EventTime}
+		if first.Series != nil {
+			again.Series.Count = first.Series.Count + 1
 		}
-		if ctx.Err() != nil {
-			return nil
+		patch, err := json.Marshal(map[string]any{"series": again.Series})
+		if err != nil {
+			return fmt.Errorf("counting an event: %w", err)
 		}
-		h.more.Wait()
+		err = r.try(ctx, func(ctx context.Context) error { _, err := r.sink.Patch(ctx, again, patch); return err })
+		if err == nil {
+			r.written.Add(id, again)
+		}
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
 	}
-	return nil
+	err := r.try(ctx, func(ctx context.Context) error { _, err := r.sink.Create(ctx, e); return err })
+	if apierrors.IsAlreadyExists(err) { // the answer to the first request was lost
+		err = nil
+	}
+	if err == nil {
+		r.written.Add(id, e)
+	}
+	return err
+}
+
+// try sends a request until it is answered.
+func (r *Recorder) try(ctx context.Context, send func(context.Context) error) error {
+	var err error
+	waited := wait.ExponentialBackoffWithContext(ctx, attempts, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		err = send(ctx)
+		return !unanswered(err), nil
+	})
+	if err == nil {
+		return waited // nil, or the context ended before the first request
+	}
+	return err
+}
+
+// identity is what an event shares with its repetitions: all but the time, and the version of the object that it is about.
+func identity(e *eventsv1.Event) string {
+	about, related := e.Regarding, ""
+	if e.Related != nil {
+		related = string(e.Related.UID)
+	}
+	return fmt.Sprintf("%q", []string{
+		about.APIVersion, about.Kind, about.Namespace, about.Name, string(about.UID), about.FieldPath, related,
+		e.Type, e.Reason, e.Action, e.Note,
+	})
+}
+
+// unanswered reports whether an error says nothing about the event.
+func unanswered(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return err != nil
+	}
+	code := status.Status().Code
+	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests
 }

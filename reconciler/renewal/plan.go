@@ -15,7 +15,7 @@ import (
 // pause is the shortest time between two renewals, also of tokens of a cluster whose clock is far from ours.
 const pause = time.Minute
 
-// due tells whether a token that was renewed last at some time is to be renewed now.
+// due reports whether a token that was renewed last at some time is to be renewed now.
 func due(c credential.Credential, last, now time.Time) bool {
 	since := now.Sub(last)
 	switch {
@@ -29,7 +29,7 @@ func due(c credential.Credential, last, now time.Time) bool {
 	return since >= c.Rest()
 }
 
-// again is how long it takes until something else is to be done or told; zero for never.
+// again is the time until the next action or report; zero for never.
 func again(c credential.Credential, last, now time.Time) time.Duration {
 	if !c.Ends() {
 		return 0
@@ -45,8 +45,8 @@ func again(c credential.Credential, last, now time.Time) time.Duration {
 	return max(slices.MinFunc(marks, time.Time.Compare).Sub(now), pause)
 }
 
-// told is what people are to know of credentials, and of an attempt to renew them that failed.
-func told(c credential.Credential, secret string, failed error, now time.Time) fleet.Credentials {
+// reported are the reason and the message about credentials, and about a failed attempt to renew them.
+func reported(c credential.Credential, secret string, failed error, now time.Time) fleet.Credentials {
 	out := fleet.Credentials{}
 	end := c.NotAfter.Format(time.RFC3339)
 	if c.Ends() {

@@ -98,7 +98,7 @@ func TestPlan(t *testing.T) {
 				last = born.Add(tc.last)
 			}
 			now := born.Add(tc.at)
-			got := outcome{due(tc.c, last, now), again(tc.c, last, now), told(tc.c, "s/c", tc.failed, now)}
+			got := outcome{due(tc.c, last, now), again(tc.c, last, now), reported(tc.c, "s/c", tc.failed, now)}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

@@ -4,8 +4,8 @@
 //
 // A token is renewed when a quarter of its life has passed, if its Secret has the annotation that `shipperctl clusters join`
 // writes: Shipper asks the cluster by TokenRequest, with the token that it has, for another one of the same account, bound to
-// the same Secret of that cluster. Whoever deletes that Secret revokes all of them. What is killed between the request and
-// the write leaves a token that nobody has, and asks again. A Secret without the annotation is never written.
+// the same Secret of that cluster. A user who deletes that Secret revokes all of them. A process that is killed between the request and
+// the write leaves an unused token, and requests another. A Secret without the annotation is never written.
 package renewal
 
 import (
@@ -36,16 +36,16 @@ import (
 	"shipper.dev/shipper/reconciler/fleet/credential"
 )
 
-// The Secret of a cluster has the cluster's name, which nobody knows beforehand.
+// The Secret of a cluster has the cluster's name, which the rule cannot know.
 // +kubebuilder:rbac:groups="",namespace=shipper-system,resources=secrets,verbs=get;list;watch;patch
 
 // Options for SetupWithManager.
 type Options struct {
-	// Fleet works in the clusters, and is told when credentials end.
+	// Fleet connects to the clusters, and gets the end of credentials.
 	Fleet *fleet.Fleet
 	// Namespace holds the Secrets of clusters.
 	Namespace string
-	// Clock tells what is due.
+	// Clock decides what is due.
 	Clock clock.PassiveClock
 }
 
@@ -106,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			c = credential.Read(secret)
 		}
 	}
-	r.fleet.SetCredentials(req.Name, told(c, key.String(), failed, now))
+	r.fleet.SetCredentials(req.Name, reported(c, key.String(), failed, now))
 	if failed != nil {
 		log.FromContext(ctx).Info("The token of a cluster cannot be renewed", "cluster", req.Name, "reason", failed.Error())
 		return ctrl.Result{RequeueAfter: r.retries.When(req)}, nil
@@ -115,7 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: again(c, r.renewed[req.Name], now)}, nil
 }
 
-// observe reads the Secret of a cluster, and tells whether there are both.
+// observe reads the Secret of a cluster, and reports whether there are both.
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, secret *corev1.Secret) (bool, error) {
 	cluster := &shipper.Cluster{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: key.Name}, cluster)
@@ -133,7 +133,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, secr
 }
 
 // renew asks the cluster for another token and writes it into the Secret. It is false, without an error, while the cluster cannot
-// be worked with, and when the Secret was written since it was read: an event will tell.
+// be worked with, and when the Secret was written since it was read: its event triggers the next pass.
 func (r *Reconciler) renew(ctx context.Context, cluster string, secret *corev1.Secret, c credential.Credential) (bool, error) {
 	member, err := r.fleet.Get(ctx, cluster)
 	var unable *fleet.Error

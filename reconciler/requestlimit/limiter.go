@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package requestlimit bounds how many requests to one API server are under way. Those that wait take turns by namespace, and of none may all
+// Package requestlimit bounds how many requests to one API server are under way. Those that wait take turns by namespace, and of none
+// may all
 // be: where the API server is what everything waits for, one team's thousand changes leave another's one its share of it.
 package requestlimit
 

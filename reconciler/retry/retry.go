@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package retry says what becomes of a pass that met errors: the one place where errors of the management cluster's
-// API are told apart.
+// API are distinguished.
 package retry
 
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +14,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"shipper.dev/shipper/apis/rules/block"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 )
 
@@ -24,18 +25,15 @@ const (
 	lastRetry  = 30 * time.Second
 )
 
-// blocked is how the gate begins to tell that RolloutBlocks are in effect.
-const blocked = "rollouts blocked by:"
-
 // Action is what helps against an error.
 type Action int
 
 // The remedies, the weakest first.
 const (
-	// Wait: only a change helps, and an event will tell of it.
+	// Wait: only a change helps, and its event triggers the next pass.
 	Wait Action = iota
-	// Requeue: what was read is old or was changed meanwhile, or a block stands in the way that is not known here yet;
-	// reading anew helps, and nobody needs to be told.
+	// Requeue: the cache was out of date, the object was changed meanwhile, or a block that the cache lacks refused the write;
+	// reading again helps, and is no error to report.
 	Requeue
 	// Retry: the same may succeed later.
 	Retry
@@ -65,15 +63,10 @@ func Classify(err error) Action {
 // Blocked says, as conditions do, which RolloutBlock the gate named first when it refused a write; empty for every
 // other error. What the gate says beyond that changes with time.
 func Blocked(err error) string {
-	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
-		return ""
+	if name := block.RefusedBy(err); name != "" {
+		return shipper.BlockedBy + name
 	}
-	_, said, found := strings.Cut(err.Error(), blocked)
-	if !found {
-		return ""
-	}
-	name, _, _ := strings.Cut(strings.TrimSpace(said), " ")
-	return blocked + " " + strings.TrimRight(name, `",;`)
+	return ""
 }
 
 // Retrier makes the results of passes. It is safe for concurrent use.

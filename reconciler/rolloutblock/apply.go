@@ -47,7 +47,7 @@ func (r *Reconciler) sweep(ctx context.Context, there known, by namers) error {
 }
 
 // cleanOne takes every override that is one of no block any more out of one object, in one write: blocks that end
-// together must not leave names behind that override the next blocks to be called so. What is found out is noted in there.
+// together must not leave names behind that override the next blocks to be called so. Results are noted in known.
 func (r *Reconciler) cleanOne(ctx context.Context, there known, object client.Object) error {
 	was, ok := object.DeepCopyObject().(client.Object)
 	if !ok {

@@ -19,7 +19,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet/report"
 )
 
-// byWhom ends the notes about what a user did: a watch does not tell which user it was.
+// byWhom ends the notes about a user's action: a watch does not name the user.
 const byWhom = "; the API server's audit log has who did it"
 
 // observer records what the watch delivers about blocks as events; it queues nothing. What happens while no reconciler leads is

@@ -29,7 +29,7 @@ func overrideKeys(object client.Object) []string {
 }
 
 // overrides are the blocks an object names. An annotation that cannot be read names none: the webhook refuses it, and
-// whoever it blocks is told by the object's own conditions.
+// the conditions of blocked objects report it.
 func overrides(object client.Object) []types.NamespacedName {
 	names, err := rules.ParseOverrides(object.GetAnnotations()[shipper.RolloutBlockOverrideAnnotation])
 	if err != nil {
@@ -44,7 +44,7 @@ type namers struct {
 	releases     []shipper.Release
 }
 
-// any tells whether there are any.
+// any reports whether there are any.
 func (n namers) any() bool { return len(n.applications)+len(n.releases) > 0 }
 
 // ofAnother are those whose override was one of an earlier block of that name.
@@ -104,7 +104,7 @@ func (overriders) Delete(_ context.Context, e event.DeleteEvent, q queue) {
 	request(q, e.Object)
 }
 
-// Generic makes no requests: nobody sends such events.
+// Generic makes no requests: there are no such events.
 func (overriders) Generic(context.Context, event.GenericEvent, queue) {}
 
 func request(q queue, objects ...client.Object) {

@@ -2,7 +2,7 @@
 
 // Package rolloutblock writes into each RolloutBlock's status whether it is in effect and who overrides it, and takes a
 // block that is gone out of the override annotations that name it, because an override of a block that does not exist
-// blocks, and one of a block that was made anew is none.
+// blocks, and one of a block that was made again is none.
 //
 // The status is what wakes everybody else when a block comes into effect or ceases to be: this reconciler alone waits for
 // the time.
@@ -35,14 +35,14 @@ import (
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=rolloutblocks/status,verbs=patch
 // Overrides of blocks that are gone are taken out of annotations.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=applications;releases,verbs=get;list;watch;patch
-// Overrides that come and go are told as events, and so is a block that is lifted or weakened.
+// Events report added and removed overrides, and a block that is lifted or weakened.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Options for SetupWithManager.
 type Options struct {
 	// GlobalNamespace is the one whose blocks bear on every namespace.
 	GlobalNamespace string
-	// Clock tells when blocks come into effect and cease to be.
+	// Clock reports when blocks come into effect and cease to be.
 	Clock clock.PassiveClock
 	// Workers is how many blocks are worked on at the same time.
 	Workers int
@@ -88,7 +88,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// Reconcile makes one RolloutBlock's status tell whether it is in effect and who overrides it; of one that is gone, it
+// Reconcile makes one RolloutBlock's status report whether it is in effect and who overrides it; of one that is gone, it
 // cleans what names it.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	by, err := r.observe(ctx, req.NamespacedName)
@@ -103,7 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading RolloutBlock %s: %w", req, err)
 	}
-	// What cannot be cleaned does not keep the block from being told of, nor from being looked at in time.
+	// A failure to clean overrides delays neither the status nor the next look at the schedule.
 	failed := r.sweep(ctx, known{}, by.ofAnother(block))
 	look, err := r.tell(ctx, block, by)
 	if result, err := r.retries.Persisted(req, errors.Join(failed, err)); err != nil || result.RequeueAfter > 0 {
@@ -112,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{RequeueAfter: r.until(look)}, nil
 }
 
-// tell writes the status of a block, and says when to look at it again; the zero time when nothing but an event will
+// tell writes the status of a block, and returns when to look at it again; the zero time if only an event will
 // change it.
 func (r *Reconciler) tell(ctx context.Context, block *shipper.RolloutBlock, by namers) (look time.Time, err error) {
 	was := block.DeepCopy()

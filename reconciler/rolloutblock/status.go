@@ -18,10 +18,10 @@ import (
 	rules "shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
-	"shipper.dev/shipper/reconciler/release/events"
+	"shipper.dev/shipper/reconciler/rollout/events"
 )
 
-// maxRecords is how many overrides are told of in detail.
+// maxRecords bounds the overrides with details.
 const maxRecords = 100
 
 // status says when a block is in effect, and names the objects that override it: those that name it, this very one, and that
@@ -89,7 +89,7 @@ func (o *overriding) sorted() []shipper.RolloutBlockOverrideRecord {
 	return o.records
 }
 
-// changes are the events that tell who overrides a block now.
+// changes are the events about new and removed overrides.
 func changes(was, is *shipper.RolloutBlock) []report.Event {
 	var out []report.Event
 	before, after := was.Status.Overrides, is.Status.Overrides
@@ -116,7 +116,7 @@ func changes(was, is *shipper.RolloutBlock) []report.Event {
 	return out
 }
 
-// overrode tells who overrode the block, and why.
+// overrode is the event note about the user who overrode the block, and the reason.
 func overrode(r shipper.RolloutBlockOverrideRecord) report.Event {
 	e := report.Event{
 		Type: corev1.EventTypeWarning, Reason: events.Overridden, Action: "Override for " + r.Kind + " " + r.Name,
@@ -128,7 +128,7 @@ func overrode(r shipper.RolloutBlockOverrideRecord) report.Event {
 	return e
 }
 
-// turned tells that a block came into effect, or ceased to be.
+// turned reports that a block came into effect, or ceased to be.
 func turned(b *shipper.RolloutBlock) report.Event {
 	e := report.Event{Type: corev1.EventTypeNormal, Reason: "RolloutBlockStarted", Action: "Turn", Note: "in effect"}
 	if !*b.Status.Active {

@@ -65,12 +65,12 @@ func (r *Reconciler) label(ctx context.Context, m *fleet.Member, namespace strin
 	met := make([]error, len(pods))
 	fleet.Each(len(pods), parallelPods, func(i int) {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pods[i]}}
-		err := m.Client().Patch(ctx, pod, patch, client.FieldOwner(shipper.FieldOwner))
-		if err == nil {
-			r.recentLabels.wrote(pod, r.clock.Now())
-		} else if client.IgnoreNotFound(err) != nil {
+		err := m.Consistent().Patch(ctx, pod, patch, client.FieldOwner(shipper.FieldOwner))
+		if client.IgnoreNotFound(err) != nil {
 			met[i] = fmt.Errorf("labelling Pod %s: %w", pods[i], err)
+			return
 		}
+		met[i] = m.Settle(ctx, pod) // the next pass would label it again
 	})
 	return errors.Join(met...)
 }

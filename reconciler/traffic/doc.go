@@ -2,7 +2,7 @@
 
 // Package traffic gives Releases the share of traffic their TrafficTargets ask for, by the one Service of the Application marked
 // `shipper-lb: production`. While several Releases weigh something, a Pod takes traffic while it carries the label
-// `shipper-traffic-status: enabled`, which that Service selects. While exactly one does, traffic is corked: the Service selects by
+// `shipper-traffic-status: enabled`, which that Service selects. While exactly one does, the Service selects by
 // `shipper-release`, and Pods need no label.
 //
 // How many Pods, and which, is judged by apis/rules/traffic over the weights of all TrafficTargets of the
@@ -13,23 +13,23 @@
 //
 // # How the Service is turned
 //
-// What is remembered is the selector, and nothing else. Whoever writes EndpointSlices reads Services and Pods by two watches: it
+// The selector is the only state. The writer of EndpointSlices reads Services and Pods by two watches: it
 // may hear of a new selector before it hears of the labels, or of the Pods, that the selector is for, and would take everything
 // out of the Service for a moment. What another watch says, as Shipper's own, proves nothing. So before the Service is turned to
-// Pods that do not serve already, a second one is made that selects the same, without an address and used by nobody
+// Pods that do not serve already, a second one is made that selects the same, without an address or clients
 // (`<service>-shipper-proof`). When its EndpointSlices show just the Pods that are to serve, their writer knows them, and the
 // Service is turned, as it was read only. Then the second one goes. One TrafficTarget of the Application does this for all.
 //
 //	the Service selects   weigh something                  what is done
-//	by label              one                              when all its ready Pods serve, or nobody else does, or a proof shows
+//	by label              one                              when all its ready Pods serve, or no others do, or the shadow shows
 //	                                                       them: the Service is turned to it
 //	by release            that one                         nothing, whatever its Pods do
 //	by release            another one                      a proof of its Pods; the Service is turned to it
 //	by release            several, or that one no longer   labels as the weights want them; a proof; the Service is turned to labels
 //	anything else                                          the same, as if it selected by release; installation leaves it to this
-//	nothing: it is made                                    installation makes it select as Corked says
+//	nothing: it is made                                    installation gives it the InitialSelector
 //
-// A Release that nobody has asked weights of is left as it was found, and so is the Service where all are. So is a Release that has
+// A Release without requested weights is left as it was found, and so is the Service where all are. So is a Release that has
 // Pods and says nothing of the cluster: a backup did not have it, or it has the cluster by another name. One that is going weighs
 // nothing, as soon as another does.
 package traffic

@@ -20,7 +20,7 @@ const (
 // changes are the events for changed conditions. Foreign endpoints are a warning of their own.
 func changes(was, is *shipper.TrafficTarget) []report.Event {
 	return append(foreignEvents(was, is), report.ConditionEvents(targetChanged, clusterChanged,
-		withoutOwned(was.Status.Conditions), withoutOwned(is.Status.Conditions), told(was.Status.Clusters), told(is.Status.Clusters))...)
+		withoutOwned(was.Status.Conditions), withoutOwned(is.Status.Conditions), reported(was.Status.Clusters), reported(is.Status.Clusters))...)
 }
 
 // foreignEvents warn of endpoints that are of no Release, when there are others than before.
@@ -43,8 +43,8 @@ func foreignEvents(was, is *shipper.TrafficTarget) []report.Event {
 	return out
 }
 
-// told are the conditions per cluster without EndpointsOwned.
-func told(list []shipper.ClusterTrafficStatus) []report.Cluster {
+// reported are the conditions per cluster without EndpointsOwned.
+func reported(list []shipper.ClusterTrafficStatus) []report.Cluster {
 	out := clusters(list)
 	for i := range out {
 		out[i].Conditions = withoutOwned(out[i].Conditions)

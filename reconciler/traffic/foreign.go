@@ -26,7 +26,7 @@ const (
 	maxForeign = 32 * 1024
 )
 
-// owners is what tells which Pods are of Releases.
+// owners is what reports which Pods are of Releases.
 type owners struct {
 	// deployments are the names of those that the cache has, by Release; see installed.
 	deployments map[string][]string
@@ -81,8 +81,8 @@ func installed(deployments []appsv1.Deployment, app, release string) (names []st
 	return names
 }
 
-// owns tells whether a ReplicaSet of the Deployment of the Pod's Release controls it. Labels alone prove nothing: a template of
-// somebody else's can have them. Pods may reach the cache before their Deployment: until then, every ReplicaSet counts for a Release
+// owns reports whether a ReplicaSet of the Deployment of the Pod's Release controls it. Labels alone prove nothing: a template of
+// those of other owners can have them. Pods may reach the cache before their Deployment: until then, every ReplicaSet counts for a Release
 // that has a TrafficTarget.
 func (o owners) owns(pod *corev1.Pod) bool {
 	controller := metav1.GetControllerOf(pod)
@@ -145,7 +145,7 @@ func described(pod *corev1.Pod) string {
 	return fmt.Sprintf("Pod %q", pod.Name)
 }
 
-// foreignMessage tells of endpoints that foreignEndpoints named.
+// foreignMessage is the message about the endpoints that foreignEndpoints named.
 func foreignMessage(service, app string, named []string) string {
 	more := ""
 	if n := len(named) - maxNamed; n > 0 {
@@ -156,7 +156,7 @@ func foreignMessage(service, app string, named []string) string {
 		service, app, strings.Join(named[:min(len(named), maxNamed)], ", "), more, shipper.AppLabel, shipper.ReleaseLabel)
 }
 
-// foreignIn joins what the clusters of a target tell of foreign endpoints; empty when there are none.
+// foreignIn joins the messages about foreign endpoints of a target's clusters; empty if there are none.
 func foreignIn(list []shipper.ClusterTrafficStatus) string {
 	var out []string
 	for _, c := range list {

@@ -15,10 +15,9 @@ import (
 	"shipper.dev/shipper/reconciler/targets"
 )
 
-// InitialSelector tells of which one Release a Service of an Application that is made in a cluster is to select the Pods from the beginning;
-// of none where several share the traffic, or nobody has any. Pods of a Release that has all of it may lack the label that lets
-// traffic in, and Pods of others may have kept it: a Service that begins to select by label would be empty, or serve those. Pods
-// reads those of the cluster, by fleet.ByApp.
+// InitialSelector names the Release that a new Service of an Application selects in a cluster; empty if several share the traffic, or none
+// has any: then it selects by label. A Release with all the traffic needs it: its Pods may lack the label, and Pods of others may have kept
+// it, so a Service that selected by label would be empty, or serve the wrong Pods. Pods reads those of the cluster, by fleet.ByApp.
 type InitialSelector func(ctx context.Context, pods client.Reader, namespace, app, cluster string) (release string, err error)
 
 // NewInitialSelector goes by the TrafficTargets that c knows.
@@ -51,7 +50,7 @@ func NewInitialSelector(c client.Client) InitialSelector {
 	}
 }
 
-// weighs tells whether a target has traffic in a cluster: it asks for some or, where nobody has asked for any, has Pods with the label.
+// weighs reports whether a target has traffic in a cluster: it requests some or, while it is left as found, has Pods with the label.
 // A Release that is new has none, and stays as it was found for as long as its steps give it no traffic.
 func weighs(tt *shipper.TrafficTarget, cluster string, pods []corev1.Pod) bool {
 	i := slices.IndexFunc(tt.Spec.Clusters, func(c shipper.ClusterTrafficTarget) bool { return c.Name == cluster })

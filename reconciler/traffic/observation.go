@@ -34,8 +34,8 @@ type observation struct {
 	leader string
 	// service is the one that traffic is shifted on, proof the one beside it that proves; nil when there is none.
 	service, shadow *corev1.Service
-	// foreign tells of ready endpoints of the Service that are not Pods of Releases; empty when there are none, and where another target
-	// tells of them.
+	// foreign is the message about ready endpoints of the Service that are not Pods of Releases; empty if there are none, or if another
+	// target reports them.
 	foreign string
 	// moved is true when labels of Pods were written in this pass.
 	moved bool
@@ -56,7 +56,6 @@ func (r *Reconciler) observe(
 		out.err = fmt.Errorf("listing Pods: %w", err)
 		return out
 	}
-	r.recentLabels.show(pods.Items, r.clock.Now())
 	var services corev1.ServiceList
 	if err := m.Client().List(ctx, &services, of...); err != nil {
 		out.err = fmt.Errorf("listing Services: %w", err)
@@ -152,7 +151,7 @@ func (s *observation) take(services []corev1.Service) {
 	}
 }
 
-// withPods adds the Pods of the cluster to an Application. A hook of the chart serves nobody, and what is foreign counts nowhere.
+// withPods adds the Pods of the cluster to an Application. Pods of hooks and foreign Pods do not count.
 func withPods(app rules.Application, pods, foreign []corev1.Pod, serving sets.Set[string]) rules.Application {
 	app.Releases, app.Serving = slices.Clone(app.Releases), serving.Len()
 	of := map[string]*rules.Release{}
@@ -200,12 +199,12 @@ func podOf(pod *corev1.Pod, serving sets.Set[string]) rules.Pod {
 	}
 }
 
-// gone tells whether a Pod has ended, or is about to.
+// gone reports whether a Pod has ended, or is about to.
 func gone(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed || pod.DeletionTimestamp != nil
 }
 
-// hasPods tells whether a Release has Pods.
+// hasPods reports whether a Release has Pods.
 func hasPods(app rules.Application, release string) bool {
 	return slices.ContainsFunc(app.Releases, func(r rules.Release) bool { return r.Name == release && len(r.Pods) > 0 })
 }

@@ -76,7 +76,7 @@ func (r *Reconciler) application(ctx context.Context, tt *shipper.TrafficTarget)
 	return out, err
 }
 
-// isReady tells whether a Pod says so itself.
+// isReady reports whether a Pod says so itself.
 func isReady(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady {
@@ -94,7 +94,7 @@ func releaseOf(tt *shipper.TrafficTarget) string {
 	return tt.Name
 }
 
-// leaving tells whether a Release that no TrafficTarget is of any more is being removed from clusters.
+// leaving reports whether a Release that no TrafficTarget is of any more is being removed from clusters.
 func (r *Reconciler) leaving(ctx context.Context, namespace, release string) (bool, error) {
 	it := &shipper.InstallationTarget{}
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: release}, it)
@@ -131,7 +131,7 @@ func (r *Reconciler) ofApplication(ctx context.Context, e fleet.Event) []reconci
 	return r.requests(ctx, e.Cluster, client.InNamespace(e.Object().GetNamespace()), of)
 }
 
-// unchangedWeights tells whether nothing changed in a Pod that traffic depends on. Pods change often.
+// unchangedWeights reports whether nothing changed in a Pod that traffic depends on. Pods change often.
 func unchangedWeights(before, after client.Object) bool {
 	old, ok := before.(*corev1.Pod)
 	now, both := after.(*corev1.Pod)

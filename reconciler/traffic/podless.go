@@ -24,8 +24,8 @@ func (r *Reconciler) capacity(ctx context.Context, tt *shipper.TrafficTarget) (*
 	return ct, nil
 }
 
-// podlessIn are the clusters where all of a Release is no Pods: its chart renders to nothing there, or to no replicas. Then nobody
-// waits for a Service, which there may be none of.
+// podlessIn are the clusters where a Release has no Pods at full capacity: its chart renders to nothing there, or to no replicas. Then it
+// needs no Service.
 func podlessIn(ct *shipper.CapacityTarget) sets.Set[string] {
 	out := sets.New[string]()
 	for _, c := range ct.Spec.Clusters {
@@ -47,7 +47,7 @@ func awaitedIn(ct *shipper.CapacityTarget) sets.Set[string] {
 	return out
 }
 
-// podsChanged passes those events of CapacityTargets that tell of clusters without Pods.
+// podsChanged passes events of CapacityTargets that change the clusters without Pods.
 var podsChanged = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool {
 		ct, ok := e.Object.(*shipper.CapacityTarget)

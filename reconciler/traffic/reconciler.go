@@ -38,20 +38,21 @@ import (
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=capacitytargets,verbs=get;list;watch
 // Events about a Service without endpoints are recorded on the Application, too.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=applications,verbs=get;list;watch
-// Conditions that change are told as events.
+// Changed conditions are reported by events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Options for SetupWithManager.
 type Options struct {
 	// Fleet is the connections to application clusters.
 	Fleet *fleet.Fleet
-	// Clock tells the time of transitions.
+	// Clock is the time of transitions.
 	Clock clock.PassiveClock
 	// Workers is how many targets are worked on at the same time.
 	Workers int
 	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
 	Queue fairqueue.NewQueue
-	// SelectByRelease lets the Service of an Application select by Release while exactly one weighs anything. False: it selects by label always,
+	// SelectByRelease lets the Service of an Application select by Release while exactly one weighs anything. False: it selects by label
+	// always,
 	// as other Shippers know it.
 	SelectByRelease bool
 	// Slots bound how many of the Workers are in one cluster. Nil: all of them may be.
@@ -70,7 +71,6 @@ type Reconciler struct {
 	throttle        *report.Throttle
 	selectByRelease bool
 	slots           *fleet.Slots
-	recentLabels    *recentLabels
 	outages         *outages
 }
 
@@ -79,7 +79,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
-		throttle: report.NewThrottle(), selectByRelease: o.SelectByRelease, slots: o.Slots, recentLabels: newRecentLabels(),
+		throttle: report.NewThrottle(), selectByRelease: o.SelectByRelease, slots: o.Slots,
 		outages: newOutages(),
 	}
 	if o.Registry != nil {
@@ -148,7 +148,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return r.retries.Persisted(req, fmt.Errorf("writing the status of TrafficTarget %s: %w", req, err))
 		}
 		if changed {
-			r.throttle.Wrote(tt, r.clock.Now())
 			report.Emit(r.recorder, tt, changes(was, tt))
 			r.warn(ctx, tt, outageEvents(was, tt))
 		}

@@ -56,13 +56,13 @@ func shadowName(of string) string {
 	return of + shadowSuffix
 }
 
-// isShadow tells whether a Service is the one that proves what another may select.
+// isShadow reports whether a Service is the one that proves what another may select.
 func isShadow(one, of *corev1.Service) bool {
 	return one.Name == shadowName(of.Name) && one.Labels[shipper.ProofLabel] == string(of.UID) && one.DeletionTimestamp == nil
 }
 
-// switchService carries out what has to be done with the Service: labels first, then the proof, then the selector. What somebody else
-// has written meanwhile is looked at again: an event tells of it.
+// switchService carries out what has to be done with the Service: labels first, then the shadow Service, then the selector. If another
+// writer was faster, its event triggers the next pass.
 func (r *Reconciler) switchService(ctx context.Context, m *fleet.Member, app string, seen *observation) error {
 	namespace, turn := seen.service.Namespace, seen.change
 	if err := r.move(ctx, m, namespace, turn.Enable, turn.Disable); err != nil {
@@ -84,8 +84,8 @@ func (r *Reconciler) switchService(ctx context.Context, m *fleet.Member, app str
 	return createShadow(ctx, m, seen.service, Selector(app, *turn.Shadow))
 }
 
-// createShadow makes the Service that proves what another may select. There may be one that the cache does not know: it is new, or somebody
-// took a label off, by which it is known.
+// createShadow makes the shadow Service. There may be one that the cache lacks: it is new, or a user removed the label that the cache
+// selects by.
 func createShadow(ctx context.Context, m *fleet.Member, service *corev1.Service, selector map[string]string) error {
 	proof := shadowOf(service, selector)
 	err := m.Client().Create(ctx, proof, client.FieldOwner(shipper.FieldOwner))
@@ -110,14 +110,14 @@ func createShadow(ctx context.Context, m *fleet.Member, service *corev1.Service,
 	return nil
 }
 
-// isOwnedShadow tells whether a Service that has the name of a proof was made as that of another.
+// isOwnedShadow reports whether a Service that has the name of a proof was made as that of another.
 func isOwnedShadow(there, service *corev1.Service) bool {
 	return there.DeletionTimestamp == nil && slices.ContainsFunc(there.OwnerReferences, func(ref metav1.OwnerReference) bool {
 		return ref.Kind == "Service" && ref.UID == service.UID
 	})
 }
 
-// relabel gives a proof the labels that it was made with. An event tells of it, and what else it says is looked at then.
+// relabel restores the labels of a shadow Service. Its event triggers the next pass.
 func relabel(ctx context.Context, m *fleet.Member, proof *corev1.Service, labels map[string]string) error {
 	labelled := proof.DeepCopy()
 	if labelled.Labels == nil {

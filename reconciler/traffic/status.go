@@ -97,7 +97,7 @@ func clusterStatus(old shipper.ClusterTrafficStatus, s observation, now metav1.T
 	return out
 }
 
-// ready tells whether a cluster that could be read has the traffic asked for, and if not, why.
+// ready reports whether a cluster that could be read has the traffic asked for, and if not, why.
 func ready(s observation) shipper.Condition {
 	no := func(reason, format string, args ...any) shipper.Condition {
 		return shipper.Condition{
@@ -139,8 +139,9 @@ func said(tt *shipper.TrafficTarget, sights []observation) report.Status {
 	}
 }
 
-// urgencyOf tells whether the Pods that are to take traffic do in every cluster, and only others have to leave it yet. Where Pods come it has
-// to be told before they are counted as capacity: others that serve in their place go when the target says that it is ready.
+// urgencyOf reports whether the Pods that are to take traffic do in every cluster, and only others have to leave it yet. Where Pods come
+// it has
+// to be reported before they count as capacity: the Pods that serve in their place are removed when the target is ready.
 func urgencyOf(sights []observation) bool {
 	return !slices.ContainsFunc(sights, func(s observation) bool {
 		return s.err != nil || s.plan.Late || len(s.plan.Enable) > 0 || s.plan.Serving < s.plan.Needed

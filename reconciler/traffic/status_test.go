@@ -220,7 +220,8 @@ func TestWhatPodsThatComeDoNotTakeYetIsToldAtOnce(t *testing.T) {
 		tt.Status = shipper.TrafficTargetStatus{
 			ObservedGeneration: 1, Conditions: yes, Clusters: []shipper.ClusterTrafficStatus{{Name: "east", Conditions: yes}},
 		}
-		sights := []observation{{want: shipper.ClusterTrafficTarget{Name: "east", Weight: 50}, services: one, plan: tc.plan, moved: tc.plan.Moves()}}
+		sights := []observation{{want: shipper.ClusterTrafficTarget{Name: "east", Weight: 50}, services: one, plan: tc.plan,
+			moved: tc.plan.Moves()}}
 		was := tt.DeepCopy()
 		tt.Status = status(was, sights, nil, time.Unix(2000, 0))
 		if got := report.NewThrottle().Delay(was, tt, said(was, nil), said(tt, sights), time.Unix(2000, 0)); got != tc.want {

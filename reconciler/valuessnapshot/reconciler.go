@@ -27,7 +27,7 @@ import (
 // Releases say what they have values from. ConfigMaps and Secrets of users are read, and Secrets made, where the ClusterRole
 // shipper-values-keeper is bound by who owns the namespace; nothing of that is granted here.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch
-// What cannot be kept is told as an event.
+// Values that cannot be kept are reported by an event.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Options for SetupWithManager.

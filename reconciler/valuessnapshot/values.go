@@ -125,7 +125,7 @@ func (v *Values) keep(ctx context.Context, pinned chart.Pinned, held chart.Held)
 		return fmt.Errorf("reading Release %s/%s: %w", pinned.Namespace, pinned.Release, err)
 	}
 	secret := secretOf(rel, held)
-	err := v.writer.Create(ctx, secret, client.FieldOwner(shipper.FieldOwner))
+	err := v.writer.Create(ctx, secret, client.FieldOwner(shipper.FieldOwner), client.DisableReadYourWritesConsistency) // not cached
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		again, err := v.kept(ctx, pinned, pinned.Release)

@@ -34,6 +34,7 @@ var (
 	admin      client.Client
 	service    *pod.Service
 	replicas   []*pod.Pod
+	folders    []string // where the replicas write their logs
 	repository *charts.Repository
 )
 
@@ -118,8 +119,10 @@ func setUpReplicas(ctx context.Context, bin, dir string) error {
 			return err
 		}
 		ports = append(ports, port)
+		folder := filepath.Join(dir, fmt.Sprintf("replica-%d", port))
+		folders = append(folders, folder)
 		p, err := pod.New(ctx, pod.Options{
-			Management: management, Bin: bin, Dir: filepath.Join(dir, fmt.Sprintf("replica-%d", port)), WebhookPort: port,
+			Management: management, Bin: bin, Dir: folder, WebhookPort: port,
 			WebhookFlags: []string{"--certs=cert-manager"},
 		})
 		if err != nil {

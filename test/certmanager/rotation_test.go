@@ -78,7 +78,7 @@ func get(ctx context.Context, secret, key string) (*x509.Certificate, error) {
 	return x509.ParseCertificate(block.Bytes)
 }
 
-// trusted tells whether all webhooks trust c.
+// trusted reports whether all webhooks trust c.
 func trusted(ctx context.Context, c *x509.Certificate) error {
 	_, all, err := configurations(ctx)
 	if err != nil {
@@ -132,6 +132,7 @@ func TestCertManagerIssuesInjectsAndRotates(t *testing.T) {
 	t.Cleanup(cancel)
 	var ending atomic.Bool
 	t.Cleanup(func() { ending.Store(true) })
+	explainedWithoutCertManager(t)
 	err := runCertManager(ctx, management, func(err error) {
 		if !ending.Load() {
 			t.Error(err)
@@ -150,6 +151,7 @@ func TestCertManagerIssuesInjectsAndRotates(t *testing.T) {
 			t.Errorf("the new certificate ends %s, before the old one, %s", after.NotAfter, before.NotAfter)
 		}
 	})
+	shipperctlSetsUpCertManager(t)
 }
 
 // issued fails unless there is a certificate as manifests/certs/cert-manager wants it, which the API server trusts.
@@ -190,7 +192,7 @@ func issued(t *testing.T) {
 	})
 }
 
-// underLoad fails when any write does while do runs. The API server connects anew all the time, and so checks what is
+// underLoad fails when any write does while do runs. The API server connects again all the time, and so checks what is
 // served.
 func underLoad(t *testing.T, do func()) {
 	t.Helper()

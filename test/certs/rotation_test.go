@@ -44,7 +44,7 @@ func under(t *testing.T, do func(*lookout)) {
 	do(watch)
 }
 
-// renew has the API server connect anew every quarter of a second: it keeps connections, and would not see what is served
+// renew has the API server connect again every quarter of a second: it keeps connections, and would not see what is served
 // for as long as they live.
 func renew(ctx context.Context, writes *load.Load) {
 	tick := time.NewTicker(250 * time.Millisecond)
@@ -101,7 +101,7 @@ func TestNoRequestFailsWhileCertificatesRotate(t *testing.T) {
 	}
 }
 
-// An administrator who takes something out of the Secret gets it made anew, with nobody noticing.
+// An administrator who takes something out of the Secret gets it made again, with nobody noticing.
 func TestNoRequestFailsWhileAnAdministratorRotates(t *testing.T) {
 	start(t)
 	under(t, func(watch *lookout) {

@@ -118,7 +118,7 @@ func render(t *testing.T, values string) (map[string]map[string]any, error) {
 }
 
 // kept takes the annotation away by which Helm keeps an object when the chart is uninstalled: the one thing that kustomize does not
-// write. It tells which objects had it.
+// write. It reports which objects had it.
 func kept(all map[string]map[string]any) (keys map[string]bool) {
 	keys = map[string]bool{}
 	for key, o := range all {

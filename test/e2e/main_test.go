@@ -86,6 +86,8 @@ var rarely = []string{
 	"patch events.events.k8s.io",                            // the same event repeats within minutes
 	"create secrets shipper-webhook-cert in shipper-system", // the Secret was deleted
 	"delete chartsnapshots.shipper.booking.com",             // an admission plugin checks it
+	// With --certs=cert-manager, while there is no certificate: test/certmanager.
+	"get certificates.cert-manager.io shipper-webhook in shipper-system",
 }
 
 // rights returns nil if no request of Shipper's was refused, with the rights that shipperctl granted it. If all tests have

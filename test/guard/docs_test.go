@@ -68,7 +68,7 @@ func TestTheCommandsOfThePage(t *testing.T) {
 	s.must("waiting", holds(s.ctx, true))
 }
 
-// unbalanced tells whether a command goes on in the next line: a quote is open.
+// unbalanced reports whether a command goes on in the next line: a quote is open.
 func unbalanced(command string) bool { return strings.Count(command, "'")%2 == 1 }
 
 // shell runs a command of the page where shipperctl and kubectl are known.
@@ -86,7 +86,7 @@ func (s *fixture) shell(command string) string {
 	return out.String()
 }
 
-// says tells whether an output has what the page shows, in its order, whatever is between where the page has dots. Lines may
+// says reports whether an output has what the page shows, in its order, whatever is between where the page has dots. Lines may
 // be broken elsewhere.
 func says(output, shown string) bool {
 	rest := strings.Join(strings.Fields(output), " ")

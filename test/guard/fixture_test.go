@@ -242,7 +242,7 @@ func as(t *testing.T, name string, groups ...string) client.Client {
 	return c
 }
 
-// guarded tells whether an error is the guard's.
+// guarded reports whether an error is the guard's.
 func guarded(err error) bool {
 	return err != nil && strings.Contains(err.Error(), ".guard.shipper.booking.com' denied request: ")
 }

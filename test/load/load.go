@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package load asks an API server for writes of Applications at a steady rate and tells which of them failed.
+// Package load asks an API server for writes of Applications at a steady rate and reports which of them failed.
 package load
 
 import (

@@ -23,7 +23,7 @@ import (
 )
 
 // Build puts binaries into the folder dir, all three unless some are named. Go keeps what `go run` links, unlike what `go build`
-// does: packages that are tested one after the other link nothing anew. A package that builds has a test of ReadCode.
+// does: packages that are tested one after the other link nothing again. A package that builds has a test of ReadCode.
 func Build(ctx context.Context, dir string, names ...string) error {
 	if len(names) == 0 {
 		names = []string{"shipper-webhook", "shipper-reconciler", "shipperctl"}

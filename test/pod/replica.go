@@ -61,7 +61,7 @@ func StartReplica(bin, dir, name, kubeconfig string, flags ...string) (*Replica,
 // AwaitReady returns once its readiness probe succeeds.
 func (r *Replica) AwaitReady(ctx context.Context) error { return r.ready(ctx, r.health+"/readyz") }
 
-// Ready tells whether its readiness probe succeeds.
+// Ready reports whether its readiness probe succeeds.
 func (r *Replica) Ready(ctx context.Context) bool { return answers(ctx, r.health+"/readyz") }
 
 // Terminate asks it to end, as a kubelet does, and returns at once.

@@ -80,7 +80,7 @@ func Unused(c *fleet.Cluster) ([]string, error) {
 	return out, nil
 }
 
-// is tells whether r is made use of by used.
+// is reports whether r is made use of by used.
 func (r right) is(used right) bool {
 	same := r.verb == used.verb || slices.Contains(reading, r.verb) && slices.Contains(reading, used.verb)
 	return same && r.group == used.group && r.resource == used.resource &&

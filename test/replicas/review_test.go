@@ -44,7 +44,7 @@ func (r *replica) knows(t *testing.T, b *shipper.RolloutBlock, wanted bool) time
 	}
 }
 
-// refusedFor tells whether answer is a refusal that names b.
+// refusedFor reports whether answer is a refusal that names b.
 func refusedFor(answer *admissionv1.AdmissionResponse, b *shipper.RolloutBlock) bool {
 	return !answer.Allowed && answer.Result.Code == http.StatusForbidden &&
 		strings.Contains(answer.Result.Message, b.Namespace+"/"+b.Name+" ")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command simulate runs Shipper's reconciler against API servers in memory, for more Applications and clusters than fit on a machine
-// as real ones, and tells how long things take, what memory they need and where the processors' time goes. docs/performance.md says
+// as real ones, and reports how long things take, what memory they need and where the processors' time goes. docs/performance.md says
 // what such figures are worth.
 package main
 

@@ -156,7 +156,7 @@ func (u *user) has(object client.Object) {
 	}
 }
 
-// probe tells whether a change is admitted in the user's namespace.
+// probe reports whether a change is admitted in the user's namespace.
 func (u *user) probe() (string, error) {
 	out, err := u.with(context.Background(), u.application(world.charts.URL, "0.0.1", "stable"), "apply", "--dry-run=server", "-f", "-",
 		"--kubeconfig", world.fleet.Management.Kubeconfig, "-n", u.namespace)

@@ -13,7 +13,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// change is what blocks ask of a write; app is nil on deletion, old on creation.
+// change is a write as blocks see it; app is nil on deletion, old on creation.
 func (w *Webhook) change(
 	ctx context.Context, req *admission.Request, app, old *shipper.Application,
 ) (block.Change, error) {
@@ -23,14 +23,14 @@ func (w *Webhook) change(
 	}
 	c := around.Edit(template(old), template(app))
 	if req.UserInfo.Username == w.Guard.Reconciler {
-		// It writes the spec of an Application only to take it back.
+		// The reconciler writes the spec of an Application only to abort.
 		return c.And(shipper.RolloutBlockAbort), nil
 	}
 	c.Matches = w.BlockCheck.Requested(ctx, req)
 	return c, nil
 }
 
-// around is the Application as blocks ask about it; one of app and old may be nil.
+// around is the Application as blocks see it; one of app and old may be nil.
 func (w *Webhook) around(app, old *shipper.Application) (block.App, error) {
 	some := app
 	if some == nil {
@@ -66,8 +66,8 @@ func template(app *shipper.Application) *shipper.ReleaseEnvironment {
 	return &app.Spec.Template
 }
 
-// unresolved is change before the version of app's chart is known. It may turn out to be that of an earlier Release, or one that
-// blocks do not ask for: their conditions are asked when it is known.
+// unresolved is change before the version of app's chart is known. The version may turn out to be that of an earlier Release,
+// or one that blocks do not match; their conditions are evaluated once it is known.
 func (w *Webhook) unresolved(
 	ctx context.Context, req *admission.Request, app, old *shipper.Application,
 ) (block.Change, error) {

@@ -17,12 +17,12 @@ import (
 	"shipper.dev/shipper/webhook/templatecheck"
 )
 
-// judgeTime is how long a write waits for its chart to be fetched and rendered. A chart that takes longer is admitted, and conditions
-// of the Release report its faults.
+// judgeTime bounds the wait for the chart to be fetched and rendered. A slower chart is admitted, and conditions of the Release
+// report its faults.
 const judgeTime = time.Second
 
-// judgeChart refuses a Release that none of its clusters can run, and warns of what is doubtful. Of values from ConfigMaps and Secrets
-// nothing is known here; nor is it known which values a Release will have while there are no clusters for it.
+// judgeChart refuses a Release that none of its clusters can run, and warns of doubts. It does not know values from ConfigMaps
+// and Secrets, nor, without clusters for the Release, the values that depend on them.
 func (w *Webhook) judgeChart(
 	ctx context.Context, req *admission.Request, a *response.Response, app *shipper.Application, rel *shipper.Release,
 ) error {
@@ -35,16 +35,16 @@ func (w *Webhook) judgeChart(
 	defer cancel()
 	layers, choice := chart.LayersOf(template), []string(nil)
 	if layers.Differ() {
-		choice, _ = placement.Choose(app.Name, template.ClusterRequirements, w.State.Clusters()) // the Release will say why there is none
+		choice, _ = placement.Choose(app.Name, template.ClusterRequirements, w.State.Clusters()) // the Release reports errors
 	}
 	places := distinct(w.places(layers, choice))
 	doubts, failures := remarks{of: len(places)}, remarks{of: len(places)}
 	for _, place := range places {
-		told, err := w.Charts.Judge(ctx, rel, place)
+		found, err := w.Charts.Judge(ctx, rel, place)
 		if err, ok := errors.AsType[*chart.Error](err); ok && !err.Retry {
 			failures.add(place, err.Message)
 		}
-		for _, doubt := range told {
+		for _, doubt := range found {
 			doubts.add(place, doubt)
 		}
 	}
@@ -59,9 +59,9 @@ func (w *Webhook) judgeChart(
 	return nil
 }
 
-// remarks are what was found in some of the places that a Release has different values in, each once.
+// remarks are findings in some of the places with different values, each once.
 type remarks struct {
-	// of is how many places were looked at.
+	// of is the number of places that were checked.
 	of   int
 	list []remark
 }
@@ -81,7 +81,7 @@ func (r *remarks) add(in chart.Place, text string) {
 	r.list = append(r.list, remark{text: text, in: []chart.Place{in}})
 }
 
-// places are all that something was found in.
+// places are all places with findings.
 func (r *remarks) places() []chart.Place {
 	var out []chart.Place
 	for i := range r.list {
@@ -90,7 +90,7 @@ func (r *remarks) places() []chart.Place {
 	return distinct(out)
 }
 
-// texts names the places of what was not found in all of them.
+// texts are the findings, with the names of their places unless all have them.
 func (r *remarks) texts() []string {
 	var out []string
 	for i := range r.list {
@@ -107,7 +107,7 @@ func (r *remarks) texts() []string {
 	return out
 }
 
-// nameOf names a place by what makes its values differ from those of others.
+// nameOf names a place by the part that makes its values differ.
 func nameOf(place chart.Place) string {
 	switch {
 	case place.Cluster != "":

@@ -128,7 +128,7 @@ func TestAChartIsPinned(t *testing.T) {
 			now: ask.Application(), found: chart.Resolution{Version: "0.0.1"},
 			want: pinsOf("0.0.1", "0.0.1", ""), asked: []string{"0.0.1"},
 		},
-		"an index that could not be refreshed is told of": {
+		"an index that could not be refreshed is warned of": {
 			now:   ask.Application(ask.Version("~0.0")),
 			found: chart.Resolution{Version: "0.0.9", Stale: true, StaleSince: ask.Now.Add(-time.Hour)},
 			want:  pinsOf("~0.0", "0.0.9", ""),
@@ -142,22 +142,22 @@ func TestAChartIsPinned(t *testing.T) {
 		"an edit beside the chart keeps the version": {
 			now: live(changed), old: live(), found: newer, want: pinsOf("~0.0", "0.0.2", ""),
 		},
-		"another constraint is resolved anew": {
+		"another constraint is resolved again": {
 			now: ask.Application(ask.Version("^0.0.2")), old: live(), found: newer,
 			want: pinsOf("^0.0.2", "0.0.9", "cafe"), asked: []string{"^0.0.2"},
 			warned: []string{`chart nginx, version "^0.0.2", was resolved to 0.0.9`},
 		},
-		"another exact version is resolved anew": {
+		"another exact version is resolved again": {
 			now: live(ask.Version("0.0.1")), old: live(), found: chart.Resolution{Version: "0.0.1", Digest: "beef"},
 			want: pinsOf("0.0.1", "0.0.1", "beef"), asked: []string{"0.0.1"},
 		},
-		"another repository is resolved anew": {
+		"another repository is resolved again": {
 			now: live(func(a *shipper.Application) { a.Spec.Template.Chart.RepoURL = "http://other" }), old: live(),
 			found: chart.Resolution{Version: "0.0.2"},
 			want:  map[string]string{"version": "0.0.2", "raw": "0.0.2", "resolved": "0.0.2", "name": "nginx", "repo": "http://other"},
 			asked: []string{"0.0.2"},
 		},
-		"another repository is resolved anew even where the one before was not noted": {
+		"another repository is resolved again even if the previous one was not recorded": {
 			now: withoutRepo(live(func(a *shipper.Application) { a.Spec.Template.Chart.RepoURL = "http://other" })),
 			old: withoutRepo(live()), found: chart.Resolution{Version: "0.0.2"},
 			want:  map[string]string{"version": "0.0.2", "raw": "0.0.2", "resolved": "0.0.2", "name": "nginx", "repo": "http://other"},
@@ -167,13 +167,13 @@ func TestAChartIsPinned(t *testing.T) {
 			now: withoutRepo(live(changed)), old: withoutRepo(live()), found: newer,
 			want: map[string]string{"version": "0.0.2", "raw": "~0.0", "resolved": "0.0.2", "name": "nginx"},
 		},
-		"another chart is resolved anew": {
+		"another chart is resolved again": {
 			now: live(func(a *shipper.Application) { a.Spec.Template.Chart.Name = "apache" }), old: live(),
 			found: chart.Resolution{Version: "0.0.2"},
 			want:  map[string]string{"version": "0.0.2", "raw": "0.0.2", "resolved": "0.0.2", "name": "apache", "repo": repo},
 			asked: []string{"0.0.2"},
 		},
-		"a new value of refresh resolves the constraint of then anew": {
+		"a new value of refresh resolves the original constraint again": {
 			now: live(refreshed), old: live(), found: newer,
 			want: pinsOf("~0.0", "0.0.9", "cafe"), asked: []string{"~0.0"}, refreshed: 1,
 			warned: []string{`chart nginx, version "~0.0", was resolved to 0.0.9`},
@@ -181,7 +181,7 @@ func TestAChartIsPinned(t *testing.T) {
 		"an old value of refresh does nothing": {
 			now: live(refreshed, changed), old: live(refreshed), found: newer, want: pinsOf("~0.0", "0.0.2", ""),
 		},
-		"an edit that leaves spec alone asks nobody": {
+		"an edit that keeps spec sends no request": {
 			now: live(ask.Annotated("a", "b")), old: live(), found: newer, want: pinsOf("~0.0", "0.0.2", ""),
 		},
 		"an Application that was stored unresolved is resolved with any write": {
@@ -235,7 +235,7 @@ func TestAChartIsPinned(t *testing.T) {
 }
 
 func TestAChartThatCannotBeResolved(t *testing.T) {
-	unreachable := &chart.Error{Message: "nobody answers", Retry: true, Cause: chart.ErrUnreachable}
+	unreachable := &chart.Error{Message: "no answer", Retry: true, Cause: chart.ErrUnreachable}
 	for name, tc := range map[string]struct {
 		version  string
 		err      error
@@ -272,12 +272,12 @@ func TestAChartThatCannotBeResolved(t *testing.T) {
 		},
 		"a constraint while the repository is down": {
 			version: "~1", err: unreachable, decision: response.Unavailable,
-			message: `chart nginx, version "~1", cannot be resolved to a version now: nobody answers; ` +
+			message: `chart nginx, version "~1", cannot be resolved to a version now: no answer; ` +
 				`try again in a minute, or name an exact version`,
 		},
 		"an exact version while the repository is down": {
 			version: "1.0.0", err: unreachable,
-			warned: []string{`chart nginx, version "1.0.0", was admitted unseen: nobody answers`},
+			warned: []string{`chart nginx, version "1.0.0", was admitted unseen: no answer`},
 		},
 		"an exact version when time is up": {
 			version: "1.0.0", err: context.DeadlineExceeded,
@@ -296,7 +296,7 @@ func TestAChartThatCannotBeResolved(t *testing.T) {
 	}
 }
 
-// Once a user names it. What was admitted when more was allowed is edited on, and Shipper goes back to it.
+// It is refused when a user names it. Applications that were admitted before can be edited, and rollbacks work.
 func TestARepositoryThatIsNotAllowed(t *testing.T) {
 	charts := &catalog{notAllowed: &chart.Error{Message: "not that", Cause: chart.ErrNotAllowed}}
 	elsewhere := func(app *shipper.Application) { app.Spec.Template.Chart.RepoURL = "https://elsewhere" }
@@ -348,7 +348,7 @@ func TestARefreshThatFails(t *testing.T) {
 	}
 }
 
-// Conditions are asked of what is about to be stored: of the version, and not of the constraint that it is resolved from.
+// Conditions are evaluated on the object to be stored: on the version, not on the constraint that it was resolved from.
 func TestConditionsAreAskedOfTheVersionThatAConstraintIsResolvedTo(t *testing.T) {
 	majors := ask.Block("global/major-versions")
 	majors.Spec.MatchConditions = []shipper.RolloutBlockMatchCondition{{Name: "another-major-version", Expression: `oldObject != null && ` +
@@ -386,11 +386,11 @@ func TestABlockedEditIsNotResolved(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeResolvedStillTakesMetadata has an Application that was never resolved, and writes that leave it so.
-func TestWhatCannotBeResolvedStillTakesMetadata(t *testing.T) {
+// TestAnUnresolvableChartAllowsMetadataEdits has an Application that was never resolved, and writes that leave it so.
+func TestAnUnresolvableChartAllowsMetadataEdits(t *testing.T) {
 	old := ask.Application(ask.Version("~0.0"))
 	now := ask.Application(ask.Version("~0.0"), ask.Annotated("a", "b"))
-	down := &chart.Error{Message: "nobody answers", Retry: true, Cause: chart.ErrUnreachable}
+	down := &chart.Error{Message: "no answer", Retry: true, Cause: chart.ErrUnreachable}
 	for sentence, tc := range map[string]struct {
 		user   string
 		known  []client.Object
@@ -399,8 +399,8 @@ func TestWhatCannotBeResolvedStillTakesMetadata(t *testing.T) {
 	}{
 		"because of a block":          {user: "dev", known: []client.Object{ask.Block("global/dns")}},
 		"because Shipper writes them": {user: ask.Reconciler},
-		"because nobody answers": {user: "dev", asked: 1, warned: []string{
-			`chart nginx, version "~0.0", cannot be resolved to a version now: nobody answers; try again in a minute, or name an exact version`,
+		"because there is no answer": {user: "dev", asked: 1, warned: []string{
+			`chart nginx, version "~0.0", cannot be resolved to a version now: no answer; try again in a minute, or name an exact version`,
 		}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -409,8 +409,8 @@ func TestWhatCannotBeResolvedStillTakesMetadata(t *testing.T) {
 			if err := hook.Default(t.Context(), ask.Update(tc.user, now, old), a); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" || len(charts.asked) != tc.asked || len(a.Patch()) > 0 {
-				t.Errorf("asked %v, patched %v; warnings (-want +got):\n%s", charts.asked, a.Patch(), diff)
+			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" || len(charts.asked) != tc.asked || len(patchOf(t, a)) > 0 {
+				t.Errorf("asked %v, patched %v; warnings (-want +got):\n%s", charts.asked, patchOf(t, a), diff)
 			}
 		})
 	}
@@ -430,7 +430,7 @@ func changed(app *shipper.Application) {
 	(*app.Spec.Template.Values)["replicaCount"] = int64(4)
 }
 
-// What a Release was made of is what it was then, whatever the repository says by now, or whether it is there at all.
+// The chart of a Release stays the same, whatever the repository has now, and even if the repository is gone.
 func TestAVersionThatWasReleasedIsNotLookedUpAgain(t *testing.T) {
 	was := ask.Application(ask.Version("0.0.2"))
 	first := ask.Release(was, nil, ask.ReleaseAnnotated(shipper.ReleaseChartDigestAnnotation, "old"),
@@ -444,10 +444,10 @@ func TestAVersionThatWasReleasedIsNotLookedUpAgain(t *testing.T) {
 		digest string
 		asked  int
 	}{
-		"as the newest Release of it has it":           {ask.Application(ask.Version("0.0.2")), "new", 0},
-		"but another version is":                       {ask.Application(ask.Version("0.0.3")), "index", 1},
-		"nor is a constraint taken for what it gave":   {ask.Application(ask.Version("~0.0")), "index", 1},
-		"unless one asks for what the repository says": {ask.Application(ask.Version("0.0.2"), refresh), "index", 1},
+		"as the newest Release of it has it":              {ask.Application(ask.Version("0.0.2")), "new", 0},
+		"but another version is":                          {ask.Application(ask.Version("0.0.3")), "index", 1},
+		"nor is a constraint replaced by its last result": {ask.Application(ask.Version("~0.0")), "index", 1},
+		"unless a refresh is requested":                   {ask.Application(ask.Version("0.0.2"), refresh), "index", 1},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			charts := &catalog{found: chart.Resolution{Version: tc.now.Spec.Template.Chart.Version, Digest: "index"}}
@@ -480,31 +480,31 @@ func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 		refused bool
 		asked   int
 	}{
-		"what is certain": {
+		"a certain failure": {
 			charts: catalog{judgeErr: certain}, user: ask.Developer, asked: 1, refused: true,
 			want: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart: Invalid value: "nginx 0.0.1": ` + certain.Message,
 		},
-		"what may be tried again": {charts: catalog{judgeErr: &chart.Error{Retry: true}}, user: ask.Developer, asked: 1},
-		"what came too late":      {charts: catalog{judgeErr: context.DeadlineExceeded}, user: ask.Developer, asked: 1},
-		"what is doubtful": {
+		"a failure to retry": {charts: catalog{judgeErr: &chart.Error{Retry: true}}, user: ask.Developer, asked: 1},
+		"a late result":      {charts: catalog{judgeErr: context.DeadlineExceeded}, user: ask.Developer, asked: 1},
+		"a doubt": {
 			charts: catalog{doubts: []string{"hm"}}, user: ask.Developer, asked: 1, warned: []string{"may not roll out: hm"},
 		},
-		"what is doubtful everywhere is reported once": {
+		"a doubt everywhere is reported once": {
 			charts: catalog{doubts: []string{"hm"}}, user: ask.Developer, edit: differing, asked: 2, warned: []string{"may not roll out: hm"},
 		},
-		"what is certain everywhere": {
+		"a certain failure everywhere": {
 			charts: catalog{judgeErr: certain}, user: ask.Developer, edit: differing, asked: 2, refused: true,
 			want: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart: Invalid value: "nginx 0.0.1": ` + certain.Message,
 		},
-		"what some clusters can run": {
+		"a Release that some clusters can run": {
 			charts: catalog{judgeErrIn: map[chart.Place]error{{Cluster: "there"}: certain}}, user: ask.Developer, edit: differing, asked: 2,
 			warned: []string{"may not roll out: in there: " + certain.Message},
 		},
-		"what the others can run": {
+		"a Release that the other clusters can run": {
 			charts: catalog{judgeErrIn: map[chart.Place]error{{}: certain}}, user: ask.Developer, edit: differing, asked: 2,
 			warned: []string{"may not roll out: in clusters without values of their own: " + certain.Message},
 		},
-		"what there are no clusters for yet, as their values are not known": {
+		"a Release without clusters, whose values are unknown": {
 			charts: catalog{judgeErr: certain}, user: ask.Developer, asked: 1, edit: func(app *shipper.Application) {
 				differing(app)
 				app.Spec.Template.ClusterRequirements.Regions[0].Name = "mars"
@@ -514,10 +514,10 @@ func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 				`may not roll out: no clusters can be chosen for it as they are now: region "mars" has 0 of the 2 schedulable clusters wanted`,
 			},
 		},
-		"what the reconciler writes": {
+		"a write of the reconciler": {
 			charts: catalog{judgeErr: certain}, user: ask.Reconciler,
 		},
-		"what is being deleted": {
+		"an Application that is being deleted": {
 			charts: catalog{}, user: ask.Developer, asked: 0,
 			edit: func(app *shipper.Application) {
 				app.DeletionTimestamp, app.Finalizers = &metav1.Time{Time: ask.Clock().Now()}, []string{"x/y"}

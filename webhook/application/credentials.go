@@ -17,8 +17,8 @@ import (
 
 var secretPath = chartPath.Child("credentials", "secretName")
 
-// permitCredentials refuses credentials that the user may not read himself: with those of others he would fetch what is theirs, or have
-// them sent to a server of his. So they are judged anew when the chart that they are for becomes another.
+// permitCredentials refuses credentials that the user may not read: otherwise the user could fetch other users' charts, or have
+// the credentials sent to another server. It checks again when their chart changes.
 func (w *Webhook) permitCredentials(ctx context.Context, req *admission.Request, app, old *shipper.Application) error {
 	chart := app.Spec.Template.Chart
 	if chart.Credentials.SecretName == "" {

@@ -15,7 +15,7 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-func TestCredentialsAreForWhoMayReadThem(t *testing.T) {
+func TestCredentialsNeedTheRightToReadThem(t *testing.T) {
 	opened := func(app *shipper.Application) { app.Spec.Template.Chart.Credentials.SecretName = "opener" }
 	elsewhere := func(app *shipper.Application) { app.Spec.Template.Chart.RepoURL = "https://elsewhere.example.com" }
 	before := func(app *shipper.Application) { app.Spec.Template.Chart.Name = "before" }
@@ -42,15 +42,15 @@ func TestCredentialsAreForWhoMayReadThem(t *testing.T) {
 		"may not have them sent elsewhere": {
 			update(ask.Application(opened, elsewhere), ask.Application(opened)), ask.Grant(), response.Invalid, message,
 		},
-		"may go back to what was released with them": {
+		"may go back to a Release with them": {
 			update(ask.Application(opened, before), ask.Application()), ask.Grant(), "", "",
 		},
 		"may not go back to it with others": {
 			update(ask.Application(others, before), ask.Application()), ask.Grant(), response.Invalid,
 			strings.ReplaceAll(message, "opener", "another"),
 		},
-		"may edit what else there is": {update(ask.Application(opened, changed), ask.Application(opened)), ask.Grant(), "", ""},
-		"may take them away":          {update(ask.Application(), ask.Application(opened)), ask.Grant(), "", ""},
+		"may edit other fields": {update(ask.Application(opened, changed), ask.Application(opened)), ask.Grant(), "", ""},
+		"may take them away":    {update(ask.Application(), ask.Application(opened)), ask.Grant(), "", ""},
 		"may put them back on abort": {
 			ask.Update(ask.Reconciler, ask.Application(opened, abortedTo(unseen)), ask.Application()), ask.Grant(), "", "",
 		},
@@ -58,7 +58,7 @@ func TestCredentialsAreForWhoMayReadThem(t *testing.T) {
 			ask.Update(ask.Reconciler, ask.Application(opened), ask.Application()), ask.Grant(), response.Invalid,
 			strings.ReplaceAll(message, ask.Developer+" may", ask.Reconciler+" may"),
 		},
-		"is asked again when nobody could tell": {
+		"is checked again after the API server did not answer": {
 			ask.Create(ask.Developer, ask.Application(opened)), &ask.Rights{Err: errors.New("away")}, response.Unavailable, "away",
 		},
 	} {

@@ -19,27 +19,22 @@ import (
 	"shipper.dev/shipper/webhook/templatecheck"
 )
 
-// complete patches what Shipper decides, in this order: control annotations come back, the override is normalised, and,
-// when spec changes, what is to be rolled back is, its history limit is bounded, its chart and its values are pinned and its requester
-// noted.
-// Writes that leave spec alone are not touched otherwise, but to resolve what never was: they must pass whatever is wrong with
-// the rest.
+// complete patches Shipper's decisions in this order: it restores protected metadata and normalises the override. If spec
+// changes, it also applies rollbackTo, bounds the history limit, pins chart and values, and records the requester. Writes that
+// keep spec must pass whatever is wrong with it; it only resolves a chart that never was.
 func (w *Webhook) complete(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
-	if app.Namespace == "" {
-		app.Namespace = req.Namespace
-	}
 	if err := w.guard(ctx, req, a, app, old); err != nil {
 		return err
 	}
-	blockcheck.Normalise(a, &app.ObjectMeta)
+	blockcheck.Normalise(&app.ObjectMeta)
 	if req.UserInfo.Username != w.Guard.Reconciler {
-		if err := w.BlockCheck.Stamp(ctx, req.UserInfo.Username, a, &app.ObjectMeta, metaOf(old)); err != nil {
+		if err := w.BlockCheck.Stamp(ctx, req.UserInfo.Username, &app.ObjectMeta, metaOf(old)); err != nil {
 			return err
 		}
 	}
-	carryDigests(a, app, old)
+	carryDigests(app, old)
 	if old != nil && !refreshWanted(app, old) && !valuesRefreshWanted(app, old) && sameSpec(&app.Spec, &old.Spec) {
 		return w.correctOverride(ctx, req, a, app, old)
 	}
@@ -50,17 +45,17 @@ func (w *Webhook) complete(
 		}
 	}
 	if app.Spec.Template.Chart == (shipper.Chart{}) {
-		return nil // there may be no spec to complete; the schema refuses it
+		return nil // the spec may be missing; the schema refuses that
 	}
 	limitHistory(a, app)
 	if err := w.pin(ctx, req, a, app, old); err != nil {
 		return err
 	}
-	if err := w.pinValues(ctx, req, a, app, old, asked); err != nil {
+	if err := w.pinValues(ctx, req, app, old, asked); err != nil {
 		return err
 	}
 	if !asked {
-		rollOn(a, app, old)
+		rollOn(app, old)
 	}
 	if old != nil && sameSpec(&app.Spec, &old.Spec) {
 		return nil
@@ -71,22 +66,22 @@ func (w *Webhook) complete(
 		}
 	}
 	if _, restored := app.Annotations[shipper.AppRequestedByAnnotation]; old == nil && restored {
-		return nil // guard lets nobody bring it along but who may stamp
+		return nil // guard admits this annotation only from users who may stamp
 	}
-	w.noteRequester(req, a, app)
+	w.noteRequester(req, app)
 	return nil
 }
 
-// noteRequester says whose write makes the next Release.
-func (w *Webhook) noteRequester(req *admission.Request, a *response.Response, app *shipper.Application) {
+// noteRequester records the user whose write creates the next Release.
+func (w *Webhook) noteRequester(req *admission.Request, app *shipper.Application) {
 	requester := app.Annotations[shipper.AppRequestedByAnnotation]
 	if user := req.UserInfo.Username; user != w.Guard.Reconciler && user != requester {
-		a.Annotate(&app.ObjectMeta, shipper.AppRequestedByAnnotation, user)
+		response.Annotate(&app.ObjectMeta, shipper.AppRequestedByAnnotation, user)
 	}
 }
 
-// correctOverride resolves, with a write that leaves spec alone, a chart that was never resolved: its Application was written
-// while the webhook was not asked. Whatever keeps it from being resolved does not keep the write from passing.
+// correctOverride resolves a chart that was never resolved, because its Application was written without the webhook. It runs in
+// a write that keeps spec; a failure does not refuse that write.
 func (w *Webhook) correctOverride(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
@@ -95,7 +90,7 @@ func (w *Webhook) correctOverride(
 	case want.Name == "" || want.RepoURL == "" || chart.IsExact(want.Version) || pinned(old),
 		req.UserInfo.Username == w.Guard.Reconciler,
 		!app.DeletionTimestamp.IsZero(),
-		want.Credentials.SecretName != "", len(app.Spec.Template.ValuesFrom) > 0, // whose write this is may not be who may read them
+		want.Credentials.SecretName != "", len(app.Spec.Template.ValuesFrom) > 0, // this user may not be permitted to read them
 		!validOnceResolved(app),
 		w.judge(ctx, req, &response.Response{}, app, old) != nil:
 		return nil
@@ -105,9 +100,9 @@ func (w *Webhook) correctOverride(
 		a.Warn("%s", err)
 		return nil
 	}
-	write(a, app, want, found)
+	write(app, want, found)
 	audit(a, app)
-	w.noteRequester(req, a, app)
+	w.noteRequester(req, app)
 	return nil
 }
 
@@ -120,14 +115,14 @@ func (w *Webhook) guard(
 	return w.Guard.Keep(ctx, req, a, protected.Application, &old.ObjectMeta, &app.ObjectMeta)
 }
 
-// validOnceResolved tells whether app would pass if its chart had a version.
+// validOnceResolved reports whether app would be valid if its chart had a version.
 func validOnceResolved(app *shipper.Application) bool {
 	template := app.Spec.Template
 	template.Chart.Version = "0.0.0"
 	return len(validateName(app.Name))+len(templatecheck.Validate(&template, field.NewPath("spec", "template"))) == 0
 }
 
-// limitHistory gives revisionHistoryLimit its default and moves it into its bounds.
+// limitHistory sets the default of revisionHistoryLimit and applies its bounds.
 func limitHistory(a *response.Response, app *shipper.Application) {
 	limit := shipper.DefaultRevisionHistoryLimit
 	if wanted := app.Spec.RevisionHistoryLimit; wanted != nil {
@@ -139,17 +134,16 @@ func limitHistory(a *response.Response, app *shipper.Application) {
 			*wanted, limit, shipper.MinRevisionHistoryLimit, shipper.MaxRevisionHistoryLimit)
 	}
 	app.Spec.RevisionHistoryLimit = &limit
-	a.Set(limit, "spec", "revisionHistoryLimit")
 }
 
-// sameSpec tells whether two specs ask for the same.
+// sameSpec reports whether two specs are equal.
 func sameSpec(a, b *shipper.ApplicationSpec) bool {
 	return equality.Semantic.DeepEqual(a.RevisionHistoryLimit, b.RevisionHistoryLimit) &&
 		equality.Semantic.DeepEqual(a.RollbackTo, b.RollbackTo) && a.DriftPolicy == b.DriftPolicy &&
 		stamp.SameEnvironment(&a.Template, &b.Template)
 }
 
-// refreshWanted tells whether the user asks for the constraint to be resolved anew.
+// refreshWanted reports whether the user requests a new resolution of the constraint.
 func refreshWanted(app, old *shipper.Application) bool {
 	now := app.Annotations[shipper.AppChartVersionRefreshAnnotation]
 	return now != "" && now != old.Annotations[shipper.AppChartVersionRefreshAnnotation]

@@ -27,7 +27,7 @@ func TestSecretsAreDigestedForOneWriteAtATime(t *testing.T) {
 	}
 	err := digests(impatient, secret)
 	if refusal, ok := errors.AsType[*response.Refusal](err); !ok || refusal.Decision != response.Unavailable {
-		t.Errorf("who waits is told %v", err)
+		t.Errorf("the waiting request got %v", err)
 	}
 	if err := digests(impatient, plain); err != nil {
 		t.Errorf("a ConfigMap waits, too: %v", err)

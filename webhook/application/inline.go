@@ -12,12 +12,12 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-// pinArchive opens the archive that stands in the template and pins the template to it: to its name and version, which may be
-// left out and otherwise agree, and to its digest.
+// pinArchive opens the archive in the template and pins the template to its name and version, which must agree if they are
+// given, and to its digest.
 func pinArchive(a *response.Response, app, old *shipper.Application) error {
 	want := app.Spec.Template.Chart
 	if want.RepoURL != "" || old != nil && old.Spec.Template.Chart == want && pinned(app) {
-		return nil // the two exclude each other, which is said later; what was opened is not opened again
+		return nil // validation refuses both together; an archive is opened once
 	}
 	opened, err := chart.OpenInline(want.Archive)
 	if err != nil {
@@ -36,15 +36,14 @@ func pinArchive(a *response.Response, app, old *shipper.Application) error {
 	if want.Name == "" {
 		want.Name = opened.Name()
 		app.Spec.Template.Chart.Name = want.Name
-		a.Set(want.Name, "spec", "template", "chart", "name")
 	}
-	write(a, app, want, chart.Resolution{Version: opened.Version(), Digest: opened.Digest()})
+	write(app, want, chart.Resolution{Version: opened.Version(), Digest: opened.Digest()})
 	audit(a, app)
 	return nil
 }
 
-// followed tells whether the version in app is that of the archive before, which nobody asked for: clients that merge send it
-// along with another archive.
+// followed reports whether app's version is that of the previous archive and the user did not set it: clients that merge send
+// it with the new archive.
 func followed(app, old *shipper.Application) bool {
 	if old == nil || !pinned(old) || old.Spec.Template.Chart.Archive == "" {
 		return false

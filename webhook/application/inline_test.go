@@ -68,13 +68,13 @@ func TestAnArchiveIsPinned(t *testing.T) {
 		"it takes a repository's place": {
 			ask.Application(inline("web", "", one)), ask.Application(ask.Pinned("~0.0")), noted("", "1.0.0", sumOfOne),
 		},
-		"the same bytes stay what is made": {
+		"the same bytes make no new Release": {
 			merged("1.0.0", one, unasked), unasked, noted("", "1.0.0", sumOfOne),
 		},
 		"other bytes of its version have another digest": {
 			merged("1.0.0", other, asked), asked, noted("1.0.0", "1.0.0", sumOfOther),
 		},
-		"a version that nobody asked for gives way to that of another archive": {
+		"a version that the user did not set is replaced by that of another archive": {
 			merged("1.0.0", two, unasked), unasked, noted("", "2.0.0", sumOfTwo),
 		},
 	} {
@@ -124,10 +124,11 @@ func TestAnArchiveThatIsRefused(t *testing.T) {
 		chart   shipper.Chart
 		message string
 	}{
-		"what is no base64":  {shipper.Chart{Archive: "?"}, unusable("?", "is not base64, as `base64 -w0 chart.tgz` writes it")},
-		"what is no chart":   {shipper.Chart{Archive: text}, unusable(text, "cannot be used: it is not a gzip file")},
-		"a path that leaves": {shipper.Chart{Archive: path}, unusable(path, "cannot be used: chart illegally references parent directory")},
-		"what is too long": {shipper.Chart{Archive: long},
+		"a text that is not base64":      {shipper.Chart{Archive: "?"}, unusable("?", "is not base64, as `base64 -w0 chart.tgz` writes it")},
+		"an archive that is not a chart": {shipper.Chart{Archive: text}, unusable(text, "cannot be used: it is not a gzip file")},
+		"a path that leaves": {shipper.Chart{Archive: path}, unusable(path,
+			"cannot be used: chart illegally references parent directory")},
+		"an archive that is too long": {shipper.Chart{Archive: long},
 			unusable(long, "is larger than the 512 KiB that are accepted here: put it into a repository, and name that by repoUrl")},
 		"another name": {shipper.Chart{Name: "nginx", Archive: whole},
 			invalid + `name: Invalid value: "nginx": the archive holds chart "web": name it so, or leave the name out`},
@@ -150,7 +151,7 @@ func TestAnArchiveThatIsRefused(t *testing.T) {
 	}
 }
 
-// The manifest of an archive leaves out what is in it, and applying it to what was rolled back to is no edit.
+// A manifest may leave out its archive's name and version. Applying it after a rollback to that archive is no edit.
 func TestRepeatingAnArchiveDoesNotEndARollback(t *testing.T) {
 	encoded, digest := packed(t, "web", "1.0.0", "")
 	old := ask.Application(inline("web", "1.0.0", encoded))

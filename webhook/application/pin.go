@@ -21,8 +21,8 @@ import (
 
 var chartPath = field.NewPath("spec", "template", "chart")
 
-// pin makes sure that the template's chart has an exact version and that the annotations say where it comes from. A pin
-// is kept as long as the user asks for the same; what is asked for anew is resolved anew.
+// pin sets the exact version of the template's chart and the annotations with its origin. It keeps a pin as long as the request
+// is the same, and resolves a new request.
 func (w *Webhook) pin(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
@@ -34,7 +34,7 @@ func (w *Webhook) pin(
 		return nil // the schema refuses it
 	}
 	refresh := old != nil && refreshWanted(app, old)
-	if !refresh && kept(a, app, old) {
+	if !refresh && kept(app, old) {
 		audit(a, app)
 		return nil
 	}
@@ -59,27 +59,26 @@ func (w *Webhook) pin(
 			return err
 		}
 	}
-	write(a, app, want, found)
+	write(app, want, found)
 	audit(a, app)
 	return nil
 }
 
-// pinned tells whether app's annotations speak of the very chart that its template names.
+// pinned reports whether app's annotations are about the chart in its template.
 func pinned(app *shipper.Application) bool {
 	c := app.Spec.Template.Chart
 	return c.Version != "" && app.Annotations[shipper.AppChartVersionResolvedAnnotation] == c.Version && sameChart(app, c)
 }
 
-// sameChart tells whether c is of the name and repository that was last resolved. The original did not note the
-// repository.
+// sameChart reports whether c has the name and repository that were last resolved. The original did not record the repository.
 func sameChart(app *shipper.Application, c shipper.Chart) bool {
 	repo, noted := app.Annotations[shipper.AppChartRepoAnnotation]
 	return app.Annotations[shipper.AppChartNameAnnotation] == c.Name && (!noted || repo == c.RepoURL)
 }
 
-// kept tells whether app goes on with the version it has: it names it, or it repeats the constraint that gave it. The
-// version is put in the constraint's place.
-func kept(a *response.Response, app, old *shipper.Application) bool {
+// kept reports whether app keeps its version: it names that version, or repeats the constraint that it was resolved from. It
+// then replaces the constraint by the version.
+func kept(app, old *shipper.Application) bool {
 	c := app.Spec.Template.Chart
 	_, noted := app.Annotations[shipper.AppChartRepoAnnotation]
 	if !noted && old != nil && c.RepoURL != old.Spec.Template.Chart.RepoURL {
@@ -96,12 +95,12 @@ func kept(a *response.Response, app, old *shipper.Application) bool {
 	if ok, err := chart.Satisfies(c.Version, version); err != nil || !ok {
 		return false
 	}
-	setVersion(a, app, version)
+	setVersion(app, version)
 	return true
 }
 
-// judgeUnresolved refuses what will be refused whatever its chart is resolved to: no repository need be asked for it. Warnings are
-// left to validating: said twice they are heard twice when the age of a block moves on in between.
+// judgeUnresolved refuses a write that would be refused for any version, before a request to the repository. Validation adds
+// the warnings: if both did, the user would see a warning twice when a block's age changes in between.
 func (w *Webhook) judgeUnresolved(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
@@ -114,8 +113,8 @@ func (w *Webhook) judgeUnresolved(
 	})
 }
 
-// released is what an exact version was when the newest Release was made of it: it is kept, so that going back to it needs
-// no repository, and takes nothing else that was published under its name since.
+// released is the resolution of an exact version when the newest Release was created. It is used again, so that a rollback
+// needs no repository and never gets another chart under the same version.
 func (w *Webhook) released(app *shipper.Application, want shipper.Chart) (found chart.Resolution, ok bool) {
 	releases, err := w.State.Releases(client.ObjectKeyFromObject(app))
 	if err != nil || !chart.IsExact(want.Version) {
@@ -142,7 +141,7 @@ func (w *Webhook) judge(
 	return w.BlockCheck.Judge(a, resource, app.Name, subject(app, old == nil), block.Overrides(app.Annotations), c)
 }
 
-// resolve asks for the version of want, and answers for a repository that does not.
+// resolve resolves the version of want, and handles repositories that do not answer.
 func (w *Webhook) resolve(
 	ctx context.Context, a *response.Response, app *shipper.Application, want shipper.Chart,
 ) (chart.Resolution, error) {
@@ -159,7 +158,7 @@ func (w *Webhook) resolve(
 	return found, nil
 }
 
-// unresolved admits an exact version that could not be looked up, and refuses everything else.
+// unresolved admits an exact version that could not be looked up, and refuses constraints.
 func unresolved(a *response.Response, app string, want shipper.Chart, err error) (chart.Resolution, error) {
 	var known *chart.Error
 	errors.As(err, &known)
@@ -188,9 +187,9 @@ func refuse(app, child, value string, err error) error {
 	return response.Invalidate(kind, app, field.ErrorList{field.Invalid(chartPath.Child(child), value, err.Error())})
 }
 
-// write patches the pin: the version in its place, and where it comes from in annotations.
-func write(a *response.Response, app *shipper.Application, want shipper.Chart, found chart.Resolution) {
-	setVersion(a, app, found.Version)
+// write patches the pin: the version, and its origin in annotations.
+func write(app *shipper.Application, want shipper.Chart, found chart.Resolution) {
+	setVersion(app, found.Version)
 	for key, value := range map[string]string{
 		shipper.AppChartVersionRawAnnotation:      want.Version,
 		shipper.AppChartVersionResolvedAnnotation: found.Version,
@@ -198,21 +197,20 @@ func write(a *response.Response, app *shipper.Application, want shipper.Chart, f
 		shipper.AppChartRepoAnnotation:            want.RepoURL,
 	} {
 		if was, there := app.Annotations[key]; !there || was != value {
-			a.Annotate(&app.ObjectMeta, key, value)
+			response.Annotate(&app.ObjectMeta, key, value)
 		}
 	}
 	switch {
 	case found.Digest == "":
-		a.Unannotate(&app.ObjectMeta, shipper.AppChartDigestAnnotation)
+		delete(app.Annotations, shipper.AppChartDigestAnnotation)
 	case app.Annotations[shipper.AppChartDigestAnnotation] != found.Digest:
-		a.Annotate(&app.ObjectMeta, shipper.AppChartDigestAnnotation, found.Digest)
+		response.Annotate(&app.ObjectMeta, shipper.AppChartDigestAnnotation, found.Digest)
 	}
 }
 
-func setVersion(a *response.Response, app *shipper.Application, version string) {
+func setVersion(app *shipper.Application, version string) {
 	if app.Spec.Template.Chart.Version != version {
 		app.Spec.Template.Chart.Version = version
-		a.Set(version, "spec", "template", "chart", "version")
 	}
 }
 

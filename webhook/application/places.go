@@ -16,17 +16,17 @@ import (
 	"shipper.dev/shipper/webhook/templatecheck"
 )
 
-// validateTemplate judges a template, and whether its patches apply to the values they are for.
+// validateTemplate validates a template, and whether its patches apply to their values.
 func (w *Webhook) validateTemplate(template *shipper.ReleaseEnvironment) field.ErrorList {
 	path := field.NewPath("spec", "template")
 	errs := templatecheck.Validate(template, path)
-	if len(errs) > 0 || !chart.LayersOf(template).Differ() || len(template.ValuesFrom) > 0 { // which may have what a patch is for
+	if len(errs) > 0 || !chart.LayersOf(template).Differ() || len(template.ValuesFrom) > 0 { // a source may add values
 		return errs
 	}
 	return templatecheck.ValidatePatches(template, path, w.State.Clusters())
 }
 
-// warnOfUnusedValues tells of values for clusters that a Release will not be in, as clusters are now.
+// warnOfUnusedValues warns of values for clusters that a Release will not use, as clusters are now.
 func warnOfUnusedValues(a *response.Response, template *shipper.ReleaseEnvironment, choice []string) {
 	if len(choice) == 0 {
 		return
@@ -43,8 +43,8 @@ func warnOfUnusedValues(a *response.Response, template *shipper.ReleaseEnvironme
 	}
 }
 
-// pods counts the Pods that all of a Release is in each cluster. Same is false when clusters differ; otherwise each has as many
-// as the first.
+// pods counts the Pods of a Release at full capacity in each cluster. same is false when the clusters differ; otherwise each
+// has as many as the first.
 func (w *Webhook) pods(ctx context.Context, rel *shipper.Release, clusters []string) (counts []int32, same bool, err error) {
 	if len(rel.Spec.Environment.ValuesFrom) > 0 {
 		return []int32{0}, true, fmt.Errorf("release %s has values from ConfigMaps or Secrets, which are not merged here", rel.Name)
@@ -61,7 +61,7 @@ func (w *Webhook) pods(ctx context.Context, rel *shipper.Release, clusters []str
 	return counts, len(slices.Compact(slices.Clone(counts))) == 1, nil
 }
 
-// places are where clusters are, as far as values differ there; the one place there is when they do not, or when no cluster is known.
+// places are the places of clusters with different values; a single one when values do not differ, or without clusters.
 func (w *Webhook) places(layers chart.Layers, names []string) []chart.Place {
 	if !layers.Differ() || len(names) == 0 {
 		return []chart.Place{{}}
@@ -78,7 +78,7 @@ func (w *Webhook) places(layers chart.Layers, names []string) []chart.Place {
 	return out
 }
 
-// distinct is each place once, in order.
+// distinct are the places without repetitions, in order.
 func distinct(places []chart.Place) (out []chart.Place) {
 	for _, place := range places {
 		if !slices.Contains(out, place) {
@@ -88,7 +88,7 @@ func distinct(places []chart.Place) (out []chart.Place) {
 	return out
 }
 
-// perCluster says how many Pods a Release is where that differs.
+// perCluster describes the number of Pods per cluster where it differs.
 func perCluster(rel *shipper.Release, clusters []string, counts []int32) string {
 	var parts []string
 	for i := 0; i < len(counts) && i < maxClustersNamed; i++ {

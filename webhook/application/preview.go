@@ -20,36 +20,36 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-// countTimeout is how long a dry run waits for a chart to be fetched and rendered, to count its Pods. Where it is not
-// there by then the plan speaks of shares; it will be there the next time.
+// countTimeout bounds a dry run's wait for a chart to be fetched and rendered, to count its Pods. After that the plan shows
+// percentages; the next dry run has the chart.
 const countTimeout = 2 * time.Second
 
 // maxClustersNamed is how many clusters a plan names; API servers shorten long warnings.
 const maxClustersNamed = 8
 
-// preview tells who only tries what would come of it: what is rolled out, where, in which steps, and what may stop it on
-// the way. old is app before, or nil, rel is the Release that would be made, and rels those there are.
+// preview describes the result of a dry run: the new Release, its clusters, its steps, and the blocks that may stop it.
+// old is app before, or nil, rel is the Release to be created, and rels are the existing ones.
 func (w *Webhook) preview(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application, rel *shipper.Release,
 	rels []*shipper.Release,
 ) error {
 	env := &app.Spec.Template
-	a.Warn("plan: Release %s of %s", rel.Name, w.describePinned(app))
+	a.Warn(shipper.Planned+"Release %s of %s", rel.Name, w.describePinned(app))
 	choice, err := placement.Choose(app.Name, env.ClusterRequirements, w.State.Clusters())
 	if err == nil {
-		a.Warn("plan: %s: %s", count(len(choice), "cluster"), abridged(choice))
+		a.Warn(shipper.Planned+"%s: %s", count(len(choice), "cluster"), abridged(choice))
 	}
 	incumbent := strategy.LastComplete(rels)
 	for _, line := range w.steps(ctx, env, rel, incumbent, choice) {
-		a.Warn("plan: %s", line)
+		a.Warn(shipper.Planned+"%s", line)
 	}
 	if incumbent != nil {
-		a.Warn("plan: the incumbent is Release %s", incumbent.Name)
+		a.Warn(shipper.Planned+"the incumbent is Release %s", incumbent.Name)
 	}
 	return w.previewBlocks(ctx, req, a, app, old)
 }
 
-// describePinned is the chart as it was pinned.
+// describePinned describes the pinned chart.
 func (w *Webhook) describePinned(app *shipper.Application) string {
 	c := app.Spec.Template.Chart
 	out := fmt.Sprintf("chart %s %s", c.Name, c.Version)
@@ -62,8 +62,8 @@ func (w *Webhook) describePinned(app *shipper.Application) string {
 	return out
 }
 
-// steps are the lines about a strategy; incumbent is nil when there is none. Where not all clusters have as many Pods, steps
-// are told in shares.
+// steps describes the steps of a strategy; incumbent is nil when there is none. If clusters have different numbers of Pods, it
+// shows percentages.
 func (w *Webhook) steps(
 	ctx context.Context, env *shipper.ReleaseEnvironment, rel, incumbent *shipper.Release, clusters []string,
 ) []string {
@@ -99,7 +99,7 @@ func (w *Webhook) steps(
 	return out
 }
 
-// previewBlocks tells of the next block that will be in the way.
+// previewBlocks warns of the next block that will stop the rollout.
 func (w *Webhook) previewBlocks(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
@@ -110,7 +110,7 @@ func (w *Webhook) previewBlocks(
 	return w.BlockCheck.Preview(a, app.Namespace, block.Overrides(app.Annotations), c)
 }
 
-// warnOfUnneededOverrides tells of overrides that change nothing now: the blocks they name stop no such change.
+// warnOfUnneededOverrides warns of overrides without effect: their blocks do not stop this change.
 func (w *Webhook) warnOfUnneededOverrides(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {

@@ -29,7 +29,7 @@ func freeze(edits ...func(*shipper.RolloutBlock)) *shipper.RolloutBlock {
 	return b
 }
 
-func TestADryRunTellsThePlan(t *testing.T) {
+func TestADryRunShowsThePlan(t *testing.T) {
 	complete := ask.Release(ask.Application(), nil, func(r *shipper.Release) {
 		r.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: "True"}}
 	})
@@ -117,13 +117,13 @@ func TestADryRunTellsThePlan(t *testing.T) {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 			if a, req.DryRun = (&response.Response{}), nil; hook.Validate(t.Context(), req, a) != nil || len(a.Warnings()) != 1 {
-				t.Errorf("who means it is told more than the Release: %q", a.Warnings())
+				t.Errorf("a write that is not a dry run warns of more than the Release: %q", a.Warnings())
 			}
 		})
 	}
 }
 
-func TestADryRunTellsWherePodsDiffer(t *testing.T) {
+func TestADryRunShowsWherePodsDiffer(t *testing.T) {
 	next := ask.Application(func(app *shipper.Application) {
 		app.Spec.Template.ClusterRequirements.Regions[0].Replicas = new(int32(2))
 		app.Spec.Template.ValuesPerCluster = []shipper.ValuesFor{
@@ -153,7 +153,7 @@ func TestADryRunTellsWherePodsDiffer(t *testing.T) {
 	}
 }
 
-func TestAPlanForeseesWhatWillStopIt(t *testing.T) {
+func TestAPlanShowsTheBlockThatWillStopIt(t *testing.T) {
 	complete := func(app *shipper.Application) *shipper.Release {
 		return ask.Release(app, nil, func(r *shipper.Release) {
 			r.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: "True"}}
@@ -165,7 +165,7 @@ func TestAPlanForeseesWhatWillStopIt(t *testing.T) {
 		freeze   func(*shipper.RolloutBlock)
 		old, now *shipper.Application
 		known    []client.Object
-		told     bool
+		warned   bool
 	}{
 		"a freeze": {func(*shipper.RolloutBlock) {}, before, after, nil, true},
 		"one that warns stops nothing": {
@@ -177,7 +177,7 @@ func TestAPlanForeseesWhatWillStopIt(t *testing.T) {
 		"one that is overridden stops nothing": {
 			func(*shipper.RolloutBlock) {}, ask.Application(override), ask.Application(override, ask.Version("0.0.2")), nil, false,
 		},
-		"one that nobody may override stops it": {
+		"one with policy Nobody stops it": {
 			func(b *shipper.RolloutBlock) { b.Spec.OverridePolicy = shipper.RolloutBlockNobody },
 			ask.Application(override), ask.Application(override, ask.Version("0.0.2")), nil, true,
 		},
@@ -187,7 +187,7 @@ func TestAPlanForeseesWhatWillStopIt(t *testing.T) {
 			},
 			before, after, []client.Object{complete(after)}, false,
 		},
-		"one that lets rollbacks pass stops what is none": {
+		"one that allows rollbacks stops other changes": {
 			func(b *shipper.RolloutBlock) {
 				b.Spec.Allow = []shipper.RolloutBlockChange{shipper.RolloutBlockRollback}
 			},
@@ -203,15 +203,15 @@ func TestAPlanForeseesWhatWillStopIt(t *testing.T) {
 			if err := hook.Validate(t.Context(), req, a); err != nil {
 				t.Fatal(err)
 			}
-			told := slices.ContainsFunc(a.Warnings(), func(w string) bool { return strings.Contains(w, "will stop rollouts") })
-			if told != tc.told {
-				t.Errorf("told of the freeze: %v, want %v: %q", told, tc.told, a.Warnings())
+			warned := slices.ContainsFunc(a.Warnings(), func(w string) bool { return strings.Contains(w, "will stop rollouts") })
+			if warned != tc.warned {
+				t.Errorf("warned of the freeze: %v, want %v: %q", warned, tc.warned, a.Warnings())
 			}
 		})
 	}
 }
 
-func TestAnOverrideThatCoversNothingIsToldOf(t *testing.T) {
+func TestAnOverrideThatCoversNothingIsReported(t *testing.T) {
 	overriding := ask.Annotated(shipper.RolloutBlockOverrideAnnotation, "global/freeze")
 	hook := webhookOf(t, ask.Grant("dev override rolloutblocks global/freeze"), exact(), freeze())
 	a := &response.Response{}

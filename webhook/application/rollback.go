@@ -19,8 +19,8 @@ import (
 
 var rollbackPath = field.NewPath("spec", "rollbackTo")
 
-// rollBack puts the environment of the Release that rollbackTo means into the template, with all that is known of its
-// chart, and takes rollbackTo away.
+// rollBack copies the environment of the Release that rollbackTo selects into the template, with the annotations of its chart,
+// and removes rollbackTo.
 func (w *Webhook) rollBack(a *response.Response, app, old *shipper.Application) error {
 	to := app.Spec.RollbackTo
 	rels, err := w.releases(app)
@@ -39,10 +39,8 @@ func (w *Webhook) rollBack(a *response.Response, app, old *shipper.Application) 
 		a.Warn("spec.template was edited, too: that is not taken, the environment of Release %s is", goal.Name)
 	}
 	app.Spec.RollbackTo = nil
-	a.Remove("spec", "rollbackTo")
 	app.Spec.Template = *goal.Spec.Environment.DeepCopy()
-	a.Set(app.Spec.Template, "spec", "template")
-	write(a, app, app.Spec.Template.Chart, chart.Resolution{
+	write(app, app.Spec.Template.Chart, chart.Resolution{
 		Version: app.Spec.Template.Chart.Version, Digest: goal.Annotations[shipper.ReleaseChartDigestAnnotation],
 	})
 	newest := rels[len(rels)-1]
@@ -52,17 +50,17 @@ func (w *Webhook) rollBack(a *response.Response, app, old *shipper.Application) 
 		} else {
 			a.Warn("Release %s, the newest, has this environment already: there is nothing to roll back", newest.Name)
 		}
-		note(a, app, newest.Annotations[shipper.ReleaseRollbackOfAnnotation], "")
+		note(app, newest.Annotations[shipper.ReleaseRollbackOfAnnotation], "")
 		return nil
 	}
 	a.Warn("this rolls back from Release %s to the environment of %s", newest.Name, goal.Name)
-	note(a, app, goal.Name, to.Strategy)
+	note(app, goal.Name, to.Strategy)
 	return nil
 }
 
-// restored tells whether a write puts app back as the reconciler does on abort, whoever writes: the template becomes that of one of
-// its Releases with the same archive, and the highest observed generation, which only those who may stamp change, is that Release's.
-// It installs nothing that was not judged when that Release was made.
+// restored reports whether a write restores app as the reconciler does on abort, by any user: template, archive and highest
+// observed generation (which only users who may stamp change) are those of one of its Releases. It installs nothing that was
+// not admitted when that Release was created.
 func (w *Webhook) restored(app, old *shipper.Application) bool {
 	if old == nil || refreshWanted(app, old) || valuesRefreshWanted(app, old) ||
 		stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) {
@@ -77,9 +75,9 @@ func (w *Webhook) restored(app, old *shipper.Application) bool {
 	})
 }
 
-// rolledBack tells whether what rollbackTo asks for was done, and nothing was rolled out since. A manifest is applied again
-// and again, and the rollbackTo in it, once done, is gone from what is stored: without this, one that names no Release would
-// go back and forth, and one that names a Release would be refused once that is trimmed.
+// rolledBack reports whether rollbackTo was already applied, without a rollout since. A manifest with rollbackTo is applied
+// repeatedly, and the stored object lacks it. Without this check a manifest without a name would alternate between two
+// Releases, and one with a name would fail after the Release is trimmed.
 func rolledBack(old *shipper.Application, to *shipper.RollbackTo) bool {
 	if old == nil {
 		return false
@@ -88,24 +86,21 @@ func rolledBack(old *shipper.Application, to *shipper.RollbackTo) bool {
 	return back != "" && (to.Release == back || (to.Release == "" && to.Generation == 0))
 }
 
-// rollOn ends what was said of the last rollback when the template becomes another, by whatever: what is rolled out next goes
-// through its steps again.
-func rollOn(a *response.Response, app, old *shipper.Application) {
+// rollOn removes the records of the last rollback when the template changes: the next rollout goes through its steps again.
+func rollOn(app, old *shipper.Application) {
 	if old != nil && !stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) {
-		note(a, app, "", "")
+		note(app, "", "")
 	}
 }
 
-// stay keeps app as it went back before, and says how to go elsewhere.
+// stay keeps app as the rollback left it, and says how to go elsewhere.
 func stay(a *response.Response, app, old *shipper.Application, rels []*shipper.Release) {
 	if edited(app, old) {
 		a.Warn("spec.template was edited, too: that is not taken while spec.rollbackTo is there")
 	}
 	app.Spec.RollbackTo = nil
-	a.Remove("spec", "rollbackTo")
 	if !equality.Semantic.DeepEqual(app.Spec.Template, old.Spec.Template) {
 		app.Spec.Template = *old.Spec.Template.DeepCopy()
-		a.Set(app.Spec.Template, "spec", "template")
 	}
 	elsewhere := ""
 	if len(rels) > 0 {
@@ -115,19 +110,19 @@ func stay(a *response.Response, app, old *shipper.Application, rels []*shipper.R
 		"or name a Release in it%s", old.Annotations[shipper.AppRolledBackToAnnotation], elsewhere)
 }
 
-// edited tells whether a write asks for another template beside a rollback. Repeating what the version was resolved from is
-// no edit.
+// edited reports whether a write changes the template besides a rollback. Repeating the constraint of the version is not a
+// change.
 func edited(app, old *shipper.Application) bool {
 	if old == nil {
 		return false
 	}
 	app = app.DeepCopy()
-	kept(&response.Response{}, app, old)
+	kept(app, old)
 	return !stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template)
 }
 
-// note says of the template which Release it was taken from, and how it is to be rolled out; nothing when that is empty.
-func note(a *response.Response, app *shipper.Application, release string, how shipper.RollbackStrategy) {
+// note records which Release the template was copied from, and how to roll it out; empty values remove the records.
+func note(app *shipper.Application, release string, how shipper.RollbackStrategy) {
 	if how != shipper.RollbackImmediate {
 		how = ""
 	}
@@ -135,14 +130,14 @@ func note(a *response.Response, app *shipper.Application, release string, how sh
 		shipper.AppRolledBackToAnnotation: release, shipper.AppRollbackStrategyAnnotation: string(how),
 	} {
 		if value == "" {
-			a.Unannotate(&app.ObjectMeta, key)
+			delete(app.Annotations, key)
 		} else if app.Annotations[key] != value {
-			a.Annotate(&app.ObjectMeta, key, value)
+			response.Annotate(&app.ObjectMeta, key, value)
 		}
 	}
 }
 
-// goalOf is the Release that is meant, of all in their order, when the Application is still as it was; or why there is none.
+// goalOf is the Release that rollbackTo selects, of all in their order, given the stored Application; or an error.
 func goalOf(to *shipper.RollbackTo, rels []*shipper.Release, was *shipper.Application) (*shipper.Release, *field.Error) {
 	if len(rels) == 0 {
 		return nil, field.Invalid(rollbackPath, "{}", "the application has no releases yet: there is nothing to go back to")
@@ -169,7 +164,7 @@ func goalOf(to *shipper.RollbackTo, rels []*shipper.Release, was *shipper.Applic
 	return nil, missing(rollbackPath.Child("generation"), to.Generation, rels)
 }
 
-// missing says that no Release is meant, and which could be.
+// missing is the error when no Release is selected, with the possible ones.
 func missing(path *field.Path, value any, rels []*shipper.Release) *field.Error {
 	known := listed(rels)
 	err := field.NotFound(path, value)
@@ -180,7 +175,7 @@ func missing(path *field.Path, value any, rels []*shipper.Release) *field.Error 
 	return err
 }
 
-// listed are the newest of rels, as they can be named.
+// listed are the names of the newest of rels.
 func listed(rels []*shipper.Release) string {
 	var out []string
 	for _, rel := range slices.Backward(rels) {

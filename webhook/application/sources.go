@@ -23,35 +23,34 @@ import (
 	"shipper.dev/shipper/webhook/templatecheck"
 )
 
-// Sources reads what ConfigMaps and Secrets of a namespace hold. Errors are those of chart.ReadSources.
+// Sources reads the content of a namespace's ConfigMaps and Secrets. Errors are those of chart.ReadSources.
 type Sources func(ctx context.Context, namespace string, from []shipper.ValuesSource) (chart.Held, error)
 
-// readTimeout is how long a write waits for what it names to be read.
+// readTimeout bounds the time for a write to read its sources.
 const readTimeout = 2 * time.Second
 
 var sourcesPath = field.NewPath("spec", "template", "valuesFrom")
 
-// carryDigests puts back what a manifest does not say: what valuesFrom held when it was read last.
-func carryDigests(a *response.Response, app, old *shipper.Application) {
+// carryDigests restores the digests of valuesFrom, which manifests do not contain.
+func carryDigests(app, old *shipper.Application) {
 	now := &app.Spec.Template
 	if old == nil || len(now.ValuesDigests) > 0 || len(old.Spec.Template.ValuesDigests) == 0 {
 		return
 	}
 	before := &old.Spec.Template
 	if stamp.SameSources(&shipper.ReleaseEnvironment{ValuesFrom: now.ValuesFrom, ValuesDigests: before.ValuesDigests}, before) {
-		setDigests(a, app, maps.Clone(before.ValuesDigests))
+		setDigests(app, maps.Clone(before.ValuesDigests))
 	}
 }
 
-// pinValues makes sure that the template says what its valuesFrom held: what they hold now, when the template asks for what was not
-// installed before, or when somebody wants them to be read anew; otherwise what it says. A template that is put back by who may, or
-// by Shipper, is left as it is.
+// pinValues sets the digests of valuesFrom in the template: of the present content, when the template is new or the user
+// requests a refresh; otherwise it keeps them. It does not change a template that is restored by Shipper or by a user who may.
 func (w *Webhook) pinValues(
-	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application, wentBack bool,
+	ctx context.Context, req *admission.Request, app, old *shipper.Application, wentBack bool,
 ) error {
 	now := &app.Spec.Template
 	if len(now.ValuesFrom) == 0 {
-		setDigests(a, app, nil)
+		setDigests(app, nil)
 		return nil
 	}
 	if wentBack || w.restored(app, old) {
@@ -80,15 +79,15 @@ func (w *Webhook) pinValues(
 	if err != nil {
 		return err
 	}
-	setDigests(a, app, digests)
+	setDigests(app, digests)
 	return nil
 }
 
-// digesting lets in one write at a time: digests of Secrets are slow to make, up to half a second for one write, and who asks for many
-// at once is not to keep the gate from all others.
+// digesting admits one write at a time: the digests of Secrets take up to half a second for one write, and a user with many
+// writes must not occupy the webhook.
 var digesting = semaphore.NewWeighted(1)
 
-// digestsOf are those of what was held. Who waits too long for them is told to try again.
+// digestsOf are the digests of the content. A request that waits too long for a slot gets a retry hint.
 func digestsOf(ctx context.Context, pinned chart.Pinned, held chart.Held) (map[string]string, error) {
 	if pinned.Secret() {
 		if digesting.Acquire(ctx, 1) != nil {
@@ -99,13 +98,13 @@ func digestsOf(ctx context.Context, pinned chart.Pinned, held chart.Held) (map[s
 	return pinned.DigestsOf(held)
 }
 
-// keepsValues tells whether app goes on with what its valuesFrom were pinned to.
+// keepsValues reports whether app keeps the digests of its valuesFrom.
 func (w *Webhook) keepsValues(ctx context.Context, req *admission.Request, app, old *shipper.Application) (bool, error) {
 	now := &app.Spec.Template
 	switch {
 	case len(now.ValuesDigests) == 0:
 		return false, nil
-	case old == nil: // restored, by who may; what others bring along from elsewhere says nothing of what is here
+	case old == nil: // restored by a user who may; digests from another cluster do not count here
 		return w.Guard.MayStamp(ctx, req, protected.Application)
 	case valuesRefreshWanted(app, old):
 		return false, nil
@@ -113,8 +112,8 @@ func (w *Webhook) keepsValues(ctx context.Context, req *admission.Request, app, 
 	return w.known(app, old, func(string) bool { return true })
 }
 
-// known tells whether what app installs was installed before, or is what its template asked for before, in whatever steps, and of a
-// chart with the digest that is asked for.
+// known reports whether app's installation was installed before, or is that of its previous template, ignoring steps, with a
+// chart whose digest satisfies of.
 func (w *Webhook) known(app, old *shipper.Application, of func(digest string) bool) (bool, error) {
 	if sameInstallation(&app.Spec.Template, &old.Spec.Template) && of(old.Annotations[shipper.AppChartDigestAnnotation]) {
 		return true, nil
@@ -125,14 +124,14 @@ func (w *Webhook) known(app, old *shipper.Application, of func(digest string) bo
 	}), err
 }
 
-// otherChart tells whether the chart's archive is another than it was, by whatever its name and version are.
+// otherChart reports whether the digest of the chart's archive changed.
 func otherChart(app, old *shipper.Application) bool {
 	return app.Annotations[shipper.AppChartDigestAnnotation] != metaOf(old).Annotations[shipper.AppChartDigestAnnotation]
 }
 
-// permitSources refuses ConfigMaps and Secrets that the user may not read himself: he would have what they hold rendered by a chart of
-// his. So they are judged with whatever they are rendered by. What is already installed with them may be installed again, in other
-// steps; not so a chart of the same name and version that was published anew with something else in it.
+// permitSources refuses ConfigMaps and Secrets that the user may not read: the user could render their content with an own
+// chart. It checks again for every new installation, including a chart with the same version and another digest, but not for
+// other steps of an installed one.
 func (w *Webhook) permitSources(ctx context.Context, req *admission.Request, app, old *shipper.Application) error {
 	now := &app.Spec.Template
 	if len(now.ValuesFrom) == 0 || w.restored(app, old) {
@@ -162,7 +161,7 @@ func (w *Webhook) permitSources(ctx context.Context, req *admission.Request, app
 	return response.Invalidate(kind, app.Name, errs)
 }
 
-// exempt tells whether app needs nobody's right to what it names: it installs nothing new, or it is restored by who may.
+// exempt reports whether app's sources need no check: it installs nothing new, or a user who may restores it.
 func (w *Webhook) exempt(ctx context.Context, req *admission.Request, app, old *shipper.Application) (bool, error) {
 	switch {
 	case old == nil && len(app.Spec.Template.ValuesDigests) > 0:
@@ -174,20 +173,20 @@ func (w *Webhook) exempt(ctx context.Context, req *admission.Request, app, old *
 	return w.known(app, old, func(digest string) bool { return digest == now })
 }
 
-// sameInstallation tells whether two environments install the same, in whatever steps.
+// sameInstallation reports whether two environments install the same, ignoring steps.
 func sameInstallation(a, b *shipper.ReleaseEnvironment) bool {
 	other := *a
 	other.Strategy = b.Strategy
 	return stamp.SameEnvironment(&other, b)
 }
 
-// valuesRefreshWanted tells whether the user asks for what valuesFrom names to be read anew.
+// valuesRefreshWanted reports whether the user requests a new read of valuesFrom.
 func valuesRefreshWanted(app, old *shipper.Application) bool {
 	now := app.Annotations[shipper.AppValuesRefreshAnnotation]
 	return now != "" && now != old.Annotations[shipper.AppValuesRefreshAnnotation] && len(app.Spec.Template.ValuesFrom) > 0
 }
 
-// unread says which source could not be read, and why.
+// unread is the error for a source that could not be read.
 func unread(app *shipper.Application, err error) error {
 	broken, ok := errors.AsType[*chart.SourceError](err)
 	if !ok {
@@ -208,16 +207,9 @@ func refPath(i int, source shipper.ValuesSource) *field.Path {
 	return sourcesPath.Index(i).Child("configMapKeyRef")
 }
 
-// setDigests patches what valuesFrom held, unless it is there.
-func setDigests(a *response.Response, app *shipper.Application, digests map[string]string) {
-	now := &app.Spec.Template
-	switch {
-	case maps.Equal(now.ValuesDigests, digests):
-		return
-	case len(digests) == 0:
-		a.Remove("spec", "template", "valuesDigests")
-	default:
-		a.Set(digests, "spec", "template", "valuesDigests")
+// setDigests sets the digests of valuesFrom, unless they are equal.
+func setDigests(app *shipper.Application, digests map[string]string) {
+	if !maps.Equal(app.Spec.Template.ValuesDigests, digests) {
+		app.Spec.Template.ValuesDigests = digests
 	}
-	now.ValuesDigests = digests
 }

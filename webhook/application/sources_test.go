@@ -95,12 +95,12 @@ func TestValuesArePinnedToWhatTheirSourcesHold(t *testing.T) {
 		"nor when only labels change":             {update(now(from, ask.Annotated("a", "b")), old), nil, 0, was},
 		"nor for other steps":                     {update(now(from, otherSteps), old), nil, 0, was},
 		"again when the template changes":         {update(now(from, changed), old), nil, 1, is},
-		"again when somebody asks for it":         {update(now(from, refresh), old), nil, 1, is},
-		"whatever somebody says that they held": {
+		"again when the user requests it":         {update(now(from, refresh), old), nil, 1, is},
+		"whatever digests the user claims": {
 			update(now(pinnedTo(map[string]string{hidden: "x"})), old), nil, 1, is,
 		},
 		"and not when it goes back": {update(now(from, back, refresh), newer), []client.Object{first, second}, 0, was},
-		"nor when what was installed before is put back": {
+		"nor when an earlier installation is restored": {
 			update(now(pinnedTo(was)), newer), []client.Object{first, second}, 0, was,
 		},
 		"nor when Shipper puts it back on abort": {
@@ -145,7 +145,7 @@ func marshalled(t testing.TB, o any) []byte {
 	return raw
 }
 
-func TestValuesAreForWhoMayReadThem(t *testing.T) {
+func TestValuesNeedTheRightToReadTheirSources(t *testing.T) {
 	was := digests(t, "a: 1")
 	old := now(pinnedTo(was))
 	newer := now(pinnedTo(digests(t, "a: 2")))
@@ -162,26 +162,26 @@ func TestValuesAreForWhoMayReadThem(t *testing.T) {
 		rights  []string
 		refused bool
 	}{
-		"who may reads them":                   {ask.Create(ask.Developer, ask.Application(from)), []string{mayHidden}, false},
-		"who may not names them not":           {ask.Create(ask.Developer, ask.Application(from)), nil, true},
+		"a user with the right reads them":           {ask.Create(ask.Developer, ask.Application(from)), []string{mayHidden}, false},
+		"a user without the right may not name them": {ask.Create(ask.Developer, ask.Application(from)), nil, true},
 		"nor adds them":                        {update(now(from), now()), nil, true},
 		"nor has them rendered otherwise":      {update(now(pinnedTo(was), changed), old), nil, true},
-		"nor has them read anew":               {update(now(pinnedTo(was), refresh), old), nil, true},
+		"nor refreshes them":                   {update(now(pinnedTo(was), refresh), old), nil, true},
 		"but goes back to them":                {update(now(from, back), newer), nil, false},
 		"and takes them away":                  {update(now(), old), nil, false},
 		"and so does Shipper, without a right": {ask.Update(ask.Reconciler, old, newer), nil, false},
-		"who restores brings them along": {
+		"a user who restores may set them": {
 			ask.Create("ann", now(pinnedTo(was))), []string{"ann stamp applications default/super-server"}, false,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			read := 0
 			w := reading(t, ask.Grant(tc.rights...), &read, []client.Object{hides("a: 1")}, first, ask.Release(newer, []*shipper.Release{first}))
-			decision, told := response.Decision(""), ""
+			decision, want := response.Decision(""), ""
 			if tc.refused {
-				decision, told = response.Invalid, message
+				decision, want = response.Invalid, message
 			}
-			ask.CheckRefusal(t, w.Default(t.Context(), tc.req, &response.Response{}), decision, told)
+			ask.CheckRefusal(t, w.Default(t.Context(), tc.req, &response.Response{}), decision, want)
 			if tc.refused && read > 0 {
 				t.Error("it was read first")
 			}
@@ -189,13 +189,13 @@ func TestValuesAreForWhoMayReadThem(t *testing.T) {
 	}
 }
 
-// TestAChartPublishedAnewIsAnother has a chart of the same name and version with something else in it render what a Secret held.
-func TestAChartPublishedAnewIsAnother(t *testing.T) {
+// TestAChartPublishedAgainIsAnother has a chart of the same name and version with something else in it render what a Secret held.
+func TestAChartPublishedAgainIsAnother(t *testing.T) {
 	was := digests(t, "a: 1")
 	of := func(digest string) func(*shipper.Application) {
 		return ask.Annotated(shipper.AppChartDigestAnnotation, digest)
 	}
-	anew := ask.Annotated(shipper.AppChartVersionRefreshAnnotation, "x")
+	republished := ask.Annotated(shipper.AppChartVersionRefreshAnnotation, "x")
 	otherSteps := func(app *shipper.Application) { app.Spec.Template.Strategy.Steps[0].Name = "slowly" }
 	old := now(pinnedTo(was), of("ours"))
 	known := ask.Release(old, nil)
@@ -204,9 +204,9 @@ func TestAChartPublishedAnewIsAnother(t *testing.T) {
 		rights   string
 		refused  bool
 	}{
-		"it is asked for anew":                           {now(pinnedTo(was), of("ours"), anew), old, "", true},
-		"and by who may read it":                         {now(pinnedTo(was), of("ours"), anew), old, mayHidden, false},
-		"it is asked for anew, and other steps":          {now(pinnedTo(was), of("ours"), anew, otherSteps), old, "", true},
+		"the user requests a refresh":                    {now(pinnedTo(was), of("ours"), republished), old, "", true},
+		"and by a user who may read it":                  {now(pinnedTo(was), of("ours"), republished), old, mayHidden, false},
+		"the user requests a refresh, and other steps":   {now(pinnedTo(was), of("ours"), republished, otherSteps), old, "", true},
 		"the Secret is put back beside it":               {now(pinnedTo(was), of("theirs")), now(of("theirs")), "", true},
 		"the Secret is put back beside the chart it had": {now(pinnedTo(was), of("ours")), now(of("ours")), "", false},
 		"other steps of the chart it has":                {now(pinnedTo(was), of("ours"), otherSteps), old, "", false},

@@ -24,7 +24,7 @@ import (
 	"shipper.dev/shipper/webhook/templatecheck"
 )
 
-// validateWrite judges app before it is stored. What a write leaves as it is, it is not refused for.
+// validateWrite validates app before it is stored. Unchanged parts are not refused.
 func (w *Webhook) validateWrite(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
@@ -81,8 +81,8 @@ func (w *Webhook) validateWrite(
 	return w.announce(ctx, req, a, app, old)
 }
 
-// judgeLabels refuses to take an Application out of the scope of a block that holds it: what is made of it next, a rollback
-// that the block lets pass, would be out of it for good.
+// judgeLabels refuses to take an Application out of the scope of a block that stops it: otherwise its next change, such as a
+// rollback that the block allows, would leave the scope for good.
 func (w *Webhook) judgeLabels(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
@@ -109,8 +109,8 @@ func (w *Webhook) judgeLabels(
 	return w.BlockCheck.Decide(a, resource, app.Name, subject(app, false), block.Verdict{Effective: left})
 }
 
-// validateRepository refuses a repository that charts may not be fetched from, once a user names it. What was admitted
-// when more was allowed stays, and Shipper and users go back to it, for it is kept; that it is not fetched is seen to by who fetches.
+// validateRepository refuses a repository that is not allowed when a user names it. An Application that was admitted before
+// keeps it, and rollbacks to kept archives work; fetching is checked separately.
 func (w *Webhook) validateRepository(app, old *shipper.Application) field.ErrorList {
 	repoURL := app.Spec.Template.Chart.RepoURL
 	if repoURL == "" || (old != nil && old.Spec.Template.Chart.RepoURL == repoURL) {
@@ -134,7 +134,7 @@ func (w *Webhook) validateDelete(
 	return w.judgeDeletion(ctx, req, a, old, block.Overrides(old.Annotations))
 }
 
-// judgeDeletion refuses the deletion of an Application, or what may lead to it, under a block.
+// judgeDeletion refuses, under a block, the deletion of an Application, or a change that leads to it.
 func (w *Webhook) judgeDeletion(
 	ctx context.Context, req *admission.Request, a *response.Response, old *shipper.Application, overrides []block.Override,
 ) error {
@@ -145,7 +145,7 @@ func (w *Webhook) judgeDeletion(
 	return w.BlockCheck.Judge(a, resource, old.Name, subject(old, false), overrides, c)
 }
 
-// announce says which Release the template makes and what is to be expected of it; to who only tries, in full.
+// announce warns which Release the template creates and what to expect; a dry run gets the full plan.
 func (w *Webhook) announce(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
@@ -191,7 +191,7 @@ func validateName(name string) field.ErrorList {
 	return nil
 }
 
-// validateLabels judges the one label of Applications that means something, when it changes.
+// validateLabels validates the one label of Applications with a meaning, when it changes.
 func validateLabels(now, old map[string]string) field.ErrorList {
 	value, there := now[shipper.HelmWorkaroundLabel]
 	was, before := old[shipper.HelmWorkaroundLabel]

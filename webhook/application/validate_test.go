@@ -180,10 +180,10 @@ func TestApplicationsAreJudged(t *testing.T) {
 			decision: response.Invalid,
 			message:  invalid + overrideKey + `: Invalid value: "global/gone": there is no RolloutBlock global/gone: take it out of the annotation`,
 		},
-		"what was invalid before does not hold metadata up": {
+		"an old error does not stop metadata edits": {
 			req: ask.Update("dev", ask.Application(ask.Version("~9"), ask.Annotated("a", "b")), ask.Application(ask.Version("~9"))),
 		},
-		"all that is wrong is told at once": {
+		"all errors are reported at once": {
 			req: ask.Create("dev", ask.Application(ask.Version("~0"), ask.Overriding("dns"))), decision: response.Invalid,
 			message: invalid + `[spec.template.chart.version: Invalid value: "~0": must be an exact version here; constraints are resolved ` +
 				`in Applications, by Shipper's mutating webhook, ` + overrideKey + `: Invalid value: "dns": "dns" is not namespace/name of a ` +
@@ -333,8 +333,8 @@ func TestDefaultingTwiceIsDefaultingOnce(t *testing.T) {
 			if err := w.Default(t.Context(), again, b); err != nil {
 				t.Fatal(err)
 			}
-			if len(b.Patch()) > 0 {
-				t.Errorf("the second time patched %v", b.Patch())
+			if len(patchOf(t, b)) > 0 {
+				t.Errorf("the second time patched %v", patchOf(t, b))
 			}
 		})
 	}

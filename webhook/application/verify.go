@@ -21,8 +21,8 @@ var (
 	provenancePath = chartPath.Child("provenance")
 )
 
-// permitKeys refuses keys that the user may not read himself, and what could not be verified with them whatever the repository
-// has. It is asked of a chart that becomes another, and not of one that was verified before: going back to that needs no keys.
+// permitKeys refuses keys that the user may not read, and a chart that cannot be verified with them. It checks when the chart
+// changes, but not for one that a Release has verified: a rollback to that needs no keys.
 func (w *Webhook) permitKeys(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
@@ -49,7 +49,7 @@ func (w *Webhook) permitKeys(
 	return nil
 }
 
-// verified tells whether a Release of this Application was made of the very chart, and its signature found.
+// verified reports whether a Release of this Application has the same chart with a valid signature.
 func (w *Webhook) verified(app *shipper.Application) bool {
 	releases, err := w.State.Releases(key(app))
 	return err == nil && slices.ContainsFunc(releases, func(rel *shipper.Release) bool {

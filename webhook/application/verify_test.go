@@ -16,7 +16,7 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-func TestKeysAreForWhoMayReadThemAndMustBeThere(t *testing.T) {
+func TestKeysNeedTheRightToReadThemAndMustExist(t *testing.T) {
 	verified := func(app *shipper.Application) { app.Spec.Template.Chart.Verify.SecretName = "keys" }
 	elsewhere := func(app *shipper.Application) { app.Spec.Template.Chart.RepoURL = "https://elsewhere.example.com" }
 	probe := ask.Application()
@@ -54,7 +54,7 @@ func TestKeysAreForWhoMayReadThemAndMustBeThere(t *testing.T) {
 			req: update(ask.Application(verified, elsewhere), ask.Application(verified)), rights: ask.Grant(),
 			decision: response.Invalid, message: forbidden,
 		},
-		"may edit what else there is": {
+		"may edit other fields": {
 			req: update(ask.Application(verified, changed), ask.Application(verified)), rights: ask.Grant(), problem: missing,
 		},
 		"may take them away": {req: update(probe, ask.Application(verified)), rights: ask.Grant(), problem: missing},
@@ -66,23 +66,23 @@ func TestKeysAreForWhoMayReadThemAndMustBeThere(t *testing.T) {
 			req: create, rights: may, problem: &chart.Error{Message: "chart.provenance is a page", Cause: chart.ErrProvenance},
 			decision: response.Invalid, message: at + `provenance: Invalid value: "(0 bytes)": chart.provenance is a page`,
 		},
-		"is let through when nobody can tell": {
+		"is admitted when it cannot be checked": {
 			req: create, rights: may, problem: &chart.Error{Message: "away", Retry: true}, warnings: []string{warning},
 		},
-		"goes back to what was verified, with the keys gone": {
+		"goes back to a verified chart, with the keys gone": {
 			req: update(ask.Application(verified), probe), rights: ask.Grant(), problem: missing,
 			known: []client.Object{release(`{"digest":"d","fingerprint":"F"}`)},
 		},
-		"goes back to what was not": {
+		"goes back to a chart that was not": {
 			req: update(ask.Application(verified), probe), rights: may, problem: missing, known: []client.Object{release("")},
 			decision: response.Invalid, message: at + `verify.secretName: Invalid value: "keys": there is no Secret x/keys`,
 		},
-		"goes back to what was when its archive was another": {
+		"goes back to a verified chart with another archive": {
 			req: update(ask.Application(verified), probe), rights: may, problem: missing,
 			known:    []client.Object{release(`{"digest":"e","fingerprint":"F"}`)},
 			decision: response.Invalid, message: at + `verify.secretName: Invalid value: "keys": there is no Secret x/keys`,
 		},
-		"is asked again when nobody could tell who may": {
+		"is checked again after the API server did not answer": {
 			req: create, rights: &ask.Rights{Err: errors.New("away")}, decision: response.Unavailable, message: "away",
 		},
 	} {

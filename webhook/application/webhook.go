@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package application judges Applications: it pins their chart to a version, says which Release an edit makes, and lets
-// nothing through that could not be rolled out or that a RolloutBlock holds back.
+// Package application validates Applications: it pins their chart to a version, reports which Release an edit creates, and
+// refuses changes that could not be rolled out or that a RolloutBlock stops.
 package application
 
 import (
@@ -26,69 +26,72 @@ const (
 	short    = "app"
 )
 
-// Resolver knows which version of a chart a constraint means.
+// Resolver resolves and checks charts.
 type Resolver interface {
 	Resolve(ctx context.Context, namespace string, want shipper.Chart) (chart.Resolution, error)
-	// Replicas is how many Pods a Release has in a place when all of it runs.
+	// Replicas is the number of Pods of a Release in a place at full capacity.
 	Replicas(ctx context.Context, rel *shipper.Release, in chart.Place) (int32, error)
-	// Judge says why no cluster can run a Release in a place, by an error that is not to be tried again, and what is doubtful about it.
+	// Judge returns a permanent error if no cluster can run a Release in a place, and doubts to warn of.
 	Judge(ctx context.Context, rel *shipper.Release, in chart.Place) (doubts []string, err error)
 	// Allows is nil when charts may be fetched from the repository.
 	Allows(repoURL string) error
-	// Verifiable says what keeps a chart from being verified that is known without its repository; chart.ErrKeys, chart.ErrProvenance.
+	// Verifiable returns an error if a chart cannot be verified for a reason known without its repository; chart.ErrKeys,
+	// chart.ErrProvenance.
 	Verifiable(ctx context.Context, namespace string, of shipper.Chart, digest string) error
-	// Refresh makes the next Resolve know what the chart's repository has now, if it can be asked.
+	// Refresh refreshes the index of the chart's repository for the next Resolve, if it answers.
 	Refresh(ctx context.Context, namespace string, of shipper.Chart) error
 }
 
-// State are what is known of the objects around an Application.
+// State has the objects related to an Application.
 type State interface {
 	Releases(app types.NamespacedName) ([]*shipper.Release, error)
 	Clusters() []shipper.Cluster
 	NamespaceTerminating(namespace string) bool
 }
 
-// Webhook judges Applications.
+// Webhook validates Applications.
 type Webhook struct {
 	BlockCheck *blockcheck.Checker
 	Guard      *protected.Guard
 	State      State
 	Charts     Resolver
-	// Sources reads what valuesFrom names. Nil: Applications that name something are refused.
+	// Sources reads valuesFrom. Nil: Applications with valuesFrom are refused.
 	Sources Sources
 }
 
-// Default judges and completes what a user sent.
+// Default checks and completes a user's write.
 func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *response.Response) error {
 	app, old, err := response.Decode[shipper.Application](req)
 	if err != nil {
-		return nil // the schema refuses it in better words
+		return nil // the schema refuses it with a better message
 	}
 	if app == nil {
 		return w.BlockCheck.Early(a, req.Namespace, func(a *response.Response) error { return w.validateDelete(ctx, req, a, old) })
 	}
+	if app.Namespace == "" {
+		app.Namespace = req.Namespace
+	}
+	if err := a.Complete(req.Object.Raw, app); err != nil {
+		return err
+	}
 	if err := w.complete(ctx, req, a, app, old); err != nil {
 		return err
 	}
-	completed := len(a.Patch()) > 0
 	return w.BlockCheck.Early(a, req.Namespace, func(a *response.Response) error {
-		if completed {
-			req = with(req, app)
-		}
-		return w.validateWrite(ctx, req, a, app, old)
+		return w.validateWrite(ctx, with(req, app), a, app, old)
 	})
 }
 
-// with is req as it will be asked to validate app: what blocks ask of a request they ask of what is to be stored.
+// with is req with app as its object, as validation will see it: blocks evaluate the object that will be stored.
 func with(req *admission.Request, app *shipper.Application) *admission.Request {
 	out := *req
-	if raw, err := json.Marshal(app); err == nil { // it was JSON before
+	if raw, err := json.Marshal(app); err == nil { // it was decoded from JSON
 		out.Object.Raw = raw
 	}
 	return &out
 }
 
-// Validate judges what is about to be stored or deleted.
+// Validate validates an object before it is stored or deleted.
 func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *response.Response) error {
 	app, old, err := response.Decode[shipper.Application](req)
 	if err != nil {

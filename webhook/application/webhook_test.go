@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"gomodules.xyz/jsonpatch/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,8 +71,8 @@ func TestWhatAnEditLeavesAloneIsNotPatched(t *testing.T) {
 	if err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), ask.Update(ask.Developer, now, old), a); err != nil {
 		t.Fatal(err)
 	}
-	if len(a.Patch()) > 0 {
-		t.Errorf("patched %v", a.Patch())
+	if len(patchOf(t, a)) > 0 {
+		t.Errorf("patched %v", patchOf(t, a))
 	}
 }
 
@@ -97,12 +98,12 @@ func TestTheRequesterIsNoted(t *testing.T) {
 		now  *shipper.Application
 		want string
 	}{
-		"whoever changes spec": {"ann", ask.Application(ask.Pinned("0.0.1"), changed), "ann"},
-		"not who changes only metadata": {
+		"any user who changes spec": {"ann", ask.Application(ask.Pinned("0.0.1"), changed), "ann"},
+		"not a user who changes only metadata": {
 			"ann", ask.Application(ask.Pinned("0.0.1"), ask.Annotated("a", "b")), ask.Developer,
 		},
-		"not the reconciler that aborts":     {ask.Reconciler, ask.Application(ask.Pinned("0.0.1"), changed), ask.Developer},
-		"who leaves the annotation out, too": {"ann", ask.Application(changed), "ann"},
+		"not the reconciler that aborts":            {ask.Reconciler, ask.Application(ask.Pinned("0.0.1"), changed), ask.Developer},
+		"a user who leaves the annotation out, too": {"ann", ask.Application(changed), "ann"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, req := &response.Response{}, ask.Update(tc.user, tc.now, old)
@@ -146,7 +147,7 @@ func TestControlAnnotationsOfApplications(t *testing.T) {
 			refuse: `Application.shipper.booking.com "super-server" is invalid: ` +
 				`metadata.annotations[` + observed + `]: Forbidden: is written by Shipper; leave it out`,
 		},
-		"changed by who may stamp, they change": {
+		"changed by a user who may stamp, they change": {
 			user: "ann", old: old, now: ask.Application(ask.Pinned("0.0.1"), ask.Annotated(observed, "9")),
 			want: ask.Application(ask.Pinned("0.0.1"), ask.Annotated(observed, "9")).Annotations,
 		},
@@ -155,11 +156,11 @@ func TestControlAnnotationsOfApplications(t *testing.T) {
 			want:   with(ask.Application(ask.Pinned("0.0.1")).Annotations, shipper.AppRequestedByAnnotation, "bob"),
 			warned: []string{"annotation " + observed + " is written by Shipper; what the manifest says was ignored"},
 		},
-		"given by who may stamp on creation, they are taken": {
+		"set on creation by a user who may stamp, they are kept": {
 			user: "ann", now: ask.Application(ask.Pinned("~0.0"), ask.Annotated(observed, "9")),
 			want: ask.Application(ask.Pinned("~0.0"), ask.Annotated(observed, "9")).Annotations,
 		},
-		"who may stamp and says nothing of it is the requester": {
+		"a user who may stamp and does not set it is the requester": {
 			user: "ann", now: ask.Application(),
 			want: with(ask.Application(ask.Pinned("0.0.1")).Annotations, shipper.AppRequestedByAnnotation, "ann"),
 		},
@@ -225,7 +226,7 @@ func TestOverridesAreNormalisedAndPruned(t *testing.T) {
 			if tc.old != nil {
 				req = ask.Update(ask.Developer, tc.now, tc.old)
 			}
-			// A block that is met is told by validation; what is resolved needs no judgement here.
+			// Validation reports the blocks; a resolved chart needs no check here.
 			if err := webhookOf(t, ask.Grant(), exact(), known...).Default(t.Context(), req, a); err != nil && tc.old != nil {
 				t.Fatal(err)
 			}
@@ -250,4 +251,14 @@ func TestAnOverrideOfNothingButGoneBlocksGoes(t *testing.T) {
 	if v, there := ask.Patched[shipper.Application](t, req, a).Annotations[shipper.RolloutBlockOverrideAnnotation]; there {
 		t.Errorf("override is still there: %q", v)
 	}
+}
+
+// patchOf is the patch that a has so far.
+func patchOf(t *testing.T, a *response.Response) []jsonpatch.JsonPatchOperation {
+	t.Helper()
+	patch, err := a.Patch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return patch
 }

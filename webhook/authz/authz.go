@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package authz asks the API server what a user may do beyond writing objects: override a RolloutBlock, or stamp what
-// Shipper otherwise stamps. Both are verbs that administrators grant with RBAC like any other.
+// Package authz asks the API server for rights of users beyond writing objects: to override a RolloutBlock, or to write
+// metadata that Shipper otherwise stamps. Both are verbs that administrators grant with RBAC.
 package authz
 
 import (
@@ -20,37 +20,37 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Verbs of our own.
+// Verbs of Shipper.
 const (
-	// Override on rolloutblocks allows to name the block in an override annotation.
+	// Override on rolloutblocks permits naming the block in an override annotation.
 	Override = "override"
-	// Stamp on applications, releases and the kinds of targets allows to write the annotations and labels that Shipper
-	// writes, and to make Releases and targets that a backup has.
+	// Stamp on applications, releases and the kinds of targets permits writing the annotations and labels that Shipper writes,
+	// and creating Releases and targets from a backup.
 	Stamp = "stamp"
 )
 
-// How long answers are kept. A right that is granted is waited for by somebody, one that is taken away is not.
+// How long answers are cached. A denial is cached briefly, because a user may wait for the right to be granted.
 const (
 	allowTTL = 30 * time.Second
 	denyTTL  = 2 * time.Second
 )
 
-// Authorizer tell whether a user may do verb to the object of resource (a plural of Shipper's group) and key.
+// Authorizer reports whether a user may do verb to the object of resource (a plural of Shipper's group) and key.
 type Authorizer interface {
 	Allowed(
 		ctx context.Context, who authenticationv1.UserInfo, verb, resource string, key types.NamespacedName,
 	) (bool, error)
-	// MayGet tells whether a user may get the object of resource (a plural of the core group, such as secrets) and key.
+	// MayGet reports whether a user may get the object of resource (a plural of the core group, such as secrets) and key.
 	MayGet(ctx context.Context, who authenticationv1.UserInfo, resource string, key types.NamespacedName) (bool, error)
 }
 
-// Delegated asks with SubjectAccessReviews and keeps the answers for a while.
+// Delegated uses SubjectAccessReviews and caches the answers for a while.
 func Delegated(client authorizationclient.AuthorizationV1Interface) (Authorizer, error) {
 	config := authorizerfactory.DelegatingAuthorizerConfig{
 		SubjectAccessReviewClient: client,
 		AllowCacheTTL:             allowTTL,
 		DenyCacheTTL:              denyTTL,
-		// One more try, soon: the user waits, and the whole answer has seconds.
+		// One quick retry: the user waits, and the whole review has only seconds.
 		WebhookRetryBackoff: &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1, Steps: 2},
 	}
 	a, err := config.New()
@@ -60,7 +60,7 @@ func Delegated(client authorizationclient.AuthorizationV1Interface) (Authorizer,
 	return From(a), nil
 }
 
-// From asks authorizer.
+// From returns an Authorizer that uses a.
 func From(a authorizer.Authorizer) Authorizer { return delegated{a} }
 
 type delegated struct{ authorizer authorizer.Authorizer }

@@ -18,7 +18,7 @@ import (
 	"shipper.dev/shipper/webhook/authz"
 )
 
-// api answers SubjectAccessReviews: yes to ann, nothing to nobody, no to all others.
+// api answers SubjectAccessReviews: yes for ann, an error for broken, no for all others.
 type api struct {
 	asked []authorizationv1.SubjectAccessReviewSpec
 }
@@ -31,7 +31,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.asked = append(a.asked, review.Spec)
-	if review.Spec.User == "nobody" {
+	if review.Spec.User == "broken" {
 		http.Error(w, "away", http.StatusInternalServerError)
 		return
 	}
@@ -76,8 +76,8 @@ func TestTheAPIServerIsAsked(t *testing.T) {
 	if allowed, err := who.Allowed(t.Context(), bob, authz.Stamp, "releases", block); allowed || err != nil {
 		t.Errorf("bob: got %v, %v", allowed, err)
 	}
-	nobody := authenticationv1.UserInfo{Username: "nobody"}
-	if allowed, err := who.Allowed(t.Context(), nobody, authz.Stamp, "releases", block); allowed || err == nil {
-		t.Errorf("nobody: got %v, %v; want an error", allowed, err)
+	broken := authenticationv1.UserInfo{Username: "broken"}
+	if allowed, err := who.Allowed(t.Context(), broken, authz.Stamp, "releases", block); allowed || err == nil {
+		t.Errorf("broken: got %v, %v; want an error", allowed, err)
 	}
 }

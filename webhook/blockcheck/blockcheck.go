@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package blockcheck holds rollouts back while a RolloutBlock is in effect, and judges the overrides that let them through.
+// Package blockcheck refuses rollouts while a RolloutBlock is in effect, and validates the overrides that let them pass.
 package blockcheck
 
 import (
@@ -24,19 +24,19 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-// retryRights is when to ask again after the API server could not say what a user may do.
+// retryRights is the retry hint when the API server could not say what a user may do.
 const retryRights = time.Second
 
-// maxReason is how long the reason for an override may be, in bytes.
+// maxReason bounds, in bytes, the reason for an override.
 const maxReason = 1024
 
-// OverridePath and ReasonPath are where the override annotation is, and the reason for it.
+// OverridePath and ReasonPath are the paths of the override annotation and of its reason.
 var (
 	OverridePath = field.NewPath("metadata", "annotations").Key(shipper.RolloutBlockOverrideAnnotation)
 	ReasonPath   = field.NewPath("metadata", "annotations").Key(shipper.RolloutBlockOverrideReasonAnnotation)
 )
 
-// Blocks are the RolloutBlocks that are known.
+// Blocks reads RolloutBlocks.
 type Blocks interface {
 	BlocksFor(namespace string) ([]*shipper.RolloutBlock, error)
 	// Block is nil when there is none.
@@ -44,23 +44,23 @@ type Blocks interface {
 	GlobalNamespace() string
 }
 
-// Conditions are asked about requests.
+// Conditions evaluates matchConditions.
 type Conditions interface {
 	Match(ctx context.Context, req *admission.Request) func([]shipper.RolloutBlockMatchCondition) bool
 }
 
-// Checker judges by blocks and overrides.
+// Checker checks changes against blocks and overrides.
 type Checker struct {
 	Blocks Blocks
 	Authz  authz.Authorizer
 	Clock  clock.PassiveClock
-	// Conditions are those of blocks.
+	// Conditions evaluates the matchConditions of blocks.
 	Conditions Conditions
 }
 
-// Judge refuses a change of the object of resource (a plural) and name while a block bears on subject's namespace that is
-// in its way and that none of overrides names. Blocks that only warn or note do so. Overrides that name no bearing block
-// do no harm here: Check has judged them when they were set.
+// Judge refuses a change of the object of resource (a plural) and name while a block in effect stops it and is not in
+// overrides. Blocks that only warn or audit do so. It ignores overrides of other blocks: Check refused them when they were
+// added.
 func (g *Checker) Judge(
 	a *response.Response, resource, name string, subject response.Subject, overrides []block.Override, c block.Change,
 ) error {
@@ -71,7 +71,7 @@ func (g *Checker) Judge(
 	return g.Decide(a, resource, name, subject, v)
 }
 
-// Decide refuses when a block is effective, and says what else there is to say of v.
+// Decide refuses when v has an effective block, and records its other blocks.
 func (g *Checker) Decide(a *response.Response, resource, name string, subject response.Subject, v block.Verdict) error {
 	for key, blocks := range map[string][]*shipper.RolloutBlock{
 		response.AuditBlocksOverridden: v.Overridden, response.AuditBlocksWarned: v.Warning,
@@ -90,9 +90,8 @@ func (g *Checker) Decide(a *response.Response, resource, name string, subject re
 	return response.Refuse(resource, name, subject, v, g.Clock.Now())
 }
 
-// Early says ahead what judge will refuse because of blocks, or because of who asks; anything else it leaves for later. The
-// API server's own policy, which holds blocks when no webhook does, comes between completing and validating and knows fewer
-// words.
+// Early refuses, during mutation, what judge refuses because of blocks or missing rights; other errors wait for validation. In
+// between, the API server evaluates Shipper's ValidatingAdmissionPolicy, whose messages say less.
 func (g *Checker) Early(a *response.Response, namespace string, judge func(*response.Response) error) error {
 	bearing, err := g.Blocks.BlocksFor(namespace)
 	if err != nil || len(bearing) == 0 {
@@ -110,7 +109,7 @@ func (g *Checker) Early(a *response.Response, namespace string, judge func(*resp
 	return err
 }
 
-// Verdict is what the blocks that bear on a namespace mean for a change now.
+// Verdict is the effect of a namespace's blocks on a change now.
 func (g *Checker) Verdict(namespace string, overrides []block.Override, c block.Change) (block.Verdict, error) {
 	bearing, err := g.Blocks.BlocksFor(namespace)
 	if err != nil {
@@ -119,7 +118,7 @@ func (g *Checker) Verdict(namespace string, overrides []block.Override, c block.
 	return block.Judge(bearing, overrides, c, g.Clock.Now()), nil
 }
 
-// Preview warns of the next block that will stop such a change in a namespace, as far as it is not overridden.
+// Preview warns of the next block that will stop such a change in a namespace and is not overridden.
 func (g *Checker) Preview(a *response.Response, namespace string, overrides []block.Override, c block.Change) error {
 	bearing, err := g.Blocks.BlocksFor(namespace)
 	if err != nil {
@@ -127,22 +126,21 @@ func (g *Checker) Preview(a *response.Response, namespace string, overrides []bl
 	}
 	now := g.Clock.Now()
 	if b, at := block.Upcoming(bearing, overrides, c, now); b != nil {
-		a.Warn("plan: RolloutBlock %s will stop rollouts from %s on, in %s: %s",
+		a.Warn(shipper.Planned+"RolloutBlock %s will stop rollouts from %s on, in %s: %s",
 			block.Name(b), at.UTC().Format(time.RFC3339), duration.HumanDuration(at.Sub(now)), b.Spec.Message)
 	}
 	return nil
 }
 
-// Requested is the question which matchConditions match a request.
+// Requested returns a function that reports whether a block's matchConditions match a request.
 func (g *Checker) Requested(ctx context.Context, req *admission.Request) func(*shipper.RolloutBlock) bool {
 	match := g.Conditions.Match(ctx, req)
 	return func(b *shipper.RolloutBlock) bool { return match(b.Spec.MatchConditions) }
 }
 
-// Check judges the overrides in annotations: they must be well-formed, and every name that is not one of before must be
-// that of a RolloutBlock that bears on namespace, and have the reason that the block wants. Names that were there before
-// were judged when they came; if their blocks ended since, nobody who takes one of them out must be kept from it by the
-// others.
+// Check validates the overrides in annotations: they must be well-formed, and every added name must be that of a RolloutBlock
+// that applies to namespace, with a reason if the block requires one. Names in before were checked when they were added: a user
+// can remove one of them although the blocks of others are gone.
 func (g *Checker) Check(
 	ctx context.Context, namespace string, annotations map[string]string, before []types.NamespacedName,
 ) ([]types.NamespacedName, field.ErrorList) {
@@ -187,9 +185,8 @@ func (g *Checker) checkName(
 	return nil
 }
 
-// Permit refuses when who may not override one of names, which were added to the object of resource (a plural) and
-// name. Who may is for the block to say; for most it is who has the verb override on it. What is permitted is left for
-// auditors.
+// Permit refuses a user who may not override one of names, which were added to the object of resource (a plural) and name. The
+// block's overridePolicy decides; by default the user needs the verb override on it. Permit audits what it permits.
 func (g *Checker) Permit(
 	ctx context.Context, a *response.Response, who authenticationv1.UserInfo, resource string, meta *metav1.ObjectMeta,
 	added []types.NamespacedName,
@@ -220,7 +217,7 @@ func (g *Checker) permitAll(
 		case b.Spec.OverridePolicy == shipper.RolloutBlockAnyone:
 			continue
 		case b.Spec.OverridePolicy == shipper.RolloutBlockNobody:
-			return response.Forbid(resource, name, fmt.Sprintf("nobody may override RolloutBlock %s (its overridePolicy is %s)",
+			return response.Forbid(resource, name, fmt.Sprintf("RolloutBlock %s may not be overridden (its overridePolicy is %s)",
 				key, shipper.RolloutBlockNobody))
 		}
 		if err := g.permitOne(ctx, who, resource, name, key); err != nil {

@@ -26,7 +26,7 @@ const key = shipper.RolloutBlockOverrideAnnotation
 
 var errAway = errors.New("API server is away")
 
-// away knows no blocks and cannot ask for any.
+// away has no blocks and fails every read.
 type away struct{}
 
 func (away) BlocksFor(string) ([]*shipper.RolloutBlock, error) { return nil, errAway }
@@ -72,13 +72,13 @@ func TestNormalise(t *testing.T) {
 		" b/b , a/a ": "a/a,b/b", "a/a": "a/a", "": "", ",": "", "bad": "bad",
 	} {
 		meta := &metav1.ObjectMeta{Annotations: map[string]string{key: written}}
-		blockcheck.Normalise(&response.Response{}, meta)
+		blockcheck.Normalise(meta)
 		if got := meta.Annotations[key]; got != want {
 			t.Errorf("%q became %q, want %q", written, got, want)
 		}
 	}
 	none := &metav1.ObjectMeta{}
-	if blockcheck.Normalise(&response.Response{}, none); none.Annotations != nil {
+	if blockcheck.Normalise(none); none.Annotations != nil {
 		t.Errorf("nothing became %v", none.Annotations)
 	}
 }
@@ -160,14 +160,14 @@ func TestReasons(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		override, reason, before, want string
 	}{
-		"one that is asked for and given":               {"global/dns", "outage", "", ""},
-		"one that is asked for and not given":           {"global/dns", "", "", wanted},
-		"one that is asked for and blank":               {"global/dns", " \t", "", wanted},
-		"one that is asked for beside one that is not":  {"default/demo,global/dns", "", "", wanted},
-		"one that nobody asks for":                      {"default/demo", "", "", ""},
-		"one that was asked for when the override came": {"default/demo,global/dns", "", "global/dns", ""},
-		"one that is too long":                          {"default/demo", long, "", at + "Too long: may not be more than 1024 bytes"},
-		"one that is too long, and was there before":    {"default/demo", long, "default/demo", ""},
+		"one that is asked for and given":            {"global/dns", "outage", "", ""},
+		"one that is required and absent":            {"global/dns", "", "", wanted},
+		"one that is required and blank":             {"global/dns", " \t", "", wanted},
+		"one that is required by one of two blocks":  {"default/demo,global/dns", "", "", wanted},
+		"one that is not required":                   {"default/demo", "", "", ""},
+		"one of an override that was there before":   {"default/demo,global/dns", "", "global/dns", ""},
+		"one that is too long":                       {"default/demo", long, "", at + "Too long: may not be more than 1024 bytes"},
+		"one that is too long, and was there before": {"default/demo", long, "default/demo", ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			_, errs := g.Check(t.Context(), "default", map[string]string{key: tc.override, reasonKey: tc.reason},
@@ -192,18 +192,18 @@ func TestPolicies(t *testing.T) {
 		message  string
 		asked    []string
 	}{
-		"who is authorized may":           {"", ask.Grant(may), "", "", []string{may}},
-		"who is authorized may, in words": {shipper.RolloutBlockAuthorized, ask.Grant(may), "", "", []string{may}},
-		"who is not may not": {
+		"an authorized user may":                      {"", ask.Grant(may), "", "", []string{may}},
+		"an authorized user may, with the policy set": {shipper.RolloutBlockAuthorized, ask.Grant(may), "", "", []string{may}},
+		"an unauthorized user may not": {
 			"", ask.Grant(), response.Forbidden, `user "dev" may not override RolloutBlock global/dns: the verb override on resource ` +
 				`rolloutblocks.shipper.booking.com named dns in namespace global is needed`, []string{may},
 		},
-		"anyone may, and nobody is asked": {shipper.RolloutBlockAnyone, ask.Grant(), "", "", nil},
-		"nobody may, whatever his rights": {
+		"with policy Anyone no right is needed": {shipper.RolloutBlockAnyone, ask.Grant(), "", "", nil},
+		"with policy Nobody no right is enough": {
 			shipper.RolloutBlockNobody, ask.Grant(may), response.Forbidden,
-			"nobody may override RolloutBlock global/dns (its overridePolicy is Nobody)", nil,
+			"RolloutBlock global/dns may not be overridden (its overridePolicy is Nobody)", nil,
 		},
-		"nobody can say": {"", &ask.Rights{Err: errAway}, response.Unavailable, "API server is away", []string{may}},
+		"the API server does not answer": {"", &ask.Rights{Err: errAway}, response.Unavailable, "API server is away", []string{may}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			g := ask.Know(t, tc.rights, edited("global/dns", policy(tc.policy))).BlockCheck
@@ -301,23 +301,25 @@ func TestStamp(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		old, now, want map[string]string
 	}{
-		"nothing is overridden":        {nil, nil, nil},
-		"who creates with an override": {nil, notes("global/dns", "outage"), notes("global/dns", "outage", dns)},
-		"who adds one":                 {notes("", ""), notes("global/dns", "outage"), notes("global/dns", "outage", dns)},
-		"who adds another leaves what was noted": {
+		"nothing is overridden":       {nil, nil, nil},
+		"a creation with an override": {nil, notes("global/dns", "outage"), notes("global/dns", "outage", dns)},
+		"an added override":           {notes("", ""), notes("global/dns", "outage"), notes("global/dns", "outage", dns)},
+		"another added override keeps the records": {
 			notes("global/dns", "", earlier), notes("default/demo,global/dns", "outage"), notes("default/demo,global/dns", "outage", demo, earlier),
 		},
-		"who takes one away takes its note": {
+		"a removed override removes its record": {
 			notes("default/demo,global/dns", "outage", demo, dns), notes("global/dns", "outage", demo, dns), notes("global/dns", "outage", dns),
 		},
-		"who takes all away": {notes("global/dns", "outage", dns), notes("", "outage", dns), notes("", "outage")},
-		"who leaves all as it is, and the note out": {
+		"all overrides removed": {notes("global/dns", "outage", dns), notes("", "outage", dns), notes("", "outage")},
+		"an update that leaves the records out": {
 			notes("global/dns", "", dns), notes("global/dns", ""), notes("global/dns", "", dns),
 		},
-		"who gives another reason later": {notes("global/dns", "outage", dns), notes("global/dns", "fun", dns), notes("global/dns", "fun", dns)},
-		"what was never noted stays so":  {notes("global/dns", ""), notes("global/dns", ""), notes("global/dns", "")},
-		"forged with a new override":     {nil, notes("global/dns", "outage", forged), notes("global/dns", "outage", dns)},
-		"forged without an override":     {nil, map[string]string{stampKey: block.FormatRecords([]block.Record{forged})}, map[string]string{}},
+		"a later change of the reason": {notes("global/dns", "outage", dns), notes("global/dns", "fun", dns),
+			notes("global/dns", "fun", dns)},
+		"an override without a record stays so": {notes("global/dns", ""), notes("global/dns", ""), notes("global/dns", "")},
+		"forged with a new override":            {nil, notes("global/dns", "outage", forged), notes("global/dns", "outage", dns)},
+		"forged without an override": {nil, map[string]string{stampKey: block.FormatRecords([]block.Record{forged})},
+			map[string]string{}},
 		"forged beside an old override": {
 			notes("global/dns", "outage", dns), notes("global/dns", "outage", forged), notes("global/dns", "outage", dns),
 		},
@@ -331,7 +333,7 @@ func TestStamp(t *testing.T) {
 		"forged while it was malformed, which then is mended": {
 			notes("dns", "outage", forged), notes("global/dns", "outage", forged), notes("global/dns", "outage", dns),
 		},
-		"of what is unknown nothing is noted": {nil, notes("global/gone", "outage"), notes("global/gone", "outage")},
+		"an unknown block gets no record": {nil, notes("global/gone", "outage"), notes("global/gone", "outage")},
 		"no JSON": {
 			nil, map[string]string{key: "global/dns", reasonKey: "outage", stampKey: "{"}, notes("global/dns", "outage", dns),
 		},
@@ -343,7 +345,7 @@ func TestStamp(t *testing.T) {
 			if tc.old != nil {
 				old = &metav1.ObjectMeta{Annotations: tc.old}
 			}
-			if err := g.Stamp(t.Context(), "ann", &response.Response{}, meta, old); err != nil {
+			if err := g.Stamp(t.Context(), "ann", meta, old); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, meta.Annotations); diff != "" {
@@ -352,13 +354,13 @@ func TestStamp(t *testing.T) {
 		})
 	}
 	g := &blockcheck.Checker{Blocks: away{}, Clock: ask.Clock()}
-	err := g.Stamp(t.Context(), "ann", &response.Response{}, &metav1.ObjectMeta{Annotations: notes("global/dns", "")}, nil)
+	err := g.Stamp(t.Context(), "ann", &metav1.ObjectMeta{Annotations: notes("global/dns", "")}, nil)
 	if !errors.Is(err, errAway) {
-		t.Errorf("nobody knew which block it was: %v", err)
+		t.Errorf("the block is unknown: %v", err)
 	}
 }
 
-// counting knows no blocks and counts how often it is asked for one.
+// counting has no blocks and counts the reads.
 type counting struct {
 	away
 	asked *int
@@ -369,7 +371,7 @@ func (c counting) Block(context.Context, types.NamespacedName) (*shipper.Rollout
 	return nil, nil
 }
 
-// Whoever may write an Application could otherwise have the webhook ask the API server ten thousand times.
+// Otherwise an author of an Application could make the webhook send ten thousand requests to the API server.
 func TestALongListOfUnknownBlocksIsNotLookedUpWhole(t *testing.T) {
 	names := make([]string, 10_000)
 	for i := range names {
@@ -378,7 +380,7 @@ func TestALongListOfUnknownBlocksIsNotLookedUpWhole(t *testing.T) {
 	asked := 0
 	g := &blockcheck.Checker{Blocks: counting{asked: &asked}, Clock: ask.Clock()}
 	meta := &metav1.ObjectMeta{Annotations: map[string]string{key: strings.Join(names, ",")}}
-	if err := g.Stamp(t.Context(), "ann", &response.Response{}, meta, nil); err != nil {
+	if err := g.Stamp(t.Context(), "ann", meta, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, errs := g.Check(t.Context(), "default", meta.Annotations, nil); len(errs) != 1 {
@@ -389,11 +391,11 @@ func TestALongListOfUnknownBlocksIsNotLookedUpWhole(t *testing.T) {
 	}
 }
 
-// A block that was deleted and made anew is another: what overrode the first does not override the second.
+// A block that was deleted and created again is another block: an override of the first is not one of the second.
 func TestAnOverrideDoesNotOutliveItsBlock(t *testing.T) {
 	w := ask.Know(t, ask.Grant(), edited("global/dns"))
 	meta := &metav1.ObjectMeta{Namespace: "default", Name: "x", Annotations: map[string]string{key: "global/dns", reasonKey: "outage"}}
-	if err := w.BlockCheck.Stamp(t.Context(), "ann", &response.Response{}, meta, nil); err != nil {
+	if err := w.BlockCheck.Stamp(t.Context(), "ann", meta, nil); err != nil {
 		t.Fatal(err)
 	}
 	judge := func() error {
@@ -401,17 +403,18 @@ func TestAnOverrideDoesNotOutliveItsBlock(t *testing.T) {
 		return w.BlockCheck.Judge(&response.Response{}, "applications", "x", subject, overrides, block.Change{})
 	}
 	if err := judge(); err != nil {
-		t.Fatalf("what is overridden is in the way: %v", err)
+		t.Fatalf("an overridden block stops the change: %v", err)
 	}
-	anew := edited("global/dns", func(b *shipper.RolloutBlock) { b.UID = "another" })
-	if err := w.Indexers.Blocks.Update(anew); err != nil {
+	recreated := edited("global/dns", func(b *shipper.RolloutBlock) { b.UID = "another" })
+	if err := w.Indexers.Blocks.Update(recreated); err != nil {
 		t.Fatal(err)
 	}
-	ask.CheckRefusal(t, judge(), response.Blocked, "rollouts blocked by: global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago). "+
-		"To override: kubectl annotate app x shipper.booking.com/rollout-block.override=global/dns -n default --overwrite "+
-		"(the verb override on these rolloutblocks is needed)")
+	ask.CheckRefusal(t, judge(), response.Blocked,
+		"rollouts blocked by: global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago). "+
+			"To override: kubectl annotate app x shipper.booking.com/rollout-block.override=global/dns -n default --overwrite "+
+			"(the verb override on these rolloutblocks is needed)")
 	was := &metav1.ObjectMeta{Annotations: maps.Clone(meta.Annotations)}
-	if err := w.BlockCheck.Stamp(t.Context(), "bob", &response.Response{}, meta, was); err != nil {
+	if err := w.BlockCheck.Stamp(t.Context(), "bob", meta, was); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(was.Annotations, meta.Annotations); diff != "" {
@@ -437,7 +440,7 @@ func TestAReasonGivenLaterIsRecordedOnce(t *testing.T) {
 		if reason != "" {
 			meta.Annotations[reasonKey] = reason
 		}
-		if err := g.Stamp(t.Context(), "ann", &response.Response{}, meta, old); err != nil {
+		if err := g.Stamp(t.Context(), "ann", meta, old); err != nil {
 			t.Fatal(err)
 		}
 		records := block.Records(meta.Annotations)
@@ -469,7 +472,7 @@ func TestPrune(t *testing.T) {
 		if diff := cmp.Diff(want, meta.Annotations); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", written, diff)
 		}
-		if told := len(a.Warnings()) == 1; told != (meta.Annotations[key] != written) {
+		if warned := len(a.Warnings()) == 1; warned != (meta.Annotations[key] != written) {
 			t.Errorf("%q: warned %q", written, a.Warnings())
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-// Normalise rewrites the override annotation of meta as it is stored: trimmed, sorted, without repetitions. One that is
-// malformed is left for Check to refuse.
-func Normalise(a *response.Response, meta *metav1.ObjectMeta) {
+// Normalise rewrites the override annotation of meta as it is stored: trimmed, sorted, without repetitions. It leaves a
+// malformed one for Check to refuse.
+func Normalise(meta *metav1.ObjectMeta) {
 	written, there := meta.Annotations[shipper.RolloutBlockOverrideAnnotation]
 	if !there {
 		return
@@ -26,12 +26,12 @@ func Normalise(a *response.Response, meta *metav1.ObjectMeta) {
 		return
 	}
 	if stored := block.FormatOverrides(names); stored != written {
-		a.Annotate(meta, shipper.RolloutBlockOverrideAnnotation, stored)
+		response.Annotate(meta, shipper.RolloutBlockOverrideAnnotation, stored)
 	}
 }
 
-// Prune takes overrides out of meta whose block is gone, or was made anew since. It is for objects whose rollout goes on
-// while they carry an override that was right when it was written: nobody should have to tidy up before the next change.
+// Prune removes overrides from meta whose block was deleted, or deleted and created again. It serves objects whose rollout goes
+// on under an old override: users need not remove it before their next change.
 func (g *Checker) Prune(ctx context.Context, a *response.Response, meta *metav1.ObjectMeta) error {
 	var left, gone []types.NamespacedName
 	for _, o := range block.Overrides(meta.Annotations) {
@@ -49,19 +49,19 @@ func (g *Checker) Prune(ctx context.Context, a *response.Response, meta *metav1.
 		return nil
 	}
 	a.Warn("RolloutBlock %s is gone and was taken out of the override annotation", block.FormatOverrides(gone))
-	rewrite(a, meta, block.Keep(meta.Annotations, left))
+	rewrite(meta, block.Keep(meta.Annotations, left))
 	return nil
 }
 
-// Stamp notes in meta who added which override, when and why. What was noted in old of those that it has stays; old is nil on
-// creation. What meta itself says of it counts for nothing: nobody but the webhook writes it.
-func (g *Checker) Stamp(ctx context.Context, user string, a *response.Response, meta, old *metav1.ObjectMeta) error {
+// Stamp records in meta who added which override, when and why. It keeps the records in old (nil on creation) of overrides that
+// meta still has, and ignores records in meta: only the webhook writes them.
+func (g *Checker) Stamp(ctx context.Context, user string, meta, old *metav1.ObjectMeta) error {
 	if old == nil {
 		old = &metav1.ObjectMeta{}
 	}
 	names, err := block.ParseOverrides(meta.Annotations[shipper.RolloutBlockOverrideAnnotation])
 	if err != nil { // Check refuses it, unless it was there before
-		set(a, meta, shipper.RolloutBlockOverrideStampAnnotation, old.Annotations[shipper.RolloutBlockOverrideStampAnnotation])
+		set(meta, shipper.RolloutBlockOverrideStampAnnotation, old.Annotations[shipper.RolloutBlockOverrideStampAnnotation])
 		return nil
 	}
 	known, before := block.Records(old.Annotations), Overrides(old.Annotations)
@@ -69,7 +69,7 @@ func (g *Checker) Stamp(ctx context.Context, user string, a *response.Response, 
 	var records []block.Record
 	for _, name := range names {
 		if slices.Contains(before, name) {
-			if r, ok := block.Recorded(known, name); ok { // there is none from before overrides were noted
+			if r, ok := block.Recorded(known, name); ok { // none if the override is older than records
 				if r.Reason == "" { // a reason given once is not rewritten
 					r.Reason = reason
 				}
@@ -82,45 +82,44 @@ func (g *Checker) Stamp(ctx context.Context, user string, a *response.Response, 
 			return err
 		}
 		if b == nil {
-			break // Check refuses it; whoever lists thousands that there are not has the API server asked for one
+			break // Check refuses it; one live read is enough for a list of unknown blocks
 		}
 		records = append(records, block.Record{
 			Block: name.String(), UID: b.UID, User: user, Time: metav1.Time{Time: g.Clock.Now().UTC()}.Rfc3339Copy(),
 			Reason: reason,
 		})
 	}
-	set(a, meta, shipper.RolloutBlockOverrideStampAnnotation, block.FormatRecords(records))
+	set(meta, shipper.RolloutBlockOverrideStampAnnotation, block.FormatRecords(records))
 	return nil
 }
 
-// rewrite makes what meta's annotations say of overrides what to says.
-func rewrite(a *response.Response, meta *metav1.ObjectMeta, to map[string]string) {
+// rewrite replaces the override annotations of meta by those in to.
+func rewrite(meta *metav1.ObjectMeta, to map[string]string) {
 	for _, key := range []string{
 		shipper.RolloutBlockOverrideAnnotation, shipper.RolloutBlockOverrideStampAnnotation,
 		shipper.RolloutBlockOverrideReasonAnnotation,
 	} {
-		set(a, meta, key, to[key])
+		set(meta, key, to[key])
 	}
 }
 
-// set writes an annotation, or takes it away when value is empty, unless it is so already.
-func set(a *response.Response, meta *metav1.ObjectMeta, key, value string) {
+// set writes an annotation, or removes it when value is empty, unless it is so already.
+func set(meta *metav1.ObjectMeta, key, value string) {
 	switch {
 	case meta.Annotations[key] == value:
 	case value == "":
-		a.Unannotate(meta, key)
+		delete(meta.Annotations, key)
 	default:
-		a.Annotate(meta, key, value)
+		response.Annotate(meta, key, value)
 	}
 }
 
-// SameOverride tells whether two sets of annotations override the same blocks.
+// SameOverride reports whether two sets of annotations override the same blocks.
 func SameOverride(a, b map[string]string) bool {
 	return a[shipper.RolloutBlockOverrideAnnotation] == b[shipper.RolloutBlockOverrideAnnotation]
 }
 
-// Overrides reads the names in an annotation that was judged when it was written. One that is malformed nonetheless
-// overrides nothing.
+// Overrides parses the names in an annotation that was checked when it was written. A malformed one overrides nothing.
 func Overrides(annotations map[string]string) []types.NamespacedName {
 	names, err := block.ParseOverrides(annotations[shipper.RolloutBlockOverrideAnnotation])
 	if err != nil {

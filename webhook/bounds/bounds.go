@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bounds keeps one caller of the webhook from holding up another: it bounds how long a review may take to arrive and to be judged,
-// how many are judged at a time, how much memory they take, and how many connections there are. Where there is too much, those lose first
-// who have the most.
+// Package bounds keeps one caller of the webhook from delaying another. It bounds the time in which a review arrives and is
+// judged, the number of reviews judged at a time, their memory, and the number of connections. Above a bound, the callers with
+// the largest share lose first.
 package bounds
 
 import (
@@ -17,15 +17,15 @@ import (
 
 // Bounds of one review.
 const (
-	// maxBody holds two objects of the 3 MiB that an API server takes, and what is said about them.
+	// maxBody holds two objects of 3 MiB, the maximum of an API server, and the rest of the review.
 	maxBody = 8 << 20
 	// arrival is how long a review may take to arrive. API servers send it at once.
 	arrival = 2 * time.Second
-	// defaultTimeout is how long a caller waits that does not say it, and maxTimeout the longest that is believed: twice what
-	// manifests/webhook has.
+	// defaultTimeout is the timeout of a caller that sends none. maxTimeout bounds the timeout that a caller sends: twice that of
+	// manifests/webhook.
 	defaultTimeout = 5 * time.Second
 	maxTimeout     = 10 * time.Second
-	// margin is what is left of that time for the answer to travel.
+	// margin is the part of that time reserved for the way of the answer.
 	margin = 500 * time.Millisecond
 )
 
@@ -46,7 +46,7 @@ func New(c clock.PassiveClock) *Bounds {
 	return &Bounds{clock: c, lanes: newLanes(), inFlight: newInFlight(maxMemory)}
 }
 
-// Handler has next answer reviews that have arrived whole, when it is their turn. The others get 408, 411, 413 or 503.
+// Handler lets next answer reviews that have arrived completely and got a slot. The others get 408, 411, 413 or 503.
 func (b *Bounds) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), timeoutFor(r))
@@ -57,7 +57,7 @@ func (b *Bounds) Handler(next http.Handler) http.Handler {
 	})
 }
 
-// serve reads a review, waits for its turn and has it answered. An error means that nothing was answered yet.
+// serve reads a review, waits for a slot and has it answered. An error means that nothing was answered yet.
 func (b *Bounds) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, next http.Handler) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -85,7 +85,7 @@ func (b *Bounds) serve(ctx context.Context, w http.ResponseWriter, r *http.Reque
 	return nil
 }
 
-// timeoutFor is how long a review may take: a little less than its caller waits, who says so in the parameter timeout.
+// timeoutFor is the time for a review: a little less than the caller's parameter timeout.
 func timeoutFor(r *http.Request) time.Duration {
 	asked, err := time.ParseDuration(r.URL.Query().Get("timeout"))
 	if err != nil || asked <= 0 {

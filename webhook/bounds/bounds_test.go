@@ -80,10 +80,10 @@ func TestAReviewIsReadWholeBeforeItIsJudged(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoReviewIsNotRead(t *testing.T) {
+func TestRequestsThatAreNoReviewsAreNotRead(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, http2 bool) {
 		server := serve(t, http2, func(http.ResponseWriter, *http.Request) { t.Error("it was judged") })
-		// Who is told early may see the connection end before the answer.
+		// A caller that is refused early may see the connection end before the answer.
 		if code := sendBytes(t, server, "", maxBody+1); code != http.StatusRequestEntityTooLarge && code != 0 {
 			t.Errorf("one that is too large: %d", code)
 		}
@@ -137,7 +137,7 @@ func TestCallersThatLeaveDoNotEndTheServer(t *testing.T) {
 	})
 }
 
-func TestASlowReviewTakesNoPlace(t *testing.T) {
+func TestASlowReviewTakesNoSlot(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, http2 bool) {
 		server := serve(t, http2, func(http.ResponseWriter, *http.Request) {})
 		const large = 2 << 20
@@ -158,7 +158,7 @@ func TestASlowReviewTakesNoPlace(t *testing.T) {
 	})
 }
 
-// waiting serves a judge who takes until leave is closed; inside tells of each review that he has.
+// waiting serves a handler that blocks until leave is closed; inside receives a value for each review in it.
 func waiting(t *testing.T, http2 bool) (server *httptest.Server, inside chan struct{}, leave chan struct{}) {
 	t.Helper()
 	inside, leave = make(chan struct{}, 1000), make(chan struct{})
@@ -175,7 +175,7 @@ func of(namespace string, n int) []byte {
 	return []byte(head + strings.Repeat("x", max(0, n-len(head)-3)) + `"}}`)
 }
 
-func TestOneNamespaceLeavesPlacesForOthers(t *testing.T) {
+func TestOneNamespaceLeavesSlotsForOthers(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, http2 bool) {
 		server, inside, leave := waiting(t, http2)
 		const size = 512 << 10

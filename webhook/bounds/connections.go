@@ -19,9 +19,9 @@ const (
 	maxOfAddress   = 750
 )
 
-// Connections bounds the connections of a server by closing one when another comes: of the address that has the most, the one that was
-// opened, or had its last answer, the longest ago, and rather one that no review of is being judged. It refuses none: callers that keep
-// connections open cannot keep the API server out, even where they share its address.
+// Connections bounds the connections of a server. It never refuses a new one, it closes an old one: of the address with the
+// most, the one that was opened, or got its last answer, the longest ago, preferably without a review in progress. So callers
+// cannot keep the API server out by open connections, even from its address.
 type Connections struct {
 	clock           clock.PassiveClock
 	most, ofAddress int
@@ -31,12 +31,12 @@ type Connections struct {
 	from map[string]int
 }
 
-// connection is one that is open. Connections.mu guards what changes.
+// connection is an open connection. Connections.mu guards its changing fields.
 type connection struct {
 	all     *Connections
 	conn    net.Conn
 	address string
-	// last is when it was opened, or a review of it was answered last, and judged how many are being judged.
+	// last is when it was opened or last answered; reading counts its reviews in progress.
 	last    time.Time
 	reading int
 }
@@ -50,7 +50,7 @@ func NewConnections(c clock.PassiveClock) *Connections {
 	}
 }
 
-// Bound has server keep to the bounds.
+// Bound makes server keep to the bounds.
 func (c *Connections) Bound(server *http.Server) {
 	server.ConnContext = c.opened
 	server.ConnState = func(conn net.Conn, state http.ConnState) {
@@ -60,7 +60,7 @@ func (c *Connections) Bound(server *http.Server) {
 	}
 }
 
-// opened counts a connection, and closes another where there are too many.
+// opened counts a connection, and closes another if there are too many.
 func (c *Connections) opened(ctx context.Context, conn net.Conn) context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func (c *Connections) closed(conn net.Conn) {
 	c.forget(conn)
 }
 
-// largest is the address that has the most connections. c.mu is held.
+// largest is the address with the most connections. c.mu is held.
 func (c *Connections) largest() string {
 	largest, most := "", 0
 	for address, n := range c.from {
@@ -92,7 +92,7 @@ func (c *Connections) largest() string {
 	return largest
 }
 
-// evict closes one connection of an address, but not the one that has just come. c.mu is held.
+// evict closes one connection of an address, but not the new one. c.mu is held.
 func (c *Connections) evict(address string, come *connection) {
 	var worst *connection
 	for _, this := range c.open {
@@ -106,7 +106,7 @@ func (c *Connections) evict(address string, come *connection) {
 	c.forget(worst.conn)
 	under := worst.conn
 	if secure, ok := under.(*tls.Conn); ok {
-		under = secure.NetConn() // without a last word, which could be waited for
+		under = secure.NetConn() // without close_notify, which could block
 	}
 	_ = under.Close()
 }
@@ -123,7 +123,7 @@ func (c *Connections) forget(conn net.Conn) {
 	}
 }
 
-// before tells whether a connection is closed before another of its address.
+// before reports whether a connection is closed before another of its address.
 func (n *connection) before(other *connection) bool {
 	if (n.reading > 0) != (other.reading > 0) {
 		return n.reading == 0
@@ -131,7 +131,7 @@ func (n *connection) before(other *connection) bool {
 	return n.last.Before(other.last)
 }
 
-// judging notes that a review of the connection that ctx belongs to is being judged; what it returns, that it was answered.
+// judging counts a review in progress on the connection of ctx; answered ends it.
 func judging(ctx context.Context, c clock.PassiveClock) (answered func()) {
 	this, ok := ctx.Value(connectionKey{}).(*connection)
 	if !ok {

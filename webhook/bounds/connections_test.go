@@ -13,7 +13,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 )
 
-// line is a connection that tells when it is closed.
+// line is a connection that reports its closing.
 type line struct {
 	net.Conn
 
@@ -30,8 +30,8 @@ func (l *line) Close() error {
 	return nil
 }
 
-// TestAnotherConnectionClosesOneOfWhoHasTheMost opens connections, has some answered, and tells which are closed.
-func TestAnotherConnectionClosesOneOfWhoHasTheMost(t *testing.T) {
+// TestTheAddressWithTheMostConnectionsLosesOne opens connections, answers some requests, and checks which ones are closed.
+func TestTheAddressWithTheMostConnectionsLosesOne(t *testing.T) {
 	const a, b, c = "10.0.0.1", "10.0.0.2", "10.0.0.3"
 	type act struct{ do, name, from string }
 	open := func(name, from string) act { return act{"open", name, from} }

@@ -9,42 +9,42 @@ import (
 )
 
 const (
-	// maxMemory is what all reviews take that have not been answered: those that arrive, that wait and that are judged.
+	// maxMemory bounds the memory of all reviews that are not answered yet: arriving, waiting and being judged.
 	maxMemory = 96 << 20
-	// overhead is what a review takes beside its body.
+	// overhead is the memory of a review besides its body.
 	overhead = 32 << 10
 )
 
-// review is one that has not been answered yet.
+// review is a review that is not answered yet.
 type review struct {
 	address   string
 	namespace string
 	began     time.Time
-	// end gives it up, with the reason.
+	// end cancels it, with the reason.
 	end context.CancelCauseFunc
 
-	// The rest is guarded by underWay.mu, as is the namespace, which is known once the review has arrived.
+	// inFlight.mu guards the rest, and the namespace, which is known once the review has arrived.
 	memory int
 	judged bool
-	// ofAddress and ofParty are what all reviews of the address take, and those of them that are about the same namespace.
+	// ofAddress and ofParty are the sums of all reviews of the address, and of those of them for the same namespace.
 	ofAddress, ofParty *sum
 }
 
-// party is who sends reviews about a namespace.
+// party identifies the reviews of one address for one namespace.
 type party struct{ address, namespace string }
 
-// sum is what some reviews take together.
+// sum is the number and the memory of some reviews.
 type sum struct{ reviews, memory int }
 
-// inFlight bounds the memory of all reviews by giving some up: of the address that has the most, and there of the namespace that has the
-// most, the one that has been there for the longest. One that is being judged is not given up.
+// inFlight bounds the memory of all reviews by cancelling some: of the address with the most memory, and there of the namespace
+// with the most, the oldest one. It never cancels one that is being judged.
 type inFlight struct {
 	most int
 
 	mu      sync.Mutex
 	reviews map[*review]bool
 	memory  int
-	// addresses and parties are those that have reviews, and what these take.
+	// addresses and parties are the sums of those that have reviews.
 	addresses map[string]*sum
 	parties   map[party]*sum
 }
@@ -80,7 +80,7 @@ func (u *inFlight) arrived(r *review, namespace string) {
 	}
 }
 
-// judge keeps a review from being given up; false when it has been.
+// judge protects a review from being cancelled; false when it already is.
 func (u *inFlight) judge(r *review) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -94,7 +94,7 @@ func (u *inFlight) remove(r *review) {
 	u.drop(r)
 }
 
-// take gives memory to a review, and gives up others, or it, as long as there is too little. u.mu is held.
+// take gives memory to a review, and cancels others, or this one, as long as there is too little. u.mu is held.
 func (u *inFlight) take(r *review, n int) {
 	for _, memory := range []*int{&r.memory, &r.ofAddress.memory, &r.ofParty.memory, &u.memory} {
 		*memory += n
@@ -118,7 +118,7 @@ func (u *inFlight) drop(r *review) {
 	}
 }
 
-// loser is the review that is given up next; nil when all are being judged. u.mu is held.
+// loser is the review to cancel next; nil when all are being judged. u.mu is held.
 func (u *inFlight) loser() *review {
 	var worst *review
 	for r := range u.reviews {
@@ -134,7 +134,7 @@ func (u *inFlight) loser() *review {
 
 func (r *review) party() party { return party{r.address, r.namespace} }
 
-// join counts a review in the sum that has a key, and returns that.
+// join adds a review to the sum of a key, and returns the sum.
 func join[K comparable](sums map[K]*sum, key K, r *review) *sum {
 	if sums[key] == nil {
 		sums[key] = &sum{}
@@ -144,7 +144,7 @@ func join[K comparable](sums map[K]*sum, key K, r *review) *sum {
 	return sums[key]
 }
 
-// leave no longer counts a review in the sum that has a key.
+// leave removes a review from the sum of a key.
 func leave[K comparable](sums map[K]*sum, key K, r *review) {
 	of := sums[key]
 	of.memory -= r.memory
@@ -153,7 +153,7 @@ func leave[K comparable](sums map[K]*sum, key K, r *review) {
 	}
 }
 
-// before tells whether the first difference is positive.
+// before reports whether the first difference is positive.
 func before(differences ...int) bool {
 	for _, d := range differences {
 		if d != 0 {

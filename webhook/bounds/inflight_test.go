@@ -9,17 +9,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestWhoHasTheMostIsGivenUpFirst(t *testing.T) {
+func TestTheLargestShareIsCancelledFirst(t *testing.T) {
 	type has struct {
 		name, address, namespace string
-		at, memory               int // memory in what a review takes at least
+		at, memory               int // memory in units of overhead
 		judged                   bool
 	}
 	for sentence, tc := range map[string]struct {
 		there []has
 		want  []string
 	}{
-		"nobody while there is room": {[]has{{"a", "1", "", 0, 50, false}, {"b", "1", "", 1, 50, false}}, nil},
+		"none while there is room": {[]has{{"a", "1", "", 0, 50, false}, {"b", "1", "", 1, 50, false}}, nil},
 		"of the address with the most": {
 			[]has{{"a", "1", "", 0, 40, false}, {"b", "2", "", 1, 30, false}, {"c", "2", "", 2, 30, false}, {"d", "1", "", 3, 1, false}},
 			[]string{"b"},
@@ -28,13 +28,13 @@ func TestWhoHasTheMostIsGivenUpFirst(t *testing.T) {
 			[]has{{"a", "1", "x", 0, 40, false}, {"b", "1", "y", 1, 30, false}, {"c", "1", "y", 2, 31, false}}, []string{"b"},
 		},
 		"the oldest": {[]has{{"b", "1", "", 1, 40, false}, {"a", "1", "", 0, 40, false}, {"c", "1", "", 2, 40, false}}, []string{"a"}},
-		"none that is judged": {
+		"none that is being judged": {
 			[]has{{"a", "1", "", 0, 60, true}, {"b", "2", "", 1, 30, false}, {"c", "1", "", 2, 20, false}}, []string{"c"},
 		},
 		"as many as it takes": {
 			[]has{{"a", "1", "", 0, 30, false}, {"b", "1", "", 1, 30, false}, {"c", "1", "", 2, 90, false}}, []string{"a", "b"},
 		},
-		"the one that comes": {[]has{{"a", "1", "", 0, 90, true}, {"b", "1", "", 1, 20, false}}, []string{"b"}},
+		"the new one": {[]has{{"a", "1", "", 0, 90, true}, {"b", "1", "", 1, 20, false}}, []string{"b"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			u := newInFlight(100 * overhead)
@@ -49,13 +49,13 @@ func TestWhoHasTheMostIsGivenUpFirst(t *testing.T) {
 				u.grow(r, (h.memory-1)*overhead)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("given up (-want +got):\n%s", diff)
+				t.Errorf("cancelled (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestWhatIsAnsweredLeavesRoom(t *testing.T) {
+func TestAnsweredReviewsFreeTheirMemory(t *testing.T) {
 	u := newInFlight(overhead + 10)
 	for range 3 {
 		r := &review{end: func(error) { t.Error("it was given up") }}

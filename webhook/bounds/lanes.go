@@ -9,8 +9,8 @@ import (
 	"shipper.dev/shipper/chart/keyedsemaphore"
 )
 
-// lane has reviews judged that are as large as one another, so many at a time: judging one takes several times its length of memory, and
-// large ones must not wait before small ones. Three of four are of one address at most, and `each` of one namespace.
+// lane judges reviews of similar size, a bounded number at a time: judging one takes several times its length of memory, and
+// small ones must not wait for large ones. One address has at most three of four slots, one namespace at most `each`.
 type lane struct {
 	upTo       int
 	namespaces *keyedsemaphore.Semaphore
@@ -36,8 +36,8 @@ func laneFor(lanes []*lane, size int) *lane {
 	return lanes[len(lanes)-1]
 }
 
-// enter waits for a place, or until ctx is done. Who has one leaves it when the review is judged. What a caller says of its namespace
-// counts for that caller alone: nobody takes the places of another's namespace.
+// enter waits for a slot, or until ctx is done; leave frees it. Callers may claim any namespace, so slots are counted per
+// address and namespace: no caller can take the slots of another's namespace.
 func (l *lane) enter(ctx context.Context, address, namespace string) (leave func(), err error) {
 	party := address + " " + namespace
 	if err := l.namespaces.Enter(ctx, party); err != nil {

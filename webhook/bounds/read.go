@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// firstRead is what memory is taken for before anything has arrived, whatever length is declared.
+	// firstRead is the memory reserved before anything has arrived, whatever length is declared.
 	firstRead = 16 << 10
-	// namespaceWithin is where an API server has written the namespace of a review by.
+	// namespaceWithin is the offset before which an API server writes the namespace of a review.
 	namespaceWithin = 4 << 10
 )
 
-// refused is a request that is no review.
+// refused is a request that is not a review.
 type refused struct {
 	code   int
 	reason string
@@ -71,8 +71,8 @@ func (b *Bounds) read(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	return body, nil
 }
 
-// interrupting ends reading when ctx is done, until stop is called; stop reports whether reading was not ended. It waits for that: setting
-// a deadline after the handler has returned panics.
+// interrupting ends the reading when ctx is done, until stop is called; stop reports whether it did not. It waits for that,
+// because setting a deadline after the handler has returned panics.
 func interrupting(ctx context.Context, deadlines *http.ResponseController) (stop func() bool) {
 	ended := make(chan struct{})
 	unregister := context.AfterFunc(ctx, func() {
@@ -96,7 +96,7 @@ func whole(body []byte) io.ReadCloser {
 	return io.NopCloser(bytes.NewReader(body))
 }
 
-// namespaceOf is the namespace that a review is about, as it says itself; empty when there is none, or it cannot be read.
+// namespaceOf is the namespace in a review; empty when there is none, or it cannot be parsed.
 func namespaceOf(body []byte) string {
 	d := json.NewDecoder(bytes.NewReader(body[:min(len(body), namespaceWithin)]))
 	if !enter(d, "request") || !enter(d, "namespace") {
@@ -106,7 +106,7 @@ func namespaceOf(body []byte) string {
 	return namespace
 }
 
-// enter reads the object that comes next up to the value of a key.
+// enter reads the next object up to the value of a key.
 func enter(d *json.Decoder, key string) bool {
 	if token(d) != json.Delim('{') {
 		return false
@@ -124,7 +124,7 @@ func enter(d *json.Decoder, key string) bool {
 	}
 }
 
-// skip reads over the value that comes next.
+// skip reads over the next value.
 func skip(d *json.Decoder) bool {
 	for depth := 0; ; {
 		switch token(d) {
@@ -141,7 +141,7 @@ func skip(d *json.Decoder) bool {
 	}
 }
 
-// token is the next one; nil at the end, and also for null, which no review of an API server has before its namespace.
+// token is the next token; nil at the end, and for null, which an API server never writes before the namespace.
 func token(d *json.Decoder) json.Token {
 	t, err := d.Token()
 	if err != nil {

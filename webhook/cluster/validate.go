@@ -60,7 +60,7 @@ func whyNotServer(apiMaster string) string {
 	return ""
 }
 
-// warnOfPlaced tells which Releases are still placed on a cluster that is being deleted.
+// warnOfPlaced warns of Releases that are still placed on a cluster that is being deleted.
 func (w *Webhook) warnOfPlaced(a *response.Response, name string) error {
 	placed, err := w.State.PlacedOn(name)
 	if err != nil || len(placed) == 0 {
@@ -71,7 +71,7 @@ func (w *Webhook) warnOfPlaced(a *response.Response, name string) error {
 	return nil
 }
 
-// warnOfStaying tells that what is placed already stays when what it was placed by changes.
+// warnOfStaying warns that Releases stay on a cluster whose region or capabilities change.
 func (w *Webhook) warnOfStaying(a *response.Response, now, old *shipper.Cluster) error {
 	if old == nil || now.Spec.Region == old.Spec.Region && offersAll(&now.Spec, old.Spec.Capabilities) {
 		return nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster judges Clusters: where they are and what they offer must make sense, and whoever deletes one is told
-// which Releases run there.
+// Package cluster validates Clusters: their address and offers must make sense, and a user who deletes one is warned of the
+// Releases that run there.
 package cluster
 
 import (
@@ -17,17 +17,17 @@ import (
 
 const kind = "Cluster"
 
-// State are what is known of the Releases on a Cluster.
+// State has the Releases on a Cluster.
 type State interface {
 	PlacedOn(cluster string) ([]string, error)
 }
 
-// Webhook judges Clusters.
+// Webhook validates Clusters.
 type Webhook struct {
 	State State
 }
 
-// Validate judges what is about to be stored or deleted.
+// Validate validates an object before it is stored or deleted.
 func (w *Webhook) Validate(_ context.Context, req *admission.Request, a *response.Response) error {
 	now, old, err := response.Decode[shipper.Cluster](req)
 	if err != nil {

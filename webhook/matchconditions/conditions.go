@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package matchconditions asks the matchConditions of RolloutBlocks, which are CEL, about requests. The environment is that of
-// the API server's own matchConditions, with its limits to what an expression may cost.
+// Package matchconditions evaluates the matchConditions of RolloutBlocks, which are CEL, on requests. The environment and the
+// cost limits are those of the API server's own matchConditions.
 package matchconditions
 
 import (
@@ -27,13 +27,13 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// kept is how many sets of conditions are kept compiled.
+// kept is how many sets of compiled conditions are cached.
 const kept = 1024
 
-// budget is what all conditions together may cost that one request is asked about: a quarter of a second.
+// budget bounds the cost of all conditions evaluated for one request: about a quarter of a second.
 const budget = celconfig.RuntimeCELCostBudgetMatchConditions
 
-// Conditions compiles expressions, once, and asks them. It is safe for concurrent use.
+// Conditions compiles expressions, once, and evaluates them. It is safe for concurrent use.
 type Conditions struct {
 	compiler cel.ConditionCompiler
 	compiled *lru.Cache // of cel.ConditionEvaluator, by the expressions
@@ -45,17 +45,17 @@ func New() *Conditions {
 	return &Conditions{compiler: cel.NewConditionCompiler(env), compiled: lru.New(kept)}
 }
 
-// expression is what the compiler wants of a RolloutBlockMatchCondition.
+// expression is a RolloutBlockMatchCondition for the compiler.
 type expression string
 
 // GetExpression is the expression's text.
 func (e expression) GetExpression() string { return string(e) }
 
-// ReturnTypes are what it may be.
+// ReturnTypes are its permitted types.
 func (e expression) ReturnTypes() []*celgo.Type { return []*celgo.Type{celgo.BoolType} }
 
-// Validate says which expressions cannot be compiled. path is that of the conditions. What only this version of Shipper
-// knows of CEL is refused: another may have to ask it.
+// Validate returns errors for expressions that do not compile. path is that of the conditions. It refuses CEL features that
+// only this version of Shipper has: another version may have to evaluate them.
 func (c *Conditions) Validate(path *field.Path, conditions []shipper.RolloutBlockMatchCondition) field.ErrorList {
 	var errs field.ErrorList
 	for i, m := range conditions {
@@ -66,8 +66,8 @@ func (c *Conditions) Validate(path *field.Path, conditions []shipper.RolloutBloc
 	return errs
 }
 
-// Match returns who tells of a request whether all of some conditions are true for it. One that cannot be answered counts as
-// true: a freeze does not end because an expression does not know some kind of object, or takes too long.
+// Match returns a function that reports whether all of some conditions are true for a request. An expression that fails or
+// takes too long counts as true, so that it does not end a freeze.
 func (c *Conditions) Match(
 	ctx context.Context, req *webhook.Request,
 ) func(conditions []shipper.RolloutBlockMatchCondition) bool {
@@ -93,7 +93,7 @@ func (c *Conditions) Match(
 	}
 }
 
-// evaluator compiles conditions that were not compiled before.
+// evaluator compiles conditions, with a cache.
 func (c *Conditions) evaluator(conditions []shipper.RolloutBlockMatchCondition) cel.ConditionEvaluator {
 	texts := make([]string, len(conditions))
 	for i, m := range conditions {
@@ -146,7 +146,7 @@ func attributesOf(req *webhook.Request) (*admission.VersionedAttributes, error) 
 	return out, nil
 }
 
-// decode returns nil, and not a nil of some type, where there is no object.
+// decode returns an untyped nil if there is no object.
 func decode(raw runtime.RawExtension) (runtime.Object, error) {
 	if len(raw.Raw) == 0 {
 		return nil, nil

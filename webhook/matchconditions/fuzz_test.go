@@ -11,8 +11,8 @@ import (
 	"shipper.dev/shipper/webhook/matchconditions"
 )
 
-// FuzzConditions compiles expressions of any kind and asks them: whatever they are, they answer, and the same for whoever
-// compiles them.
+// FuzzConditions compiles and evaluates expressions of any kind: each has a result, the same for each
+// compilation.
 func FuzzConditions(f *testing.F) {
 	for _, seed := range []string{
 		`request.userInfo.username == "dev"`, `"sre" in request.userInfo.groups`, `object.metadata.?labels[?"tier"].orValue("") == "x"`,

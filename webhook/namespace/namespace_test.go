@@ -38,7 +38,7 @@ func scoped(b *shipper.RolloutBlock, scope shipper.RolloutBlockScope) *shipper.R
 	return b
 }
 
-// of and team are the label that tells teams apart.
+// of sets the label of a team, and team selects it.
 func of(name string) func(*shipper.Application) {
 	return func(app *shipper.Application) { app.Labels = map[string]string{"team": name} }
 }
@@ -59,7 +59,7 @@ func enforced(b *shipper.RolloutBlock, how shipper.RolloutBlockEnforcement) *shi
 
 func TestDeletion(t *testing.T) {
 	app := ask.Application()
-	type told struct {
+	type answer struct {
 		Warnings []string
 		Audit    map[string]string
 	}
@@ -70,24 +70,24 @@ func TestDeletion(t *testing.T) {
 		ns      *corev1.Namespace
 		unready error
 		refused string
-		told    told
+		answer  answer
 	}{
 		"an empty one goes under a block": {known: []client.Object{ask.Block("global/dns")}},
 		"one with Applications goes when nothing stops them": {
 			known: []client.Object{app, ask.Block("other/dns")},
 		},
-		"under a block it stays, and how to go on is told": {
+		"under a block it stays, with the way to override": {
 			known: []client.Object{app, ask.Block("global/dns")},
 			refused: "with namespace default would go Application super-server: rollouts blocked by: global/dns" + why +
 				"To override: kubectl annotate app --all shipper.booking.com/rollout-block.override=global/dns -n default" + right,
-			told: told{Audit: map[string]string{"blocks-met": "global/dns"}},
+			answer: answer{Audit: map[string]string{"blocks-met": "global/dns"}},
 		},
 		"when every Application overrides the block it goes": {
 			known: []client.Object{
 				ask.Application(ask.Overriding("global/dns")), ask.Application(named("b"), ask.Overriding("global/dns")),
 				ask.Block("global/dns"),
 			},
-			told: told{Audit: map[string]string{"blocks-overridden": "global/dns"}},
+			answer: answer{Audit: map[string]string{"blocks-overridden": "global/dns"}},
 		},
 		"what is overridden by some is added to, and those it stops are named": {
 			known: []client.Object{
@@ -101,7 +101,7 @@ func TestDeletion(t *testing.T) {
 				" (DNS issues, troubleshooting in progress; jdoe, 12m ago), global/late" + why +
 				"To override: kubectl annotate app --all shipper.booking.com/rollout-block.override=global/dns,global/late " +
 				"-n default --overwrite" + right,
-			told: told{Audit: map[string]string{"blocks-met": "global/dns,global/late", "blocks-overridden": "global/dns"}},
+			answer: answer{Audit: map[string]string{"blocks-met": "global/dns,global/late", "blocks-overridden": "global/dns"}},
 		},
 		"what one overrides and another is held by are named for both, with the reasons that either wants": {
 			known: []client.Object{
@@ -112,7 +112,7 @@ func TestDeletion(t *testing.T) {
 			refused: "with namespace default would go Application b: rollouts blocked by: global/late" + why +
 				"To override: kubectl annotate app --all shipper.booking.com/rollout-block.override=global/early,global/late " +
 				"-n default shipper.booking.com/rollout-block.override-reason='<why>' --overwrite" + right,
-			told: told{Audit: map[string]string{"blocks-met": "global/late", "blocks-overridden": "global/early"}},
+			answer: answer{Audit: map[string]string{"blocks-met": "global/late", "blocks-overridden": "global/early"}},
 		},
 		"a label that was taken off before still counts": {
 			known: []client.Object{
@@ -121,11 +121,11 @@ func TestDeletion(t *testing.T) {
 			},
 			refused: "with namespace default would go Application super-server: rollouts blocked by: global/dns" + why +
 				"To override: kubectl annotate app --all shipper.booking.com/rollout-block.override=global/dns -n default" + right,
-			told: told{Audit: map[string]string{"blocks-met": "global/dns"}},
+			answer: answer{Audit: map[string]string{"blocks-met": "global/dns"}},
 		},
 		"a block that only warns does so": {
 			known: []client.Object{app, enforced(ask.Block("global/dns"), shipper.RolloutBlockWarn)},
-			told: told{
+			answer: answer{
 				Warnings: []string{"rollouts are asked to wait by: global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago)"},
 				Audit:    map[string]string{"blocks-warned": "global/dns"},
 			},
@@ -134,23 +134,23 @@ func TestDeletion(t *testing.T) {
 			known: []client.Object{app, ask.Block("global/dns")},
 			ns:    in("default", func(ns *corev1.Namespace) { ns.DeletionTimestamp = &metav1.Time{Time: ask.Now} }),
 		},
-		"while nothing is known it goes, and that is told": {
+		"without reliable caches it goes, with a warning": {
 			known:   []client.Object{app, ask.Block("global/dns")},
 			unready: errors.New("the API server is lost"),
-			told: told{Warnings: []string{
+			answer: answer{Warnings: []string{
 				"whether RolloutBlocks hold what is in this namespace was not judged: the API server is lost",
 			}},
 		},
-		"blocks that go with it are told of": {
+		"blocks that go with it are warned of": {
 			known: []client.Object{ask.Block("default/b"), ask.Block("default/a")},
-			told: told{
+			answer: answer{
 				Warnings: []string{"with it go RolloutBlocks that stop rollouts in this namespace: default/a,default/b"},
 				Audit:    map[string]string{"block-lifted": "default/a,default/b"},
 			},
 		},
-		"blocks that hold everywhere are told of as such": {
+		"global blocks are warned of as such": {
 			known: []client.Object{ask.Block("global/dns")}, ns: in("global"),
-			told: told{
+			answer: answer{
 				Warnings: []string{"with it go RolloutBlocks that stop rollouts in every namespace: global/dns"},
 				Audit:    map[string]string{"block-lifted": "global/dns"},
 			},
@@ -172,9 +172,9 @@ func TestDeletion(t *testing.T) {
 				decision = ""
 			}
 			ask.CheckRefusal(t, err, decision, tc.refused)
-			got := told{a.Warnings(), a.AuditAnnotations()}
-			if diff := cmp.Diff(tc.told, got, cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("what is told (-want +got):\n%s", diff)
+			got := answer{a.Warnings(), a.AuditAnnotations()}
+			if diff := cmp.Diff(tc.answer, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("response (-want +got):\n%s", diff)
 			}
 			var refusal *response.Refusal
 			if errors.As(err, &refusal) && (refusal.Status.Details.Kind != "namespaces" || refusal.Status.Details.Group != "") {

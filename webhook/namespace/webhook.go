@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package namespace judges the deletion of namespaces: one goes when every Application in it may go. Whoever may delete a
-// namespace could otherwise take down under a RolloutBlock what nobody may touch.
+// Package namespace validates the deletion of namespaces: it is allowed when every Application in it may be deleted. Otherwise
+// deleting the namespace would bypass RolloutBlocks.
 package namespace
 
 import (
@@ -28,7 +28,7 @@ const resource = "namespaces"
 // named is how many Applications a refusal names.
 const named = 5
 
-// State are what is known of what is in a namespace.
+// State has the objects of a namespace.
 type State interface {
 	Applications(namespace string) ([]*metav1.PartialObjectMetadata, error)
 	Releases(app types.NamespacedName) ([]*shipper.Release, error)
@@ -36,16 +36,16 @@ type State interface {
 	Blocks(namespace string) ([]*shipper.RolloutBlock, error)
 }
 
-// Webhook judges deletions of namespaces.
+// Webhook validates deletions of namespaces.
 type Webhook struct {
 	BlockCheck *blockcheck.Checker
 	State      State
-	// Ready says why what is known is not to be relied on, if so. A namespace is not kept for that: it may have nothing to do
+	// Ready returns an error if the caches are not reliable. Then the deletion is allowed: the namespace may have nothing to do
 	// with Shipper.
 	Ready func(context.Context) error
 }
 
-// Validate judges what is about to be deleted.
+// Validate validates a deletion.
 func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *response.Response) error {
 	_, old, err := response.Decode[metav1.PartialObjectMetadata](req)
 	if err != nil {
@@ -64,8 +64,8 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	return w.announce(a, old)
 }
 
-// judge refuses for what any Application would be refused for that were deleted by itself. What overrides a block for
-// an Application overrides it here: there is no annotation of the namespace to be judged, granted and forgotten.
+// judge refuses if the deletion of any Application alone would be refused. The overrides of an Application count for it; the
+// namespace has no override annotation of its own.
 func (w *Webhook) judge(ctx context.Context, req *admission.Request, a *response.Response, namespace string) error {
 	apps, err := w.State.Applications(namespace)
 	if err != nil {
@@ -94,7 +94,7 @@ func (w *Webhook) judge(ctx context.Context, req *admission.Request, a *response
 	return err
 }
 
-// verdict is what blocks mean for the deletion of one Application.
+// verdict is the effect of blocks on the deletion of one Application.
 func (w *Webhook) verdict(
 	ctx context.Context, req *admission.Request, app *metav1.PartialObjectMetadata,
 ) (block.Verdict, error) {
@@ -111,7 +111,7 @@ func (w *Webhook) verdict(
 	return w.BlockCheck.Verdict(app.Namespace, block.Overrides(app.Annotations), c)
 }
 
-// tally is what blocks mean for several Applications together. A block can be overridden by one and stop another.
+// tally is the effect of blocks on several Applications. One block can stop one of them and be overridden by another.
 type tally block.Verdict
 
 func (t *tally) add(v block.Verdict) {
@@ -133,7 +133,8 @@ func merge(a, b []*shipper.RolloutBlock) []*shipper.RolloutBlock {
 	return slices.CompactFunc(slices.SortedFunc(slices.Values(slices.Concat(a, b)), byName), same)
 }
 
-// announce tells which blocks go with the namespace: in it nothing can be told any more of who deletes them.
+// announce warns of the blocks that are deleted with the namespace: while it is being deleted, no event in it can record the
+// user.
 func (w *Webhook) announce(a *response.Response, ns *metav1.PartialObjectMetadata) error {
 	blocks, err := w.State.Blocks(ns.Name)
 	if err != nil || len(blocks) == 0 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package protected guards the annotations and labels by which Shipper decides what runs in production: they come back
-// when somebody leaves them out, and only those who hold the right may change them.
+// Package protected guards the annotations and labels that decide what runs in production: the webhook restores them when a
+// write leaves them out, and only users with the verb stamp may change them.
 package protected
 
 import (
@@ -21,23 +21,23 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-// retryRights is when to ask again after the API server could not say what a user may do.
+// retryRights is the retry hint when the API server could not say what a user may do.
 const retryRights = time.Second
 
-// Guard knows who may write what.
+// Guard checks writes of protected metadata.
 type Guard struct {
 	Authz authz.Authorizer
-	// Reconciler is the user name of Shipper's reconciler, which writes all of it.
+	// Reconciler is the user name of Shipper's reconciler, which may write all protected metadata.
 	Reconciler string
 }
 
-// Metadata is the control state of one kind.
+// Metadata lists the protected metadata of one kind.
 type Metadata struct {
 	Kind, Resource      string
 	Annotations, Labels []string
 }
 
-// AllLabels is s with every label that either of two objects has.
+// AllLabels is s plus every label of either of two objects.
 func (s Metadata) AllLabels(old, now map[string]string) Metadata {
 	all := maps.Clone(old)
 	if all == nil {
@@ -48,7 +48,7 @@ func (s Metadata) AllLabels(old, now map[string]string) Metadata {
 	return s
 }
 
-// The control state that is guarded.
+// The protected metadata.
 var (
 	Application = Metadata{
 		Kind: "Application", Resource: "applications",
@@ -68,16 +68,16 @@ var (
 		},
 		Labels: []string{shipper.AppLabel, shipper.ReleaseLabel, shipper.ReleaseHashLabel},
 	}
-	// Observed is the part of Application that the reconciler alone writes. The rest is the mutating webhook's to write, so
-	// that afterwards it cannot be told whether a user wrote it.
+	// Observed is the part of Application that only the reconciler writes. The mutating webhook writes the rest, so validation
+	// cannot detect a forgery there.
 	Observed = Metadata{
 		Kind: Application.Kind, Resource: Application.Resource,
 		Annotations: []string{shipper.AppHighestObservedGenerationAnnotation, shipper.AppObservedTemplateAnnotation},
 	}
 )
 
-// Keep restores the control state that meta lacks and old has, and refuses what differs from old unless the user may
-// stamp. The reconciler may write, and leave out, all of it.
+// Keep restores protected metadata that old has and meta lacks, and refuses changes unless the user may stamp. The reconciler
+// may write and remove all of it.
 func (g *Guard) Keep(
 	ctx context.Context, req *admission.Request, a *response.Response, s Metadata, old, meta *metav1.ObjectMeta,
 ) error {
@@ -91,21 +91,20 @@ func (g *Guard) Keep(
 		}
 		if !may {
 			meta.Finalizers = append(meta.Finalizers, shipper.RolloutFinalizer)
-			a.Set(meta.Finalizers, "metadata", "finalizers")
 			a.Warn("the finalizer %s stays: Shipper removes it when no RolloutBlock holds the deletion and others serve", shipper.RolloutFinalizer)
 		}
 	}
 	for _, key := range missing(s.Annotations, old.Annotations, meta.Annotations) {
-		a.Annotate(meta, key, old.Annotations[key])
+		response.Annotate(meta, key, old.Annotations[key])
 	}
 	for _, key := range missing(s.Labels, old.Labels, meta.Labels) {
-		a.Label(meta, key, old.Labels[key])
+		response.Label(meta, key, old.Labels[key])
 	}
 	return g.refuse(ctx, req, s, meta.Name, s.forged(old, meta))
 }
 
-// Check refuses what Keep refuses, and control state that meta lacks and old has, unless the user may stamp. It is for
-// what is about to be stored: that Keep was asked before is not relied on. Old is nil on creation.
+// Check refuses the same as Keep, and missing protected metadata, unless the user may stamp. It is for validation, which must
+// not rely on an earlier Keep. old is nil on creation.
 func (g *Guard) Check(ctx context.Context, req *admission.Request, s Metadata, old, meta *metav1.ObjectMeta) error {
 	if req.UserInfo.Username == g.Reconciler {
 		return nil
@@ -121,12 +120,12 @@ func (g *Guard) Check(ctx context.Context, req *admission.Request, s Metadata, o
 	return g.refuse(ctx, req, s, meta.Name, errs)
 }
 
-// lostFinalizer reports whether meta lacks the finalizer that keeps old until it may go.
+// lostFinalizer reports whether meta lacks the finalizer that delays the deletion of old.
 func lostFinalizer(old, meta *metav1.ObjectMeta) bool {
 	return slices.Contains(old.Finalizers, shipper.RolloutFinalizer) && !slices.Contains(meta.Finalizers, shipper.RolloutFinalizer)
 }
 
-// OwnerAdded reports whether an object gets an owner that it did not have: it is deleted when that owner is.
+// OwnerAdded reports whether an object gets a new owner: the deletion of that owner would delete it.
 func OwnerAdded(old, meta *metav1.ObjectMeta) bool {
 	return slices.ContainsFunc(meta.OwnerReferences, func(ref metav1.OwnerReference) bool {
 		return !slices.ContainsFunc(old.OwnerReferences, func(was metav1.OwnerReference) bool { return sameOwner(was, ref) })
@@ -150,20 +149,20 @@ var (
 	labelsPath      = field.NewPath("metadata", "labels")
 )
 
-// forged has an error for each part of the state that meta has otherwise than old.
+// forged has an error for each key whose value differs between old and meta.
 func (s Metadata) forged(old, meta *metav1.ObjectMeta) field.ErrorList {
 	return append(forgedAt(annotationsPath, s.Annotations, old.Annotations, meta.Annotations),
 		forgedAt(labelsPath, s.Labels, old.Labels, meta.Labels)...)
 }
 
-// lost has an error for each part of the state that old has and meta has not.
+// lost has an error for each key that old has and meta lacks.
 func (s Metadata) lost(old, meta *metav1.ObjectMeta) field.ErrorList {
 	return append(lostAt(annotationsPath, s.Annotations, old.Annotations, meta.Annotations),
 		lostAt(labelsPath, s.Labels, old.Labels, meta.Labels)...)
 }
 
-// Ignore takes control state out of the annotations of an object that is being created, unless the user may stamp: a
-// manifest exported from another cluster says of its own charts and generations, not of those here.
+// Ignore removes protected metadata from an object that is being created, unless the user may stamp: a manifest exported from
+// another cluster has the charts and generations of that cluster.
 func (g *Guard) Ignore(
 	ctx context.Context, req *admission.Request, a *response.Response, s Metadata, meta *metav1.ObjectMeta,
 ) error {
@@ -176,13 +175,13 @@ func (g *Guard) Ignore(
 		return err
 	}
 	for _, key := range there {
-		a.Unannotate(meta, key)
+		delete(meta.Annotations, key)
 		a.Warn("annotation %s is written by Shipper; what the manifest says was ignored", key)
 	}
 	return nil
 }
 
-// MayStamp reports whether the user of req may write the control state of the object.
+// MayStamp reports whether the user of req may write the object's protected metadata.
 func (g *Guard) MayStamp(ctx context.Context, req *admission.Request, s Metadata) (bool, error) {
 	if req.UserInfo.Username == g.Reconciler {
 		return true, nil
@@ -195,7 +194,7 @@ func (g *Guard) MayStamp(ctx context.Context, req *admission.Request, s Metadata
 	return allowed, nil
 }
 
-// missing are the keys that old has and now has not.
+// missing are the keys that old has and now lacks.
 func missing(keys []string, old, now map[string]string) []string {
 	var out []string
 	for _, key := range keys {
@@ -207,7 +206,7 @@ func missing(keys []string, old, now map[string]string) []string {
 	return out
 }
 
-// lostAt has an error for each key that old has and now has not.
+// lostAt has an error for each key that old has and now lacks.
 func lostAt(path *field.Path, keys []string, old, now map[string]string) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range missing(keys, old, now) {
@@ -216,7 +215,7 @@ func lostAt(path *field.Path, keys []string, old, now map[string]string) field.E
 	return errs
 }
 
-// forgedAt has an error for each key that now has and old has not, or has otherwise.
+// forgedAt has an error for each key whose value in now is not that in old.
 func forgedAt(path *field.Path, keys []string, old, now map[string]string) field.ErrorList {
 	var errs field.ErrorList
 	for _, key := range keys {

@@ -12,24 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/webhook/response"
 )
 
 var ownersPath = field.NewPath("metadata", "ownerReferences")
 
-// Owner is what an object belongs to: it goes when its owner goes, and its reference to the owner is what the garbage
-// collector goes by. Whoever could change the reference could have the object collected.
+// Owner is the owner of an object. The garbage collector deletes the object with its owner, by the reference: a user who could
+// change the reference could have the object deleted.
 type Owner struct {
-	// Kind is that of the owner, a kind of Shipper's.
+	// Kind is the kind of the owner, one of Shipper's.
 	Kind string
-	// Now reads the owner as the API server has it at this moment; nil when there is none. While an owner is being
-	// deleted with its dependents left behind, the garbage collector takes the references to it away: a view of the
-	// owner that is a moment old would put them back, and the dependents would be collected.
+	// Now reads the owner from the API server; nil when it does not exist. While an owner is deleted and its dependents
+	// orphaned, the garbage collector removes their references. A stale cache would make the webhook restore the references,
+	// and the garbage collector delete the dependents.
 	Now func(ctx context.Context) (metav1.Object, error)
 }
 
-// Restore puts references to the owner back that meta lacks and old has, while the owner is there and not going.
-func (o Owner) Restore(ctx context.Context, a *response.Response, old, meta *metav1.ObjectMeta) error {
+// Restore restores references to the owner that old has and meta lacks, while the owner exists and is not being deleted.
+func (o Owner) Restore(ctx context.Context, old, meta *metav1.ObjectMeta) error {
 	lost := o.lacking(old.OwnerReferences, meta.OwnerReferences)
 	if len(lost) == 0 {
 		return nil
@@ -41,13 +40,12 @@ func (o Owner) Restore(ctx context.Context, a *response.Response, old, meta *met
 	lost = slices.DeleteFunc(lost, func(ref metav1.OwnerReference) bool { return !o.names(ref, owner) })
 	if len(lost) > 0 {
 		meta.OwnerReferences = append(slices.Clone(meta.OwnerReferences), lost...)
-		a.Set(meta.OwnerReferences, "metadata", "ownerReferences")
 	}
 	return nil
 }
 
-// Check says where meta no longer refers to the owner as old does, or refers to another owner of the same kind, while
-// the owner is there and not going. A reference to the owner that was missing may be set right by anybody.
+// Check returns an error if meta drops old's reference to the owner, or refers to another owner of the kind, while the owner
+// exists and is not being deleted. Any user may add a missing reference.
 func (o Owner) Check(ctx context.Context, old, meta *metav1.ObjectMeta) (field.ErrorList, error) {
 	lost := o.lacking(old.OwnerReferences, meta.OwnerReferences)
 	added := o.lacking(meta.OwnerReferences, old.OwnerReferences)
@@ -67,7 +65,7 @@ func (o Owner) Check(ctx context.Context, old, meta *metav1.ObjectMeta) (field.E
 		"the reference to %s is written by Shipper; leave it at %s with uid %s", o.Kind, owner.GetName(), owner.GetUID()))}, nil
 }
 
-// staying is the owner; nil when it is gone or going.
+// staying is the owner; nil when it does not exist or is being deleted.
 func (o Owner) staying(ctx context.Context) (metav1.Object, error) {
 	owner, err := o.Now(ctx)
 	if err != nil {
@@ -79,7 +77,7 @@ func (o Owner) staying(ctx context.Context) (metav1.Object, error) {
 	return owner, nil
 }
 
-// lacking are the references to owners of the kind that refs has and others has not.
+// lacking are the references to owners of the kind that are in refs and not in others.
 func (o Owner) lacking(refs, others []metav1.OwnerReference) []metav1.OwnerReference {
 	var out []metav1.OwnerReference
 	for _, ref := range refs {
@@ -91,13 +89,13 @@ func (o Owner) lacking(refs, others []metav1.OwnerReference) []metav1.OwnerRefer
 	return out
 }
 
-// names tells whether ref is a reference to owner, this very one, that the garbage collector can follow.
+// names reports whether ref refers to owner, by name and UID, so that the garbage collector finds it.
 func (o Owner) names(ref metav1.OwnerReference, owner metav1.Object) bool {
 	return ref.APIVersion == shipper.GroupVersion.String() && ref.Kind == o.Kind &&
 		ref.Name == owner.GetName() && ref.UID == owner.GetUID()
 }
 
-// sameOwner reports whether the garbage collector looks for the same owner by both. Under another name it finds none, and deletes.
+// sameOwner reports whether the garbage collector finds the same owner by both. If it finds none, it deletes the object.
 func sameOwner(a, b metav1.OwnerReference) bool {
 	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID
 }

@@ -11,7 +11,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// asked is c with what blocks ask of the request itself. They do not ask of Shipper's own: what was admitted is rolled out.
+// asked is c with the matchConditions of blocks. They do not apply to the reconciler, which rolls out what was admitted.
 func (w *Webhook) asked(ctx context.Context, req *admission.Request, c block.Change) block.Change {
 	if !w.reconciler(req) {
 		c.Matches = w.BlockCheck.Requested(ctx, req)
@@ -19,7 +19,7 @@ func (w *Webhook) asked(ctx context.Context, req *admission.Request, c block.Cha
 	return c
 }
 
-// step is the change that a new targetStep is. The reconciler moves a Release only when it aborts a newer one.
+// step is the change made by a new targetStep. The reconciler moves a Release only when it aborts a newer one.
 func (w *Webhook) step(
 	ctx context.Context, req *admission.Request, app block.App, rel, old *shipper.Release,
 ) block.Change {
@@ -33,7 +33,7 @@ func (w *Webhook) step(
 	return c
 }
 
-// deletion is the change that the deletion of a Release is. The reconciler deletes what it does not need any more.
+// deletion is the change made by the deletion of a Release. The reconciler deletes Releases that are no longer needed.
 func (w *Webhook) deletion(
 	ctx context.Context, req *admission.Request, app block.App, rel *shipper.Release,
 ) block.Change {

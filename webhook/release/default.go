@@ -14,15 +14,15 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-// guarded is what nobody but Shipper changes of a Release. All its labels decide something: they are put on all that is
-// installed, and whoever took one off that its Application had would get out of the scope of a block.
+// guarded is the metadata of a Release that only Shipper may change. All its labels matter: installed objects get them, and
+// removing one that its Application had would take the Release out of the scope of a block.
 func guarded(old, rel *shipper.Release) protected.Metadata {
 	return protected.Release.AllLabels(old.Labels, rel.Labels)
 }
 
-// complete restores the stamp and the owner that an update left out, normalises the override and notes who overrode.
-// Overrides of blocks that are gone are taken out of a Release that Shipper makes, which has them from its Application, and
-// of one that is moved.
+// complete restores the stamp and the owner that an update left out, normalises the override and records the user who added it.
+// It removes overrides of deleted blocks from Releases that Shipper creates, which copy them from the Application, and from
+// Releases that are moved.
 func (w *Webhook) complete(
 	ctx context.Context, req *admission.Request, a *response.Response, rel, old *shipper.Release,
 ) error {
@@ -32,18 +32,18 @@ func (w *Webhook) complete(
 		}
 	}
 	if old != nil {
-		if err := w.ownerOf(old).Restore(ctx, a, &old.ObjectMeta, &rel.ObjectMeta); err != nil {
+		if err := w.ownerOf(old).Restore(ctx, &old.ObjectMeta, &rel.ObjectMeta); err != nil {
 			return err
 		}
 	}
-	blockcheck.Normalise(a, &rel.ObjectMeta)
+	blockcheck.Normalise(&rel.ObjectMeta)
 	byReconciler := w.reconciler(req)
-	if !byReconciler { // the reconciler copies what was noted of the Application, and takes away what is over
+	if !byReconciler { // the reconciler copies the records of the Application, and removes obsolete ones
 		var before *metav1.ObjectMeta
 		if old != nil {
 			before = &old.ObjectMeta
 		}
-		if err := w.BlockCheck.Stamp(ctx, req.UserInfo.Username, a, &rel.ObjectMeta, before); err != nil {
+		if err := w.BlockCheck.Stamp(ctx, req.UserInfo.Username, &rel.ObjectMeta, before); err != nil {
 			return err
 		}
 	}

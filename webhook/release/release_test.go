@@ -84,7 +84,7 @@ func TestReleasesAreMadeByShipper(t *testing.T) {
 			message: invalid + `metadata.ownerReferences: Invalid value: "Application super-server (uid old)": ` +
 				`must be one reference to Application super-server with uid app-uid`,
 		},
-		"with a stamp that tells another story": {
+		"with an inconsistent stamp": {
 			req: ask.Create(ask.Reconciler, rel(func(r *shipper.Release) {
 				r.Labels[shipper.ReleaseLabel], r.Labels[shipper.ReleaseHashLabel] = "x", "y"
 				r.Annotations[shipper.ReleaseGenerationAnnotation] = "-1"
@@ -184,11 +184,11 @@ func TestReleasesMove(t *testing.T) {
 			message: invalid + `metadata.annotations[shipper.booking.com/rollout-block.override]: Invalid value: "global/typo": ` +
 				`there is no RolloutBlock global/typo: take it out of the annotation`,
 		},
-		"and are told when it has no effect": {
+		"and are warned when it has no effect": {
 			req: ask.Update("dev", rel(ask.TargetStep(1)), rel()), known: []client.Object{app, rel(), next},
 			warned: []string{"targetStep has no effect here: Release " + next.Name + " is newer, and its targetStep moves both"},
 		},
-		"and are told nothing when it has": {
+		"and are not warned when it has": {
 			req:   ask.Update("dev", ask.Release(ask.Application(ask.Version("0.0.2")), []*shipper.Release{rel()}, ask.TargetStep(1)), next),
 			known: []client.Object{app, rel(), next},
 		},
@@ -258,7 +258,7 @@ func TestReleasesGo(t *testing.T) {
 
 func orphan(r *shipper.Release) { r.OwnerReferences = nil }
 
-// TestTheOwnerOfReleasesIsKept asks as the API server does: what is completed first is judged then.
+// TestTheOwnerOfReleasesIsKept mutates and then validates, as the API server does.
 func TestTheOwnerOfReleasesIsKept(t *testing.T) {
 	now := metav1.Time{Time: ask.Now}
 	app := ask.Application()
@@ -291,7 +291,7 @@ func TestTheOwnerOfReleasesIsKept(t *testing.T) {
 		"set to another, it is refused":                 {user: "bob", now: rel(forged), old: rel(orphan), app: app, refuse: true},
 		"set right, it changes":                         {user: "bob", now: rel(), old: rel(forged), app: app, want: rel()},
 		"with another Application, it is refused":       {user: "bob", now: rel(with(another)), old: rel(), app: app, refuse: true},
-		"with something else, that is nobody's concern": {user: "bob", now: rel(with(foreign)), old: rel(), app: app, want: rel(with(foreign))},
+		"with another owner that is not an Application": {user: "bob", now: rel(with(foreign)), old: rel(), app: app, want: rel(with(foreign))},
 		"of another name, it is refused": {
 			user: "bob", now: rel(owners(func(ref *metav1.OwnerReference) { ref.Name = "x" })), old: rel(), app: app, refuse: true,
 		},

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// askTime is how long the API server has to say what a Release serves.
+	// askTime bounds the request to the API server for the traffic of a Release.
 	askTime = time.Second
-	// retryServing is when to ask again after it could not.
+	// retryServing is the retry hint when it fails.
 	retryServing = time.Second
 )
 
-// validateServing refuses the deletion of a Release that serves and is not the newest, unless it is confirmed, and says of the newest
-// what it serves until another does in its place.
+// validateServing refuses the deletion of a Release that serves and is not the newest, unless it is confirmed. For the newest
+// it warns of the traffic that it keeps until another Release takes over.
 func (w *Webhook) validateServing(
 	ctx context.Context, req *admission.Request, a *response.Response, app block.App, old *shipper.Release,
 ) error {
@@ -56,7 +56,8 @@ func (w *Webhook) validateServing(
 	return response.Forbid(resource, old.Name, refusalOf(old, app.Newest(), share))
 }
 
-// refusalOf says what a Release serves that is not the newest, and the commands to stop the rollout or to delete it all the same.
+// refusalOf says what share a Release that is not the newest serves, with the commands to stop the rollout or to delete it
+// anyway.
 func refusalOf(rel, newest *shipper.Release, share string) string {
 	text := fmt.Sprintf("Release %s serves %s and is not the newest. "+
 		"To give up the rollout that is under way: kubectl delete rel %s -n %s --wait=false. ",
@@ -73,8 +74,8 @@ func refusalOf(rel, newest *shipper.Release, share string) string {
 		"it is then removed when others serve in its place", rel.Name, rel.Namespace, shipper.ConfirmDeletionAnnotation, overwrite)
 }
 
-// servedShare says which share of the traffic a Release has in how many clusters, as the TrafficTargets of its Application report;
-// empty when it has none. Weights need not sum up to 100.
+// servedShare describes the share of the traffic that a Release has, and in how many clusters, from the TrafficTargets of its
+// Application; empty when it has none. Weights need not sum up to 100.
 func servedShare(release string, targets []shipper.TrafficTarget) string {
 	own, all := map[string]uint64{}, map[string]uint64{}
 	for _, tt := range targets {

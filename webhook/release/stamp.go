@@ -20,8 +20,8 @@ var (
 	ownersPath      = field.NewPath("metadata", "ownerReferences")
 )
 
-// validateStamp says where a new Release is not what apis/rules/stamp would have made of its environment: name, labels,
-// counters and owner must tell the same story. app is its Application by label, nil when there is none.
+// validateStamp returns errors where a new Release differs from the one that apis/rules/stamp would create for its environment:
+// name, labels, counters and owner must be consistent. app is its Application by label, nil when there is none.
 func validateStamp(rel *shipper.Release, app *metav1.PartialObjectMetadata) field.ErrorList {
 	errs := validateOwner(rel, app)
 	if got := rel.Labels[shipper.ReleaseLabel]; got != rel.Name {
@@ -64,7 +64,7 @@ func validateOwner(rel *shipper.Release, app *metav1.PartialObjectMetadata) fiel
 	return nil
 }
 
-// references tells whether refs are owned by app, this very one, and by no other Application.
+// references reports whether refs contain app, with its UID, as owner and no other Application.
 func references(refs []metav1.OwnerReference, app *metav1.PartialObjectMetadata) bool {
 	found := false
 	for _, ref := range refs {

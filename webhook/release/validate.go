@@ -44,7 +44,7 @@ func (w *Webhook) validateCreate(
 	}
 	added := overrides
 	if req.UserInfo.Username == w.Guard.Reconciler {
-		added = blockcheck.Added(blockcheck.Overrides(app.Annotations), overrides) // who overrode for the Application was judged then
+		added = blockcheck.Added(blockcheck.Overrides(app.Annotations), overrides) // the others were checked there
 	}
 	if err := w.BlockCheck.Permit(ctx, a, req.UserInfo, resource, &rel.ObjectMeta, added); err != nil {
 		return err
@@ -111,8 +111,8 @@ func (w *Webhook) validateUpdate(
 	return nil
 }
 
-// validateDelete lets a Release go with its Application or namespace, whoever asks: the garbage collector has no other
-// choice, and nobody is kept from rolling out by an Application that is gone.
+// validateDelete admits the deletion of a Release with its Application or namespace for all users: the garbage collector must
+// be able to delete, and a deleted Application has no more rollouts.
 func (w *Webhook) validateDelete(
 	ctx context.Context, req *admission.Request, a *response.Response, old *shipper.Release,
 ) error {
@@ -133,8 +133,8 @@ func (w *Webhook) validateDelete(
 	return w.validateServing(ctx, req, a, app, old)
 }
 
-// ownerGone tells whether there is no Application of the name that rel has from its own, or it is being deleted. What
-// rel refers to is not asked: a reference that is missing or refers to another Application says nothing of this one.
+// ownerGone reports whether rel's Application, by its label, does not exist or is being deleted. It ignores rel's reference:
+// that may be missing or name another Application.
 func (w *Webhook) ownerGone(ctx context.Context, rel *shipper.Release) (bool, error) {
 	app, err := w.State.Application(ctx, owner(rel))
 	if err != nil {
@@ -143,8 +143,8 @@ func (w *Webhook) ownerGone(ctx context.Context, rel *shipper.Release) (bool, er
 	return app == nil || !app.DeletionTimestamp.IsZero(), nil
 }
 
-// warnOfAbort says what comes of the deletion of the newest Release; previous is nil when it is the only one, share empty when it
-// serves nothing or that is not known.
+// warnOfAbort describes the effect of deleting the newest Release; previous is nil when it is the only one, share is empty when
+// it serves nothing or that is unknown.
 func warnOfAbort(a *response.Response, newest, previous *shipper.Release, share string) {
 	if previous == nil {
 		a.Warn("this is the only Release of Application %s: Shipper makes it again from the template",
@@ -158,14 +158,14 @@ func warnOfAbort(a *response.Response, newest, previous *shipper.Release, share 
 	}
 }
 
-// warnWithoutEffect tells who moves a Release that is not the newest.
+// warnWithoutEffect warns a user who moves a Release that is not the newest.
 func warnWithoutEffect(a *response.Response, rel, newest *shipper.Release) {
 	if newest != nil && newest.Name != rel.Name {
 		a.Warn("targetStep has no effect here: Release %s is newer, and its targetStep moves both", newest.Name)
 	}
 }
 
-// validateTargetStep wants targetStep to be a step of the strategy.
+// validateTargetStep requires targetStep to be a step of the strategy.
 func validateTargetStep(rel *shipper.Release) field.ErrorList {
 	var steps []shipper.RolloutStrategyStep
 	if s := rel.Spec.Environment.Strategy; s != nil {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package release judges Releases: they are what their stamp says, their environment does not change, their targetStep
-// is a step of their strategy, and they do not move while a RolloutBlock holds them.
+// Package release validates Releases: their stamp is consistent, their environment is immutable, their targetStep is a step of
+// their strategy, and they do not move while a RolloutBlock stops them.
 package release
 
 import (
@@ -25,31 +25,34 @@ const (
 	short    = "rel"
 )
 
-// State are what is known of the objects around a Release.
+// State has the objects related to a Release.
 type State interface {
 	Application(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error)
 	ApplicationNow(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error)
 	// App is the Application of rel, with its Releases.
 	App(rel *shipper.Release) (block.App, error)
-	// TrafficTargetsNow are those of an Application as the API server has them at this moment.
+	// TrafficTargetsNow reads an Application's TrafficTargets from the API server.
 	TrafficTargetsNow(ctx context.Context, app types.NamespacedName) ([]shipper.TrafficTarget, error)
 	NamespaceTerminating(namespace string) bool
 }
 
-// Webhook judges Releases.
+// Webhook validates Releases.
 type Webhook struct {
 	BlockCheck *blockcheck.Checker
 	Guard      *protected.Guard
 	State      State
 }
 
-// Default judges and completes what was sent.
+// Default checks and completes a write.
 func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *response.Response) error {
 	rel, old, err := response.Decode[shipper.Release](req)
 	if err != nil {
-		return nil // the schema refuses it in better words
+		return nil // the schema refuses it with a better message
 	}
 	if rel != nil {
+		if err := a.Complete(req.Object.Raw, rel); err != nil {
+			return err
+		}
 		if err := w.complete(ctx, req, a, rel, old); err != nil {
 			return err
 		}
@@ -57,7 +60,7 @@ func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *respon
 	return w.BlockCheck.Early(a, req.Namespace, func(a *response.Response) error { return w.validate(ctx, req, a, rel, old) })
 }
 
-// Validate judges what is about to be stored or deleted.
+// Validate validates an object before it is stored or deleted.
 func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *response.Response) error {
 	rel, old, err := response.Decode[shipper.Release](req)
 	if err != nil {
@@ -94,7 +97,7 @@ func owner(rel *shipper.Release) types.NamespacedName {
 	return types.NamespacedName{Namespace: rel.Namespace, Name: name}
 }
 
-// ownerOf is what the garbage collector goes by.
+// ownerOf is the owner that the garbage collector uses.
 func (w *Webhook) ownerOf(rel *shipper.Release) protected.Owner {
 	return protected.Owner{Kind: "Application", Now: func(ctx context.Context) (metav1.Object, error) {
 		app, err := w.State.ApplicationNow(ctx, owner(rel))

@@ -17,24 +17,21 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// CauseBlocked is the type of the causes of a refusal by blocks, one for each block.
-const CauseBlocked metav1.CauseType = "RolloutBlock"
-
 // Subject is the object whose override annotation counts.
 type Subject struct {
 	// Short is the resource's short name, as a user types it: app or rel.
 	Short string
 	// Namespace and Name are those of the object.
 	Namespace, Name string
-	// Overrides are the blocks that it names already.
+	// Overrides are the blocks that it overrides already.
 	Overrides []types.NamespacedName
-	// Annotated is true when it has an override annotation or a reason for one, be it an empty one.
+	// Annotated is true when it has an override annotation or a reason, even an empty one.
 	Annotated bool
-	// New is true while the object does not exist yet, and therefore cannot be annotated.
+	// New is true while the object does not exist, and so cannot be annotated.
 	New bool
 }
 
-// SubjectOf is the object of a short name that has meta.
+// SubjectOf is the Subject of the object with a short name and meta.
 func SubjectOf(short string, meta *metav1.ObjectMeta) Subject {
 	_, named := meta.Annotations[shipper.RolloutBlockOverrideAnnotation]
 	_, reasoned := meta.Annotations[shipper.RolloutBlockOverrideReasonAnnotation]
@@ -45,40 +42,40 @@ func SubjectOf(short string, meta *metav1.ObjectMeta) Subject {
 	return s
 }
 
-// maxDescribed is how many blocks are told of; a refusal is read by people.
+// maxDescribed bounds the blocks that a refusal describes, to keep it readable.
 const maxDescribed = 10
 
-// Refuse says which blocks stop a change of the object of resource (a plural) and name, who put them there, since when
-// and what for, and how subject could override them.
+// Refuse is the refusal of a change of the object of resource (a plural) and name: which blocks stop it, their authors, age and
+// reasons, and how to override them for subject.
 func Refuse(resource, name string, subject Subject, v block.Verdict, now time.Time) error {
 	causes := make([]metav1.StatusCause, 0, len(v.Effective))
 	for _, b := range v.Effective {
 		message := block.Name(b).String() + ": " + oneLine(b.Spec.Message)
-		causes = append(causes, metav1.StatusCause{Type: CauseBlocked, Message: message})
+		causes = append(causes, metav1.StatusCause{Type: shipper.CauseRolloutBlock, Field: block.Name(b).String(), Message: message})
 	}
-	message := "rollouts blocked by: " + describeBlocks(v.Effective, now) + ". " + howToProceed(subject, v)
+	message := shipper.BlockedBy + describeBlocks(v.Effective, now) + ". " + howToProceed(subject, v)
 	return &Refusal{Decision: Blocked, Status: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
 		Details: &metav1.StatusDetails{Group: shipper.GroupName, Kind: resource, Name: name, Causes: causes},
 	}}
 }
 
-// WarnOfBlocks says which blocks would stop a change, were they enforced.
+// WarnOfBlocks names the blocks that would stop a change if they were enforced.
 func WarnOfBlocks(v block.Verdict, now time.Time) string {
 	return "rollouts are asked to wait by: " + describeBlocks(v.Warning, now)
 }
 
-// describeBlocks tell of each block why it is there, who put it there, what it lets pass, and when it ends if that is known.
+// describeBlocks describes each block: its reason, its author, the changes that it allows, and its end if known.
 func describeBlocks(blocks []*shipper.RolloutBlock, now time.Time) string {
 	out := make([]string, min(len(blocks), maxDescribed))
 	for i := range out {
 		out[i] = block.Name(blocks[i]).String() + " (" + describeBlock(blocks[i], now) + ")"
 	}
-	told := strings.Join(out, ", ")
+	text := strings.Join(out, ", ")
 	if more := len(blocks) - len(out); more > 0 {
-		told += fmt.Sprintf(" and %d more", more)
+		text += fmt.Sprintf(" and %d more", more)
 	}
-	return told
+	return text
 }
 
 func describeBlock(b *shipper.RolloutBlock, now time.Time) string {
@@ -101,16 +98,16 @@ func describeBlock(b *shipper.RolloutBlock, now time.Time) string {
 	return out
 }
 
-// howToProceed is how to override the blocks, or that they cannot be.
+// howToProceed says how to override the blocks, or that they cannot be overridden.
 func howToProceed(s Subject, v block.Verdict) string {
-	var nobody []*shipper.RolloutBlock
+	var fixed []*shipper.RolloutBlock
 	for _, b := range v.Effective {
 		if b.Spec.OverridePolicy == shipper.RolloutBlockNobody {
-			nobody = append(nobody, b)
+			fixed = append(fixed, b)
 		}
 	}
-	if len(nobody) > 0 {
-		return "Nobody may override " + block.FormatOverrides(block.Names(nobody)) +
+	if len(fixed) > 0 {
+		return "Nobody may override " + block.FormatOverrides(block.Names(fixed)) +
 			": wait until it ends, or ask its author to lift it"
 	}
 	rights, reason := false, false
@@ -125,15 +122,15 @@ func howToProceed(s Subject, v block.Verdict) string {
 	return out
 }
 
-// added are the blocks whose names s has not yet and needs. One that is overridden is among them when s stands for several
-// objects, some of which override it.
+// added are the blocks that s still has to override. If s stands for several objects, that includes blocks that some of them
+// override.
 func added(s Subject, v block.Verdict) []*shipper.RolloutBlock {
 	return slices.DeleteFunc(slices.Concat(v.Effective, v.Overridden), func(b *shipper.RolloutBlock) bool {
 		return slices.Contains(s.Overrides, block.Name(b)) && !slices.Contains(v.Effective, b)
 	})
 }
 
-// howToOverride adds to the overrides that are there. kubectl does not change an annotation unless it is told to.
+// howToOverride adds to the existing overrides. kubectl changes an existing annotation only with --overwrite.
 func howToOverride(s Subject, v block.Verdict, reason bool) string {
 	names := slices.Concat(block.Names(added(s, v)), s.Overrides)
 	override := block.FormatOverrides(names)

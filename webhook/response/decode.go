@@ -11,12 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Decode reads the object and the old object of req; the one that the operation does not have is nil.
-// A request without one that its operation has is refused. Numbers in
-// free-form values are decoded as the API machinery decodes them, so that equal objects are equal.
+// Decode decodes the object and the old object of req; the one that the operation does not have is nil, and a request that
+// lacks another is refused. Numbers in free-form values are decoded as the API machinery does, so that equal objects are equal.
 //
-// A status that cannot be decoded is left out: whoever writes an object may send any, for the API server puts the old one
-// in its place, but only after the mutating webhooks were asked. It must not keep them from looking at the rest.
+// A malformed status is left out. A user may send any status: the API server restores the old one, but only after the mutating
+// webhooks. A malformed one must not prevent them from seeing the rest.
 func Decode[T any](req *admission.Request) (now, old *T, err error) {
 	if now, err = decode[T](req.Object.Raw); err != nil {
 		return nil, nil, fmt.Errorf("decoding the object: %w", err)
@@ -36,8 +35,9 @@ func Decode[T any](req *admission.Request) (now, old *T, err error) {
 	return now, old, nil
 }
 
-// inNamespace tells whether an object, which may be nil, is in the namespace of its request. Judges go by the object's, and who
-// may ask about one namespace must not be answered about another. API servers send no other, or none.
+// inNamespace reports whether an object, which may be nil, is in the namespace of its request. Webhooks use the object's
+// namespace, so a caller that may ask about one namespace must not get an answer about another. API servers never send a
+// different one.
 func inNamespace[T any](object *T, namespace string) bool {
 	meta, ok := any(object).(interface{ GetNamespace() string })
 	return object == nil || !ok || meta.GetNamespace() == "" || meta.GetNamespace() == namespace
@@ -56,7 +56,7 @@ func decode[T any](raw []byte) (*T, error) {
 	if !there {
 		return nil, err
 	}
-	out = new(T) // the one before is half filled
+	out = new(T) // the failed attempt has filled a part of it
 	return out, json.Unmarshal(rest, out)
 }
 

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Phase is the half of admission that a request is in.
+// Phase is the phase of admission that a request is in.
 type Phase string
 
 // The phases.
@@ -25,24 +25,24 @@ const (
 	Validate Phase = "validate"
 )
 
-// retryUnknown is when a client should ask again that asked while it was not known what to judge by.
+// retryUnknown is the retry hint while the caches are not reliable.
 const retryUnknown = time.Second
 
-// Judge judges one request. It says what there is to say to a and returns nil to let the request pass, a *Refusal made
-// by Invalidate, Forbid, Refuse or Later to refuse it, or any other error when judging itself failed.
+// Judge judges one request. It adds warnings, patches and audit annotations to a. It returns nil to admit the request, a
+// *Refusal made by Invalidate, Forbid, Refuse or Later to refuse it, or any other error when it failed.
 type Judge func(ctx context.Context, req *admission.Request, a *Response) error
 
-// Endpoint serves one judge: it answers for it, counts, logs, and survives its panics.
+// Endpoint serves one judge: it answers, counts, logs, and recovers from panics.
 type Endpoint struct {
 	Phase Phase
 	Kind  string
 	Judge Judge
-	// Unwarned is the name of the user who is given no warnings: the reconciler's, which would write into its log, at each
-	// step, what people were told when they asked for the rollout. What auditors are left is the same.
+	// Unwarned is the name of the user who gets no warnings: the reconciler would log, at each step, the warnings that the user
+	// already got for the rollout. Audit annotations are the same.
 	Unwarned string
-	// Reserved is Shipper's own namespace, which the webhook configurations exempt: nobody but a forger asks about it.
+	// Reserved is Shipper's own namespace, which the webhook configurations exempt: a review of it is forged.
 	Reserved string
-	// Ready says why what is judged by is not known, if so. Every request is then refused for a moment.
+	// Ready returns an error if the caches are not reliable. Requests are then refused with a retry hint.
 	Ready   func(context.Context) error
 	Metrics *Metrics
 	Clock   clock.PassiveClock
@@ -57,10 +57,12 @@ func (e *Endpoint) Handle(ctx context.Context, req admission.Request) admission.
 	a := &Response{}
 	err := e.judge(ctx, &req, a)
 	decision := Allowed
-	var response admission.Response
+	response := admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true}}
 	if err == nil {
-		response = admission.Response{Patches: a.patch, AdmissionResponse: admissionv1.AdmissionResponse{Allowed: true}}
-	} else {
+		response.Patches, err = a.Patch()
+	}
+	if err != nil {
+		response.Allowed = false
 		refusal := refusalOf(err)
 		decision = refusal.Decision
 		response.Result = refusal.Status.DeepCopy()
@@ -76,7 +78,7 @@ func (e *Endpoint) Handle(ctx context.Context, req admission.Request) admission.
 	return response
 }
 
-// judge asks the judge, unless there is nothing to judge or nothing to judge by.
+// judge calls the judge, unless there is nothing to judge or the caches are not reliable.
 func (e *Endpoint) judge(ctx context.Context, req *admission.Request, a *Response) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -90,7 +92,7 @@ func (e *Endpoint) judge(ctx context.Context, req *admission.Request, a *Respons
 		return Forbid(req.Resource.Resource, req.Name, fmt.Sprintf(
 			"reviews of namespace %s are refused: no API server sends them, for the webhook configurations exempt that namespace", e.Reserved))
 	}
-	if req.SubResource != "" { // status is the reconciler's report, not a change of what is wanted
+	if req.SubResource != "" { // status is the reconciler's report, not a requested change
 		return nil
 	}
 	if err := e.Ready(ctx); err != nil {

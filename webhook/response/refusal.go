@@ -14,32 +14,32 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Decision is what became of a request, as metrics and audit logs call it.
+// Decision is the result of a request, as metrics and audit logs name it.
 type Decision string
 
 // The decisions.
 const (
-	// Allowed means that the request may go on.
+	// Allowed means that the request may continue.
 	Allowed Decision = "allowed"
-	// Invalid means that the object breaks a rule; the user can mend it. 422. A request without an object is too. 400.
+	// Invalid means that the object breaks a rule; the user can correct it. 422; 400 for a request without an object.
 	Invalid Decision = "invalid"
 	// Blocked means that a RolloutBlock is in effect. 403.
 	Blocked Decision = "blocked"
 	// Forbidden means that this user may not do this. 403.
 	Forbidden Decision = "forbidden"
-	// Unavailable means that it cannot be judged now; trying again may help. 503.
+	// Unavailable means that the request cannot be judged now; a retry may help. 503.
 	Unavailable Decision = "unavailable"
 	// Failed means that the webhook itself failed. 500.
 	Failed Decision = "failed"
 )
 
-// Refusal is a no: the status that the user gets, and what it is counted as.
+// Refusal is the refusal of a request: the status for the user, and the decision for metrics.
 type Refusal struct {
 	Decision Decision
 	Status   metav1.Status
 }
 
-// Error is the text that the user gets.
+// Error is the message for the user.
 func (r *Refusal) Error() string { return r.Status.Message }
 
 // Invalidate refuses the object of kind and name with one cause per field. It is nil when errs is empty.
@@ -56,7 +56,7 @@ func Invalidate(kind, name string, errs field.ErrorList) error {
 	return &Refusal{Decision: Invalid, Status: status}
 }
 
-// malformed refuses a request that is none: an API server does not send it.
+// malformed refuses a request that no API server sends.
 func malformed(why string) error {
 	return &Refusal{Decision: Invalid, Status: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusBadRequest, Reason: metav1.StatusReasonBadRequest, Message: why,
@@ -71,14 +71,15 @@ func Forbid(resource, name, why string) error {
 	}}
 }
 
-// Later refuses for now: clients that honour Retry-After, kubectl among them, try again after that time, ten times over
-// and without a word. It is for what mends itself in a moment.
+// Later refuses temporarily. Clients that honour Retry-After, kubectl among them, silently retry after that time, up to ten
+// times. Use it for problems that end within a moment.
 func Later(why string, retryAfter time.Duration) error {
 	seconds := max(retryAfter.Round(time.Second), time.Second) / time.Second
 	return unavailable(why, &metav1.StatusDetails{RetryAfterSeconds: int32(seconds)})
 }
 
-// Unable refuses for now what may take long to mend: the user is told at once, and decides when to try again.
+// Unable refuses temporarily without a retry hint, for problems that may last: the user sees the message at once and decides
+// when to retry.
 func Unable(why string) error { return unavailable(why, nil) }
 
 func unavailable(why string, details *metav1.StatusDetails) error {
@@ -88,7 +89,7 @@ func unavailable(why string, details *metav1.StatusDetails) error {
 	}}
 }
 
-// refusalOf finds the refusal in err. What is none is a failure of ours.
+// refusalOf finds the refusal in err. Any other error is a failure of the webhook.
 func refusalOf(err error) *Refusal {
 	var r *Refusal
 	if errors.As(err, &r) {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package response turns a judgement into what the API server, the user, the auditor and the operator are told: a status
-// with one cause per field or the block that stops a rollout, warnings, a precise patch, audit annotations and metrics.
+// Package response turns a judgement into an admission response: a status with one cause per field or the block that stops a
+// rollout, warnings, a minimal patch, audit annotations and metrics.
 package response
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"unicode"
 
@@ -21,35 +25,37 @@ const (
 	AuditBlocksMet = "blocks-met"
 	// AuditBlocksOverridden lists the RolloutBlocks that the object overrides.
 	AuditBlocksOverridden = "blocks-overridden"
-	// AuditBlocksWarned lists the RolloutBlocks that only warn, AuditBlocksAudited those that only note.
+	// AuditBlocksWarned lists the RolloutBlocks that only warn, AuditBlocksAudited those that only audit.
 	AuditBlocksWarned  = "blocks-warned"
 	AuditBlocksAudited = "blocks-audited"
-	// AuditOverride lists the RolloutBlocks that this request begins to override, AuditOverrideReason says why.
+	// AuditOverride lists the RolloutBlocks that this request starts to override, AuditOverrideReason the reason.
 	AuditOverride       = "override"
 	AuditOverrideReason = "override-reason"
-	// AuditReleaseStamped names the Release that the edit of an Application makes.
+	// AuditReleaseStamped names the Release that the edit of an Application creates.
 	AuditReleaseStamped = "release-stamped"
 	// AuditChartPinned is the chart's name and the exact version it was resolved to.
 	AuditChartPinned = "chart-pinned"
-	// AuditBlockLifted names the RolloutBlock whose deletion was let through.
+	// AuditBlockLifted names the RolloutBlock whose deletion was admitted.
 	AuditBlockLifted = "block-lifted"
-	// AuditBlockWeakened names the RolloutBlock that was made to stop less, and the fields by which.
+	// AuditBlockWeakened names the RolloutBlock that now stops less, and the changed fields.
 	AuditBlockWeakened = "block-weakened"
 )
 
-// Response gathers, while a request is judged, what is said besides yes or no. It belongs to one request.
+// Response collects the warnings, the audit annotations and the completed object of one request.
 type Response struct {
 	warnings []string
 	audit    map[string]string
-	patch    []jsonpatch.JsonPatchOperation
+	// object is completed in place; nil if there is none. raw is its JSON as it was sent, and decoded as its type has it.
+	object       any
+	raw, decoded []byte
 }
 
-// Warn tells the user something that does not keep the request from passing. kubectl prints it as one line.
+// Warn adds a warning for the user. kubectl prints it as one line.
 func (a *Response) Warn(format string, args ...any) {
 	a.warnings = append(a.warnings, oneLine(fmt.Sprintf(format, args...)))
 }
 
-// Audit leaves value under one of the Audit keys in the API server's audit log.
+// Audit adds value under one of the Audit keys to the API server's audit log.
 func (a *Response) Audit(key, value string) {
 	if a.audit == nil {
 		a.audit = map[string]string{}
@@ -57,67 +63,100 @@ func (a *Response) Audit(key, value string) {
 	a.audit[key] = value
 }
 
-// Warnings are those given so far.
+// Warnings are the warnings so far.
 func (a *Response) Warnings() []string { return a.warnings }
 
-// Patch is what was set and removed so far.
-func (a *Response) Patch() []jsonpatch.JsonPatchOperation { return a.patch }
+// Complete notes that object, decoded from raw, is changed in place: the patch is the difference from now on.
+func (a *Response) Complete(raw []byte, object any) error {
+	decoded, err := json.Marshal(object)
+	if err != nil {
+		return fmt.Errorf("encoding the object: %w", err)
+	}
+	a.object, a.raw, a.decoded = object, raw, decoded
+	return nil
+}
 
-// AuditAnnotations are those left so far.
+// Patch is the difference that completing the object has made so far. It applies to what was sent, whose fields may be absent where the
+// type has empty ones, and may be unknown to the type: these stay.
+func (a *Response) Patch() ([]jsonpatch.JsonPatchOperation, error) {
+	if a.object == nil {
+		return nil, nil
+	}
+	completed, err := json.Marshal(a.object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the completed object: %w", err)
+	}
+	if bytes.Equal(completed, a.decoded) {
+		return nil, nil
+	}
+	sent, err1 := fields(a.raw)
+	before, err2 := fields(a.decoded)
+	after, err3 := fields(completed)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, fmt.Errorf("comparing the object with what was sent: %w", err)
+	}
+	change(sent, before, after)
+	if completed, err = json.Marshal(sent); err != nil {
+		return nil, fmt.Errorf("encoding the completed object: %w", err)
+	}
+	patch, err := jsonpatch.CreatePatch(a.raw, completed)
+	if err != nil {
+		return nil, fmt.Errorf("comparing the object with what was sent: %w", err)
+	}
+	return patch, nil
+}
+
+// fields are those of an object, with numbers as they are written.
+func fields(text []byte) (out map[string]any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	return out, decoder.Decode(&out)
+}
+
+// change makes in sent what differs between before and after. Lists are replaced as a whole.
+func change(sent, before, after map[string]any) {
+	for key := range before {
+		if _, stays := after[key]; !stays {
+			delete(sent, key)
+		}
+	}
+	for key, value := range after {
+		was, there := before[key]
+		if there && reflect.DeepEqual(was, value) {
+			continue
+		}
+		inSent, ok1 := sent[key].(map[string]any)
+		inBefore, ok2 := was.(map[string]any)
+		inAfter, ok3 := value.(map[string]any)
+		if ok1 && ok2 && ok3 {
+			change(inSent, inBefore, inAfter)
+		} else {
+			sent[key] = value
+		}
+	}
+}
+
+// AuditAnnotations are the audit annotations so far.
 func (a *Response) AuditAnnotations() map[string]string { return a.audit }
 
-// Set patches the field at path, whose parent must exist, to value. Fields beside it are not touched.
-func (a *Response) Set(value any, path ...string) {
-	a.patch = append(a.patch, jsonpatch.NewOperation("add", pointer(path), value))
-}
-
-// Remove patches the field at path away, which must be there.
-func (a *Response) Remove(path ...string) {
-	a.patch = append(a.patch, jsonpatch.NewOperation("remove", pointer(path), nil))
-}
-
-// Annotate patches one annotation, and sets it on meta too, which must be that of the object as it was sent.
-func (a *Response) Annotate(meta *metav1.ObjectMeta, key, value string) {
+// Annotate sets an annotation of meta.
+func Annotate(meta *metav1.ObjectMeta, key, value string) {
 	if meta.Annotations == nil {
 		meta.Annotations = map[string]string{}
-		a.Set(map[string]string{}, "metadata", "annotations")
 	}
 	meta.Annotations[key] = value
-	a.Set(value, "metadata", "annotations", key)
 }
 
-// Unannotate patches one annotation away, and removes it from meta. An annotation that is not there stays so.
-func (a *Response) Unannotate(meta *metav1.ObjectMeta, key string) {
-	if _, there := meta.Annotations[key]; !there {
-		return
-	}
-	delete(meta.Annotations, key)
-	a.patch = append(a.patch, jsonpatch.NewOperation("remove", pointer([]string{"metadata", "annotations", key}), nil))
-}
-
-// Label patches one label, and sets it on meta too.
-func (a *Response) Label(meta *metav1.ObjectMeta, key, value string) {
+// Label sets a label of meta.
+func Label(meta *metav1.ObjectMeta, key, value string) {
 	if meta.Labels == nil {
 		meta.Labels = map[string]string{}
-		a.Set(map[string]string{}, "metadata", "labels")
 	}
 	meta.Labels[key] = value
-	a.Set(value, "metadata", "labels", key)
 }
 
-// pointer writes path as a JSON pointer.
-func pointer(path []string) string {
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
-	var b strings.Builder
-	for _, p := range path {
-		b.WriteByte('/')
-		b.WriteString(escape.Replace(p))
-	}
-	return b.String()
-}
-
-// oneLine keeps what users wrote from breaking the line it is quoted in, and from commanding the terminal it is shown on:
-// what does not print, controls of the direction of writing included, becomes a space.
+// oneLine replaces characters of user texts that do not print, including those that control the writing direction, by spaces.
+// Otherwise a text could break its line or send control sequences to the terminal.
 func oneLine(s string) string {
 	printable := strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

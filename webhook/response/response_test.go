@@ -7,16 +7,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	evanphx "github.com/evanphx/json-patch/v5"
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"gomodules.xyz/jsonpatch/v2"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -78,7 +83,8 @@ func TestResponses(t *testing.T) {
 						"(the verb override on these rolloutblocks is needed)",
 					Details: &metav1.StatusDetails{
 						Group: "shipper.booking.com", Kind: "releases", Name: "x-0",
-						Causes: []metav1.StatusCause{{Type: "RolloutBlock", Message: "global/dns: DNS issues, troubleshooting in progress"}},
+						Causes: []metav1.StatusCause{{Type: "RolloutBlock", Field: "global/dns",
+							Message: "global/dns: DNS issues, troubleshooting in progress"}},
 					},
 				},
 			},
@@ -241,18 +247,18 @@ func TestAnswersAreCounted(t *testing.T) {
 
 func TestRefusalsTeach(t *testing.T) {
 	dns, demo := ask.Block("global/dns"), ask.Block("default/demo")
-	nobody := ask.Block("default/nobody")
-	nobody.Spec = shipper.RolloutBlockSpec{Message: "two\n\x1b[2J\u202elines\x7f"}
-	nobody.CreationTimestamp.Time = ask.Now.Add(time.Second) // clocks differ
-	blocks := []*shipper.RolloutBlock{dns, demo, nobody}
+	plain := ask.Block("default/plain")
+	plain.Spec = shipper.RolloutBlockSpec{Message: "two\n\x1b[2J\u202elines\x7f"}
+	plain.CreationTimestamp.Time = ask.Now.Add(time.Second) // clocks differ
+	blocks := []*shipper.RolloutBlock{dns, demo, plain}
 	app := ask.Application(ask.Overriding("default/demo"))
 	app.Name = "x"
 	subject := response.SubjectOf("app", &app.ObjectMeta)
 	v := block.Judge(blocks, []block.Override{{Name: block.Name(demo)}}, block.Change{}, ask.Now)
 	err := response.Refuse("applications", "x", subject, v, ask.Now)
-	const want = "rollouts blocked by: default/nobody (two [2J lines; unknown author, 0s ago), " +
+	const want = "rollouts blocked by: default/plain (two [2J lines; unknown author, 0s ago), " +
 		"global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago). To override: kubectl annotate app x " +
-		"shipper.booking.com/rollout-block.override=default/demo,default/nobody,global/dns -n default --overwrite " +
+		"shipper.booking.com/rollout-block.override=default/demo,default/plain,global/dns -n default --overwrite " +
 		"(the verb override on these rolloutblocks is needed)"
 	ask.CheckRefusal(t, err, response.Blocked, want)
 }
@@ -321,7 +327,7 @@ func TestRefusalsSayHowToGoOn(t *testing.T) {
 			blocks: []*shipper.RolloutBlock{freeze("global/dns", policy("Anyone"))},
 			want:   dns + "). To override: " + annotate + "global/dns -n default",
 		},
-		"which nobody may": {
+		"which cannot be overridden": {
 			blocks: []*shipper.RolloutBlock{freeze("global/dns"), freeze("global/law", policy("Nobody"))},
 			want: dns + "), global/law (DNS issues, troubleshooting in progress; jdoe, 12m ago). " +
 				"Nobody may override global/law: wait until it ends, or ask its author to lift it",
@@ -359,30 +365,103 @@ func TestRefusalsSayHowToGoOn(t *testing.T) {
 	}
 }
 
-func TestPatches(t *testing.T) {
-	meta := metav1.ObjectMeta{Name: "x"}
+func TestThePatchIsWhatCompletingChanges(t *testing.T) {
+	block := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Name: "x", Annotations: map[string]string{"gone": "1", "stays": "1"}}}
 	a := &response.Response{}
-	a.Set(int32(3), "spec", "a/b~c")
-	a.Annotate(&meta, "k/e~y", "1")
-	a.Annotate(&meta, "other", "2")
-	a.Unannotate(&meta, "other")
-	a.Unannotate(&meta, "absent")
-	a.Label(&meta, "l", "3")
-	text, err := json.Marshal(a.Patch())
+	sent := `{"metadata":{"name":"x","annotations":{"gone":"1","stays":"1"}},"spec":{"future":1.50}}`
+	if err := a.Complete([]byte(sent), block); err != nil {
+		t.Fatal(err)
+	}
+	if patch, err := a.Patch(); err != nil || len(patch) > 0 {
+		t.Errorf("before anything is changed: patch %v, error %v", patch, err)
+	}
+	response.Annotate(&block.ObjectMeta, "k/e~y", "1")
+	delete(block.Annotations, "gone")
+	response.Label(&block.ObjectMeta, "l", "3")
+	block.Spec.Message = "no"
+	block.Spec.Author = shipper.RolloutBlockAuthor{Name: "ann", Type: "User"} // its empty fields were not sent
+	patch, err := a.Patch()
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `[{"op":"add","path":"/spec/a~1b~0c","value":3},{"op":"add","path":"/metadata/annotations","value":{}},` +
-		`{"op":"add","path":"/metadata/annotations/k~1e~0y","value":"1"},{"op":"add","path":"/metadata/annotations/other","value":"2"},` +
-		`{"op":"remove","path":"/metadata/annotations/other"},{"op":"add","path":"/metadata/labels","value":{}},` +
-		`{"op":"add","path":"/metadata/labels/l","value":"3"}]`
+	slices.SortFunc(patch, func(a, b jsonpatch.JsonPatchOperation) int { return strings.Compare(a.Path, b.Path) })
+	text, err := json.Marshal(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `[{"op":"remove","path":"/metadata/annotations/gone"},{"op":"add","path":"/metadata/annotations/k~1e~0y","value":"1"},` +
+		`{"op":"add","path":"/metadata/labels","value":{"l":"3"}},{"op":"add","path":"/spec/author","value":{"name":"ann","type":"User"}},` +
+		`{"op":"add","path":"/spec/message","value":"no"}]`
 	if diff := cmp.Diff(want, string(text)); diff != "" {
 		t.Errorf("patch (-want +got):\n%s", diff)
 	}
-	wantMeta := metav1.ObjectMeta{Name: "x", Annotations: map[string]string{"k/e~y": "1"}, Labels: map[string]string{"l": "3"}}
-	if diff := cmp.Diff(wantMeta, meta); diff != "" {
-		t.Errorf("metadata (-want +got):\n%s", diff)
+}
+
+// TestPatchesMakeWhatWasMeant: lists that shrink, grow and change their order are what differences get wrong.
+func TestPatchesMakeWhatWasMeant(t *testing.T) {
+	for seed := range uint64(2000) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		before, after := randomApplication(random), randomApplication(random)
+		sent, err := json.Marshal(before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &response.Response{}
+		if err := a.Complete(sent, before); err != nil {
+			t.Fatal(err)
+		}
+		*before = *after
+		operations, err := a.Patch()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(operations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := sent
+		if len(operations) > 0 {
+			patch, err := evanphx.DecodePatch(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err = patch.Apply(sent); err != nil {
+				t.Fatalf("seed %d: applying %s to %s: %v", seed, text, sent, err)
+			}
+		}
+		want, err := json.Marshal(after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !evanphx.Equal(want, got) {
+			t.Fatalf("seed %d: %s makes\n%s of\n%s, want\n%s", seed, text, got, sent, want)
+		}
 	}
+}
+
+// randomApplication has few names, so that two have much in common.
+func randomApplication(random *rand.Rand) *shipper.Application {
+	name := func() string { return string(rune('a' + random.IntN(4))) }
+	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: map[string]string{}}}
+	for range random.IntN(4) {
+		app.Annotations[name()+"/~"] = name()
+		app.OwnerReferences = append(app.OwnerReferences, metav1.OwnerReference{Name: name(), UID: types.UID(name())})
+		app.Finalizers = append(app.Finalizers, name())
+		app.Spec.Template.ClusterRequirements.Regions = append(app.Spec.Template.ClusterRequirements.Regions,
+			shipper.RegionRequirement{Name: name()})
+	}
+	steps := make([]shipper.RolloutStrategyStep, random.IntN(4))
+	for i := range steps {
+		steps[i].Name = name()
+		steps[i].Capacity.Contender = int32(random.IntN(3))
+	}
+	app.Spec.Template.Strategy = &shipper.RolloutStrategy{Steps: steps}
+	list := make([]any, random.IntN(4))
+	for i := range list {
+		list[i] = map[string]any{name(): int64(random.IntN(3)), "n": name()}
+	}
+	app.Spec.Template.Values = &shipper.ChartValues{name(): list, name(): name(), name(): nil}
+	return app
 }
 
 func TestDecode(t *testing.T) {

@@ -18,13 +18,13 @@ const (
 // serviceAccountPrefix begins the user names of service accounts: namespace and name follow, separated by a colon.
 const serviceAccountPrefix = "system:serviceaccount:"
 
-// stampAuthor completes an author that has no name with the one before, or with who asks.
-func stampAuthor(a *response.Response, b, old *shipper.RolloutBlock, username string) {
+// stampAuthor sets an author without a name to the previous one, or to the user.
+func stampAuthor(b, old *shipper.RolloutBlock, username string) {
 	author := b.Spec.Author
 	switch {
 	case author.Name != "" && author.Type != "":
 		return
-	case b.Spec.Message == "": // there may be no spec to complete; the schema refuses it
+	case b.Spec.Message == "": // the spec may be missing; the schema refuses that
 		return
 	case author.Name != "":
 		author.Type = authorUser
@@ -34,22 +34,21 @@ func stampAuthor(a *response.Response, b, old *shipper.RolloutBlock, username st
 		author = authorOf(username)
 	}
 	b.Spec.Author = author
-	a.Set(author, "spec", "author")
 }
 
-// stampCreator writes down who creates the block, and keeps that as it is: an author is whom the block's maker names.
-func stampCreator(a *response.Response, b, old *shipper.RolloutBlock, username string) {
+// stampCreator records the user who creates the block, and protects the record: any author can be claimed in spec.author.
+func stampCreator(b, old *shipper.RolloutBlock, username string) {
 	creator := username
 	if old != nil {
 		creator = old.Annotations[shipper.RolloutBlockCreatedByAnnotation]
 	}
 	switch {
-	case b.Spec.Message == "": // there may be no spec; the schema refuses it
+	case b.Spec.Message == "": // the spec may be missing; the schema refuses that
 	case b.Annotations[shipper.RolloutBlockCreatedByAnnotation] == creator:
-	case creator == "": // a block of before this was noted
-		a.Unannotate(&b.ObjectMeta, shipper.RolloutBlockCreatedByAnnotation)
+	case creator == "": // a block from before the creator was recorded
+		delete(b.Annotations, shipper.RolloutBlockCreatedByAnnotation)
 	default:
-		a.Annotate(&b.ObjectMeta, shipper.RolloutBlockCreatedByAnnotation, creator)
+		response.Annotate(&b.ObjectMeta, shipper.RolloutBlockCreatedByAnnotation, creator)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-// recordLifted leaves a trace of who lifts a block, in the API server's audit log and in ours. It records no event: whoever reaches
-// the port could have events written in the names of others. The reconciler records what it observes.
+// recordLifted records who lifts a block in the API server's audit log and in the webhook's log. It creates no event, because a
+// caller can forge a review in another user's name. The reconciler records what it observes.
 func (w *Webhook) recordLifted(req *admission.Request, a *response.Response, old *shipper.RolloutBlock) {
 	a.Audit(response.AuditBlockLifted, block.Name(old).String())
 	w.Log.Info("RolloutBlock is being deleted", "rolloutBlock", klog.KObj(old), "user", req.UserInfo.Username,
@@ -22,7 +22,7 @@ func (w *Webhook) recordLifted(req *admission.Request, a *response.Response, old
 		"dryRun", dryRun(req))
 }
 
-// recordWeakened leaves the same trace of who makes a block stop less.
+// recordWeakened records who makes a block stop less.
 func (w *Webhook) recordWeakened(req *admission.Request, a *response.Response, b, old *shipper.RolloutBlock) {
 	fields := strings.Join(block.Weakened(&old.Spec, &b.Spec), ", ")
 	if fields == "" {

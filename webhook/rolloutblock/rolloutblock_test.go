@@ -81,8 +81,11 @@ func TestTheAuthorIsStamped(t *testing.T) {
 func TestABlockWithoutASpecIsLeftToTheSchema(t *testing.T) {
 	req, a := ask.Create("ann", by("default/demo", "", "")), &response.Response{}
 	req.Object.Raw = []byte(`{"metadata":{"name":"demo"}}`)
-	if err := webhookOf(t).Default(t.Context(), req, a); err != nil || len(a.Patch()) > 0 {
-		t.Errorf("got %v and patch %v, want neither", err, a.Patch())
+	if err := webhookOf(t).Default(t.Context(), req, a); err != nil {
+		t.Error(err)
+	}
+	if patch, err := a.Patch(); err != nil || len(patch) > 0 {
+		t.Errorf("got %v and patch %v, want neither", err, patch)
 	}
 }
 
@@ -100,11 +103,11 @@ func TestBlocksAreJudged(t *testing.T) {
 		},
 		"one that says nothing": {
 			req:     ask.Create("ann", saying(" \n")),
-			message: invalid + `spec.message: Required value: tell those who are refused why, and until when`,
+			message: invalid + `spec.message: Required value: say why rollouts are blocked, and until when`,
 		},
-		"one by nobody": {
+		"one without an author's name": {
 			req:     ask.Create("ann", by("default/demo", "user", "")),
-			message: invalid + `spec.author.name: Required value: name whom to ask`,
+			message: invalid + `spec.author.name: Required value: name the person or team to contact`,
 		},
 		"what was wrong before does not hold metadata up": {req: ask.Update("ann", saying(""), saying(""))},
 		"deletion is allowed and recorded": {
@@ -127,7 +130,7 @@ func TestBlocksAreJudged(t *testing.T) {
 	}
 }
 
-func TestWhoMadeABlockIsStamped(t *testing.T) {
+func TestTheCreatorOfABlockIsStamped(t *testing.T) {
 	const key = "default/demo"
 	made := func(by string) *shipper.RolloutBlock {
 		b := ask.Block(key)
@@ -140,14 +143,15 @@ func TestWhoMadeABlockIsStamped(t *testing.T) {
 		req  *admission.Request
 		want string
 	}{
-		"whatever its author says":             {ask.Create("ann", by(key, "team", "dns")), "ann"},
-		"a service account by its full name":   {ask.Create("system:serviceaccount:ci:deployer", made("")), "system:serviceaccount:ci:deployer"},
-		"whatever the manifest says":           {ask.Create("ann", made("boss")), "ann"},
-		"for good":                             {ask.Update("bob", made("ann"), made("ann")), "ann"},
-		"for good, though it is left out":      {ask.Update("bob", made(""), made("ann")), "ann"},
-		"for good, though another is named":    {ask.Update("bob", made("bob"), made("ann")), "ann"},
-		"unless nobody knows":                  {ask.Update("bob", made(""), made("")), ""},
-		"unless nobody knows, who ever claims": {ask.Update("bob", made("bob"), made("")), ""},
+		"whatever its author says": {ask.Create("ann", by(key, "team", "dns")), "ann"},
+		"a service account by its full name": {ask.Create("system:serviceaccount:ci:deployer", made("")),
+			"system:serviceaccount:ci:deployer"},
+		"whatever the manifest says":               {ask.Create("ann", made("boss")), "ann"},
+		"for good":                                 {ask.Update("bob", made("ann"), made("ann")), "ann"},
+		"for good, though it is left out":          {ask.Update("bob", made(""), made("ann")), "ann"},
+		"for good, though another is named":        {ask.Update("bob", made("bob"), made("ann")), "ann"},
+		"unless it was not recorded":               {ask.Update("bob", made(""), made("")), ""},
+		"unless not recorded, whatever is claimed": {ask.Update("bob", made("bob"), made("")), ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			a := &response.Response{}
@@ -193,7 +197,7 @@ func TestLiftingOrWeakeningABlockIsAudited(t *testing.T) {
 			map[string]string{response.AuditBlockWeakened: "global/dns: allow, enforcement"},
 		},
 		"made stronger":      {ask.Update("ann", block(), block(warns)), nil},
-		"told otherwise":     {ask.Update("ann", block(message("other")), block()), nil},
+		"another message":    {ask.Update("ann", block(message("other")), block()), nil},
 		"labelled":           {ask.Update("ann", block(creator("x")), block()), nil},
 		"refused for it all": {ask.Update("ann", block(message(" "), warns), block()), nil},
 		"made":               {ask.Create("ann", block(warns)), nil},

@@ -15,15 +15,15 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// validate says what is wrong with a block. Expressions that were there before were judged then.
+// validate returns the errors of a block. Expressions that are unchanged were validated before.
 func (w *Webhook) validate(b, old *shipper.RolloutBlock) field.ErrorList {
 	spec, path := &b.Spec, field.NewPath("spec")
 	var errs field.ErrorList
 	if strings.TrimSpace(spec.Message) == "" {
-		errs = append(errs, field.Required(path.Child("message"), "tell those who are refused why, and until when"))
+		errs = append(errs, field.Required(path.Child("message"), "say why rollouts are blocked, and until when"))
 	}
 	if strings.TrimSpace(spec.Author.Name) == "" {
-		errs = append(errs, field.Required(path.Child("author", "name"), "name whom to ask"))
+		errs = append(errs, field.Required(path.Child("author", "name"), "name the person or team to contact"))
 	}
 	if spec.TTL != nil && spec.TTL.Duration <= 0 {
 		errs = append(errs, field.Invalid(path.Child("ttl"), spec.TTL.Duration.String(), "must be more than nothing"))

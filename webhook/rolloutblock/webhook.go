@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rolloutblock judges RolloutBlocks: they say why and by whom, what they say of when and what can be read, and
-// lifting or weakening one leaves a trace.
+// Package rolloutblock validates RolloutBlocks: they have a reason and an author, their schedule and expressions are valid, and
+// their removal or weakening is recorded.
 package rolloutblock
 
 import (
@@ -22,12 +22,12 @@ import (
 
 const kind = "RolloutBlock"
 
-// Conditions tells which expressions cannot be compiled.
+// Conditions validates expressions.
 type Conditions interface {
 	Validate(path *field.Path, conditions []shipper.RolloutBlockMatchCondition) field.ErrorList
 }
 
-// Webhook judges RolloutBlocks.
+// Webhook validates RolloutBlocks.
 type Webhook struct {
 	// GlobalNamespace is the namespace whose blocks stop rollouts everywhere.
 	GlobalNamespace string
@@ -36,18 +36,21 @@ type Webhook struct {
 	Log             logr.Logger
 }
 
-// Default stamps the author, and who really created the block.
+// Default stamps the author, and the user who created the block.
 func (w *Webhook) Default(_ context.Context, req *admission.Request, a *response.Response) error {
 	b, old, err := response.Decode[shipper.RolloutBlock](req)
 	if err != nil || b == nil {
-		return nil // the schema refuses it in better words, and deletions are not completed
+		return nil // the schema refuses it with a better message, and deletions are not completed
 	}
-	stampAuthor(a, b, old, req.UserInfo.Username)
-	stampCreator(a, b, old, req.UserInfo.Username)
+	if err := a.Complete(req.Object.Raw, b); err != nil {
+		return err
+	}
+	stampAuthor(b, old, req.UserInfo.Username)
+	stampCreator(b, old, req.UserInfo.Username)
 	return nil
 }
 
-// Validate judges what is about to be stored, and records what is lifted or weakened.
+// Validate validates an object before it is stored, and records when one is lifted or weakened.
 func (w *Webhook) Validate(_ context.Context, req *admission.Request, a *response.Response) error {
 	b, old, err := response.Decode[shipper.RolloutBlock](req)
 	if err != nil {
@@ -70,7 +73,7 @@ func (w *Webhook) Validate(_ context.Context, req *admission.Request, a *respons
 	return nil
 }
 
-// announce says what the block does, as far as that may surprise.
+// announce warns of surprising effects of the block.
 func (w *Webhook) announce(a *response.Response, b, old *shipper.RolloutBlock) {
 	now := w.Clock.Now()
 	t, err := block.When(b, now)

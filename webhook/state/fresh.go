@@ -15,20 +15,19 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// askTime is what the API server has to say which RolloutBlocks there are: somebody waits for an answer.
+// askTime bounds the request for the RolloutBlocks, because a review waits for it.
 const askTime = time.Second
 
 var errNotSynced = errors.New("shipper's webhook has just started and does not know the RolloutBlocks yet")
 
-// confirmation are the RolloutBlocks that there were when the API server was asked, while nothing told of changes.
+// confirmation holds the RolloutBlocks that the API server listed at a time while the watch was down.
 type confirmation struct {
 	at     time.Time
 	blocks cache.Indexer
 }
 
-// Ready is nil when what is judged by is known and no older than MaxStaleness. While the watch of RolloutBlocks is down
-// the API server is asked for them, at most once in a second; when it does not say, nobody is let through by what was
-// true some time ago.
+// Ready is nil when the cache is complete and no older than MaxStaleness. While the watch of RolloutBlocks is down, it lists
+// them from the API server, at most once a second. If that fails, the webhook refuses: an old list must not let changes pass.
 func (w *Watched) Ready(ctx context.Context) error {
 	switch {
 	case !w.Synced():
@@ -48,7 +47,7 @@ func (w *Watched) Ready(ctx context.Context) error {
 	}
 }
 
-// recent tells whether the API server was asked a moment ago.
+// recent reports whether the last list is at most tolerated old.
 func (w *Watched) recent() bool {
 	a := w.confirmed.Load()
 	return a != nil && w.stream.clock.Since(a.at) <= tolerated
@@ -75,7 +74,7 @@ func (w *Watched) confirm(ctx context.Context) error {
 	return nil
 }
 
-// blocks are the RolloutBlocks to judge by.
+// blocks are the RolloutBlocks to use: the last list, else the cache of the watch.
 func (f *Reader) blocks() cache.Indexer {
 	if a := f.confirmed.Load(); a != nil {
 		return a.blocks
@@ -83,11 +82,11 @@ func (f *Reader) blocks() cache.Indexer {
 	return f.cached.Blocks
 }
 
-// Register makes known how long the watch of RolloutBlocks has been down.
+// Register registers the metric of how long the watch of RolloutBlocks has been down.
 func (s *Stream) Register(registry prometheus.Registerer) error {
 	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "shipper_webhook_blocks_watch_down_seconds",
-		Help: "How long nothing has told this replica of RolloutBlocks, so that it asks for them; 0 while its watch is up.",
+		Help: "Seconds since this replica lost its RolloutBlock watch, during which it lists them; 0 while connected.",
 	}, func() float64 { return s.Down().Seconds() })
 	if err := registry.Register(gauge); err != nil {
 		return fmt.Errorf("registering the metric of the watch: %w", err)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package state is what the webhook knows without asking: RolloutBlocks, Releases, Clusters, and the metadata of
-// Applications and namespaces, kept in memory by watches and indexed so that no answer scans them.
+// Package state holds the objects that the webhook reads without a request to the API server: RolloutBlocks, Releases,
+// Clusters, and the metadata of Applications and namespaces, cached by watches and indexed so that no review scans them.
 package state
 
 import (
@@ -22,7 +22,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Indexers hold the objects that are known. Every object in them belongs to the watch: nobody may change it.
+// Indexers hold the cached objects. They belong to the cache and must not be changed.
 type Indexers struct {
 	Blocks       cache.Indexer // RolloutBlocks, by namespace
 	Releases     cache.Indexer // Releases as Strip leaves them, by application and by cluster
@@ -40,7 +40,7 @@ const (
 // releaseIndices are the indices of Releases besides that by namespace.
 var releaseIndices = cache.Indexers{byApplication: applicationOf, byCluster: clustersOf}
 
-// NewIndexers returns empty indexers with the indices that Facts use.
+// NewIndexers returns empty indexers with the indices that Reader uses.
 func NewIndexers() Indexers {
 	empty := func() cache.Indexer {
 		byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
@@ -53,27 +53,26 @@ func NewIndexers() Indexers {
 	return i
 }
 
-// Reader answer questions about the objects that are known. What they return belongs to the watch: it must not be
-// changed.
+// Reader reads the cached objects. Its results belong to the cache and must not be changed.
 type Reader struct {
 	cached Indexers
-	// live asks the API server about the one object that is not known: one that was created a moment ago must not be
-	// taken for missing. Nil asks nobody.
+	// live reads a single object that is not in the cache: an object that was just created must not count as missing. With nil
+	// there are no live reads.
 	live            client.Reader
 	globalNamespace string
-	// confirmed, when it is there, is to be believed rather than the watch.
+	// confirmed replaces the blocks of the cache if it is set.
 	confirmed atomic.Pointer[confirmation]
 }
 
-// New returns Facts over known. RolloutBlocks in globalNamespace bear on every namespace.
+// New returns a Reader of known. RolloutBlocks in globalNamespace apply to every namespace.
 func New(known Indexers, live client.Reader, globalNamespace string) *Reader {
 	return &Reader{cached: known, live: live, globalNamespace: globalNamespace}
 }
 
-// GlobalNamespace is the namespace whose RolloutBlocks bear on every namespace.
+// GlobalNamespace is the namespace whose RolloutBlocks apply to every namespace.
 func (f *Reader) GlobalNamespace() string { return f.globalNamespace }
 
-// BlocksFor are the RolloutBlocks that bear on namespace, in no order.
+// BlocksFor are the RolloutBlocks that apply to namespace, in no order.
 func (f *Reader) BlocksFor(namespace string) ([]*shipper.RolloutBlock, error) {
 	known := f.blocks()
 	blocks, err := list[*shipper.RolloutBlock](known, cache.NamespaceIndex, namespace)
@@ -89,7 +88,7 @@ func (f *Reader) Blocks(namespace string) ([]*shipper.RolloutBlock, error) {
 	return list[*shipper.RolloutBlock](f.blocks(), cache.NamespaceIndex, namespace)
 }
 
-// Block is the RolloutBlock, wherever it is; nil when there is none.
+// Block is the RolloutBlock in any namespace; nil when there is none.
 func (f *Reader) Block(ctx context.Context, key types.NamespacedName) (*shipper.RolloutBlock, error) {
 	return get(ctx, f, f.blocks(), key, &shipper.RolloutBlock{})
 }
@@ -106,7 +105,7 @@ func (f *Reader) Application(ctx context.Context, key types.NamespacedName) (*me
 	return get(ctx, f, f.cached.Applications, key, empty)
 }
 
-// TrafficTargetsNow are those of an Application as the API server has them at this moment.
+// TrafficTargetsNow reads an Application's TrafficTargets from the API server.
 func (f *Reader) TrafficTargetsNow(ctx context.Context, app types.NamespacedName) ([]shipper.TrafficTarget, error) {
 	var found shipper.TrafficTargetList
 	if f.live == nil {
@@ -124,7 +123,7 @@ func (f *Reader) Release(ctx context.Context, key types.NamespacedName) (*shippe
 	return get(ctx, f, f.cached.Releases, key, &shipper.Release{})
 }
 
-// ApplicationNow is Application as the API server has it at this moment.
+// ApplicationNow is Application, read from the API server.
 func (f *Reader) ApplicationNow(ctx context.Context, key types.NamespacedName) (*metav1.PartialObjectMetadata, error) {
 	if f.live == nil || key.Name == "" {
 		return f.Application(ctx, key)
@@ -134,7 +133,7 @@ func (f *Reader) ApplicationNow(ctx context.Context, key types.NamespacedName) (
 	return read(ctx, f.live, key, empty)
 }
 
-// ReleaseNow is Release as the API server has it at this moment.
+// ReleaseNow is Release, read from the API server.
 func (f *Reader) ReleaseNow(ctx context.Context, key types.NamespacedName) (*shipper.Release, error) {
 	if f.live == nil {
 		return f.Release(ctx, key)
@@ -142,13 +141,13 @@ func (f *Reader) ReleaseNow(ctx context.Context, key types.NamespacedName) (*shi
 	return read(ctx, f.live, key, &shipper.Release{})
 }
 
-// Releases are those that carry the label of the Application, in no order. Of their status there is what blocks ask of.
+// Releases are the Releases with the label of the Application, in no order. Their status has only the fields that blocks need.
 func (f *Reader) Releases(app types.NamespacedName) ([]*shipper.Release, error) {
 	return list[*shipper.Release](f.cached.Releases, byApplication, app.String())
 }
 
-// App is the Application of rel as blocks ask about it. Its Releases are those of that very Application, not of an earlier
-// one of its name; rel is among them once it is known.
+// App is the Application of rel, as blocks need it. Its Releases are those of the Application with the same UID, not of an
+// earlier one of the same name; rel is one of them once the cache has it.
 func (f *Reader) App(rel *shipper.Release) (block.App, error) {
 	name := rel.Labels[shipper.AppLabel]
 	key := types.NamespacedName{Namespace: rel.Namespace, Name: name}
@@ -169,7 +168,7 @@ func (f *Reader) App(rel *shipper.Release) (block.App, error) {
 	return app, nil
 }
 
-// PlacedOn are the Releases for which the cluster was chosen, sorted.
+// PlacedOn are the Releases that are placed on the cluster, sorted.
 func (f *Reader) PlacedOn(cluster string) ([]string, error) {
 	rels, err := list[*shipper.Release](f.cached.Releases, byCluster, cluster)
 	names := make([]string, len(rels))
@@ -192,7 +191,7 @@ func (f *Reader) Clusters() []shipper.Cluster {
 	return clusters
 }
 
-// NamespaceTerminating tells whether the namespace is being deleted. One that is not known is not.
+// NamespaceTerminating reports whether the namespace is being deleted; false if it is not in the cache.
 func (f *Reader) NamespaceTerminating(namespace string) bool {
 	o, there, err := f.cached.Namespaces.GetByKey(namespace)
 	if err != nil || !there {
@@ -216,8 +215,8 @@ func list[T any](indexer cache.Indexer, index, value string) ([]T, error) {
 	return out, nil
 }
 
-// get returns the known object of key, asks for it live into empty when it is not known, and returns the zero T, which
-// is nil, when there is none.
+// get returns the object from the cache or, if it is not there, reads it live into empty. It returns the zero T, which is nil,
+// when the object does not exist.
 func get[T client.Object](
 	ctx context.Context, f *Reader, indexer cache.Indexer, key types.NamespacedName, empty T,
 ) (T, error) {
@@ -246,7 +245,7 @@ func read[T client.Object](ctx context.Context, live client.Reader, key types.Na
 	return empty, nil
 }
 
-// applicationUID tells apart Applications that had the same name one after the other.
+// applicationUID distinguishes Applications that had the same name one after the other.
 func applicationUID(rel *shipper.Release) types.UID {
 	for _, ref := range rel.OwnerReferences {
 		if ref.Kind == "Application" && strings.HasPrefix(ref.APIVersion, shipper.GroupName+"/") {

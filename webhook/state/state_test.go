@@ -101,7 +101,7 @@ func TestClustersAndNamespaces(t *testing.T) {
 	}
 }
 
-// live is an API server that has one object of every kind, called there, and fails to answer for broken.
+// live is an API server that has one object of every kind, named there, and that fails for the name broken.
 type live struct {
 	client.Reader
 	asked int
@@ -120,7 +120,7 @@ func (l *live) Get(_ context.Context, key client.ObjectKey, o client.Object, _ .
 	return apierrors.NewNotFound(shipper.Resource("things"), key.Name)
 }
 
-func TestWhatIsNotKnownIsAskedFor(t *testing.T) {
+func TestObjectsThatAreNotCachedAreReadLive(t *testing.T) {
 	server := &live{}
 	known := state.NewIndexers()
 	if err := known.Blocks.Add(ask.Block("global/dns")); err != nil {
@@ -137,7 +137,7 @@ func TestWhatIsNotKnownIsAskedFor(t *testing.T) {
 		}
 	}
 	if server.asked != 2 {
-		t.Errorf("asked %d times, want 2: what is known is not asked for", server.asked)
+		t.Errorf("asked %d times, want 2: cached objects are not read live", server.asked)
 	}
 	if _, err := has("broken"); err == nil {
 		t.Error("an API server that does not answer was taken for a block that does not exist")
@@ -161,7 +161,7 @@ func TestStrip(t *testing.T) {
 			{Type: shipper.ReleaseComplete, Status: "True", Reason: "dropped"},
 		},
 	}
-	want.Status = shipper.ReleaseStatus{ // what tells whether a rollout goes back
+	want.Status = shipper.ReleaseStatus{ // the fields that show whether a rollout goes back
 		AchievedStep: &shipper.AchievedStep{Step: 1},
 		Conditions:   []shipper.Condition{{Type: shipper.ReleaseComplete, Status: "True"}},
 	}

@@ -13,40 +13,41 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// How soon a watch that has ended in order is doubted: API servers end every watch after some minutes, and it is opened again at once. One
-// that was lost is doubted at once. What was missed takes a moment to arrive on one that was opened again.
+// tolerated is how long a watch may be closed in order before it counts as down: API servers end every watch after some
+// minutes, and the client reopens it at once. A lost one counts as down at once. settling is the time in which a reopened watch
+// delivers the events that were missed.
 const (
 	tolerated = time.Second
 	settling  = time.Second
 )
 
-// Stream knows whether the watch of RolloutBlocks is up, from the requests themselves: it is to be wrapped around the
-// transport that watches go through.
+// Stream reports whether the watch of RolloutBlocks is up. It observes the requests themselves: wrap it around the transport of
+// the watches.
 type Stream struct {
 	clock clock.PassiveClock
 
 	mu           sync.Mutex
-	open         int       // watches that are
-	disconnected time.Time // when there was none any more
-	reconnected  time.Time // when there was one again after it was missed; zero if it never was
-	// broken is true when the last one ended by an error, such as a connection on which no ping was answered.
+	open         int       // number of open watches
+	disconnected time.Time // when the last one closed
+	reconnected  time.Time // when one was open again after that; zero if none was
+	// broken is true if the last one ended by an error, such as an unanswered ping.
 	broken bool
 }
 
-// The transport below must ask for a sign of life on a connection where nothing was heard for PingAfter, and end it when
-// none comes within PingTimeout. That ends the watches on it.
+// The transport below must send a ping on a connection that was silent for PingAfter, and close it when no answer comes within
+// PingTimeout. That ends the watches on it.
 const (
 	PingAfter   = time.Second
 	PingTimeout = time.Second
 )
 
-// MaxStaleness is how old what is judged by can be when the API server is lost without a word.
+// MaxStaleness is how old the cache can be when the API server disappears without closing connections.
 const MaxStaleness = PingAfter + PingTimeout
 
 // NewStream returns a Stream without a watch.
 func NewStream(c clock.PassiveClock) *Stream { return &Stream{clock: c} }
 
-// Up tells whether the watch can be relied on.
+// Up reports whether the watch is reliable.
 func (s *Stream) Up() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +58,7 @@ func (s *Stream) Up() bool {
 	return s.reconnected.IsZero() || now.Sub(s.reconnected) > settling
 }
 
-// Down is how long there has been no watch that can be relied on; zero while there is one.
+// Down is how long the watch has not been reliable; zero while it is.
 func (s *Stream) Down() time.Duration {
 	if s.Up() {
 		return 0
@@ -67,7 +68,7 @@ func (s *Stream) Down() time.Duration {
 	return s.clock.Since(s.disconnected)
 }
 
-// Wrap follows the watches that go through next.
+// Wrap tracks the watches that go through next.
 func (s *Stream) Wrap(next http.RoundTripper) http.RoundTripper { return trackWatch{s, next} }
 
 func (s *Stream) opened() {
@@ -80,7 +81,7 @@ func (s *Stream) opened() {
 	s.open++
 }
 
-// ended notes that a watch ended, and why, if not in order.
+// ended records the end of a watch; err is nil if it ended in order.
 func (s *Stream) ended(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +89,7 @@ func (s *Stream) ended(err error) {
 	s.disconnected, s.broken = s.clock.Now(), err != nil
 }
 
-// trackWatch is a transport whose watches of RolloutBlocks are followed.
+// trackWatch is a transport that tracks watches of RolloutBlocks.
 type trackWatch struct {
 	stream *Stream
 	next   http.RoundTripper
@@ -105,7 +106,7 @@ func (f trackWatch) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// WrappedRoundTripper lets client-go find what is below.
+// WrappedRoundTripper lets client-go find the wrapped transport.
 func (f trackWatch) WrappedRoundTripper() http.RoundTripper { return f.next }
 
 func watchesBlocks(r *http.Request) bool {
@@ -113,7 +114,7 @@ func watchesBlocks(r *http.Request) bool {
 	return strings.HasSuffix(r.URL.Path, "/rolloutblocks") && (watch == "true" || watch == "1")
 }
 
-// body tells once when there is no more to be read.
+// body reports once that the response ends.
 type body struct {
 	io.ReadCloser
 

@@ -28,14 +28,14 @@ type server struct {
 
 func (s *server) RoundTrip(*http.Request) (*http.Response, error) {
 	if s.code == 0 {
-		return nil, errors.New("nobody answers")
+		return nil, errors.New("no answer")
 	}
 	var body *io.PipeReader
 	body, s.body = io.Pipe()
 	return &http.Response{StatusCode: s.code, Body: body}, nil
 }
 
-// send sends a request to path and returns what is to be read of the answer.
+// send sends a request to path and returns the body of the response.
 func send(t *testing.T, through http.RoundTripper, path string) io.ReadCloser {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://api"+path, nil)
@@ -61,13 +61,13 @@ func TestAWatchIsDoubtedOnceItHasEnded(t *testing.T) {
 		now.SetTime(now.Now().Add(d))
 		got = append(got, s.Up())
 	}
-	after(0) // nothing was ever watched
+	after(0) // there was no watch yet
 	for _, path := range []string{
 		"/apis/shipper.booking.com/v1alpha1/rolloutblocks", "/apis/shipper.booking.com/v1alpha1/releases?watch=true",
 	} {
 		send(t, through, path)
 	}
-	after(0) // a list, or another watch, is no watch of blocks
+	after(0) // a list, or another watch, is not a watch of blocks
 	first := send(t, through, watching)
 	after(0)
 	after(time.Hour)
@@ -84,12 +84,12 @@ func TestAWatchIsDoubtedOnceItHasEnded(t *testing.T) {
 	after(0)
 	api.code = http.StatusOK
 	second := send(t, through, watching)
-	after(settling) // what was missed may still be on its way
+	after(settling) // missed events may still be on their way
 	after(1)
 	_ = api.body.CloseWithError(errors.New("the connection was lost"))
 	_, _ = io.ReadAll(second)
 	_ = second.Close()
-	after(0) // it was not ended in order
+	after(0) // it did not end in order
 	third := send(t, through, watching)
 	after(0)
 	after(settling + 1)
@@ -97,7 +97,7 @@ func TestAWatchIsDoubtedOnceItHasEnded(t *testing.T) {
 	_, _ = io.ReadAll(third)
 	after(tolerated)
 	send(t, through, watching)
-	after(0) // it was away for no time worth mentioning
+	after(0) // it was away only for a moment
 	want := []bool{false, false, true, true, true, false, false, false, true, false, false, true, true, true}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("up (-want +got):\n%s", diff)
@@ -119,7 +119,7 @@ type lists struct {
 func (l *lists) List(ctx context.Context, into client.ObjectList, _ ...client.ListOption) error {
 	l.asked++
 	if _, bounded := ctx.Deadline(); !bounded {
-		return errors.New("somebody waits for the answer without end")
+		return errors.New("the request has no deadline")
 	}
 	for _, name := range l.blocks {
 		b := shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: "frozen", Name: name}}
@@ -182,7 +182,7 @@ func TestWhileTheWatchIsDownTheAPIServerIsAsked(t *testing.T) {
 	check("when the watch is up again", "", 3, "old")
 }
 
-func TestNobodyWaitsLongerThanHeCan(t *testing.T) {
+func TestNoReviewWaitsPastItsDeadline(t *testing.T) {
 	w := &Watched{
 		Reader: New(NewIndexers(), &forever{}, ""), stream: NewStream(testingclock.NewFakePassiveClock(time.Unix(1000, 0))),
 		synced: func() bool { return true },
@@ -194,7 +194,7 @@ func TestNobodyWaitsLongerThanHeCan(t *testing.T) {
 	}
 }
 
-// forever answers when it must.
+// forever answers only when its context ends.
 type forever struct{ client.Reader }
 
 func (*forever) List(ctx context.Context, _ client.ObjectList, _ ...client.ListOption) error {

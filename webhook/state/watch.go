@@ -17,12 +17,12 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// lastApplied is kubectl's copy of the whole object; nothing is judged by it.
+// lastApplied is kubectl's copy of the whole object, which the webhook never reads.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// Strip drops what nothing is judged by before an object is kept: who owns which field, kubectl's copy of the object,
-// and the status of Releases and Clusters but for what tells whether a rollout goes back. It is a transform for the cache
-// that Watch is given.
+// Strip removes the parts of a cached object that the webhook never reads: managed fields, kubectl's copy of the object, and
+// the status of Releases and Clusters except the fields that show whether a rollout goes back. It is a transform for the cache
+// that Watch gets.
 func Strip(o any) (any, error) {
 	if meta, ok := o.(metav1.Object); ok {
 		meta.SetManagedFields(nil)
@@ -44,7 +44,7 @@ func Strip(o any) (any, error) {
 	return o, nil
 }
 
-// Watched are Facts that follow the API server.
+// Watched is a Reader that follows the API server.
 type Watched struct {
 	*Reader
 	stream     *Stream
@@ -53,9 +53,8 @@ type Watched struct {
 	confirming singleflight.Group
 }
 
-// Watch returns Facts that follow the API server through c, which must transform with Strip. It must be called before c
-// is started. live is asked about objects that c does not know, and for RolloutBlocks while s, which must follow the
-// watches of c, is down.
+// Watch returns a Reader that follows the API server through c. c must transform with Strip and must not be started yet. Watch
+// reads through live the objects that c does not have, and RolloutBlocks while s is down; s must track the watches of c.
 func Watch(
 	ctx context.Context, c cache.Cache, s *Stream, live client.Reader, globalNamespace string,
 ) (*Watched, error) {
@@ -73,7 +72,7 @@ func Watch(
 	return &Watched{Reader: New(known, live, globalNamespace), stream: s, synced: w.synced}, nil
 }
 
-// Synced tells whether every watch has delivered what there was when it began. Once true it stays so.
+// Synced reports whether every watch has delivered its initial list. Once true it stays true.
 func (w *Watched) Synced() bool {
 	if w.done.Load() {
 		return true

@@ -153,7 +153,7 @@ func TestTargetsAreJudged(t *testing.T) {
 		"an owner that was wrong is set right": {
 			req: ask.Update("dev", capacity(50), capacity(50, forged)), known: []client.Object{rel()},
 		},
-		"others delete, and are told": {
+		"other users delete, with a warning": {
 			req: ask.Delete("dev", capacity(0)), known: []client.Object{rel()},
 			warned: []string{"Release " + name + " still exists: Shipper makes this CapacityTarget again"},
 		},

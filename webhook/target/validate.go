@@ -55,14 +55,14 @@ func (w *Webhook) validateUpdate(
 		return err
 	}
 	rel, err := w.release(ctx, now)
-	if err != nil || rel == nil { // a target that outlives its Release is emptied, not rolled out
+	if err != nil || rel == nil { // a target that outlives its Release is being emptied, not rolled out
 		return err
 	}
 	return w.judge(a, now.Name, rel, false)
 }
 
-// keys are those of both maps. All labels of a target decide something: which Release's Pods it counts and which
-// Application's traffic it shares in; whatever else is there is put on all that is installed, selectors included.
+// keys are those of both maps. All labels of a target matter: they select the Release's Pods and the Application's traffic, and
+// installed objects get the others, selectors included.
 func keys(a, b map[string]string) []string {
 	all := maps.Clone(a)
 	if all == nil {
@@ -72,10 +72,10 @@ func keys(a, b map[string]string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// foreign tells of an annotation whether it is none of Shipper's.
+// foreign reports whether an annotation is not one of Shipper's.
 func foreign(key string) bool { return !strings.HasPrefix(key, shipper.GroupName+"/") }
 
-// keepOwner refuses to change the reference to the Release, but to set it right.
+// keepOwner refuses to change the reference to the Release, except to correct it.
 func (w *Webhook) keepOwner(ctx context.Context, now, old *object) error {
 	owner := protected.Owner{Kind: "Release", Now: func(ctx context.Context) (metav1.Object, error) {
 		rel, err := w.State.ReleaseNow(ctx, types.NamespacedName{Namespace: old.Namespace, Name: old.Name})
@@ -91,8 +91,8 @@ func (w *Webhook) keepOwner(ctx context.Context, now, old *object) error {
 	return response.Invalidate(w.Kind.Name, now.Name, errs)
 }
 
-// validateDelete goes by the Release of the target's name, whatever the target refers to: a reference that is missing or
-// refers to another Release says nothing of this one.
+// validateDelete uses the Release of the target's name. It ignores the target's reference, which may be missing or name another
+// Release.
 func (w *Webhook) validateDelete(ctx context.Context, a *response.Response, old *object) error {
 	if w.State.NamespaceTerminating(old.Namespace) {
 		return nil
@@ -108,8 +108,8 @@ func (w *Webhook) validateDelete(ctx context.Context, a *response.Response, old 
 	return nil
 }
 
-// mayMake refuses whoever is neither the reconciler nor may stamp: targets come back from a backup while no reconciler runs.
-// What they ask for afterwards is the reconciler's alone.
+// mayMake refuses users who are neither the reconciler nor may stamp: targets are restored from a backup while no reconciler
+// runs. Only the reconciler may change them later.
 func (w *Webhook) mayMake(ctx context.Context, req *admission.Request, name string) error {
 	may, err := w.Guard.MayStamp(ctx, req, protected.Metadata{Kind: w.Kind.Name, Resource: w.Kind.Resource})
 	if err != nil || may {
@@ -118,7 +118,7 @@ func (w *Webhook) mayMake(ctx context.Context, req *admission.Request, name stri
 	return w.onlyReconciler(req, name)
 }
 
-// onlyReconciler refuses everybody else, and tells them what they want to do instead.
+// onlyReconciler refuses all other users, and names the edit that has the intended effect.
 func (w *Webhook) onlyReconciler(req *admission.Request, name string) error {
 	if req.UserInfo.Username == w.Guard.Reconciler {
 		return nil
@@ -141,7 +141,7 @@ func (w *Webhook) judge(a *response.Response, name string, rel *shipper.Release,
 		return err
 	}
 	if len(app.Releases) == 0 {
-		app.Releases = []*shipper.Release{rel} // it is going, or not known yet
+		app.Releases = []*shipper.Release{rel} // it is being deleted, or not in the cache yet
 	}
 	newest, c := app.Newest(), app.Rollout()
 	if byHand {
@@ -163,7 +163,7 @@ func validateOwner(o *object, rel *shipper.Release) field.ErrorList {
 	return nil
 }
 
-// references tells whether o is owned by rel, this very one.
+// references reports whether rel, with its UID, owns o.
 func references(o *object, rel *shipper.Release) bool {
 	for _, ref := range o.OwnerReferences {
 		if ref.Kind == "Release" && strings.HasPrefix(ref.APIVersion, shipper.GroupName+"/") &&

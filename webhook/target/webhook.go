@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package target judges InstallationTargets, CapacityTargets and TrafficTargets: only Shipper writes what they want,
-// for a Release that exists, and not while a RolloutBlock holds that Release.
+// Package target validates InstallationTargets, CapacityTargets and TrafficTargets: only Shipper writes their spec, for an
+// existing Release, and not while a RolloutBlock stops that Release.
 package target
 
 import (
@@ -19,7 +19,7 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-// State are what is known of the objects around a target.
+// State has the objects related to a target.
 type State interface {
 	Release(ctx context.Context, key types.NamespacedName) (*shipper.Release, error)
 	ReleaseNow(ctx context.Context, key types.NamespacedName) (*shipper.Release, error)
@@ -32,11 +32,11 @@ type State interface {
 type Kind struct {
 	// Name and Resource are the kind and its plural.
 	Name, Resource string
-	// Instead tells a user what to edit to get what they wanted.
+	// Instead is the edit to suggest to a user.
 	Instead string
 }
 
-// byStrategy is how capacity and traffic are changed.
+// byStrategy says how to change capacity and traffic.
 const byStrategy = "change targetStep of the Release, or the strategy of the Application"
 
 // The kinds of targets.
@@ -46,22 +46,22 @@ var (
 	Traffic      = Kind{"TrafficTarget", "traffictargets", byStrategy}
 )
 
-// Webhook judges targets of one kind.
+// Webhook validates targets of one kind.
 type Webhook struct {
 	Kind       Kind
 	BlockCheck *blockcheck.Checker
 	State      State
-	// Guard knows the reconciler, who writes targets.
+	// Guard has the name of the reconciler, which writes targets.
 	Guard *protected.Guard
 }
 
-// object is what the three kinds have in common.
+// object has the fields that the three kinds share.
 type object struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              any `json:"spec"`
 }
 
-// Validate judges what is about to be stored or deleted.
+// Validate validates an object before it is stored or deleted.
 func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *response.Response) error {
 	now, old, err := response.Decode[object](req)
 	if err != nil {

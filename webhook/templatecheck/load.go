@@ -13,22 +13,23 @@ import (
 )
 
 const (
-	// MaxPatchedBytes bounds what patches are applied to, counted for each region and cluster: all of them are tried before an
-	// Application is admitted, while whoever wrote it waits, and others after him.
+	// MaxPatchedBytes bounds the values that patches are applied to, summed over regions and clusters: the webhook applies all
+	// patches at admission, while the user and other requests wait.
 	MaxPatchedBytes = 4 << 20
-	// perDocument is how many operations take as long as reading what they are applied to, in the worst case.
+	// perDocument is the number of operations that take as long as decoding their document, in the worst case.
 	perDocument = 64
-	// maxListedPatches is of how many patches it is told that they do not apply. To find the operation each is tried several times.
+	// maxListedPatches bounds the errors for patches that do not apply. Finding the failing operation takes several attempts
+	// each.
 	maxListedPatches = 3
 )
 
-// layer are the values of one region or cluster, and how much they are.
+// layer are the values of one region or cluster, and their size.
 type layer struct {
 	bytes int
 	patch []shipper.PatchOperation
 }
 
-// layersByName are values by the name of what they are for.
+// layersByName are values by the name of their region or cluster.
 func layersByName(all []shipper.ValuesFor) map[string]layer {
 	out := make(map[string]layer, len(all))
 	for _, one := range all {
@@ -38,7 +39,7 @@ func layersByName(all []shipper.ValuesFor) map[string]layer {
 	return out
 }
 
-// validateLoad says when trying the patches of all places would take too long.
+// validateLoad returns an error when applying all patches would take too long.
 func validateLoad(env *shipper.ReleaseEnvironment, path *field.Path, places []chart.Place) field.ErrorList {
 	sizes, all := sizesOf(env.Values)
 	regions, clusters := layersByName(env.ValuesPerRegion), layersByName(env.ValuesPerCluster)
@@ -65,7 +66,7 @@ func validateLoad(env *shipper.ReleaseEnvironment, path *field.Path, places []ch
 			"one, and more for many operations: write values in place of patches, or patch smaller parts", MaxPatchedBytes))}
 }
 
-// sizesOf is how many bytes values have as JSON, by their keys and in all.
+// sizesOf is the size of values as JSON, in bytes, by key and in total.
 func sizesOf(values *shipper.ChartValues) (sizes map[string]int, all int) {
 	sizes = map[string]int{}
 	if values == nil {
@@ -74,7 +75,7 @@ func sizesOf(values *shipper.ChartValues) (sizes map[string]int, all int) {
 	for key, value := range *values {
 		text, err := json.Marshal(value)
 		if err != nil {
-			continue // it is refused elsewhere
+			continue // another check refuses it
 		}
 		sizes[key] = len(text)
 		all += len(key) + len(text)

@@ -17,7 +17,7 @@ import (
 // MaxPatchOperations bounds the JSON patch of one region or cluster.
 const MaxPatchOperations = 1000
 
-// validatePlaces says what is wrong with values that differ from place to place, wherever these are.
+// validatePlaces returns the errors of values per region and per cluster, independent of the existing clusters.
 func validatePlaces(env *shipper.ReleaseEnvironment, path *field.Path) field.ErrorList {
 	errs := validateFor(env.ValuesPerRegion, path.Child("valuesPerRegion"), "region")
 	errs = append(errs, validateFor(env.ValuesPerCluster, path.Child("valuesPerCluster"), "cluster")...)
@@ -61,7 +61,7 @@ func validateFor(all []shipper.ValuesFor, path *field.Path, what string) field.E
 	return errs
 }
 
-// operationOf names an operation, and leaves out what it writes.
+// operationOf describes an operation without its value.
 func operationOf(operation shipper.PatchOperation) string {
 	op, _ := operation["op"].(string)
 	path, _ := operation["path"].(string)
@@ -89,8 +89,8 @@ func patched(env *shipper.ReleaseEnvironment, clusters []shipper.Cluster) []char
 	return out
 }
 
-// ValidatePatches says which patches of env, which is at path and otherwise valid, do not apply to the values they are for.
-// Clusters are those there are; a cluster that is not among them is taken to be in no region that has values of its own.
+// ValidatePatches returns errors for patches of env, which is at path and otherwise valid, that do not apply to their values.
+// clusters are all existing ones; an unknown cluster counts as being in no region with values of its own.
 func ValidatePatches(env *shipper.ReleaseEnvironment, path *field.Path, clusters []shipper.Cluster) field.ErrorList {
 	layers := chart.LayersOf(env)
 	if !layers.Differ() {
@@ -101,9 +101,9 @@ func ValidatePatches(env *shipper.ReleaseEnvironment, path *field.Path, clusters
 		return errs
 	}
 	var errs field.ErrorList
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, place := range places {
-		if len(told) == maxListedPatches {
+		if len(reported) == maxListedPatches {
 			break
 		}
 		_, err := layers.At(place)
@@ -120,8 +120,8 @@ func ValidatePatches(env *shipper.ReleaseEnvironment, path *field.Path, clusters
 		if broken.Operation >= 0 {
 			value, at = operationOf(all[broken.Entry].Patch[broken.Operation]), at.Index(broken.Operation)
 		}
-		if !told[at.String()] {
-			told[at.String()] = true
+		if !reported[at.String()] {
+			reported[at.String()] = true
 			errs = append(errs, field.Invalid(at, value, broken.Message))
 		}
 	}

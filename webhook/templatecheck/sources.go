@@ -13,10 +13,10 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// MaxSources bounds the ConfigMaps and Secrets that values are from.
+// MaxSources bounds the ConfigMaps and Secrets with values.
 const MaxSources = 10
 
-// ValidateSources says what is wrong with the ConfigMaps and Secrets that values are from, as they are named.
+// ValidateSources returns the errors of references to ConfigMaps and Secrets with values.
 func ValidateSources(sources []shipper.ValuesSource, path *field.Path) field.ErrorList {
 	if len(sources) > MaxSources {
 		return field.ErrorList{field.TooMany(path, len(sources), MaxSources)}
@@ -33,7 +33,7 @@ func ValidateSources(sources []shipper.ValuesSource, path *field.Path) field.Err
 	return errs
 }
 
-// validateSources says what is wrong with them, and with what they are said to have held.
+// validateSources returns the errors of the references, and of the digests of their content.
 func validateSources(env *shipper.ReleaseEnvironment, path *field.Path) field.ErrorList {
 	errs := ValidateSources(env.ValuesFrom, path.Child("valuesFrom"))
 	if len(errs) > 0 {

@@ -87,7 +87,7 @@ func TestValidatePatches(t *testing.T) {
 				field.Invalid(cluster.Index(1).Child("patch").Index(0), "remove /extra", ""),
 			},
 		},
-		"a region's that does not apply is told once": {
+		"a region's that does not apply is reported once": {
 			env:  env(perRegion(patched("eu", "remove", "/none")), perCluster(shipper.ValuesFor{Name: "west"})),
 			want: field.ErrorList{field.Invalid(region.Index(0), "remove /none", "")},
 		},
@@ -107,8 +107,8 @@ func TestValidatePatches(t *testing.T) {
 	}
 }
 
-// TestPatchesAreBoundedByWhatTheyAreTriedOn counts the bytes below the keys that patches name, for each cluster.
-func TestPatchesAreBoundedByWhatTheyAreTriedOn(t *testing.T) {
+// TestPatchesAreBoundedByTheirTargets counts the bytes below the keys that patches name, for each cluster.
+func TestPatchesAreBoundedByTheirTargets(t *testing.T) {
 	large := strings.Repeat("x", 900<<10)
 	list := make([]any, 100_000)
 	of := func(clusters, operations int, at string) *shipper.ReleaseEnvironment {
@@ -246,7 +246,7 @@ func TestValidate(t *testing.T) {
 				field.Invalid(strategy.Index(0).Child("traffic", "contender"), int32(math.MinInt32), ""),
 			},
 		},
-		"gates that are nobody else's conditions": {
+		"gates that are not another controller's conditions": {
 			env: env(steps(gated("Complete", "example.com/Verified", "shipper.booking.com/Complete", "example.com/a b", "example.com/Verified"))),
 			want: field.ErrorList{
 				field.Invalid(strategy.Index(0).Child("readinessGates").Index(0), "Complete", ""),
@@ -289,8 +289,8 @@ func TestWarnings(t *testing.T) {
 			env:  env(steps(ask.Step("a", 0, 100, 1, 100), last)),
 			want: []string{"step 0 (a) leaves traffic to the incumbent and no capacity"},
 		},
-		"traffic for nobody": {
-			env: env(steps(ask.Step("a", 100, 1, 0, 0), last)), want: []string{"step 0 (a) gives traffic to nobody"},
+		"traffic for no Release": {
+			env: env(steps(ask.Step("a", 100, 1, 0, 0), last)), want: []string{"step 0 (a) gives no Release any traffic"},
 		},
 		"a last step that leaves half": {
 			env: env(steps(ask.Step("half", 50, 50, 50, 50))),
@@ -326,12 +326,12 @@ func TestValidateProvenance(t *testing.T) {
 		env  *shipper.ReleaseEnvironment
 		want field.ErrorList
 	}{
-		"of an archive is given":      {env(fromArchive, verified, given), nil},
-		"of a repository is there":    {env(verified), nil},
-		"of an archive is missing":    {env(fromArchive, verified), field.ErrorList{field.Required(at, "")}},
-		"of a repository is given":    {env(verified, given), field.ErrorList{field.Forbidden(at, "")}},
-		"is given, and nobody looks":  {env(fromArchive, given), field.ErrorList{field.Forbidden(at, "")}},
-		"is what nobody speaks about": {env(fromArchive), nil},
+		"of an archive is given":        {env(fromArchive, verified, given), nil},
+		"of a repository is there":      {env(verified), nil},
+		"of an archive is missing":      {env(fromArchive, verified), field.ErrorList{field.Required(at, "")}},
+		"of a repository is given":      {env(verified, given), field.ErrorList{field.Forbidden(at, "")}},
+		"is given, and not verified":    {env(fromArchive, given), field.ErrorList{field.Forbidden(at, "")}},
+		"is neither given nor required": {env(fromArchive), nil},
 	} {
 		got := templatecheck.Validate(tc.env, field.NewPath("env"))
 		rest := cmpopts.IgnoreFields(field.Error{}, "BadValue", "Detail", "Origin", "CoveredByDeclarative")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package templatecheck judges what Applications and Releases share: the chart, values, cluster requirements and strategy
-// of one version of an application. It only reads its arguments.
+// Package templatecheck validates the environment that Applications and Releases share: the chart, values, cluster requirements
+// and strategy of one version of an application. It only reads its arguments.
 package templatecheck
 
 import (
@@ -23,7 +23,7 @@ const (
 	// MaxValuesBytes bounds the values as JSON. They are stored in the Application, in each Release and in each
 	// InstallationTarget, and etcd takes objects of 1.5 MiB.
 	MaxValuesBytes = 1 << 20
-	// MaxTogetherBytes bounds the values with an archive that stands beside them, for the same reason.
+	// MaxTogetherBytes bounds the values together with an archive beside them, for the same reason.
 	MaxTogetherBytes = MaxValuesBytes + 1<<18
 	// MaxSteps bounds a strategy.
 	MaxSteps = 100
@@ -35,7 +35,7 @@ const (
 	MaxClustersPerRegion = 1000
 )
 
-// Validate says what is wrong with env, which is at path. Its chart must have an exact version.
+// Validate returns the errors of env, which is at path. Its chart must have an exact version.
 func Validate(env *shipper.ReleaseEnvironment, path *field.Path) field.ErrorList {
 	errs := validateChart(env.Chart, path.Child("chart"))
 	errs = append(errs, validateValues(env.Values, path.Child("values"), len(env.Chart.Archive))...)
@@ -59,7 +59,7 @@ func validateChart(c shipper.Chart, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateSource says what is wrong with where a chart comes from. Archives are opened where they are pinned.
+// validateSource returns the errors of a chart's origin. Archives are opened when they are pinned.
 func validateSource(c shipper.Chart, path *field.Path) field.ErrorList {
 	if c.Credentials.SecretName != "" {
 		if u, err := url.Parse(c.RepoURL); c.Archive != "" || err == nil && u.User != nil {
@@ -82,7 +82,8 @@ func validateSource(c shipper.Chart, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateProvenance says where a .prov file is missing that nobody else has, or is one that nobody would look at.
+// validateProvenance returns an error if a .prov file is missing that no repository has, or if one is given that would not be
+// used.
 func validateProvenance(c shipper.Chart, path *field.Path) field.ErrorList {
 	at := path.Child("provenance")
 	switch given := c.Provenance != ""; {
@@ -111,7 +112,7 @@ func whyNotRepository(repoURL string) string {
 	return ""
 }
 
-// validateValues judges values that stand beside so many bytes of an archive.
+// validateValues validates values beside an archive of so many bytes.
 func validateValues(values *shipper.ChartValues, path *field.Path, archive int) field.ErrorList {
 	if values == nil {
 		return nil
@@ -189,7 +190,7 @@ func validateStrategy(s *shipper.RolloutStrategy, path *field.Path) field.ErrorL
 	return errs
 }
 
-// validateGates takes types of conditions that others may own: their domain tells them from Shipper's, which have none.
+// validateGates validates types of conditions of other controllers: they have a domain, unlike Shipper's own.
 func validateGates(gates []string, path *field.Path) field.ErrorList {
 	if len(gates) > MaxGates {
 		return field.ErrorList{field.TooMany(path, len(gates), MaxGates)}

@@ -9,7 +9,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Warnings tell what is allowed in env and yet hardly meant. env is valid.
+// Warnings lists what is valid in env but probably not intended.
 func Warnings(env *shipper.ReleaseEnvironment) []string {
 	var out []string
 	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -22,7 +22,7 @@ func Warnings(env *shipper.ReleaseEnvironment) []string {
 		case s.Traffic.Incumbent > 0 && s.Capacity.Incumbent == 0:
 			warn("step %d (%s) leaves traffic to the incumbent and no capacity", i, s.Name)
 		case s.Traffic.Incumbent == 0 && s.Traffic.Contender == 0:
-			warn("step %d (%s) gives traffic to nobody", i, s.Name)
+			warn("step %d (%s) gives no Release any traffic", i, s.Name)
 		}
 	}
 	last := steps[len(steps)-1]
@@ -42,7 +42,7 @@ func Warnings(env *shipper.ReleaseEnvironment) []string {
 	return out
 }
 
-// Wanted is the number of clusters asked for.
+// Wanted is the number of requested clusters.
 func Wanted(r shipper.ClusterRequirements) int64 {
 	var n int64
 	for _, region := range r.Regions {

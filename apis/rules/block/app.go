@@ -14,15 +14,15 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// App is an Application as blocks ask about it: the webhook and the reconciler describe what happens to it in the same
-// words, so that what one lets through the other carries out.
+// App describes an Application to blocks. The webhook and the reconciler build the same Change from it, so that the reconciler
+// carries out what the webhook admits.
 type App struct {
 	Name string
-	// Labels the Application has; those it had before as well, when they change. None when they are not known.
+	// Labels the Application has, and those it had before a change; none when they are unknown.
 	Labels []map[string]string
-	// Releases are its own that are not being deleted, oldest first.
+	// Releases are its own Releases that are not being deleted, oldest first.
 	Releases []*shipper.Release
-	// Clusters are all there are. It is asked only when a scope names clusters and none were chosen yet. Nil: nobody knows.
+	// Clusters returns all clusters. It is called only if a scope names clusters and none were chosen yet. Nil: unknown.
 	Clusters func() []shipper.Cluster
 }
 
@@ -34,7 +34,7 @@ func (a App) Newest() *shipper.Release {
 	return a.Releases[len(a.Releases)-1]
 }
 
-// Previous is the Release that comes in the newest one's stead when that is deleted; nil when there is none.
+// Previous is the Release that replaces the newest one when that is deleted; nil when there is none.
 func (a App) Previous() *shipper.Release {
 	if len(a.Releases) < 2 {
 		return nil
@@ -42,9 +42,8 @@ func (a App) Previous() *shipper.Release {
 	return a.Releases[len(a.Releases)-2]
 }
 
-// Edit is a change of the Application itself: of its template before, which is nil when it is created, to that after,
-// which is nil when it is deleted. Taking the template back to that of a Release that completed is a rollback, also when
-// that one runs still.
+// Edit is a change of the Application's template from before, nil on creation, to after, nil on deletion. A change to the
+// template of a Release that completed is a rollback, even if that Release still runs.
 func (a App) Edit(before, after *shipper.ReleaseEnvironment) Change {
 	c := a.change(a.serving(len(a.Releases)), before, after)
 	if before != nil && after != nil && !stamp.SameEnvironment(before, after) && a.completed(after, nil) {
@@ -53,8 +52,8 @@ func (a App) Edit(before, after *shipper.ReleaseEnvironment) Change {
 	return c
 }
 
-// Step is what is asked of a Release by hand: that it comes to be, and that it goes to a step. What it replaces is
-// concerned as well. All of it is a rollback when the environment is that of an earlier Release that completed.
+// Step is a user's creation of a Release, or change of its step. It affects the Releases that rel replaces, too. It is a
+// rollback when the environment is that of an earlier Release that completed.
 func (a App) Step(rel *shipper.Release) Change {
 	c := a.change(a.with(rel))
 	if a.completed(&rel.Spec.Environment, rel) {
@@ -63,8 +62,8 @@ func (a App) Step(rel *shipper.Release) Change {
 	return c
 }
 
-// Rollout is what the strategy does for the newest Release, which there must be, without being asked again. Going back to
-// a step that was achieved, or to what an abort brought back, is both an abort and a retreat.
+// Rollout is the strategy's own progress for the newest Release, which must exist. Going back to an achieved step, or to the
+// step that an abort restored, is both an abort and a retreat.
 func (a App) Rollout() Change {
 	newest := a.Newest()
 	c := a.Step(newest)
@@ -74,7 +73,7 @@ func (a App) Rollout() Change {
 	return c
 }
 
-// Deletion is that of a Release by hand. That of the newest, if another comes in its stead, is an abort.
+// Deletion is a user's deletion of a Release. If it is the newest and another one replaces it, that is an abort.
 func (a App) Deletion(rel *shipper.Release) Change {
 	c := a.change(a.with(rel))
 	if newest := a.Newest(); newest != nil && newest.Name == rel.Name && a.Previous() != nil {
@@ -83,8 +82,8 @@ func (a App) Deletion(rel *shipper.Release) Change {
 	return c
 }
 
-// Trimming is the deletion of a Release that Shipper does not need any more. One that never completed, and whose place the
-// newest takes, goes with the rollout of that one: a rollback would else leave traffic on what it is to replace.
+// Trimming is Shipper's deletion of a Release that it no longer needs. Deleting a Release that never completed is part of a
+// rollback to the newest one: otherwise traffic would stay on the Release that the rollback replaces.
 func (a App) Trimming(rel *shipper.Release) Change {
 	c := a.change([]*shipper.Release{rel})
 	if newest := a.Newest(); newest != nil && !strategy.Complete(rel) && a.completed(&newest.Spec.Environment, newest) {
@@ -93,7 +92,7 @@ func (a App) Trimming(rel *shipper.Release) Change {
 	return c
 }
 
-// with is rel with what serves until it does, if it is the newest or comes next.
+// with is rel and the Releases that serve until it does, if it is the newest or comes next.
 func (a App) with(rel *shipper.Release) []*shipper.Release {
 	i := slices.IndexFunc(a.Releases, func(r *shipper.Release) bool { return r.Name == rel.Name })
 	switch {
@@ -115,7 +114,7 @@ func (a App) serving(i int) []*shipper.Release {
 	return a.Releases[:i]
 }
 
-// completed tells whether env is that of a Release that completed, other than except.
+// completed reports whether env is the environment of a Release, other than except, that completed.
 func (a App) completed(env *shipper.ReleaseEnvironment, except *shipper.Release) bool {
 	return slices.ContainsFunc(a.Releases, func(rel *shipper.Release) bool {
 		return (except == nil || rel.Name != except.Name) && strategy.Complete(rel) &&
@@ -123,14 +122,14 @@ func (a App) completed(env *shipper.ReleaseEnvironment, except *shipper.Release)
 	})
 }
 
-// goesBack tells whether a Release is to be no further than it has been, or where an abort found it.
+// goesBack reports whether a Release's targetStep is not after its achieved step, or is the step that an abort restored.
 func goesBack(rel *shipper.Release) bool {
 	achieved := rel.Status.AchievedStep
 	return (achieved != nil && rel.Spec.TargetStep <= achieved.Step) ||
 		rel.Annotations[shipper.ReleaseReturnedAnnotation] == strconv.Itoa(int(rel.Spec.TargetStep))
 }
 
-// change concerns rels, and templates, of which the last is one to be placed; those that are nil are none.
+// change is the Change that affects rels and templates, nil ones excluded; the last template is to be placed on clusters.
 func (a App) change(rels []*shipper.Release, templates ...*shipper.ReleaseEnvironment) Change {
 	c := Change{Labels: sync.OnceValue(func() []map[string]string { return a.labels(rels) })}
 	for _, rel := range rels {
@@ -155,8 +154,8 @@ func (a App) labels(rels []*shipper.Release) []map[string]string {
 	return out
 }
 
-// LabelsOf are those the Application had when rel was made of it: who takes a label away first does not get out of a
-// scope that way.
+// LabelsOf are the labels that the Application had when rel was created. A user who first removes a label does not leave the
+// scope of a block that way.
 func LabelsOf(rel *shipper.Release) map[string]string {
 	own := maps.Clone(rel.Labels)
 	for _, key := range []string{shipper.AppLabel, shipper.ReleaseLabel, shipper.ReleaseHashLabel} {
@@ -165,8 +164,7 @@ func LabelsOf(rel *shipper.Release) map[string]string {
 	return own
 }
 
-// where is in which clusters rels are, or would be, and in which what has the environment next would be, if there is one;
-// nil when that is not known of all.
+// where are the clusters that rels and next, if not nil, run in or would be placed on; nil if one of them is unknown.
 func (a App) where(rels []*shipper.Release, next *shipper.ReleaseEnvironment) []string {
 	out, places := []string{}, []*shipper.ReleaseEnvironment{}
 	for _, rel := range rels {

@@ -42,7 +42,7 @@ func completed(r *shipper.Release) {
 	r.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue}}
 }
 
-// stepped is a Release that is to be at one step and has achieved another; -1 is none.
+// stepped sets a Release's targetStep and its achieved step; -1 is none.
 func stepped(target, achieved int32) func(*shipper.Release) {
 	return func(r *shipper.Release) {
 		r.Spec.TargetStep = target
@@ -75,8 +75,8 @@ func shop(rels ...*shipper.Release) App {
 	}
 }
 
-// told is a Change in words.
-func told(c Change) string {
+// described is a Change in words.
+func described(c Change) string {
 	var parts []string
 	add := func(what string, values []string) { parts = append(parts, what+" "+strings.Join(values, ",")) }
 	var kinds, labels, charts []string
@@ -113,7 +113,7 @@ func TestChangesOfAnApp(t *testing.T) {
 		"a first Application is placed": {
 			shop().Edit(nil, a), "kinds ; labels [tier:now]; charts a; clusters eu-1",
 		},
-		"an edit concerns what runs and what comes": {
+		"an edit affects the running and the new Release": {
 			shop(first).Edit(a, b), "kinds ; labels [tier:now],[tier:then]; charts a,a,b; clusters eu-1,us-1",
 		},
 		"an edit concerns all that serve, and no more": {
@@ -123,30 +123,30 @@ func TestChangesOfAnApp(t *testing.T) {
 		"an edit that cannot be placed is anywhere": {
 			shop(first).Edit(a, env("b", "mars")), "kinds ; labels [tier:now],[tier:then]; charts a,a,b; clusters unknown",
 		},
-		"an edit to what completed before is a rollback": {
+		"an edit to a template that completed before is a rollback": {
 			shop(first, second).Edit(b, a), "kinds Rollback; labels [tier:now],[tier:then]; charts b,b,a; clusters us-1,eu-1",
 		},
-		"an edit to what runs, while another was wanted, is a rollback": {
+		"an edit back to the running template is a rollback": {
 			shop(first).Edit(b, a), "kinds Rollback; labels [tier:now],[tier:then]; charts a,b,a; clusters eu-1,eu-1",
 		},
-		"an edit to what never completed is none": {
+		"an edit to a template that never completed is no rollback": {
 			shop(first, broken, rel(3, b)).Edit(b, c),
 			"kinds ; labels [tier:now],[tier:then],[tier:then],[tier:then]; charts a,c,b,b,c; clusters eu-1,eu-1,us-1,us-1,eu-1,us-1",
 		},
 		"an edit of anything but the template is none": {
 			shop(first).Edit(a, a), "kinds ; labels [tier:now],[tier:then]; charts a,a,a; clusters eu-1,eu-1",
 		},
-		"a deletion of what completed is none": {
+		"a deletion of a completed Release is no abort": {
 			shop(first).Edit(a, nil), "kinds ; labels [tier:now],[tier:then]; charts a,a; clusters eu-1",
 		},
 
-		"a new Release concerns what it replaces": {
+		"a new Release affects the one it replaces": {
 			shop(first).Step(rel(1, b)), "kinds ; labels [tier:now],[tier:then],[tier:then]; charts b,a; clusters eu-1,us-1",
 		},
-		"a new Release of what completed is a rollback": {
+		"a new Release of a completed template is a rollback": {
 			shop(first, second).Step(rel(2, a)), "kinds Rollback; labels [tier:now],[tier:then],[tier:then]; charts a,b; clusters us-1,eu-1",
 		},
-		"a step of the newest concerns what it replaces": {
+		"a step of the newest affects the one it replaces": {
 			shop(first, broken).Step(broken), "kinds ; labels [tier:now],[tier:then],[tier:then]; charts c,a; clusters eu-1,us-1,eu-1",
 		},
 		"a step of an older one concerns that one": {
@@ -156,7 +156,7 @@ func TestChangesOfAnApp(t *testing.T) {
 			shop(first, second, broken, back).Step(back),
 			"kinds Rollback; labels [tier:now],[tier:then],[tier:then],[tier:then]; charts a,b,c; clusters us-1,eu-1,us-1,eu-1",
 		},
-		"what runs is no rollback to itself": {
+		"a running Release is no rollback to itself": {
 			shop(first).Step(first), "kinds ; labels [tier:now],[tier:then]; charts a; clusters eu-1",
 		},
 
@@ -179,7 +179,7 @@ func TestChangesOfAnApp(t *testing.T) {
 		"a rollout goes further than an abort found it": {
 			shop(rel(0, a, stepped(2, 1), returnedTo("1"))).Rollout(), "kinds ; labels [tier:now],[tier:then]; charts a; clusters eu-1",
 		},
-		"a rollout of what completed before is a rollback": {
+		"a rollout of a template that completed before is a rollback": {
 			shop(first, second, back).Rollout(), "kinds Rollback; labels [tier:now],[tier:then],[tier:then]; charts a,b; clusters us-1,eu-1",
 		},
 
@@ -196,13 +196,13 @@ func TestChangesOfAnApp(t *testing.T) {
 			shop(first, second, back).Deletion(back), "kinds Abort; labels [tier:now],[tier:then],[tier:then]; charts a,b; clusters us-1,eu-1",
 		},
 
-		"what never completed goes with the rollback that replaces it": {
+		"an incomplete Release is deleted by the rollback that replaces it": {
 			shop(first, broken, back).Trimming(broken), "kinds Rollback; labels [tier:now],[tier:then]; charts c; clusters eu-1,us-1",
 		},
-		"what never completed does not go with another rollout": {
+		"an incomplete Release is not deleted by another rollout": {
 			shop(first, broken, rel(3, b)).Trimming(broken), "kinds ; labels [tier:now],[tier:then]; charts c; clusters eu-1,us-1",
 		},
-		"what completed does not go with a rollback": {
+		"a completed Release is not deleted by a rollback": {
 			shop(first, second, back).Trimming(first), "kinds ; labels [tier:now],[tier:then]; charts a; clusters eu-1",
 		},
 		"with no Releases known there is nothing it goes with": {
@@ -210,14 +210,14 @@ func TestChangesOfAnApp(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, told(tc.change)); diff != "" {
+			if diff := cmp.Diff(tc.want, described(tc.change)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestWithoutClustersNobodyKnowsWhere(t *testing.T) {
+func TestWithoutClustersThePlacementIsUnknown(t *testing.T) {
 	app := shop()
 	app.Clusters = nil
 	if got := app.Edit(nil, env("a", "eu")).Clusters(); got != nil {

@@ -75,7 +75,7 @@ func BenchmarkWhen(b *testing.B) {
 	}
 }
 
-// BenchmarkWhenWithoutEnd is the longest that can be written: many windows that follow one another for ever.
+// BenchmarkWhenWithoutEnd is the slowest schedule: many windows that follow one another for ever.
 func BenchmarkWhenWithoutEnd(b *testing.B) {
 	for _, duration := range []string{"1m", "8784h"} {
 		b.Run(duration, func(b *testing.B) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package block judges which RolloutBlocks bear on a change, when, and which of them are overridden.
+// Package block decides which RolloutBlocks apply to a change, when, and which of them are overridden.
 package block
 
 import (
@@ -14,26 +14,26 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Bears tells whether b reaches into namespace: it is there, or in the global namespace. A block that is being deleted
-// bears until it is gone. An empty globalNamespace means that there are no global blocks.
+// Bears reports whether b applies to a namespace: it is in it, or in the global namespace. A block that is being deleted
+// applies until it is gone. An empty globalNamespace means that there are no global blocks.
 func Bears(b *shipper.RolloutBlock, namespace, globalNamespace string) bool {
 	return b.Namespace == namespace || (globalNamespace != "" && b.Namespace == globalNamespace)
 }
 
-// Verdict is what RolloutBlocks mean for one change. Every list is sorted by namespace, then name.
+// Verdict is the effect of RolloutBlocks on one change. Every list is sorted by namespace, then name.
 type Verdict struct {
 	// Effective are the blocks that stop the change.
 	Effective []*shipper.RolloutBlock
-	// Warning and Auditing are those that would stop it, were they enforced.
+	// Warning and Auditing are the blocks that would stop it if they were enforced.
 	Warning, Auditing []*shipper.RolloutBlock
-	// Overridden are those that would stop it, were they not overridden.
+	// Overridden are the blocks that would stop it if they were not overridden.
 	Overridden []*shipper.RolloutBlock
-	// Unknown are overrides that name none of the blocks bearing on the object, in effect or not.
+	// Unknown are overrides that name no block of the object's namespace or the global one, in effect or not.
 	Unknown []types.NamespacedName
 }
 
-// Judge weighs the blocks that bear on an object's namespace against the overrides the object has, for one change of it
-// at one time. Its arguments are not modified, their order does not matter, and neither do repetitions.
+// Judge computes the Verdict for one change of an object at one time, from the blocks of its namespace and its overrides. It
+// does not modify its arguments, and ignores their order and repetitions.
 func Judge(bearing []*shipper.RolloutBlock, overrides []Override, c Change, now time.Time) Verdict {
 	var v Verdict
 	for _, b := range bearing {
@@ -64,17 +64,17 @@ func Judge(bearing []*shipper.RolloutBlock, overrides []Override, c Change, now 
 	return v
 }
 
-// Blocked tells whether the change must not happen: a block is in effect, or an override names none.
+// Blocked reports whether the change must not happen: a block is in effect, or an override names no block.
 func (v Verdict) Blocked() bool {
 	return len(v.Effective) > 0 || len(v.Unknown) > 0
 }
 
-// Message says what blocks: `rollouts blocked by: namespace/name,namespace/name`, and which overrides name no block.
-// It is empty when nothing blocks.
+// Message lists the blocks, `rollouts blocked by: namespace/name,namespace/name`, and the overrides that name no block. It is
+// empty when nothing blocks.
 func (v Verdict) Message() string {
 	var parts []string
 	if len(v.Effective) > 0 {
-		parts = append(parts, "rollouts blocked by: "+FormatOverrides(Names(v.Effective)))
+		parts = append(parts, shipper.BlockedBy+FormatOverrides(Names(v.Effective)))
 	}
 	if len(v.Unknown) > 0 {
 		parts = append(parts, "the override names blocks that do not bear on this namespace: "+FormatOverrides(v.Unknown))
@@ -82,12 +82,12 @@ func (v Verdict) Message() string {
 	return strings.Join(parts, "; ")
 }
 
-// Name is the block as overrides name it.
+// Name is the name of the block as overrides write it.
 func Name(b *shipper.RolloutBlock) types.NamespacedName {
 	return types.NamespacedName{Namespace: b.Namespace, Name: b.Name}
 }
 
-// Names are the blocks as overrides name them, in their order.
+// Names are the names of blocks as overrides write them, in their order.
 func Names(blocks []*shipper.RolloutBlock) []types.NamespacedName {
 	names := make([]types.NamespacedName, len(blocks))
 	for i, b := range blocks {
@@ -96,7 +96,7 @@ func Names(blocks []*shipper.RolloutBlock) []types.NamespacedName {
 	return names
 }
 
-// sort brings blocks into order, once each, in place.
+// sort sorts blocks in place and removes repetitions.
 func sort(blocks []*shipper.RolloutBlock) []*shipper.RolloutBlock {
 	compare := func(a, b *shipper.RolloutBlock) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))

@@ -21,7 +21,7 @@ func nn(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-// over is an override of which nothing was recorded.
+// over is an override without a record.
 func over(namespace, name string) Override { return Override{Name: nn(namespace, name)} }
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -87,7 +87,7 @@ func TestJudge(t *testing.T) {
 			blocked:   true,
 			message:   "the override names blocks that do not bear on this namespace: backend/gone,global/typo",
 		},
-		"a block in effect and an override that names none are both told": {
+		"a block in effect and an override that names none are both reported": {
 			bearing:   []*shipper.RolloutBlock{dns},
 			overrides: []Override{over("global", "typo")},
 			want: Verdict{
@@ -126,7 +126,7 @@ func one(name string, edit func(*shipper.RolloutBlockSpec)) *shipper.RolloutBloc
 
 func TestJudgeByPolicies(t *testing.T) {
 	plain := one("plain", nil)
-	nobody := one("nobody", func(s *shipper.RolloutBlockSpec) { s.OverridePolicy = shipper.RolloutBlockNobody })
+	law := one("law", func(s *shipper.RolloutBlockSpec) { s.OverridePolicy = shipper.RolloutBlockNobody })
 	anyone := one("anyone", func(s *shipper.RolloutBlockSpec) { s.OverridePolicy = shipper.RolloutBlockAnyone })
 	warns := one("warns", func(s *shipper.RolloutBlockSpec) { s.Enforcement = shipper.RolloutBlockWarn })
 	audits := one("audits", func(s *shipper.RolloutBlockSpec) { s.Enforcement = shipper.RolloutBlockAudit })
@@ -146,10 +146,10 @@ func TestJudgeByPolicies(t *testing.T) {
 		"one that denies does so beside them": {
 			list{warns, denies, audits}, nil, Verdict{Effective: list{denies}, Warning: list{warns}, Auditing: list{audits}},
 		},
-		"one that warns can be overridden too": {list{warns}, []Override{uid("warns", "")}, Verdict{Overridden: list{warns}}},
-		"nobody overrides what nobody may":     {list{nobody}, []Override{uid("nobody", "nobody-uid")}, Verdict{Effective: list{nobody}}},
-		"anyone overrides what anyone may":     {list{anyone}, []Override{uid("anyone", "anyone-uid")}, Verdict{Overridden: list{anyone}}},
-		"an override is of this very block":    {list{plain}, []Override{uid("plain", "plain-uid")}, Verdict{Overridden: list{plain}}},
+		"a warning can be overridden too":   {list{warns}, []Override{uid("warns", "")}, Verdict{Overridden: list{warns}}},
+		"policy Nobody: the block holds":    {list{law}, []Override{uid("law", "law-uid")}, Verdict{Effective: list{law}}},
+		"policy Anyone: it is overridden":   {list{anyone}, []Override{uid("anyone", "anyone-uid")}, Verdict{Overridden: list{anyone}}},
+		"an override is of this very block": {list{plain}, []Override{uid("plain", "plain-uid")}, Verdict{Overridden: list{plain}}},
 		"an override of an earlier block of the name is none, nor unknown": {
 			list{plain}, []Override{uid("plain", "earlier")}, Verdict{Effective: list{plain}},
 		},
@@ -157,9 +157,9 @@ func TestJudgeByPolicies(t *testing.T) {
 		"one of several overrides of the name is enough": {
 			list{plain, plain}, []Override{uid("plain", "earlier"), uid("plain", "plain-uid")}, Verdict{Overridden: list{plain}},
 		},
-		"an override of what is asleep is neither in the way nor unknown": {list{sleeps}, []Override{uid("sleeps", "")}, Verdict{}},
-		"an override of what is elsewhere is neither":                     {list{elsewhere}, []Override{uid("elsewhere", "")}, Verdict{}},
-		"what is asleep and what is elsewhere are not in the way":         {list{sleeps, elsewhere}, nil, Verdict{}},
+		"an override of an inactive block stops nothing and is known": {list{sleeps}, []Override{uid("sleeps", "")}, Verdict{}},
+		"an override of a block elsewhere does too":                   {list{elsewhere}, []Override{uid("elsewhere", "")}, Verdict{}},
+		"inactive blocks and those elsewhere stop nothing":            {list{sleeps, elsewhere}, nil, Verdict{}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			change := Change{Environments: []*shipper.ReleaseEnvironment{env("nginx")}}

@@ -11,30 +11,30 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Change is what is about to happen to an Application or to one of its Releases, as far as blocks ask. App makes them.
+// Change is a change of an Application or of one of its Releases, as blocks need to know it. App creates it.
 type Change struct {
-	// Kinds are what the change may pass as where a block allows that. Most changes are none of them.
+	// Kinds are the kinds of change that a block's allow list can exempt. Most changes have none.
 	Kinds []shipper.RolloutBlockChange
-	// Labels are those of the Application, before and after the change, and those it had when what runs was made: a block
-	// whose scope selects one of them is in the way. They are asked for only when a scope has a selector. Nil: there are none.
+	// Labels are the Application's, before and after the change, and those of its running Releases: a scope that selects one of
+	// these sets matches. Called only if a scope has a selector. Nil: there are none.
 	Labels func() []map[string]string
-	// Environments are what is run, before and after: their regions and charts count.
+	// Environments run before or after the change: their regions and charts count.
 	Environments []*shipper.ReleaseEnvironment
-	// Clusters are where it runs or would be placed. They are asked for only when a scope names clusters; nil, or an
-	// answer of nil, means that they are not known, and every scope matches.
+	// Clusters are those of the change, present or future. Called only if a scope names clusters; if it is nil or returns nil,
+	// they are unknown and every scope matches.
 	Clusters func() []string
-	// Matches tells whether a block's matchConditions, which there are, match the request. Nil: there is no request that
-	// they are asked of, and they match none.
+	// Matches reports whether a block's matchConditions match the request; called only if it has some. Nil: there is no
+	// request, and they do not match.
 	Matches func(b *shipper.RolloutBlock) bool
 }
 
-// And is c that may pass as more kinds.
+// And is c with more kinds.
 func (c Change) And(kinds ...shipper.RolloutBlockChange) Change {
 	c.Kinds = slices.Concat(c.Kinds, kinds)
 	return c
 }
 
-// applies tells whether a block that bears on the namespace is in the way of a change.
+// applies reports whether a block of the namespace stops a change.
 func applies(b *shipper.RolloutBlock, c Change, now time.Time) bool {
 	for _, kind := range c.Kinds {
 		if slices.Contains(b.Spec.Allow, kind) {
@@ -45,19 +45,19 @@ func applies(b *shipper.RolloutBlock, c Change, now time.Time) bool {
 		(len(b.Spec.MatchConditions) == 0 || (c.Matches != nil && c.Matches(b)))
 }
 
-// inScope tells whether every part of a scope matches.
+// inScope reports whether every part of a scope matches.
 func inScope(s *shipper.RolloutBlockScope, c Change) bool {
 	return s == nil || charts(s.Charts, c.Environments) && regions(s.Regions, c.Environments) &&
 		selects(s.Applications, c.Labels) && places(s.Clusters, c.Clusters)
 }
 
-// selects tells whether a selector selects one of several sets of labels.
+// selects reports whether a selector selects one of several sets of labels.
 func selects(selector *metav1.LabelSelector, sets func() []map[string]string) bool {
 	return selector == nil || sets != nil &&
 		slices.ContainsFunc(sets(), func(set map[string]string) bool { return matches(selector, set) })
 }
 
-// matches is what metav1.LabelSelectorAsSelector makes of a selector, without making it: blocks are many.
+// matches does what metav1.LabelSelectorAsSelector does, without its allocations: blocks are many.
 func matches(selector *metav1.LabelSelector, set map[string]string) bool {
 	for key, want := range selector.MatchLabels {
 		if value, there := set[key]; !there || value != want {
@@ -67,8 +67,8 @@ func matches(selector *metav1.LabelSelector, set map[string]string) bool {
 	return !slices.ContainsFunc(selector.MatchExpressions, func(e metav1.LabelSelectorRequirement) bool { return !meets(e, set) })
 }
 
-// meets tells whether labels meet a requirement. All meet what is none, and what the webhook therefore refuses: nobody
-// may get through by what is malformed.
+// meets reports whether labels meet a requirement. An invalid operator, which the webhook refuses, matches all labels: a
+// malformed block must not let changes pass.
 func meets(e metav1.LabelSelectorRequirement, set map[string]string) bool {
 	value, there := set[e.Key]
 	switch e.Operator {

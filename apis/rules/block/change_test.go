@@ -76,7 +76,7 @@ func TestScope(t *testing.T) {
 		"a cluster when none can be chosen": {
 			&shipper.RolloutBlockScope{Clusters: []string{"eu-1"}}, shop().Edit(nil, env("nginx", "mars")), true,
 		},
-		"a cluster when nobody says which it is": {&shipper.RolloutBlockScope{Clusters: []string{"eu-1"}}, Change{}, true},
+		"a cluster when the clusters are unknown": {&shipper.RolloutBlockScope{Clusters: []string{"eu-1"}}, Change{}, true},
 
 		"a label that the Application has": {
 			&shipper.RolloutBlockScope{Applications: label("tier", "now")}, shop().Edit(nil, env("nginx")), true,
@@ -84,13 +84,13 @@ func TestScope(t *testing.T) {
 		"a label that it does not have": {
 			&shipper.RolloutBlockScope{Applications: label("tier", "then")}, shop().Edit(nil, env("nginx")), false,
 		},
-		"a label that it had when what runs was made": {
+		"a label that it had when its running Release was created": {
 			&shipper.RolloutBlockScope{Applications: label("tier", "then")}, shop(runs).Edit(env("a"), env("b")), true,
 		},
 		"a label that Shipper gives to Releases": {
 			&shipper.RolloutBlockScope{Applications: label(shipper.AppLabel, "shop")}, shop(runs).Rollout(), false,
 		},
-		"a label of what nothing is known": {&shipper.RolloutBlockScope{Applications: label("tier", "now")}, Change{}, false},
+		"a label when the labels are unknown": {&shipper.RolloutBlockScope{Applications: label("tier", "now")}, Change{}, false},
 
 		"all parts match": {
 			all("nginx"),
@@ -111,7 +111,7 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// Selectors select what they select everywhere else in Kubernetes.
+// Selectors select as everywhere else in Kubernetes.
 func TestSelectorsAreThoseOfKubernetes(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	some := func(of ...string) string { return of[r.IntN(len(of))] }
@@ -192,7 +192,7 @@ func TestConditionsAreAskedLast(t *testing.T) {
 		t.Error("what does not match is in the way")
 	}
 	if judge(Change{}) {
-		t.Error("what nobody asks for is in the way")
+		t.Error("a block with matchConditions stops a change without a request")
 	}
 	asked, b.Spec.Scope = 0, &shipper.RolloutBlockScope{Charts: []string{"other"}}
 	if judge(c) || asked != 0 {

@@ -11,8 +11,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// FuzzSchedule reads windows of any kind, at any time: one that cannot be read is in effect, and what is said of the time to
-// come is what holds when that time has come.
+// FuzzSchedule parses windows of any kind, at any time: one that does not parse is in effect, and the predicted changes happen
+// at the predicted times.
 func FuzzSchedule(f *testing.F) {
 	for _, seed := range []struct {
 		cron, zone string
@@ -64,7 +64,7 @@ func FuzzSchedule(f *testing.F) {
 	})
 }
 
-// holds checks what was said of a block at a time.
+// holds checks a block's Timing at a time.
 func holds(t *testing.T, b *shipper.RolloutBlock, now time.Time, got Timing) {
 	t.Helper()
 	change := got.NextStart
@@ -72,7 +72,7 @@ func holds(t *testing.T, b *shipper.RolloutBlock, now time.Time, got Timing) {
 		change = got.NextEnd
 	}
 	if Active(b, now) != got.Active {
-		t.Fatalf("at %s active is told as %v and as %v", now, got.Active, !got.Active)
+		t.Fatalf("at %s Active is %v and as %v", now, got.Active, !got.Active)
 	}
 	if change.IsZero() {
 		return
@@ -80,14 +80,14 @@ func holds(t *testing.T, b *shipper.RolloutBlock, now time.Time, got Timing) {
 	if !change.After(now) {
 		t.Fatalf("what changes after %s does so at %s", now, change)
 	}
-	windows.Clear() // what is remembered of now may not answer for then
+	windows.Clear() // the cache for now must not answer for another time
 	if Active(b, change) == got.Active {
-		t.Fatalf("at %s, told at %s, nothing changes", change, now)
+		t.Fatalf("at %s, predicted at %s, nothing changes", change, now)
 	}
 	if Active(b, change.Add(-time.Nanosecond)) != got.Active {
-		t.Fatalf("before %s, told at %s, it has changed already", change, now)
+		t.Fatalf("before %s, predicted at %s, it has changed already", change, now)
 	}
 	if got.Active && !got.NextStart.IsZero() && !Active(b, got.NextStart) {
-		t.Fatalf("at %s, told at %s, it is not in effect", got.NextStart, now)
+		t.Fatalf("at %s, predicted at %s, it is not in effect", got.NextStart, now)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// FuzzOverridesOf reads the annotations that say what is overridden and who did so: whatever they hold, every override is
-// one that the annotation names, and what is written again reads the same.
+// FuzzOverridesOf parses any override annotation and any records: every override is in the annotation, and formatting and
+// parsing again gives the same result.
 func FuzzOverridesOf(f *testing.F) {
 	f.Add("a/b,c/d", `[{"block":"a/b","uid":"x","user":"ann","time":"2026-11-21T12:00:00Z","reason":"why"}]`)
 	f.Add("a/b", `[{"block":"A/b"},{"block":"a/b","uid":"y"},{"block":"a/b","uid":"z"}]`)

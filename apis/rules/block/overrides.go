@@ -17,9 +17,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// ParseOverrides reads an override annotation: RolloutBlocks as `namespace/name`, separated by commas. Blanks around
-// entries, empty entries and repetitions do not matter. The names come back sorted; the error names the first bad
-// entry.
+// ParseOverrides parses an override annotation: RolloutBlocks as `namespace/name`, separated by commas. It ignores blanks
+// around entries, empty entries and repetitions. The names are sorted; the error names the first bad entry.
 func ParseOverrides(annotation string) ([]types.NamespacedName, error) {
 	var names []types.NamespacedName
 	for _, entry := range strings.Split(annotation, ",") {
@@ -51,23 +50,21 @@ func FormatOverrides(names []types.NamespacedName) string {
 // Override is a block that an object overrides.
 type Override struct {
 	Name types.NamespacedName
-	// UID is that of the block that was overridden; empty when that was not recorded. A later block of the same name is
-	// another block.
+	// UID is the UID of the overridden block; empty when none was recorded. A later block of the same name is another block.
 	UID types.UID
 }
 
-// names tells whether the override is one of b, or of an earlier block of its name.
+// names reports whether the override has b's name; it may be of an earlier block.
 func (o Override) names(b *shipper.RolloutBlock) bool {
 	return o.Name.Name == b.Name && o.Name.Namespace == b.Namespace
 }
 
-// Honoured tells whether the override is one of b, this very one, and b can be overridden at all.
+// Honoured reports whether the override is of b itself, and b can be overridden.
 func (o Override) Honoured(b *shipper.RolloutBlock) bool {
 	return o.names(b) && (o.UID == "" || o.UID == b.UID) && b.Spec.OverridePolicy != shipper.RolloutBlockNobody
 }
 
-// Overrides are the blocks that an object with these annotations overrides. An annotation that is malformed, which the
-// webhook refuses, overrides nothing.
+// Overrides are the overrides in an object's annotations. A malformed annotation, which the webhook refuses, overrides nothing.
 func Overrides(annotations map[string]string) []Override {
 	names, err := ParseOverrides(annotations[shipper.RolloutBlockOverrideAnnotation])
 	if err != nil || len(names) == 0 {
@@ -84,7 +81,7 @@ func Overrides(annotations map[string]string) []Override {
 	return out
 }
 
-// Record says who overrode which block, when and why.
+// Record is the record of one override: which block, which user, when and why.
 type Record struct {
 	// Block is `namespace/name`.
 	Block string    `json:"block"`
@@ -95,7 +92,7 @@ type Record struct {
 	Reason string      `json:"reason,omitempty"`
 }
 
-// Records are those in an object's annotations. What cannot be read, which nobody but the webhook may write, is none.
+// Records are the records in an object's annotations; none if they do not parse. Only the webhook may write them.
 func Records(annotations map[string]string) []Record {
 	var out []Record
 	stamp := annotations[shipper.RolloutBlockOverrideStampAnnotation]
@@ -105,7 +102,7 @@ func Records(annotations map[string]string) []Record {
 	return out
 }
 
-// Recorded is the record of a block, if there is one.
+// Recorded is the record of a block, if it exists.
 func Recorded(records []Record, name types.NamespacedName) (Record, bool) {
 	i := slices.IndexFunc(records, func(r Record) bool { return r.Block == name.String() })
 	if i < 0 {
@@ -114,20 +111,19 @@ func Recorded(records []Record, name types.NamespacedName) (Record, bool) {
 	return records[i], true
 }
 
-// FormatRecords writes records as the annotation has them; empty when there are none.
+// FormatRecords formats records for the annotation; empty when there are none.
 func FormatRecords(records []Record) string {
 	if len(records) == 0 {
 		return ""
 	}
 	text, err := json.Marshal(records)
 	if err != nil {
-		return "" // strings and a time always can be written
+		return "" // strings and a time can always be marshalled
 	}
 	return string(text)
 }
 
-// Keep returns annotations that override none but names, with their records. Without any, nothing is left of overrides
-// and the reason for them.
+// Keep returns annotations with only the overrides of names, and their records. If none is left, it removes the reason too.
 func Keep(annotations map[string]string, names []types.NamespacedName) map[string]string {
 	out := maps.Clone(annotations)
 	if len(names) == 0 {

@@ -77,7 +77,7 @@ func TestFormatOverrides(t *testing.T) {
 	}
 }
 
-// stamped are annotations with an override and what was recorded of it.
+// stamped are annotations with an override and its records.
 func stamped(override string, records ...Record) map[string]string {
 	return map[string]string{
 		shipper.RolloutBlockOverrideAnnotation:       override,
@@ -87,7 +87,7 @@ func stamped(override string, records ...Record) map[string]string {
 	}
 }
 
-// noted are annotations with an override and whatever is where records are.
+// noted are annotations with an override and any text in place of its records.
 func noted(override, stamp string) map[string]string {
 	return map[string]string{
 		shipper.RolloutBlockOverrideAnnotation: override, shipper.RolloutBlockOverrideStampAnnotation: stamp,
@@ -106,10 +106,10 @@ func TestOverrides(t *testing.T) {
 		"no annotations override nothing":   {nil, nil},
 		"an empty one overrides nothing":    {stamped(" , "), nil},
 		"a malformed one overrides nothing": {stamped("a/b,c", record("a/b", "1")), nil},
-		"with what was recorded of each": {
+		"with the record of each": {
 			stamped("a/b,a/c", record("a/c", "2")), []Override{over("a", "b"), {Name: nn("a", "c"), UID: "2"}},
 		},
-		"what is recorded alone is none":   {stamped("a/b", record("a/c", "2")), []Override{over("a", "b")}},
+		"a record alone is no override":    {stamped("a/b", record("a/c", "2")), []Override{over("a", "b")}},
 		"a record without a UID is of any": {stamped("a/b", record("a/b", "")), []Override{over("a", "b")}},
 		"records that cannot be read are nil": {
 			noted("a/b", "["), []Override{over("a", "b")},

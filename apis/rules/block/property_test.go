@@ -21,13 +21,13 @@ var oddZones = []string{
 	"Asia/Pyongyang", "Australia/Lord_Howe", "Antarctica/Troll", "Pacific/Apia", "Pacific/Kwajalein", "Etc/GMT+12",
 }
 
-// oracle knows a schedule by going through it minute by minute, with a clock in its hand.
+// oracle is the expected schedule, computed minute by minute.
 type oracle struct {
 	from   time.Time
 	active []bool // minute by minute
 }
 
-// margin is how long before from the oracle begins to look, for what is open then.
+// margin is how long before from the oracle starts, for windows that are open at from.
 const margin = 9 * 24 * time.Hour
 
 func ask(t testing.TB, b *shipper.RolloutBlock, from time.Time, minutes int) oracle {
@@ -138,7 +138,7 @@ func aTime(r *rand.Rand) (t time.Time, zone string) {
 	return t, zone
 }
 
-// TestActiveAgreesWithWhen goes through random schedules minute by minute, and walks through them from turn to turn.
+// TestActiveAgreesWithWhen checks random schedules minute by minute, and from one predicted change to the next.
 func TestActiveAgreesWithWhen(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 2)) // the same plans every time
 	plans := 200
@@ -163,7 +163,7 @@ func TestActiveAgreesWithWhen(t *testing.T) {
 	}
 }
 
-// walk goes from turn to turn: between two of them everything is the same, and each is one.
+// walk follows the predicted changes: each is a change, and nothing changes between two of them.
 func walk(t *testing.T, b *shipper.RolloutBlock, want oracle) {
 	t.Helper()
 	end := want.from.Add(time.Duration(len(want.active)) * time.Minute)

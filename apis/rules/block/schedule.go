@@ -9,27 +9,27 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// How far ahead windows are followed that overlap or touch, to find the end of all of them: in steps, and in time.
+// Bounds of the search for the end of windows that overlap or touch: in steps, and in time.
 const (
 	maxSteps  = 1000
 	lookAhead = 2 * 366 * 24 * time.Hour
 )
 
-// Timing is when a block is in effect.
+// Timing describes when a block is in effect.
 type Timing struct {
-	// Active tells whether it is now.
+	// Active reports whether it is in effect now.
 	Active bool
-	// NextStart is when it will come into effect again; the zero time when never, or not as far as is looked ahead.
+	// NextStart is when it will be in effect again; the zero time when never, or not within lookAhead.
 	NextStart time.Time
-	// NextEnd is when it ceases to be in effect, while it is; the zero time when never, or not as far as is looked ahead.
+	// NextEnd is when it ceases to be in effect, while it is; the zero time when never, or not within lookAhead.
 	NextEnd time.Time
-	// Look is when to ask again; the zero time when nothing of this will change. It is before the end of windows that
-	// follow one another for longer than is looked ahead.
+	// Look is when to evaluate it again; the zero time when nothing will change. It is before the end of windows that follow
+	// one another for longer than lookAhead.
 	Look time.Time
 }
 
-// Active tells whether b is in effect at a time. A block whose schedule cannot be read is: nobody may get through by
-// what is malformed.
+// Active reports whether b is in effect at a time. A block whose schedule does not parse is in effect: a malformed block must
+// not let changes pass.
 func Active(b *shipper.RolloutBlock, now time.Time) bool {
 	if end, ends := expiry(b); ends && !now.Before(end) {
 		return false
@@ -49,7 +49,7 @@ func Active(b *shipper.RolloutBlock, now time.Time) bool {
 	return open && (in.Start == nil || !now.Before(in.Start.Time)) && (in.End == nil || now.Before(in.End.Time))
 }
 
-// expiry is when b lifts itself for good, if it does.
+// expiry is when b ends for good, if it does.
 func expiry(b *shipper.RolloutBlock) (end time.Time, ends bool) {
 	if b.Spec.ExpiresAt != nil {
 		end, ends = b.Spec.ExpiresAt.Time, true
@@ -62,8 +62,8 @@ func expiry(b *shipper.RolloutBlock) (end time.Time, ends bool) {
 	return end, ends
 }
 
-// When is Active with the times at which that changes. The error says what is wrong with the schedule; the block is in
-// effect then, until it expires.
+// When is Active with the times at which that changes. The error says why the schedule is invalid; the block then is in effect
+// until it expires.
 func When(b *shipper.RolloutBlock, now time.Time) (Timing, error) {
 	s, err := scheduleOf(b)
 	t := Timing{Active: Active(b, now)}
@@ -80,15 +80,15 @@ func When(b *shipper.RolloutBlock, now time.Time) (Timing, error) {
 	return t, err
 }
 
-// schedule is when a block is in effect, read. The zero one always is.
+// schedule is the parsed schedule of a block. The zero value is always in effect.
 type schedule struct {
 	start   time.Time
 	end     time.Time
 	ends    bool
-	windows []*Window // no windows are one that is always open
+	windows []*Window // none means always open
 }
 
-// scheduleOf reads a block's schedule, and its end. What cannot be read of it is in effect until the block expires.
+// scheduleOf parses a block's schedule and its end. With an error, the schedule is in effect until the block expires.
 func scheduleOf(b *shipper.RolloutBlock) (schedule, error) {
 	var s schedule
 	var err error
@@ -128,11 +128,11 @@ func (s *schedule) endAt(t time.Time) {
 	}
 }
 
-// over tells whether s has ended at t.
+// over reports whether s has ended at t.
 func (s schedule) over(t time.Time) bool { return s.ends && !t.Before(s.end) }
 
-// until is when s, which is in effect at t, ceases to be. Where that is not known, end is how far was looked, or the zero
-// time when it never ceases.
+// until is when s, which is in effect at t, ceases to be. Unless known, end is where the search stopped, or the zero time if s
+// never ends.
 func (s schedule) until(t time.Time) (end time.Time, known bool) {
 	if len(s.windows) == 0 {
 		return s.end, s.ends

@@ -43,13 +43,13 @@ func window(cron, duration, zone string) shipper.RolloutBlockWindow {
 	return shipper.RolloutBlockWindow{Cron: cron, Duration: metav1.Duration{Duration: d}, TimeZone: zone}
 }
 
-// plan is what a block says of when, in words.
+// plan describes the schedule of a block in words.
 type plan struct {
 	start, end, expires, ttl string
 	windows                  []shipper.RolloutBlockWindow
 }
 
-// created is when the blocks of these tests were made: a Saturday.
+// created is the creation time of the blocks of these tests: a Saturday.
 const created = "2026-11-21T12:00:00Z"
 
 func (p plan) block(t testing.TB) *shipper.RolloutBlock {
@@ -70,7 +70,7 @@ func (p plan) block(t testing.TB) *shipper.RolloutBlock {
 	return b
 }
 
-// timing is a Timing in words; look is given only where it is not the next turn.
+// timing is a Timing in words; looks is set only where it is not the next change.
 type timing struct {
 	active             bool
 	start, ends, looks string
@@ -214,21 +214,21 @@ func TestWhen(t *testing.T) {
 			plan: plan{ttl: "90m", end: "2026-11-21T13:00:00Z"}, now: created,
 			want: timing{active: true, ends: "2026-11-21T13:00:00Z"},
 		},
-		"a zone that nobody knows is in effect": {
+		"an unknown time zone is in effect": {
 			plan: plan{windows: []shipper.RolloutBlockWindow{nights, window("0 0 * * *", "1h", "Middle/Earth")}}, now: created,
 			want: timing{active: true}, err: `window 1: timeZone "Middle/Earth" is not an IANA time zone, like Europe/Amsterdam`,
 		},
-		"what cannot be read is in effect, whatever else is said": {
+		"an invalid schedule is in effect, whatever its other fields": {
 			plan: plan{start: "2027-01-01T00:00:00Z", end: "2027-01-02T00:00:00Z",
 				windows: []shipper.RolloutBlockWindow{window("0 25 * * *", "1h", "")}}, now: created,
 			want: timing{active: true}, err: `window 0: cron "0 25 * * *": end of range (25) above maximum (23): 25`,
 		},
-		"what cannot be read expires all the same": {
+		"an invalid schedule still expires": {
 			plan: plan{ttl: "1h", windows: []shipper.RolloutBlockWindow{window("x", "1h", "")}}, now: created,
 			want: timing{active: true, ends: "2026-11-21T13:00:00Z"},
 			err:  `window 0: cron "x": expected exactly 5 fields, found 1: [x]`,
 		},
-		"what cannot be read and has expired is not in effect": {
+		"an invalid schedule that has expired is not in effect": {
 			plan: plan{ttl: "1h", windows: []shipper.RolloutBlockWindow{window("x", "1h", "")}}, now: "2026-11-21T13:00:00Z",
 			err: `window 0: cron "x": expected exactly 5 fields, found 1: [x]`,
 		},
@@ -256,7 +256,7 @@ func TestWhen(t *testing.T) {
 	}
 }
 
-// A block that is judged while it is created has no age yet.
+// A block that is validated on creation has no creation time yet.
 func TestTimeToLiveOfABlockThatIsNotMadeYet(t *testing.T) {
 	b := plan{ttl: "1h"}.block(t)
 	b.CreationTimestamp = metav1.Time{}
@@ -265,7 +265,7 @@ func TestTimeToLiveOfABlockThatIsNotMadeYet(t *testing.T) {
 	}
 }
 
-// turns walks from one turn of a block to the next, through When alone, and writes down when it was in effect.
+// turns follows a block's changes through When alone, and lists when it is in effect.
 func turns(t testing.TB, b *shipper.RolloutBlock, from time.Time, until time.Time) []string {
 	t.Helper()
 	var out []string
@@ -297,7 +297,7 @@ func TestWindowsGoByTheClocksOfTheirZone(t *testing.T) {
 	const amsterdam = "Europe/Amsterdam"
 	for sentence, tc := range map[string]struct {
 		window shipper.RolloutBlockWindow
-		from   string // days are three
+		from   string // three days from it on
 		want   []string
 	}{
 		"without a zone it is UTC": {
@@ -332,16 +332,16 @@ func TestWindowsGoByTheClocksOfTheirZone(t *testing.T) {
 			window("30 2 * * *", "15m", amsterdam), "2027-10-30T00:00:00Z",
 			[]string{"10-30T00:30Z to 10-30T00:45Z", "10-31T00:30Z to 10-31T00:45Z", "11-01T01:30Z to 11-01T01:45Z"},
 		},
-		"what is open when the clock is put back closes after its duration": {
+		"a window open when the clock is put back closes after its duration": {
 			window("0 1 25 10 *", "3h", amsterdam), "2026-10-24T00:00:00Z", []string{"10-24T23:00Z to 10-25T02:00Z"},
 		},
-		"what is open when the clock is put forward closes after its duration": {
+		"a window open when the clock is put forward closes after its duration": {
 			window("0 1 29 3 *", "3h", amsterdam), "2026-03-28T00:00:00Z", []string{"03-29T00:00Z to 03-29T03:00Z"},
 		},
-		"what opens in the hour that is skipped opens once": {
+		"a window that opens in the skipped hour opens once": {
 			window("*/20 2 29 3 *", "5m", amsterdam), "2026-03-28T00:00:00Z", []string{"03-29T01:00Z to 03-29T01:05Z"},
 		},
-		"what opens in the hour that comes twice opens in the first": {
+		"a window that opens in the repeated hour opens in the first": {
 			window("*/30 2,3 25 10 *", "5m", amsterdam), "2026-10-24T00:00:00Z",
 			[]string{"10-25T00:00Z to 10-25T00:05Z", "10-25T00:30Z to 10-25T00:35Z", "10-25T02:00Z to 10-25T02:05Z", "10-25T02:30Z to 10-25T02:35Z"},
 		},
@@ -379,7 +379,7 @@ func TestWindowsGoByTheClocksOfTheirZone(t *testing.T) {
 			window("0 9 30 * SUN", "1h", ""), "2026-03-28T00:00:00Z",
 			[]string{"03-29T09:00Z to 03-29T10:00Z", "03-30T09:00Z to 03-30T10:00Z"},
 		},
-		"words for what is usual": {
+		"shorthands": {
 			window("@daily", "1h", amsterdam), "2026-03-28T00:00:00Z",
 			[]string{"03-28T23:00Z to 03-29T00:00Z", "03-29T22:00Z to 03-29T23:00Z", "03-30T22:00Z to 03-30T23:00Z"},
 		},
@@ -423,7 +423,7 @@ func TestWindowsThatCannotBeRead(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			for range 2 { // the second time as well
+			for range 2 { // the second time from the cache
 				if _, err := windowOf(tc.window); errorText(err) != tc.want {
 					t.Errorf("got %q, want %q", errorText(err), tc.want)
 				}
@@ -450,7 +450,7 @@ func TestWindowsAreReadOnce(t *testing.T) {
 	}
 }
 
-// What is known of one time must not be told of another.
+// The cached stretch must not answer for another time.
 func TestTheTimeMayGoBack(t *testing.T) {
 	b := plan{windows: []shipper.RolloutBlockWindow{window("0 18 * * *", "12h", "")}}.block(t)
 	for _, tc := range []struct {

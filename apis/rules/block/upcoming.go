@@ -9,8 +9,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Upcoming is which of the blocks that bear on an object's namespace is the next to stop a change, and when: the first of
-// those that are not in effect now, are enforced, and are not overridden. It is nil when none is known to.
+// Upcoming is the next block to stop a change, and when: the first of the enforced blocks that are not in effect now and not
+// overridden. It is nil when none is known.
 func Upcoming(
 	bearing []*shipper.RolloutBlock, overrides []Override, c Change, now time.Time,
 ) (next *shipper.RolloutBlock, at time.Time) {

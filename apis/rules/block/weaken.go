@@ -10,8 +10,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Weakened names the fields of a block whose change may let something through that it stopped before. What cannot be
-// compared, times, scopes and expressions, counts as weaker when it is other.
+// Weakened names the changed fields of a block that may let changes pass that it stopped before. Any change of times, scopes or
+// expressions counts, because these cannot be compared.
 func Weakened(old, now *shipper.RolloutBlockSpec) []string {
 	var out []string
 	weaker := func(field string, is bool) {

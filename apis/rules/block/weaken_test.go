@@ -58,7 +58,7 @@ func TestWeakened(t *testing.T) {
 		"it denies again":                {spec{Enforcement: "Audit"}, spec{}, nil},
 		"anyone overrides":               {spec{}, spec{OverridePolicy: "Anyone"}, []string{"overridePolicy"}},
 		"some may override":              {spec{OverridePolicy: "Nobody"}, spec{OverridePolicy: "Authorized"}, []string{"overridePolicy"}},
-		"nobody overrides":               {spec{OverridePolicy: "Authorized"}, spec{OverridePolicy: "Nobody"}, nil},
+		"it allows no override":          {spec{OverridePolicy: "Authorized"}, spec{OverridePolicy: "Nobody"}, nil},
 		"reasons do not matter any more": {spec{RequireOverrideReason: true}, spec{}, []string{"requireOverrideReason"}},
 		"reasons matter":                 {spec{}, spec{RequireOverrideReason: true}, nil},
 		"everything at once": {

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	_ "time/tzdata" // where the machine knows no time zones
+	_ "time/tzdata" // for systems without time zone data
 
 	"github.com/robfig/cron/v3"
 
@@ -29,10 +29,10 @@ var (
 	ErrDuration = errors.New("must be from 1m to 8784h")
 )
 
-// Window is a RolloutBlockWindow that was read.
+// Window is a parsed RolloutBlockWindow.
 //
-// Its cron is read off a calendar that knows no time zone. What a clock in the zone has shown at most until a moment, high,
-// only grows, also where the clock is put back: the window has opened as often as cron has times up to that.
+// Its cron has no time zone. The latest time that a clock in the zone has ever shown, high, never decreases, even where clocks
+// are put back: the window has opened once for each of cron's times up to high.
 type Window struct {
 	cron     cron.Schedule // in UTC
 	duration time.Duration
@@ -40,17 +40,17 @@ type Window struct {
 	known    atomic.Pointer[stretch]
 }
 
-// stretch is a time in which a window is open all along, or closed.
+// stretch is a period during which a window is open all the time, or closed all the time.
 type stretch struct {
 	from, to time.Time // to is after it; the zero time when no end is known
 	open     bool
 }
 
-// fields of a cron expression, as most crons have them. @every, which has no fixed times, and zones in front, for which
-// there is a field, are refused.
+// fields is the parser of cron expressions. It refuses @every, which has no fixed times, and time zone prefixes, for which
+// there is a separate field.
 var fields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
 
-// ParseWindow reads a window.
+// ParseWindow parses a window.
 func ParseWindow(w shipper.RolloutBlockWindow) (*Window, error) {
 	zone, err := location(w.TimeZone)
 	if err != nil {
@@ -70,11 +70,11 @@ func ParseWindow(w shipper.RolloutBlockWindow) (*Window, error) {
 	return &Window{cron: spec, duration: w.Duration.Duration, zone: zone}, nil
 }
 
-// errCron is told of expressions that robfig/cron knows and that have no place here.
+// errCron refuses expressions that robfig/cron accepts and a window must not have.
 var errCron = errors.New("must be minute, hour, day of month, month and day of week; the time zone has a field of its own")
 
 func parseCron(expression string) (*cron.SpecSchedule, error) {
-	// Not even handed on: the parser panics where nothing follows the zone.
+	// The parser panics if nothing follows the time zone.
 	if strings.HasPrefix(expression, "TZ=") || strings.HasPrefix(expression, "CRON_TZ=") {
 		return nil, errCron
 	}
@@ -89,17 +89,17 @@ func parseCron(expression string) (*cron.SpecSchedule, error) {
 	return spec, nil
 }
 
-// windows are those that were read, and zones: reading one takes longer than all the rest of a judgement.
+// windows and zones cache what was parsed: parsing a window takes longer than the rest of a judgement.
 var (
 	windows sync.Map // of *Window, by shipper.RolloutBlockWindow
 	kept    atomic.Int32
-	zones   sync.Map // of *time.Location, by name; as many as there are zones
+	zones   sync.Map // of *time.Location, by name; bounded by the number of zones
 )
 
-// maxKept is how many windows are kept; then all are forgotten.
+// maxKept is how many windows the cache holds; after that it is cleared.
 const maxKept = 10_000
 
-// windowOf is ParseWindow, which need not read a window that it has read before.
+// windowOf is ParseWindow with a cache.
 func windowOf(w shipper.RolloutBlockWindow) (*Window, error) {
 	if known, ok := windows.Load(w); ok {
 		if window, ok := known.(*Window); ok {
@@ -135,7 +135,7 @@ func location(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// open tells whether the window is open at t. Time mostly goes on: the answer is kept for as long as it is the same.
+// open reports whether the window is open at t. Successive calls have close times, so it caches the last stretch.
 func (w *Window) open(t time.Time) bool {
 	if s := w.known.Load(); s != nil && !t.Before(s.from) && (s.to.IsZero() || t.Before(s.to)) {
 		return s.open
@@ -148,7 +148,7 @@ func (w *Window) open(t time.Time) bool {
 	return s.open
 }
 
-// closes tells whether the window is open at t, and if so, when it closes: it may have opened more than once.
+// closes reports whether the window is open at t and when it then closes, counting its last opening.
 func (w *Window) closes(t time.Time) (end time.Time, open bool) {
 	last, open := w.last(w.high(t.Add(-w.duration)), w.high(t))
 	if !open {
@@ -183,10 +183,10 @@ func (w *Window) last(from, to time.Time) (at time.Time, ok bool) {
 	return at, true
 }
 
-// overADay is longer than a clock was ever put forward or back: where the date line moved, a day.
+// overADay is longer than any clock was ever put forward or back: at most a day, where the date line moved.
 const overADay = 26 * time.Hour
 
-// high is the most that a clock in the window's zone has shown until t, as if it were UTC.
+// high is the latest time that a clock in the window's zone has shown until t, as if it were UTC.
 func (w *Window) high(t time.Time) time.Time {
 	high := w.shows(t)
 	for since, _ := t.In(w.zone).ZoneBounds(); !since.IsZero() && t.Sub(since) < overADay; {
@@ -199,14 +199,14 @@ func (w *Window) high(t time.Time) time.Time {
 	return high
 }
 
-// shows is what a clock in the window's zone shows at t, as if it were UTC.
+// shows is the time that a clock in the window's zone shows at t, as if it were UTC.
 func (w *Window) shows(t time.Time) time.Time {
 	_, offset := t.In(w.zone).Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// moment is when a clock in the window's zone shows at, for the first time if it does so twice. A time that is skipped is
-// the moment at which the clock is put forward.
+// moment is when a clock in the window's zone first shows at. For a time that is skipped, it is the moment at which the clock
+// is put forward.
 func (w *Window) moment(at time.Time) time.Time {
 	t := at.Add(-overADay)
 	for {

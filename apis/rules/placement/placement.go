@@ -2,10 +2,10 @@
 
 // Package placement chooses the clusters a Release runs in.
 //
-// Every cluster has a score for every application, drawn from a hash of both names: an application prefers the same
-// clusters at any time, different applications prefer different ones, and a cluster that comes or goes moves nothing
-// but what prefers it. Per region, the schedulable clusters with the highest scores that offer all capabilities are
-// taken.
+// Every cluster has a score for every application, computed from a hash of both names: an application always prefers the same
+// clusters, different applications prefer different ones, and a cluster that is added or removed moves only the applications
+// that prefer it. In each region, placement takes the schedulable clusters with the highest scores that offer all required
+// capabilities.
 package placement
 
 import (
@@ -20,20 +20,20 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Error says why no clusters could be chosen. Only another set of clusters or other requirements change that.
+// Error says why no clusters could be chosen. A retry helps only with other clusters or other requirements.
 type Error struct {
 	// Reason is one of NoRegionsSpecified, DuplicateCapabilityRequirement, NotEnoughClustersInRegion and
 	// NotEnoughCapableClustersInRegion.
 	Reason string
-	// Message tells people what is missing where.
+	// Message says for users which region lacks which clusters.
 	Message string
 }
 
 // Error is the message.
 func (e *Error) Error() string { return e.Message }
 
-// Choose returns the names of the clusters for an application with these requirements, sorted. The same arguments give
-// the same answer in whatever order clusters come. An error is always an *Error; it speaks of all regions that fail.
+// Choose returns the names of the clusters for an application with these requirements, sorted. The result does not depend on
+// the order of clusters. Every error is an *Error that lists all regions that fail.
 func Choose(app string, req shipper.ClusterRequirements, clusters []shipper.Cluster) ([]string, error) {
 	regions, err := regionsOf(req)
 	if err != nil {
@@ -69,8 +69,8 @@ func Choose(app string, req shipper.ClusterRequirements, clusters []shipper.Clus
 	return chosen, nil
 }
 
-// Score is how much an application prefers a cluster; the highest is chosen first. The formula is that of the original,
-// so that what was placed by it is placed again as it was.
+// Score is how much an application prefers a cluster; the highest is chosen first. The formula is that of the original, so that
+// its Releases are placed on the same clusters again.
 func Score(app string, cluster *shipper.Cluster) float64 {
 	identity := cluster.Name
 	if cluster.Spec.Scheduler.Identity != nil {
@@ -90,7 +90,7 @@ type region struct {
 	wanted int
 }
 
-// regionsOf returns the regions sorted by name. Of a region that is named twice the last entry counts.
+// regionsOf returns the regions sorted by name. If a region is named twice, the last entry counts.
 func regionsOf(req shipper.ClusterRequirements) ([]region, error) {
 	if len(req.Regions) == 0 {
 		return nil, &Error{Reason: shipper.NoRegionsSpecified, Message: "clusterRequirements.regions is empty: name a region"}
@@ -125,7 +125,7 @@ func regionsOf(req shipper.ClusterRequirements) ([]region, error) {
 	return out, nil
 }
 
-// schedulable groups by region the clusters that may take new Releases. One that is being deleted may not.
+// schedulable groups by region the clusters that may take new Releases. A cluster that is being deleted may not.
 func schedulable(clusters []shipper.Cluster) map[string][]*shipper.Cluster {
 	out := map[string][]*shipper.Cluster{}
 	for i := range clusters {

@@ -19,7 +19,7 @@ import (
 
 const app = "test-application"
 
-// change is something special about a cluster.
+// change edits a cluster.
 type change func(*shipper.Cluster)
 
 func weight(n int32) change { return func(c *shipper.Cluster) { c.Spec.Scheduler.Weight = &n } }
@@ -50,7 +50,7 @@ func in(regions ...string) []shipper.Cluster {
 	return out
 }
 
-// but changes the i-th cluster.
+// but edits the i-th cluster.
 func but(clusters []shipper.Cluster, i int, changes ...change) []shipper.Cluster {
 	for _, change := range changes {
 		change(&clusters[i])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package preview tells ahead what a strategy will do: with how many Pods, and how many of them in traffic, each step
-// leaves a cluster. It counts by the rules that the rollout itself goes by.
+// Package preview computes the effect of each step of a strategy on a cluster: the number of Pods, and of Pods in traffic. It
+// uses the same rules as the rollout.
 package preview
 
 import (
@@ -21,7 +21,7 @@ type Side struct {
 	Percent, Weight int32
 }
 
-// Step is what a step of a strategy makes of a cluster.
+// Step is the effect of one step of a strategy on a cluster.
 type Step struct {
 	Index int
 	Name  string
@@ -32,8 +32,8 @@ type Step struct {
 	Gates []string
 }
 
-// Steps are those of a strategy, for a contender of that many Pods when all of it runs, and an incumbent of that many;
-// incumbent is nil when there is none.
+// Steps are the steps of a strategy, for a contender and an incumbent of that many Pods at full capacity; incumbent is nil when
+// there is none.
 func Steps(s *shipper.RolloutStrategy, contender int32, incumbent *int32) []Step {
 	if s == nil {
 		return nil
@@ -69,7 +69,7 @@ func (s *Side) serve(all int32, total uint64) {
 	s.Serving = int32(traffic.Needed(int(s.Pods), int(all), uint32(max(0, s.Weight)), total))
 }
 
-// String is the step as a user is told of it.
+// String describes the step to a user.
 func (s Step) String() string {
 	out := fmt.Sprintf("step %d (%s): contender %s", s.Index, s.Name, s.Contender)
 	if s.Incumbent != nil {
@@ -78,7 +78,7 @@ func (s Step) String() string {
 	return out
 }
 
-// Awaited is what the step waits for besides Pods and traffic, as a user is told of it; empty when it is nothing.
+// Awaited names, for a user, the other conditions that the step waits for; empty when there are none.
 func (s Step) Awaited() string {
 	if len(s.Gates) == 0 {
 		return ""
@@ -86,7 +86,7 @@ func (s Step) Awaited() string {
 	return "; it waits for " + strings.Join(s.Gates, ", ")
 }
 
-// String is a side as a user is told of it.
+// String describes a side to a user.
 func (s Side) String() string {
 	pods := "Pods"
 	if s.Pods == 1 {
@@ -95,7 +95,7 @@ func (s Side) String() string {
 	return fmt.Sprintf("%d %s, %d in traffic", s.Pods, pods, s.Serving)
 }
 
-// Shares is the step without counting Pods, for when their number is not known.
+// Shares describes the step in percentages, for use while the numbers of Pods are unknown.
 func (s Step) Shares() string {
 	share := func(side Side) string {
 		return fmt.Sprintf("%d %% of capacity, weight %d in traffic", side.Percent, side.Weight)

@@ -12,11 +12,9 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// ChangedValues are the keys whose values differ between two environments, sorted. Those of maps within maps are joined by
-// dots, as in image.tag; a dot within a key is escaped, as `helm --set` has it, and a key that does not print is quoted. What
-// is in a map that only one of them has is not named one by one, nor what is in lists. What is for one place begins with it,
-// as in valuesPerCluster[west].image.tag, and of ConfigMaps and Secrets only they themselves are named, as in
-// valuesFrom[Secret/db/values.yaml]. Values are not told: they may be secret.
+// ChangedValues are the keys whose values differ between two environments, sorted, with paths as `helm --set` writes them; keys
+// that do not print are quoted. A map that only one environment has, and a list, count as one value. It never includes values,
+// which may be secret: a ConfigMap or Secret appears as valuesFrom[Secret/db/values.yaml].
 func ChangedValues(before, after *shipper.ReleaseEnvironment) []string {
 	out := changed(nil, "", mapOf(before.Values), mapOf(after.Values))
 	out = changedPlaces(out, "valuesPerRegion", before.ValuesPerRegion, after.ValuesPerRegion)
@@ -24,7 +22,8 @@ func ChangedValues(before, after *shipper.ReleaseEnvironment) []string {
 	return slices.Sorted(slices.Values(changedSources(out, before, after)))
 }
 
-// changedSources adds which ConfigMaps and Secrets hold something else or are named by only one; or that their order is another.
+// changedSources adds the ConfigMaps and Secrets whose content differs or that only one environment names, or the change of
+// their order.
 func changedSources(out []string, before, after *shipper.ReleaseEnvironment) []string {
 	digest := func(env *shipper.ReleaseEnvironment, source string) (string, bool) {
 		at := slices.IndexFunc(env.ValuesFrom, func(s shipper.ValuesSource) bool { return s.String() == source })
@@ -46,7 +45,7 @@ func changedSources(out []string, before, after *shipper.ReleaseEnvironment) []s
 	return out
 }
 
-// changedPlaces adds what differs for regions, or for clusters. A patch is told as one.
+// changedPlaces adds the differences for regions, or for clusters. A patch counts as one value.
 func changedPlaces(out []string, list string, before, after []shipper.ValuesFor) []string {
 	of := func(all []shipper.ValuesFor, name string) shipper.ValuesFor {
 		if i := slices.IndexFunc(all, func(v shipper.ValuesFor) bool { return v.Name == name }); i >= 0 {

@@ -20,7 +20,7 @@ func TestChangedValues(t *testing.T) {
 		"nothing":                              {"a: 1\nb: {c: [1, 2]}", "b: {c: [1, 2]}\na: 1.0", nil},
 		"no values, and none":                  {"", "{}", nil},
 		"one of a map within a map":            {"image: {name: nginx, tag: a}", "image: {name: nginx, tag: b}", []string{"image.tag"}},
-		"what comes and what goes":             {"a: 1\nb: 2", "b: 2\nc: {d: 3}", []string{"a", "c"}},
+		"an added and a removed key":           {"a: 1\nb: 2", "b: 2\nc: {d: 3}", []string{"a", "c"}},
 		"a map in the place of something else": {"a: {b: 1}", "a: 1", []string{"a"}},
 		"a list as one":                        {"a: [1, 2]", "a: [1, 3]", []string{"a"}},
 		"null is not absent":                   {"a: null", "{}", []string{"a"}},
@@ -81,12 +81,12 @@ func TestChangedSources(t *testing.T) {
 		want          []string
 		same          bool
 	}{
-		"nothing":           {env("x", secret("a")), env("x", secret("a")), nil, true},
-		"what one holds":    {env("x", secret("a")), env("y", secret("a")), []string{"valuesFrom[Secret/a/values.yaml]"}, false},
-		"one comes":         {env("x", secret("a")), env("x", secret("a"), secret("b")), []string{"valuesFrom[Secret/b/values.yaml]"}, false},
-		"one goes":          {env("x", secret("a")), env("x"), []string{"valuesFrom[Secret/a/values.yaml]"}, false},
-		"their order":       {env("x", secret("a"), secret("b")), env("x", secret("b"), secret("a")), []string{"valuesFrom"}, false},
-		"none, and no list": {env("x"), &shipper.ReleaseEnvironment{}, nil, true},
+		"nothing":            {env("x", secret("a")), env("x", secret("a")), nil, true},
+		"the content of one": {env("x", secret("a")), env("y", secret("a")), []string{"valuesFrom[Secret/a/values.yaml]"}, false},
+		"one comes":          {env("x", secret("a")), env("x", secret("a"), secret("b")), []string{"valuesFrom[Secret/b/values.yaml]"}, false},
+		"one goes":           {env("x", secret("a")), env("x"), []string{"valuesFrom[Secret/a/values.yaml]"}, false},
+		"their order":        {env("x", secret("a"), secret("b")), env("x", secret("b"), secret("a")), []string{"valuesFrom"}, false},
+		"none, and no list":  {env("x"), &shipper.ReleaseEnvironment{}, nil, true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, stamp.ChangedValues(tc.before, tc.after)); diff != "" {

@@ -10,8 +10,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// SameEnvironment tells whether two environments ask for the same thing, by value. Absent and empty values are the
-// same, as are absent and empty lists; inside values null, empty and absent differ, because charts tell them apart.
+// SameEnvironment compares two environments by value. Absent and empty values are the same, as are absent and empty lists;
+// inside values null, empty and absent differ, because charts distinguish them.
 func SameEnvironment(a, b *shipper.ReleaseEnvironment) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -25,7 +25,7 @@ func SameEnvironment(a, b *shipper.ReleaseEnvironment) bool {
 		SameSources(a, b)
 }
 
-// SameSources tells whether two environments have the same values from the same ConfigMaps and Secrets.
+// SameSources reports whether two environments have the same values from the same ConfigMaps and Secrets.
 func SameSources(a, b *shipper.ReleaseEnvironment) bool {
 	return equality.Semantic.DeepEqual(a.ValuesFrom, b.ValuesFrom) && equality.Semantic.DeepEqual(a.ValuesDigests, b.ValuesDigests)
 }

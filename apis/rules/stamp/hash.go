@@ -14,9 +14,8 @@ import (
 // exactFloat is the largest magnitude up to which every integer has its own float64.
 const exactFloat = 1 << 53
 
-// Hash is the environment's mark in the name of a Release: FNV-1a, 32 bits, of its JSON, in hexadecimal without
-// padding. How a decoder chose to hold a number does not change it: 3 and 3.0 are the same, and an integer beyond 2^53
-// counts as the float64 nearest to it.
+// Hash is the FNV-1a hash (32 bits, hexadecimal without padding) of the environment's JSON. It does not depend on how a decoder
+// holds a number: 3 and 3.0 are the same, and an integer beyond 2^53 counts as the float64 nearest to it.
 func Hash(env shipper.ReleaseEnvironment) (string, error) {
 	if env.Values != nil {
 		values := shipper.ChartValues(canonicalMap(*env.Values))
@@ -32,7 +31,7 @@ func Hash(env shipper.ReleaseEnvironment) (string, error) {
 	return fmt.Sprintf("%x", sum.Sum32()), nil
 }
 
-// canonicalPlaces is canonical for values that differ between places.
+// canonicalPlaces is canonical for values per region or per cluster.
 func canonicalPlaces(in []shipper.ValuesFor) []shipper.ValuesFor {
 	var out []shipper.ValuesFor
 	for _, one := range in {
@@ -50,7 +49,7 @@ func canonicalPlaces(in []shipper.ValuesFor) []shipper.ValuesFor {
 	return out
 }
 
-// canonicalMap is canonical for maps; nil stays nil, which JSON tells from empty.
+// canonicalMap is canonical for maps; nil stays nil, because its JSON differs from that of an empty map.
 func canonicalMap(in map[string]any) map[string]any {
 	if in == nil {
 		return nil
@@ -62,7 +61,7 @@ func canonicalMap(in map[string]any) map[string]any {
 	return out
 }
 
-// canonical returns v with every number in the one form that all decoders agree on.
+// canonical returns v with every number in the one form that all decoders produce.
 func canonical(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

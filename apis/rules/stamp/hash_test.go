@@ -209,7 +209,7 @@ func TestSameEnvironmentComparesByValue(t *testing.T) {
 		"no strategy and one without steps":   {empty, noSteps, false},
 		"the same regions by another pointer": {regions(&one), regions(ptr(1)), true},
 		"other numbers of clusters":           {regions(&one), regions(&two), false},
-		"integers floats cannot tell apart":   {value(int64(1<<53 + 1)), value(int64(1 << 53)), false},
+		"integers with the same float64":      {value(int64(1<<53 + 1)), value(int64(1 << 53)), false},
 		"a number and its text":               {value(int64(3)), value("3"), false},
 		"a text and a number":                 {value("3"), value(int64(3)), false},
 		"null and absent inside values":       {value(nil), values(shipper.ChartValues{"w": nil}), false},

@@ -34,7 +34,7 @@ func counter(rel *shipper.Release, annotation string) (int, error) {
 	return n, nil
 }
 
-// parseCounter reads a decimal that is not negative; 32 bits are plenty and leave room to add.
+// parseCounter reads a decimal that is not negative; 32 bits leave room to add.
 func parseCounter(text string) (int, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {
@@ -58,9 +58,9 @@ func HighestObserved(app *shipper.Application) (generation int, known bool, err 
 	return n, true, nil
 }
 
-// Restoring tells whether app was made anew from a backup and the newest Release there was of it is yet to come, newest
-// being the newest there is, or nil: a Release was materialised for app that is not there, and nobody has ever said anything
-// of app but that. Once something was said, a Release that is missing was deleted.
+// Restoring reports whether app was restored from a backup and waits for its newest Release: the highest observed generation is
+// above newest's (nil for none), and app has no status conditions, or a history with missing Releases. Once a status was
+// written, a missing Release counts as deleted.
 func Restoring(app *shipper.Application, newest *shipper.Release) bool {
 	highest, known, err := HighestObserved(app)
 	if err != nil || !known {
@@ -75,8 +75,8 @@ func Restoring(app *shipper.Application, newest *shipper.Release) bool {
 	return len(app.Status.Conditions) == 0 || valid != nil && valid.Reason == shipper.ReleasesMissing
 }
 
-// SortByGeneration returns the Releases whose generation can be told, oldest first, and apart from them, by name, those
-// whose generation cannot. Equal generations, which only hands can make, are ordered by age and then name.
+// SortByGeneration returns the Releases that have a valid generation, oldest first, and separately, by name, the others. Equal
+// generations, which only manual edits can cause, are ordered by age and then name.
 func SortByGeneration(rels []*shipper.Release) (ordered, broken []*shipper.Release) {
 	type numbered struct {
 		*shipper.Release
@@ -108,8 +108,8 @@ func SortByGeneration(rels []*shipper.Release) (ordered, broken []*shipper.Relea
 	return ordered, broken
 }
 
-// Own returns those of rels that are app's: they carry its label and no other Application owns them. A Release of an
-// Application of the same name that was deleted, still to be collected, is not app's.
+// Own returns those of rels that are app's: they carry its label and no other Application owns them. A Release of a deleted
+// Application of the same name, still to be collected, is not app's.
 func Own(app *shipper.Application, rels []*shipper.Release) []*shipper.Release {
 	var own []*shipper.Release
 	for _, rel := range rels {

@@ -16,10 +16,9 @@ import (
 
 const applicationKind = "Application"
 
-// Next says which Release app's template asks for. The newest of existing is returned with isNew false when it has the
-// template's environment; otherwise a Release that is yet to be created. Existing are the Releases in app's namespace
-// that carry its label; those being deleted are not considered, but their names and generations are not given again.
-// Taken are more names that cannot be given.
+// Next returns the Release that app's template needs: the newest of existing, with isNew false, when it has the template's
+// environment; otherwise a new one. existing are the Releases in app's namespace that carry its label; the names and
+// generations of those being deleted are not reused, nor are the names in taken.
 func Next(
 	app *shipper.Application, existing []*shipper.Release, taken ...string,
 ) (rel *shipper.Release, isNew bool, err error) {
@@ -41,9 +40,9 @@ func Newest(app *shipper.Application, existing []*shipper.Release) *shipper.Rele
 	return nil
 }
 
-// Release returns the Release that app's template makes next to existing, stamped whole. Its generation is one more
-// than the highest of app's, its iteration one more than the highest of those that share its hash, in name or label,
-// whoever owns them, and of the names taken. Labels of Shipper win over labels of the Application.
+// Release returns a new Release of app's template, fully stamped. Its generation is one more than the highest of app's; its
+// iteration is one more than the highest of all names taken and of all Releases with its hash, whichever Application owns them.
+// Labels of Shipper win over labels of the Application.
 func Release(app *shipper.Application, existing []*shipper.Release, taken ...string) (*shipper.Release, error) {
 	hash, err := Hash(app.Spec.Template)
 	if err != nil {
@@ -70,7 +69,7 @@ func Release(app *shipper.Application, existing []*shipper.Release, taken ...str
 	return rel, nil
 }
 
-// firstStep is the step that a new Release is asked for: the first, or the last when it is rolled back to immediately.
+// firstStep is the targetStep of a new Release: the first step, or the last one for an immediate rollback.
 func firstStep(app *shipper.Application) int32 {
 	steps := app.Spec.Template.Strategy
 	if app.Annotations[shipper.AppRollbackStrategyAnnotation] != string(shipper.RollbackImmediate) || steps == nil {
@@ -119,7 +118,7 @@ func copyAnnotation(out map[string]string, key string, app *shipper.Application,
 	}
 }
 
-// pinned tells whether what the annotations say of a chart they say of the template's chart.
+// pinned reports whether the annotations describe the template's chart.
 func pinned(app *shipper.Application) bool {
 	chart := app.Spec.Template.Chart
 	return app.Annotations[shipper.AppChartVersionResolvedAnnotation] == chart.Version &&
@@ -136,7 +135,7 @@ func nextGeneration(app *shipper.Application, existing []*shipper.Release) int {
 	return newest + 1
 }
 
-// nextIteration looks at names too: a label may have been edited, and a name that is taken cannot be given.
+// nextIteration checks names as well as labels: a label may have been edited, and a name in use cannot be given.
 func nextIteration(app, hash string, existing []*shipper.Release, taken []string) int {
 	next := 0
 	for _, rel := range existing {
@@ -153,8 +152,8 @@ func nextIteration(app, hash string, existing []*shipper.Release, taken []string
 	return next
 }
 
-// ApplicationName is the name of the Application that a Release of such a name belongs to; the name itself when no Release is
-// called like that.
+// ApplicationName is the name of the Application that a Release of this name belongs to; the name itself if it is not a
+// Release's name.
 func ApplicationName(release string) string {
 	for range 2 { // the iteration, and the hash
 		if i := strings.LastIndexByte(release, '-'); i > 0 {
@@ -164,7 +163,7 @@ func ApplicationName(release string) string {
 	return release
 }
 
-// after is the first iteration whose name comes after this one; 0 when it is the name of something else.
+// after is the first iteration after the one in this name; 0 if the name is not of that form.
 func after(app, hash, name string) int {
 	if suffix, ok := strings.CutPrefix(name, app+"-"+hash+"-"); ok {
 		if n, err := parseCounter(suffix); err == nil {

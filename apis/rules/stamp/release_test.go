@@ -16,7 +16,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// release is one of app's, with the environment of app's template and the given annotations; -1 leaves one out.
+// release is one of app's, with the environment of app's template and the given counters; -1 leaves one out.
 func release(app *shipper.Application, name string, generation, iteration int) *shipper.Release {
 	rel := &shipper.Release{}
 	rel.Name, rel.Namespace = name, app.Namespace
@@ -169,7 +169,7 @@ func TestReleaseIsNumberedAfterAllThatExist(t *testing.T) {
 		"one that is being deleted":       {rels{going}, "super-server-6f19aa85-1", "6"},
 		"one of a deleted application":    {rels{foreign}, "super-server-6f19aa85-5", "0"},
 		"one of another application":      {rels{elsewhere}, "super-server-6f19aa85-9", "0"},
-		"one that nobody owns":            {rels{orphan}, "super-server-6f19aa85-0", "3"},
+		"one without an owner":            {rels{orphan}, "super-server-6f19aa85-0", "3"},
 		"one that lost its annotations":   {rels{bare}, "super-server-6f19aa85-3", "0"},
 		"a name that is like one of ours": {rels{alike}, "super-server-6f19aa85-0", "1"},
 	}

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package strategy plans a rollout: given everything observed of an Application's Releases it says what to ask of their
-// targets now, what is awaited, and why.
+// Package strategy plans a rollout. From all that was observed of an Application's Releases it computes the specs of their
+// targets, the condition that the rollout waits for, and the messages that say why.
 //
-// Releases have roles. The contender is the newest; the incumbent is the newest complete one before it. Releases before
-// the contender that never completed are superseded: they are left as they are until others serve in their place.
-// Complete ones older than the incumbent are retired: they get nothing.
+// Releases have roles. The contender is the newest; the incumbent is the newest complete one before it. Releases before the
+// contender that never completed are superseded: they stay as they are until the contender and the incumbent replace their
+// Pods. Complete Releases older than the incumbent are retired: they get no capacity and no traffic.
 //
-// A step of the contender's strategy wants a capacity and a traffic weight of both sides, in every cluster. They are
-// brought about in an order in which traffic never runs ahead of capacity:
+// A step of the contender's strategy sets a capacity and a traffic weight for the contender and for the incumbent, in every
+// cluster. The plan makes the changes in an order in which traffic never exceeds capacity:
 //
 //	install the contender → raise capacity → raise traffic → lower traffic → lower capacity
 //
-// Each move waits, in all clusters, for what it depends on: a side's traffic is raised when its own capacity is ready;
-// traffic and capacity are lowered when the other side has its own. Moving forward this is the contender's
-// installation, capacity and traffic, then the incumbent's traffic and capacity; moving backward it is the mirror. No
-// direction has to be remembered, so that a user may turn round halfway, and no step has to be taken before another.
+// Each change waits, in all clusters, for the change that it depends on: a Release's traffic is raised when its own capacity is
+// ready; its traffic and capacity are lowered when the other Release has its own. A rollout that advances changes the
+// contender's installation, capacity and traffic, then the incumbent's traffic and capacity; a retreat does the reverse. The
+// plan stores no direction, so a user may reverse at any step and may skip steps.
 //
-// Last come the readinessGates of the step, conditions in the Release that others own. They hold up nothing that is asked of
-// targets; without them the step does not count as achieved. A step that was achieved once asks for them no more: whoever
-// goes back there waits for nobody.
+// The readinessGates of the step come last. They are conditions in the Release that other controllers own. They delay no change
+// of targets, but the step is not achieved without them. A step that was achieved once does not check them again, so a retreat
+// to it does not wait for other controllers.
 //
-// In a cluster where nobody else serves, a Release waits for no other cluster: one out of reach must not keep the others
-// from serving. The step is achieved when all are there.
+// In a cluster where no other Release serves, a Release waits for no other cluster: an unreachable cluster must not keep the
+// others from serving. The step is achieved when all clusters are ready.
 //
-// Everything is planned per cluster, though today every cluster gets the same values of the step.
+// Everything is planned per cluster, although every cluster gets the same values of the step today.
 package strategy

@@ -18,15 +18,15 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// run is what runs of one Release in one cluster.
+// run is the part of one Release in one cluster that runs.
 type run struct{ pods, traffic int32 }
 
-// app is one simulated Application: its Releases and, for each of them, what runs in each cluster.
+// app is one simulated Application: its Releases and, for each of them, the Pods that run in each cluster.
 type app struct {
 	releases []*strategy.Release
 	// leaving are those being deleted that are kept until others serve in their place.
 	leaving []*strategy.Release
-	// keeps has covered Releases leave as others do; otherwise they go at once.
+	// keeps makes covered Releases leave as others do; otherwise they go at once.
 	keeps bool
 	runs  map[string]map[string]*run
 	// down are the clusters that do not answer; broken the Releases whose Pods never become available.
@@ -34,7 +34,7 @@ type app struct {
 	// pace is how many Pods a cluster starts in one tick; all of them when it is 0.
 	pace    int32
 	blocked string
-	// returning is true between the deletion of the newest Release and what the application reconciler does about it.
+	// returning is true between the deletion of the newest Release and the application reconciler's reaction.
 	returning bool
 	now       time.Time
 	plan      strategy.Plan
@@ -95,8 +95,8 @@ func schedule(r *strategy.Release, replicas int32, clusters []string) {
 	}
 }
 
-// restore is the loss of the management cluster, and its restoration in another: all targets are new, and statuses come
-// back with it or not.
+// restore simulates the loss of the management cluster and its restoration: all targets are new, and statuses are restored or
+// not.
 func (a *app) restore(status bool) {
 	for _, r := range a.releases {
 		schedule(r, r.Capacity.Spec.Clusters[0].TotalReplicaCount, strategy.Clusters(r.Release))
@@ -106,7 +106,7 @@ func (a *app) restore(status bool) {
 	}
 }
 
-// remove deletes a Release and all that runs of it.
+// remove deletes a Release and all its Pods.
 func (a *app) remove(name string) {
 	a.releases = slices.DeleteFunc(a.releases, func(r *strategy.Release) bool { return r.Release.Name == name })
 	delete(a.runs, name)
@@ -176,7 +176,7 @@ func (a *app) leave(name string) {
 	a.releases = slices.Delete(a.releases, i, i+1)
 }
 
-// work lets installation, capacity and traffic do what was asked, as far as clusters answer.
+// work lets installation, capacity and traffic do what was requested, as far as clusters answer.
 func (a *app) work() {
 	a.now = a.now.Add(time.Second)
 	for _, r := range a.all() {
@@ -272,7 +272,7 @@ func (a *app) shift(r *strategy.Release) {
 	s.Conditions = summary(verdicts)
 }
 
-// found is what is said of the traffic of a Release that nobody has asked anything of.
+// found is the traffic that is reported of a Release without a requested weight.
 func (a *app) found(cluster string, here *run) uint32 {
 	var all, inTraffic int
 	for _, r := range a.all() {
@@ -302,7 +302,7 @@ func (a *app) share(c shipper.ClusterTrafficTarget, here *run) int32 {
 	return min(here.pods, int32((all*int64(c.Weight)+weights-1)/weights))
 }
 
-// conditions are those of one cluster, of which verdict says what is wrong.
+// conditions are those of one cluster; verdict says what is wrong with it.
 func conditions(verdict string) []shipper.Condition {
 	ready, operational := corev1.ConditionTrue, corev1.ConditionTrue
 	if verdict != "" {

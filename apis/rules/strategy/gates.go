@@ -11,11 +11,11 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// maxMessage bounds what is repeated of the words of a condition that is not ours.
+// maxMessage bounds, in bytes, how much of another controller's condition a message repeats.
 const maxMessage = 256
 
-// gates is the stage of the step's readinessGates; there is none when it names none. A step that was achieved, or one that
-// lies behind what was, has passed them.
+// gates is the stage of the step's readinessGates; none when the step names no gates. A step at or before the achieved one has
+// passed its gates.
 func (r *rollout) gates() []stage {
 	if len(r.step.ReadinessGates) == 0 {
 		return nil
@@ -37,7 +37,7 @@ func (r *rollout) gates() []stage {
 	}}
 }
 
-// closedGates says of each condition that is not True what it is.
+// closedGates describes each of these conditions that is not True.
 func closedGates(rel *shipper.Release, types []string) []string {
 	var out []string
 	for _, conditionType := range types {
@@ -45,17 +45,17 @@ func closedGates(rel *shipper.Release, types []string) []string {
 		case c == nil:
 			out = append(out, conditionType+" is not there yet")
 		case c.Status != corev1.ConditionTrue:
-			said := strings.TrimSuffix(c.Reason+": "+c.Message, ": ")
-			if said = strings.TrimPrefix(said, ": "); said != "" {
-				said = ", " + shortened(said)
+			detail := strings.TrimSuffix(c.Reason+": "+c.Message, ": ")
+			if detail = strings.TrimPrefix(detail, ": "); detail != "" {
+				detail = ", " + shortened(detail)
 			}
-			out = append(out, fmt.Sprintf("%s is %s%s", conditionType, c.Status, said))
+			out = append(out, fmt.Sprintf("%s is %s%s", conditionType, c.Status, detail))
 		}
 	}
 	return out
 }
 
-// shortened cuts what others say where it is too long for a message of ours.
+// shortened cuts another controller's text to maxMessage bytes.
 func shortened(text string) string {
 	if len(text) <= maxMessage {
 		return text

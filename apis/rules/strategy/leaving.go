@@ -12,14 +12,15 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Leaving is what to do for a Release that is being deleted. It keeps its Pods and its traffic in each cluster until the others
-// serve there as the newest one's step says; then it loses its traffic there. It may go when it has traffic nowhere.
+// Leaving is the plan for a Release that is being deleted. It keeps its Pods and its traffic in each cluster until the other
+// Releases serve there as the contender's step says; then it loses its traffic there. It may go when it has traffic in no
+// cluster.
 type Leaving struct {
-	// Write is what its targets' specs are to say.
+	// Write holds the new specs of its targets.
 	Write Write
-	// Ready reports whether it may go, as far as traffic is concerned.
+	// Ready reports whether the Release may go, as far as traffic is concerned.
 	Ready bool
-	// Status is the Release's status with StrategyExecuted saying what its removal waits for, and all else as it was.
+	// Status is the Release's status with an updated StrategyExecuted, which says what the removal waits for.
 	Status shipper.ReleaseStatus
 }
 
@@ -48,14 +49,14 @@ func (r *rollout) planDeletions(now metav1.Time) []Leaving {
 	return out
 }
 
-// StartsOver reports whether the Releases of an Application that are being deleted are all there are, and none has ever completed.
-// They go at once, and the next Release has the name of the first, as the original Shipper has it.
+// StartsOver reports whether all Releases of an Application are being deleted and none has ever completed. They go at once, and
+// the next Release has the name of the first, as in the original Shipper.
 func StartsOver(live int, leaving []Release) bool {
 	return live == 0 && len(leaving) > 0 &&
 		!slices.ContainsFunc(leaving, func(r Release) bool { return Complete(r.Release) })
 }
 
-// leave asks for no traffic in a cluster, and then for no Pods.
+// leave requests no traffic in a cluster and, once that is achieved, no Pods.
 func (s *participant) leave(cluster string) {
 	if !s.traffic.exists {
 		return
@@ -66,8 +67,8 @@ func (s *participant) leave(cluster string) {
 	}
 }
 
-// mayGo reports whether a Release serves nowhere any more. Of one that lost targets it is not known where it serves: others have to
-// serve everywhere.
+// mayGo reports whether a Release serves in no cluster any more. If its TrafficTarget is lost, its traffic is unknown, so the
+// other Releases have to serve in every cluster.
 func (r *rollout) mayGo(release Release, s *participant, serves []string) bool {
 	switch {
 	case release.Installation == nil && release.Capacity == nil && release.Traffic == nil:
@@ -80,8 +81,8 @@ func (r *rollout) mayGo(release Release, s *participant, serves []string) bool {
 	return len(serves) == 0 && !s.traffic.changed()
 }
 
-// without reports whether a Release is known to have no traffic in a cluster: it was asked to have none, and the cluster says that it
-// has none or no Pods.
+// without reports whether a Release is known to have no traffic in a cluster: none is requested, and the cluster reports no
+// traffic or no Pods.
 func (s *participant) without(cluster string) bool {
 	t, c := s.traffic, s.capacity
 	if !t.exists || !t.current || t.asked[cluster] > 0 || t.next[cluster] > 0 {
@@ -96,8 +97,8 @@ func (s *participant) without(cluster string) bool {
 	return c.exists && c.current && c.reachable(cluster) && c.status[cluster] != nil && c.available[cluster] == 0
 }
 
-// replaced reports whether others serve in a cluster as the contender's step says, and one of them has traffic there. A cluster that
-// none of them is to run in is replaced when the contender has completed.
+// replaced reports whether the contender and the incumbent serve in a cluster as the contender's step says, and one of them has
+// traffic there. A cluster that neither runs in is replaced when the contender has completed.
 func (r *rollout) replaced(cluster string) bool {
 	if r.participants == nil || r.Blocked != "" {
 		return false
@@ -119,15 +120,15 @@ func (r *rollout) replaced(cluster string) bool {
 	return weighs
 }
 
-// servesIn reports whether a side has at least the capacity, and the traffic, that are wanted of it in a cluster.
+// servesIn reports whether a participant has at least the wanted capacity and traffic in a cluster.
 func (s *participant) servesIn(cluster string) bool {
 	c, t := s.capacity, s.traffic
 	return installedIn(s.release, cluster) && c.enoughIn(cluster) && t.exists && t.current && t.readyIn(cluster) &&
 		!t.settling[cluster] && t.asked[cluster] >= t.wanted && t.next[cluster] == t.asked[cluster]
 }
 
-// leavingWrite is what the targets of a Release that is being deleted are to say: it gives up what it shares, and the traffic in the
-// clusters where it is replaced.
+// leavingWrite holds the new target specs of a Release that is being deleted: it gives up shared objects, and its traffic in
+// the clusters where it is replaced.
 func (r *rollout) leavingWrite(release Release, s *participant) Write {
 	w := Write{Installation: installation(release, false, false)}
 	if s.capacity.changed() {

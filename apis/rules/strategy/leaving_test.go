@@ -79,7 +79,7 @@ func TestRandomDeletionsNeverEmptyACluster(t *testing.T) {
 	}
 }
 
-// moveBack is what the application reconciler does about an abort: what had completed is to be at its last step.
+// moveBack does what the application reconciler does on an abort: a complete Release goes to its last step.
 func (a *app) moveBack() {
 	if rel := a.newest(); shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete) {
 		rel.Spec.TargetStep = int32(len(rel.Spec.Environment.Strategy.Steps) - 1)

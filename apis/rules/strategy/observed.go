@@ -12,16 +12,16 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Observed is what a plan is made of.
+// Observed is the input of a plan.
 type Observed struct {
 	// Releases of one Application that have a valid generation and are not being deleted, oldest first.
 	Releases []Release
 	// Leaving are Releases of the Application that are being deleted and kept until others serve in their place.
 	Leaving []Release
-	// Blocked says which RolloutBlocks stop the newest Release; while it is not empty nothing is asked of targets.
+	// Blocked names the RolloutBlocks that stop the newest Release. While it is not empty, the plan writes no targets.
 	Blocked string
-	// Returning is true while a Release newer than the newest here was deleted and nobody has dealt with that yet. The
-	// newest was moved while that had no effect, if it was moved; when it is complete it serves as its last step says.
+	// Returning is true from the deletion of a newer Release until the application reconciler has handled it. If the newest
+	// Release here is complete, the plan uses its last step and ignores its targetStep.
 	Returning bool
 }
 
@@ -33,23 +33,23 @@ type Release struct {
 	Installation *shipper.InstallationTarget
 	Capacity     *shipper.CapacityTarget
 	Traffic      *shipper.TrafficTarget
-	// Held says which RolloutBlocks keep the Release from being deleted; empty when none do.
+	// Held names the RolloutBlocks that keep the Release from being deleted; empty when none do.
 	Held string
 }
 
-// Scheduled tells whether all three targets are there.
+// Scheduled reports whether all three targets exist.
 func (r Release) Scheduled() bool {
 	return r.Installation != nil && r.Capacity != nil && r.Traffic != nil
 }
 
-// Lost tells whether targets are missing of a Release that may have had them: then it may run somewhere, and nobody looks
-// after it. One that is known not to have been scheduled has never run.
+// Lost reports whether targets are missing of a Release that may have had them: its Pods may run without a target. A Release
+// that is known not to have been scheduled has never run.
 func (r Release) Lost() bool {
 	c := shipper.FindCondition(r.Release.Status.Conditions, shipper.ReleaseScheduled)
 	return !r.Scheduled() && len(Clusters(r.Release)) > 0 && (c == nil || c.Status != corev1.ConditionFalse)
 }
 
-// Clusters are those chosen for a Release, sorted; none when they were not chosen yet.
+// Clusters are the clusters chosen for a Release, sorted; none before they are chosen.
 func Clusters(rel *shipper.Release) []string {
 	var out []string
 	for _, name := range strings.Split(rel.Annotations[shipper.ReleaseClustersAnnotation], ",") {
@@ -76,7 +76,7 @@ const (
 	Retired Role = "retired"
 )
 
-// Roles gives each of the Releases, which are ordered oldest first, its role.
+// Roles assigns a role to each of the Releases, which are ordered oldest first.
 func Roles(rels []*shipper.Release) []Role {
 	roles := make([]Role, len(rels))
 	complete := Incumbent
@@ -94,14 +94,14 @@ func Roles(rels []*shipper.Release) []Role {
 	return roles
 }
 
-// Complete tells whether a Release is known to have completed.
+// Complete reports whether a Release is known to have completed.
 func Complete(rel *shipper.Release) bool {
 	return shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete)
 }
 
-// Previous is the Release that is gone back to when nothing else is said, of all, oldest first: the newest that is known to have
-// completed before what the template asks for; nil when none is. That is the newest Release, unless it is yet to be made, as
-// after an abort or while the reconciler is away: then what was on its way is not in the list, and the newest may be gone back to.
+// Previous is the Release, of all oldest first, that a rollback without a name restores: the newest one known to have
+// completed, other than the newest Release if that has the template's environment; nil when there is none. After an abort, and
+// before the template's Release is created, it may be the newest Release.
 func Previous(rels []*shipper.Release, template *shipper.ReleaseEnvironment) *shipper.Release {
 	if n := len(rels); n > 0 && stamp.SameEnvironment(&rels[n-1].Spec.Environment, template) {
 		rels = rels[:n-1]
@@ -119,19 +119,18 @@ func LastComplete(rels []*shipper.Release) *shipper.Release {
 	return nil
 }
 
-// statusless tells whether nothing is known of a Release. When clusters were chosen for it, it has been worked on: it was
-// restored without its status.
+// statusless reports whether a Release has no status. If clusters were chosen for it, it was restored without its status.
 func statusless(rel *shipper.Release) bool {
 	return rel.Status.ObservedGeneration == 0 && len(rel.Status.Conditions) == 0
 }
 
-// takenForComplete tells whether a Release that is not the newest has to be taken for complete, because it was restored
-// without its status and is wanted at its last step.
+// takenForComplete reports whether to treat a Release that is not the newest as complete: it was restored without its status,
+// and its targetStep is the last step.
 func takenForComplete(rel *shipper.Release) bool {
 	return statusless(rel) && len(Clusters(rel)) > 0 && last(rel)
 }
 
-// roles are Roles of what was observed.
+// roles are the Roles of the observed Releases.
 func (o Observed) roles() []Role {
 	rels := make([]*shipper.Release, len(o.Releases))
 	for i := range o.Releases {

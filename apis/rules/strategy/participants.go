@@ -8,21 +8,20 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// participant is the contender or the incumbent, with what the step wants of it.
+// participant is a Release that the plan may move, with the quantities that the step wants for it.
 type participant struct {
 	release  Release
 	capacity *quantity
 	traffic  *quantity
-	// mayGrow is false while the Release must not get more capacity: until it is installed.
+	// mayGrow is false until the Release is installed: it must not get more capacity before.
 	mayGrow bool
-	// alone tells whether nobody else serves in a cluster: nobody does in this side's stead, so that the cluster waits for
-	// no other.
+	// alone reports whether no other Release serves in a cluster. The cluster then waits for no other cluster.
 	alone func(cluster string) bool
-	// achievedCapacity and achievedTraffic are the types of this side's conditions.
+	// achievedCapacity and achievedTraffic are the types of this participant's conditions.
 	achievedCapacity, achievedTraffic string
 }
 
-// serves tells whether a side has at least the capacity and the traffic that are wanted of it. Nobody serves trivially.
+// serves reports whether a participant has at least the wanted capacity and traffic; true for nil.
 func (s *participant) serves() bool {
 	if s == nil {
 		return true
@@ -31,7 +30,7 @@ func (s *participant) serves() bool {
 	return s.capacity.enough() && t.exists && t.current && t.ready && len(t.below()) == 0 && !t.changed()
 }
 
-// move asks for as much of what is wanted as can be asked for now.
+// move requests as much of the wanted quantities as may be requested now.
 func move(contender, incumbent *participant) {
 	for _, pair := range [][2]*participant{{contender, incumbent}, {incumbent, contender}} {
 		if me, other := pair[0], pair[1]; me != nil {
@@ -41,7 +40,7 @@ func move(contender, incumbent *participant) {
 	}
 }
 
-// raise asks for more: capacity at once, traffic once the capacity is ready.
+// raise requests more: capacity at once, traffic once the capacity is ready.
 func (s *participant) raise() {
 	if s.capacity.exists {
 		s.capacity.set(s.where(s.capacity.below(), s.mayGrow, func(c string) bool { return installedIn(s.release, c) }))
@@ -51,8 +50,8 @@ func (s *participant) raise() {
 	}
 }
 
-// where is in which of the clusters something may be raised: in all when all are ready, otherwise in those that are where
-// nobody else serves.
+// where filters the clusters in which a quantity may be raised: all of them when all are ready, otherwise the ready ones in
+// which no other Release serves.
 func (s *participant) where(clusters []string, all bool, ready func(cluster string) bool) []string {
 	if all {
 		return clusters
@@ -60,7 +59,7 @@ func (s *participant) where(clusters []string, all bool, ready func(cluster stri
 	return slices.DeleteFunc(clusters, func(c string) bool { return !s.alone(c) || !ready(c) })
 }
 
-// lower asks for less: traffic once the other side serves, capacity once the traffic is gone too.
+// lower requests less: traffic once the other participant serves, capacity once the traffic is gone too.
 func (s *participant) lower(other *participant) {
 	for _, c := range s.traffic.above() {
 		if !s.shrinks(other, c) || other.serves() {
@@ -74,7 +73,7 @@ func (s *participant) lower(other *participant) {
 	}
 }
 
-// shrinks tells whether this side's share of the traffic in a cluster is to become smaller.
+// shrinks reports whether this participant's share of the traffic in a cluster will become smaller.
 func (s *participant) shrinks(other *participant, cluster string) bool {
 	if other == nil {
 		return false
@@ -84,7 +83,7 @@ func (s *participant) shrinks(other *participant, cluster string) bool {
 		s.traffic.wanted+other.traffic.wanted == 0
 }
 
-// drained tells whether a cluster sends this side no more traffic than is wanted: it was asked to, and it has done it.
+// drained reports whether a cluster sends this participant at most the wanted traffic: that was requested and is achieved.
 func (s *participant) drained(cluster string) bool {
 	t := s.traffic
 	if !t.exists {
@@ -94,7 +93,7 @@ func (s *participant) drained(cluster string) bool {
 		(t.readyIn(cluster) || t.asked[cluster] < t.wanted)
 }
 
-// trafficNeeds is what keeps traffic from being asked for: a condition of either side, or nothing.
+// trafficNeeds is the condition, of either participant, that delays the traffic request; empty when none does.
 func (s *participant) trafficNeeds(other *participant) string {
 	switch t := s.traffic; {
 	case !t.exists:
@@ -107,7 +106,7 @@ func (s *participant) trafficNeeds(other *participant) string {
 	return ""
 }
 
-// capacityNeeds is what keeps capacity from being asked for: a condition of either side, or nothing.
+// capacityNeeds is the condition, of either participant, that delays the capacity request; empty when none does.
 func (s *participant) capacityNeeds(other *participant) string {
 	c := s.capacity
 	switch {
@@ -123,7 +122,7 @@ func (s *participant) capacityNeeds(other *participant) string {
 	return other.lacks()
 }
 
-// lacks is the condition for want of which a side does not serve.
+// lacks is the condition that a participant needs in order to serve; empty when it serves.
 func (s *participant) lacks() string {
 	switch {
 	case s.serves():
@@ -134,15 +133,15 @@ func (s *participant) lacks() string {
 	return s.achievedTraffic
 }
 
-// retire takes traffic from a Release that has no part any more, then capacity. It is not waited for: a cluster that is
-// gone must not stop what comes after.
+// retire takes traffic, then capacity, from a retired Release. The rollout does not wait for it: a lost cluster must not stop
+// the steps that follow.
 func (r *rollout) retire(release Release) *participant {
 	s := r.unmoved(release)
 	s.lower(nil)
 	return s
 }
 
-// alone tells of every cluster whether it is known to give traffic to nobody but the i-th Release.
+// alone returns a function that reports whether only the i-th Release is known to have traffic in a cluster.
 func (r *rollout) alone(i int) func(cluster string) bool {
 	var others []*quantity
 	for j, release := range r.Releases {
@@ -158,7 +157,7 @@ func (r *rollout) alone(i int) func(cluster string) bool {
 	}
 }
 
-// unmoved is a Release that is not moved: all that is asked for is what was found where nothing had been asked for.
+// unmoved is a Release that the plan does not move: it requests only the quantities found in clusters that had no request.
 func (r *rollout) unmoved(release Release) *participant {
 	return &participant{release: release, capacity: capacityQuantity(release, 0), traffic: trafficQuantity(release, 0, r.weights())}
 }

@@ -12,28 +12,27 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Plan is what to do now.
+// Plan is the result of planning.
 type Plan struct {
 	// Outcomes has one entry for each Release observed, in the same order.
 	Outcomes []Outcome
 	// Leaving has one entry for each Release observed that is being deleted, in the same order.
 	Leaving []Leaving
-	// Covered are the names of superseded Releases whose place is taken: they may be deleted. Oldest first.
+	// Covered are the names of superseded Releases that are replaced and may be deleted, oldest first.
 	Covered []string
 }
 
-// Outcome is what to do for one Release, and what is to be said of it.
+// Outcome is the plan for one Release.
 type Outcome struct {
 	// Role of the Release.
 	Role Role
-	// Write is what its targets' specs are to say.
+	// Write holds the new specs of its targets.
 	Write Write
-	// Status is the Release's status with achievedStep, strategy and the conditions Complete and StrategyExecuted brought
-	// up to date, and all else as it was.
+	// Status is the Release's status with achievedStep, strategy and the conditions Complete and StrategyExecuted updated.
 	Status shipper.ReleaseStatus
 }
 
-// Write is what the specs of a Release's targets are to say; each is nil when it says so already or does not exist.
+// Write holds new specs of a Release's targets; each is nil when the target does not exist or has that spec already.
 type Write struct {
 	Installation *shipper.InstallationTargetSpec
 	Capacity     *shipper.CapacityTargetSpec
@@ -43,13 +42,13 @@ type Write struct {
 // Empty reports whether there is nothing to write.
 func (w Write) Empty() bool { return w.Installation == nil && w.Capacity == nil && w.Traffic == nil }
 
-// Writes reports whether anything is to be written to any target.
+// Writes reports whether the plan writes any target.
 func (p Plan) Writes() bool {
 	return slices.ContainsFunc(p.Outcomes, func(o Outcome) bool { return !o.Write.Empty() }) ||
 		slices.ContainsFunc(p.Leaving, func(d Leaving) bool { return !d.Write.Empty() })
 }
 
-// Make plans. The same arguments make the same plan; now is used for transition times only.
+// Make computes the plan. Equal arguments give equal plans; now is used for transition times only.
 func Make(observed Observed, now metav1.Time) Plan {
 	if len(observed.Releases) == 0 {
 		return Plan{Leaving: (&rollout{Observed: observed}).planDeletions(now)}
@@ -74,27 +73,27 @@ func Make(observed Observed, now metav1.Time) Plan {
 	return plan
 }
 
-// rollout is the work on one plan.
+// rollout is the state while one plan is computed.
 type rollout struct {
 	Observed
 	roles []Role
-	// step is what the contender's targetStep names; nil when fault is set.
+	// step is the step that the contender's targetStep names; nil when fault is set.
 	step *shipper.RolloutStrategyStep
-	// fault says why no step can be executed.
+	// fault is the message that says why no step can be executed.
 	fault string
-	// inconsistent says that the contender serves as its last step says although targetStep is another one.
+	// inconsistent is the message of a contender that serves as its last step says although targetStep is another step.
 	inconsistent string
-	// participants by index of the Release; the superseded have none. Nil before decide.
+	// participants by index of the Release; a superseded Release has none. Nil before decide.
 	participants map[int]*participant
-	// stages of the step in the order in which they are to be achieved. Nil before decide.
+	// stages of the step in the order in which they are achieved. Nil before decide.
 	stages []stage
-	// serving reports whether the contender and the incumbent have what the step wants of them. False before decide.
+	// serving reports whether the contender and the incumbent have the quantities that the step wants. False before decide.
 	serving bool
-	// held is true when something was to be written and blocks forbid it.
+	// held is true when RolloutBlocks forbid a write.
 	held bool
 	// covered are the names of superseded Releases that may go.
 	covered []string
-	// uncovered says what superseded Releases that stay wait for, by name.
+	// uncovered are the messages that say what the remaining superseded Releases wait for, by name.
 	uncovered map[string]string
 }
 
@@ -125,7 +124,7 @@ func (r *rollout) bringBack(rel *shipper.Release) {
 	r.Releases[len(r.Releases)-1].Release = &at
 }
 
-// decide fills sides, stages and covered.
+// decide fills participants, stages, serving and covered.
 func (r *rollout) decide() {
 	newest := r.contender()
 	contender := &participant{
@@ -164,7 +163,7 @@ func (r *rollout) decide() {
 	r.cover(contender, incumbent, r.serving)
 }
 
-// backward reports whether the rollout retreats: to a step before the achieved one, or from where it had already got to.
+// backward reports whether the rollout retreats: to a step before the achieved one, or to less than it has reached.
 func (r *rollout) backward(contender, incumbent *participant) bool {
 	if rel := contender.release.Release; achieved(rel) > rel.Spec.TargetStep {
 		return true
@@ -174,7 +173,7 @@ func (r *rollout) backward(contender, incumbent *participant) bool {
 		(ahead || len(incumbent.capacity.below()) > 0 || len(incumbent.traffic.below()) > 0)
 }
 
-// hold remembers whether blocks forbid anything.
+// hold sets held if RolloutBlocks forbid any write.
 func (r *rollout) hold() {
 	for i := range r.Releases {
 		if !r.wish(i).Empty() {
@@ -184,7 +183,7 @@ func (r *rollout) hold() {
 	r.covered = nil
 }
 
-// write is what is to be written for the i-th Release now.
+// write is the write for the i-th Release now.
 func (r *rollout) write(i int) Write {
 	if r.held {
 		return Write{}
@@ -192,7 +191,7 @@ func (r *rollout) write(i int) Write {
 	return r.wish(i)
 }
 
-// wish is what would be written for the i-th Release were it not for blocks.
+// wish is the write for the i-th Release if there were no blocks.
 func (r *rollout) wish(i int) Write {
 	release, newest := r.Releases[i], i == len(r.Releases)-1
 	w := Write{Installation: installation(release, newest, r.participants != nil && r.roles[i] != Superseded)}
@@ -209,7 +208,7 @@ func (r *rollout) wish(i int) Write {
 	return w
 }
 
-// weights is what those of the step sum up to; 100 when there is no step that gives anybody traffic.
+// weights is the sum of the step's weights; 100 when no step gives any Release traffic.
 func (r *rollout) weights() int64 {
 	if r.step != nil {
 		if sum := int64(r.step.Traffic.Contender) + int64(r.step.Traffic.Incumbent); sum > 0 {
@@ -219,9 +218,8 @@ func (r *rollout) weights() int64 {
 	return 100
 }
 
-// installation is what the InstallationTarget is to say: only the newest Release may take over shared objects, from
-// the moment it exists, so that its predecessors have let go before it takes. The set of clusters stays as it is
-// unless it is to follow the choice.
+// installation is the new spec of the InstallationTarget. Only the newest Release may take over shared objects, from its
+// creation on: its predecessors release them before it takes them. The set of clusters changes only if follow is set.
 func installation(r Release, newest, follow bool) *shipper.InstallationTargetSpec {
 	if r.Installation == nil {
 		return nil
@@ -288,7 +286,7 @@ func installedIn(r Release, cluster string) bool {
 }
 
 // speaks reports whether an InstallationTarget's status is about its spec. The original wrote neither observedGeneration nor a
-// cluster's status: what it left is believed until this reconciler has written that of every cluster.
+// cluster's status: its conditions count until this reconciler has written the status of every cluster.
 func speaks(it *shipper.InstallationTarget) bool {
 	if it.Status.ObservedGeneration >= it.Generation {
 		return true

@@ -76,7 +76,7 @@ func TestConditionsOfHistoricalReleasesAreRepaired(t *testing.T) {
 	a := settled(t, 2, allIn, vanguard, vanguard)
 	at := metav1.NewTime(a.now.Add(time.Hour))
 	for i, r := range a.releases[:2] {
-		// As a Release is left behind whose turn ended while something was awaited.
+		// The status that a Release keeps if it was superseded while it waited for a condition.
 		status := &r.Release.Status
 		status.Strategy = &shipper.ReleaseStrategyStatus{
 			State: shipper.ReleaseStrategyState{WaitingForCapacity: shipper.StrategyStateTrue},
@@ -129,7 +129,7 @@ func TestTransitionTimesMoveWithStatusOnly(t *testing.T) {
 	}
 }
 
-func TestWhatWasNotScheduledWaitsAndDisturbsNobody(t *testing.T) {
+func TestAnUnscheduledReleaseWaitsAndChangesNoOther(t *testing.T) {
 	a := settled(t, 1, allIn, vanguard)
 	r := a.release(vanguard, 10, "a", "b")
 	r.Traffic = nil
@@ -277,8 +277,8 @@ func TestPendingClustersAreNamed(t *testing.T) {
 	}
 }
 
-func TestNobodyGivesWayToASideThatLacksCapacity(t *testing.T) {
-	// Both steps want the same traffic of the contender, so that its capacity alone tells that it does not serve yet.
+func TestNoReleaseIsReplacedByOneThatLacksCapacity(t *testing.T) {
+	// Both steps want the same traffic of the contender: only its capacity shows that it does not serve yet.
 	same := []shipper.RolloutStrategyStep{step("half", 100, 50, 100, 100), step("full on", 0, 100, 0, 100)}
 	type share struct {
 		percent int32
@@ -330,9 +330,8 @@ func TestTargetsOfAReleaseWithoutClustersStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestStatusOfTheOriginalIsBelievedUntilItIsWrittenAnew has an InstallationTarget as the original left it, without
-// observedGeneration and without a status of single clusters.
-func TestStatusOfTheOriginalIsBelievedUntilItIsWrittenAnew(t *testing.T) {
+// An InstallationTarget of the original has no observedGeneration and no status of single clusters.
+func TestStatusOfTheOriginalCountsUntilItIsReplaced(t *testing.T) {
 	const executed = shipper.ReleaseStrategyExecuted
 	a := settled(t, 0, allIn)
 	it := a.releases[0].Installation

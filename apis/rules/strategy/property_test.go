@@ -20,19 +20,19 @@ var seeds = flag.Uint64("seeds", 10_000, "how many random rollouts to play")
 
 var places = []string{"a", "b", "c"}
 
-// gambler plays with an app at random and watches that nothing is ever worse than it has to be.
-type gambler struct {
+// randomWalk changes an app at random and checks after each change that no cluster serves less than it must.
+type randomWalk struct {
 	*app
 	t    *testing.T
 	dice *rand.Rand
-	// floor is, per cluster, how many Pods must be behind traffic until somebody changes something again.
+	// floor is, per cluster, the minimum of Pods in traffic until the next change from outside.
 	floor map[string]int32
 	log   []string
 }
 
 func TestWhateverHappensTheRolloutIsSafeAndConverges(t *testing.T) {
 	for seed := range *seeds {
-		g := &gambler{app: newApp(), t: t, dice: rand.New(rand.NewPCG(seed, 1)), floor: map[string]int32{}}
+		g := &randomWalk{app: newApp(), t: t, dice: rand.New(rand.NewPCG(seed, 1)), floor: map[string]int32{}}
 		g.play()
 		if t.Failed() {
 			t.Fatalf("seed %d:\n%s", seed, strings.Join(g.log, "\n"))
@@ -40,7 +40,7 @@ func TestWhateverHappensTheRolloutIsSafeAndConverges(t *testing.T) {
 	}
 }
 
-func (g *gambler) play() {
+func (g *randomWalk) play() {
 	g.newRelease()
 	for range 5 + g.dice.IntN(40) {
 		if g.dice.IntN(4) == 0 {
@@ -58,9 +58,9 @@ func (g *gambler) play() {
 	g.checkAchieved()
 }
 
-// rest lets things happen until nothing does.
-func (g *gambler) rest() {
-	before := g.sight()
+// rest makes plans until nothing changes any more.
+func (g *randomWalk) rest() {
+	before := g.observable()
 	for quiet, n := 0, 0; quiet < 12; n++ {
 		if n > 400 {
 			g.t.Error("it never comes to rest")
@@ -68,7 +68,7 @@ func (g *gambler) rest() {
 		}
 		quiet++
 		wrote := !g.turn()
-		after := g.sight()
+		after := g.observable()
 		if wrote || !reflect.DeepEqual(before, after) {
 			quiet = 0
 		}
@@ -77,7 +77,7 @@ func (g *gambler) rest() {
 }
 
 // turn makes one plan, carries it out and lets some of the work be done; it returns false when anything was written.
-func (g *gambler) turn() bool {
+func (g *randomWalk) turn() bool {
 	before := map[string]map[string]uint32{}
 	for _, r := range g.releases {
 		weights := map[string]uint32{}
@@ -107,12 +107,12 @@ func (g *gambler) turn() bool {
 	return !g.plan.Writes() && len(g.plan.Covered) == 0
 }
 
-func (g *gambler) note(format string, args ...any) {
+func (g *randomWalk) note(format string, args ...any) {
 	g.log = append(g.log, fmt.Sprintf(format, args...))
 }
 
-// sight is all that can be seen of the fleet. Statuses are made anew by those who write them, so that it stays as it is.
-func (g *gambler) sight() []any {
+// observable is the observable state of the fleet. Reconcilers replace statuses instead of changing them, so a copy stays valid.
+func (g *randomWalk) observable() []any {
 	var out []any
 	for _, r := range g.releases {
 		for _, c := range places {
@@ -125,7 +125,7 @@ func (g *gambler) sight() []any {
 	return out
 }
 
-func (g *gambler) edit() {
+func (g *randomWalk) edit() {
 	switch g.dice.IntN(14) {
 	case 0, 1, 2, 3:
 		rel := g.newest()
@@ -168,7 +168,7 @@ func (g *gambler) edit() {
 	}
 }
 
-func (g *gambler) newRelease() {
+func (g *randomWalk) newRelease() {
 	var steps []shipper.RolloutStrategyStep
 	for i := range 1 + g.dice.IntN(4) {
 		n := func(limit int32) int32 { return []int32{0, limit, 1 + g.dice.Int32N(limit)}[g.dice.IntN(3)] }
@@ -180,14 +180,14 @@ func (g *gambler) newRelease() {
 	g.note("%s in %v: %v", r.Release.Name, clusters, steps)
 }
 
-func (g *gambler) somePlaces() []string {
+func (g *randomWalk) somePlaces() []string {
 	out := slices.Clone(places)
 	g.dice.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
 	return slices.Sorted(slices.Values(out[:1+g.dice.IntN(len(out))]))
 }
 
-// sides are the newest Release and its incumbent, each with what the step wants of it.
-func (g *gambler) sides() map[*strategy.Release][2]int32 {
+// sides are the newest Release and its incumbent, each with the quantities that the step wants.
+func (g *randomWalk) sides() map[*strategy.Release][2]int32 {
 	var rels []*shipper.Release
 	for _, r := range g.releases {
 		rels = append(rels, r.Release)
@@ -214,8 +214,8 @@ func wantedPods(r *strategy.Release, percent int32, cluster string) int32 {
 	return 0
 }
 
-// serving are the Pods in a cluster of Releases that are to have traffic there, and are to be there at all.
-func (g *gambler) serving(cluster string) int32 {
+// serving counts the Pods in a cluster of Releases that are to have traffic there.
+func (g *randomWalk) serving(cluster string) int32 {
 	var out int32
 	for _, r := range g.releases {
 		if !slices.Contains(strategy.Clusters(r.Release), cluster) {
@@ -232,7 +232,7 @@ func (g *gambler) serving(cluster string) int32 {
 			}
 			if of := r.Capacity.Spec.Clusters[i]; of.AsFound {
 				out += run.pods
-			} else { // Pods above what is asked for are as good as gone
+			} else { // Pods above the requested number will be deleted
 				out += min(run.pods, wantedPods(r, of.Percent, cluster))
 			}
 		}
@@ -240,8 +240,8 @@ func (g *gambler) serving(cluster string) int32 {
 	return out
 }
 
-// setFloor is called after every change from outside: from now on there must be what there is, or what the step allows.
-func (g *gambler) setFloor() {
+// setFloor is called after every change from outside: the floor is the present number, or the step's if that is lower.
+func (g *randomWalk) setFloor() {
 	for _, cluster := range places {
 		var allowed int32
 		for r, wants := range g.sides() {
@@ -253,7 +253,7 @@ func (g *gambler) setFloor() {
 	}
 }
 
-func (g *gambler) checkFloor() {
+func (g *randomWalk) checkFloor() {
 	for _, cluster := range places {
 		if have := g.serving(cluster); have < g.floor[cluster] {
 			g.t.Errorf("cluster %s has %d pods behind traffic, fewer than %d", cluster, have, g.floor[cluster])
@@ -261,8 +261,8 @@ func (g *gambler) checkFloor() {
 	}
 }
 
-// checkRaises sees to it that nobody gets more traffic without the Pods for it.
-func (g *gambler) checkRaises(r *strategy.Release, o strategy.Outcome, before map[string]uint32) {
+// checkRaises fails if a Release gets more traffic without the Pods for it.
+func (g *randomWalk) checkRaises(r *strategy.Release, o strategy.Outcome, before map[string]uint32) {
 	if o.Write.Traffic == nil {
 		return
 	}
@@ -281,8 +281,8 @@ func (g *gambler) checkRaises(r *strategy.Release, o strategy.Outcome, before ma
 	}
 }
 
-// checkStates sees to it that at most one thing is awaited, and that it is said.
-func (g *gambler) checkStates() {
+// checkStates fails if more than one stage is awaited, or if the one that is awaited is not reported.
+func (g *randomWalk) checkStates() {
 	o := g.plan.Outcomes[len(g.plan.Outcomes)-1]
 	executed := shipper.FindCondition(o.Status.Conditions, shipper.ReleaseStrategyExecuted)
 	s := o.Status.Strategy.State
@@ -297,8 +297,8 @@ func (g *gambler) checkStates() {
 	}
 }
 
-// checkExplained: what is at rest has either achieved its step or says what keeps it.
-func (g *gambler) checkExplained() {
+// checkExplained fails if a Release at rest has neither achieved its step nor reports a cause.
+func (g *randomWalk) checkExplained() {
 	o := g.plan.Outcomes[len(g.plan.Outcomes)-1]
 	executed := shipper.FindCondition(o.Status.Conditions, shipper.ReleaseStrategyExecuted)
 	if executed.Status == "True" {
@@ -321,9 +321,9 @@ func (g *gambler) checkExplained() {
 	g.t.Errorf("nothing explains why it waits: %s", executed.Message)
 }
 
-// checkServed: at rest no cluster that answers waits for another while the newest Release is to have traffic there, has the
-// Pods, and nobody else is asked to serve.
-func (g *gambler) checkServed() {
+// checkServed fails if, at rest, a reachable cluster waits for another one while the newest Release wants traffic there, has
+// the Pods, and no other Release is to serve.
+func (g *randomWalk) checkServed() {
 	newest := g.releases[len(g.releases)-1]
 	wants := g.sides()[newest]
 	for _, cluster := range places {
@@ -337,13 +337,13 @@ func (g *gambler) checkServed() {
 			})
 		}
 		if wants[1] > 0 && !slices.ContainsFunc(g.releases, asked) {
-			g.t.Errorf("nobody serves in %s although %s could", cluster, newest.Release.Name)
+			g.t.Errorf("no Release serves in %s although %s could", cluster, newest.Release.Name)
 		}
 	}
 }
 
-// checkAchieved: when nothing is in the way, the step is achieved and nobody else has anything.
-func (g *gambler) checkAchieved() {
+// checkAchieved fails, when nothing is in the way, if the step is not achieved or another Release has anything left.
+func (g *randomWalk) checkAchieved() {
 	o := g.plan.Outcomes[len(g.plan.Outcomes)-1]
 	if !shipper.ConditionTrue(o.Status.Conditions, shipper.ReleaseStrategyExecuted) {
 		g.t.Errorf("not achieved: %+v", shipper.FindCondition(o.Status.Conditions, shipper.ReleaseStrategyExecuted))

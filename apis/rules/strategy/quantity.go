@@ -12,33 +12,33 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// quantity is one quantity of one Release, its capacity or its traffic, over all its clusters: what is wanted, what was
-// asked for, what there is, and what is to be asked for next.
+// quantity is the capacity or the traffic of one Release in all its clusters: the wanted, the requested and the observed
+// values, and the values to request next.
 type quantity struct {
-	// clusters the Release is to run in, sorted.
+	// clusters in which the Release runs, sorted.
 	clusters []string
-	// wanted of every cluster.
+	// wanted is the value that the step sets for every cluster.
 	wanted int64
-	// exists tells whether there is a target; nothing below has a meaning without.
+	// exists reports whether the target exists; the fields below have no meaning without it.
 	exists bool
-	// asked is what the target's spec says, per cluster.
+	// asked is the value in the target's spec, per cluster.
 	asked map[string]int64
-	// next is what the target's spec is to say. It begins as asked, with 0 for clusters that are new.
+	// next is the value to write into the target's spec. It starts as asked, with 0 for new clusters.
 	next map[string]int64
-	// current tells whether the target's status speaks of its spec.
+	// current reports whether the target's status is about its spec.
 	current bool
-	// ready tells whether all clusters are as asked.
+	// ready reports whether all clusters have the requested value.
 	ready bool
-	// message is the target's own word on why it is not ready; may be empty.
+	// message is the target's own reason for not being ready; may be empty.
 	message string
-	// status of single clusters; absent when nothing is known.
+	// status of single clusters; absent when unknown.
 	status map[string][]shipper.Condition
-	// available Pods and Pods at 100 %, per cluster; of capacity only.
+	// available Pods, and Pods at 100 %, per cluster; for capacity only.
 	available, total map[string]int32
-	// asFound are the clusters of which nothing has been asked for and is not going to be.
+	// asFound are the clusters whose Pods stay as they were found: no value was requested yet, and next requests none.
 	asFound map[string]bool
-	// settling are the clusters left as found that are not moved in this plan: it is not known yet what there is, or it
-	// is, and that is asked for first. Adopts is true when there are any of the latter.
+	// settling are the clusters without a requested value that this plan does not move: either the found value is unknown, or
+	// it is requested first. adopts is true when any cluster is of the second kind.
 	settling map[string]bool
 	adopts   bool
 }
@@ -76,7 +76,7 @@ func capacityQuantity(r Release, wanted int32) *quantity {
 	return g.begin(found)
 }
 
-// trafficQuantity takes sum for the weights of all Releases together, when it has to tell a weight from what was found.
+// trafficQuantity uses sum, the weights of all Releases together, to convert a found percentage to a weight.
 func trafficQuantity(r Release, wanted int32, sum int64) *quantity {
 	tt := r.Traffic
 	if tt == nil {
@@ -94,7 +94,7 @@ func trafficQuantity(r Release, wanted int32, sum int64) *quantity {
 	return g.begin(found)
 }
 
-// clustersOf are the clusters chosen; while that is not known, those its targets have.
+// clustersOf are the chosen clusters; until they are known, the clusters of its InstallationTarget.
 func clustersOf(r Release) []string {
 	if chosen := Clusters(r.Release); len(chosen) > 0 || r.Installation == nil {
 		return chosen
@@ -102,7 +102,7 @@ func clustersOf(r Release) []string {
 	return slices.Sorted(slices.Values(r.Installation.Spec.Clusters))
 }
 
-// begin asks for what is asked for, and in clusters that are left as found for what was found there.
+// begin sets next to the requested values and, in clusters left as found, to the values found there.
 func (g *quantity) begin(found map[string]int64) *quantity {
 	g.next = make(map[string]int64, len(g.clusters))
 	for _, c := range g.clusters {
@@ -120,15 +120,15 @@ func (g *quantity) begin(found map[string]int64) *quantity {
 	return g
 }
 
-// changed tells whether something else is to be asked for than is.
+// changed reports whether next differs from the requested values.
 func (g *quantity) changed() bool { return g.exists && (g.adopts || !maps.Equal(g.asked, g.next)) }
 
-// achieved tells whether what is wanted was asked for in every cluster and is there.
+// achieved reports whether the wanted value was requested in every cluster and is reached.
 func (g *quantity) achieved() bool {
 	return g.exists && !g.changed() && len(g.unequal()) == 0 && g.current && g.ready
 }
 
-// unequal are the clusters of which something else is asked than wanted.
+// unequal are the clusters whose requested value is not the wanted one.
 func (g *quantity) unequal() []string {
 	return g.where(func(c string) bool { asked, ok := g.asked[c]; return !ok || asked != g.wanted })
 }
@@ -150,18 +150,18 @@ func (g *quantity) where(is func(cluster string) bool) []string {
 	return out
 }
 
-// readyIn tells whether one cluster is as asked.
+// readyIn reports whether one cluster has the requested value.
 func (g *quantity) readyIn(cluster string) bool {
 	return g.current && (g.ready || shipper.ConditionTrue(g.status[cluster], shipper.TargetReady))
 }
 
-// enough tells whether every cluster has at least what is wanted.
+// enough reports whether every cluster has at least the wanted value.
 func (g *quantity) enough() bool {
 	return g.exists && g.current && !slices.ContainsFunc(g.clusters, func(c string) bool { return !g.enoughIn(c) })
 }
 
-// enoughIn tells whether a cluster has at least what is wanted. Where more was asked for than is wanted, it suffices
-// that the Pods wanted are available.
+// enoughIn reports whether a cluster has at least the wanted value. Where more than that was requested, it is enough that the
+// wanted Pods are available.
 func (g *quantity) enoughIn(cluster string) bool {
 	if !g.exists || !g.current || g.asked[cluster] < g.wanted {
 		return false
@@ -170,18 +170,18 @@ func (g *quantity) enoughIn(cluster string) bool {
 		g.available[cluster] >= Pods(g.total[cluster], int32(g.wanted)))
 }
 
-// reachable tells whether what is said of a cluster was seen lately.
+// reachable reports whether a cluster's status is recent, or says nothing of that.
 func (g *quantity) reachable(cluster string) bool {
 	c := shipper.FindCondition(g.status[cluster], shipper.TargetOperational)
 	return c == nil || c.Status == "True"
 }
 
-// operational tells whether a cluster is known to have been seen lately.
+// operational reports whether a cluster's status is known to be recent.
 func (g *quantity) operational(cluster string) bool {
 	return shipper.ConditionTrue(g.status[cluster], shipper.TargetOperational)
 }
 
-// set asks for what is wanted in these clusters, but for those that settle.
+// set requests the wanted value in these clusters, except those that settle.
 func (g *quantity) set(clusters []string) {
 	for _, c := range clusters {
 		if !g.settling[c] {
@@ -191,13 +191,13 @@ func (g *quantity) set(clusters []string) {
 	}
 }
 
-// holdsBack tells whether less is wanted somewhere and not asked for yet.
+// holdsBack reports whether a cluster wants less and that is not requested yet.
 func (g *quantity) holdsBack() bool {
 	return slices.ContainsFunc(g.above(), func(c string) bool { return g.next[c] == g.asked[c] })
 }
 
-// pending tells people which clusters are awaited: the names of those that have not been asked or have not answered, or
-// else the target's own words.
+// pending describes the awaited clusters for users: the names of clusters without a request or an answer, else the target's own
+// message.
 func (g *quantity) pending() string {
 	if !g.exists || !g.current {
 		return bracketed(g.clusters)
@@ -218,7 +218,7 @@ func (g *quantity) pending() string {
 
 func bracketed(names []string) string { return fmt.Sprintf("[%s]", strings.Join(names, " ")) }
 
-// percentage is the smallest one that makes no fewer Pods, if there is one.
+// percentage is the smallest percentage of total that makes at least so many Pods, at most 100.
 func percentage(total, pods int32) int64 {
 	if pods <= 0 {
 		return 0

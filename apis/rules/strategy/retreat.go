@@ -12,16 +12,17 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Retreats tells whether an Application goes back to what served before, rather than on; rels are its Releases, in any order.
-// It does while
+// Retreats reports whether an Application goes back to an earlier state instead of advancing; rels are its Releases, in any
+// order. It retreats while
 //
-//   - its newest Release was deleted, and that is not yet dealt with: an abort;
-//   - the newest Release is wanted at a step before the one it has achieved;
-//   - what had completed is being brought back to its last step after an abort. Who lacks Pods because a cluster is lost goes nowhere;
-//   - it goes to the last step of an earlier Release at once: a rollback with the strategy Immediate.
+//   - its newest Release was deleted and the reconciler has not handled that yet: an abort;
+//   - the newest Release has a targetStep before the step it has achieved;
+//   - after an abort, the Release that had completed returns to its last step. A Release that lacks Pods because a
+//     cluster is lost does not retreat;
+//   - a rollback with the strategy Immediate goes to the last step of an earlier Release.
 //
-// Who only says so gains nothing by it: what is done of such an Application is going back. A Release that is wanted further
-// than it has ever been advances, whatever was deleted or rolled back before.
+// A user cannot gain priority by a false claim: the reconciler then really goes back. A Release whose targetStep is after any
+// step that it has achieved advances, whatever was deleted or rolled back before.
 func Retreats(app *shipper.Application, rels []*shipper.Release) bool {
 	newest := newestOf(app, rels)
 	if newest == nil {
@@ -44,18 +45,19 @@ func Retreats(app *shipper.Application, rels []*shipper.Release) bool {
 	return newest.Annotations[shipper.ReleaseRollbackOfAnnotation] != ""
 }
 
-// around is how long after an abort is over what was before it begins to be brought back.
+// around is how long after the end of an abort a Release still counts as returning because of it.
 const around = time.Minute
 
-// aborted tells whether Application app, whose newest Release had completed at a time, had just aborted at a later one, or was about to
-// have: blocks may hold an abort up for long. That it does not abort is said of every Application from its beginning.
+// aborted reports whether app, whose newest Release completed at one time, was aborting shortly before a later one, or began to
+// abort after it: blocks may delay an abort for long. Every Application has the condition Aborting from its creation, False at
+// first.
 func aborted(app *shipper.Application, completed, at time.Time) bool {
 	c := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationAborting)
 	return c != nil && completed.Before(c.LastTransitionTime.Time) && at.Sub(c.LastTransitionTime.Time) <= around
 }
 
-// Rests tells whether nothing is asked for of an Application that is not there: its last change has been seen, and its newest Release is
-// where it is wanted; rels are its Releases, in any order.
+// Rests reports whether an Application has nothing left to do: the reconciler has observed its last change, and its newest
+// Release is at its targetStep; rels are its Releases, in any order.
 func Rests(app *shipper.Application, rels []*shipper.Release) bool {
 	newest := newestOf(app, rels)
 	return newest != nil && app.Status.ObservedGeneration == app.Generation && newest.Status.ObservedGeneration == newest.Generation &&
@@ -63,7 +65,7 @@ func Rests(app *shipper.Application, rels []*shipper.Release) bool {
 		!Retreats(app, rels)
 }
 
-// newestOf is the newest of app's own Releases that stay; nil when there is none.
+// newestOf is the newest of app's own Releases that is not being deleted; nil when there is none.
 func newestOf(app *shipper.Application, rels []*shipper.Release) *shipper.Release {
 	ordered, _ := stamp.SortByGeneration(stamp.Own(app, rels))
 	for _, rel := range slices.Backward(ordered) {
@@ -74,7 +76,7 @@ func newestOf(app *shipper.Application, rels []*shipper.Release) *shipper.Releas
 	return nil
 }
 
-// aborts tells whether a Release newer than newest was deleted, and nothing has come of it yet.
+// aborts reports whether a Release newer than newest was deleted and the reconciler has not handled that yet.
 func aborts(app *shipper.Application, newest *shipper.Release) bool {
 	highest, known, err := stamp.HighestObserved(app)
 	generation, broken := stamp.Generation(newest)

@@ -57,14 +57,14 @@ func (t *team) completed(status corev1.ConditionStatus) {
 		shipper.Condition{Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue})
 }
 
-// back is a team without its newest Release, whose earlier one has not been as it was since a time.
+// back removes the newest Release; the older one lost its last step at a time.
 func (t *team) back(at metav1.Time) {
 	t.newest = nil
 	t.app.Annotations[shipper.AppHighestObservedGenerationAnnotation] = "0"
 	t.older.Status.Conditions[0].Status, t.older.Status.Conditions[0].LastTransitionTime = corev1.ConditionFalse, at
 }
 
-// aborted says of the Application whether it aborts, and since when.
+// aborted sets the Application's condition Aborting, and since when.
 func (t *team) aborted(status corev1.ConditionStatus, at metav1.Time) {
 	t.app.Status.Conditions = append(t.app.Status.Conditions,
 		shipper.Condition{Type: shipper.ApplicationAborting, Status: status, LastTransitionTime: at})
@@ -75,7 +75,7 @@ func (t *team) releases() []*shipper.Release {
 	return slices.DeleteFunc([]*shipper.Release{t.newest, t.older}, func(rel *shipper.Release) bool { return rel == nil })
 }
 
-func TestWhoRetreats(t *testing.T) {
+func TestRetreats(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*team)
@@ -211,7 +211,7 @@ func TestWhoRetreats(t *testing.T) {
 	}
 }
 
-func TestWhoRests(t *testing.T) {
+func TestRests(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		change func(*team)
 		want   bool

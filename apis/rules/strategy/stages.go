@@ -13,14 +13,14 @@ import (
 type stage struct {
 	// condition is its type in the Release's status.strategy.
 	condition string
-	// waiting is which of the states is True while the stage is not achieved.
+	// waiting selects the state that is True while the stage is not achieved.
 	waiting func(*shipper.ReleaseStrategyState) *shipper.StrategyState
-	// achieved tells whether the stage is as the step wants it; message says what is awaited when it is not.
+	// achieved reports whether the stage is as the step wants it; message says what the stage waits for otherwise.
 	achieved bool
 	message  string
 	// reason of the condition while it is not achieved; empty means ClustersNotReady.
 	reason string
-	// needs is the condition that must come about before this stage can be asked for; empty when none must.
+	// needs is the condition that this stage depends on; empty when it depends on none.
 	needs string
 }
 
@@ -81,8 +81,8 @@ func trafficStage(s, other *participant) stage {
 	}
 }
 
-// awaited is the stage that is waited for: the first that is not achieved, or what that one needs. Unmet is the index
-// of the first; there is none when the step is achieved, and awaited is nil then.
+// awaited is the stage that the rollout waits for: the first that is not achieved, or the one that it needs. unmet is the index
+// of the first; when the step is achieved, awaited is nil and unmet is the number of stages.
 func (r *rollout) awaited() (awaited *stage, unmet int) {
 	unmet = slices.IndexFunc(r.stages, func(s stage) bool { return !s.achieved })
 	if unmet < 0 {
@@ -99,7 +99,7 @@ func (r *rollout) awaited() (awaited *stage, unmet int) {
 	return awaited, unmet
 }
 
-// installationPending is gauge.pending for installations.
+// installationPending is quantity.pending for installations.
 func installationPending(r Release) string {
 	clusters, it := clustersOf(r), r.Installation
 	fresh := slices.DeleteFunc(slices.Clone(clusters), func(c string) bool {

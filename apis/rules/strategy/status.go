@@ -12,7 +12,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// contenderStatus tells how far the step is.
+// contenderStatus is the contender's new status.
 func (r *rollout) contenderStatus(now metav1.Time) shipper.ReleaseStatus {
 	rel := r.contender().Release
 	status := *rel.Status.DeepCopy()
@@ -27,7 +27,7 @@ func (r *rollout) contenderStatus(now metav1.Time) shipper.ReleaseStatus {
 	return status
 }
 
-// strategyStatus has the conditions that are met, and the one awaited; the state says what that waits for.
+// strategyStatus has the conditions that are met and the one that is awaited; its state says which kind that is.
 func (r *rollout) strategyStatus(rel *shipper.Release, now metav1.Time) *shipper.ReleaseStrategyStatus {
 	out := &shipper.ReleaseStrategyStatus{State: quiet()}
 	if len(r.step.ReadinessGates) > 0 {
@@ -57,7 +57,7 @@ func (r *rollout) strategyStatus(rel *shipper.Release, now metav1.Time) *shipper
 	return out
 }
 
-// since is when a condition got the status it has.
+// since is the time at which a condition got its status.
 func since(before []shipper.ReleaseStrategyCondition, c shipper.ReleaseStrategyCondition, now metav1.Time) metav1.Time {
 	for _, b := range before {
 		if b.Type == c.Type && b.Status == c.Status {
@@ -110,8 +110,8 @@ func completed(rel *shipper.Release, achieved *shipper.AchievedStep) shipper.Con
 	return c
 }
 
-// bystanderStatus is the status of a Release whose own strategy is not executed: nothing is awaited of it, and
-// conditions that were not met when its turn was over are dropped.
+// bystanderStatus is the status of a Release whose own strategy is not executed: it waits for nothing, and the conditions that
+// it had not met by then are dropped.
 func (r *rollout) bystanderStatus(rel *shipper.Release, role Role, now metav1.Time) shipper.ReleaseStatus {
 	status := *rel.Status.DeepCopy()
 	if status.Strategy != nil {
@@ -145,14 +145,14 @@ func (r *rollout) bystanderStatus(rel *shipper.Release, role Role, now metav1.Ti
 	return status
 }
 
-// inconsistent says that a Release which completed, and is not the newest, was moved from its last step. It serves on.
+// inconsistent is the message of a complete Release, not the newest, whose targetStep is not its last step. It serves on.
 func inconsistent(rel *shipper.Release) string {
 	return fmt.Sprintf("failed to execute strategy: %q", fmt.Sprintf(
 		"Release %s/%s target step is inconsistent: unexpected value %d (expected: %d)",
 		rel.Namespace, rel.Name, rel.Spec.TargetStep, len(steps(rel))-1))
 }
 
-// quiet is the state in which nothing is awaited.
+// quiet is the state of a rollout that waits for nothing.
 func quiet() shipper.ReleaseStrategyState {
 	return shipper.ReleaseStrategyState{
 		WaitingForInstallation: shipper.StrategyStateFalse,

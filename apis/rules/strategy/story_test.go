@@ -20,10 +20,10 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-var update = flag.Bool("update", false, "write the stories in testdata anew")
+var update = flag.Bool("update", false, "write the golden files in testdata")
 
-// teller writes a diary of what happens to an app.
-type teller struct {
+// recorder records what happens to an app, for comparison with a golden file.
+type recorder struct {
 	*app
 	t    *testing.T
 	text strings.Builder
@@ -32,17 +32,17 @@ type teller struct {
 	tick int
 }
 
-// note tells what somebody outside does.
-func (s *teller) note(format string, args ...any) {
+// note records an action from outside.
+func (s *recorder) note(format string, args ...any) {
 	fmt.Fprintf(&s.text, "\n# %s\n", fmt.Sprintf(format, args...))
 }
 
-func (s *teller) line(format string, args ...any) {
+func (s *recorder) line(format string, args ...any) {
 	fmt.Fprintf(&s.text, "%3d  %s\n", s.tick, fmt.Sprintf(format, args...))
 }
 
-// settle lets things happen until nothing more does.
-func (s *teller) settle() {
+// settle makes plans until nothing changes any more.
+func (s *recorder) settle() {
 	s.t.Helper()
 	for range 60 {
 		s.tick++
@@ -56,7 +56,7 @@ func (s *teller) settle() {
 			s.tellWrites(names[i], outcome.Write)
 		}
 		for i, outcome := range s.plan.Outcomes {
-			s.tellStatus(names[i], outcome)
+			s.printStatus(names[i], outcome)
 		}
 		for _, name := range s.plan.Covered {
 			s.line("go   %s is deleted", name)
@@ -71,7 +71,7 @@ func (s *teller) settle() {
 	s.t.Error("this does not come to an end")
 }
 
-func (s *teller) tellWrites(name string, w strategy.Write) {
+func (s *recorder) tellWrites(name string, w strategy.Write) {
 	if w.Installation != nil {
 		s.line("ask  %s installation in %s, canOverride %t", name, w.Installation.Clusters, w.Installation.CanOverride)
 	}
@@ -99,8 +99,8 @@ func (s *teller) tellWrites(name string, w strategy.Write) {
 	}
 }
 
-// tellStatus tells a Release's status when it is not what was told last.
-func (s *teller) tellStatus(name string, o strategy.Outcome) {
+// printStatus prints a Release's status if it differs from the last one printed.
+func (s *recorder) printStatus(name string, o strategy.Outcome) {
 	said := string(o.Role)
 	if a := o.Status.AchievedStep; a != nil {
 		said += fmt.Sprintf(", achieved %d %s", a.Step, a.Name)
@@ -133,7 +133,7 @@ func states(state shipper.ReleaseStrategyState) string {
 	return out
 }
 
-func (s *teller) tellRuns() {
+func (s *recorder) tellRuns() {
 	clusters := map[string][]string{}
 	for _, r := range s.releases {
 		for name, run := range s.runs[r.Release.Name] {
@@ -152,32 +152,32 @@ func (s *teller) tellRuns() {
 	}
 }
 
-func (s *teller) create(steps []shipper.RolloutStrategyStep, replicas int32, clusters ...string) {
+func (s *recorder) create(steps []shipper.RolloutStrategyStep, replicas int32, clusters ...string) {
 	r := s.release(steps, replicas, clusters...)
 	s.note("Release %s is created: %d replicas in %s", r.Release.Name, replicas, strings.Join(clusters, " and "))
 	s.settle()
 }
 
-func (s *teller) goTo(step int32) {
+func (s *recorder) goTo(step int32) {
 	s.newest().Spec.TargetStep = step
 	s.note("targetStep of %s becomes %d", s.newest().Name, step)
 	s.settle()
 }
 
-func (s *teller) lose(status bool) {
+func (s *recorder) lose(status bool) {
 	s.restore(status)
 	s.note("the management cluster is lost and restored, with status: %t", status)
 	s.settle()
 }
 
-func (s *teller) abort() {
+func (s *recorder) abort() {
 	s.note("%s is deleted", s.newest().Name)
 	s.remove(s.newest().Name)
 	s.settle()
 }
 
-// say is what another controller says of the newest Release in a condition of its own.
-func (s *teller) say(conditionType string, status corev1.ConditionStatus, reason, message string) {
+// say sets a condition of another controller on the newest Release.
+func (s *recorder) say(conditionType string, status corev1.ConditionStatus, reason, message string) {
 	s.note("somebody sets %s of %s to %s (%s)", conditionType, s.newest().Name, status, reason)
 	s.newest().Status.Conditions = shipper.SetCondition(s.newest().Status.Conditions, shipper.Condition{
 		Type: conditionType, Status: status, Reason: reason, Message: message,
@@ -196,8 +196,8 @@ var guarded = []shipper.RolloutStrategyStep{
 	gated(vanguard[0], "example.com/Verified", "example.com/Approved"), vanguard[1], gated(vanguard[2], "example.com/Verified"),
 }
 
-// rollBack makes the Release that a rollback to another comes to, as it is stamped.
-func (s *teller) rollBack(to string, how shipper.RollbackStrategy, replicas int32, clusters ...string) {
+// rollBack creates the Release of a rollback to another one, stamped as the webhook would.
+func (s *recorder) rollBack(to string, how shipper.RollbackStrategy, replicas int32, clusters ...string) {
 	s.t.Helper()
 	app := &shipper.Application{}
 	app.Name, app.Namespace = "web", "default"
@@ -221,26 +221,26 @@ func (s *teller) rollBack(to string, how shipper.RollbackStrategy, replicas int3
 	s.settle()
 }
 
-var stories = map[string]func(*teller){
-	"first-rollout": func(s *teller) {
+var stories = map[string]func(*recorder){
+	"first-rollout": func(s *recorder) {
 		s.create(vanguard, 10, "a", "b")
 		s.goTo(1)
 		s.goTo(2)
 	},
-	"second-rollout-forward": func(s *teller) {
+	"second-rollout-forward": func(s *recorder) {
 		s.create(allIn, 10, "a", "b")
 		s.create(vanguard, 10, "a", "b")
 		s.goTo(1)
 		s.goTo(2)
 	},
-	"second-rollout-back": func(s *teller) {
+	"second-rollout-back": func(s *recorder) {
 		s.create(allIn, 10, "a", "b")
 		s.create(vanguard, 10, "a", "b")
 		s.goTo(2)
 		s.goTo(1)
 		s.goTo(0)
 	},
-	"gates-are-passed": func(s *teller) {
+	"gates-are-passed": func(s *recorder) {
 		s.create(allIn, 10, "a", "b")
 		s.create(guarded, 10, "a", "b")
 		s.say("example.com/Verified", "False", "TestsFailed", "3 of 10 failed")
@@ -253,7 +253,7 @@ var stories = map[string]func(*teller){
 		s.say("example.com/Verified", "True", "", "")
 		s.say("example.com/Verified", "False", "TestsFailed", "")
 	},
-	"a-closed-gate-holds-up-nobody-who-goes-back": func(s *teller) {
+	"a-closed-gate-holds-up-nobody-who-goes-back": func(s *recorder) {
 		s.create(allIn, 10, "a", "b")
 		s.create([]shipper.RolloutStrategyStep{
 			gated(vanguard[0], "example.com/Verified"), gated(vanguard[1], "example.com/Verified"), vanguard[2],
@@ -264,12 +264,12 @@ var stories = map[string]func(*teller){
 		s.goTo(0)
 		s.abort()
 	},
-	"a-closed-gate-holds-up-nobody-who-goes-past-it": func(s *teller) {
+	"a-closed-gate-holds-up-nobody-who-goes-past-it": func(s *recorder) {
 		s.create(allIn, 10, "a")
 		s.create(guarded[:2:2], 10, "a")
 		s.goTo(1)
 	},
-	"turning-round-halfway": func(s *teller) {
+	"turning-round-halfway": func(s *recorder) {
 		s.create(allIn, 10, "a", "b")
 		s.create(vanguard, 10, "a", "b")
 		s.newest().Spec.TargetStep = 2
@@ -281,39 +281,39 @@ var stories = map[string]func(*teller){
 		s.tellRuns()
 		s.goTo(1)
 	},
-	"skip-forward-and-back": func(s *teller) {
+	"skip-forward-and-back": func(s *recorder) {
 		s.create(allIn, 10, "a", "b")
 		s.create(vanguard, 10, "a", "b")
 		s.goTo(2)
 		s.goTo(0)
 	},
-	"abort": func(s *teller) {
+	"abort": func(s *recorder) {
 		s.create(allIn, 10, "a", "b")
 		s.create(vanguard, 10, "a", "b")
 		s.goTo(1)
 		s.abort()
 	},
-	"superseded-in-the-middle": func(s *teller) {
+	"superseded-in-the-middle": func(s *recorder) {
 		s.create(allIn, 10, "a", "b")
 		s.create(vanguard, 10, "a", "b")
 		s.goTo(1)
 		s.create(vanguard, 10, "a", "b")
 		s.goTo(2)
 	},
-	"superseded-without-incumbent": func(s *teller) {
+	"superseded-without-incumbent": func(s *recorder) {
 		s.create(vanguard, 10, "a")
 		s.goTo(1)
 		s.create(vanguard, 4, "a")
 		s.goTo(1)
 		s.goTo(2)
 	},
-	"superseded-while-broken": func(s *teller) {
+	"superseded-while-broken": func(s *recorder) {
 		s.create(allIn, 10, "a")
 		s.broken["web-1"] = true
 		s.create(vanguard, 10, "a")
 		s.create(vanguard, 10, "a")
 	},
-	"complete-then-stepped-back-then-superseded": func(s *teller) {
+	"complete-then-stepped-back-then-superseded": func(s *recorder) {
 		s.create(allIn, 10, "a")
 		s.create(vanguard, 10, "a")
 		s.goTo(2)
@@ -321,7 +321,7 @@ var stories = map[string]func(*teller){
 		s.create(vanguard, 10, "a")
 		s.goTo(2)
 	},
-	"a-third-release-retires-the-first": func(s *teller) {
+	"a-third-release-retires-the-first": func(s *recorder) {
 		s.create(allIn, 10, "a")
 		s.create(allIn, 10, "a")
 		s.note("somebody gives web-0 capacity and traffic again")
@@ -329,7 +329,7 @@ var stories = map[string]func(*teller){
 		first.Capacity.Spec.Clusters[0].Percent, first.Traffic.Spec.Clusters[0].Weight = 50, 10
 		s.create(allIn, 10, "a")
 	},
-	"the-first-rollout-while-a-cluster-is-down": func(s *teller) {
+	"the-first-rollout-while-a-cluster-is-down": func(s *recorder) {
 		s.down["b"] = true
 		s.note("cluster b is down")
 		s.create(vanguard, 10, "a", "b")
@@ -338,7 +338,7 @@ var stories = map[string]func(*teller){
 		s.down["b"] = false
 		s.settle()
 	},
-	"a-cluster-is-down": func(s *teller) {
+	"a-cluster-is-down": func(s *recorder) {
 		s.create(allIn, 10, "a", "b")
 		s.create(vanguard, 10, "a", "b")
 		s.down["b"] = true
@@ -347,7 +347,7 @@ var stories = map[string]func(*teller){
 		s.down["b"] = false
 		s.settle()
 	},
-	"abort-while-a-cluster-is-down": func(s *teller) {
+	"abort-while-a-cluster-is-down": func(s *recorder) {
 		s.create(allIn, 10, "a", "b")
 		s.create(vanguard, 10, "a", "b")
 		s.goTo(1)
@@ -356,7 +356,7 @@ var stories = map[string]func(*teller){
 		s.settle()
 		s.abort()
 	},
-	"abort-of-all-traffic-while-a-cluster-is-down": func(s *teller) {
+	"abort-of-all-traffic-while-a-cluster-is-down": func(s *recorder) {
 		s.create(allIn, 10, "a", "b")
 		s.create(allIn, 10, "a", "b")
 		s.create([]shipper.RolloutStrategyStep{
@@ -370,7 +370,7 @@ var stories = map[string]func(*teller){
 		s.down["b"] = false
 		s.settle()
 	},
-	"broken-contender": func(s *teller) {
+	"broken-contender": func(s *recorder) {
 		s.create(allIn, 4, "a")
 		s.broken["web-1"] = true
 		s.create(vanguard, 4, "a")
@@ -378,7 +378,7 @@ var stories = map[string]func(*teller){
 		s.goTo(0)
 		s.abort()
 	},
-	"broken-incumbent": func(s *teller) {
+	"broken-incumbent": func(s *recorder) {
 		s.create(allIn, 4, "a")
 		s.note("web-0 loses a pod that does not come back")
 		s.broken["web-0"] = true
@@ -387,18 +387,18 @@ var stories = map[string]func(*teller){
 		s.goTo(1)
 		s.goTo(2)
 	},
-	"one-replica": func(s *teller) {
+	"one-replica": func(s *recorder) {
 		s.create(allIn, 1, "a")
 		s.create(vanguard, 1, "a")
 		s.goTo(1)
 		s.goTo(2)
 	},
-	"zero-replicas": func(s *teller) {
+	"zero-replicas": func(s *recorder) {
 		s.create(allIn, 0, "a")
 		s.create(vanguard, 2, "a")
 		s.goTo(2)
 	},
-	"a-step-that-shrinks-the-contender": func(s *teller) {
+	"a-step-that-shrinks-the-contender": func(s *recorder) {
 		s.create(allIn, 10, "a")
 		s.create([]shipper.RolloutStrategyStep{
 			step("load test", 100, 80, 3, 1), step("watch", 100, 20, 3, 1), step("full on", 0, 100, 0, 1),
@@ -406,7 +406,7 @@ var stories = map[string]func(*teller){
 		s.goTo(1)
 		s.goTo(2)
 	},
-	"traffic-for-nobody-and-weights-of-any-sum": func(s *teller) {
+	"traffic-for-nobody-and-weights-of-any-sum": func(s *recorder) {
 		s.create(allIn, 10, "a")
 		s.create([]shipper.RolloutStrategyStep{
 			step("one in eight", 100, 100, 7, 1), step("maintenance", 100, 100, 0, 0), step("full on", 0, 100, 0, 12345),
@@ -414,7 +414,7 @@ var stories = map[string]func(*teller){
 		s.goTo(1)
 		s.goTo(2)
 	},
-	"the-clusters-change": func(s *teller) {
+	"the-clusters-change": func(s *recorder) {
 		s.create(allIn, 10, "a", "b")
 		s.note("web-0 is moved from a and b to b and c")
 		s.newest().Annotations[shipper.ReleaseClustersAnnotation] = "b,c"
@@ -423,7 +423,7 @@ var stories = map[string]func(*teller){
 		s.goTo(1)
 		s.goTo(2)
 	},
-	"blocked": func(s *teller) {
+	"blocked": func(s *recorder) {
 		s.create(allIn, 10, "a")
 		s.create(vanguard, 10, "a")
 		s.blocked = "rollouts blocked by: rollout-blocks-global/dns-outage"
@@ -432,7 +432,7 @@ var stories = map[string]func(*teller){
 		s.blocked = ""
 		s.settle()
 	},
-	"the-incumbent-is-moved-and-then-returned-to": func(s *teller) {
+	"the-incumbent-is-moved-and-then-returned-to": func(s *recorder) {
 		s.create(vanguard, 4, "a", "b")
 		s.goTo(2)
 		s.create(vanguard, 4, "a", "b")
@@ -447,7 +447,7 @@ var stories = map[string]func(*teller){
 		s.settle()
 		s.goTo(1)
 	},
-	"superseded-and-held": func(s *teller) {
+	"superseded-and-held": func(s *recorder) {
 		s.create(allIn, 10, "a")
 		s.create(vanguard, 10, "a")
 		s.note("a block comes that web-2 overrides and web-1 does not")
@@ -460,7 +460,7 @@ var stories = map[string]func(*teller){
 		s.blocked, s.releases[1].Held = "", ""
 		s.settle()
 	},
-	"restored-when-all-was-done": func(s *teller) {
+	"restored-when-all-was-done": func(s *recorder) {
 		s.create(allIn, 10, "a", "b")
 		s.create(vanguard, 10, "a", "b")
 		s.goTo(2)
@@ -470,7 +470,7 @@ var stories = map[string]func(*teller){
 		s.lose(false)
 		s.create(vanguard, 10, "a", "b")
 	},
-	"restored-halfway": func(s *teller) {
+	"restored-halfway": func(s *recorder) {
 		s.create(allIn, 3, "a")
 		s.create(vanguard, 3, "a")
 		s.goTo(1)
@@ -478,7 +478,7 @@ var stories = map[string]func(*teller){
 		s.lose(false)
 		s.goTo(2)
 	},
-	"restored-on-the-way-there-and-back": func(s *teller) {
+	"restored-on-the-way-there-and-back": func(s *recorder) {
 		s.create(allIn, 10, "a")
 		s.create(vanguard, 10, "a")
 		s.goTo(1)
@@ -489,7 +489,7 @@ var stories = map[string]func(*teller){
 		s.note("targetStep of %s becomes 0, and nobody does anything about it", s.newest().Name)
 		s.lose(false)
 	},
-	"restored-while-a-cluster-is-down": func(s *teller) {
+	"restored-while-a-cluster-is-down": func(s *recorder) {
 		s.create(allIn, 10, "a", "b")
 		s.create(vanguard, 10, "a", "b")
 		s.goTo(1)
@@ -502,7 +502,7 @@ var stories = map[string]func(*teller){
 		s.work()
 		s.settle()
 	},
-	"restored-when-superseded": func(s *teller) {
+	"restored-when-superseded": func(s *recorder) {
 		s.create(allIn, 10, "a")
 		s.create(vanguard, 10, "a")
 		s.goTo(1)
@@ -511,7 +511,7 @@ var stories = map[string]func(*teller){
 		s.lose(false)
 		s.goTo(2)
 	},
-	"restored-when-the-incumbent-had-been-moved": func(s *teller) {
+	"restored-when-the-incumbent-had-been-moved": func(s *recorder) {
 		s.create(vanguard, 10, "a")
 		s.goTo(2)
 		s.create(vanguard, 10, "a")
@@ -521,7 +521,7 @@ var stories = map[string]func(*teller){
 		s.lose(false)
 		s.goTo(2)
 	},
-	"rollback": func(s *teller) {
+	"rollback": func(s *recorder) {
 		s.create(vanguard, 10, "a", "b")
 		s.goTo(2)
 		s.create(vanguard, 10, "a", "b")
@@ -530,14 +530,14 @@ var stories = map[string]func(*teller){
 		s.goTo(1)
 		s.goTo(2)
 	},
-	"rollback-at-once": func(s *teller) {
+	"rollback-at-once": func(s *recorder) {
 		s.create(vanguard, 10, "a", "b")
 		s.goTo(2)
 		s.create(vanguard, 10, "a", "b")
 		s.goTo(2)
 		s.rollBack("web-0", shipper.RollbackImmediate, 10, "a", "b")
 	},
-	"rollback-of-what-is-half-way": func(s *teller) {
+	"rollback-of-what-is-half-way": func(s *recorder) {
 		s.create(vanguard, 10, "a")
 		s.goTo(2)
 		s.create(vanguard, 10, "a")
@@ -547,7 +547,7 @@ var stories = map[string]func(*teller){
 		s.runs["web-1"]["a"].pods = 0
 		s.rollBack("web-0", shipper.RollbackImmediate, 10, "a")
 	},
-	"rollback-during-a-rollback": func(s *teller) {
+	"rollback-during-a-rollback": func(s *recorder) {
 		s.create(vanguard, 10, "a")
 		s.goTo(2)
 		s.create(vanguard, 10, "a")
@@ -557,14 +557,14 @@ var stories = map[string]func(*teller){
 		s.rollBack("web-1", shipper.RollbackSteps, 10, "a")
 		s.goTo(2)
 	},
-	"rollback-of-a-rollback": func(s *teller) {
+	"rollback-of-a-rollback": func(s *recorder) {
 		s.create(vanguard, 10, "a")
 		s.goTo(2)
 		s.create(allIn, 10, "a")
 		s.rollBack("web-0", shipper.RollbackImmediate, 10, "a")
 		s.rollBack("web-1", shipper.RollbackSteps, 10, "a")
 	},
-	"rollback-while-a-cluster-is-down": func(s *teller) {
+	"rollback-while-a-cluster-is-down": func(s *recorder) {
 		s.create(vanguard, 10, "a", "b")
 		s.goTo(2)
 		s.create(vanguard, 10, "a", "b")
@@ -577,7 +577,7 @@ var stories = map[string]func(*teller){
 		s.down["b"] = false
 		s.settle()
 	},
-	"no-such-step": func(s *teller) {
+	"no-such-step": func(s *recorder) {
 		s.create(allIn, 10, "a")
 		s.create(vanguard, 10, "a")
 		s.goTo(3)
@@ -588,7 +588,7 @@ var stories = map[string]func(*teller){
 func TestStories(t *testing.T) {
 	for name, story := range stories {
 		t.Run(name, func(t *testing.T) {
-			s := &teller{app: newApp(), t: t, said: map[string]string{}}
+			s := &recorder{app: newApp(), t: t, said: map[string]string{}}
 			story(s)
 			got := strings.TrimPrefix(s.text.String(), "\n")
 			file := filepath.Join("testdata", name+".golden")
@@ -612,7 +612,7 @@ func TestStories(t *testing.T) {
 	}
 	for _, f := range files {
 		if stories[strings.TrimSuffix(f.Name(), ".golden")] == nil {
-			t.Errorf("no story is told in testdata/%s", f.Name())
+			t.Errorf("no test writes testdata/%s", f.Name())
 		}
 	}
 }

@@ -9,11 +9,9 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// cover finds the superseded Releases whose place is taken. Together they may go when the step serves as it is meant to
-// and, in every cluster, what serves besides makes up for them: the contender's Pods, and those the incumbent has more
-// than a superseded Release's own step left it. They may also go when the contender has completed: its last step says
-// how much there is to be, whatever there was before. Nothing goes that may run without a target to look after it, and
-// what was restored without its status waits for the contender to complete: it may have been the incumbent.
+// cover finds the superseded Releases that may go, all together: when the contender has completed, or when the step is achieved
+// and, in every cluster, the contender and the incumbent have as many more Pods. None goes while one has lost its targets; one
+// restored without its status waits for the contender to complete: it may have been the incumbent.
 func (r *rollout) cover(contender, incumbent *participant, serving bool) {
 	var names, lost, obscure []string
 	need, left := map[string]int32{}, map[string]int32{}
@@ -64,12 +62,12 @@ func (r *rollout) cover(contender, incumbent *participant, serving bool) {
 	}
 }
 
-// restored tells whether a Release that was superseded has lost its status: whether it had completed before is not known.
+// restored reports whether a superseded Release has lost its status: it may have completed before.
 func restored(rel *shipper.Release) bool {
 	return len(Clusters(rel)) > 0 && shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseComplete) == nil
 }
 
-// retireSuperseded says what becomes of a Release whose place is taken.
+// retireSuperseded is the message of a superseded Release that is replaced.
 func (r *rollout) retireSuperseded(release Release) string {
 	held := release.Held
 	if held == "" {
@@ -87,7 +85,7 @@ func (r *rollout) note(names []string, message string) {
 	}
 }
 
-// lacking are the clusters in which what serves besides does not make up for what is needed.
+// lacking are the clusters in which the contender and the incumbent have fewer Pods than are needed.
 func (r *rollout) lacking(need, left map[string]int32, contender, incumbent *participant) []string {
 	var out []string
 	for cluster, n := range need {
@@ -114,7 +112,7 @@ func available(r Release) map[string]int32 {
 	return out
 }
 
-// leaves is the percentage that a Release's own step leaves the incumbent: the smaller one, while it is between two.
+// leaves is the percentage that a Release's own step leaves the incumbent; between two steps, the smaller one.
 func leaves(rel *shipper.Release) int64 {
 	percent := int32(100)
 	for _, i := range []int32{achieved(rel), rel.Spec.TargetStep} {
@@ -125,5 +123,5 @@ func leaves(rel *shipper.Release) int64 {
 	return int64(percent)
 }
 
-// last tells whether a Release's targetStep is its last step.
+// last reports whether a Release's targetStep is its last step.
 func last(rel *shipper.Release) bool { return int(rel.Spec.TargetStep) == len(steps(rel))-1 }

@@ -11,7 +11,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// OfApplication sums up how far the newest of an Application's Releases is, which are ordered oldest first; nil when there are none.
+// OfApplication summarises the progress of the newest of an Application's Releases, which are ordered oldest first; nil when
+// there are none.
 func OfApplication(rels []*shipper.Release) *shipper.ApplicationSummary {
 	if len(rels) == 0 {
 		return nil
@@ -32,7 +33,7 @@ func step(rel *shipper.Release) string {
 	return strings.TrimSpace(fmt.Sprintf("%d/%d %s", achieved.Step, len(strategy.Steps)-1, achieved.Name))
 }
 
-// health is how the objects of a Release are; empty while nothing is known of them.
+// health is the health of a Release's objects; empty while it is unknown.
 func health(rel *shipper.Release) shipper.ApplicationHealth {
 	c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseHealthy)
 	switch {

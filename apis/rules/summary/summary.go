@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package summary sums a Release up for who looks at all of an Application's: how it ended, how long it took, and what it
-// changed. The reconciler writes it into the Release's status, for kubectl; shipperctl asks for it itself.
+// Package summary summarises a Release for lists of an Application's Releases: how it ended, how long it took, and which values
+// it changed. The reconciler writes the summary into the Release's status for kubectl; shipperctl computes it.
 package summary
 
 import (
@@ -21,7 +21,7 @@ import (
 // condition that is awaited.
 const maxChanged, maxReason, maxMessage = 256, 256, 1024
 
-// Of sums the i-th of an Application's Releases up, which are ordered oldest first.
+// Of summarises the i-th of an Application's Releases, which are ordered oldest first.
 func Of(rels []*shipper.Release, i int) shipper.ReleaseSummary {
 	out := shipper.ReleaseSummary{}
 	if before := rels[i].Status.Summary; before != nil {
@@ -73,15 +73,15 @@ func outcome(rels []*shipper.Release, i int) shipper.ReleaseOutcome {
 	return shipper.ReleaseCompleted
 }
 
-// leaves tells whether next is a rollback to something else than rel.
+// leaves reports whether next is a rollback to an environment other than rel's.
 func leaves(next, rel *shipper.Release) bool {
 	return next.Annotations[shipper.ReleaseRollbackOfAnnotation] != "" &&
 		!stamp.SameEnvironment(&next.Spec.Environment, &rel.Spec.Environment)
 }
 
-// duration is from the creation of a Release until it completed; empty before, and when that is not known: one whose status
-// was lost is only taken for complete, which its condition says. What was said of it before stays: a Release that was restored
-// is younger than its rollout.
+// duration is the time from the creation of a Release to its completion; empty before, and when it is unknown because the
+// status was lost (the condition Complete then has a message). It keeps an earlier duration, because a restored Release is
+// younger than its rollout.
 func duration(rel *shipper.Release) string {
 	c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseComplete)
 	if c == nil || !strategy.Complete(rel) || c.Message != "" {
@@ -97,7 +97,7 @@ func duration(rel *shipper.Release) string {
 	return took.Round(time.Second).String()
 }
 
-// Changed are the keys of values that the i-th Release has otherwise than the one before it; none of the first.
+// Changed are the keys of values that differ between the i-th Release and the one before it; none for the first.
 func Changed(rels []*shipper.Release, i int) []string {
 	if i == 0 {
 		return nil
@@ -105,7 +105,7 @@ func Changed(rels []*shipper.Release, i int) []string {
 	return stamp.ChangedValues(&rels[i-1].Spec.Environment, &rels[i].Spec.Environment)
 }
 
-// Shorten writes keys after one another, in no more than so many characters; how many are left out is said within them.
+// Shorten joins keys within a number of characters, and adds how many it left out.
 func Shorten(keys []string, most int) string {
 	for n := min(len(keys), most); n > 0; n-- {
 		text := strings.Join(keys[:n], ", ")

@@ -17,7 +17,7 @@ import (
 
 var born = time.Unix(1e9, 0)
 
-// release has one value, and completed so long after it was made; never, when that is 0.
+// release has one value and completed after took; never, when that is 0.
 func release(name string, tag string, took time.Duration, of string) *shipper.Release {
 	rel := &shipper.Release{}
 	rel.Name, rel.CreationTimestamp = name, metav1.NewTime(born)
@@ -87,7 +87,7 @@ func TestReleasesAreSummedUp(t *testing.T) {
 				{Outcome: "InProgress", ValuesChanged: "image.tag"},
 			},
 		},
-		"one that is gone back to, once what came between is gone": {
+		"one that is rolled back to, after the next one was deleted": {
 			[]*shipper.Release{release("web-0", "a", time.Second, ""), release("web-2", "a", 0, "web-0")},
 			sums{{Outcome: "Complete", Duration: "1s"}, {Outcome: "InProgress"}},
 		},

@@ -8,19 +8,19 @@ import (
 	"slices"
 )
 
-// Selection is what the Service of an Application selects Pods by, within the Application. The zero value is something that
+// Selection is the part of the Service's selector that chooses Pods within the Application. The zero value is a selector that
 // Shipper did not write.
 type Selection struct {
 	// ByLabel is true when it selects the Pods with the label that lets traffic in.
 	ByLabel bool
-	// Release is that whose Pods it selects, all of them and whatever other labels they have: traffic is corked.
+	// Release is the Release whose Pods it selects, all of them, whatever their other labels are.
 	Release string
 }
 
-// ShadowService is what a second Service, which nobody uses, has for endpoints. It shows what whoever writes EndpointSlices knows of Pods,
-// which is never older than what is shown: a Service that begins to select the same cannot have less.
+// ShadowService is the state of a second Service that receives no requests. Its endpoints show a lower bound of the Pods that
+// the EndpointSlice controller has seen: the main Service, once it has the same selector, gets at least these.
 type ShadowService struct {
-	// Selects is what it selects.
+	// Selects is its selector.
 	Selects Selection
 	// Serving are the names of the Pods that are its ready endpoints.
 	Serving map[string]bool
@@ -28,37 +28,37 @@ type ShadowService struct {
 
 // Application is all Releases of one Application in one cluster.
 type Application struct {
-	// SelectByRelease is true where traffic may be corked.
+	// SelectByRelease is true where the Service may select by Release.
 	SelectByRelease bool
-	// Selects is what the Service selects now.
+	// Selects is the present selector of the Service.
 	Selects Selection
 	// Serving is the number of the Service's ready endpoints that are Pods of its Releases.
 	Serving int
 	// AppPods is the number of living Pods of the Application.
 	AppPods int
-	// Releases are those that say a weight, and those unknown that have Pods, each with its Name, Weight, AsFound, Unknown, Strange,
-	// Foreign, Awaited and Pods. The rest follows.
+	// Releases are those that have a weight, and unknown ones that have Pods, each with its Name, Weight, AsFound, Unknown,
+	// HookPods, Foreign, Awaited and Pods. Application computes the other fields.
 	Releases []Release
-	// Strays are the Pods of Releases that are going, whose weight counts no more.
+	// Strays are the Pods of Releases that are being deleted. The weights of these no longer count.
 	Strays []Pod
-	// Foreign are the Pods that carry labels of the Application and are of none of its Releases. They count nowhere.
+	// Foreign are the Pods that carry labels of the Application but belong to none of its Releases. They do not count.
 	Foreign []Pod
-	// Shadow is nil when there is no second Service.
+	// Shadow is nil when there is no shadow Service.
 	Shadow *ShadowService
 }
 
-// SelectorChange is what has to be done next so that the Service selects as it should.
+// SelectorChange is the next change towards the goal of the Service's selector.
 type SelectorChange struct {
-	// Enable and Disable name the Pods to label before. Both are sorted.
+	// Enable and Disable name the Pods to label first. Both are sorted.
 	Enable, Disable []string
-	// Shadow is what a second Service has to select; nil when there is to be none.
+	// Shadow is the selector for the shadow Service; nil deletes that Service.
 	Shadow *Selection
-	// Select is what the Service has to select from now on; nil when it may not be changed yet, or need not be.
+	// Select is the new selector of the Service; nil while it must not change or need not.
 	Select *Selection
 }
 
-// Leader names the Release that turns the Service for all, so that no two do at the same time: the one that it is corked to, else the
-// one of the largest weight.
+// Leader names the one Release that changes the Service for all, so that no two do at the same time: the Release that the
+// Service will select by, else the one of the largest weight.
 func (a Application) Leader() string {
 	known := slices.DeleteFunc(slices.Clone(a.Releases), func(r Release) bool { return r.Unknown })
 	if goal := a.goal(); slices.ContainsFunc(known, func(r Release) bool { return r.Name == goal.Release }) {
@@ -72,7 +72,7 @@ func (a Application) Leader() string {
 	}).Name
 }
 
-// For plans one Release. Unless the Service selects by label and goes on to, no Pod is moved for it.
+// For plans one Release. It moves Pods only if the Service selects by label and continues to.
 func (a Application) For(name string) Plan {
 	found := a.find(name)
 	if found == nil {
@@ -101,9 +101,9 @@ func (a Application) For(name string) Plan {
 	return plan
 }
 
-// Next tells what has to be done for the Service to select as the weights want it: by Release while exactly one weighs anything,
-// by label while several do. Going from one to the other, it never selects what its writer of EndpointSlices may not know of yet.
-// While it selects by label, foreign Pods lose the label.
+// Next computes the next change: the Service selects by Release while exactly one has a weight, and by label while several do.
+// In between it never selects Pods that the EndpointSlice controller may not have seen. While the Service selects by label,
+// foreign Pods lose the label.
 func (a Application) Next() SelectorChange {
 	switch goal := a.goal(); {
 	case goal == a.Selects && goal.ByLabel && a.hasWeights():
@@ -117,7 +117,7 @@ func (a Application) Next() SelectorChange {
 	}
 }
 
-// goal is what the Service should select.
+// goal is the selector that the Service should have.
 func (a Application) goal() Selection {
 	var weigh []Release
 	for _, r := range a.Releases {
@@ -125,18 +125,18 @@ func (a Application) goal() Selection {
 			weigh = append(weigh, r)
 		}
 	}
-	switch corked := a.Selects.Release; {
+	switch selected := a.Selects.Release; {
 	case !a.hasWeights(): // no weight was requested yet
 		return a.Selects
-	case !a.SelectByRelease && corked == "": // not ours to write
+	case !a.SelectByRelease && selected == "": // Shipper did not write this selector
 		return a.Selects
-	case a.SelectByRelease && len(weigh) == 1 && weigh[0].Name == corked && !weigh[0].Foreign:
+	case a.SelectByRelease && len(weigh) == 1 && weigh[0].Name == selected && !weigh[0].Foreign:
 		return a.Selects
 	case a.SelectByRelease && len(weigh) == 1 && !weigh[0].AsFound && !weigh[0].HookPods && !weigh[0].Foreign &&
 		(len(livingPods(weigh[0].Pods)) > 0 || a.awaitsPods(weigh[0])):
 		return Selection{Release: weigh[0].Name}
-	case len(weigh) == 0 && corked != "" && a.find(corked) == nil:
-		return a.Selects // what serves is on its way out, and nothing is there to take its place
+	case len(weigh) == 0 && selected != "" && a.find(selected) == nil:
+		return a.Selects // the Pods that serve are being deleted, and none can replace them yet
 	default:
 		return Selection{ByLabel: true}
 	}
@@ -147,17 +147,17 @@ func (a Application) hasWeights() bool {
 	return slices.ContainsFunc(a.Releases, func(r Release) bool { return !r.AsFound })
 }
 
-// awaitsPods tells whether none of the Pods that a Release is to have is seen yet. Deployments are heard of by another watch than Pods: they
-// may have been ready for long, and whoever serves goes on until they are seen.
+// awaitsPods reports whether a Release has requested Pods of which none is in the cache. Deployments and Pods come by separate
+// watches: the Pods may be ready, and the Pods that serve must go on until the cache has the new ones.
 func (a Application) awaitsPods(r Release) bool {
 	return r.Awaited && a.Serving > 0 && len(livingPods(r.Pods)) == 0
 }
 
-// selectRelease gives a Release the Service for its own. While others serve it waits until all its Pods that are ready are known to serve
-// then: until they do already, or are proved to.
+// selectRelease lets the Service select by one Release. While others serve, it waits until all ready Pods of the Release are
+// endpoints of the Service or of a shadow Service with that selector.
 func (a Application) selectRelease(r Release) SelectorChange {
 	goal := Selection{Release: r.Name}
-	ready, serving, proved := 0, 0, 0
+	ready, serving, shadowed := 0, 0, 0
 	others := a.Serving
 	for _, pod := range r.Pods {
 		if pod.Serving {
@@ -171,7 +171,7 @@ func (a Application) selectRelease(r Release) SelectorChange {
 			serving++
 		}
 		if a.Shadow != nil && a.Shadow.Selects == goal && a.Shadow.Serving[pod.Name] {
-			proved++
+			shadowed++
 		}
 	}
 	switch {
@@ -179,7 +179,7 @@ func (a Application) selectRelease(r Release) SelectorChange {
 		return SelectorChange{Select: &goal}
 	case ready == 0:
 		return SelectorChange{}
-	case proved == ready:
+	case shadowed == ready:
 		return SelectorChange{Shadow: &goal, Select: &goal}
 	default:
 		return SelectorChange{Shadow: &goal}
@@ -196,7 +196,7 @@ func (a Application) selectLabel() SelectorChange {
 		wanted := a.wanted(r)
 		serves = serves || weighs && a.awaitsPods(r)
 		for _, pod := range livingPods(r.Pods) {
-			serves = serves || r.Weight > 0 || wanted[pod.Name] // one as found may have Pods that never served
+			serves = serves || r.Weight > 0 || wanted[pod.Name] // a Release as found may have Pods that never served
 			out.label(pod, wanted[pod.Name])
 			if wanted[pod.Name] && pod.Ready {
 				in[pod.Name] = true
@@ -211,14 +211,14 @@ func (a Application) selectLabel() SelectorChange {
 	slices.Sort(out.Disable)
 	switch {
 	case len(out.Enable) > 0 || len(out.Disable) > 0:
-	case len(in) == 0 && serves && a.Serving > 0: // nothing would serve
+	case len(in) == 0 && serves && a.Serving > 0: // the Service would have no endpoints
 	case a.Shadow != nil && a.Shadow.Selects == goal && maps.Equal(in, a.Shadow.Serving):
 		out.Select = &goal
 	}
 	return out
 }
 
-// exclude has foreign Pods lose the label that lets traffic in.
+// exclude takes from foreign Pods the label that lets traffic in.
 func (a Application) exclude(t SelectorChange) SelectorChange {
 	for _, pod := range livingPods(a.Foreign) {
 		t.label(pod, false)
@@ -227,7 +227,7 @@ func (a Application) exclude(t SelectorChange) SelectorChange {
 	return t
 }
 
-// label lets a Pod in or takes it out, unless it is already.
+// label adds or removes a Pod's label, unless it is so already.
 func (t *SelectorChange) label(pod Pod, in bool) {
 	switch {
 	case in && !pod.Labelled:
@@ -237,8 +237,8 @@ func (t *SelectorChange) label(pod Pod, in bool) {
 	}
 }
 
-// wanted are the Pods of a Release that are to have the label: of one as found those that serve by the selection there is, or
-// would if they were ready.
+// wanted are the Pods of a Release that are to have the label. For a Release as found these are the Pods that the present
+// selector matches.
 func (a Application) wanted(r Release) map[string]bool {
 	out := map[string]bool{}
 	if r.AsFound {
@@ -247,7 +247,7 @@ func (a Application) wanted(r Release) map[string]bool {
 		}
 		return out
 	}
-	r = a.withTotals(r) // with the labels as they are: those that have it keep it
+	r = a.withTotals(r) // with the present labels: Pods that have the label keep it
 	own := livingPods(r.Pods)
 	slices.SortFunc(own, byPreference)
 	for _, pod := range own[:Needed(len(own), r.AppPods, r.Weight, r.TotalWeight)] {
@@ -256,7 +256,8 @@ func (a Application) wanted(r Release) map[string]bool {
 	return out
 }
 
-// withSelection is a Release with all that For needs. Pods that a corked Service selects count as labelled, and no others.
+// withSelection is a Release with all that For needs. If the Service selects by Release, its Pods count as labelled, and no
+// others.
 func (a Application) withSelection(r Release) Release {
 	r = a.withTotals(r)
 	if r.AsFound {
@@ -270,7 +271,7 @@ func (a Application) withSelection(r Release) Release {
 	return r
 }
 
-// labelled counts the living Pods of the Application that have what the Service selects by.
+// labelled counts the living Pods of the Application that the Service's selector matches.
 func (a Application) labelled() int {
 	count := 0
 	for _, r := range append(slices.Clone(a.Releases), Release{Pods: a.Strays}) {
@@ -283,7 +284,7 @@ func (a Application) labelled() int {
 	return count
 }
 
-// withTotals is a Release with what is the same for all.
+// withTotals is a Release with the sums over all Releases.
 func (a Application) withTotals(r Release) Release {
 	r.AppPods, r.AppLabelled, r.TotalWeight = a.AppPods, 0, 0
 	for _, other := range a.Releases {
@@ -292,7 +293,7 @@ func (a Application) withTotals(r Release) Release {
 	return r
 }
 
-// selects tells whether a Pod of a Release has what the Service selects by.
+// selects reports whether the Service's selector matches a Pod of a Release.
 func (a Application) selects(release string, pod Pod) bool {
 	if a.Selects.Release != "" {
 		return release == a.Selects.Release

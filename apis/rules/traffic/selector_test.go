@@ -21,7 +21,7 @@ var (
 
 func TestNext(t *testing.T) {
 	serves := Pod{Ready: true, Serving: true}
-	proof := func(of Selection, lists ...[]string) *ShadowService {
+	shadow := func(of Selection, lists ...[]string) *ShadowService {
 		out := &ShadowService{Selects: of, Serving: map[string]bool{}}
 		for _, name := range slices.Concat(lists...) {
 			out.Serving[name] = true
@@ -38,46 +38,46 @@ func TestNext(t *testing.T) {
 			}},
 			SelectorChange{Select: &toOld},
 		},
-		"nobody serves yet, and so nothing has to be proved": {
+		"no Pod serves yet, so the Service changes at once": {
 			Application{Selects: shared, Releases: []Release{{Name: "old", Weight: 1, Pods: pods("o", 2, Pod{})}}},
 			SelectorChange{Select: &toOld},
 		},
 		"a Release without Pods needs no Service": {
 			Application{Selects: shared, Releases: []Release{{Name: "old", Weight: 1}}}, SelectorChange{},
 		},
-		"who has the Service keeps it, with no Pod at all": {
+		"the Release that the Service selects keeps it without any Pod": {
 			Application{Selects: toOld, Releases: []Release{{Name: "old", Weight: 1}}}, SelectorChange{},
 		},
-		"who has the Service keeps it, whatever the labels of others say": {
+		"the Release that the Service selects keeps it, whatever the labels of others are": {
 			Application{Selects: toOld, Serving: 1, Releases: []Release{
 				{Name: "old", Weight: 1, Pods: pods("o", 2, serves)}, {Name: "new", Pods: pods("n", 1, with)},
 			}}, SelectorChange{},
 		},
-		"pods that are ready and do not serve have to be proved while others serve": {
+		"ready Pods that do not serve need a shadow Service while others serve": {
 			Application{Selects: shared, Serving: 2, Releases: []Release{
 				{Name: "old", Pods: pods("o", 2, with)}, {Name: "new", Weight: 1, Pods: pods("n", 2, without)},
 			}},
 			SelectorChange{Shadow: &toNew},
 		},
-		"the proof lacks one": {
+		"the shadow Service lacks a Pod": {
 			Application{
-				Selects: toOld, Serving: 2, Shadow: proof(toNew, names("n", 1)), Releases: []Release{
+				Selects: toOld, Serving: 2, Shadow: shadow(toNew, names("n", 1)), Releases: []Release{
 					{Name: "old", Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1, Pods: pods("n", 2, without)},
 				},
 			},
 			SelectorChange{Shadow: &toNew},
 		},
-		"proved": {
+		"the shadow Service has all ready Pods": {
 			Application{
-				Selects: toOld, Serving: 2, Shadow: proof(toNew, names("n", 2)), Releases: []Release{
+				Selects: toOld, Serving: 2, Shadow: shadow(toNew, names("n", 2)), Releases: []Release{
 					{Name: "old", Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1, Pods: pods("n", 2, without)},
 				},
 			},
 			SelectorChange{Shadow: &toNew, Select: &toNew},
 		},
-		"a proof of something else is none": {
+		"a shadow Service with another selector does not count": {
 			Application{
-				Selects: toOld, Serving: 2, Shadow: proof(shared, names("n", 2)), Releases: []Release{
+				Selects: toOld, Serving: 2, Shadow: shadow(shared, names("n", 2)), Releases: []Release{
 					{Name: "old", Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1, Pods: pods("n", 2, without)},
 				},
 			},
@@ -101,23 +101,23 @@ func TestNext(t *testing.T) {
 			}},
 			SelectorChange{},
 		},
-		"none of its Pods is seen yet, and nobody serves": {
+		"none of its Pods is seen yet, and no other Pod serves": {
 			Application{Selects: shared, Releases: []Release{{Name: "new", Weight: 1, Awaited: true}}}, SelectorChange{},
 		},
-		"it is to have no Pods, and others lose traffic": {
-			Application{Selects: toOld, Serving: 2, Shadow: proof(shared), Releases: []Release{
+		"it wants no Pods, and others lose traffic": {
+			Application{Selects: toOld, Serving: 2, Shadow: shadow(shared), Releases: []Release{
 				{Name: "old", Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1},
 			}},
 			SelectorChange{Shadow: &shared, Select: &shared},
 		},
-		"none of the Pods of all that are to serve is seen yet": {
-			Application{Selects: toOld, Serving: 2, Shadow: proof(shared), Releases: []Release{
+		"no Pod of any Release with a weight is seen yet": {
+			Application{Selects: toOld, Serving: 2, Shadow: shadow(shared), Releases: []Release{
 				{Name: "old", Pods: pods("o", 2, serves)},
 				{Name: "new", Weight: 1, Awaited: true}, {Name: "newer", Weight: 1, Awaited: true},
 			}},
 			SelectorChange{Shadow: &shared},
 		},
-		"a hook passes for one of its Pods": {
+		"a Pod of a hook matches its labels": {
 			Application{Selects: shared, Serving: 2, Releases: []Release{{Name: "old", Weight: 1, HookPods: true, Pods: pods("o", 2, with)}}},
 			SelectorChange{},
 		},
@@ -147,7 +147,7 @@ func TestNext(t *testing.T) {
 				Releases: []Release{{Name: "old", Weight: 1, HookPods: true, Pods: pods("o", 2, with)}}},
 			SelectorChange{},
 		},
-		"before traffic is shared, who is to serve gets the label, and who is not loses it": {
+		"before traffic is shared, Pods that will serve get the label and others lose it": {
 			Application{
 				Selects: toOld, Serving: 2, AppPods: 5, Strays: pods("s", 1, Pod{Labelled: true}), Releases: []Release{
 					{Name: "old", Weight: 1, Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1, Pods: pods("n", 1, without)},
@@ -156,91 +156,91 @@ func TestNext(t *testing.T) {
 			},
 			SelectorChange{Enable: []string{"n-00", "o-00", "o-01"}, Disable: []string{"s-00", "x-00"}, Shadow: &shared},
 		},
-		"labelled, and not proved": {
-			Application{Selects: toOld, Serving: 2, AppPods: 3, Shadow: proof(shared, names("o", 2)), Releases: []Release{
+		"labelled, without a shadow Service": {
+			Application{Selects: toOld, Serving: 2, AppPods: 3, Shadow: shadow(shared, names("o", 2)), Releases: []Release{
 				{Name: "old", Weight: 1, Pods: pods("o", 2, with)}, {Name: "new", Weight: 1, Pods: pods("n", 1, Pod{Ready: true, Labelled: true})},
 			}},
 			SelectorChange{Shadow: &shared},
 		},
-		"the proof shows one too many": {
+		"the shadow Service has a Pod too many": {
 			Application{
-				Selects: toOld, Serving: 2, AppPods: 3, Shadow: proof(shared, names("o", 2), names("n", 1), names("x", 1)),
+				Selects: toOld, Serving: 2, AppPods: 3, Shadow: shadow(shared, names("o", 2), names("n", 1), names("x", 1)),
 				Releases: []Release{
 					{Name: "old", Weight: 1, Pods: pods("o", 2, with)}, {Name: "new", Weight: 1, Pods: pods("n", 1, Pod{Ready: true, Labelled: true})},
 				},
 			},
 			SelectorChange{Shadow: &shared},
 		},
-		"labelled and proved, it is shared": {
+		"labelled, and the shadow Service has the Pods: traffic is shared": {
 			Application{
-				Selects: toOld, Serving: 2, AppPods: 3, Shadow: proof(shared, names("o", 2), names("n", 1)), Releases: []Release{
+				Selects: toOld, Serving: 2, AppPods: 3, Shadow: shadow(shared, names("o", 2), names("n", 1)), Releases: []Release{
 					{Name: "old", Weight: 1, Pods: pods("o", 2, with)}, {Name: "new", Weight: 1, Pods: pods("n", 1, Pod{Ready: true, Labelled: true})},
 				},
 			},
 			SelectorChange{Shadow: &shared, Select: &shared},
 		},
-		"nobody who would serve is ready, and others serve": {
+		"no Pod that would serve is ready, and others serve": {
 			Application{
-				Selects: toOld, Serving: 2, AppPods: 3, Shadow: proof(shared), Releases: []Release{
+				Selects: toOld, Serving: 2, AppPods: 3, Shadow: shadow(shared), Releases: []Release{
 					{Name: "old", Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1, Pods: pods("n", 1, Pod{Labelled: true})},
 					{Name: "newer", Weight: 1},
 				},
 			},
 			SelectorChange{Shadow: &shared},
 		},
-		"nobody weighs anything any more": {
-			Application{Selects: toOld, Serving: 2, AppPods: 2, Shadow: proof(shared), Releases: []Release{
+		"no Release has a weight any more": {
+			Application{Selects: toOld, Serving: 2, AppPods: 2, Shadow: shadow(shared), Releases: []Release{
 				{Name: "old", Pods: pods("o", 2, serves)},
 			}},
 			SelectorChange{Shadow: &shared, Select: &shared},
 		},
-		"nobody weighs anything any more, nor does one as found that has Pods": {
-			Application{SelectByRelease: true, Selects: toOld, Serving: 2, AppPods: 3, Shadow: proof(shared), Releases: []Release{
+		"no Release has a weight any more, nor traffic as found": {
+			Application{SelectByRelease: true, Selects: toOld, Serving: 2, AppPods: 3, Shadow: shadow(shared), Releases: []Release{
 				{Name: "old", Pods: pods("o", 2, serves)}, {Name: "new", AsFound: true, Awaited: true, Pods: pods("n", 1, without)},
 			}},
 			SelectorChange{Shadow: &shared, Select: &shared},
 		},
-		"nobody who is as found is ready, and others serve": {
-			Application{SelectByRelease: true, Serving: 1, AppPods: 3, Shadow: proof(shared), Strays: pods("s", 1, serves), Releases: []Release{
+		"no Pod of the Release as found is ready, and others serve": {
+			Application{SelectByRelease: true, Serving: 1, AppPods: 3, Shadow: shadow(shared), Strays: pods("s", 1, serves), Releases: []Release{
 				{Name: "old", AsFound: true, Pods: pods("o", 2, Pod{Labelled: true})}, {Name: "new", Pods: pods("n", 1, without)},
 			}},
 			SelectorChange{Shadow: &shared},
 		},
-		"who has the Service is going, and nobody weighs anything yet": {
+		"the Release that the Service selects is deleted, and no other has a weight yet": {
 			Application{Selects: toOld, Serving: 2, Strays: pods("o", 2, serves), Releases: []Release{{Name: "new", Pods: pods("n", 2, without)}}},
 			SelectorChange{},
 		},
-		"another selector is mended, but not before it is proved": {
+		"a foreign selector is replaced, but needs the shadow Service first": {
 			Application{Serving: 1, Releases: []Release{{Name: "old", Weight: 1, Pods: pods("o", 2, without)}}}, SelectorChange{Shadow: &toOld},
 		},
-		"nobody has asked for anything, and nothing is touched": {
+		"without requested weights nothing changes": {
 			Application{Selects: toOld, Serving: 1, Releases: []Release{
 				{Name: "old", AsFound: true, Pods: pods("o", 2, serves)}, {Name: "new", AsFound: true, Pods: pods("n", 2, with)},
 			}},
 			SelectorChange{},
 		},
-		"a Release that says nothing of the cluster keeps what it has, and so nobody gets the Service for its own": {
+		"an unknown Release keeps its traffic, so the Service selects by label": {
 			Application{Selects: shared, Serving: 4, AppPods: 4, Releases: []Release{
 				{Name: "old", Weight: 1, Pods: pods("o", 2, with)},
 				{Name: "new", AsFound: true, Unknown: true, Pods: pods("n", 2, with)},
 			}},
 			SelectorChange{},
 		},
-		"a Release that says nothing of the cluster has the Service, and another is to have traffic": {
+		"the Service selects an unknown Release, and another wants traffic": {
 			Application{Selects: toOld, Serving: 2, AppPods: 4, Releases: []Release{
 				{Name: "new", Weight: 1, Pods: pods("n", 2, without)},
 				{Name: "old", AsFound: true, Unknown: true, Pods: pods("o", 2, serves)},
 			}},
 			SelectorChange{Enable: []string{"n-00", "n-01", "o-00", "o-01"}, Shadow: &shared},
 		},
-		"a Release that says nothing of the cluster has nothing": {
+		"an unknown Release without Pods does not count": {
 			Application{Selects: shared, Serving: 2, AppPods: 4, Releases: []Release{
 				{Name: "old", Weight: 1, Pods: pods("o", 2, with)},
 				{Name: "new", AsFound: true, Unknown: true, Pods: pods("n", 2, without)},
 			}},
 			SelectorChange{Select: &toOld},
 		},
-		"what was found goes on when another gets traffic": {
+		"a Release as found keeps its traffic when another gets some": {
 			Application{Selects: toOld, Serving: 2, AppPods: 4, Releases: []Release{
 				{Name: "old", AsFound: true, Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1, Pods: pods("n", 2, without)},
 			}},
@@ -262,7 +262,7 @@ func TestWithoutSelectionByReleaseServicesSelectByLabel(t *testing.T) {
 		{Name: "old", Weight: 1, Pods: pods("o", 2, Pod{Ready: true, Serving: true})},
 	}}
 	if diff := cmp.Diff(SelectorChange{Enable: names("o", 2), Shadow: &shared}, app.Next()); diff != "" {
-		t.Errorf("corked: -want +got:\n%s", diff)
+		t.Errorf("selected by release: -want +got:\n%s", diff)
 	}
 	for _, is := range []Selection{shared, {}} {
 		app.Selects = is
@@ -290,38 +290,38 @@ func TestPlansOfAnApplicationSelectedByRelease(t *testing.T) {
 	}
 	app.Releases[1].Weight = 1
 	if got := app.For("new"); got.Ready() || got.Moves() || got.Needed != 2 {
-		t.Errorf("while the Service is turned: %+v", got)
+		t.Errorf("while the Service's selector changes: %+v", got)
 	}
 	if got := app.Leader(); got != "new" { // of two equals the first by name
 		t.Errorf("%s leads", got)
 	}
 	app.Releases[1].Unknown = true
 	if got := app.Leader(); got != "old" {
-		t.Errorf("%s leads, of which nothing is known", got)
+		t.Errorf("%s leads, which is unknown", got)
 	}
 	app.Releases[0].AsFound, app.Releases[1].AsFound = true, true
 	if got := app.For("old"); got.Achieved != 100 || got.Needed != 4 || got.Moves() {
-		t.Errorf("what serves is found to be %+v", got)
+		t.Errorf("a Release as found: %+v", got)
 	}
 }
 
-// cluster is a model of one application cluster: what is true, what whoever writes EndpointSlices knows of it, and what the
-// reconciler knows. Each of these hears of every Pod and every Service in order, and of Pods and Services in none.
+// cluster is a model of one application cluster: its true state, and the states that the EndpointSlice controller and the
+// reconciler have in their caches. Each gets the events of one kind in order, and of different kinds in any order.
 type cluster struct {
-	dice    *rand.Rand
-	pods    []version[map[string]modelPod]
-	main    []version[Selection]
-	second  []version[*Selection]
-	writer  cursor
-	reader  cursor
-	slices  map[string]bool // of the Service
-	proof   map[string]bool // of the second Service, with the number it was written for
-	proofOf int
+	dice     *rand.Rand
+	pods     []version[map[string]modelPod]
+	main     []version[Selection]
+	second   []version[*Selection]
+	writer   cursor
+	reader   cursor
+	slices   map[string]bool // of the Service
+	shadow   map[string]bool // of the shadow Service; shadowOf is the version of that Service
+	shadowOf int
 }
 
 type version[T any] struct{ of T }
 
-// cursor is how far somebody has heard.
+// cursor is the version of each kind that a cache has.
 type cursor struct{ pods, main, second int }
 
 type modelPod struct {
@@ -335,8 +335,8 @@ func (c *cluster) change(change func(map[string]modelPod)) {
 	c.pods = append(c.pods, version[map[string]modelPod]{now})
 }
 
-// hear lets somebody hear of something.
-func (c *cluster) hear(who *cursor) {
+// hear delivers events of one kind to a cache.
+func (c *cluster) hear(cache *cursor) {
 	step := func(at *int, n int) {
 		if *at < n-1 {
 			*at += 1 + c.dice.IntN(n-1-*at)
@@ -344,11 +344,11 @@ func (c *cluster) hear(who *cursor) {
 	}
 	switch c.dice.IntN(3) {
 	case 0:
-		step(&who.pods, len(c.pods))
+		step(&cache.pods, len(c.pods))
 	case 1:
-		step(&who.main, len(c.main))
+		step(&cache.main, len(c.main))
 	default:
-		step(&who.second, len(c.second))
+		step(&cache.second, len(c.second))
 	}
 }
 
@@ -362,16 +362,16 @@ func selected(s Selection, of map[string]modelPod) map[string]bool {
 	return out
 }
 
-// write writes EndpointSlices by what their writer has heard.
+// write writes EndpointSlices from the cache of their controller.
 func (c *cluster) write() {
 	known := c.pods[c.writer.pods].of
 	c.slices = selected(c.main[c.writer.main].of, known)
 	if second := c.second[c.writer.second].of; second != nil {
-		c.proof, c.proofOf = selected(*second, known), c.writer.second
+		c.shadow, c.shadowOf = selected(*second, known), c.writer.second
 	}
 }
 
-// view is what the reconciler sees.
+// view is the state that the reconciler reads from its cache.
 func (c *cluster) view(weights map[string]uint32) Application {
 	app := Application{SelectByRelease: true, Selects: c.main[c.reader.main].of, Serving: len(c.slices)}
 	of := c.pods[c.reader.pods].of
@@ -387,17 +387,17 @@ func (c *cluster) view(weights map[string]uint32) Application {
 	}
 	if second := c.second[c.reader.second].of; second != nil {
 		app.Shadow = &ShadowService{Selects: *second}
-		if c.proofOf == c.reader.second { // slices of one that is gone belong to nobody
-			app.Shadow.Serving = c.proof
+		if c.shadowOf == c.reader.second { // EndpointSlices of a deleted Service do not count
+			app.Shadow.Serving = c.shadow
 		}
 	}
 	return app
 }
 
-// carryOut does what Next says, or dies on the way. What was read must still be so where the Service is written.
+// carryOut writes the result of Next, or stops halfway. A write of the Service fails if the cache is stale.
 func (c *cluster) carryOut(app Application) {
-	turn := app.Next()
-	enable, disable := turn.Enable, turn.Disable
+	change := app.Next()
+	enable, disable := change.Enable, change.Disable
 	for _, r := range app.Releases {
 		plan := app.For(r.Name)
 		enable, disable = append(enable, plan.Enable...), append(disable, plan.Disable...)
@@ -413,25 +413,25 @@ func (c *cluster) carryOut(app Application) {
 			}
 		})
 	}
-	if turn.Select != nil {
+	if change.Select != nil {
 		if c.reader.main == len(c.main)-1 {
-			c.main = append(c.main, version[Selection]{*turn.Select})
+			c.main = append(c.main, version[Selection]{*change.Select})
 		}
 		return
 	}
 	second := c.second[c.reader.second].of
 	switch {
 	case c.reader.second != len(c.second)-1:
-	case second != nil && (turn.Shadow == nil || *turn.Shadow != *second):
+	case second != nil && (change.Shadow == nil || *change.Shadow != *second):
 		c.second = append(c.second, version[*Selection]{nil})
-	case second == nil && turn.Shadow != nil:
-		c.second = append(c.second, version[*Selection]{turn.Shadow})
+	case second == nil && change.Shadow != nil:
+		c.second = append(c.second, version[*Selection]{change.Shadow})
 	}
 }
 
-// TestWhateverIsHeardWhenTheServiceIsNeverEmptyNorWrong walks through rollouts forward and backward, with Pods that are replaced,
-// while the reconciler and the writer of EndpointSlices hear of everything late and in any order.
-func TestWhateverIsHeardWhenTheServiceIsNeverEmptyNorWrong(t *testing.T) {
+// TestTheServiceIsNeverEmptyNorWrongWithStaleCaches walks through rollouts forward and backward, with Pods that are replaced,
+// while the reconciler and the EndpointSlice controller get events late and in any order.
+func TestTheServiceIsNeverEmptyNorWrongWithStaleCaches(t *testing.T) {
 	steps := []map[string]uint32{
 		{"old": 100, "new": 0, "older": 0}, {"old": 100, "new": 50, "older": 0}, {"old": 50, "new": 50, "older": 0},
 		{"old": 50, "new": 100, "older": 0}, {"old": 0, "new": 100, "older": 0},
@@ -447,7 +447,7 @@ func TestWhateverIsHeardWhenTheServiceIsNeverEmptyNorWrong(t *testing.T) {
 		}
 		c := &cluster{
 			dice: dice, pods: []version[map[string]modelPod]{{begin}}, main: []version[Selection]{{toOld}},
-			second: []version[*Selection]{{nil}}, proofOf: -1,
+			second: []version[*Selection]{{nil}}, shadowOf: -1,
 		}
 		c.write()
 		at, way, born := 0, 1, 0
@@ -486,7 +486,7 @@ func TestWhateverIsHeardWhenTheServiceIsNeverEmptyNorWrong(t *testing.T) {
 				}
 			}
 			if dice.IntN(10) == 0 && settled(c, steps[at]) {
-				for name, weight := range steps[at] { // who weighed nothing, and is out, must stay out
+				for name, weight := range steps[at] { // a Release that lost its traffic must stay without
 					may[name] = weight > 0
 				}
 				if way == 1 && at == len(steps)-1 || way == -1 && at == 0 || dice.IntN(8) == 0 {
@@ -511,8 +511,8 @@ func TestWhateverIsHeardWhenTheServiceIsNeverEmptyNorWrong(t *testing.T) {
 	}
 }
 
-// scaleUp gives a Release Pods that are not those it had, as when it had none for a while. They are ready before it has weight; but
-// that its Deployment says, and the reconciler may not have heard of a single Pod.
+// scaleUp gives a Release new Pods, as if it had none for a while. They are ready before it has a weight, but only the status of
+// its Deployment shows that: the reconciler's cache may have none of the Pods.
 func (c *cluster) scaleUp(release string) {
 	n := len(c.pods)
 	c.change(func(pods map[string]modelPod) {
@@ -525,7 +525,7 @@ func (c *cluster) scaleUp(release string) {
 	})
 }
 
-// settled tells whether all weights are met, as the reconciler sees it.
+// settled reports whether all weights are met, as the reconciler sees it.
 func settled(c *cluster, weights map[string]uint32) bool {
 	app := c.view(weights)
 	for _, r := range app.Releases {
@@ -536,7 +536,7 @@ func settled(c *cluster, weights map[string]uint32) bool {
 	return true
 }
 
-func TestNobodyLosesTheLabelWhileThoseWhoAreToServeAreNotSeen(t *testing.T) {
+func TestPodsKeepTheLabelWhileTheirSuccessorsAreNotSeen(t *testing.T) {
 	app := Application{SelectByRelease: true, Selects: shared, Serving: 2, AppPods: 2, Releases: []Release{
 		{Name: "old", Pods: pods("o", 2, with)}, {Name: "new", Weight: 1, Awaited: true},
 	}}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package traffic turns weights into Pods: how many Pods of a Release take traffic in one cluster, which of them, and
-// what weight those that do amount to; and into what the Service of the Application selects, which is all Pods of the one
-// Release that weighs anything, or those with a label. It only reads its arguments and counts in integers.
+// Package traffic turns weights into Pods: how many Pods of a Release take traffic in one cluster, which of them, and the
+// weight that these amount to. It also decides the selector of the Application's Service: all Pods of the one Release with a
+// weight, or the Pods with a label. It only reads its arguments and counts in integers.
 package traffic
 
 import (
@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// Pod is what the rule needs to know of one Pod.
+// Pod is the state of one Pod.
 type Pod struct {
 	// Name of the Pod, unique among those given.
 	Name string
-	// Gone is true for a Pod that is terminating or finished: it counts nowhere.
+	// Gone is true for a Pod that is terminating or finished: it does not count.
 	Gone bool
 	// Ready is true while the Pod itself is ready.
 	Ready bool
@@ -33,21 +33,22 @@ type Release struct {
 	Weight uint32
 	// TotalWeight is the sum of the weights of all Releases of the Application, this one included.
 	TotalWeight uint64
-	// AsFound is true while nobody has asked for any weight: the Pods that take traffic go on, and Weight means nothing.
+	// AsFound is true until a weight is requested: the Pods that take traffic continue, and Weight has no meaning.
 	AsFound bool
 	// AppPods is the number of Pods of the Application that are not gone, this Release's included; AppLabelled is how many
 	// of them carry the label that lets traffic in.
 	AppPods, AppLabelled int
 	// Coming is the number of Pods of other Releases that are about to take traffic; the sum of their plans' Coming.
 	Coming int
-	// Unknown is true for a Release that says nothing of the cluster at all, as one that a backup did not have, or one that knows the
-	// cluster by another name. It is as found, and leads nobody.
+	// Unknown is true for a Release without any entry for the cluster, for example one that a backup did not have, or that has
+	// the cluster under another name. It is as found and is never the leader.
 	Unknown bool
-	// HookPods is true while Pods that must not serve pass for the Release's: the Service cannot select by Release then.
+	// HookPods is true while Pods of hooks, which must not serve, match the Release's labels: the Service then cannot select by
+	// Release.
 	HookPods bool
-	// Foreign is true while Pods that are not of the Release carry its label and live: what selects by Release selects them too.
+	// Foreign is true while living Pods that are not the Release's carry its label: a selector by Release would match them.
 	Foreign bool
-	// Awaited is true while Pods of it are asked for: where none is seen, they are late.
+	// Awaited is true while Pods are requested: if none is in the cache, they are late.
 	Awaited bool
 	// Pods of this Release.
 	Pods []Pod
@@ -57,7 +58,7 @@ type Release struct {
 type Plan struct {
 	// Needed is the number of Pods that should take traffic.
 	Needed int
-	// Labelled is the number of Pods that would take traffic if they were ready and known to the Service.
+	// Labelled is the number of Pods that would take traffic if they were ready and the Service had them as endpoints.
 	Labelled int
 	// Serving is the number of Pods that do take traffic.
 	Serving int
@@ -65,29 +66,29 @@ type Plan struct {
 	NotReady int
 	// Coming is the number of ready Pods that should take traffic and do not yet.
 	Coming int
-	// Held is the number of Pods that stay in traffic, though no longer needed, until as many of other Releases have come:
-	// what is served must not shrink in between.
+	// Held is the number of Pods that are no longer needed but keep traffic until as many of other Releases have it: the number
+	// of serving Pods must not drop in between.
 	Held int
-	// Late is true while none of the Pods that are to take traffic is seen, though some are asked for.
+	// Late is true while Pods are requested and none of them is in the cache.
 	Late bool
 	// Enable names the Pods to let traffic into, Disable those to take it from. Both are sorted.
 	Enable, Disable []string
-	// Achieved is the weight that the serving Pods amount to; of a Release as found, what Found says.
+	// Achieved is the weight that the serving Pods amount to; for a Release as found, the result of Found.
 	Achieved uint32
 }
 
-// Ready tells whether exactly the Pods needed take traffic and none has to be moved.
+// Ready reports whether exactly the needed Pods take traffic and none has to be moved.
 func (p Plan) Ready() bool {
 	return p.Serving == p.Needed && p.Held == 0 && !p.Late && !p.Moves()
 }
 
-// Moves tells whether any Pod has to be moved in or out of traffic.
+// Moves reports whether any Pod has to be moved in or out of traffic.
 func (p Plan) Moves() bool {
 	return len(p.Enable) > 0 || len(p.Disable) > 0
 }
 
-// For plans one Release: the Pods it needs are chosen ready ones first, among those the ones that take traffic already,
-// then by name, so that a plan that was carried out is not changed by planning again.
+// For plans one Release. It prefers ready Pods, among these the ones that take traffic already, and then goes by name, so that
+// planning again after the plan was carried out changes nothing.
 func For(r Release) Plan {
 	own := livingPods(r.Pods)
 	if r.AsFound {
@@ -142,7 +143,7 @@ func Achieved(serving, all int, total uint64) uint32 {
 	return uint32(min(weight, math.MaxUint32))
 }
 
-// asFound plans to move no Pod.
+// asFound is the plan that moves no Pod.
 func asFound(r Release, own []Pod) Plan {
 	var plan Plan
 	for _, pod := range own {
@@ -162,9 +163,8 @@ func asFound(r Release, own []Pod) Plan {
 }
 
 // Found is the percentage of an Application's traffic, rounded up, that labelled of a Release's own Pods take when the
-// Application has all Pods and, in all Releases, appLabelled of them take traffic. A Release whose Pods all take it would
-// take that of the Pods that do not, if it had more: with this percentage as its weight, and others with theirs, none has
-// fewer Pods in traffic than it has.
+// Application has all Pods, of which appLabelled take traffic. A Release whose Pods all take traffic also counts the Pods that
+// take none: with these percentages as weights, no Release needs fewer Pods in traffic than it has.
 func Found(labelled, own, all, appLabelled int) uint32 {
 	if labelled <= 0 || all <= 0 {
 		return 0
@@ -176,8 +176,7 @@ func Found(labelled, own, all, appLabelled int) uint32 {
 	return uint32((100*share + all - 1) / all)
 }
 
-// LacksEndpoints reports whether the Service has no ready endpoints, though a Release is to serve: it has a weight, and Pods of it are
-// requested.
+// LacksEndpoints reports whether the Service has no ready endpoints although a Release has a weight and requested Pods.
 func (a Application) LacksEndpoints(release string) bool {
 	return a.Serving == 0 && slices.ContainsFunc(a.Releases, func(r Release) bool {
 		return r.Name == release && r.Weight > 0 && !r.AsFound && r.Awaited
@@ -195,7 +194,7 @@ func livingPods(pods []Pod) []Pod {
 	return out
 }
 
-// byPreference orders Pods by how gladly they take traffic.
+// byPreference orders Pods: ready ones first, then labelled ones, then by name.
 func byPreference(a, b Pod) int {
 	if a.Ready != b.Ready {
 		return firstIf(a.Ready)

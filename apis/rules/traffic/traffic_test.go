@@ -197,7 +197,7 @@ func TestFor(t *testing.T) {
 			}},
 			Plan{Labelled: 4, Serving: 3, NotReady: 1, Held: 2, Disable: []string{"b", "d"}, Achieved: 4},
 		},
-		"pods that are needed hold nobody up": {
+		"pods that are needed do not count as held": {
 			Release{Weight: 10, TotalWeight: 10, AppPods: 2, Coming: 2, Pods: []Pod{
 				{Name: "a", Ready: true, Labelled: true, Serving: true}, {Name: "b", Ready: true, Labelled: true, Serving: true},
 			}},
@@ -289,7 +289,7 @@ func TestNeededIsExact(t *testing.T) {
 	}
 }
 
-func TestWhatIsFoundIsLeftAlone(t *testing.T) {
+func TestReleasesAsFoundKeepTheirPods(t *testing.T) {
 	mixed := []Pod{
 		{Name: "a", Ready: true, Labelled: true, Serving: true}, {Name: "b", Labelled: true},
 		{Name: "c", Ready: true}, {Name: "d", Labelled: true, Gone: true},
@@ -301,7 +301,7 @@ func TestWhatIsFoundIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestFoundIsAWeightThatTakesNothingAway gives each Release what was found of it for its weight.
+// TestFoundIsAWeightThatTakesNothingAway gives each Release the result of Found as its weight.
 func TestFoundIsAWeightThatTakesNothingAway(t *testing.T) {
 	type release struct{ own, labelled int }
 	tests := map[string]struct {

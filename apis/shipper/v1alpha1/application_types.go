@@ -11,8 +11,8 @@ const (
 	MaxRevisionHistoryLimit     int32 = 1000
 )
 
-// Application is what a developer applies: a chart, values, where to run it and the steps by which a change of any of
-// these is rolled out. Every edit of spec.template makes a Release.
+// Application describes what a developer wants to run: a chart, values, clusters, and the steps by which changes are rolled
+// out. Every edit of spec.template creates a Release.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -43,46 +43,45 @@ type ApplicationSpec struct {
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
-	// rollbackTo puts the environment of an earlier Release into template when the Application is admitted, and is gone then.
-	// Absent means no rollback; {} one to the newest Release before the current one that completed. What was rolled back
-	// already, and not edited since, stays as it is when the same is asked for again, or {} is. The original had no such field.
+	// rollbackTo requests a rollback: the webhook copies the environment of an earlier Release into template and removes this field.
+	// Absent means no rollback; {} selects the newest complete Release before the current one. The same request again, or {}, does
+	// nothing until the template is edited. The original had no such field.
 	// +optional
 	RollbackTo *RollbackTo `json:"rollbackTo,omitempty"`
 
-	// driftPolicy says what is to be done when somebody has changed, in an application cluster, what a Release installed there.
-	// Absent means Report of fields that somebody has written; what was only taken away is not noticed then. It is no part of a
-	// Release: a change of it makes none. A RolloutBlock stops that change, as any of the spec, and not what is corrected. The
-	// original had no such field.
+	// driftPolicy says what Shipper does when a user or a program changes installed objects in an application cluster. Absent means
+	// Report, but only of fields with a new value, not of removed ones. It is not part of a Release: changing it creates none.
+	// RolloutBlocks stop changes of this field, but not the corrections. The original had no such field.
 	// +optional
 	DriftPolicy DriftPolicy `json:"driftPolicy,omitempty"`
 
-	// template is the mold of the next Release's environment.
+	// template is the environment of the next Release.
 	Template ReleaseEnvironment `json:"template"`
 }
 
-// DriftPolicy says what is to be done about drift.
+// DriftPolicy says what Shipper does about drift.
 // +kubebuilder:validation:Enum=Ignore;Report;Correct
 type DriftPolicy string
 
 // The policies of drift.
 const (
-	// DriftIgnore leaves alone what others change, as long as the object is there.
+	// DriftIgnore accepts changes by others, as long as the object exists.
 	DriftIgnore DriftPolicy = "Ignore"
-	// DriftReport tells of it, field by field, in the status of InstallationTargets.
+	// DriftReport lists the changed fields in the status of InstallationTargets.
 	DriftReport DriftPolicy = "Report"
-	// DriftCorrect writes the object again as it was released.
+	// DriftCorrect applies the object again as it was released.
 	DriftCorrect DriftPolicy = "Correct"
 )
 
-// RollbackStrategy says by which steps a rollback goes.
+// RollbackStrategy says which steps a rollback takes.
 // +kubebuilder:validation:Enum=Steps;Immediate
 type RollbackStrategy string
 
 // The strategies of rollbacks.
 const (
-	// RollbackSteps goes through the steps of the Release that is gone back to, one by one, as when it was first rolled out.
+	// RollbackSteps starts at the first step of the restored environment, as a new rollout does.
 	RollbackSteps RollbackStrategy = "Steps"
-	// RollbackImmediate asks for its last step at once.
+	// RollbackImmediate sets targetStep to the last step at once.
 	RollbackImmediate RollbackStrategy = "Immediate"
 )
 
@@ -94,9 +93,8 @@ type RollbackTo struct {
 	// +kubebuilder:validation:MaxLength=253
 	Release string `json:"release,omitempty"`
 
-	// generation is that of a Release of this Application: the number in its annotation
-	// shipper.booking.com/release.generation. Absent and 0 mean the newest Release before the current one that completed; the
-	// Release of generation 0 is named.
+	// generation selects a Release of this Application by the number in its annotation shipper.booking.com/release.generation.
+	// Absent and 0 mean the newest complete Release before the current one; to select the Release of generation 0, use its name.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Generation int64 `json:"generation,omitempty"`
@@ -108,7 +106,7 @@ type RollbackTo struct {
 
 // ApplicationStatus is what Shipper has observed of an Application.
 type ApplicationStatus struct {
-	// observedGeneration is the metadata.generation this status speaks of.
+	// observedGeneration is the metadata.generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -123,29 +121,29 @@ type ApplicationStatus struct {
 	// +listType=atomic
 	History []string `json:"history,omitempty"`
 
-	// summary is how far the newest Release is, for kubectl. Absent: there is no Release.
+	// summary is the progress of the newest Release, for the columns of kubectl. Absent: there is no Release.
 	// +optional
 	Summary *ApplicationSummary `json:"summary,omitempty"`
 }
 
-// ApplicationSummary is how far the newest Release of an Application is.
+// ApplicationSummary is the progress of an Application's newest Release.
 type ApplicationSummary struct {
-	// step is the step that the Release achieved: its number, that of the last one, and its name, as `1/2 50/50`. Numbers are those of
-	// targetStep, from 0. Absent: it has achieved none.
+	// step is the step that the Release achieved: its number, the number of the last step, and its name, as `1/2 50/50`. Numbers are
+	// those of targetStep, from 0. Absent: it has achieved none.
 	// +optional
 	Step string `json:"step,omitempty"`
 
-	// health is how the objects of the Release are, in all clusters, as its condition Healthy says: Healthy; Progressing, while they
-	// change; Degraded, when they are not as they should be; Unknown. Absent: nothing is known of them yet.
+	// health sums up the objects of the Release in all clusters, from its condition Healthy: Healthy; Progressing, while controllers
+	// work on them; Degraded, when objects are not healthy; Unknown. Absent: no cluster has reported yet.
 	// +optional
 	Health ApplicationHealth `json:"health,omitempty"`
 }
 
-// ApplicationHealth is how the objects of an Application's newest Release are.
+// ApplicationHealth is the health of the objects of an Application's newest Release.
 // +kubebuilder:validation:Enum=Healthy;Progressing;Degraded;Unknown
 type ApplicationHealth string
 
-// What objects may be.
+// The values of ApplicationHealth.
 const (
 	ApplicationHealthy       ApplicationHealth = "Healthy"
 	ApplicationProgressing   ApplicationHealth = "Progressing"

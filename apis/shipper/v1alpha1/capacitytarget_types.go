@@ -10,8 +10,8 @@ import (
 // MaxSadPods is how many Pods that are not ready are described per cluster.
 const MaxSadPods = 5
 
-// CapacityTarget says how many Pods a Release has in each cluster, and how far that is. It has its Release's name and is
-// written by the reconciler only.
+// CapacityTarget says how many Pods a Release should have in each cluster, and how many it has. It has its Release's name. Only
+// the reconciler writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -24,24 +24,24 @@ type CapacityTarget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is how much capacity is wanted where.
+	// spec is the capacity requested in each cluster.
 	Spec CapacityTargetSpec `json:"spec"`
 
-	// status is how much there is.
+	// status is the capacity observed in each cluster.
 	// +optional
 	Status CapacityTargetStatus `json:"status,omitempty"`
 }
 
-// CapacityTargetSpec is how much capacity is wanted where.
+// CapacityTargetSpec is the capacity requested in each cluster.
 type CapacityTargetSpec struct {
-	// clusters and the capacity wanted in each.
+	// clusters and the capacity requested in each.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=10000
 	Clusters []ClusterCapacityTarget `json:"clusters"`
 }
 
-// ClusterCapacityTarget is the capacity wanted in one cluster: ceil(totalReplicaCount × percent / 100) Pods.
+// ClusterCapacityTarget is the capacity requested in one cluster: ceil(totalReplicaCount × percent / 100) Pods.
 type ClusterCapacityTarget struct {
 	// name of the cluster.
 	Name string `json:"name"`
@@ -49,19 +49,19 @@ type ClusterCapacityTarget struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	Percent int32 `json:"percent"`
-	// totalReplicaCount is the number of Pods at 100 %, as the chart asks for.
+	// totalReplicaCount is the number of Pods at 100 %: the replicas in the chart's Deployment.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TotalReplicaCount int32 `json:"totalReplicaCount"`
-	// asFound is true until capacity is asked of this cluster for the first time: as many Pods as run there go on running.
-	// percent is 0 meanwhile, and means nothing.
+	// asFound is true until a step first requests capacity in this cluster. Until then Shipper keeps the number of Pods it found
+	// there, and percent is 0 and has no meaning.
 	// +optional
 	AsFound bool `json:"asFound,omitempty"`
 }
 
-// CapacityTargetStatus is how much capacity there is.
+// CapacityTargetStatus is the capacity observed in each cluster.
 type CapacityTargetStatus struct {
-	// observedGeneration is the metadata.generation this status speaks of.
+	// observedGeneration is the metadata.generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -95,7 +95,7 @@ type ClusterCapacityStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty"`
-	// reports sums all Pods up by the state they are in.
+	// reports sums up all Pods by their state.
 	// +optional
 	// +listType=atomic
 	Reports []ClusterCapacityReport `json:"reports,omitempty"`
@@ -182,7 +182,7 @@ type ClusterCapacityReportContainerStateBreakdown struct {
 type ClusterCapacityReportContainerBreakdownExample struct {
 	// pod is its name.
 	Pod string `json:"pod"`
-	// message tells how its container ended.
+	// message is the termination message of its container.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -4,22 +4,22 @@ package v1alpha1
 
 import "encoding/json"
 
-// Reference is the chart without its archive and what belongs to that, for objects that leave it to their Release.
+// Reference is the chart without archive and provenance, for objects that refer to their Release for those.
 func (c Chart) Reference() Chart {
 	c.Archive, c.Provenance = "", ""
 	return c
 }
 
-// ChartSignature says who signed a chart's archive. As JSON it is ReleaseChartSignatureAnnotation.
+// ChartSignature names the key that signed a chart's archive. ReleaseChartSignatureAnnotation has it as JSON.
 type ChartSignature struct {
 	// Digest is the sha256 (hex) of the archive.
 	Digest string `json:"digest"`
-	// Fingerprint is that of the key, in capital hex, and Identity the name that goes with it; may be empty.
+	// Fingerprint is the key's, in capital hex. Identity is the name in the key; may be empty.
 	Fingerprint string `json:"fingerprint"`
 	Identity    string `json:"identity,omitempty"`
 }
 
-// Signature is that of the archive that a Release is pinned to, as it was found when the Release was verified; nil when it was not.
+// Signature is the signature found when the Release's archive was verified; nil when it was not verified.
 func (r *Release) Signature() *ChartSignature {
 	var out ChartSignature
 	noted, there := r.Annotations[ReleaseChartSignatureAnnotation]

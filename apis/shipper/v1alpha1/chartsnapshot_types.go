@@ -6,13 +6,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MaxChartPartBytes is how much of an archive is in one ChartSnapshot: in base64, less than an object may have.
+// MaxChartPartBytes is the size of an archive's part in one ChartSnapshot. In base64 it fits into one object.
 const MaxChartPartBytes = 768 << 10
 
-// ChartSnapshot keeps what Releases are rendered from: the archive of a chart, by its digest. There is one per namespace and
-// digest, which says what the archive is and belongs to the Releases made of it, and one for each part of the archive,
-// which has the bytes and belongs to the first. Nothing in it ever changes, and it goes with the last Release that it belongs
-// to. It is written by the reconciler only. The original Shipper had none.
+// ChartSnapshot keeps the chart's archive that Releases are rendered from, named by its digest. For each namespace and digest,
+// one ChartSnapshot describes the archive; the Releases rendered from it own it. It owns one ChartSnapshot for each part of the
+// archive, with the bytes. ChartSnapshots are immutable and are deleted with their last Release. Only the reconciler writes
+// them. The original Shipper had none.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=chartsnapshots,shortName=chs,categories={shipper}
@@ -27,13 +27,13 @@ type ChartSnapshot struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is the archive, or a part of it.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a snapshot never changes: delete it, and the reconciler makes it anew"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a snapshot is immutable: delete it, and the reconciler creates it again"
 	Spec ChartSnapshotSpec `json:"spec"`
 }
 
 // ChartSnapshotSpec is the archive of a chart, or a part of it.
 type ChartSnapshotSpec struct {
-	// chart is what the archive was fetched as.
+	// chart is the name, version and repository that the archive was fetched by.
 	Chart Chart `json:"chart"`
 	// digest is the sha256 (hex) of the whole archive.
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
@@ -41,14 +41,14 @@ type ChartSnapshotSpec struct {
 	// bytes is the size of the whole archive.
 	// +kubebuilder:validation:Minimum=1
 	Bytes int64 `json:"bytes"`
-	// parts is how many objects the archive's bytes are in, of 768 KiB each but for the last.
+	// parts is the number of objects with the archive's bytes: 768 KiB in each but the last.
 	// +kubebuilder:validation:Minimum=1
 	Parts int32 `json:"parts"`
-	// part is the number of the part that data is, from 1 on. 0: this object says what the archive is, and has no data.
+	// part is the number of the part in data, from 1 on. 0: this object describes the archive and has no data.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Part int32 `json:"part,omitempty"`
-	// data is the part.
+	// data is the part's bytes.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1048576
 	Data []byte `json:"data,omitempty"`

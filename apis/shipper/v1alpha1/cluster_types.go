@@ -24,17 +24,17 @@ type Cluster struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is where the cluster is and what it offers.
+	// spec is the address, region and capabilities of the cluster.
 	Spec ClusterSpec `json:"spec"`
 
-	// status is whether it can be reached. Written by the reconciler.
+	// status says whether Shipper can reach the cluster. Written by the reconciler.
 	// +optional
 	Status ClusterStatus `json:"status,omitempty"`
 }
 
-// ClusterSpec is where a cluster is and what it offers.
+// ClusterSpec is the address, region and capabilities of a cluster.
 type ClusterSpec struct {
-	// capabilities are the tags that clusterRequirements.capabilities select by. Absent means none.
+	// capabilities are tags, which clusterRequirements.capabilities select. Absent means none.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=100
@@ -67,15 +67,16 @@ type ClusterSchedulerSettings struct {
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
 
-	// identity makes this cluster take the place of another of that name in placement. Absent means metadata.name.
+	// identity is the name that placement uses for this cluster, so that it can replace a cluster of that name. Absent means
+	// metadata.name.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Identity *string `json:"identity,omitempty"`
 }
 
-// ClusterStatus is whether a cluster can be reached.
+// ClusterStatus says whether Shipper can reach a cluster.
 type ClusterStatus struct {
-	// observedGeneration is the metadata.generation this status speaks of.
+	// observedGeneration is the metadata.generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -83,7 +84,7 @@ type ClusterStatus struct {
 	// +optional
 	InService bool `json:"inService"`
 
-	// kubernetesVersion is what the API server says it is, for example v1.37.1.
+	// kubernetesVersion is the version that the API server reports, for example v1.37.1.
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 

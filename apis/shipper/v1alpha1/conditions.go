@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Condition is one thing that is known of an object. The shape is that of the original's many condition types.
+// Condition is one observation of an object. It has the fields that all condition types of the original Shipper have.
 type Condition struct {
 	// type of the condition, unique in its list.
 	Type string `json:"type"`
@@ -21,7 +21,7 @@ type Condition struct {
 	// reason is one word for machines; empty in the expected case.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// message tells people what is wrong and what would change it; empty in the expected case.
+	// message says in a sentence what is wrong and how to change that; empty in the expected case.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -37,10 +37,10 @@ const (
 	ApplicationReleaseSynced = "ReleaseSynced"
 	// ApplicationRollingOut is True until the newest Release has achieved its last step.
 	ApplicationRollingOut = "RollingOut"
-	// ApplicationRolledBack is True while the newest Release came of spec.rollbackTo; the message says what it went back to.
-	// Absent until the first rollback.
+	// ApplicationRolledBack is True while spec.rollbackTo made the newest Release; the message names the Release that was rolled back
+	// to. Absent until the first rollback.
 	ApplicationRolledBack = "RolledBack"
-	// ApplicationValidHistory is False when the order of Releases cannot be told.
+	// ApplicationValidHistory is False when the reconciler cannot determine the order of the Releases.
 	// False: BrokenReleaseGeneration, BrokenApplicationObservedGeneration, ReleasesMissing.
 	ApplicationValidHistory = "ValidHistory"
 )
@@ -49,16 +49,16 @@ const (
 const (
 	// ReleaseBlocked is True while RolloutBlocks stop this Release. Reason: RolloutsBlocked.
 	ReleaseBlocked = "Blocked"
-	// ReleaseComplete is True when the last step was achieved and is still the one wanted.
+	// ReleaseComplete is True when the last step is achieved and targetStep is still the last step.
 	ReleaseComplete = "Complete"
-	// ReleaseHealthy is True when all objects that were installed for the Release, in all clusters, are as their own controllers
-	// want them. False: ObjectsInProgress, ObjectsNotHealthy. Unknown: ObjectsNotKnown, or ObjectsNotHealthy where nothing worse than
-	// that is known of an object. Absent until something is known. It holds nothing up.
+	// ReleaseHealthy is True when kstatus finds all objects installed for the Release healthy, in all clusters. False:
+	// ObjectsInProgress, ObjectsNotHealthy. Unknown: ObjectsNotKnown, or ObjectsNotHealthy when the health of some is unknown and none
+	// is worse. Absent until the first report. No step waits for it.
 	ReleaseHealthy = "Healthy"
 	// ReleaseScheduled is True when clusters are chosen and the three targets exist.
 	ReleaseScheduled = "Scheduled"
 	// ReleaseStrategyExecuted is True when the step in targetStep is achieved.
-	// False: StrategyInProgress while it is awaited, StrategyExecutionFailed when it cannot be executed.
+	// False: StrategyInProgress until it is achieved, StrategyExecutionFailed when it cannot be executed.
 	ReleaseStrategyExecuted = "StrategyExecuted"
 )
 
@@ -70,8 +70,8 @@ const (
 	StrategyContenderAchievedCapacity = "ContenderAchievedCapacity"
 	// StrategyContenderAchievedTraffic is True when the contender has the step's share of traffic in every cluster.
 	StrategyContenderAchievedTraffic = "ContenderAchievedTraffic"
-	// StrategyContenderAchievedReadiness is True when the step is achieved as far as the conditions go that others own in the
-	// Release. Absent where the step has no readinessGates.
+	// StrategyContenderAchievedReadiness is True when all conditions that the step's readinessGates name are True in the Release.
+	// Absent where the step has no readinessGates.
 	StrategyContenderAchievedReadiness = "ContenderAchievedReadiness"
 	// StrategyIncumbentAchievedCapacity is True when the incumbent has the step's number of Pods in every cluster.
 	StrategyIncumbentAchievedCapacity = "IncumbentAchievedCapacity"
@@ -83,15 +83,15 @@ const (
 const (
 	// TargetOperational is True when the clusters can be reached and worked with.
 	TargetOperational = "Operational"
-	// TargetReady is True when the clusters are as the target's spec wants them.
+	// TargetReady is True when the clusters match the target's spec.
 	TargetReady = "Ready"
-	// TargetEndpointsOwned, of a TrafficTarget, is False while the production Service has ready endpoints that are not Pods of the
-	// Application's Releases. Absent otherwise. It holds nothing up.
+	// TargetEndpointsOwned of a TrafficTarget is False while the production Service has ready endpoints that are not Pods of the
+	// Application's Releases. Absent otherwise. No step waits for it.
 	TargetEndpointsOwned = "EndpointsOwned"
 	// ClusterReady is True while Shipper can reach the cluster with the credentials it has.
 	ClusterReady = "Ready"
-	// ClusterCredentialsValid is False when a cluster's credentials have ended, or end soon and nobody renews them; otherwise
-	// True. Absent: they do not end, or it is not known when.
+	// ClusterCredentialsValid is False when a cluster's credentials have expired, or expire soon and Shipper does not renew them;
+	// otherwise True. Absent: they never expire, or Shipper does not know when.
 	ClusterCredentialsValid = "CredentialsValid"
 )
 
@@ -107,7 +107,7 @@ const (
 	BrokenReleaseGeneration = "BrokenReleaseGeneration"
 	// BrokenApplicationObservedGeneration means that the Application's highestObservedGeneration is not a number.
 	BrokenApplicationObservedGeneration = "BrokenApplicationObservedGeneration"
-	// ReleasesMissing means that the Application was restored and its newest Release was not yet.
+	// ReleasesMissing means that the Application was restored from a backup, but its newest Release was not, yet.
 	ReleasesMissing = "ReleasesMissing"
 
 	// NoRegionsSpecified means that clusterRequirements.regions is empty.
@@ -118,14 +118,14 @@ const (
 	NotEnoughCapableClustersInRegion = "NotEnoughCapableClustersInRegion"
 	// DuplicateCapabilityRequirement means that a capability is required twice.
 	DuplicateCapabilityRequirement = "DuplicateCapabilityRequirement"
-	// ChartFetchFailure means that the chart's archive or its index could not be downloaded; it is tried again.
+	// ChartFetchFailure means that the chart's archive or the index could not be downloaded; Shipper tries again.
 	ChartFetchFailure = "ChartFetchFailure"
-	// ValuesFetchFailure means that what valuesFrom held when the Release was admitted cannot be had, or not be kept for it; it is tried
-	// again.
+	// ValuesFetchFailure means that Shipper cannot read the content that valuesFrom had when the Release was admitted, or cannot keep it
+	// for the Release; Shipper tries again.
 	ValuesFetchFailure = "ValuesFetchFailure"
-	// BrokenChartSpec means that the chart named does not exist or is not a chart; it is not tried again until it changes.
+	// BrokenChartSpec means that the chart does not exist or is not a chart; Shipper tries again only when the spec changes.
 	BrokenChartSpec = "BrokenChartSpec"
-	// ChartNotVerified means that chart.verify demands a signature that the chart's archive does not have; it is looked for again.
+	// ChartNotVerified means that chart.verify demands a signature that the chart's archive does not have; Shipper looks for it again.
 	ChartNotVerified = "ChartNotVerified"
 	// WrongChartDeployments means that the chart renders to something without exactly one apps/v1 Deployment.
 	WrongChartDeployments = "WrongChartDeployments"
@@ -136,12 +136,12 @@ const (
 	StrategyInProgress = "StrategyInProgress"
 	// StrategyExecutionFailed means that the step cannot be executed.
 	StrategyExecutionFailed = "StrategyExecutionFailed"
-	// StrategyNotComplete means that the step achieved or wanted is not the last.
+	// StrategyNotComplete means that the achieved step or targetStep is not the last step.
 	StrategyNotComplete = "StrategyNotComplete"
 
-	// ClustersNotReady means that clusters are not yet as wanted; the message names them.
+	// ClustersNotReady means that clusters do not match the spec yet; the message names them.
 	ClustersNotReady = "ClustersNotReady"
-	// ClustersNotOperational means that clusters cannot be worked with; the message names them.
+	// ClustersNotOperational means that Shipper cannot work with clusters; the message names them.
 	ClustersNotOperational = "ClustersNotOperational"
 	// ChartError means that the chart could not be rendered or breaks a rule.
 	ChartError = "ChartError"
@@ -151,28 +151,28 @@ const (
 	InternalError = "InternalError"
 	// TargetClusterClientError means that there is no working connection to the cluster.
 	TargetClusterClientError = "TargetClusterClientError"
-	// ObjectConflict means that an object to be installed, or the whole Application in that cluster, belongs to something else.
+	// ObjectConflict means that an object to be installed, or the whole Application in that cluster, has another owner.
 	ObjectConflict = "ObjectConflict"
 	// NamespaceMissing means that the application cluster does not have the namespace; Shipper never creates it.
 	NamespaceMissing = "NamespaceMissing"
-	// ObjectsInProgress means that objects are not yet as their own controllers want them, as is so of whatever was just installed, and
-	// that none is known to have failed; the message names some.
+	// ObjectsInProgress means that controllers in the clusters still work on objects, as on every object just installed, and that no
+	// object is known to have failed; the message names some.
 	ObjectsInProgress = "ObjectsInProgress"
-	// ObjectsNotHealthy means that objects are not as their own controllers want them; the message names some.
+	// ObjectsNotHealthy means that objects are not healthy; the message names some.
 	ObjectsNotHealthy = "ObjectsNotHealthy"
-	// ObjectsNotKnown means that it is not known yet of all clusters how objects are there.
+	// ObjectsNotKnown means that some cluster has not reported the health of its objects yet.
 	ObjectsNotKnown = "ObjectsNotKnown"
-	// GatesNotReady means that conditions are not True that the step's readinessGates name.
+	// GatesNotReady means that conditions named by the step's readinessGates are not True.
 	GatesNotReady = "GatesNotReady"
-	// InProgress means that the change was requested and is not there yet.
+	// InProgress means that the change was requested and is not complete.
 	InProgress = "InProgress"
 	// PodsNotReady means that Pods do not become ready; the message says which and why.
 	PodsNotReady = "PodsNotReady"
 	// PodsNotInEndpoints means that Pods labelled for traffic are not yet in the Service's EndpointSlices.
 	PodsNotInEndpoints = "PodsNotInEndpoints"
-	// ForeignEndpoints means that the production Service sends requests to what is of no Release; the message names it.
+	// ForeignEndpoints means that the production Service has endpoints that belong to no Release; the message names them.
 	ForeignEndpoints = "ForeignEndpoints"
-	// ServiceWithoutEndpoints means that the production Service has no ready endpoints, though the Release is to serve in the cluster.
+	// ServiceWithoutEndpoints means that the production Service has no ready endpoints, although the Release should serve in the cluster.
 	ServiceWithoutEndpoints = "ServiceWithoutEndpoints"
 	// DeploymentStuck means that the Deployment's own controller reports a failure.
 	DeploymentStuck = "DeploymentStuck"
@@ -189,13 +189,13 @@ const (
 	ClusterUnreachable = "ClusterUnreachable"
 	// CredentialsRefused means that the cluster's API server does not accept the credentials.
 	CredentialsRefused = "CredentialsRefused"
-	// CredentialsRevoked means that the cluster's token was revoked by shipperctl.
+	// CredentialsRevoked means that shipperctl revoked the cluster's token.
 	CredentialsRevoked = "CredentialsRevoked"
 	// CredentialsEnded means that the cluster's token or client certificate has expired.
 	CredentialsEnded = "CredentialsEnded"
-	// CredentialsEndSoon means that the cluster's token or client certificate expires soon, and that nobody renews it.
+	// CredentialsEndSoon means that the cluster's token or client certificate expires soon, and that Shipper does not renew it.
 	CredentialsEndSoon = "CredentialsEndSoon"
-	// RenewalFailed means that the cluster's token was to be renewed and could not be.
+	// RenewalFailed means that Shipper could not renew the cluster's token.
 	RenewalFailed = "RenewalFailed"
 )
 
@@ -210,14 +210,14 @@ func FindCondition(conditions []Condition, conditionType string) *Condition {
 	return nil
 }
 
-// ConditionTrue tells whether the condition of that type is there and True.
+// ConditionTrue reports whether the condition of that type is present and True.
 func ConditionTrue(conditions []Condition, conditionType string) bool {
 	c := FindCondition(conditions, conditionType)
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// SetCondition returns conditions with c in place, sorted by type. lastTransitionTime becomes now when status changes or
-// the condition is new, and is kept otherwise; what c says of it is ignored. The argument's list is not modified.
+// SetCondition returns a copy of conditions with c in place, sorted by type. lastTransitionTime becomes now when the status changes
+// or the condition is new, and is kept otherwise; the time in c is ignored.
 func SetCondition(conditions []Condition, c Condition, now metav1.Time) []Condition {
 	out := append(make([]Condition, 0, len(conditions)+1), conditions...)
 	c.LastTransitionTime = now

@@ -4,14 +4,14 @@ package v1alpha1
 
 import "encoding/json"
 
-// ReleaseEnvironment is all that is needed to run one version of an application. The order of its fields is part of the
-// wire: the hash in a Release's name is taken over this JSON.
+// ReleaseEnvironment is everything needed to run one version of an application. The order of its fields must not change: the
+// hash in a Release's name is computed from this JSON.
 type ReleaseEnvironment struct {
 	// chart is the Helm chart to install.
 	// +kubebuilder:validation:XValidation:rule="(has(self.repoUrl) && self.repoUrl != '') != has(self.archive)",message="name either the repository, by repoUrl, or the archive itself"
 	Chart Chart `json:"chart"`
 
-	// values are given to the chart as a values.yaml would be. Absent means the chart's own defaults.
+	// values for the chart, as in a values.yaml. Absent means the chart's own defaults.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -19,10 +19,10 @@ type ReleaseEnvironment struct {
 	// +kubebuilder:validation:Type=object
 	Values *ChartValues `json:"values"`
 
-	// clusterRequirements say which clusters may run this.
+	// clusterRequirements select the clusters.
 	ClusterRequirements ClusterRequirements `json:"clusterRequirements"`
 
-	// strategy is the list of steps by which this takes over from its predecessor.
+	// strategy is the list of steps by which this Release replaces its predecessor.
 	// +required
 	Strategy *RolloutStrategy `json:"strategy,omitempty"`
 
@@ -41,84 +41,87 @@ type ReleaseEnvironment struct {
 	// +kubebuilder:validation:MaxItems=1000
 	ValuesPerCluster []ValuesFor `json:"valuesPerCluster,omitempty"`
 
-	// valuesFrom are ConfigMaps and Secrets that hold more values. They are merged one over the other, in their order, and values and
-	// what differs from place to place over them. What they hold is taken when the template is written, and kept for its Release:
-	// later changes of theirs do nothing before the template is written otherwise, or the annotation
-	// shipper.booking.com/app.values.refresh of the Application gets another value. Absent means none.
+	// valuesFrom are ConfigMaps and Secrets with more values. Later ones override earlier ones; values, valuesPerRegion and
+	// valuesPerCluster override all of them. Shipper reads them when the template is written and keeps a copy for the Release. It
+	// reads them again only when the template changes, or when the Application's annotation shipper.booking.com/app.values.refresh
+	// gets another value. Absent means none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	ValuesFrom []ValuesSource `json:"valuesFrom,omitempty"`
 
-	// valuesDigests has, by source (Kind/name/key), a digest of what each of valuesFrom held, or "absent". Written by Shipper: leave it out.
+	// valuesDigests has, by source (Kind/name/key), a digest of the content of each of valuesFrom, or "absent". Written by Shipper:
+	// leave it out.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=10
 	ValuesDigests map[string]string `json:"valuesDigests,omitempty"`
 }
 
-// Chart names a version of a Helm chart in a repository, or is one itself.
+// Chart names a version of a Helm chart in a repository, or contains a chart's archive.
 type Chart struct {
-	// name of the chart in the repository's index or, in an Application, that of its archive when it is left out.
+	// name of the chart in the repository's index. An Application with an archive may leave it out.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
 	// version is an exact version or, in an Application, a SemVer constraint that is resolved in place when the object is
 	// admitted; the constraint is kept in the annotation shipper.booking.com/app.chart.version.raw.
-	// Empty or absent means the newest stable version or, with an archive, the version that it has.
+	// Empty or absent means the newest stable version or, with an archive, the archive's version.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Version string `json:"version"`
 
-	// repoUrl is the http or https URL of the repository, the folder that holds index.yaml, or an OCI registry as oci://host/path,
-	// where path/name is the chart and its tags are the versions. Required without an archive.
+	// repoUrl is the http or https URL of the folder with the repository's index.yaml, or an OCI registry as oci://host/path, where
+	// path/name is the chart and its tags are the versions. Required without an archive.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	RepoURL string `json:"repoUrl"`
 
-	// archive is the chart itself, in place of a repository: what `helm package` makes, in base64, of at most 512 KiB before
-	// that. It is opened when an Application with it is admitted. InstallationTargets and ChartSnapshots leave it to their Release.
+	// archive is the chart itself, instead of a repository: the output of `helm package` in base64, at most 512 KiB before encoding.
+	// The webhook opens it when it admits the Application. InstallationTargets and ChartSnapshots do not repeat it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=699052
 	Archive string `json:"archive,omitempty"`
 
-	// credentials open the repository. Who names them has to be allowed to get their Secret; so has Shipper, by a RoleBinding of
-	// the namespace to the ClusterRole shipper-namespace-reader. Absent means that anybody may read the repository, or that its URL says how.
+	// credentials for the repository. The user who names them needs the right to get their Secret. So does Shipper, by a RoleBinding
+	// in the namespace to the ClusterRole shipper-namespace-reader. Absent means that the repository is public, or that its URL has
+	// the credentials.
 	// +optional
 	Credentials ChartCredentials `json:"credentials,omitzero"`
 
-	// verify demands that the chart is signed: nothing is installed of an archive before a Helm provenance file (.prov) was found
-	// that one of these keys signed. Absent means that nobody asks who made it. The original had no such field.
+	// verify demands a signature: Shipper installs an archive only after it has found a Helm provenance file (.prov) signed by one
+	// of these keys. Absent means that signatures are not checked. The original had no such field.
 	// +optional
 	Verify ChartVerification `json:"verify,omitzero"`
 
-	// provenance is the .prov file of archive, as text. Where there is a repository it is beside the archive there.
+	// provenance is the .prov file of archive, as text. A repository has it beside the archive; leave this out then.
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	Provenance string `json:"provenance,omitempty"`
 }
 
-// ChartVerification says whose signature a chart must have.
+// ChartVerification names the keys of which one must have signed a chart.
 type ChartVerification struct {
-	// secretName is the name of a Secret in the namespace of the Application, whose key pubring.gpg has the public keys, as
-	// `gpg --export` writes them, with or without --armor. Who names it has to be allowed to get it; so has Shipper, by a RoleBinding
-	// of the namespace to the ClusterRole shipper-namespace-reader.
+	// secretName is the name of a Secret in the namespace of the Application. Its key pubring.gpg has the public keys, as
+	// `gpg --export` writes them, with or without --armor. The user who names the Secret needs the right to get it. So does Shipper,
+	// by a RoleBinding in the namespace to the ClusterRole shipper-namespace-reader.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	SecretName string `json:"secretName"`
 
-	// signer is the fingerprint of the one key that must have signed, or whose subkey must have: 40 or 64 of the characters 0-9 and A-F,
-	// as `gpg --list-keys` has them. Absent means that any key of the Secret will do.
+	// signer is the fingerprint of the only accepted key; its subkeys are accepted, too. 40 or 64 of the characters 0-9 and A-F, as
+	// `gpg --list-keys` prints them. Absent means that all keys of the Secret are accepted.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^([0-9A-F]{40}|[0-9A-F]{64})$`
 	Signer string `json:"signer,omitempty"`
 }
 
-// ChartCredentials say where the credentials for a repository are.
+// ChartCredentials name the Secret with the credentials for a repository.
 type ChartCredentials struct {
-	// secretName is the name of a Secret in the namespace of the Application. Its label shipper.booking.com/repository-credentials is
-	// "true", and its annotation shipper.booking.com/repository-url is a URL that repoUrl is at or below. Only there its keys username and
-	// password, or token, are sent, and its tls.crt and tls.key shown; ca.crt has authorities that vouch for that server.
+	// secretName is the name of a Secret in the namespace of the Application. The Secret needs the label
+	// shipper.booking.com/repository-credentials: "true" and the annotation shipper.booking.com/repository-url with a URL that
+	// repoUrl equals or is below. Shipper uses its keys only for that URL: username and password, or token; tls.crt and tls.key for
+	// client certificates; ca.crt with the CAs of that server.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	SecretName string `json:"secretName"`
@@ -150,7 +153,7 @@ func (in ChartValues) DeepCopy() ChartValues {
 	return out
 }
 
-// copyValue copies what JSON can hold. Scalars are values already.
+// copyValue copies any JSON value. Scalars need no copy.
 func copyValue(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -180,7 +183,7 @@ func copyValue(v any) any {
 
 // ClusterRequirements select clusters.
 type ClusterRequirements struct {
-	// regions this must run in.
+	// regions to run in.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
@@ -194,7 +197,7 @@ type ClusterRequirements struct {
 	Capabilities []string `json:"capabilities,omitempty"`
 }
 
-// RegionRequirement is one region and how many of its clusters are wanted.
+// RegionRequirement is a region and the number of clusters to choose in it.
 type RegionRequirement struct {
 	// name of the region, as in Cluster objects.
 	// +kubebuilder:validation:MinLength=1
@@ -210,7 +213,7 @@ type RegionRequirement struct {
 
 // RolloutStrategy is a list of steps. The last one completes the release.
 type RolloutStrategy struct {
-	// steps in the order they are meant to be taken; users move between them with a Release's targetStep.
+	// steps in the order of the rollout; users move between them with a Release's targetStep.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
@@ -219,20 +222,20 @@ type RolloutStrategy struct {
 
 // RolloutStrategyStep is one stage of a rollout.
 type RolloutStrategyStep struct {
-	// name is for people: staging, canary, full on.
+	// name of the step, to be read by people: staging, canary, full on.
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// capacity is the percentage of the chart's replicas that each side has at this step.
+	// capacity is the percentage of the chart's replicas that contender and incumbent have at this step.
 	// +kubebuilder:validation:XValidation:rule="self.incumbent <= 100 && self.contender <= 100",message="capacity is a percentage: use a number from 0 to 100"
 	Capacity RolloutStrategyStepValue `json:"capacity"`
 
-	// traffic is the weight each side has at this step, relative to the other; the two need not sum to 100.
+	// traffic is the weights of contender and incumbent at this step, relative to each other; they need not sum to 100.
 	Traffic RolloutStrategyStepValue `json:"traffic"`
 
-	// readinessGates are types of conditions, example.com/Verified, that others than Shipper own in the Release's
-	// status.conditions: all must be True before this step counts as achieved. A step that was achieved asks for them no more,
-	// and nothing that goes back waits for them. Absent means none. The original had no such field.
+	// readinessGates are types of conditions, for example example.com/Verified, that programs other than Shipper write to the
+	// Release's status.conditions. All must be True before this step counts as achieved. Once the step is achieved they no longer
+	// matter, and no retreat, abort or rollback waits for them. Absent means none. The original had no such field.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=10
@@ -240,13 +243,13 @@ type RolloutStrategyStep struct {
 	ReadinessGates []string `json:"readinessGates,omitempty"`
 }
 
-// RolloutStrategyStepValue is a number for each side of a rollout.
+// RolloutStrategyStepValue is a number for the incumbent and one for the contender.
 type RolloutStrategyStepValue struct {
-	// incumbent is the value for the release that is being replaced.
+	// incumbent is the value for the Release that is being replaced.
 	// +kubebuilder:validation:Minimum=0
 	Incumbent int32 `json:"incumbent"`
 
-	// contender is the value for the release that is being rolled out.
+	// contender is the value for the Release that is being rolled out.
 	// +kubebuilder:validation:Minimum=0
 	Contender int32 `json:"contender"`
 }

@@ -7,12 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// HookPhase is how far a run is.
+// HookPhase is the state of a run.
 //
 // +kubebuilder:validation:Enum=Running;Succeeded;Failed
 type HookPhase string
 
-// How far runs are.
+// The phases of runs.
 const (
 	HookRunning   HookPhase = "Running"
 	HookSucceeded HookPhase = "Succeeded"
@@ -23,11 +23,11 @@ const (
 type HookRun struct {
 	// event is the moment: pre-install, post-install, pre-upgrade, post-upgrade, pre-rollback, post-rollback or test.
 	Event string `json:"event"`
-	// kind of the object that is run.
+	// kind of the hook's object.
 	Kind string `json:"kind"`
 	// name of the object.
 	Name string `json:"name"`
-	// uid of the object. Absent until it was made.
+	// uid of the object. Absent until it is created.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 	// phase is Running, Succeeded or Failed.
@@ -35,11 +35,11 @@ type HookRun struct {
 	// message says why it failed.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// startedAt is when it began; its timeout counts from here.
+	// startedAt is the start of the run and of its timeout.
 	StartedAt metav1.Time `json:"startedAt"`
 	// attempt counts the runs, from 1.
 	Attempt int32 `json:"attempt"`
-	// request is the value of the annotation shipper.booking.com/release.hooks.retry it ran for, or of
+	// request is the value of the annotation that requested the run: shipper.booking.com/release.hooks.retry or
 	// shipper.booking.com/release.test. Absent when there was none.
 	// +optional
 	Request string `json:"request,omitempty"`
@@ -47,11 +47,11 @@ type HookRun struct {
 
 // TestRun is a run of a chart's tests in a cluster.
 type TestRun struct {
-	// request is the value of the annotation shipper.booking.com/release.test it ran for.
+	// request is the value of the annotation shipper.booking.com/release.test that requested the run.
 	Request string `json:"request"`
 	// phase is Running, Succeeded or Failed.
 	Phase HookPhase `json:"phase"`
-	// message says what failed, or what is waited for.
+	// message says what failed, or what the run waits for.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

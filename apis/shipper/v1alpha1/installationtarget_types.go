@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// InstallationTarget says in which clusters a Release's chart is installed, and how that went. It has its Release's name
-// and is written by the reconciler only.
+// InstallationTarget says in which clusters a Release's chart is installed, and reports the result. It has its Release's name.
+// Only the reconciler writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -21,26 +21,26 @@ type InstallationTarget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what to install where.
+	// spec is the chart, its values and the clusters.
 	Spec InstallationTargetSpec `json:"spec"`
 
-	// status is how far the installation is, per cluster.
+	// status is the state of the installation in each cluster.
 	// +optional
 	Status InstallationTargetStatus `json:"status,omitempty"`
 }
 
-// InstallationTargetSpec is what to install where.
+// InstallationTargetSpec is the chart to install, its values and the clusters.
 type InstallationTargetSpec struct {
 	// clusters are the names of the clusters to install into.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=10000
 	Clusters []string `json:"clusters"`
 
-	// canOverride is true while this target may take over objects that other Releases of the same Application share with it:
-	// while its Release is the newest.
+	// canOverride is true while this target may take over objects that it shares with other Releases of the same Application: while
+	// its Release is the newest.
 	CanOverride bool `json:"canOverride"`
 
-	// chart to install, its version exact.
+	// chart to install, with an exact version.
 	// +optional
 	// +nullable
 	Chart *Chart `json:"chart,omitempty"`
@@ -67,27 +67,27 @@ type InstallationTargetSpec struct {
 	// +kubebuilder:validation:MaxItems=1000
 	ValuesPerCluster []ValuesFor `json:"valuesPerCluster,omitempty"`
 
-	// regions has, by name of a cluster, the region it was in when it was chosen, where valuesPerRegion says something: a cluster
-	// that is moved to another region later goes on with what was installed there. Absent without valuesPerRegion.
+	// regions has, by cluster name, the region that the cluster had when it was chosen, for valuesPerRegion. A cluster that moves to
+	// another region later keeps the values of this one. Absent without valuesPerRegion.
 	// +optional
 	Regions map[string]string `json:"regions,omitempty"`
 
-	// valuesFrom are ConfigMaps and Secrets that held more values, under values, and valuesDigests what they held. What that was is kept
-	// for the Release, in a Secret.
+	// valuesFrom are the ConfigMaps and Secrets with more values; values override them. A Secret keeps a copy of their content for the
+	// Release.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	ValuesFrom []ValuesSource `json:"valuesFrom,omitempty"`
 
-	// valuesDigests are as in the Release.
+	// valuesDigests are those of the Release.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=10
 	ValuesDigests map[string]string `json:"valuesDigests,omitempty"`
 }
 
-// InstallationTargetStatus is how far an installation is.
+// InstallationTargetStatus is the state of an installation.
 type InstallationTargetStatus struct {
-	// observedGeneration is the metadata.generation this status speaks of.
+	// observedGeneration is the metadata.generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -117,7 +117,7 @@ type ClusterInstallationStatus struct {
 	// status is Installed or Failed; empty while neither is known.
 	// +optional
 	Status string `json:"status,omitempty"`
-	// message tells why status is Failed.
+	// message says why status is Failed.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// conditions, sorted by type: Operational, Ready.
@@ -125,47 +125,45 @@ type ClusterInstallationStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty"`
-	// clusterScoped are the objects without a namespace that are installed in the cluster, but Namespaces and
-	// CustomResourceDefinitions. Should the namespace there go, and with it the anchor that lists them, they are cleaned up by
-	// this list.
+	// clusterScoped lists the installed objects without a namespace, except Namespaces and CustomResourceDefinitions. Shipper cleans
+	// up by this list when the cluster's namespace is deleted, and with it the anchor ConfigMap that also lists them.
 	// +optional
 	// +listType=atomic
 	ClusterScoped []ClusterScopedObject `json:"clusterScoped,omitempty"`
-	// objects sums up how the objects are that this target wrote in the cluster; those that another Release has taken over are
-	// that one's to tell of. Absent while nothing is known. Of a cluster that cannot be reached it is what was known last.
+	// objects sums up the health of the objects that this target wrote in the cluster, without those that another Release has taken
+	// over. Absent until the first observation. While the cluster cannot be reached, it is the last observation.
 	// +optional
 	Objects *InstalledObjects `json:"objects,omitempty"`
-	// drift says how the objects that this target wrote differ from what was released. Absent when they do not, and where the
-	// Application's driftPolicy is Ignore. Of a cluster that cannot be reached it is what was known last.
+	// drift says how the objects that this target wrote differ from what was released. Absent when they do not differ, and where
+	// the Application's driftPolicy is Ignore. While the cluster cannot be reached, it is the last observation.
 	// +optional
 	Drift *InstalledDrift `json:"drift,omitempty"`
-	// hooks of the chart that were begun in the cluster, in the order they were, each with its last run. Absent when there are
-	// none.
+	// hooks of the chart that were started in the cluster, in that order, each with its last run. Absent when there are none.
 	// +optional
 	// +listType=atomic
 	Hooks []HookRun `json:"hooks,omitempty"`
-	// test is the last run of the chart's tests in the cluster. Absent until one is asked for.
+	// test is the last run of the chart's tests in the cluster. Absent until a run is requested.
 	// +optional
 	Test *TestRun `json:"test,omitempty"`
 }
 
-// InstalledDrift says how objects differ from what was released. It is bounded, whatever is done to them.
+// InstalledDrift says how objects differ from what was released. Its size is bounded.
 type InstalledDrift struct {
-	// objects is how many of them differ.
+	// objects is the number of objects that differ.
 	Objects int32 `json:"objects"`
 	// fields that differ, 20 at most.
 	// +optional
 	// +listType=atomic
 	Fields []DriftedField `json:"fields,omitempty"`
-	// omitted is how many more fields differ.
+	// omitted is the number of further fields that differ.
 	// +optional
 	Omitted int32 `json:"omitted,omitempty"`
-	// message says what could not be compared, and why.
+	// message names the objects that could not be compared, and the reason.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// DriftedField is a field of an object that is not as it was released.
+// DriftedField is a field of an object that differs from what was released.
 type DriftedField struct {
 	// apiVersion is the object's group and version.
 	APIVersion string `json:"apiVersion"`
@@ -173,33 +171,33 @@ type DriftedField struct {
 	Kind string `json:"kind"`
 	// name is its name.
 	Name string `json:"name"`
-	// field is the path to it, elements of lists by their names: spec.template.spec.containers[name=app].image.
+	// field is its path, with names for elements of lists: spec.template.spec.containers[name=app].image.
 	Field string `json:"field"`
-	// want is what was released, as JSON, 128 bytes of it at most; empty when the field is not to be there.
+	// want is the released value as JSON, at most 128 bytes of it; empty when the field was not released.
 	// +optional
 	Want string `json:"want,omitempty"`
-	// have is what is there instead; empty when the field is not there.
+	// have is the value in the cluster; empty when the field is missing there.
 	// +optional
 	Have string `json:"have,omitempty"`
-	// hidden is true for Secrets, of which neither want nor have are told.
+	// hidden is true for Secrets: want and have are left out.
 	// +optional
 	Hidden bool `json:"hidden,omitempty"`
-	// manager is who wrote it, by the name it gave the API server; empty when that is not known.
+	// manager is the field manager that wrote the value, as named in managedFields; empty when it is not known.
 	// +optional
 	Manager string `json:"manager,omitempty"`
 }
 
-// InstalledObjects sums up how objects are, as kstatus judges them. It is bounded, whatever a chart brings.
+// InstalledObjects sums up the health of objects, as computed by kstatus. Its size is bounded.
 type InstalledObjects struct {
-	// total is how many objects there are to be.
+	// total is the number of objects that should exist.
 	Total int32 `json:"total"`
-	// healthy is how many of them are there and as their own controllers want them.
+	// healthy is the number of objects that exist and are healthy.
 	Healthy int32 `json:"healthy"`
-	// kinds has the same by kind, sorted by kind; 50 at most.
+	// kinds has both numbers for each kind, sorted by kind; 50 at most.
 	// +optional
 	// +listType=atomic
 	Kinds []InstalledKind `json:"kinds,omitempty"`
-	// unhealthy names objects that are not healthy, those first that have failed; 10 at most.
+	// unhealthy names objects that are not healthy, failed ones first; 10 at most.
 	// +optional
 	// +listType=atomic
 	Unhealthy []UnhealthyObject `json:"unhealthy,omitempty"`
@@ -211,13 +209,13 @@ type InstalledKind struct {
 	APIVersion string `json:"apiVersion"`
 	// kind is its name.
 	Kind string `json:"kind"`
-	// total is how many there are to be.
+	// total is the number of objects that should exist.
 	Total int32 `json:"total"`
-	// healthy is how many of them are healthy.
+	// healthy is the number of them that are healthy.
 	Healthy int32 `json:"healthy"`
 }
 
-// UnhealthyObject is an object that is not as its own controller wants it.
+// UnhealthyObject is an object that is not healthy.
 type UnhealthyObject struct {
 	// apiVersion is its group and version.
 	APIVersion string `json:"apiVersion"`
@@ -227,10 +225,10 @@ type UnhealthyObject struct {
 	Name string `json:"name"`
 	// status is InProgress, Failed, Terminating, NotFound or Unknown.
 	Status string `json:"status"`
-	// reason is one word of kstatus, or of the object's own condition Ready, for what is awaited or wrong.
+	// reason is one word, from kstatus or the object's own condition Ready.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// message says what has failed, when status is Failed.
+	// message describes the failure, when status is Failed.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -243,9 +241,9 @@ type ClusterScopedObject struct {
 	Kind string `json:"kind"`
 	// name is its name.
 	Name string `json:"name"`
-	// uid tells it from another of its name.
+	// uid of the object, which an object created later with the same name does not have.
 	UID types.UID `json:"uid"`
-	// digest is that of the manifest it was written from, as its annotation shipper.booking.com/installed-digest says.
+	// digest of the manifest it was written from, as in its annotation shipper.booking.com/installed-digest.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 }

@@ -2,17 +2,17 @@
 
 package v1alpha1
 
-// Namespaces and accounts that shipperctl creates unless told otherwise.
+// Namespaces and accounts that shipperctl creates by default.
 const (
 	// SystemNamespace is where Shipper and the Secrets of clusters live.
 	SystemNamespace = "shipper-system"
 	// GlobalBlocksNamespace is the default namespace whose RolloutBlocks stop rollouts in every namespace.
 	GlobalBlocksNamespace = "rollout-blocks-global"
-	// NamespaceReader is the ClusterRole that lets who is bound to it in a namespace read the Secrets and ConfigMaps there. Whose the
-	// namespace is binds it to Shipper's account when Applications there name some.
+	// NamespaceReader is the ClusterRole that allows to read the Secrets and ConfigMaps of a namespace. The namespace's owner binds it
+	// to Shipper's account when Applications there name Secrets or ConfigMaps.
 	NamespaceReader = "shipper-namespace-reader"
-	// ValuesKeeper is the ClusterRole that lets who is bound to it in a namespace read the Secrets and ConfigMaps there, and keep what
-	// they held in Secrets of its own. Whose the namespace is binds it to Shipper's account when Applications there have valuesFrom.
+	// ValuesKeeper is the ClusterRole that allows to read the Secrets and ConfigMaps of a namespace, and to create Secrets with copies
+	// of them. The namespace's owner binds it to Shipper's account when Applications there have valuesFrom.
 	ValuesKeeper = "shipper-values-keeper"
 	// ManagementServiceAccount is the account Shipper runs as in the management cluster.
 	ManagementServiceAccount = "shipper-mgmt-cluster"
@@ -37,14 +37,15 @@ const (
 	TrafficStatusLabel = "shipper-traffic-status"
 	// LBLabel with value LBForProduction marks the Service that traffic is shifted on.
 	LBLabel = "shipper-lb"
-	// ProofLabel marks the Service, there for moments and used by nobody, that shows what the one traffic is shifted on may select.
-	// It is the UID of that.
+	// ProofLabel marks the shadow Service: a short-lived copy of the production Service, without clients. Its EndpointSlices show the
+	// Pods of a selector before the production Service gets that selector. The value is the production Service's UID.
 	ProofLabel = "shipper-proof"
 	// HelmWorkaroundLabel set to "true" on an Application strips the key `release` from the LB Service's selector.
 	HelmWorkaroundLabel = "enable-helm-release-workaround"
 	// HelmReleaseSelector is the selector key that binds a Service to one Helm release.
 	HelmReleaseSelector = "release"
-	// RBACDomainLabel tells the accounts and bindings shipperctl makes apart: RBACManagement or RBACApplication.
+	// RBACDomainLabel marks the accounts and bindings that shipperctl creates. The value is RBACManagement or RBACApplication, by the
+	// kind of cluster they are for.
 	RBACDomainLabel = "shipper-rbac-domain"
 
 	TrafficEnabled  = "enabled"
@@ -56,30 +57,30 @@ const (
 
 // Annotations of Applications.
 const (
-	// AppHighestObservedGenerationAnnotation is the decimal generation of the newest Release ever materialised.
-	// A newest Release below it means that the contender was deleted: an abort. Written by the reconciler.
+	// AppHighestObservedGenerationAnnotation is the highest generation, decimal, of all Releases ever created for the Application.
+	// When the newest Release has a lower one, the contender was deleted: an abort. Written by the reconciler.
 	AppHighestObservedGenerationAnnotation = "shipper.booking.com/app.highestObservedGeneration"
-	// AppObservedTemplateAnnotation is the hash of the environment of the newest Release ever materialised. When that
-	// Release was deleted, a template of another hash was edited since, and is not taken back. Written by the reconciler.
+	// AppObservedTemplateAnnotation is the hash of the environment of the Release with that generation. When that Release is deleted
+	// and the template has another hash, a user has edited the template since: an abort keeps the edit. Written by the reconciler.
 	AppObservedTemplateAnnotation = "shipper.booking.com/app.observedTemplate"
-	// AppChartNameAnnotation is the chart's name when its version was last resolved. Written by the webhook.
+	// AppChartNameAnnotation is the name that the chart had when its version was last resolved. Written by the webhook.
 	AppChartNameAnnotation = "shipper.booking.com/app.chart.name"
-	// AppChartRepoAnnotation is the chart's repository when its version was last resolved. Written by the webhook.
+	// AppChartRepoAnnotation is the repository that the chart had when its version was last resolved. Written by the webhook.
 	AppChartRepoAnnotation = "shipper.booking.com/app.chart.repo-url"
 	// AppChartVersionResolvedAnnotation is the version the constraint was resolved to. Written by the webhook.
 	AppChartVersionResolvedAnnotation = "shipper.booking.com/app.chart.version.resolved"
 	// AppChartVersionRawAnnotation is the constraint as the user wrote it. Written by the webhook.
 	AppChartVersionRawAnnotation = "shipper.booking.com/app.chart.version.raw"
-	// AppChartVersionRefreshAnnotation set by a user to a new value makes the webhook resolve the constraint anew.
+	// AppChartVersionRefreshAnnotation is set by users. A new value makes the webhook resolve the constraint again.
 	AppChartVersionRefreshAnnotation = "shipper.booking.com/app.chart.version.refresh"
-	// AppValuesRefreshAnnotation set by a user to a new value makes the webhook read what valuesFrom names anew.
+	// AppValuesRefreshAnnotation is set by users. A new value makes the webhook read the objects in valuesFrom again.
 	AppValuesRefreshAnnotation = "shipper.booking.com/app.values.refresh"
-	// AppRolledBackToAnnotation names the Release whose environment the template was given by spec.rollbackTo. Gone with the
-	// next edit of the template; until then the same is not rolled back to again. Written by the webhook.
+	// AppRolledBackToAnnotation names the Release whose environment spec.rollbackTo put into the template. While it is there, the same
+	// rollback is not done again. The next edit of the template removes it. Written by the webhook.
 	AppRolledBackToAnnotation = "shipper.booking.com/app.rolled-back-to"
-	// AppRollbackStrategyAnnotation beside it says how, when that is not Steps. Written by the webhook.
+	// AppRollbackStrategyAnnotation is the strategy of that rollback. Absent: Steps. Written by the webhook.
 	AppRollbackStrategyAnnotation = "shipper.booking.com/app.rollback-strategy"
-	// AppChartDigestAnnotation is the digest the index gave for the resolved version; empty when the index has none.
+	// AppChartDigestAnnotation is the digest of the resolved version in the repository's index; empty when the index has none.
 	// Written by the webhook, copied to the Release.
 	AppChartDigestAnnotation = "shipper.booking.com/app.chart.digest"
 	// AppRequestedByAnnotation names the user whose edit of spec was last admitted. Written by the webhook.
@@ -92,99 +93,98 @@ const (
 	ReleaseGenerationAnnotation = "shipper.booking.com/release.generation"
 	// ReleaseTemplateIterationAnnotation counts Releases with the same environment: decimal, from 0.
 	ReleaseTemplateIterationAnnotation = "shipper.booking.com/release.template.iteration"
-	// ReleaseClustersAnnotation lists the chosen clusters: sorted, unique, comma-separated. It is the decision itself:
-	// once set, clusters are not chosen again.
+	// ReleaseClustersAnnotation lists the chosen clusters: sorted, unique, comma-separated. Once it is set, the reconciler does not
+	// choose clusters again.
 	ReleaseClustersAnnotation = "shipper.booking.com/release.clusters"
-	// ReleaseRollbackOfAnnotation names the Release whose environment this one was given by a rollback.
+	// ReleaseRollbackOfAnnotation names the earlier Release whose environment this one has, when a rollback made it.
 	ReleaseRollbackOfAnnotation = "shipper.booking.com/release.rollback-of"
-	// ReleaseHooksRetryAnnotation set by a user to a new value has hooks of the Release that failed run again.
+	// ReleaseHooksRetryAnnotation is set by users. A new value makes the reconciler run the Release's failed hooks again.
 	ReleaseHooksRetryAnnotation = "shipper.booking.com/release.hooks.retry"
-	// ReleaseTestAnnotation set to a new value has the Release's tests run, once, in each of its clusters.
+	// ReleaseTestAnnotation is set by users. A new value makes the reconciler run the chart's tests once in each cluster of the Release.
 	ReleaseTestAnnotation = "shipper.booking.com/release.test"
-	// ReleaseChartDigestAnnotation is the sha256 (hex) the chart's archive must have. Empty or absent: not known.
+	// ReleaseChartDigestAnnotation is the sha256 (hex) that the chart's archive must have. Empty or absent: not known.
 	ReleaseChartDigestAnnotation = "shipper.booking.com/release.chart.digest"
-	// ReleaseChartSignatureAnnotation says, as JSON, who signed the archive that the Release is pinned to. Written by the reconciler,
-	// once, where chart.verify demands a signature; nothing is installed before. See ChartSignature.
+	// ReleaseChartSignatureAnnotation is the ChartSignature, as JSON, of the archive that the Release is pinned to. The reconciler
+	// writes it once, before it installs anything, when chart.verify demands a signature.
 	ReleaseChartSignatureAnnotation = "shipper.booking.com/release.chart.signature"
-	// ReleaseReturnedAnnotation is the targetStep, decimal, that a Release had when an abort brought it back before it had
+	// ReleaseReturnedAnnotation is a targetStep, decimal. An abort sets it on a Release that becomes the newest again before it has
 	// achieved that step. Written by the reconciler.
 	ReleaseReturnedAnnotation = "shipper.booking.com/release.returned-to-step"
 	// ReleaseRequestedByAnnotation names the user whose edit made this Release.
 	ReleaseRequestedByAnnotation = "shipper.booking.com/release.requested-by"
-	// RolloutBlockOverrideAnnotation on an Application or Release lists blocks it overrides: `namespace/name`, comma-separated.
+	// RolloutBlockOverrideAnnotation on an Application or Release lists the blocks it overrides: `namespace/name`, comma-separated.
 	RolloutBlockOverrideAnnotation = "shipper.booking.com/rollout-block.override"
-	// RolloutBlockOverrideReasonAnnotation beside it says why. A block may require it.
+	// RolloutBlockOverrideReasonAnnotation is the reason for the overrides. A block may require it.
 	RolloutBlockOverrideReasonAnnotation = "shipper.booking.com/rollout-block.override-reason"
-	// RolloutBlockOverrideStampAnnotation beside it says, as JSON, who overrode which block, when and why. Written by the
+	// RolloutBlockOverrideStampAnnotation records the overrides as JSON: the user, the block, the time and the reason. Written by the
 	// webhook.
 	RolloutBlockOverrideStampAnnotation = "shipper.booking.com/rollout-block.override-stamp"
 )
 
 // Annotations of RolloutBlocks.
 const (
-	// RolloutBlockCreatedByAnnotation names the user who created the block, whatever its author says. Written by the webhook.
+	// RolloutBlockCreatedByAnnotation names the user who created the block; spec.author may name another. Written by the webhook.
 	RolloutBlockCreatedByAnnotation = "shipper.booking.com/rollout-block.created-by"
 )
 
 // Labels of ChartSnapshots.
 const (
-	// ChartPartsLabel on the ChartSnapshot that says what an archive is: how many parts it is in. Parts have none.
+	// ChartPartsLabel is the number of parts of an archive. It is on the ChartSnapshot that describes the archive, not on its parts.
 	ChartPartsLabel = "shipper.booking.com/chart-parts"
 )
 
-// What marks a Secret of a user as credentials for chart repositories. Without both, Shipper does not use it for any.
+// Marks of a user's Secret with credentials for a chart repository. Shipper uses such a Secret only if it has both.
 const (
-	// RepositoryCredentialsLabel set to "true" says that the Secret is for chart repositories.
+	// RepositoryCredentialsLabel with value "true" marks a Secret with credentials for a chart repository.
 	RepositoryCredentialsLabel = "shipper.booking.com/repository-credentials"
-	// RepositoryURLAnnotation is the URL that its credentials may be sent to, with everything below it.
+	// RepositoryURLAnnotation is a URL. Shipper sends the credentials only to it and to URLs below it.
 	RepositoryURLAnnotation = "shipper.booking.com/repository-url"
 )
 
 // Annotations and data keys in application clusters and on Secrets.
 const (
-	// InstalledDigestAnnotation on an installed object is the digest of the manifest it was written from, so that
-	// what is already so is not written again.
+	// InstalledDigestAnnotation on an installed object is the digest of the manifest it was written from. While the digest of the
+	// rendered manifest is the same, Shipper does not write the object again.
 	InstalledDigestAnnotation = "shipper.booking.com/installed-digest"
-	// HookTimeoutAnnotation on a hook of a chart is how long it may take, as a duration up to 24h. Absent: 5m.
+	// HookTimeoutAnnotation on a hook of a chart is its timeout, a duration up to 24h. Absent: 5m.
 	HookTimeoutAnnotation = "shipper.booking.com/hook-timeout"
-	// HookRunAnnotation on the object of a hook tells for which run it was made.
+	// HookRunAnnotation on the object of a hook identifies the run that it was created for.
 	HookRunAnnotation = "shipper.booking.com/hook-run"
 	// SecretSkipTLSVerifyAnnotation set to "true" on a cluster's Secret skips verification of that API server's certificate.
 	SecretSkipTLSVerifyAnnotation = "shipper.booking.com/cluster-secret.insecure-tls-skip-verify"
-	// SecretRenewAnnotation on a cluster's Secret lets Shipper renew the token in it, and is how long the next one is to live: a
-	// duration, 10m at least. The token must be one that the cluster gave an account by TokenRequest, bound to a Secret. Absent:
-	// Shipper never writes the Secret. Written by shipperctl.
+	// SecretRenewAnnotation on a cluster's Secret allows Shipper to renew its token. The value is the lifetime of the next token, 10m at
+	// least. The token must come from a TokenRequest and be bound to a Secret. Absent: Shipper never writes the Secret. Written by
+	// shipperctl.
 	SecretRenewAnnotation = "shipper.booking.com/cluster-secret.renew"
-	// SecretRevokedAnnotation on a cluster's Secret is when its token was revoked, and taken out. Written by shipperctl.
+	// SecretRevokedAnnotation on a cluster's Secret is the time when its token was revoked and removed. Written by shipperctl.
 	SecretRevokedAnnotation = "shipper.booking.com/cluster-secret.revoked"
 	// AnchorTargetUIDKey is the anchor ConfigMap's data key for the UID of its InstallationTarget.
 	AnchorTargetUIDKey = "InstallationTargetUID"
-	// AnchorIdentityKey is its data key for the identity of the management cluster that wrote it. Absent: an earlier version
-	// or the original did.
+	// AnchorIdentityKey is its data key for the identity of the management cluster that wrote it. Absent: an earlier version or the
+	// original Shipper wrote it.
 	AnchorIdentityKey = "ManagementCluster"
 )
 
 // Identity of a management cluster.
 const (
-	// IdentityName is the ConfigMap in Shipper's namespace that tells this management cluster from others that share an
-	// application cluster. The reconciler makes it when there is none.
+	// IdentityName is the ConfigMap in Shipper's namespace with the identity of this management cluster, by which application clusters
+	// distinguish management clusters that share them. The reconciler creates it when it is missing.
 	IdentityName = "shipper-identity"
-	// IdentityKey is its data key for the id, a DNS subdomain: a random UUID, or what an administrator wrote.
+	// IdentityKey is its data key for the id, a DNS subdomain: a random UUID unless an administrator wrote another.
 	IdentityKey = "id"
 )
 
-// ValuesSecretType is the type of Secrets that keep what valuesFrom of a Release held. Shipper makes Secrets of no other type in
-// the namespaces of its users, and these cannot be changed.
+// ValuesSecretType is the type of the Secrets that keep the content of a Release's valuesFrom. They are immutable. Shipper creates
+// Secrets of no other type in the namespaces of its users.
 const ValuesSecretType = "shipper.booking.com/values"
 
-// RolloutFinalizer keeps an Application and each of its Releases after they were deleted: until no RolloutBlock holds the deletion
-// and, of a Release, until others serve in its place. The reconciler removes it, last of all finalizers.
+// RolloutFinalizer keeps a deleted Application or Release until no RolloutBlock stops the deletion. It also keeps a Release until
+// other Releases serve in its place. The reconciler removes it after all other finalizers.
 const RolloutFinalizer = "shipper.booking.com/rollout"
 
-// ConfirmDeletionAnnotation of a Release allows users to delete it although it serves and is not the newest. Its value is the
-// Release's name, so that a copied annotation confirms nothing. It holds until it is removed. Absent: such a deletion is
-// refused.
+// ConfirmDeletionAnnotation allows users to delete a Release that serves and is not the newest; without it the webhook refuses. The
+// value is the Release's name, so that an annotation copied to another Release allows nothing. It holds until it is removed.
 const ConfirmDeletionAnnotation = "shipper.booking.com/confirm-deletion"
 
-// InstallationFinalizer keeps an InstallationTarget until what it installed is gone from every cluster.
+// InstallationFinalizer keeps an InstallationTarget until its objects are gone from every cluster.
 const InstallationFinalizer = "shipper.booking.com/installation"

@@ -2,27 +2,41 @@
 
 package v1alpha1
 
-import "fmt"
+import (
+	"fmt"
 
-// AnchorName is the name of the ConfigMap that owns what an InstallationTarget installed in an application cluster.
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// AnchorName is the name of the ConfigMap that owns the objects of an InstallationTarget in an application cluster.
 func AnchorName(installationTarget string) string {
 	return installationTarget + "-anchor"
 }
 
-// ChartSnapshotName is the name of the ChartSnapshot that says what the archive of a digest is.
+// ChartSnapshotName is the name of the ChartSnapshot that describes the archive with a digest.
 func ChartSnapshotName(digest string) string {
 	return "sha256-" + digest
 }
 
-// ChartSnapshotPartName is the name of the ChartSnapshot that has a part of it, from 1 on.
+// ChartSnapshotPartName is the name of the ChartSnapshot with a part of that archive; parts count from 1.
 func ChartSnapshotPartName(digest string, part int32) string {
 	return fmt.Sprintf("%s-%d", ChartSnapshotName(digest), part)
 }
 
-// ValuesSecretName is the name of the Secret that keeps what valuesFrom of a Release held.
+// ValuesSecretName is the name of the Secret that keeps the content of a Release's valuesFrom.
 func ValuesSecretName(release string) string {
 	return release + "-values"
 }
 
-// MayNotRollOut begins the warnings about what may keep an Application from being rolled out, such as clusters that there are too few of.
+// MayNotRollOut starts the warnings about problems that may prevent a rollout, such as too few clusters.
 const MayNotRollOut = "may not roll out: "
+
+// Planned begins the warnings that say what a write of an Application will do.
+const Planned = "plan: "
+
+// BlockedBy begins the message of a refusal by RolloutBlocks, of the webhook and of the ValidatingAdmissionPolicy.
+const BlockedBy = "rollouts blocked by: "
+
+// CauseRolloutBlock is the type of the causes of such a refusal of the webhook. There is one for each RolloutBlock: its field is
+// namespace/name.
+const CauseRolloutBlock metav1.CauseType = "RolloutBlock"

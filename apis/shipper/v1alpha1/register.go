@@ -11,7 +11,7 @@ import (
 // GroupName is the API group of every kind of Shipper.
 const GroupName = "shipper.booking.com"
 
-// GroupVersion is the only version of the group: served and stored.
+// GroupVersion is the only version of the group, served and stored.
 var GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
 // Resource qualifies a plural such as "releases" with the group, for errors and authorization.

@@ -28,88 +28,88 @@ type Release struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is the admitted environment and the step to be at.
+	// spec is the admitted environment and the target step.
 	Spec ReleaseSpec `json:"spec"`
 
-	// status is how far the rollout is. Written by the reconciler.
+	// status is the progress of the rollout. Written by the reconciler.
 	// +optional
 	Status ReleaseStatus `json:"status,omitempty"`
 }
 
-// ReleaseSpec is an environment and the step of its strategy to converge on.
+// ReleaseSpec is an environment and the target step of its strategy.
 type ReleaseSpec struct {
-	// targetStep is the index, from 0, of the strategy's step to be at. Raise it to advance, lower it to retreat; steps may be
+	// targetStep is the index, from 0, of the strategy's step to move to. Raise it to advance, lower it to retreat; steps may be
 	// skipped. It must be below the number of steps.
 	// +kubebuilder:validation:Minimum=0
 	TargetStep int32 `json:"targetStep"`
 
-	// environment is the Application's template as it was admitted, the chart's version resolved. It does not change.
+	// environment is the Application's template as it was admitted, with the chart's version resolved. It does not change.
 	Environment ReleaseEnvironment `json:"environment"`
 }
 
-// ReleaseStatus is how far a Release is.
+// ReleaseStatus is the progress of a Release.
 type ReleaseStatus struct {
-	// observedGeneration is the metadata.generation this status speaks of.
+	// observedGeneration is the metadata.generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// achievedStep is the step completed last; absent until the first is.
+	// achievedStep is the step completed last; absent until the first is complete.
 	// +optional
 	AchievedStep *AchievedStep `json:"achievedStep,omitempty"`
 
-	// strategy tells what the current step waits for.
+	// strategy says what the current step waits for.
 	// +optional
 	Strategy *ReleaseStrategyStatus `json:"strategy,omitempty"`
 
-	// summary sums the Release up for who looks at the history of an Application. Absent until the reconciler has seen it.
+	// summary is one line of an Application's history. Absent until the reconciler has seen the Release.
 	// +optional
 	Summary *ReleaseSummary `json:"summary,omitempty"`
 
-	// conditions, sorted by type: Blocked, Complete, Healthy, Scheduled, StrategyExecuted, and those that others own, which readinessGates
-	// may name; Shipper leaves them as they are.
+	// conditions, sorted by type: Blocked, Complete, Healthy, Scheduled, StrategyExecuted. Other programs may add conditions, for
+	// readinessGates for example; Shipper does not change those.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
-// ReleaseSummary is what a Release comes to among those of its Application.
+// ReleaseSummary is one line of an Application's history.
 type ReleaseSummary struct {
-	// outcome is InProgress of the newest until it completes; Complete; RolledBack, when it was complete and a rollback to
-	// another environment came next; or Superseded, when it never completed and its place is taken.
+	// outcome is InProgress for the newest Release until it completes; Complete; RolledBack, when it was complete and the next
+	// Release is a rollback to another environment; or Superseded, when a newer Release exists and it never completed.
 	Outcome ReleaseOutcome `json:"outcome"`
 
-	// duration is how long it took from its creation until it completed, in hours, minutes and whole seconds, as 1h4m10s.
-	// Absent until then, and where it is not known because the Release was restored from a backup that did not say it.
+	// duration is the time from the Release's creation until it completed, in hours, minutes and whole seconds, as 1h4m10s.
+	// Absent until then, and when it is unknown because the Release was restored from a backup without it.
 	// +optional
 	Duration string `json:"duration,omitempty"`
 
-	// valuesChanged are the keys of values that are not as in the Release before, separated by commas, those of maps within
-	// maps joined by dots: keys only. Of those that make more than 256 characters it says how many there are besides. Absent
-	// when there are none, or there is no Release before.
+	// valuesChanged lists the keys of values that differ from the Release before, comma-separated, nested keys joined by dots. It
+	// has no values. When the list would be longer than 256 characters, it ends with the number of omitted keys. Absent: none
+	// differ, or there is no Release before.
 	// +optional
 	ValuesChanged string `json:"valuesChanged,omitempty"`
 
-	// override is which RolloutBlocks it overrides, or did: `namespace/name`, comma-separated. It stays when they are gone, which
-	// takes them out of the annotation. Absent: none, ever.
+	// override lists the RolloutBlocks that the Release overrides or has overridden: `namespace/name`, comma-separated. A block that
+	// is deleted disappears from the annotation, but not from this list. Absent: it never overrode any.
 	// +optional
 	Override string `json:"override,omitempty"`
 
-	// overrideReason is why, as it was said; of a longer text the first 256 characters. Absent: nobody said.
+	// overrideReason is the reason given for the override, at most 256 characters of it. Absent: no reason was given.
 	// +optional
 	OverrideReason string `json:"overrideReason,omitempty"`
 
-	// waiting is the type of the condition that the Release waits for: Scheduled, or the first False one of status.strategy.conditions.
-	// Absent: it waits for none.
+	// waiting is the type of the condition that the Release waits for: Scheduled, or the first False one of
+	// status.strategy.conditions. Absent: it waits for none.
 	// +optional
 	Waiting string `json:"waiting,omitempty"`
 
-	// message is that of the condition in waiting, at most 1024 characters. Absent: it waits for none.
+	// message is the message of that condition, at most 1024 characters. Absent: the Release waits for none.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// ReleaseOutcome is what has become of a Release.
+// ReleaseOutcome is the result of a Release's rollout.
 // +kubebuilder:validation:Enum=InProgress;Complete;RolledBack;Superseded
 type ReleaseOutcome string
 
@@ -121,7 +121,7 @@ const (
 	ReleaseSuperseded ReleaseOutcome = "Superseded"
 )
 
-// AchievedStep is a step of a strategy that was reached.
+// AchievedStep is a step that a Release has completed.
 type AchievedStep struct {
 	// step is the index of the step, from 0.
 	Step int32 `json:"step"`
@@ -131,11 +131,11 @@ type AchievedStep struct {
 
 // ReleaseStrategyStatus is the state of the step a Release is moving to.
 type ReleaseStrategyStatus struct {
-	// state sums the conditions up: what is awaited now.
+	// state sums up the conditions: what the step waits for now.
 	// +optional
 	State ReleaseStrategyState `json:"state,omitempty"`
 
-	// conditions, sorted by type, say of each side whether it is as the step wants it.
+	// conditions, sorted by type, say whether contender and incumbent have what the step requires.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -146,13 +146,13 @@ type ReleaseStrategyStatus struct {
 type ReleaseStrategyState struct {
 	// waitingForInstallation is True while the chart is not installed in every cluster.
 	WaitingForInstallation StrategyState `json:"waitingForInstallation"`
-	// waitingForCapacity is True while a side does not have the step's number of available Pods.
+	// waitingForCapacity is True while contender or incumbent does not have the step's number of available Pods.
 	WaitingForCapacity StrategyState `json:"waitingForCapacity"`
-	// waitingForTraffic is True while a side does not have the step's share of traffic.
+	// waitingForTraffic is True while contender or incumbent does not have the step's share of traffic.
 	WaitingForTraffic StrategyState `json:"waitingForTraffic"`
-	// waitingForCommand is True when the step is achieved, it is not the last, and targetStep is awaited.
+	// waitingForCommand is True when the step is achieved and is not the last: the Release waits until targetStep is raised.
 	WaitingForCommand StrategyState `json:"waitingForCommand"`
-	// waitingForReadiness is True while all else of the step is achieved and a condition that its readinessGates name is not
+	// waitingForReadiness is True while everything else of the step is achieved, but a condition that its readinessGates name is not
 	// True. Absent where the step names none. The original had no such field.
 	// +optional
 	WaitingForReadiness StrategyState `json:"waitingForReadiness,omitempty"`
@@ -168,11 +168,11 @@ const (
 	StrategyStateUnknown StrategyState = "Unknown"
 )
 
-// ReleaseStrategyCondition is a Condition that speaks of one step.
+// ReleaseStrategyCondition is a Condition of one step.
 type ReleaseStrategyCondition struct {
 	Condition `json:",inline"`
 
-	// step is the index of the step this condition speaks of.
+	// step is the index of the step that this condition describes.
 	// +optional
 	Step int32 `json:"step,omitempty"`
 }

@@ -4,11 +4,11 @@ package v1alpha1
 
 import "strings"
 
-// ReservedPrefix begins the keys of Shipper's own annotations, and of those labels that the original did not have.
+// ReservedPrefix starts the keys of Shipper's own annotations, and of the labels that the original did not have.
 const ReservedPrefix = GroupName + "/"
 
-// ReservedLabel tells whether only Shipper sets a label on objects in application clusters. Traffic, capacity and ownership
-// are decided by these labels.
+// ReservedLabel reports whether only Shipper may set a label on objects in application clusters. These labels decide traffic,
+// capacity and ownership.
 func ReservedLabel(key string) bool {
 	switch key {
 	case AppLabel, ReleaseLabel, ReleaseHashLabel, OwnedByLabel, TrafficStatusLabel, LBLabel, ProofLabel:
@@ -17,7 +17,7 @@ func ReservedLabel(key string) bool {
 	return strings.HasPrefix(key, ReservedPrefix)
 }
 
-// ReservedAnnotation tells whether only Shipper sets an annotation on Pods.
+// ReservedAnnotation reports whether only Shipper may set an annotation on Pods.
 func ReservedAnnotation(key string) bool {
 	return strings.HasPrefix(key, ReservedPrefix)
 }

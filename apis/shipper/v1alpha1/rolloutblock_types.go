@@ -5,7 +5,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // RolloutBlock stops rollouts: in its own namespace, or in every namespace when it is in the global one
-// (rollout-blocks-global by default). It does so while it exists, unless its spec says when, what and how hard.
+// (rollout-blocks-global by default). It stops all of them as long as it exists, unless its spec limits it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -24,24 +24,24 @@ type RolloutBlock struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is why rollouts are blocked, and by whom; when, what and how hard.
+	// spec says why rollouts are blocked and names the author. Optional fields limit the block in time, scope and enforcement.
 	Spec RolloutBlockSpec `json:"spec"`
 
-	// status is whether the block is in effect, and who overrides it. Written by the reconciler.
+	// status says whether the block is in effect, and lists the overrides. Written by the reconciler.
 	// +optional
 	Status RolloutBlockStatus `json:"status,omitempty"`
 }
 
-// RolloutBlockSpec is why rollouts are blocked, and by whom. The optional fields narrow it; without them everything is
-// stopped for as long as the block exists.
+// RolloutBlockSpec says why rollouts are blocked and names the author. The optional fields limit the block; without them it
+// stops everything as long as it exists.
 type RolloutBlockSpec struct {
-	// message tells the users who are refused why.
+	// message is the reason for the block. Refusals show it to users.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message"`
 
-	// author is who put the block in place. Absent: stamped from the request when it is created. Who really created it is
-	// in the annotation shipper.booking.com/rollout-block.created-by in any case.
+	// author is the user or service account responsible for the block. Absent: the webhook fills in the user of the request that
+	// creates it. The annotation shipper.booking.com/rollout-block.created-by always names the user who created the block.
 	// +optional
 	Author RolloutBlockAuthor `json:"author"`
 
@@ -49,15 +49,15 @@ type RolloutBlockSpec struct {
 	// +optional
 	Schedule *RolloutBlockSchedule `json:"schedule,omitempty"`
 
-	// expiresAt is when the block lifts itself for good. Absent: never. The object stays, and is not in effect.
+	// expiresAt is the time from which the block is no longer in effect. The object stays. Absent: never.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 
-	// ttl is how long after its creation the block lifts itself for good, for example 90m. Absent: never. With expiresAt
-	// too, the earlier counts.
+	// ttl is how long after its creation the block expires, for example 90m. Absent: never. When expiresAt is set, too, the earlier
+	// of the two counts.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
@@ -65,94 +65,96 @@ type RolloutBlockSpec struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be more than nothing"
 	TTL *metav1.Duration `json:"ttl,omitempty"`
 
-	// scope says what the block stops. Absent: everything in its reach. Of the parts that are given, all must match.
+	// scope limits what the block stops; all parts that are set must match. Absent: everything in the block's namespace or, of a
+	// global block, in every namespace.
 	// +optional
 	Scope *RolloutBlockScope `json:"scope,omitempty"`
 
-	// matchConditions are CEL expressions over object, oldObject and request (with request.userInfo), as those of webhooks:
-	// all must be true for the block to stop a request. They are asked of writes of Applications and Releases by anybody
-	// but Shipper; what was admitted is then rolled out. An expression that fails counts as true.
+	// matchConditions are CEL expressions over object, oldObject and request (with request.userInfo), like those of webhooks. The
+	// block stops a request when all are true. They are evaluated for writes of Applications and Releases by other accounts than
+	// Shipper's; a change that was admitted is then rolled out. An expression that fails counts as true.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	MatchConditions []RolloutBlockMatchCondition `json:"matchConditions,omitempty"`
 
-	// allow lists changes that pass all the same, so that a freeze traps no broken Release: Abort (the newest Release is
-	// deleted), Retreat (targetStep goes back) and Rollback (the template becomes that of an earlier complete Release).
+	// allow lists changes that pass nevertheless, so that users can remove a broken Release during a freeze: Abort (the newest
+	// Release is deleted), Retreat (targetStep goes back) and Rollback (the template becomes that of an earlier complete Release).
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=3
 	Allow []RolloutBlockChange `json:"allow,omitempty"`
 
-	// enforcement is Deny, Warn (changes pass with a warning) or Audit (they pass, and the API server's audit log says so).
+	// enforcement is Deny, Warn (changes pass with a warning) or Audit (they pass, and the API server's audit log records them).
 	// Absent: Deny.
 	// +optional
 	Enforcement RolloutBlockEnforcement `json:"enforcement,omitempty"`
 
-	// overridePolicy is who may override the block: Anyone who may write the object, those Authorized by the verb override
-	// on this block, or Nobody. Absent: Authorized.
+	// overridePolicy says which users may override the block: Anyone with the right to write the object, those Authorized by the
+	// verb override on this block, or Nobody. Absent: Authorized.
 	// +optional
 	OverridePolicy RolloutBlockOverridePolicy `json:"overridePolicy,omitempty"`
 
-	// requireOverrideReason refuses overrides without the annotation shipper.booking.com/rollout-block.override-reason.
+	// requireOverrideReason makes the webhook refuse overrides without the annotation
+	// shipper.booking.com/rollout-block.override-reason. Absent means false.
 	// +optional
 	RequireOverrideReason bool `json:"requireOverrideReason,omitempty"`
 }
 
-// RolloutBlockSchedule is when a block is in effect: from start to end, and in that time during its windows, if it has any.
+// RolloutBlockSchedule says when a block is in effect: from start to end and, if it has windows, only during those.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.start) || !has(self.end) || self.start < self.end",message="start must be before end"
 type RolloutBlockSchedule struct {
-	// start is when it begins. Absent: at once.
+	// start is the time from which the block is in effect. Absent: at once.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	Start *metav1.Time `json:"start,omitempty"`
 
-	// end is when it ends; the block is not in effect at that moment any more. Absent: never.
+	// end is the first moment at which the block is no longer in effect. Absent: never.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	End *metav1.Time `json:"end,omitempty"`
 
-	// windows recur. Absent: from start to end without a gap.
+	// windows are recurring times within start and end. Absent: the block is in effect from start to end without a gap.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Windows []RolloutBlockWindow `json:"windows,omitempty"`
 }
 
-// RolloutBlockWindow is a time that recurs.
+// RolloutBlockWindow is a recurring time.
 type RolloutBlockWindow struct {
-	// cron says when the window opens: minute, hour, day of month, month and day of week, for example "0 18 * * FRI".
-	// A time that a clock skips in spring is the moment after it; one that a clock shows twice in autumn is the first.
+	// cron says when the window opens: minute, hour, day of month, month and day of week, for example "0 18 * * FRI". When clocks
+	// skip that time in spring, the window opens right after the gap; when they show it twice in autumn, at the first.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Cron string `json:"cron"`
 
-	// duration is how long it stays open, in elapsed time, for example 62h. From 1m to 8784h, a leap year.
+	// duration is how long the window stays open, in elapsed time, for example 62h. From 1m to 8784h, a leap year.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(h|m|s))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('8784h')",message="must be from 1m to 8784h"
 	Duration metav1.Duration `json:"duration"`
 
-	// timeZone of cron, an IANA name like Europe/Amsterdam. Absent: UTC.
+	// timeZone of cron: an IANA name like Europe/Amsterdam. Absent: UTC.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	TimeZone string `json:"timeZone,omitempty"`
 }
 
-// RolloutBlockScope is what a block stops. Absent parts match everything.
+// RolloutBlockScope limits what a block stops. Absent parts match everything.
 type RolloutBlockScope struct {
-	// applications selects by the labels of Applications, as they were before a change and as they are after it.
+	// applications selects Applications by their labels; labels from before a change match as well as those after it.
 	// +optional
 	Applications *metav1.LabelSelector `json:"applications,omitempty"`
 
-	// regions matches what wants one of these regions.
+	// regions matches objects that require one of these regions.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
@@ -160,7 +162,7 @@ type RolloutBlockScope struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	Regions []string `json:"regions,omitempty"`
 
-	// clusters matches what runs, or would be placed, in one of these clusters.
+	// clusters matches objects that run, or would be placed, in one of these clusters.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
@@ -168,7 +170,7 @@ type RolloutBlockScope struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	Clusters []string `json:"clusters,omitempty"`
 
-	// charts matches what is made of a chart of one of these names.
+	// charts matches objects whose chart has one of these names.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
@@ -179,7 +181,7 @@ type RolloutBlockScope struct {
 
 // RolloutBlockMatchCondition is a CEL expression with a name.
 type RolloutBlockMatchCondition struct {
-	// name tells the conditions of a block apart.
+	// name is unique among the conditions of a block.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
@@ -197,15 +199,15 @@ type RolloutBlockChange string
 
 // The changes a block may let through.
 const (
-	// RolloutBlockAbort is the deletion of the newest Release, with all that brings the one before it back.
+	// RolloutBlockAbort is the deletion of the newest Release, and the restoration of the one before it.
 	RolloutBlockAbort RolloutBlockChange = "Abort"
-	// RolloutBlockRetreat is a targetStep that goes back.
+	// RolloutBlockRetreat is a change of targetStep to an earlier step.
 	RolloutBlockRetreat RolloutBlockChange = "Retreat"
-	// RolloutBlockRollback is a template that becomes that of an earlier complete Release, and its rollout.
+	// RolloutBlockRollback is a change of the template to that of an earlier complete Release, and the rollout of it.
 	RolloutBlockRollback RolloutBlockChange = "Rollback"
 )
 
-// RolloutBlockEnforcement is what a block does to what it stops.
+// RolloutBlockEnforcement is what a block does with a change that it matches.
 //
 // +kubebuilder:validation:Enum=Deny;Warn;Audit
 type RolloutBlockEnforcement string
@@ -217,7 +219,7 @@ const (
 	RolloutBlockAudit RolloutBlockEnforcement = "Audit"
 )
 
-// RolloutBlockOverridePolicy is who may override a block.
+// RolloutBlockOverridePolicy says which users may override a block.
 //
 // +kubebuilder:validation:Enum=Anyone;Authorized;Nobody
 type RolloutBlockOverridePolicy string
@@ -229,7 +231,7 @@ const (
 	RolloutBlockNobody     RolloutBlockOverridePolicy = "Nobody"
 )
 
-// RolloutBlockAuthor is who put a block in place.
+// RolloutBlockAuthor is the user or service account responsible for a block.
 type RolloutBlockAuthor struct {
 	// type of the author, for example user or serviceaccount.
 	// +optional
@@ -242,21 +244,21 @@ type RolloutBlockAuthor struct {
 	Name string `json:"name"`
 }
 
-// RolloutBlockStatus is whether a block is in effect, and who overrides it.
+// RolloutBlockStatus says whether a block is in effect, and lists its overrides.
 type RolloutBlockStatus struct {
-	// observedGeneration is the metadata.generation this status speaks of.
+	// observedGeneration is the metadata.generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// active tells whether the block is in effect now. Absent: the reconciler has not seen it yet; then it goes by spec.
+	// active is true while the block is in effect. Absent: the reconciler has not seen the block yet; its spec decides.
 	// +optional
 	Active *bool `json:"active,omitempty"`
 
-	// nextStart is when the block will next come into effect. Absent: never again.
+	// nextStart is the next time at which the block comes into effect. Absent: it will not.
 	// +optional
 	NextStart *metav1.Time `json:"nextStart,omitempty"`
 
-	// nextEnd is when the block, which is in effect, will cease to be. Absent: it is not in effect, or no end is known.
+	// nextEnd is the time at which the block, which is in effect, ends. Absent: it is not in effect, or has no known end.
 	// +optional
 	NextEnd *metav1.Time `json:"nextEnd,omitempty"`
 
@@ -264,7 +266,7 @@ type RolloutBlockStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// overrides lists the living objects that override this block.
+	// overrides lists the objects that override this block and are not being deleted.
 	// +optional
 	Overrides RolloutBlockOverrides `json:"overrides"`
 }
@@ -279,7 +281,7 @@ type RolloutBlockOverrides struct {
 	// +optional
 	Application string `json:"application"`
 
-	// records say who overrode, when and why, for the objects listed: as far as that is known, Applications first.
+	// records have the user, time and reason of each override in the lists, where they are known. Applications come first.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100

@@ -4,8 +4,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// TrafficTarget says how much traffic a Release has in each cluster, and how far that is. It has its Release's name and is
-// written by the reconciler only.
+// TrafficTarget says how much traffic a Release should have in each cluster, and how much it has. It has its Release's name.
+// Only the reconciler writes it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -18,17 +18,17 @@ type TrafficTarget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is how much traffic is wanted where.
+	// spec is the traffic requested in each cluster.
 	Spec TrafficTargetSpec `json:"spec"`
 
-	// status is how much there is.
+	// status is the traffic observed in each cluster.
 	// +optional
 	Status TrafficTargetStatus `json:"status,omitempty"`
 }
 
-// TrafficTargetSpec is how much traffic is wanted where.
+// TrafficTargetSpec is the traffic requested in each cluster.
 type TrafficTargetSpec struct {
-	// clusters and the weight wanted in each.
+	// clusters and the weight requested in each.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=10000
@@ -43,15 +43,15 @@ type ClusterTrafficTarget struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	Weight uint32 `json:"weight"`
-	// asFound is true until traffic is asked of this cluster for the first time: the Pods that take traffic there go on
-	// taking it. weight is 0 meanwhile, and means nothing.
+	// asFound is true until a step first requests traffic in this cluster. Until then the Pods that take traffic there keep it, and
+	// weight is 0 and has no meaning.
 	// +optional
 	AsFound bool `json:"asFound,omitempty"`
 }
 
-// TrafficTargetStatus is how much traffic there is.
+// TrafficTargetStatus is the traffic observed in each cluster.
 type TrafficTargetStatus struct {
-	// observedGeneration is the metadata.generation this status speaks of.
+	// observedGeneration is the metadata.generation that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -78,8 +78,8 @@ const (
 type ClusterTrafficStatus struct {
 	// name of the cluster.
 	Name string `json:"name"`
-	// achievedTraffic is the weight that the Pods now in traffic amount to; in a cluster that is left as it was found,
-	// their percentage of the traffic.
+	// achievedTraffic is the weight that corresponds to the number of Pods that take traffic. Where asFound is true, it is their
+	// percentage of the traffic.
 	AchievedTraffic uint32 `json:"achievedTraffic"`
 	// status is Synced or Failed; empty while neither is known.
 	// +optional

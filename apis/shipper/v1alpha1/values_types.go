@@ -4,16 +4,15 @@ package v1alpha1
 
 import "encoding/json"
 
-// ValuesFor are values for the clusters of one region, or for one cluster. Maps are merged into what they are for, key by
-// key; whatever else there is takes its place, and null takes a key away, also one that the chart has by default. That is how
-// Helm reads one values file after another.
+// ValuesFor are values for the clusters of one region, or for one cluster. They are merged as Helm merges values files: maps
+// key by key; any other value replaces the old one; null removes a key, even one with a default in the chart.
 type ValuesFor struct {
 	// name of the region or of the cluster, as in Cluster objects.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// values are merged over those that apply more widely. Absent means that there are none.
+	// values are merged over the more general ones. Absent means none.
 	// +optional
 	// +nullable
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -21,8 +20,8 @@ type ValuesFor struct {
 	// +kubebuilder:validation:Type=object
 	Values *ChartValues `json:"values,omitempty"`
 
-	// patch is a JSON patch (RFC 6902) of the merged values, for what merging cannot say: one item of a list. It is applied
-	// last, a region's before a cluster's. It does not see the chart's own defaults. Absent means none.
+	// patch is a JSON patch (RFC 6902) of the merged values, for changes that merging cannot express, such as one item of a list.
+	// Patches are applied last, a region's before a cluster's. They do not see the chart's own defaults. Absent means none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
@@ -35,7 +34,7 @@ type ValuesFor struct {
 // +kubebuilder:object:generate=false
 type PatchOperation map[string]any
 
-// MarshalJSON writes the operation as the map it is. That it is there tells who generates schemas that this is free-form.
+// MarshalJSON writes the operation as a plain map. Schema generators treat a type with this method as free-form.
 func (in PatchOperation) MarshalJSON() ([]byte, error) { return json.Marshal(map[string]any(in)) }
 
 // DeepCopyInto copies the operation, its value included, into out.

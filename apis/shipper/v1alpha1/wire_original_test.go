@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The shapes of the original Shipper's types, field by field as its clients encode and decode them. They are kept here
-// apart from ours, so that a change of ours that its clients could not read fails a test.
+// The original Shipper's types, field by field as its clients encode and decode them. They are separate from ours, so that a
+// test fails when its clients could not read a change of ours.
 
 type originalApplication struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/randfill"
 )
 
-// TestWireLaw holds our kinds to the wire of the original in both directions: what its clients write decodes here with
-// no field unknown or lost, and what we write is read by them with the same values. 200 random objects of each kind.
+// TestWireLaw checks our kinds against the wire format of the original in both directions: objects of its clients decode here
+// with no field unknown or lost, and its clients read the same values from ours. 200 random objects of each kind.
 func TestWireLaw(t *testing.T) {
 	for name, kind := range map[string]struct{ original, ours func() any }{
 		"Application": {
@@ -50,7 +50,7 @@ func TestWireLaw(t *testing.T) {
 	}
 }
 
-// TestWireKeepsValuesApart shows that a copy of an object shares no values with it.
+// TestWireKeepsValuesApart checks that a copy of an object shares no values with it.
 func TestWireKeepsValuesApart(t *testing.T) {
 	values := ChartValues{"image": map[string]any{"tags": []any{"a", "b"}}}
 	app := &Application{Spec: ApplicationSpec{Template: ReleaseEnvironment{Values: &values}}}

@@ -10,15 +10,17 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+
+	"shipper.dev/shipper/apis/rules/block"
 )
 
-// stops tells whether err is one that every other write would meet.
+// stops reports whether err is one that every other write would meet.
 func stops(err error) bool {
 	var dial *net.OpError
 	return err != nil && (unanswered(err) || errors.As(err, &dial) || apierrors.IsUnauthorized(err) || meta.IsNoMatchError(err))
 }
 
-// unanswered tells whether an API server says that the webhook does not answer it.
+// unanswered reports whether an API server says that the webhook does not answer it.
 func unanswered(err error) bool { return strings.Contains(err.Error(), "failed calling webhook") }
 
 // advise adds to err what a person can do about it, where that is known.
@@ -35,7 +37,7 @@ func advise(err error) error {
 	case meta.IsNoMatchError(err):
 		advice = "This management cluster is not set up, or your context points to another one: see `kubectl config " +
 			"current-context`, or run `shipperctl clusters setup management` first."
-	case strings.Contains(err.Error(), "rollouts blocked by"):
+	case block.RefusedBy(err) != "":
 		advice = "RolloutBlocks hold what is restored, as they hold everything. Lift them, or scale the webhook down with the rest of " +
 			"Shipper, and run this again: it goes on where it stopped."
 	case apierrors.IsForbidden(err):

@@ -123,7 +123,7 @@ func targetOf(rel *object, targets map[types.NamespacedName]*object) *object {
 	return bare(target)
 }
 
-// owned tells whether an object refers to an owner.
+// owned reports whether an object refers to an owner.
 func owned(o *object, by types.UID) bool {
 	for _, ref := range o.GetOwnerReferences() {
 		if ref.UID == by {

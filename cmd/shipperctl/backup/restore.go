@@ -176,7 +176,7 @@ func (r *restorer) ensureOwned(ctx context.Context, was, o, owner *object, same 
 	return live, err
 }
 
-// sameness tells whether what is there is what was.
+// sameness reports whether what is there is what was.
 type sameness func(live, was *object) (bool, error)
 
 // ensure makes o, which is to be what was, and returns what is there then. What is there already must be the same; nil

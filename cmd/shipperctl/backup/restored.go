@@ -141,7 +141,7 @@ func overridesOf(was *object, blocks map[types.NamespacedName]types.UID) map[str
 	return out
 }
 
-// ttlToExpiry writes into a RolloutBlock that lifts itself some time after its creation when that is: it is created anew.
+// ttlToExpiry writes into a RolloutBlock that lifts itself some time after its creation when that is: it is created again.
 func ttlToExpiry(o, was *object) error {
 	var b shipper.RolloutBlock
 	if err := typed(was, &b); err != nil {
@@ -160,7 +160,7 @@ func ttlToExpiry(o, was *object) error {
 	return nil
 }
 
-// sameApplication tells whether an Application that is there is the one of the backup: it asks for the same and has the
+// sameApplication reports whether an Application that is there is the one of the backup: it asks for the same and has the
 // same history. Then what is missing of it may be added.
 func sameApplication(live, was *object) (bool, error) {
 	var a, b shipper.Application
@@ -174,7 +174,7 @@ func sameApplication(live, was *object) (bool, error) {
 	return a.Annotations[highest] == b.Annotations[highest] && stamp.SameEnvironment(&a.Spec.Template, &b.Spec.Template), nil
 }
 
-// sameRelease tells whether a Release that is there is the one of the backup, at the same step.
+// sameRelease reports whether a Release that is there is the one of the backup, at the same step.
 func sameRelease(live, was *object) (bool, error) {
 	var a, b shipper.Release
 	if err := typed(live, &a); err != nil {

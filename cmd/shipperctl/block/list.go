@@ -126,7 +126,7 @@ func table(blocks []Listed, width int, now time.Time) string {
 	return screen.Table(width, []string{"BLOCK", "HOLDS", "STOPS", "BY", "WHY"}, rows)
 }
 
-// when tells whether a block holds, and until or from when.
+// when reports whether a block holds, and until or from when.
 func when(b *shipper.RolloutBlock, now time.Time) string {
 	one := listed([]shipper.RolloutBlock{*b}, now)[0]
 	return one.when(now)

@@ -24,14 +24,14 @@ type change struct {
 }
 
 // kept is a Release that is on no other clusters: it is not changed. Without any, Shipper would choose clusters for it
-// anew, and it would run where nobody asked for it, or be rolled out again.
+// again, and it would run where nobody asked for it, or be rolled out again.
 type kept struct {
 	release types.NamespacedName
 	// part the Release has in its Application's rollout. One that is retired has no Pods; all others may have.
 	part strategy.Role
 }
 
-// live tells whether the Release may have Pods, or get some by itself.
+// live reports whether the Release may have Pods, or get some by itself.
 func (k kept) live() bool { return k.part != strategy.Retired }
 
 // plan is what is to be done, sorted by Release.

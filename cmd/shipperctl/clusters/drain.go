@@ -101,7 +101,7 @@ func newDraining(cluster *shipper.Cluster, all []shipper.Cluster, releases []shi
 	return d
 }
 
-// takesFor tells whether a cluster takes what leaves another: it is of the same region, neither cordoned nor lost, and has what
+// takesFor reports whether a cluster takes what leaves another: it is of the same region, neither cordoned nor lost, and has what
 // the other offers.
 func takesFor(c, leaving *shipper.Cluster) bool {
 	if c.Name == leaving.Name || c.Spec.Region != leaving.Spec.Region || c.Spec.Scheduler.Unschedulable || !c.DeletionTimestamp.IsZero() {

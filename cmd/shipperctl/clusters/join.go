@@ -246,7 +246,7 @@ func authority(config *rest.Config) ([]byte, error) {
 	return ca, nil
 }
 
-// loopback tells whether a server's URL is an address of the machine it is used on.
+// loopback reports whether a server's URL is an address of the machine it is used on.
 func loopback(server string) bool {
 	u, err := url.Parse(server)
 	if err != nil {

@@ -109,7 +109,7 @@ func removed(cluster *shipper.Cluster, secret *corev1.Secret, namespace string, 
 	return out.String()
 }
 
-// ownedBy tells whether a Secret goes when the Cluster goes.
+// ownedBy reports whether a Secret goes when the Cluster goes.
 func ownedBy(secret *corev1.Secret, uid types.UID) bool {
 	for _, owner := range secret.OwnerReferences {
 		if owner.UID == uid {

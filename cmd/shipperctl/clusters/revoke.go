@@ -97,7 +97,8 @@ func (r *revoker) revoke(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	r.report.Printf("Shipper cannot work with cluster %s any more; what runs there runs on. `shipperctl clusters join` makes another token", name)
+	r.report.Printf("Shipper cannot work with cluster %s any more; what runs there runs on. "+
+		"`shipperctl clusters join` makes another token", name)
 	return nil
 }
 

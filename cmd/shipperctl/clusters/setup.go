@@ -3,6 +3,8 @@
 package clusters
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -12,7 +14,7 @@ import (
 
 // newSetupManagement returns `clusters setup management`.
 func newSetupManagement(o *options) *cobra.Command {
-	var globalBlocks, serviceAccount, webhookURL string
+	var globalBlocks, serviceAccount, webhookURL, certificates string
 	cmd := &cobra.Command{
 		Use:   "management",
 		Short: "Set up the management cluster: kinds, namespaces, account, rights, webhooks",
@@ -22,7 +24,8 @@ func newSetupManagement(o *options) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := configure.ParseWebhookURL(webhookURL)
-			if err != nil {
+			mode, wrong := configure.ParseCertificates(certificates)
+			if err = errors.Join(err, wrong); err != nil {
 				return exit.With(exit.Misused, err)
 			}
 			config, err := o.Management()
@@ -40,8 +43,10 @@ func newSetupManagement(o *options) *cobra.Command {
 				GlobalBlocksNamespace: globalBlocks,
 				ServiceAccount:        serviceAccount,
 				WebhookURL:            url,
+				Certificates:          mode,
 				WebhookIgnore:         o.webhookIgnore,
 				Patience:              o.timeout,
+				Clock:                 o.clock,
 			}
 			named := cmd.Flags().Changed
 			err = m.KeepInstalled(cmd.Context(), configure.Named{
@@ -62,5 +67,8 @@ func newSetupManagement(o *options) *cobra.Command {
 	flags.StringVar(&webhookURL, "webhook-url", "",
 		"base URL of a webhook that runs outside the cluster, for example https://localhost:9443; no Service is made. "+
 			"An empty one means the Service again (default that of the installation)")
+	flags.StringVar(&certificates, "certificates", "",
+		"where the webhook's certificate comes from: self, made by the webhook, or cert-manager, whose Issuers and Certificates are "+
+			"created and awaited. Empty: nothing of it is changed")
 	return cmd
 }

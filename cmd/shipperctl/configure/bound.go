@@ -51,7 +51,7 @@ func (m *Management) Holder(ctx context.Context, cluster string) (Holder, error)
 	return Holder{ID: string(namespace.UID), Secret: secret}, nil
 }
 
-// certified tells whether the holder has a client certificate, which stays.
+// certified reports whether the holder has a client certificate, which stays.
 func (h Holder) certified() bool {
 	return h.Secret != nil && len(h.Secret.Data[credential.CertificateKey]) > 0 && len(h.Secret.Data[credential.TokenKey]) == 0
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +30,7 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 		rbacv1.AddToScheme(scheme),
 		apiextensionsv1.AddToScheme(scheme),
 		admissionregistrationv1.AddToScheme(scheme),
+		certmanagerv1.AddToScheme(scheme),
 		shipper.AddToScheme(scheme),
 	)
 	if err != nil {
@@ -46,6 +48,9 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 	}
 	for _, kind := range []string{validating, mutating, policy, policyBinding} {
 		mapper.Add(admissionregistrationv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+	for _, kind := range []string{certmanagerv1.IssuerKind, certmanagerv1.CertificateKind} {
+		mapper.Add(certmanagerv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/certs"
 )
 
 // fieldOwner is the name under which the command line owns what it applies. It differs from the running system's, so
@@ -36,10 +37,14 @@ type Management struct {
 	ServiceAccount string
 	// WebhookURL is the base URL of a webhook outside the cluster; nil means the Service shipper-webhook.
 	WebhookURL *url.URL
+	// Certificates says where the webhook's certificate comes from: certs.Self or certs.CertManager. Empty: what is there stays as it is.
+	Certificates certs.Mode
 	// WebhookIgnore lets writes pass while the webhook does not answer, even where that was forbidden before.
 	WebhookIgnore bool
-	// Patience is how long to wait for the kinds to be served.
+	// Patience is how long to wait for the kinds to be served, and for cert-manager to issue the certificate.
 	Patience time.Duration
+	// Clock reports whether the renewal of the certificate is overdue.
+	Clock clock.PassiveClock
 }
 
 // Setup writes everything but the Deployment.
@@ -54,9 +59,11 @@ func (m *Management) Setup(ctx context.Context) error {
 		m.account().serviceAccount,
 		m.account().rules,
 		m.certificate,
+		m.certificates,
 		m.policies,
 		m.webhooks,
 		m.service,
+		m.issued,
 	}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
@@ -64,6 +71,9 @@ func (m *Management) Setup(ctx context.Context) error {
 		}
 	}
 	m.Report.Printf("Finished setting up management cluster")
+	if m.Certificates == certs.CertManager {
+		m.Report.Printf("The webhook has to run with --certs=%s, as in manifests/overlays/cert-manager", certs.CertManager)
+	}
 	return nil
 }
 
@@ -93,7 +103,7 @@ type Application struct {
 	Elsewhere bool
 	// TokenLifetime is how long the token is to live before Shipper has renewed it; 0 for one that does not end.
 	TokenLifetime time.Duration
-	// Clock tells whether a token is old.
+	// Clock reports whether a token is old.
 	Clock clock.PassiveClock
 	// Patience is how long to wait for a token that does not end.
 	Patience time.Duration

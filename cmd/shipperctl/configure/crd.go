@@ -67,7 +67,7 @@ func (m *Management) served(ctx context.Context, name string) error {
 	return nil
 }
 
-// established tells whether a kind is served.
+// established reports whether a kind is served.
 func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	for _, c := range crd.Status.Conditions {
 		if c.Type == apiextensionsv1.Established {

@@ -65,7 +65,7 @@ func (m *Management) webhooksAnswer(ctx context.Context) error {
 	}
 }
 
-// closed tells whether every webhook that may fail closed does.
+// closed reports whether every webhook that may fail closed does.
 func (m *Management) closed(ctx context.Context) (bool, error) {
 	for _, kind := range []string{validating, mutating} {
 		want, err := manifests.Object(manifests.Webhook, kind, shipper.GroupName)
@@ -122,7 +122,7 @@ func (m *Management) SetFailurePolicy(ctx context.Context) error {
 	})
 }
 
-// setPolicy changes the failurePolicy of every webhook in one configuration, and tells whether that was needed.
+// setPolicy changes the failurePolicy of every webhook in one configuration, and reports whether that was needed.
 func (m *Management) setPolicy(ctx context.Context, kind, policy string) (changed bool, err error) {
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		want, err := manifests.Object(manifests.Webhook, kind, shipper.GroupName)
@@ -160,7 +160,7 @@ func (m *Management) setPolicy(ctx context.Context, kind, policy string) (change
 	return changed, err
 }
 
-// fails tells whether any webhook of a configuration refuses when it does not answer.
+// fails reports whether any webhook of a configuration refuses when it does not answer.
 func fails(configuration *unstructured.Unstructured) bool {
 	failing := false
 	err := eachWebhook(configuration, func(webhook map[string]any) error {

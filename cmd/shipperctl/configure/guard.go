@@ -152,7 +152,7 @@ func (a *Application) guards(ctx context.Context, kind string) ([]unstructured.U
 	return list.Items, nil
 }
 
-// removeGuard removes what is part of a guard and not among keep, and tells how much that was. Bindings go first: a
+// removeGuard removes what is part of a guard and not among keep, and reports how much that was. Bindings go first: a
 // policy without one does nothing.
 func (a *Application) removeGuard(ctx context.Context, keep []*unstructured.Unstructured) (removed int, err error) {
 	for _, kind := range []string{policyBinding, policy} {

@@ -137,7 +137,7 @@ func (a *Application) awaitToken(ctx context.Context, secret *corev1.Secret) (*c
 	return filled, nil
 }
 
-// issued tells whether the token is there.
+// issued reports whether the token is there.
 func issued(s *corev1.Secret) bool {
 	return len(s.Data[corev1.ServiceAccountTokenKey]) > 0
 }

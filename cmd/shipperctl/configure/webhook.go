@@ -57,6 +57,7 @@ func (m *Management) webhookConfiguration(ctx context.Context, kind string) (out
 		return "", err
 	}
 	if live == nil {
+		m.inject(want)
 		if err := m.address(want, policyIgnore); err != nil {
 			return "", err
 		}
@@ -74,6 +75,7 @@ func (m *Management) webhookConfiguration(ctx context.Context, kind string) (out
 	}
 	before := live.GetResourceVersion()
 	live.Object["webhooks"] = want.Object["webhooks"]
+	m.inject(live)
 	// Nothing is stored when nothing differs once the API server has filled in its defaults.
 	if err := m.Client.Update(ctx, live, client.FieldOwner(fieldOwner)); err != nil {
 		return "", err

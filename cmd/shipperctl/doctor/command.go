@@ -6,6 +6,7 @@ package doctor
 import (
 	"fmt"
 
+	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -68,7 +69,7 @@ func NewCommand(clock clock.PassiveClock) *cobra.Command {
 
 // connected makes the clients of a management cluster.
 func connected(config *rest.Config) (*health.Fleet, error) {
-	reader, err := connect.NewClient(config, clientgoscheme.AddToScheme, shipper.AddToScheme)
+	reader, err := connect.NewClient(config, clientgoscheme.AddToScheme, certmanagerv1.AddToScheme, shipper.AddToScheme)
 	if err != nil {
 		return nil, err
 	}

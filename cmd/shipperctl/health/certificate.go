@@ -10,19 +10,22 @@ import (
 	"strings"
 	"time"
 
+	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	corev1 "k8s.io/api/core/v1"
 	certutil "k8s.io/client-go/util/cert"
+
+	"shipper.dev/shipper/certs"
 )
 
 const (
 	// unserved is why a certificate that is not accepted matters.
 	unserved = "API servers cannot ask the webhook: with failurePolicy Fail they refuse every write to Shipper's kinds"
-	// renewed is what makes a certificate that is not good anew.
+	// renewed is what makes a certificate that is not good again.
 	renewed = "look at the webhook's log: it makes its certificate by itself, and says what keeps it from that. Of cert-manager, look at\n" +
 		"its Certificate"
 )
 
-// certificateFindings tells whether API servers accept the webhook's certificate. secret is nil when there is none; its
+// certificateFindings reports whether API servers accept the webhook's certificate. secret is nil when there is none; its
 // certificate is not the webhook's if that reads files.
 func certificateFindings(secret *corev1.Secret, webhooks []webhook, now time.Time) []Finding {
 	var out []Finding
@@ -62,7 +65,7 @@ func certificateFindings(secret *corev1.Secret, webhooks []webhook, now time.Tim
 // latest is when at the latest whatever lives long should have been renewed.
 const latest = 60 * 24 * time.Hour
 
-// ending tells that a certificate has ended, or should have been renewed. Shipper makes it anew when a third of its time is
+// ending reports that a certificate has ended, or should have been renewed. Shipper makes it again when a third of its time is
 // left; with cert-manager it is the same, but for the authority, which is renewed 90 days before its end.
 func ending(what string, c *x509.Certificate, now time.Time) []Finding {
 	f := Finding{Level: Broken, Why: unserved, Do: renewed}
@@ -82,7 +85,7 @@ func ending(what string, c *x509.Certificate, now time.Time) []Finding {
 	return []Finding{f}
 }
 
-// refused tells which webhooks API servers do not ask because what they trust has not signed the certificate, or because it is
+// refused reports which webhooks API servers do not ask because what they trust has not signed the certificate, or because it is
 // for another host. That something has ended is told already.
 func refused(pair tls.Certificate, webhooks []webhook, now time.Time) []Finding {
 	between := x509.NewCertPool()
@@ -122,4 +125,28 @@ func refused(pair tls.Certificate, webhooks []webhook, now time.Time) []Finding 
 		})
 	}
 	return out
+}
+
+// certManagerFindings says why cert-manager has not issued or renewed a Certificate. c is nil if there is none.
+func certManagerFindings(name string, c *certmanagerv1.Certificate, now time.Time) []Finding {
+	if c == nil {
+		return []Finding{{
+			Level: Broken, What: "there is no Certificate " + name + " of cert-manager, whose CA the webhook configurations are to get",
+			Why: "cert-manager renews nothing. When the certificate has ended, " + unserved,
+			Do:  setUp + " --certificates cert-manager; without cert-manager: " + setUp + " --certificates self",
+		}}
+	}
+	why := certs.ExplainCertificate(c, now)
+	if why == "" {
+		return nil
+	}
+	f := Finding{
+		Level: Warning, What: fmt.Sprintf("the Certificate %s of cert-manager: %s", name, why),
+		Why: "the certificate is not renewed. When it has ended, " + unserved,
+		Do:  "kubectl describe certificate,certificaterequest,issuer -n " + c.Namespace + "; the log of cert-manager says more",
+	}
+	if c.Status.NotAfter == nil || !now.Before(c.Status.NotAfter.Time) {
+		f.Level, f.Why = Broken, unserved
+	}
+	return []Finding{f}
 }

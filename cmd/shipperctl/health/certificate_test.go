@@ -14,8 +14,11 @@ import (
 	"testing"
 	"time"
 
+	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	cmmeta "github.com/cert-manager/cert-manager/pkg/apis/meta/v1"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"shipper.dev/shipper/manifests"
@@ -170,5 +173,42 @@ func TestWebhooksAreAskedAtTheirHost(t *testing.T) {
 	want := []webhook{{"a", "Fail", host, []byte("CA")}, {"b", "Ignore", "localhost", []byte{}}}
 	if diff := cmp.Diff(want, webhooksOf(configuration), cmp.AllowUnexported(webhook{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestFindingsAboutTheCertificateOfCertManager(t *testing.T) {
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	of := func(notAfter *metav1.Time, status cmmeta.ConditionStatus) *certmanagerv1.Certificate {
+		c := &certmanagerv1.Certificate{ObjectMeta: metav1.ObjectMeta{Namespace: "shipper-system", Name: "shipper-webhook"}}
+		c.Status.NotAfter = notAfter
+		c.Status.Conditions = []certmanagerv1.CertificateCondition{{
+			Type: certmanagerv1.CertificateConditionReady, Status: status, Reason: "Pending", Message: "waiting",
+		}}
+		return c
+	}
+	later, earlier := &metav1.Time{Time: now.Add(time.Hour)}, &metav1.Time{Time: now.Add(-time.Hour)}
+	const explained = "the Certificate shipper-system/shipper-webhook of cert-manager: it is not ready (Pending): waiting"
+	for sentence, tc := range map[string]struct {
+		certificate *certmanagerv1.Certificate
+		want        []string
+	}{
+		"ready":                     {of(later, cmmeta.ConditionTrue), nil},
+		"not ready and still valid": {of(later, cmmeta.ConditionFalse), []string{"warning " + explained}},
+		"not ready and ended":       {of(earlier, cmmeta.ConditionFalse), []string{"BROKEN " + explained}},
+		"never issued":              {of(nil, cmmeta.ConditionFalse), []string{"BROKEN " + explained}},
+		"it was deleted": {nil, []string{
+			"BROKEN there is no Certificate shipper-system/shipper-webhook of cert-manager, whose CA the webhook configurations are to get",
+		}},
+	} {
+		var got []string
+		for _, f := range certManagerFindings("shipper-system/shipper-webhook", tc.certificate, now) {
+			got = append(got, string(f.Level)+" "+f.What)
+			if f.Why == "" || f.Do == "" {
+				t.Errorf("%s: the finding lacks why or what to do: %+v", sentence, f)
+			}
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", sentence, diff)
+		}
 	}
 }

@@ -35,7 +35,7 @@ type seen struct {
 	now        time.Time
 }
 
-// Cluster tells whether an application cluster can be used with the credentials that the management cluster has for it. The
+// Cluster reports whether an application cluster can be used with the credentials that the management cluster has for it. The
 // version is empty when the cluster did not say.
 func Cluster(
 	ctx context.Context, from client.Reader, namespace string, cluster *shipper.Cluster, now time.Time,

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -105,7 +106,7 @@ func (f *Fleet) live(ctx context.Context, want *unstructured.Unstructured) (*uns
 	return live, err
 }
 
-// get reads an object in Shipper's namespace, and tells whether it is there.
+// get reads an object in Shipper's namespace, and reports whether it is there.
 func (f *Fleet) get(ctx context.Context, name string, o client.Object) (bool, error) {
 	err := f.Reader.Get(ctx, client.ObjectKey{Namespace: f.Namespace, Name: name}, o)
 	return err == nil, client.IgnoreNotFound(err)
@@ -183,7 +184,7 @@ func (f *Fleet) userRights(ctx context.Context) []Finding {
 	}}
 }
 
-// certificate tells whether API servers accept the webhook's.
+// certificate reports whether API servers accept the webhook's.
 func (f *Fleet) certificate(ctx context.Context) []Finding {
 	wanted, err := manifests.Objects(manifests.Webhook)
 	if err != nil {
@@ -207,10 +208,34 @@ func (f *Fleet) certificate(ctx context.Context) []Finding {
 	if !found {
 		secret = nil
 	}
-	return certificateFindings(secret, webhooks, f.Clock.Now())
+	return append(certificateFindings(secret, webhooks, f.Clock.Now()), f.certManager(ctx)...)
 }
 
-// pods tells whether Shipper's are ready.
+// certManager says why cert-manager has not issued or renewed the certificate, if a webhook configuration names a Certificate.
+func (f *Fleet) certManager(ctx context.Context) []Finding {
+	want, err := manifests.Object(manifests.Webhook, "ValidatingWebhookConfiguration", shipper.GroupName)
+	if err != nil {
+		return []Finding{unread("the manifests", err)}
+	}
+	live, err := f.live(ctx, want)
+	if err != nil || live == nil {
+		return nil // the check of webhooks says so
+	}
+	namespace, name, named := strings.Cut(live.GetAnnotations()[certmanagerv1.WantInjectAnnotation], "/")
+	if !named {
+		return nil
+	}
+	found := &certmanagerv1.Certificate{}
+	err = f.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, found)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		found = nil
+	} else if err != nil {
+		return []Finding{unread("the Certificate "+namespace+"/"+name, err)}
+	}
+	return certManagerFindings(namespace+"/"+name, found, f.Clock.Now())
+}
+
+// pods reports whether Shipper's are ready.
 func (f *Fleet) pods(ctx context.Context) []Finding {
 	d := &appsv1.Deployment{}
 	found, err := f.get(ctx, deploymentName, d)
@@ -223,7 +248,7 @@ func (f *Fleet) pods(ctx context.Context) []Finding {
 	return deploymentFindings(d)
 }
 
-// lease tells whether a reconciler leads.
+// lease reports whether a reconciler leads.
 func (f *Fleet) lease(ctx context.Context) []Finding {
 	l := &coordinationv1.Lease{}
 	found, err := f.get(ctx, leaseName, l)

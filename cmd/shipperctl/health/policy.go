@@ -12,7 +12,7 @@ import (
 // secretsPolicy is the name of the policy that holds Shipper's own account, and of its binding.
 const secretsPolicy = "secrets.shipper.booking.com"
 
-// policyFindings tells whether an object of the second line, or of what holds Shipper's own account, is there and refuses. live is
+// policyFindings reports whether an object of the second line, or of what holds Shipper's own account, is there and refuses. live is
 // nil when there is none.
 func policyFindings(want, live *unstructured.Unstructured) []Finding {
 	unheld := "RolloutBlocks do not hold while no webhook is asked"

@@ -17,7 +17,7 @@ const (
 	certificateSecret = "shipper-webhook-cert"
 )
 
-// deploymentFindings tells whether Shipper's Pods are ready. d is nil when Shipper runs elsewhere.
+// deploymentFindings reports whether Shipper's Pods are ready. d is nil when Shipper runs elsewhere.
 func deploymentFindings(d *appsv1.Deployment) []Finding {
 	if d == nil {
 		return nil
@@ -46,7 +46,7 @@ func deploymentFindings(d *appsv1.Deployment) []Finding {
 	return []Finding{f}
 }
 
-// leaseFindings tells whether a reconciler leads. l is nil when there is no Lease.
+// leaseFindings reports whether a reconciler leads. l is nil when there is no Lease.
 func leaseFindings(l *coordinationv1.Lease, now time.Time) []Finding {
 	f := Finding{
 		Level: Broken, Why: "nothing is rolled out, and no status is brought up to date; what runs, runs on",

@@ -14,7 +14,7 @@ const (
 	leastApplication = "1.27"
 )
 
-// tooOld tells whether an API server is older than Shipper needs.
+// tooOld reports whether an API server is older than Shipper needs.
 func tooOld(found, least string) []Finding {
 	is, err := version.ParseGeneric(found)
 	if err != nil {

@@ -48,7 +48,7 @@ func (f *Format) Set(text string) error {
 	return fmt.Errorf("there are json, yaml and table")
 }
 
-// ForPeople tells whether nothing but people read it.
+// ForPeople reports whether nothing but people read it.
 func (f Format) ForPeople() bool { return f != JSON && f != YAML }
 
 // Print writes v for programs, or the text for people.

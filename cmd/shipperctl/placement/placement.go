@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package placement tells which Releases are placed on which clusters, and what part each has in its Application's rollout.
+// Package placement reports which Releases are placed on which clusters, and what part each has in its Application's rollout.
 package placement
 
 import (
@@ -43,7 +43,7 @@ func Releases(ctx context.Context, from client.Reader, of ...client.ListOption) 
 	return out, err
 }
 
-// On tells whether a Release is placed on a cluster. One that goes is placed nowhere.
+// On reports whether a Release is placed on a cluster. One that goes is placed nowhere.
 func On(rel *shipper.Release, cluster string) bool {
 	return rel.DeletionTimestamp.IsZero() && slices.Contains(strategy.Clusters(rel), cluster)
 }

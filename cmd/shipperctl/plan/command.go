@@ -86,7 +86,7 @@ func outcome(namespace, name string, said []string, err error) Outcome {
 		out.Refused = err.Error()
 	}
 	for _, text := range said {
-		line, isPlan := strings.CutPrefix(text, "plan: ")
+		line, isPlan := strings.CutPrefix(text, shipper.Planned)
 		switch {
 		case isPlan:
 			if rest, is := strings.CutPrefix(line, "Release "); is && out.Release == "" {

@@ -99,7 +99,7 @@ func toAbort(app *shipper.Application, rels, deleting []*shipper.Release) (*ship
 	return rel, nil
 }
 
-// newer tells whether a Release comes after all of rels, which are oldest first.
+// newer reports whether a Release comes after all of rels, which are oldest first.
 func newer(rel *shipper.Release, rels []*shipper.Release) bool {
 	if len(rels) == 0 {
 		return true

@@ -74,5 +74,5 @@ func (s *show) print(p *View) error {
 	return nil
 }
 
-// over tells whether there is nothing more to come.
+// over reports whether there is nothing more to come.
 func (p *View) over() bool { return p.Complete && len(p.Waiting) == 0 && len(p.Deleting) == 0 }

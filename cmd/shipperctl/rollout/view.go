@@ -174,7 +174,7 @@ func waitsFor(rel *shipper.Release) []string {
 }
 
 // problems are conditions that say that something is wrong, of the Application and of its newest Release. What the
-// strategy waits for is told apart.
+// strategy waits for is distinguished.
 func problems(o *observed) []string {
 	conditions := slices.Clone(o.app.Status.Conditions)
 	if n := len(o.releases); n > 0 {

@@ -125,7 +125,7 @@ func awaited(o *observed, step int) ([]string, error) {
 	return nil, nil
 }
 
-// reached tells whether a Release has achieved a step: just that one if it is the target, or one that is further on.
+// reached reports whether a Release has achieved a step: just that one if it is the target, or one that is further on.
 func reached(rel *shipper.Release, step, target int) bool {
 	achieved := rel.Status.AchievedStep
 	if achieved == nil {

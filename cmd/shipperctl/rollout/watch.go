@@ -19,7 +19,7 @@ import (
 // calm is how long changes are collected before they are shown: a step of one rollout changes many objects.
 const calm = 200 * time.Millisecond
 
-// stale is how long a picture stands on a terminal before it is drawn anew, that the ages in it are right.
+// stale is how long a picture stands on a terminal before it is drawn again, that the ages in it are right.
 const stale = time.Second
 
 // watch shows the rollout whenever something of it changes, until it is complete. Nothing is polled. Being interrupted is no
@@ -110,7 +110,7 @@ func collect(ctx context.Context) {
 	}
 }
 
-// changes tells when something changes that the picture shows. API servers end watches now and then: when one has ended, all
+// changes reports when something changes that the picture shows. API servers end watches now and then: when one has ended, all
 // are, and the channel is closed.
 func (s *show) changes(ctx context.Context) (<-chan struct{}, error) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -74,7 +74,7 @@ func fit(text string, height int) string {
 	return home + strings.Join(lines, clear+"\r\n") + clear + rest
 }
 
-// Wait waits until the window has another size or a time has passed, and tells whether to go on.
+// Wait waits until the window has another size or a time has passed, and reports whether to go on.
 func (c *Canvas) Wait(ctx context.Context, atMost time.Duration) bool {
 	timer := time.NewTimer(atMost)
 	defer timer.Stop()

@@ -26,7 +26,7 @@ func NewProgress(out io.Writer, c clock.PassiveClock) *Progress {
 	return &Progress{out: out, clock: c, said: c.Now()}
 }
 
-// Printf tells how far it is, unless something was said a moment ago.
+// Printf reports how far it is, unless something was said a moment ago.
 func (p *Progress) Printf(format string, args ...any) {
 	if now := p.clock.Now(); now.Sub(p.said) >= between {
 		p.said = now

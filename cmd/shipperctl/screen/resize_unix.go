@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// resizes tells when the window has another size.
+// resizes reports when the window has another size.
 func resizes() (<-chan os.Signal, func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGWINCH)

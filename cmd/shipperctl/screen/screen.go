@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Of tells whether somebody looks at a screen, and how wide that is; 0 when nobody does.
+// Of reports whether somebody looks at a screen, and how wide that is; 0 when nobody does.
 func Of(out io.Writer) (width int, is bool) {
 	file, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -25,7 +25,7 @@ func Of(out io.Writer) (width int, is bool) {
 	return width, true
 }
 
-// Draws tells whether somebody looks at a screen that can be drawn on, and not only written.
+// Draws reports whether somebody looks at a screen that can be drawn on, and not only written.
 func Draws(out io.Writer) bool {
 	_, is := Of(out)
 	return is && os.Getenv("TERM") != "dumb"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package credential reads what a cluster's Secret holds: whose credentials, until when, and whether Shipper is to renew them.
-// It is pure. What a token says of itself is believed: it decides when to ask for another and what to tell people, and no more.
+// It is pure. The claims of a token are not verified: they decide when to request another and what to report, and no more.
 package credential
 
 import (
@@ -35,7 +35,7 @@ const (
 	// renewPart is the part of a token's life after which it is renewed. A quarter of 24 h is 6 h: an outage of 18 h, of
 	// Shipper or of the cluster, is survived, and it costs two writes a quarter.
 	renewPart = 4
-	// warnPart is the part of its life that is left when people are told of what nobody renews, if that is not more than
+	// warnPart is the part of its life that is left when credentials that are not renewed cause a warning, if that is not more than
 	// warnEarliest.
 	warnPart     = 3
 	warnEarliest = 30 * 24 * time.Hour
@@ -60,7 +60,7 @@ type Credential struct {
 	Account Account
 	// Life is how long the next token is to live. Zero: Shipper does not renew.
 	Life time.Duration
-	// Problem is why Shipper cannot renew what it is told to.
+	// Problem is why Shipper cannot renew credentials that it should renew.
 	Problem string
 }
 
@@ -162,13 +162,13 @@ func readCertificate(text []byte) Credential {
 	return out
 }
 
-// Ends tells whether the credentials end, as far as is known.
+// Ends reports whether the credentials end, as far as is known.
 func (c Credential) Ends() bool { return !c.NotAfter.IsZero() }
 
-// Ended tells whether they have ended.
+// Ended reports whether they have ended.
 func (c Credential) Ended(now time.Time) bool { return c.Ends() && !now.Before(c.NotAfter) }
 
-// Renewed tells whether Shipper renews them.
+// Renewed reports whether Shipper renews them.
 func (c Credential) Renewed() bool { return c.Life > 0 }
 
 // RenewAt is when Shipper renews them: after a quarter of their life.
@@ -181,7 +181,7 @@ func (c Credential) Rest() time.Duration {
 	return c.NotAfter.Sub(c.NotBefore) / renewPart
 }
 
-// WarnAt is from when people are told that they end: for what is renewed when half of their life has passed, which is a quarter
+// WarnAt is from when a warning says that they end: for renewed credentials when half of their life has passed, which is a quarter
 // of it too late, and for others in the last third, but 30 days before the end at the earliest.
 func (c Credential) WarnAt() time.Time {
 	life := c.NotAfter.Sub(c.NotBefore)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report words what the reconcilers of targets tell people: conditions over many clusters, what changed in
+// Package report writes the texts of the reconcilers of targets: conditions over many clusters, what changed in
 // them, and events.
 package report
 
@@ -65,12 +65,12 @@ func wrong(conditionType string, clusters []Cluster) string {
 }
 
 // Changes words what differs between two lists of conditions, `[old] -> [new], …`, or is empty when nothing does that is worth
-// telling: see News.
+// an event: see Changed.
 func Changes(before, after []shipper.Condition) string {
 	return changes(before, after, Changed)
 }
 
-// changes words those of the conditions that are told.
+// changes describes the changed conditions.
 func changes(before, after []shipper.Condition, told func(was *shipper.Condition, is shipper.Condition) bool) string {
 	var out []string
 	for _, c := range after {
@@ -86,7 +86,7 @@ func changes(before, after []shipper.Condition, told func(was *shipper.Condition
 	return strings.Join(out, ", ")
 }
 
-// Changed tells whether a condition is worth an event after what it was, nil when it was not there. A time that moved is not, and
+// Changed reports whether a condition is worth an event after what it was, nil when it was not there. A time that moved is not, and
 // neither is how far something in progress is: conditions say that, and a rollout of many Pods would drown what matters.
 func Changed(was *shipper.Condition, is shipper.Condition) bool {
 	if turned(was, is) {
@@ -95,7 +95,7 @@ func Changed(was *shipper.Condition, is shipper.Condition) bool {
 	return was.Message != is.Message && !underWay(is.Reason)
 }
 
-// underWay tells whether a reason says that what was asked for is being done.
+// underWay reports whether a reason says that what was asked for is being done.
 func underWay(reason string) bool {
 	switch reason {
 	case shipper.InProgress, shipper.PodsNotInEndpoints, shipper.StrategyInProgress, shipper.StrategyNotComplete:
@@ -104,7 +104,7 @@ func underWay(reason string) bool {
 	return false
 }
 
-// Wrong tells whether a condition says that something is: neither that all is well, nor that it is under way. A condition that is
+// Wrong reports whether a condition says that something is: neither that all is well, nor that it is under way. A condition that is
 // False when all is well has no reason.
 func Wrong(c *shipper.Condition) bool {
 	return c != nil && c.Status != corev1.ConditionTrue && c.Reason != "" && !underWay(c.Reason)
@@ -121,7 +121,7 @@ func ofTarget(before []shipper.Condition) func(was *shipper.Condition, is shippe
 	}
 }
 
-// sinceKnown tells whether a condition has not turned since the cluster can be worked with.
+// sinceKnown reports whether a condition has not turned since the cluster can be worked with.
 func sinceKnown(conditions []shipper.Condition, c *shipper.Condition) bool {
 	operational := shipper.FindCondition(conditions, shipper.TargetOperational)
 	return operational == nil || !c.LastTransitionTime.After(operational.LastTransitionTime.Time)
@@ -145,7 +145,7 @@ func words(parts ...string) string {
 	return strings.Join(out, " ")
 }
 
-// Event is something to tell about an object.
+// Event is an event about an object.
 type Event struct {
 	// Type is corev1.EventTypeNormal or corev1.EventTypeWarning.
 	Type string
@@ -155,7 +155,7 @@ type Event struct {
 	Note string
 }
 
-// Emit records events. Call it once what they tell is persisted. Those with the same type and reason are told together, as far as
+// Emit records events. Call it after their facts are persisted. Events with the same type and reason are joined, as far as
 // there is room: they are of one moment, and each event is a request.
 func Emit(recorder events.EventRecorder, about runtime.Object, list []Event) {
 	for _, e := range together(list) {
@@ -163,7 +163,7 @@ func Emit(recorder events.EventRecorder, about runtime.Object, list []Event) {
 	}
 }
 
-// together joins events of the same type and reason, in the order of the first of each, to notes that can be told in full.
+// together joins events of the same type and reason, in the order of the first of each, to notes within the limit.
 func together(list []Event) []Event {
 	var out []Event
 	for _, e := range list {
@@ -274,7 +274,7 @@ func own(c *shipper.Condition) *shipper.Condition {
 	return c
 }
 
-// turned tells whether a condition has another status or reason than before, when it was not nil.
+// turned reports whether a condition has another status or reason than before, when it was not nil.
 func turned(was *shipper.Condition, is shipper.Condition) bool {
 	return was == nil || was.Status != is.Status || was.Reason != is.Reason
 }

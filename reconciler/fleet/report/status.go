@@ -45,7 +45,7 @@ func Failure(
 	return shipper.SetCondition(shipper.SetCondition(conditions, operational, now), ready, now)
 }
 
-// ofConnection tells whether a reason means that the cluster cannot be worked with.
+// ofConnection reports whether a reason means that the cluster cannot be worked with.
 func ofConnection(reason string) bool {
 	switch reason {
 	case shipper.TargetClusterClientError, shipper.ClusterUnreachable, shipper.CredentialsRefused,
@@ -56,10 +56,9 @@ func ofConnection(reason string) bool {
 }
 
 // PatchStatus writes the status of object when it differs from that of was, which is the object as it was read. An
-// object that has gone meanwhile needs no status. An object that was written meanwhile is a conflict: what was read
-// came from a cache that is late, and the difference to it is not what has to be written. For the same reason
-// whoever calls this has to hear of changes of status: when a late cache shows no difference, the event that brings
-// it up to date sets that right.
+// object that was deleted meanwhile needs no status. An object that was written meanwhile is a conflict: the cache was out of date,
+// and so is the difference. For the same reason callers need the events of status changes: if an outdated cache shows no difference,
+// the next event corrects that.
 func PatchStatus(ctx context.Context, c client.Client, object, was client.Object) (changed bool, err error) {
 	if equality.Semantic.DeepEqual(was, object) {
 		return false, nil

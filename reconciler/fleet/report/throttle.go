@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -33,11 +32,8 @@ const (
 	ever = 15 * time.Second
 )
 
-// shown is how long a cache may take to show what was written.
-const shown = time.Second
-
 // forgetful is after how long it is forgotten that an object's status was held back, unless it was looked at since; its end was not
-// told. It is longer than anybody who holds back waits for a worker to look again: what is forgotten before would be held back anew,
+// told. It is longer than anybody who holds back waits for a worker to look again: what is forgotten before would be held back again,
 // time and again.
 const forgetful = time.Hour
 
@@ -58,9 +54,6 @@ type Status struct {
 // one; all of them would have to be written, told to everyone who watches, and said once more by the Release. It is safe for
 // concurrent use.
 //
-// What turns is held back only while the cache does not show yet what was written last: the difference to what it shows is not what
-// has to be written, and the API server would refuse it. The event that brings the cache up to date brings the next pass.
-//
 // What is held back lags by two seconds, and then by four, or longer where many are, and what is at rest is exact, because whoever holds
 // back looks again when that time is over.
 type Throttle struct {
@@ -70,8 +63,6 @@ type Throttle struct {
 	// lags is how many of these were held back when they were counted.
 	lags    int
 	counted time.Time
-	// wrote is what was written last, until a cache shows it.
-	wrote map[types.NamespacedName]written
 }
 
 // held is a status that says how far something is.
@@ -84,16 +75,9 @@ type held struct {
 	at time.Time
 }
 
-// written is a write of a status.
-type written struct {
-	uid     types.UID
-	version string
-	at      time.Time
-}
-
 // NewThrottle returns a Pace for objects of one kind.
 func NewThrottle() *Throttle {
-	return &Throttle{held: map[types.NamespacedName]held{}, wrote: map[types.NamespacedName]written{}}
+	return &Throttle{held: map[types.NamespacedName]held{}}
 }
 
 // Urgency is how soon what is new in a status has to be told.
@@ -119,7 +103,7 @@ func (p *Throttle) Delay(was, is client.Object, before, after Status, at time.Ti
 	return p.DelayFor(urgency(before, after), was, is, at)
 }
 
-// DelayFor is Hold of an object of which the caller tells how soon what is new in its status has to be told. was is as the cache shows
+// DelayFor is Hold of an object of which the caller reports how soon what is new in its status has to be told. was is as the cache shows
 // it.
 func (p *Throttle) DelayFor(haste Urgency, was, is client.Object, at time.Time) time.Duration {
 	p.mu.Lock()
@@ -131,9 +115,6 @@ func (p *Throttle) DelayFor(haste Urgency, was, is client.Object, at time.Time) 
 			p.held[key] = held{pause: h.pause, at: at}
 		}
 		return 0
-	}
-	if left := p.late(was, at); left > 0 {
-		return left
 	}
 	if haste == Now {
 		delete(p.held, key)
@@ -178,37 +159,11 @@ func (p *Throttle) crowd(at time.Time) time.Duration {
 	return min(time.Duration(p.lags)*each, ever)
 }
 
-// Wrote remembers an object as the API server answered when its status was written.
-func (p *Throttle) Wrote(o client.Object, at time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	maps.DeleteFunc(p.wrote, func(_ types.NamespacedName, w written) bool { return at.Sub(w.at) >= shown })
-	p.wrote[client.ObjectKeyFromObject(o)] = written{o.GetUID(), o.GetResourceVersion(), at}
-}
-
-// late is how long it may be waited yet until the cache shows what was written last; 0 when it does. A second is enough: a cache
-// that is later than that, or an API server that was put back to an earlier time, is found out by the conflict.
-func (p *Throttle) late(cached client.Object, at time.Time) time.Duration {
-	key := client.ObjectKeyFromObject(cached)
-	last, ok := p.wrote[key]
-	if !ok {
-		return 0
-	}
-	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), last.version)
-	left := shown - at.Sub(last.at)
-	if err != nil || order >= 0 || cached.GetUID() != last.uid || left <= 0 {
-		delete(p.wrote, key)
-		return 0
-	}
-	return left
-}
-
 // Forget an object that is gone.
 func (p *Throttle) Forget(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.held, key)
-	delete(p.wrote, key)
 }
 
 // Sooner is the shorter of two times, of which 0 is never.
@@ -233,7 +188,7 @@ func urgency(before, after Status) Urgency {
 	return Later
 }
 
-// turns tells whether somebody may wait for what is said after: a condition got another status or, but for those that every
+// turns reports whether somebody may wait for what is said after: a condition got another status or, but for those that every
 // Pod that starts goes through, another reason; clusters came or went; what was asked for last is there.
 //
 // That something is under way since something else was asked for turns nothing: as long as the status speaks of an earlier
@@ -263,7 +218,7 @@ func turns(before, after Status) bool {
 	return false
 }
 
-// begins tells whether nothing was said before, and what is said now is that nothing is there yet, or not in all clusters: that is so of
+// begins reports whether nothing was said before, and what is said now is that nothing is there yet, or not in all clusters: that is so of
 // every target when it is made, for as long as it takes to install the Release.
 func begins(before, after Status) bool {
 	return len(before.Clusters) == 0 && len(after.Clusters) > 0 && !shipper.ConditionTrue(after.Conditions, shipper.TargetReady) &&
@@ -287,7 +242,7 @@ func anyTurns(before, after []shipper.Condition, asked, all bool) bool {
 	return false
 }
 
-// oneArrives tells whether what was asked for is there in one cluster, where it was on its way before.
+// oneArrives reports whether what was asked for is there in one cluster, where it was on its way before.
 func oneArrives(before, after Status) bool {
 	return len(before.Clusters) == len(after.Clusters) && slices.ContainsFunc(after.Clusters, func(c Cluster) bool {
 		i := slices.IndexFunc(before.Clusters, func(b Cluster) bool { return b.Name == c.Name })
@@ -300,19 +255,19 @@ func oneArrives(before, after Status) bool {
 	})
 }
 
-// oneHasIt tells whether what was asked for last is there in one cluster, and nothing was said of it before.
+// oneHasIt reports whether what was asked for last is there in one cluster, and nothing was said of it before.
 func oneHasIt(before, after Status) bool {
 	return before.Generation != after.Generation && slices.ContainsFunc(after.Clusters, func(c Cluster) bool {
 		return shipper.ConditionTrue(c.Conditions, shipper.TargetReady)
 	})
 }
 
-// arrives tells whether a condition that turned is at the end of its way.
+// arrives reports whether a condition that turned is at the end of its way.
 func arrives(was, is shipper.Condition) bool {
 	return is.Status == corev1.ConditionTrue && was.Status == corev1.ConditionFalse && onTheWay(was.Reason)
 }
 
-// proceeds tells whether a condition that turned is only on the way to what it was to be all the time, or to what was asked for
+// proceeds reports whether a condition that turned is only on the way to what it was to be all the time, or to what was asked for
 // since, if something was, or to be rid of what is too much.
 func proceeds(was, is shipper.Condition, asked bool) bool {
 	under := is.Status == corev1.ConditionFalse && onTheWay(is.Reason)
@@ -325,7 +280,7 @@ func proceeds(was, is shipper.Condition, asked bool) bool {
 	return false
 }
 
-// onTheWay tells whether a reason is one that Pods go through while they start or get traffic, or says of a target that its
+// onTheWay reports whether a reason is one that Pods go through while they start or get traffic, or says of a target that its
 // clusters have such reasons.
 func onTheWay(reason string) bool {
 	switch reason {

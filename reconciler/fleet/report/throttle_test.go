@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -200,51 +199,6 @@ func TestACrowdHoldsBackNothingThatAClusterWaitsFor(t *testing.T) {
 		if held := pace.Delay(target(0, 1), target(0, 2), tc.before, tc.after, at.Add(time.Second)); held != tc.want {
 			t.Errorf("%s: held for %s", sentence, held)
 		}
-	}
-}
-
-func TestHoldsBackWhatACacheDoesNotShowYet(t *testing.T) {
-	target := func(uid types.UID, version string, available int32) *shipper.CapacityTarget {
-		ct := &shipper.CapacityTarget{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: "web-0", UID: uid, ResourceVersion: version,
-		}}
-		ct.Status.Clusters = []shipper.ClusterCapacityStatus{{Name: "a", AvailableReplicas: available}}
-		return ct
-	}
-	for sentence, tc := range map[string]struct {
-		cached *shipper.CapacityTarget
-		after  time.Duration // of the last write
-		want   time.Duration
-	}{
-		"an earlier version":                        {target("1", "9", 1), 100 * time.Millisecond, 900 * time.Millisecond},
-		"what was written":                          {target("1", "10", 1), 100 * time.Millisecond, 0},
-		"a later version":                           {target("1", "11", 1), 100 * time.Millisecond, 0},
-		"an earlier version for longer":             {target("1", "9", 1), time.Second, 0},
-		"another object of that name":               {target("2", "9", 1), 100 * time.Millisecond, 0},
-		"a version that cannot be compared":         {target("1", "new", 1), 100 * time.Millisecond, 0},
-		"an earlier version that is as it is to be": {target("1", "9", 2), 100 * time.Millisecond, 0},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			pace, began := NewThrottle(), time.Unix(0, 0)
-			pace.Wrote(target("1", "10", 1), began)
-			is := target(tc.cached.UID, tc.cached.ResourceVersion, 2)
-			if got := pace.DelayFor(Now, tc.cached, is, began.Add(tc.after)); got != tc.want {
-				t.Errorf("held for %s, want %s", got, tc.want)
-			}
-		})
-	}
-	pace, began := NewThrottle(), time.Unix(0, 0)
-	pace.Wrote(target("1", "10", 1), began)
-	pace.DelayFor(Now, target("1", "10", 1), target("1", "10", 2), began)
-	if len(pace.wrote) != 0 {
-		t.Error("what a cache shows is remembered")
-	}
-	pace.Wrote(target("1", "10", 1), began)
-	other := target("2", "20", 1)
-	other.Name = "web-1"
-	pace.Wrote(other, began.Add(time.Second))
-	if len(pace.wrote) != 1 {
-		t.Errorf("%d writes are remembered after a second", len(pace.wrote))
 	}
 }
 

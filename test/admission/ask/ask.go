@@ -157,8 +157,12 @@ func (w *World) Add(o client.Object) error {
 func Patched[T any](t testing.TB, req *admission.Request, a *response.Response) *T {
 	t.Helper()
 	text := req.Object.Raw
-	if len(a.Patch()) > 0 {
-		ops, err := json.Marshal(a.Patch())
+	operations, err := a.Patch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(operations) > 0 {
+		ops, err := json.Marshal(operations)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -162,7 +162,7 @@ func (w *env) findMoved(ctx context.Context) error {
 	return nil
 }
 
-// freshness makes blocks one after the other, asks every replica until it refuses, and tells how long that takes from the
+// freshness makes blocks one after the other, asks every replica until it refuses, and reports how long that takes from the
 // 201 on.
 func (w *env) freshness(ctx context.Context, n int) ([]table.Line, error) {
 	var took []time.Duration

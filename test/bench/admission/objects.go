@@ -102,7 +102,7 @@ func inParallel(jobs []func() error) error {
 	return all.Wait()
 }
 
-// judged tells whether Shipper's webhooks are asked about what is in their namespace.
+// judged reports whether Shipper's webhooks are asked about what is in their namespace.
 func (w *env) judged(ctx context.Context) (bool, error) {
 	rel, err := w.newest(ctx, ours, 0)
 	if err != nil {

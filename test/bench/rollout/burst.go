@@ -18,7 +18,7 @@ import (
 
 const (
 	burstClusters = 2
-	maxBurst      = 1.5 // to the floor
+	maxBurst      = 2.0 // to the floor
 	// writers is how many writes of ours and of the floor's are under way at a time, when all Applications are written at once.
 	writers = 32
 )

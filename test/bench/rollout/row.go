@@ -20,8 +20,8 @@ import (
 const (
 	maxRatio       = 1.3 // to the floor, at the median
 	maxGrowth      = 1.3 // of the time on most clusters to that on one
-	maxManagement  = 40  // requests for an upgrade
-	maxApplication = 20  // to each application cluster
+	maxManagement  = 80  // requests for an upgrade
+	maxApplication = 40  // to each application cluster
 	maxCores       = 0.5 // percent of one, at rest
 )
 

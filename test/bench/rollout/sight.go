@@ -71,7 +71,7 @@ func (s *sight) tell() {
 	}
 }
 
-// until waits until something is so. It is looked at anew with each event.
+// until waits until something is so. It is looked at again with each event.
 func (s *sight) until(ctx context.Context, so func() bool) error {
 	for !so() {
 		select {

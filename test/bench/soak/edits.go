@@ -129,7 +129,7 @@ func (c *course) missed() error {
 	return fmt.Errorf("%d edits were not answered as they should be:\n%w", len(c.errs), errors.Join(c.errs[:min(len(c.errs), 10)]...))
 }
 
-// String tells how many edits there were of each kind.
+// String reports how many edits there were of each kind.
 func (c *course) String() string {
 	all := 0
 	for _, n := range c.edits {

@@ -19,7 +19,7 @@ import (
 // settling is how long after the last edit something may still be under way.
 const settling = 5 * time.Minute
 
-// stuck tells why an Application is not at rest; empty when it is: its newest Release is at the step that is wanted of it, or what
+// stuck reports why an Application is not at rest; empty when it is: its newest Release is at the step that is wanted of it, or what
 // it waits for is Pods whose image cannot be pulled, which it says.
 func stuck(app *shipper.Application, rel *shipper.Release) string {
 	switch {

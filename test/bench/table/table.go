@@ -50,7 +50,7 @@ func (l Line) Ratio() float64 {
 	return l.Ours / l.Floor
 }
 
-// Missed tells whether the goal was.
+// Missed reports whether the goal was.
 func (l Line) Missed() bool {
 	return l.Most != nil && cmp.Or(l.Ratio(), l.Ours) > *l.Most
 }

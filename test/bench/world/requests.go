@@ -153,7 +153,7 @@ func (t *tally) take(line []byte) {
 	}
 }
 
-// ofLease tells whether something is a lease or an event about one, which alone is of the first version of that API.
+// ofLease reports whether something is a lease or an event about one, which alone is of the first version of that API.
 func ofLease(o *auditv1.ObjectReference) bool {
 	return o.Resource == "leases" || o.Resource == "events" && o.APIGroup == ""
 }

@@ -147,7 +147,7 @@ func (s *Sight) Application(of client.ObjectKey) *shipper.Application {
 	return s.apps[of].DeepCopy()
 }
 
-// Achieved tells whether the Release of a generation has achieved a step.
+// Achieved reports whether the Release of a generation has achieved a step.
 func Achieved(rel *shipper.Release, of int, step int32) bool {
 	return rel != nil && generation(rel) == of && rel.Spec.TargetStep == step && rel.Status.ObservedGeneration == rel.Generation &&
 		rel.Status.AchievedStep != nil && rel.Status.AchievedStep.Step == step

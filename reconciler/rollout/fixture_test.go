@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 60 * time.Second
+
+// fixture is one test: an Application called web in a namespace of its own, with clusters a and b in a region of its own.
+type fixture struct {
+	client.Client
+	t         *testing.T
+	namespace string
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	c, err := management()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &fixture{Client: c, t: t}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}
+	s.must(c.Create(t.Context(), ns))
+	s.namespace = ns.Name
+	return s
+}
+
+func (s *fixture) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// cluster adds a cluster to the region of the story; its name is the story's and the suffix.
+func (s *fixture) cluster(suffix string) string {
+	s.t.Helper()
+	c := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-" + suffix}}
+	c.Spec.Region, c.Spec.APIMaster = s.namespace, "https://127.0.0.1:1"
+	s.must(s.Create(s.t.Context(), c))
+	s.t.Cleanup(func() { _ = s.Delete(context.Background(), c) })
+	return c.Name
+}
+
+func step(name string, capacityI, capacityC, trafficI, trafficC int32) shipper.RolloutStrategyStep {
+	return shipper.RolloutStrategyStep{
+		Name:     name,
+		Capacity: shipper.RolloutStrategyStepValue{Incumbent: capacityI, Contender: capacityC},
+		Traffic:  shipper.RolloutStrategyStepValue{Incumbent: trafficI, Contender: trafficC},
+	}
+}
+
+var (
+	allIn    = []shipper.RolloutStrategyStep{step("full on", 0, 100, 0, 100)}
+	vanguard = []shipper.RolloutStrategyStep{
+		step("staging", 100, 1, 100, 0), step("50/50", 50, 50, 50, 50), step("full on", 0, 100, 0, 100),
+	}
+)
+
+// template has four replicas in two clusters, and a number that makes it differ from others.
+func (s *fixture) template(edit int64, steps []shipper.RolloutStrategyStep) shipper.ReleaseEnvironment {
+	two := int32(2)
+	return shipper.ReleaseEnvironment{
+		Chart:  shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: "https://charts.example"},
+		Values: &shipper.ChartValues{"replicaCount": int64(4), "edit": edit},
+		ClusterRequirements: shipper.ClusterRequirements{
+			Regions: []shipper.RegionRequirement{{Name: s.namespace, Replicas: &two}},
+		},
+		Strategy: &shipper.RolloutStrategy{Steps: steps},
+	}
+}
+
+// apply creates the Application web, or changes it.
+func (s *fixture) apply(change func(*shipper.Application)) {
+	s.t.Helper()
+	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"}}
+	if err := s.Get(s.t.Context(), client.ObjectKeyFromObject(app), app); err != nil {
+		s.must(client.IgnoreNotFound(err))
+		change(app)
+		s.must(s.Create(s.t.Context(), app))
+		return
+	}
+	for {
+		change(app)
+		if err := s.Update(s.t.Context(), app); err == nil {
+			return
+		}
+		s.must(s.Get(s.t.Context(), client.ObjectKeyFromObject(app), app))
+	}
+}
+
+func (s *fixture) edit(n int64, steps []shipper.RolloutStrategyStep) {
+	s.t.Helper()
+	s.apply(func(app *shipper.Application) { app.Spec.Template = s.template(n, steps) })
+}
+
+func (s *fixture) app() *shipper.Application {
+	s.t.Helper()
+	app := &shipper.Application{}
+	s.must(s.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "web"}, app))
+	return app
+}
+
+// until waits for want to be what look sees.
+func (s *fixture) until(want string, look func() string) {
+	s.t.Helper()
+	got, deadline := "", time.Now().Add(patience)
+	for time.Now().Before(deadline) {
+		if got = look(); got == want {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	s.t.Fatalf("-want +got after %s:\n%s\n%s", patience, cmp.Diff(want, got), s.everything())
+}
+
+// untilEvent waits for an event about an object of that name, with a reason and a note of which part is part.
+func (s *fixture) untilEvent(name, reason, part string) {
+	s.t.Helper()
+	s.until("told", func() string {
+		var events corev1.EventList
+		s.must(s.List(s.t.Context(), &events, client.InNamespace(s.namespace)))
+		seen := "of " + name + ", no event " + reason
+		for _, e := range events.Items {
+			if e.InvolvedObject.Name != name || e.Reason != reason {
+				continue
+			}
+			if strings.Contains(e.Message, part) {
+				return "told"
+			}
+			seen += "\n" + e.Message
+		}
+		return seen
+	})
+}
+
+// releases are the names of the Application's Releases in order, from its history, each with the step it is at.
+func (s *fixture) releases() []string { return s.app().Status.History }
+
+func (s *fixture) release(i int) *shipper.Release {
+	s.t.Helper()
+	names := s.releases()
+	if i < 0 {
+		i += len(names)
+	}
+	rel := &shipper.Release{}
+	if i < 0 || i >= len(names) {
+		return rel
+	}
+	s.must(client.IgnoreNotFound(s.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: names[i]}, rel)))
+	return rel
+}
+
+// goTo moves the newest Release to a step.
+func (s *fixture) goTo(step int32) {
+	s.t.Helper()
+	rel := s.release(-1)
+	was := rel.DeepCopy()
+	rel.Spec.TargetStep = step
+	s.must(s.Patch(s.t.Context(), rel, client.MergeFrom(was)))
+}
+
+// shares are the capacity and weight of every Release, oldest first: what is asked for, the same in all clusters, and
+// where the Release is.
+func (s *fixture) shares() string {
+	s.t.Helper()
+	var out []string
+	for i := range s.releases() {
+		rel := s.release(i)
+		if rel.Name == "" {
+			return "one is gone and still in history"
+		}
+		key := client.ObjectKeyFromObject(rel)
+		ct, tt := &shipper.CapacityTarget{}, &shipper.TrafficTarget{}
+		s.must(client.IgnoreNotFound(s.Get(s.t.Context(), key, ct)))
+		s.must(client.IgnoreNotFound(s.Get(s.t.Context(), key, tt)))
+		var shares []string
+		for i := range ct.Spec.Clusters {
+			if i < len(tt.Spec.Clusters) {
+				shares = append(shares, fmt.Sprintf("%d%%/%d", ct.Spec.Clusters[i].Percent, tt.Spec.Clusters[i].Weight))
+			}
+		}
+		at := "-"
+		if rel.Status.AchievedStep != nil {
+			at = rel.Status.AchievedStep.Name
+		}
+		out = append(out, strings.Join(shares, " ")+" at "+at+s.waiting(rel))
+	}
+	return strings.Join(out, " | ")
+}
+
+func (s *fixture) waiting(rel *shipper.Release) string {
+	if shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete) {
+		return ", complete"
+	}
+	if st := rel.Status.Strategy; st != nil && st.State.WaitingForCommand == shipper.StrategyStateTrue {
+		return ", waiting for command"
+	}
+	return ""
+}
+
+func condition(conditions []shipper.Condition, conditionType string) string {
+	c := shipper.FindCondition(conditions, conditionType)
+	if c == nil {
+		return "none"
+	}
+	return strings.Join(strings.Fields(string(c.Status)+" "+c.Reason+" "+c.Message), " ")
+}
+
+func (s *fixture) appCondition(conditionType string) func() string {
+	return func() string { return condition(s.app().Status.Conditions, conditionType) }
+}
+
+func (s *fixture) relCondition(i int, conditionType string) func() string {
+	return func() string { return condition(s.release(i).Status.Conditions, conditionType) }
+}
+
+// everything is printed when a test fails.
+func (s *fixture) everything() string {
+	var b strings.Builder
+	app := s.app()
+	fmt.Fprintf(&b, "application %v\n  %+v\n", app.Annotations, app.Status)
+	var rels shipper.ReleaseList
+	s.must(s.List(s.t.Context(), &rels, client.InNamespace(s.namespace)))
+	for _, rel := range rels.Items {
+		fmt.Fprintf(&b, "release %s %v step %d\n  %+v\n", rel.Name, rel.Annotations, rel.Spec.TargetStep, rel.Status)
+	}
+	return b.String()
+}
+
+func (s *fixture) block(name string) *shipper.RolloutBlock {
+	s.t.Helper()
+	b := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
+	b.Spec.Message = "no"
+	s.must(s.Create(s.t.Context(), b))
+	return b
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+func TestHealthySumsUpClusters(t *testing.T) {
+	objects := func(total, healthy int32, status string, names ...string) *shipper.InstalledObjects {
+		out := &shipper.InstalledObjects{Total: total, Healthy: healthy}
+		for _, name := range names {
+			out.Unhealthy = append(out.Unhealthy, shipper.UnhealthyObject{Kind: "Thing", Name: name, Status: status, Reason: "Why"})
+		}
+		return out
+	}
+	condition := func(status corev1.ConditionStatus, reason, message string) *shipper.Condition {
+		return &shipper.Condition{Type: shipper.ReleaseHealthy, Status: status, Reason: reason, Message: message}
+	}
+	var many []string
+	for i := range 10 {
+		many = append(many, fmt.Sprint(i))
+	}
+	for sentence, tc := range map[string]struct {
+		clusters map[string]*shipper.InstalledObjects
+		want     *shipper.Condition
+	}{
+		"no cluster":       {nil, nil},
+		"nothing is known": {map[string]*shipper.InstalledObjects{"a": nil, "b": nil}, nil},
+		"all is well": {
+			map[string]*shipper.InstalledObjects{"a": objects(2, 2, ""), "b": objects(2, 2, "")}, condition("True", "", ""),
+		},
+		"one cluster has not told yet": {
+			map[string]*shipper.InstalledObjects{"a": objects(2, 2, ""), "b": nil},
+			condition("Unknown", "ObjectsNotKnown", "nothing is known yet of objects in clusters: b"),
+		},
+		"one object is not well": {
+			map[string]*shipper.InstalledObjects{"a": objects(2, 2, ""), "b": objects(2, 1, "Failed", "x")},
+			condition("False", "ObjectsNotHealthy", `1 of 4 objects are not healthy: b: Thing "x" is Failed (Why)`),
+		},
+		"nobody can tell of one": {
+			map[string]*shipper.InstalledObjects{"a": objects(2, 1, "Unknown", "x")},
+			condition("Unknown", "ObjectsNotHealthy", `1 of 2 objects are not healthy: a: Thing "x" is Unknown (Why)`),
+		},
+		"one failed, and another is on its way": {
+			map[string]*shipper.InstalledObjects{"a": objects(2, 1, "InProgress", "x"), "b": objects(2, 1, "Failed", "y")},
+			condition("False", "ObjectsNotHealthy", `2 of 4 objects are not healthy: b: Thing "y" is Failed (Why); `+
+				`a: Thing "x" is InProgress (Why)`),
+		},
+		"one is on its way, and nobody can tell of another": {
+			map[string]*shipper.InstalledObjects{"a": objects(2, 1, "InProgress", "x"), "b": objects(2, 1, "Unknown", "y")},
+			condition("False", "ObjectsInProgress", `2 of 4 objects are not healthy: b: Thing "y" is Unknown (Why); `+
+				`a: Thing "x" is InProgress (Why)`),
+		},
+		"more than can be named": {
+			map[string]*shipper.InstalledObjects{"a": objects(500, 100, "InProgress", many...)},
+			condition("False", "ObjectsInProgress", `400 of 500 objects are not healthy: a: Thing "0" is InProgress (Why); `+
+				`a: Thing "1" is InProgress (Why); a: Thing "2" is InProgress (Why); a: Thing "3" is InProgress (Why); `+
+				`a: Thing "4" is InProgress (Why); and 395 more`),
+		},
+		"one of many has failed": {
+			map[string]*shipper.InstalledObjects{"a": objects(10, 0, "InProgress", many...), "b": objects(1, 0, "Failed", "x")},
+			condition("False", "ObjectsNotHealthy", `11 of 11 objects are not healthy: b: Thing "x" is Failed (Why); `+
+				`a: Thing "0" is InProgress (Why); a: Thing "1" is InProgress (Why); a: Thing "2" is InProgress (Why); `+
+				`a: Thing "3" is InProgress (Why); and 6 more`),
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			it := &shipper.InstallationTarget{}
+			for _, name := range []string{"a", "b"} {
+				if o, there := tc.clusters[name]; there {
+					it.Status.Clusters = append(it.Status.Clusters, shipper.ClusterInstallationStatus{Name: name, Objects: o})
+				}
+			}
+			if diff := cmp.Diff(tc.want, healthy(strategy.Release{Installation: it})); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	if c := healthy(strategy.Release{}); c != nil {
+		t.Errorf("a Release without a target is %+v", c)
+	}
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/rollout/blocks"
+	"shipper.dev/shipper/reconciler/rollout/history"
+)
+
+// settleTimeout bounds how long a worker waits for the cache to show what a pass has written.
+const settleTimeout = 5 * time.Second
+
+// scope is everything that one pass has read.
+type scope struct {
+	// app is never nil, not being deleted, and the pass's own.
+	app *shipper.Application
+	// history has the Releases and their targets. They are the cache's own: own copies one before it is changed.
+	history history.History
+	// blocks bear on the Application's namespace.
+	blocks []*shipper.RolloutBlock
+	// clusters are all there are; nil if neither a block nor placement needs them.
+	clusters []shipper.Cluster
+}
+
+// view is how the blocks are seen at a time.
+func (s *scope) view(now metav1.Time) blocks.View {
+	return blocks.View{
+		App: s.app, Releases: s.history.Releases(), Bearing: s.blocks, Clusters: s.clusters, Now: now.Time,
+	}
+}
+
+// own replaces the i-th live Release by a copy, which may be changed.
+func (s *scope) own(i int) *shipper.Release {
+	rel := s.history.Live[i].Release.DeepCopy()
+	s.history.Live[i].Release = rel
+	return rel
+}
+
+// observe reads from the cache. The scope is nil if the Application is gone or being deleted: then observe does what is left to do.
+func (r *pass) observe(ctx context.Context, req ctrl.Request) (*scope, error) {
+	app := &shipper.Application{}
+	err := r.client.Get(ctx, req.NamespacedName, app)
+	switch {
+	case apierrors.IsNotFound(err):
+		r.confirmed.Delete(req.NamespacedName)
+		return nil, r.finishOrphans(ctx, req.NamespacedName)
+	case err != nil:
+		return nil, err
+	case !app.DeletionTimestamp.IsZero():
+		return nil, r.finish(ctx, app)
+	}
+	s := &scope{app: app}
+	if s.history, err = r.histories.Cached(ctx, s.app); err != nil {
+		return nil, err
+	}
+	if s.blocks, err = blocks.Bearing(ctx, r.client, s.app.Namespace, r.global); err != nil {
+		return nil, err
+	}
+	return s, r.observeClusters(ctx, s)
+}
+
+// observeClusters reads the clusters if a block names some or the newest Release has none yet.
+func (r *Reconciler) observeClusters(ctx context.Context, s *scope) error {
+	newest := s.history.Newest()
+	if !blocks.NameClusters(s.blocks) && (newest == nil || len(strategy.Clusters(newest)) > 0) {
+		return nil
+	}
+	var clusters shipper.ClusterList
+	if err := r.client.List(ctx, &clusters); err != nil {
+		return fmt.Errorf("listing clusters: %w", err)
+	}
+	s.clusters = clusters.Items
+	return nil
+}
+
+// confirm fails with a conflict if the cache lags behind the API server. What this process wrote the cache shows (settle), and
+// optimistic locks refuse a write to an object that was changed. That leaves what cannot be undone, which is always confirmed, and the
+// first
+// write of a process to an Application: the leader before may have written to its other objects. Blocks are as the cache has them: the
+// webhook refuses each write under one that the cache does not show yet.
+func (r *pass) confirm(ctx context.Context, s *scope, always bool) error {
+	key := client.ObjectKeyFromObject(s.app)
+	uid, known := r.confirmed.Load(key)
+	first := !known || uid != s.app.UID
+	if !first && !always {
+		return nil
+	}
+	current, err := r.histories.Current(ctx, s.app, s.history, first)
+	if err != nil {
+		return err
+	}
+	if !current {
+		return apierrors.NewConflict(shipper.Resource("applications"), s.app.Name, errors.New("the cache lags behind the API server"))
+	}
+	r.confirmed.Store(key, s.app.UID)
+	return nil
+}
+
+// wrote notes that a request to write an object was sent, whatever came of it.
+func (r *pass) wrote(o client.Object) {
+	var of client.Object
+	switch o.(type) {
+	case *shipper.Application:
+		of = &shipper.Application{}
+	case *shipper.Release:
+		of = &shipper.Release{}
+	case *shipper.InstallationTarget:
+		of = &shipper.InstallationTarget{}
+	case *shipper.CapacityTarget:
+		of = &shipper.CapacityTarget{}
+	case *shipper.TrafficTarget:
+		of = &shipper.TrafficTarget{}
+	default:
+		return
+	}
+	of.SetNamespace(o.GetNamespace())
+	of.SetName(o.GetName())
+	r.written = append(r.written, of)
+}
+
+// settle waits until the cache shows what this pass has written: the next pass plans by it. A Get waits for writes to its object.
+func (r *pass) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	for _, o := range r.written {
+		if err := r.client.Get(ctx, client.ObjectKeyFromObject(o), o, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("waiting for the cache to show %s/%s: %w", o.GetNamespace(), o.GetName(), err)
+		}
+	}
+	return nil
+}

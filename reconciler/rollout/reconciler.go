@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/reconciler/fairqueue"
+	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/retry"
+	"shipper.dev/shipper/reconciler/rollout/history"
+)
+
+// Users write Applications; the reconciler writes annotations, status, its finalizer and, on abort, the template.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=applications,verbs=get;list;watch;update;patch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=applications/status,verbs=patch
+// Releases are made of templates, get clusters, are brought back to their last step on abort, and are deleted when they are superseded
+// or beyond the history limit.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=releases,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=releases/status,verbs=patch
+// Targets are the requests to the reconcilers that write to application clusters.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=installationtargets;capacitytargets,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=traffictargets,verbs=get;list;watch;create;patch
+// Blocks hold rollouts; clusters are chosen from.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=rolloutblocks;clusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// Options for SetupWithManager.
+type Options struct {
+	// Charts count replicas, and are verified.
+	Charts Charts
+	// GlobalBlocksNamespace is the one whose RolloutBlocks bear on every namespace.
+	GlobalBlocksNamespace string
+	// Histories reads what there is of an Application.
+	Histories *history.Reader
+	// Clock is the time of transitions.
+	Clock clock.PassiveClock
+	// Workers is how many Applications are worked on at the same time; 4 when it is 0.
+	Workers int
+	// Queue makes the queue of requests. Nil: first come, first served.
+	Queue fairqueue.NewQueue
+}
+
+// Reconciler rolls Applications out.
+type Reconciler struct {
+	client    client.Client
+	live      client.Reader
+	histories *history.Reader
+	charts    Charts
+	global    string
+	clock     clock.PassiveClock
+	recorder  events.EventRecorder
+	retrier   *retry.Retrier
+	// applications and releases throttle the statuses of these kinds.
+	applications, releases *report.Throttle
+	// confirmed has the UID of each Application, by its key, of which this process has compared the cache with the API server.
+	confirmed sync.Map
+}
+
+// Reconcile takes one Application a step further.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	p := &pass{Reconciler: r, now: metav1.NewTime(r.clock.Now())}
+	wait, errs := p.run(ctx, req)
+	errs = append(errs, p.settle(ctx))
+	result, err := r.retrier.Result(req, errs...)
+	result.RequeueAfter = report.Sooner(result.RequeueAfter, wait)
+	return result, err
+}
+
+// pass is one pass over one Application.
+type pass struct {
+	*Reconciler
+	now metav1.Time
+	// written are empty objects with the kind and the name of each object that this pass has written.
+	written []client.Object
+}
+
+// run returns how long a status waits that is held back, and the errors that were met; some may be nil.
+func (r *pass) run(ctx context.Context, req ctrl.Request) (wait time.Duration, errs []error) {
+	s, err := r.observe(ctx, req)
+	if s == nil || err != nil {
+		return 0, []error{err}
+	}
+	t, p := planTemplate(s, r.now), releasesPlan{}
+	if !t.restoring {
+		p = planReleases(s, r.now)
+	}
+	if t.acts() || p.writes() {
+		if err := r.confirm(ctx, s, t.acts() || len(p.remove) > 0); err != nil {
+			return 0, []error{err}
+		}
+	}
+	if t.abort != nil {
+		return 0, []error{r.abort(ctx, s, t)}
+	}
+	acted := r.applyTemplate(ctx, s, t)
+	wait, err = r.persistApplication(ctx, s.app, applicationStatus(s, t, acted, r.now))
+	errs = []error{acted.err(), err}
+	if t.restoring || t.acts() && acted.err() == nil { // the events of these writes bring the next pass, which sees them
+		return wait, errs
+	}
+	done := r.applyReleases(ctx, s, p)
+	waits, more := r.reportReleases(ctx, s, p, done)
+	return report.Sooner(wait, waits), append(append(errs, more...), done.errs()...)
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/placement"
+	"shipper.dev/shipper/apis/rules/stamp"
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// releasesPlan is what one pass does.
+type releasesPlan struct {
+	// verdict is what blocks mean for the rollout of the newest Release; blocked says which stop it, and is empty when none
+	// does.
+	verdict block.Verdict
+	blocked string
+	// choice are the clusters for the newest Release; nil when they are chosen already or cannot be.
+	choice []string
+	// refusal is why no clusters can be chosen; nil when they can.
+	refusal error
+	// targets lists what is missing.
+	targets []missingTargets
+	// remove are the Releases being deleted of which Shipper's finalizer is to be removed.
+	remove []*shipper.Release
+	// rollout is what the strategy asks of targets that exist, with one outcome for each live Release.
+	rollout strategy.Plan
+}
+
+// missingTargets is a Release of which targets are missing.
+type missingTargets struct {
+	// index of the Release among the live ones.
+	index int
+	// clusters it is to have.
+	clusters []string
+}
+
+// writes reports whether anything but status is to be written.
+func (p releasesPlan) writes() bool {
+	return p.choice != nil || len(p.targets) > 0 || len(p.remove) > 0 || p.rollout.Writes()
+}
+
+// planReleases is pure.
+func planReleases(s *scope, now metav1.Time) releasesPlan {
+	var p releasesPlan
+	newest, view := s.history.Newest(), s.view(now)
+	leaving := view.HoldDeleted(s.history.Leaving)
+	if newest == nil {
+		p.rollout = strategy.Make(strategy.Observed{Leaving: leaving}, now)
+		p.remove = free(leaving, p.rollout.Leaving)
+		return p
+	}
+	p.verdict = view.OfRollout()
+	if p.verdict.Blocked() {
+		p.blocked = p.verdict.Message()
+	}
+	observed := strategy.Observed{
+		Releases: view.Hold(s.history.Live), Leaving: leaving, Blocked: p.blocked, Returning: returning(s.app, newest),
+	}
+	p.rollout = strategy.Make(observed, now)
+	p.remove = free(leaving, p.rollout.Leaving)
+	if p.blocked != "" {
+		return p
+	}
+	if len(strategy.Clusters(newest)) == 0 {
+		choice, err := placement.Choose(s.app.Name, newest.Spec.Environment.ClusterRequirements, s.clusters)
+		switch {
+		case err != nil:
+			p.refusal = err
+		case len(choice) == 0:
+			p.refusal = &placement.Error{
+				Reason:  shipper.NoRegionsSpecified,
+				Message: "clusterRequirements.regions want no cluster: every region has replicas 0",
+			}
+		default:
+			p.choice = choice
+		}
+	}
+	p.targets = p.missing(s)
+	return p
+}
+
+// free are the Releases being deleted that serve nowhere, that no block holds, and that have no other finalizer: Shipper's is the
+// last to go, or who keeps one of their own could end a deletion under a block.
+func free(leaving []strategy.Release, departures []strategy.Leaving) []*shipper.Release {
+	var out []*shipper.Release
+	for i, r := range leaving {
+		if departures[i].Ready && r.Held == "" && len(r.Release.Finalizers) == 1 {
+			out = append(out, r.Release)
+		}
+	}
+	return out
+}
+
+// returning reports whether a Release newer than newest was deleted and the Application does not know of it yet.
+func returning(app *shipper.Application, newest *shipper.Release) bool {
+	highest, known, err := stamp.HighestObserved(app)
+	generation, broken := stamp.Generation(newest)
+	return err == nil && broken == nil && known && generation < highest
+}
+
+// missing lists the Releases that are to run, or may, and lack targets, the newest first. Where a target of the same name
+// is in the way, its end is awaited first.
+func (p releasesPlan) missing(s *scope) []missingTargets {
+	var out []missingTargets
+	for i, r := range slices.Backward(s.history.Live) {
+		role := p.rollout.Outcomes[i].Role
+		if r.Scheduled() || len(s.history.Foreign[r.Release.Name]) > 0 ||
+			(role != strategy.Contender && role != strategy.Incumbent && !r.Lost()) {
+			continue
+		}
+		c := missingTargets{index: i, clusters: strategy.Clusters(r.Release)}
+		if role == strategy.Contender && p.choice != nil {
+			c.clusters = p.choice
+		}
+		if len(c.clusters) > 0 {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// installationTarget is the missing InstallationTarget of rel; regions are nil where none has values of its own. It cannot go before
+// what it installs does, which its reconciler would have to write before it installs anything.
+func installationTarget(
+	rel *shipper.Release, clusters []string, regions map[string]string, newest bool,
+) *shipper.InstallationTarget {
+	env := rel.Spec.Environment.DeepCopy()
+	chart := env.Chart.Reference()
+	it := &shipper.InstallationTarget{ObjectMeta: targetMeta(rel)}
+	it.Finalizers = []string{shipper.InstallationFinalizer}
+	it.Spec = shipper.InstallationTargetSpec{
+		Clusters: append([]string{}, clusters...), CanOverride: newest, Chart: &chart, Values: env.Values,
+		ValuesPerRegion: env.ValuesPerRegion, ValuesPerCluster: env.ValuesPerCluster, Regions: regions,
+		ValuesFrom: env.ValuesFrom, ValuesDigests: env.ValuesDigests,
+	}
+	return it
+}
+
+// capacityTarget is the missing CapacityTarget of rel, with the number of Pods that all of it is in each cluster. It asks for
+// nothing yet: more Pods may run than the management cluster knows of, above all after a restore, and they are found first.
+func capacityTarget(rel *shipper.Release, clusters []string, replicas map[string]int32) *shipper.CapacityTarget {
+	ct := &shipper.CapacityTarget{ObjectMeta: targetMeta(rel)}
+	ct.Finalizers = []string{shipper.RolloutFinalizer}
+	ct.Spec.Clusters = []shipper.ClusterCapacityTarget{}
+	for _, cluster := range clusters {
+		ct.Spec.Clusters = append(ct.Spec.Clusters, shipper.ClusterCapacityTarget{
+			Name: cluster, TotalReplicaCount: replicas[cluster], AsFound: true,
+		})
+	}
+	return ct
+}
+
+// trafficTarget is the missing TrafficTarget of rel, which asks for nothing yet, as its CapacityTarget does.
+func trafficTarget(rel *shipper.Release, clusters []string) *shipper.TrafficTarget {
+	tt := &shipper.TrafficTarget{ObjectMeta: targetMeta(rel)}
+	tt.Finalizers = []string{shipper.RolloutFinalizer}
+	tt.Spec.Clusters = []shipper.ClusterTrafficTarget{}
+	for _, cluster := range clusters {
+		tt.Spec.Clusters = append(tt.Spec.Clusters, shipper.ClusterTrafficTarget{Name: cluster, AsFound: true})
+	}
+	return tt
+}
+
+// targetMeta is what the three targets of a Release have in common. The digest of the chart goes with them, so that
+// the pinned archive is installed.
+func targetMeta(rel *shipper.Release) metav1.ObjectMeta {
+	meta := metav1.ObjectMeta{
+		Name: rel.Name, Namespace: rel.Namespace, Labels: map[string]string{},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: shipper.GroupVersion.String(), Kind: "Release", Name: rel.Name, UID: rel.UID,
+		}},
+	}
+	for key, value := range rel.Labels {
+		meta.Labels[key] = value
+	}
+	if digest := rel.Annotations[shipper.ReleaseChartDigestAnnotation]; digest != "" {
+		meta.Annotations = map[string]string{shipper.ReleaseChartDigestAnnotation: digest}
+	}
+	return meta
+}
+
+// joined is how clusters are kept in the annotation: sorted, unique, separated by commas.
+func joined(clusters []string) string {
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(clusters))), ",")
+}

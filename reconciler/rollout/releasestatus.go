@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/placement"
+	"shipper.dev/shipper/apis/rules/stamp"
+	"shipper.dev/shipper/apis/rules/strategy"
+	"shipper.dev/shipper/apis/rules/summary"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/reconciler/fleet/report"
+)
+
+// releaseStatus is the new status of the i-th live Release.
+func releaseStatus(s *scope, p releasesPlan, d releasesDone, i int, now metav1.Time) shipper.ReleaseStatus {
+	rel := s.history.Live[i].Release
+	out := *p.rollout.Outcomes[i].Status.DeepCopy()
+	out.ObservedGeneration = rel.Generation
+	for _, c := range []*shipper.Condition{releaseBlocked(s, d, s.view(now).OfRelease(rel), rel), scheduled(s, p, d, i),
+		healthy(s.history.Live[i])} {
+		if c != nil {
+			c.Message = report.Shorten(c.Message, maxMessage)
+			out.Conditions = shipper.SetCondition(out.Conditions, *c, now)
+		}
+	}
+	sum := summary.Of(afterwards(s, i, out), i)
+	out.Summary = &sum
+	return out
+}
+
+// afterwards are the live Releases when the i-th has its new status.
+func afterwards(s *scope, i int, status shipper.ReleaseStatus) []*shipper.Release {
+	rels := s.history.Releases()
+	now := *rels[i]
+	now.Status, rels[i] = status, &now
+	return rels
+}
+
+// releaseBlocked is the condition Blocked: to go on is not allowed, while going back may be. The gate may know of a block before
+// this reconciler does.
+func releaseBlocked(s *scope, d releasesDone, v block.Verdict, rel *shipper.Release) *shipper.Condition {
+	c := &shipper.Condition{Type: shipper.ReleaseBlocked, Status: corev1.ConditionFalse}
+	if v.Blocked() {
+		c.Message = v.Message()
+	} else if said := d.refused(); said != "" && rel == s.history.Newest() {
+		c.Message = said
+	}
+	if c.Message != "" {
+		c.Status, c.Reason = corev1.ConditionTrue, shipper.RolloutsBlocked
+	}
+	return c
+}
+
+// scheduled is the condition Scheduled; nil when nothing new is known. Unknown is of a Release that may have been scheduled
+// elsewhere or before, and may run.
+func scheduled(s *scope, p releasesPlan, d releasesDone, i int) *shipper.Condition {
+	r := s.history.Live[i]
+	c := &shipper.Condition{Type: shipper.ReleaseScheduled, Status: corev1.ConditionFalse}
+	switch foreign, err := s.history.Foreign[r.Release.Name], d.scheduling[r.Release.Name]; {
+	case r.Scheduled(), slices.Contains(d.scheduled, r.Release.Name):
+		c.Status = corev1.ConditionTrue
+	case len(foreign) > 0:
+		c.Reason = shipper.TargetsFailed
+		c.Message = fmt.Sprintf("waiting for targets of the same name to go: %s", strings.Join(foreign, "; "))
+	case err != nil:
+		c.Reason, c.Message = reasonOf(err), err.Error()
+		if r.Lost() && (p.choice == nil || r.Release != s.history.Newest()) {
+			c.Status = corev1.ConditionUnknown
+		}
+	case p.refusal != nil && p.rollout.Outcomes[i].Role == strategy.Contender:
+		c.Reason, c.Message = reasonOf(p.refusal), p.refusal.Error()
+	default:
+		return nil
+	}
+	return c
+}
+
+// reasonOf is the reason of an error met while scheduling.
+func reasonOf(err error) string {
+	var broken *chart.Error
+	var refusal *placement.Error
+	switch {
+	case errors.As(err, &broken):
+		return broken.Reason
+	case errors.As(err, &refusal):
+		return refusal.Reason
+	}
+	return shipper.TargetsFailed
+}
+
+// brokenStatus is the new status of a Release without a valid generation. Its Pods stay as they are.
+func brokenStatus(rel *shipper.Release, now metav1.Time) shipper.ReleaseStatus {
+	out := *rel.Status.DeepCopy()
+	out.ObservedGeneration = rel.Generation
+	c := shipper.Condition{
+		Type: shipper.ReleaseStrategyExecuted, Status: corev1.ConditionFalse, Reason: shipper.StrategyExecutionFailed,
+	}
+	if _, err := stamp.Generation(rel); err != nil {
+		c.Message = fmt.Sprintf("failed to execute strategy: %q", err)
+	}
+	out.Conditions = shipper.SetCondition(out.Conditions, c, now)
+	return out
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"shipper.dev/shipper/apis/rules/block"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/rollout/blocks"
+	"shipper.dev/shipper/reconciler/rollout/events"
+)
+
+// reportReleases persists the status of every Release and then records the events of the pass. A Release whose status cannot be
+// written does not keep the others from theirs. When one is held back, wait is how long.
+func (r *pass) reportReleases(ctx context.Context, s *scope, p releasesPlan, d releasesDone) (wait time.Duration, errs []error) {
+	persist := func(rel *shipper.Release, is shipper.ReleaseStatus) {
+		haste := urgencyOf(rel.Status, is)
+		if d.retried() {
+			haste = report.Now
+		}
+		held, err := r.persistRelease(ctx, rel, is, haste)
+		wait, errs = report.Sooner(wait, held), append(errs, err)
+	}
+	for i := range s.history.Live {
+		rel := s.history.Live[i].Release
+		report.Emit(r.recorder, rel, written(d, rel, p.verdict))
+		persist(rel, releaseStatus(s, p, d, i, r.now))
+	}
+	for i, leaving := range p.rollout.Leaving {
+		if rel := s.history.Leaving[i].Release; !slices.Contains(p.remove, rel) {
+			persist(rel, leaving.Status)
+		}
+	}
+	for _, rel := range s.history.Broken {
+		persist(rel, brokenStatus(rel, r.now))
+	}
+	return wait, errs
+}
+
+// written are the events of what was written for a Release, and that it was in spite of blocks. What targets are asked for is
+// the doing of the newest Release, whosever they are.
+func written(d releasesDone, rel *shipper.Release, v block.Verdict) []report.Event {
+	out := d.events[rel.Name]
+	if names := blocks.Overridden(v); names != "" && (len(out) > 0 || d.asked && d.newest == rel.Name) {
+		out = append(out, events.Override(names))
+	}
+	return out
+}
+
+// persistRelease writes a status that differs from what it was, unless the Release was changed since it was read, and then
+// records events for the changes. Progress is throttled: held is how long the write still waits.
+func (r *pass) persistRelease(
+	ctx context.Context, rel *shipper.Release, is shipper.ReleaseStatus, haste report.Urgency,
+) (held time.Duration, err error) {
+	next := rel.DeepCopy()
+	next.Status = is
+	if held = r.releases.DelayFor(haste, rel, next, r.now.Time); held > 0 || equality.Semantic.DeepEqual(rel.Status, is) {
+		return held, nil
+	}
+	err = r.client.Status().Patch(ctx, next, onlyIfUnchanged(rel))
+	if r.wrote(next); err != nil {
+		return 0, fmt.Errorf("writing the status of release %s/%s: %w", rel.Namespace, rel.Name, err)
+	}
+	report.Emit(r.recorder, rel, releaseChanges(rel, is))
+	return 0, nil
+}
+
+// urgencyOf is how soon a changed status must be written. A change of status.strategy.state is written at once, because the original's
+// clients act on it; progress, such as the number of ready Pods, may lag.
+func urgencyOf(was, is shipper.ReleaseStatus) report.Urgency {
+	if was.ObservedGeneration != is.ObservedGeneration || !equality.Semantic.DeepEqual(was.AchievedStep, is.AchievedStep) ||
+		!awaited(was) || !awaited(is) || states(was) != states(is) {
+		return report.Now
+	}
+	for _, c := range is.Conditions {
+		if turned(shipper.FindCondition(was.Conditions, c.Type), c) {
+			return report.Now
+		}
+	}
+	return report.Later
+}
+
+// turned reports whether a condition says something that is waited for while a step is under way: anything but how far that is, and how
+// objects are, unless it is bad.
+func turned(was *shipper.Condition, is shipper.Condition) bool {
+	if is.Type == shipper.ReleaseHealthy {
+		return is.Reason == shipper.ObjectsNotHealthy && (was == nil || was.Reason != is.Reason || was.Status != is.Status)
+	}
+	return was == nil || was.Status != is.Status || was.Reason != is.Reason ||
+		was.Message != is.Message && is.Type != shipper.ReleaseStrategyExecuted
+}
+
+// awaited reports whether a status says that its step is under way.
+func awaited(s shipper.ReleaseStatus) bool {
+	c := shipper.FindCondition(s.Conditions, shipper.ReleaseStrategyExecuted)
+	return c != nil && c.Status == corev1.ConditionFalse && c.Reason == shipper.StrategyInProgress
+}

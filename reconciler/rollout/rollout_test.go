@@ -1,0 +1,558 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// running is a story in which web runs with strategy allIn.
+func running(t *testing.T) *fixture {
+	t.Helper()
+	s := newFixture(t)
+	s.cluster("a")
+	s.cluster("b")
+	s.edit(0, allIn)
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	return s
+}
+
+// newRollout is running with a first Release that has not completed.
+func newRollout(t *testing.T) *fixture {
+	t.Helper()
+	s := newFixture(t)
+	s.cluster("a")
+	s.cluster("b")
+	s.edit(0, vanguard)
+	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
+	return s
+}
+
+func TestTheFirstReleaseIsRolledOut(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	a, b := s.cluster("a"), s.cluster("b")
+	s.edit(0, vanguard)
+	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
+
+	app, rel := s.app(), s.release(0)
+	want, err := stamp.Release(&shipper.Application{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web", UID: app.UID}, Spec: app.Spec,
+	}, nil)
+	s.must(err)
+	if rel.Name != want.Name || rel.Annotations[shipper.ReleaseGenerationAnnotation] != "0" {
+		t.Errorf("got %s %v, want %s", rel.Name, rel.Annotations, want.Name)
+	}
+	if got := rel.Annotations[shipper.ReleaseClustersAnnotation]; got != a+","+b {
+		t.Errorf("got clusters %q", got)
+	}
+	if got := app.Annotations[shipper.AppHighestObservedGenerationAnnotation]; got != "0" {
+		t.Errorf("got highest observed generation %q", got)
+	}
+	s.until(`True Rolling out initial release "`+rel.Name+`"`, s.appCondition(shipper.ApplicationRollingOut))
+	for _, conditionType := range []string{shipper.ApplicationReleaseSynced, shipper.ApplicationValidHistory} {
+		s.until("True", s.appCondition(conditionType))
+	}
+	s.until("False", s.appCondition(shipper.ApplicationAborting))
+	s.until("True", s.relCondition(0, shipper.ReleaseScheduled))
+	s.until("False", s.relCondition(0, shipper.ReleaseBlocked))
+
+	s.goTo(1)
+	s.until("50%/50 50%/50 at 50/50, waiting for command", s.shares)
+	s.goTo(2)
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until(`False Release "`+rel.Name+`" is active`, s.appCondition(shipper.ApplicationRollingOut))
+	s.until("True", s.relCondition(0, shipper.ReleaseStrategyExecuted))
+}
+
+func TestASecondReleaseTakesOverAndBack(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.edit(1, vanguard)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.until(`True Transitioning from "`+s.releases()[0]+`" to "`+s.releases()[1]+`"`,
+		s.appCondition(shipper.ApplicationRollingOut))
+	s.goTo(1)
+	s.until("50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command", s.shares)
+	s.goTo(0)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.goTo(2)
+	s.until("0%/0 0%/0 at full on, complete | 100%/100 100%/100 at full on, complete", s.shares)
+}
+
+func TestDeletingTheNewestReleaseAborts(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	before := s.app().Spec.Template
+	s.edit(1, vanguard)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.goTo(1)
+	s.until("50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command", s.shares)
+	s.must(s.Delete(t.Context(), s.release(1)))
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until("true", func() string {
+		app := s.app()
+		if stamp.SameEnvironment(&app.Spec.Template, &before) &&
+			app.Annotations[shipper.AppHighestObservedGenerationAnnotation] == "0" {
+			return "true"
+		}
+		return "false"
+	})
+	s.until("False", s.appCondition(shipper.ApplicationAborting))
+	s.untilEvent("web", "ApplicationConditionChanged",
+		`-> [Aborting True abort in progress, returning state to release "`+s.releases()[0]+`"]`)
+	s.until(`False Release "`+s.releases()[0]+`" is active`, s.appCondition(shipper.ApplicationRollingOut))
+	if got := s.app().Annotations[shipper.AppChartVersionResolvedAnnotation]; got != "0.0.1" {
+		t.Errorf("the template's chart is resolved to %q", got)
+	}
+	s.until("true", func() string {
+		it := &shipper.InstallationTarget{}
+		s.must(s.Get(t.Context(), client.ObjectKeyFromObject(s.release(0)), it))
+		return map[bool]string{true: "true"}[it.Spec.CanOverride]
+	})
+}
+
+func TestDeletingAnOlderReleaseAbortsNothing(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.edit(1, allIn)
+	s.until("0%/0 0%/0 at full on, complete | 100%/100 100%/100 at full on, complete", s.shares)
+	s.edit(2, vanguard)
+	const before = "100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command"
+	s.until("0%/0 0%/0 at full on, complete | "+before, s.shares)
+	template := s.app().Spec.Template
+	newest := s.release(2).Name
+	targets := func() []int64 {
+		key := client.ObjectKey{Namespace: s.namespace, Name: newest}
+		ct, tt := &shipper.CapacityTarget{}, &shipper.TrafficTarget{}
+		s.must(s.Get(t.Context(), key, ct))
+		s.must(s.Get(t.Context(), key, tt))
+		return []int64{ct.Generation, tt.Generation}
+	}
+	was := targets()
+
+	s.must(s.Delete(t.Context(), s.release(1))) // the one in the middle, which served: the one before it does now
+	s.until("2", func() string { return strconv.Itoa(len(s.releases())) })
+	s.until(before, s.shares)
+	s.must(s.Delete(t.Context(), s.release(0))) // the oldest
+	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
+	if diff := cmp.Diff(was, targets()); diff != "" {
+		t.Errorf("the newest was asked for something else (-before +after):\n%s", diff)
+	}
+	app := s.app()
+	if !stamp.SameEnvironment(&template, &app.Spec.Template) {
+		t.Errorf("the template was taken back to %v", *app.Spec.Template.Values)
+	}
+	if got := app.Annotations[shipper.AppHighestObservedGenerationAnnotation]; got != "2" {
+		t.Errorf("the highest observed generation is %q now", got)
+	}
+	s.until("False", s.appCondition(shipper.ApplicationAborting))
+}
+
+func TestAnIncumbentThatWasMovedComesBackWhole(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	s.cluster("a")
+	s.cluster("b")
+	s.edit(0, vanguard)
+	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.goTo(2)
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.edit(1, vanguard)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	first := s.release(0)
+	ct := &shipper.CapacityTarget{}
+	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), ct))
+	generation := ct.Generation
+	was := first.DeepCopy()
+	first.Spec.TargetStep = 0
+	s.must(s.Patch(t.Context(), first, client.MergeFrom(was)))
+	s.until(`False StrategyExecutionFailed failed to execute strategy: "Release `+s.namespace+"/"+first.Name+
+		` target step is inconsistent: unexpected value 0 (expected: 2)"`, s.relCondition(0, shipper.ReleaseStrategyExecuted))
+	s.must(s.Delete(t.Context(), s.release(1)))
+	s.until("2", func() string { return strconv.Itoa(int(s.release(0).Spec.TargetStep)) })
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until("True", s.relCondition(0, shipper.ReleaseStrategyExecuted))
+	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), ct))
+	if ct.Generation != generation {
+		t.Errorf("its capacity was changed meanwhile: generation %d, was %d", ct.Generation, generation)
+	}
+}
+
+func TestAClusterOutOfReachKeepsANameToItself(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	first := s.release(0)
+	it := &shipper.InstallationTarget{}
+	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
+	was := it.DeepCopy()
+	it.Finalizers = []string{"shipper.booking.com/test"}
+	s.must(s.Patch(t.Context(), it, client.MergeFrom(was)))
+	theHands.setDown(t, true, s.namespace, s.namespace+"-b")
+	s.until("False", func() string {
+		s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
+		return condition(it.Status.Clusters[1].Conditions, shipper.TargetOperational)[:5]
+	})
+	s.must(s.Delete(t.Context(), first))
+	s.until(first.Labels[shipper.ReleaseHashLabel]+" 1", func() string {
+		rel := s.release(0)
+		return rel.Labels[shipper.ReleaseHashLabel] + " " + rel.Annotations[shipper.ReleaseTemplateIterationAnnotation]
+	})
+	s.until("True", s.relCondition(0, shipper.ReleaseScheduled))
+	s.until("100%/100 0%/0 at -", s.shares)
+	theHands.setDown(t, false, s.namespace, s.namespace+"-b")
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.must(s.Patch(t.Context(), was, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+}
+
+func TestANameThatAClusterTurnsOutToKeepIsGivenUp(t *testing.T) {
+	t.Parallel()
+	s := newRollout(t)
+	first := s.release(0)
+	it := &shipper.InstallationTarget{}
+	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
+	was := it.DeepCopy()
+	it.Finalizers = []string{"shipper.booking.com/test"}
+	s.must(s.Patch(t.Context(), it, client.MergeFrom(was)))
+	s.must(s.Delete(t.Context(), first))
+	s.until("False FailedAPICall waiting for targets of the same name to go: InstallationTarget is being deleted",
+		s.relCondition(0, shipper.ReleaseScheduled))
+	second := s.release(0)
+	theHands.setDown(t, true, s.namespace, s.namespace+"-b")
+	s.until("2", func() string { return strconv.Itoa(len(s.releases())) })
+	third := s.release(1)
+	if second.Name != first.Name || third.Name != strings.TrimSuffix(first.Name, "0")+"1" {
+		t.Errorf("%s was followed by %s and %s", first.Name, second.Name, third.Name)
+	}
+	s.until("True", s.relCondition(1, shipper.ReleaseScheduled))
+	s.until(" at - | 1%/0 0%/0 at -", s.shares)
+	s.must(s.Patch(t.Context(), was, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	theHands.setDown(t, false, s.namespace, s.namespace+"-b")
+	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
+}
+
+func TestAnEditAfterTheDeletionIsNotTakenBack(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.edit(1, vanguard)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	second := s.release(1)
+	b := s.block("so-that-both-are-seen-at-once")
+	s.until("True RolloutsBlocked rollouts blocked by: "+s.namespace+"/"+b.Name,
+		s.appCondition(shipper.ApplicationBlocked))
+	s.must(s.Delete(t.Context(), second))
+	s.edit(2, vanguard)
+	s.must(s.Delete(t.Context(), b))
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	if edit := (*s.app().Spec.Template.Values)["edit"]; edit != int64(2) || s.release(1).Name == second.Name {
+		t.Errorf("the template says %v, the newest release is %s", edit, s.release(1).Name)
+	}
+}
+
+func TestTheOnlyReleaseComesBackWhenItIsDeletedBeforeItCompletes(t *testing.T) {
+	t.Parallel()
+	s := newRollout(t)
+	first := s.release(0)
+	it := &shipper.InstallationTarget{}
+	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
+	was := it.DeepCopy()
+	it.Finalizers = []string{"shipper.booking.com/test"}
+	s.must(s.Patch(t.Context(), it, client.MergeFrom(was)))
+	s.must(s.Delete(t.Context(), first))
+	s.until("False FailedAPICall waiting for targets of the same name to go: InstallationTarget is being deleted",
+		s.relCondition(0, shipper.ReleaseScheduled))
+	second := s.release(0)
+	if second.UID == first.UID || second.Name != first.Name {
+		t.Errorf("got %s, want another %s", second.Name, first.Name)
+	}
+	s.must(s.Patch(t.Context(), was, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
+}
+
+func TestTheOnlyReleaseServesUntilItsReplacementDoes(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	first := s.release(0)
+	b := s.namespace + "-b"
+	theHands.setDown(t, true, s.namespace, b)
+	s.until("False", func() string {
+		var tt shipper.TrafficTarget
+		s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), &tt))
+		return condition(tt.Status.Clusters[1].Conditions, shipper.TargetOperational)[:5]
+	})
+	s.must(s.Delete(t.Context(), first))
+	s.until(fmt.Sprintf("being deleted; kept in clusters [%s] until Release %q is at its step there and has traffic",
+		b, strings.TrimSuffix(first.Name, "0")+"1"), func() string {
+		var rel shipper.Release
+		s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), &rel))
+		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseStrategyExecuted); c != nil {
+			return c.Message
+		}
+		return ""
+	})
+	theHands.setDown(t, false, s.namespace, b)
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until("gone", func() string {
+		if err := s.Get(t.Context(), client.ObjectKeyFromObject(first), &shipper.Release{}); apierrors.IsNotFound(err) {
+			return "gone"
+		}
+		return "there"
+	})
+}
+
+func TestASupersededReleaseStaysUntilItsPlaceIsTaken(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.edit(1, vanguard)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.goTo(1)
+	s.until("50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command", s.shares)
+	second := s.release(1).Name
+	b := s.namespace + "-b"
+	theHands.setDown(t, true, s.namespace, b)
+	s.edit(2, vanguard)
+	s.until("3", func() string { return strconv.Itoa(len(s.releases())) })
+	third := s.release(2).Name
+	s.until(`False StrategyInProgress superseded by Release "`+third+`": kept as it is until Release "`+third+
+		`" is at its step`, s.relCondition(1, shipper.ReleaseStrategyExecuted))
+	theHands.setDown(t, false, s.namespace, b)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	for _, name := range s.releases() {
+		if name == second {
+			t.Errorf("%s is still there", name)
+		}
+	}
+}
+
+func TestHistoryIsTrimmedToWhatServesNoMore(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	s.cluster("a")
+	s.cluster("b")
+	one := int32(1)
+	s.apply(func(app *shipper.Application) {
+		app.Spec.Template, app.Spec.RevisionHistoryLimit = s.template(0, allIn), &one
+	})
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.edit(1, allIn)
+	s.until("0%/0 0%/0 at full on, complete | 100%/100 100%/100 at full on, complete", s.shares)
+	second := s.releases()[1]
+	s.edit(2, allIn)
+	s.until("0%/0 0%/0 at full on, complete | 100%/100 100%/100 at full on, complete", func() string {
+		if names := s.releases(); names[0] != second {
+			return "not yet"
+		}
+		return s.shares()
+	})
+	s.edit(0, allIn)
+	s.until("3", func() string { return s.release(-1).Annotations[shipper.ReleaseGenerationAnnotation] })
+}
+
+func TestABlockHoldsEverything(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.edit(1, vanguard)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	b := s.block("dns-outage")
+	blocked := "True RolloutsBlocked rollouts blocked by: " + s.namespace + "/dns-outage"
+	s.until(blocked, s.appCondition(shipper.ApplicationBlocked))
+	s.until(blocked, s.relCondition(0, shipper.ReleaseBlocked))
+	s.until(blocked, s.relCondition(1, shipper.ReleaseBlocked))
+
+	s.goTo(1)
+	s.until("False StrategyInProgress step 1 (50/50) waits: rollouts blocked by: "+s.namespace+"/dns-outage",
+		s.relCondition(1, shipper.ReleaseStrategyExecuted))
+	s.edit(2, vanguard)
+	s.until("False RolloutsBlocked rollouts blocked by: "+s.namespace+"/dns-outage",
+		s.appCondition(shipper.ApplicationReleaseSynced))
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging", s.shares)
+
+	s.edit(1, vanguard)
+	s.until("True", s.appCondition(shipper.ApplicationReleaseSynced))
+	rel := s.release(1)
+	was := rel.DeepCopy()
+	rel.Annotations[shipper.RolloutBlockOverrideAnnotation] = s.namespace + "/dns-outage"
+	s.must(s.Patch(t.Context(), rel, client.MergeFrom(was)))
+	s.until("50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command", s.shares)
+	s.untilEvent(rel.Name, "RolloutBlockOverridden", s.namespace+"/dns-outage")
+	s.until(blocked, s.relCondition(0, shipper.ReleaseBlocked))
+	s.until("False", s.relCondition(1, shipper.ReleaseBlocked))
+
+	was = s.release(1)
+	rel = was.DeepCopy()
+	delete(rel.Annotations, shipper.RolloutBlockOverrideAnnotation)
+	s.must(s.Patch(t.Context(), rel, client.MergeFrom(was)))
+	s.until(blocked, s.relCondition(1, shipper.ReleaseBlocked))
+	s.must(s.Delete(t.Context(), b))
+	s.until("False", s.appCondition(shipper.ApplicationBlocked))
+	s.until("False", s.relCondition(1, shipper.ReleaseBlocked))
+}
+
+func TestAReleaseWaitsForClusters(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	s.cluster("a")
+	s.edit(0, allIn)
+	s.until(`False NotEnoughClustersInRegion region "`+s.namespace+`" has 1 of the 2 schedulable clusters wanted`,
+		s.relCondition(0, shipper.ReleaseScheduled))
+	s.cluster("b")
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until("True", s.relCondition(0, shipper.ReleaseScheduled))
+}
+
+func TestAReleaseWaitsForAClusterToBeFreed(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	s.cluster("a")
+	drained := &shipper.Cluster{}
+	s.must(s.Get(t.Context(), client.ObjectKey{Name: s.cluster("b")}, drained))
+	drained.Spec.Scheduler.Unschedulable = true
+	s.must(s.Update(t.Context(), drained))
+	s.edit(0, allIn)
+	s.until(`False NotEnoughClustersInRegion region "`+s.namespace+`" has 1 of the 2 schedulable clusters wanted`,
+		s.relCondition(0, shipper.ReleaseScheduled))
+	drained.Spec.Scheduler.Unschedulable = false
+	s.must(s.Update(t.Context(), drained))
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+
+	// Chosen clusters stay, also if the Cluster is cordoned or deleted.
+	drained.Spec.Scheduler.Unschedulable = true
+	s.must(s.Update(t.Context(), drained))
+	s.edit(1, allIn)
+	s.until("100%/100 100%/100 at full on, complete |  at -", s.shares)
+	s.until(`False NotEnoughClustersInRegion region "`+s.namespace+`" has 1 of the 2 schedulable clusters wanted`,
+		s.relCondition(1, shipper.ReleaseScheduled))
+}
+
+func TestAChartThatIsNoneMakesNoTargets(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.apply(func(app *shipper.Application) {
+		app.Spec.Template = s.template(1, vanguard)
+		app.Spec.Template.Chart.Name = "broken"
+	})
+	s.until("100%/100 100%/100 at full on, complete |  at -", s.shares)
+	s.until(`False WrongChartDeployments counting the replicas of release `+s.namespace+"/"+s.release(1).Name+
+		": the chart has no Deployment", s.relCondition(1, shipper.ReleaseScheduled))
+	its := &shipper.InstallationTargetList{}
+	s.must(s.List(t.Context(), its, client.InNamespace(s.namespace)))
+	if len(its.Items) != 1 {
+		t.Errorf("got %d installation targets", len(its.Items))
+	}
+	s.edit(2, vanguard)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+}
+
+func TestAStepThatDoesNotExistIsTold(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.goTo(3)
+	s.until(`False StrategyExecutionFailed failed to execute strategy: "no step 3 in strategy for Release \"`+
+		s.namespace+"/"+s.releases()[0]+`\""`, s.relCondition(0, shipper.ReleaseStrategyExecuted))
+	s.until("False StrategyNotComplete targetStep is 3, the last step is 0", s.relCondition(0, shipper.ReleaseComplete))
+	s.goTo(0)
+	s.until("100%/100 100%/100 at full on, complete", s.shares)
+}
+
+func TestTargetsThatAreLostComeBackAsTheyWere(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.edit(1, vanguard)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.goTo(1)
+	const half = "50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command"
+	s.until(half, s.shares)
+	ct := &shipper.CapacityTarget{}
+	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(s.release(0)), ct))
+	was := ct.DeepCopy()
+	ct.Finalizers = nil
+	s.must(s.Patch(t.Context(), ct, client.MergeFrom(was)))
+	s.must(s.Delete(t.Context(), ct))
+	s.until(half, func() string {
+		is := &shipper.CapacityTarget{}
+		s.must(client.IgnoreNotFound(s.Get(t.Context(), client.ObjectKeyFromObject(ct), is)))
+		if is.UID == ct.UID || is.UID == "" {
+			return "not yet"
+		}
+		if is.Generation > 2 {
+			t.Errorf("it was asked for more than for what was found: generation %d", is.Generation)
+		}
+		return s.shares()
+	})
+}
+
+func TestWhatACrashLeftOutIsRemembered(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.apply(func(app *shipper.Application) {
+		delete(app.Annotations, shipper.AppHighestObservedGenerationAnnotation)
+		delete(app.Annotations, shipper.AppObservedTemplateAnnotation)
+	})
+	s.until("0", func() string { return s.app().Annotations[shipper.AppHighestObservedGenerationAnnotation] })
+	s.apply(func(app *shipper.Application) {
+		app.Annotations[shipper.AppHighestObservedGenerationAnnotation] = "many"
+	})
+	s.until(`False BrokenApplicationObservedGeneration application "web": annotation `+
+		shipper.AppHighestObservedGenerationAnnotation+`: "many" is not a decimal number from 0 on; `+
+		"nothing is aborted or deleted until the annotation is corrected or removed",
+		s.appCondition(shipper.ApplicationValidHistory))
+}
+
+func TestAReleaseWithoutAPlaceInHistoryStopsNobody(t *testing.T) {
+	t.Parallel()
+	s := running(t)
+	s.edit(1, vanguard)
+	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	was := s.release(1)
+	rel := was.DeepCopy()
+	delete(rel.Annotations, shipper.ReleaseGenerationAnnotation)
+	s.must(s.Patch(t.Context(), rel, client.MergeFrom(was)))
+	s.until(`False BrokenReleaseGeneration release "`+rel.Name+`" has no annotation `+
+		shipper.ReleaseGenerationAnnotation+"; nothing is aborted or deleted until it has one, or is deleted",
+		s.appCondition(shipper.ApplicationValidHistory))
+	if edit := (*s.app().Spec.Template.Values)["edit"]; edit != int64(1) {
+		t.Errorf("the template was taken back to %v", edit)
+	}
+	back := rel.DeepCopy()
+	back.Annotations[shipper.ReleaseGenerationAnnotation] = "1"
+	s.must(s.Patch(t.Context(), back, client.MergeFrom(rel)))
+	s.until("True", s.appCondition(shipper.ApplicationValidHistory))
+}
+
+// TestSomethingIsSaidBeforeTheNewestReleaseIsNoted has no moment in which an Application has the note alone: a user who deleted its
+// first Release then would leave it as if made again from a backup.
+func TestSomethingIsSaidBeforeTheNewestReleaseIsNoted(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	s.cluster("a")
+	s.cluster("b")
+	watcher, err := client.NewWithWatch(started.fleet.Management.Config, client.Options{Scheme: s.Scheme()})
+	s.must(err)
+	w, err := watcher.Watch(t.Context(), &shipper.ApplicationList{}, client.InNamespace(s.namespace))
+	s.must(err)
+	defer w.Stop()
+	s.edit(1, allIn)
+	for event := range w.ResultChan() {
+		app, ok := event.Object.(*shipper.Application)
+		if !ok || app.Annotations[shipper.AppHighestObservedGenerationAnnotation] == "" {
+			continue
+		}
+		if len(app.Status.Conditions) == 0 {
+			t.Error("the newest Release was noted before anything was said")
+		}
+		return
+	}
+	t.Error("the newest Release is not noted")
+}

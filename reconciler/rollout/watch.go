@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/retry"
+	"shipper.dev/shipper/reconciler/rollout/predicates"
+)
+
+const (
+	// name of the reconciler, in logs, metrics and indexes.
+	name = "rollout"
+	// unscheduled is the index of Releases that have no clusters yet; its one key is yes.
+	unscheduled = name + ".unscheduled"
+	yes         = "yes"
+	// defaultWorkers is how many Applications are worked on at the same time.
+	defaultWorkers = 4
+)
+
+// SetupWithManager makes the reconciler run with mgr. ctx is needed for the time of the call only.
+func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if o.Workers == 0 {
+		o.Workers = defaultWorkers
+	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &shipper.Release{}, unscheduled, isUnscheduled); err != nil {
+		return fmt.Errorf("indexing releases without clusters: %w", err)
+	}
+	r := &Reconciler{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: o.Histories, charts: o.Charts,
+		global: o.GlobalBlocksNamespace, clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent),
+		retrier: retry.NewRetrier(), applications: report.NewThrottle(), releases: report.NewThrottle(),
+	}
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named(name).
+		For(&shipper.Application{}, predicates.SpecOrMetaChanged()).
+		Watches(&shipper.Release{}, predicates.EnqueueForApplication()).
+		Watches(&shipper.InstallationTarget{}, predicates.EnqueueForApplication()).
+		Watches(&shipper.CapacityTarget{}, predicates.EnqueueForApplication()).
+		Watches(&shipper.TrafficTarget{}, predicates.EnqueueForApplication()).
+		Watches(&shipper.RolloutBlock{}, predicates.EnqueueForBlock(r.client, r.global), predicates.BlockActiveChanged()).
+		Watches(&shipper.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.withoutClusters), predicates.SpecOrMetaChanged()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.RateLimiter(), NewQueue: o.Queue}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up rollout: %w", err)
+	}
+	return nil
+}
+
+// withoutClusters makes a request for each Application with a Release that has no clusters yet.
+func (r *Reconciler) withoutClusters(ctx context.Context, _ client.Object) []reconcile.Request {
+	var rels shipper.ReleaseList
+	if err := r.client.List(ctx, &rels, client.MatchingFields{unscheduled: yes}); err != nil {
+		log.FromContext(ctx).Error(err, "Cannot find the releases that wait for clusters")
+	}
+	var out []reconcile.Request
+	for i := range rels.Items {
+		out = append(out, predicates.Requests(ctx, &rels.Items[i])...)
+	}
+	return out
+}
+
+func isUnscheduled(o client.Object) []string {
+	if rel, ok := o.(*shipper.Release); ok && len(strategy.Clusters(rel)) == 0 {
+		return []string{yes}
+	}
+	return nil
+}
