@@ -23,7 +23,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/health"
-	"shipper.dev/shipper/cmd/shipperctl/version"
+	"shipper.dev/shipper/cmd/shipperctl/root"
 )
 
 // examine makes a fleet that is well, and breaks one thing after the other.
@@ -44,7 +44,7 @@ func examine(t *testing.T) {
 		t.Errorf("a report of %d checks, %d broken: %v", len(report.Checks), report.Broken, err)
 	}
 	holds(t, works(t, "version", "--server"), "shipperctl ", "\nmanagement cluster v1.", " at "+theFleet.Management.Config.Host+"\n")
-	var told version.Versions
+	var told root.Versions
 	if err := json.Unmarshal([]byte(works(t, "version", "--server", "-o", "json")), &told); err != nil || told.Server == nil ||
 		told.Server.Address != theFleet.Management.Config.Host || told.Client.Go == "" {
 		t.Errorf("the versions are %+v: %v", told, err)

@@ -34,7 +34,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/test/fleet"
 )
 
@@ -183,7 +183,7 @@ func (d *door) tear(t *testing.T, args []string) int {
 		switch {
 		case !interrupted && err == nil:
 			return n
-		case !interrupted || err != nil && exit.Code(err) != exit.Interrupted:
+		case !interrupted || err != nil && cli.ExitCode(err) != cli.Interrupted:
 			t.Fatalf("%v, interrupted %d times before: %v\n%s", args, n, err, out)
 		}
 	}

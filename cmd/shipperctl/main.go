@@ -19,8 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
-	"shipper.dev/shipper/cmd/shipperctl/plugin"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/cmd/shipperctl/root"
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
@@ -33,12 +32,12 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once, whatever it is waiting for
 	cmd := newCommand(os.Stdout)
 	cmd.SetIn(screen.Interruptible(ctx, os.Stdin))
-	cmd.SetArgs(plugin.Adapt(cmd, os.Args))
+	cmd.SetArgs(root.AdaptToName(cmd, os.Args))
 	err := cmd.ExecuteContext(ctx)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, cmd.DisplayName()+":", err)
-		os.Exit(exit.Code(err))
+		os.Exit(cli.ExitCode(err))
 	}
 }
 

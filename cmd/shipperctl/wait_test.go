@@ -10,7 +10,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // rolloutStatusWaits waits for a Release that is not complete: in vain, until it is interrupted, and until it is complete.
@@ -25,16 +25,16 @@ func rolloutStatusWaits(t *testing.T) {
 	status := strings.Fields("rollout status web -n waits --wait")
 
 	_, err := shipperctl(t, "", "", append(status, "--timeout", "1s")...)
-	if exit.Code(err) != exit.TimedOut || !strings.Contains(err.Error(), "was not achieved within 1s: it waits for ") {
-		t.Errorf("when the time is over: exit code %d, %v", exit.Code(err), err)
+	if cli.ExitCode(err) != cli.TimedOut || !strings.Contains(err.Error(), "was not achieved within 1s: it waits for ") {
+		t.Errorf("when the time is over: exit code %d, %v", cli.ExitCode(err), err)
 	}
 	_, err = shipperctl(t, "", "", append(status, "--step", "7")...)
-	if exit.Code(err) != exit.Failed || !strings.Contains(err.Error(), "has no step 7: its last one is 0") {
-		t.Errorf("for a step that there is not: exit code %d, %v", exit.Code(err), err)
+	if cli.ExitCode(err) != cli.Failed || !strings.Contains(err.Error(), "has no step 7: its last one is 0") {
+		t.Errorf("for a step that there is not: exit code %d, %v", cli.ExitCode(err), err)
 	}
 	_, err = shipperctl(t, "", "", "rollout", "status", "nothing", "-n", "waits", "--wait")
-	if exit.Code(err) != exit.Failed {
-		t.Errorf("for an application that there is not: exit code %d, %v", exit.Code(err), err)
+	if cli.ExitCode(err) != cli.Failed {
+		t.Errorf("for an application that there is not: exit code %d, %v", cli.ExitCode(err), err)
 	}
 
 	out := &shown{text: make(chan string, 100)}
@@ -48,8 +48,8 @@ func rolloutStatusWaits(t *testing.T) {
 	}()
 	out.shows(t, "complete: false\n")
 	interrupt()
-	if err := <-finished; exit.Code(err) != exit.Interrupted {
-		t.Errorf("when it is interrupted: exit code %d, %v", exit.Code(err), err)
+	if err := <-finished; cli.ExitCode(err) != cli.Interrupted {
+		t.Errorf("when it is interrupted: exit code %d, %v", cli.ExitCode(err), err)
 	}
 
 	out = &shown{text: make(chan string, 100)}

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/probe"
+	"shipper.dev/shipper/cmd/shipperctl/health"
 )
 
 // startWebhook starts a webhook that refuses what shipperctl probes with and admits all else. test/e2e does the same with Shipper's.
@@ -33,7 +33,7 @@ func startWebhook(t *testing.T, certificate map[string][]byte) *httptest.Server 
 			http.Error(w, "no review", http.StatusBadRequest)
 			return
 		}
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: review.Request.Name != probe.Name ||
+		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: review.Request.Name != health.ProbeName ||
 			strings.HasPrefix(r.URL.Path, "/mutate-") && r.URL.Path != "/mutate-application"}
 		review.Request = nil
 		_ = json.NewEncoder(w).Encode(review)
@@ -84,7 +84,7 @@ func address(t *testing.T, base string, bundle []byte) {
 func judged(t *testing.T) {
 	t.Helper()
 	eventually(t, func() string {
-		if err := probe.Error(probe.Webhooks(t.Context(), management(t))); err != nil {
+		if err := health.ProbeError(health.ProbeWebhooks(t.Context(), management(t))); err != nil {
 			return err.Error()
 		}
 		return ""

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/cmd/shipperctl/root"
 )
 
@@ -53,7 +53,7 @@ func list(out io.Writer, root *cobra.Command) {
 // codes writes what exit codes mean.
 func codes(out io.Writer) {
 	fmt.Fprint(out, "## Exit codes\n\n| code | meaning |\n|---|---|\n")
-	for _, m := range exit.Meanings {
+	for _, m := range cli.ExitCodes {
 		fmt.Fprintf(out, "| %d | %s |\n", m.Code, cell(m.Meaning))
 	}
 	fmt.Fprintln(out)

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/configure"
+	"shipper.dev/shipper/cmd/shipperctl/install"
 	"shipper.dev/shipper/test/fleet"
 	"shipper.dev/shipper/test/pod"
 )
@@ -69,10 +69,10 @@ func setup(f *fleet.Fleet) error {
 		return err
 	}
 	where := &url.URL{Scheme: "https", Host: fmt.Sprintf("localhost:%d", port)}
-	install := &configure.Management{
-		Client: admin, Report: configure.NewReport(io.Discard), Namespace: shipper.SystemNamespace,
+	install := &install.Management{
+		Client: admin, Report: install.NewReport(io.Discard), Namespace: shipper.SystemNamespace,
 		GlobalBlocksNamespace: shipper.GlobalBlocksNamespace, ServiceAccount: shipper.ManagementServiceAccount,
-		WebhookURL: where, Patience: configure.DefaultPatience,
+		WebhookURL: where, Patience: install.DefaultPatience,
 	}
 	if err := install.Setup(ctx); err != nil {
 		return err

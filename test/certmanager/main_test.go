@@ -89,14 +89,14 @@ func setup(f *fleet.Fleet) error {
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the webhook: %w: %s", err, out)
 	}
-	if err := install(ctx); err != nil {
+	if err := applyOverlay(ctx); err != nil {
 		return err
 	}
 	return setUpReplicas(ctx, bin, filepath.Join(f.Dir, "logs"))
 }
 
-// install applies the overlay, as people do.
-func install(ctx context.Context) error {
+// applyOverlay applies the overlay with kubectl, as users do.
+func applyOverlay(ctx context.Context) error {
 	kubectl, err := fleet.Kubectl()
 	if err != nil {
 		return err

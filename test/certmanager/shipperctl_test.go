@@ -23,20 +23,20 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/certs"
-	"shipper.dev/shipper/cmd/shipperctl/configure"
 	"shipper.dev/shipper/cmd/shipperctl/health"
+	"shipper.dev/shipper/cmd/shipperctl/install"
 )
 
 // setUpBy runs `shipperctl clusters setup management --certificates mode`, and returns what it prints about cert-manager.
 func setUpBy(t *testing.T, mode certs.Mode) []string {
 	t.Helper()
-	c, err := configure.NewClient(management.Config)
+	c, err := install.NewClient(management.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	m := &configure.Management{
-		Client: c, Report: configure.NewReport(&out), Namespace: shipper.SystemNamespace, GlobalBlocksNamespace: shipper.GlobalBlocksNamespace,
+	m := &install.Management{
+		Client: c, Report: install.NewReport(&out), Namespace: shipper.SystemNamespace, GlobalBlocksNamespace: shipper.GlobalBlocksNamespace,
 		ServiceAccount: shipper.ManagementServiceAccount, Certificates: mode, Patience: time.Minute, Clock: clock.RealClock{},
 	}
 	if err := m.Setup(t.Context()); err != nil {

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/configure"
+	"shipper.dev/shipper/cmd/shipperctl/install"
 	"shipper.dev/shipper/test/charts"
 	"shipper.dev/shipper/test/fleet"
 	"shipper.dev/shipper/test/pod"
@@ -81,7 +81,7 @@ func setup(f *fleet.Fleet) error {
 	if service, err = pod.NewService(ports...); err != nil {
 		return err
 	}
-	if err = install(ctx); err != nil {
+	if err = setUpManagement(ctx); err != nil {
 		return err
 	}
 	for i, port := range ports {
@@ -94,20 +94,20 @@ func setup(f *fleet.Fleet) error {
 	return nil
 }
 
-// install sets the management cluster up.
-func install(ctx context.Context) error {
+// setUpManagement sets the management cluster up.
+func setUpManagement(ctx context.Context) error {
 	where, err := url.Parse(pod.WebhookURL(service.Port))
 	if err != nil {
 		return err
 	}
-	c, err := configure.NewClient(management.Config)
+	c, err := install.NewClient(management.Config)
 	if err != nil {
 		return err
 	}
-	m := &configure.Management{
-		Client: c, Report: configure.NewReport(io.Discard), Namespace: shipper.SystemNamespace,
+	m := &install.Management{
+		Client: c, Report: install.NewReport(io.Discard), Namespace: shipper.SystemNamespace,
 		GlobalBlocksNamespace: shipper.GlobalBlocksNamespace, ServiceAccount: shipper.ManagementServiceAccount,
-		WebhookURL: where, Patience: configure.DefaultPatience,
+		WebhookURL: where, Patience: install.DefaultPatience,
 	}
 	return errors.Join(m.Setup(ctx), m.SetFailurePolicy(ctx))
 }

@@ -31,7 +31,7 @@ var unprovedHere = []struct {
 	{`docker build .*|IMAGE=\S+ make image`, "the image is built there, and taken apart",
 		[]string{"hack/image TestTheImageHasThisAndNothingElse"}},
 	{`ln -s "\$\(which shipperctl\)" .*|kubectl krew install .*`, "the folders are the reader's own, and krew is none of ours",
-		[]string{"cmd/shipperctl/plugin TestKubectlFindsThePlugin", "hack/dist TestKrewFindsThePlugin"}},
+		[]string{"cmd/shipperctl/root TestKubectlFindsThePlugin", "hack/dist TestKrewFindsThePlugin"}},
 	{`kind .*|(?s)cat > clusters\.yaml .*kind get kubeconfig .*`, "kind needs an engine for containers; `make fleet-up` takes its place",
 		[]string{"test/docs TestQuickStart"}},
 }

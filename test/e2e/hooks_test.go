@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/test/charts"
 )
 
@@ -82,7 +82,7 @@ func TestHooksRunInAllClusters(t *testing.T) {
 	s.completes(third)
 	s.haveRun("pre-install", "post-install", "pre-upgrade", "post-upgrade", "test")
 	out, err := s.shipperctl("rollout", "test", third)
-	if exit.Code(err) != exit.Failed || strings.Count(out, `hook test: Job "test" failed: DeadlineExceeded`) != 2 {
+	if cli.ExitCode(err) != cli.Failed || strings.Count(out, `hook test: Job "test" failed: DeadlineExceeded`) != 2 {
 		t.Errorf("tests that fail are not reported: %v\n%s", err, out)
 	}
 	s.nobodyDied()

@@ -16,7 +16,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/block"
-	"shipper.dev/shipper/cmd/shipperctl/plan"
+	"shipper.dev/shipper/cmd/shipperctl/render"
 	"shipper.dev/shipper/cmd/shipperctl/rollout"
 )
 
@@ -26,7 +26,7 @@ func (s *fixture) shipperctl(args ...string) (string, error) {
 	var out bytes.Buffer
 	cmd := &cobra.Command{Use: "shipperctl", SilenceUsage: true, SilenceErrors: true}
 	cmd.AddCommand(rollout.NewCommand(clock.RealClock{}), block.NewCommand(clock.RealClock{}), block.NewOverrideCommand(clock.RealClock{}),
-		plan.NewCommand())
+		render.NewPlanCommand())
 	cmd.SetOut(&out)
 	cmd.SetArgs(append(args, "--kubeconfig", world.fleet.Management.Kubeconfig, "-n", s.namespace))
 	err := cmd.ExecuteContext(s.ctx)

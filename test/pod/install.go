@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/configure"
+	"shipper.dev/shipper/cmd/shipperctl/install"
 	"shipper.dev/shipper/test/fleet"
 )
 
@@ -75,11 +75,11 @@ func SetUp(ctx context.Context, f *fleet.Fleet, bin, clusters string, port int) 
 
 // FailClosed sets failurePolicy Fail. `clusters join` does so only while a webhook answers, and here it runs before Shipper.
 func FailClosed(ctx context.Context, f *fleet.Fleet) error {
-	c, err := configure.NewClient(f.Management.Config)
+	c, err := install.NewClient(f.Management.Config)
 	if err != nil {
 		return err
 	}
-	m := &configure.Management{Client: c, Report: configure.NewReport(io.Discard)}
+	m := &install.Management{Client: c, Report: install.NewReport(io.Discard)}
 	return m.SetFailurePolicy(ctx)
 }
 

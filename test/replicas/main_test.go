@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/configure"
+	"shipper.dev/shipper/cmd/shipperctl/install"
 	"shipper.dev/shipper/test/charts"
 	"shipper.dev/shipper/test/fleet"
 	"shipper.dev/shipper/test/pod"
@@ -43,7 +43,7 @@ var world struct {
 	service    *pod.Wire
 	replicas   []*replica // oldest first
 	started    int
-	install    *configure.Management
+	install    *install.Management
 }
 
 // replica is a webhook whose way to the API server can be cut.
@@ -87,10 +87,10 @@ func setUp() error {
 	if err != nil {
 		return err
 	}
-	world.install = &configure.Management{
-		Client: world.admin, Report: configure.NewReport(io.Discard), Namespace: shipper.SystemNamespace,
+	world.install = &install.Management{
+		Client: world.admin, Report: install.NewReport(io.Discard), Namespace: shipper.SystemNamespace,
 		GlobalBlocksNamespace: shipper.GlobalBlocksNamespace, ServiceAccount: shipper.ManagementServiceAccount,
-		WebhookURL: where, Patience: configure.DefaultPatience,
+		WebhookURL: where, Patience: install.DefaultPatience,
 	}
 	if err := world.install.Setup(ctx); err != nil {
 		return err

@@ -15,13 +15,13 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"shipper.dev/shipper/cmd/shipperctl/connect"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
 // options are the flags that both commands have.
 type options struct {
-	connect.Flags
+	cli.Flags
 	inCluster bool
 	file      string
 	format    string
@@ -35,7 +35,7 @@ func NewCommand(c clock.PassiveClock) *cobra.Command {
 		Use:   "backup",
 		Short: "Back up the Applications of a management cluster, and restore them",
 		Args:  cobra.NoArgs,
-		RunE:  connect.NeedsCommand,
+		RunE:  cli.NeedsCommand,
 	}
 	flags := cmd.PersistentFlags()
 	o.Register(flags)
@@ -44,7 +44,7 @@ func NewCommand(c clock.PassiveClock) *cobra.Command {
 	flags.StringVarP(&o.file, "file", "f", "backup.yaml", "path of the backup")
 	flags.StringVar(&o.format, "format", string(YAML), "how the backup is written or shown: yaml or json")
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "tell of every object")
-	cmd.SetGlobalNormalizationFunc(connect.Spelling)
+	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
 	cmd.AddCommand(newPrepare(o), newRestore(o, c))
 	return cmd
 }
@@ -186,12 +186,12 @@ func (o *options) client() (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewClient(config, appsv1.AddToScheme, coordinationv1.AddToScheme)
+	return cli.NewClient(config, appsv1.AddToScheme, coordinationv1.AddToScheme)
 }
 
 func (o *options) config() (*rest.Config, error) {
 	if o.inCluster {
-		return connect.InCluster()
+		return cli.InCluster()
 	}
 	return o.Management()
 }

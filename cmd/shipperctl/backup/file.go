@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // object is stored as the API server has it: whatever this program does not know of comes back too.
@@ -59,7 +59,7 @@ const (
 // check refuses what is neither.
 func (f Format) check() error {
 	if f != YAML && f != JSON {
-		return exit.With(exit.Misused, fmt.Errorf("--format is %q: it must be %s or %s", f, YAML, JSON))
+		return cli.WithCode(cli.Misused, fmt.Errorf("--format is %q: it must be %s or %s", f, YAML, JSON))
 	}
 	return nil
 }

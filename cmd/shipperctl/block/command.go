@@ -13,13 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/connect"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // options are the flags of all commands of `block`.
 type options struct {
-	connect.Flags
+	cli.Flags
 	clock  clock.PassiveClock
 	global bool
 }
@@ -31,10 +30,10 @@ func NewCommand(clock clock.PassiveClock) *cobra.Command {
 		Use:   "block",
 		Short: "Stop rollouts, and lift such blocks",
 		Args:  cobra.NoArgs,
-		RunE:  connect.NeedsCommand,
+		RunE:  cli.NeedsCommand,
 	}
 	o.RegisterDaily(cmd.PersistentFlags())
-	cmd.SetGlobalNormalizationFunc(connect.Spelling)
+	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
 	cmd.PersistentFlags().BoolVarP(&o.global, "global", "g", false,
 		"blocks that hold in every namespace: those in namespace "+shipper.GlobalBlocksNamespace)
 	cmd.AddCommand(newCreate(o), newList(o), newLift(o))
@@ -44,7 +43,7 @@ func NewCommand(clock clock.PassiveClock) *cobra.Command {
 // at returns a client, and the namespace of the blocks that are meant.
 func (o *options) at() (client.Client, string, error) {
 	if o.global && o.Namespace != "" && o.Namespace != shipper.GlobalBlocksNamespace {
-		return nil, "", exit.With(exit.Misused, fmt.Errorf("--global and --namespace %s exclude each other", o.Namespace))
+		return nil, "", cli.WithCode(cli.Misused, fmt.Errorf("--global and --namespace %s exclude each other", o.Namespace))
 	}
 	c, namespace, err := o.Client()
 	if o.global {

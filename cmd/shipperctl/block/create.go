@@ -15,7 +15,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // wanted are the flags of `block create`. What they mean is told in docs/blocks.md.
@@ -55,7 +55,7 @@ func newCreate(o *options) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			spec, err := w.spec()
 			if err != nil {
-				return exit.With(exit.Misused, err)
+				return cli.WithCode(cli.Misused, err)
 			}
 			c, namespace, err := o.at()
 			if err != nil {

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/output"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // TestForPrograms holds the names that programs read.
@@ -59,7 +59,7 @@ func TestForPrograms(t *testing.T) {
 	}
 	found[1].Problem = "PROBLEM"
 	var out bytes.Buffer
-	if err := output.YAML.Print(&out, found, nil); err != nil {
+	if err := cli.YAML.Print(&out, found, nil); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, out.String()); diff != "" {

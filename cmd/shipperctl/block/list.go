@@ -16,22 +16,21 @@ import (
 
 	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
-	"shipper.dev/shipper/cmd/shipperctl/output"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
 // newList returns `block list`.
 func newList(o *options) *cobra.Command {
 	var all bool
-	var format output.Format
+	var format cli.Format
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the blocks that hold in a namespace, the global ones included, now or later",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if all && (o.global || o.Namespace != "") {
-				return exit.With(exit.Misused, errors.New("--all-namespaces excludes --namespace and --global"))
+				return cli.WithCode(cli.Misused, errors.New("--all-namespaces excludes --namespace and --global"))
 			}
 			c, namespace, err := o.at()
 			if err != nil {

@@ -19,9 +19,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/connect"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
-	"shipper.dev/shipper/cmd/shipperctl/history"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // NewOverrideCommand returns `override`.
@@ -38,13 +36,13 @@ func NewOverrideCommand(clock clock.PassiveClock) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			blocks, err := block.ParseOverrides(strings.Join(names, ","))
 			if err != nil {
-				return exit.With(exit.Misused, fmt.Errorf("--blocks: %w", err))
+				return cli.WithCode(cli.Misused, fmt.Errorf("--blocks: %w", err))
 			}
 			c, namespace, err := o.Client()
 			if err != nil {
 				return err
 			}
-			done, err := o.override(cmd.Context(), c, history.Key(namespace, args[0]), blocks, reason)
+			done, err := o.override(cmd.Context(), c, cli.ApplicationKey(namespace, args[0]), blocks, reason)
 			for _, line := range done {
 				fmt.Fprintln(cmd.OutOrStdout(), line)
 			}
@@ -52,7 +50,7 @@ func NewOverrideCommand(clock clock.PassiveClock) *cobra.Command {
 		},
 	}
 	o.RegisterDaily(cmd.PersistentFlags())
-	cmd.SetGlobalNormalizationFunc(connect.Spelling)
+	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
 	cmd.Flags().StringVar(&reason, "reason", "", "why; a block may require it")
 	cmd.Flags().StringSliceVar(&names, "blocks", nil, "the blocks, as namespace/name (default all that hold in the namespace now)")
 	return cmd
@@ -62,7 +60,7 @@ func NewOverrideCommand(clock clock.PassiveClock) *cobra.Command {
 func (o *options) override(
 	ctx context.Context, c client.Client, key client.ObjectKey, blocks []types.NamespacedName, reason string,
 ) ([]string, error) {
-	app, releases, err := history.Read(ctx, c, key)
+	app, releases, err := cli.ReadApplication(ctx, c, key)
 	if err != nil {
 		return nil, err
 	}

@@ -9,14 +9,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/cmd/shipperctl/health"
-	"shipper.dev/shipper/cmd/shipperctl/output"
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
 // newCheck returns `clusters check`.
 func newCheck(o *options) *cobra.Command {
-	var format output.Format
+	var format cli.Format
 	cmd := &cobra.Command{
 		Use:   "check NAME",
 		Short: "Tell whether Shipper can use a cluster: credentials, rights and version",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clusters is `shipperctl clusters`: it prepares the management cluster, joins application clusters to it, and looks
-// after those that are joined.
+// Package clusters has the commands about clusters and the Releases placed on them: `shipperctl clusters` sets clusters up, joins,
+// lists, drains and removes them, `list` prints placements, and `clean` takes decommissioned clusters off Releases.
 package clusters
 
 import (
@@ -14,13 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/configure"
-	"shipper.dev/shipper/cmd/shipperctl/connect"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
+	"shipper.dev/shipper/cmd/shipperctl/install"
 )
 
 // options are the flags that all commands share.
 type options struct {
-	connect.Flags
+	cli.Flags
 	webhookIgnore bool
 	timeout       time.Duration
 	clock         clock.WithTicker
@@ -35,16 +35,16 @@ func NewCommand() *cobra.Command {
 		Long: "Set up the management cluster, then join application clusters to it. Both can be repeated: what is already so is\n" +
 			"left alone. They do not deploy Shipper itself. The other commands look after clusters that are joined.",
 		Args: cobra.NoArgs,
-		RunE: connect.NeedsCommand,
+		RunE: cli.NeedsCommand,
 	}
 	o.Register(cmd.PersistentFlags())
-	cmd.SetGlobalNormalizationFunc(connect.Spelling)
+	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
 
 	setup := &cobra.Command{
 		Use:   "setup",
 		Short: "Set up a cluster",
 		Args:  cobra.NoArgs,
-		RunE:  connect.NeedsCommand,
+		RunE:  cli.NeedsCommand,
 	}
 	o.registerWriting(setup.PersistentFlags())
 	setup.AddCommand(newSetupManagement(o))
@@ -58,7 +58,7 @@ func NewCommand() *cobra.Command {
 func (o *options) registerWriting(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.webhookIgnore, "webhook-ignore", false,
 		"let writes to Shipper's objects pass while the webhook does not answer (failurePolicy Ignore)")
-	flags.DurationVar(&o.timeout, "timeout", configure.DefaultPatience,
+	flags.DurationVar(&o.timeout, "timeout", install.DefaultPatience,
 		"how long to wait for what a cluster does by itself: serving a kind, issuing a token")
 }
 
@@ -68,5 +68,5 @@ func (o *options) client() (client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewClient(config, corev1.AddToScheme, shipper.AddToScheme)
+	return cli.NewClient(config, corev1.AddToScheme, shipper.AddToScheme)
 }

@@ -12,7 +12,6 @@ import (
 
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/placement"
 )
 
 // newDrain returns `clusters drain`.
@@ -36,7 +35,7 @@ func newDrain(o *options) *cobra.Command {
 			if err := c.List(cmd.Context(), &clusters); err != nil {
 				return fmt.Errorf("listing clusters: %w", err)
 			}
-			releases, err := placement.Releases(cmd.Context(), c)
+			releases, err := readReleases(cmd.Context(), c)
 			if err != nil {
 				return err
 			}
@@ -79,10 +78,10 @@ func newDraining(cluster *shipper.Cluster, all []shipper.Cluster, releases []shi
 		}
 	}
 	slices.Sort(d.others)
-	parts := placement.Parts(releases)
+	parts := rolesOf(releases)
 	for i := range releases {
 		rel := &releases[i]
-		if !placement.On(rel, cluster.Name) {
+		if !isPlacedOn(rel, cluster.Name) {
 			continue
 		}
 		l := leaving{

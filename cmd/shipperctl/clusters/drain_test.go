@@ -3,7 +3,6 @@
 package clusters
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -15,25 +14,11 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// release of Application app; those that are complete were rolled out to the end.
-func release(app string, generation int, clusters string, complete bool) shipper.Release {
-	rel := shipper.Release{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "shop", Name: fmt.Sprintf("%s-%d", app, generation), Labels: map[string]string{shipper.AppLabel: app},
-		Annotations: map[string]string{
-			shipper.ReleaseGenerationAnnotation: fmt.Sprint(generation), shipper.ReleaseClustersAnnotation: clusters,
-		},
-	}}
-	if complete {
-		rel.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: "True"}}
-	}
-	return rel
-}
-
 func TestDrainTells(t *testing.T) {
 	const elsewhere = "The next rollout of each of these applications goes elsewhere by itself. The commands move them without one;\n" +
 		"they need the verb stamp on releases.\n"
 	leaving := aCluster("eu-1", "eu", corev1.ConditionTrue, "")
-	cordoned, going := aCluster("eu-4", "eu", corev1.ConditionTrue, ""), release("web", 1, "eu-1", true)
+	cordoned, going := aCluster("eu-4", "eu", corev1.ConditionTrue, ""), release("shop", "web", 1, "eu-1", true)
 	cordoned.Spec.Scheduler.Unschedulable = true
 	going.DeletionTimestamp = &metav1.Time{Time: time.Unix(1e9, 0)}
 	clusters := []shipper.Cluster{
@@ -47,17 +32,17 @@ func TestDrainTells(t *testing.T) {
 		want     string
 	}{
 		"nothing is placed there": {
-			others, []shipper.Release{release("web", 1, "eu-10,eu-2", true), release("new", 0, "", false), going},
+			others, []shipper.Release{release("shop", "web", 1, "eu-10,eu-2", true), release("shop", "new", 0, "", false), going},
 			"no release is placed on cluster eu-1\n",
 		},
 		"what has other clusters leaves this one": {
-			others, []shipper.Release{release("web", 1, "us-1,eu-1,eu-2", true)}, `
+			others, []shipper.Release{release("shop", "web", 1, "us-1,eu-1,eu-2", true)}, `
 release shop/web-1 of application web (contender) is placed here
   kubectl annotate rel web-1 -n shop shipper.booking.com/release.clusters=eu-2,us-1 --overwrite
 ` + elsewhere,
 		},
 		"what is complete and alone gets another cluster, waits and leaves": {
-			others, []shipper.Release{release("web", 1, "eu-1", true)}, `
+			others, []shipper.Release{release("shop", "web", 1, "eu-1", true)}, `
 release shop/web-1 of application web (contender) is placed here
   kubectl annotate rel web-1 -n shop shipper.booking.com/release.clusters=eu-1,eu-2 --overwrite
   kubectl wait ct/web-1 -n shop --timeout=10m --for=jsonpath='{.status.clusters[?(@.name=="eu-2")].achievedPercent}'=100
@@ -66,7 +51,7 @@ release shop/web-1 of application web (contender) is placed here
 ` + elsewhere,
 		},
 		"in the middle of a rollout both sides are told, and old Releases counted": {
-			others, []shipper.Release{release("web", 2, "eu-1,eu-2", false), release("web", 1, "eu-1", true), release("web", 0, "eu-1", true)}, `
+			others, []shipper.Release{release("shop", "web", 2, "eu-1,eu-2", false), release("shop", "web", 1, "eu-1", true), release("shop", "web", 0, "eu-1", true)}, `
 release shop/web-1 of application web (incumbent) is placed here
   kubectl annotate rel web-1 -n shop shipper.booking.com/release.clusters=eu-1,eu-2 --overwrite
   shipperctl rollout status web -n shop, until eu-2 has what it is to have
@@ -79,7 +64,7 @@ release shop/web-2 of application web (contender) is placed here
 `,
 		},
 		"a contender that is on its way has not all there that it is to have in the end": {
-			others, []shipper.Release{release("web", 1, "eu-1", false)}, `
+			others, []shipper.Release{release("shop", "web", 1, "eu-1", false)}, `
 release shop/web-1 of application web (contender) is placed here
   kubectl annotate rel web-1 -n shop shipper.booking.com/release.clusters=eu-1,eu-2 --overwrite
   shipperctl rollout status web -n shop, until eu-2 has what it is to have
@@ -88,13 +73,13 @@ release shop/web-1 of application web (contender) is placed here
 ` + elsewhere,
 		},
 		"neither a cordoned nor a lost cluster nor one of another region takes anything": {
-			clusters, []shipper.Release{release("web", 1, "eu-1", true)}, `
+			clusters, []shipper.Release{release("shop", "web", 1, "eu-1", true)}, `
 release shop/web-1 of application web (contender) is placed here
   it has no other cluster, and none of this region is there to take it: join or uncordon one, then run this again
 ` + elsewhere,
 		},
 		"only old Releases are left": {
-			others, []shipper.Release{release("web", 2, "eu-2", true), release("web", 1, "eu-2", true), release("web", 0, "eu-1", true)}, `
+			others, []shipper.Release{release("shop", "web", 2, "eu-2", true), release("shop", "web", 1, "eu-2", true), release("shop", "web", 0, "eu-1", true)}, `
 1 old releases without pods are placed here. This takes the cluster off those that have another:
   shipperctl clean decommissioned-clusters --decommissionedClusters eu-1
 nothing that may have pods is placed on cluster eu-1

@@ -6,8 +6,8 @@ import (
 	"context"
 	"errors"
 
-	"shipper.dev/shipper/cmd/shipperctl/configure"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
+	"shipper.dev/shipper/cmd/shipperctl/install"
 )
 
 // guarding is what to do about the guard of application clusters.
@@ -20,11 +20,11 @@ type guarding struct {
 // check refuses flags that say nothing together.
 func (g *guarding) check(named bool) error {
 	if named && !g.on {
-		return exit.With(exit.Misused, errors.New("--guard-break-glass-group is for the guard: give --guard as well"))
+		return cli.WithCode(cli.Misused, errors.New("--guard-break-glass-group is for the guard: give --guard as well"))
 	}
 	var err error
-	g.group, err = configure.ParseBreakGlassGroup(g.group)
-	return exit.With(exit.Misused, err)
+	g.group, err = install.ParseBreakGlassGroup(g.group)
+	return cli.WithCode(cli.Misused, err)
 }
 
 // possible tells in its error which clusters cannot have the guard that is asked for. It writes nothing.

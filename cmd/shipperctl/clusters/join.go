@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/configure"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
+	"shipper.dev/shipper/cmd/shipperctl/install"
 	"shipper.dev/shipper/reconciler/fleet/credential"
 )
 
@@ -36,7 +36,7 @@ func newJoin(o *options) *cobra.Command {
 				return err
 			}
 			if lifetime != 0 && lifetime < credential.ShortestLife {
-				return exit.With(exit.Misused, fmt.Errorf("--token-lifetime is %s: API servers let tokens live for %s at least; 0 asks for one "+
+				return cli.WithCode(cli.Misused, fmt.Errorf("--token-lifetime is %s: API servers let tokens live for %s at least; 0 asks for one "+
 					"that does not end", lifetime, credential.ShortestLife))
 			}
 			text, err := os.ReadFile(path)
@@ -49,7 +49,7 @@ func newJoin(o *options) *cobra.Command {
 			}
 			j := joiner{
 				options: o, serviceAccount: serviceAccount, lifetime: lifetime, guarding: g,
-				report: configure.NewReport(cmd.OutOrStdout()),
+				report: install.NewReport(cmd.OutOrStdout()),
 			}
 			return j.join(cmd.Context(), file)
 		},
@@ -64,7 +64,7 @@ func newJoin(o *options) *cobra.Command {
 	flags.BoolVar(&g.on, "guard", false,
 		"install policies in application clusters that refuse edits by others to what Shipper owns; --guard=false removes them "+
 			"(default: what is there stays)")
-	flags.StringVar(&g.group, "guard-break-glass-group", configure.BreakGlassGroup,
+	flags.StringVar(&g.group, "guard-break-glass-group", install.BreakGlassGroup,
 		"group of users whom the guard refuses nothing, with --guard")
 	return cmd
 }
@@ -75,7 +75,7 @@ type joiner struct {
 	serviceAccount string
 	lifetime       time.Duration
 	guarding       guarding
-	report         *configure.Report
+	report         *install.Report
 
 	management   []manager
 	applications []member
@@ -83,13 +83,13 @@ type joiner struct {
 
 // manager is a management cluster to join to.
 type manager struct {
-	configure.Management
+	install.Management
 	name string // empty when the file names none
 }
 
 // member is an application cluster to join.
 type member struct {
-	configure.Application
+	install.Application
 	spec     shipper.ClusterSpec
 	loopback bool
 }
@@ -130,7 +130,7 @@ func (j *joiner) join(ctx context.Context, file *File) error {
 
 // joinOne joins one application cluster to every management cluster.
 func (j *joiner) joinOne(ctx context.Context, a member) error {
-	holders := make([]configure.Holder, len(j.management))
+	holders := make([]install.Holder, len(j.management))
 	for i, m := range j.management {
 		var err error
 		if holders[i], err = m.Holder(ctx, a.Name); err != nil {
@@ -182,11 +182,11 @@ func (j *joiner) findManagement(file *File) error {
 		if err != nil {
 			return err
 		}
-		client, err := configure.NewClient(config)
+		client, err := install.NewClient(config)
 		if err != nil {
 			return err
 		}
-		j.management = append(j.management, manager{name: l.Name, Management: configure.Management{
+		j.management = append(j.management, manager{name: l.Name, Management: install.Management{
 			Client: client, Report: j.report, Namespace: j.Namespace, WebhookIgnore: j.webhookIgnore, Patience: j.timeout,
 		}})
 	}
@@ -206,14 +206,14 @@ func (j *joiner) findApplications(file *File) error {
 
 // findApplication connects to one application cluster and completes what the file says of it.
 func (j *joiner) findApplication(l ApplicationCluster) (member, error) {
-	if slices.Contains(configure.ReservedSecrets(j.serviceAccount), l.Name) {
+	if slices.Contains(install.ReservedSecrets(j.serviceAccount), l.Name) {
 		return member{}, fmt.Errorf("cluster %s cannot have this name: a Secret of Shipper's own has it", l.Name)
 	}
 	config, err := j.Config(l.Context)
 	if err != nil {
 		return member{}, fmt.Errorf("cluster %s: %w", l.Name, err)
 	}
-	client, err := configure.NewClient(config)
+	client, err := install.NewClient(config)
 	if err != nil {
 		return member{}, fmt.Errorf("cluster %s: %w", l.Name, err)
 	}
@@ -221,7 +221,7 @@ func (j *joiner) findApplication(l ApplicationCluster) (member, error) {
 	if err != nil {
 		return member{}, fmt.Errorf("cluster %s: %w", l.Name, err)
 	}
-	a := member{spec: l.Spec, Application: configure.Application{
+	a := member{spec: l.Spec, Application: install.Application{
 		Client: client, Report: j.report, Name: l.Name, Namespace: j.Namespace,
 		ServiceAccount: j.serviceAccount, CA: ca,
 		TokenLifetime: j.lifetime, Clock: j.clock, Patience: j.timeout,

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/output"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // TestForPrograms holds the names that programs read.
@@ -52,9 +52,9 @@ func TestForPrograms(t *testing.T) {
   version: ""
   weight: 0
 `
-	found := listed([]shipper.Cluster{lost, aCluster("eu-1", "eu", "", "")}, map[string]int{"eu-2": 3, "gone": 2})
+	found := listClusters([]shipper.Cluster{lost, aCluster("eu-1", "eu", "", "")}, map[string]int{"eu-2": 3, "gone": 2})
 	var out bytes.Buffer
-	if err := output.YAML.Print(&out, found, nil); err != nil {
+	if err := cli.YAML.Print(&out, found, nil); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, out.String()); diff != "" {

@@ -14,14 +14,13 @@ import (
 
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/output"
-	"shipper.dev/shipper/cmd/shipperctl/placement"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
 // newList returns `clusters list`.
 func newList(o *options) *cobra.Command {
-	var format output.Format
+	var format cli.Format
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the clusters: whether Shipper reaches them, what they offer, and how many Releases are placed there",
@@ -36,9 +35,9 @@ func newList(o *options) *cobra.Command {
 				return fmt.Errorf("listing clusters: %w", err)
 			}
 			placed := map[string]int{}
-			err = placement.Each(cmd.Context(), c, func(rel *shipper.Release) {
+			err = eachRelease(cmd.Context(), c, func(rel *shipper.Release) {
 				for _, name := range strategy.Clusters(rel) {
-					if placement.On(rel, name) {
+					if isPlacedOn(rel, name) {
 						placed[name]++
 					}
 				}
@@ -46,10 +45,10 @@ func newList(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found := listed(list.Items, placed)
+			found := listClusters(list.Items, placed)
 			return format.Print(cmd.OutOrStdout(), found, func() string {
 				width, _ := screen.Of(cmd.OutOrStdout())
-				return table(found, width)
+				return clusterTable(found, width)
 			})
 		},
 	}
@@ -57,8 +56,8 @@ func newList(o *options) *cobra.Command {
 	return cmd
 }
 
-// Listed is a cluster as it is listed, also by `-o json`.
-type Listed struct {
+// ListedCluster is a cluster as it is listed, also by `-o json`.
+type ListedCluster struct {
 	Name   string `json:"name"`
 	Region string `json:"region"`
 	// Ready is the status of the condition Ready: True, False or Unknown; empty while nobody has looked.
@@ -78,17 +77,17 @@ type Listed struct {
 	Version  string `json:"version"`
 }
 
-// listed sorts clusters by region and name, and then those that there are not but where Releases are placed.
-func listed(clusters []shipper.Cluster, placed map[string]int) []Listed {
+// listClusters sorts clusters by region and name, and then those that there are not but where Releases are placed.
+func listClusters(clusters []shipper.Cluster, placed map[string]int) []ListedCluster {
 	slices.SortFunc(clusters, func(a, b shipper.Cluster) int {
 		return cmp.Or(cmp.Compare(a.Spec.Region, b.Spec.Region), cmp.Compare(a.Name, b.Name))
 	})
-	out := []Listed{}
+	out := []ListedCluster{}
 	known := map[string]bool{}
 	for i := range clusters {
 		c := &clusters[i]
 		known[c.Name] = true
-		one := Listed{
+		one := ListedCluster{
 			Name: c.Name, Region: c.Spec.Region, Deleting: !c.DeletionTimestamp.IsZero(),
 			Cordoned: c.Spec.Scheduler.Unschedulable, Weight: shipper.DefaultClusterWeight,
 			Capabilities: append([]string{}, c.Spec.Capabilities...), Releases: placed[c.Name], Version: c.Status.KubernetesVersion,
@@ -103,14 +102,14 @@ func listed(clusters []shipper.Cluster, placed map[string]int) []Listed {
 	}
 	for _, name := range slices.Sorted(maps.Keys(placed)) {
 		if !known[name] {
-			out = append(out, Listed{Name: name, Missing: true, Capabilities: []string{}, Releases: placed[name]})
+			out = append(out, ListedCluster{Name: name, Missing: true, Capabilities: []string{}, Releases: placed[name]})
 		}
 	}
 	return out
 }
 
-// table is for people, in lines of some columns.
-func table(clusters []Listed, width int) string {
+// clusterTable is for people, in lines of some columns.
+func clusterTable(clusters []ListedCluster, width int) string {
 	if len(clusters) == 0 {
 		return "there are no clusters: `shipperctl clusters join` joins some\n"
 	}
@@ -133,7 +132,7 @@ func table(clusters []Listed, width int) string {
 }
 
 // ready says whether Shipper reaches a cluster, and why not.
-func (c *Listed) ready() string {
+func (c *ListedCluster) ready() string {
 	switch {
 	case c.Missing:
 		return "there is no Cluster"

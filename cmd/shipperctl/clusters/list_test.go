@@ -36,13 +36,13 @@ eu-3      eu       unknown                    on           100      -           
 us-1      us       yes                        on           100      gpu,arm        0          v1.37.1
 gone      -        there is no Cluster        -            -        -              2          -
 `, "\n")
-	got := table(listed([]shipper.Cluster{
+	got := clusterTable(listClusters([]shipper.Cluster{
 		well, aCluster("eu-3", "eu", corev1.ConditionUnknown, ""), lost, aCluster("eu-1", "eu", "", ""),
 	}, map[string]int{"eu-2": 3, "gone": 2}), 0)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if got := table(nil, 0); got != "there are no clusters: `shipperctl clusters join` joins some\n" {
+	if got := clusterTable(nil, 0); got != "there are no clusters: `shipperctl clusters join` joins some\n" {
 		t.Error(got)
 	}
 }

@@ -15,12 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/placement"
 	"shipper.dev/shipper/reconciler/fleet/credential"
 )
 
-// named is how many Releases are named at most when a cluster cannot be removed.
-const named = 5
+// maxNamed is how many Releases are named at most when a cluster cannot be removed.
+const maxNamed = 5
 
 // newRemove returns `clusters remove`.
 func newRemove(o *options) *cobra.Command {
@@ -51,8 +50,8 @@ func (o *options) remove(cmd *cobra.Command, name string, force bool) error {
 		return fmt.Errorf("reading cluster %s: %w", name, err)
 	}
 	var placed []string
-	err = placement.Each(ctx, c, func(rel *shipper.Release) {
-		if placement.On(rel, name) {
+	err = eachRelease(ctx, c, func(rel *shipper.Release) {
+		if isPlacedOn(rel, name) {
 			placed = append(placed, keyOf(rel).String())
 		}
 	})
@@ -77,8 +76,8 @@ func (o *options) remove(cmd *cobra.Command, name string, force bool) error {
 // stillPlaced says why a cluster is not removed.
 func stillPlaced(name string, placed []string) error {
 	slices.Sort(placed)
-	first := strings.Join(placed[:min(named, len(placed))], ", ")
-	if more := len(placed) - named; more > 0 {
+	first := strings.Join(placed[:min(maxNamed, len(placed))], ", ")
+	if more := len(placed) - maxNamed; more > 0 {
 		first += fmt.Sprintf(" and %d more", more)
 	}
 	return fmt.Errorf("%d releases are placed on cluster %s: %s\nshipperctl clusters drain %s tells how to move them; "+

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/configure"
+	"shipper.dev/shipper/cmd/shipperctl/install"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/credential"
 )
@@ -34,7 +34,7 @@ func newRevoke(o *options) *cobra.Command {
 			"with all of them, those of other management clusters too.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r.report = configure.NewReport(cmd.OutOrStdout())
+			r.report = install.NewReport(cmd.OutOrStdout())
 			return r.revoke(cmd.Context(), args[0])
 		},
 	}
@@ -44,7 +44,7 @@ func newRevoke(o *options) *cobra.Command {
 	flags.StringVarP(&r.file, "file", "f", "", "path to the YAML file that lists the clusters, for the cluster's context")
 	flags.BoolVar(&r.account, "account", false,
 		"delete the account in the cluster: every token of it is void, also those of other management clusters")
-	flags.DurationVar(&o.timeout, "timeout", configure.DefaultPatience, "how long to wait until the cluster refuses the token")
+	flags.DurationVar(&o.timeout, "timeout", install.DefaultPatience, "how long to wait until the cluster refuses the token")
 	return cmd
 }
 
@@ -53,7 +53,7 @@ type revoker struct {
 	*options
 	context, file string
 	account       bool
-	report        *configure.Report
+	report        *install.Report
 }
 
 // revoke deletes what the token is bound to, waits until it is refused, and says so in the management cluster.
@@ -91,7 +91,7 @@ func (r *revoker) revoke(ctx context.Context, name string) error {
 	title := fmt.Sprintf("Taking it out of the Secret %s of the management cluster", key)
 	err = r.report.Step(title, func() (string, error) {
 		was := secret.DeepCopy()
-		configure.Revoked(secret, r.clock.Now().UTC().Format(time.RFC3339))
+		install.Revoked(secret, r.clock.Now().UTC().Format(time.RFC3339))
 		return "done", c.Patch(ctx, secret, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}))
 	})
 	if err != nil {
@@ -108,12 +108,12 @@ func (r *revoker) void(ctx context.Context, name string, access *fleet.Access, k
 	if err != nil {
 		return err
 	}
-	target, err := configure.NewClient(config)
+	target, err := install.NewClient(config)
 	if err != nil {
 		return fmt.Errorf("connecting to cluster %s: %w", name, err)
 	}
 	r.report.Printf("Revoking the token of cluster %s, %s:", name, by)
-	v := configure.Revocation{
+	v := install.Revocation{
 		Client: target, Report: r.report, Credential: known, Token: access.Config.BearerToken, Own: config == access.Config, Account: r.account,
 	}
 	if err := v.Delete(ctx); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/configure"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
+	"shipper.dev/shipper/cmd/shipperctl/install"
 )
 
 // newSetupManagement returns `clusters setup management`.
@@ -23,22 +23,22 @@ func newSetupManagement(o *options) *cobra.Command {
 			"webhooks. The Deployment is not touched.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			url, err := configure.ParseWebhookURL(webhookURL)
-			mode, wrong := configure.ParseCertificates(certificates)
+			url, err := install.ParseWebhookURL(webhookURL)
+			mode, wrong := install.ParseCertificates(certificates)
 			if err = errors.Join(err, wrong); err != nil {
-				return exit.With(exit.Misused, err)
+				return cli.WithCode(cli.Misused, err)
 			}
 			config, err := o.Management()
 			if err != nil {
 				return err
 			}
-			client, err := configure.NewClient(config)
+			client, err := install.NewClient(config)
 			if err != nil {
 				return err
 			}
-			m := configure.Management{
+			m := install.Management{
 				Client:                client,
-				Report:                configure.NewReport(cmd.OutOrStdout()),
+				Report:                install.NewReport(cmd.OutOrStdout()),
 				Namespace:             o.Namespace,
 				GlobalBlocksNamespace: globalBlocks,
 				ServiceAccount:        serviceAccount,
@@ -49,7 +49,7 @@ func newSetupManagement(o *options) *cobra.Command {
 				Clock:                 o.clock,
 			}
 			named := cmd.Flags().Changed
-			err = m.KeepInstalled(cmd.Context(), configure.Named{
+			err = m.KeepInstalled(cmd.Context(), install.Named{
 				Namespace: named("namespace"), ServiceAccount: named("management-cluster-service-account"),
 				GlobalBlocksNamespace: named("rollout-blocks-global-namespace"), WebhookURL: named("webhook-url"),
 			})

@@ -9,8 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"shipper.dev/shipper/cmd/shipperctl/probe"
 )
 
 func TestMissingRightsAreReportedOnce(t *testing.T) {
@@ -24,7 +22,7 @@ func TestMissingRightsAreReportedOnce(t *testing.T) {
 		{"pods", []Finding{unread("the Deployment", deployments)}},
 		{"webhooks", []Finding{
 			unread("the Deployment", deployments),
-			probeFindings([]probe.Failure{{Kind: "Release", Reason: probe.Unauthorized}}, "ship")[0],
+			probeFindings([]ProbeFailure{{Kind: "Release", Reason: Unauthorized}}, "ship")[0],
 		}},
 		{"reconciler", []Finding{unread("the Lease", forbidden("leases", "a webhook says no"))}},
 	})
@@ -52,7 +50,7 @@ func TestProbeFindingsSayWhatMendsTheCause(t *testing.T) {
 		`context deadline exceeded`: "let the API server connect to the webhook: look for a firewall or a NetworkPolicy between the control " +
 			"plane and its port",
 	} {
-		got := probeFindings([]probe.Failure{{Kind: "Cluster", Reason: probe.Unreachable, Cause: cause}}, "ship")
+		got := probeFindings([]ProbeFailure{{Kind: "Cluster", Reason: Unreachable, Cause: cause}}, "ship")
 		if diff := cmp.Diff(want+". To let writes pass, unjudged, until then: "+setUp+" --webhook-ignore", got[0].Do); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", cause, diff)
 		}

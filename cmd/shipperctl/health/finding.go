@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health looks for what is wrong with a fleet, and says why it matters and what to do. Looking asks API servers; deciding
-// is pure.
+// Package health has `shipperctl doctor`: it finds faults of an installation and of its clusters, with their effect and remedy.
+// Functions that read ask API servers; functions that decide are pure.
 package health
 
 import (

@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/probe"
 	"shipper.dev/shipper/manifests"
 )
 
@@ -92,7 +91,7 @@ func (f *Fleet) webhooks(ctx context.Context) []Finding {
 	if slices.ContainsFunc(out, func(found Finding) bool { return found.Level == Broken }) {
 		return out
 	}
-	return append(out, probeFindings(probe.Webhooks(ctx, f.Writer), f.Namespace)...)
+	return append(out, probeFindings(ProbeWebhooks(ctx, f.Writer), f.Namespace)...)
 }
 
 // live is what is stored under the kind and name of an object that has no namespace, or nil.

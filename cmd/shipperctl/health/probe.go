@@ -3,61 +3,129 @@
 package health
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
-	"shipper.dev/shipper/cmd/shipperctl/probe"
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// probeFindings has one finding for each reason for which webhooks did not answer as expected. It is pure.
-func probeFindings(failures []probe.Failure, namespace string) []Finding {
-	var out []Finding
-	for _, reason := range []probe.Reason{probe.Unreachable, probe.Unasked, probe.Unknown, probe.Unauthorized} {
-		all := slices.DeleteFunc(slices.Clone(failures), func(f probe.Failure) bool { return f.Reason != reason })
-		if len(all) == 0 {
-			continue
+// ProbeReason is why a call proves nothing.
+type ProbeReason string
+
+// The reasons.
+const (
+	// Unreachable: the API server called the webhook and got no answer; writes are refused.
+	Unreachable ProbeReason = "Unreachable"
+	// Unasked: the API server admits what the webhook refuses: it did not call it, or ignored that it did not answer.
+	Unasked ProbeReason = "Unasked"
+	// Unauthorized: the user of this command may not create the kind.
+	Unauthorized ProbeReason = "Unauthorized"
+	// Unknown: another answer, such as that of another webhook.
+	Unknown ProbeReason = "Unknown"
+)
+
+// ProbeFailure is a kind of object whose webhook was not proved to answer.
+type ProbeFailure struct {
+	Kind   string
+	Reason ProbeReason
+	// Cause is the API server's; empty if it admitted the object.
+	Cause string
+}
+
+// ProbeWebhooks calls the webhooks of every kind, all at the same time, and returns those that did not answer as expected, in the
+// order of the kinds. Nothing is stored.
+func ProbeWebhooks(ctx context.Context, c client.Client) []ProbeFailure {
+	all := probeRequests()
+	found := make([]*ProbeFailure, len(all))
+	var group errgroup.Group
+	for i, r := range all {
+		group.Go(func() error {
+			found[i] = classify(r, c.Create(ctx, r.object, client.DryRunAll))
+			return nil
+		})
+	}
+	_ = group.Wait() // no call returns an error
+	var out []ProbeFailure
+	for _, f := range found {
+		if f != nil {
+			out = append(out, *f)
 		}
-		f := Finding{Level: Broken, What: probe.Sentence(reason, probe.Kinds(all), all[0].Cause)}
-		switch reason {
-		case probe.Unreachable:
-			f.Why = "the API server refuses every write to these kinds: failurePolicy is Fail"
-			f.Do = remedy(all[0].Cause, namespace) + ". To let writes pass, unjudged, until then: " + setUp + " --webhook-ignore"
-		case probe.Unasked:
-			f.Why = "writes to these kinds are stored unjudged; blocks are held by the policy alone"
-			f.Do = "look whether the webhook runs and answers: " + podsOf(namespace) +
-				". With failurePolicy Ignore the API server does not report why it gets no answer"
-		case probe.Unauthorized:
-			f.Denied = []string{"create " + probe.Kinds(all)}
-			f.Why, f.Do = unknown, asAdministrator
-		default:
-			f.Why = "it is not known whether writes to these kinds are judged"
-			f.Do = "look what else answers for these kinds: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
-		}
-		out = append(out, f)
 	}
 	return out
 }
 
-// remedy is what to do about the API server's reason for not reaching a webhook.
-func remedy(cause, namespace string) string {
-	has := func(parts ...string) bool {
-		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(cause, part) })
+// The API server's own words about webhooks; k8s.io/apiserver/pkg/admission/plugin/webhook/errors.
+const (
+	unreachedText = "failed calling webhook"
+	refusedText   = "denied the request"
+	byPolicyText  = "ValidatingAdmissionPolicy "
+)
+
+// classify is pure: nil means that the webhook has answered.
+func classify(r probeRequest, err error) *ProbeFailure {
+	out := &ProbeFailure{Kind: r.object.GetKind()}
+	if err == nil {
+		out.Reason = Unasked
+		return out
+	}
+	text := err.Error()
+	by := func(webhook string) bool {
+		return strings.Contains(text, fmt.Sprintf("admission webhook %q %s", webhook, refusedText))
 	}
 	switch {
-	case has("x509", "tls:", "certificate"):
-		return "the caBundle of the configuration does not accept the webhook's certificate: see docs/certificates.md, " +
-			"or restart the webhook, which writes its caBundle"
-	case has("no endpoints available", "connection refused", "EOF", "connection reset"):
-		return "start the webhook: " + podsOf(namespace)
-	case has("no such host", " not found"):
-		return "make the Service, or correct the address of the webhook: " + setUp
-	case has("deadline exceeded", "Timeout", "timeout", "no route to host"):
-		return "let the API server connect to the webhook: look for a firewall or a NetworkPolicy between the control plane and its port"
+	case slices.ContainsFunc(r.webhooks, by):
+		return nil
+	case strings.Contains(text, unreachedText):
+		_, cause, _ := strings.Cut(text, unreachedText+" ")
+		out.Reason, out.Cause = Unreachable, cause
+	case strings.Contains(text, byPolicyText) && r.policyFirst:
+		return nil
+	case strings.Contains(text, byPolicyText): // the mutating webhook answers before it
+		out.Reason = Unasked
+	case apierrors.IsForbidden(err) && strings.Contains(text, " cannot create resource "):
+		out.Reason, out.Cause = Unauthorized, text
 	default:
-		return "look at the webhook's log and at " + podsOf(namespace)
+		out.Reason, out.Cause = Unknown, text
 	}
+	return out
 }
 
-func podsOf(namespace string) string {
-	return "kubectl get pods -n " + namespace + " -l app.kubernetes.io/name=shipper"
+// ProbeError sums failures up in one error; nil if there is none.
+func ProbeError(all []ProbeFailure) error {
+	if len(all) == 0 {
+		return nil
+	}
+	text := sentence(all[0].Reason, kindsOf(all[:1]), all[0].Cause)
+	if more := len(all) - 1; more > 0 {
+		text += fmt.Sprintf("; and %d more kinds", more)
+	}
+	return errors.New(text)
+}
+
+// kindsOf are the names of the kinds of failures.
+func kindsOf(all []ProbeFailure) string {
+	var out []string
+	for _, f := range all {
+		out = append(out, f.Kind)
+	}
+	return strings.Join(out, ", ")
+}
+
+// sentence says what happened to kinds.
+func sentence(reason ProbeReason, kinds, cause string) string {
+	switch reason {
+	case Unreachable:
+		return "the API server cannot call the webhook for " + kinds + ": " + cause
+	case Unasked:
+		return "the API server admits, without an answer of the webhook: " + kinds
+	case Unauthorized:
+		return "you may not create " + kinds + ", so that the webhook cannot be tested"
+	default:
+		return "the webhook was not proved to answer for " + kinds + ": " + cause
+	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"shipper.dev/shipper/cmd/shipperctl/output"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // examined are checks of which one is well, one is warned of and one is broken.
@@ -56,7 +56,7 @@ func TestReportForPrograms(t *testing.T) {
 }
 `
 	var out bytes.Buffer
-	if err := output.JSON.Print(&out, Sum(examined()), nil); err != nil {
+	if err := cli.JSON.Print(&out, Sum(examined()), nil); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, out.String()); diff != "" {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package render is `shipperctl chart render`: it shows the objects that Shipper installs for an Application or a Release, and the
-// hooks that it runs, made by the code that installs them.
+// Package render has `shipperctl plan` and `shipperctl chart render`, which write nothing. The first prints the rollout that applying
+// an Application would start, the second the objects and hooks of its chart, rendered by the reconciler's own code.
 package render
 
 import (
@@ -19,9 +19,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/cmd/shipperctl/connect"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
-	"shipper.dev/shipper/cmd/shipperctl/output"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/reconciler/chartsnapshot"
 	"shipper.dev/shipper/reconciler/installation"
 	"shipper.dev/shipper/reconciler/valuessnapshot"
@@ -29,23 +27,23 @@ import (
 
 // options are the flags that both commands have.
 type options struct {
-	connect.Flags
+	cli.Flags
 	system       string
 	repositories string
 	clusters     []string
 	region       string
 	noHooks      bool
-	format       output.Format
+	format       cli.Format
 }
 
-// NewCommand returns `chart` with its sub-commands.
-func NewCommand() *cobra.Command {
+// NewChartCommand returns `chart` with its sub-commands.
+func NewChartCommand() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
 		Use:   "chart",
 		Short: "See what charts render to",
 		Args:  cobra.NoArgs,
-		RunE:  connect.NeedsCommand,
+		RunE:  cli.NeedsCommand,
 	}
 	render := &cobra.Command{
 		Use:   "render",
@@ -55,7 +53,7 @@ func NewCommand() *cobra.Command {
 			"that is said. Values from ConfigMaps and Secrets are read with your rights, and what they are rendered to is shown as it is.\n" +
 			"Nothing is written.",
 		Args: cobra.NoArgs,
-		RunE: connect.NeedsCommand,
+		RunE: cli.NeedsCommand,
 	}
 	flags := cmd.PersistentFlags()
 	o.RegisterDaily(flags)
@@ -86,12 +84,12 @@ func newApp(o *options) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				if name != "" && name != args[0] {
-					return exit.With(exit.Misused, fmt.Errorf("two applications are named: %s and %s", name, args[0]))
+					return cli.WithCode(cli.Misused, fmt.Errorf("two applications are named: %s and %s", name, args[0]))
 				}
 				name = args[0]
 			}
 			if (name == "") == (file == "") {
-				return exit.With(exit.Misused, errors.New("name an application, or a file with --file, and not both"))
+				return cli.WithCode(cli.Misused, errors.New("name an application, or a file with --file, and not both"))
 			}
 			r, err := o.renderer(cmd)
 			if err != nil {
@@ -135,7 +133,7 @@ func spelling(flags *pflag.FlagSet, name string) pflag.NormalizedName {
 	if name == "cluster" {
 		name = "clusters"
 	}
-	return connect.Spelling(flags, name)
+	return cli.NormalizeFlag(flags, name)
 }
 
 // renderer renders for the clusters of a management cluster.
@@ -150,7 +148,7 @@ type renderer struct {
 func (o *options) renderer(cmd *cobra.Command) (*renderer, error) {
 	policy, err := chart.ParsePolicy(o.repositories)
 	if err != nil {
-		return nil, exit.With(exit.Misused, fmt.Errorf("--chart-repositories: %w", err))
+		return nil, cli.WithCode(cli.Misused, fmt.Errorf("--chart-repositories: %w", err))
 	}
 	_, namespace, err := o.Client()
 	if err != nil {
@@ -160,7 +158,7 @@ func (o *options) renderer(cmd *cobra.Command) (*renderer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := connect.NewClient(config, corev1.AddToScheme, shipper.AddToScheme)
+	c, err := cli.NewClient(config, corev1.AddToScheme, shipper.AddToScheme)
 	if err != nil {
 		return nil, err
 	}

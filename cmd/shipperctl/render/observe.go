@@ -23,8 +23,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/history"
-	"shipper.dev/shipper/cmd/shipperctl/manifest"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/installation"
 )
@@ -37,18 +36,18 @@ func (r *renderer) asked(ctx context.Context, in io.Reader, name, file string) (
 	var apps []*shipper.Application
 	if name != "" {
 		app := &shipper.Application{}
-		key := history.Key(r.namespace, name)
+		key := cli.ApplicationKey(r.namespace, name)
 		if err := r.client.Get(ctx, key, app); err != nil {
 			return nil, fmt.Errorf("reading application %s: %w", key, err)
 		}
 		apps = append(apps, app)
 	} else {
-		found, err := manifest.Read(in, file, r.namespace)
+		found, err := readManifest(in, file, r.namespace)
 		if err != nil {
 			return nil, err
 		}
 		for _, one := range found {
-			stored, err := manifest.Rehearse(ctx, r.client, one)
+			stored, err := dryRunApply(ctx, r.client, one)
 			if err != nil {
 				return nil, err
 			}
@@ -74,7 +73,7 @@ func (r *renderer) asked(ctx context.Context, in io.Reader, name, file string) (
 func (r *renderer) next(ctx context.Context, app *shipper.Application) (*shipper.Release, error) {
 	var list shipper.ReleaseList
 	key := client.ObjectKeyFromObject(app)
-	if err := r.client.List(ctx, &list, history.Labelled(key)...); err != nil {
+	if err := r.client.List(ctx, &list, cli.OfApplication(key)...); err != nil {
 		return nil, fmt.Errorf("listing releases of %s: %w", key, err)
 	}
 	existing := make([]*shipper.Release, len(list.Items))

@@ -17,8 +17,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
-	"shipper.dev/shipper/cmd/shipperctl/history"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // abort is `rollout abort`.
@@ -46,14 +45,14 @@ func newAbort(o *options) *cobra.Command {
 
 func (a *abort) run(cmd *cobra.Command, arg string) error {
 	if cmd.Flags().Changed("timeout") && (!a.wait || a.timeout <= 0) {
-		return exit.With(exit.Misused, errors.New("--timeout must be more than 0, and is for --wait: give --wait as well"))
+		return cli.WithCode(cli.Misused, errors.New("--timeout must be more than 0, and is for --wait: give --wait as well"))
 	}
 	c, namespace, err := a.Client()
 	if err != nil {
 		return err
 	}
-	key, out := history.Key(namespace, arg), cmd.OutOrStdout()
-	app, rels, deleting, err := history.ReadAll(cmd.Context(), c, key)
+	key, out := cli.ApplicationKey(namespace, arg), cmd.OutOrStdout()
+	app, rels, deleting, err := cli.ReadApplicationWithDeleting(cmd.Context(), c, key)
 	if err != nil {
 		return err
 	}
@@ -133,7 +132,7 @@ func (a *abort) await(ctx context.Context, s *show, given *shipper.Release) erro
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return exit.With(exit.TimedOut, fmt.Errorf("the abort was not over within %s: %s", a.timeout, last))
+	return cli.WithCode(cli.TimedOut, fmt.Errorf("the abort was not over within %s: %s", a.timeout, last))
 }
 
 // returning says how far an abort is, and whether it is over. It is pure.

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/history"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 const kept = `being deleted; kept in clusters [eu us] until Release "web-0" is at its step there and has traffic`
@@ -25,7 +25,7 @@ func aborting() *observed {
 	rel.Status.Conditions = []shipper.Condition{
 		{Type: shipper.ReleaseStrategyExecuted, Status: corev1.ConditionFalse, Reason: shipper.StrategyInProgress, Message: kept},
 	}
-	o.releases, o.deleting = history.Split(o.app, o.releases)
+	o.releases, o.deleting = cli.SplitDeleting(o.app, o.releases)
 	return o
 }
 

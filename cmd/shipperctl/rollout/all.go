@@ -14,13 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/history"
-	"shipper.dev/shipper/cmd/shipperctl/output"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
 // printAll is `rollout status --all-namespaces`.
-func (o *options) printAll(cmd *cobra.Command, format output.Format) error {
+func (o *options) printAll(cmd *cobra.Command, format cli.Format) error {
 	c, _, err := o.Client()
 	if err != nil {
 		return err
@@ -95,7 +94,7 @@ func observeAll(ctx context.Context, c client.Reader) ([]*observed, error) {
 		}
 	}
 	for _, one := range out {
-		one.releases, one.deleting = history.Split(one.app, one.releases)
+		one.releases, one.deleting = cli.SplitDeleting(one.app, one.releases)
 	}
 	slices.SortFunc(out, func(a, b *observed) int {
 		return cmp.Or(cmp.Compare(a.app.Namespace, b.app.Namespace), cmp.Compare(a.app.Name, b.app.Name))

@@ -11,7 +11,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // newRollback returns `rollout rollback`.
@@ -25,7 +25,7 @@ func newRollback(o *options) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if wanted.generation < 0 {
-				return exit.With(exit.Misused, fmt.Errorf("--to-generation is %d: generations are counted from 0", wanted.generation))
+				return cli.WithCode(cli.Misused, fmt.Errorf("--to-generation is %d: generations are counted from 0", wanted.generation))
 			}
 			c, app, rels, err := o.read(cmd.Context(), args[0])
 			if err != nil {

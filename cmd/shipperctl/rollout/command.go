@@ -7,15 +7,12 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
 
-	"shipper.dev/shipper/cmd/shipperctl/connect"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
-	"shipper.dev/shipper/cmd/shipperctl/history"
-	"shipper.dev/shipper/cmd/shipperctl/output"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // options are the flags of all commands of `rollout`.
 type options struct {
-	connect.Flags
+	cli.Flags
 	clock clock.PassiveClock
 }
 
@@ -26,10 +23,10 @@ func NewCommand(clock clock.PassiveClock) *cobra.Command {
 		Use:   "rollout",
 		Short: "Show a rollout, and move it",
 		Args:  cobra.NoArgs,
-		RunE:  connect.NeedsCommand,
+		RunE:  cli.NeedsCommand,
 	}
 	o.RegisterDaily(cmd.PersistentFlags())
-	cmd.SetGlobalNormalizationFunc(connect.Spelling)
+	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
 	cmd.AddCommand(newStatus(o), newAdvance(o), newRetreat(o), newAbort(o), newRollback(o), newHistory(o), newDiff(o), newTest(o))
 	return cmd
 }
@@ -37,7 +34,7 @@ func NewCommand(clock clock.PassiveClock) *cobra.Command {
 // newStatus returns `rollout status`.
 func newStatus(o *options) *cobra.Command {
 	var watch, all bool
-	var format output.Format
+	var format cli.Format
 	var w awaiting
 	cmd := &cobra.Command{
 		Use:   "status APPLICATION",
@@ -56,7 +53,7 @@ func newStatus(o *options) *cobra.Command {
 			}
 			if all {
 				if watch || w.wait || o.Namespace != "" {
-					return exit.With(exit.Misused, errAlone)
+					return cli.WithCode(cli.Misused, errAlone)
 				}
 				return o.printAll(cmd, format)
 			}
@@ -64,7 +61,7 @@ func newStatus(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s := &show{options: o, client: c, out: cmd.OutOrStdout(), format: format, key: history.Key(namespace, args[0])}
+			s := &show{options: o, client: c, out: cmd.OutOrStdout(), format: format, key: cli.ApplicationKey(namespace, args[0])}
 			switch {
 			case w.wait:
 				return w.until(cmd.Context(), s, watch)

@@ -11,12 +11,12 @@ import (
 	"sigs.k8s.io/yaml"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/output"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // newDiff returns `rollout diff`.
 func newDiff(o *options) *cobra.Command {
-	var format output.Format
+	var format cli.Format
 	var drift bool
 	cmd := &cobra.Command{
 		Use:   "diff APPLICATION [FROM [TO]]",

@@ -13,9 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
-	"shipper.dev/shipper/cmd/shipperctl/history"
-	"shipper.dev/shipper/cmd/shipperctl/output"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // Drifted is what is not as it was released in one cluster, in `-o json`.
@@ -29,7 +27,7 @@ type Drifted struct {
 // drifted reads what the targets of an Application say of drift, the newest Release first.
 func drifted(ctx context.Context, c client.Client, key client.ObjectKey, rels []*shipper.Release) ([]Drifted, error) {
 	var targets shipper.InstallationTargetList
-	if err := c.List(ctx, &targets, history.Labelled(key)...); err != nil {
+	if err := c.List(ctx, &targets, cli.OfApplication(key)...); err != nil {
 		return nil, fmt.Errorf("listing installation targets of %s: %w", key, err)
 	}
 	out := []Drifted{}
@@ -108,9 +106,9 @@ func orNone(value string) string {
 }
 
 // printDrift is `rollout diff --drift`.
-func (o *options) printDrift(cmd *cobra.Command, args []string, format output.Format) error {
+func (o *options) printDrift(cmd *cobra.Command, args []string, format cli.Format) error {
 	if len(args) > 1 {
-		return exit.With(exit.Misused, errors.New("--drift compares clusters with what was released there, and takes no release"))
+		return cli.WithCode(cli.Misused, errors.New("--drift compares clusters with what was released there, and takes no release"))
 	}
 	c, app, rels, err := o.read(cmd.Context(), args[0])
 	if err != nil {

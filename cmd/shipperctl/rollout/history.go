@@ -17,13 +17,13 @@ import (
 	"shipper.dev/shipper/apis/rules/strategy"
 	"shipper.dev/shipper/apis/rules/summary"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/output"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
 // newHistory returns `rollout history`.
 func newHistory(o *options) *cobra.Command {
-	var format output.Format
+	var format cli.Format
 	cmd := &cobra.Command{
 		Use:   "history APPLICATION",
 		Short: "List the releases of an application, the newest first: what each changed, who asked for it, what became of it",

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/output"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // TestForPrograms holds the names that programs read.
@@ -85,7 +85,7 @@ diff: |
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := output.YAML.Print(&out, tc.value, nil); err != nil {
+			if err := cli.YAML.Print(&out, tc.value, nil); err != nil {
 				t.Fatal(err)
 			}
 			var want, got any

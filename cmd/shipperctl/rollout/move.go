@@ -15,8 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
-	"shipper.dev/shipper/cmd/shipperctl/history"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // newAdvance returns `rollout advance`.
@@ -60,7 +59,7 @@ func newRetreat(o *options) *cobra.Command {
 // named refuses a --step that no release can have.
 func named(cmd *cobra.Command, step int) error {
 	if step < 0 && cmd.Flags().Changed("step") {
-		return exit.With(exit.Misused, fmt.Errorf("--step is %d: steps are counted from 0", step))
+		return cli.WithCode(cli.Misused, fmt.Errorf("--step is %d: steps are counted from 0", step))
 	}
 	return nil
 }
@@ -156,7 +155,7 @@ const untold = "the server rejected our request due to an error in our request"
 // outrun says what it means that a patch of set did not fit: what it tests is not as it was seen.
 func outrun(err error) error {
 	if apierrors.IsInvalid(err) && strings.Contains(err.Error(), untold) {
-		return exit.With(exit.Failed, errors.New("it was changed meanwhile by somebody else: "+
+		return cli.WithCode(cli.Failed, errors.New("it was changed meanwhile by somebody else: "+
 			"look at it, and run this again if it is still right"))
 	}
 	return err
@@ -168,7 +167,7 @@ func (o *options) read(ctx context.Context, arg string) (client.Client, *shipper
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	app, rels, err := history.Read(ctx, c, history.Key(namespace, arg))
+	app, rels, err := cli.ReadApplication(ctx, c, cli.ApplicationKey(namespace, arg))
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // outcome is what a decision comes to: a value, or an error.
@@ -70,8 +70,8 @@ func TestOutrun(t *testing.T) {
 	unfit := apierrors.NewGenericServerResponse(
 		http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "testing value failed", 0, false)
 	err := outrun(unfit)
-	if exit.Code(err) != exit.Failed || !strings.HasPrefix(err.Error(), "it was changed meanwhile by somebody else") {
-		t.Errorf("%d, %v", exit.Code(err), err)
+	if cli.ExitCode(err) != cli.Failed || !strings.HasPrefix(err.Error(), "it was changed meanwhile by somebody else") {
+		t.Errorf("%d, %v", cli.ExitCode(err), err)
 	}
 	rule := apierrors.NewInvalid(schema.GroupKind{Kind: "Release"}, "web-1", nil)
 	if err := outrun(rule); !errors.Is(err, rule) {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/history"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // observed is what a picture is drawn of.
@@ -30,7 +30,7 @@ type observed struct {
 
 // observe reads what there is of an Application.
 func observe(ctx context.Context, c client.Client, key client.ObjectKey) (*observed, error) {
-	app, releases, deleting, err := history.ReadAll(ctx, c, key)
+	app, releases, deleting, err := cli.ReadApplicationWithDeleting(ctx, c, key)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func observe(ctx context.Context, c client.Client, key client.ObjectKey) (*obser
 		capacity: map[string]*shipper.CapacityTarget{}, traffic: map[string]*shipper.TrafficTarget{},
 		installed: map[string]*shipper.InstallationTarget{},
 	}
-	own := history.Labelled(key)
+	own := cli.OfApplication(key)
 	var capacity shipper.CapacityTargetList
 	if err := c.List(ctx, &capacity, own...); err != nil {
 		return nil, fmt.Errorf("listing capacity targets of %s: %w", key, err)

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"shipper.dev/shipper/cmd/shipperctl/output"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
@@ -22,7 +22,7 @@ type show struct {
 	client client.WithWatch
 	key    client.ObjectKey
 	out    io.Writer
-	format output.Format
+	format cli.Format
 	// last is what was printed last.
 	last string
 }
@@ -40,13 +40,13 @@ func (s *show) observe(ctx context.Context) (*View, error) {
 func (s *show) text(p *View, now time.Time) (string, error) {
 	width, isTerminal := screen.Of(s.out)
 	switch {
-	case s.format == output.JSON: // one line for each picture, as programs read a stream
+	case s.format == cli.JSON: // one line for each picture, as programs read a stream
 		raw, err := json.Marshal(p)
 		if err != nil {
 			return "", fmt.Errorf("writing JSON: %w", err)
 		}
 		return string(raw) + "\n", nil
-	case s.format == output.YAML:
+	case s.format == cli.YAML:
 		raw, err := yaml.Marshal(p)
 		if err != nil {
 			return "", fmt.Errorf("writing YAML: %w", err)

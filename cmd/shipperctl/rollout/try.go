@@ -18,15 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
-	"shipper.dev/shipper/cmd/shipperctl/history"
-	"shipper.dev/shipper/cmd/shipperctl/output"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
 // newTest returns `rollout test`.
 func newTest(o *options) *cobra.Command {
-	var format output.Format
+	var format cli.Format
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "test RELEASE",
@@ -34,13 +32,13 @@ func newTest(o *options) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if timeout <= 0 {
-				return exit.With(exit.Misused, fmt.Errorf("--timeout is %s: it must be more than nothing", timeout))
+				return cli.WithCode(cli.Misused, fmt.Errorf("--timeout is %s: it must be more than nothing", timeout))
 			}
 			c, namespace, err := o.Client()
 			if err != nil {
 				return err
 			}
-			key := history.Key(namespace, strings.TrimPrefix(strings.TrimPrefix(args[0], "rel/"), "release/"))
+			key := cli.ApplicationKey(namespace, strings.TrimPrefix(strings.TrimPrefix(args[0], "rel/"), "release/"))
 			results, err := try(cmd.Context(), c, key, string(uuid.NewUUID()), timeout)
 			if results == nil {
 				return err
@@ -91,7 +89,7 @@ func try(
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case bounded.Err() != nil:
-		return results, exit.With(exit.TimedOut, fmt.Errorf("the tests of release %s did not end within %s", key, timeout))
+		return results, cli.WithCode(cli.TimedOut, fmt.Errorf("the tests of release %s did not end within %s", key, timeout))
 	case err != nil:
 		return results, err
 	}

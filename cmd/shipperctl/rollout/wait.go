@@ -13,7 +13,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // awaiting are the flags of `rollout status` for pipelines.
@@ -38,11 +38,11 @@ func (w *awaiting) check(cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed
 	switch {
 	case !w.wait && (changed("step") || changed("timeout")):
-		return exit.With(exit.Misused, errors.New("--step and --timeout are for --wait: give --wait as well"))
+		return cli.WithCode(cli.Misused, errors.New("--step and --timeout are for --wait: give --wait as well"))
 	case changed("step") && w.step < 0:
-		return exit.With(exit.Misused, fmt.Errorf("--step is %d: the first step is 0", w.step))
+		return cli.WithCode(cli.Misused, fmt.Errorf("--step is %d: the first step is 0", w.step))
 	case changed("timeout") && w.timeout <= 0:
-		return exit.With(exit.Misused, fmt.Errorf("--timeout is %s: it must be more than 0", w.timeout))
+		return cli.WithCode(cli.Misused, fmt.Errorf("--timeout is %s: it must be more than 0", w.timeout))
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func (w *awaiting) until(ctx context.Context, s *show, watch bool) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return exit.With(exit.TimedOut, fmt.Errorf("%s was not achieved within %s: it waits for %s",
+	return cli.WithCode(cli.TimedOut, fmt.Errorf("%s was not achieved within %s: it waits for %s",
 		w.describe(), w.timeout, strings.Join(pending, "; ")))
 }
 

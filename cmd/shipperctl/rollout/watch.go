@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/history"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
@@ -132,7 +132,7 @@ func (s *show) changes(ctx context.Context) (<-chan struct{}, error) {
 		})
 		return nil
 	}
-	own := history.Labelled(s.key)
+	own := cli.OfApplication(s.key)
 	err := errors.Join(
 		open(&shipper.ApplicationList{}, client.InNamespace(s.key.Namespace), client.MatchingFields{"metadata.name": s.key.Name}),
 		open(&shipper.ReleaseList{}, own...),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package root is the whole command line of shipperctl.
+// Package root assembles the command line of shipperctl, and of `kubectl shipper`: kubectl runs kubectl-shipper in the PATH as a
+// plugin, and kubectl_complete-shipper to complete its arguments.
 package root
 
 import (
@@ -14,15 +15,11 @@ import (
 
 	"shipper.dev/shipper/cmd/shipperctl/backup"
 	"shipper.dev/shipper/cmd/shipperctl/block"
-	"shipper.dev/shipper/cmd/shipperctl/clean"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/cmd/shipperctl/clusters"
-	"shipper.dev/shipper/cmd/shipperctl/doctor"
-	"shipper.dev/shipper/cmd/shipperctl/exit"
-	"shipper.dev/shipper/cmd/shipperctl/list"
-	"shipper.dev/shipper/cmd/shipperctl/plan"
+	"shipper.dev/shipper/cmd/shipperctl/health"
 	"shipper.dev/shipper/cmd/shipperctl/render"
 	"shipper.dev/shipper/cmd/shipperctl/rollout"
-	"shipper.dev/shipper/cmd/shipperctl/version"
 )
 
 // NewCommand returns shipperctl, writing to out.
@@ -35,12 +32,12 @@ func NewCommand(out io.Writer) *cobra.Command {
 	}
 	cmd.SetOut(out)
 	cmd.AddCommand(
-		clusters.NewCommand(), backup.NewCommand(clock.RealClock{}), clean.NewCommand(),
+		clusters.NewCommand(), backup.NewCommand(clock.RealClock{}), clusters.NewCleanCommand(),
 		rollout.NewCommand(clock.RealClock{}), block.NewCommand(clock.RealClock{}), block.NewOverrideCommand(clock.RealClock{}),
-		plan.NewCommand(), list.NewCommand(), render.NewCommand(), doctor.NewCommand(clock.RealClock{}), version.NewCommand(),
+		render.NewPlanCommand(), clusters.NewListCommand(), render.NewChartCommand(), health.NewCommand(clock.RealClock{}), newVersion(),
 	)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return exit.With(exit.Misused, explain(cmd, err))
+		return cli.WithCode(cli.Misused, explain(cmd, err))
 	})
 	printMisuse(cmd)
 	advise(cmd)
@@ -74,7 +71,7 @@ func printMisuse(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
 			if err := check(cmd, args); err != nil {
-				return exit.With(exit.Misused, explain(cmd, suggest(cmd, args, err)))
+				return cli.WithCode(cli.Misused, explain(cmd, suggest(cmd, args, err)))
 			}
 			return nil
 		}

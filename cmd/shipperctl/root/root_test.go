@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"shipper.dev/shipper/cmd/shipperctl/exit"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // TestExamplesAreOfCommands finds examples of commands that there are not, or that have others.
@@ -77,7 +77,7 @@ func TestExitCodes(t *testing.T) {
 			cmd.SetErr(io.Discard)
 			cmd.SetArgs(strings.Fields(c.line))
 			err := cmd.ExecuteContext(t.Context())
-			if got := exit.Code(err); got != c.want {
+			if got := cli.ExitCode(err); got != c.want {
 				t.Errorf("shipperctl %s ended with %d, want %d: %v", c.line, got, c.want, err)
 			}
 		})
@@ -94,8 +94,8 @@ func TestUnknownCommandsSuggestTheNearest(t *testing.T) {
 		cmd.SetErr(io.Discard)
 		cmd.SetArgs(strings.Fields(line))
 		err := cmd.ExecuteContext(t.Context())
-		if err == nil || !strings.Contains(err.Error(), want) || exit.Code(err) != exit.Misused {
-			t.Errorf("%s: exit code %d, %v; want %s", line, exit.Code(err), err, want)
+		if err == nil || !strings.Contains(err.Error(), want) || cli.ExitCode(err) != cli.Misused {
+			t.Errorf("%s: exit code %d, %v; want %s", line, cli.ExitCode(err), err, want)
 		}
 	}
 }

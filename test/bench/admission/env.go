@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/configure"
+	"shipper.dev/shipper/cmd/shipperctl/install"
 	"shipper.dev/shipper/test/charts"
 	"shipper.dev/shipper/test/fleet"
 	"shipper.dev/shipper/test/pod"
@@ -100,10 +100,10 @@ func (w *env) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	install := &configure.Management{
-		Client: w.client, Report: configure.NewReport(io.Discard), Namespace: shipper.SystemNamespace,
+	install := &install.Management{
+		Client: w.client, Report: install.NewReport(io.Discard), Namespace: shipper.SystemNamespace,
 		GlobalBlocksNamespace: shipper.GlobalBlocksNamespace, ServiceAccount: shipper.ManagementServiceAccount,
-		WebhookURL: &url.URL{Scheme: "https", Host: fmt.Sprintf("localhost:%d", port)}, Patience: configure.DefaultPatience,
+		WebhookURL: &url.URL{Scheme: "https", Host: fmt.Sprintf("localhost:%d", port)}, Patience: install.DefaultPatience,
 	}
 	if err := install.Setup(ctx); err != nil {
 		return err

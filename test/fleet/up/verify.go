@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"shipper.dev/shipper/cmd/shipperctl/configure"
-	"shipper.dev/shipper/cmd/shipperctl/probe"
+	"shipper.dev/shipper/cmd/shipperctl/health"
+	"shipper.dev/shipper/cmd/shipperctl/install"
 )
 
 // Bounds of the checks before a fleet or Shipper is reported as up.
@@ -59,13 +59,13 @@ func (s state) verifyWebhook(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig of the fleet: %w", err)
 	}
-	client, err := configure.NewClient(config)
+	client, err := install.NewClient(config)
 	if err != nil {
 		return err
 	}
 	last := time.After(probeTimeout)
 	for {
-		err := probe.Error(probe.Webhooks(ctx, client))
+		err := health.ProbeError(health.ProbeWebhooks(ctx, client))
 		if err == nil {
 			return nil
 		}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Codes, as docs/cli.md lists them.
+const (
+	// Done: what was asked for is so.
+	Done = 0
+	// Failed: it could not be done, or not all of it, or something was found broken.
+	Failed = 1
+	// Misused: there is no such command or flag, or its values make no sense. Nothing was asked of any cluster.
+	Misused = 2
+	// Refused: the API server refused it: a RolloutBlock, a rule of the gate, or a right that is missing.
+	Refused = 3
+	// TimedOut: something did not happen in time.
+	TimedOut = 4
+	// Interrupted: Ctrl-C or SIGTERM ended it.
+	Interrupted = 130
+)
+
+// ExitCodes are what the codes mean, in the words of the documents.
+var ExitCodes = []struct {
+	Code    int
+	Meaning string
+}{
+	{Done, "what was asked for is so"},
+	{Failed, "it could not be done, or not all of it; or something that was looked at is broken"},
+	{Misused, "there is no such command or flag, or what it was given makes no sense; nothing was asked of any cluster"},
+	{Refused, "the API server refused it: a RolloutBlock is in effect, a rule of the gate is broken, or a right is missing; it says which"},
+	{TimedOut, "something did not happen in time"},
+	{Interrupted, "it was interrupted; run it again to go on"},
+}
+
+// codedError is an error that knows its code.
+type codedError struct {
+	error
+	code int
+}
+
+// Unwrap is the error that was given a code, for errors.Is and errors.As.
+func (f codedError) Unwrap() error { return f.error }
+
+// WithCode gives an error a code. Nil stays nil.
+func WithCode(code int, err error) error {
+	if err == nil {
+		return nil
+	}
+	return codedError{err, code}
+}
+
+// cobra's own errors about how it was called have no type.
+var misuses = []string{"unknown command ", "required flag(s) ", "if any flags in the group ", "at least one of the flags in the group "}
+
+// unnameable are what the client says of names that no object can have, before it asks any cluster.
+var unnameable = []string{"invalid resource name ", "invalid namespace ", "resource name may not be empty"}
+
+// ExitCode is the exit status for what a command returned.
+func ExitCode(err error) int {
+	var known codedError
+	switch {
+	case err == nil:
+		return Done
+	case errors.Is(err, context.Canceled):
+		return Interrupted
+	case errors.As(err, &known):
+		return known.code
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+		return Refused
+	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
+		return TimedOut
+	}
+	for _, beginning := range misuses {
+		if strings.HasPrefix(err.Error(), beginning) {
+			return Misused
+		}
+	}
+	for _, part := range unnameable {
+		if strings.Contains(err.Error(), part) {
+			return Misused
+		}
+	}
+	return Failed
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package install writes to clusters the objects that Shipper needs there, and prints each step. Every step can be repeated:
+// objects that are as wanted stay untouched.
+package install
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/certs"
+)
+
+// fieldOwner is the name under which the command line owns what it applies. It differs from the running system's, so
+// that neither takes out the fields of the other.
+const fieldOwner = "shipperctl"
+
+// DefaultPatience is how long to wait for what a cluster does by itself.
+const DefaultPatience = 30 * time.Second
+
+// Management is the management cluster: where Shipper runs and where users write Applications.
+type Management struct {
+	// Client writes to the cluster.
+	Client client.WithWatch
+	// Report is told each step.
+	Report *Report
+	// Namespace is where Shipper runs.
+	Namespace string
+	// GlobalBlocksNamespace is the namespace whose RolloutBlocks hold everywhere.
+	GlobalBlocksNamespace string
+	// ServiceAccount is who Shipper is in this cluster.
+	ServiceAccount string
+	// WebhookURL is the base URL of a webhook outside the cluster; nil means the Service shipper-webhook.
+	WebhookURL *url.URL
+	// Certificates says where the webhook's certificate comes from: certs.Self or certs.CertManager. Empty: what is there stays as it is.
+	Certificates certs.Mode
+	// WebhookIgnore lets writes pass while the webhook does not answer, even where that was forbidden before.
+	WebhookIgnore bool
+	// Patience is how long to wait for the kinds to be served, and for cert-manager to issue the certificate.
+	Patience time.Duration
+	// Clock reports whether the renewal of the certificate is overdue.
+	Clock clock.PassiveClock
+}
+
+// Setup writes everything but the Deployment.
+func (m *Management) Setup(ctx context.Context) error {
+	m.Report.Printf("Setting up management cluster:")
+	steps := []func(context.Context) error{
+		m.customResourceDefinitions,
+		func(ctx context.Context) error { return m.namespace(ctx, shipper.SystemNamespace, m.Namespace) },
+		func(ctx context.Context) error {
+			return m.namespace(ctx, shipper.GlobalBlocksNamespace, m.GlobalBlocksNamespace)
+		},
+		m.account().serviceAccount,
+		m.account().rules,
+		m.certificate,
+		m.certificates,
+		m.policies,
+		m.webhooks,
+		m.service,
+		m.issued,
+	}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	m.Report.Printf("Finished setting up management cluster")
+	if m.Certificates == certs.CertManager {
+		m.Report.Printf("The webhook has to run with --certs=%s, as in manifests/overlays/cert-manager", certs.CertManager)
+	}
+	return nil
+}
+
+// account is who Shipper is in the management cluster.
+func (m *Management) account() account {
+	return account{client: m.Client, report: m.Report, domain: shipper.RBACManagement,
+		namespace: m.Namespace, name: m.ServiceAccount, globalBlocks: m.GlobalBlocksNamespace}
+}
+
+// Application is an application cluster: where charts are installed. No software of Shipper runs there.
+type Application struct {
+	// Client writes to the cluster.
+	Client client.WithWatch
+	// Report is told each step.
+	Report *Report
+	// Name is the cluster's name in the management cluster.
+	Name string
+	// Namespace is where the account is, the same as Shipper's namespace in the management cluster.
+	Namespace string
+	// ServiceAccount is who Shipper is in this cluster.
+	ServiceAccount string
+	// CA is the certificate authority, PEM, that the connection of Client trusts; empty when it names none. Then the one
+	// that the cluster hands out with the token is used.
+	CA []byte
+	// Elsewhere is true when Shipper is to use another address than Client does. What is there may have its certificate
+	// from either authority.
+	Elsewhere bool
+	// TokenLifetime is how long the token is to live before Shipper has renewed it; 0 for one that does not end.
+	TokenLifetime time.Duration
+	// Clock reports whether a token is old.
+	Clock clock.PassiveClock
+	// Patience is how long to wait for a token that does not end.
+	Patience time.Duration
+
+	notes []string // to say in the end
+}
+
+// Credentials are what Shipper needs to speak to an application cluster.
+type Credentials struct {
+	// Token is the bearer token of the account; empty when the management cluster has a client certificate.
+	Token []byte
+	// Life is how long the next token is to live; 0 when this one does not end.
+	Life time.Duration
+	// CA is the certificate authority, PEM, of the cluster's API server; empty when the system's roots are meant.
+	CA []byte
+}
+
+// Account makes the account with its rights, and returns its credentials for each holder.
+func (a *Application) Account(ctx context.Context, holders []Holder) ([]Credentials, error) {
+	a.Report.Printf("Creating application cluster accounts in cluster %s:", a.Name)
+	who := account{client: a.Client, report: a.Report, domain: shipper.RBACApplication,
+		namespace: a.Namespace, name: a.ServiceAccount}
+	if err := namespace(ctx, a.Client, a.Report, unlabelled(a.Namespace)); err != nil {
+		return nil, err
+	}
+	if err := who.serviceAccount(ctx); err != nil {
+		return nil, err
+	}
+	if err := who.rules(ctx); err != nil {
+		return nil, err
+	}
+	credentials, err := a.tokens(ctx, holders)
+	if err != nil {
+		return nil, err
+	}
+	if a.TokenLifetime > 0 {
+		if err := a.endless(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, note := range a.notes {
+		a.Report.Printf("%s", note)
+	}
+	a.Report.Printf("Finished creating application cluster accounts in cluster %s\n", a.Name)
+	return credentials, nil
+}

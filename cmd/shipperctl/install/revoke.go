@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
+	"shipper.dev/shipper/reconciler/fleet/credential"
+)
+
+// Revocation makes a token void in the cluster that has issued it.
+type Revocation struct {
+	// Client writes to that cluster.
+	Client client.Client
+	// Report is told each step.
+	Report *Report
+	// Credential is what the token says of itself, which must name a ServiceAccount.
+	Credential credential.Credential
+	// Token is the token.
+	Token string
+	// Own is true when Client speaks with the token itself.
+	Own bool
+	// Account deletes the account with all its tokens, and not only what this one is bound to.
+	Account bool
+}
+
+// gone is the outcome of deleting what is not there.
+const gone = "not there any more: it is void already"
+
+// Delete deletes what the token is bound to, or the account. Objects of the same name that came later, or of another cluster, are
+// told by their UID, and stay.
+func (r *Revocation) Delete(ctx context.Context) error {
+	a := r.Credential.Account
+	key := metav1.ObjectMeta{Namespace: a.Namespace}
+	if r.Account {
+		key.Name = a.Name
+		title := fmt.Sprintf("Deleting the account %s/%s, with all its tokens", a.Namespace, a.Name)
+		return r.Report.Step(title, func() (string, error) {
+			return r.delete(ctx, &corev1.ServiceAccount{ObjectMeta: key}, types.UID(a.UID))
+		})
+	}
+	key.Name = a.Secret
+	title := fmt.Sprintf("Deleting the Secret %s/%s, which it is bound to", a.Namespace, a.Secret)
+	return r.Report.Step(title, func() (string, error) {
+		secret := &corev1.Secret{ObjectMeta: key}
+		if a.SecretUID != "" {
+			return r.delete(ctx, secret, types.UID(a.SecretUID))
+		}
+		// A token that does not end does not say the UID of its Secret, which has it.
+		err := r.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
+		if apierrors.IsNotFound(err) || r.Own && apierrors.IsUnauthorized(err) ||
+			err == nil && string(secret.Data[credential.TokenKey]) != r.Token {
+			return gone, nil
+		}
+		if err != nil {
+			return "", err
+		}
+		return r.delete(ctx, secret, secret.UID)
+	})
+}
+
+// delete deletes exactly the object of the UID.
+func (r *Revocation) delete(ctx context.Context, o client.Object, uid types.UID) (string, error) {
+	err := r.Client.Delete(ctx, o, client.Preconditions{UID: &uid})
+	switch {
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err), r.Own && apierrors.IsUnauthorized(err):
+		return gone, nil
+	case err != nil:
+		return "", err
+	}
+	return string(created), nil
+}
+
+// AwaitRefusal waits until the cluster refuses the token: API servers remember for some seconds whom they have let in.
+func (r *Revocation) AwaitRefusal(ctx context.Context, config *rest.Config, clock clock.WithTicker, patience time.Duration) error {
+	token := rest.AnonymousClientConfig(config)
+	token.BearerToken = r.Token
+	c, err := NewClient(token)
+	if err != nil {
+		return err
+	}
+	return r.Report.Step("Waiting until the cluster refuses it", func() (string, error) {
+		began := clock.Now()
+		tick := clock.NewTicker(between / 4)
+		defer tick.Stop()
+		for {
+			err := c.Create(ctx, &authenticationv1.SelfSubjectReview{})
+			took := clock.Since(began)
+			switch {
+			case apierrors.IsUnauthorized(err):
+				return fmt.Sprintf("done, after %s", took.Round(100*time.Millisecond)), nil
+			case took > patience:
+				return "", cli.WithCode(cli.TimedOut, fmt.Errorf("it is not refused after %s (%v): what it was bound to is gone, so look "+
+					"whether the cluster that was asked is the one of the token", patience, err))
+			}
+			select {
+			case <-ctx.Done():
+				return "", ctx.Err()
+			case <-tick.C():
+			}
+		}
+	})
+}
+
+// Revoked takes the token out of a cluster's Secret, and says when it was revoked.
+func Revoked(secret *corev1.Secret, when string) {
+	delete(secret.Data, credential.TokenKey)
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, shipper.SecretRevokedAnnotation, when)
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
+	"shipper.dev/shipper/cmd/shipperctl/screen"
+)
+
+// NewPlanCommand returns `plan`.
+func NewPlanCommand() *cobra.Command {
+	o := &cli.Flags{}
+	var file string
+	var format cli.Format
+	cmd := &cobra.Command{
+		Use:   "plan -f FILE",
+		Short: "Show what would come of applying applications: release, chart, clusters, steps and blocks",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			heard := &warnings{}
+			o.Warnings = heard
+			c, namespace, err := o.Client()
+			if err != nil {
+				return err
+			}
+			apps, err := readManifest(cmd.InOrStdin(), file, namespace)
+			if err != nil {
+				return err
+			}
+			out := make([]Outcome, 0, len(apps))
+			var failed []error
+			for _, app := range apps {
+				_, err := dryRunApply(cmd.Context(), c, app)
+				this := outcomeOf(app.GetNamespace(), app.GetName(), heard.take(), err)
+				failed = append(failed, err, this.doubt())
+				out = append(out, this)
+			}
+			err = format.Print(cmd.OutOrStdout(), out, func() string {
+				width, _ := screen.Of(cmd.OutOrStdout())
+				var text strings.Builder
+				for _, o := range out {
+					text.WriteString(o.steps(width))
+				}
+				return text.String()
+			})
+			return errors.Join(append(failed, err)...)
+		},
+	}
+	o.RegisterDaily(cmd.PersistentFlags())
+	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
+	cmd.Flags().StringVarP(&file, "file", "f", "", "the manifest, also as --filename; - is standard input (required)")
+	_ = cmd.MarkFlagRequired("file") // there is such a flag
+	format.Register(cmd.Flags())
+	return cmd
+}
+
+// Outcome is what would come of applying one Application, also in `-o json`.
+type Outcome struct {
+	Namespace   string `json:"namespace"`
+	Application string `json:"application"`
+	// Release is the one that would be made; empty when nothing would be rolled out.
+	Release string `json:"release,omitempty"`
+	// Plan is what would be done, line by line, in words for people.
+	Plan []string `json:"plan"`
+	// Warnings are what else the API server says.
+	Warnings []string `json:"warnings"`
+	// Refused says why it would be refused; empty when it would not.
+	Refused string `json:"refused,omitempty"`
+}
+
+// outcomeOf tells the plan of an Application apart from what it is warned about.
+func outcomeOf(namespace, name string, said []string, err error) Outcome {
+	out := Outcome{Namespace: namespace, Application: name, Plan: []string{}, Warnings: []string{}}
+	if err != nil {
+		out.Refused = err.Error()
+	}
+	for _, text := range said {
+		line, isPlan := strings.CutPrefix(text, shipper.Planned)
+		switch {
+		case isPlan:
+			if rest, is := strings.CutPrefix(line, "Release "); is && out.Release == "" {
+				out.Release, _, _ = strings.Cut(rest, " ")
+			}
+			out.Plan = append(out.Plan, line)
+		case !strings.HasPrefix(text, "this makes Release "): // the plan begins with that
+			out.Warnings = append(out.Warnings, text)
+		}
+	}
+	return out
+}
+
+// doubt is an error where something that the API server warns of may keep an Application from being rolled out.
+func (o *Outcome) doubt() error {
+	for _, text := range o.Warnings {
+		if strings.HasPrefix(text, shipper.MayNotRollOut) {
+			return fmt.Errorf("application %s/%s may not roll out: its warnings say why", o.Namespace, o.Application)
+		}
+	}
+	return nil
+}
+
+// steps is for people, in lines of some columns; 0 are unbounded.
+func (o *Outcome) steps(width int) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "application %s/%s\n", o.Namespace, o.Application)
+	for _, line := range o.Plan {
+		mark := "    "
+		for _, part := range screen.Wrap(line, max(width-2*len(mark), 0)) {
+			out.WriteString(mark + part + "\n")
+			mark = "      "
+		}
+	}
+	if len(o.Plan) == 0 && o.Refused == "" {
+		fmt.Fprintln(&out, "    nothing would be rolled out")
+	}
+	for _, line := range o.Warnings {
+		out.WriteString(screen.Hang("  ! ", line, width))
+	}
+	return out.String()
+}
+
+// warnings collects what the API server warns of.
+type warnings struct{ said []string }
+
+var _ rest.WarningHandler = &warnings{}
+
+// HandleWarningHeader keeps a warning.
+func (w *warnings) HandleWarningHeader(_ int, _ string, text string) { w.said = append(w.said, text) }
+
+// take returns what was said since the last time.
+func (w *warnings) take() []string {
+	said := w.said
+	w.said = nil
+	return said
+}

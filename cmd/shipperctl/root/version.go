@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package root
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/discovery"
+
+	"shipper.dev/shipper/cmd/shipperctl/cli"
+)
+
+// newVersion returns `version`.
+func newVersion() *cobra.Command {
+	o := &cli.Flags{}
+	var server bool
+	var format cli.Format
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Tell which shipperctl this is, and with --server which Kubernetes the management cluster runs",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			info, ok := debug.ReadBuildInfo()
+			if !ok {
+				info = &debug.BuildInfo{}
+			}
+			told := Versions{Client: Built(info)}
+			var failed error
+			if server {
+				told.Server, failed = readServer(cmd.Context(), o)
+			}
+			err := format.Print(cmd.OutOrStdout(), told, func() string {
+				text := cmd.Root().DisplayName() + " " + told.Client.String() + "\n"
+				if told.Server != nil {
+					text += fmt.Sprintf("management cluster %s at %s\n", told.Server.Kubernetes, told.Server.Address)
+				}
+				return text
+			})
+			return errors.Join(err, failed)
+		},
+	}
+	o.Register(cmd.Flags())
+	format.Register(cmd.Flags())
+	cmd.Flags().BoolVar(&server, "server", false, "ask the management cluster for its version too")
+	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
+	return cmd
+}
+
+// readServer asks the management cluster.
+func readServer(ctx context.Context, o *cli.Flags) (*ServerVersion, error) {
+	config, err := o.Management()
+	if err != nil {
+		return nil, err
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
+	}
+	found, err := d.ServerVersionWithContext(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("asking the management cluster for its version: %w", err)
+	}
+	return &ServerVersion{Kubernetes: found.GitVersion, Address: config.Host}, nil
+}
+
+// Versions are what `version -o json` tells.
+type Versions struct {
+	Client Build `json:"client"`
+	// Server is the management cluster, when it was asked.
+	Server *ServerVersion `json:"server,omitempty"`
+}
+
+// ServerVersion is a management cluster.
+type ServerVersion struct {
+	Kubernetes string `json:"kubernetes"`
+	Address    string `json:"address"`
+}
+
+// Build is what a binary was built of, and by what.
+type Build struct {
+	// Version is empty when it is not known, as are the others.
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	// Modified is true when there were changes beside the revision; Time is the revision's.
+	Modified bool   `json:"modified"`
+	Time     string `json:"time,omitempty"`
+	Go       string `json:"go,omitempty"`
+}
+
+// Built reads what a binary says of itself.
+func Built(info *debug.BuildInfo) Build {
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Key] = s.Value
+	}
+	return Build{
+		Version: info.Main.Version, Revision: settings["vcs.revision"], Modified: settings["vcs.modified"] == "true",
+		Time: settings["vcs.time"], Go: info.GoVersion,
+	}
+}
+
+// String is for people.
+func (b Build) String() string {
+	out := cmp.Or(b.Version, "of unknown version")
+	if b.Revision != "" {
+		out += ", revision " + b.Revision
+		if b.Modified {
+			out += " with changes"
+		}
+		if b.Time != "" {
+			out += " of " + b.Time
+		}
+	}
+	if b.Go != "" {
+		out += ", " + b.Go
+	}
+	return out
+}
