@@ -9,10 +9,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
@@ -145,4 +150,180 @@ func writeFile(path string, text []byte) (err error) {
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// The kinds in a backup.
+var (
+	applicationKind  = shipper.GroupVersion.WithKind("Application")
+	releaseKind      = shipper.GroupVersion.WithKind("Release")
+	installationKind = shipper.GroupVersion.WithKind("InstallationTarget")
+	capacityKind     = shipper.GroupVersion.WithKind("CapacityTarget")
+	trafficKind      = shipper.GroupVersion.WithKind("TrafficTarget")
+	blockKind        = shipper.GroupVersion.WithKind("RolloutBlock")
+	clusterKind      = shipper.GroupVersion.WithKind("Cluster")
+	secretKind       = corev1.SchemeGroupVersion.WithKind("Secret")
+	snapshotKind     = shipper.GroupVersion.WithKind("ChartSnapshot")
+	configMapKind    = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+)
+
+// words are what people read of kinds.
+var words = map[string]string{
+	"Application": "application", "Release": "release", "InstallationTarget": "installation target",
+	"CapacityTarget": "capacity target", "TrafficTarget": "traffic target", "RolloutBlock": "rollout block",
+	"Cluster": "cluster", "Secret": "secret", "ConfigMap": "config map",
+	"ChartSnapshot": "chart snapshot",
+}
+
+// slot is a place in the file for an object of one kind.
+type slot struct {
+	key  string
+	kind schema.GroupVersionKind
+	have *object
+}
+
+// slots are those of an entry.
+func (e Entry) slots() []slot {
+	slots := []slot{
+		{"application", applicationKind, e.Application}, {"rollout_block", blockKind, e.RolloutBlock},
+		{"cluster", clusterKind, e.Cluster}, {"cluster_secret", secretKind, e.ClusterSecret},
+		{"identity", configMapKind, e.Identity}, {"chart_snapshot", snapshotKind, e.ChartSnapshot},
+	}
+	for _, part := range e.ChartParts {
+		slots = append(slots, slot{"chart_parts", snapshotKind, part})
+	}
+	return slots
+}
+
+func (r Release) slots() []slot {
+	return []slot{
+		{"release", releaseKind, r.Release}, {"installation_target", installationKind, r.InstallationTarget},
+		{"capacity_target", capacityKind, r.CapacityTarget}, {"traffic_target", trafficKind, r.TrafficTarget},
+	}
+}
+
+// problems says what is wrong with an entry.
+func (e Entry) problems() []error {
+	var out []error
+	for _, s := range e.slots() {
+		out = append(out, s.problem())
+	}
+	there := 0
+	for _, o := range []*object{e.Application, e.RolloutBlock, e.Cluster, e.Identity, e.ChartSnapshot} {
+		if o != nil {
+			there++
+		}
+	}
+	if there != 1 {
+		out = append(out, errors.New("it must have one of application, rollout_block, cluster, identity and chart_snapshot"))
+	}
+	if e.Application == nil && len(e.Releases) > 0 {
+		out = append(out, errors.New("backup_releases are without their application"))
+	}
+	if e.Cluster == nil && e.ClusterSecret != nil {
+		out = append(out, errors.New("cluster_secret is without its cluster"))
+	}
+	if e.ChartSnapshot == nil && len(e.ChartParts) > 0 {
+		out = append(out, errors.New("chart_parts are without their chart_snapshot"))
+	}
+	if e.Application != nil {
+		for _, r := range e.Releases {
+			out = append(out, r.problems(e.Application)...)
+		}
+	}
+	return present(out)
+}
+
+// problems says what is wrong with a Release of app.
+func (r Release) problems(app *object) []error {
+	if r.Release == nil {
+		return []error{errors.New("one of backup_releases has no release")}
+	}
+	var out []error
+	for _, s := range r.slots() {
+		if out = append(out, s.problem()); s.have == nil {
+			continue
+		}
+		if s.have.GetNamespace() != app.GetNamespace() {
+			out = append(out, fmt.Errorf("%s is not in the namespace of application %q", describe(s.have), nameOf(app)))
+		}
+		if s.have.GetName() != r.Release.GetName() {
+			out = append(out, fmt.Errorf("%s has not the name of release %q", describe(s.have), nameOf(r.Release)))
+		}
+	}
+	if label := r.Release.GetLabels()[shipper.AppLabel]; label != app.GetName() {
+		out = append(out, fmt.Errorf("%s is of application %q, says its label %s, and stands with %q",
+			describe(r.Release), label, shipper.AppLabel, app.GetName()))
+	}
+	return out
+}
+
+// problem says what is wrong with what is in a slot.
+func (s slot) problem() error {
+	switch {
+	case s.have == nil:
+		return nil
+	case s.have.GroupVersionKind() != s.kind:
+		return fmt.Errorf("%s is a %s of %s, and must be a %s of %s", s.key, s.have.GetKind(), s.have.GetAPIVersion(),
+			s.kind.Kind, s.kind.GroupVersion())
+	case s.have.GetName() == "":
+		return fmt.Errorf("%s has no metadata.name", s.key)
+	case s.have.GetNamespace() == "" && s.kind != clusterKind:
+		return fmt.Errorf("%s %q has no metadata.namespace", s.key, s.have.GetName())
+	}
+	return nil
+}
+
+// twice says which objects are there more than once.
+func (b Backup) twice() []error {
+	var out []error
+	seen := map[string]bool{}
+	note := func(s slot) {
+		if s.have == nil {
+			return
+		}
+		text := describe(s.have)
+		if seen[text] {
+			out = append(out, fmt.Errorf("%s is there twice", text))
+		}
+		seen[text] = true
+	}
+	for _, e := range b {
+		for _, s := range e.slots() {
+			note(s)
+		}
+		for _, r := range e.Releases {
+			for _, s := range r.slots() {
+				note(s)
+			}
+		}
+	}
+	return out
+}
+
+// describe names an object for people: `release "default/web-0"`.
+func describe(o *object) string {
+	word := words[o.GetKind()]
+	if word == "" {
+		word = strings.ToLower(o.GetKind())
+	}
+	return fmt.Sprintf("%s %q", word, nameOf(o))
+}
+
+// nameOf is `namespace/name`, or the name of what lives in no namespace.
+func nameOf(o metav1.Object) string {
+	if o.GetNamespace() == "" {
+		return o.GetName()
+	}
+	return o.GetNamespace() + "/" + o.GetName()
+}
+
+// present are the errors that are some.
+func present(errs []error) []error {
+	var out []error
+	for _, err := range errs {
+		if err != nil {
+			out = append(out, err)
+		}
+	}
+	return out
 }

@@ -7,13 +7,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet/credential"
 )
 
 // ready returns an error when a backup cannot be restored now. It writes nothing.
@@ -65,4 +75,120 @@ func (o *options) remind(ctx context.Context, from client.Reader, out io.Writer)
 			shipper.AnchorIdentityKey, o.Namespace, shipper.IdentityName, shipper.IdentityKey)
 	}
 	return nil
+}
+
+// Names in Shipper's namespace.
+const (
+	deploymentName = "shipper"
+	leaseName      = "shipper-reconciler"
+)
+
+// down returns an error while Shipper runs, which would act on what is there of a backup before the rest is.
+func down(ctx context.Context, from client.Reader, namespace string, now time.Time) error {
+	var d appsv1.Deployment
+	err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: deploymentName}, &d)
+	if err == nil {
+		if err := stopped(&d); err != nil {
+			return err
+		}
+	} else if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("looking whether Shipper is down: %w", err)
+	}
+	var lease coordinationv1.Lease
+	err = from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: leaseName}, &lease)
+	if err == nil {
+		return released(&lease, now)
+	}
+	if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("looking whether Shipper is down: %w", err)
+	}
+	return nil
+}
+
+// stopped returns an error unless a Deployment has no Pods and is to have none.
+func stopped(d *appsv1.Deployment) error {
+	command := fmt.Sprintf("kubectl scale deployment %s -n %s --replicas=0", d.Name, d.Namespace)
+	switch {
+	case d.Spec.Replicas == nil || *d.Spec.Replicas > 0:
+		return fmt.Errorf("shipper must be down while a backup is restored, and Deployment %s/%s is to have Pods: %s",
+			d.Namespace, d.Name, command)
+	case d.Status.Replicas > 0:
+		return fmt.Errorf("shipper must be down while a backup is restored, and Deployment %s/%s still has %d Pods: "+
+			"wait until they are gone", d.Namespace, d.Name, d.Status.Replicas)
+	}
+	return nil
+}
+
+// released returns an error while somebody holds the Lease of the reconciler.
+func released(l *coordinationv1.Lease, now time.Time) error {
+	holder, renewed, seconds := l.Spec.HolderIdentity, l.Spec.RenewTime, l.Spec.LeaseDurationSeconds
+	if holder == nil || *holder == "" || renewed == nil || seconds == nil {
+		return nil
+	}
+	if until := renewed.Add(time.Duration(*seconds) * time.Second); now.Before(until) {
+		return fmt.Errorf("shipper must be down while a backup is restored, and the reconciler %s runs, says the Lease %s/%s: "+
+			"stop it, or wait until %s if it is gone already", *holder, l.Namespace, l.Name, until.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// printEnded names the clusters whose credentials in the backup have ended: tokens live for a day by default.
+func (b Backup) printEnded(out io.Writer, now time.Time) {
+	var ended []string
+	for _, e := range b {
+		if e.Cluster == nil || e.ClusterSecret == nil {
+			continue
+		}
+		secret := &corev1.Secret{}
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(e.ClusterSecret.Object, secret) != nil {
+			continue // what is wrong with it is told by others
+		}
+		if c := credential.Read(secret); c.Ended(now) {
+			ended = append(ended, fmt.Sprintf("%s (%s, %s)", e.Cluster.GetName(), c.Kind, c.NotAfter.Format(time.RFC3339)))
+		}
+	}
+	if len(ended) > 0 {
+		fmt.Fprintf(out, "Note: credentials in the backup have ended: %s. Run `shipperctl clusters join`, which makes tokens that are good; "+
+			"for a client certificate delete its Secret before, or put another one into it\n", strings.Join(ended, ", "))
+	}
+}
+
+// stops reports whether err is one that every other write would meet.
+func stops(err error) bool {
+	var dial *net.OpError
+	return err != nil && (unanswered(err) || errors.As(err, &dial) || apierrors.IsUnauthorized(err) || meta.IsNoMatchError(err))
+}
+
+// unanswered reports whether an API server says that the webhook does not answer it.
+func unanswered(err error) bool { return strings.Contains(err.Error(), "failed calling webhook") }
+
+// advise adds to err what a person can do about it, where that is known.
+func advise(err error) error {
+	var dial *net.OpError
+	advice := ""
+	switch {
+	case err == nil:
+		return nil
+	case unanswered(err):
+		advice = "The webhook is down with the rest of Shipper, and its failurePolicy is Fail. Let writes pass while it is down:\n" +
+			"  shipperctl clusters setup management --webhook-ignore\n" +
+			"Then run this again: it goes on where it stopped. When Shipper runs again, `shipperctl clusters join` sets Fail."
+	case meta.IsNoMatchError(err):
+		advice = "This management cluster is not set up, or your context points to another one: see `kubectl config " +
+			"current-context`, or run `shipperctl clusters setup management` first."
+	case block.RefusedBy(err) != "":
+		advice = "RolloutBlocks hold what is restored, as they hold everything. Lift them, or scale the webhook down with the rest of " +
+			"Shipper, and run this again: it goes on where it stopped."
+	case apierrors.IsForbidden(err):
+		advice = "Restoring needs the verbs get, create, patch and stamp on applications, releases and the three targets, and " +
+			"update on their status; cluster-admin has them."
+	case apierrors.IsUnauthorized(err):
+		advice = "The cluster does not accept the credentials of this context. Log in again, or choose another context."
+	case errors.As(err, &dial):
+		advice = "The API server cannot be reached from here. Check that the cluster is up and that the context in the " +
+			"kubeconfig has its address."
+	default:
+		return err
+	}
+	return fmt.Errorf("%w\n%s", err, advice)
 }

@@ -51,10 +51,7 @@ func newList(o *options) *cobra.Command {
 			}
 			now := o.clock.Now()
 			found := listed(blocks, now)
-			return format.Print(cmd.OutOrStdout(), found, func() string {
-				width, _ := screen.Of(cmd.OutOrStdout())
-				return table(found, width, now)
-			})
+			return format.Print(cmd.OutOrStdout(), found, func(width int) string { return table(found, width, now) })
 		},
 	}
 	format.Register(cmd.Flags())

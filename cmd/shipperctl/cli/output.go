@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
+
+	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
 // Format is how something is told.
@@ -49,24 +51,34 @@ func (f *Format) Set(text string) error {
 // ForPeople reports whether nothing but people read it.
 func (f Format) ForPeople() bool { return f != JSON && f != YAML }
 
-// Print writes v for programs, or the text for people.
-func (f Format) Print(out io.Writer, v any, people func() string) error {
-	var text []byte
+// Print writes v as JSON or YAML, or else the text for a terminal of width columns; 0 is unbounded.
+func (f Format) Print(out io.Writer, v any, text func(width int) string) error {
+	var raw []byte
 	var err error
-	switch f {
-	case JSON:
-		text, err = json.MarshalIndent(v, "", "  ")
-		text = append(text, '\n')
-	case YAML:
-		text, err = yaml.Marshal(v)
-	default:
-		text = []byte(people())
+	if f.ForPeople() {
+		width, _ := screen.Of(out)
+		raw = []byte(text(width))
+	} else if raw, err = f.Marshal(v); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", f, err)
-	}
-	if _, err := out.Write(text); err != nil {
+	if _, err := out.Write(raw); err != nil {
 		return fmt.Errorf("writing the output: %w", err)
 	}
 	return nil
+}
+
+// Marshal encodes v as JSON, or else as YAML.
+func (f Format) Marshal(v any) ([]byte, error) {
+	if f == JSON {
+		raw, err := json.MarshalIndent(v, "", "  ")
+		if err != nil {
+			return nil, fmt.Errorf("writing JSON: %w", err)
+		}
+		return append(raw, '\n'), nil
+	}
+	raw, err := yaml.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("writing YAML: %w", err)
+	}
+	return raw, nil
 }

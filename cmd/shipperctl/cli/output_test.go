@@ -28,7 +28,7 @@ func TestPrint(t *testing.T) {
 			}
 		}
 		var out bytes.Buffer
-		if err := f.Print(&out, v, func() string { return "people\n" }); err != nil || out.String() != want {
+		if err := f.Print(&out, v, func(int) string { return "people\n" }); err != nil || out.String() != want {
 			t.Errorf("-o %q writes %v\n%s", given, err, out.String())
 		}
 		if people := given == "" || given == "table"; f.ForPeople() != people {

@@ -3,6 +3,7 @@
 package clusters
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,12 +11,17 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
@@ -174,3 +180,206 @@ func (c *cleaner) change(ctx context.Context, ch change) error {
 }
 
 func (c *cleaner) progressf(format string, args ...any) { fmt.Fprintf(c.out, format+"\n", args...) }
+
+// change takes clusters off one Release.
+type change struct {
+	release types.NamespacedName
+	// from is the annotation as it is, to as it is to be.
+	from, to string
+}
+
+// kept is a Release that is on no other clusters: it is not changed. Without any, Shipper would choose clusters for it
+// again, and it would run where nobody asked for it, or be rolled out again.
+type kept struct {
+	release types.NamespacedName
+	// part the Release has in its Application's rollout. One that is retired has no Pods; all others may have.
+	part strategy.Role
+}
+
+// live reports whether the Release may have Pods, or get some by itself.
+func (k kept) live() bool { return k.part != strategy.Retired }
+
+// cleanPlan is what is to be done, sorted by Release.
+type cleanPlan struct {
+	changes []change
+	kept    []kept
+	// nowhere are the names that no Release is placed on.
+	nowhere []string
+}
+
+// makePlan is pure. It looks at no more of a Release than at its annotations, its labels and whether it is complete: that
+// one cannot be understood keeps no other from being cleaned.
+func makePlan(releases []shipper.Release, gone []string) cleanPlan {
+	var p cleanPlan
+	parts := rolesOf(releases)
+	used := map[string]bool{}
+	for i := range releases {
+		rel := &releases[i]
+		from := rel.Annotations[shipper.ReleaseClustersAnnotation]
+		var stay []string
+		touched := false
+		for _, name := range strategy.Clusters(rel) {
+			if slices.Contains(gone, name) {
+				used[name], touched = true, true
+				continue
+			}
+			stay = append(stay, name)
+		}
+		key := types.NamespacedName{Namespace: rel.Namespace, Name: rel.Name}
+		switch {
+		case !touched || !rel.DeletionTimestamp.IsZero():
+		case len(stay) == 0:
+			p.kept = append(p.kept, kept{release: key, part: parts[key]})
+		default:
+			p.changes = append(p.changes, change{release: key, from: from, to: strings.Join(stay, ",")})
+		}
+	}
+	slices.SortFunc(p.changes, func(a, b change) int { return compareNames(a.release, b.release) })
+	slices.SortFunc(p.kept, func(a, b kept) int { return compareNames(a.release, b.release) })
+	for _, name := range gone {
+		if !used[name] {
+			p.nowhere = append(p.nowhere, name)
+		}
+	}
+	return p
+}
+
+func compareNames(a, b types.NamespacedName) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// namesOf reads the names of clusters as the flag has them.
+func namesOf(values []string) ([]string, error) {
+	var out []string
+	for _, v := range values {
+		if v = strings.TrimSpace(v); v != "" {
+			out = append(out, v)
+		}
+	}
+	slices.Sort(out)
+	if out = slices.Compact(out); len(out) == 0 {
+		return nil, cli.WithCode(cli.Misused, errors.New("name the clusters that are decommissioned: --decommissionedClusters eu-west-1,eu-west-2"))
+	}
+	return out, nil
+}
+
+// leaseName is the Lease that the reconciler which leads renews.
+const leaseName = "shipper-reconciler"
+
+// newFinalizers returns `clean finalizers`.
+func newFinalizers(o *cli.Flags) *cobra.Command {
+	var in string
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "finalizers",
+		Short: "Remove Shipper's finalizers from all its objects, after Shipper was uninstalled",
+		Long: "Remove Shipper's finalizers from all its objects, after Shipper was uninstalled: with them, and without Shipper, nothing\n" +
+			"that is deleted would go. Nothing is deleted, and what runs in application clusters runs on. While a reconciler runs,\n" +
+			"the command is refused: it would put the finalizers back.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := o.Management()
+			if err != nil {
+				return err
+			}
+			c, err := cli.NewClient(config, shipper.AddToScheme, coordinationv1.AddToScheme)
+			if err != nil {
+				return err
+			}
+			f := finalizers{client: c, out: cmd.OutOrStdout(), system: o.Namespace, in: in, dryRun: dryRun}
+			return f.remove(cmd.Context(), time.Now())
+		},
+	}
+	cmd.Flags().StringVar(&in, "in", "", "only from objects in this namespace (default all namespaces)")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done, and do nothing, also as --dryrun")
+	return cmd
+}
+
+// finalizers removes Shipper's finalizers.
+type finalizers struct {
+	client     client.Client
+	out        io.Writer
+	system, in string
+	dryRun     bool
+}
+
+// remove goes on after an object that cannot be changed, and returns an error at the end.
+func (f *finalizers) remove(ctx context.Context, now time.Time) error {
+	if err := f.stopped(ctx, now); err != nil {
+		return err
+	}
+	removed, problems := 0, []error(nil)
+	for _, list := range []client.ObjectList{
+		&shipper.ApplicationList{}, &shipper.ReleaseList{}, &shipper.InstallationTargetList{},
+		&shipper.CapacityTargetList{}, &shipper.TrafficTargetList{},
+	} {
+		if err := f.client.List(ctx, list, client.InNamespace(f.in)); err != nil {
+			return fmt.Errorf("listing what has finalizers: %w", err)
+		}
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			o, ok := item.(client.Object)
+			if !ok || !slices.ContainsFunc(o.GetFinalizers(), ofShipper) {
+				return nil
+			}
+			if err := f.removeFrom(ctx, o); err != nil {
+				problems = append(problems, err)
+				return ctx.Err()
+			}
+			removed++
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("not every finalizer was removed: %w", err)
+		}
+	}
+	verb := "were"
+	if f.dryRun {
+		verb = "would be"
+	}
+	fmt.Fprintf(f.out, "the finalizers of %d objects %s removed, %d failed\n", removed, verb, len(problems))
+	if len(problems) > 0 {
+		return fmt.Errorf("not every finalizer was removed: %w", errors.Join(problems...))
+	}
+	return nil
+}
+
+// removeFrom removes Shipper's finalizers from an object, unless it was changed since it was listed.
+func (f *finalizers) removeFrom(ctx context.Context, o client.Object) error {
+	is, ok := o.DeepCopyObject().(client.Object)
+	if !ok || f.dryRun {
+		return nil
+	}
+	is.SetFinalizers(slices.DeleteFunc(is.GetFinalizers(), ofShipper))
+	err := f.client.Patch(ctx, is, client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("removing the finalizers of %T %s/%s: %w", o, o.GetNamespace(), o.GetName(), err)
+	}
+	return nil
+}
+
+func ofShipper(finalizer string) bool { return strings.HasPrefix(finalizer, shipper.GroupName+"/") }
+
+// stopped is nil when no reconciler has renewed its Lease lately.
+func (f *finalizers) stopped(ctx context.Context, now time.Time) error {
+	lease := &coordinationv1.Lease{}
+	err := f.client.Get(ctx, client.ObjectKey{Namespace: f.system, Name: leaseName}, lease)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the Lease %s/%s, which reports whether a reconciler runs: %w", f.system, leaseName, err)
+	}
+	if holds(lease.Spec, now) {
+		return fmt.Errorf("the reconciler %s runs, and would put the finalizers back: uninstall Shipper first, "+
+			"or stop it: kubectl scale deployment shipper --replicas=0 -n %s", *lease.Spec.HolderIdentity, f.system)
+	}
+	return nil
+}
+
+// holds reports whether somebody holds a Lease at a time.
+func holds(lease coordinationv1.LeaseSpec, now time.Time) bool {
+	if lease.HolderIdentity == nil || *lease.HolderIdentity == "" || lease.RenewTime == nil || lease.LeaseDurationSeconds == nil {
+		return false
+	}
+	return now.Before(lease.RenewTime.Add(time.Duration(*lease.LeaseDurationSeconds) * time.Second))
+}

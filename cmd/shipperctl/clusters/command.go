@@ -5,16 +5,21 @@
 package clusters
 
 import (
+	"context"
+	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
+	"shipper.dev/shipper/cmd/shipperctl/health"
 	"shipper.dev/shipper/cmd/shipperctl/install"
 )
 
@@ -69,4 +74,82 @@ func (o *options) client() (client.Client, error) {
 		return nil, err
 	}
 	return cli.NewClient(config, corev1.AddToScheme, shipper.AddToScheme)
+}
+
+// newCheck returns `clusters check`.
+func newCheck(o *options) *cobra.Command {
+	var format cli.Format
+	cmd := &cobra.Command{
+		Use:   "check NAME",
+		Short: "Tell whether Shipper can use a cluster: credentials, rights and version",
+		Long: "Tell whether Shipper can use a cluster. It is asked from here, with the address and the credentials that the management\n" +
+			"cluster has for it. Nothing is written.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := o.client()
+			if err != nil {
+				return err
+			}
+			cluster := &shipper.Cluster{}
+			if err := c.Get(cmd.Context(), client.ObjectKey{Name: args[0]}, cluster); err != nil {
+				return fmt.Errorf("reading cluster %s: %w", args[0], err)
+			}
+			findings, version := health.Cluster(cmd.Context(), c, o.Namespace, cluster, o.clock.Now())
+			title := "cluster " + cluster.Name
+			if version != "" {
+				title += " (" + version + ")"
+			}
+			found := health.Sum([]health.Check{{Title: title, Findings: findings}})
+			err = format.Print(cmd.OutOrStdout(), found, func(width int) string { return found.Text(width) })
+			if err == nil && found.Broken > 0 {
+				err = fmt.Errorf("cluster %s cannot be used: %d broken", cluster.Name, found.Broken)
+			}
+			return err
+		},
+	}
+	format.Register(cmd.Flags())
+	return cmd
+}
+
+// newCordon returns `clusters cordon`, or `clusters uncordon`.
+func newCordon(o *options, on bool) *cobra.Command {
+	use, short := "cordon NAME", "Place no new Releases on a cluster; those that are there stay"
+	if !on {
+		use, short = "uncordon NAME", "Place new Releases on a cluster again"
+	}
+	return &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := o.client()
+			if err != nil {
+				return err
+			}
+			_, err = cordon(cmd.Context(), c, cmd.OutOrStdout(), args[0], on)
+			return err
+		},
+	}
+}
+
+// cordon makes a cluster unschedulable, or schedulable, and returns it. Nothing is written when it is so already.
+func cordon(ctx context.Context, c client.Client, out io.Writer, name string, on bool) (*shipper.Cluster, error) {
+	cluster := &shipper.Cluster{}
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
+		return nil, fmt.Errorf("reading cluster %s: %w", name, err)
+	}
+	is := "cordoned"
+	if !on {
+		is = "open for new Releases"
+	}
+	if cluster.Spec.Scheduler.Unschedulable == on {
+		fmt.Fprintf(out, "cluster %s is %s already\n", name, is)
+		return cluster, nil
+	}
+	patch := fmt.Appendf(nil, `{"spec":{"scheduler":{"unschedulable":%t}}}`, on)
+	if err := c.Patch(ctx, cluster, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return nil, fmt.Errorf("changing cluster %s: %w", name, err)
+	}
+	fmt.Fprintf(out, "cluster %s is %s, until the next `clusters join` makes it what clusters.yaml says\n", name, is)
+	return cluster, nil
 }

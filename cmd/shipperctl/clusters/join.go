@@ -21,6 +21,67 @@ import (
 	"shipper.dev/shipper/reconciler/fleet/credential"
 )
 
+// newSetupManagement returns `clusters setup management`.
+func newSetupManagement(o *options) *cobra.Command {
+	var globalBlocks, serviceAccount, webhookURL, certificates string
+	cmd := &cobra.Command{
+		Use:   "management",
+		Short: "Set up the management cluster: kinds, namespaces, account, rights, webhooks",
+		Long: "Set up the management cluster: kinds, namespaces, account, rights, webhooks. Of an installation that is there already,\n" +
+			"what no flag names stays as it is: namespace, account, namespace of global blocks, URL, CA bundle and failurePolicy of the\n" +
+			"webhooks. The Deployment is not touched.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			url, err := install.ParseWebhookURL(webhookURL)
+			mode, wrong := install.ParseCertificates(certificates)
+			if err = errors.Join(err, wrong); err != nil {
+				return cli.WithCode(cli.Misused, err)
+			}
+			config, err := o.Management()
+			if err != nil {
+				return err
+			}
+			client, err := install.NewClient(config)
+			if err != nil {
+				return err
+			}
+			m := install.Management{
+				Client:                client,
+				Report:                install.NewReport(cmd.OutOrStdout()),
+				Namespace:             o.Namespace,
+				GlobalBlocksNamespace: globalBlocks,
+				ServiceAccount:        serviceAccount,
+				WebhookURL:            url,
+				Certificates:          mode,
+				WebhookIgnore:         o.webhookIgnore,
+				Patience:              o.timeout,
+				Clock:                 o.clock,
+			}
+			named := cmd.Flags().Changed
+			err = m.KeepInstalled(cmd.Context(), install.Named{
+				Namespace: named("namespace"), ServiceAccount: named("management-cluster-service-account"),
+				GlobalBlocksNamespace: named("rollout-blocks-global-namespace"), WebhookURL: named("webhook-url"),
+			})
+			if err != nil {
+				return err
+			}
+			return m.Setup(cmd.Context())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&globalBlocks, "rollout-blocks-global-namespace", "g", shipper.GlobalBlocksNamespace,
+		"namespace whose RolloutBlocks stop rollouts in every namespace")
+	flags.StringVar(&serviceAccount, "management-cluster-service-account", shipper.ManagementServiceAccount,
+		"name of the service account Shipper uses in the management cluster")
+	flags.StringVar(&webhookURL, "webhook-url", "",
+		"base URL of a webhook that runs outside the cluster, for example https://localhost:9443; no Service is made. "+
+			"An empty one means the Service again (default that of the installation)")
+	flags.StringVar(&certificates, "certificates", "",
+		"where the webhook's certificate comes from: self, made by the webhook, or cert-manager, whose Issuers and Certificates are "+
+			"created and awaited. Empty: nothing of it is changed")
+	return cmd
+}
+
 // newJoin returns `clusters join`.
 func newJoin(o *options) *cobra.Command {
 	var path, serviceAccount string
@@ -254,4 +315,45 @@ func loopback(server string) bool {
 	}
 	ip := net.ParseIP(u.Hostname())
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// guarding is what to do about the guard of application clusters.
+type guarding struct {
+	asked bool   // --guard was given; without it, what is there stays
+	on    bool   // its value
+	group string // whom the guard refuses nothing
+}
+
+// check refuses flags that say nothing together.
+func (g *guarding) check(named bool) error {
+	if named && !g.on {
+		return cli.WithCode(cli.Misused, errors.New("--guard-break-glass-group is for the guard: give --guard as well"))
+	}
+	var err error
+	g.group, err = install.ParseBreakGlassGroup(g.group)
+	return cli.WithCode(cli.Misused, err)
+}
+
+// possible tells in its error which clusters cannot have the guard that is asked for. It writes nothing.
+func (g guarding) possible(ctx context.Context, members []member) error {
+	if !g.on {
+		return nil
+	}
+	var problems []error
+	for _, m := range members {
+		problems = append(problems, m.CanGuard(ctx))
+	}
+	return errors.Join(problems...)
+}
+
+// do installs, removes or keeps the guard of one cluster, whose accounts are there.
+func (g guarding) do(ctx context.Context, m member) error {
+	switch {
+	case !g.asked:
+		return m.KeepGuard(ctx)
+	case g.on:
+		return m.Guard(ctx, g.group)
+	default:
+		return m.Unguard(ctx)
+	}
 }

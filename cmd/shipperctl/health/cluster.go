@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -192,4 +193,30 @@ func each(clusters []shipper.Cluster, look func(*shipper.Cluster) Check) []Check
 	}
 	all.Wait()
 	return out
+}
+
+// The oldest versions of Kubernetes that Shipper works with.
+const (
+	leastManagement  = "1.30"
+	leastApplication = "1.27"
+)
+
+// tooOld reports whether an API server is older than Shipper needs.
+func tooOld(found, least string) []Finding {
+	is, err := version.ParseGeneric(found)
+	if err != nil {
+		return []Finding{{
+			Level: Warning, What: fmt.Sprintf("its API server says to be %q, which is no version", found),
+			Why: "it may be older than " + least, Do: "look at kubectl version",
+		}}
+	}
+	if is.AtLeast(version.MustParseGeneric(least)) {
+		return nil
+	}
+	return []Finding{{
+		Level: Broken, What: fmt.Sprintf("its API server is %s, older than %s", found, least),
+		Why: "Shipper needs Kubernetes " + leastManagement + " or later in the management cluster and " + leastApplication +
+			" or later in application clusters: what it relies on is not served before",
+		Do: "upgrade the cluster to Kubernetes " + least + " or later",
+	}}
 }

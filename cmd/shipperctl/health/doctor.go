@@ -3,19 +3,32 @@
 package health
 
 import (
+	"context"
 	"fmt"
+	"net/url"
+	"slices"
+	"strings"
 
 	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
-	"shipper.dev/shipper/cmd/shipperctl/screen"
+	"shipper.dev/shipper/manifests"
 )
 
 // NewCommand returns `doctor`.
@@ -42,8 +55,7 @@ func NewCommand(clock clock.PassiveClock) *cobra.Command {
 			}
 			fleet.Namespace, fleet.ServiceAccount, fleet.Clock = o.Namespace, account, clock
 			found := Sum(fleet.Examine(cmd.Context()))
-			err = format.Print(cmd.OutOrStdout(), found, func() string {
-				width, _ := screen.Of(cmd.OutOrStdout())
+			err = format.Print(cmd.OutOrStdout(), found, func(width int) string {
 				text := found.Text(width)
 				if found.Broken == 0 {
 					text += "nothing is broken\n"
@@ -79,4 +91,350 @@ func newFleet(config *rest.Config) (*Fleet, error) {
 		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
 	}
 	return &Fleet{Reader: reader, Writer: reader, Discovery: d, Authorization: a}, nil
+}
+
+// Fleet is a management cluster and all that is joined to it.
+type Fleet struct {
+	// Reader reads the management cluster.
+	Reader client.Reader
+	// Writer sends dry-run creates to it; nothing is stored.
+	Writer client.Client
+	// Discovery tells its version.
+	Discovery *discovery.DiscoveryClient
+	// Authorization answers what accounts may do there.
+	Authorization authorizationv1client.AuthorizationV1Interface
+	// Namespace is Shipper's, and ServiceAccount the account that it runs as.
+	Namespace, ServiceAccount string
+	// Clock tells what has ended.
+	Clock clock.PassiveClock
+}
+
+// Examine looks at everything. What cannot be looked at is a finding, too.
+func (f *Fleet) Examine(ctx context.Context) []Check {
+	info, err := f.Discovery.ServerVersionWithContext(ctx)
+	if err != nil {
+		return []Check{{"management cluster", []Finding{{
+			Level: Broken, What: fmt.Sprintf("it does not answer: %v", err), Why: "nothing can be said about all that is in it",
+			Do: "look whether its API server is up, and whether the context is the one that you mean",
+		}}}}
+	}
+	if elsewhere := f.elsewhere(ctx); elsewhere != nil {
+		return []Check{{"place", elsewhere}}
+	}
+	out := []Check{
+		{"management cluster", tooOld(info.GitVersion, leastManagement)},
+		{"kinds", f.compare(ctx, manifests.CRD, kindFindings)},
+		{"rights", f.rights(ctx)},
+		{"webhooks", f.webhooks(ctx)},
+		{"certificate", f.certificate(ctx)},
+		{"second line", f.compare(ctx, manifests.Policy, policyFindings)},
+		{"pods", f.pods(ctx)},
+		{"reconciler", f.lease(ctx)},
+	}
+	return advise(once(append(out, f.clusters(ctx)...)), f.setUpAgain(ctx))
+}
+
+// compare looks at each object of a folder of the manifests.
+func (f *Fleet) compare(ctx context.Context, folder string, judge func(want, live *unstructured.Unstructured) []Finding) []Finding {
+	wanted, err := manifests.Objects(folder)
+	if err != nil {
+		return []Finding{unread("the manifests", err)}
+	}
+	var out []Finding
+	for _, want := range wanted {
+		live, err := f.live(ctx, want)
+		if err != nil {
+			out = append(out, unread(want.GetKind()+" "+want.GetName(), err))
+			continue
+		}
+		out = append(out, judge(want, live)...)
+	}
+	return out
+}
+
+// webhooks compares the configurations with the manifests and, if nothing of them is missing, calls them.
+func (f *Fleet) webhooks(ctx context.Context) []Finding {
+	out := f.compare(ctx, manifests.Webhook, webhookFindings)
+	if slices.ContainsFunc(out, func(found Finding) bool { return found.Level == Broken }) {
+		return out
+	}
+	return append(out, probeFindings(ProbeWebhooks(ctx, f.Writer), f.Namespace)...)
+}
+
+// live is what is stored under the kind and name of an object that has no namespace, or nil.
+func (f *Fleet) live(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(want.GroupVersionKind())
+	err := f.Reader.Get(ctx, client.ObjectKey{Name: want.GetName()}, live)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	return live, err
+}
+
+// get reads an object in Shipper's namespace, and reports whether it is there.
+func (f *Fleet) get(ctx context.Context, name string, o client.Object) (bool, error) {
+	err := f.Reader.Get(ctx, client.ObjectKey{Namespace: f.Namespace, Name: name}, o)
+	return err == nil, client.IgnoreNotFound(err)
+}
+
+// rights returns the missing rights of Shipper's account and of users.
+func (f *Fleet) rights(ctx context.Context) []Finding {
+	return append(f.accountRights(ctx), f.userRights(ctx)...)
+}
+
+// narrowed reports whether an operator chose subjects other than all users.
+func narrowed(subjects []rbacv1.Subject) bool {
+	return len(subjects) > 0 && !slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
+		return s.Kind == rbacv1.GroupKind && s.Name == user.AllAuthenticated
+	})
+}
+
+// accountRights returns the missing rights of Shipper's account.
+func (f *Fleet) accountRights(ctx context.Context) []Finding {
+	wanted, err := rightsOf(managementRole, f.Namespace)
+	if err != nil {
+		return []Finding{unread("the manifests", err)}
+	}
+	lacks, err := missing(ctx, wanted, rightsOfAccount(f.Authorization, f.Namespace, f.ServiceAccount))
+	switch {
+	case err != nil:
+		return []Finding{unread("what the account "+f.ServiceAccount+" may do", err)}
+	case len(lacks) == 0:
+		return nil
+	}
+	return []Finding{{
+		Level: Broken, What: fmt.Sprintf("the account %s/%s may not:\n%s", f.Namespace, f.ServiceAccount, list(lacks)),
+		Why: "Shipper cannot do its work in the management cluster", Do: setUp,
+	}}
+}
+
+// userRights returns a warning if authenticated users may not read global RolloutBlocks. An operator may have restricted that.
+func (f *Fleet) userRights(ctx context.Context) []Finding {
+	binding := &unstructured.Unstructured{}
+	binding.SetAPIVersion("admissionregistration.k8s.io/v1")
+	binding.SetKind("ValidatingAdmissionPolicyBinding")
+	binding.SetName("global-blocks." + shipper.GroupName)
+	live, err := f.live(ctx, binding)
+	if err != nil {
+		return []Finding{unread("which namespace has the global RolloutBlocks", err)}
+	}
+	namespace := shipper.GlobalBlocksNamespace
+	if live != nil {
+		if named, found, _ := unstructured.NestedString(live.Object, "spec", "paramRef", "namespace"); found {
+			namespace = named
+		}
+	}
+	blocks := expand([]rbacv1.PolicyRule{{
+		APIGroups: []string{shipper.GroupName}, Resources: []string{"rolloutblocks"}, Verbs: []string{"get", "list", "watch"},
+	}}, namespace)
+	lacks, err := missing(ctx, blocks, rightsOfUsers(f.Authorization))
+	switch {
+	case err != nil:
+		return []Finding{unread("what users may do", err)}
+	case len(lacks) == 0:
+		return nil
+	}
+	var bound rbacv1.RoleBinding
+	err = f.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: globalBlocksRole}, &bound)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return []Finding{unread("who may read global blocks", err)}
+	case narrowed(bound.Subjects):
+		return nil
+	}
+	return []Finding{{
+		Level: Warning, What: "the group " + user.AllAuthenticated + " may not:\n" + list(lacks),
+		Why: "developers cannot read a global RolloutBlock that stops their rollouts",
+		Do:  setUp + "; it keeps an existing RoleBinding " + globalBlocksRole + ": add your developers to its subjects",
+	}}
+}
+
+// certificate reports whether API servers accept the webhook's.
+func (f *Fleet) certificate(ctx context.Context) []Finding {
+	wanted, err := manifests.Objects(manifests.Webhook)
+	if err != nil {
+		return []Finding{unread("the manifests", err)}
+	}
+	var webhooks []webhook
+	for _, want := range wanted {
+		live, err := f.live(ctx, want)
+		if err != nil {
+			return []Finding{unread(want.GetKind()+" "+want.GetName(), err)}
+		}
+		if live != nil {
+			webhooks = append(webhooks, webhooksOf(live)...)
+		}
+	}
+	secret := &corev1.Secret{}
+	found, err := f.get(ctx, certificateSecret, secret)
+	if err != nil {
+		return []Finding{unread("the Secret "+certificateSecret, err)}
+	}
+	if !found {
+		secret = nil
+	}
+	return append(certificateFindings(secret, webhooks, f.Clock.Now()), f.certManager(ctx)...)
+}
+
+// certManager says why cert-manager has not issued or renewed the certificate, if a webhook configuration names a Certificate.
+func (f *Fleet) certManager(ctx context.Context) []Finding {
+	want, err := manifests.Object(manifests.Webhook, "ValidatingWebhookConfiguration", shipper.GroupName)
+	if err != nil {
+		return []Finding{unread("the manifests", err)}
+	}
+	live, err := f.live(ctx, want)
+	if err != nil || live == nil {
+		return nil // the check of webhooks says so
+	}
+	namespace, name, named := strings.Cut(live.GetAnnotations()[certmanagerv1.WantInjectAnnotation], "/")
+	if !named {
+		return nil
+	}
+	found := &certmanagerv1.Certificate{}
+	err = f.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, found)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		found = nil
+	} else if err != nil {
+		return []Finding{unread("the Certificate "+namespace+"/"+name, err)}
+	}
+	return certManagerFindings(namespace+"/"+name, found, f.Clock.Now())
+}
+
+// pods reports whether Shipper's are ready.
+func (f *Fleet) pods(ctx context.Context) []Finding {
+	d := &appsv1.Deployment{}
+	found, err := f.get(ctx, deploymentName, d)
+	if err != nil {
+		return []Finding{unread("the Deployment "+deploymentName, err)}
+	}
+	if !found {
+		d = nil
+	}
+	return deploymentFindings(d)
+}
+
+// lease reports whether a reconciler leads.
+func (f *Fleet) lease(ctx context.Context) []Finding {
+	l := &coordinationv1.Lease{}
+	found, err := f.get(ctx, leaseName, l)
+	if err != nil {
+		return []Finding{unread("the Lease "+leaseName, err)}
+	}
+	if !found {
+		l = nil
+	}
+	return leaseFindings(l, f.Clock.Now())
+}
+
+// clusters looks at all application clusters at the same time.
+func (f *Fleet) clusters(ctx context.Context) []Check {
+	var all shipper.ClusterList
+	if err := f.Reader.List(ctx, &all); err != nil {
+		if meta.IsNoMatchError(err) {
+			return nil // the kind is missing, which is told
+		}
+		return []Check{{"clusters", []Finding{unread("the list of clusters", err)}}}
+	}
+	slices.SortFunc(all.Items, func(a, b shipper.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	if len(all.Items) == 0 {
+		return []Check{{"clusters", []Finding{{
+			Level: Warning, What: "there are none", Why: "Releases have nowhere to go", Do: "shipperctl clusters join",
+		}}}}
+	}
+	return each(all.Items, func(c *shipper.Cluster) Check {
+		findings, _ := Cluster(ctx, f.Reader, f.Namespace, c, f.Clock.Now())
+		return Check{"cluster " + c.Name, findings}
+	})
+}
+
+// elsewhere is the finding that Shipper is not set up where it is looked for, but elsewhere. Who may not read that hears
+// nothing of it.
+func (f *Fleet) elsewhere(ctx context.Context) []Finding {
+	binding := &rbacv1.ClusterRoleBinding{}
+	if err := f.Reader.Get(ctx, client.ObjectKey{Name: managementRole}, binding); err != nil {
+		return nil
+	}
+	return elsewhereFindings(binding.Subjects, f.Namespace, f.ServiceAccount)
+}
+
+// elsewhereFindings is pure. The subjects are the accounts that may do what Shipper does.
+func elsewhereFindings(subjects []rbacv1.Subject, namespace, account string) []Finding {
+	at := func(s rbacv1.Subject) bool { return s.Namespace == namespace && s.Name == account }
+	if len(subjects) == 0 || slices.ContainsFunc(subjects, at) {
+		return nil
+	}
+	there := subjects[0]
+	return []Finding{{
+		Level: Broken, What: fmt.Sprintf("Shipper is not set up as %s/%s, but as %s/%s", namespace, account, there.Namespace, there.Name),
+		Why: "what was looked for is not where it is",
+		Do:  "shipperctl doctor" + placeFlags(there.Namespace, there.Name),
+	}}
+}
+
+// placeFlags are the flags that say where Shipper is, as far as it is not where it usually is.
+func placeFlags(namespace, account string) string {
+	out := ""
+	if namespace != shipper.SystemNamespace {
+		out += " -n " + namespace
+	}
+	if account != shipper.ManagementServiceAccount {
+		out += " --management-cluster-service-account " + account
+	}
+	return out
+}
+
+// setUpAgain is the command that sets up again what there is, by the flags that it was set up with.
+func (f *Fleet) setUpAgain(ctx context.Context) string {
+	out := setUp + placeFlags(f.Namespace, f.ServiceAccount)
+	for _, folder := range []string{manifests.Webhook, manifests.Policy} {
+		wanted, err := manifests.Objects(folder)
+		if err != nil {
+			return out
+		}
+		for _, want := range wanted {
+			live, err := f.live(ctx, want)
+			if err != nil || live == nil {
+				continue
+			}
+			for _, flag := range flagsOf(live) {
+				if !strings.Contains(out, flag) {
+					out += flag
+				}
+			}
+		}
+	}
+	return out
+}
+
+// flagsOf are flags that an object was made with.
+func flagsOf(live *unstructured.Unstructured) []string {
+	if namespace, found, _ := unstructured.NestedString(live.Object, "spec", "paramRef", "namespace"); found &&
+		namespace != shipper.GlobalBlocksNamespace {
+		return []string{" -g " + namespace}
+	}
+	all, _, _ := unstructured.NestedSlice(live.Object, "webhooks")
+	for _, item := range all {
+		object, is := item.(map[string]any)
+		if !is {
+			continue
+		}
+		text, _, _ := unstructured.NestedString(object, "clientConfig", "url")
+		if u, err := url.Parse(text); err == nil && u.Host != "" {
+			base := u.Path[:max(strings.LastIndex(u.Path, "/"), 0)] // the last element is the webhook's own
+			return []string{" --webhook-url " + u.Scheme + "://" + u.Host + base}
+		}
+	}
+	return nil
+}
+
+// advise puts the whole command in the place of the bare one.
+func advise(checks []Check, command string) []Check {
+	for i := range checks {
+		for j := range checks[i].Findings {
+			f := &checks[i].Findings[j]
+			f.Do = strings.ReplaceAll(f.Do, setUp, command)
+		}
+	}
+	return checks
 }

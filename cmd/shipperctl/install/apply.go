@@ -4,12 +4,28 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
+	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
 // apply writes want by server-side apply: fields it names become so, fields of others stay. Nothing is written when all
@@ -103,4 +119,110 @@ func remove(ctx context.Context, c client.Client, live client.Object) error {
 		return fmt.Errorf("replacing %s: %w", live.GetName(), err)
 	}
 	return nil
+}
+
+// between is how long to wait before a watch that broke off is started again.
+const between = time.Second
+
+// await watches the object that has the namespace and name of like until done says that it is as wanted. list is an
+// empty list of its kind. It is false, without an error, when patience is over first.
+func await(
+	ctx context.Context, c client.WithWatch, like client.Object, list client.ObjectList, patience time.Duration,
+	done func(runtime.Object) bool,
+) (bool, error) {
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		ok, err := watchOnce(within, c, like, list, done)
+		switch {
+		case ok:
+			return true, nil
+		case ctx.Err() != nil:
+			return false, ctx.Err()
+		case within.Err() != nil:
+			return false, nil
+		case err != nil:
+			return false, err
+		}
+		select {
+		case <-within.Done():
+		case <-time.After(between):
+		}
+	}
+}
+
+// watchOnce reads the object and watches it from there until it is as wanted or the watch ends.
+func watchOnce(
+	ctx context.Context, c client.WithWatch, like client.Object, list client.ObjectList, done func(runtime.Object) bool,
+) (bool, error) {
+	only := &client.ListOptions{
+		Namespace:     like.GetNamespace(),
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", like.GetName()),
+	}
+	if err := c.List(ctx, list, only); err != nil {
+		return false, err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return false, err
+	}
+	for _, o := range items {
+		if done(o) {
+			return true, nil
+		}
+	}
+	only.Raw = &metav1.ListOptions{ResourceVersion: list.GetResourceVersion()}
+	w, err := c.Watch(ctx, list, only)
+	if err != nil {
+		return false, err
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		if (e.Type == watch.Added || e.Type == watch.Modified) && done(e.Object) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// NewClient returns a client for the kinds this package writes. It asks no server which kinds there are: they are
+// known, and a server that has just been given a kind may not list it yet.
+func NewClient(config *rest.Config) (client.WithWatch, error) {
+	scheme := runtime.NewScheme()
+	err := errors.Join(
+		corev1.AddToScheme(scheme),
+		authenticationv1.AddToScheme(scheme),
+		rbacv1.AddToScheme(scheme),
+		apiextensionsv1.AddToScheme(scheme),
+		admissionregistrationv1.AddToScheme(scheme),
+		certmanagerv1.AddToScheme(scheme),
+		shipper.AddToScheme(scheme),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("registering kinds: %w", err)
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, kind := range []string{"ConfigMap", "Secret", "Service", "ServiceAccount"} {
+		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	for _, kind := range []string{"Role", "RoleBinding"} {
+		mapper.Add(rbacv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
+		mapper.Add(rbacv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+	for _, kind := range []string{validating, mutating, policy, policyBinding} {
+		mapper.Add(admissionregistrationv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+	for _, kind := range []string{certmanagerv1.IssuerKind, certmanagerv1.CertificateKind} {
+		mapper.Add(certmanagerv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	mapper.Add(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), meta.RESTScopeRoot)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	mapper.Add(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), meta.RESTScopeRoot)
+	mapper.Add(shipper.GroupVersion.WithKind("Cluster"), meta.RESTScopeRoot)
+	for _, kind := range []string{"Application", "Release", "InstallationTarget", "CapacityTarget", "TrafficTarget", "RolloutBlock"} {
+		mapper.Add(shipper.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	return client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
 }

@@ -3,9 +3,11 @@
 package install
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -88,4 +90,75 @@ func (m *Management) cluster(
 		return m.Client.Update(ctx, cluster, client.FieldOwner(fieldOwner))
 	})
 	return cluster, how, err
+}
+
+// ReservedSecrets are names in Shipper's namespace that no cluster can have, since a cluster's Secret has its name.
+func ReservedSecrets(serviceAccount string) []string {
+	return []string{webhookCertificate, endlessName(serviceAccount)}
+}
+
+// secret writes the credentials of a cluster into the Secret of the same name. It goes when the Cluster goes.
+func (m *Management) secret(ctx context.Context, owner *shipper.Cluster, credentials Credentials) error {
+	title := fmt.Sprintf("Checking whether a secret for the %s cluster exists in the %s namespace",
+		owner.Name, m.Namespace)
+	return m.Report.Step(title, func() (string, error) {
+		secret := &corev1.Secret{}
+		err := m.Client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: owner.Name}, secret)
+		if apierrors.IsNotFound(err) {
+			secret.Name, secret.Namespace = owner.Name, m.Namespace
+			fill(secret, owner, credentials)
+			return created.found(), m.Client.Create(ctx, secret, client.FieldOwner(fieldOwner))
+		}
+		if err != nil {
+			return "", err
+		}
+		if (Holder{Secret: secret}).certified() {
+			return "yes, with a client certificate. Skipping", nil
+		}
+		before := secret.DeepCopy()
+		fill(secret, owner, credentials)
+		if reflect.DeepEqual(before, secret) {
+			return unchanged.found(), nil
+		}
+		return updated.found(), m.Client.Update(ctx, secret, client.FieldOwner(fieldOwner))
+	})
+}
+
+// fill puts credentials and the reference to the owner into a Secret, and leaves the rest of it.
+func fill(secret *corev1.Secret, owner *shipper.Cluster, credentials Credentials) {
+	want := map[string][]byte{
+		corev1.ServiceAccountTokenKey:  credentials.Token,
+		corev1.ServiceAccountRootCAKey: credentials.CA,
+	}
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	for key, value := range want {
+		if !bytes.Equal(secret.Data[key], value) {
+			secret.Data[key] = value
+		}
+	}
+	mark(secret, credentials)
+	reference := metav1.OwnerReference{
+		APIVersion: shipper.GroupVersion.String(), Kind: "Cluster", Name: owner.Name, UID: owner.UID,
+	}
+	if slices.Contains(secret.OwnerReferences, reference) {
+		return
+	}
+	// References to an earlier Cluster of this name, or with the API version that the original wrote by mistake, would let
+	// the garbage collector take the Secret.
+	secret.OwnerReferences = slices.DeleteFunc(secret.OwnerReferences, func(r metav1.OwnerReference) bool {
+		return r.Kind == "Cluster" && r.Name == owner.Name
+	})
+	secret.OwnerReferences = append(secret.OwnerReferences, reference)
+}
+
+// mark says in a Secret whether Shipper is to renew the token in it.
+func mark(secret *corev1.Secret, credentials Credentials) {
+	delete(secret.Annotations, shipper.SecretRevokedAnnotation)
+	if credentials.Life == 0 {
+		delete(secret.Annotations, shipper.SecretRenewAnnotation)
+		return
+	}
+	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, shipper.SecretRenewAnnotation, credentials.Life.String())
 }

@@ -6,9 +6,17 @@ package install
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/url"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -149,4 +157,83 @@ func (a *Application) Account(ctx context.Context, holders []Holder) ([]Credenti
 	}
 	a.Report.Printf("Finished creating application cluster accounts in cluster %s\n", a.Name)
 	return credentials, nil
+}
+
+// Report tells a person what is being done, one line for each step.
+type Report struct {
+	out io.Writer
+}
+
+// NewReport returns a Report that writes to out.
+func NewReport(out io.Writer) *Report {
+	return &Report{out: out}
+}
+
+// Printf writes one line.
+func (r *Report) Printf(format string, args ...any) {
+	fmt.Fprintf(r.out, format+"\n", args...)
+}
+
+// Step writes what is about to be done, does it, and ends the line with how it went. The error says what was being
+// done.
+func (r *Report) Step(title string, do func() (string, error)) error {
+	fmt.Fprintf(r.out, "%s... ", title)
+	answer, err := do()
+	if err != nil {
+		fmt.Fprintln(r.out, "failed")
+		return explain(title, err)
+	}
+	fmt.Fprintln(r.out, answer)
+	return nil
+}
+
+// outcome is what became of an object.
+type outcome string
+
+const (
+	created   outcome = "done"
+	updated   outcome = "already exists. Updating... done"
+	unchanged outcome = "already exists. Skipping"
+)
+
+// found is the outcome as the answer to a question whether something exists.
+func (o outcome) found() string {
+	switch o {
+	case created:
+		return "no. Creating... done"
+	case updated:
+		return "yes. Updating... done"
+	default:
+		return "yes. Skipping"
+	}
+}
+
+// explain says what was being done when err came, and what to do about it where that is known.
+func explain(title string, err error) error {
+	first, size := utf8.DecodeRuneInString(title)
+	doing := string(unicode.ToLower(first)) + title[size:]
+	if advice := advise(err); advice != "" {
+		return fmt.Errorf("%s: %w\n%s", doing, err, advice)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// advise returns what a person can do about err, or nothing.
+func advise(err error) string {
+	var dial *net.OpError
+	switch {
+	case strings.Contains(err.Error(), "failed calling webhook"):
+		return "The webhook does not answer, and its failurePolicy is Fail. Start Shipper and run this again, or add " +
+			"--webhook-ignore to let writes pass while it is down."
+	case apierrors.IsForbidden(err):
+		return "Setting up a cluster needs the rights of its administrator. Ask for cluster-admin, for example: " +
+			"kubectl create clusterrolebinding me --clusterrole cluster-admin --user YOU"
+	case apierrors.IsUnauthorized(err):
+		return "The cluster does not accept the credentials of this context. Log in again, or choose another context."
+	case errors.As(err, &dial):
+		return "The API server cannot be reached from here. Check that the cluster is up and that the context in the " +
+			"kubeconfig has its address."
+	default:
+		return ""
+	}
 }

@@ -8,14 +8,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
@@ -181,7 +184,7 @@ func (r *renderer) render(cmd *cobra.Command, rels []*shipper.Release) error {
 		out = append(out, found...)
 	}
 	var failed error
-	text := func() string {
+	text := func(int) string {
 		text, err := manifests(out)
 		failed = err
 		return text
@@ -230,4 +233,44 @@ func (r *renderer) each(ctx context.Context, rel *shipper.Release, note func(str
 			rel.Namespace, rel.Name, r.region, strings.Join(names, ", "))
 	}
 	return out, nil
+}
+
+// Rendering is what a Release installs in clusters where it is the same, also in `-o json`.
+type Rendering struct {
+	Namespace   string   `json:"namespace"`
+	Application string   `json:"application"`
+	Release     string   `json:"release"`
+	Clusters    []string `json:"clusters"`
+	// Objects are in the order they are installed.
+	Objects []*unstructured.Unstructured `json:"objects"`
+	// Hooks are in the order they are run, each at the moments that its annotation names.
+	Hooks []*unstructured.Unstructured `json:"hooks,omitempty"`
+}
+
+// merge adds a rendering to those of the same Release: its clusters to one that has the same objects, if there is one.
+func merge(all []Rendering, one Rendering) []Rendering {
+	for i := range all {
+		if reflect.DeepEqual(all[i].Objects, one.Objects) && reflect.DeepEqual(all[i].Hooks, one.Hooks) {
+			all[i].Clusters = append(all[i].Clusters, one.Clusters...)
+			return all
+		}
+	}
+	return append(all, one)
+}
+
+// manifests are YAML documents, each rendering after a comment that says where it is installed.
+func manifests(all []Rendering) (string, error) {
+	var out strings.Builder
+	for _, r := range all {
+		fmt.Fprintf(&out, "# Release %s/%s in %s\n", r.Namespace, r.Release, strings.Join(r.Clusters, ", "))
+		for _, o := range slices.Concat(r.Objects, r.Hooks) {
+			text, err := yaml.Marshal(o.Object)
+			if err != nil {
+				return "", fmt.Errorf("writing %s %s: %w", o.GetKind(), o.GetName(), err)
+			}
+			out.WriteString("---\n")
+			out.Write(text)
+		}
+	}
+	return out.String(), nil
 }

@@ -3,12 +3,19 @@
 package render
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
@@ -43,8 +50,7 @@ func NewPlanCommand() *cobra.Command {
 				failed = append(failed, err, this.doubt())
 				out = append(out, this)
 			}
-			err = format.Print(cmd.OutOrStdout(), out, func() string {
-				width, _ := screen.Of(cmd.OutOrStdout())
+			err = format.Print(cmd.OutOrStdout(), out, func(width int) string {
 				var text strings.Builder
 				for _, o := range out {
 					text.WriteString(o.steps(width))
@@ -140,4 +146,63 @@ func (w *warnings) take() []string {
 	said := w.said
 	w.said = nil
 	return said
+}
+
+// fieldManager is who applies, as far as the API server is told.
+const fieldManager = "shipperctl"
+
+// readManifest reads the Applications in a file, or in standard input when it is named -; there must be one. Those without a
+// namespace are given one.
+func readManifest(in io.Reader, file, namespace string) ([]*unstructured.Unstructured, error) {
+	var raw []byte
+	var err error
+	if file == "-" {
+		raw, err = io.ReadAll(in)
+	} else {
+		raw, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifest: %w", err)
+	}
+	found, err := applications(raw)
+	for _, app := range found {
+		if app.GetNamespace() == "" {
+			app.SetNamespace(namespace)
+		}
+	}
+	return found, err
+}
+
+// applications are those in a file of manifests; there must be one.
+func applications(raw []byte) ([]*unstructured.Unstructured, error) {
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
+	var out []*unstructured.Unstructured
+	for {
+		object := &unstructured.Unstructured{}
+		err := decoder.Decode(&object.Object)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the manifest: %w", err)
+		}
+		if object.GroupVersionKind() == shipper.GroupVersion.WithKind("Application") {
+			out = append(out, object)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("there is no Application of %s in the manifest", shipper.GroupVersion)
+	}
+	return out, nil
+}
+
+// dryRunApply applies an Application by a dry run, which goes through the whole gate, and returns what would be stored.
+func dryRunApply(ctx context.Context, c client.Client, app *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	app = app.DeepCopy()
+	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(app), client.DryRunAll, client.ForceOwnership,
+		client.FieldOwner(fieldManager))
+	if err != nil {
+		return nil, fmt.Errorf("application %s/%s would be refused: %w", app.GetNamespace(), app.GetName(), err)
+	}
+	return app, nil
 }

@@ -4,10 +4,15 @@ package rollout
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/pmezard/go-difflib/difflib"
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -41,7 +46,7 @@ func newDiff(o *options) *cobra.Command {
 			found := Difference{
 				From: from.Name, To: to.Name, Before: from.Spec.Environment, After: to.Spec.Environment, Diff: text,
 			}
-			return format.Print(cmd.OutOrStdout(), found, func() string {
+			return format.Print(cmd.OutOrStdout(), found, func(int) string {
 				return cmp.Or(text, fmt.Sprintf("releases %s and %s have the same environment\n", from.Name, to.Name))
 			})
 		},
@@ -105,4 +110,109 @@ func difference(from, to *shipper.Release) (string, error) {
 		return "", fmt.Errorf("comparing %s with %s: %w", from.Name, to.Name, err)
 	}
 	return text, nil
+}
+
+// Drifted is what is not as it was released in one cluster, in `-o json`.
+type Drifted struct {
+	Release string `json:"release"`
+	Cluster string `json:"cluster"`
+
+	shipper.InstalledDrift `json:",inline"`
+}
+
+// drifted reads what the targets of an Application say of drift, the newest Release first.
+func drifted(ctx context.Context, c client.Client, key client.ObjectKey, rels []*shipper.Release) ([]Drifted, error) {
+	var targets shipper.InstallationTargetList
+	if err := c.List(ctx, &targets, cli.OfApplication(key)...); err != nil {
+		return nil, fmt.Errorf("listing installation targets of %s: %w", key, err)
+	}
+	out := []Drifted{}
+	for _, rel := range slices.Backward(rels) {
+		for i := range targets.Items {
+			if targets.Items[i].Name != rel.Name {
+				continue
+			}
+			for _, cluster := range targets.Items[i].Status.Clusters {
+				if cluster.Drift != nil {
+					out = append(out, Drifted{Release: rel.Name, Cluster: cluster.Name, InstalledDrift: *cluster.Drift})
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// driftText is that for people: what was released after a minus, what is there after a plus.
+func driftText(all []Drifted, policy shipper.DriftPolicy) string {
+	if len(all) == 0 {
+		if policy == shipper.DriftIgnore {
+			return "nobody compares what is in clusters: driftPolicy is Ignore\n"
+		}
+		return "what is in clusters is as it was released\n"
+	}
+	var out strings.Builder
+	for _, d := range all {
+		for _, f := range d.Fields {
+			by := ""
+			if f.Manager != "" {
+				by = ", written by " + f.Manager
+			}
+			fmt.Fprintf(&out, "%s: %s %s (release %s): %s%s\n", d.Cluster, f.Kind, f.Name, d.Release, f.Field, by)
+			switch {
+			case f.Hidden:
+				out.WriteString("  (values of Secrets are not shown)\n")
+			default:
+				fmt.Fprintf(&out, "- %s\n+ %s\n", orNone(f.Want), orNone(f.Have))
+			}
+		}
+		if d.Omitted > 0 {
+			fmt.Fprintf(&out, "%s: %d more fields of release %s\n", d.Cluster, d.Omitted, d.Release)
+		}
+		if d.Message != "" {
+			fmt.Fprintf(&out, "%s: %s\n", d.Cluster, d.Message)
+		}
+	}
+	return out.String()
+}
+
+// driftNote says that objects of a Release in a cluster are not as released.
+func driftNote(o *observed, release, cluster string) string {
+	it := o.installed[release]
+	if it == nil {
+		return ""
+	}
+	for _, c := range it.Status.Clusters {
+		if c.Name == cluster && c.Drift != nil && c.Drift.Objects > 0 {
+			first := ""
+			if len(c.Drift.Fields) > 0 {
+				f := c.Drift.Fields[0]
+				first = fmt.Sprintf(" (%s %s %s)", f.Kind, f.Name, f.Field)
+			}
+			return fmt.Sprintf("%d objects are not as released%s: shipperctl rollout diff %s --drift", c.Drift.Objects, first, o.app.Name)
+		}
+	}
+	return ""
+}
+
+func orNone(value string) string {
+	if value == "" {
+		return "(not there)"
+	}
+	return value
+}
+
+// printDrift is `rollout diff --drift`.
+func (o *options) printDrift(cmd *cobra.Command, args []string, format cli.Format) error {
+	if len(args) > 1 {
+		return cli.WithCode(cli.Misused, errors.New("--drift compares clusters with what was released there, and takes no release"))
+	}
+	c, app, rels, err := o.read(cmd.Context(), args[0])
+	if err != nil {
+		return err
+	}
+	found, err := drifted(cmd.Context(), c, client.ObjectKeyFromObject(app), rels)
+	if err != nil {
+		return err
+	}
+	return format.Print(cmd.OutOrStdout(), found, func(int) string { return driftText(found, app.Spec.DriftPolicy) })
 }

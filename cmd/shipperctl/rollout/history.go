@@ -34,10 +34,7 @@ func newHistory(o *options) *cobra.Command {
 				return err
 			}
 			found := past(rels)
-			return format.Print(cmd.OutOrStdout(), found, func() string {
-				width, _ := screen.Of(cmd.OutOrStdout())
-				return table(found, width, o.clock.Now())
-			})
+			return format.Print(cmd.OutOrStdout(), found, func(width int) string { return table(found, width, o.clock.Now()) })
 		},
 	}
 	format.Register(cmd.Flags())

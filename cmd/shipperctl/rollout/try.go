@@ -43,10 +43,7 @@ func newTest(o *options) *cobra.Command {
 			if results == nil {
 				return err
 			}
-			return errors.Join(format.Print(cmd.OutOrStdout(), results, func() string {
-				width, _ := screen.Of(cmd.OutOrStdout())
-				return tested(results, width)
-			}), err)
+			return errors.Join(format.Print(cmd.OutOrStdout(), results, func(width int) string { return tested(results, width) }), err)
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait for all clusters; the tests go on nonetheless")

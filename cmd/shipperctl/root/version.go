@@ -34,7 +34,7 @@ func newVersion() *cobra.Command {
 			if server {
 				told.Server, failed = readServer(cmd.Context(), o)
 			}
-			err := format.Print(cmd.OutOrStdout(), told, func() string {
+			err := format.Print(cmd.OutOrStdout(), told, func(int) string {
 				text := cmd.Root().DisplayName() + " " + told.Client.String() + "\n"
 				if told.Server != nil {
 					text += fmt.Sprintf("management cluster %s at %s\n", told.Server.Kubernetes, told.Server.Address)

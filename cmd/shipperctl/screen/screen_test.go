@@ -27,19 +27,19 @@ shop/x                                until it is lifted                   -
 rollout-blocks-global/incident-4711   until Fri 20 Nov 14:00 UTC, in 60m   the load balancers are being looked at
 shop/x                                until it is lifted                   -
 `},
-		"there is little room": {80, `BLOCK                                HOLDS                 WHY
-rollout-blocks-global/incident-4711  until Fri 20 Nov      the load balancers
-                                     14:00 UTC, in 60m     are being looked at
-shop/x                               until it is lifted    -
+		"there is little room": {80, `BLOCK                                 HOLDS                 WHY
+rollout-blocks-global/incident-4711   until Fri 20 Nov      the load balancers
+                                      14:00 UTC, in 60m     are being looked at
+shop/x                                until it is lifted    -
 `},
-		"there is hardly any": {30, `BLOCK      HOLDS      WHY
-rollout-   until Fri  the load
-blocks-    20 Nov     balancers
-global/    14:00      are being
-incident-  UTC, in    looked at
-4711       60m
-shop/x     until it   -
-           is lifted
+		"there is hardly any": {33, `BLOCK       HOLDS       WHY
+rollout-b   until Fri   the load
+locks-glo   20 Nov      balancers
+bal/incid   14:00       are being
+ent-4711    UTC, in     looked at
+            60m
+shop/x      until it    -
+            is lifted
 `},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -1,20 +1,160 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package rollout is `shipperctl rollout`: it shows a rollout across its clusters, and moves it.
 package rollout
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
+	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
+
+// options are the flags of all commands of `rollout`.
+type options struct {
+	cli.Flags
+	clock clock.PassiveClock
+}
+
+// NewCommand returns `rollout` with its sub-commands.
+func NewCommand(clock clock.PassiveClock) *cobra.Command {
+	o := &options{clock: clock}
+	cmd := &cobra.Command{
+		Use:   "rollout",
+		Short: "Show a rollout, and move it",
+		Args:  cobra.NoArgs,
+		RunE:  cli.NeedsCommand,
+	}
+	o.RegisterDaily(cmd.PersistentFlags())
+	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
+	cmd.AddCommand(newStatus(o), newAdvance(o), newRetreat(o), newAbort(o), newRollback(o), newHistory(o), newDiff(o), newTest(o))
+	return cmd
+}
+
+// newStatus returns `rollout status`.
+func newStatus(o *options) *cobra.Command {
+	var watch, all bool
+	var format cli.Format
+	var w awaiting
+	cmd := &cobra.Command{
+		Use:   "status APPLICATION",
+		Short: "Show one rollout across its clusters: steps, pods, traffic, what it waits for and what blocks it",
+		Long: "Show one rollout across its clusters: steps, pods, traffic, what it waits for and what blocks it. With --wait it ends when\n" +
+			"a step is achieved, for pipelines. With --all-namespaces it has one line for each application.",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if all {
+				return cobra.NoArgs(cmd, args)
+			}
+			return cobra.ExactArgs(1)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := w.check(cmd); err != nil {
+				return err
+			}
+			if all {
+				if watch || w.wait || o.Namespace != "" {
+					return cli.WithCode(cli.Misused, errAlone)
+				}
+				return o.printAll(cmd, format)
+			}
+			c, namespace, err := o.Client()
+			if err != nil {
+				return err
+			}
+			s := &show{options: o, client: c, out: cmd.OutOrStdout(), format: format, key: cli.ApplicationKey(namespace, args[0])}
+			switch {
+			case w.wait:
+				return w.until(cmd.Context(), s, watch)
+			case watch:
+				return s.watch(cmd.Context())
+			}
+			p, err := s.observe(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return s.print(p)
+		},
+	}
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on showing what changes, until the rollout is complete")
+	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "show the rollouts of all applications, one line each")
+	w.register(cmd)
+	format.Register(cmd.Flags())
+	return cmd
+}
+
+// show shows the rollout of one Application.
+type show struct {
+	*options
+	client client.WithWatch
+	key    client.ObjectKey
+	out    io.Writer
+	format cli.Format
+	// last is what was printed last.
+	last string
+}
+
+// observe makes a picture of the rollout as it is.
+func (s *show) observe(ctx context.Context) (*View, error) {
+	o, err := observe(ctx, s.client, s.key)
+	if err != nil {
+		return nil, err
+	}
+	return viewOf(o, s.clock.Now()), nil
+}
+
+// text is a picture as it is printed.
+func (s *show) text(p *View, now time.Time) (string, error) {
+	width, isTerminal := screen.Of(s.out)
+	switch {
+	case s.format == cli.JSON: // one line for each picture, as programs read a stream
+		raw, err := json.Marshal(p)
+		if err != nil {
+			return "", fmt.Errorf("writing JSON: %w", err)
+		}
+		return string(raw) + "\n", nil
+	case s.format == cli.YAML:
+		raw, err := yaml.Marshal(p)
+		if err != nil {
+			return "", fmt.Errorf("writing YAML: %w", err)
+		}
+		if s.last != "" {
+			return "---\n" + string(raw), nil
+		}
+		return string(raw), nil
+	case isTerminal:
+		return p.Screen(width, now), nil
+	}
+	return p.Lines(now), nil
+}
+
+// print prints a picture, unless that has been printed.
+func (s *show) print(p *View) error {
+	text, err := s.text(p, s.clock.Now())
+	if err != nil || text == s.last {
+		return err
+	}
+	s.last = text
+	if _, err := io.WriteString(s.out, text); err != nil {
+		return fmt.Errorf("writing the status: %w", err)
+	}
+	return nil
+}
+
+// over reports whether there is nothing more to come.
+func (p *View) over() bool { return p.Complete && len(p.Waiting) == 0 && len(p.Deleting) == 0 }
 
 // awaiting are the flags of `rollout status` for pipelines.
 type awaiting struct {

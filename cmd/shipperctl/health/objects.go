@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package health
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// kindFindings compares a CustomResourceDefinition with that of the manifests. live is nil when there is none.
+func kindFindings(want, live *unstructured.Unstructured) []Finding {
+	const needed = "Shipper does not work without any of its kinds"
+	if live == nil {
+		return []Finding{{
+			Level: Broken, What: "there is no CustomResourceDefinition " + want.GetName(), Why: needed, Do: setUp,
+		}}
+	}
+	var out []Finding
+	if !served(live) {
+		out = append(out, Finding{
+			Level: Broken, What: "the CustomResourceDefinition " + want.GetName() + " is not served", Why: needed,
+			Do: "look at its conditions: kubectl get crd " + want.GetName() + " -o yaml",
+		})
+	}
+	if !contains(live.Object["spec"], want.Object["spec"]) {
+		out = append(out, Finding{
+			Level: Broken, What: "the CustomResourceDefinition " + want.GetName() + " is not that of this shipperctl",
+			Why: "API servers drop fields that it does not have",
+			Do:  "with the shipperctl of the Shipper that runs: " + setUp,
+		})
+	}
+	if keeps, _, _ := unstructured.NestedBool(live.Object, "spec", "preserveUnknownFields"); keeps {
+		out = append(out, Finding{
+			Level: Broken, What: "the CustomResourceDefinition " + want.GetName() + " keeps unknown fields, as the original's did",
+			Why: "misspelled fields are taken without a word", Do: setUp,
+		})
+	}
+	return out
+}
+
+// served reports whether a kind is Established.
+func served(crd *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
+	for _, item := range conditions {
+		if c, is := item.(map[string]any); is && c["type"] == "Established" {
+			return c["status"] == "True"
+		}
+	}
+	return false
+}
+
+// contains reports whether all that is wanted is there. API servers add defaults to it.
+func contains(is, want any) bool {
+	switch want := want.(type) {
+	case map[string]any:
+		have, same := is.(map[string]any)
+		if !same {
+			return false
+		}
+		for key, value := range want {
+			if !contains(have[key], value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		have, same := is.([]any)
+		if !same || len(have) != len(want) {
+			return false
+		}
+		for i := range want {
+			if !contains(have[i], want[i]) {
+				return false
+			}
+		}
+		return true
+	case int64:
+		if have, float := is.(float64); float {
+			return have == float64(want)
+		}
+	case float64:
+		if have, whole := is.(int64); whole {
+			return float64(have) == want
+		}
+	}
+	return reflect.DeepEqual(is, want)
+}
+
+// secretsPolicy is the name of the policy that holds Shipper's own account, and of its binding.
+const secretsPolicy = "secrets.shipper.booking.com"
+
+// policyFindings reports whether an object of the second line, or of what holds Shipper's own account, is there and refuses. live is
+// nil when there is none.
+func policyFindings(want, live *unstructured.Unstructured) []Finding {
+	unheld := "RolloutBlocks do not hold while no webhook is asked"
+	if want.GetName() == secretsPolicy {
+		unheld = "who has stolen the credentials of Shipper's account may write whatever he likes into the Secrets of its namespace"
+	}
+	name := want.GetKind() + " " + want.GetName()
+	if live == nil {
+		return []Finding{{Level: Broken, What: "there is no " + name, Why: unheld, Do: setUp}}
+	}
+	if policy, found, _ := unstructured.NestedString(live.Object, "spec", "failurePolicy"); found && policy != "Fail" {
+		return []Finding{{Level: Broken, What: fmt.Sprintf("%s has failurePolicy %s", name, policy), Why: unheld, Do: setUp}}
+	}
+	actions, found, _ := unstructured.NestedStringSlice(live.Object, "spec", "validationActions")
+	if found && !slices.Contains(actions, "Deny") {
+		return []Finding{{Level: Broken, What: fmt.Sprintf("%s does not deny: its actions are %v", name, actions), Why: unheld, Do: setUp}}
+	}
+	return nil
+}
+
+// setUp is what brings back what is missing in the management cluster.
+const setUp = "shipperctl clusters setup management"
+
+// webhook is one of a webhook configuration.
+type webhook struct {
+	name, failurePolicy string
+	// host is what API servers ask, and bundle whom they trust to be it.
+	host   string
+	bundle []byte
+}
+
+// webhooksOf reads those of a configuration.
+func webhooksOf(configuration *unstructured.Unstructured) []webhook {
+	var out []webhook
+	all, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks") // what is malformed was not taken by the API server
+	for _, item := range all {
+		object, is := item.(map[string]any)
+		if !is {
+			continue
+		}
+		text := func(path ...string) string {
+			found, _, _ := unstructured.NestedString(object, path...)
+			return found
+		}
+		w := webhook{name: text("name"), failurePolicy: text("failurePolicy")}
+		if service := text("clientConfig", "service", "name"); service != "" {
+			w.host = service + "." + text("clientConfig", "service", "namespace") + ".svc"
+		} else if u, err := url.Parse(text("clientConfig", "url")); err == nil {
+			w.host = u.Hostname()
+		}
+		w.bundle, _ = base64.StdEncoding.DecodeString(text("clientConfig", "caBundle"))
+		out = append(out, w)
+	}
+	return out
+}
+
+// webhookFindings compares a configuration with that of the manifests. live is nil when there is none.
+func webhookFindings(want, live *unstructured.Unstructured) []Finding {
+	const unjudged = "writes to Shipper's kinds are neither completed nor judged: what is wrong is stored"
+	if live == nil {
+		return []Finding{{
+			Level: Broken, What: "there is no " + want.GetKind() + " " + want.GetName(), Why: unjudged, Do: setUp,
+		}}
+	}
+	are := webhooksOf(live)
+	var missing, lenient []string
+	for _, w := range webhooksOf(want) {
+		i := slices.IndexFunc(are, func(is webhook) bool { return is.name == w.name })
+		switch {
+		case i < 0:
+			missing = append(missing, w.name)
+		case w.failurePolicy == "Fail" && are[i].failurePolicy != "Fail":
+			lenient = append(lenient, w.name)
+		}
+	}
+	var out []Finding
+	if len(missing) > 0 {
+		out = append(out, Finding{
+			Level: Broken, What: "its " + want.GetKind() + " lacks " + strings.Join(missing, ", "), Why: unjudged, Do: setUp,
+		})
+	}
+	if len(lenient) > 0 {
+		out = append(out, Finding{
+			Level: Warning, What: fmt.Sprintf("failurePolicy is Ignore for %s", strings.Join(lenient, ", ")),
+			Why: "while no webhook answers, writes pass that it would refuse; blocks are held by the policy alone",
+			Do:  "when Shipper runs: shipperctl clusters join, without --webhook-ignore",
+		})
+	}
+	return out
+}
+
+// Names in Shipper's namespace.
+const (
+	deploymentName    = "shipper"
+	leaseName         = "shipper-reconciler"
+	certificateSecret = "shipper-webhook-cert"
+)
+
+// deploymentFindings reports whether Shipper's Pods are ready. d is nil when Shipper runs elsewhere.
+func deploymentFindings(d *appsv1.Deployment) []Finding {
+	if d == nil {
+		return nil
+	}
+	wanted := int32(1)
+	if d.Spec.Replicas != nil {
+		wanted = *d.Spec.Replicas
+	}
+	f := Finding{
+		Level: Broken, Why: "nobody judges what is written, and nothing is rolled out",
+		Do: fmt.Sprintf("kubectl describe pods -n %s -l app.kubernetes.io/name=shipper", d.Namespace),
+	}
+	switch ready := d.Status.ReadyReplicas; {
+	case wanted == 0:
+		f.What = fmt.Sprintf("the Deployment %s/%s is to have no Pods", d.Namespace, d.Name)
+		f.Do = fmt.Sprintf("kubectl scale deployment %s -n %s --replicas=2, unless that is meant", d.Name, d.Namespace)
+	case ready == 0:
+		f.What = fmt.Sprintf("none of %d Pods of the Deployment %s/%s is ready", wanted, d.Namespace, d.Name)
+	case ready < wanted:
+		f.Level = Warning
+		f.What = fmt.Sprintf("%d of %d Pods of the Deployment %s/%s are ready", ready, wanted, d.Namespace, d.Name)
+		f.Why = "fewer are left when one goes"
+	default:
+		return nil
+	}
+	return []Finding{f}
+}
+
+// leaseFindings reports whether a reconciler leads. l is nil when there is no Lease.
+func leaseFindings(l *coordinationv1.Lease, now time.Time) []Finding {
+	f := Finding{
+		Level: Broken, Why: "nothing is rolled out, and no status is brought up to date; what runs, runs on",
+		Do: "start the reconciler, or look at its log",
+	}
+	if l == nil {
+		f.What = "no reconciler has ever led: there is no Lease " + leaseName
+		return []Finding{f}
+	}
+	holder, renewed, seconds := l.Spec.HolderIdentity, l.Spec.RenewTime, l.Spec.LeaseDurationSeconds
+	if holder == nil || *holder == "" || renewed == nil || seconds == nil {
+		f.What = "no reconciler leads: nobody holds the Lease " + leaseName
+		return []Finding{f}
+	}
+	if until := renewed.Add(time.Duration(*seconds) * time.Second); now.After(until) {
+		f.What = fmt.Sprintf("the reconciler %s has not renewed its Lease %s since %s", *holder, leaseName, renewed.UTC().Format(time.RFC3339))
+		f.Do += ". If it runs, compare the clock of this machine with its own"
+		return []Finding{f}
+	}
+	return nil
+}

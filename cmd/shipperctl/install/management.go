@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
+	"shipper.dev/shipper/manifests"
+)
+
+// customResourceDefinitions registers the eight kinds and waits until they are served.
+func (m *Management) customResourceDefinitions(ctx context.Context) error {
+	return m.Report.Step("Registering or updating custom resource definitions", func() (string, error) {
+		definitions, err := manifests.Objects(manifests.CRD)
+		if err != nil {
+			return "", err
+		}
+		answer := "already exist. Skipping"
+		for _, crd := range definitions {
+			// Kinds registered by the original kept unknown fields, which cannot stay so in apiextensions.k8s.io/v1.
+			if err := unstructured.SetNestedField(crd.Object, false, "spec", "preserveUnknownFields"); err != nil {
+				return "", err
+			}
+			how, err := apply(ctx, m.Client, crd)
+			if err != nil {
+				return "", fmt.Errorf("applying %s: %w", crd.GetName(), err)
+			}
+			if how != unchanged {
+				answer = "done"
+			}
+		}
+		for _, crd := range definitions {
+			if err := m.served(ctx, crd.GetName()); err != nil {
+				return "", err
+			}
+		}
+		return answer, nil
+	})
+}
+
+// served waits until a kind is served.
+func (m *Management) served(ctx context.Context, name string) error {
+	like := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	var last apiextensionsv1.CustomResourceDefinition
+	list := &apiextensionsv1.CustomResourceDefinitionList{}
+	ok, err := await(ctx, m.Client, like, list, m.Patience, func(o runtime.Object) bool {
+		crd, is := o.(*apiextensionsv1.CustomResourceDefinition)
+		if !is {
+			return false
+		}
+		last = *crd
+		return established(crd)
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w", name, err)
+	}
+	if !ok {
+		return cli.WithCode(cli.TimedOut, fmt.Errorf("%s is not served after %s: %s", name, m.Patience, whyNot(&last)))
+	}
+	return nil
+}
+
+// established reports whether a kind is served.
+func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	for _, c := range crd.Status.Conditions {
+		if c.Type == apiextensionsv1.Established {
+			return c.Status == apiextensionsv1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// whyNot returns what the cluster says about a kind that is not served.
+func whyNot(crd *apiextensionsv1.CustomResourceDefinition) string {
+	for _, c := range crd.Status.Conditions {
+		if c.Status == apiextensionsv1.ConditionFalse && c.Message != "" {
+			return fmt.Sprintf("%s: %s", c.Reason, c.Message)
+		}
+	}
+	return "the cluster gives no reason; look at kubectl get crd -o yaml"
+}
+
+// namespace makes the namespace that manifests/deploy calls like, under the name it has here, with what that says of Pods in it.
+func (m *Management) namespace(ctx context.Context, like, name string) error {
+	want, err := manifests.Object(manifests.Deploy, "Namespace", like)
+	if err != nil {
+		return err
+	}
+	want.SetName(name)
+	return namespace(ctx, m.Client, m.Report, want)
+}
+
+// unlabelled is a namespace of which nothing is known but its name.
+func unlabelled(name string) *unstructured.Unstructured {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion("v1")
+	o.SetKind("Namespace")
+	o.SetName(name)
+	return o
+}
+
+// namespace makes a namespace. One that exists is left as it is: its labels belong to whoever made it.
+func namespace(ctx context.Context, c client.Client, r *Report, want *unstructured.Unstructured) error {
+	return r.Step("Creating a namespace called "+want.GetName(), func() (string, error) {
+		live, err := current(ctx, c, want)
+		if err != nil {
+			return "", err
+		}
+		if live != nil && live.GetDeletionTimestamp() != nil {
+			return "", errors.New("it exists and is being deleted; wait until it is gone and run this again")
+		}
+		how, err := ensure(ctx, c, want)
+		if err != nil {
+			return "", fmt.Errorf("creating it: %w", err)
+		}
+		return string(how), nil
+	})
+}
+
+// reconcilerVariable is the variable of the policy with the name of Shipper's account.
+const reconcilerVariable = "reconciler"
+
+// policies writes what holds RolloutBlocks inside the API server, with no webhook at all.
+func (m *Management) policies(ctx context.Context) error {
+	objects, err := manifests.Objects(manifests.Policy)
+	if err != nil {
+		return err
+	}
+	for _, o := range objects {
+		if err := m.place(o); err != nil {
+			return err
+		}
+		err := m.Report.Step("Creating a "+o.GetKind()+" called "+o.GetName(), func() (string, error) {
+			how, err := apply(ctx, m.Client, o)
+			return string(how), err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place puts the names of this installation in the place of the usual ones.
+func (m *Management) place(o *unstructured.Unstructured) error {
+	if o.GetKind() == policyBinding {
+		ref, _, err := unstructured.NestedMap(o.Object, "spec", "paramRef")
+		if err != nil || ref["namespace"] != shipper.GlobalBlocksNamespace {
+			return err
+		}
+		return unstructured.SetNestedField(o.Object, m.GlobalBlocksNamespace, "spec", "paramRef", "namespace")
+	}
+	variable, err := field(o, "variables", reconcilerVariable)
+	if err != nil {
+		return err
+	}
+	variable["expression"] = quote(serviceaccount.MakeUsername(m.Namespace, m.ServiceAccount))
+	constraints, _, err := unstructured.NestedMap(o.Object, "spec", "matchConstraints")
+	if err != nil {
+		return fmt.Errorf("reading policy %s: %w", o.GetName(), err)
+	}
+	if err := exempt(constraints, m.Namespace); err != nil {
+		return err
+	}
+	return unstructured.SetNestedMap(o.Object, constraints, "spec", "matchConstraints")
+}
+
+// webhookService and webhookCertificate are the names of the webhook's Service and Secret.
+const (
+	webhookService     = "shipper-webhook"
+	webhookCertificate = "shipper-webhook-cert"
+)
+
+// service makes the Service by which API servers reach the webhook; a webhook outside the cluster needs none.
+func (m *Management) service(ctx context.Context) error {
+	if m.WebhookURL != nil {
+		return nil
+	}
+	return m.Report.Step("Creating a Service object for the validating webhook", func() (string, error) {
+		want, err := manifests.Object(manifests.Deploy, "Service", webhookService)
+		if err != nil {
+			return "", err
+		}
+		want.SetNamespace(m.Namespace)
+		how, err := apply(ctx, m.Client, want)
+		return string(how), err
+	})
+}
+
+// certificate makes the Secret that the webhook keeps its certificate in: empty, because the webhook may fill it but
+// not make it.
+func (m *Management) certificate(ctx context.Context) error {
+	title := fmt.Sprintf("Checking if a secret already exists for the validating webhook in the %s namespace", m.Namespace)
+	return m.Report.Step(title, func() (string, error) {
+		want, err := manifests.Object(manifests.Deploy, "Secret", webhookCertificate)
+		if err != nil {
+			return "", err
+		}
+		want.SetNamespace(m.Namespace)
+		how, err := ensure(ctx, m.Client, want)
+		return how.found(), err
+	})
+}
+
+// managementRole is the name of the ClusterRole of Shipper's account in the management cluster, and of its binding.
+const managementRole = "shipper:management-cluster"
+
+// Named says which settings of a Management the user has named. The others are those of the installation.
+type Named struct {
+	Namespace, ServiceAccount, GlobalBlocksNamespace, WebhookURL bool
+}
+
+// KeepInstalled replaces the settings that the user has not named by those of the installation that is there, if one is.
+func (m *Management) KeepInstalled(ctx context.Context, named Named) error {
+	binding := &rbacv1.ClusterRoleBinding{}
+	err := m.Client.Get(ctx, client.ObjectKey{Name: managementRole}, binding)
+	if client.IgnoreNotFound(err) != nil {
+		return explain("reading which installation is there", err)
+	}
+	before := *m
+	if !apierrors.IsNotFound(err) {
+		m.keepAccount(binding.Subjects, named)
+	}
+	if !named.GlobalBlocksNamespace {
+		live, err := m.installed(ctx, manifests.Policy, policyBinding, "global-blocks."+shipper.GroupName)
+		if err != nil {
+			return err
+		}
+		if namespace, found, _ := unstructured.NestedString(live.Object, "spec", "paramRef", "namespace"); found {
+			m.GlobalBlocksNamespace = namespace
+		}
+	}
+	if !named.WebhookURL {
+		live, err := m.installed(ctx, manifests.Webhook, validating, shipper.GroupName)
+		if err != nil {
+			return err
+		}
+		m.WebhookURL = baseURL(live)
+	}
+	if m.Namespace != before.Namespace || m.ServiceAccount != before.ServiceAccount ||
+		m.GlobalBlocksNamespace != before.GlobalBlocksNamespace || m.WebhookURL != before.WebhookURL {
+		m.Report.Printf("Keeping the settings of the installation: %s", m.flags())
+	}
+	return nil
+}
+
+// keepAccount takes over the account of the installation; the usual one if that has the rights.
+func (m *Management) keepAccount(subjects []rbacv1.Subject, named Named) {
+	fits := func(s rbacv1.Subject) bool {
+		return (!named.Namespace || s.Namespace == m.Namespace) && (!named.ServiceAccount || s.Name == m.ServiceAccount)
+	}
+	usual := func(s rbacv1.Subject) bool { return s.Namespace == m.Namespace && s.Name == m.ServiceAccount }
+	if slices.ContainsFunc(subjects, usual) {
+		return
+	}
+	if i := slices.IndexFunc(subjects, fits); i >= 0 {
+		m.Namespace, m.ServiceAccount = subjects[i].Namespace, subjects[i].Name
+	}
+}
+
+// installed is an object of the manifests as it is stored; an empty one if it is not there.
+func (m *Management) installed(ctx context.Context, folder, kind, name string) (*unstructured.Unstructured, error) {
+	want, err := manifests.Object(folder, kind, name)
+	if err != nil {
+		return nil, err
+	}
+	live, err := current(ctx, m.Client, want)
+	if err != nil {
+		return nil, explain("reading which installation is there", err)
+	}
+	if live == nil {
+		live = &unstructured.Unstructured{}
+	}
+	return live, nil
+}
+
+// baseURL is what --webhook-url was when a configuration was written; nil if its webhooks are called through a Service.
+func baseURL(configuration *unstructured.Unstructured) *url.URL {
+	webhooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
+	for _, w := range webhooks {
+		webhook, _ := w.(map[string]any)
+		text, found, _ := unstructured.NestedString(webhook, "clientConfig", "url")
+		base, err := ParseWebhookURL(text)
+		if !found || err != nil || base == nil {
+			continue
+		}
+		base.Path = base.Path[:max(strings.LastIndex(base.Path, "/"), 0)] // the last element is the webhook's own
+		return base
+	}
+	return nil
+}
+
+// flags are those that name the settings of m.
+func (m *Management) flags() string {
+	out := "-n " + m.Namespace + " --management-cluster-service-account " + m.ServiceAccount + " -g " + m.GlobalBlocksNamespace
+	if m.WebhookURL != nil {
+		out += " --webhook-url " + m.WebhookURL.String()
+	}
+	return out
+}
