@@ -36,12 +36,7 @@ type options struct {
 // NewCommand returns `backup` with its sub-commands, which ask c for the time.
 func NewCommand(c clock.PassiveClock) *cobra.Command {
 	o := &options{}
-	cmd := &cobra.Command{
-		Use:   "backup",
-		Short: "Back up the Applications of a management cluster, and restore them",
-		Args:  cobra.NoArgs,
-		RunE:  cli.NeedsCommand,
-	}
+	cmd := cli.Group("backup", "Back up the Applications of a management cluster, and restore them", newPrepare(o), newRestore(o, c))
 	flags := cmd.PersistentFlags()
 	o.Register(flags)
 	flags.BoolVar(&o.inCluster, "use-in-cluster-config", false,
@@ -49,8 +44,6 @@ func NewCommand(c clock.PassiveClock) *cobra.Command {
 	flags.StringVarP(&o.file, "file", "f", "backup.yaml", "path of the backup")
 	flags.StringVar(&o.format, "format", string(YAML), "how the backup is written or shown: yaml or json")
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "tell of every object")
-	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
-	cmd.AddCommand(newPrepare(o), newRestore(o, c))
 	return cmd
 }
 

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,6 +22,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/reconciler/fleet/credential"
 )
 
@@ -80,7 +80,6 @@ func (o *options) remind(ctx context.Context, from client.Reader, out io.Writer)
 // Names in Shipper's namespace.
 const (
 	deploymentName = "shipper"
-	leaseName      = "shipper-reconciler"
 )
 
 // down returns an error while Shipper runs, which would act on what is there of a backup before the rest is.
@@ -94,15 +93,12 @@ func down(ctx context.Context, from client.Reader, namespace string, now time.Ti
 	} else if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("looking whether Shipper is down: %w", err)
 	}
-	var lease coordinationv1.Lease
-	err = from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: leaseName}, &lease)
-	if err == nil {
-		return released(&lease, now)
+	leader, err := cli.RunningLeader(ctx, from, namespace, now)
+	if err != nil || leader == nil {
+		return err
 	}
-	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("looking whether Shipper is down: %w", err)
-	}
-	return nil
+	return fmt.Errorf("shipper must be down while a backup is restored, and the reconciler %s runs, says the Lease %s/%s: "+
+		"stop it, or wait until %s if it is gone already", leader.Name, namespace, cli.LeaseName, leader.Until.Format(time.RFC3339))
 }
 
 // stopped returns an error unless a Deployment has no Pods and is to have none.
@@ -115,19 +111,6 @@ func stopped(d *appsv1.Deployment) error {
 	case d.Status.Replicas > 0:
 		return fmt.Errorf("shipper must be down while a backup is restored, and Deployment %s/%s still has %d Pods: "+
 			"wait until they are gone", d.Namespace, d.Name, d.Status.Replicas)
-	}
-	return nil
-}
-
-// released returns an error while somebody holds the Lease of the reconciler.
-func released(l *coordinationv1.Lease, now time.Time) error {
-	holder, renewed, seconds := l.Spec.HolderIdentity, l.Spec.RenewTime, l.Spec.LeaseDurationSeconds
-	if holder == nil || *holder == "" || renewed == nil || seconds == nil {
-		return nil
-	}
-	if until := renewed.Add(time.Duration(*seconds) * time.Second); now.Before(until) {
-		return fmt.Errorf("shipper must be down while a backup is restored, and the reconciler %s runs, says the Lease %s/%s: "+
-			"stop it, or wait until %s if it is gone already", *holder, l.Namespace, l.Name, until.Format(time.RFC3339))
 	}
 	return nil
 }

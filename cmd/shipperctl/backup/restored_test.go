@@ -12,6 +12,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -218,24 +221,28 @@ func TestShipperMustBeDown(t *testing.T) {
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed, LeaseDurationSeconds: &seconds},
 		}
 	}
+	at := func(o client.Object) error {
+		c := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(o).Build()
+		return down(t.Context(), c, "shipper-system", now)
+	}
 	none, two := int32(0), int32(2)
 	for name, tc := range map[string]struct {
 		err  error
 		want string
 	}{
-		"no replicas": {err: stopped(deployment(&none, 0))},
-		"replicas": {stopped(deployment(&two, 2)), "shipper must be down while a backup is restored, and Deployment " +
+		"no replicas": {err: at(deployment(&none, 0))},
+		"replicas": {at(deployment(&two, 2)), "shipper must be down while a backup is restored, and Deployment " +
 			"shipper-system/shipper is to have Pods: kubectl scale deployment shipper -n shipper-system --replicas=0"},
-		"as many replicas as by default": {stopped(deployment(nil, 0)), "shipper must be down while a backup is restored, and Deployment " +
+		"as many replicas as by default": {at(deployment(nil, 0)), "shipper must be down while a backup is restored, and Deployment " +
 			"shipper-system/shipper is to have Pods: kubectl scale deployment shipper -n shipper-system --replicas=0"},
-		"Pods that are going": {stopped(deployment(&none, 1)), "shipper must be down while a backup is restored, and Deployment " +
+		"Pods that are going": {at(deployment(&none, 1)), "shipper must be down while a backup is restored, and Deployment " +
 			"shipper-system/shipper still has 1 Pods: wait until they are gone"},
-		"a leader that has given up": {err: released(lease("", 0), now)},
-		"a leader that vanished":     {err: released(lease("pod-1", 15*time.Second), now)},
-		"a leader": {released(lease("pod-1", 14*time.Second), now), "shipper must be down while a backup is restored, and the " +
+		"a leader that has given up": {err: at(lease("", 0))},
+		"a leader that vanished":     {err: at(lease("pod-1", 15*time.Second))},
+		"a leader": {at(lease("pod-1", 14*time.Second)), "shipper must be down while a backup is restored, and the " +
 			"reconciler pod-1 runs, says the Lease shipper-system/shipper-reconciler: stop it, or wait until 2026-01-01T00:00:01Z if it is " +
 			"gone already"},
-		"a Lease of nobody": {err: released(&coordinationv1.Lease{}, now)},
+		"a Lease of nobody": {err: at(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "shipper-system", Name: "shipper-reconciler"}})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""

@@ -34,17 +34,10 @@ type options struct {
 // NewCommand returns `block` with its sub-commands.
 func NewCommand(clock clock.PassiveClock) *cobra.Command {
 	o := &options{clock: clock}
-	cmd := &cobra.Command{
-		Use:   "block",
-		Short: "Stop rollouts, and lift such blocks",
-		Args:  cobra.NoArgs,
-		RunE:  cli.NeedsCommand,
-	}
+	cmd := cli.Group("block", "Stop rollouts, and lift such blocks", newCreate(o), newList(o), newLift(o))
 	o.RegisterDaily(cmd.PersistentFlags())
-	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
 	cmd.PersistentFlags().BoolVarP(&o.global, "global", "g", false,
 		"blocks that hold in every namespace: those in namespace "+shipper.GlobalBlocksNamespace)
-	cmd.AddCommand(newCreate(o), newList(o), newLift(o))
 	return cmd
 }
 
@@ -118,7 +111,6 @@ func NewOverrideCommand(clock clock.PassiveClock) *cobra.Command {
 		},
 	}
 	o.RegisterDaily(cmd.PersistentFlags())
-	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
 	cmd.Flags().StringVar(&reason, "reason", "", "why; a block may require it")
 	cmd.Flags().StringSliceVar(&names, "blocks", nil, "the blocks, as namespace/name (default all that hold in the namespace now)")
 	return cmd

@@ -76,9 +76,16 @@ func NormalizeFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(cmp.Or(synonyms[name], name))
 }
 
-// NeedsCommand refuses a command that only has sub-commands: a misspelt sub-command must not pass for success.
-func NeedsCommand(cmd *cobra.Command, _ []string) error {
-	return WithCode(Misused, fmt.Errorf("%s needs one of its commands: see %s --help", cmd.CommandPath(), cmd.CommandPath()))
+// Group returns a command that only has sub-commands. Without one it is refused: a misspelt sub-command must not pass for success.
+func Group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	group := &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return WithCode(Misused, fmt.Errorf("%s needs one of its commands: see %s --help", cmd.CommandPath(), cmd.CommandPath()))
+		},
+	}
+	group.AddCommand(commands...)
+	return group
 }
 
 // Management returns the configuration of a client of the management cluster.

@@ -29,15 +29,8 @@ import (
 // NewCleanCommand returns `clean` with its sub-commands.
 func NewCleanCommand() *cobra.Command {
 	o := &cli.Flags{}
-	cmd := &cobra.Command{
-		Use:   "clean",
-		Short: "Tidy up after clusters, or Shipper itself, that are gone",
-		Args:  cobra.NoArgs,
-		RunE:  cli.NeedsCommand,
-	}
+	cmd := cli.Group("clean", "Tidy up after clusters, or Shipper itself, that are gone", newDecommissioned(o), newFinalizers(o))
 	o.Register(cmd.PersistentFlags())
-	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
-	cmd.AddCommand(newDecommissioned(o), newFinalizers(o))
 	return cmd
 }
 
@@ -56,11 +49,7 @@ func newDecommissioned(o *cli.Flags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			config, err := o.Management()
-			if err != nil {
-				return err
-			}
-			c, err := cli.NewClient(config, shipper.AddToScheme)
+			c, err := o.ClientFor(shipper.AddToScheme)
 			if err != nil {
 				return err
 			}
@@ -263,9 +252,6 @@ func namesOf(values []string) ([]string, error) {
 	return out, nil
 }
 
-// leaseName is the Lease that the reconciler which leads renews.
-const leaseName = "shipper-reconciler"
-
 // newFinalizers returns `clean finalizers`.
 func newFinalizers(o *cli.Flags) *cobra.Command {
 	var in string
@@ -278,11 +264,7 @@ func newFinalizers(o *cli.Flags) *cobra.Command {
 			"the command is refused: it would put the finalizers back.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config, err := o.Management()
-			if err != nil {
-				return err
-			}
-			c, err := cli.NewClient(config, shipper.AddToScheme, coordinationv1.AddToScheme)
+			c, err := o.ClientFor(shipper.AddToScheme, coordinationv1.AddToScheme)
 			if err != nil {
 				return err
 			}
@@ -359,27 +341,12 @@ func (f *finalizers) removeFrom(ctx context.Context, o client.Object) error {
 
 func ofShipper(finalizer string) bool { return strings.HasPrefix(finalizer, shipper.GroupName+"/") }
 
-// stopped is nil when no reconciler has renewed its Lease lately.
+// stopped returns an error while a reconciler holds the Lease.
 func (f *finalizers) stopped(ctx context.Context, now time.Time) error {
-	lease := &coordinationv1.Lease{}
-	err := f.client.Get(ctx, client.ObjectKey{Namespace: f.system, Name: leaseName}, lease)
-	if apierrors.IsNotFound(err) {
-		return nil
+	leader, err := cli.RunningLeader(ctx, f.client, f.system, now)
+	if err == nil && leader != nil {
+		err = fmt.Errorf("the reconciler %s runs, and would put the finalizers back: uninstall Shipper first, "+
+			"or stop it: kubectl scale deployment shipper --replicas=0 -n %s", leader.Name, f.system)
 	}
-	if err != nil {
-		return fmt.Errorf("reading the Lease %s/%s, which reports whether a reconciler runs: %w", f.system, leaseName, err)
-	}
-	if holds(lease.Spec, now) {
-		return fmt.Errorf("the reconciler %s runs, and would put the finalizers back: uninstall Shipper first, "+
-			"or stop it: kubectl scale deployment shipper --replicas=0 -n %s", *lease.Spec.HolderIdentity, f.system)
-	}
-	return nil
-}
-
-// holds reports whether somebody holds a Lease at a time.
-func holds(lease coordinationv1.LeaseSpec, now time.Time) bool {
-	if lease.HolderIdentity == nil || *lease.HolderIdentity == "" || lease.RenewTime == nil || lease.LeaseDurationSeconds == nil {
-		return false
-	}
-	return now.Before(lease.RenewTime.Add(time.Duration(*lease.LeaseDurationSeconds) * time.Second))
+	return err
 }

@@ -34,28 +34,14 @@ type options struct {
 // NewCommand returns `clusters` with its sub-commands. They write to the command's output.
 func NewCommand() *cobra.Command {
 	o := &options{clock: clock.RealClock{}}
-	cmd := &cobra.Command{
-		Use:   "clusters",
-		Short: "Set up the management cluster, join application clusters to it, and look after them",
-		Long: "Set up the management cluster, then join application clusters to it. Both can be repeated: what is already so is\n" +
-			"left alone. They do not deploy Shipper itself. The other commands look after clusters that are joined.",
-		Args: cobra.NoArgs,
-		RunE: cli.NeedsCommand,
-	}
-	o.Register(cmd.PersistentFlags())
-	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
-
-	setup := &cobra.Command{
-		Use:   "setup",
-		Short: "Set up a cluster",
-		Args:  cobra.NoArgs,
-		RunE:  cli.NeedsCommand,
-	}
+	setup, join := cli.Group("setup", "Set up a cluster", newSetupManagement(o)), newJoin(o)
 	o.registerWriting(setup.PersistentFlags())
-	setup.AddCommand(newSetupManagement(o))
-	join := newJoin(o)
 	o.registerWriting(join.Flags())
-	cmd.AddCommand(setup, join, newList(o), newCheck(o), newCordon(o, true), newCordon(o, false), newDrain(o), newRevoke(o), newRemove(o))
+	cmd := cli.Group("clusters", "Set up the management cluster, join application clusters to it, and look after them",
+		setup, join, newList(o), newCheck(o), newCordon(o, true), newCordon(o, false), newDrain(o), newRevoke(o), newRemove(o))
+	cmd.Long = "Set up the management cluster, then join application clusters to it. Both can be repeated: objects that are as wanted\n" +
+		"stay untouched. They do not deploy Shipper itself. The other commands look after clusters that are joined."
+	o.Register(cmd.PersistentFlags())
 	return cmd
 }
 
@@ -69,11 +55,7 @@ func (o *options) registerWriting(flags *pflag.FlagSet) {
 
 // client returns a client of the management cluster for what these commands read and write of clusters that are joined.
 func (o *options) client() (client.Client, error) {
-	config, err := o.Management()
-	if err != nil {
-		return nil, err
-	}
-	return cli.NewClient(config, corev1.AddToScheme, shipper.AddToScheme)
+	return o.ClientFor(corev1.AddToScheme, shipper.AddToScheme)
 }
 
 // newCheck returns `clusters check`.

@@ -158,12 +158,10 @@ type listOptions struct {
 // NewListCommand returns `list` with its sub-commands.
 func NewListCommand() *cobra.Command {
 	o := &listOptions{}
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List Releases and where they are placed, or those that are placed on some clusters only",
-		Args:  cobra.NoArgs,
-		RunE:  cli.NeedsCommand,
-	}
+	cmd := cli.Group("list", "List Releases and where they are placed, or those that are placed on some clusters only",
+		o.command("contender", "List the newest Release of each Application", func(l ListedRelease) bool { return l.Role == strategy.Contender }),
+		o.command("release", "List all Releases", func(ListedRelease) bool { return true }),
+	)
 	flags := cmd.PersistentFlags()
 	o.RegisterDaily(flags)
 	flags.Lookup("namespace").Usage = "only those of one namespace (default those of all)"
@@ -171,11 +169,6 @@ func NewListCommand() *cobra.Command {
 	flags.StringSliceVar(&o.clusters, "clusters", nil,
 		"only those that are placed on these clusters and on no others, separated by commas (default all, wherever they are)")
 	o.format.Register(flags)
-	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
-	cmd.AddCommand(
-		o.command("contender", "List the newest Release of each Application", func(l ListedRelease) bool { return l.Role == strategy.Contender }),
-		o.command("release", "List all Releases", func(ListedRelease) bool { return true }),
-	)
 	return cmd
 }
 

@@ -72,7 +72,6 @@ func NewCommand(clock clock.PassiveClock) *cobra.Command {
 	format.Register(cmd.Flags())
 	cmd.Flags().StringVar(&account, "management-cluster-service-account", shipper.ManagementServiceAccount,
 		"name of the service account Shipper uses in the management cluster")
-	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
 	return cmd
 }
 
@@ -317,9 +316,9 @@ func (f *Fleet) pods(ctx context.Context) []Finding {
 // lease reports whether a reconciler leads.
 func (f *Fleet) lease(ctx context.Context) []Finding {
 	l := &coordinationv1.Lease{}
-	found, err := f.get(ctx, leaseName, l)
+	found, err := f.get(ctx, cli.LeaseName, l)
 	if err != nil {
-		return []Finding{unread("the Lease "+leaseName, err)}
+		return []Finding{unread("the Lease "+cli.LeaseName, err)}
 	}
 	if !found {
 		l = nil

@@ -76,7 +76,7 @@ func TestLeaseFindings(t *testing.T) {
 		"a clock that is a bit ahead": {lease("pod-1", -time.Minute), nil},
 		"nobody ever led":             {nil, []string{"BROKEN: no reconciler has ever led: there is no Lease shipper-reconciler"}},
 		"it was released": {
-			lease("", time.Second), []string{"BROKEN: no reconciler leads: nobody holds the Lease shipper-reconciler"},
+			lease("", time.Second), []string{"BROKEN: no reconciler leads: nothing holds the Lease shipper-reconciler"},
 		},
 		"its holder is gone": {
 			lease("pod-1", 16*time.Second),

@@ -14,6 +14,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // kindFindings compares a CustomResourceDefinition with that of the manifests. live is nil when there is none.
@@ -193,7 +195,6 @@ func webhookFindings(want, live *unstructured.Unstructured) []Finding {
 // Names in Shipper's namespace.
 const (
 	deploymentName    = "shipper"
-	leaseName         = "shipper-reconciler"
 	certificateSecret = "shipper-webhook-cert"
 )
 
@@ -233,18 +234,19 @@ func leaseFindings(l *coordinationv1.Lease, now time.Time) []Finding {
 		Do: "start the reconciler, or look at its log",
 	}
 	if l == nil {
-		f.What = "no reconciler has ever led: there is no Lease " + leaseName
+		f.What = "no reconciler has ever led: there is no Lease " + cli.LeaseName
 		return []Finding{f}
 	}
-	holder, renewed, seconds := l.Spec.HolderIdentity, l.Spec.RenewTime, l.Spec.LeaseDurationSeconds
-	if holder == nil || *holder == "" || renewed == nil || seconds == nil {
-		f.What = "no reconciler leads: nobody holds the Lease " + leaseName
-		return []Finding{f}
-	}
-	if until := renewed.Add(time.Duration(*seconds) * time.Second); now.After(until) {
-		f.What = fmt.Sprintf("the reconciler %s has not renewed its Lease %s since %s", *holder, leaseName, renewed.UTC().Format(time.RFC3339))
+	leader := cli.LeaderOf(l)
+	switch {
+	case leader == nil:
+		f.What = "no reconciler leads: nothing holds the Lease " + cli.LeaseName
+	case now.After(leader.Until):
+		f.What = fmt.Sprintf("the reconciler %s has not renewed its Lease %s since %s", leader.Name, cli.LeaseName,
+			l.Spec.RenewTime.UTC().Format(time.RFC3339))
 		f.Do += ". If it runs, compare the clock of this machine with its own"
-		return []Finding{f}
+	default:
+		return nil
 	}
-	return nil
+	return []Finding{f}
 }

@@ -12,7 +12,6 @@ import (
 	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -67,14 +66,11 @@ func (m *Management) issued(ctx context.Context) error {
 		return nil
 	}
 	return m.Report.Step("Waiting for cert-manager to issue the certificate", func() (string, error) {
-		like := &certmanagerv1.Certificate{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace, Name: certs.CertificateName}}
-		why := "it is gone"
-		ok, err := await(ctx, m.Client, like, &certmanagerv1.CertificateList{}, m.Patience, func(o runtime.Object) bool {
-			c, is := o.(*certmanagerv1.Certificate)
-			if is {
-				why = certs.ExplainCertificate(c, m.Clock.Now())
-			}
-			return is && why == ""
+		c, why := &certmanagerv1.Certificate{}, "it is gone"
+		key := client.ObjectKey{Namespace: m.Namespace, Name: certs.CertificateName}
+		ok, err := cli.Await(ctx, m.Client, key, c, interval, m.Patience, func() bool {
+			why = certs.ExplainCertificate(c, m.Clock.Now())
+			return why == ""
 		})
 		if err != nil {
 			return "", err

@@ -28,6 +28,9 @@ import (
 // that neither takes out the fields of the other.
 const fieldOwner = "shipperctl"
 
+// interval is the time between two reads of an object that a cluster is to complete.
+const interval = 250 * time.Millisecond
+
 // DefaultPatience is how long to wait for what a cluster does by itself.
 const DefaultPatience = 30 * time.Second
 

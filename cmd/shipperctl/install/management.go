@@ -13,9 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,22 +54,13 @@ func (m *Management) customResourceDefinitions(ctx context.Context) error {
 
 // served waits until a kind is served.
 func (m *Management) served(ctx context.Context, name string) error {
-	like := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	var last apiextensionsv1.CustomResourceDefinition
-	list := &apiextensionsv1.CustomResourceDefinitionList{}
-	ok, err := await(ctx, m.Client, like, list, m.Patience, func(o runtime.Object) bool {
-		crd, is := o.(*apiextensionsv1.CustomResourceDefinition)
-		if !is {
-			return false
-		}
-		last = *crd
-		return established(crd)
-	})
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	ok, err := cli.Await(ctx, m.Client, client.ObjectKey{Name: name}, crd, interval, m.Patience, func() bool { return established(crd) })
 	if err != nil {
 		return fmt.Errorf("waiting for %s: %w", name, err)
 	}
 	if !ok {
-		return cli.WithCode(cli.TimedOut, fmt.Errorf("%s is not served after %s: %s", name, m.Patience, whyNot(&last)))
+		return cli.WithCode(cli.TimedOut, fmt.Errorf("%s is not served after %s: %s", name, m.Patience, whyNot(crd)))
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func (r *Revocation) AwaitRefusal(ctx context.Context, config *rest.Config, cloc
 	}
 	return r.Report.Step("Waiting until the cluster refuses it", func() (string, error) {
 		began := clock.Now()
-		tick := clock.NewTicker(between / 4)
+		tick := clock.NewTicker(interval)
 		defer tick.Stop()
 		for {
 			err := c.Create(ctx, &authenticationv1.SelfSubjectReview{})

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -120,15 +119,8 @@ func (a *Application) tokenSecret(ctx context.Context) (*corev1.Secret, outcome,
 
 // awaitToken waits until the token is in the Secret.
 func (a *Application) awaitToken(ctx context.Context, secret *corev1.Secret) (*corev1.Secret, error) {
-	var filled *corev1.Secret
-	ok, err := await(ctx, a.Client, secret, &corev1.SecretList{}, a.Patience, func(o runtime.Object) bool {
-		s, is := o.(*corev1.Secret)
-		if !is || !issued(s) {
-			return false
-		}
-		filled = s
-		return true
-	})
+	filled := &corev1.Secret{}
+	ok, err := cli.Await(ctx, a.Client, client.ObjectKeyFromObject(secret), filled, interval, a.Patience, func() bool { return issued(filled) })
 	if err != nil {
 		return nil, fmt.Errorf("waiting for the token: %w", err)
 	}

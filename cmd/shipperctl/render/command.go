@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -42,22 +41,12 @@ type options struct {
 // NewChartCommand returns `chart` with its sub-commands.
 func NewChartCommand() *cobra.Command {
 	o := &options{}
-	cmd := &cobra.Command{
-		Use:   "chart",
-		Short: "See what charts render to",
-		Args:  cobra.NoArgs,
-		RunE:  cli.NeedsCommand,
-	}
-	render := &cobra.Command{
-		Use:   "render",
-		Short: "Show the objects that Shipper installs, for each cluster",
-		Long: "Show the objects that Shipper installs, for each cluster, and behind them the hooks of the chart: charts are rendered with its\n" +
-			"values, its version and its APIs. It is asked with Shipper's credentials; where you may not read them, or it does not answer,\n" +
-			"that is said. Values from ConfigMaps and Secrets are read with your rights, and what they are rendered to is shown as it is.\n" +
-			"Nothing is written.",
-		Args: cobra.NoArgs,
-		RunE: cli.NeedsCommand,
-	}
+	render := cli.Group("render", "Show the objects that Shipper installs, for each cluster", newApp(o), newRelease(o))
+	render.Long = "Show the objects that Shipper installs, for each cluster, and behind them the hooks of the chart: charts are rendered with its\n" +
+		"values, its version and its APIs. It is asked with Shipper's credentials; where you may not read them, or it does not answer,\n" +
+		"that is said. Values from ConfigMaps and Secrets are read with your rights, and what they are rendered to is shown as it is.\n" +
+		"Nothing is written."
+	cmd := cli.Group("chart", "See what charts render to", render)
 	flags := cmd.PersistentFlags()
 	o.RegisterDaily(flags)
 	flags.StringVar(&o.system, "system-namespace", shipper.SystemNamespace, "namespace Shipper runs in, where the credentials are")
@@ -68,9 +57,6 @@ func NewChartCommand() *cobra.Command {
 	flags.BoolVar(&o.noHooks, "no-hooks", false, "leave out the hooks of the chart, which are run and not installed")
 	o.format.Register(flags)
 	flags.Lookup("output").Usage = "json or yaml for programs, with the clusters beside the objects (default manifests to read and apply)"
-	cmd.SetGlobalNormalizationFunc(spelling)
-	render.AddCommand(newApp(o), newRelease(o))
-	cmd.AddCommand(render)
 	return cmd
 }
 
@@ -129,14 +115,6 @@ func newRelease(o *options) *cobra.Command {
 			return r.render(cmd, []*shipper.Release{rel})
 		},
 	}
-}
-
-// spelling takes --cluster for --clusters.
-func spelling(flags *pflag.FlagSet, name string) pflag.NormalizedName {
-	if name == "cluster" {
-		name = "clusters"
-	}
-	return cli.NormalizeFlag(flags, name)
 }
 
 // renderer renders for the clusters of a management cluster.

@@ -61,7 +61,6 @@ func NewPlanCommand() *cobra.Command {
 		},
 	}
 	o.RegisterDaily(cmd.PersistentFlags())
-	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
 	cmd.Flags().StringVarP(&file, "file", "f", "", "the manifest, also as --filename; - is standard input (required)")
 	_ = cmd.MarkFlagRequired("file") // there is such a flag
 	format.Register(cmd.Flags())

@@ -32,15 +32,9 @@ type options struct {
 // NewCommand returns `rollout` with its sub-commands.
 func NewCommand(clock clock.PassiveClock) *cobra.Command {
 	o := &options{clock: clock}
-	cmd := &cobra.Command{
-		Use:   "rollout",
-		Short: "Show a rollout, and move it",
-		Args:  cobra.NoArgs,
-		RunE:  cli.NeedsCommand,
-	}
+	cmd := cli.Group("rollout", "Show a rollout, and move it",
+		newStatus(o), newAdvance(o), newRetreat(o), newAbort(o), newRollback(o), newHistory(o), newDiff(o), newTest(o))
 	o.RegisterDaily(cmd.PersistentFlags())
-	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
-	cmd.AddCommand(newStatus(o), newAdvance(o), newRetreat(o), newAbort(o), newRollback(o), newHistory(o), newDiff(o), newTest(o))
 	return cmd
 }
 

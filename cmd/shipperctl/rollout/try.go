@@ -64,7 +64,7 @@ const waiting = "Waiting"
 
 // try asks for the tests of a Release, and waits for what comes of them.
 func try(
-	ctx context.Context, c client.WithWatch, key client.ObjectKey, request string, timeout time.Duration,
+	ctx context.Context, c client.Client, key client.ObjectKey, request string, timeout time.Duration,
 ) ([]Tested, error) {
 	rel := &shipper.Release{}
 	if err := c.Get(ctx, key, rel); err != nil {
@@ -79,18 +79,15 @@ func try(
 	if err := c.Patch(ctx, rel, client.RawPatch(types.MergePatchType, raw)); err != nil {
 		return nil, fmt.Errorf("asking for the tests of release %s: %w", key, err)
 	}
-	bounded, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	results, err := await(bounded, c, key, request)
+	results, over, err := await(ctx, c, key, request, timeout)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case bounded.Err() != nil:
-		return results, cli.WithCode(cli.TimedOut, fmt.Errorf("the tests of release %s did not end within %s", key, timeout))
 	case err != nil:
 		return results, err
-	}
-	if len(results) == 0 {
+	case !over:
+		return results, cli.WithCode(cli.TimedOut, fmt.Errorf("the tests of release %s did not end within %s", key, timeout))
+	case len(results) == 0:
 		return nil, fmt.Errorf("release %s is placed on no cluster", key)
 	}
 	if n := len(slices.DeleteFunc(slices.Clone(results), func(r Tested) bool { return r.Tests == string(shipper.HookSucceeded) })); n > 0 {
@@ -99,30 +96,17 @@ func try(
 	return results, nil
 }
 
-// await watches a Release's InstallationTarget until its tests have ended everywhere. Nothing is polled: an API server that
-// ends a watch is asked for another, which begins with what there is.
-func await(ctx context.Context, c client.WithWatch, key client.ObjectKey, request string) ([]Tested, error) {
-	results := []Tested{}
-	for ctx.Err() == nil {
-		w, err := c.Watch(ctx, &shipper.InstallationTargetList{}, client.InNamespace(key.Namespace),
-			client.MatchingFields{"metadata.name": key.Name})
-		if err != nil {
-			return results, fmt.Errorf("watching installation target %s: %w", key, err)
-		}
-		for event := range w.ResultChan() {
-			it, ok := event.Object.(*shipper.InstallationTarget)
-			if !ok {
-				continue
-			}
-			var over bool
-			if results, over = outcomes(it, request); over {
-				w.Stop()
-				return results, nil
-			}
-		}
-		w.Stop()
+// await reads a Release's InstallationTarget until its tests have ended in each cluster.
+func await(ctx context.Context, c client.Reader, key client.ObjectKey, request string, timeout time.Duration) ([]Tested, bool, error) {
+	it, results := &shipper.InstallationTarget{}, []Tested{}
+	over, err := cli.Await(ctx, c, key, it, time.Second, timeout, func() (over bool) {
+		results, over = outcomes(it, request)
+		return over
+	})
+	if err != nil {
+		return results, false, fmt.Errorf("reading installation target %s: %w", key, err)
 	}
-	return results, ctx.Err()
+	return results, over, nil
 }
 
 // outcomes are what is known of the tests that were asked for, by cluster, and whether nothing more is to come.

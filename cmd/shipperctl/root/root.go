@@ -40,6 +40,7 @@ func NewCommand(out io.Writer) *cobra.Command {
 		rollout.NewCommand(clock.RealClock{}), block.NewCommand(clock.RealClock{}), block.NewOverrideCommand(clock.RealClock{}),
 		render.NewPlanCommand(), clusters.NewListCommand(), render.NewChartCommand(), health.NewCommand(clock.RealClock{}), newVersion(),
 	)
+	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return cli.WithCode(cli.Misused, explain(cmd, err))
 	})

@@ -47,7 +47,6 @@ func newVersion() *cobra.Command {
 	o.Register(cmd.Flags())
 	format.Register(cmd.Flags())
 	cmd.Flags().BoolVar(&server, "server", false, "ask the management cluster for its version too")
-	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
 	return cmd
 }
 

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Await reads an object into o, again and again, until done. It returns false, without an error, when patience is over first.
+func Await(
+	ctx context.Context, c client.Reader, key client.ObjectKey, o client.Object, interval, patience time.Duration, done func() bool,
+) (bool, error) {
+	over := false
+	err := wait.PollUntilContextTimeout(ctx, interval, patience, true, func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, key, o)
+		over = err == nil && done()
+		return over, client.IgnoreNotFound(err)
+	})
+	if ctx.Err() == nil && wait.Interrupted(err) {
+		err = nil
+	}
+	return over, err
+}
+
+// Leader is a reconciler that holds the Lease, and when its hold ends unless it renews.
+type Leader struct {
+	Name  string
+	Until time.Time
+}
+
+// LeaseName is the Lease in Shipper's namespace that the leading reconciler renews.
+const LeaseName = "shipper-reconciler"
+
+// LeaderOf returns who has held a Lease last; nil if it was released.
+func LeaderOf(lease *coordinationv1.Lease) *Leader {
+	holder, renewed, seconds := lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds
+	if holder == nil || *holder == "" || renewed == nil || seconds == nil {
+		return nil
+	}
+	return &Leader{Name: *holder, Until: renewed.Add(time.Duration(*seconds) * time.Second)}
+}
+
+// RunningLeader returns the reconciler that holds the Lease in a namespace at a time; nil if none does.
+func RunningLeader(ctx context.Context, from client.Reader, namespace string, now time.Time) (*Leader, error) {
+	lease := &coordinationv1.Lease{}
+	err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: LeaseName}, lease)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading the Lease %s/%s, which shows whether a reconciler runs: %w", namespace, LeaseName, err)
+	}
+	if leader := LeaderOf(lease); leader != nil && now.Before(leader.Until) {
+		return leader, nil
+	}
+	return nil, nil
+}
