@@ -128,7 +128,7 @@ func TestDoctorFindsWhatIsBrokenAndWhatItAdvisesMendsIt(t *testing.T) {
 	s.isWell()
 
 	s.must("stopping the reconciler", world.pod.Reconciler.Stop())
-	s.findsBroken("BROKEN   reconciler: no reconciler leads: nobody holds the Lease shipper-reconciler")
+	s.findsBroken("BROKEN   reconciler: no reconciler leads: nothing holds the Lease shipper-reconciler")
 	s.must("starting the reconciler", world.pod.StartReconciler(s.ctx))
 	s.isWell()
 }

@@ -36,24 +36,18 @@ func certificateFindings(secret *corev1.Secret, webhooks []webhook, now time.Tim
 		}
 	}
 	if len(untrusting) > 0 {
-		out = append(out, Finding{
-			Level: Broken, What: "no caBundle is in " + strings.Join(untrusting, ", "), Why: unserved, Do: renewed,
-		})
+		out = append(out, broken("no caBundle is in "+strings.Join(untrusting, ", "), unserved, renewed))
 	}
 	if secret == nil || len(secret.Data[corev1.TLSCertKey]) == 0 {
 		if len(untrusting) == 0 {
-			out = append(out, Finding{
-				Level: Warning, What: "the Secret has no certificate", Why: "nothing can be said about when it ends",
-				Do: "nothing, if the webhook reads its certificate from files; otherwise " + renewed,
-			})
+			out = append(out, warning("the Secret has no certificate",
+				"nothing can be said about when it ends", "nothing, if the webhook reads its certificate from files; otherwise "+renewed))
 		}
 		return out
 	}
 	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return append(out, Finding{
-			Level: Broken, What: fmt.Sprintf("the Secret has no certificate that works: %v", err), Why: unserved, Do: renewed,
-		})
+		return append(out, broken(fmt.Sprintf("the Secret has no certificate that works: %v", err), unserved, renewed))
 	}
 	out = append(out, ending("the certificate", pair.Leaf, now)...)
 	if authorities, err := certutil.ParseCertsPEM(secret.Data["ca.crt"]); err == nil {
@@ -119,10 +113,8 @@ func refused(pair tls.Certificate, webhooks []webhook, now time.Time) []Finding 
 	var out []Finding
 	for _, reason := range reasons {
 		names := strings.Join(why[reason], ", ")
-		out = append(out, Finding{
-			Level: Broken, What: fmt.Sprintf("the caBundle of %s does not accept the certificate of the Secret: %s", names, reason),
-			Why: unserved, Do: renewed,
-		})
+		out = append(out, broken(fmt.Sprintf("the caBundle of %s does not accept the certificate of the Secret: %s", names, reason),
+			unserved, renewed))
 	}
 	return out
 }
@@ -130,21 +122,17 @@ func refused(pair tls.Certificate, webhooks []webhook, now time.Time) []Finding 
 // certManagerFindings says why cert-manager has not issued or renewed a Certificate. c is nil if there is none.
 func certManagerFindings(name string, c *certmanagerv1.Certificate, now time.Time) []Finding {
 	if c == nil {
-		return []Finding{{
-			Level: Broken, What: "there is no Certificate " + name + " of cert-manager, whose CA the webhook configurations are to get",
-			Why: "cert-manager renews nothing. When the certificate has ended, " + unserved,
-			Do:  setUp + " --certificates cert-manager; without cert-manager: " + setUp + " --certificates self",
-		}}
+		return []Finding{broken("there is no Certificate "+name+" of cert-manager, whose CA the webhook configurations are to get",
+			"cert-manager renews nothing. When the certificate has ended, "+unserved,
+			setUp+" --certificates cert-manager; without cert-manager: "+setUp+" --certificates self")}
 	}
 	why := certs.ExplainCertificate(c, now)
 	if why == "" {
 		return nil
 	}
-	f := Finding{
-		Level: Warning, What: fmt.Sprintf("the Certificate %s of cert-manager: %s", name, why),
-		Why: "the certificate is not renewed. When it has ended, " + unserved,
-		Do:  "kubectl describe certificate,certificaterequest,issuer -n " + c.Namespace + "; the log of cert-manager says more",
-	}
+	f := warning(fmt.Sprintf("the Certificate %s of cert-manager: %s", name, why),
+		"the certificate is not renewed. When it has ended, "+unserved,
+		"kubectl describe certificate,certificaterequest,issuer -n "+c.Namespace+"; the log of cert-manager says more")
 	if c.Status.NotAfter == nil || !now.Before(c.Status.NotAfter.Time) {
 		f.Level, f.Why = Broken, unserved
 	}

@@ -99,21 +99,17 @@ func (s *seen) ask(ctx context.Context, access *fleet.Access) error {
 func (s *seen) findings() []Finding {
 	var out []Finding
 	if !s.cluster.DeletionTimestamp.IsZero() {
-		out = append(out, Finding{
-			Level: Warning, What: "it is being deleted", Why: "Shipper does not speak to it any more",
-			Do: "look at its finalizers: kubectl get cluster " + s.cluster.Name + " -o yaml",
-		})
+		out = append(out, warning("it is being deleted",
+			"Shipper does not speak to it any more", "look at its finalizers: kubectl get cluster "+s.cluster.Name+" -o yaml"))
 	}
 	if s.failure != nil {
 		return append(out, s.unusable())
 	}
 	out = append(out, tooOld(s.version, leastApplication)...)
 	if len(s.missing) > 0 {
-		out = append(out, Finding{
-			Level: Broken, What: "Shipper's account may not:\n" + list(s.missing),
-			Why: "charts with such objects are not installed, or not rolled out",
-			Do:  "join it again, which brings the roles up to date: shipperctl clusters join",
-		})
+		out = append(out, broken("Shipper's account may not:\n"+list(s.missing),
+			"charts with such objects are not installed, or not rolled out",
+			"join it again, which brings the roles up to date: shipperctl clusters join"))
 	}
 	out = append(out, s.condition(len(out) > 0)...)
 	return append(out, endOf(s.credential, s.now)...)
@@ -121,10 +117,8 @@ func (s *seen) findings() []Finding {
 
 // endOf tells of credentials that work, but not for long.
 func endOf(c credential.Credential, now time.Time) []Finding {
-	f := Finding{
-		Level: Warning, What: fmt.Sprintf("its %s ends at %s", c.Kind, c.NotAfter.Format(time.RFC3339)),
-		Why: "Shipper cannot work with it then: nothing that is asked for reaches it", Do: c.Remedy(),
-	}
+	f := warning(fmt.Sprintf("its %s ends at %s", c.Kind, c.NotAfter.Format(time.RFC3339)),
+		"Shipper cannot work with it then: nothing that is asked for reaches it", c.Remedy())
 	switch {
 	case c.Problem != "":
 		f.What, f.Why = "its token cannot be renewed: "+c.Problem, "it was meant to be"
@@ -142,11 +136,9 @@ func endOf(c credential.Credential, now time.Time) []Finding {
 
 // unusable is the finding that a cluster cannot be asked anything.
 func (s *seen) unusable() Finding {
-	f := Finding{
-		Level: Broken, What: s.failure.Message,
-		Why: "Shipper cannot work with it: what runs there runs on, and nothing that is asked for reaches it",
-		Do:  "join it again: shipperctl clusters join",
-	}
+	f := broken(s.failure.Message,
+		"Shipper cannot work with it: what runs there runs on, and nothing that is asked for reaches it",
+		"join it again: shipperctl clusters join")
 	if s.credential.Kind == credential.Certificate {
 		f.Do = s.credential.Remedy()
 	}
@@ -170,18 +162,14 @@ func (s *seen) condition(unwell bool) []Finding {
 	ready := shipper.FindCondition(s.cluster.Status.Conditions, shipper.ClusterReady)
 	switch {
 	case ready == nil || ready.Status == corev1.ConditionUnknown || s.cluster.Status.ObservedGeneration != s.cluster.Generation:
-		return []Finding{{
-			Level: Warning, What: "Shipper has not looked at it since it was changed last",
-			Why: "the reconciler does not run, or has not come to it yet", Do: "shipperctl doctor tells whether the reconciler runs",
-		}}
+		return []Finding{warning("Shipper has not looked at it since it was changed last",
+			"the reconciler does not run, or has not come to it yet", "shipperctl doctor tells whether the reconciler runs")}
 	case ready.Status == corev1.ConditionTrue || unwell:
 		return nil
 	}
-	return []Finding{{
-		Level: Broken, What: fmt.Sprintf("it answers here, but Shipper says %s: %s", ready.Reason, ready.Message),
-		Why: "Shipper cannot work with it: what runs there runs on, and nothing that is asked for reaches it",
-		Do:  "look at the network between Shipper and " + s.cluster.Spec.APIMaster,
-	}}
+	return []Finding{broken(fmt.Sprintf("it answers here, but Shipper says %s: %s", ready.Reason, ready.Message),
+		"Shipper cannot work with it: what runs there runs on, and nothing that is asked for reaches it",
+		"look at the network between Shipper and "+s.cluster.Spec.APIMaster)}
 }
 
 // each looks at several clusters at the same time: those that do not answer keep nobody from the others.
@@ -205,18 +193,14 @@ const (
 func tooOld(found, least string) []Finding {
 	is, err := version.ParseGeneric(found)
 	if err != nil {
-		return []Finding{{
-			Level: Warning, What: fmt.Sprintf("its API server says to be %q, which is no version", found),
-			Why: "it may be older than " + least, Do: "look at kubectl version",
-		}}
+		return []Finding{warning(fmt.Sprintf("its API server says to be %q, which is no version", found),
+			"it may be older than "+least, "look at kubectl version")}
 	}
 	if is.AtLeast(version.MustParseGeneric(least)) {
 		return nil
 	}
-	return []Finding{{
-		Level: Broken, What: fmt.Sprintf("its API server is %s, older than %s", found, least),
-		Why: "Shipper needs Kubernetes " + leastManagement + " or later in the management cluster and " + leastApplication +
+	return []Finding{broken(fmt.Sprintf("its API server is %s, older than %s", found, least),
+		"Shipper needs Kubernetes "+leastManagement+" or later in the management cluster and "+leastApplication+
 			" or later in application clusters: what it relies on is not served before",
-		Do: "upgrade the cluster to Kubernetes " + least + " or later",
-	}}
+		"upgrade the cluster to Kubernetes "+least+" or later")}
 }

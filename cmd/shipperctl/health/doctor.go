@@ -112,10 +112,8 @@ type Fleet struct {
 func (f *Fleet) Examine(ctx context.Context) []Check {
 	info, err := f.Discovery.ServerVersionWithContext(ctx)
 	if err != nil {
-		return []Check{{"management cluster", []Finding{{
-			Level: Broken, What: fmt.Sprintf("it does not answer: %v", err), Why: "nothing can be said about all that is in it",
-			Do: "look whether its API server is up, and whether the context is the one that you mean",
-		}}}}
+		return []Check{{"management cluster", []Finding{broken(fmt.Sprintf("it does not answer: %v", err),
+			"nothing can be said about all that is in it", "look whether its API server is up, and whether the context is the one that you mean")}}}
 	}
 	if elsewhere := f.elsewhere(ctx); elsewhere != nil {
 		return []Check{{"place", elsewhere}}
@@ -202,10 +200,8 @@ func (f *Fleet) accountRights(ctx context.Context) []Finding {
 	case len(lacks) == 0:
 		return nil
 	}
-	return []Finding{{
-		Level: Broken, What: fmt.Sprintf("the account %s/%s may not:\n%s", f.Namespace, f.ServiceAccount, list(lacks)),
-		Why: "Shipper cannot do its work in the management cluster", Do: setUp,
-	}}
+	return []Finding{broken(fmt.Sprintf("the account %s/%s may not:\n%s", f.Namespace, f.ServiceAccount, list(lacks)),
+		"Shipper cannot do its work in the management cluster", setUp)}
 }
 
 // userRights returns a warning if authenticated users may not read global RolloutBlocks. An operator may have restricted that.
@@ -242,11 +238,9 @@ func (f *Fleet) userRights(ctx context.Context) []Finding {
 	case narrowed(bound.Subjects):
 		return nil
 	}
-	return []Finding{{
-		Level: Warning, What: "the group " + user.AllAuthenticated + " may not:\n" + list(lacks),
-		Why: "developers cannot read a global RolloutBlock that stops their rollouts",
-		Do:  setUp + "; it keeps an existing RoleBinding " + globalBlocksRole + ": add your developers to its subjects",
-	}}
+	return []Finding{warning("the group "+user.AllAuthenticated+" may not:\n"+list(lacks),
+		"developers cannot read a global RolloutBlock that stops their rollouts",
+		setUp+"; it keeps an existing RoleBinding "+globalBlocksRole+": add your developers to its subjects")}
 }
 
 // certificate reports whether API servers accept the webhook's.
@@ -337,9 +331,7 @@ func (f *Fleet) clusters(ctx context.Context) []Check {
 	}
 	slices.SortFunc(all.Items, func(a, b shipper.Cluster) int { return strings.Compare(a.Name, b.Name) })
 	if len(all.Items) == 0 {
-		return []Check{{"clusters", []Finding{{
-			Level: Warning, What: "there are none", Why: "Releases have nowhere to go", Do: "shipperctl clusters join",
-		}}}}
+		return []Check{{"clusters", []Finding{warning("there are none", "Releases have nowhere to go", "shipperctl clusters join")}}}
 	}
 	return each(all.Items, func(c *shipper.Cluster) Check {
 		findings, _ := Cluster(ctx, f.Reader, f.Namespace, c, f.Clock.Now())
@@ -364,11 +356,8 @@ func elsewhereFindings(subjects []rbacv1.Subject, namespace, account string) []F
 		return nil
 	}
 	there := subjects[0]
-	return []Finding{{
-		Level: Broken, What: fmt.Sprintf("Shipper is not set up as %s/%s, but as %s/%s", namespace, account, there.Namespace, there.Name),
-		Why: "what was looked for is not where it is",
-		Do:  "shipperctl doctor" + placeFlags(there.Namespace, there.Name),
-	}}
+	return []Finding{broken(fmt.Sprintf("Shipper is not set up as %s/%s, but as %s/%s", namespace, account, there.Namespace, there.Name),
+		"what was looked for is not where it is", "shipperctl doctor"+placeFlags(there.Namespace, there.Name))}
 }
 
 // placeFlags are the flags that say where Shipper is, as far as it is not where it usually is.

@@ -41,6 +41,14 @@ type Finding struct {
 	Denied []string `json:"-"`
 }
 
+func broken(what, why, do string) Finding {
+	return Finding{Level: Broken, What: what, Why: why, Do: do}
+}
+
+func warning(what, why, do string) Finding {
+	return Finding{Level: Warning, What: what, Why: why, Do: do}
+}
+
 // Check is what was found about one thing; nothing when it is well.
 type Check struct {
 	// Title names the thing.
@@ -102,7 +110,7 @@ func writeFinding(out *strings.Builder, mark, text string, width int) {
 
 // unread is the finding that something could not be looked at.
 func unread(what string, err error) Finding {
-	f := Finding{Level: Broken, What: fmt.Sprintf("%s cannot be read: %v", what, err), Why: unknown, Do: asAdministrator}
+	f := broken(fmt.Sprintf("%s cannot be read: %v", what, err), unknown, asAdministrator)
 	if right := deniedBy(err); right != "" {
 		f.Denied = []string{right}
 	}
@@ -149,8 +157,6 @@ func once(checks []Check) []Check {
 		return out
 	}
 	slices.Sort(denied)
-	return append(out, Check{"your rights", []Finding{{
-		Level: Broken, What: "you may not:\n" + strings.Join(slices.Compact(denied), "\n"),
-		Why: "what needs these rights could not be looked at", Do: asAdministrator,
-	}}})
+	return append(out, Check{"your rights", []Finding{broken("you may not:\n"+strings.Join(slices.Compact(denied), "\n"),
+		"what needs these rights could not be looked at", asAdministrator)}})
 }

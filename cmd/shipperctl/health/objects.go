@@ -22,29 +22,20 @@ import (
 func kindFindings(want, live *unstructured.Unstructured) []Finding {
 	const needed = "Shipper does not work without any of its kinds"
 	if live == nil {
-		return []Finding{{
-			Level: Broken, What: "there is no CustomResourceDefinition " + want.GetName(), Why: needed, Do: setUp,
-		}}
+		return []Finding{broken("there is no CustomResourceDefinition "+want.GetName(), needed, setUp)}
 	}
 	var out []Finding
 	if !served(live) {
-		out = append(out, Finding{
-			Level: Broken, What: "the CustomResourceDefinition " + want.GetName() + " is not served", Why: needed,
-			Do: "look at its conditions: kubectl get crd " + want.GetName() + " -o yaml",
-		})
+		out = append(out, broken("the CustomResourceDefinition "+want.GetName()+" is not served",
+			needed, "look at its conditions: kubectl get crd "+want.GetName()+" -o yaml"))
 	}
 	if !contains(live.Object["spec"], want.Object["spec"]) {
-		out = append(out, Finding{
-			Level: Broken, What: "the CustomResourceDefinition " + want.GetName() + " is not that of this shipperctl",
-			Why: "API servers drop fields that it does not have",
-			Do:  "with the shipperctl of the Shipper that runs: " + setUp,
-		})
+		out = append(out, broken("the CustomResourceDefinition "+want.GetName()+" is not that of this shipperctl",
+			"API servers drop fields that it does not have", "with the shipperctl of the Shipper that runs: "+setUp))
 	}
 	if keeps, _, _ := unstructured.NestedBool(live.Object, "spec", "preserveUnknownFields"); keeps {
-		out = append(out, Finding{
-			Level: Broken, What: "the CustomResourceDefinition " + want.GetName() + " keeps unknown fields, as the original's did",
-			Why: "misspelled fields are taken without a word", Do: setUp,
-		})
+		out = append(out, broken("the CustomResourceDefinition "+want.GetName()+" keeps unknown fields, as the original's did",
+			"misspelled fields are taken without a word", setUp))
 	}
 	return out
 }
@@ -109,14 +100,14 @@ func policyFindings(want, live *unstructured.Unstructured) []Finding {
 	}
 	name := want.GetKind() + " " + want.GetName()
 	if live == nil {
-		return []Finding{{Level: Broken, What: "there is no " + name, Why: unheld, Do: setUp}}
+		return []Finding{broken("there is no "+name, unheld, setUp)}
 	}
 	if policy, found, _ := unstructured.NestedString(live.Object, "spec", "failurePolicy"); found && policy != "Fail" {
-		return []Finding{{Level: Broken, What: fmt.Sprintf("%s has failurePolicy %s", name, policy), Why: unheld, Do: setUp}}
+		return []Finding{broken(fmt.Sprintf("%s has failurePolicy %s", name, policy), unheld, setUp)}
 	}
 	actions, found, _ := unstructured.NestedStringSlice(live.Object, "spec", "validationActions")
 	if found && !slices.Contains(actions, "Deny") {
-		return []Finding{{Level: Broken, What: fmt.Sprintf("%s does not deny: its actions are %v", name, actions), Why: unheld, Do: setUp}}
+		return []Finding{broken(fmt.Sprintf("%s does not deny: its actions are %v", name, actions), unheld, setUp)}
 	}
 	return nil
 }
@@ -161,9 +152,7 @@ func webhooksOf(configuration *unstructured.Unstructured) []webhook {
 func webhookFindings(want, live *unstructured.Unstructured) []Finding {
 	const unjudged = "writes to Shipper's kinds are neither completed nor judged: what is wrong is stored"
 	if live == nil {
-		return []Finding{{
-			Level: Broken, What: "there is no " + want.GetKind() + " " + want.GetName(), Why: unjudged, Do: setUp,
-		}}
+		return []Finding{broken("there is no "+want.GetKind()+" "+want.GetName(), unjudged, setUp)}
 	}
 	are := webhooksOf(live)
 	var missing, lenient []string
@@ -178,16 +167,12 @@ func webhookFindings(want, live *unstructured.Unstructured) []Finding {
 	}
 	var out []Finding
 	if len(missing) > 0 {
-		out = append(out, Finding{
-			Level: Broken, What: "its " + want.GetKind() + " lacks " + strings.Join(missing, ", "), Why: unjudged, Do: setUp,
-		})
+		out = append(out, broken("its "+want.GetKind()+" lacks "+strings.Join(missing, ", "), unjudged, setUp))
 	}
 	if len(lenient) > 0 {
-		out = append(out, Finding{
-			Level: Warning, What: fmt.Sprintf("failurePolicy is Ignore for %s", strings.Join(lenient, ", ")),
-			Why: "while no webhook answers, writes pass that it would refuse; blocks are held by the policy alone",
-			Do:  "when Shipper runs: shipperctl clusters join, without --webhook-ignore",
-		})
+		out = append(out, warning(fmt.Sprintf("failurePolicy is Ignore for %s", strings.Join(lenient, ", ")),
+			"while no webhook answers, writes pass that it would refuse; blocks are held by the policy alone",
+			"when Shipper runs: shipperctl clusters join, without --webhook-ignore"))
 	}
 	return out
 }

@@ -4,8 +4,6 @@ package install
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 
@@ -26,44 +24,26 @@ type account struct {
 	globalBlocks string
 }
 
-// serviceAccount makes the account.
-func (a account) serviceAccount(ctx context.Context) error {
-	return a.report.Step("Creating a service account called "+a.name, func() (string, error) {
-		objects, err := a.objects()
-		if err != nil {
-			return "", err
-		}
-		for _, o := range objects {
-			if o.GetKind() == "ServiceAccount" {
-				how, err := ensure(ctx, a.client, o)
-				return string(how), err
-			}
-		}
-		return "", fmt.Errorf("the manifests have no account for %s clusters", a.domain)
-	})
-}
-
-// rules makes the roles and binds them to the account. They are updated when they differ: an upgrade may need more, and
-// should keep no more than it needs.
-func (a account) rules(ctx context.Context) error {
+// write makes the account, the roles and their bindings. Roles are updated when they differ: an upgrade may need more, and should
+// keep no more than it needs.
+func (a account) write(ctx context.Context) error {
 	objects, err := a.objects()
 	if err != nil {
 		return err
 	}
 	for _, o := range objects {
-		if o.GetKind() == "ServiceAccount" {
-			continue
+		title, write := "Creating a "+o.GetKind()+" called "+o.GetName(), apply
+		switch {
+		case o.GetKind() == "ServiceAccount":
+			title, write = "Creating a service account called "+a.name, ensure
+		case isBinding(o) && !bindsAccount(o):
+			write = ensure // the operator decides the subjects of user roles
 		}
-		err := a.report.Step("Creating a "+o.GetKind()+" called "+o.GetName(), func() (string, error) {
-			if err := errors.Join(a.keepOthers(ctx, o), a.keepRenewing(ctx, o)); err != nil {
+		err := a.report.Step(title, func() (string, error) {
+			if err := a.keepOthers(ctx, o); err != nil {
 				return "", err
 			}
-			write := apply
-			if isBinding(o) && !bindsAccount(o) {
-				write = ensure // the operator decides the subjects of user roles
-			}
-			how, err := write(ctx, a.client, o)
-			return string(how), err
+			return write(ctx, a.client, o)
 		})
 		if err != nil {
 			return err
@@ -83,28 +63,39 @@ func bindsAccount(binding *unstructured.Unstructured) bool {
 	})
 }
 
-// keepOthers adds to a binding in an application cluster the accounts it has already: those of other management
-// clusters that the cluster is joined to under other names. A management cluster has one Shipper, and one account.
-func (a account) keepOthers(ctx context.Context, binding *unstructured.Unstructured) error {
-	mine, isBinding := binding.Object["subjects"].([]any)
-	if !isBinding || a.domain != shipper.RBACApplication {
+// keepOthers adds to a binding, and to a Role that lets accounts renew their tokens, in an application cluster the accounts that they
+// have already: those of other management clusters. A management cluster has one Shipper, and one account.
+func (a account) keepOthers(ctx context.Context, o *unstructured.Unstructured) error {
+	if a.domain != shipper.RBACApplication || o.GetKind() != "Role" && !isBinding(o) {
 		return nil
 	}
-	live, err := current(ctx, a.client, binding)
+	live, err := current(ctx, a.client, o)
 	if err != nil || live == nil {
 		return err
 	}
-	subjects, _, err := unstructured.NestedSlice(live.Object, "subjects")
-	if err != nil {
-		return err
+	if o.GetKind() == "Role" {
+		var others []string
+		if err := eachRenewal(live, func(names []string) []string { others = names; return names }); err != nil {
+			return err
+		}
+		return eachRenewal(o, func(names []string) []string { return union(others, names) })
 	}
-	for _, s := range mine {
-		if !slices.ContainsFunc(subjects, func(other any) bool { return reflect.DeepEqual(s, other) }) {
-			subjects = append(subjects, s)
+	subjects, _, err := unstructured.NestedSlice(live.Object, "subjects")
+	mine, is := o.Object["subjects"].([]any)
+	if err == nil && is {
+		o.Object["subjects"] = union(subjects, mine)
+	}
+	return err
+}
+
+// union adds those of more that all lacks.
+func union[T any](all, more []T) []T {
+	for _, one := range more {
+		if !slices.ContainsFunc(all, func(other T) bool { return reflect.DeepEqual(one, other) }) {
+			all = append(all, one)
 		}
 	}
-	binding.Object["subjects"] = subjects
-	return nil
+	return all
 }
 
 // objects returns the account, roles and bindings of the domain, in this account's namespace and for its name.
@@ -127,6 +118,8 @@ func (a account) objects() ([]*unstructured.Unstructured, error) {
 		}
 		if o.GetKind() == "ServiceAccount" {
 			o.SetName(a.name)
+			mine = slices.Insert(mine, 0, o)
+			continue
 		}
 		if isBinding(o) && bindsAccount(o) {
 			o.Object["subjects"] = []any{
@@ -150,29 +143,6 @@ func (a account) renewsItself(role *unstructured.Unstructured) error {
 			}
 		}
 		return names
-	})
-}
-
-// keepRenewing adds to a Role the accounts that may renew their tokens by it already, as keepOthers does for bindings.
-func (a account) keepRenewing(ctx context.Context, role *unstructured.Unstructured) error {
-	if role.GetKind() != "Role" || a.domain != shipper.RBACApplication {
-		return nil
-	}
-	live, err := current(ctx, a.client, role)
-	if err != nil || live == nil {
-		return err
-	}
-	var others []string
-	if err := eachRenewal(live, func(names []string) []string { others = names; return names }); err != nil {
-		return err
-	}
-	return eachRenewal(role, func(names []string) []string {
-		for _, name := range names {
-			if !slices.Contains(others, name) {
-				others = append(others, name)
-			}
-		}
-		return others
 	})
 }
 

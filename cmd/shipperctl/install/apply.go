@@ -26,7 +26,7 @@ import (
 
 // apply writes want by server-side apply: fields it names become so, fields of others stay. Nothing is written when all
 // is so already. want is what is stored afterwards.
-func apply(ctx context.Context, c client.Client, want *unstructured.Unstructured) (outcome, error) {
+func apply(ctx context.Context, c client.Client, want *unstructured.Unstructured) (string, error) {
 	before, err := current(ctx, c, want)
 	if err != nil {
 		return "", err
@@ -76,7 +76,7 @@ func said(o *unstructured.Unstructured) map[string]any {
 }
 
 // ensure creates want unless there is an object of that kind and name, whatever it says.
-func ensure(ctx context.Context, c client.Client, want *unstructured.Unstructured) (outcome, error) {
+func ensure(ctx context.Context, c client.Client, want *unstructured.Unstructured) (string, error) {
 	before, err := current(ctx, c, want)
 	if err != nil {
 		return "", err

@@ -50,8 +50,7 @@ func (m *Management) certificates(ctx context.Context) error {
 	for _, o := range objects {
 		title := fmt.Sprintf("Creating the %s %s of cert-manager", o.GetObjectKind().GroupVersionKind().Kind, o.GetName())
 		err := m.Report.Step(title, func() (string, error) {
-			how, err := m.applyTyped(ctx, o)
-			return string(how), err
+			return m.applyTyped(ctx, o)
 		})
 		if err != nil {
 			return withoutKinds(err)
@@ -129,7 +128,7 @@ func (m *Management) name(c *certmanagerv1.Certificate) {
 }
 
 // applyTyped applies a typed object without its status.
-func (m *Management) applyTyped(ctx context.Context, o client.Object) (outcome, error) {
+func (m *Management) applyTyped(ctx context.Context, o client.Object) (string, error) {
 	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return "", fmt.Errorf("encoding %s: %w", o.GetName(), err)

@@ -51,7 +51,7 @@ func (m *Management) Join(ctx context.Context, name string, spec shipper.Cluster
 		if how == updated {
 			how = created // the title says "or updating" already
 		}
-		return string(how), err
+		return how, err
 	})
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (m *Management) Join(ctx context.Context, name string, spec shipper.Cluster
 // taken back here. Nothing is sent when it is so already: that works while the webhook is down, too.
 func (m *Management) cluster(
 	ctx context.Context, name string, spec shipper.ClusterSpec,
-) (*shipper.Cluster, outcome, error) {
+) (*shipper.Cluster, string, error) {
 	if spec.Capabilities == nil {
 		spec.Capabilities = []string{}
 	}
@@ -107,7 +107,7 @@ func (m *Management) secret(ctx context.Context, owner *shipper.Cluster, credent
 		if apierrors.IsNotFound(err) {
 			secret.Name, secret.Namespace = owner.Name, m.Namespace
 			fill(secret, owner, credentials)
-			return created.found(), m.Client.Create(ctx, secret, client.FieldOwner(fieldOwner))
+			return found(created), m.Client.Create(ctx, secret, client.FieldOwner(fieldOwner))
 		}
 		if err != nil {
 			return "", err
@@ -118,9 +118,9 @@ func (m *Management) secret(ctx context.Context, owner *shipper.Cluster, credent
 		before := secret.DeepCopy()
 		fill(secret, owner, credentials)
 		if reflect.DeepEqual(before, secret) {
-			return unchanged.found(), nil
+			return found(unchanged), nil
 		}
-		return updated.found(), m.Client.Update(ctx, secret, client.FieldOwner(fieldOwner))
+		return found(updated), m.Client.Update(ctx, secret, client.FieldOwner(fieldOwner))
 	})
 }
 

@@ -76,8 +76,7 @@ func (a *Application) Guard(ctx context.Context, group string) error {
 	}
 	for _, o := range wanted {
 		err := a.Report.Step("Creating a "+o.GetKind()+" called "+o.GetName(), func() (string, error) {
-			how, err := apply(ctx, a.Client, o)
-			return string(how), err
+			return apply(ctx, a.Client, o)
 		})
 		if err != nil {
 			return err
@@ -170,7 +169,7 @@ func (a *Application) removeGuard(ctx context.Context, keep []*unstructured.Unst
 				continue
 			}
 			err := a.Report.Step("Removing the "+kind+" called "+o.GetName(), func() (string, error) {
-				return string(created), client.IgnoreNotFound(a.Client.Delete(ctx, &o))
+				return created, client.IgnoreNotFound(a.Client.Delete(ctx, &o))
 			})
 			if err != nil {
 				return removed, err

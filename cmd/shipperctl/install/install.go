@@ -67,8 +67,7 @@ func (m *Management) Setup(ctx context.Context) error {
 		func(ctx context.Context) error {
 			return m.namespace(ctx, shipper.GlobalBlocksNamespace, m.GlobalBlocksNamespace)
 		},
-		m.account().serviceAccount,
-		m.account().rules,
+		m.account().write,
 		m.certificate,
 		m.certificates,
 		m.policies,
@@ -140,10 +139,7 @@ func (a *Application) Account(ctx context.Context, holders []Holder) ([]Credenti
 	if err := namespace(ctx, a.Client, a.Report, unlabelled(a.Namespace)); err != nil {
 		return nil, err
 	}
-	if err := who.serviceAccount(ctx); err != nil {
-		return nil, err
-	}
-	if err := who.rules(ctx); err != nil {
+	if err := who.write(ctx); err != nil {
 		return nil, err
 	}
 	credentials, err := a.tokens(ctx, holders)
@@ -190,18 +186,16 @@ func (r *Report) Step(title string, do func() (string, error)) error {
 	return nil
 }
 
-// outcome is what became of an object.
-type outcome string
-
+// Outcomes of writing an object.
 const (
-	created   outcome = "done"
-	updated   outcome = "already exists. Updating... done"
-	unchanged outcome = "already exists. Skipping"
+	created   = "done"
+	updated   = "already exists. Updating... done"
+	unchanged = "already exists. Skipping"
 )
 
-// found is the outcome as the answer to a question whether something exists.
-func (o outcome) found() string {
-	switch o {
+// found words an outcome as the answer to whether something exists.
+func found(outcome string) string {
+	switch outcome {
 	case created:
 		return "no. Creating... done"
 	case updated:

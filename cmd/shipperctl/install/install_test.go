@@ -27,7 +27,7 @@ func TestReport(t *testing.T) {
 	var out bytes.Buffer
 	r := NewReport(&out)
 	r.Printf("Setting up %s:", "it")
-	first := r.Step("Creating a thing", func() (string, error) { return string(created), nil })
+	first := r.Step("Creating a thing", func() (string, error) { return created, nil })
 	second := r.Step("Creating a thing", func() (string, error) { return "", errors.New("no luck") })
 	if diff := cmp.Diff("Setting up it:\nCreating a thing... done\nCreating a thing... failed\n", out.String()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -38,7 +38,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestOutcomeAnswersAQuestion(t *testing.T) {
-	got := []string{created.found(), updated.found(), unchanged.found()}
+	got := []string{found(created), found(updated), found(unchanged)}
 	if diff := cmp.Diff([]string{"no. Creating... done", "yes. Updating... done", "yes. Skipping"}, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -216,10 +216,10 @@ func TestWebhooksPointToShipper(t *testing.T) {
 			}
 		})
 	}
-	if broken := (&unstructured.Unstructured{Object: map[string]any{"webhooks": []any{"x"}}}); fails(broken) {
+	if broken := (&unstructured.Unstructured{Object: map[string]any{"webhooks": []any{"x"}}}); failsClosed(broken) {
 		t.Error("a malformed configuration is said to fail closed")
 	}
-	if !fails(configuration()) {
+	if !failsClosed(configuration()) {
 		t.Error("a configuration with Fail is not said to fail closed")
 	}
 }

@@ -136,8 +136,7 @@ func (m *Management) policies(ctx context.Context) error {
 			return err
 		}
 		err := m.Report.Step("Creating a "+o.GetKind()+" called "+o.GetName(), func() (string, error) {
-			how, err := apply(ctx, m.Client, o)
-			return string(how), err
+			return apply(ctx, m.Client, o)
 		})
 		if err != nil {
 			return err
@@ -187,8 +186,7 @@ func (m *Management) service(ctx context.Context) error {
 			return "", err
 		}
 		want.SetNamespace(m.Namespace)
-		how, err := apply(ctx, m.Client, want)
-		return string(how), err
+		return apply(ctx, m.Client, want)
 	})
 }
 
@@ -203,7 +201,7 @@ func (m *Management) certificate(ctx context.Context) error {
 		}
 		want.SetNamespace(m.Namespace)
 		how, err := ensure(ctx, m.Client, want)
-		return how.found(), err
+		return found(how), err
 	})
 }
 

@@ -81,7 +81,7 @@ func (r *Revocation) delete(ctx context.Context, o client.Object, uid types.UID)
 	case err != nil:
 		return "", err
 	}
-	return string(created), nil
+	return created, nil
 }
 
 // AwaitRefusal waits until the cluster refuses the token: API servers remember for some seconds whom they have let in.

@@ -40,7 +40,7 @@ func (a *Application) tokens(ctx context.Context, holders []Holder) ([]Credentia
 			}
 			credentials, how, err := give(ctx, h)
 			out[i] = credentials
-			return string(how), err
+			return how, err
 		})
 		if err != nil {
 			return nil, err
@@ -51,7 +51,7 @@ func (a *Application) tokens(ctx context.Context, holders []Holder) ([]Credentia
 
 // endlessToken makes a token that does not end, and waits until the cluster has issued it. Since Kubernetes 1.24 none is made by
 // itself. Deleting its Secret revokes it.
-func (a *Application) endlessToken(ctx context.Context, _ Holder) (Credentials, outcome, error) {
+func (a *Application) endlessToken(ctx context.Context, _ Holder) (Credentials, string, error) {
 	secret, how, err := a.tokenSecret(ctx)
 	if err != nil {
 		return Credentials{}, "", err
@@ -82,7 +82,7 @@ func (a *Application) authority(handedOut []byte) []byte {
 
 // tokenSecret returns the Secret that asks for a token, and makes it if need be. One for an earlier account of the same
 // name is replaced: its token is void.
-func (a *Application) tokenSecret(ctx context.Context) (*corev1.Secret, outcome, error) {
+func (a *Application) tokenSecret(ctx context.Context) (*corev1.Secret, string, error) {
 	account := &corev1.ServiceAccount{}
 	if err := a.Client.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.ServiceAccount}, account); err != nil {
 		return nil, "", fmt.Errorf("reading the account: %w", err)
@@ -179,7 +179,7 @@ func (h Holder) certified() bool {
 // boundToken gives a holder a token that ends and that Shipper renews, unless it has one. It is bound to a Secret of the
 // application cluster with nothing in it, which is the holder's alone: deleting that Secret revokes the token and those that
 // Shipper gets for it.
-func (a *Application) boundToken(ctx context.Context, h Holder) (Credentials, outcome, error) {
+func (a *Application) boundToken(ctx context.Context, h Holder) (Credentials, string, error) {
 	account := &corev1.ServiceAccount{}
 	if err := a.Client.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: a.ServiceAccount}, account); err != nil {
 		return Credentials{}, "", fmt.Errorf("reading the account: %w", err)
@@ -225,7 +225,7 @@ func (h Holder) token() []byte {
 }
 
 // boundSecret makes the Secret that a holder's tokens are bound to, unless it is there.
-func (a *Application) boundSecret(ctx context.Context, h Holder) (*corev1.Secret, outcome, error) {
+func (a *Application) boundSecret(ctx context.Context, h Holder) (*corev1.Secret, string, error) {
 	hash := fnv.New32a()
 	fmt.Fprintf(hash, "%s/%s", h.ID, a.Name)
 	want := &corev1.Secret{

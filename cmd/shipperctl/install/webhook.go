@@ -3,13 +3,16 @@
 package install
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,12 +35,12 @@ func (m *Management) webhooks(ctx context.Context) error {
 	for _, kind := range []string{validating, mutating} {
 		title := fmt.Sprintf("Creating the %s in %s namespace", kind, m.Namespace)
 		err := m.Report.Step(title, func() (string, error) {
-			var how outcome
+			var how string
 			err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) {
 				how, err = m.webhookConfiguration(ctx, kind)
 				return err
 			})
-			return string(how), err
+			return how, err
 		})
 		if err != nil {
 			return err
@@ -49,12 +52,8 @@ func (m *Management) webhooks(ctx context.Context) error {
 // webhookConfiguration writes one configuration. The list of webhooks is replaced as a whole and not applied:
 // server-side apply would leave the rest of a webhook that is no more, because the CA bundle in it is another
 // writer's.
-func (m *Management) webhookConfiguration(ctx context.Context, kind string) (outcome, error) {
-	want, err := manifests.Object(manifests.Webhook, kind, shipper.GroupName)
-	if err != nil {
-		return "", err
-	}
-	live, err := current(ctx, m.Client, want)
+func (m *Management) webhookConfiguration(ctx context.Context, kind string) (string, error) {
+	want, live, err := m.configuration(ctx, kind)
 	if err != nil {
 		return "", err
 	}
@@ -66,13 +65,10 @@ func (m *Management) webhookConfiguration(ctx context.Context, kind string) (out
 		return created, m.Client.Create(ctx, want, client.FieldOwner(fieldOwner))
 	}
 	policy := policyIgnore
-	if !m.WebhookIgnore && fails(live) {
+	if !m.WebhookIgnore && failsClosed(live) {
 		policy = policyFail
 	}
-	if err := m.address(want, policy); err != nil {
-		return "", err
-	}
-	if err := m.keep(live, want); err != nil {
+	if err := errors.Join(m.address(want, policy), m.keep(live, want)); err != nil {
 		return "", err
 	}
 	before := live.GetResourceVersion()
@@ -88,38 +84,40 @@ func (m *Management) webhookConfiguration(ctx context.Context, kind string) (out
 	return updated, nil
 }
 
+// configuration returns a webhook configuration of the manifests, and what is stored under its name, or nil.
+func (m *Management) configuration(ctx context.Context, kind string) (want, live *unstructured.Unstructured, err error) {
+	want, err = manifests.Object(manifests.Webhook, kind, shipper.GroupName)
+	if err == nil {
+		live, err = current(ctx, m.Client, want)
+	}
+	return want, live, err
+}
+
 // keep gives the webhooks of want what those of live have that the manifests do not decide: the CA bundle, which the holder of
 // the certificate wrote, the failurePolicy, and the name and the port of the Service.
 func (m *Management) keep(live, want *unstructured.Unstructured) error {
-	var bundle string
-	before := map[any]map[string]any{} // by name
-	err := eachWebhook(live, func(webhook map[string]any) error {
-		before[webhook["name"]] = webhook
-		found, _, err := unstructured.NestedString(webhook, "clientConfig", "caBundle")
-		if found != "" {
+	bundle, before := "", webhooksOf(live)
+	for _, webhook := range before {
+		if found, _, _ := unstructured.NestedString(webhook, "clientConfig", "caBundle"); found != "" {
 			bundle = found
 		}
-		return err
-	})
-	if err != nil {
-		return err
 	}
-	return eachWebhook(want, func(webhook map[string]any) error {
+	for name, webhook := range webhooksOf(want) {
 		if bundle != "" {
 			if err := unstructured.SetNestedField(webhook, bundle, "clientConfig", "caBundle"); err != nil {
 				return err
 			}
 		}
-		was := before[webhook["name"]]
-		if was == nil {
-			return nil
-		}
+		was := before[name]
 		if webhook["failurePolicy"] == policyFail && was["failurePolicy"] == policyIgnore {
 			webhook["failurePolicy"] = policyIgnore
 		}
 		service, byService, err := unstructured.NestedMap(was, "clientConfig", "service")
-		if err != nil || !byService || m.WebhookURL != nil {
+		if err != nil {
 			return err
+		}
+		if !byService || m.WebhookURL != nil {
+			continue
 		}
 		for _, field := range []string{"name", "port"} {
 			if service[field] == nil {
@@ -129,14 +127,14 @@ func (m *Management) keep(live, want *unstructured.Unstructured) error {
 				return err
 			}
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // address points every webhook of a configuration, as it is in the manifests, to where Shipper's is, and sets its
 // failurePolicy. One that never refuses when it does not answer stays so.
 func (m *Management) address(configuration *unstructured.Unstructured, policy string) error {
-	return eachWebhook(configuration, func(webhook map[string]any) error {
+	for _, webhook := range webhooksOf(configuration) {
 		if webhook["failurePolicy"] == policyFail {
 			webhook["failurePolicy"] = policy
 		}
@@ -146,13 +144,14 @@ func (m *Management) address(configuration *unstructured.Unstructured, policy st
 		}
 		if m.WebhookURL != nil {
 			webhook["clientConfig"] = map[string]any{"url": m.WebhookURL.JoinPath(path).String()}
-			return exempt(webhook, m.Namespace)
-		}
-		if err := unstructured.SetNestedField(webhook, m.Namespace, "clientConfig", "service", "namespace"); err != nil {
+		} else if err := unstructured.SetNestedField(webhook, m.Namespace, "clientConfig", "service", "namespace"); err != nil {
 			return err
 		}
-		return exempt(webhook, m.Namespace)
-	})
+		if err := exempt(webhook, m.Namespace); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // exempt replaces the default namespace by namespace wherever the webhook's namespaceSelector leaves it out.
@@ -180,19 +179,26 @@ func exempt(webhook map[string]any, namespace string) error {
 	return unstructured.SetNestedSlice(webhook, expressions, "namespaceSelector", "matchExpressions")
 }
 
-// eachWebhook calls do for every webhook of a configuration; changes are kept.
-func eachWebhook(configuration *unstructured.Unstructured, do func(map[string]any) error) error {
+// webhooksOf are the webhooks of a configuration by their names; changes to them are kept.
+func webhooksOf(configuration *unstructured.Unstructured) map[any]map[string]any {
+	out := map[any]map[string]any{}
 	webhooks, _ := configuration.Object["webhooks"].([]any)
 	for _, w := range webhooks {
-		webhook, is := w.(map[string]any)
-		if !is {
-			return fmt.Errorf("%s %s is malformed", configuration.GetKind(), configuration.GetName())
-		}
-		if err := do(webhook); err != nil {
-			return fmt.Errorf("%s %s: %w", configuration.GetKind(), configuration.GetName(), err)
+		if webhook, is := w.(map[string]any); is {
+			out[webhook["name"]] = webhook
 		}
 	}
-	return nil
+	return out
+}
+
+// failsClosed reports whether any webhook of a configuration has failurePolicy Fail.
+func failsClosed(configuration *unstructured.Unstructured) bool {
+	for _, webhook := range webhooksOf(configuration) {
+		if webhook["failurePolicy"] == policyFail {
+			return true
+		}
+	}
+	return false
 }
 
 // ParseWebhookURL reads the base URL of a webhook that runs outside the cluster; empty means that it runs inside.
@@ -236,64 +242,39 @@ func (m *Management) EnforceWebhooks(ctx context.Context) error {
 	return m.SetFailurePolicy(ctx)
 }
 
-// Bounds of the wait for an API server that has not yet heard of the configuration of its webhooks: it reads them by a watch.
-const (
-	probeTimeout  = 3 * time.Second
-	probeInterval = 250 * time.Millisecond
-)
+// probeTimeout bounds the wait for an API server whose watch has not yet delivered the configuration of its webhooks.
+const probeTimeout = 3 * time.Second
 
 // webhooksAnswer calls the webhooks until they answer, for a short time.
 func (m *Management) webhooksAnswer(ctx context.Context) error {
-	last := time.After(probeTimeout)
-	for {
-		err := health.ProbeError(health.ProbeWebhooks(ctx, m.Client))
-		if err == nil {
-			return nil
+	var failure error
+	err := wait.PollUntilContextTimeout(ctx, interval, probeTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := health.ProbeError(health.ProbeWebhooks(ctx, m.Client)); ctx.Err() == nil {
+			failure = err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-last:
-			return err
-		case <-time.After(probeInterval):
-		}
-	}
+		return failure == nil, nil
+	})
+	return cmp.Or(ctx.Err(), failure, err)
 }
 
 // closed reports whether every webhook that may fail closed does.
 func (m *Management) closed(ctx context.Context) (bool, error) {
 	for _, kind := range []string{validating, mutating} {
-		want, err := manifests.Object(manifests.Webhook, kind, shipper.GroupName)
-		if err != nil {
-			return false, err
-		}
-		live, err := current(ctx, m.Client, want)
+		want, live, err := m.configuration(ctx, kind)
 		if err != nil {
 			return false, err
 		}
 		if live == nil {
 			return true, nil // SetFailurePolicy says what is missing
 		}
-		is := policiesOf(live)
-		for name, policy := range policiesOf(want) {
-			if policy == policyFail && is[name] != policyFail {
+		is := webhooksOf(live)
+		for name, webhook := range webhooksOf(want) {
+			if webhook["failurePolicy"] == policyFail && is[name]["failurePolicy"] != policyFail {
 				return false, nil
 			}
 		}
 	}
 	return true, nil
-}
-
-// policiesOf are the failurePolicies of a configuration by the name of the webhook.
-func policiesOf(configuration *unstructured.Unstructured) map[string]string {
-	out := map[string]string{}
-	webhooks, _ := configuration.Object["webhooks"].([]any)
-	for _, w := range webhooks {
-		webhook, _ := w.(map[string]any)
-		name, _, _ := unstructured.NestedString(webhook, "name")
-		out[name], _, _ = unstructured.NestedString(webhook, "failurePolicy")
-	}
-	return out
 }
 
 // SetFailurePolicy makes the webhooks refuse when they do not answer, or, with WebhookIgnore, let writes pass.
@@ -320,47 +301,25 @@ func (m *Management) SetFailurePolicy(ctx context.Context) error {
 // setPolicy changes the failurePolicy of every webhook in one configuration, and reports whether that was needed.
 func (m *Management) setPolicy(ctx context.Context, kind, policy string) (changed bool, err error) {
 	err = retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		want, err := manifests.Object(manifests.Webhook, kind, shipper.GroupName)
-		if err != nil {
-			return err
-		}
-		live, err := current(ctx, m.Client, want)
+		want, live, err := m.configuration(ctx, kind)
 		if err != nil {
 			return err
 		}
 		if live == nil {
 			return fmt.Errorf("there is no %s %s: run `shipperctl clusters setup management` first", kind, shipper.GroupName)
 		}
-		lenient := map[any]bool{} // by name
-		err = eachWebhook(want, func(webhook map[string]any) error {
-			lenient[webhook["name"]] = webhook["failurePolicy"] == policyIgnore
-			return nil
-		})
-		if err != nil {
-			return err
-		}
 		changed = false
-		err = eachWebhook(live, func(webhook map[string]any) error {
-			if !lenient[webhook["name"]] {
+		wanted := webhooksOf(want)
+		for name, webhook := range webhooksOf(live) {
+			if wanted[name]["failurePolicy"] != policyIgnore {
 				changed = changed || webhook["failurePolicy"] != policy
 				webhook["failurePolicy"] = policy
 			}
+		}
+		if !changed {
 			return nil
-		})
-		if err != nil || !changed {
-			return err
 		}
 		return m.Client.Update(ctx, live, client.FieldOwner(fieldOwner))
 	})
 	return changed, err
-}
-
-// fails reports whether any webhook of a configuration refuses when it does not answer.
-func fails(configuration *unstructured.Unstructured) bool {
-	failing := false
-	err := eachWebhook(configuration, func(webhook map[string]any) error {
-		failing = failing || webhook["failurePolicy"] == policyFail
-		return nil
-	})
-	return err == nil && failing
 }
