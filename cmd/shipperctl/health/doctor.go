@@ -11,7 +11,6 @@ import (
 
 	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	"github.com/spf13/cobra"
-	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -125,8 +124,10 @@ func (f *Fleet) Examine(ctx context.Context) []Check {
 		{"webhooks", f.webhooks(ctx)},
 		{"certificate", f.certificate(ctx)},
 		{"second line", f.compare(ctx, manifests.Policy, policyFindings)},
-		{"pods", f.pods(ctx)},
-		{"reconciler", f.lease(ctx)},
+		{"pods", look(ctx, f, "Deployment", deploymentName, deploymentFindings)},
+		{"reconciler", look(ctx, f, "Lease", cli.LeaseName, func(l *coordinationv1.Lease) []Finding {
+			return leaseFindings(l, f.Clock.Now())
+		})},
 	}
 	return advise(once(append(out, f.clusters(ctx)...)), f.setUpAgain(ctx))
 }
@@ -169,10 +170,20 @@ func (f *Fleet) live(ctx context.Context, want *unstructured.Unstructured) (*uns
 	return live, err
 }
 
-// get reads an object in Shipper's namespace, and reports whether it is there.
-func (f *Fleet) get(ctx context.Context, name string, o client.Object) (bool, error) {
+// look reads an object in Shipper's namespace, and returns what judge finds. An object that is not there is nil.
+func look[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, f *Fleet, kind, name string, judge func(P) []Finding) []Finding {
+	o := P(new(T))
 	err := f.Reader.Get(ctx, client.ObjectKey{Namespace: f.Namespace, Name: name}, o)
-	return err == nil, client.IgnoreNotFound(err)
+	switch {
+	case apierrors.IsNotFound(err):
+		return judge(nil)
+	case err != nil:
+		return []Finding{unread("the "+kind+" "+name, err)}
+	}
+	return judge(o)
 }
 
 // rights returns the missing rights of Shipper's account and of users.
@@ -259,15 +270,10 @@ func (f *Fleet) certificate(ctx context.Context) []Finding {
 			webhooks = append(webhooks, webhooksOf(live)...)
 		}
 	}
-	secret := &corev1.Secret{}
-	found, err := f.get(ctx, certificateSecret, secret)
-	if err != nil {
-		return []Finding{unread("the Secret "+certificateSecret, err)}
-	}
-	if !found {
-		secret = nil
-	}
-	return append(certificateFindings(secret, webhooks, f.Clock.Now()), f.certManager(ctx)...)
+	found := look(ctx, f, "Secret", certificateSecret, func(secret *corev1.Secret) []Finding {
+		return certificateFindings(secret, webhooks, f.Clock.Now())
+	})
+	return append(found, f.certManager(ctx)...)
 }
 
 // certManager says why cert-manager has not issued or renewed the certificate, if a webhook configuration names a Certificate.
@@ -292,32 +298,6 @@ func (f *Fleet) certManager(ctx context.Context) []Finding {
 		return []Finding{unread("the Certificate "+namespace+"/"+name, err)}
 	}
 	return certManagerFindings(namespace+"/"+name, found, f.Clock.Now())
-}
-
-// pods reports whether Shipper's are ready.
-func (f *Fleet) pods(ctx context.Context) []Finding {
-	d := &appsv1.Deployment{}
-	found, err := f.get(ctx, deploymentName, d)
-	if err != nil {
-		return []Finding{unread("the Deployment "+deploymentName, err)}
-	}
-	if !found {
-		d = nil
-	}
-	return deploymentFindings(d)
-}
-
-// lease reports whether a reconciler leads.
-func (f *Fleet) lease(ctx context.Context) []Finding {
-	l := &coordinationv1.Lease{}
-	found, err := f.get(ctx, cli.LeaseName, l)
-	if err != nil {
-		return []Finding{unread("the Lease "+cli.LeaseName, err)}
-	}
-	if !found {
-		l = nil
-	}
-	return leaseFindings(l, f.Clock.Now())
 }
 
 // clusters looks at all application clusters at the same time.

@@ -110,27 +110,17 @@ func newer(rel *shipper.Release, rels []*shipper.Release) bool {
 // await prints what the removal of a deleted Release waits for whenever that changes, until it is removed and the newest Release that is
 // left has achieved its step.
 func (a *abort) await(ctx context.Context, s *show, given *shipper.Release) error {
-	within := ctx
-	if a.timeout > 0 {
-		var cancel context.CancelFunc
-		within, cancel = context.WithTimeout(ctx, a.timeout)
-		defer cancel()
-	}
-	last, done := "", false
-	err := s.follow(within, func(o *observed) (bool, error) {
+	last := ""
+	done, err := s.followFor(ctx, a.timeout, func(o *observed) (bool, error) {
 		text, over, err := returning(o, given)
-		done = over
 		if err == nil && text != last {
 			last = text
 			_, err = io.WriteString(s.out, text+"\n")
 		}
 		return over, err
 	})
-	switch {
-	case err != nil || done:
+	if err != nil || done {
 		return err
-	case ctx.Err() != nil:
-		return ctx.Err()
 	}
 	return cli.WithCode(cli.TimedOut, fmt.Errorf("the abort was not over within %s: %s", a.timeout, last))
 }

@@ -34,39 +34,63 @@ type observed struct {
 	unread string
 }
 
+// targets are those of one Application's Releases, or of all.
+type targets struct {
+	installed shipper.InstallationTargetList
+	capacity  shipper.CapacityTargetList
+	traffic   shipper.TrafficTargetList
+}
+
+func readTargets(ctx context.Context, c client.Reader, of ...client.ListOption) (*targets, error) {
+	t := &targets{}
+	for _, list := range []client.ObjectList{&t.installed, &t.capacity, &t.traffic} {
+		if err := c.List(ctx, list, of...); err != nil {
+			return nil, fmt.Errorf("listing targets: %w", err)
+		}
+	}
+	return t, nil
+}
+
+// of returns what was read of an Application and of its Releases.
+func (t *targets) of(app *shipper.Application, releases, deleting []*shipper.Release) *observed {
+	o := &observed{
+		app: app, releases: releases, deleting: deleting, capacity: map[string]*shipper.CapacityTarget{},
+		traffic: map[string]*shipper.TrafficTarget{}, installed: map[string]*shipper.InstallationTarget{},
+	}
+	for i := range t.installed.Items {
+		if target := &t.installed.Items[i]; isOf(target, app) {
+			o.installed[target.Name] = target
+		}
+	}
+	for i := range t.capacity.Items {
+		if target := &t.capacity.Items[i]; isOf(target, app) {
+			o.capacity[target.Name] = target
+		}
+	}
+	for i := range t.traffic.Items {
+		if target := &t.traffic.Items[i]; isOf(target, app) {
+			o.traffic[target.Name] = target
+		}
+	}
+	return o
+}
+
+// isOf reports whether a Release or a target has the label of an Application.
+func isOf(o client.Object, app *shipper.Application) bool {
+	return o.GetNamespace() == app.Namespace && o.GetLabels()[shipper.AppLabel] == app.Name
+}
+
 // observe reads what there is of an Application.
 func observe(ctx context.Context, c client.Client, key client.ObjectKey) (*observed, error) {
 	app, releases, deleting, err := cli.ReadApplicationWithDeleting(ctx, c, key)
 	if err != nil {
 		return nil, err
 	}
-	o := &observed{
-		app: app, releases: releases, deleting: deleting,
-		capacity: map[string]*shipper.CapacityTarget{}, traffic: map[string]*shipper.TrafficTarget{},
-		installed: map[string]*shipper.InstallationTarget{},
+	t, err := readTargets(ctx, c, cli.OfApplication(key)...)
+	if err != nil {
+		return nil, fmt.Errorf("reading application %s: %w", key, err)
 	}
-	own := cli.OfApplication(key)
-	var capacity shipper.CapacityTargetList
-	if err := c.List(ctx, &capacity, own...); err != nil {
-		return nil, fmt.Errorf("listing capacity targets of %s: %w", key, err)
-	}
-	for i := range capacity.Items {
-		o.capacity[capacity.Items[i].Name] = &capacity.Items[i]
-	}
-	var installed shipper.InstallationTargetList
-	if err := c.List(ctx, &installed, own...); err != nil {
-		return nil, fmt.Errorf("listing installation targets of %s: %w", key, err)
-	}
-	for i := range installed.Items {
-		o.installed[installed.Items[i].Name] = &installed.Items[i]
-	}
-	var traffic shipper.TrafficTargetList
-	if err := c.List(ctx, &traffic, own...); err != nil {
-		return nil, fmt.Errorf("listing traffic targets of %s: %w", key, err)
-	}
-	for i := range traffic.Items {
-		o.traffic[traffic.Items[i].Name] = &traffic.Items[i]
-	}
+	o := t.of(app, releases, deleting)
 	o.readBlocks(ctx, c)
 	return o, nil
 }
@@ -111,58 +135,36 @@ func (o *options) printAll(cmd *cobra.Command, format cli.Format) error {
 func observeAll(ctx context.Context, c client.Reader) ([]*observed, error) {
 	var apps shipper.ApplicationList
 	var releases shipper.ReleaseList
-	var installed shipper.InstallationTargetList
-	var capacity shipper.CapacityTargetList
-	var traffic shipper.TrafficTargetList
-	for _, list := range []client.ObjectList{&apps, &releases, &installed, &capacity, &traffic} {
+	for _, list := range []client.ObjectList{&apps, &releases} {
 		if err := c.List(ctx, list); err != nil {
 			return nil, fmt.Errorf("listing the objects of all namespaces: %w", err)
 		}
+	}
+	t, err := readTargets(ctx, c)
+	if err != nil {
+		return nil, err
 	}
 	var blocks shipper.RolloutBlockList
 	unread := ""
 	if err := c.List(ctx, &blocks); err != nil {
 		unread = "they cannot be read: " + err.Error()
 	}
-	byApp := map[client.ObjectKey]*observed{}
 	out := make([]*observed, 0, len(apps.Items))
 	for i := range apps.Items {
 		app := &apps.Items[i]
-		one := &observed{
-			app: app, unread: unread, capacity: map[string]*shipper.CapacityTarget{}, traffic: map[string]*shipper.TrafficTarget{},
-			installed: map[string]*shipper.InstallationTarget{},
+		var own []*shipper.Release
+		for j := range releases.Items {
+			if isOf(&releases.Items[j], app) {
+				own = append(own, &releases.Items[j])
+			}
 		}
+		live, deleting := cli.SplitDeleting(app, own)
+		one := t.of(app, live, deleting)
+		one.unread = unread
 		for j := range blocks.Items {
 			one.blocks = append(one.blocks, &blocks.Items[j])
 		}
-		byApp[client.ObjectKeyFromObject(app)] = one
 		out = append(out, one)
-	}
-	of := func(o client.Object) *observed {
-		return byApp[client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[shipper.AppLabel]}]
-	}
-	for i := range releases.Items {
-		if one := of(&releases.Items[i]); one != nil {
-			one.releases = append(one.releases, &releases.Items[i])
-		}
-	}
-	for i := range installed.Items {
-		if one := of(&installed.Items[i]); one != nil {
-			one.installed[installed.Items[i].Name] = &installed.Items[i]
-		}
-	}
-	for i := range capacity.Items {
-		if one := of(&capacity.Items[i]); one != nil {
-			one.capacity[capacity.Items[i].Name] = &capacity.Items[i]
-		}
-	}
-	for i := range traffic.Items {
-		if one := of(&traffic.Items[i]); one != nil {
-			one.traffic[traffic.Items[i].Name] = &traffic.Items[i]
-		}
-	}
-	for _, one := range out {
-		one.releases, one.deleting = cli.SplitDeleting(one.app, one.releases)
 	}
 	slices.SortFunc(out, func(a, b *observed) int {
 		return cmp.Or(cmp.Compare(a.app.Namespace, b.app.Namespace), cmp.Compare(a.app.Name, b.app.Name))

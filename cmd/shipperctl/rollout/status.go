@@ -183,34 +183,23 @@ func (w *awaiting) check(cmd *cobra.Command) error {
 
 // until waits for a step, and shows the rollout as it is then or when the time is over; with watch it shows changes, too.
 func (w *awaiting) until(ctx context.Context, s *show, watch bool) error {
-	within := ctx
-	if w.timeout > 0 {
-		var cancel context.CancelFunc
-		within, cancel = context.WithTimeout(ctx, w.timeout)
-		defer cancel()
-	}
 	var last *View
 	var pending []string
-	achieved := false
-	err := s.follow(within, func(o *observed) (bool, error) {
+	achieved, err := s.followFor(ctx, w.timeout, func(o *observed) (bool, error) {
 		var err error
 		if pending, err = awaited(o, w.step); err != nil {
 			return false, err
 		}
-		achieved = len(pending) == 0
-		if last = viewOf(o, s.clock.Now()); watch && !achieved {
+		if last = viewOf(o, s.clock.Now()); watch && len(pending) > 0 {
 			return false, s.print(last)
 		}
-		return achieved, nil
+		return len(pending) == 0, nil
 	})
 	if last != nil {
 		err = errors.Join(err, s.print(last))
 	}
-	switch {
-	case err != nil || achieved:
+	if err != nil || achieved {
 		return err
-	case ctx.Err() != nil:
-		return ctx.Err()
 	}
 	return cli.WithCode(cli.TimedOut, fmt.Errorf("%s was not achieved within %s: it waits for %s",
 		w.describe(), w.timeout, strings.Join(pending, "; ")))

@@ -100,6 +100,25 @@ func (s *show) follow(ctx context.Context, do func(*observed) (done bool, err er
 	return nil
 }
 
+// followFor follows for a time at most; 0 has no bound. It reports whether do is done.
+func (s *show) followFor(ctx context.Context, timeout time.Duration, do func(*observed) (bool, error)) (done bool, err error) {
+	within := ctx
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		within, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	err = s.follow(within, func(o *observed) (bool, error) {
+		var err error
+		done, err = do(o)
+		return done, err
+	})
+	if err == nil && !done {
+		err = ctx.Err()
+	}
+	return done, err
+}
+
 // collect waits for what changes with what has changed.
 func collect(ctx context.Context) {
 	timer := time.NewTimer(calm)
