@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 func TestCollect(t *testing.T) {
@@ -104,11 +106,11 @@ func kept(t *testing.T, name string, parts, part int64, of types.UID) object {
 func TestChartsAreNotShown(t *testing.T) {
 	head, part := kept(t, "one", 1, 0, ""), kept(t, "one-1", 1, 1, "one-uid")
 	b := Backup{{ChartSnapshot: &head, ChartParts: []*object{&part}}}
-	text, err := b.shown().Marshal(YAML)
+	text, err := b.shown().Marshal(cli.YAML)
 	if err != nil || strings.Contains(string(text), "Y2hhcnQ=") {
 		t.Errorf("%v\n%s", err, text)
 	}
-	if kept, _ := b.Marshal(YAML); !strings.Contains(string(kept), "Y2hhcnQ=") {
+	if kept, _ := b.Marshal(cli.YAML); !strings.Contains(string(kept), "Y2hhcnQ=") {
 		t.Errorf("what is shown was taken out of the backup:\n%s", kept)
 	}
 }
@@ -118,8 +120,8 @@ func TestOverview(t *testing.T) {
 	var out bytes.Buffer
 	b.overview(&out)
 	want := `
-NAMESPACE  RELEASE NAME             OWNING APPLICATION
-default    super-server-dc5bfc5a-0  super-server
+NAMESPACE   RELEASE NAME              OWNING APPLICATION
+default     super-server-dc5bfc5a-0   super-server
 `
 	if diff := cmp.Diff(want[1:], out.String()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -129,11 +131,11 @@ default    super-server-dc5bfc5a-0  super-server
 func TestSecretsAreNotShown(t *testing.T) {
 	secret := parse(t, "apiVersion: v1\nkind: Secret\nmetadata: {namespace: shipper-system, name: eu}\ndata: {token: c2VjcmV0}")
 	b := Backup{{Cluster: of(t, "Cluster", "", "eu", ""), ClusterSecret: secret}}
-	text, err := b.shown().Marshal(YAML)
+	text, err := b.shown().Marshal(cli.YAML)
 	if err != nil || strings.Contains(string(text), "c2VjcmV0") || !strings.Contains(string(text), "token: (not shown)") {
 		t.Errorf("%v\n%s", err, text)
 	}
-	if kept, _ := b.Marshal(YAML); !strings.Contains(string(kept), "c2VjcmV0") {
+	if kept, _ := b.Marshal(cli.YAML); !strings.Contains(string(kept), "c2VjcmV0") {
 		t.Errorf("what is shown was taken out of the backup:\n%s", kept)
 	}
 }

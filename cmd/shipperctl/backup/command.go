@@ -11,12 +11,11 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/client-go/rest"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,7 +28,7 @@ type options struct {
 	cli.Flags
 	inCluster bool
 	file      string
-	format    string
+	format    cli.Format
 	verbose   bool
 }
 
@@ -42,9 +41,17 @@ func NewCommand(c clock.PassiveClock) *cobra.Command {
 	flags.BoolVar(&o.inCluster, "use-in-cluster-config", false,
 		"use the account of the Pod that this runs in, and no kubeconfig")
 	flags.StringVarP(&o.file, "file", "f", "backup.yaml", "path of the backup")
-	flags.StringVar(&o.format, "format", string(YAML), "how the backup is written or shown: yaml or json")
+	flags.StringVar((*string)(&o.format), "format", string(cli.YAML), "how the backup is written or shown: yaml or json")
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "tell of every object")
 	return cmd
+}
+
+// check refuses a --format that is none.
+func (o *options) check() error {
+	if o.format != cli.YAML && o.format != cli.JSON {
+		return cli.WithCode(cli.Misused, fmt.Errorf("--format is %q: it must be %s or %s", o.format, cli.YAML, cli.JSON))
+	}
+	return nil
 }
 
 // newPrepare returns `backup prepare`.
@@ -55,7 +62,7 @@ func newPrepare(o *options) *cobra.Command {
 		Short: "Write Applications with their Releases and targets into a file",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := Format(o.format).check(); err != nil {
+			if err := o.check(); err != nil {
 				return err
 			}
 			c, err := o.client()
@@ -81,7 +88,7 @@ func (o *options) prepare(cmd *cobra.Command, c client.Client, s selection) erro
 		return err
 	}
 	b, notes := collect(f)
-	text, err := b.Marshal(Format(o.format))
+	text, err := b.Marshal(o.format)
 	if err != nil {
 		return err
 	}
@@ -106,7 +113,7 @@ func newRestore(o *options, now clock.PassiveClock) *cobra.Command {
 		Short: "Make again what a backup has and the management cluster has not, while Shipper is down",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := Format(o.format).check(); err != nil {
+			if err := o.check(); err != nil {
 				return err
 			}
 			b, err := ReadFile(o.file)
@@ -165,7 +172,7 @@ func (o *options) agree(cmd *cobra.Command, b Backup) (bool, error) {
 		return false, err
 	}
 	if review {
-		text, err := b.shown().Marshal(Format(o.format))
+		text, err := b.shown().Marshal(o.format)
 		if err != nil {
 			return false, err
 		}
@@ -180,30 +187,26 @@ func (o *options) agree(cmd *cobra.Command, b Backup) (bool, error) {
 
 // client returns one for the management cluster that the flags mean.
 func (o *options) client() (client.Client, error) {
-	config, err := o.config()
+	kinds := []func(*runtime.Scheme) error{appsv1.AddToScheme, coordinationv1.AddToScheme}
+	if !o.inCluster {
+		return o.ClientFor(kinds...)
+	}
+	config, err := cli.InCluster()
 	if err != nil {
 		return nil, err
 	}
-	return cli.NewClient(config, appsv1.AddToScheme, coordinationv1.AddToScheme)
-}
-
-func (o *options) config() (*rest.Config, error) {
-	if o.inCluster {
-		return cli.InCluster()
-	}
-	return o.Management()
+	return cli.NewClient(config, kinds...)
 }
 
 // overview lists every Release of a backup with its Application.
 func (b Backup) overview(out io.Writer) {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "NAMESPACE\tRELEASE NAME\tOWNING APPLICATION")
+	var rows [][]string
 	for _, e := range b {
 		for _, r := range e.Releases {
-			fmt.Fprintf(table, "%s\t%s\t%s\n", r.Release.GetNamespace(), r.Release.GetName(), e.Application.GetName())
+			rows = append(rows, []string{r.Release.GetNamespace(), r.Release.GetName(), e.Application.GetName()})
 		}
 	}
-	_ = table.Flush() // a screen that takes nothing more is nobody's to mend
+	fmt.Fprint(out, screen.Table(0, []string{"NAMESPACE", "RELEASE NAME", "OWNING APPLICATION"}, rows))
 }
 
 // hidden takes the place of what is in Secrets, and of what nobody can read, when a backup is shown.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,40 +53,12 @@ type Release struct {
 	TrafficTarget      *object `json:"traffic_target,omitempty"`
 }
 
-// Format is how a file is written. Either is read without being told which.
-type Format string
-
-// The formats.
-const (
-	YAML Format = "yaml"
-	JSON Format = "json"
-)
-
-// check refuses what is neither.
-func (f Format) check() error {
-	if f != YAML && f != JSON {
-		return cli.WithCode(cli.Misused, fmt.Errorf("--format is %q: it must be %s or %s", f, YAML, JSON))
-	}
-	return nil
-}
-
-// Marshal writes a backup as text.
-func (b Backup) Marshal(f Format) ([]byte, error) {
+// Marshal encodes a backup; one without entries is an empty list.
+func (b Backup) Marshal(f cli.Format) ([]byte, error) {
 	if b == nil {
 		b = Backup{}
 	}
-	if f == JSON {
-		text, err := json.MarshalIndent(b, "", "  ")
-		if err != nil {
-			return nil, fmt.Errorf("writing the backup as JSON: %w", err)
-		}
-		return append(text, '\n'), nil
-	}
-	text, err := yaml.Marshal(b)
-	if err != nil {
-		return nil, fmt.Errorf("writing the backup as YAML: %w", err)
-	}
-	return text, nil
+	return f.Marshal(b)
 }
 
 // Parse reads what Marshal writes, and the files of the original. All that is wrong with it is told at once.
@@ -230,7 +203,7 @@ func (e Entry) problems() []error {
 			out = append(out, r.problems(e.Application)...)
 		}
 	}
-	return present(out)
+	return slices.DeleteFunc(out, func(err error) bool { return err == nil })
 }
 
 // problems says what is wrong with a Release of app.
@@ -315,15 +288,4 @@ func nameOf(o metav1.Object) string {
 		return o.GetName()
 	}
 	return o.GetNamespace() + "/" + o.GetName()
-}
-
-// present are the errors that are some.
-func present(errs []error) []error {
-	var out []error
-	for _, err := range errs {
-		if err != nil {
-			out = append(out, err)
-		}
-	}
-	return out
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // parse reads an object from YAML.
@@ -91,7 +93,7 @@ func superServer(t *testing.T) Entry {
 
 func TestTheFileIsAsDocumented(t *testing.T) {
 	b := Backup{superServer(t)}
-	text, err := b.Marshal(YAML)
+	text, err := b.Marshal(cli.YAML)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +129,7 @@ spec:
 		"nothing":    {},
 		"a Release that has no targets, of an Application that has one": {whole[0]},
 	} {
-		for _, format := range []Format{YAML, JSON} {
+		for _, format := range []cli.Format{cli.YAML, cli.JSON} {
 			t.Run(name+", as "+string(format), func(t *testing.T) {
 				text, err := b.Marshal(format)
 				if err != nil {

@@ -147,7 +147,6 @@ func unanswered(err error) bool { return strings.Contains(err.Error(), "failed c
 
 // advise adds to err what a person can do about it, where that is known.
 func advise(err error) error {
-	var dial *net.OpError
 	advice := ""
 	switch {
 	case err == nil:
@@ -156,20 +155,12 @@ func advise(err error) error {
 		advice = "The webhook is down with the rest of Shipper, and its failurePolicy is Fail. Let writes pass while it is down:\n" +
 			"  shipperctl clusters setup management --webhook-ignore\n" +
 			"Then run this again: it goes on where it stopped. When Shipper runs again, `shipperctl clusters join` sets Fail."
-	case meta.IsNoMatchError(err):
-		advice = "This management cluster is not set up, or your context points to another one: see `kubectl config " +
-			"current-context`, or run `shipperctl clusters setup management` first."
 	case block.RefusedBy(err) != "":
 		advice = "RolloutBlocks hold what is restored, as they hold everything. Lift them, or scale the webhook down with the rest of " +
 			"Shipper, and run this again: it goes on where it stopped."
 	case apierrors.IsForbidden(err):
 		advice = "Restoring needs the verbs get, create, patch and stamp on applications, releases and the three targets, and " +
 			"update on their status; cluster-admin has them."
-	case apierrors.IsUnauthorized(err):
-		advice = "The cluster does not accept the credentials of this context. Log in again, or choose another context."
-	case errors.As(err, &dial):
-		advice = "The API server cannot be reached from here. Check that the cluster is up and that the context in the " +
-			"kubeconfig has its address."
 	default:
 		return err
 	}

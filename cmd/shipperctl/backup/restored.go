@@ -3,12 +3,13 @@
 package backup
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"shipper.dev/shipper/apis/rules/block"
@@ -143,8 +144,8 @@ func overridesOf(was *object, blocks map[types.NamespacedName]types.UID) map[str
 
 // ttlToExpiry writes into a RolloutBlock that lifts itself some time after its creation when that is: it is created again.
 func ttlToExpiry(o, was *object) error {
-	var b shipper.RolloutBlock
-	if err := typed(was, &b); err != nil {
+	b, err := typed[shipper.RolloutBlock](was)
+	if err != nil {
 		return err
 	}
 	if b.Spec.TTL == nil || b.CreationTimestamp.IsZero() {
@@ -163,11 +164,8 @@ func ttlToExpiry(o, was *object) error {
 // sameApplication reports whether an Application that is there is the one of the backup: it asks for the same and has the
 // same history. Then what is missing of it may be added.
 func sameApplication(live, was *object) (bool, error) {
-	var a, b shipper.Application
-	if err := typed(live, &a); err != nil {
-		return false, err
-	}
-	if err := typed(was, &b); err != nil {
+	a, b, err := bothTyped[shipper.Application](live, was)
+	if err != nil {
 		return false, err
 	}
 	const highest = shipper.AppHighestObservedGenerationAnnotation
@@ -176,25 +174,26 @@ func sameApplication(live, was *object) (bool, error) {
 
 // sameRelease reports whether a Release that is there is the one of the backup, at the same step.
 func sameRelease(live, was *object) (bool, error) {
-	var a, b shipper.Release
-	if err := typed(live, &a); err != nil {
-		return false, err
-	}
-	if err := typed(was, &b); err != nil {
+	a, b, err := bothTyped[shipper.Release](live, was)
+	if err != nil {
 		return false, err
 	}
 	return a.Spec.TargetStep == b.Spec.TargetStep &&
 		stamp.SameEnvironment(&a.Spec.Environment, &b.Spec.Environment), nil
 }
 
-// typed reads an object as one of the kinds that this program knows.
-func typed(o *object, into any) error {
-	text, err := json.Marshal(o)
-	if err == nil {
-		err = json.Unmarshal(text, into)
+// typed reads an object as a kind that this program knows.
+func typed[T any](o *object) (*T, error) {
+	into := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", describe(o), err)
 	}
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", describe(o), err)
-	}
-	return nil
+	return into, nil
+}
+
+// bothTyped reads an object as it is, and as it was.
+func bothTyped[T any](live, was *object) (is, before *T, err error) {
+	is, err = typed[T](live)
+	before, err2 := typed[T](was)
+	return is, before, errors.Join(err, err2)
 }

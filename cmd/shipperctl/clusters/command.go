@@ -68,13 +68,9 @@ func newCheck(o *options) *cobra.Command {
 			"cluster has for it. Nothing is written.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := o.client()
+			c, cluster, err := o.read(cmd.Context(), args[0])
 			if err != nil {
 				return err
-			}
-			cluster := &shipper.Cluster{}
-			if err := c.Get(cmd.Context(), client.ObjectKey{Name: args[0]}, cluster); err != nil {
-				return fmt.Errorf("reading cluster %s: %w", args[0], err)
 			}
 			findings, version := health.Cluster(cmd.Context(), c, o.Namespace, cluster, o.clock.Now())
 			title := "cluster " + cluster.Name
@@ -104,21 +100,17 @@ func newCordon(o *options, on bool) *cobra.Command {
 		Short: short,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := o.client()
-			if err != nil {
-				return err
-			}
-			_, err = cordon(cmd.Context(), c, cmd.OutOrStdout(), args[0], on)
+			_, _, err := o.cordon(cmd.Context(), cmd.OutOrStdout(), args[0], on)
 			return err
 		},
 	}
 }
 
-// cordon makes a cluster unschedulable, or schedulable, and returns it. Nothing is written when it is so already.
-func cordon(ctx context.Context, c client.Client, out io.Writer, name string, on bool) (*shipper.Cluster, error) {
-	cluster := &shipper.Cluster{}
-	if err := c.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
-		return nil, fmt.Errorf("reading cluster %s: %w", name, err)
+// cordon makes a cluster unschedulable, or schedulable, and returns it with a client. Nothing is written when it is so already.
+func (o *options) cordon(ctx context.Context, out io.Writer, name string, on bool) (client.Client, *shipper.Cluster, error) {
+	c, cluster, err := o.read(ctx, name)
+	if err != nil {
+		return nil, nil, err
 	}
 	is := "cordoned"
 	if !on {
@@ -126,12 +118,25 @@ func cordon(ctx context.Context, c client.Client, out io.Writer, name string, on
 	}
 	if cluster.Spec.Scheduler.Unschedulable == on {
 		fmt.Fprintf(out, "cluster %s is %s already\n", name, is)
-		return cluster, nil
+		return c, cluster, nil
 	}
 	patch := fmt.Appendf(nil, `{"spec":{"scheduler":{"unschedulable":%t}}}`, on)
 	if err := c.Patch(ctx, cluster, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return nil, fmt.Errorf("changing cluster %s: %w", name, err)
+		return nil, nil, fmt.Errorf("changing cluster %s: %w", name, err)
 	}
 	fmt.Fprintf(out, "cluster %s is %s, until the next `clusters join` makes it what clusters.yaml says\n", name, is)
-	return cluster, nil
+	return c, cluster, nil
+}
+
+// read returns a Cluster and a client of its management cluster.
+func (o *options) read(ctx context.Context, name string) (client.Client, *shipper.Cluster, error) {
+	c, err := o.client()
+	if err != nil {
+		return nil, nil, err
+	}
+	cluster := &shipper.Cluster{}
+	if err := c.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
+		return nil, nil, fmt.Errorf("reading cluster %s: %w", name, err)
+	}
+	return c, cluster, nil
 }

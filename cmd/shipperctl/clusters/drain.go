@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,11 +29,7 @@ func newDrain(o *options) *cobra.Command {
 			"goes instead is yours to choose. Run it again to see what is left; it fails while something is.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := o.client()
-			if err != nil {
-				return err
-			}
-			cluster, err := cordon(cmd.Context(), c, cmd.OutOrStdout(), args[0], true)
+			c, cluster, err := o.cordon(cmd.Context(), cmd.OutOrStdout(), args[0], true)
 			if err != nil {
 				return err
 			}
@@ -199,14 +196,10 @@ func newRemove(o *options) *cobra.Command {
 
 // remove deletes a Cluster, unless Releases are placed on it.
 func (o *options) remove(cmd *cobra.Command, name string, force bool) error {
-	c, err := o.client()
+	ctx := cmd.Context()
+	c, cluster, err := o.read(ctx, name)
 	if err != nil {
 		return err
-	}
-	ctx := cmd.Context()
-	cluster := &shipper.Cluster{}
-	if err := c.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
-		return fmt.Errorf("reading cluster %s: %w", name, err)
 	}
 	var placed []string
 	err = eachRelease(ctx, c, func(rel *shipper.Release) {
@@ -269,15 +262,10 @@ func removed(cluster *shipper.Cluster, secret *corev1.Secret, namespace string, 
 
 // ownedBy reports whether a Secret goes when the Cluster goes.
 func ownedBy(secret *corev1.Secret, uid types.UID) bool {
-	for _, owner := range secret.OwnerReferences {
-		if owner.UID == uid {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(secret.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == uid })
 }
 
 // keyOf is the namespace and name of a Release.
 func keyOf(rel *shipper.Release) types.NamespacedName {
-	return types.NamespacedName{Namespace: rel.Namespace, Name: rel.Name}
+	return client.ObjectKeyFromObject(rel)
 }

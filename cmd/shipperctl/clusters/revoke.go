@@ -58,15 +58,11 @@ type revoker struct {
 
 // revoke deletes what the token is bound to, waits until it is refused, and says so in the management cluster.
 func (r *revoker) revoke(ctx context.Context, name string) error {
-	c, err := r.client()
+	c, cluster, err := r.read(ctx, name)
 	if err != nil {
 		return err
 	}
-	cluster, secret := &shipper.Cluster{}, &corev1.Secret{}
-	if err := c.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
-		return fmt.Errorf("reading cluster %s: %w", name, err)
-	}
-	key := client.ObjectKey{Namespace: r.Namespace, Name: name}
+	secret, key := &corev1.Secret{}, client.ObjectKey{Namespace: r.Namespace, Name: name}
 	if err := c.Get(ctx, key, secret); err != nil {
 		return fmt.Errorf("reading Secret %s: %w", key, err)
 	}

@@ -6,10 +6,8 @@ package install
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -217,7 +215,6 @@ func explain(title string, err error) error {
 
 // advise returns what a person can do about err, or nothing.
 func advise(err error) string {
-	var dial *net.OpError
 	switch {
 	case strings.Contains(err.Error(), "failed calling webhook"):
 		return "The webhook does not answer, and its failurePolicy is Fail. Start Shipper and run this again, or add " +
@@ -225,11 +222,6 @@ func advise(err error) string {
 	case apierrors.IsForbidden(err):
 		return "Setting up a cluster needs the rights of its administrator. Ask for cluster-admin, for example: " +
 			"kubectl create clusterrolebinding me --clusterrole cluster-admin --user YOU"
-	case apierrors.IsUnauthorized(err):
-		return "The cluster does not accept the credentials of this context. Log in again, or choose another context."
-	case errors.As(err, &dial):
-		return "The API server cannot be reached from here. Check that the cluster is up and that the context in the " +
-			"kubeconfig has its address."
 	default:
 		return ""
 	}
