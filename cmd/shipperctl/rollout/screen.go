@@ -45,20 +45,16 @@ func paragraphs(line func(string), width int, name string, texts []string) {
 	}
 }
 
-// flow puts parts behind a label, as many in a line as there is room for.
-func flow(line func(string), width int, name, between string, parts []string) {
-	current := label(name)
-	begun := false
-	for _, part := range parts {
-		if begun && utf8.RuneCountInString(current+between+part) > width {
+// flow puts parts behind a prefix, as many in a line as there is room for.
+func flow(line func(string), width int, prefix, between string, parts []string) {
+	current := prefix + parts[0]
+	for _, part := range parts[1:] {
+		if utf8.RuneCountInString(current+between+part) > width {
 			line(current)
-			current, begun = label(""), false
+			current = label("") + part
+			continue
 		}
-		if begun {
-			current += between
-		}
-		current += part
-		begun = true
+		current += between + part
 	}
 	line(current)
 }
@@ -74,21 +70,14 @@ func (p *View) head(line func(string), width int, now time.Time) {
 	if p.RequestedBy != "" {
 		asked = "by " + p.RequestedBy + ", " + asked
 	}
-	title = append(title, asked)
-	if whole := strings.Join(title, "   "); utf8.RuneCountInString(whole) <= width {
-		line(whole)
-	} else {
-		line(title[0])
-		flow(line, width, "", "   ", title[1:])
-	}
+	flow(line, width, "", "   ", append(title, asked))
 	release, incumbent := label("release")+p.Release, label("incumbent")+p.Incumbent
-	switch both := release + "   " + incumbent; {
-	case p.Incumbent == "":
-		line(release)
-	case utf8.RuneCountInString(both) <= width:
+	if both := release + "   " + incumbent; p.Incumbent != "" && utf8.RuneCountInString(both) <= width {
 		line(both)
-	default:
-		line(release)
+		return
+	}
+	line(release)
+	if p.Incumbent != "" {
 		line(incumbent)
 	}
 }
@@ -109,7 +98,7 @@ func (p *View) steps(line func(string), width int) {
 		names = append(names, mark+" "+s.Name)
 	}
 	if len(names) > 0 {
-		flow(line, width, "steps", "    ", names)
+		flow(line, width, label("steps"), "    ", names)
 	}
 	paragraphs(line, width, "waits for", p.Waiting)
 	if p.Complete && len(p.Waiting) == 0 {
@@ -135,95 +124,41 @@ func (p *View) blocks(now time.Time) []string {
 	return out
 }
 
-// How many cells a bar may have. Where there is no room for the fewest there is none, and numbers alone tell; it is enough
-// where the room is better used for a note.
-const fewest, enough, most = 5, 12, 40
-
-// noteMark is what a note behind a row begins with.
-const noteMark = "   ! "
-
-// layout is how wide the columns of the table are.
-type layout struct {
-	width, name int
-	// bar is how many cells each bar has, numbers how wide the numbers beside it are.
-	bar, numbers, traffic int
-	incumbent             bool
-}
-
-// layout gives bars what the other columns leave.
-func (p *View) layout(width int) layout {
-	l := layout{width: width, name: len("cluster"), numbers: len("0/0"), traffic: len("traffic"), incumbent: p.Incumbent != ""}
-	for i := range p.Clusters {
-		c := &p.Clusters[i]
-		l.name = max(l.name, utf8.RuneCountInString(c.Name))
-		l.numbers = max(l.numbers, len(c.Contender.numbers()), len(c.Incumbent.numbers()))
-		l.traffic = max(l.traffic, len(c.share()))
-	}
-	sides := 1
-	if l.incumbent {
-		sides = 2
-	}
-	rest := func() int { return (width-l.name-2-l.traffic)/sides - 2 - 1 - l.numbers }
-	if most := max(width/3, 12); rest() < fewest {
-		l.name = min(l.name, most)
-	}
-	l.bar = min(rest(), most)
-	if beside := rest() - (p.longestNote()+sides-1)/sides; beside >= enough {
-		l.bar = min(beside, most)
-	}
-	if l.bar < fewest {
-		l.bar = 0
-	}
-	return l
-}
-
-// longestNote is how much room notes take behind their rows.
-func (p *View) longestNote() int {
-	longest := 0
-	for i := range p.Clusters {
-		if notes := p.Clusters[i].Notes; len(notes) == 1 {
-			longest = max(longest, utf8.RuneCountInString(noteMark+notes[0]))
-		}
-	}
-	return longest
-}
-
-// column is how wide the column of a side is.
-func (l layout) column() int {
-	if l.bar == 0 {
-		return max(l.numbers, len("contender"))
-	}
-	return max(l.bar+1+l.numbers, len("contender"))
-}
-
-func (l layout) row(cluster, contender, incumbent, traffic string) string {
-	text := screen.Pad(screen.Shorten(cluster, l.name), l.name) + "  " + screen.Pad(contender, l.column())
-	if l.incumbent {
-		text += "  " + screen.Pad(incumbent, l.column())
-	}
-	return text + "  " + traffic
-}
-
-// table has a row for each cluster, and its notes behind or below.
+// table has a row for each cluster, and notes below.
 func (p *View) table(line func(string), width int) {
 	if len(p.Clusters) == 0 {
 		return
 	}
-	l := p.layout(width)
-	line(l.row("cluster", "contender", "incumbent", "traffic"))
-	for i := range p.Clusters {
-		c := &p.Clusters[i]
-		row := l.row(c.Name, c.Contender.draw(l.bar, l.numbers), c.Incumbent.draw(l.bar, l.numbers), screen.Pad(c.share(), l.traffic))
-		if len(c.Notes) == 1 && utf8.RuneCountInString(row+noteMark+c.Notes[0]) <= width {
-			line(row + noteMark + c.Notes[0])
-			continue
+	name, numbers, sides := len("cluster"), 0, 1
+	if p.Incumbent != "" {
+		sides = 2
+	}
+	for _, c := range p.Clusters {
+		name = max(name, utf8.RuneCountInString(c.Name))
+		numbers = max(numbers, len(c.Contender.numbers()), len(c.Incumbent.numbers()))
+	}
+	// Bars get what names, numbers and traffic leave; below 5 cells there are none.
+	bar := min((width-name-len("  100 % : 100 %"))/sides-numbers-4, 20)
+	if bar < 5 {
+		bar = 0
+	}
+	rows := [][]string{{"cluster", "contender", "incumbent", "traffic"}}
+	for _, c := range p.Clusters {
+		rows = append(rows, []string{c.Name, c.Contender.draw(bar, numbers), c.Incumbent.draw(bar, numbers), c.share()})
+	}
+	if p.Incumbent == "" {
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], 2, 3)
 		}
-		line(row)
+	}
+	text := screen.Table(width, rows[0], rows[1:])
+	for _, c := range p.Clusters {
 		for _, note := range c.Notes {
-			for part := range strings.Lines(screen.Hang("  ! ", note, width)) {
-				line(strings.TrimSuffix(part, "\n"))
-			}
+			text += screen.Hang("  ! ", c.Name+": "+note, width)
 		}
+	}
+	for row := range strings.Lines(text) {
+		line(strings.TrimSuffix(row, "\n"))
 	}
 }
 
