@@ -54,7 +54,6 @@ func (o *options) check() error {
 	return nil
 }
 
-// newPrepare returns `backup prepare`.
 func newPrepare(o *options) *cobra.Command {
 	var s selection
 	cmd := &cobra.Command{
@@ -105,7 +104,6 @@ func (o *options) prepare(cmd *cobra.Command, c client.Client, s selection) erro
 	return nil
 }
 
-// newRestore returns `backup restore`.
 func newRestore(o *options, now clock.PassiveClock) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
@@ -145,8 +143,10 @@ func (o *options) restore(cmd *cobra.Command, c client.Client, b Backup, now clo
 			return err
 		}
 	}
-	r := &restorer{client: c, out: cmd.OutOrStdout(), verbose: o.verbose, namespaces: map[string]bool{}}
-	r.progress = screen.NewProgress(cmd.ErrOrStderr(), now)
+	r := &restorer{
+		client: c, out: cmd.OutOrStdout(), verbose: o.verbose, namespaces: map[string]bool{},
+		progress: cmd.ErrOrStderr(), clock: now, said: now.Now(),
+	}
 	err := r.restore(ctx, b)
 	fmt.Fprintf(r.out, "%d objects were created, %d existed already\n", r.created, r.there)
 	if err != nil {

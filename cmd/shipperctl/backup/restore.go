@@ -7,19 +7,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
 // fieldOwner is under what name objects are created.
 const fieldOwner = "shipperctl"
+
+// progressInterval is the time between two lines about long work. Short work prints none.
+const progressInterval = 3 * time.Second
 
 // restorer makes what a backup has and the cluster has not. What is there is left as it is, so that it can be run again
 // when something went wrong.
@@ -29,7 +33,10 @@ type restorer struct {
 	out     io.Writer
 	verbose bool
 
-	progress *screen.Progress
+	// progress is where lines about long work go, said is when the last was written.
+	progress io.Writer
+	clock    clock.PassiveClock
+	said     time.Time
 
 	namespaces     map[string]bool // that are known to be there
 	created, there int
@@ -41,7 +48,10 @@ func (r *restorer) restore(ctx context.Context, b Backup) error {
 	for _, step := range []func(context.Context, Entry) error{r.identity, r.cluster, r.chart, r.application, r.block} {
 		for i, e := range b {
 			err := step(ctx, e)
-			r.progress.Printf("looked at %d of %d entries, %d objects were created", i+1, len(b), r.created)
+			if now := r.clock.Now(); now.Sub(r.said) >= progressInterval {
+				r.said = now
+				fmt.Fprintf(r.progress, "looked at %d of %d entries, %d objects were created\n", i+1, len(b), r.created)
+			}
 			if err == nil {
 				err = ctx.Err()
 			}

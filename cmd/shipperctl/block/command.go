@@ -5,7 +5,6 @@ package block
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -53,7 +52,6 @@ func (o *options) at() (client.Client, string, error) {
 	return c, namespace, err
 }
 
-// newLift returns `block lift`.
 func newLift(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "lift NAME",
@@ -183,11 +181,7 @@ func annotate(
 	if reason != "" {
 		annotations[shipper.RolloutBlockOverrideReasonAnnotation] = reason
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
-	if err != nil {
-		return "", fmt.Errorf("writing a patch: %w", err)
-	}
-	if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	if err := cli.Annotate(ctx, c, object, annotations); err != nil {
 		return "", fmt.Errorf("overriding %s for %s %s: %w", block.FormatOverrides(blocks), kind, object.GetName(), err)
 	}
 	return fmt.Sprintf("%s %s overrides %s", kind, object.GetName(), block.FormatOverrides(blocks)), nil

@@ -45,7 +45,6 @@ func (w *wanted) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&w.dryRun, "dry-run", false, "print the manifest, and create nothing")
 }
 
-// newCreate returns `block create`.
 func newCreate(o *options) *cobra.Command {
 	w := &wanted{}
 	cmd := &cobra.Command{

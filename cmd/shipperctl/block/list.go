@@ -20,7 +20,6 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
-// newList returns `block list`.
 func newList(o *options) *cobra.Command {
 	var all bool
 	var format cli.Format

@@ -4,10 +4,12 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -57,4 +59,24 @@ func RunningLeader(ctx context.Context, from client.Reader, namespace string, no
 		return leader, nil
 	}
 	return nil, nil
+}
+
+// Annotate sets annotations of an object, whatever they were.
+func Annotate(ctx context.Context, c client.Client, o client.Object, annotations map[string]string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if err != nil {
+		return fmt.Errorf("writing a patch: %w", err)
+	}
+	return c.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
+}
+
+// PatchIf returns a JSON patch that sets a field, and fails if another field, or the same, is not as seen. JSON pointers name them.
+func PatchIf(path string, value any, unless string, seen any) (client.Patch, error) {
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "test", "path": unless, "value": seen}, {"op": "add", "path": path, "value": value},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("writing a patch: %w", err)
+	}
+	return client.RawPatch(types.JSONPatchType, patch), nil
 }

@@ -5,7 +5,6 @@ package clusters
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +33,6 @@ func NewCleanCommand() *cobra.Command {
 	return cmd
 }
 
-// newDecommissioned returns `clean decommissioned-clusters`.
 func newDecommissioned(o *cli.Flags) *cobra.Command {
 	var names []string
 	var dryRun bool
@@ -150,15 +148,13 @@ func (c *cleaner) change(ctx context.Context, ch change) error {
 		return nil
 	}
 	path := "/metadata/annotations/" + strings.ReplaceAll(shipper.ReleaseClustersAnnotation, "/", "~1")
-	patch, err := json.Marshal([]map[string]string{
-		{"op": "test", "path": path, "value": ch.from}, {"op": "replace", "path": path, "value": ch.to},
-	})
+	patch, err := cli.PatchIf(path, ch.to, path, ch.from)
 	if err != nil {
-		return fmt.Errorf("writing a patch: %w", err)
+		return err
 	}
 	rel := &shipper.Release{}
 	rel.Namespace, rel.Name = ch.release.Namespace, ch.release.Name
-	if err := c.client.Patch(ctx, rel, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+	if err := c.client.Patch(ctx, rel, patch); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil // it went meanwhile
 		}
@@ -252,7 +248,6 @@ func namesOf(values []string) ([]string, error) {
 	return out, nil
 }
 
-// newFinalizers returns `clean finalizers`.
 func newFinalizers(o *cli.Flags) *cobra.Command {
 	var in string
 	var dryRun bool

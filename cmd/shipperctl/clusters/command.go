@@ -58,7 +58,6 @@ func (o *options) client() (client.Client, error) {
 	return o.ClientFor(corev1.AddToScheme, shipper.AddToScheme)
 }
 
-// newCheck returns `clusters check`.
 func newCheck(o *options) *cobra.Command {
 	var format cli.Format
 	cmd := &cobra.Command{
@@ -89,7 +88,6 @@ func newCheck(o *options) *cobra.Command {
 	return cmd
 }
 
-// newCordon returns `clusters cordon`, or `clusters uncordon`.
 func newCordon(o *options, on bool) *cobra.Command {
 	use, short := "cordon NAME", "Place no new Releases on a cluster; those that are there stay"
 	if !on {

@@ -20,7 +20,6 @@ import (
 	"shipper.dev/shipper/reconciler/fleet/credential"
 )
 
-// newDrain returns `clusters drain`.
 func newDrain(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "drain NAME",
@@ -177,7 +176,6 @@ func (d draining) moving(l leaving) []string {
 // maxNamed is how many Releases are named at most when a cluster cannot be removed.
 const maxNamed = 5
 
-// newRemove returns `clusters remove`.
 func newRemove(o *options) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{

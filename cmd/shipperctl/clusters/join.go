@@ -21,7 +21,6 @@ import (
 	"shipper.dev/shipper/reconciler/fleet/credential"
 )
 
-// newSetupManagement returns `clusters setup management`.
 func newSetupManagement(o *options) *cobra.Command {
 	var globalBlocks, serviceAccount, webhookURL, certificates string
 	cmd := &cobra.Command{
@@ -82,7 +81,6 @@ func newSetupManagement(o *options) *cobra.Command {
 	return cmd
 }
 
-// newJoin returns `clusters join`.
 func newJoin(o *options) *cobra.Command {
 	var path, serviceAccount string
 	var lifetime time.Duration

@@ -22,7 +22,6 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
-// newList returns `clusters list`.
 func newList(o *options) *cobra.Command {
 	var format cli.Format
 	cmd := &cobra.Command{

@@ -20,7 +20,6 @@ import (
 	"shipper.dev/shipper/reconciler/fleet/credential"
 )
 
-// newRevoke returns `clusters revoke`.
 func newRevoke(o *options) *cobra.Command {
 	r := revoker{options: o}
 	cmd := &cobra.Command{

@@ -60,7 +60,6 @@ func NewChartCommand() *cobra.Command {
 	return cmd
 }
 
-// newApp returns `chart render app`.
 func newApp(o *options) *cobra.Command {
 	var file, name string
 	cmd := &cobra.Command{
@@ -96,7 +95,6 @@ func newApp(o *options) *cobra.Command {
 	return cmd
 }
 
-// newRelease returns `chart render release`.
 func newRelease(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "release NAME",

@@ -27,7 +27,6 @@ type abort struct {
 	timeout time.Duration
 }
 
-// newAbort returns `rollout abort`.
 func newAbort(o *options) *cobra.Command {
 	a := &abort{options: o}
 	cmd := &cobra.Command{

@@ -19,7 +19,6 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
-// newDiff returns `rollout diff`.
 func newDiff(o *options) *cobra.Command {
 	var format cli.Format
 	var drift bool

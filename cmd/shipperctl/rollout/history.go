@@ -21,7 +21,6 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
-// newHistory returns `rollout history`.
 func newHistory(o *options) *cobra.Command {
 	var format cli.Format
 	cmd := &cobra.Command{
@@ -100,34 +99,18 @@ const (
 	maxKeys, shortDigest = 60, 8
 )
 
-// table is for people, in lines of some columns. Of a column in which no Release has anything, nothing is shown.
+// table is for people, in lines of some columns.
 func table(rels []Past, width int, now time.Time) string {
 	head := []string{"GEN", "RELEASE", "CHART", "CHANGED", "STEP", "STATE", "TOOK", "REQUESTED BY", "OVERRIDE", "AGE"}
-	used := make([]bool, len(head))
 	var rows [][]string
 	for _, r := range rels {
-		row := []string{
+		rows = append(rows, []string{
 			strconv.Itoa(r.Generation), r.Release, strings.TrimSpace(r.Chart + " " + r.Version + " " + r.Digest[:min(len(r.Digest), shortDigest)]),
 			summary.Shorten(r.ValuesChanged, maxKeys), fmt.Sprintf("%d/%d %s", r.Step, r.LastStep, r.StepName), r.what(), r.Duration,
 			cmp.Or(r.RequestedBy, "unknown"), cmp.Or(inOneLine(r.OverrideReason), r.Override), age(r.CreatedAt, now),
-		}
-		for i, cell := range row {
-			used[i] = used[i] || cell != ""
-		}
-		rows = append(rows, row)
+		})
 	}
-	shown := func(row []string) (out []string) {
-		for i, cell := range row {
-			if used[i] {
-				out = append(out, cell)
-			}
-		}
-		return out
-	}
-	for i, row := range rows {
-		rows[i] = shown(row)
-	}
-	return screen.Table(width, shown(head), rows)
+	return screen.Table(width, head, rows)
 }
 
 // inOneLine is what somebody wrote, without what would break the table or command the terminal.

@@ -4,14 +4,12 @@ package rollout
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/stamp"
@@ -20,7 +18,6 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
-// newAdvance returns `rollout advance`.
 func newAdvance(o *options) *cobra.Command {
 	var step int
 	var force bool
@@ -40,7 +37,6 @@ func newAdvance(o *options) *cobra.Command {
 	return cmd
 }
 
-// newRetreat returns `rollout retreat`.
 func newRetreat(o *options) *cobra.Command {
 	var step int
 	cmd := &cobra.Command{
@@ -128,7 +124,7 @@ func (o *options) move(cmd *cobra.Command, app string, decide func(*shipper.Rele
 	if err != nil {
 		return err
 	}
-	patch, err := set("/spec/targetStep", step, "/spec/targetStep", rel.Spec.TargetStep)
+	patch, err := cli.PatchIf("/spec/targetStep", step, "/spec/targetStep", rel.Spec.TargetStep)
 	if err != nil {
 		return err
 	}
@@ -139,22 +135,10 @@ func (o *options) move(cmd *cobra.Command, app string, decide func(*shipper.Rele
 	return nil
 }
 
-// set is a patch of a field, which need not be there, that is refused when another field, or the same, is not as it was seen.
-// Status, which is written all the time, does not matter.
-func set(path string, value any, unless string, seen any) (client.Patch, error) {
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": unless, "value": seen}, {"op": "add", "path": path, "value": value},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("writing a patch: %w", err)
-	}
-	return client.RawPatch(types.JSONPatchType, patch), nil
-}
-
 // untold is all that API servers say when a patch does not fit.
 const untold = "the server rejected our request due to an error in our request"
 
-// outrun says what it means that a patch of set did not fit: what it tests is not as it was seen.
+// outrun says what it means that a patch of cli.PatchIf did not fit: what it tests is not as it was seen.
 func outrun(err error) error {
 	if apierrors.IsInvalid(err) && strings.Contains(err.Error(), untold) {
 		return cli.WithCode(cli.Failed, errors.New("it was changed meanwhile by somebody else: "+
@@ -179,7 +163,6 @@ func (o *options) read(ctx context.Context, arg string) (client.Client, *shipper
 	return c, app, rels, nil
 }
 
-// newRollback returns `rollout rollback`.
 func newRollback(o *options) *cobra.Command {
 	var wanted wanted
 	cmd := &cobra.Command{
@@ -200,7 +183,7 @@ func newRollback(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			patch, err := set("/spec/rollbackTo", goal, "/metadata/generation", app.Generation)
+			patch, err := cli.PatchIf("/spec/rollbackTo", goal, "/metadata/generation", app.Generation)
 			if err != nil {
 				return err
 			}

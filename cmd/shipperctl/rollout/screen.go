@@ -142,16 +142,11 @@ func (p *View) table(line func(string), width int) {
 	if bar < 5 {
 		bar = 0
 	}
-	rows := [][]string{{"cluster", "contender", "incumbent", "traffic"}}
+	var rows [][]string
 	for _, c := range p.Clusters {
 		rows = append(rows, []string{c.Name, c.Contender.draw(bar, numbers), c.Incumbent.draw(bar, numbers), c.share()})
 	}
-	if p.Incumbent == "" {
-		for i := range rows {
-			rows[i] = slices.Delete(rows[i], 2, 3)
-		}
-	}
-	text := screen.Table(width, rows[0], rows[1:])
+	text := screen.Table(width, []string{"cluster", "contender", "incumbent", "traffic"}, rows)
 	for _, c := range p.Clusters {
 		for _, note := range c.Notes {
 			text += screen.Hang("  ! ", c.Name+": "+note, width)

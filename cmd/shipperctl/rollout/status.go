@@ -38,7 +38,6 @@ func NewCommand(clock clock.PassiveClock) *cobra.Command {
 	return cmd
 }
 
-// newStatus returns `rollout status`.
 func newStatus(o *options) *cobra.Command {
 	var watch, all bool
 	var format cli.Format

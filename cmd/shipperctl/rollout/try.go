@@ -5,7 +5,6 @@ package rollout
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,7 +20,6 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
-// newTest returns `rollout test`.
 func newTest(o *options) *cobra.Command {
 	var format cli.Format
 	var timeout time.Duration
@@ -70,13 +67,7 @@ func try(
 	if err := c.Get(ctx, key, rel); err != nil {
 		return nil, fmt.Errorf("reading release %s: %w", key, err)
 	}
-	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"annotations": map[string]string{shipper.ReleaseTestAnnotation: request},
-	}})
-	if err != nil {
-		return nil, fmt.Errorf("writing the request: %w", err)
-	}
-	if err := c.Patch(ctx, rel, client.RawPatch(types.MergePatchType, raw)); err != nil {
+	if err := cli.Annotate(ctx, c, rel, map[string]string{shipper.ReleaseTestAnnotation: request}); err != nil {
 		return nil, fmt.Errorf("asking for the tests of release %s: %w", key, err)
 	}
 	results, over, err := await(ctx, c, key, request, timeout)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -50,10 +51,8 @@ func (s *show) live(ctx context.Context) error {
 	}
 	ended, stop := context.WithCancel(ctx)
 	var redrawing sync.WaitGroup
-	redrawing.Go(func() { // ages grow, and the window may be another size; nobody is asked for either
-		for canvas.Wait(ended, stale) {
-			_ = draw() // what cannot be written is told by the next picture
-		}
+	redrawing.Go(func() { // ages grow, and the window may have another size
+		wait.UntilWithContext(ended, func(context.Context) { _ = draw() }, stale) // s.print reports what cannot be written
 	})
 	err := s.follow(ctx, until(s, func(p *View) error {
 		mu.Lock()

@@ -15,7 +15,6 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
-// newVersion returns `version`.
 func newVersion() *cobra.Command {
 	o := &cli.Flags{}
 	var server bool

@@ -3,13 +3,11 @@
 package screen
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"sync"
-	"time"
 
 	"golang.org/x/term"
 )
@@ -25,9 +23,7 @@ const (
 
 // Canvas is a terminal's other screen: what was on the first is there again when it is closed. It is safe for concurrent use.
 type Canvas struct {
-	out    io.Writer
-	resize <-chan os.Signal
-	stop   func()
+	out io.Writer
 
 	mu     sync.Mutex
 	opened bool
@@ -36,8 +32,7 @@ type Canvas struct {
 
 // Open begins to draw on the terminal that out is. Nothing is written before the first picture.
 func Open(out io.Writer) *Canvas {
-	resize, stop := resizes()
-	return &Canvas{out: out, resize: resize, stop: stop}
+	return &Canvas{out: out}
 }
 
 // Draw draws a picture, unless it is there already. What does not fit is left out below, and that is said.
@@ -74,25 +69,8 @@ func fit(text string, height int) string {
 	return home + strings.Join(lines, clear+"\r\n") + clear + rest
 }
 
-// Wait waits until the window has another size or a time has passed, and reports whether to go on.
-func (c *Canvas) Wait(ctx context.Context, atMost time.Duration) bool {
-	timer := time.NewTimer(atMost)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-c.resize:
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.last = "" // terminals break or cut lines when their width changes
-	case <-timer.C:
-	}
-	return true
-}
-
 // Close gives the screen back.
 func (c *Canvas) Close() {
-	c.stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.opened {

@@ -3,6 +3,7 @@
 package screen
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -15,8 +16,16 @@ const (
 )
 
 // Table renders rows in columns below a head, in lines of at most width columns; 0 is unbounded. Cells that do not fit are
-// broken into lines: nothing is cut off.
+// broken into lines: nothing is cut off. Columns without any text are left out.
 func Table(width int, head []string, rows [][]string) string {
+	for i := len(head) - 1; i >= 0; i-- {
+		if !slices.ContainsFunc(rows, func(cells []string) bool { return cells[i] != "" }) {
+			head = slices.Delete(slices.Clone(head), i, i+1)
+			for n := range rows {
+				rows[n] = slices.Delete(rows[n], i, i+1)
+			}
+		}
+	}
 	t := table.NewWriter()
 	t.SuppressTrailingSpaces()
 	t.SetStyle(table.Style{
