@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -129,12 +130,7 @@ func targetOf(rel *object, targets map[types.NamespacedName]*object) *object {
 
 // owned reports whether an object refers to an owner.
 func owned(o *object, by types.UID) bool {
-	for _, ref := range o.GetOwnerReferences() {
-		if ref.UID == by {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == by })
 }
 
 // applicationOf is the key of a Release's Application.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // fieldOwner is under what name objects are created.
@@ -215,7 +216,7 @@ func (r *restorer) ensure(ctx context.Context, was, o *object, same sameness) (*
 	if err := r.namespace(ctx, o.GetNamespace()); err != nil {
 		return nil, err
 	}
-	if lost := lostOwners(was, ownerKind(o)); len(lost) > 0 && was.GroupVersionKind() != snapshotKind {
+	if lost := lostOwners(was, o); len(lost) > 0 && was.GroupVersionKind() != snapshotKind {
 		fmt.Fprintf(r.out, "Note: %s belonged to %v, which is not in the backup\n", describe(o), lost)
 	}
 	for _, ref := range o.GetOwnerReferences() {
@@ -227,14 +228,6 @@ func (r *restorer) ensure(ctx context.Context, was, o *object, same sameness) (*
 	r.created++
 	r.progressf("%s created", describe(o))
 	return o, nil
-}
-
-// ownerKind is the kind of what an object belongs to; empty when it belongs to nobody.
-func ownerKind(o *object) string {
-	for _, ref := range o.GetOwnerReferences() {
-		return ref.Kind
-	}
-	return ""
 }
 
 // namespace makes a namespace that is missing.
@@ -318,16 +311,7 @@ func (r *restorer) override(ctx context.Context, was *object, want map[string]st
 	if err != nil || live == nil || len(want) == 0 || live.GetAnnotations()[shipper.RolloutBlockOverrideAnnotation] != "" {
 		return err
 	}
-	before := live.DeepCopy()
-	annotations := live.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	for k, v := range want {
-		annotations[k] = v
-	}
-	live.SetAnnotations(annotations)
-	if err := r.client.Patch(ctx, live, client.MergeFrom(before), client.FieldOwner(fieldOwner)); err != nil {
+	if err := cli.Annotate(ctx, r.client, live, want); err != nil {
 		return fmt.Errorf("restoring what %s overrides: %w", describe(live), err)
 	}
 	r.progressf("%s overrides %s again", describe(live), want[shipper.RolloutBlockOverrideAnnotation])

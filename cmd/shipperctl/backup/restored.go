@@ -5,6 +5,7 @@ package backup
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,12 +44,12 @@ func setOwner(o, was, owner *object) {
 	o.SetOwnerReferences([]metav1.OwnerReference{ref})
 }
 
-// lostOwners are the references of an object to owners of other kinds, which do not come back.
-func lostOwners(was *object, kind string) []string {
+// lostOwners are the owners of an object, as it was, of other kinds than those that it has again.
+func lostOwners(was, o *object) []string {
 	var out []string
-	for _, ref := range was.GetOwnerReferences() {
-		if ref.Kind != kind {
-			out = append(out, ref.Kind+" "+ref.Name)
+	for _, had := range was.GetOwnerReferences() {
+		if !slices.ContainsFunc(o.GetOwnerReferences(), func(has metav1.OwnerReference) bool { return has.Kind == had.Kind }) {
+			out = append(out, had.Kind+" "+had.Name)
 		}
 	}
 	return out

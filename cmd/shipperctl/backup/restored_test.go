@@ -71,7 +71,7 @@ spec:
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"ConfigMap mine"}, lostOwners(was, "Release")); diff != "" {
+	if diff := cmp.Diff([]string{"ConfigMap mine"}, lostOwners(was, got)); diff != "" {
 		t.Errorf("owners that do not come back (-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff(parse(t, stored), was); diff != "" {

@@ -4,6 +4,7 @@ package clusters
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -111,9 +112,7 @@ func (r *reader) management(n *yaml.Node) ManagementCluster {
 	if m.Name == "" {
 		r.wrong(n, "a management cluster needs a name")
 	}
-	if m.Context == "" {
-		m.Context = m.Name
-	}
+	m.Context = cmp.Or(m.Context, m.Name)
 	return m
 }
 
@@ -123,9 +122,7 @@ func (r *reader) application(n *yaml.Node) ApplicationCluster {
 	known := r.specFields(&a.Spec)
 	known["name"], known["context"] = r.text(&a.Name), r.text(&a.Context)
 	r.mapping(n, "an application cluster", known)
-	if a.Context == "" {
-		a.Context = a.Name
-	}
+	a.Context = cmp.Or(a.Context, a.Name)
 	switch invalid := validation.IsDNS1123Subdomain(a.Name); {
 	case a.Name == "":
 		r.wrong(n, "an application cluster needs a name")
@@ -181,10 +178,7 @@ func friendly(name string) string {
 		}
 		return '-'
 	}, strings.ToLower(name))
-	if fit = strings.Trim(fit, "-."); fit == "" {
-		return "eu-1"
-	}
-	return fit
+	return cmp.Or(strings.Trim(fit, "-."), "eu-1")
 }
 
 // reader reads YAML strictly and collects what is wrong, each with its line.
@@ -263,22 +257,17 @@ func (r *reader) texts(key string, into *[]string) func(*yaml.Node) {
 
 // boolean returns what reads true or false.
 func (r *reader) boolean(into *bool) func(*yaml.Node) {
-	return func(n *yaml.Node) {
-		if n.Tag != "!!bool" || n.Decode(into) != nil {
-			r.wrong(n, "true or false is expected here, not %q", n.Value)
-		}
-	}
+	return func(n *yaml.Node) { decode(r, n, "!!bool", "true or false", into) }
 }
 
 // number returns what reads a whole number of 32 bits.
 func (r *reader) number(into **int32) func(*yaml.Node) {
-	return func(n *yaml.Node) {
-		value := new(int32)
-		if n.Tag != "!!int" || n.Decode(value) != nil {
-			r.wrong(n, "a whole number is expected here, not %q", n.Value)
-			return
-		}
-		*into = value
+	return func(n *yaml.Node) { decode(r, n, "!!int", "a whole number", into) }
+}
+
+func decode[T any](r *reader, n *yaml.Node, tag, expected string, into *T) {
+	if n.Tag != tag || n.Decode(into) != nil {
+		r.wrong(n, "%s is expected here, not %q", expected, n.Value)
 	}
 }
 

@@ -25,25 +25,26 @@ func clustersOf(o *observed, newest, incumbent *shipper.Release) []Cluster {
 	var out []Cluster
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		c := Cluster{Name: name, Incumbent: before[name], Objects: objectsOf(o, newest.Name, name), Notes: notes(o, newest.Name, name)}
-		if note := ailing(o, newest.Name, name); note != "" {
-			c.Notes = append(c.Notes, note)
-		}
-		if note := driftNote(o, newest.Name, name); note != "" {
-			c.Notes = append(c.Notes, note)
-		}
+		c.Notes = addNote(addNote(c.Notes, ailing(o, newest.Name, name)), driftNote(o, newest.Name, name))
 		if side := contender[name]; side != nil {
 			c.Contender = *side
 		}
 		if incumbent != nil {
 			for _, note := range append(notes(o, incumbent.Name, name), driftNote(o, incumbent.Name, name)) {
-				if note != "" && !slices.Contains(c.Notes, note) {
-					c.Notes = append(c.Notes, note)
-				}
+				c.Notes = addNote(c.Notes, note)
 			}
 		}
 		out = append(out, c)
 	}
 	return out
+}
+
+// addNote adds a note that is neither empty nor there.
+func addNote(notes []string, note string) []string {
+	if note == "" || slices.Contains(notes, note) {
+		return notes
+	}
+	return append(notes, note)
 }
 
 // sides are what a Release has in each of its clusters, whose names are noted.
@@ -79,30 +80,23 @@ func sides(o *observed, rel *shipper.Release, names map[string]bool) map[string]
 // notes say what is wrong with a Release in a cluster.
 func notes(o *observed, release, cluster string) []string {
 	var out []string
-	add := func(text string) {
-		if text != "" && !slices.Contains(out, text) {
-			out = append(out, text)
+	add := func(text string) { out = addNote(out, text) }
+	ct, tt := cmp.Or(o.capacity[release], &shipper.CapacityTarget{}), cmp.Or(o.traffic[release], &shipper.TrafficTarget{})
+	for _, c := range ct.Spec.Clusters {
+		if c.Name == cluster && c.AsFound {
+			add("pods of " + release + " are as they were found: Shipper looks at them before it asks for any number")
 		}
 	}
-	if ct := o.capacity[release]; ct != nil {
-		for _, c := range ct.Spec.Clusters {
-			if c.Name == cluster && c.AsFound {
-				add("pods of " + release + " are as they were found: Shipper looks at them before it asks for any number")
-			}
-		}
-		for _, c := range ct.Status.Clusters {
-			if c.Name == cluster {
-				add(inoperative(c.Conditions))
-				add(sad(c.SadPods))
-			}
+	for _, c := range ct.Status.Clusters {
+		if c.Name == cluster {
+			add(inoperative(c.Conditions))
+			add(sad(c.SadPods))
 		}
 	}
-	if tt := o.traffic[release]; tt != nil {
-		for _, c := range tt.Status.Clusters {
-			if c.Name == cluster {
-				add(inoperative(c.Conditions))
-				add(withoutEndpoints(c.Conditions))
-			}
+	for _, c := range tt.Status.Clusters {
+		if c.Name == cluster {
+			add(inoperative(c.Conditions))
+			add(withoutEndpoints(c.Conditions))
 		}
 	}
 	return out
@@ -117,10 +111,8 @@ func withoutEndpoints(conditions []shipper.Condition) string {
 }
 
 func inoperative(conditions []shipper.Condition) string {
-	for _, c := range conditions {
-		if c.Type == shipper.TargetOperational && c.Status == corev1.ConditionFalse {
-			return cmp.Or(c.Message, c.Reason)
-		}
+	if c := shipper.FindCondition(conditions, shipper.TargetOperational); c != nil && c.Status == corev1.ConditionFalse {
+		return cmp.Or(c.Message, c.Reason)
 	}
 	return ""
 }
@@ -159,20 +151,20 @@ type Objects struct {
 	Healthy int32 `json:"healthy"`
 }
 
-// installedIn is what is known of a Release's objects in a cluster; nil when nothing is.
-func installedIn(o *observed, release, cluster string) *shipper.InstalledObjects {
+// installedIn is what a Release's InstallationTarget reports of a cluster; empty if nothing.
+func installedIn(o *observed, release, cluster string) (in shipper.ClusterInstallationStatus) {
 	if it := o.installed[release]; it != nil {
 		for _, c := range it.Status.Clusters {
 			if c.Name == cluster {
-				return c.Objects
+				return c
 			}
 		}
 	}
-	return nil
+	return in
 }
 
 func objectsOf(o *observed, release, cluster string) *Objects {
-	in := installedIn(o, release, cluster)
+	in := installedIn(o, release, cluster).Objects
 	if in == nil {
 		return nil
 	}
@@ -181,7 +173,7 @@ func objectsOf(o *observed, release, cluster string) *Objects {
 
 // ailing names some objects of a Release in a cluster that are not healthy. Of Deployments that get on, Pods tell.
 func ailing(o *observed, release, cluster string) string {
-	in := installedIn(o, release, cluster)
+	in := installedIn(o, release, cluster).Objects
 	if in == nil {
 		return ""
 	}

@@ -161,7 +161,7 @@ func driftText(all []Drifted, policy shipper.DriftPolicy) string {
 			case f.Hidden:
 				out.WriteString("  (values of Secrets are not shown)\n")
 			default:
-				fmt.Fprintf(&out, "- %s\n+ %s\n", orNone(f.Want), orNone(f.Have))
+				fmt.Fprintf(&out, "- %s\n+ %s\n", cmp.Or(f.Want, notThere), cmp.Or(f.Have, notThere))
 			}
 		}
 		if d.Omitted > 0 {
@@ -176,29 +176,19 @@ func driftText(all []Drifted, policy shipper.DriftPolicy) string {
 
 // driftNote says that objects of a Release in a cluster are not as released.
 func driftNote(o *observed, release, cluster string) string {
-	it := o.installed[release]
-	if it == nil {
+	drift := installedIn(o, release, cluster).Drift
+	if drift == nil || drift.Objects == 0 {
 		return ""
 	}
-	for _, c := range it.Status.Clusters {
-		if c.Name == cluster && c.Drift != nil && c.Drift.Objects > 0 {
-			first := ""
-			if len(c.Drift.Fields) > 0 {
-				f := c.Drift.Fields[0]
-				first = fmt.Sprintf(" (%s %s %s)", f.Kind, f.Name, f.Field)
-			}
-			return fmt.Sprintf("%d objects are not as released%s: shipperctl rollout diff %s --drift", c.Drift.Objects, first, o.app.Name)
-		}
+	first := ""
+	if len(drift.Fields) > 0 {
+		f := drift.Fields[0]
+		first = fmt.Sprintf(" (%s %s %s)", f.Kind, f.Name, f.Field)
 	}
-	return ""
+	return fmt.Sprintf("%d objects are not as released%s: shipperctl rollout diff %s --drift", drift.Objects, first, o.app.Name)
 }
 
-func orNone(value string) string {
-	if value == "" {
-		return "(not there)"
-	}
-	return value
-}
+const notThere = "(not there)"
 
 // printDrift is `rollout diff --drift`.
 func (o *options) printDrift(cmd *cobra.Command, args []string, format cli.Format) error {
