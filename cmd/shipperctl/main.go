@@ -7,14 +7,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	stdlog "log"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/go-logr/logr"
-	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -30,7 +28,7 @@ func main() {
 	stdlog.SetOutput(chart.Discreet(os.Stderr))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once, whatever it is waiting for
-	cmd := newCommand(os.Stdout)
+	cmd := root.NewCommand(os.Stdout)
 	cmd.SetIn(screen.Interruptible(ctx, os.Stdin))
 	cmd.SetArgs(root.AdaptToName(cmd, os.Args))
 	err := cmd.ExecuteContext(ctx)
@@ -40,6 +38,3 @@ func main() {
 		os.Exit(cli.ExitCode(err))
 	}
 }
-
-// newCommand returns the whole command line, writing to out.
-func newCommand(out io.Writer) *cobra.Command { return root.NewCommand(out) }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package shipperctl
 
 import (
 	"bytes"
@@ -25,6 +25,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/root"
 )
 
 // shipperctl runs the whole command line as a user, the administrator when there is none, and returns what it writes.
@@ -42,7 +43,7 @@ func shipperctl(t *testing.T, user, answers string, args ...string) (string, err
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	cmd := newCommand(&out)
+	cmd := root.NewCommand(&out)
 	cmd.SetErr(&out)
 	cmd.SetIn(strings.NewReader(answers))
 	cmd.SetArgs(append(args, "--kube-config", path))
@@ -224,7 +225,7 @@ func backUpAndRestore(t *testing.T) {
 	halfABackupIsNone(t, path)
 	args := []string{"-f", path, "--format", "json"}
 	out := works(t, append([]string{"backup", "prepare", "-v", "--include-clusters", "--include-rollout-blocks"}, args...)...)
-	want := fmt.Sprintf("NAMESPACE  RELEASE NAME    OWNING APPLICATION\nshop       %s  web\nBackup objects stored in %q\n", s.rel.Name, path)
+	want := fmt.Sprintf("NAMESPACE   RELEASE NAME     OWNING APPLICATION\nshop        %s   web\nBackup objects stored in %q\n", s.rel.Name, path)
 	if diff := cmp.Diff(want, out); diff != "" {
 		t.Errorf("what is said (-want +got)\n%s", diff)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package shipperctl
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/root"
 )
 
 const url = "https://localhost:9443"
@@ -133,7 +134,7 @@ func setupManagementOfAnotherContext(t *testing.T) {
 	}
 	before := versions(t)
 	var out bytes.Buffer
-	cmd := newCommand(&out)
+	cmd := root.NewCommand(&out)
 	cmd.SetArgs([]string{"clusters", "setup", "management", "--kube-config", path, "--management-cluster-context", "mgmt"})
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package shipperctl
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/cmd/shipperctl/cli"
+	"shipper.dev/shipper/cmd/shipperctl/root"
 )
 
 // rolloutStatusWaits waits for a Release that is not complete: in vain, until it is interrupted, and until it is complete.
@@ -42,7 +43,7 @@ func rolloutStatusWaits(t *testing.T) {
 	defer interrupt()
 	finished := make(chan error, 1)
 	go func() {
-		cmd := newCommand(out)
+		cmd := root.NewCommand(out)
 		cmd.SetArgs(append(status, "--watch", "--kubeconfig", theFleet.Kubeconfig))
 		finished <- cmd.ExecuteContext(ctx)
 	}()
@@ -54,7 +55,7 @@ func rolloutStatusWaits(t *testing.T) {
 
 	out = &shown{text: make(chan string, 100)}
 	go func() {
-		cmd := newCommand(out)
+		cmd := root.NewCommand(out)
 		cmd.SetArgs(append(status, "--watch", "--timeout", "1m", "--kubeconfig", theFleet.Kubeconfig))
 		finished <- cmd.ExecuteContext(t.Context())
 	}()

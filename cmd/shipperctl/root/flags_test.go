@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package root
 
 import (
 	"bytes"
@@ -93,7 +93,7 @@ func TestEveryCommandSaysWhichClusterIsMeant(t *testing.T) {
 			t.Setenv("KUBECONFIG", way.kubeconfig)
 			t.Setenv("KUBERNETES_SERVICE_HOST", way.host)
 			t.Setenv("KUBERNETES_SERVICE_PORT", "1")
-			leaves(newCommand(io.Discard), func(cmd *cobra.Command) {
+			leaves(NewCommand(io.Discard), func(cmd *cobra.Command) {
 				_, path, _ := strings.Cut(cmd.CommandPath(), " ")
 				more, ok := reaching[path]
 				if !ok {
@@ -101,7 +101,7 @@ func TestEveryCommandSaysWhichClusterIsMeant(t *testing.T) {
 					return
 				}
 				var out bytes.Buffer
-				all := newCommand(&out)
+				all := NewCommand(&out)
 				all.SetErr(&out)
 				all.SetArgs(append(strings.Fields(path+" "+paths.Replace(more)), way.flags...))
 				err := all.ExecuteContext(t.Context())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package root
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ func TestMisspeltCommandsFail(t *testing.T) {
 		"an argument that a command has no use for": {"clusters", "join", "clusters.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := newCommand(io.Discard)
+			cmd := NewCommand(io.Discard)
 			cmd.SetArgs(args)
 			cmd.SetErr(io.Discard)
 			if err := cmd.ExecuteContext(t.Context()); err == nil {
@@ -43,7 +43,7 @@ func TestCompletion(t *testing.T) {
 		"bash": "__start_shipperctl", "zsh": "#compdef shipperctl", "fish": "complete -c shipperctl", "powershell": "Register-ArgumentCompleter",
 	} {
 		var out bytes.Buffer
-		cmd := newCommand(&out)
+		cmd := NewCommand(&out)
 		cmd.SetArgs([]string{"completion", shell})
 		if err := cmd.ExecuteContext(t.Context()); err != nil || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: %v\n%.200s", shell, err, out.String())

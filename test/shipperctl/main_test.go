@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package shipperctl runs the commands of shipperctl, in process, against the control planes of a fleet: set-up, join, guard, revoke,
+// backup, clean, rollout status, chart render and doctor.
+package shipperctl
 
 import (
 	"bytes"
@@ -27,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/root"
 	"shipper.dev/shipper/test/fleet"
 )
 
@@ -108,7 +111,7 @@ func run(t *testing.T, args ...string) (string, error) {
 func runIn(t *testing.T, kubeconfig string, args ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	cmd := newCommand(&out)
+	cmd := root.NewCommand(&out)
 	cmd.SetArgs(append([]string{"clusters"}, append(args, "--kubeconfig", kubeconfig)...))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package shipperctl
 
 import (
 	"bytes"
@@ -35,6 +35,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
+	"shipper.dev/shipper/cmd/shipperctl/root"
 	"shipper.dev/shipper/test/fleet"
 )
 
@@ -156,7 +157,7 @@ func (d *door) run(t *testing.T, when func(what string) bool, args []string) (st
 		}
 	}
 	var out bytes.Buffer
-	cmd := newCommand(&out)
+	cmd := root.NewCommand(&out)
 	cmd.SetErr(&out)
 	cmd.SetArgs(append(slices.Clone(args), "--kubeconfig", d.kubeconfig))
 	err := cmd.ExecuteContext(ctx)
