@@ -18,7 +18,7 @@ import (
 	"shipper.dev/shipper/test/fleet"
 )
 
-// lookAfterClusters is the life of a cluster: it is checked, breaks, is mended, drained by the commands that drain tells, and
+// lookAfterClusters is the life of a cluster: it is checked, breaks, is mended, drained by the commands that drain prints, and
 // removed. It leaves eu-west-1 alone in the fleet.
 func lookAfterClusters(t *testing.T) {
 	c := management(t)
@@ -102,7 +102,7 @@ func check(t *testing.T) {
 	})
 }
 
-// drain moves what is on a cluster by the commands that it tells, and removes the cluster.
+// drain moves the Releases of a cluster by the commands that drain prints, and removes the cluster.
 func drain(t *testing.T) {
 	c := management(t)
 	moves, alone := open(t, "moves", "eu-west-1,us"), open(t, "alone", "us")
@@ -131,7 +131,7 @@ func drain(t *testing.T) {
 	holds(t, works(t, "clusters", "list"), "us-2        -         there is no Cluster")
 }
 
-// follow runs the commands to annotate that an output tells; there must be so many.
+// follow runs the commands to annotate in an output; there must be so many.
 func follow(t *testing.T, out string, want int) {
 	t.Helper()
 	kubectl, err := fleet.Kubectl()

@@ -199,7 +199,7 @@ func conditions(kind string) []shipper.Condition {
 	return []shipper.Condition{{Type: kind, Status: "True", LastTransitionTime: metav1.Unix(1e9, 0)}}
 }
 
-// backUpAndRestore is about what test/restore has no use for: what is refused, what is interrupted, and what comes back of
+// backUpAndRestore covers what test/restore does not: refusals, interrupts, and
 // blocks, overrides, Clusters and Secrets. Nothing of Shipper runs.
 func backUpAndRestore(t *testing.T) {
 	succeeds(t, "setup", "management", "--webhook-ignore")
@@ -225,7 +225,8 @@ func backUpAndRestore(t *testing.T) {
 	halfABackupIsNone(t, path)
 	args := []string{"-f", path, "--format", "json"}
 	out := works(t, append([]string{"backup", "prepare", "-v", "--include-clusters", "--include-rollout-blocks"}, args...)...)
-	want := fmt.Sprintf("NAMESPACE   RELEASE NAME     OWNING APPLICATION\nshop        %s   web\nBackup objects stored in %q\n", s.rel.Name, path)
+	want := fmt.Sprintf("NAMESPACE   RELEASE NAME     OWNING APPLICATION\nshop        %s   web\nBackup objects stored in %q\n",
+		s.rel.Name, path)
 	if diff := cmp.Diff(want, out); diff != "" {
 		t.Errorf("what is said (-want +got)\n%s", diff)
 	}
@@ -265,7 +266,7 @@ func backUpAndRestore(t *testing.T) {
 	ended(t, freeze, s.rel, s.app)
 }
 
-// halfABackupIsNone is told by somebody who may not read everything: the original wrote an empty file then.
+// halfABackupIsNone runs as a user who may not read everything: the original wrote an empty file then.
 func halfABackupIsNone(t *testing.T, path string) {
 	t.Helper()
 	allow(t, "half", "", every(shipper.GroupName, []string{"list"}, "applications", "releases"))

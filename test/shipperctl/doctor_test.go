@@ -44,12 +44,12 @@ func examine(t *testing.T) {
 		t.Errorf("a report of %d checks, %d broken: %v", len(report.Checks), report.Broken, err)
 	}
 	holds(t, works(t, "version", "--server"), "shipperctl ", "\nmanagement cluster v1.", " at "+theFleet.Management.Config.Host+"\n")
-	var told root.Versions
-	if err := json.Unmarshal([]byte(works(t, "version", "--server", "-o", "json")), &told); err != nil || told.Server == nil ||
-		told.Server.Address != theFleet.Management.Config.Host || told.Client.Go == "" {
-		t.Errorf("the versions are %+v: %v", told, err)
+	var found root.Versions
+	if err := json.Unmarshal([]byte(works(t, "version", "--server", "-o", "json")), &found); err != nil || found.Server == nil ||
+		found.Server.Address != theFleet.Management.Config.Host || found.Client.Go == "" {
+		t.Errorf("the versions are %+v: %v", found, err)
 	}
-	tells := func(wanted ...string) func() {
+	prints := func(wanted ...string) func() {
 		return func() {
 			t.Helper()
 			holds(t, refuses(t, "", "1 broken", "doctor"), wanted...)
@@ -59,29 +59,29 @@ func examine(t *testing.T) {
 	configuration := get(t, c, &admissionregistrationv1.ValidatingWebhookConfiguration{}, "", shipper.GroupName)
 	other := certificate(t)["tls.crt"]
 	differs(t, configuration, func() { configuration.Webhooks[0].ClientConfig.CABundle = other },
-		tells("BROKEN   certificate: the caBundle of application.shipper.booking.com does not accept the certificate of the Secret"))
+		prints("BROKEN   certificate: the caBundle of application.shipper.booking.com does not accept the certificate of the Secret"))
 	secret := get(t, c, &corev1.Secret{}, "shipper-system", "shipper-webhook-cert")
-	differs(t, secret, func() { secret.Data["tls.key"] = nil }, tells("BROKEN   certificate: the Secret has no certificate that works"))
+	differs(t, secret, func() { secret.Data["tls.key"] = nil }, prints("BROKEN   certificate: the Secret has no certificate that works"))
 
-	without(t, configuration, tells("BROKEN   webhooks: there is no ValidatingWebhookConfiguration shipper.booking.com"))
+	without(t, configuration, prints("BROKEN   webhooks: there is no ValidatingWebhookConfiguration shipper.booking.com"))
 	ignore := admissionregistrationv1.Ignore
 	configuration = get(t, c, configuration, "", shipper.GroupName)
 	differs(t, configuration, func() { configuration.Webhooks[0].FailurePolicy = &ignore }, func() {
 		holds(t, works(t, "doctor"), "warning  webhooks: failurePolicy is Ignore for application.shipper.booking.com", "nothing is broken")
 	})
 	binding := get(t, c, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}, "", "blocks."+shipper.GroupName)
-	without(t, binding, tells("BROKEN   second line: there is no ValidatingAdmissionPolicyBinding blocks.shipper.booking.com"))
+	without(t, binding, prints("BROKEN   second line: there is no ValidatingAdmissionPolicyBinding blocks.shipper.booking.com"))
 
 	kind := get(t, c, &apiextensionsv1.CustomResourceDefinition{}, "", "clusters."+shipper.GroupName)
 	differs(t, kind, func() { kind.Spec.Versions[0].AdditionalPrinterColumns = nil },
-		tells("BROKEN   kinds: the CustomResourceDefinition clusters.shipper.booking.com is not that of this shipperctl"))
+		prints("BROKEN   kinds: the CustomResourceDefinition clusters.shipper.booking.com is not that of this shipperctl"))
 
 	differs(t, lease, func() { lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Unix(1e9, 0)} },
-		tells("BROKEN   reconciler: the reconciler pod-1 has not renewed its Lease shipper-reconciler since 2001-09-09T01:46:40Z"))
+		prints("BROKEN   reconciler: the reconciler pod-1 has not renewed its Lease shipper-reconciler since 2001-09-09T01:46:40Z"))
 
 	credentials := get(t, c, &corev1.Secret{}, "shipper-system", "us")
 	differs(t, credentials, func() { credentials.Data["token"] = []byte(" ") },
-		tells(`BROKEN   cluster us: Secret "shipper-system/us" has an empty "token"`, "ok       cluster eu-west-1"))
+		prints(`BROKEN   cluster us: Secret "shipper-system/us" has an empty "token"`, "ok       cluster eu-west-1"))
 
 	labels := map[string]string{"app.kubernetes.io/name": "shipper"}
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shipper-system", Name: "shipper"}}
@@ -89,7 +89,7 @@ func examine(t *testing.T) {
 	deployment.Spec.Template.Labels = labels
 	deployment.Spec.Template.Spec.Containers = []corev1.Container{{Name: "webhook", Image: "shipper:boom"}}
 	creates(t, deployment)
-	tells("BROKEN   pods: none of 1 Pods of the Deployment shipper-system/shipper is ready")()
+	prints("BROKEN   pods: none of 1 Pods of the Deployment shipper-system/shipper is ready")()
 	ended(t, deployment)
 
 	everybody := get(t, c, &rbacv1.RoleBinding{}, "rollout-blocks-global", "shipper:global-blocks")
@@ -140,13 +140,13 @@ func examine(t *testing.T) {
 	succeeds(t, "setup", "management", "--webhook-ignore", "--webhook-url", "")
 }
 
-// noWebhook ends the webhook while failurePolicy is Fail, and then Ignore: doctor tells of either.
+// noWebhook ends the webhook while failurePolicy is Fail, and then Ignore: doctor reports either.
 func noWebhook(t *testing.T, webhook *httptest.Server) {
 	t.Helper()
 	holds(t, refuses(t, "reader", "1 broken", "doctor"), "BROKEN   your rights: you may not:\n",
 		"get validatingwebhookconfigurations.admissionregistration.k8s.io\n", "why: what needs these rights could not be looked at\n")
 	webhook.Close()
-	told := func(wanted ...string) {
+	found := func(wanted ...string) {
 		t.Helper()
 		eventually(t, func() string {
 			out, err := shipperctl(t, "", "", "doctor")
@@ -159,12 +159,12 @@ func noWebhook(t *testing.T, webhook *httptest.Server) {
 		})
 	}
 	const kinds = "Application, Release, InstallationTarget, CapacityTarget, TrafficTarget, Cluster, RolloutBlock"
-	told("BROKEN   webhooks: the API server cannot call the webhook for "+kinds+": \"mutate.application.shipper.booking.com\"",
+	found("BROKEN   webhooks: the API server cannot call the webhook for "+kinds+": \"mutate.application.shipper.booking.com\"",
 		"connection refused", "why: the API server refuses every write to these kinds: failurePolicy is Fail",
 		"do:  start the webhook: kubectl get pods -n shipper-system",
 		"shipperctl clusters setup management --webhook-url "+webhook.URL+" --webhook-ignore\n")
 	works(t, "clusters", "setup", "management", "--webhook-ignore")
-	told("BROKEN   webhooks: the API server admits, without an answer of the webhook: "+kinds+"\n",
+	found("BROKEN   webhooks: the API server admits, without an answer of the webhook: "+kinds+"\n",
 		"why: writes to these kinds are stored unjudged")
 }
 

@@ -94,8 +94,8 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f(r)
 }
 
-// through returns the fleet's kubeconfig with a context more, called front, that goes through a server and trusts it, and
-// whom it trusts.
+// through returns the path of the fleet's kubeconfig with one more context, front, that goes through a server and trusts it, and the
+// CA that it trusts.
 func through(t *testing.T, server *httptest.Server) (path string, trusted []byte) {
 	t.Helper()
 	config, err := clientcmd.LoadFromFile(theFleet.Kubeconfig)

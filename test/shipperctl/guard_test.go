@@ -78,7 +78,7 @@ func joinWithAnotherBreakGlassGroup(t *testing.T) {
 	guardIs(t, "shipper:break-glass", "shipper-system:shipper-app-cluster")
 }
 
-// joinRepairsTheGuard changes everything that a person may: what is Shipper's becomes as it was, what is theirs stays.
+// joinRepairsTheGuard changes everything that a user may: join restores Shipper's fields and keeps the user's.
 func joinRepairsTheGuard(t *testing.T) {
 	c := application(t, west)
 	p := get(t, c, &admissionregistrationv1.ValidatingAdmissionPolicy{}, "", "pods"+ofGuard)

@@ -92,7 +92,7 @@ func interruptedAfterEveryWrite(t *testing.T) {
 // door is a way to the clusters of the fleet by which writes are seen.
 type door struct {
 	kubeconfig string
-	written    func(what string) // after each write that is done, before the one who has asked for it is told
+	written    func(what string) // after each write, before its response
 }
 
 // newDoor puts a server before each API server of the fleet.
@@ -164,7 +164,7 @@ func (d *door) run(t *testing.T, when func(what string) bool, args []string) (st
 	return out.String(), err
 }
 
-// tear runs a command again and again, each time until it has written something, until it has nothing to write any more. It tells
+// tear runs a command again and again, each time until it has written something, until it writes nothing more. It returns
 // how often it was interrupted.
 func (d *door) tear(t *testing.T, args []string) int {
 	t.Helper()
@@ -176,7 +176,7 @@ func (d *door) tear(t *testing.T, args []string) int {
 		out, err := d.run(t, func(what string) bool {
 			mu.Lock()
 			defer mu.Unlock()
-			// What is put as it is already, which is so of webhooks, stores nothing.
+			// An update without a change, as of webhooks, stores nothing.
 			interrupted = interrupted || strings.HasPrefix(what, http.MethodPost) || !done[what]
 			done[what] = true
 			return interrupted

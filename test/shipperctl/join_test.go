@@ -47,7 +47,7 @@ func both() string {
 }
 
 func join(t *testing.T) {
-	tells(t, `
+	prints(t, `
 Creating application cluster accounts in cluster eu-west-1:
 Creating a namespace called shipper-system... done
 Creating a service account called shipper-app-cluster... done
@@ -240,7 +240,7 @@ func joinKeepsAClientCertificate(t *testing.T) {
 	}
 }
 
-func joinTellsWhatIsWrong(t *testing.T) {
+func joinReportsWhatIsWrong(t *testing.T) {
 	fails(t, "no such file", "join", "-f", "nowhere.yaml")
 	fails(t, "clusters.yaml:2: application cluster \"a\" needs a region", "join", "-f",
 		file(t, "applicationClusters:\n- {name: a}\n"))

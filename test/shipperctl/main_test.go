@@ -72,7 +72,7 @@ func TestShipperctl(t *testing.T) {
 		{"join with a guard again writes nothing", joinWithAGuardAgainWritesNothing},
 		{"join with another break-glass group", joinWithAnotherBreakGlassGroup},
 		{"join repairs the guard", joinRepairsTheGuard},
-		{"join tells what is wrong", joinTellsWhatIsWrong},
+		{"join reports what is wrong", joinReportsWhatIsWrong},
 		{"join from two places", joinFromTwoPlaces},
 		{"the guard knows all accounts", theGuardKnowsAllAccounts},
 		{"join takes the guard away", joinTakesTheGuardAway},
@@ -86,7 +86,7 @@ func TestShipperctl(t *testing.T) {
 		{"a token that does not end gives way to one that does", aTokenThatDoesNotEndGivesWay},
 		{"revoke leaves other management clusters alone", revokeLeavesOtherManagementClustersAlone},
 		{"revoke without a context", revokeWithoutAContext},
-		{"revoke tells what it cannot", revokeTellsWhatItCannot},
+		{"revoke reports what it cannot", revokeReportsWhatItCannot},
 		{"backup and restore", backUpAndRestore},
 		{"clean decommissioned clusters", cleanDecommissionedClusters},
 		{"list releases", listReleases},
@@ -119,8 +119,8 @@ func runIn(t *testing.T, kubeconfig string, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// tells runs shipperctl, which must succeed and write want.
-func tells(t *testing.T, want string, args ...string) {
+// prints runs shipperctl, which must succeed and write want.
+func prints(t *testing.T, want string, args ...string) {
 	t.Helper()
 	got, err := run(t, args...)
 	if err != nil {

@@ -31,7 +31,7 @@ func held(t *testing.T, name string) (*corev1.Secret, credential.Credential) {
 	return secret, credential.Read(secret)
 }
 
-// accepted reports whether a cluster lets somebody in.
+// accepted reports whether a cluster accepts credentials.
 func accepted(t *testing.T, config *rest.Config) bool {
 	t.Helper()
 	err := connect(t, config).List(t.Context(), &corev1.PodList{})
@@ -181,7 +181,7 @@ func revokeWithoutAContext(t *testing.T) {
 	succeeds(t, "join", "-f", file(t, both()), "--webhook-ignore")
 }
 
-func revokeTellsWhatItCannot(t *testing.T) {
+func revokeReportsWhatItCannot(t *testing.T) {
 	secret, _ := held(t, west)
 	differs(t, secret, func() { secret.Data = map[string][]byte{"tls.crt": []byte("c"), "tls.key": []byte("k")} }, func() {
 		fails(t, "the client certificate of cluster eu-west-1 cannot be revoked, by anybody", "revoke", west)

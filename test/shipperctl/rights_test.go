@@ -301,16 +301,16 @@ func whatShipperMayWriteIntoSecrets(t *testing.T) {
 	}{
 		"a token that it renews":                       {renewed, `{"data":{"token":"bmV3"}}`, ""},
 		"the certificate of the webhook":               {certificate, `{"data":{"tls.key":"bmV3"}}`, ""},
-		"a token that nobody lets it renew":            {plain, `{"data":{"token":"bmV3"}}`, ofAnother},
+		"a token that it may not renew":                {plain, `{"data":{"token":"bmV3"}}`, ofAnother},
 		"leave to renew that it gives itself":          {plain, annotated(shipper.SecretRenewAnnotation, "24h"), ofAnother},
-		"what Helm applies when somebody rolls back":   {helms, `{"data":{"release":"bmV3"}}`, ofAnother},
+		"what Helm applies in a rollback":              {helms, `{"data":{"release":"bmV3"}}`, ofAnother},
 		"another authority to trust":                   {renewed, `{"data":{"ca.crt":"bmV3"}}`, ofMore},
 		"no authority to trust":                        {renewed, `{"data":{"ca.crt":null}}`, ofMore},
 		"a client certificate beside the token":        {renewed, `{"data":{"tls.crt":"bmV3"}}`, ofMore},
 		"an API server that is not verified":           {renewed, annotated(shipper.SecretSkipTLSVerifyAnnotation, "true"), ofMore},
 		"a token and a label":                          {renewed, `{"metadata":{"labels":{"a":"b"}},"data":{"token":"bmV3"}}`, ofMore},
 		"a finalizer, so that it cannot be taken away": {renewed, `{"metadata":{"finalizers":["shipper.booking.com/x"]}}`, ofMore},
-		"that nobody may change it any more":           {renewed, `{"immutable":true}`, ofMore},
+		"that it becomes immutable":                    {renewed, `{"immutable":true}`, ofMore},
 	} {
 		err := c.Patch(t.Context(), tc.of.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(tc.patch)), client.DryRunAll)
 		if tc.want == "" && err != nil || tc.want != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.want)) {

@@ -38,7 +38,7 @@ func beforeSetup(t *testing.T) {
 }
 
 func setupManagement(t *testing.T) {
-	tells(t, `
+	prints(t, `
 Setting up management cluster:
 Registering or updating custom resource definitions... done
 Creating a namespace called shipper-system... done
@@ -85,7 +85,7 @@ Finished setting up management cluster
 func setupManagementAgainWritesNothing(t *testing.T) {
 	settle(t, management(t))
 	before := versions(t)
-	tells(t, `
+	prints(t, `
 Setting up management cluster:
 Registering or updating custom resource definitions... already exist. Skipping
 Creating a namespace called shipper-system... already exists. Skipping
@@ -121,7 +121,7 @@ Finished setting up management cluster
 	}
 }
 
-// setupManagementOfAnotherContext is run by somebody whose kubeconfig points to an application cluster.
+// setupManagementOfAnotherContext uses a kubeconfig whose current context is an application cluster.
 func setupManagementOfAnotherContext(t *testing.T) {
 	config, err := clientcmd.LoadFromFile(theFleet.Kubeconfig)
 	if err != nil {
@@ -166,7 +166,7 @@ func setupManagementBringsRightsUpToDate(t *testing.T) {
 	if err := c.Create(t.Context(), binding); err != nil {
 		t.Fatal(err)
 	}
-	tells(t, `
+	prints(t, `
 Setting up management cluster:
 Registering or updating custom resource definitions... already exist. Skipping
 Creating a namespace called shipper-system... already exists. Skipping
@@ -294,7 +294,7 @@ func setupKeepsTheInstallation(t *testing.T) {
 	}
 }
 
-// doctorElsewhere has doctor tell where Shipper is, and mend it there with the flags that it was set up with.
+// doctorElsewhere checks that doctor finds Shipper in another namespace, and suggests the flags that it was set up with.
 func doctorElsewhere(t *testing.T) {
 	holds(t, refuses(t, "", "1 broken", "doctor"),
 		"BROKEN   place: Shipper is not set up as shipper-system/shipper-mgmt-cluster, but as elsewhere/shippy\n",

@@ -80,7 +80,7 @@ func address(t *testing.T, base string, bundle []byte) {
 	}
 }
 
-// judged waits until the API server calls the webhooks as they are configured now, of which its watch tells it.
+// judged waits until the API server calls the webhooks as configured now: it learns of them from a watch.
 func judged(t *testing.T) {
 	t.Helper()
 	eventually(t, func() string {

@@ -153,7 +153,7 @@ func key(o *object) types.NamespacedName {
 
 func going(o *object) bool { return o.GetDeletionTimestamp() != nil }
 
-// bare is an object without the notes on who wrote which field, which nobody can give back.
+// bare removes managedFields, which cannot be restored.
 func bare(o *object) *object {
 	if o != nil {
 		o.SetManagedFields(nil)

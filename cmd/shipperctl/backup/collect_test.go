@@ -143,8 +143,8 @@ func TestSecretsAreNotShown(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	for typed, want := range map[string]string{
 		"y\n": "true", "YES\n": "true", "n\n": "false", "no": "false", "what?\n\ny\n": "true",
-		"":        "nobody answers: give --yes to restore without being asked; nothing was written",
-		"maybe\n": "nobody answers: give --yes to restore without being asked; nothing was written",
+		"":        "the input ended without an answer: give --yes to restore without questions; nothing was written",
+		"maybe\n": "the input ended without an answer: give --yes to restore without questions; nothing was written",
 	} {
 		var out bytes.Buffer
 		yes, err := prompter{in: bufio.NewReader(strings.NewReader(typed)), out: &out}.confirm("Really?")

@@ -42,7 +42,7 @@ func NewCommand(c clock.PassiveClock) *cobra.Command {
 		"use the account of the Pod that this runs in, and no kubeconfig")
 	flags.StringVarP(&o.file, "file", "f", "backup.yaml", "path of the backup")
 	flags.StringVar((*string)(&o.format), "format", string(cli.YAML), "how the backup is written or shown: yaml or json")
-	flags.BoolVarP(&o.verbose, "verbose", "v", false, "tell of every object")
+	flags.BoolVarP(&o.verbose, "verbose", "v", false, "print a line for every object")
 	return cmd
 }
 
@@ -77,7 +77,7 @@ func newPrepare(o *options) *cobra.Command {
 	flags.BoolVar(&s.clusters, "include-clusters", false,
 		"Clusters too, with their Secrets and the identity of this management cluster; the file then has credentials")
 	flags.BoolVar(&s.charts, "include-charts", false,
-		"the charts too that Releases are made of: what is restored needs no chart repository then")
+		"also the charts of Releases, so that a restore needs no chart repository")
 	return cmd
 }
 
@@ -209,7 +209,7 @@ func (b Backup) overview(out io.Writer) {
 	fmt.Fprint(out, screen.Table(0, []string{"NAMESPACE", "RELEASE NAME", "OWNING APPLICATION"}, rows))
 }
 
-// hidden takes the place of what is in Secrets, and of what nobody can read, when a backup is shown.
+// hidden replaces the values of Secrets, and binary data, when a backup is shown.
 const hidden = "(not shown)"
 
 // shown is a backup as it may be seen on a screen.
@@ -257,7 +257,7 @@ func (a prompter) confirm(question string) (bool, error) {
 		}
 		if errors.Is(err, io.EOF) {
 			fmt.Fprintln(a.out)
-			return false, errors.New("nobody answers: give --yes to restore without being asked; nothing was written")
+			return false, errors.New("the input ended without an answer: give --yes to restore without questions; nothing was written")
 		}
 		if err != nil {
 			return false, fmt.Errorf("reading the answer: %w", err)

@@ -32,6 +32,6 @@ func TestTellsOfCredentialsThatHaveEnded(t *testing.T) {
 	out.Reset()
 	b.printEnded(&out, time.Unix(500, 0))
 	if out.Len() > 0 {
-		t.Errorf("of what is good it tells %s", out.String())
+		t.Errorf("for valid credentials it prints %s", out.String())
 	}
 }

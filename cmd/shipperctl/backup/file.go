@@ -61,7 +61,7 @@ func (b Backup) Marshal(f cli.Format) ([]byte, error) {
 	return f.Marshal(b)
 }
 
-// Parse reads what Marshal writes, and the files of the original. All that is wrong with it is told at once.
+// Parse reads the files of Marshal and of the original. Its error lists all problems.
 func Parse(text []byte) (Backup, error) {
 	asJSON, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {

@@ -52,8 +52,8 @@ func sameIdentity(live, was *object) error {
 	if live == nil || idOf(live) == idOf(was) {
 		return nil
 	}
-	return fmt.Errorf("this management cluster is %q and the backup is of %q, says %s: what was installed before would be a "+
-		"stranger's. If this cluster takes that one's place: kubectl -n %s patch configmap %s --type=merge -p '{\"data\":{\"%s\":\"%s\"}}'",
+	return fmt.Errorf("this management cluster is %q and the backup is of %q, says %s: objects installed before would belong to "+
+		"another cluster. If this cluster takes that one's place: kubectl -n %s patch configmap %s --type=merge -p '{\"data\":{\"%s\":\"%s\"}}'",
 		idOf(live), idOf(was), describe(live), live.GetNamespace(), live.GetName(), shipper.IdentityKey, idOf(was))
 }
 
@@ -124,7 +124,7 @@ func (b Backup) printEnded(out io.Writer, now time.Time) {
 		}
 		secret := &corev1.Secret{}
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(e.ClusterSecret.Object, secret) != nil {
-			continue // what is wrong with it is told by others
+			continue // Parse has reported it
 		}
 		if c := credential.Read(secret); c.Ended(now) {
 			ended = append(ended, fmt.Sprintf("%s (%s, %s)", e.Cluster.GetName(), c.Kind, c.NotAfter.Format(time.RFC3339)))

@@ -26,11 +26,11 @@ const fieldOwner = "shipperctl"
 // progressInterval is the time between two lines about long work. Short work prints none.
 const progressInterval = 3 * time.Second
 
-// restorer makes what a backup has and the cluster has not. What is there is left as it is, so that it can be run again
+// restorer creates the objects of a backup that the cluster lacks. Existing objects stay as they are, so that it can be run again
 // when something went wrong.
 type restorer struct {
 	client client.Client
-	// out is told what happens; verbose also of every single object.
+	// out gets a line for each problem; verbose for every object.
 	out     io.Writer
 	verbose bool
 
@@ -68,7 +68,7 @@ func (r *restorer) restore(ctx context.Context, b Backup) error {
 	return errors.Join(problems...)
 }
 
-// identity tells the management cluster who it is. One that it has already stays: checkIdentity has seen to it.
+// identity restores the identity of the management cluster. An existing one stays: ready has compared it.
 func (r *restorer) identity(ctx context.Context, e Entry) error {
 	if e.Identity == nil {
 		return nil
@@ -95,7 +95,7 @@ func (r *restorer) cluster(ctx context.Context, e Entry) error {
 	return err
 }
 
-// chart makes what Releases are made of. It belongs to nobody until Shipper gives it to those Releases.
+// chart restores the chart of Releases. It has no owner until Shipper sets those Releases as its owners.
 func (r *restorer) chart(ctx context.Context, e Entry) error {
 	if e.ChartSnapshot == nil {
 		return nil
@@ -192,7 +192,7 @@ func (r *restorer) ensureOwned(ctx context.Context, was, o, owner *object, same 
 // sameness reports whether what is there is what was.
 type sameness func(live, was *object) (bool, error)
 
-// ensure makes o, which is to be what was, and returns what is there then. What is there already must be the same; nil
+// ensure creates o, the object that was backed up as was, and returns the stored object. An existing one must be the same; nil
 // asks nothing.
 func (r *restorer) ensure(ctx context.Context, was, o *object, same sameness) (*object, error) {
 	live, err := get(ctx, r.client, was.GroupVersionKind(), key(was))
@@ -267,7 +267,7 @@ func (r *restorer) status(ctx context.Context, live, was *object) error {
 	return nil
 }
 
-// progressf tells of a single object.
+// progressf prints a line about one object.
 func (r *restorer) progressf(format string, args ...any) {
 	if r.verbose {
 		fmt.Fprintf(r.out, format+"\n", args...)

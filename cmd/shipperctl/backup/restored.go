@@ -56,7 +56,7 @@ func lostOwners(was, o *object) []string {
 }
 
 // asFound makes a CapacityTarget or a TrafficTarget ask for nothing: more may run by now, or less, than the backup knows.
-// What is found is asked for first, and then what the Release wants.
+// The reconciler adopts the found state first, and then the Release's.
 func asFound(target *object) {
 	clusters, _, _ := unstructured.NestedSlice(target.Object, "spec", "clusters")
 	for i := range clusters {
@@ -76,8 +76,8 @@ func asFound(target *object) {
 	}
 }
 
-// statusOf is the status to restore; nil when there was none. What was said of a generation is said of the first one now,
-// unless somebody has yet to look: nothing is decided by what a target said before it was lost.
+// statusOf is the status to restore; nil when there was none. observedGeneration becomes 1 if it was current, and is dropped
+// otherwise, and for targets: the reconciler must not act on a status from before the loss.
 func statusOf(was *object) map[string]any {
 	status, _, _ := unstructured.NestedMap(was.DeepCopy().Object, "status")
 	if len(status) == 0 {

@@ -242,7 +242,7 @@ func TestShipperMustBeDown(t *testing.T) {
 		"a leader": {at(lease("pod-1", 14*time.Second)), "shipper must be down while a backup is restored, and the " +
 			"reconciler pod-1 runs, says the Lease shipper-system/shipper-reconciler: stop it, or wait until 2026-01-01T00:00:01Z if it is " +
 			"gone already"},
-		"a Lease of nobody": {err: at(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "shipper-system", Name: "shipper-reconciler"}})},
+		"a Lease without a holder": {err: at(&coordinationv1.Lease{ObjectMeta: lease("", 0).ObjectMeta})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""

@@ -28,7 +28,7 @@ func TestSpec(t *testing.T) {
 		want  any
 	}{
 		"a message is all it takes": {[]string{"-m", "why"}, shipper.RolloutBlockSpec{Message: "why"}},
-		"no message":                {nil, "--message is needed: who is stopped wants to know why"},
+		"no message":                {nil, "--message is needed: refusals show it"},
 		"once": {
 			[]string{"-m", "why", "--start", "2026-12-18T17:00:00Z", "--end", "2027-01-04T07:00:00Z"},
 			shipper.RolloutBlockSpec{Message: "why", Schedule: &shipper.RolloutBlockSchedule{

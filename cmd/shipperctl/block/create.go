@@ -18,7 +18,7 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
-// wanted are the flags of `block create`. What they mean is told in docs/blocks.md.
+// wanted are the flags of `block create`, which docs/blocks.md explains.
 type wanted struct {
 	message, start, end, cron, zone, selector, enforcement, policy string
 	ttl, duration                                                  time.Duration
@@ -83,7 +83,7 @@ func (w *wanted) spec() (shipper.RolloutBlockSpec, error) {
 		OverridePolicy: shipper.RolloutBlockOverridePolicy(w.policy), RequireOverrideReason: w.reason,
 	}
 	if w.message == "" {
-		return s, errors.New("--message is needed: who is stopped wants to know why")
+		return s, errors.New("--message is needed: refusals show it")
 	}
 	if w.ttl != 0 {
 		s.TTL = &metav1.Duration{Duration: w.ttl}

@@ -55,7 +55,7 @@ func TestForPrograms(t *testing.T) {
 `
 	found := listed(blocks, now)
 	if found[1].Problem == "" {
-		t.Error("a schedule that cannot be read is not told of")
+		t.Error("a schedule that cannot be read is not reported")
 	}
 	found[1].Problem = "PROBLEM"
 	var out bytes.Buffer

@@ -144,7 +144,7 @@ func (b *Listed) when(now time.Time) string {
 	return "no more"
 }
 
-// what tells what a block stops, and what it lets pass.
+// what lists the changes that a block stops, and those that it lets pass.
 func what(b *shipper.RolloutBlock) string {
 	parts := []string{}
 	switch b.Spec.Enforcement {

@@ -16,10 +16,11 @@ import (
 )
 
 // applicationKinds are what kubectl puts, and takes, before the name of an Application.
-var applicationKinds = []string{"app", "apps", "application", "applications", "application." + shipper.GroupName, "applications." + shipper.GroupName}
+var applicationKinds = []string{
+	"app", "apps", "application", "applications", "application." + shipper.GroupName, "applications." + shipper.GroupName,
+}
 
-// ApplicationKey names an Application, which may be given as kubectl prints it, with its kind before a slash, or as `rollout status` prints it,
-// with its namespace before one.
+// ApplicationKey names an Application. arg may be as kubectl prints it, KIND/NAME, or as `rollout status` does, NAMESPACE/NAME.
 func ApplicationKey(namespace, arg string) client.ObjectKey {
 	before, name, ok := strings.Cut(arg, "/")
 	switch {
@@ -31,8 +32,8 @@ func ApplicationKey(namespace, arg string) client.ObjectKey {
 	return client.ObjectKey{Namespace: before, Name: name}
 }
 
-// ReadApplication reads an Application and its own Releases whose order can be told, oldest first, without those that are being deleted: Shipper
-// keeps a deleted Release until others serve, but no longer rolls it out.
+// ReadApplication reads an Application and its own Releases with a valid generation, oldest first. It leaves out those that are being
+// deleted: Shipper keeps a deleted Release until others serve, but no longer rolls it out.
 func ReadApplication(ctx context.Context, c client.Reader, key client.ObjectKey) (*shipper.Application, []*shipper.Release, error) {
 	app, releases, _, err := ReadApplicationWithDeleting(ctx, c, key)
 	return app, releases, err

@@ -12,7 +12,7 @@ import (
 
 // Codes, as docs/cli.md lists them.
 const (
-	// Done: what was asked for is so.
+	// Done: the command succeeded.
 	Done = 0
 	// Failed: it could not be done, or not all of it, or something was found broken.
 	Failed = 1

@@ -13,7 +13,7 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
-// Format is how something is told.
+// Format is an output format.
 type Format string
 
 // The formats.

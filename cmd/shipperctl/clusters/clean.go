@@ -115,7 +115,7 @@ func (c *cleaner) clean(ctx context.Context, gone []string) error {
 	return fmt.Errorf("not every release was cleaned: %w", errors.Join(problems...))
 }
 
-// advice tells what can be done about a Release that is left.
+// advice is what a user can do about a Release that is left.
 func advice(k kept) string {
 	if k.live() {
 		return "roll its application out to other clusters, or choose some: kubectl annotate rel " + k.release.Name + " -n " +
@@ -174,7 +174,7 @@ type change struct {
 }
 
 // kept is a Release that is on no other clusters: it is not changed. Without any, Shipper would choose clusters for it
-// again, and it would run where nobody asked for it, or be rolled out again.
+// again, where no user wants it, or roll it out again.
 type kept struct {
 	release types.NamespacedName
 	// part the Release has in its Application's rollout. One that is retired has no Pods; all others may have.
@@ -243,7 +243,8 @@ func namesOf(values []string) ([]string, error) {
 	}
 	slices.Sort(out)
 	if out = slices.Compact(out); len(out) == 0 {
-		return nil, cli.WithCode(cli.Misused, errors.New("name the clusters that are decommissioned: --decommissionedClusters eu-west-1,eu-west-2"))
+		err := errors.New("name the clusters that are decommissioned: --decommissionedClusters eu-west-1,eu-west-2")
+		return nil, cli.WithCode(cli.Misused, err)
 	}
 	return out, nil
 }

@@ -15,14 +15,14 @@ import (
 )
 
 func name(app string, generation int) types.NamespacedName {
-	return types.NamespacedName{Namespace: "default", Name: fmt.Sprintf("%s-%d", app, generation)}
+	return types.NamespacedName{Namespace: "shop", Name: fmt.Sprintf("%s-%d", app, generation)}
 }
 
 func TestMakePlan(t *testing.T) {
-	going := release("default", "web", 0, "eu-1", false)
+	going := release("web", 0, "eu-1", false)
 	going.DeletionTimestamp = &metav1.Time{}
 	going.DeletionTimestamp.Time = going.DeletionTimestamp.AddDate(2026, 0, 0)
-	broken := release("default", "web", 0, "eu-1", false)
+	broken := release("web", 0, "eu-1", false)
 	delete(broken.Annotations, shipper.ReleaseGenerationAnnotation)
 	for sentence, tc := range map[string]struct {
 		releases []shipper.Release
@@ -31,7 +31,7 @@ func TestMakePlan(t *testing.T) {
 	}{
 		"only what is gone is taken, and only where it is": {
 			releases: []shipper.Release{
-				release("default", "web", 1, "eu-1,eu-2,us-1", false), release("default", "web", 0, "eu-2", true), release("default", "api", 0, "us-1,eu-1", true),
+				release("web", 1, "eu-1,eu-2,us-1", false), release("web", 0, "eu-2", true), release("api", 0, "us-1,eu-1", true),
 			},
 			gone: []string{"eu-1", "us-1"},
 			want: cleanPlan{
@@ -40,12 +40,12 @@ func TestMakePlan(t *testing.T) {
 			},
 		},
 		"a name that is the beginning of another's is not that other's": {
-			releases: []shipper.Release{release("default", "web", 0, "eu-10,eu-1", true)}, gone: []string{"eu-1"},
+			releases: []shipper.Release{release("web", 0, "eu-10,eu-1", true)}, gone: []string{"eu-1"},
 			want: cleanPlan{changes: []change{{name("web", 0), "eu-10,eu-1", "eu-10"}}},
 		},
-		"nobody is left without any cluster, whatever part it has": {
+		"no Release loses its last cluster, whatever its role": {
 			releases: []shipper.Release{
-				release("default", "web", 3, "eu-1", false), release("default", "web", 2, "eu-1", false), release("default", "web", 1, "eu-1", true), release("default", "web", 0, "eu-1", true),
+				release("web", 3, "eu-1", false), release("web", 2, "eu-1", false), release("web", 1, "eu-1", true), release("web", 0, "eu-1", true),
 			},
 			gone: []string{"eu-1"},
 			want: cleanPlan{kept: []kept{
@@ -54,7 +54,7 @@ func TestMakePlan(t *testing.T) {
 			}},
 		},
 		"an Application without an incumbent, which the original fell over": {
-			releases: []shipper.Release{release("default", "new", 0, "eu-1", false), release("default", "web", 0, "eu-1,eu-2", true)}, gone: []string{"eu-1"},
+			releases: []shipper.Release{release("new", 0, "eu-1", false), release("web", 0, "eu-1,eu-2", true)}, gone: []string{"eu-1"},
 			want: cleanPlan{
 				changes: []change{{name("web", 0), "eu-1,eu-2", "eu-2"}}, kept: []kept{{name("new", 0), strategy.Contender}},
 			},
@@ -63,13 +63,13 @@ func TestMakePlan(t *testing.T) {
 			releases: []shipper.Release{broken}, gone: []string{"eu-1"}, want: cleanPlan{kept: []kept{{release: name("web", 0)}}},
 		},
 		"one that goes, and one for which no clusters were chosen, are left alone": {
-			releases: []shipper.Release{going, release("default", "api", 0, "", false)}, gone: []string{"eu-1"},
+			releases: []shipper.Release{going, release("api", 0, "", false)}, gone: []string{"eu-1"},
 		},
-		"a name that nobody has": {
-			releases: []shipper.Release{release("default", "web", 0, "eu-1", true)}, gone: []string{"ue-1"}, want: cleanPlan{nowhere: []string{"ue-1"}},
+		"a name without a cluster": {
+			releases: []shipper.Release{release("web", 0, "eu-1", true)}, gone: []string{"ue-1"}, want: cleanPlan{nowhere: []string{"ue-1"}},
 		},
 		"blanks between names": {
-			releases: []shipper.Release{release("default", "web", 0, "eu-2 , eu-1", true)}, gone: []string{"eu-1"},
+			releases: []shipper.Release{release("web", 0, "eu-2 , eu-1", true)}, gone: []string{"eu-1"},
 			want: cleanPlan{changes: []change{{name("web", 0), "eu-2 , eu-1", "eu-2"}}},
 		},
 	} {

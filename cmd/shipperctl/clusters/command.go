@@ -62,8 +62,8 @@ func newCheck(o *options) *cobra.Command {
 	var format cli.Format
 	cmd := &cobra.Command{
 		Use:   "check NAME",
-		Short: "Tell whether Shipper can use a cluster: credentials, rights and version",
-		Long: "Tell whether Shipper can use a cluster. It is asked from here, with the address and the credentials that the management\n" +
+		Short: "Check whether Shipper can use a cluster: credentials, rights and version",
+		Long: "Check whether Shipper can use a cluster. It is asked from here, with the address and the credentials that the management\n" +
 			"cluster has for it. Nothing is written.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

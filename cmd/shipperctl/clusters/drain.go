@@ -23,8 +23,8 @@ import (
 func newDrain(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "drain NAME",
-		Short: "Cordon a cluster, and tell what is still placed there and how to move each of it",
-		Long: "Cordon a cluster, and tell what is still placed there and how to move each of it. Nothing is moved: where capacity\n" +
+		Short: "Cordon a cluster, and list the Releases still placed there with the commands that move them",
+		Long: "Cordon a cluster, and list the Releases still placed there with the commands that move them. Nothing is moved: where capacity\n" +
 			"goes instead is yours to choose. Run it again to see what is left; it fails while something is.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -230,8 +230,8 @@ func stillPlaced(name string, placed []string) error {
 	if more := len(placed) - maxNamed; more > 0 {
 		first += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Errorf("%d releases are placed on cluster %s: %s\nshipperctl clusters drain %s tells how to move them; "+
-		"with --force what they run there is left running, and nobody cleans it up", len(placed), name, first, name)
+	return fmt.Errorf("%d releases are placed on cluster %s: %s\nshipperctl clusters drain %s lists the commands that move them; "+
+		"with --force their Pods keep running there, and Shipper does not clean them up", len(placed), name, first, name)
 }
 
 // removed says what stays behind when a Cluster is deleted. secret has no name when there is none.

@@ -18,7 +18,7 @@ func TestDrainTells(t *testing.T) {
 	const elsewhere = "The next rollout of each of these applications goes elsewhere by itself. The commands move them without one;\n" +
 		"they need the verb stamp on releases.\n"
 	leaving := aCluster("eu-1", "eu", corev1.ConditionTrue, "")
-	cordoned, going := aCluster("eu-4", "eu", corev1.ConditionTrue, ""), release("shop", "web", 1, "eu-1", true)
+	cordoned, going := aCluster("eu-4", "eu", corev1.ConditionTrue, ""), release("web", 1, "eu-1", true)
 	cordoned.Spec.Scheduler.Unschedulable = true
 	going.DeletionTimestamp = &metav1.Time{Time: time.Unix(1e9, 0)}
 	clusters := []shipper.Cluster{
@@ -32,17 +32,17 @@ func TestDrainTells(t *testing.T) {
 		want     string
 	}{
 		"nothing is placed there": {
-			others, []shipper.Release{release("shop", "web", 1, "eu-10,eu-2", true), release("shop", "new", 0, "", false), going},
+			others, []shipper.Release{release("web", 1, "eu-10,eu-2", true), release("new", 0, "", false), going},
 			"no release is placed on cluster eu-1\n",
 		},
 		"what has other clusters leaves this one": {
-			others, []shipper.Release{release("shop", "web", 1, "us-1,eu-1,eu-2", true)}, `
+			others, []shipper.Release{release("web", 1, "us-1,eu-1,eu-2", true)}, `
 release shop/web-1 of application web (contender) is placed here
   kubectl annotate rel web-1 -n shop shipper.booking.com/release.clusters=eu-2,us-1 --overwrite
 ` + elsewhere,
 		},
 		"what is complete and alone gets another cluster, waits and leaves": {
-			others, []shipper.Release{release("shop", "web", 1, "eu-1", true)}, `
+			others, []shipper.Release{release("web", 1, "eu-1", true)}, `
 release shop/web-1 of application web (contender) is placed here
   kubectl annotate rel web-1 -n shop shipper.booking.com/release.clusters=eu-1,eu-2 --overwrite
   kubectl wait ct/web-1 -n shop --timeout=10m --for=jsonpath='{.status.clusters[?(@.name=="eu-2")].achievedPercent}'=100
@@ -50,8 +50,8 @@ release shop/web-1 of application web (contender) is placed here
   (or, in the place of eu-2: eu-3)
 ` + elsewhere,
 		},
-		"in the middle of a rollout both sides are told, and old Releases counted": {
-			others, []shipper.Release{release("shop", "web", 2, "eu-1,eu-2", false), release("shop", "web", 1, "eu-1", true), release("shop", "web", 0, "eu-1", true)}, `
+		"in the middle of a rollout both sides are listed, and old Releases counted": {
+			others, []shipper.Release{release("web", 2, "eu-1,eu-2", false), release("web", 1, "eu-1", true), release("web", 0, "eu-1", true)}, `
 release shop/web-1 of application web (incumbent) is placed here
   kubectl annotate rel web-1 -n shop shipper.booking.com/release.clusters=eu-1,eu-2 --overwrite
   shipperctl rollout status web -n shop, until eu-2 has what it is to have
@@ -64,7 +64,7 @@ release shop/web-2 of application web (contender) is placed here
 `,
 		},
 		"a contender that is on its way has not all there that it is to have in the end": {
-			others, []shipper.Release{release("shop", "web", 1, "eu-1", false)}, `
+			others, []shipper.Release{release("web", 1, "eu-1", false)}, `
 release shop/web-1 of application web (contender) is placed here
   kubectl annotate rel web-1 -n shop shipper.booking.com/release.clusters=eu-1,eu-2 --overwrite
   shipperctl rollout status web -n shop, until eu-2 has what it is to have
@@ -73,13 +73,13 @@ release shop/web-1 of application web (contender) is placed here
 ` + elsewhere,
 		},
 		"neither a cordoned nor a lost cluster nor one of another region takes anything": {
-			clusters, []shipper.Release{release("shop", "web", 1, "eu-1", true)}, `
+			clusters, []shipper.Release{release("web", 1, "eu-1", true)}, `
 release shop/web-1 of application web (contender) is placed here
   it has no other cluster, and none of this region is there to take it: join or uncordon one, then run this again
 ` + elsewhere,
 		},
 		"only old Releases are left": {
-			others, []shipper.Release{release("shop", "web", 2, "eu-2", true), release("shop", "web", 1, "eu-2", true), release("shop", "web", 0, "eu-1", true)}, `
+			others, []shipper.Release{release("web", 2, "eu-2", true), release("web", 1, "eu-2", true), release("web", 0, "eu-1", true)}, `
 1 old releases without pods are placed here. This takes the cluster off those that have another:
   shipperctl clean decommissioned-clusters --decommissionedClusters eu-1
 nothing that may have pods is placed on cluster eu-1
@@ -99,17 +99,18 @@ func TestOnlyWhoOffersAsMuchTakesWhatLeaves(t *testing.T) {
 	leaving, other := aCluster("eu-1", "eu", "", ""), aCluster("eu-2", "eu", "", "")
 	leaving.Spec.Capabilities = []string{"gpu"}
 	if takesFor(&other, &leaving) {
-		t.Error("without a capability it is told")
+		t.Error("a cluster without the capability is listed")
 	}
 	other.Spec.Capabilities = []string{"arm", "gpu"}
 	if !takesFor(&other, &leaving) {
-		t.Error("with the capability it is not told")
+		t.Error("a cluster with the capability is not listed")
 	}
 }
 
 func TestRemoveRefusesAndNames(t *testing.T) {
 	const want = "6 releases are placed on cluster eu-1: a, b, c, d, e and 1 more\n" +
-		"shipperctl clusters drain eu-1 tells how to move them; with --force what they run there is left running, and nobody cleans it up"
+		"shipperctl clusters drain eu-1 lists the commands that move them; with --force their Pods keep running there, " +
+		"and Shipper does not clean them up"
 	if got := stillPlaced("eu-1", []string{"f", "b", "a", "d", "c", "e"}).Error(); got != want {
 		t.Error(got)
 	}

@@ -118,13 +118,13 @@ func newJoin(o *options) *cobra.Command {
 	flags.StringVar(&serviceAccount, "application-cluster-service-account", shipper.ApplicationServiceAccount,
 		"name of the service account Shipper uses in application clusters")
 	flags.DurationVar(&lifetime, "token-lifetime", 24*time.Hour,
-		"how long tokens are to live; Shipper renews them after a quarter of that, and nobody has to join again unless it cannot for the "+
+		"lifetime of tokens; Shipper renews them after a quarter of that, and you need to join again only if it fails to for the "+
 			"rest. 0 makes one that does not end, for all management clusters")
 	flags.BoolVar(&g.on, "guard", false,
 		"install policies in application clusters that refuse edits by others to what Shipper owns; --guard=false removes them "+
-			"(default: what is there stays)")
+			"(default: an existing guard stays)")
 	flags.StringVar(&g.group, "guard-break-glass-group", install.BreakGlassGroup,
-		"group of users whom the guard refuses nothing, with --guard")
+		"group of users that the guard exempts, with --guard")
 	return cmd
 }
 
@@ -317,9 +317,9 @@ func loopback(server string) bool {
 
 // guarding is what to do about the guard of application clusters.
 type guarding struct {
-	asked bool   // --guard was given; without it, what is there stays
+	asked bool   // --guard was given; without it, an existing guard stays
 	on    bool   // its value
-	group string // whom the guard refuses nothing
+	group string // the guard exempts its members
 }
 
 // check refuses flags that say nothing together.
@@ -332,7 +332,7 @@ func (g *guarding) check(named bool) error {
 	return cli.WithCode(cli.Misused, err)
 }
 
-// possible tells in its error which clusters cannot have the guard that is asked for. It writes nothing.
+// possible returns an error that names the clusters without support for the guard. It writes nothing.
 func (g guarding) possible(ctx context.Context, members []member) error {
 	if !g.on {
 		return nil

@@ -60,7 +60,7 @@ func newList(o *options) *cobra.Command {
 type ListedCluster struct {
 	Name   string `json:"name"`
 	Region string `json:"region"`
-	// Ready is the status of the condition Ready: True, False or Unknown; empty while nobody has looked.
+	// Ready is the status of the condition Ready: True, False or Unknown; empty while Shipper has not connected.
 	Ready string `json:"ready"`
 	// Reason and Message are why it is not ready.
 	Reason  string `json:"reason,omitempty"`
@@ -201,7 +201,7 @@ type ListedRelease struct {
 	Namespace   string `json:"namespace"`
 	Name        string `json:"name"`
 	Application string `json:"application"`
-	// Role is contender, incumbent, superseded or retired; empty when its place in history cannot be told, and while it is
+	// Role is contender, incumbent, superseded or retired; empty when its generation is unknown, and while it is
 	// being deleted.
 	Role strategy.Role `json:"role"`
 	// Clusters are those that it is placed on; none while none were chosen.
@@ -291,7 +291,7 @@ func isPlacedOn(rel *shipper.Release, cluster string) bool {
 	return rel.DeletionTimestamp.IsZero() && slices.Contains(strategy.Clusters(rel), cluster)
 }
 
-// rolesOf gives each Release its part in the rollout of its Application; those whose place in history cannot be told, and
+// rolesOf maps each Release to its role in the rollout of its Application; those without a valid generation, and
 // those that go, have none.
 func rolesOf(releases []shipper.Release) map[types.NamespacedName]strategy.Role {
 	apps := map[types.NamespacedName][]*shipper.Release{}

@@ -14,8 +14,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// release of an Application, made in the order of generations.
-func release(namespace, app string, generation int, clusters string, complete bool) shipper.Release {
+// releaseIn returns a Release of an Application, made in the order of generations.
+func releaseIn(namespace, app string, generation int, clusters string, complete bool) shipper.Release {
 	rel := shipper.Release{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: fmt.Sprintf("%s-%d", app, generation), Labels: map[string]string{shipper.AppLabel: app},
 		CreationTimestamp: metav1.Time{Time: time.Unix(1e9+int64(generation), 0)},
@@ -29,12 +29,16 @@ func release(namespace, app string, generation int, clusters string, complete bo
 	return rel
 }
 
+func release(app string, generation int, clusters string, complete bool) shipper.Release {
+	return releaseIn("shop", app, generation, clusters, complete)
+}
+
 func TestListed(t *testing.T) {
 	all := func() []shipper.Release {
-		strange := release("shop", "api", 0, "us-1", true)
+		strange := releaseIn("shop", "api", 0, "us-1", true)
 		delete(strange.Annotations, shipper.ReleaseGenerationAnnotation)
 		return []shipper.Release{
-			release("shop", "web", 0, "eu-1", true), release("shop", "web", 1, "eu-1,us-1", false), release("bank", "web", 0, "", false), strange,
+			releaseIn("shop", "web", 0, "eu-1", true), releaseIn("shop", "web", 1, "eu-1,us-1", false), releaseIn("bank", "web", 0, "", false), strange,
 		}
 	}
 	var (

@@ -25,11 +25,11 @@ func newRevoke(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke NAME",
 		Short: "Make the token that Shipper has for a cluster void, and all that it was renewed from or to",
-		Long: "Make the token that Shipper has for a cluster void, at once and for whoever has read it: what it is bound to in that\n" +
+		Long: "Make the token that Shipper has for a cluster void, at once and for everyone who has read it: its object in that\n" +
 			"cluster is deleted. The cluster is asked with its context, if the kubeconfig has one by the name of the cluster, the one in\n" +
 			"clusters.yaml with --file, or the one of --application-cluster-context; otherwise with the token itself.\n" +
-			"What runs in the cluster runs on. `clusters join` makes another token.\n\n" +
-			"Who has had the token may have made others with it, for it may ask for tokens of its account: --account deletes the account\n" +
+			"Pods in the cluster keep running. `clusters join` makes another token.\n\n" +
+			"A thief may have used the token to request others of its account: --account deletes the account\n" +
 			"with all of them, those of other management clusters too.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -92,7 +92,7 @@ func (r *revoker) revoke(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	r.report.Printf("Shipper cannot work with cluster %s any more; what runs there runs on. "+
+	r.report.Printf("Shipper cannot work with cluster %s any more; Pods there keep running. "+
 		"`shipperctl clusters join` makes another token", name)
 	return nil
 }
@@ -117,7 +117,7 @@ func (r *revoker) void(ctx context.Context, name string, access *fleet.Access, k
 	return v.AwaitRefusal(ctx, config, r.clock, r.timeout)
 }
 
-// revocable tells in its error why nobody can revoke some credentials, and what to do instead.
+// revocable returns an error, with what to do instead, for credentials that cannot be revoked.
 func revocable(cluster string, secret client.ObjectKey, c credential.Credential, account bool) error {
 	another := fmt.Sprintf("To use a token that can be revoked: kubectl delete secret %s -n %s, then `shipperctl clusters join`",
 		secret.Name, secret.Namespace)

@@ -80,7 +80,7 @@ func ending(what string, c *x509.Certificate, now time.Time) []Finding {
 }
 
 // refused reports which webhooks API servers do not ask because what they trust has not signed the certificate, or because it is
-// for another host. That something has ended is told already.
+// for another host. ending reports what has expired.
 func refused(pair tls.Certificate, webhooks []webhook, now time.Time) []Finding {
 	between := x509.NewCertPool()
 	for _, raw := range pair.Certificate[1:] {

@@ -103,7 +103,7 @@ func TestCertificateFindings(t *testing.T) {
 					"x509: certificate is valid for " + host + ", not localhost",
 			},
 		},
-		"nobody is told whom to trust": {
+		"no CA bundle": {
 			secret, []webhook{{name: "a", host: host}, {name: "b", host: host}}, now.Add(day), []string{"BROKEN: no caBundle is in a, b"},
 		},
 		"the webhook never ran": {
@@ -116,7 +116,7 @@ func TestCertificateFindings(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			got := told(certificateFindings(tc.secret, tc.webhooks, tc.now))
+			got := texts(certificateFindings(tc.secret, tc.webhooks, tc.now))
 			for i := range got {
 				got[i], _, _ = strings.Cut(got[i], " (possibly") // what Go says more
 			}
@@ -151,15 +151,15 @@ func TestWebhookFindings(t *testing.T) {
 		"one is missing": {
 			fewer, []string{"BROKEN: its MutatingWebhookConfiguration lacks mutate.application.shipper.booking.com"},
 		},
-		"one passes when nobody judges": {lenient, []string{"warning: failurePolicy is Ignore for mutate.rolloutblock.shipper.booking.com"}},
+		"one webhook is lenient": {lenient, []string{"warning: failurePolicy is Ignore for mutate.rolloutblock.shipper.booking.com"}},
 	} {
-		if diff := cmp.Diff(tc.want, told(webhookFindings(want, tc.live))); diff != "" {
+		if diff := cmp.Diff(tc.want, texts(webhookFindings(want, tc.live))); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", sentence, diff)
 		}
 	}
 	collected := object(t, manifests.Webhook, "ValidatingWebhookConfiguration", "shipper.booking.com")
-	if got := told(webhookFindings(collected, collected)); got != nil {
-		t.Errorf("those that are Ignore in the manifests are told of: %v", got)
+	if got := texts(webhookFindings(collected, collected)); got != nil {
+		t.Errorf("webhooks that are Ignore in the manifests are reported: %v", got)
 	}
 }
 

@@ -115,10 +115,10 @@ func (s *seen) findings() []Finding {
 	return append(out, endOf(s.credential, s.now)...)
 }
 
-// endOf tells of credentials that work, but not for long.
+// endOf reports credentials that expire soon.
 func endOf(c credential.Credential, now time.Time) []Finding {
 	f := warning(fmt.Sprintf("its %s ends at %s", c.Kind, c.NotAfter.Format(time.RFC3339)),
-		"Shipper cannot work with it then: nothing that is asked for reaches it", c.Remedy())
+		"Shipper cannot work with it then: no change reaches it", c.Remedy())
 	switch {
 	case c.Problem != "":
 		f.What, f.Why = "its token cannot be renewed: "+c.Problem, "it was meant to be"
@@ -126,7 +126,7 @@ func endOf(c credential.Credential, now time.Time) []Finding {
 		return nil
 	case c.Renewed():
 		f.What += fmt.Sprintf(" and was to be renewed at %s", c.RenewAt().Format(time.RFC3339))
-		f.Do = "shipperctl doctor tells whether the reconciler runs; if it does, the condition CredentialsValid of the Cluster tells why. " +
+		f.Do = "shipperctl doctor checks whether the reconciler runs; if it does, condition CredentialsValid of the Cluster has the reason. " +
 			c.Remedy()
 	default:
 		f.What += ", and Shipper does not renew it"
@@ -137,7 +137,7 @@ func endOf(c credential.Credential, now time.Time) []Finding {
 // unusable is the finding that a cluster cannot be asked anything.
 func (s *seen) unusable() Finding {
 	f := broken(s.failure.Message,
-		"Shipper cannot work with it: what runs there runs on, and nothing that is asked for reaches it",
+		"Shipper cannot work with it: Pods there keep running, and no change reaches it",
 		"join it again: shipperctl clusters join")
 	if s.credential.Kind == credential.Certificate {
 		f.Do = s.credential.Remedy()
@@ -157,22 +157,22 @@ func (s *seen) unusable() Finding {
 	return f
 }
 
-// condition is what Shipper itself says of a cluster that answers here. One that is known to be unwell is not told of twice.
+// condition reports the Ready condition of a cluster that answers here, unless unwell: faults are not reported twice.
 func (s *seen) condition(unwell bool) []Finding {
 	ready := shipper.FindCondition(s.cluster.Status.Conditions, shipper.ClusterReady)
 	switch {
 	case ready == nil || ready.Status == corev1.ConditionUnknown || s.cluster.Status.ObservedGeneration != s.cluster.Generation:
 		return []Finding{warning("Shipper has not looked at it since it was changed last",
-			"the reconciler does not run, or has not come to it yet", "shipperctl doctor tells whether the reconciler runs")}
+			"the reconciler does not run, or has not come to it yet", "shipperctl doctor checks whether the reconciler runs")}
 	case ready.Status == corev1.ConditionTrue || unwell:
 		return nil
 	}
 	return []Finding{broken(fmt.Sprintf("it answers here, but Shipper says %s: %s", ready.Reason, ready.Message),
-		"Shipper cannot work with it: what runs there runs on, and nothing that is asked for reaches it",
+		"Shipper cannot work with it: Pods there keep running, and no change reaches it",
 		"look at the network between Shipper and "+s.cluster.Spec.APIMaster)}
 }
 
-// each looks at several clusters at the same time: those that do not answer keep nobody from the others.
+// each checks clusters in parallel: one that does not answer must not delay the others.
 func each(clusters []shipper.Cluster, look func(*shipper.Cluster) Check) []Check {
 	out := make([]Check, len(clusters))
 	var all sync.WaitGroup

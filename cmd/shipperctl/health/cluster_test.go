@@ -15,8 +15,8 @@ import (
 	"shipper.dev/shipper/reconciler/fleet/credential"
 )
 
-// told are findings as level and what.
-func told(findings []Finding) []string {
+// texts are findings as level and what.
+func texts(findings []Finding) []string {
 	var out []string
 	for _, f := range findings {
 		if f.What == "" || f.Why == "" || f.Do == "" {
@@ -46,9 +46,9 @@ func TestClusterFindings(t *testing.T) {
 		"all is well":              {ready, seen{version: "v1.27.0"}, nil},
 		"it is too old":            {ready, seen{version: "v1.26.9"}, []string{"BROKEN: its API server is v1.26.9, older than 1.27"}},
 		"what it says is nothing":  {ready, seen{version: "new"}, []string{`warning: its API server says to be "new", which is no version`}},
-		"nobody has looked at it":  {shipper.ClusterStatus{}, seen{version: "v1.37.1"}, []string{unseen}},
+		"no condition yet":         {shipper.ClusterStatus{}, seen{version: "v1.37.1"}, []string{unseen}},
 		"it was changed meanwhile": {stale, seen{version: "v1.37.1"}, []string{unseen}},
-		"nobody is through yet":    {status(corev1.ConditionUnknown, "", ""), seen{version: "v1.37.1"}, []string{unseen}},
+		"condition unknown":        {status(corev1.ConditionUnknown, "", ""), seen{version: "v1.37.1"}, []string{unseen}},
 		"rights are missing": {
 			ready, seen{version: "v1.37.1", missing: []right{
 				{group: "apps", resource: "deployments", verb: "patch"}, {resource: "pods", verb: "list"},
@@ -59,30 +59,30 @@ func TestClusterFindings(t *testing.T) {
 			status(corev1.ConditionFalse, shipper.ClusterUnreachable, "no answer"), seen{version: "v1.37.1"},
 			[]string{"BROKEN: it answers here, but Shipper says ClusterUnreachable: no answer"},
 		},
-		"what is known to be wrong is told once": {
+		"a known fault is reported once": {
 			status(corev1.ConditionFalse, shipper.CredentialsRefused, "too few rights"),
 			seen{version: "v1.37.1", missing: []right{{resource: "pods", verb: "list"}}},
 			[]string{"BROKEN: Shipper's account may not:\nlist pods"},
 		},
-		"nobody reaches it": {
+		"neither side reaches it": {
 			status(corev1.ConditionFalse, "x", "y"), seen{failure: failure(shipper.ClusterUnreachable)}, []string{"BROKEN: why"},
 		},
 		"Shipper reaches it, and this machine not": {ready, seen{failure: failure(shipper.ClusterUnreachable)}, []string{"warning: why"}},
 		"Shipper has reached it where it was once": {stale, seen{failure: failure(shipper.ClusterUnreachable)}, []string{"BROKEN: why"}},
-		"its credentials are no good, says nobody": {ready, seen{failure: failure(shipper.CredentialsRefused)}, []string{"BROKEN: why"}},
+		"refused here, ready for Shipper":          {ready, seen{failure: failure(shipper.CredentialsRefused)}, []string{"BROKEN: why"}},
 		"there is no way to its API server at all": {ready, seen{failure: failure(shipper.TargetClusterClientError)}, []string{"BROKEN: why"}},
 		"its Secret is not what it should be":      {ready, seen{failure: failure(shipper.SecretInvalid)}, []string{"BROKEN: why"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			tc.seen.cluster = &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu", Generation: 2}, Status: tc.status}
-			if diff := cmp.Diff(tc.want, told(tc.seen.findings())); diff != "" {
+			if diff := cmp.Diff(tc.want, texts(tc.seen.findings())); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
 	}
 	going := seen{cluster: &shipper.Cluster{}, version: "v1.37.1"}
 	going.cluster.DeletionTimestamp = &metav1.Time{Time: time.Unix(1e9, 0)}
-	if diff := cmp.Diff([]string{"warning: it is being deleted", unseen}, told(going.findings())); diff != "" {
+	if diff := cmp.Diff([]string{"warning: it is being deleted", unseen}, texts(going.findings())); diff != "" {
 		t.Errorf("one that is being deleted (-want +got)\n%s", diff)
 	}
 }
@@ -104,14 +104,14 @@ func TestEndOfCredentials(t *testing.T) {
 		"renewal was due long ago": {renewed, 12 * time.Hour, []string{
 			"warning: its token ends at 2027-01-16T08:00:00Z and was to be renewed at 2027-01-15T14:00:00Z",
 		}},
-		"nobody renews it, and there is time": {plain, 15 * time.Hour, nil},
-		"nobody renews it": {plain, 16 * time.Hour, []string{
+		"not renewed, with time left": {plain, 15 * time.Hour, nil},
+		"not renewed": {plain, 16 * time.Hour, []string{
 			"warning: its client certificate ends at 2027-01-16T08:00:00Z, and Shipper does not renew it",
 		}},
 		"it was meant to be renewed and cannot be": {stuck, 0, []string{"warning: its token cannot be renewed: it is bound to nothing"}},
 		"it does not end":                          {credential.Credential{Kind: credential.Token}, 0, nil},
 	} {
-		if diff := cmp.Diff(tc.want, told(endOf(tc.c, born.Add(tc.at)))); diff != "" {
+		if diff := cmp.Diff(tc.want, texts(endOf(tc.c, born.Add(tc.at)))); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", sentence, diff)
 		}
 	}

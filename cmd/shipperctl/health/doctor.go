@@ -97,13 +97,13 @@ type Fleet struct {
 	Reader client.Reader
 	// Writer sends dry-run creates to it; nothing is stored.
 	Writer client.Client
-	// Discovery tells its version.
+	// Discovery reads its version.
 	Discovery *discovery.DiscoveryClient
 	// Authorization answers what accounts may do there.
 	Authorization authorizationv1client.AuthorizationV1Interface
 	// Namespace is Shipper's, and ServiceAccount the account that it runs as.
 	Namespace, ServiceAccount string
-	// Clock tells what has ended.
+	// Clock decides what has expired.
 	Clock clock.PassiveClock
 }
 
@@ -305,7 +305,7 @@ func (f *Fleet) clusters(ctx context.Context) []Check {
 	var all shipper.ClusterList
 	if err := f.Reader.List(ctx, &all); err != nil {
 		if meta.IsNoMatchError(err) {
-			return nil // the kind is missing, which is told
+			return nil // the kind is missing, which kinds reports
 		}
 		return []Check{{"clusters", []Finding{unread("the list of clusters", err)}}}
 	}

@@ -30,7 +30,7 @@ const (
 // Finding is something that is wrong.
 type Finding struct {
 	Level Level `json:"level"`
-	// What is wrong.
+	// What describes the fault.
 	What string `json:"what"`
 	// Why it matters.
 	Why string `json:"why"`
@@ -117,7 +117,7 @@ func unread(what string, err error) Finding {
 	return f
 }
 
-// What is said about everything that may not be read.
+// The effect and remedy of every object that may not be read.
 const (
 	unknown         = "nothing is known about it"
 	asAdministrator = "run this again as a user who may read it; an administrator may"

@@ -55,7 +55,7 @@ func TestDeploymentFindings(t *testing.T) {
 		"none is":                {deployment(nil, 0), []string{"BROKEN: none of 1 Pods of the Deployment ship/shipper is ready"}},
 		"none is asked for":      {deployment(&none, 0), []string{"BROKEN: the Deployment ship/shipper is to have no Pods"}},
 	} {
-		if diff := cmp.Diff(tc.want, told(deploymentFindings(tc.is))); diff != "" {
+		if diff := cmp.Diff(tc.want, texts(deploymentFindings(tc.is))); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", sentence, diff)
 		}
 	}
@@ -74,7 +74,7 @@ func TestLeaseFindings(t *testing.T) {
 	}{
 		"one leads":                   {lease("pod-1", 15*time.Second), nil},
 		"a clock that is a bit ahead": {lease("pod-1", -time.Minute), nil},
-		"nobody ever led":             {nil, []string{"BROKEN: no reconciler has ever led: there is no Lease shipper-reconciler"}},
+		"no leader ever":              {nil, []string{"BROKEN: no reconciler has ever led: there is no Lease shipper-reconciler"}},
 		"it was released": {
 			lease("", time.Second), []string{"BROKEN: no reconciler leads: nothing holds the Lease shipper-reconciler"},
 		},
@@ -83,7 +83,7 @@ func TestLeaseFindings(t *testing.T) {
 			[]string{"BROKEN: the reconciler pod-1 has not renewed its Lease shipper-reconciler since 2026-11-21T07:59:44Z"},
 		},
 	} {
-		if diff := cmp.Diff(tc.want, told(leaseFindings(tc.is, now))); diff != "" {
+		if diff := cmp.Diff(tc.want, texts(leaseFindings(tc.is, now))); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", sentence, diff)
 		}
 	}
@@ -123,7 +123,7 @@ func TestKindFindings(t *testing.T) {
 			lax, []string{"BROKEN: the CustomResourceDefinition clusters.shipper.booking.com keeps unknown fields, as the original's did"},
 		},
 	} {
-		if diff := cmp.Diff(tc.want, told(kindFindings(want, tc.live))); diff != "" {
+		if diff := cmp.Diff(tc.want, texts(kindFindings(want, tc.live))); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", sentence, diff)
 		}
 	}
@@ -172,7 +172,7 @@ func TestPolicyFindings(t *testing.T) {
 			auditing, []string{"BROKEN: ValidatingAdmissionPolicy blocks.shipper.booking.com does not deny: its actions are [Audit]"},
 		},
 	} {
-		if diff := cmp.Diff(tc.want, told(policyFindings(policy, tc.live))); diff != "" {
+		if diff := cmp.Diff(tc.want, texts(policyFindings(policy, tc.live))); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", sentence, diff)
 		}
 	}

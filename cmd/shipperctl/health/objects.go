@@ -118,7 +118,7 @@ const setUp = "shipperctl clusters setup management"
 // webhook is one of a webhook configuration.
 type webhook struct {
 	name, failurePolicy string
-	// host is what API servers ask, and bundle whom they trust to be it.
+	// host is the name that API servers call, bundle the CA that must have signed its certificate.
 	host   string
 	bundle []byte
 }
@@ -126,7 +126,7 @@ type webhook struct {
 // webhooksOf reads those of a configuration.
 func webhooksOf(configuration *unstructured.Unstructured) []webhook {
 	var out []webhook
-	all, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks") // what is malformed was not taken by the API server
+	all, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks") // the API server refuses malformed ones
 	for _, item := range all {
 		object, is := item.(map[string]any)
 		if !is {
@@ -150,7 +150,7 @@ func webhooksOf(configuration *unstructured.Unstructured) []webhook {
 
 // webhookFindings compares a configuration with that of the manifests. live is nil when there is none.
 func webhookFindings(want, live *unstructured.Unstructured) []Finding {
-	const unjudged = "writes to Shipper's kinds are neither completed nor judged: what is wrong is stored"
+	const unjudged = "writes to Shipper's kinds are neither completed nor validated: invalid objects are stored"
 	if live == nil {
 		return []Finding{broken("there is no "+want.GetKind()+" "+want.GetName(), unjudged, setUp)}
 	}
@@ -193,7 +193,7 @@ func deploymentFindings(d *appsv1.Deployment) []Finding {
 		wanted = *d.Spec.Replicas
 	}
 	f := Finding{
-		Level: Broken, Why: "nobody judges what is written, and nothing is rolled out",
+		Level: Broken, Why: "writes are not validated, and nothing is rolled out",
 		Do: fmt.Sprintf("kubectl describe pods -n %s -l app.kubernetes.io/name=shipper", d.Namespace),
 	}
 	switch ready := d.Status.ReadyReplicas; {
@@ -215,7 +215,7 @@ func deploymentFindings(d *appsv1.Deployment) []Finding {
 // leaseFindings reports whether a reconciler leads. l is nil when there is no Lease.
 func leaseFindings(l *coordinationv1.Lease, now time.Time) []Finding {
 	f := Finding{
-		Level: Broken, Why: "nothing is rolled out, and no status is brought up to date; what runs, runs on",
+		Level: Broken, Why: "nothing is rolled out, and no status is updated; Pods keep running",
 		Do: "start the reconciler, or look at its log",
 	}
 	if l == nil {

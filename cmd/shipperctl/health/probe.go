@@ -164,7 +164,9 @@ func probeRequests() []probeRequest {
 	release.policyFirst = true
 	return []probeRequest{
 		// It is refused before its chart is resolved: there is no Release to roll back to.
-		probeObject("Application", map[string]any{"template": environment, "rollbackTo": map[string]any{"release": "none"}}, "mutate.application"),
+		probeObject("Application", map[string]any{
+			"template": environment, "rollbackTo": map[string]any{"release": "none"},
+		}, "mutate.application"),
 		release,
 		probeObject("InstallationTarget", map[string]any{"clusters": []any{}, "canOverride": true}, "installationtarget"),
 		probeObject("CapacityTarget", none, "capacitytarget"),

@@ -21,7 +21,7 @@ func TestOnlyARefusalByShippersWebhookProvesThatItAnswers(t *testing.T) {
 		"the webhook refuses": {
 			errors.New(`admission webhook "cluster.shipper.booking.com" denied the request: spec.region: Required value`), nil,
 		},
-		"nobody refuses": {nil, &ProbeFailure{Kind: "Cluster", Reason: Unasked}},
+		"no refusal": {nil, &ProbeFailure{Kind: "Cluster", Reason: Unasked}},
 		"another webhook refuses": {
 			errors.New(`admission webhook "policy.example.com" denied the request: no`),
 			&ProbeFailure{"Cluster", Unknown, `admission webhook "policy.example.com" denied the request: no`},
@@ -50,7 +50,8 @@ func TestFailuresAreSummedUpInOneError(t *testing.T) {
 		t.Error(err)
 	}
 	const want = `the API server cannot call the webhook for Cluster: refused; and 1 more kinds`
-	if err := ProbeError([]ProbeFailure{{"Cluster", Unreachable, "refused"}, {"Release", Unreachable, "refused"}}); err == nil || err.Error() != want {
+	failures := []ProbeFailure{{"Cluster", Unreachable, "refused"}, {"Release", Unreachable, "refused"}}
+	if err := ProbeError(failures); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -129,7 +129,7 @@ func missing(ctx context.Context, rights []right, ask func(context.Context, righ
 	return out, group.Wait()
 }
 
-// ownRights asks what whoever asks may do.
+// ownRights asks for the rights of the client's own user.
 func ownRights(c authorizationv1client.AuthorizationV1Interface) func(context.Context, right) (bool, error) {
 	return func(ctx context.Context, r right) (bool, error) {
 		review := &authorizationv1.SelfSubjectAccessReview{

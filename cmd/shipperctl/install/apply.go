@@ -48,7 +48,7 @@ func apply(ctx context.Context, c client.Client, want *unstructured.Unstructured
 			return unchanged, nil
 		}
 	}
-	if replaced { // nobody knows what was in it when this is interrupted between the two
+	if replaced { // an interrupt between the two would lose the binding
 		ctx = context.WithoutCancel(ctx)
 	}
 	if err := applyAs(ctx, c, want); err != nil {

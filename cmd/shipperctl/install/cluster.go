@@ -19,7 +19,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Ready tells, as an error with what to do, whether the management cluster lacks what joining needs.
+// Ready returns an error, with what to do, if the management cluster lacks what joining needs.
 func (m *Management) Ready(ctx context.Context) error {
 	const first = "this management cluster is not set up, or your context points to another one: run " +
 		"`shipperctl clusters setup management` first"

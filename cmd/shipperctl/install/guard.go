@@ -31,7 +31,7 @@ const (
 	guardLabel    = "shipper.booking.com/guard"
 )
 
-// What of a policy is said by whoever installs it.
+// The parts of a policy that depend on the installation.
 const (
 	notShipper      = "not-shipper"     // the match condition that lets Shipper's accounts through
 	breakGlassGroup = "breakGlassGroup" // the variable with the group
@@ -48,7 +48,7 @@ func ParseBreakGlassGroup(name string) (string, error) {
 	return name, nil
 }
 
-// CanGuard tells in its error why the cluster cannot have a guard. It writes nothing.
+// CanGuard returns an error if the cluster cannot have a guard. It writes nothing.
 func (a *Application) CanGuard(ctx context.Context) error {
 	_, err := a.guards(ctx, policy)
 	if apierrors.IsNotFound(err) {

@@ -36,7 +36,7 @@ const DefaultPatience = 30 * time.Second
 type Management struct {
 	// Client writes to the cluster.
 	Client client.WithWatch
-	// Report is told each step.
+	// Report prints each step.
 	Report *Report
 	// Namespace is where Shipper runs.
 	Namespace string
@@ -46,7 +46,7 @@ type Management struct {
 	ServiceAccount string
 	// WebhookURL is the base URL of a webhook outside the cluster; nil means the Service shipper-webhook.
 	WebhookURL *url.URL
-	// Certificates says where the webhook's certificate comes from: certs.Self or certs.CertManager. Empty: what is there stays as it is.
+	// Certificates says where the webhook's certificate comes from: certs.Self or certs.CertManager. Empty keeps the present source.
 	Certificates certs.Mode
 	// WebhookIgnore lets writes pass while the webhook does not answer, even where that was forbidden before.
 	WebhookIgnore bool
@@ -95,7 +95,7 @@ func (m *Management) account() account {
 type Application struct {
 	// Client writes to the cluster.
 	Client client.WithWatch
-	// Report is told each step.
+	// Report prints each step.
 	Report *Report
 	// Name is the cluster's name in the management cluster.
 	Name string
@@ -106,7 +106,7 @@ type Application struct {
 	// CA is the certificate authority, PEM, that the connection of Client trusts; empty when it names none. Then the one
 	// that the cluster hands out with the token is used.
 	CA []byte
-	// Elsewhere is true when Shipper is to use another address than Client does. What is there may have its certificate
+	// Elsewhere is true when Shipper uses another address than Client does. The server there may have its certificate
 	// from either authority.
 	Elsewhere bool
 	// TokenLifetime is how long the token is to live before Shipper has renewed it; 0 for one that does not end.
@@ -156,7 +156,7 @@ func (a *Application) Account(ctx context.Context, holders []Holder) ([]Credenti
 	return credentials, nil
 }
 
-// Report tells a person what is being done, one line for each step.
+// Report prints one line for each step.
 type Report struct {
 	out io.Writer
 }

@@ -101,26 +101,26 @@ func TestAccountIsWholeAndForItsNames(t *testing.T) {
 		want   []string
 	}{
 		{shipper.RBACManagement, []string{
-			"ServiceAccount there/somebody",
+			"ServiceAccount there/account",
 			"ClusterRole /shipper:management-cluster",
-			"ClusterRoleBinding /shipper:management-cluster for there/somebody",
+			"ClusterRoleBinding /shipper:management-cluster for there/account",
 			"Role there/shipper:management-cluster",
-			"RoleBinding there/shipper:management-cluster for there/somebody",
+			"RoleBinding there/shipper:management-cluster for there/account",
 			"ClusterRole /shipper:view", "ClusterRole /shipper:view-clusters", "ClusterRole /shipper:edit",
 			"ClusterRole /shipper-namespace-reader", "ClusterRole /shipper-values-keeper", "ClusterRole /shipper:sre",
 			"Role blocks/shipper:global-blocks", "RoleBinding blocks/shipper:global-blocks for /system:authenticated",
 		}},
 		{shipper.RBACApplication, []string{
-			"ServiceAccount there/somebody",
+			"ServiceAccount there/account",
 			"ClusterRole /shipper:application-cluster",
-			"ClusterRoleBinding /shipper:application-cluster for there/somebody",
+			"ClusterRoleBinding /shipper:application-cluster for there/account",
 			"ClusterRole /shipper:application-cluster-additions",
-			"ClusterRoleBinding /shipper:application-cluster-additions for there/somebody",
+			"ClusterRoleBinding /shipper:application-cluster-additions for there/account",
 			"Role there/shipper:application-cluster",
-			"RoleBinding there/shipper:application-cluster for there/somebody",
+			"RoleBinding there/shipper:application-cluster for there/account",
 		}},
 	} {
-		objects, err := account{domain: c.domain, namespace: "there", name: "somebody", globalBlocks: "blocks"}.objects()
+		objects, err := account{domain: c.domain, namespace: "there", name: "account", globalBlocks: "blocks"}.objects()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -104,7 +104,7 @@ func unlabelled(name string) *unstructured.Unstructured {
 	return o
 }
 
-// namespace makes a namespace. One that exists is left as it is: its labels belong to whoever made it.
+// namespace makes a namespace. An existing one stays as it is: its labels belong to its creator.
 func namespace(ctx context.Context, c client.Client, r *Report, want *unstructured.Unstructured) error {
 	return r.Step("Creating a namespace called "+want.GetName(), func() (string, error) {
 		live, err := current(ctx, c, want)

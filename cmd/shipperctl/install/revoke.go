@@ -25,7 +25,7 @@ import (
 type Revocation struct {
 	// Client writes to that cluster.
 	Client client.Client
-	// Report is told each step.
+	// Report prints each step.
 	Report *Report
 	// Credential is what the token says of itself, which must name a ServiceAccount.
 	Credential credential.Credential
@@ -41,7 +41,7 @@ type Revocation struct {
 const gone = "not there any more: it is void already"
 
 // Delete deletes what the token is bound to, or the account. Objects of the same name that came later, or of another cluster, are
-// told by their UID, and stay.
+// recognised by their UID, and stay.
 func (r *Revocation) Delete(ctx context.Context) error {
 	a := r.Credential.Account
 	key := metav1.ObjectMeta{Namespace: a.Namespace}
@@ -84,7 +84,7 @@ func (r *Revocation) delete(ctx context.Context, o client.Object, uid types.UID)
 	return created, nil
 }
 
-// AwaitRefusal waits until the cluster refuses the token: API servers remember for some seconds whom they have let in.
+// AwaitRefusal waits until the cluster refuses the token: API servers cache authentications for some seconds.
 func (r *Revocation) AwaitRefusal(ctx context.Context, config *rest.Config, clock clock.WithTicker, patience time.Duration) error {
 	token := rest.AnonymousClientConfig(config)
 	token.BearerToken = r.Token

@@ -22,7 +22,7 @@ import (
 )
 
 // tokens makes a token for each holder: one that ends and is renewed, or, if that is asked for, the one that does not end, which
-// all have in common. Who has a client certificate needs none.
+// all have in common. A holder with a client certificate needs none.
 func (a *Application) tokens(ctx context.Context, holders []Holder) ([]Credentials, error) {
 	out := make([]Credentials, len(holders))
 	for i, h := range holders {
@@ -120,7 +120,8 @@ func (a *Application) tokenSecret(ctx context.Context) (*corev1.Secret, string, 
 // awaitToken waits until the token is in the Secret.
 func (a *Application) awaitToken(ctx context.Context, secret *corev1.Secret) (*corev1.Secret, error) {
 	filled := &corev1.Secret{}
-	ok, err := cli.Await(ctx, a.Client, client.ObjectKeyFromObject(secret), filled, interval, a.Patience, func() bool { return issued(filled) })
+	key := client.ObjectKeyFromObject(secret)
+	ok, err := cli.Await(ctx, a.Client, key, filled, interval, a.Patience, func() bool { return issued(filled) })
 	if err != nil {
 		return nil, fmt.Errorf("waiting for the token: %w", err)
 	}
@@ -138,7 +139,7 @@ func issued(s *corev1.Secret) bool {
 	return len(s.Data[corev1.ServiceAccountTokenKey]) > 0
 }
 
-// clamped is how much less than asked for a token may live without anybody being told.
+// clamped is how much shorter than requested a token's lifetime may be without a note.
 const clamped = time.Minute
 
 // boundTo is an annotation that says to people what a Secret without anything in it is there for.
@@ -148,7 +149,7 @@ const boundTo = "shipper.booking.com/tokens-of"
 type Holder struct {
 	// Name is for people; empty when there is one management cluster.
 	Name string
-	// ID tells it from others: the UID of Shipper's namespace there. A management cluster that is restored is another one,
+	// ID is the UID of Shipper's namespace there, which identifies it. A management cluster that is restored is another one,
 	// so that the tokens of the lost one can be revoked.
 	ID string
 	// Secret is that of the cluster; nil when there is none.
@@ -253,8 +254,8 @@ func (a *Application) boundSecret(ctx context.Context, h Holder) (*corev1.Secret
 	return live, unchanged, nil
 }
 
-// ownAuthority is the authority that has signed the API server's own certificate, as the cluster tells its Pods; empty when it
-// tells them nothing.
+// ownAuthority is the authority that signed the API server's own certificate, as published to Pods; empty when
+// none is published.
 func (a *Application) ownAuthority(ctx context.Context) ([]byte, error) {
 	published := &corev1.ConfigMap{}
 	err := a.Client.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "kube-root-ca.crt"}, published)

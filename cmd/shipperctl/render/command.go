@@ -42,10 +42,10 @@ type options struct {
 func NewChartCommand() *cobra.Command {
 	o := &options{}
 	render := cli.Group("render", "Show the objects that Shipper installs, for each cluster", newApp(o), newRelease(o))
-	render.Long = "Show the objects that Shipper installs, for each cluster, and behind them the hooks of the chart: charts are rendered with its\n" +
-		"values, its version and its APIs. It is asked with Shipper's credentials; where you may not read them, or it does not answer,\n" +
-		"that is said. Values from ConfigMaps and Secrets are read with your rights, and what they are rendered to is shown as it is.\n" +
-		"Nothing is written."
+	render.Long = "Show the objects that Shipper installs, for each cluster, and behind them the hooks of the chart. Charts are rendered\n" +
+		"with the values, the version and the APIs of the cluster, which is asked with Shipper's credentials; a note says where you\n" +
+		"may not read them, or it does not answer. Values from ConfigMaps and Secrets are read with your rights, and shown as\n" +
+		"rendered. Nothing is written."
 	cmd := cli.Group("chart", "See what charts render to", render)
 	flags := cmd.PersistentFlags()
 	o.RegisterDaily(flags)
@@ -67,7 +67,7 @@ func newApp(o *options) *cobra.Command {
 		Aliases: []string{"application"},
 		Short:   "Show what an application's template renders to: one in the management cluster, or in a file",
 		Long: "Show what an application's template renders to: that of one in the management cluster, or in a file. A file goes\n" +
-			"through a dry run first, which resolves the version of the chart and tells the name of the Release.",
+			"through a dry run first, which resolves the version of the chart and the name of the Release.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -168,7 +168,7 @@ func (r *renderer) render(cmd *cobra.Command, rels []*shipper.Release) error {
 	return errors.Join(r.format.Print(cmd.OutOrStdout(), out, text), failed)
 }
 
-// each renders a Release for each of its clusters; those where it is the same are told together.
+// each renders a Release for each of its clusters; those with the same objects share a Rendering.
 func (r *renderer) each(ctx context.Context, rel *shipper.Release, note func(string, ...any)) ([]Rendering, error) {
 	names, err := r.placed(ctx, rel)
 	if err != nil {

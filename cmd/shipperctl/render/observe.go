@@ -182,7 +182,7 @@ func (r *renderer) mapper(config *rest.Config) (meta.RESTMapper, error) {
 	return mapper, nil
 }
 
-// hasNamespace tells what a cluster knows of a kind.
+// hasNamespace looks a kind up in a cluster.
 func hasNamespace(mapper meta.RESTMapper) func(schema.GroupVersionKind) (namespaced, known bool) {
 	return func(gvk schema.GroupVersionKind) (namespaced, known bool) {
 		mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)

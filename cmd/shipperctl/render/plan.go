@@ -81,7 +81,7 @@ type Outcome struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-// outcomeOf tells the plan of an Application apart from what it is warned about.
+// outcomeOf separates the plan of an Application from other warnings.
 func outcomeOf(namespace, name string, said []string, err error) Outcome {
 	out := Outcome{Namespace: namespace, Application: name, Plan: []string{}, Warnings: []string{}}
 	if err != nil {
@@ -147,7 +147,7 @@ func (w *warnings) take() []string {
 	return said
 }
 
-// fieldManager is who applies, as far as the API server is told.
+// fieldManager is the name under which shipperctl applies.
 const fieldManager = "shipperctl"
 
 // readManifest reads the Applications in a file, or in standard input when it is named -; there must be one. Those without a

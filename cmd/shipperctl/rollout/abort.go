@@ -132,7 +132,7 @@ func returning(o *observed, given *shipper.Release) (text string, over bool, err
 		}
 	}
 	for _, rel := range o.releases {
-		if rel.UID == given.UID { // what was observed is older than the deletion
+		if rel.UID == given.UID { // the cache is older than the deletion
 			return "release " + rel.Name + " is being deleted", false, nil
 		}
 	}

@@ -171,7 +171,7 @@ func objectsOf(o *observed, release, cluster string) *Objects {
 	return &Objects{Total: in.Total, Healthy: in.Healthy}
 }
 
-// ailing names some objects of a Release in a cluster that are not healthy. Of Deployments that get on, Pods tell.
+// ailing names some objects of a Release in a cluster that are not healthy. Deployments in progress are left to notes about Pods.
 func ailing(o *observed, release, cluster string) string {
 	in := installedIn(o, release, cluster).Objects
 	if in == nil {

@@ -141,13 +141,13 @@ func drifted(ctx context.Context, c client.Client, key client.ObjectKey, rels []
 	return out, nil
 }
 
-// driftText is that for people: what was released after a minus, what is there after a plus.
+// driftText shows the released value after a minus, the cluster's after a plus.
 func driftText(all []Drifted, policy shipper.DriftPolicy) string {
 	if len(all) == 0 {
 		if policy == shipper.DriftIgnore {
-			return "nobody compares what is in clusters: driftPolicy is Ignore\n"
+			return "Shipper does not compare objects in clusters: driftPolicy is Ignore\n"
 		}
-		return "what is in clusters is as it was released\n"
+		return "objects in clusters are as released\n"
 	}
 	var out strings.Builder
 	for _, d := range all {

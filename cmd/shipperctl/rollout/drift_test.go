@@ -35,10 +35,10 @@ eu-1: Job "x" cannot be compared: no
 		policy shipper.DriftPolicy
 		want   string
 	}{
-		"fields, with who wrote them":    {all, shipper.DriftReport, want},
-		"nothing differs":                {nil, shipper.DriftCorrect, "what is in clusters is as it was released\n"},
-		"nobody wants to know of it":     {nil, shipper.DriftIgnore, "nobody compares what is in clusters: driftPolicy is Ignore\n"},
-		"nobody has said what is wanted": {nil, "", "what is in clusters is as it was released\n"},
+		"fields, with who wrote them": {all, shipper.DriftReport, want},
+		"nothing differs":             {nil, shipper.DriftCorrect, "objects in clusters are as released\n"},
+		"drift is ignored":            {nil, shipper.DriftIgnore, "Shipper does not compare objects in clusters: driftPolicy is Ignore\n"},
+		"no policy":                   {nil, "", "objects in clusters are as released\n"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, driftText(tc.all, tc.policy)); diff != "" {

@@ -113,12 +113,12 @@ func table(rels []Past, width int, now time.Time) string {
 	return screen.Table(width, head, rows)
 }
 
-// inOneLine is what somebody wrote, without what would break the table or command the terminal.
+// inOneLine removes characters from a user's text that would break the table or control the terminal.
 func inOneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
 }
 
-// what has become of it, in words.
+// what describes its state and outcome.
 func (p Past) what() string {
 	out := p.State
 	if p.Outcome == shipper.ReleaseRolledBack {

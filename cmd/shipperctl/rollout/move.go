@@ -112,7 +112,7 @@ func stepName(rel *shipper.Release, i int) string {
 	return "unknown"
 }
 
-// move sets the targetStep of an Application's newest Release to what decide says, unless somebody else was faster.
+// move sets the targetStep of an Application's newest Release to the result of decide, unless it has changed meanwhile.
 func (o *options) move(cmd *cobra.Command, app string, decide func(*shipper.Release) (int, error)) error {
 	ctx := cmd.Context()
 	c, _, rels, err := o.read(ctx, app)
@@ -141,7 +141,7 @@ const untold = "the server rejected our request due to an error in our request"
 // outrun says what it means that a patch of cli.PatchIf did not fit: what it tests is not as it was seen.
 func outrun(err error) error {
 	if apierrors.IsInvalid(err) && strings.Contains(err.Error(), untold) {
-		return cli.WithCode(cli.Failed, errors.New("it was changed meanwhile by somebody else: "+
+		return cli.WithCode(cli.Failed, errors.New("another user changed it meanwhile: "+
 			"look at it, and run this again if it is still right"))
 	}
 	return err

@@ -70,7 +70,7 @@ func TestOutrun(t *testing.T) {
 	unfit := apierrors.NewGenericServerResponse(
 		http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "testing value failed", 0, false)
 	err := outrun(unfit)
-	if cli.ExitCode(err) != cli.Failed || !strings.HasPrefix(err.Error(), "it was changed meanwhile by somebody else") {
+	if cli.ExitCode(err) != cli.Failed || !strings.HasPrefix(err.Error(), "another user changed it meanwhile") {
 		t.Errorf("%d, %v", cli.ExitCode(err), err)
 	}
 	rule := apierrors.NewInvalid(schema.GroupKind{Kind: "Release"}, "web-1", nil)
@@ -137,7 +137,7 @@ func TestWhatCameOfARollback(t *testing.T) {
 		"what is there": {
 			of("0.0.2", "", nil), "application shop/web has that environment already, in release web-1: nothing is rolled out",
 		},
-		"nobody judged": {of("0.0.2", "", &shipper.RollbackTo{}), "application shop/web is asked to roll back, and does not: " +
+		"no webhook": {of("0.0.2", "", &shipper.RollbackTo{}), "application shop/web is asked to roll back, and does not: " +
 			"the webhook did not see it; `shipperctl doctor` says why, then take spec.rollbackTo out and run this again"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("history of a rollback (-want +got):\n%s", diff)
 	}
 	if strings.Contains(fmt.Sprint(past(rels)), "hunter") {
-		t.Error("it tells values")
+		t.Error("it prints values")
 	}
 }
 

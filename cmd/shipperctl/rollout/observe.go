@@ -95,7 +95,7 @@ func observe(ctx context.Context, c client.Client, key client.ObjectKey) (*obser
 	return o, nil
 }
 
-// readBlocks reads those of the namespace and the global ones. Not everybody may read both; what holds is told by the
+// readBlocks reads those of the namespace and the global ones. Not every user may read both; blocks in effect are also in the
 // Application's conditions in any case.
 func (o *observed) readBlocks(ctx context.Context, c client.Client) {
 	for _, namespace := range []string{shipper.GlobalBlocksNamespace, o.app.Namespace} {

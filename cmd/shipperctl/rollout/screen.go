@@ -59,7 +59,7 @@ func flow(line func(string), width int, prefix, between string, parts []string) 
 	line(current)
 }
 
-// head says what is rolled out, by whom and instead of what.
+// head shows Application, chart, author, Release and incumbent.
 func (p *View) head(line func(string), width int, now time.Time) {
 	title := []string{p.Namespace + "/" + p.Application, "chart " + p.Chart}
 	if p.Release == "" {
@@ -82,7 +82,7 @@ func (p *View) head(line func(string), width int, now time.Time) {
 	}
 }
 
-// age is how long ago something was, as kubectl tells it.
+// age is the time since t, as kubectl prints it.
 func age(t, now time.Time) string { return duration.HumanDuration(max(now.Sub(t), 0)) }
 
 func (p *View) steps(line func(string), width int) {
@@ -213,7 +213,7 @@ func (c *Cluster) share() string {
 	return fmt.Sprintf("%3d %% : %d %%", percent, 100-percent)
 }
 
-// Lines are the picture for programs that read lines, and for those to whom a screen is read aloud.
+// Lines are the view for programs that read lines, and for screen readers.
 func (p *View) Lines(now time.Time) string {
 	var out strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }

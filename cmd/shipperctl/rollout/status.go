@@ -240,7 +240,7 @@ func awaited(o *observed, step int) ([]string, error) {
 			return orElse(waitsFor(rel), "release "+rel.Name+" to be complete"), nil
 		}
 	case step > target:
-		return []string{fmt.Sprintf("somebody to advance release %s, which is asked for step %d", rel.Name, target)}, nil
+		return []string{fmt.Sprintf("release %s to be advanced, its target is step %d", rel.Name, target)}, nil
 	case !reached(rel, step, target):
 		return orElse(waitsFor(rel), fmt.Sprintf("step %d of release %s", step, rel.Name)), nil
 	}

@@ -27,7 +27,7 @@ func TestWaitEndsWhenTheStepIsAchieved(t *testing.T) {
 		rel.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue}}
 	}
 	pending := []string{"capacity in us"}
-	advance := []string{"somebody to advance release web-1, which is asked for step 1"}
+	advance := []string{"release web-1 to be advanced, its target is step 1"}
 	for sentence, tc := range map[string]scenario{
 		"the step that is asked for is not achieved": {achieves(1, 0), asked, pending},
 		"it is achieved":                               {achieves(1, 1), asked, nil},

@@ -162,7 +162,7 @@ func (s *show) changes(ctx context.Context) (<-chan struct{}, error) {
 		cancel()
 		return nil, err
 	}
-	// Not everybody may read blocks; that one holds is told by the Application, too.
+	// Not every user may read blocks; the Application's conditions report one in effect, too.
 	for _, namespace := range []string{shipper.GlobalBlocksNamespace, s.key.Namespace} {
 		_ = open(&shipper.RolloutBlockList{}, client.InNamespace(namespace))
 	}

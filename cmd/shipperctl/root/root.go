@@ -71,7 +71,7 @@ func suggest(cmd *cobra.Command, args []string, err error) error {
 	return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
 }
 
-// printMisuse has a command and those below it tell wrong arguments from failures.
+// printMisuse gives wrong arguments of a command, and of those below it, their exit code.
 func printMisuse(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -110,7 +110,7 @@ var listing = map[string]string{
 	"rolloutblocks": "`%s block list -A` lists those there are; NAMESPACE/NAME or -n says in which namespace it is",
 }
 
-// adviceFor is pure. The name is that of the command line. What has several lines says already what to do.
+// adviceFor is pure. name is that of the command line. An error of several lines has its advice already.
 func adviceFor(err error, name string) string {
 	if err == nil || strings.Contains(err.Error(), "\n") {
 		return ""

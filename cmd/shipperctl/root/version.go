@@ -21,22 +21,22 @@ func newVersion() *cobra.Command {
 	var format cli.Format
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Tell which shipperctl this is, and with --server which Kubernetes the management cluster runs",
+		Short: "Print the version of shipperctl, and with --server that of the management cluster's Kubernetes",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			info, ok := debug.ReadBuildInfo()
 			if !ok {
 				info = &debug.BuildInfo{}
 			}
-			told := Versions{Client: Built(info)}
+			found := Versions{Client: Built(info)}
 			var failed error
 			if server {
-				told.Server, failed = readServer(cmd.Context(), o)
+				found.Server, failed = readServer(cmd.Context(), o)
 			}
-			err := format.Print(cmd.OutOrStdout(), told, func(int) string {
-				text := cmd.Root().DisplayName() + " " + told.Client.String() + "\n"
-				if told.Server != nil {
-					text += fmt.Sprintf("management cluster %s at %s\n", told.Server.Kubernetes, told.Server.Address)
+			err := format.Print(cmd.OutOrStdout(), found, func(int) string {
+				text := cmd.Root().DisplayName() + " " + found.Client.String() + "\n"
+				if found.Server != nil {
+					text += fmt.Sprintf("management cluster %s at %s\n", found.Server.Kubernetes, found.Server.Address)
 				}
 				return text
 			})
@@ -66,7 +66,7 @@ func readServer(ctx context.Context, o *cli.Flags) (*ServerVersion, error) {
 	return &ServerVersion{Kubernetes: found.GitVersion, Address: config.Host}, nil
 }
 
-// Versions are what `version -o json` tells.
+// Versions are the output of `version -o json`.
 type Versions struct {
 	Client Build `json:"client"`
 	// Server is the management cluster, when it was asked.

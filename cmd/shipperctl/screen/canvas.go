@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 )
 
-// What terminals are told.
+// Control sequences of terminals.
 const (
 	enter = "\x1b[?1049h\x1b[?25l" // the other screen, without a cursor
 	leave = "\x1b[?25h\x1b[?1049l" // the screen as it was
@@ -21,7 +21,7 @@ const (
 	rest  = "\x1b[0J" // to the end of the screen
 )
 
-// Canvas is a terminal's other screen: what was on the first is there again when it is closed. It is safe for concurrent use.
+// Canvas is a terminal's alternate screen; closing it restores the first. It is safe for concurrent use.
 type Canvas struct {
 	out io.Writer
 
@@ -74,6 +74,6 @@ func (c *Canvas) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.opened {
-		_, _ = io.WriteString(c.out, leave) // there is nobody to tell
+		_, _ = io.WriteString(c.out, leave) // the terminal is gone if this fails
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestInterruptible is about questions that nobody answers: Ctrl-C ends them.
+// TestInterruptible is about questions without an answer: Ctrl-C ends them.
 func TestInterruptible(t *testing.T) {
 	from, to := io.Pipe()
 	ctx, interrupt := context.WithCancel(t.Context())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package screen lays text out for the terminal that somebody sits in front of.
+// Package screen lays text out for terminals.
 package screen
 
 import (
@@ -13,7 +13,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Of reports whether somebody looks at a screen, and how wide that is; 0 when nobody does.
+// Of reports whether out is a terminal, and its width; 0 if it is none.
 func Of(out io.Writer) (width int, is bool) {
 	file, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -26,7 +26,7 @@ func Of(out io.Writer) (width int, is bool) {
 	return width, true
 }
 
-// Draws reports whether somebody looks at a screen that can be drawn on, and not only written.
+// Draws reports whether out is a terminal with a cursor that can be moved.
 func Draws(out io.Writer) bool {
 	_, is := Of(out)
 	return is && os.Getenv("TERM") != "dumb"
@@ -76,7 +76,7 @@ func Shorten(text string, columns int) string {
 	return string([]rune(text)[:columns-1]) + "…"
 }
 
-// Interruptible reads what somebody types until the context ends, even while nothing is typed.
+// Interruptible reads input until the context ends, even while none arrives.
 func Interruptible(ctx context.Context, in io.Reader) io.Reader {
 	return &input{ctx: ctx, in: in}
 }
@@ -87,7 +87,7 @@ type input struct {
 	in  io.Reader
 }
 
-// Read reads into memory of its own: what comes after the context has ended is nobody's.
+// Read reads into memory of its own: input that comes after the context has ended is dropped.
 func (i *input) Read(p []byte) (int, error) {
 	if err := i.ctx.Err(); err != nil {
 		return 0, err

@@ -19,7 +19,7 @@ func TestTable(t *testing.T) {
 		width int
 		want  string
 	}{
-		"nobody looks": {0, `BLOCK                                 HOLDS                                WHY
+		"no terminal": {0, `BLOCK                                 HOLDS                                WHY
 rollout-blocks-global/incident-4711   until Fri 20 Nov 14:00 UTC, in 60m   the load balancers are being looked at
 shop/x                                until it is lifted                   -
 `},
