@@ -19,9 +19,9 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// found is what was read of a management cluster, in this order: a Release that is made meanwhile is then newer than what
+// contents is what was read of a management cluster, in this order: a Release that is made meanwhile is then newer than what
 // its Application says, and targets without their Release are of no use to anybody.
-type found struct {
+type contents struct {
 	applications, releases, installations, capacities, traffics []object
 
 	blocks, clusters, charts []object
@@ -30,7 +30,7 @@ type found struct {
 }
 
 // collect makes a backup of what was found, sorted, and says what is not in it and why. It is pure.
-func collect(f found) (b Backup, notes []string) {
+func collect(f contents) (b Backup, notes []string) {
 	releases := map[types.NamespacedName][]*object{}
 	for _, rel := range pointers(f.releases) {
 		releases[applicationOf(rel)] = append(releases[applicationOf(rel)], rel)
@@ -39,19 +39,19 @@ func collect(f found) (b Backup, notes []string) {
 	for _, app := range pointers(f.applications) {
 		own := releases[key(app)]
 		delete(releases, key(app))
-		if going(app) {
+		if isDeleting(app) {
 			notes = append(notes, fmt.Sprintf("%s is being deleted: it is left out, with its releases", describe(app)))
 			continue
 		}
 		slices.SortStableFunc(own, func(a, b *object) int { return cmp.Compare(generation(a), generation(b)) })
-		entry := Entry{Application: bare(app), Releases: []Release{}}
+		entry := Entry{Application: withoutManagedFields(app), Releases: []Release{}}
 		for _, rel := range own {
-			if going(rel) {
+			if isDeleting(rel) {
 				notes = append(notes, fmt.Sprintf("%s is being deleted: it is left out", describe(rel)))
 				continue
 			}
 			entry.Releases = append(entry.Releases, Release{
-				Release:            bare(rel),
+				Release:            withoutManagedFields(rel),
 				InstallationTarget: targetOf(rel, installations),
 				CapacityTarget:     targetOf(rel, capacities),
 				TrafficTarget:      targetOf(rel, traffics),
@@ -64,33 +64,32 @@ func collect(f found) (b Backup, notes []string) {
 			notes = append(notes, fmt.Sprintf("%s is left out: there is no application %q", describe(rel), applicationOf(rel)))
 		}
 	}
-	kept, torn := f.kept()
+	kept, torn := f.chartEntries()
 	notes = append(notes, torn...)
 	slices.Sort(notes)
-	return append(append(b, f.surroundings()...), kept...), notes
+	return append(append(b, f.others()...), kept...), notes
 }
 
-// surroundings are the entries that are no Applications.
-func (f found) surroundings() Backup {
+func (f contents) others() Backup {
 	var b Backup
 	for _, block := range pointers(f.blocks) {
-		if !going(block) {
-			b = append(b, Entry{RolloutBlock: bare(block)})
+		if !isDeleting(block) {
+			b = append(b, Entry{RolloutBlock: withoutManagedFields(block)})
 		}
 	}
 	for _, cluster := range pointers(f.clusters) {
-		if !going(cluster) {
-			b = append(b, Entry{Cluster: bare(cluster), ClusterSecret: bare(f.secrets[cluster.GetName()])})
+		if !isDeleting(cluster) {
+			b = append(b, Entry{Cluster: withoutManagedFields(cluster), ClusterSecret: withoutManagedFields(f.secrets[cluster.GetName()])})
 		}
 	}
 	if f.identity != nil {
-		b = append(b, Entry{Identity: bare(f.identity)})
+		b = append(b, Entry{Identity: withoutManagedFields(f.identity)})
 	}
 	return b
 }
 
-// kept are the charts that Releases are made of, and notes on those that are not whole.
-func (f found) kept() (b Backup, notes []string) {
+// chartEntries are the snapshots that Releases use, with notes on incomplete ones.
+func (f contents) chartEntries() (b Backup, notes []string) {
 	parts := map[types.UID][]*object{}
 	var heads []*object
 	for _, o := range pointers(f.charts) {
@@ -99,16 +98,16 @@ func (f found) kept() (b Backup, notes []string) {
 			continue
 		}
 		for _, ref := range o.GetOwnerReferences() {
-			parts[ref.UID] = append(parts[ref.UID], bare(o))
+			parts[ref.UID] = append(parts[ref.UID], withoutManagedFields(o))
 		}
 	}
 	for _, head := range heads {
 		own := parts[head.GetUID()]
-		if going(head) || int64(len(own)) != number(head, "parts") {
+		if isDeleting(head) || int64(len(own)) != number(head, "parts") {
 			notes = append(notes, fmt.Sprintf("%s is not whole: it is left out", describe(head)))
 			continue
 		}
-		b = append(b, Entry{ChartSnapshot: bare(head), ChartParts: own})
+		b = append(b, Entry{ChartSnapshot: withoutManagedFields(head), ChartParts: own})
 	}
 	return b, notes
 }
@@ -122,18 +121,16 @@ func number(o *object, field string) int64 {
 // targetOf is the target of a Release, nil when there is none, it goes, or it belongs to an earlier Release of that name.
 func targetOf(rel *object, targets map[types.NamespacedName]*object) *object {
 	target := targets[key(rel)]
-	if target == nil || going(target) || !owned(target, rel.GetUID()) {
+	if target == nil || isDeleting(target) || !owned(target, rel.GetUID()) {
 		return nil
 	}
-	return bare(target)
+	return withoutManagedFields(target)
 }
 
-// owned reports whether an object refers to an owner.
 func owned(o *object, by types.UID) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == by })
 }
 
-// applicationOf is the key of a Release's Application.
 func applicationOf(rel *object) types.NamespacedName {
 	return types.NamespacedName{Namespace: rel.GetNamespace(), Name: rel.GetLabels()[shipper.AppLabel]}
 }
@@ -151,10 +148,10 @@ func key(o *object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-func going(o *object) bool { return o.GetDeletionTimestamp() != nil }
+func isDeleting(o *object) bool { return o.GetDeletionTimestamp() != nil }
 
-// bare removes managedFields, which cannot be restored.
-func bare(o *object) *object {
+// withoutManagedFields removes managedFields, which cannot be restored.
+func withoutManagedFields(o *object) *object {
 	if o != nil {
 		o.SetManagedFields(nil)
 	}
@@ -200,8 +197,8 @@ type selection struct {
 }
 
 // read reads a management cluster. Anything that cannot be read fails it: half a backup is none.
-func read(ctx context.Context, from client.Reader, s selection) (found, error) {
-	var f found
+func read(ctx context.Context, from client.Reader, s selection) (contents, error) {
+	var f contents
 	for _, l := range []struct {
 		kind   schema.GroupVersionKind
 		into   *[]object
@@ -217,7 +214,7 @@ func read(ctx context.Context, from client.Reader, s selection) (found, error) {
 		}
 		var err error
 		if *l.into, err = list(ctx, from, l.kind); err != nil {
-			return found{}, err
+			return contents{}, err
 		}
 	}
 	if !s.clusters {
@@ -228,7 +225,7 @@ func read(ctx context.Context, from client.Reader, s selection) (found, error) {
 		name := f.clusters[i].GetName()
 		secret, err := get(ctx, from, secretKind, types.NamespacedName{Namespace: s.namespace, Name: name})
 		if err != nil {
-			return found{}, err
+			return contents{}, err
 		}
 		f.secrets[name] = secret
 	}
@@ -237,7 +234,6 @@ func read(ctx context.Context, from client.Reader, s selection) (found, error) {
 	return f, err
 }
 
-// list reads all objects of a kind.
 func list(ctx context.Context, from client.Reader, kind schema.GroupVersionKind) ([]object, error) {
 	var out []object
 	next := ""
@@ -254,7 +250,6 @@ func list(ctx context.Context, from client.Reader, kind schema.GroupVersionKind)
 	}
 }
 
-// get reads one object; nil when there is none.
 func get(
 	ctx context.Context, from client.Reader, kind schema.GroupVersionKind, name types.NamespacedName,
 ) (*object, error) {

@@ -24,7 +24,7 @@ func TestCollect(t *testing.T) {
 	target := func(kind, namespace, name, more string) object {
 		return *of(t, kind, namespace, name, ", ownerReferences: [{apiVersion: a/b, kind: Release, name: "+name+", uid: "+name+"-uid}]"+more)
 	}
-	f := found{
+	f := contents{
 		applications: []object{
 			*of(t, "Application", "b", "web", ", managedFields: [{manager: kubectl}]"), *of(t, "Application", "a", "web", ""),
 			*of(t, "Application", "a", "leaving", going), *of(t, "Application", "a", "new", ""),
@@ -106,7 +106,7 @@ func kept(t *testing.T, name string, parts, part int64, of types.UID) object {
 func TestChartsAreNotShown(t *testing.T) {
 	head, part := kept(t, "one", 1, 0, ""), kept(t, "one-1", 1, 1, "one-uid")
 	b := Backup{{ChartSnapshot: &head, ChartParts: []*object{&part}}}
-	text, err := b.shown().Marshal(cli.YAML)
+	text, err := b.redacted().Marshal(cli.YAML)
 	if err != nil || strings.Contains(string(text), "Y2hhcnQ=") {
 		t.Errorf("%v\n%s", err, text)
 	}
@@ -131,7 +131,7 @@ default     super-server-dc5bfc5a-0   super-server
 func TestSecretsAreNotShown(t *testing.T) {
 	secret := parse(t, "apiVersion: v1\nkind: Secret\nmetadata: {namespace: shipper-system, name: eu}\ndata: {token: c2VjcmV0}")
 	b := Backup{{Cluster: of(t, "Cluster", "", "eu", ""), ClusterSecret: secret}}
-	text, err := b.shown().Marshal(cli.YAML)
+	text, err := b.redacted().Marshal(cli.YAML)
 	if err != nil || strings.Contains(string(text), "c2VjcmV0") || !strings.Contains(string(text), "token: (not shown)") {
 		t.Errorf("%v\n%s", err, text)
 	}

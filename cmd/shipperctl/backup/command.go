@@ -23,7 +23,6 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
-// options are the flags that both commands have.
 type options struct {
 	cli.Flags
 	inCluster bool
@@ -156,7 +155,7 @@ func (o *options) restore(cmd *cobra.Command, c client.Client, b Backup, now clo
 	return o.remind(ctx, c, r.out)
 }
 
-// agree shows the backup to the person in front of the screen and asks whether to go on.
+// agree shows the backup and asks whether to restore it.
 func (o *options) agree(cmd *cobra.Command, b Backup) (bool, error) {
 	out := cmd.OutOrStdout()
 	a := prompter{in: bufio.NewReader(cmd.InOrStdin()), out: out}
@@ -172,7 +171,7 @@ func (o *options) agree(cmd *cobra.Command, b Backup) (bool, error) {
 		return false, err
 	}
 	if review {
-		text, err := b.shown().Marshal(o.format)
+		text, err := b.redacted().Marshal(o.format)
 		if err != nil {
 			return false, err
 		}
@@ -185,7 +184,6 @@ func (o *options) agree(cmd *cobra.Command, b Backup) (bool, error) {
 	return agreed, err
 }
 
-// client returns one for the management cluster that the flags mean.
 func (o *options) client() (client.Client, error) {
 	kinds := []func(*runtime.Scheme) error{appsv1.AddToScheme, coordinationv1.AddToScheme}
 	if !o.inCluster {
@@ -198,7 +196,6 @@ func (o *options) client() (client.Client, error) {
 	return cli.NewClient(config, kinds...)
 }
 
-// overview lists every Release of a backup with its Application.
 func (b Backup) overview(out io.Writer) {
 	var rows [][]string
 	for _, e := range b {
@@ -212,8 +209,8 @@ func (b Backup) overview(out io.Writer) {
 // hidden replaces the values of Secrets, and binary data, when a backup is shown.
 const hidden = "(not shown)"
 
-// shown is a backup as it may be seen on a screen.
-func (b Backup) shown() Backup {
+// redacted is a backup without secret values.
+func (b Backup) redacted() Backup {
 	out := make(Backup, len(b))
 	for i, e := range b {
 		if e.ClusterSecret != nil {
@@ -238,13 +235,12 @@ func (b Backup) shown() Backup {
 	return out
 }
 
-// prompter puts questions to the person in front of the screen.
+// prompter asks questions on a terminal.
 type prompter struct {
 	in  *bufio.Reader
 	out io.Writer
 }
 
-// confirm asks until the answer is one.
 func (a prompter) confirm(question string) (bool, error) {
 	for {
 		fmt.Fprintf(a.out, "%s [y/n]: ", question)

@@ -22,7 +22,7 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
-// object is stored as the API server has it: whatever this program does not know of comes back too.
+// object is unstructured, so that fields unknown to this program are restored, too.
 type object = unstructured.Unstructured
 
 // Backup is what a file holds: a list of entries.
@@ -79,7 +79,7 @@ func Parse(text []byte) (Backup, error) {
 			problems = append(problems, fmt.Errorf("entry %d: %w", i+1, err))
 		}
 	}
-	return b, errors.Join(append(problems, b.twice()...)...)
+	return b, errors.Join(append(problems, b.duplicates()...)...)
 }
 
 // ReadFile reads a file.
@@ -147,14 +147,13 @@ var words = map[string]string{
 	"ChartSnapshot": "chart snapshot",
 }
 
-// slot is a place in the file for an object of one kind.
+// slot is a key of the file and the kind of its object.
 type slot struct {
 	key  string
 	kind schema.GroupVersionKind
 	have *object
 }
 
-// slots are those of an entry.
 func (e Entry) slots() []slot {
 	slots := []slot{
 		{"application", applicationKind, e.Application}, {"rollout_block", blockKind, e.RolloutBlock},
@@ -174,7 +173,7 @@ func (r Release) slots() []slot {
 	}
 }
 
-// problems says what is wrong with an entry.
+// problems are the faults of an entry.
 func (e Entry) problems() []error {
 	var out []error
 	for _, s := range e.slots() {
@@ -206,7 +205,7 @@ func (e Entry) problems() []error {
 	return slices.DeleteFunc(out, func(err error) bool { return err == nil })
 }
 
-// problems says what is wrong with a Release of app.
+// problems are the faults of a Release of app.
 func (r Release) problems(app *object) []error {
 	if r.Release == nil {
 		return []error{errors.New("one of backup_releases has no release")}
@@ -230,7 +229,6 @@ func (r Release) problems(app *object) []error {
 	return out
 }
 
-// problem says what is wrong with what is in a slot.
 func (s slot) problem() error {
 	switch {
 	case s.have == nil:
@@ -246,8 +244,8 @@ func (s slot) problem() error {
 	return nil
 }
 
-// twice says which objects are there more than once.
-func (b Backup) twice() []error {
+// duplicates reports objects that occur more than once.
+func (b Backup) duplicates() []error {
 	var out []error
 	seen := map[string]bool{}
 	note := func(s slot) {
@@ -282,7 +280,7 @@ func describe(o *object) string {
 	return fmt.Sprintf("%s %q", word, nameOf(o))
 }
 
-// nameOf is `namespace/name`, or the name of what lives in no namespace.
+// nameOf is `namespace/name`, or the name of a cluster-scoped object.
 func nameOf(o metav1.Object) string {
 	if o.GetNamespace() == "" {
 		return o.GetName()

@@ -47,7 +47,7 @@ func ready(ctx context.Context, from client.Reader, b Backup, namespace string, 
 	return err
 }
 
-// sameIdentity returns an error when the cluster is another one than that of the backup. live is nil when it is none yet.
+// sameIdentity returns an error if the backup is of another management cluster. live is nil if the cluster has no identity.
 func sameIdentity(live, was *object) error {
 	if live == nil || idOf(live) == idOf(was) {
 		return nil
@@ -62,7 +62,7 @@ func idOf(identity *object) string {
 	return id
 }
 
-// remind says what is left to do before Shipper is started.
+// remind prints the steps left before Shipper starts.
 func (o *options) remind(ctx context.Context, from client.Reader, out io.Writer) error {
 	identity, err := get(ctx, from, configMapKind, types.NamespacedName{Namespace: o.Namespace, Name: shipper.IdentityName})
 	if err != nil {
@@ -82,7 +82,7 @@ const (
 	deploymentName = "shipper"
 )
 
-// down returns an error while Shipper runs, which would act on what is there of a backup before the rest is.
+// down returns an error while Shipper runs: it would act on a half-restored backup.
 func down(ctx context.Context, from client.Reader, namespace string, now time.Time) error {
 	var d appsv1.Deployment
 	err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: deploymentName}, &d)
@@ -136,16 +136,15 @@ func (b Backup) printEnded(out io.Writer, now time.Time) {
 	}
 }
 
-// stops reports whether err is one that every other write would meet.
+// stops reports whether every other write would fail with err, too.
 func stops(err error) bool {
 	var dial *net.OpError
 	return err != nil && (unanswered(err) || errors.As(err, &dial) || apierrors.IsUnauthorized(err) || meta.IsNoMatchError(err))
 }
 
-// unanswered reports whether an API server says that the webhook does not answer it.
 func unanswered(err error) bool { return strings.Contains(err.Error(), "failed calling webhook") }
 
-// advise adds to err what a person can do about it, where that is known.
+// advise adds the remedy to err, where one is known.
 func advise(err error) error {
 	advice := ""
 	switch {

@@ -43,7 +43,7 @@ type restorer struct {
 	created, there int
 }
 
-// restore writes everything, and goes on after what cannot be written unless nothing can be.
+// restore writes everything. It goes on after an error, unless the error would meet every write.
 func (r *restorer) restore(ctx context.Context, b Backup) error {
 	var problems []error
 	for _, step := range []func(context.Context, Entry) error{r.identity, r.cluster, r.chart, r.application, r.block} {
@@ -73,23 +73,22 @@ func (r *restorer) identity(ctx context.Context, e Entry) error {
 	if e.Identity == nil {
 		return nil
 	}
-	_, err := r.ensure(ctx, e.Identity, fresh(e.Identity), nil)
+	_, err := r.ensure(ctx, e.Identity, creatable(e.Identity), nil)
 	return err
 }
 
-// cluster makes a Cluster and its Secret, which goes with it.
 func (r *restorer) cluster(ctx context.Context, e Entry) error {
 	if e.Cluster == nil {
 		return nil
 	}
-	live, err := r.ensure(ctx, e.Cluster, fresh(e.Cluster), nil)
+	live, err := r.ensure(ctx, e.Cluster, creatable(e.Cluster), nil)
 	if err != nil {
 		return err
 	}
 	if err := r.status(ctx, live, e.Cluster); err != nil || e.ClusterSecret == nil {
 		return err
 	}
-	secret := fresh(e.ClusterSecret)
+	secret := creatable(e.ClusterSecret)
 	setOwner(secret, e.ClusterSecret, live)
 	_, err = r.ensure(ctx, e.ClusterSecret, secret, nil)
 	return err
@@ -100,12 +99,12 @@ func (r *restorer) chart(ctx context.Context, e Entry) error {
 	if e.ChartSnapshot == nil {
 		return nil
 	}
-	head, err := r.ensure(ctx, e.ChartSnapshot, fresh(e.ChartSnapshot), nil)
+	head, err := r.ensure(ctx, e.ChartSnapshot, creatable(e.ChartSnapshot), nil)
 	if err != nil {
 		return err
 	}
 	for _, part := range e.ChartParts {
-		o := fresh(part)
+		o := creatable(part)
 		setOwner(o, part, head)
 		if _, err := r.ensure(ctx, part, o, nil); err != nil {
 			return err
@@ -114,12 +113,11 @@ func (r *restorer) chart(ctx context.Context, e Entry) error {
 	return nil
 }
 
-// block makes a RolloutBlock.
 func (r *restorer) block(ctx context.Context, e Entry) error {
 	if e.RolloutBlock == nil {
 		return nil
 	}
-	o := fresh(e.RolloutBlock)
+	o := creatable(e.RolloutBlock)
 	if err := ttlToExpiry(o, e.RolloutBlock); err != nil {
 		return err
 	}
@@ -137,7 +135,7 @@ func (r *restorer) application(ctx context.Context, e Entry) error {
 	if e.Application == nil {
 		return nil
 	}
-	o := fresh(e.Application)
+	o := creatable(e.Application)
 	withoutOverrides(o)
 	app, err := r.ensure(ctx, e.Application, o, sameApplication)
 	if err != nil {
@@ -151,9 +149,8 @@ func (r *restorer) application(ctx context.Context, e Entry) error {
 	return r.status(ctx, app, e.Application)
 }
 
-// release makes a Release with its targets.
 func (r *restorer) release(ctx context.Context, was Release, app *object) error {
-	o := fresh(was.Release)
+	o := creatable(was.Release)
 	withoutOverrides(o)
 	rel, err := r.ensureOwned(ctx, was.Release, o, app, sameRelease)
 	if err != nil {
@@ -163,7 +160,7 @@ func (r *restorer) release(ctx context.Context, was Release, app *object) error 
 		if target == nil {
 			continue
 		}
-		o := fresh(target)
+		o := creatable(target)
 		if target != was.InstallationTarget {
 			asFound(o)
 		}
@@ -178,7 +175,7 @@ func (r *restorer) release(ctx context.Context, was Release, app *object) error 
 	return r.status(ctx, rel, was.Release)
 }
 
-// ensureOwned is ensure for what belongs to owner, and must do so when it is there already.
+// ensureOwned is ensure for an object of owner; an existing one must have that owner.
 func (r *restorer) ensureOwned(ctx context.Context, was, o, owner *object, same sameness) (*object, error) {
 	setOwner(o, was, owner)
 	live, err := r.ensure(ctx, was, o, same)
@@ -189,7 +186,7 @@ func (r *restorer) ensureOwned(ctx context.Context, was, o, owner *object, same 
 	return live, err
 }
 
-// sameness reports whether what is there is what was.
+// sameness reports whether the live object is the one of the backup.
 type sameness func(live, was *object) (bool, error)
 
 // ensure creates o, the object that was backed up as was, and returns the stored object. An existing one must be the same; nil
@@ -230,7 +227,6 @@ func (r *restorer) ensure(ctx context.Context, was, o *object, same sameness) (*
 	return o, nil
 }
 
-// namespace makes a namespace that is missing.
 func (r *restorer) namespace(ctx context.Context, name string) error {
 	if name == "" || r.namespaces[name] {
 		return nil
@@ -251,7 +247,7 @@ func (r *restorer) namespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// status says of what is there what was said of it, unless something is said of it already.
+// status restores the status of an object that has none.
 func (r *restorer) status(ctx context.Context, live, was *object) error {
 	status := statusOf(was)
 	if have, _, _ := unstructured.NestedMap(live.Object, "status"); len(have) > 0 || status == nil {
@@ -267,14 +263,13 @@ func (r *restorer) status(ctx context.Context, live, was *object) error {
 	return nil
 }
 
-// progressf prints a line about one object.
 func (r *restorer) progressf(format string, args ...any) {
 	if r.verbose {
 		fmt.Fprintf(r.out, format+"\n", args...)
 	}
 }
 
-// overrides says again which RolloutBlocks objects override, now that those are there.
+// overrides restores the overrides of RolloutBlocks, after the blocks.
 func (r *restorer) overrides(ctx context.Context, b Backup) error {
 	var overriding []*object
 	for _, e := range b {
@@ -305,7 +300,7 @@ func (r *restorer) overrides(ctx context.Context, b Backup) error {
 	return errors.Join(problems...)
 }
 
-// override writes the annotations of one object, unless it says already that it overrides something.
+// override restores the overrides of an object that has none.
 func (r *restorer) override(ctx context.Context, was *object, want map[string]string) error {
 	live, err := get(ctx, r.client, was.GroupVersionKind(), key(was))
 	if err != nil || live == nil || len(want) == 0 || live.GetAnnotations()[shipper.RolloutBlockOverrideAnnotation] != "" {

@@ -18,9 +18,9 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// fresh is an object as it can be created: without what an API server gave it, its status, and references to owners, for
+// creatable is an object as it can be created: without what an API server gave it, its status, and references to owners, for
 // what they refer to has another UID by now and the garbage collector would take the object.
-func fresh(was *object) *object {
+func creatable(was *object) *object {
 	o := was.DeepCopy()
 	for _, field := range []string{
 		"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
@@ -32,7 +32,7 @@ func fresh(was *object) *object {
 	return o
 }
 
-// setOwner makes o refer to owner in the way in which was referred to one of that kind and name; to no other.
+// setOwner replaces the owner references of o by one to owner, with the flags that it had in the backup.
 func setOwner(o, was, owner *object) {
 	ref := metav1.OwnerReference{APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName()}
 	for _, had := range was.GetOwnerReferences() {
@@ -100,7 +100,7 @@ var overrideKeys = []string{
 	shipper.RolloutBlockOverrideStampAnnotation,
 }
 
-// withoutOverrides takes out of an object what it overrides: the blocks are restored after it.
+// withoutOverrides removes overrides from an object: the blocks are restored after it.
 func withoutOverrides(o *object) {
 	annotations := o.GetAnnotations()
 	for _, k := range overrideKeys {
@@ -143,7 +143,7 @@ func overridesOf(was *object, blocks map[types.NamespacedName]types.UID) map[str
 	return out
 }
 
-// ttlToExpiry writes into a RolloutBlock that lifts itself some time after its creation when that is: it is created again.
+// ttlToExpiry turns the TTL of a RolloutBlock into a time: restoring it sets a new creation time.
 func ttlToExpiry(o, was *object) error {
 	b, err := typed[shipper.RolloutBlock](was)
 	if err != nil {
@@ -173,7 +173,6 @@ func sameApplication(live, was *object) (bool, error) {
 	return a.Annotations[highest] == b.Annotations[highest] && stamp.SameEnvironment(&a.Spec.Template, &b.Spec.Template), nil
 }
 
-// sameRelease reports whether a Release that is there is the one of the backup, at the same step.
 func sameRelease(live, was *object) (bool, error) {
 	a, b, err := bothTyped[shipper.Release](live, was)
 	if err != nil {
@@ -192,7 +191,6 @@ func typed[T any](o *object) (*T, error) {
 	return into, nil
 }
 
-// bothTyped reads an object as it is, and as it was.
 func bothTyped[T any](live, was *object) (is, before *T, err error) {
 	is, err = typed[T](live)
 	before, err2 := typed[T](was)

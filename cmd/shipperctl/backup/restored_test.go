@@ -49,7 +49,7 @@ status:
 func TestATargetAsksForNothingUntilShipperHasLooked(t *testing.T) {
 	was := parse(t, stored)
 	release := of(t, "Release", "default", "web-0", "")
-	got := fresh(was)
+	got := creatable(was)
 	setOwner(got, was, release)
 	asFound(got)
 	want := parse(t, `
@@ -165,7 +165,7 @@ func TestABlockLiftsItselfWhenItWouldHave(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			was := parse(t, "apiVersion: shipper.booking.com/v1alpha1\nkind: RolloutBlock\n"+
 				"metadata: {namespace: a, name: b, creationTimestamp: \"2026-01-01T00:00:00Z\"}\nspec: %s", tc.spec)
-			o := fresh(was)
+			o := creatable(was)
 			if err := ttlToExpiry(o, was); err != nil {
 				t.Fatal(err)
 			}

@@ -23,7 +23,6 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
-// options are the flags of all commands of `block`.
 type options struct {
 	cli.Flags
 	clock  clock.PassiveClock
@@ -40,8 +39,8 @@ func NewCommand(clock clock.PassiveClock) *cobra.Command {
 	return cmd
 }
 
-// at returns a client, and the namespace of the blocks that are meant.
-func (o *options) at() (client.Client, string, error) {
+// clientAt returns a client, and the namespace of the flags.
+func (o *options) clientAt() (client.Client, string, error) {
 	if o.global && o.Namespace != "" && o.Namespace != shipper.GlobalBlocksNamespace {
 		return nil, "", cli.WithCode(cli.Misused, fmt.Errorf("--global and --namespace %s exclude each other", o.Namespace))
 	}
@@ -58,7 +57,7 @@ func newLift(o *options) *cobra.Command {
 		Short: "Delete a block; what it stopped goes on where it stood",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, namespace, err := o.at()
+			c, namespace, err := o.clientAt()
 			if err != nil {
 				return err
 			}
@@ -114,7 +113,7 @@ func NewOverrideCommand(clock clock.PassiveClock) *cobra.Command {
 	return cmd
 }
 
-// override annotates an Application, and its newest Release unless that is complete, and says what it has done.
+// override annotates an Application, and its newest Release unless that is complete, and returns a line for each.
 func (o *options) override(
 	ctx context.Context, c client.Client, key client.ObjectKey, blocks []types.NamespacedName, reason string,
 ) ([]string, error) {
@@ -123,7 +122,7 @@ func (o *options) override(
 		return nil, err
 	}
 	if len(blocks) == 0 {
-		if blocks, err = o.holding(ctx, c, key.Namespace); err != nil {
+		if blocks, err = o.activeBlocks(ctx, c, key.Namespace); err != nil {
 			return nil, err
 		}
 	}
@@ -142,8 +141,8 @@ func (o *options) override(
 	return done, nil
 }
 
-// holding are the blocks that hold in a namespace now.
-func (o *options) holding(ctx context.Context, c client.Client, namespace string) ([]types.NamespacedName, error) {
+// activeBlocks are the blocks that hold in a namespace now.
+func (o *options) activeBlocks(ctx context.Context, c client.Client, namespace string) ([]types.NamespacedName, error) {
 	var out []types.NamespacedName
 	for _, ns := range []string{namespace, shipper.GlobalBlocksNamespace} {
 		var list shipper.RolloutBlockList
@@ -163,7 +162,6 @@ func (o *options) holding(ctx context.Context, c client.Client, namespace string
 	return out, nil
 }
 
-// annotate adds blocks to those that an object overrides.
 func annotate(
 	ctx context.Context, c client.Client, object client.Object, blocks []types.NamespacedName, reason string,
 ) (string, error) {

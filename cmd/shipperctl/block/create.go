@@ -18,7 +18,7 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
-// wanted are the flags of `block create`, which docs/blocks.md explains.
+// wanted has the flags of `block create`, which docs/blocks.md explains.
 type wanted struct {
 	message, start, end, cron, zone, selector, enforcement, policy string
 	ttl, duration                                                  time.Duration
@@ -56,14 +56,14 @@ func newCreate(o *options) *cobra.Command {
 			if err != nil {
 				return cli.WithCode(cli.Misused, err)
 			}
-			c, namespace, err := o.at()
+			c, namespace, err := o.clientAt()
 			if err != nil {
 				return err
 			}
 			b := &shipper.RolloutBlock{Spec: spec}
 			b.Namespace, b.Name = split(args[0], namespace)
 			if w.dryRun {
-				return rehearse(cmd, c, b)
+				return printManifest(cmd, c, b)
 			}
 			if err := c.Create(cmd.Context(), b); err != nil {
 				return fmt.Errorf("creating block %s: %w", block.Name(b), err)
@@ -76,7 +76,7 @@ func newCreate(o *options) *cobra.Command {
 	return cmd
 }
 
-// spec is what the flags say. What cannot be read is named with its flag; all else is for the API server to judge.
+// spec is built from the flags. An error names the flag; the API server validates the rest.
 func (w *wanted) spec() (shipper.RolloutBlockSpec, error) {
 	s := shipper.RolloutBlockSpec{
 		Message: w.message, Enforcement: shipper.RolloutBlockEnforcement(w.enforcement),
@@ -144,8 +144,8 @@ func (w *wanted) scope() (*shipper.RolloutBlockScope, error) {
 	return &s, nil
 }
 
-// rehearse prints a manifest that the API server has read, so that it is one that can be applied.
-func rehearse(cmd *cobra.Command, c client.Client, b *shipper.RolloutBlock) error {
+// printManifest prints a manifest that the API server has accepted in a dry run.
+func printManifest(cmd *cobra.Command, c client.Client, b *shipper.RolloutBlock) error {
 	if err := c.Create(cmd.Context(), b.DeepCopy(), client.DryRunAll); err != nil {
 		return fmt.Errorf("trying block %s: %w", block.Name(b), err)
 	}

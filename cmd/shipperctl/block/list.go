@@ -31,7 +31,7 @@ func newList(o *options) *cobra.Command {
 			if all && (o.global || o.Namespace != "") {
 				return cli.WithCode(cli.Misused, errors.New("--all-namespaces excludes --namespace and --global"))
 			}
-			c, namespace, err := o.at()
+			c, namespace, err := o.clientAt()
 			if err != nil {
 				return err
 			}
@@ -109,7 +109,6 @@ func listed(blocks []shipper.RolloutBlock, now time.Time) []Listed {
 	return out
 }
 
-// table is for people, in lines of some columns.
 func table(blocks []Listed, width int, now time.Time) string {
 	if len(blocks) == 0 {
 		return "there are no blocks\n"

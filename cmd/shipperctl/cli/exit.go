@@ -39,7 +39,7 @@ var ExitCodes = []struct {
 	{Interrupted, "it was interrupted; run it again to go on"},
 }
 
-// codedError is an error that knows its code.
+// codedError is an error with an exit code.
 type codedError struct {
 	error
 	code int

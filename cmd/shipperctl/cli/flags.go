@@ -55,7 +55,6 @@ func (f *Flags) register(flags *pflag.FlagSet, namespace, usage string) {
 	flags.StringVarP(&f.Namespace, "namespace", "n", namespace, usage)
 }
 
-// loader reads the kubeconfig as kubectl does.
 func (f *Flags) loader(context string) clientcmd.ClientConfig {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.Kubeconfig
@@ -121,7 +120,6 @@ func (f *Flags) Config(context string) (*rest.Config, error) {
 	return f.withWarnings(withUserAgent(config)), nil
 }
 
-// withWarnings replaces the handler of warnings if the flags have one.
 func (f *Flags) withWarnings(config *rest.Config) *rest.Config {
 	if f.Warnings != nil && config != nil {
 		config.WarningHandler = f.Warnings

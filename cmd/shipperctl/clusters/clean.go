@@ -62,7 +62,6 @@ func newDecommissioned(o *cli.Flags) *cobra.Command {
 	return cmd
 }
 
-// cleaner takes clusters off Releases.
 type cleaner struct {
 	client client.Client
 	out    io.Writer
@@ -115,7 +114,7 @@ func (c *cleaner) clean(ctx context.Context, gone []string) error {
 	return fmt.Errorf("not every release was cleaned: %w", errors.Join(problems...))
 }
 
-// advice is what a user can do about a Release that is left.
+// advice is the remedy for a Release that stays.
 func advice(k kept) string {
 	if k.live() {
 		return "roll its application out to other clusters, or choose some: kubectl annotate rel " + k.release.Name + " -n " +
@@ -141,7 +140,7 @@ func (c *cleaner) remind(ctx context.Context, gone []string) error {
 	return nil
 }
 
-// change rewrites the annotation, unless it says something else by now.
+// change rewrites the annotation, unless it has changed meanwhile.
 func (c *cleaner) change(ctx context.Context, ch change) error {
 	if c.dryRun {
 		c.progressf("release %q: %s -> %s (dry run)", ch.release, ch.from, ch.to)
@@ -273,7 +272,6 @@ func newFinalizers(o *cli.Flags) *cobra.Command {
 	return cmd
 }
 
-// finalizers removes Shipper's finalizers.
 type finalizers struct {
 	client     client.Client
 	out        io.Writer

@@ -23,7 +23,6 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/install"
 )
 
-// options are the flags that all commands share.
 type options struct {
 	cli.Flags
 	webhookIgnore bool
@@ -45,7 +44,6 @@ func NewCommand() *cobra.Command {
 	return cmd
 }
 
-// registerWriting adds the flags of the commands that set clusters up.
 func (o *options) registerWriting(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.webhookIgnore, "webhook-ignore", false,
 		"let writes to Shipper's objects pass while the webhook does not answer (failurePolicy Ignore)")

@@ -50,19 +50,19 @@ func newDrain(o *options) *cobra.Command {
 	}
 }
 
-// draining is what is left on a cluster.
+// draining is the state of a cluster that is being drained.
 type draining struct {
 	cluster string
 	// live are the Releases there that may have Pods, or get some by themselves.
-	live []leaving
+	live []leavingRelease
 	// retired is how many Releases there have no Pods any more.
 	retired int
 	// others are the clusters of the same region that take Releases and offer as much.
 	others []string
 }
 
-// leaving is a Release that is to leave a cluster.
-type leaving struct {
+// leavingRelease is a Release that is to leave a cluster.
+type leavingRelease struct {
 	namespace, name, app string
 	part                 strategy.Role
 	complete             bool
@@ -85,7 +85,7 @@ func newDraining(cluster *shipper.Cluster, all []shipper.Cluster, releases []shi
 		if !isPlacedOn(rel, cluster.Name) {
 			continue
 		}
-		l := leaving{
+		l := leavingRelease{
 			namespace: rel.Namespace, name: rel.Name, app: rel.Labels[shipper.AppLabel], part: parts[keyOf(rel)], complete: strategy.Complete(rel),
 			stay: slices.DeleteFunc(strategy.Clusters(rel), func(name string) bool { return name == cluster.Name }),
 		}
@@ -95,7 +95,7 @@ func newDraining(cluster *shipper.Cluster, all []shipper.Cluster, releases []shi
 		}
 		d.live = append(d.live, l)
 	}
-	slices.SortFunc(d.live, func(a, b leaving) int {
+	slices.SortFunc(d.live, func(a, b leavingRelease) int {
 		return strings.Compare(a.namespace+"/"+a.name, b.namespace+"/"+b.name)
 	})
 	return d
@@ -115,7 +115,7 @@ func takesFor(c, leaving *shipper.Cluster) bool {
 	})
 }
 
-// print says what is left, and what to do about each.
+// print lists the Releases that are left, each with its remedy.
 func (d draining) print() string {
 	var out strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
@@ -125,7 +125,7 @@ func (d draining) print() string {
 			part = "its place in history is not known"
 		}
 		say("release %s/%s of application %s (%s) is placed here", l.namespace, l.name, l.app, strings.ToLower(part))
-		for _, line := range d.moving(l) {
+		for _, line := range d.moveCommands(l) {
 			say("  %s", line)
 		}
 	}
@@ -146,8 +146,8 @@ func (d draining) print() string {
 	return out.String()
 }
 
-// moving are the commands that take one Release off the cluster. To one that has no other, a cluster is added before.
-func (d draining) moving(l leaving) []string {
+// moveCommands are the commands that take one Release off the cluster. To one that has no other, a cluster is added before.
+func (d draining) moveCommands(l leavingRelease) []string {
 	annotate := func(names ...string) string {
 		return fmt.Sprintf("kubectl annotate rel %s -n %s %s=%s --overwrite",
 			l.name, l.namespace, shipper.ReleaseClustersAnnotation, strings.Join(names, ","))
@@ -192,7 +192,6 @@ func newRemove(o *options) *cobra.Command {
 	return cmd
 }
 
-// remove deletes a Cluster, unless Releases are placed on it.
 func (o *options) remove(cmd *cobra.Command, name string, force bool) error {
 	ctx := cmd.Context()
 	c, cluster, err := o.read(ctx, name)
@@ -223,7 +222,7 @@ func (o *options) remove(cmd *cobra.Command, name string, force bool) error {
 	return nil
 }
 
-// stillPlaced says why a cluster is not removed.
+// stillPlaced is the error of a cluster that has Releases.
 func stillPlaced(name string, placed []string) error {
 	slices.Sort(placed)
 	first := strings.Join(placed[:min(maxNamed, len(placed))], ", ")
@@ -234,7 +233,7 @@ func stillPlaced(name string, placed []string) error {
 		"with --force their Pods keep running there, and Shipper does not clean them up", len(placed), name, first, name)
 }
 
-// removed says what stays behind when a Cluster is deleted. secret has no name when there is none.
+// removed lists the objects that stay when a Cluster is deleted. secret has no name when there is none.
 func removed(cluster *shipper.Cluster, secret *corev1.Secret, namespace string, placed int) string {
 	var out strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
@@ -258,12 +257,10 @@ func removed(cluster *shipper.Cluster, secret *corev1.Secret, namespace string, 
 	return out.String()
 }
 
-// ownedBy reports whether a Secret goes when the Cluster goes.
 func ownedBy(secret *corev1.Secret, uid types.UID) bool {
 	return slices.ContainsFunc(secret.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == uid })
 }
 
-// keyOf is the namespace and name of a Release.
 func keyOf(rel *shipper.Release) types.NamespacedName {
 	return client.ObjectKeyFromObject(rel)
 }

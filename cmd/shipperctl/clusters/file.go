@@ -69,7 +69,6 @@ func Parse(name string, text []byte) (*File, error) {
 	return f, nil
 }
 
-// top reads the whole document.
 func (r *reader) top(n *yaml.Node) *File {
 	f := &File{}
 	var managementKey string
@@ -116,7 +115,6 @@ func (r *reader) management(n *yaml.Node) ManagementCluster {
 	return m
 }
 
-// application reads an entry under applicationClusters.
 func (r *reader) application(n *yaml.Node) ApplicationCluster {
 	a := ApplicationCluster{line: n.Line}
 	known := r.specFields(&a.Spec)
@@ -158,7 +156,7 @@ func (r *reader) specFields(spec *shipper.ClusterSpec) fields {
 	}
 }
 
-// reachable returns what is wrong with the URL of an API server, if anything.
+// reachable returns the fault of an API server's URL, or nothing.
 func reachable(server string) string {
 	if server == "" {
 		return ""
@@ -181,16 +179,16 @@ func friendly(name string) string {
 	return cmp.Or(strings.Trim(fit, "-."), "eu-1")
 }
 
-// reader reads YAML strictly and collects what is wrong, each with its line.
+// reader reads YAML strictly and collects problems, each with its line.
 type reader struct {
 	file     string
 	problems []error
 }
 
-// fields says how to read each key of a mapping.
+// fields are the readers of a mapping's keys.
 type fields map[string]func(*yaml.Node)
 
-// wrong notes a problem at a place.
+// wrong notes a problem in the line of a node.
 func (r *reader) wrong(n *yaml.Node, format string, args ...any) {
 	r.problems = append(r.problems, fmt.Errorf("%s:%d: %s", r.file, n.Line, fmt.Sprintf(format, args...)))
 }
@@ -208,7 +206,7 @@ func (r *reader) mapping(n *yaml.Node, what string, known fields) {
 		read, ok := known[key.Value]
 		switch {
 		case !ok:
-			r.wrong(key, "%s has no field %q%s", what, key.Value, meant(key.Value, known))
+			r.wrong(key, "%s has no field %q%s", what, key.Value, suggestField(key.Value, known))
 		case seen[key.Value]:
 			r.wrong(key, "%q is given twice", key.Value)
 		case value.Tag != "!!null":
@@ -218,7 +216,6 @@ func (r *reader) mapping(n *yaml.Node, what string, known fields) {
 	}
 }
 
-// each reads a list.
 func (r *reader) each(n *yaml.Node, key string, read func(*yaml.Node)) {
 	if n.Kind != yaml.SequenceNode {
 		r.wrong(n, "%s must be a list: start each entry with `- `", key)
@@ -229,7 +226,7 @@ func (r *reader) each(n *yaml.Node, key string, read func(*yaml.Node)) {
 	}
 }
 
-// text returns what reads a text. Numbers and the like are taken as they are written.
+// text reads any scalar as it is written, numbers too.
 func (r *reader) text(into *string) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		if n.Kind != yaml.ScalarNode {
@@ -240,7 +237,6 @@ func (r *reader) text(into *string) func(*yaml.Node) {
 	}
 }
 
-// texts returns what reads a list of texts.
 func (r *reader) texts(key string, into *[]string) func(*yaml.Node) {
 	return func(n *yaml.Node) {
 		*into = []string{}
@@ -255,12 +251,10 @@ func (r *reader) texts(key string, into *[]string) func(*yaml.Node) {
 	}
 }
 
-// boolean returns what reads true or false.
 func (r *reader) boolean(into *bool) func(*yaml.Node) {
 	return func(n *yaml.Node) { decode(r, n, "!!bool", "true or false", into) }
 }
 
-// number returns what reads a whole number of 32 bits.
 func (r *reader) number(into **int32) func(*yaml.Node) {
 	return func(n *yaml.Node) { decode(r, n, "!!int", "a whole number", into) }
 }
@@ -271,7 +265,7 @@ func decode[T any](r *reader, n *yaml.Node, tag, expected string, into *T) {
 	}
 }
 
-// follow returns what an alias stands for.
+// follow resolves an alias.
 func follow(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
@@ -279,8 +273,8 @@ func follow(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// meant says which field an unknown key may stand for, or which there are.
-func meant(key string, known fields) string {
+// suggestField names the field that an unknown key may stand for, or all fields.
+func suggestField(key string, known fields) string {
 	switch key {
 	case "unschedulable", "weight", "identity":
 		if _, ok := known["scheduler"]; ok {

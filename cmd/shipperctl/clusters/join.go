@@ -140,20 +140,18 @@ type joiner struct {
 	applications []member
 }
 
-// manager is a management cluster to join to.
 type manager struct {
 	install.Management
 	name string // empty when the file names none
 }
 
-// member is an application cluster to join.
 type member struct {
 	install.Application
 	spec     shipper.ClusterSpec
 	loopback bool
 }
 
-// join first looks at everything that can be wrong without writing anything, then joins.
+// join checks everything before it writes anything.
 func (j *joiner) join(ctx context.Context, file *File) error {
 	if err := errors.Join(j.findManagement(file), j.findApplications(file)); err != nil {
 		return err
@@ -187,7 +185,6 @@ func (j *joiner) join(ctx context.Context, file *File) error {
 	return nil
 }
 
-// joinOne joins one application cluster to every management cluster.
 func (j *joiner) joinOne(ctx context.Context, a member) error {
 	holders := make([]install.Holder, len(j.management))
 	for i, m := range j.management {
@@ -221,7 +218,7 @@ func (j *joiner) joinOne(ctx context.Context, a member) error {
 	return j.guarding.do(ctx, a)
 }
 
-// failed says which management cluster err came from, when there are several.
+// failed names the management cluster in err, if there are several.
 func (m manager) failed(err error) error {
 	if m.name == "" {
 		return err
@@ -252,7 +249,6 @@ func (j *joiner) findManagement(file *File) error {
 	return nil
 }
 
-// findApplications connects to the application clusters of the file.
 func (j *joiner) findApplications(file *File) error {
 	var problems []error
 	for _, l := range file.Applications {
@@ -263,7 +259,7 @@ func (j *joiner) findApplications(file *File) error {
 	return errors.Join(problems...)
 }
 
-// findApplication connects to one application cluster and completes what the file says of it.
+// findApplication connects to one application cluster and completes its entry in the file.
 func (j *joiner) findApplication(l ApplicationCluster) (member, error) {
 	if slices.Contains(install.ReservedSecrets(j.serviceAccount), l.Name) {
 		return member{}, fmt.Errorf("cluster %s cannot have this name: a Secret of Shipper's own has it", l.Name)
@@ -293,7 +289,6 @@ func (j *joiner) findApplication(l ApplicationCluster) (member, error) {
 	return a, nil
 }
 
-// authority returns the certificate authority of a kubeconfig, PEM.
 func authority(config *rest.Config) ([]byte, error) {
 	if len(config.CAData) > 0 || config.CAFile == "" {
 		return config.CAData, nil
@@ -315,14 +310,13 @@ func loopback(server string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// guarding is what to do about the guard of application clusters.
+// guarding has the flags about the guard of application clusters.
 type guarding struct {
 	asked bool   // --guard was given; without it, an existing guard stays
 	on    bool   // its value
 	group string // the guard exempts its members
 }
 
-// check refuses flags that say nothing together.
 func (g *guarding) check(named bool) error {
 	if named && !g.on {
 		return cli.WithCode(cli.Misused, errors.New("--guard-break-glass-group is for the guard: give --guard as well"))

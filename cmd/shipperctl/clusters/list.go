@@ -77,7 +77,7 @@ type ListedCluster struct {
 	Version  string `json:"version"`
 }
 
-// listClusters sorts clusters by region and name, and then those that there are not but where Releases are placed.
+// listClusters sorts clusters by region and name. Names with Releases but without a Cluster come last.
 func listClusters(clusters []shipper.Cluster, placed map[string]int) []ListedCluster {
 	slices.SortFunc(clusters, func(a, b shipper.Cluster) int {
 		return cmp.Or(cmp.Compare(a.Spec.Region, b.Spec.Region), cmp.Compare(a.Name, b.Name))
@@ -108,7 +108,6 @@ func listClusters(clusters []shipper.Cluster, placed map[string]int) []ListedClu
 	return out
 }
 
-// clusterTable is for people, in lines of some columns.
 func clusterTable(clusters []ListedCluster, width int) string {
 	if len(clusters) == 0 {
 		return "there are no clusters: `shipperctl clusters join` joins some\n"
@@ -131,7 +130,7 @@ func clusterTable(clusters []ListedCluster, width int) string {
 	return screen.Table(width, head, rows)
 }
 
-// ready says whether Shipper reaches a cluster, and why not.
+// ready is the column about the Ready condition.
 func (c *ListedCluster) ready() string {
 	switch {
 	case c.Missing:
@@ -146,7 +145,6 @@ func (c *ListedCluster) ready() string {
 	return strings.TrimSpace(strings.ToLower(c.Ready) + " " + c.Reason)
 }
 
-// listOptions are the flags that both commands have.
 type listOptions struct {
 	cli.Flags
 	clusters []string
@@ -171,7 +169,7 @@ func NewListCommand() *cobra.Command {
 	return cmd
 }
 
-// command returns one that lists what of all Releases is meant.
+// command returns a command that lists some of all Releases.
 func (o *listOptions) command(name, short string, meant func(ListedRelease) bool) *cobra.Command {
 	return &cobra.Command{
 		Use:     name,
@@ -208,7 +206,6 @@ type ListedRelease struct {
 	Clusters []string `json:"clusters"`
 }
 
-// listReleases sorts Releases by namespace and Application, the newest first.
 func listReleases(releases []shipper.Release) []ListedRelease {
 	parts := rolesOf(releases)
 	slices.SortStableFunc(releases, func(a, b shipper.Release) int {
@@ -227,7 +224,7 @@ func listReleases(releases []shipper.Release) []ListedRelease {
 	return out
 }
 
-// placedOnlyOn keeps what is placed on these clusters and nowhere else; without any, all.
+// placedOnlyOn keeps the Releases that are placed on no other clusters; without clusters, all.
 func placedOnlyOn(all []ListedRelease, clusters []string) []ListedRelease {
 	if len(clusters) == 0 {
 		return all
@@ -242,7 +239,6 @@ func placedOnlyOn(all []ListedRelease, clusters []string) []ListedRelease {
 	})
 }
 
-// releaseTable is for people, in lines of some columns.
 func releaseTable(found []ListedRelease, clusters []string, width int) string {
 	switch {
 	case len(found) == 0 && len(clusters) > 0:
@@ -262,7 +258,7 @@ func releaseTable(found []ListedRelease, clusters []string, width int) string {
 // pageSize is how many Releases are asked for at once; values may be large.
 const pageSize = 200
 
-// eachRelease calls do for every Release that there is, or that the options ask for. No more than a page of them is held.
+// eachRelease calls do for every Release that the options select. It holds one page in memory.
 func eachRelease(ctx context.Context, from client.Reader, do func(*shipper.Release), of ...client.ListOption) error {
 	next := ""
 	for {
@@ -279,14 +275,13 @@ func eachRelease(ctx context.Context, from client.Reader, do func(*shipper.Relea
 	}
 }
 
-// readReleases reads all of them, or those that the options ask for.
 func readReleases(ctx context.Context, from client.Reader, of ...client.ListOption) ([]shipper.Release, error) {
 	var out []shipper.Release
 	err := eachRelease(ctx, from, func(rel *shipper.Release) { out = append(out, *rel) }, of...)
 	return out, err
 }
 
-// isPlacedOn reports whether a Release is placed on a cluster. One that goes is placed nowhere.
+// isPlacedOn reports whether a Release is placed on a cluster. One that is being deleted is not.
 func isPlacedOn(rel *shipper.Release, cluster string) bool {
 	return rel.DeletionTimestamp.IsZero() && slices.Contains(strategy.Clusters(rel), cluster)
 }

@@ -47,7 +47,6 @@ func newRevoke(o *options) *cobra.Command {
 	return cmd
 }
 
-// revoker revokes the token of one cluster.
 type revoker struct {
 	*options
 	context, file string
@@ -55,7 +54,7 @@ type revoker struct {
 	report        *install.Report
 }
 
-// revoke deletes what the token is bound to, waits until it is refused, and says so in the management cluster.
+// revoke voids the token, and marks the Secret of the management cluster as revoked.
 func (r *revoker) revoke(ctx context.Context, name string) error {
 	c, cluster, err := r.read(ctx, name)
 	if err != nil {
@@ -97,7 +96,7 @@ func (r *revoker) revoke(ctx context.Context, name string) error {
 	return nil
 }
 
-// void deletes in the cluster what the token is bound to, and waits until it is refused.
+// void deletes the object that the token is bound to, and waits until the cluster refuses the token.
 func (r *revoker) void(ctx context.Context, name string, access *fleet.Access, known credential.Credential) error {
 	config, by, err := r.reach(name, access)
 	if err != nil {

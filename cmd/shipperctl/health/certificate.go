@@ -20,8 +20,8 @@ import (
 const (
 	// unserved is why a certificate that is not accepted matters.
 	unserved = "API servers cannot ask the webhook: with failurePolicy Fail they refuse every write to Shipper's kinds"
-	// renewed is what makes a certificate that is not good again.
-	renewed = "look at the webhook's log: it makes its certificate by itself, and says what keeps it from that. Of cert-manager, look at\n" +
+	// howToRenew is what makes a certificate that is not good again.
+	howToRenew = "look at the webhook's log: it makes its certificate by itself, and says what keeps it from that. Of cert-manager, look at\n" +
 		"its Certificate"
 )
 
@@ -36,18 +36,18 @@ func certificateFindings(secret *corev1.Secret, webhooks []webhook, now time.Tim
 		}
 	}
 	if len(untrusting) > 0 {
-		out = append(out, broken("no caBundle is in "+strings.Join(untrusting, ", "), unserved, renewed))
+		out = append(out, broken("no caBundle is in "+strings.Join(untrusting, ", "), unserved, howToRenew))
 	}
 	if secret == nil || len(secret.Data[corev1.TLSCertKey]) == 0 {
 		if len(untrusting) == 0 {
 			out = append(out, warning("the Secret has no certificate",
-				"nothing can be said about when it ends", "nothing, if the webhook reads its certificate from files; otherwise "+renewed))
+				"nothing can be said about when it ends", "nothing, if the webhook reads its certificate from files; otherwise "+howToRenew))
 		}
 		return out
 	}
 	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return append(out, broken(fmt.Sprintf("the Secret has no certificate that works: %v", err), unserved, renewed))
+		return append(out, broken(fmt.Sprintf("the Secret has no certificate that works: %v", err), unserved, howToRenew))
 	}
 	out = append(out, ending("the certificate", pair.Leaf, now)...)
 	if authorities, err := certutil.ParseCertsPEM(secret.Data["ca.crt"]); err == nil {
@@ -62,7 +62,7 @@ const latest = 60 * 24 * time.Hour
 // ending reports that a certificate has ended, or should have been renewed. Shipper makes it again when a third of its time is
 // left; with cert-manager it is the same, but for the authority, which is renewed 90 days before its end.
 func ending(what string, c *x509.Certificate, now time.Time) []Finding {
-	f := Finding{Level: Broken, Why: unserved, Do: renewed}
+	f := Finding{Level: Broken, Why: unserved, Do: howToRenew}
 	switch {
 	case now.Before(c.NotBefore):
 		f.What = fmt.Sprintf("%s is good from %s on", what, c.NotBefore.Format(time.RFC3339))
@@ -114,7 +114,7 @@ func refused(pair tls.Certificate, webhooks []webhook, now time.Time) []Finding 
 	for _, reason := range reasons {
 		names := strings.Join(why[reason], ", ")
 		out = append(out, broken(fmt.Sprintf("the caBundle of %s does not accept the certificate of the Secret: %s", names, reason),
-			unserved, renewed))
+			unserved, howToRenew))
 	}
 	return out
 }

@@ -24,8 +24,8 @@ import (
 // answerTimeout is how long an application cluster may take for one answer.
 const answerTimeout = 10 * time.Second
 
-// seen is what is known about an application cluster.
-type seen struct {
+// clusterState is the state of an application cluster.
+type clusterState struct {
 	cluster *shipper.Cluster
 	// failure is why nothing can be asked of it with its credentials.
 	failure *fleet.Error
@@ -45,18 +45,18 @@ func Cluster(
 	secret := &corev1.Secret{}
 	err := from.Get(ctx, key, secret)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return []Finding{unread("its Secret "+key.String(), err)}, ""
+		return []Finding{unreadable("its Secret "+key.String(), err)}, ""
 	}
 	if err != nil {
 		secret = nil
 	}
-	s := seen{cluster: cluster, now: now}
+	s := clusterState{cluster: cluster, now: now}
 	if secret != nil {
 		s.credential = credential.Read(secret)
 	}
 	access, err := fleet.NewAccess(cluster, secret, key.String())
 	if err == nil {
-		err = s.ask(ctx, access)
+		err = s.connect(ctx, access)
 	}
 	if err != nil && !errors.As(err, &s.failure) {
 		s.failure = fleet.ConnectError(cluster.Name, cluster.Spec.APIMaster, err)
@@ -67,8 +67,8 @@ func Cluster(
 	return s.findings(), s.version
 }
 
-// ask connects with Shipper's credentials.
-func (s *seen) ask(ctx context.Context, access *fleet.Access) error {
+// connect uses Shipper's credentials.
+func (s *clusterState) connect(ctx context.Context, access *fleet.Access) error {
 	config := access.Config
 	config.UserAgent, config.Timeout = "shipperctl", answerTimeout
 	d, err := discovery.NewDiscoveryClientForConfig(config)
@@ -96,7 +96,7 @@ func (s *seen) ask(ctx context.Context, access *fleet.Access) error {
 }
 
 // findings is pure.
-func (s *seen) findings() []Finding {
+func (s *clusterState) findings() []Finding {
 	var out []Finding
 	if !s.cluster.DeletionTimestamp.IsZero() {
 		out = append(out, warning("it is being deleted",
@@ -134,8 +134,8 @@ func endOf(c credential.Credential, now time.Time) []Finding {
 	return []Finding{f}
 }
 
-// unusable is the finding that a cluster cannot be asked anything.
-func (s *seen) unusable() Finding {
+// unusable is the finding about a cluster that did not answer.
+func (s *clusterState) unusable() Finding {
 	f := broken(s.failure.Message,
 		"Shipper cannot work with it: Pods there keep running, and no change reaches it",
 		"join it again: shipperctl clusters join")
@@ -158,7 +158,7 @@ func (s *seen) unusable() Finding {
 }
 
 // condition reports the Ready condition of a cluster that answers here, unless unwell: faults are not reported twice.
-func (s *seen) condition(unwell bool) []Finding {
+func (s *clusterState) condition(unwell bool) []Finding {
 	ready := shipper.FindCondition(s.cluster.Status.Conditions, shipper.ClusterReady)
 	switch {
 	case ready == nil || ready.Status == corev1.ConditionUnknown || s.cluster.Status.ObservedGeneration != s.cluster.Generation:
@@ -172,8 +172,8 @@ func (s *seen) condition(unwell bool) []Finding {
 		"look at the network between Shipper and "+s.cluster.Spec.APIMaster)}
 }
 
-// each checks clusters in parallel: one that does not answer must not delay the others.
-func each(clusters []shipper.Cluster, look func(*shipper.Cluster) Check) []Check {
+// checkEach checks clusters in parallel: one that does not answer must not delay the others.
+func checkEach(clusters []shipper.Cluster, look func(*shipper.Cluster) Check) []Check {
 	out := make([]Check, len(clusters))
 	var all sync.WaitGroup
 	for i := range clusters {

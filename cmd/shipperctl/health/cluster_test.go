@@ -40,38 +40,38 @@ func TestClusterFindings(t *testing.T) {
 	const unseen = "warning: Shipper has not looked at it since it was changed last"
 	for sentence, tc := range map[string]struct {
 		status shipper.ClusterStatus
-		seen   seen
+		seen   clusterState
 		want   []string
 	}{
-		"all is well":              {ready, seen{version: "v1.27.0"}, nil},
-		"it is too old":            {ready, seen{version: "v1.26.9"}, []string{"BROKEN: its API server is v1.26.9, older than 1.27"}},
-		"what it says is nothing":  {ready, seen{version: "new"}, []string{`warning: its API server says to be "new", which is no version`}},
-		"no condition yet":         {shipper.ClusterStatus{}, seen{version: "v1.37.1"}, []string{unseen}},
-		"it was changed meanwhile": {stale, seen{version: "v1.37.1"}, []string{unseen}},
-		"condition unknown":        {status(corev1.ConditionUnknown, "", ""), seen{version: "v1.37.1"}, []string{unseen}},
+		"all is well":              {ready, clusterState{version: "v1.27.0"}, nil},
+		"it is too old":            {ready, clusterState{version: "v1.26.9"}, []string{"BROKEN: its API server is v1.26.9, older than 1.27"}},
+		"what it says is nothing":  {ready, clusterState{version: "new"}, []string{`warning: its API server says to be "new", which is no version`}},
+		"no condition yet":         {shipper.ClusterStatus{}, clusterState{version: "v1.37.1"}, []string{unseen}},
+		"it was changed meanwhile": {stale, clusterState{version: "v1.37.1"}, []string{unseen}},
+		"condition unknown":        {status(corev1.ConditionUnknown, "", ""), clusterState{version: "v1.37.1"}, []string{unseen}},
 		"rights are missing": {
-			ready, seen{version: "v1.37.1", missing: []right{
+			ready, clusterState{version: "v1.37.1", missing: []right{
 				{group: "apps", resource: "deployments", verb: "patch"}, {resource: "pods", verb: "list"},
 				{group: "apps", resource: "deployments", verb: "create"},
 			}}, []string{"BROKEN: Shipper's account may not:\ncreate,patch deployments.apps\nlist pods"},
 		},
 		"what Shipper cannot reach is reached from here": {
-			status(corev1.ConditionFalse, shipper.ClusterUnreachable, "no answer"), seen{version: "v1.37.1"},
+			status(corev1.ConditionFalse, shipper.ClusterUnreachable, "no answer"), clusterState{version: "v1.37.1"},
 			[]string{"BROKEN: it answers here, but Shipper says ClusterUnreachable: no answer"},
 		},
 		"a known fault is reported once": {
 			status(corev1.ConditionFalse, shipper.CredentialsRefused, "too few rights"),
-			seen{version: "v1.37.1", missing: []right{{resource: "pods", verb: "list"}}},
+			clusterState{version: "v1.37.1", missing: []right{{resource: "pods", verb: "list"}}},
 			[]string{"BROKEN: Shipper's account may not:\nlist pods"},
 		},
 		"neither side reaches it": {
-			status(corev1.ConditionFalse, "x", "y"), seen{failure: failure(shipper.ClusterUnreachable)}, []string{"BROKEN: why"},
+			status(corev1.ConditionFalse, "x", "y"), clusterState{failure: failure(shipper.ClusterUnreachable)}, []string{"BROKEN: why"},
 		},
-		"Shipper reaches it, and this machine not": {ready, seen{failure: failure(shipper.ClusterUnreachable)}, []string{"warning: why"}},
-		"Shipper has reached it where it was once": {stale, seen{failure: failure(shipper.ClusterUnreachable)}, []string{"BROKEN: why"}},
-		"refused here, ready for Shipper":          {ready, seen{failure: failure(shipper.CredentialsRefused)}, []string{"BROKEN: why"}},
-		"there is no way to its API server at all": {ready, seen{failure: failure(shipper.TargetClusterClientError)}, []string{"BROKEN: why"}},
-		"its Secret is not what it should be":      {ready, seen{failure: failure(shipper.SecretInvalid)}, []string{"BROKEN: why"}},
+		"Shipper reaches it, and this machine not": {ready, clusterState{failure: failure(shipper.ClusterUnreachable)}, []string{"warning: why"}},
+		"Shipper has reached it where it was once": {stale, clusterState{failure: failure(shipper.ClusterUnreachable)}, []string{"BROKEN: why"}},
+		"refused here, ready for Shipper":          {ready, clusterState{failure: failure(shipper.CredentialsRefused)}, []string{"BROKEN: why"}},
+		"there is no way to its API server at all": {ready, clusterState{failure: failure(shipper.TargetClusterClientError)}, []string{"BROKEN: why"}},
+		"its Secret is not what it should be":      {ready, clusterState{failure: failure(shipper.SecretInvalid)}, []string{"BROKEN: why"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			tc.seen.cluster = &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu", Generation: 2}, Status: tc.status}
@@ -80,7 +80,7 @@ func TestClusterFindings(t *testing.T) {
 			}
 		})
 	}
-	going := seen{cluster: &shipper.Cluster{}, version: "v1.37.1"}
+	going := clusterState{cluster: &shipper.Cluster{}, version: "v1.37.1"}
 	going.cluster.DeletionTimestamp = &metav1.Time{Time: time.Unix(1e9, 0)}
 	if diff := cmp.Diff([]string{"warning: it is being deleted", unseen}, texts(going.findings())); diff != "" {
 		t.Errorf("one that is being deleted (-want +got)\n%s", diff)

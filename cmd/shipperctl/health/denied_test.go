@@ -17,18 +17,18 @@ func TestMissingRightsAreReportedOnce(t *testing.T) {
 	}
 	deployments := forbidden("deployments",
 		`User "ann" cannot get resource "deployments" in API group "apps" in the namespace "ship"`)
-	got := once([]Check{
+	got := mergeDenied([]Check{
 		{"kinds", nil},
-		{"pods", []Finding{unread("the Deployment", deployments)}},
+		{"pods", []Finding{unreadable("the Deployment", deployments)}},
 		{"webhooks", []Finding{
-			unread("the Deployment", deployments),
+			unreadable("the Deployment", deployments),
 			probeFindings([]ProbeFailure{{Kind: "Release", Reason: Unauthorized}}, "ship")[0],
 		}},
-		{"reconciler", []Finding{unread("the Lease", forbidden("leases", "a webhook says no"))}},
+		{"reconciler", []Finding{unreadable("the Lease", forbidden("leases", "a webhook says no"))}},
 	})
 	want := []Check{
 		{"kinds", nil},
-		{"reconciler", []Finding{unread("the Lease", forbidden("leases", "a webhook says no"))}},
+		{"reconciler", []Finding{unreadable("the Lease", forbidden("leases", "a webhook says no"))}},
 		{"your rights", []Finding{{
 			Level: Broken, What: "you may not:\ncreate Release\nget deployments.apps in ship",
 			Why: "what needs these rights could not be looked at", Do: asAdministrator,

@@ -74,7 +74,6 @@ func NewCommand(clock clock.PassiveClock) *cobra.Command {
 	return cmd
 }
 
-// newFleet makes the clients of a management cluster.
 func newFleet(config *rest.Config) (*Fleet, error) {
 	reader, err := cli.NewClient(config, clientgoscheme.AddToScheme, certmanagerv1.AddToScheme, shipper.AddToScheme)
 	if err != nil {
@@ -114,7 +113,7 @@ func (f *Fleet) Examine(ctx context.Context) []Check {
 		return []Check{{"management cluster", []Finding{broken(fmt.Sprintf("it does not answer: %v", err),
 			"nothing can be said about all that is in it", "look whether its API server is up, and whether the context is the one that you mean")}}}
 	}
-	if elsewhere := f.elsewhere(ctx); elsewhere != nil {
+	if elsewhere := f.place(ctx); elsewhere != nil {
 		return []Check{{"place", elsewhere}}
 	}
 	out := []Check{
@@ -129,20 +128,20 @@ func (f *Fleet) Examine(ctx context.Context) []Check {
 			return leaseFindings(l, f.Clock.Now())
 		})},
 	}
-	return advise(once(append(out, f.clusters(ctx)...)), f.setUpAgain(ctx))
+	return advise(mergeDenied(append(out, f.clusters(ctx)...)), f.setUpAgain(ctx))
 }
 
-// compare looks at each object of a folder of the manifests.
+// compare calls judge for each object in a folder of the manifests.
 func (f *Fleet) compare(ctx context.Context, folder string, judge func(want, live *unstructured.Unstructured) []Finding) []Finding {
 	wanted, err := manifests.Objects(folder)
 	if err != nil {
-		return []Finding{unread("the manifests", err)}
+		return []Finding{unreadable("the manifests", err)}
 	}
 	var out []Finding
 	for _, want := range wanted {
 		live, err := f.live(ctx, want)
 		if err != nil {
-			out = append(out, unread(want.GetKind()+" "+want.GetName(), err))
+			out = append(out, unreadable(want.GetKind()+" "+want.GetName(), err))
 			continue
 		}
 		out = append(out, judge(want, live)...)
@@ -159,7 +158,7 @@ func (f *Fleet) webhooks(ctx context.Context) []Finding {
 	return append(out, probeFindings(ProbeWebhooks(ctx, f.Writer), f.Namespace)...)
 }
 
-// live is what is stored under the kind and name of an object that has no namespace, or nil.
+// live reads the cluster-scoped object of the kind and name of want; nil if there is none.
 func (f *Fleet) live(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(want.GroupVersionKind())
@@ -181,33 +180,30 @@ func look[T any, P interface {
 	case apierrors.IsNotFound(err):
 		return judge(nil)
 	case err != nil:
-		return []Finding{unread("the "+kind+" "+name, err)}
+		return []Finding{unreadable("the "+kind+" "+name, err)}
 	}
 	return judge(o)
 }
 
-// rights returns the missing rights of Shipper's account and of users.
 func (f *Fleet) rights(ctx context.Context) []Finding {
 	return append(f.accountRights(ctx), f.userRights(ctx)...)
 }
 
-// narrowed reports whether an operator chose subjects other than all users.
 func narrowed(subjects []rbacv1.Subject) bool {
 	return len(subjects) > 0 && !slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
 		return s.Kind == rbacv1.GroupKind && s.Name == user.AllAuthenticated
 	})
 }
 
-// accountRights returns the missing rights of Shipper's account.
 func (f *Fleet) accountRights(ctx context.Context) []Finding {
 	wanted, err := rightsOf(managementRole, f.Namespace)
 	if err != nil {
-		return []Finding{unread("the manifests", err)}
+		return []Finding{unreadable("the manifests", err)}
 	}
 	lacks, err := missing(ctx, wanted, rightsOfAccount(f.Authorization, f.Namespace, f.ServiceAccount))
 	switch {
 	case err != nil:
-		return []Finding{unread("what the account "+f.ServiceAccount+" may do", err)}
+		return []Finding{unreadable("what the account "+f.ServiceAccount+" may do", err)}
 	case len(lacks) == 0:
 		return nil
 	}
@@ -223,7 +219,7 @@ func (f *Fleet) userRights(ctx context.Context) []Finding {
 	binding.SetName("global-blocks." + shipper.GroupName)
 	live, err := f.live(ctx, binding)
 	if err != nil {
-		return []Finding{unread("which namespace has the global RolloutBlocks", err)}
+		return []Finding{unreadable("which namespace has the global RolloutBlocks", err)}
 	}
 	namespace := shipper.GlobalBlocksNamespace
 	if live != nil {
@@ -237,7 +233,7 @@ func (f *Fleet) userRights(ctx context.Context) []Finding {
 	lacks, err := missing(ctx, blocks, rightsOfUsers(f.Authorization))
 	switch {
 	case err != nil:
-		return []Finding{unread("what users may do", err)}
+		return []Finding{unreadable("what users may do", err)}
 	case len(lacks) == 0:
 		return nil
 	}
@@ -245,7 +241,7 @@ func (f *Fleet) userRights(ctx context.Context) []Finding {
 	err = f.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: globalBlocksRole}, &bound)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
-		return []Finding{unread("who may read global blocks", err)}
+		return []Finding{unreadable("who may read global blocks", err)}
 	case narrowed(bound.Subjects):
 		return nil
 	}
@@ -258,13 +254,13 @@ func (f *Fleet) userRights(ctx context.Context) []Finding {
 func (f *Fleet) certificate(ctx context.Context) []Finding {
 	wanted, err := manifests.Objects(manifests.Webhook)
 	if err != nil {
-		return []Finding{unread("the manifests", err)}
+		return []Finding{unreadable("the manifests", err)}
 	}
 	var webhooks []webhook
 	for _, want := range wanted {
 		live, err := f.live(ctx, want)
 		if err != nil {
-			return []Finding{unread(want.GetKind()+" "+want.GetName(), err)}
+			return []Finding{unreadable(want.GetKind()+" "+want.GetName(), err)}
 		}
 		if live != nil {
 			webhooks = append(webhooks, webhooksOf(live)...)
@@ -280,7 +276,7 @@ func (f *Fleet) certificate(ctx context.Context) []Finding {
 func (f *Fleet) certManager(ctx context.Context) []Finding {
 	want, err := manifests.Object(manifests.Webhook, "ValidatingWebhookConfiguration", shipper.GroupName)
 	if err != nil {
-		return []Finding{unread("the manifests", err)}
+		return []Finding{unreadable("the manifests", err)}
 	}
 	live, err := f.live(ctx, want)
 	if err != nil || live == nil {
@@ -295,42 +291,41 @@ func (f *Fleet) certManager(ctx context.Context) []Finding {
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		found = nil
 	} else if err != nil {
-		return []Finding{unread("the Certificate "+namespace+"/"+name, err)}
+		return []Finding{unreadable("the Certificate "+namespace+"/"+name, err)}
 	}
 	return certManagerFindings(namespace+"/"+name, found, f.Clock.Now())
 }
 
-// clusters looks at all application clusters at the same time.
 func (f *Fleet) clusters(ctx context.Context) []Check {
 	var all shipper.ClusterList
 	if err := f.Reader.List(ctx, &all); err != nil {
 		if meta.IsNoMatchError(err) {
 			return nil // the kind is missing, which kinds reports
 		}
-		return []Check{{"clusters", []Finding{unread("the list of clusters", err)}}}
+		return []Check{{"clusters", []Finding{unreadable("the list of clusters", err)}}}
 	}
 	slices.SortFunc(all.Items, func(a, b shipper.Cluster) int { return strings.Compare(a.Name, b.Name) })
 	if len(all.Items) == 0 {
 		return []Check{{"clusters", []Finding{warning("there are none", "Releases have nowhere to go", "shipperctl clusters join")}}}
 	}
-	return each(all.Items, func(c *shipper.Cluster) Check {
+	return checkEach(all.Items, func(c *shipper.Cluster) Check {
 		findings, _ := Cluster(ctx, f.Reader, f.Namespace, c, f.Clock.Now())
 		return Check{"cluster " + c.Name, findings}
 	})
 }
 
-// elsewhere is the finding that Shipper is not set up where it is looked for, but elsewhere. Who may not read that hears
+// place is the finding that Shipper is not set up where it is looked for, but elsewhere. Who may not read that hears
 // nothing of it.
-func (f *Fleet) elsewhere(ctx context.Context) []Finding {
+func (f *Fleet) place(ctx context.Context) []Finding {
 	binding := &rbacv1.ClusterRoleBinding{}
 	if err := f.Reader.Get(ctx, client.ObjectKey{Name: managementRole}, binding); err != nil {
 		return nil
 	}
-	return elsewhereFindings(binding.Subjects, f.Namespace, f.ServiceAccount)
+	return placeFindings(binding.Subjects, f.Namespace, f.ServiceAccount)
 }
 
-// elsewhereFindings is pure. The subjects are the accounts that may do what Shipper does.
-func elsewhereFindings(subjects []rbacv1.Subject, namespace, account string) []Finding {
+// placeFindings is pure. The subjects are the accounts that may do what Shipper does.
+func placeFindings(subjects []rbacv1.Subject, namespace, account string) []Finding {
 	at := func(s rbacv1.Subject) bool { return s.Namespace == namespace && s.Name == account }
 	if len(subjects) == 0 || slices.ContainsFunc(subjects, at) {
 		return nil
@@ -340,7 +335,7 @@ func elsewhereFindings(subjects []rbacv1.Subject, namespace, account string) []F
 		"what was looked for is not where it is", "shipperctl doctor"+placeFlags(there.Namespace, there.Name))}
 }
 
-// placeFlags are the flags that say where Shipper is, as far as it is not where it usually is.
+// placeFlags are the flags for an installation in another namespace or under another account than usual.
 func placeFlags(namespace, account string) string {
 	out := ""
 	if namespace != shipper.SystemNamespace {
@@ -352,7 +347,7 @@ func placeFlags(namespace, account string) string {
 	return out
 }
 
-// setUpAgain is the command that sets up again what there is, by the flags that it was set up with.
+// setUpAgain is the command, with its flags, that repeats the set-up of this installation.
 func (f *Fleet) setUpAgain(ctx context.Context) string {
 	out := setUp + placeFlags(f.Namespace, f.ServiceAccount)
 	for _, folder := range []string{manifests.Webhook, manifests.Policy} {
@@ -375,7 +370,6 @@ func (f *Fleet) setUpAgain(ctx context.Context) string {
 	return out
 }
 
-// flagsOf are flags that an object was made with.
 func flagsOf(live *unstructured.Unstructured) []string {
 	if namespace, found, _ := unstructured.NestedString(live.Object, "spec", "paramRef", "namespace"); found &&
 		namespace != shipper.GlobalBlocksNamespace {
@@ -396,7 +390,7 @@ func flagsOf(live *unstructured.Unstructured) []string {
 	return nil
 }
 
-// advise puts the whole command in the place of the bare one.
+// advise replaces the bare set-up command by one with flags.
 func advise(checks []Check, command string) []Check {
 	for i := range checks {
 		for j := range checks[i].Findings {

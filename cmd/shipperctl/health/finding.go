@@ -108,8 +108,8 @@ func writeFinding(out *strings.Builder, mark, text string, width int) {
 	}
 }
 
-// unread is the finding that something could not be looked at.
-func unread(what string, err error) Finding {
+// unreadable is the finding about an object that could not be read.
+func unreadable(what string, err error) Finding {
 	f := broken(fmt.Sprintf("%s cannot be read: %v", what, err), unknown, asAdministrator)
 	if right := deniedBy(err); right != "" {
 		f.Denied = []string{right}
@@ -139,9 +139,9 @@ func deniedBy(err error) string {
 	return m[1] + " " + right{namespace: m[4], group: m[3], resource: m[2]}.String()
 }
 
-// once puts what may not be read for want of rights into one finding, which lists the rights. Checks of which nothing could be
+// mergeDenied puts what may not be read for want of rights into one finding, which lists the rights. Checks of which nothing could be
 // read are left out.
-func once(checks []Check) []Check {
+func mergeDenied(checks []Check) []Check {
 	var denied []string
 	var out []Check
 	for _, c := range checks {

@@ -40,7 +40,6 @@ func kindFindings(want, live *unstructured.Unstructured) []Finding {
 	return out
 }
 
-// served reports whether a kind is Established.
 func served(crd *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
 	for _, item := range conditions {
@@ -51,7 +50,7 @@ func served(crd *unstructured.Unstructured) bool {
 	return false
 }
 
-// contains reports whether all that is wanted is there. API servers add defaults to it.
+// contains reports whether is has every field of want. API servers add defaults.
 func contains(is, want any) bool {
 	switch want := want.(type) {
 	case map[string]any:

@@ -218,7 +218,7 @@ func probeFindings(failures []ProbeFailure, namespace string) []Finding {
 	return out
 }
 
-// remedy is what to do about the API server's reason for not reaching a webhook.
+// remedy depends on why the API server does not reach a webhook.
 func remedy(cause, namespace string) string {
 	has := func(parts ...string) bool {
 		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(cause, part) })

@@ -33,7 +33,7 @@ const (
 	globalBlocksRole = "shipper:global-blocks"
 )
 
-// right is one thing that an account may do. It is one for all namespaces when it has none.
+// right is a verb on a resource, in all namespaces if it names none.
 type right struct {
 	namespace, group, resource, name, verb string
 }
@@ -56,7 +56,7 @@ func (r right) String() string {
 	return resource
 }
 
-// attributes are what an API server is asked about a right.
+// attributes are those of an access review.
 func (r right) attributes() *authorizationv1.ResourceAttributes {
 	resource, sub, _ := strings.Cut(r.resource, "/")
 	return &authorizationv1.ResourceAttributes{
@@ -64,7 +64,6 @@ func (r right) attributes() *authorizationv1.ResourceAttributes {
 	}
 }
 
-// expand lists every right in rules.
 func expand(rules []rbacv1.PolicyRule, namespace string) []right {
 	var out []right
 	for _, rule := range rules {
@@ -143,7 +142,6 @@ func ownRights(c authorizationv1client.AuthorizationV1Interface) func(context.Co
 	}
 }
 
-// rightsOfAccount asks what a ServiceAccount may do.
 func rightsOfAccount(c authorizationv1client.AuthorizationV1Interface, namespace, name string) func(context.Context, right) (bool, error) {
 	return rightsOfSubject(c, authorizationv1.SubjectAccessReviewSpec{
 		User:   serviceaccount.MakeUsername(namespace, name),
@@ -151,7 +149,6 @@ func rightsOfAccount(c authorizationv1client.AuthorizationV1Interface, namespace
 	})
 }
 
-// rightsOfUsers asks what every authenticated user may do.
 func rightsOfUsers(c authorizationv1client.AuthorizationV1Interface) func(context.Context, right) (bool, error) {
 	return rightsOfSubject(c, authorizationv1.SubjectAccessReviewSpec{Groups: []string{user.AllAuthenticated}})
 }

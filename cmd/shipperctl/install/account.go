@@ -14,7 +14,7 @@ import (
 	"shipper.dev/shipper/manifests"
 )
 
-// account is who Shipper is in a cluster, with what it may do there.
+// account is Shipper's ServiceAccount in a cluster, with its roles.
 type account struct {
 	client          client.Client
 	report          *Report
@@ -88,7 +88,7 @@ func (a account) keepOthers(ctx context.Context, o *unstructured.Unstructured) e
 	return err
 }
 
-// union adds those of more that all lacks.
+// union appends the elements of more that all lacks.
 func union[T any](all, more []T) []T {
 	for _, one := range more {
 		if !slices.ContainsFunc(all, func(other T) bool { return reflect.DeepEqual(one, other) }) {
@@ -134,7 +134,7 @@ func (a account) objects() ([]*unstructured.Unstructured, error) {
 	return mine, nil
 }
 
-// renewsItself puts the account's name for the one of the manifests where a Role names whose tokens may be renewed.
+// renewsItself replaces the account's usual name in the Role that allows it to renew its tokens.
 func (a account) renewsItself(role *unstructured.Unstructured) error {
 	return eachRenewal(role, func(names []string) []string {
 		for i := range names {

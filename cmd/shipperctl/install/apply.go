@@ -43,7 +43,7 @@ func apply(ctx context.Context, c client.Client, want *unstructured.Unstructured
 		if err := applyAs(ctx, c, rehearsed, client.DryRunAll); err != nil {
 			return "", err
 		}
-		if reflect.DeepEqual(said(before), said(rehearsed)) {
+		if reflect.DeepEqual(withoutManagedFields(before), withoutManagedFields(rehearsed)) {
 			want.Object = before.Object
 			return unchanged, nil
 		}
@@ -60,22 +60,21 @@ func apply(ctx context.Context, c client.Client, want *unstructured.Unstructured
 	return updated, nil
 }
 
-// applyAs applies want as its field owner.
 func applyAs(ctx context.Context, c client.Client, want *unstructured.Unstructured, options ...client.ApplyOption) error {
 	return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(want),
 		append(options, client.FieldOwner(fieldOwner), client.ForceOwnership)...)
 }
 
-// said is what an object says, without what the API server notes of who has written it. Who applies what is there already
+// withoutManagedFields is what an object says, without what the API server notes of who has written it. Who applies what is there already
 // would become one more owner of it, and keep fields there that the other, kubectl or Helm perhaps, takes out later.
-func said(o *unstructured.Unstructured) map[string]any {
+func withoutManagedFields(o *unstructured.Unstructured) map[string]any {
 	out := o.DeepCopy()
 	out.SetResourceVersion("")
 	out.SetManagedFields(nil)
 	return out.Object
 }
 
-// ensure creates want unless there is an object of that kind and name, whatever it says.
+// ensure creates want unless an object of that kind and name exists, whatever its fields.
 func ensure(ctx context.Context, c client.Client, want *unstructured.Unstructured) (string, error) {
 	before, err := current(ctx, c, want)
 	if err != nil {
@@ -91,7 +90,7 @@ func ensure(ctx context.Context, c client.Client, want *unstructured.Unstructure
 	return created, err
 }
 
-// current returns what is stored under the kind and name of want, or nil.
+// current reads the object of the kind and name of want; nil if there is none.
 func current(
 	ctx context.Context, c client.Client, want *unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
@@ -107,7 +106,6 @@ func current(
 	return live, nil
 }
 
-// remove deletes exactly the object that was read.
 func remove(ctx context.Context, c client.Client, live client.Object) error {
 	uid, version := live.GetUID(), live.GetResourceVersion()
 	err := c.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version})

@@ -59,7 +59,6 @@ func (m *Management) certificates(ctx context.Context) error {
 	return nil
 }
 
-// issued waits until cert-manager has issued the certificate.
 func (m *Management) issued(ctx context.Context) error {
 	if m.Certificates != certs.CertManager {
 		return nil
@@ -104,15 +103,15 @@ func (m *Management) certManagerObjects() ([]client.Object, error) {
 		}
 		typed.SetNamespace(m.Namespace)
 		if c, is := typed.(*certmanagerv1.Certificate); is && c.Name == certs.CertificateName {
-			m.name(c)
+			m.setDNSNames(c)
 		}
 		out = append(out, typed)
 	}
 	return out, nil
 }
 
-// name gives a Certificate the names by which API servers call this installation's webhook.
-func (m *Management) name(c *certmanagerv1.Certificate) {
+// setDNSNames gives a Certificate the names by which API servers call this installation's webhook.
+func (m *Management) setDNSNames(c *certmanagerv1.Certificate) {
 	if m.WebhookURL == nil {
 		for i := range c.Spec.DNSNames {
 			c.Spec.DNSNames[i] = strings.Replace(c.Spec.DNSNames[i], "."+shipper.SystemNamespace+".", "."+m.Namespace+".", 1)
@@ -138,7 +137,7 @@ func (m *Management) applyTyped(ctx context.Context, o client.Object) (string, e
 	return apply(ctx, m.Client, &unstructured.Unstructured{Object: raw})
 }
 
-// withoutCertManager deletes what an earlier setup made of cert-manager's kinds, or it would write the Secret of the webhook, too.
+// withoutCertManager deletes cert-manager's objects of an earlier set-up: they would write the webhook's Secret, too.
 func (m *Management) withoutCertManager(ctx context.Context) error {
 	objects, err := m.certManagerObjects()
 	if err != nil {
@@ -162,7 +161,6 @@ func (m *Management) withoutCertManager(ctx context.Context) error {
 	return nil
 }
 
-// withoutKinds explains that cert-manager is not installed.
 func withoutKinds(err error) error {
 	if !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
 		return err
@@ -171,8 +169,8 @@ func withoutKinds(err error) error {
 		"--certificates"))
 }
 
-// inject adds the annotation for cainjector to a webhook configuration, or removes it. It stays as it is if no mode is named.
-func (m *Management) inject(configuration *unstructured.Unstructured) {
+// setInjection adds or removes the annotation for cainjector; without a mode it stays.
+func (m *Management) setInjection(configuration *unstructured.Unstructured) {
 	annotations := configuration.GetAnnotations()
 	switch m.Certificates {
 	case certs.CertManager:

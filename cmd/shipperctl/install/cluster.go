@@ -138,7 +138,7 @@ func fill(secret *corev1.Secret, owner *shipper.Cluster, credentials Credentials
 			secret.Data[key] = value
 		}
 	}
-	mark(secret, credentials)
+	markRenewal(secret, credentials)
 	reference := metav1.OwnerReference{
 		APIVersion: shipper.GroupVersion.String(), Kind: "Cluster", Name: owner.Name, UID: owner.UID,
 	}
@@ -153,8 +153,8 @@ func fill(secret *corev1.Secret, owner *shipper.Cluster, credentials Credentials
 	secret.OwnerReferences = append(secret.OwnerReferences, reference)
 }
 
-// mark says in a Secret whether Shipper is to renew the token in it.
-func mark(secret *corev1.Secret, credentials Credentials) {
+// markRenewal annotates a Secret with the lifetime of its token, if Shipper renews it.
+func markRenewal(secret *corev1.Secret, credentials Credentials) {
 	delete(secret.Annotations, shipper.SecretRevokedAnnotation)
 	if credentials.Life == 0 {
 		delete(secret.Annotations, shipper.SecretRenewAnnotation)

@@ -85,7 +85,6 @@ func (m *Management) Setup(ctx context.Context) error {
 	return nil
 }
 
-// account is who Shipper is in the management cluster.
 func (m *Management) account() account {
 	return account{client: m.Client, report: m.Report, domain: shipper.RBACManagement,
 		namespace: m.Namespace, name: m.ServiceAccount, globalBlocks: m.GlobalBlocksNamespace}
@@ -203,7 +202,7 @@ func found(outcome string) string {
 	}
 }
 
-// explain says what was being done when err came, and what to do about it where that is known.
+// explain adds the step that failed to err, and the remedy where one is known.
 func explain(title string, err error) error {
 	first, size := utf8.DecodeRuneInString(title)
 	doing := string(unicode.ToLower(first)) + title[size:]
@@ -213,7 +212,7 @@ func explain(title string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// advise returns what a person can do about err, or nothing.
+// advise returns the remedy for err, or nothing.
 func advise(err error) string {
 	switch {
 	case strings.Contains(err.Error(), "failed calling webhook"):

@@ -52,7 +52,6 @@ func (m *Management) customResourceDefinitions(ctx context.Context) error {
 	})
 }
 
-// served waits until a kind is served.
 func (m *Management) served(ctx context.Context, name string) error {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	ok, err := cli.Await(ctx, m.Client, client.ObjectKey{Name: name}, crd, interval, m.Patience, func() bool { return established(crd) })
@@ -65,7 +64,6 @@ func (m *Management) served(ctx context.Context, name string) error {
 	return nil
 }
 
-// established reports whether a kind is served.
 func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	for _, c := range crd.Status.Conditions {
 		if c.Type == apiextensionsv1.Established {
@@ -75,7 +73,7 @@ func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return false
 }
 
-// whyNot returns what the cluster says about a kind that is not served.
+// whyNot is the reason in the conditions of a kind that is not served.
 func whyNot(crd *apiextensionsv1.CustomResourceDefinition) string {
 	for _, c := range crd.Status.Conditions {
 		if c.Status == apiextensionsv1.ConditionFalse && c.Message != "" {
@@ -85,7 +83,7 @@ func whyNot(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return "the cluster gives no reason; look at kubectl get crd -o yaml"
 }
 
-// namespace makes the namespace that manifests/deploy calls like, under the name it has here, with what that says of Pods in it.
+// namespace makes a namespace by the name, with the labels that manifests/deploy has for like.
 func (m *Management) namespace(ctx context.Context, like, name string) error {
 	want, err := manifests.Object(manifests.Deploy, "Namespace", like)
 	if err != nil {
@@ -95,7 +93,7 @@ func (m *Management) namespace(ctx context.Context, like, name string) error {
 	return namespace(ctx, m.Client, m.Report, want)
 }
 
-// unlabelled is a namespace of which nothing is known but its name.
+// unlabelled is a namespace without labels.
 func unlabelled(name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion("v1")
@@ -125,14 +123,14 @@ func namespace(ctx context.Context, c client.Client, r *Report, want *unstructur
 // reconcilerVariable is the variable of the policy with the name of Shipper's account.
 const reconcilerVariable = "reconciler"
 
-// policies writes what holds RolloutBlocks inside the API server, with no webhook at all.
+// policies writes the admission policies that enforce RolloutBlocks without a webhook.
 func (m *Management) policies(ctx context.Context) error {
 	objects, err := manifests.Objects(manifests.Policy)
 	if err != nil {
 		return err
 	}
 	for _, o := range objects {
-		if err := m.place(o); err != nil {
+		if err := m.setNames(o); err != nil {
 			return err
 		}
 		err := m.Report.Step("Creating a "+o.GetKind()+" called "+o.GetName(), func() (string, error) {
@@ -145,8 +143,8 @@ func (m *Management) policies(ctx context.Context) error {
 	return nil
 }
 
-// place puts the names of this installation in the place of the usual ones.
-func (m *Management) place(o *unstructured.Unstructured) error {
+// setNames replaces the usual names by those of this installation.
+func (m *Management) setNames(o *unstructured.Unstructured) error {
 	if o.GetKind() == policyBinding {
 		ref, _, err := unstructured.NestedMap(o.Object, "spec", "paramRef")
 		if err != nil || ref["namespace"] != shipper.GlobalBlocksNamespace {
@@ -175,7 +173,6 @@ const (
 	webhookCertificate = "shipper-webhook-cert"
 )
 
-// service makes the Service by which API servers reach the webhook; a webhook outside the cluster needs none.
 func (m *Management) service(ctx context.Context) error {
 	if m.WebhookURL != nil {
 		return nil
@@ -261,7 +258,7 @@ func (m *Management) keepAccount(subjects []rbacv1.Subject, named Named) {
 	}
 }
 
-// installed is an object of the manifests as it is stored; an empty one if it is not there.
+// installed reads an object of the manifests; an empty one if there is none.
 func (m *Management) installed(ctx context.Context, folder, kind, name string) (*unstructured.Unstructured, error) {
 	want, err := manifests.Object(folder, kind, name)
 	if err != nil {
@@ -277,7 +274,7 @@ func (m *Management) installed(ctx context.Context, folder, kind, name string) (
 	return live, nil
 }
 
-// baseURL is what --webhook-url was when a configuration was written; nil if its webhooks are called through a Service.
+// baseURL is the --webhook-url of a configuration; nil if it uses a Service.
 func baseURL(configuration *unstructured.Unstructured) *url.URL {
 	webhooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
 	for _, w := range webhooks {

@@ -37,8 +37,8 @@ type Revocation struct {
 	Account bool
 }
 
-// gone is the outcome of deleting what is not there.
-const gone = "not there any more: it is void already"
+// alreadyGone is the outcome of deleting what is not there.
+const alreadyGone = "not there any more: it is void already"
 
 // Delete deletes what the token is bound to, or the account. Objects of the same name that came later, or of another cluster, are
 // recognised by their UID, and stay.
@@ -63,7 +63,7 @@ func (r *Revocation) Delete(ctx context.Context) error {
 		err := r.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
 		if apierrors.IsNotFound(err) || r.Own && apierrors.IsUnauthorized(err) ||
 			err == nil && string(secret.Data[credential.TokenKey]) != r.Token {
-			return gone, nil
+			return alreadyGone, nil
 		}
 		if err != nil {
 			return "", err
@@ -72,12 +72,11 @@ func (r *Revocation) Delete(ctx context.Context) error {
 	})
 }
 
-// delete deletes exactly the object of the UID.
 func (r *Revocation) delete(ctx context.Context, o client.Object, uid types.UID) (string, error) {
 	err := r.Client.Delete(ctx, o, client.Preconditions{UID: &uid})
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err), r.Own && apierrors.IsUnauthorized(err):
-		return gone, nil
+		return alreadyGone, nil
 	case err != nil:
 		return "", err
 	}

@@ -117,7 +117,6 @@ func (a *Application) tokenSecret(ctx context.Context) (*corev1.Secret, string, 
 	return want, updated, a.Client.Create(ctx, want, client.FieldOwner(fieldOwner))
 }
 
-// awaitToken waits until the token is in the Secret.
 func (a *Application) awaitToken(ctx context.Context, secret *corev1.Secret) (*corev1.Secret, error) {
 	filled := &corev1.Secret{}
 	key := client.ObjectKeyFromObject(secret)
@@ -134,7 +133,6 @@ func (a *Application) awaitToken(ctx context.Context, secret *corev1.Secret) (*c
 	return filled, nil
 }
 
-// issued reports whether the token is there.
 func issued(s *corev1.Secret) bool {
 	return len(s.Data[corev1.ServiceAccountTokenKey]) > 0
 }
@@ -217,7 +215,6 @@ func (a *Application) boundToken(ctx context.Context, h Holder) (Credentials, st
 	return out, how, nil
 }
 
-// token is what the holder has; nil when there is none.
 func (h Holder) token() []byte {
 	if h.Secret == nil {
 		return nil
@@ -301,5 +298,4 @@ func (a *Application) endlessTokens(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// endlessName is the Secret with a token that does not end.
 func endlessName(account string) string { return account + "-token" }

@@ -30,7 +30,6 @@ const (
 	policyIgnore = "Ignore"
 )
 
-// webhooks writes the two webhook configurations.
 func (m *Management) webhooks(ctx context.Context) error {
 	for _, kind := range []string{validating, mutating} {
 		title := fmt.Sprintf("Creating the %s in %s namespace", kind, m.Namespace)
@@ -58,7 +57,7 @@ func (m *Management) webhookConfiguration(ctx context.Context, kind string) (str
 		return "", err
 	}
 	if live == nil {
-		m.inject(want)
+		m.setInjection(want)
 		if err := m.address(want, policyIgnore); err != nil {
 			return "", err
 		}
@@ -68,12 +67,12 @@ func (m *Management) webhookConfiguration(ctx context.Context, kind string) (str
 	if !m.WebhookIgnore && failsClosed(live) {
 		policy = policyFail
 	}
-	if err := errors.Join(m.address(want, policy), m.keep(live, want)); err != nil {
+	if err := errors.Join(m.address(want, policy), m.keepLiveSettings(live, want)); err != nil {
 		return "", err
 	}
 	before := live.GetResourceVersion()
 	live.Object["webhooks"] = want.Object["webhooks"]
-	m.inject(live)
+	m.setInjection(live)
 	// Nothing is stored when nothing differs once the API server has filled in its defaults.
 	if err := m.Client.Update(ctx, live, client.FieldOwner(fieldOwner)); err != nil {
 		return "", err
@@ -84,7 +83,7 @@ func (m *Management) webhookConfiguration(ctx context.Context, kind string) (str
 	return updated, nil
 }
 
-// configuration returns a webhook configuration of the manifests, and what is stored under its name, or nil.
+// configuration returns a webhook configuration of the manifests, and the live one, or nil.
 func (m *Management) configuration(ctx context.Context, kind string) (want, live *unstructured.Unstructured, err error) {
 	want, err = manifests.Object(manifests.Webhook, kind, shipper.GroupName)
 	if err == nil {
@@ -93,9 +92,9 @@ func (m *Management) configuration(ctx context.Context, kind string) (want, live
 	return want, live, err
 }
 
-// keep gives the webhooks of want what those of live have that the manifests do not decide: the CA bundle, which the holder of
+// keepLiveSettings gives the webhooks of want what those of live have that the manifests do not decide: the CA bundle, which the holder of
 // the certificate wrote, the failurePolicy, and the name and the port of the Service.
-func (m *Management) keep(live, want *unstructured.Unstructured) error {
+func (m *Management) keepLiveSettings(live, want *unstructured.Unstructured) error {
 	bundle, before := "", webhooksOf(live)
 	for _, webhook := range before {
 		if found, _, _ := unstructured.NestedString(webhook, "clientConfig", "caBundle"); found != "" {
@@ -191,7 +190,6 @@ func webhooksOf(configuration *unstructured.Unstructured) map[any]map[string]any
 	return out
 }
 
-// failsClosed reports whether any webhook of a configuration has failurePolicy Fail.
 func failsClosed(configuration *unstructured.Unstructured) bool {
 	for _, webhook := range webhooksOf(configuration) {
 		if webhook["failurePolicy"] == policyFail {

@@ -27,7 +27,6 @@ import (
 	"shipper.dev/shipper/reconciler/valuessnapshot"
 )
 
-// options are the flags that both commands have.
 type options struct {
 	cli.Flags
 	system       string
@@ -83,7 +82,7 @@ func newApp(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rels, err := r.asked(cmd.Context(), cmd.InOrStdin(), name, file)
+			rels, err := r.requestedReleases(cmd.Context(), cmd.InOrStdin(), name, file)
 			if err != nil {
 				return err
 			}
@@ -147,7 +146,6 @@ func (o *options) renderer(cmd *cobra.Command) (*renderer, error) {
 	return &renderer{o, c, config, namespace, installation.NewRenderer(charts, valuessnapshot.Locate(c))}, nil
 }
 
-// render prints what Releases install in each of their clusters.
 func (r *renderer) render(cmd *cobra.Command, rels []*shipper.Release) error {
 	out := []Rendering{}
 	for _, rel := range rels {
@@ -182,7 +180,7 @@ func (r *renderer) each(ctx context.Context, rel *shipper.Release, note func(str
 	}
 	var out []Rendering
 	for _, name := range names {
-		in, err := r.know(ctx, name, note)
+		in, err := r.describeCluster(ctx, name, note)
 		if err != nil {
 			return nil, err
 		}

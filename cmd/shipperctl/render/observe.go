@@ -31,8 +31,8 @@ import (
 // answerTimeout is how long an application cluster may take for one answer.
 const answerTimeout = 10 * time.Second
 
-// asked are the Releases that Applications ask for: one in the management cluster, or those in a file.
-func (r *renderer) asked(ctx context.Context, in io.Reader, name, file string) ([]*shipper.Release, error) {
+// requestedReleases are the next Releases of an Application in the management cluster, or of those in a file.
+func (r *renderer) requestedReleases(ctx context.Context, in io.Reader, name, file string) ([]*shipper.Release, error) {
 	var apps []*shipper.Application
 	if name != "" {
 		app := &shipper.Application{}
@@ -69,7 +69,7 @@ func (r *renderer) asked(ctx context.Context, in io.Reader, name, file string) (
 	return out, nil
 }
 
-// next is the Release that an Application asks for, which may be there or not yet.
+// next is the Release of an Application's template, stored or not.
 func (r *renderer) next(ctx context.Context, app *shipper.Application) (*shipper.Release, error) {
 	var list shipper.ReleaseList
 	key := client.ObjectKeyFromObject(app)
@@ -103,13 +103,13 @@ func (r *renderer) placed(ctx context.Context, rel *shipper.Release) ([]string, 
 	return names, nil
 }
 
-// know finds out what of a cluster decides what is installed there.
-func (r *renderer) know(ctx context.Context, name string, note func(string, ...any)) (installation.Cluster, error) {
+// describeCluster reads the properties of a cluster that charts are rendered with.
+func (r *renderer) describeCluster(ctx context.Context, name string, note func(string, ...any)) (installation.Cluster, error) {
 	cluster := &shipper.Cluster{}
 	if err := r.client.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
 		return installation.Cluster{}, fmt.Errorf("reading cluster %s: %w", name, err)
 	}
-	in, err := r.ask(ctx, cluster)
+	in, err := r.discover(ctx, cluster)
 	in.Name, in.Region = name, cluster.Spec.Region
 	if err == nil {
 		return in, nil
@@ -138,8 +138,8 @@ func (r *renderer) regionOf(ctx context.Context, rel *shipper.Release, cluster, 
 	return cmp.Or(it.Spec.Regions[cluster], now), nil
 }
 
-// ask asks a cluster with Shipper's credentials.
-func (r *renderer) ask(ctx context.Context, cluster *shipper.Cluster) (installation.Cluster, error) {
+// discover reads a cluster's version and APIs with Shipper's credentials.
+func (r *renderer) discover(ctx context.Context, cluster *shipper.Cluster) (installation.Cluster, error) {
 	key := client.ObjectKey{Namespace: r.system, Name: cluster.Name}
 	secret := &corev1.Secret{}
 	switch err := r.client.Get(ctx, key, secret); {

@@ -47,13 +47,13 @@ func NewPlanCommand() *cobra.Command {
 			for _, app := range apps {
 				_, err := dryRunApply(cmd.Context(), c, app)
 				this := outcomeOf(app.GetNamespace(), app.GetName(), heard.take(), err)
-				failed = append(failed, err, this.doubt())
+				failed = append(failed, err, this.mayNotRollOut())
 				out = append(out, this)
 			}
 			err = format.Print(cmd.OutOrStdout(), out, func(width int) string {
 				var text strings.Builder
 				for _, o := range out {
-					text.WriteString(o.steps(width))
+					text.WriteString(o.text(width))
 				}
 				return text.String()
 			})
@@ -102,8 +102,8 @@ func outcomeOf(namespace, name string, said []string, err error) Outcome {
 	return out
 }
 
-// doubt is an error where something that the API server warns of may keep an Application from being rolled out.
-func (o *Outcome) doubt() error {
+// mayNotRollOut is an error if a warning says that the Application may not roll out.
+func (o *Outcome) mayNotRollOut() error {
 	for _, text := range o.Warnings {
 		if strings.HasPrefix(text, shipper.MayNotRollOut) {
 			return fmt.Errorf("application %s/%s may not roll out: its warnings say why", o.Namespace, o.Application)
@@ -112,8 +112,8 @@ func (o *Outcome) doubt() error {
 	return nil
 }
 
-// steps is for people, in lines of some columns; 0 are unbounded.
-func (o *Outcome) steps(width int) string {
+// text is for terminals of width columns; 0 is unbounded.
+func (o *Outcome) text(width int) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "application %s/%s\n", o.Namespace, o.Application)
 	for _, line := range o.Plan {
@@ -132,7 +132,7 @@ func (o *Outcome) steps(width int) string {
 	return out.String()
 }
 
-// warnings collects what the API server warns of.
+// warnings collects the API server's warnings.
 type warnings struct{ said []string }
 
 var _ rest.WarningHandler = &warnings{}
@@ -140,7 +140,7 @@ var _ rest.WarningHandler = &warnings{}
 // HandleWarningHeader keeps a warning.
 func (w *warnings) HandleWarningHeader(_ int, _ string, text string) { w.said = append(w.said, text) }
 
-// take returns what was said since the last time.
+// take returns the warnings since the last call.
 func (w *warnings) take() []string {
 	said := w.said
 	w.said = nil
@@ -172,7 +172,6 @@ func readManifest(in io.Reader, file, namespace string) ([]*unstructured.Unstruc
 	return found, err
 }
 
-// applications are those in a file of manifests; there must be one.
 func applications(raw []byte) ([]*unstructured.Unstructured, error) {
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
 	var out []*unstructured.Unstructured
@@ -195,7 +194,7 @@ func applications(raw []byte) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// dryRunApply applies an Application by a dry run, which goes through the whole gate, and returns what would be stored.
+// dryRunApply applies an Application in a dry run, through all admission checks, and returns the object that would be stored.
 func dryRunApply(ctx context.Context, c client.Client, app *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	app = app.DeepCopy()
 	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(app), client.DryRunAll, client.ForceOwnership,

@@ -46,7 +46,7 @@ func TestOutcome(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if diff := cmp.Diff(tc.text, got.steps(0)); diff != "" {
+			if diff := cmp.Diff(tc.text, got.text(0)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -61,7 +61,7 @@ func TestAPlanThatMayNotRollOutFails(t *testing.T) {
 	} {
 		o := outcomeOf("shop", "web", []string{text}, nil)
 		got := ""
-		if err := o.doubt(); err != nil {
+		if err := o.mayNotRollOut(); err != nil {
 			got = err.Error()
 		}
 		if got != want {

@@ -20,7 +20,6 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
-// abort is `rollout abort`.
 type abort struct {
 	*options
 	wait    bool
@@ -111,7 +110,7 @@ func newer(rel *shipper.Release, rels []*shipper.Release) bool {
 func (a *abort) await(ctx context.Context, s *show, given *shipper.Release) error {
 	last := ""
 	done, err := s.followFor(ctx, a.timeout, func(o *observed) (bool, error) {
-		text, over, err := returning(o, given)
+		text, over, err := abortProgress(o, given)
 		if err == nil && text != last {
 			last = text
 			_, err = io.WriteString(s.out, text+"\n")
@@ -124,8 +123,8 @@ func (a *abort) await(ctx context.Context, s *show, given *shipper.Release) erro
 	return cli.WithCode(cli.TimedOut, fmt.Errorf("the abort was not over within %s: %s", a.timeout, last))
 }
 
-// returning says how far an abort is, and whether it is over. It is pure.
-func returning(o *observed, given *shipper.Release) (text string, over bool, err error) {
+// abortProgress describes how far an abort is, and whether it is over. It is pure.
+func abortProgress(o *observed, given *shipper.Release) (text string, over bool, err error) {
 	for _, rel := range o.deleting {
 		if rel.UID == given.UID {
 			return "release " + rel.Name + " is " + removal(rel), false, nil
@@ -146,7 +145,6 @@ func returning(o *observed, given *shipper.Release) (text string, over bool, err
 	return "release " + given.Name + " is removed, " + o.releases[len(o.releases)-1].Name + " serves in its place", true, nil
 }
 
-// removal says what the removal of a Release that is being deleted waits for.
 func removal(rel *shipper.Release) string {
 	c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseStrategyExecuted)
 	if c == nil || !strings.HasPrefix(c.Message, deletingPrefix) {

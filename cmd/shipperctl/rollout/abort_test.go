@@ -85,7 +85,7 @@ func TestAnAbortIsOverWhenTheIncumbentServes(t *testing.T) {
 	given := o.deleting[0]
 	check := func(sentence, want string, over bool) {
 		t.Helper()
-		text, got, err := returning(o, given)
+		text, got, err := abortProgress(o, given)
 		if err != nil || text != want || got != over {
 			t.Errorf("%s: %q, over %t, %v; want %q, over %t", sentence, text, got, err, want, over)
 		}

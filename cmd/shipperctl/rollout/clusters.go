@@ -25,7 +25,7 @@ func clustersOf(o *observed, newest, incumbent *shipper.Release) []Cluster {
 	var out []Cluster
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		c := Cluster{Name: name, Incumbent: before[name], Objects: objectsOf(o, newest.Name, name), Notes: notes(o, newest.Name, name)}
-		c.Notes = addNote(addNote(c.Notes, ailing(o, newest.Name, name)), driftNote(o, newest.Name, name))
+		c.Notes = addNote(addNote(c.Notes, unhealthyNote(o, newest.Name, name)), driftNote(o, newest.Name, name))
 		if side := contender[name]; side != nil {
 			c.Contender = *side
 		}
@@ -39,7 +39,6 @@ func clustersOf(o *observed, newest, incumbent *shipper.Release) []Cluster {
 	return out
 }
 
-// addNote adds a note that is neither empty nor there.
 func addNote(notes []string, note string) []string {
 	if note == "" || slices.Contains(notes, note) {
 		return notes
@@ -47,7 +46,7 @@ func addNote(notes []string, note string) []string {
 	return append(notes, note)
 }
 
-// sides are what a Release has in each of its clusters, whose names are noted.
+// sides are the Pods and traffic of a Release by cluster; it adds the clusters to names.
 func sides(o *observed, rel *shipper.Release, names map[string]bool) map[string]*Side {
 	out := map[string]*Side{}
 	at := func(cluster string) *Side {
@@ -77,7 +76,7 @@ func sides(o *observed, rel *shipper.Release, names map[string]bool) map[string]
 	return out
 }
 
-// notes say what is wrong with a Release in a cluster.
+// notes are the problems of a Release in a cluster.
 func notes(o *observed, release, cluster string) []string {
 	var out []string
 	add := func(text string) { out = addNote(out, text) }
@@ -90,7 +89,7 @@ func notes(o *observed, release, cluster string) []string {
 	for _, c := range ct.Status.Clusters {
 		if c.Name == cluster {
 			add(inoperative(c.Conditions))
-			add(sad(c.SadPods))
+			add(podsNote(c.SadPods))
 		}
 	}
 	for _, c := range tt.Status.Clusters {
@@ -102,7 +101,7 @@ func notes(o *observed, release, cluster string) []string {
 	return out
 }
 
-// withoutEndpoints is what a TrafficTarget reports of a Service that serves nothing.
+// withoutEndpoints is a TrafficTarget's message about a Service without endpoints.
 func withoutEndpoints(conditions []shipper.Condition) string {
 	if c := shipper.FindCondition(conditions, shipper.TargetReady); c != nil && c.Reason == shipper.ServiceWithoutEndpoints {
 		return c.Message
@@ -117,8 +116,8 @@ func inoperative(conditions []shipper.Condition) string {
 	return ""
 }
 
-// sad sums Pods up by what the first of them waits for.
-func sad(pods []shipper.PodStatus) string {
+// podsNote counts unready Pods, with the reason of the first.
+func podsNote(pods []shipper.PodStatus) string {
 	if len(pods) == 0 {
 		return ""
 	}
@@ -126,11 +125,11 @@ func sad(pods []shipper.PodStatus) string {
 	if len(pods) == 1 {
 		noun = "pod"
 	}
-	return fmt.Sprintf("%d %s %s", len(pods), noun, why(pods[0]))
+	return fmt.Sprintf("%d %s %s", len(pods), noun, podReason(pods[0]))
 }
 
-// why is what keeps a Pod from being ready.
-func why(pod shipper.PodStatus) string {
+// podReason is why a Pod is not ready.
+func podReason(pod shipper.PodStatus) string {
 	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
 		switch {
 		case c.State.Waiting != nil && c.State.Waiting.Reason != "" && c.State.Waiting.Reason != "ContainerCreating":
@@ -171,8 +170,8 @@ func objectsOf(o *observed, release, cluster string) *Objects {
 	return &Objects{Total: in.Total, Healthy: in.Healthy}
 }
 
-// ailing names some objects of a Release in a cluster that are not healthy. Deployments in progress are left to notes about Pods.
-func ailing(o *observed, release, cluster string) string {
+// unhealthyNote names some objects of a Release in a cluster that are not healthy. Deployments in progress are left to notes about Pods.
+func unhealthyNote(o *observed, release, cluster string) string {
 	in := installedIn(o, release, cluster).Objects
 	if in == nil {
 		return ""

@@ -66,7 +66,6 @@ type Difference struct {
 	Diff string `json:"diff"`
 }
 
-// between are the two Releases to be compared.
 func between(rels []*shipper.Release, names []string) (from, to *shipper.Release, err error) {
 	find := func(name string) (*shipper.Release, error) {
 		for _, rel := range rels {
@@ -92,7 +91,7 @@ func between(rels []*shipper.Release, names []string) (from, to *shipper.Release
 	return from, to, err
 }
 
-// difference is what changes in the environment, as diff -u has it; empty when nothing does.
+// difference is the diff -u of two environments; empty if they are the same.
 func difference(from, to *shipper.Release) (string, error) {
 	before, err := yaml.Marshal(from.Spec.Environment)
 	if err != nil {
@@ -119,7 +118,7 @@ type Drifted struct {
 	shipper.InstalledDrift `json:",inline"`
 }
 
-// drifted reads what the targets of an Application say of drift, the newest Release first.
+// drifted reads the drift in the targets of an Application, the newest Release first.
 func drifted(ctx context.Context, c client.Client, key client.ObjectKey, rels []*shipper.Release) ([]Drifted, error) {
 	var targets shipper.InstallationTargetList
 	if err := c.List(ctx, &targets, cli.OfApplication(key)...); err != nil {
@@ -174,7 +173,7 @@ func driftText(all []Drifted, policy shipper.DriftPolicy) string {
 	return out.String()
 }
 
-// driftNote says that objects of a Release in a cluster are not as released.
+// driftNote counts objects of a Release in a cluster that are not as released.
 func driftNote(o *observed, release, cluster string) string {
 	drift := installedIn(o, release, cluster).Drift
 	if drift == nil || drift.Objects == 0 {
@@ -190,7 +189,6 @@ func driftNote(o *observed, release, cluster string) string {
 
 const notThere = "(not there)"
 
-// printDrift is `rollout diff --drift`.
 func (o *options) printDrift(cmd *cobra.Command, args []string, format cli.Format) error {
 	if len(args) > 1 {
 		return cli.WithCode(cli.Misused, errors.New("--drift compares clusters with what was released there, and takes no release"))

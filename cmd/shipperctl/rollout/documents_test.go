@@ -22,7 +22,7 @@ var shown = regexp.MustCompile("(?ms)(^<!-- screen: ([^\n]*) -->\n(?:<!--[^\n]*\
 // TestScreensOfDocuments compares the screens that documents show with what is drawn, on a terminal of 80 columns.
 func TestScreensOfDocuments(t *testing.T) {
 	time.Local = time.UTC
-	pictures := map[string]*View{"canary": canary()}
+	views := map[string]*View{"canary": canary()}
 	documents, err := filepath.Glob("../../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
@@ -36,11 +36,11 @@ func TestScreensOfDocuments(t *testing.T) {
 		drawn := shown.ReplaceAllStringFunc(string(text), func(part string) string {
 			parts := shown.FindStringSubmatch(part)
 			seen++
-			if pictures[parts[2]] == nil {
-				t.Errorf("%s: there is no picture %q", name, parts[2])
+			if views[parts[2]] == nil {
+				t.Errorf("%s: there is no view %q", name, parts[2])
 				return part
 			}
-			return parts[1] + pictures[parts[2]].Screen(80, now) + parts[4]
+			return parts[1] + views[parts[2]].Screen(80, now) + parts[4]
 		})
 		if *update && drawn != string(text) {
 			if err := os.WriteFile(name, []byte(drawn), 0o600); err != nil {

@@ -32,7 +32,7 @@ func newHistory(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found := past(rels)
+			found := historyOf(rels)
 			return format.Print(cmd.OutOrStdout(), found, func(width int) string { return table(found, width, o.clock.Now()) })
 		},
 	}
@@ -71,8 +71,8 @@ type Past struct {
 	Duration string `json:"duration,omitempty"`
 }
 
-// past lists Releases, the newest first.
-func past(rels []*shipper.Release) []Past {
+// historyOf lists Releases, the newest first.
+func historyOf(rels []*shipper.Release) []Past {
 	var out []Past
 	roles := strategy.Roles(rels)
 	for i, rel := range slices.Backward(rels) {
@@ -99,14 +99,13 @@ const (
 	maxKeys, shortDigest = 60, 8
 )
 
-// table is for people, in lines of some columns.
 func table(rels []Past, width int, now time.Time) string {
 	head := []string{"GEN", "RELEASE", "CHART", "CHANGED", "STEP", "STATE", "TOOK", "REQUESTED BY", "OVERRIDE", "AGE"}
 	var rows [][]string
 	for _, r := range rels {
 		rows = append(rows, []string{
 			strconv.Itoa(r.Generation), r.Release, strings.TrimSpace(r.Chart + " " + r.Version + " " + r.Digest[:min(len(r.Digest), shortDigest)]),
-			summary.Shorten(r.ValuesChanged, maxKeys), fmt.Sprintf("%d/%d %s", r.Step, r.LastStep, r.StepName), r.what(), r.Duration,
+			summary.Shorten(r.ValuesChanged, maxKeys), fmt.Sprintf("%d/%d %s", r.Step, r.LastStep, r.StepName), r.stateText(), r.Duration,
 			cmp.Or(r.RequestedBy, "unknown"), cmp.Or(inOneLine(r.OverrideReason), r.Override), age(r.CreatedAt, now),
 		})
 	}
@@ -118,8 +117,8 @@ func inOneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
 }
 
-// what describes its state and outcome.
-func (p Past) what() string {
+// stateText describes its state and outcome.
+func (p Past) stateText() string {
 	out := p.State
 	if p.Outcome == shipper.ReleaseRolledBack {
 		out += ", rolled back"

@@ -26,10 +26,10 @@ func newAdvance(o *options) *cobra.Command {
 		Short: "Go to the next step, or to one that is further on",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := named(cmd, step); err != nil {
+			if err := checkStep(cmd, step); err != nil {
 				return err
 			}
-			return o.move(cmd, args[0], func(rel *shipper.Release) (int, error) { return advance(rel, step, force) })
+			return o.moveTo(cmd, args[0], func(rel *shipper.Release) (int, error) { return advance(rel, step, force) })
 		},
 	}
 	cmd.Flags().IntVar(&step, "step", -1, "index of the step to go to (default the next one)")
@@ -44,18 +44,18 @@ func newRetreat(o *options) *cobra.Command {
 		Short: "Go back to the step before, or to an earlier one",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := named(cmd, step); err != nil {
+			if err := checkStep(cmd, step); err != nil {
 				return err
 			}
-			return o.move(cmd, args[0], func(rel *shipper.Release) (int, error) { return retreat(rel, step) })
+			return o.moveTo(cmd, args[0], func(rel *shipper.Release) (int, error) { return retreat(rel, step) })
 		},
 	}
 	cmd.Flags().IntVar(&step, "step", -1, "index of the step to go back to (default the one before)")
 	return cmd
 }
 
-// named refuses a --step that no release can have.
-func named(cmd *cobra.Command, step int) error {
+// checkStep refuses a --step that no release can have.
+func checkStep(cmd *cobra.Command, step int) error {
 	if step < 0 && cmd.Flags().Changed("step") {
 		return cli.WithCode(cli.Misused, fmt.Errorf("--step is %d: steps are counted from 0", step))
 	}
@@ -112,8 +112,8 @@ func stepName(rel *shipper.Release, i int) string {
 	return "unknown"
 }
 
-// move sets the targetStep of an Application's newest Release to the result of decide, unless it has changed meanwhile.
-func (o *options) move(cmd *cobra.Command, app string, decide func(*shipper.Release) (int, error)) error {
+// moveTo sets the targetStep of an Application's newest Release to the result of decide, unless it has changed meanwhile.
+func (o *options) moveTo(cmd *cobra.Command, app string, decide func(*shipper.Release) (int, error)) error {
 	ctx := cmd.Context()
 	c, _, rels, err := o.read(ctx, app)
 	if err != nil {
@@ -129,18 +129,18 @@ func (o *options) move(cmd *cobra.Command, app string, decide func(*shipper.Rele
 		return err
 	}
 	if err := c.Patch(ctx, rel, patch); err != nil {
-		return fmt.Errorf("moving release %s to step %d: %w", rel.Name, step, outrun(err))
+		return fmt.Errorf("moving release %s to step %d: %w", rel.Name, step, explainConflict(err))
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "release %s goes to step %d of %d (%s)\n", rel.Name, step, lastStep(rel), stepName(rel, step))
 	return nil
 }
 
-// untold is all that API servers say when a patch does not fit.
-const untold = "the server rejected our request due to an error in our request"
+// patchFailed is all that API servers say when a patch does not fit.
+const patchFailed = "the server rejected our request due to an error in our request"
 
-// outrun says what it means that a patch of cli.PatchIf did not fit: what it tests is not as it was seen.
-func outrun(err error) error {
-	if apierrors.IsInvalid(err) && strings.Contains(err.Error(), untold) {
+// explainConflict explains a patch of cli.PatchIf that failed: the tested field has changed.
+func explainConflict(err error) error {
+	if apierrors.IsInvalid(err) && strings.Contains(err.Error(), patchFailed) {
 		return cli.WithCode(cli.Failed, errors.New("another user changed it meanwhile: "+
 			"look at it, and run this again if it is still right"))
 	}
@@ -188,7 +188,7 @@ func newRollback(o *options) *cobra.Command {
 				return err
 			}
 			if err := c.Patch(cmd.Context(), app, patch); err != nil {
-				return fmt.Errorf("rolling application %s back: %w", client.ObjectKeyFromObject(app), outrun(err))
+				return fmt.Errorf("rolling application %s back: %w", client.ObjectKeyFromObject(app), explainConflict(err))
 			}
 			said, err := rolledBack(app, rels[len(rels)-1])
 			if err == nil {
@@ -206,7 +206,7 @@ func newRollback(o *options) *cobra.Command {
 	return cmd
 }
 
-// wanted is what the flags say of a rollback.
+// wanted has the flags of a rollback.
 type wanted struct {
 	release    string
 	generation int64
@@ -231,7 +231,7 @@ func (w wanted) goal(app *shipper.Application, rels []*shipper.Release) (shipper
 	return to, nil
 }
 
-// rolledBack says what came of a rollback: app is as it was stored, and newest its newest Release before.
+// rolledBack describes the result of a rollback: app is as stored, newest was its newest Release before.
 func rolledBack(app *shipper.Application, newest *shipper.Release) (string, error) {
 	key, env := client.ObjectKeyFromObject(app), &app.Spec.Template
 	switch {

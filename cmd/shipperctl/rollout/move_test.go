@@ -69,12 +69,12 @@ func TestMoves(t *testing.T) {
 func TestOutrun(t *testing.T) {
 	unfit := apierrors.NewGenericServerResponse(
 		http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", "testing value failed", 0, false)
-	err := outrun(unfit)
+	err := explainConflict(unfit)
 	if cli.ExitCode(err) != cli.Failed || !strings.HasPrefix(err.Error(), "another user changed it meanwhile") {
 		t.Errorf("%d, %v", cli.ExitCode(err), err)
 	}
 	rule := apierrors.NewInvalid(schema.GroupKind{Kind: "Release"}, "web-1", nil)
-	if err := outrun(rule); !errors.Is(err, rule) {
+	if err := explainConflict(rule); !errors.Is(err, rule) {
 		t.Errorf("a rule that is broken: %v", err)
 	}
 }
@@ -154,7 +154,7 @@ func TestHistory(t *testing.T) {
 1     web-1     nginx 0.0.2   1/2 half      contender   ann            4m
 0     web-0     nginx 0.0.2   0/2 staging   incumbent   ann            4m
 `
-	if diff := cmp.Diff(want, table(past(rels), 0, now)); diff != "" {
+	if diff := cmp.Diff(want, table(historyOf(rels), 0, now)); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
 	}
 	rels[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-3 * time.Minute))
@@ -174,10 +174,10 @@ func TestHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(back), table(past(rels), 0, now)); diff != "" {
+	if diff := cmp.Diff(string(back), table(historyOf(rels), 0, now)); diff != "" {
 		t.Errorf("history of a rollback (-want +got):\n%s", diff)
 	}
-	if strings.Contains(fmt.Sprint(past(rels)), "hunter") {
+	if strings.Contains(fmt.Sprint(historyOf(rels)), "hunter") {
 		t.Error("it prints values")
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
-// observed is what a picture is drawn of.
+// observed has the objects of one rollout.
 type observed struct {
 	app *shipper.Application
 	// releases are the Application's own that are not being deleted, oldest first.
@@ -51,7 +51,7 @@ func readTargets(ctx context.Context, c client.Reader, of ...client.ListOption) 
 	return t, nil
 }
 
-// of returns what was read of an Application and of its Releases.
+// of selects the targets of an Application's Releases.
 func (t *targets) of(app *shipper.Application, releases, deleting []*shipper.Release) *observed {
 	o := &observed{
 		app: app, releases: releases, deleting: deleting, capacity: map[string]*shipper.CapacityTarget{},
@@ -80,7 +80,6 @@ func isOf(o client.Object, app *shipper.Application) bool {
 	return o.GetNamespace() == app.Namespace && o.GetLabels()[shipper.AppLabel] == app.Name
 }
 
-// observe reads what there is of an Application.
 func observe(ctx context.Context, c client.Client, key client.ObjectKey) (*observed, error) {
 	app, releases, deleting, err := cli.ReadApplicationWithDeleting(ctx, c, key)
 	if err != nil {
@@ -113,7 +112,6 @@ func (o *observed) readBlocks(ctx context.Context, c client.Client) {
 	}
 }
 
-// printAll is `rollout status --all-namespaces`.
 func (o *options) printAll(cmd *cobra.Command, format cli.Format) error {
 	c, _, err := o.Client()
 	if err != nil {
@@ -124,14 +122,14 @@ func (o *options) printAll(cmd *cobra.Command, format cli.Format) error {
 		return err
 	}
 	now := o.clock.Now()
-	pictures := make([]*View, 0, len(all))
+	views := make([]*View, 0, len(all))
 	for _, one := range all {
-		pictures = append(pictures, viewOf(one, now))
+		views = append(views, viewOf(one, now))
 	}
-	return format.Print(cmd.OutOrStdout(), pictures, func(width int) string { return allText(pictures, width) })
+	return format.Print(cmd.OutOrStdout(), views, func(width int) string { return allText(views, width) })
 }
 
-// observeAll reads what there is of all Applications, by one list of each kind.
+// observeAll reads all rollouts, by one list of each kind.
 func observeAll(ctx context.Context, c client.Reader) ([]*observed, error) {
 	var apps shipper.ApplicationList
 	var releases shipper.ReleaseList
@@ -172,7 +170,6 @@ func observeAll(ctx context.Context, c client.Reader) ([]*observed, error) {
 	return out, nil
 }
 
-// allText has a row for each Application.
 func allText(all []*View, width int) string {
 	if len(all) == 0 {
 		return "there are no applications\n"
@@ -200,7 +197,7 @@ func (p *View) stepText() string {
 	return "-"
 }
 
-// stateText is what is most worth knowing of a rollout, and first what is wrong.
+// stateText is the column about a rollout's state; problems come first.
 func (p *View) stateText() string {
 	var out []string
 	out = append(out, p.Problems...)
@@ -227,4 +224,4 @@ func (p *View) stateText() string {
 	return strings.Join(out, "; ")
 }
 
-var errAlone = errors.New("--all-namespaces shows all applications: it takes no APPLICATION, --namespace, --watch nor --wait")
+var errAllNamespaces = errors.New("--all-namespaces shows all applications: it takes no APPLICATION, --namespace, --watch nor --wait")

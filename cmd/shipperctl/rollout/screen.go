@@ -15,7 +15,7 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
-// Screen is the picture for people, in lines of width columns at most. Text is broken and not cut; only the name of a cluster
+// Screen is the view for people, in lines of width columns at most. Text is broken and not cut; only the name of a cluster
 // that would leave no room for what is said of it is shortened.
 func (p *View) Screen(width int, now time.Time) string {
 	var out strings.Builder
@@ -82,7 +82,6 @@ func (p *View) head(line func(string), width int, now time.Time) {
 	}
 }
 
-// age is the time since t, as kubectl prints it.
 func age(t, now time.Time) string { return duration.HumanDuration(max(now.Sub(t), 0)) }
 
 func (p *View) steps(line func(string), width int) {
@@ -168,7 +167,7 @@ func (s *Side) numbers() string {
 	return fmt.Sprintf("%d/%d", s.Ready, s.Wanted)
 }
 
-// draw is the bar of a side, of so many cells, and its numbers.
+// draw is a bar of so many cells, and the numbers of a side.
 func (s *Side) draw(bar, numbers int) string {
 	if s == nil {
 		return ""

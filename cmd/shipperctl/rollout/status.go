@@ -23,7 +23,6 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
-// options are the flags of all commands of `rollout`.
 type options struct {
 	cli.Flags
 	clock clock.PassiveClock
@@ -59,7 +58,7 @@ func newStatus(o *options) *cobra.Command {
 			}
 			if all {
 				if watch || w.wait || o.Namespace != "" {
-					return cli.WithCode(cli.Misused, errAlone)
+					return cli.WithCode(cli.Misused, errAllNamespaces)
 				}
 				return o.printAll(cmd, format)
 			}
@@ -88,7 +87,6 @@ func newStatus(o *options) *cobra.Command {
 	return cmd
 }
 
-// show shows the rollout of one Application.
 type show struct {
 	*options
 	client client.WithWatch
@@ -99,7 +97,6 @@ type show struct {
 	last string
 }
 
-// observe makes a picture of the rollout as it is.
 func (s *show) observe(ctx context.Context) (*View, error) {
 	o, err := observe(ctx, s.client, s.key)
 	if err != nil {
@@ -108,11 +105,11 @@ func (s *show) observe(ctx context.Context) (*View, error) {
 	return viewOf(o, s.clock.Now()), nil
 }
 
-// text is a picture as it is printed.
+// text formats a view.
 func (s *show) text(p *View, now time.Time) (string, error) {
 	width, isTerminal := screen.Of(s.out)
 	switch {
-	case s.format == cli.JSON: // one line for each picture, as programs read a stream
+	case s.format == cli.JSON: // one line for each view, as programs read a stream
 		raw, err := json.Marshal(p)
 		if err != nil {
 			return "", fmt.Errorf("writing JSON: %w", err)
@@ -133,7 +130,7 @@ func (s *show) text(p *View, now time.Time) (string, error) {
 	return p.Lines(now), nil
 }
 
-// print prints a picture, unless that has been printed.
+// print prints a view, unless it is the same as the last.
 func (s *show) print(p *View) error {
 	text, err := s.text(p, s.clock.Now())
 	if err != nil || text == s.last {
@@ -146,7 +143,7 @@ func (s *show) print(p *View) error {
 	return nil
 }
 
-// over reports whether there is nothing more to come.
+// over reports whether a rollout is complete and nothing is pending.
 func (p *View) over() bool { return p.Complete && len(p.Waiting) == 0 && len(p.Deleting) == 0 }
 
 // awaiting are the flags of `rollout status` for pipelines.
@@ -166,7 +163,6 @@ func (w *awaiting) register(cmd *cobra.Command) {
 // asked in place of a step means the one that is asked for.
 const asked = -1
 
-// check refuses flags that say nothing together.
 func (w *awaiting) check(cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed
 	switch {
@@ -180,7 +176,7 @@ func (w *awaiting) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// until waits for a step, and shows the rollout as it is then or when the time is over; with watch it shows changes, too.
+// until waits for a step, and shows the rollout at the end or on a timeout; with watch also every change.
 func (w *awaiting) until(ctx context.Context, s *show, watch bool) error {
 	var last *View
 	var pending []string

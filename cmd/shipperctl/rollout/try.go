@@ -36,11 +36,11 @@ func newTest(o *options) *cobra.Command {
 				return err
 			}
 			key := cli.ApplicationKey(namespace, strings.TrimPrefix(strings.TrimPrefix(args[0], "rel/"), "release/"))
-			results, err := try(cmd.Context(), c, key, string(uuid.NewUUID()), timeout)
+			results, err := runTests(cmd.Context(), c, key, string(uuid.NewUUID()), timeout)
 			if results == nil {
 				return err
 			}
-			return errors.Join(format.Print(cmd.OutOrStdout(), results, func(width int) string { return tested(results, width) }), err)
+			return errors.Join(format.Print(cmd.OutOrStdout(), results, func(width int) string { return testTable(results, width) }), err)
 		},
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long to wait for all clusters; the tests go on nonetheless")
@@ -59,8 +59,8 @@ type Tested struct {
 // waiting is said of tests that have not begun.
 const waiting = "Waiting"
 
-// try asks for the tests of a Release, and waits for what comes of them.
-func try(
+// runTests requests the tests of a Release, and waits for their results.
+func runTests(
 	ctx context.Context, c client.Client, key client.ObjectKey, request string, timeout time.Duration,
 ) ([]Tested, error) {
 	rel := &shipper.Release{}
@@ -100,7 +100,7 @@ func await(ctx context.Context, c client.Reader, key client.ObjectKey, request s
 	return results, over, nil
 }
 
-// outcomes are what is known of the tests that were asked for, by cluster, and whether nothing more is to come.
+// outcomes are the results of the requested tests by cluster, and whether all have ended.
 func outcomes(it *shipper.InstallationTarget, request string) (results []Tested, over bool) {
 	over = true
 	for _, name := range slices.Sorted(slices.Values(it.Spec.Clusters)) {
@@ -122,8 +122,7 @@ func outcomes(it *shipper.InstallationTarget, request string) (results []Tested,
 	return results, over
 }
 
-// tested is for people.
-func tested(results []Tested, width int) string {
+func testTable(results []Tested, width int) string {
 	rows := make([][]string, 0, len(results))
 	for _, r := range results {
 		rows = append(rows, []string{r.Cluster, r.Tests, cmp.Or(r.Message, "-")})

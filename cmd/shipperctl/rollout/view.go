@@ -84,7 +84,7 @@ type Blocks struct {
 	Unread string `json:"unread,omitempty"`
 }
 
-// viewOf makes a picture of what was observed. It is pure.
+// viewOf is pure.
 func viewOf(o *observed, now time.Time) *View {
 	p := &View{Namespace: o.app.Namespace, Application: o.app.Name, Chart: chartOf(o)}
 	app := block.App{Name: o.app.Name, Labels: []map[string]string{o.app.Labels}, Releases: o.releases}

@@ -87,7 +87,7 @@ func TestDraw(t *testing.T) {
 		},
 	}
 	if diff := cmp.Diff(want, viewOf(exampleObserved(), now), cmp.AllowUnexported(Side{})); diff != "" {
-		t.Errorf("picture (-want +got):\n%s", diff)
+		t.Errorf("view (-want +got):\n%s", diff)
 	}
 }
 
@@ -184,6 +184,6 @@ func TestDrawBeforeTheFirstRelease(t *testing.T) {
 	o.releases, o.app.Status.Conditions = nil, nil
 	want := &View{Namespace: "shop", Application: "web", Chart: "nginx 0.0.2 (~0.0)", Waiting: []string{"the first release to be made"}}
 	if diff := cmp.Diff(want, viewOf(o, now)); diff != "" {
-		t.Errorf("picture (-want +got):\n%s", diff)
+		t.Errorf("view (-want +got):\n%s", diff)
 	}
 }

@@ -17,11 +17,11 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
-// calm is how long changes are collected before they are shown: a step of one rollout changes many objects.
-const calm = 200 * time.Millisecond
+// collectInterval is how long changes are collected before they are shown: a step of one rollout changes many objects.
+const collectInterval = 200 * time.Millisecond
 
-// stale is how long a picture stands on a terminal before it is drawn again, that the ages in it are right.
-const stale = time.Second
+// redrawInterval is how long a view stands on a terminal before it is drawn again, that the ages in it are right.
+const redrawInterval = time.Second
 
 // watch shows the rollout whenever something of it changes, until it is complete. Nothing is polled. Being interrupted is no
 // error.
@@ -34,7 +34,7 @@ func (s *show) watch(ctx context.Context) error {
 	return s.follow(ctx, until(s, s.print))
 }
 
-// live draws the rollout on a terminal of its own, over what was there, and leaves the last picture behind when it ends, where
+// live draws the rollout on a terminal of its own, over what was there, and leaves the last view behind when it ends, where
 // the command was given.
 func (s *show) live(ctx context.Context) error {
 	canvas := screen.Open(s.out)
@@ -52,7 +52,7 @@ func (s *show) live(ctx context.Context) error {
 	ended, stop := context.WithCancel(ctx)
 	var redrawing sync.WaitGroup
 	redrawing.Go(func() { // ages grow, and the window may have another size
-		wait.UntilWithContext(ended, func(context.Context) { _ = draw() }, stale) // s.print reports what cannot be written
+		wait.UntilWithContext(ended, func(context.Context) { _ = draw() }, redrawInterval) // s.print reports what cannot be written
 	})
 	err := s.follow(ctx, until(s, func(p *View) error {
 		mu.Lock()
@@ -69,7 +69,7 @@ func (s *show) live(ctx context.Context) error {
 	return err
 }
 
-// until shows a picture of what was observed, and is done when the rollout is complete.
+// until shows each view, and is done when the rollout is complete.
 func until(s *show, do func(*View) error) func(*observed) (bool, error) {
 	return func(o *observed) (bool, error) {
 		p := viewOf(o, s.clock.Now())
@@ -118,9 +118,9 @@ func (s *show) followFor(ctx context.Context, timeout time.Duration, do func(*ob
 	return done, err
 }
 
-// collect waits for what changes with what has changed.
+// collect waits, so that related changes are shown at once.
 func collect(ctx context.Context) {
-	timer := time.NewTimer(calm)
+	timer := time.NewTimer(collectInterval)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -128,7 +128,7 @@ func collect(ctx context.Context) {
 	}
 }
 
-// changes reports when something changes that the picture shows. API servers end watches now and then: when one has ended, all
+// changes reports when something changes that the view shows. API servers end watches now and then: when one has ended, all
 // are, and the channel is closed.
 func (s *show) changes(ctx context.Context) (<-chan struct{}, error) {
 	ctx, cancel := context.WithCancel(ctx)

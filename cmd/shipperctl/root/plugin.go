@@ -34,7 +34,7 @@ func AdaptToName(cmd *cobra.Command, called []string) []string {
 	return called[1:]
 }
 
-// renameToPlugin has help, usage and completion speak of the plugin.
+// renameToPlugin puts the plugin's name into help, usage and completion.
 func renameToPlugin(cmd *cobra.Command) {
 	if cmd.Annotations == nil {
 		cmd.Annotations = map[string]string{}
@@ -59,7 +59,7 @@ func replaceName(cmd *cobra.Command) {
 	}
 }
 
-// newPluginCompletion is `kubectl shipper completion`, which prints the program that kubectl asks.
+// newPluginCompletion returns `kubectl shipper completion`, which prints kubectl's completion plugin.
 func newPluginCompletion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion",

@@ -50,7 +50,7 @@ func NewCommand(out io.Writer) *cobra.Command {
 	return cmd
 }
 
-// explain adds where to look to an error about how a command was called.
+// explain adds the command's --help to an error about its use.
 func explain(cmd *cobra.Command, err error) error {
 	if strings.Contains(err.Error(), " --help") {
 		return err
@@ -58,7 +58,7 @@ func explain(cmd *cobra.Command, err error) error {
 	return errors.New(err.Error() + "; see " + cmd.CommandPath() + " --help")
 }
 
-// suggest adds the nearest commands to an error about one that there is not. Cobra does so for the first level only.
+// suggest adds the nearest commands to an error about an unknown one. Cobra does so for the first level only.
 func suggest(cmd *cobra.Command, args []string, err error) error {
 	if !cmd.HasSubCommands() || len(args) == 0 {
 		return err
@@ -86,7 +86,7 @@ func printMisuse(cmd *cobra.Command) {
 	}
 }
 
-// advise has a command and those below it say what can be done about an error, where that is known and not said yet.
+// advise adds the remedy to errors of a command and of those below it.
 func advise(cmd *cobra.Command) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -142,7 +142,7 @@ func adviceFor(err error, name string) string {
 	return ""
 }
 
-// kindOf is the kind of object, in the plural, that an API server has not found.
+// kindOf is the resource in a NotFound error.
 func kindOf(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Details != nil {
@@ -175,7 +175,6 @@ var examples = map[string][]string{
 	"shipperctl doctor":            {"shipperctl doctor"},
 }
 
-// exemplify gives a command and those below it their examples.
 func exemplify(cmd *cobra.Command) {
 	if lines := examples[cmd.CommandPath()]; lines != nil && cmd.Example == "" {
 		cmd.Example = "  " + strings.Join(lines, "\n  ")

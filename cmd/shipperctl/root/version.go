@@ -49,7 +49,6 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-// readServer asks the management cluster.
 func readServer(ctx context.Context, o *cli.Flags) (*ServerVersion, error) {
 	config, err := o.Management()
 	if err != nil {

@@ -30,12 +30,12 @@ type Canvas struct {
 	last   string
 }
 
-// Open begins to draw on the terminal that out is. Nothing is written before the first picture.
+// Open begins to draw on the terminal that out is. Nothing is written before the first view.
 func Open(out io.Writer) *Canvas {
 	return &Canvas{out: out}
 }
 
-// Draw draws a picture, unless it is there already. What does not fit is left out below, and that is said.
+// Draw draws a view, unless it is there already. What does not fit is left out below, and that is said.
 func (c *Canvas) Draw(text string) error {
 	height := 24
 	if file, ok := c.out.(*os.File); ok {
@@ -59,7 +59,7 @@ func (c *Canvas) Draw(text string) error {
 	return nil
 }
 
-// fit is what makes a terminal of so many lines show a text: the cursor is never put below the last line, which would scroll.
+// fit cuts a text to the height of a terminal: writing below the last line would scroll.
 func fit(text string, height int) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) > height {
