@@ -113,7 +113,7 @@ func newRestore(o *options, now clock.PassiveClock) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			b, err := ReadFile(o.file)
+			b, err := readFile(o.file)
 			if err != nil {
 				return err
 			}

@@ -61,8 +61,8 @@ func (b Backup) Marshal(f cli.Format) ([]byte, error) {
 	return f.Marshal(b)
 }
 
-// Parse reads the files of Marshal and of the original. Its error lists all problems.
-func Parse(text []byte) (Backup, error) {
+// parseBackup reads the files of Marshal and of the original. Its error lists all problems.
+func parseBackup(text []byte) (Backup, error) {
 	asJSON, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
 		return nil, fmt.Errorf("it is neither YAML nor JSON: %w", err)
@@ -82,13 +82,13 @@ func Parse(text []byte) (Backup, error) {
 	return b, errors.Join(append(problems, b.duplicates()...)...)
 }
 
-// ReadFile reads a file.
-func ReadFile(path string) (Backup, error) {
+// readFile reads a file.
+func readFile(path string) (Backup, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the backup: %w", err)
 	}
-	b, err := Parse(text)
+	b, err := parseBackup(text)
 	if err != nil {
 		return nil, fmt.Errorf("reading the backup %s: %w", path, err)
 	}

@@ -135,7 +135,7 @@ spec:
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := Parse(text)
+				got, err := parseBackup(text)
 				if err != nil {
 					t.Fatalf("%v\n%s", err, text)
 				}
@@ -187,7 +187,7 @@ func TestParseRefuses(t *testing.T) {
 		"an Application that is twice": {"- " + app + "\n- " + app, `application "default/web" is there twice`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, err := Parse([]byte(tc.text))
+			b, err := parseBackup([]byte(tc.text))
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("the error is\n%v\nand should contain\n%s\n%v", err, tc.want, b)
 			}

@@ -58,8 +58,8 @@ func newList(o *options) *cobra.Command {
 	return cmd
 }
 
-// Listed is a block as it is listed, also by `-o json`.
-type Listed struct {
+// listedBlock is a block as it is listed, also by `-o json`.
+type listedBlock struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	// Active is true while it holds; then it does until Until, or until it is lifted. Otherwise From is when it will hold next.
@@ -77,12 +77,12 @@ type Listed struct {
 }
 
 // listed are blocks, those in effect first.
-func listed(blocks []shipper.RolloutBlock, now time.Time) []Listed {
-	out := []Listed{}
+func listed(blocks []shipper.RolloutBlock, now time.Time) []listedBlock {
+	out := []listedBlock{}
 	for i := range blocks {
 		b := &blocks[i]
 		t, err := block.When(b, now)
-		one := Listed{
+		one := listedBlock{
 			Namespace: b.Namespace, Name: b.Name, Active: block.Active(b, now), Until: t.NextEnd, From: t.NextStart,
 			Enforcement: cmp.Or(string(b.Spec.Enforcement), string(shipper.RolloutBlockDeny)), Stops: what(b),
 			Author: b.Spec.Author.Name, Message: b.Spec.Message,
@@ -97,19 +97,19 @@ func listed(blocks []shipper.RolloutBlock, now time.Time) []Listed {
 		}
 		out = append(out, one)
 	}
-	rank := func(l Listed) int {
+	rank := func(l listedBlock) int {
 		if l.Active {
 			return 0
 		}
 		return 1
 	}
-	slices.SortStableFunc(out, func(a, b Listed) int {
+	slices.SortStableFunc(out, func(a, b listedBlock) int {
 		return cmp.Or(rank(a)-rank(b), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return out
 }
 
-func table(blocks []Listed, width int, now time.Time) string {
+func table(blocks []listedBlock, width int, now time.Time) string {
 	if len(blocks) == 0 {
 		return "there are no blocks\n"
 	}
@@ -126,7 +126,7 @@ func when(b *shipper.RolloutBlock, now time.Time) string {
 	return one.when(now)
 }
 
-func (b *Listed) when(now time.Time) string {
+func (b *listedBlock) when(now time.Time) string {
 	in := func(at time.Time) string {
 		return at.Local().Format("Mon 2 Jan 15:04 MST") + ", in " + duration.HumanDuration(at.Sub(now))
 	}

@@ -56,8 +56,8 @@ func newList(o *options) *cobra.Command {
 	return cmd
 }
 
-// ListedCluster is a cluster as it is listed, also by `-o json`.
-type ListedCluster struct {
+// listedCluster is a cluster as it is listed, also by `-o json`.
+type listedCluster struct {
 	Name   string `json:"name"`
 	Region string `json:"region"`
 	// Ready is the status of the condition Ready: True, False or Unknown; empty while Shipper has not connected.
@@ -78,16 +78,16 @@ type ListedCluster struct {
 }
 
 // listClusters sorts clusters by region and name. Names with Releases but without a Cluster come last.
-func listClusters(clusters []shipper.Cluster, placed map[string]int) []ListedCluster {
+func listClusters(clusters []shipper.Cluster, placed map[string]int) []listedCluster {
 	slices.SortFunc(clusters, func(a, b shipper.Cluster) int {
 		return cmp.Or(cmp.Compare(a.Spec.Region, b.Spec.Region), cmp.Compare(a.Name, b.Name))
 	})
-	out := []ListedCluster{}
+	out := []listedCluster{}
 	known := map[string]bool{}
 	for i := range clusters {
 		c := &clusters[i]
 		known[c.Name] = true
-		one := ListedCluster{
+		one := listedCluster{
 			Name: c.Name, Region: c.Spec.Region, Deleting: !c.DeletionTimestamp.IsZero(),
 			Cordoned: c.Spec.Scheduler.Unschedulable, Weight: shipper.DefaultClusterWeight,
 			Capabilities: append([]string{}, c.Spec.Capabilities...), Releases: placed[c.Name], Version: c.Status.KubernetesVersion,
@@ -102,13 +102,13 @@ func listClusters(clusters []shipper.Cluster, placed map[string]int) []ListedClu
 	}
 	for _, name := range slices.Sorted(maps.Keys(placed)) {
 		if !known[name] {
-			out = append(out, ListedCluster{Name: name, Missing: true, Capabilities: []string{}, Releases: placed[name]})
+			out = append(out, listedCluster{Name: name, Missing: true, Capabilities: []string{}, Releases: placed[name]})
 		}
 	}
 	return out
 }
 
-func clusterTable(clusters []ListedCluster, width int) string {
+func clusterTable(clusters []listedCluster, width int) string {
 	if len(clusters) == 0 {
 		return "there are no clusters: `shipperctl clusters join` joins some\n"
 	}
@@ -131,7 +131,7 @@ func clusterTable(clusters []ListedCluster, width int) string {
 }
 
 // ready is the column about the Ready condition.
-func (c *ListedCluster) ready() string {
+func (c *listedCluster) ready() string {
 	switch {
 	case c.Missing:
 		return "there is no Cluster"
@@ -156,8 +156,8 @@ type listOptions struct {
 func NewListCommand() *cobra.Command {
 	o := &listOptions{}
 	cmd := cli.Group("list", "List Releases and where they are placed, or those that are placed on some clusters only",
-		o.command("contender", "List the newest Release of each Application", func(l ListedRelease) bool { return l.Role == strategy.Contender }),
-		o.command("release", "List all Releases", func(ListedRelease) bool { return true }),
+		o.command("contender", "List the newest Release of each Application", func(l listedRelease) bool { return l.Role == strategy.Contender }),
+		o.command("release", "List all Releases", func(listedRelease) bool { return true }),
 	)
 	flags := cmd.PersistentFlags()
 	o.RegisterDaily(flags)
@@ -170,7 +170,7 @@ func NewListCommand() *cobra.Command {
 }
 
 // command returns a command that lists some of all Releases.
-func (o *listOptions) command(name, short string, meant func(ListedRelease) bool) *cobra.Command {
+func (o *listOptions) command(name, short string, meant func(listedRelease) bool) *cobra.Command {
 	return &cobra.Command{
 		Use:     name,
 		Aliases: []string{name + "s"},
@@ -188,14 +188,14 @@ func (o *listOptions) command(name, short string, meant func(ListedRelease) bool
 			if err != nil {
 				return err
 			}
-			found := slices.DeleteFunc(placedOnlyOn(listReleases(releases), o.clusters), func(l ListedRelease) bool { return !meant(l) })
+			found := slices.DeleteFunc(placedOnlyOn(listReleases(releases), o.clusters), func(l listedRelease) bool { return !meant(l) })
 			return o.format.Print(cmd.OutOrStdout(), found, func(width int) string { return releaseTable(found, o.clusters, width) })
 		},
 	}
 }
 
-// ListedRelease is a Release as it is listed, also by `-o json`.
-type ListedRelease struct {
+// listedRelease is a Release as it is listed, also by `-o json`.
+type listedRelease struct {
 	Namespace   string `json:"namespace"`
 	Name        string `json:"name"`
 	Application string `json:"application"`
@@ -206,16 +206,16 @@ type ListedRelease struct {
 	Clusters []string `json:"clusters"`
 }
 
-func listReleases(releases []shipper.Release) []ListedRelease {
+func listReleases(releases []shipper.Release) []listedRelease {
 	parts := rolesOf(releases)
 	slices.SortStableFunc(releases, func(a, b shipper.Release) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Labels[shipper.AppLabel], b.Labels[shipper.AppLabel]),
 			b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 	})
-	out := make([]ListedRelease, 0, len(releases))
+	out := make([]listedRelease, 0, len(releases))
 	for i := range releases {
 		rel := &releases[i]
-		out = append(out, ListedRelease{
+		out = append(out, listedRelease{
 			Namespace: rel.Namespace, Name: rel.Name, Application: rel.Labels[shipper.AppLabel],
 			Role:     parts[types.NamespacedName{Namespace: rel.Namespace, Name: rel.Name}],
 			Clusters: append([]string{}, strategy.Clusters(rel)...),
@@ -225,7 +225,7 @@ func listReleases(releases []shipper.Release) []ListedRelease {
 }
 
 // placedOnlyOn keeps the Releases that are placed on no other clusters; without clusters, all.
-func placedOnlyOn(all []ListedRelease, clusters []string) []ListedRelease {
+func placedOnlyOn(all []listedRelease, clusters []string) []listedRelease {
 	if len(clusters) == 0 {
 		return all
 	}
@@ -233,13 +233,13 @@ func placedOnlyOn(all []ListedRelease, clusters []string) []ListedRelease {
 	for _, name := range clusters {
 		given[strings.TrimSpace(name)] = true
 	}
-	return slices.DeleteFunc(all, func(l ListedRelease) bool {
+	return slices.DeleteFunc(all, func(l listedRelease) bool {
 		elsewhere := func(name string) bool { return !given[name] }
 		return len(l.Clusters) == 0 || slices.ContainsFunc(l.Clusters, elsewhere)
 	})
 }
 
-func releaseTable(found []ListedRelease, clusters []string, width int) string {
+func releaseTable(found []listedRelease, clusters []string, width int) string {
 	switch {
 	case len(found) == 0 && len(clusters) > 0:
 		return "none is placed on " + strings.Join(clusters, ", ") + " only\n"

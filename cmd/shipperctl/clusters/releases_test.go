@@ -38,23 +38,24 @@ func TestListed(t *testing.T) {
 		strange := releaseIn("shop", "api", 0, "us-1", true)
 		delete(strange.Annotations, shipper.ReleaseGenerationAnnotation)
 		return []shipper.Release{
-			releaseIn("shop", "web", 0, "eu-1", true), releaseIn("shop", "web", 1, "eu-1,us-1", false), releaseIn("bank", "web", 0, "", false), strange,
+			releaseIn("shop", "web", 0, "eu-1", true), releaseIn("shop", "web", 1, "eu-1,us-1", false),
+			releaseIn("bank", "web", 0, "", false), strange,
 		}
 	}
 	var (
-		bank  = ListedRelease{"bank", "web-0", "web", strategy.Contender, []string{}}
-		api   = ListedRelease{"shop", "api-0", "api", "", []string{"us-1"}}
-		newer = ListedRelease{"shop", "web-1", "web", strategy.Contender, []string{"eu-1", "us-1"}}
-		older = ListedRelease{"shop", "web-0", "web", strategy.Incumbent, []string{"eu-1"}}
+		bank  = listedRelease{"bank", "web-0", "web", strategy.Contender, []string{}}
+		api   = listedRelease{"shop", "api-0", "api", "", []string{"us-1"}}
+		newer = listedRelease{"shop", "web-1", "web", strategy.Contender, []string{"eu-1", "us-1"}}
+		older = listedRelease{"shop", "web-0", "web", strategy.Incumbent, []string{"eu-1"}}
 	)
 	for sentence, tc := range map[string]struct {
 		clusters []string
-		want     []ListedRelease
+		want     []listedRelease
 	}{
-		"without clusters all are listed, which the original did not": {nil, []ListedRelease{bank, api, newer, older}},
-		"what is placed there and nowhere else":                       {[]string{"eu-1"}, []ListedRelease{older}},
-		"what is placed on several of them":                           {[]string{"us-1", " eu-1"}, []ListedRelease{api, newer, older}},
-		"a cluster where nothing is":                                  {[]string{"eu-10"}, []ListedRelease{}},
+		"without clusters all are listed, which the original did not": {nil, []listedRelease{bank, api, newer, older}},
+		"what is placed there and nowhere else":                       {[]string{"eu-1"}, []listedRelease{older}},
+		"what is placed on several of them":                           {[]string{"us-1", " eu-1"}, []listedRelease{api, newer, older}},
+		"a cluster where nothing is":                                  {[]string{"eu-10"}, []listedRelease{}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, placedOnlyOn(listReleases(all()), tc.clusters)); diff != "" {

@@ -21,7 +21,7 @@ const (
 	// unserved is why a certificate that is not accepted matters.
 	unserved = "API servers cannot ask the webhook: with failurePolicy Fail they refuse every write to Shipper's kinds"
 	// howToRenew is what makes a certificate that is not good again.
-	howToRenew = "look at the webhook's log: it makes its certificate by itself, and says what keeps it from that. Of cert-manager, look at\n" +
+	howToRenew = "look at the webhook's log: it makes its certificate by itself, and logs why it cannot. Of cert-manager, look at\n" +
 		"its Certificate"
 )
 
@@ -62,7 +62,7 @@ const latest = 60 * 24 * time.Hour
 // ending reports that a certificate has ended, or should have been renewed. Shipper makes it again when a third of its time is
 // left; with cert-manager it is the same, but for the authority, which is renewed 90 days before its end.
 func ending(what string, c *x509.Certificate, now time.Time) []Finding {
-	f := Finding{Level: Broken, Why: unserved, Do: howToRenew}
+	f := Finding{Level: levelBroken, Why: unserved, Do: howToRenew}
 	switch {
 	case now.Before(c.NotBefore):
 		f.What = fmt.Sprintf("%s is good from %s on", what, c.NotBefore.Format(time.RFC3339))
@@ -70,7 +70,7 @@ func ending(what string, c *x509.Certificate, now time.Time) []Finding {
 	case !now.Before(c.NotAfter):
 		f.What = fmt.Sprintf("%s has ended at %s", what, c.NotAfter.Format(time.RFC3339))
 	case c.NotAfter.Sub(now) < min(c.NotAfter.Sub(c.NotBefore)/4, latest):
-		f.Level = Warning
+		f.Level = levelWarning
 		f.What = fmt.Sprintf("%s ends at %s and was not renewed", what, c.NotAfter.Format(time.RFC3339))
 		f.Why = "something keeps it from being renewed. When it has ended, " + unserved
 	default:
@@ -134,7 +134,7 @@ func certManagerFindings(name string, c *certmanagerv1.Certificate, now time.Tim
 		"the certificate is not renewed. When it has ended, "+unserved,
 		"kubectl describe certificate,certificaterequest,issuer -n "+c.Namespace+"; the log of cert-manager says more")
 	if c.Status.NotAfter == nil || !now.Before(c.Status.NotAfter.Time) {
-		f.Level, f.Why = Broken, unserved
+		f.Level, f.Why = levelBroken, unserved
 	}
 	return []Finding{f}
 }

@@ -132,7 +132,7 @@ func TestAnAuthorityMayBeRenewedLate(t *testing.T) {
 	if got := ending("the authority", c, c.NotAfter.AddDate(0, 0, -89)); got != nil {
 		t.Errorf("cert-manager is renewing it: %v", got)
 	}
-	if got := ending("the authority", c, c.NotAfter.AddDate(0, 0, -59)); len(got) != 1 || got[0].Level != Warning {
+	if got := ending("the authority", c, c.NotAfter.AddDate(0, 0, -59)); len(got) != 1 || got[0].Level != levelWarning {
 		t.Errorf("it was not renewed: %v", got)
 	}
 }

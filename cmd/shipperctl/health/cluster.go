@@ -148,7 +148,7 @@ func (s *clusterState) unusable() Finding {
 		f.Do = fmt.Sprintf(`kubectl patch cluster %s --type=merge -p '{"spec":{"apiMaster":"https://…"}}'`, s.cluster.Name)
 	case s.failure.Reason != shipper.ClusterUnreachable:
 	case ready != nil && ready.Status == corev1.ConditionTrue && s.cluster.Status.ObservedGeneration == s.cluster.Generation:
-		f.Level = Warning
+		f.Level = levelWarning
 		f.Why = "it could not be asked from here. Shipper reaches it, says its Ready condition"
 		f.Do = "nothing, if this machine is not to reach it; otherwise look at the network between"
 	default:

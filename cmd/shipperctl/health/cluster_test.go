@@ -43,9 +43,11 @@ func TestClusterFindings(t *testing.T) {
 		seen   clusterState
 		want   []string
 	}{
-		"all is well":              {ready, clusterState{version: "v1.27.0"}, nil},
-		"it is too old":            {ready, clusterState{version: "v1.26.9"}, []string{"BROKEN: its API server is v1.26.9, older than 1.27"}},
-		"what it says is nothing":  {ready, clusterState{version: "new"}, []string{`warning: its API server says to be "new", which is no version`}},
+		"all is well":   {ready, clusterState{version: "v1.27.0"}, nil},
+		"it is too old": {ready, clusterState{version: "v1.26.9"}, []string{"BROKEN: its API server is v1.26.9, older than 1.27"}},
+		"what it says is nothing": {ready, clusterState{version: "new"}, []string{
+			`warning: its API server says to be "new", which is no version`,
+		}},
 		"no condition yet":         {shipper.ClusterStatus{}, clusterState{version: "v1.37.1"}, []string{unseen}},
 		"it was changed meanwhile": {stale, clusterState{version: "v1.37.1"}, []string{unseen}},
 		"condition unknown":        {status(corev1.ConditionUnknown, "", ""), clusterState{version: "v1.37.1"}, []string{unseen}},
@@ -70,7 +72,7 @@ func TestClusterFindings(t *testing.T) {
 		"Shipper reaches it, and this machine not": {ready, clusterState{failure: failure(shipper.ClusterUnreachable)}, []string{"warning: why"}},
 		"Shipper has reached it where it was once": {stale, clusterState{failure: failure(shipper.ClusterUnreachable)}, []string{"BROKEN: why"}},
 		"refused here, ready for Shipper":          {ready, clusterState{failure: failure(shipper.CredentialsRefused)}, []string{"BROKEN: why"}},
-		"there is no way to its API server at all": {ready, clusterState{failure: failure(shipper.TargetClusterClientError)}, []string{"BROKEN: why"}},
+		"no URL of an API server":                  {ready, clusterState{failure: failure(shipper.TargetClusterClientError)}, []string{"BROKEN: why"}},
 		"its Secret is not what it should be":      {ready, clusterState{failure: failure(shipper.SecretInvalid)}, []string{"BROKEN: why"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {

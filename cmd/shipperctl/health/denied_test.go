@@ -22,7 +22,7 @@ func TestMissingRightsAreReportedOnce(t *testing.T) {
 		{"pods", []Finding{unreadable("the Deployment", deployments)}},
 		{"webhooks", []Finding{
 			unreadable("the Deployment", deployments),
-			probeFindings([]ProbeFailure{{Kind: "Release", Reason: Unauthorized}}, "ship")[0],
+			probeFindings([]ProbeFailure{{Kind: "Release", Reason: unauthorized}}, "ship")[0],
 		}},
 		{"reconciler", []Finding{unreadable("the Lease", forbidden("leases", "a webhook says no"))}},
 	})
@@ -30,7 +30,7 @@ func TestMissingRightsAreReportedOnce(t *testing.T) {
 		{"kinds", nil},
 		{"reconciler", []Finding{unreadable("the Lease", forbidden("leases", "a webhook says no"))}},
 		{"your rights", []Finding{{
-			Level: Broken, What: "you may not:\ncreate Release\nget deployments.apps in ship",
+			Level: levelBroken, What: "you may not:\ncreate Release\nget deployments.apps in ship",
 			Why: "what needs these rights could not be looked at", Do: asAdministrator,
 		}}},
 	}
@@ -50,7 +50,7 @@ func TestProbeFindingsSayWhatMendsTheCause(t *testing.T) {
 		`context deadline exceeded`: "let the API server connect to the webhook: look for a firewall or a NetworkPolicy between the control " +
 			"plane and its port",
 	} {
-		got := probeFindings([]ProbeFailure{{Kind: "Cluster", Reason: Unreachable, Cause: cause}}, "ship")
+		got := probeFindings([]ProbeFailure{{Kind: "Cluster", Reason: unreachable, Cause: cause}}, "ship")
 		if diff := cmp.Diff(want+". To let writes pass, unjudged, until then: "+setUp+" --webhook-ignore", got[0].Do); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", cause, diff)
 		}

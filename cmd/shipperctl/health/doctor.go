@@ -152,7 +152,7 @@ func (f *Fleet) compare(ctx context.Context, folder string, judge func(want, liv
 // webhooks compares the configurations with the manifests and, if nothing of them is missing, calls them.
 func (f *Fleet) webhooks(ctx context.Context) []Finding {
 	out := f.compare(ctx, manifests.Webhook, webhookFindings)
-	if slices.ContainsFunc(out, func(found Finding) bool { return found.Level == Broken }) {
+	if slices.ContainsFunc(out, func(found Finding) bool { return found.Level == levelBroken }) {
 		return out
 	}
 	return append(out, probeFindings(ProbeWebhooks(ctx, f.Writer), f.Namespace)...)

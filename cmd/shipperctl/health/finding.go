@@ -21,10 +21,10 @@ type Level string
 
 // The levels.
 const (
-	// Broken is what does not work, now.
-	Broken Level = "BROKEN"
-	// Warning is what will be broken, or what is not as it is usually wanted.
-	Warning Level = "warning"
+	// levelBroken is what does not work, now.
+	levelBroken Level = "BROKEN"
+	// levelWarning is what will be broken, or what is not as it is usually wanted.
+	levelWarning Level = "warning"
 )
 
 // Finding is something that is wrong.
@@ -42,11 +42,11 @@ type Finding struct {
 }
 
 func broken(what, why, do string) Finding {
-	return Finding{Level: Broken, What: what, Why: why, Do: do}
+	return Finding{Level: levelBroken, What: what, Why: why, Do: do}
 }
 
 func warning(what, why, do string) Finding {
-	return Finding{Level: Warning, What: what, Why: why, Do: do}
+	return Finding{Level: levelWarning, What: what, Why: why, Do: do}
 }
 
 // Check is what was found about one thing; nothing when it is well.
@@ -70,7 +70,7 @@ func Sum(checks []Check) Report {
 	for _, c := range checks {
 		c.Findings = append([]Finding{}, c.Findings...)
 		for _, f := range c.Findings {
-			if f.Level == Broken {
+			if f.Level == levelBroken {
 				r.Broken++
 			} else {
 				r.Warnings++

@@ -20,8 +20,8 @@ var now = time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 func TestTell(t *testing.T) {
 	found := Sum([]Check{
 		{"kinds", nil},
-		{"rights", []Finding{{Level: Broken, What: "the account may not:\nget pods", Why: "it cannot work", Do: "set it up"}}},
-		{"pods", []Finding{{Level: Warning, What: "1 of 2 is ready", Why: "one is left", Do: "look\nat it"}}},
+		{"rights", []Finding{{Level: levelBroken, What: "the account may not:\nget pods", Why: "it cannot work", Do: "set it up"}}},
+		{"pods", []Finding{{Level: levelWarning, What: "1 of 2 is ready", Why: "one is left", Do: "look\nat it"}}},
 	})
 	const want = `ok       kinds
 BROKEN   rights: the account may not:

@@ -192,7 +192,7 @@ func deploymentFindings(d *appsv1.Deployment) []Finding {
 		wanted = *d.Spec.Replicas
 	}
 	f := Finding{
-		Level: Broken, Why: "writes are not validated, and nothing is rolled out",
+		Level: levelBroken, Why: "writes are not validated, and nothing is rolled out",
 		Do: fmt.Sprintf("kubectl describe pods -n %s -l app.kubernetes.io/name=shipper", d.Namespace),
 	}
 	switch ready := d.Status.ReadyReplicas; {
@@ -202,7 +202,7 @@ func deploymentFindings(d *appsv1.Deployment) []Finding {
 	case ready == 0:
 		f.What = fmt.Sprintf("none of %d Pods of the Deployment %s/%s is ready", wanted, d.Namespace, d.Name)
 	case ready < wanted:
-		f.Level = Warning
+		f.Level = levelWarning
 		f.What = fmt.Sprintf("%d of %d Pods of the Deployment %s/%s are ready", ready, wanted, d.Namespace, d.Name)
 		f.Why = "fewer are left when one goes"
 	default:
@@ -214,7 +214,7 @@ func deploymentFindings(d *appsv1.Deployment) []Finding {
 // leaseFindings reports whether a reconciler leads. l is nil when there is no Lease.
 func leaseFindings(l *coordinationv1.Lease, now time.Time) []Finding {
 	f := Finding{
-		Level: Broken, Why: "nothing is rolled out, and no status is updated; Pods keep running",
+		Level: levelBroken, Why: "nothing is rolled out, and no status is updated; Pods keep running",
 		Do: "start the reconciler, or look at its log",
 	}
 	if l == nil {

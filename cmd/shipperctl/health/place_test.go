@@ -15,7 +15,7 @@ func TestElsewhere(t *testing.T) {
 		return rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name}
 	}
 	found := func(what, do string) []Finding {
-		return []Finding{{Level: Broken, What: what, Why: "what was looked for is not where it is", Do: do}}
+		return []Finding{{Level: levelBroken, What: what, Why: "what was looked for is not where it is", Do: do}}
 	}
 	for sentence, tc := range map[string]struct {
 		subjects []rbacv1.Subject

@@ -18,25 +18,25 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// ProbeReason is why a call proves nothing.
-type ProbeReason string
+// probeReason is why a call proves nothing.
+type probeReason string
 
 // The reasons.
 const (
-	// Unreachable: the API server called the webhook and got no answer; writes are refused.
-	Unreachable ProbeReason = "Unreachable"
-	// Unasked: the API server admits what the webhook refuses: it did not call it, or ignored that it did not answer.
-	Unasked ProbeReason = "Unasked"
-	// Unauthorized: the user of this command may not create the kind.
-	Unauthorized ProbeReason = "Unauthorized"
-	// Unknown: another answer, such as that of another webhook.
-	Unknown ProbeReason = "Unknown"
+	// unreachable: the API server called the webhook and got no answer; writes are refused.
+	unreachable probeReason = "Unreachable"
+	// unasked: the API server admits what the webhook refuses: it did not call it, or ignored that it did not answer.
+	unasked probeReason = "Unasked"
+	// unauthorized: the user of this command may not create the kind.
+	unauthorized probeReason = "Unauthorized"
+	// unknownAnswer: another answer, such as that of another webhook.
+	unknownAnswer probeReason = "Unknown"
 )
 
 // ProbeFailure is a kind of object whose webhook was not proved to answer.
 type ProbeFailure struct {
 	Kind   string
-	Reason ProbeReason
+	Reason probeReason
 	// Cause is the API server's; empty if it admitted the object.
 	Cause string
 }
@@ -74,7 +74,7 @@ const (
 func classify(r probeRequest, err error) *ProbeFailure {
 	out := &ProbeFailure{Kind: r.object.GetKind()}
 	if err == nil {
-		out.Reason = Unasked
+		out.Reason = unasked
 		return out
 	}
 	text := err.Error()
@@ -86,15 +86,15 @@ func classify(r probeRequest, err error) *ProbeFailure {
 		return nil
 	case strings.Contains(text, unreachedText):
 		_, cause, _ := strings.Cut(text, unreachedText+" ")
-		out.Reason, out.Cause = Unreachable, cause
+		out.Reason, out.Cause = unreachable, cause
 	case strings.Contains(text, byPolicyText) && r.policyFirst:
 		return nil
 	case strings.Contains(text, byPolicyText): // the mutating webhook answers before it
-		out.Reason = Unasked
+		out.Reason = unasked
 	case apierrors.IsForbidden(err) && strings.Contains(text, " cannot create resource "):
-		out.Reason, out.Cause = Unauthorized, text
+		out.Reason, out.Cause = unauthorized, text
 	default:
-		out.Reason, out.Cause = Unknown, text
+		out.Reason, out.Cause = unknownAnswer, text
 	}
 	return out
 }
@@ -121,13 +121,13 @@ func kindsOf(all []ProbeFailure) string {
 }
 
 // sentence says what happened to kinds.
-func sentence(reason ProbeReason, kinds, cause string) string {
+func sentence(reason probeReason, kinds, cause string) string {
 	switch reason {
-	case Unreachable:
+	case unreachable:
 		return "the API server cannot call the webhook for " + kinds + ": " + cause
-	case Unasked:
+	case unasked:
 		return "the API server admits, without an answer of the webhook: " + kinds
-	case Unauthorized:
+	case unauthorized:
 		return "you may not create " + kinds + ", so that the webhook cannot be tested"
 	default:
 		return "the webhook was not proved to answer for " + kinds + ": " + cause
@@ -192,21 +192,21 @@ func probeObject(kind string, spec map[string]any, webhooks ...string) probeRequ
 // probeFindings has one finding for each reason for which webhooks did not answer as expected. It is pure.
 func probeFindings(failures []ProbeFailure, namespace string) []Finding {
 	var out []Finding
-	for _, reason := range []ProbeReason{Unreachable, Unasked, Unknown, Unauthorized} {
+	for _, reason := range []probeReason{unreachable, unasked, unknownAnswer, unauthorized} {
 		all := slices.DeleteFunc(slices.Clone(failures), func(f ProbeFailure) bool { return f.Reason != reason })
 		if len(all) == 0 {
 			continue
 		}
-		f := Finding{Level: Broken, What: sentence(reason, kindsOf(all), all[0].Cause)}
+		f := Finding{Level: levelBroken, What: sentence(reason, kindsOf(all), all[0].Cause)}
 		switch reason {
-		case Unreachable:
+		case unreachable:
 			f.Why = "the API server refuses every write to these kinds: failurePolicy is Fail"
 			f.Do = remedy(all[0].Cause, namespace) + ". To let writes pass, unjudged, until then: " + setUp + " --webhook-ignore"
-		case Unasked:
+		case unasked:
 			f.Why = "writes to these kinds are stored unjudged; blocks are held by the policy alone"
 			f.Do = "look whether the webhook runs and answers: " + podsOf(namespace) +
 				". With failurePolicy Ignore the API server does not report why it gets no answer"
-		case Unauthorized:
+		case unauthorized:
 			f.Denied = []string{"create " + kindsOf(all)}
 			f.Why, f.Do = unknown, asAdministrator
 		default:

@@ -21,22 +21,22 @@ func TestOnlyARefusalByShippersWebhookProvesThatItAnswers(t *testing.T) {
 		"the webhook refuses": {
 			errors.New(`admission webhook "cluster.shipper.booking.com" denied the request: spec.region: Required value`), nil,
 		},
-		"no refusal": {nil, &ProbeFailure{Kind: "Cluster", Reason: Unasked}},
+		"no refusal": {nil, &ProbeFailure{Kind: "Cluster", Reason: unasked}},
 		"another webhook refuses": {
 			errors.New(`admission webhook "policy.example.com" denied the request: no`),
-			&ProbeFailure{"Cluster", Unknown, `admission webhook "policy.example.com" denied the request: no`},
+			&ProbeFailure{"Cluster", unknownAnswer, `admission webhook "policy.example.com" denied the request: no`},
 		},
-		"the schema refuses": {errors.New("spec.region: Required value"), &ProbeFailure{"Cluster", Unknown, "spec.region: Required value"}},
+		"the schema refuses": {errors.New("spec.region: Required value"), &ProbeFailure{"Cluster", unknownAnswer, "spec.region: Required value"}},
 		"a policy refuses": {
-			errors.New(`ValidatingAdmissionPolicy 'blocks.shipper.booking.com' denied request: blocked`), &ProbeFailure{"Cluster", Unasked, ""},
+			errors.New(`ValidatingAdmissionPolicy 'blocks.shipper.booking.com' denied request: blocked`), &ProbeFailure{"Cluster", unasked, ""},
 		},
 		"no webhook answers": {
 			apierrors.NewInternalError(errors.New(`failed calling webhook "cluster.shipper.booking.com": connection refused`)),
-			&ProbeFailure{"Cluster", Unreachable, `"cluster.shipper.booking.com": connection refused`},
+			&ProbeFailure{"Cluster", unreachable, `"cluster.shipper.booking.com": connection refused`},
 		},
 		"the user lacks the right": {
 			apierrors.NewForbidden(resource, "x", errors.New(`User "ann" cannot create resource "clusters"`)),
-			&ProbeFailure{"Cluster", Unauthorized, `clusters.shipper.booking.com "x" is forbidden: User "ann" cannot create resource "clusters"`},
+			&ProbeFailure{"Cluster", unauthorized, `clusters.shipper.booking.com "x" is forbidden: User "ann" cannot create resource "clusters"`},
 		},
 	} {
 		if diff := cmp.Diff(tc.want, classify(cluster, tc.err)); diff != "" {
@@ -50,7 +50,7 @@ func TestFailuresAreSummedUpInOneError(t *testing.T) {
 		t.Error(err)
 	}
 	const want = `the API server cannot call the webhook for Cluster: refused; and 1 more kinds`
-	failures := []ProbeFailure{{"Cluster", Unreachable, "refused"}, {"Release", Unreachable, "refused"}}
+	failures := []ProbeFailure{{"Cluster", unreachable, "refused"}, {"Release", unreachable, "refused"}}
 	if err := ProbeError(failures); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

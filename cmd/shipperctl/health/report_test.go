@@ -16,8 +16,8 @@ import (
 func examined() []Check {
 	return []Check{
 		{Title: "kinds"},
-		{"webhooks", []Finding{{Level: Warning, What: "failurePolicy is Ignore", Why: "writes pass", Do: "shipperctl clusters join"}}},
-		{"rights", []Finding{{Level: Broken, What: "the account may not:\nget secrets\nlist pods", Why: "Shipper cannot work", Do: setUp}}},
+		{"webhooks", []Finding{{Level: levelWarning, What: "failurePolicy is Ignore", Why: "writes pass", Do: "shipperctl clusters join"}}},
+		{"rights", []Finding{{Level: levelBroken, What: "the account may not:\nget secrets\nlist pods", Why: "Shipper cannot work", Do: setUp}}},
 	}
 }
 

@@ -116,7 +116,7 @@ func namespace(ctx context.Context, c client.Client, r *Report, want *unstructur
 		if err != nil {
 			return "", fmt.Errorf("creating it: %w", err)
 		}
-		return string(how), nil
+		return how, nil
 	})
 }
 

@@ -42,7 +42,7 @@ func NewPlanCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			out := make([]Outcome, 0, len(apps))
+			out := make([]planned, 0, len(apps))
 			var failed []error
 			for _, app := range apps {
 				_, err := dryRunApply(cmd.Context(), c, app)
@@ -67,8 +67,8 @@ func NewPlanCommand() *cobra.Command {
 	return cmd
 }
 
-// Outcome is what would come of applying one Application, also in `-o json`.
-type Outcome struct {
+// planned is what would come of applying one Application, also in `-o json`.
+type planned struct {
 	Namespace   string `json:"namespace"`
 	Application string `json:"application"`
 	// Release is the one that would be made; empty when nothing would be rolled out.
@@ -82,8 +82,8 @@ type Outcome struct {
 }
 
 // outcomeOf separates the plan of an Application from other warnings.
-func outcomeOf(namespace, name string, said []string, err error) Outcome {
-	out := Outcome{Namespace: namespace, Application: name, Plan: []string{}, Warnings: []string{}}
+func outcomeOf(namespace, name string, said []string, err error) planned {
+	out := planned{Namespace: namespace, Application: name, Plan: []string{}, Warnings: []string{}}
 	if err != nil {
 		out.Refused = err.Error()
 	}
@@ -103,7 +103,7 @@ func outcomeOf(namespace, name string, said []string, err error) Outcome {
 }
 
 // mayNotRollOut is an error if a warning says that the Application may not roll out.
-func (o *Outcome) mayNotRollOut() error {
+func (o *planned) mayNotRollOut() error {
 	for _, text := range o.Warnings {
 		if strings.HasPrefix(text, shipper.MayNotRollOut) {
 			return fmt.Errorf("application %s/%s may not roll out: its warnings say why", o.Namespace, o.Application)
@@ -113,7 +113,7 @@ func (o *Outcome) mayNotRollOut() error {
 }
 
 // text is for terminals of width columns; 0 is unbounded.
-func (o *Outcome) text(width int) string {
+func (o *planned) text(width int) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "application %s/%s\n", o.Namespace, o.Application)
 	for _, line := range o.Plan {

@@ -27,7 +27,7 @@ func TestPlanForPrograms(t *testing.T) {
   refused: "no"
   warnings: []
 `
-	told := []Outcome{
+	told := []planned{
 		outcomeOf("shop", "web", []string{"plan: Release web-1 of chart nginx 0.0.2", "mind the gap"}, nil),
 		outcomeOf("shop", "api", nil, errors.New("no")),
 	}

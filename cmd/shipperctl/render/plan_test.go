@@ -13,14 +13,14 @@ func TestOutcome(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		said []string
 		err  error
-		want Outcome
+		want planned
 		text string
 	}{
 		"a rollout": {
 			[]string{
 				"this makes Release web-1", "plan: Release web-1 of chart nginx 0.0.2", "the last step leaves capacity", "plan: 1 cluster: eu",
 			}, nil,
-			Outcome{
+			planned{
 				Namespace: "shop", Application: "web", Release: "web-1",
 				Plan:     []string{"Release web-1 of chart nginx 0.0.2", "1 cluster: eu"},
 				Warnings: []string{"the last step leaves capacity"},
@@ -28,16 +28,16 @@ func TestOutcome(t *testing.T) {
 			"application shop/web\n    Release web-1 of chart nginx 0.0.2\n    1 cluster: eu\n  ! the last step leaves capacity\n",
 		},
 		"nothing": {
-			nil, nil, Outcome{Namespace: "shop", Application: "web", Plan: []string{}, Warnings: []string{}},
+			nil, nil, planned{Namespace: "shop", Application: "web", Plan: []string{}, Warnings: []string{}},
 			"application shop/web\n    nothing would be rolled out\n",
 		},
 		"what is refused": {
-			nil, errors.New("no"), Outcome{Namespace: "shop", Application: "web", Plan: []string{}, Warnings: []string{}, Refused: "no"},
+			nil, errors.New("no"), planned{Namespace: "shop", Application: "web", Plan: []string{}, Warnings: []string{}, Refused: "no"},
 			"application shop/web\n",
 		},
 		"nothing, with ado": {
 			[]string{"mind the gap"}, nil,
-			Outcome{Namespace: "shop", Application: "web", Plan: []string{}, Warnings: []string{"mind the gap"}},
+			planned{Namespace: "shop", Application: "web", Plan: []string{}, Warnings: []string{"mind the gap"}},
 			"application shop/web\n    nothing would be rolled out\n  ! mind the gap\n",
 		},
 	} {

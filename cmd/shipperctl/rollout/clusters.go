@@ -18,7 +18,7 @@ import (
 // clustersOf are the clusters of both Releases, by name. incumbent may be nil.
 func clustersOf(o *observed, newest, incumbent *shipper.Release) []Cluster {
 	names := map[string]bool{}
-	contender, before := sides(o, newest, names), map[string]*Side(nil)
+	contender, before := sides(o, newest, names), map[string]*clusterSide(nil)
 	if incumbent != nil {
 		before = sides(o, incumbent, names)
 	}
@@ -47,12 +47,12 @@ func addNote(notes []string, note string) []string {
 }
 
 // sides are the Pods and traffic of a Release by cluster; it adds the clusters to names.
-func sides(o *observed, rel *shipper.Release, names map[string]bool) map[string]*Side {
-	out := map[string]*Side{}
-	at := func(cluster string) *Side {
+func sides(o *observed, rel *shipper.Release, names map[string]bool) map[string]*clusterSide {
+	out := map[string]*clusterSide{}
+	at := func(cluster string) *clusterSide {
 		names[cluster] = true
 		if out[cluster] == nil {
-			out[cluster] = &Side{}
+			out[cluster] = &clusterSide{}
 		}
 		return out[cluster]
 	}
@@ -144,8 +144,8 @@ func podReason(pod shipper.PodStatus) string {
 // maxNamed is how many objects a note names.
 const maxNamed = 3
 
-// Objects counts what was installed.
-type Objects struct {
+// objectCount counts what was installed.
+type objectCount struct {
 	Total   int32 `json:"total"`
 	Healthy int32 `json:"healthy"`
 }
@@ -162,12 +162,12 @@ func installedIn(o *observed, release, cluster string) (in shipper.ClusterInstal
 	return in
 }
 
-func objectsOf(o *observed, release, cluster string) *Objects {
+func objectsOf(o *observed, release, cluster string) *objectCount {
 	in := installedIn(o, release, cluster).Objects
 	if in == nil {
 		return nil
 	}
-	return &Objects{Total: in.Total, Healthy: in.Healthy}
+	return &objectCount{Total: in.Total, Healthy: in.Healthy}
 }
 
 // unhealthyNote names some objects of a Release in a cluster that are not healthy. Deployments in progress are left to notes about Pods.

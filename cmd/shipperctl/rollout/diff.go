@@ -42,7 +42,7 @@ func newDiff(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			found := Difference{
+			found := releaseDifference{
 				From: from.Name, To: to.Name, Before: from.Spec.Environment, After: to.Spec.Environment, Diff: text,
 			}
 			return format.Print(cmd.OutOrStdout(), found, func(int) string {
@@ -55,8 +55,8 @@ func newDiff(o *options) *cobra.Command {
 	return cmd
 }
 
-// Difference is between two Releases, in `-o json`.
-type Difference struct {
+// releaseDifference is between two Releases, in `-o json`.
+type releaseDifference struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 	// Before and After are their environments.
@@ -110,8 +110,8 @@ func difference(from, to *shipper.Release) (string, error) {
 	return text, nil
 }
 
-// Drifted is what is not as it was released in one cluster, in `-o json`.
-type Drifted struct {
+// clusterDrift is what is not as it was released in one cluster, in `-o json`.
+type clusterDrift struct {
 	Release string `json:"release"`
 	Cluster string `json:"cluster"`
 
@@ -119,12 +119,12 @@ type Drifted struct {
 }
 
 // drifted reads the drift in the targets of an Application, the newest Release first.
-func drifted(ctx context.Context, c client.Client, key client.ObjectKey, rels []*shipper.Release) ([]Drifted, error) {
+func drifted(ctx context.Context, c client.Client, key client.ObjectKey, rels []*shipper.Release) ([]clusterDrift, error) {
 	var targets shipper.InstallationTargetList
 	if err := c.List(ctx, &targets, cli.OfApplication(key)...); err != nil {
 		return nil, fmt.Errorf("listing installation targets of %s: %w", key, err)
 	}
-	out := []Drifted{}
+	out := []clusterDrift{}
 	for _, rel := range slices.Backward(rels) {
 		for i := range targets.Items {
 			if targets.Items[i].Name != rel.Name {
@@ -132,7 +132,7 @@ func drifted(ctx context.Context, c client.Client, key client.ObjectKey, rels []
 			}
 			for _, cluster := range targets.Items[i].Status.Clusters {
 				if cluster.Drift != nil {
-					out = append(out, Drifted{Release: rel.Name, Cluster: cluster.Name, InstalledDrift: *cluster.Drift})
+					out = append(out, clusterDrift{Release: rel.Name, Cluster: cluster.Name, InstalledDrift: *cluster.Drift})
 				}
 			}
 		}
@@ -141,7 +141,7 @@ func drifted(ctx context.Context, c client.Client, key client.ObjectKey, rels []
 }
 
 // driftText shows the released value after a minus, the cluster's after a plus.
-func driftText(all []Drifted, policy shipper.DriftPolicy) string {
+func driftText(all []clusterDrift, policy shipper.DriftPolicy) string {
 	if len(all) == 0 {
 		if policy == shipper.DriftIgnore {
 			return "Shipper does not compare objects in clusters: driftPolicy is Ignore\n"

@@ -11,7 +11,7 @@ import (
 )
 
 func TestDriftIsShownFieldByField(t *testing.T) {
-	all := []Drifted{{Release: "web-1", Cluster: "eu-1", InstalledDrift: shipper.InstalledDrift{
+	all := []clusterDrift{{Release: "web-1", Cluster: "eu-1", InstalledDrift: shipper.InstalledDrift{
 		Objects: 3, Omitted: 7, Message: `Job "x" cannot be compared: no`,
 		Fields: []shipper.DriftedField{
 			{Kind: "Service", Name: "web", Field: "spec.ports[0].port", Want: "80", Have: "81", Manager: "kubectl-edit"},
@@ -31,7 +31,7 @@ eu-1: 7 more fields of release web-1
 eu-1: Job "x" cannot be compared: no
 `
 	for sentence, tc := range map[string]struct {
-		all    []Drifted
+		all    []clusterDrift
 		policy shipper.DriftPolicy
 		want   string
 	}{

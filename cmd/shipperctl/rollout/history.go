@@ -105,7 +105,7 @@ func table(rels []Past, width int, now time.Time) string {
 	for _, r := range rels {
 		rows = append(rows, []string{
 			strconv.Itoa(r.Generation), r.Release, strings.TrimSpace(r.Chart + " " + r.Version + " " + r.Digest[:min(len(r.Digest), shortDigest)]),
-			summary.Shorten(r.ValuesChanged, maxKeys), fmt.Sprintf("%d/%d %s", r.Step, r.LastStep, r.StepName), r.stateText(), r.Duration,
+			summary.Shorten(r.ValuesChanged, maxKeys), fmt.Sprintf("%d/%d %s", r.Step, r.LastStep, r.StepName), r.what(), r.Duration,
 			cmp.Or(r.RequestedBy, "unknown"), cmp.Or(inOneLine(r.OverrideReason), r.Override), age(r.CreatedAt, now),
 		})
 	}
@@ -117,8 +117,8 @@ func inOneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
 }
 
-// stateText describes its state and outcome.
-func (p Past) stateText() string {
+// what describes its state and outcome.
+func (p Past) what() string {
 	out := p.State
 	if p.Outcome == shipper.ReleaseRolledBack {
 		out += ", rolled back"

@@ -75,7 +75,7 @@ blocks:
   createdAt: "2001-09-09T01:46:40Z"
 `},
 		"diff": {
-			Difference{"web-0", "web-1", environment, environment, "+a\n"}, `from: web-0
+			releaseDifference{"web-0", "web-1", environment, environment, "+a\n"}, `from: web-0
 to: web-1
 before: {chart: {name: nginx, repoUrl: https://charts, version: 0.0.2}, clusterRequirements: {regions: null}, values: null}
 after: {chart: {name: nginx, repoUrl: https://charts, version: 0.0.2}, clusterRequirements: {regions: null}, values: null}

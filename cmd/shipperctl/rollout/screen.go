@@ -157,7 +157,7 @@ func (p *View) table(line func(string), width int) {
 }
 
 // numbers are the Pods of a side: those available of those wanted.
-func (s *Side) numbers() string {
+func (s *clusterSide) numbers() string {
 	switch {
 	case s == nil:
 		return ""
@@ -168,7 +168,7 @@ func (s *Side) numbers() string {
 }
 
 // draw is a bar of so many cells, and the numbers of a side.
-func (s *Side) draw(bar, numbers int) string {
+func (s *clusterSide) draw(bar, numbers int) string {
 	if s == nil {
 		return ""
 	}

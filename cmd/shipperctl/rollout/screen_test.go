@@ -21,22 +21,22 @@ func canary() *View {
 	return &View{
 		Namespace: "shop", Application: "super-server", Release: "super-server-6f19aa85-1", Chart: "nginx 0.0.2 (~0.0)",
 		RequestedBy: "ann@example.com", RequestedAt: now.Add(-4 * time.Minute), Incumbent: "super-server-4f2a77c1-0",
-		Steps: []Step{{Name: "staging", Achieved: true}, {Name: "canary 50/50", Target: true}, {Name: "full on"}},
+		Steps: []stepState{{Name: "staging", Achieved: true}, {Name: "canary 50/50", Target: true}, {Name: "full on"}},
 		Waiting: []string{
 			"release super-server-6f19aa85-1 hasn't achieved capacity in clusters: us-east-1. for more details try " +
 				"`kubectl describe ct super-server-6f19aa85-1`",
 		},
 		Clusters: []Cluster{
 			{
-				Name: "eu-west-1", Contender: Side{Ready: 5, Wanted: 5, All: 10, Weight: 50},
-				Incumbent: &Side{Ready: 5, Wanted: 5, All: 10, Weight: 50},
+				Name: "eu-west-1", Contender: clusterSide{Ready: 5, Wanted: 5, All: 10, Weight: 50},
+				Incumbent: &clusterSide{Ready: 5, Wanted: 5, All: 10, Weight: 50},
 			},
 			{
-				Name: "us-east-1", Contender: Side{Ready: 3, Wanted: 5, All: 10}, Incumbent: &Side{Ready: 10, Wanted: 10, All: 10, Weight: 100},
+				Name: "us-east-1", Contender: clusterSide{Ready: 3, Wanted: 5, All: 10}, Incumbent: &clusterSide{Ready: 10, Wanted: 10, All: 10, Weight: 100},
 				Notes: []string{`2 pods ImagePullBackOff "nginx:boom"`},
 			},
 		},
-		Blocks: Blocks{Next: "rollout-blocks-global/weekend", NextStart: now.Add(4 * time.Hour)},
+		Blocks: blockSummary{Next: "rollout-blocks-global/weekend", NextStart: now.Add(4 * time.Hour)},
 	}
 }
 
@@ -95,17 +95,17 @@ blocks: next: rollout-blocks-global/weekend at Fri 20 Nov 17:00 UTC, in 4h
 
 func TestSides(t *testing.T) {
 	for sentence, tc := range map[string]struct {
-		side *Side
+		side *clusterSide
 		want string
 	}{
 		"there is none":             {nil, ""},
-		"nothing is wanted":         {&Side{All: 10}, "░░░░░░░░░░   0/0"},
-		"one of many is there":      {&Side{All: 100, Wanted: 1, Ready: 1}, "█░░░░░░░░░   1/1"},
-		"none of one is there":      {&Side{All: 1, Wanted: 1}, "▒▒▒▒▒▒▒▒▒▒   0/1"},
-		"more are there than ought": {&Side{All: 4, Wanted: 2, Ready: 8}, "██████████   8/2"},
-		"a chart without Pods":      {&Side{}, "░░░░░░░░░░   0/0"},
-		"as it was found":           {&Side{Ready: 7, asFound: true}, "██████████   7/?"},
-		"as it was found of many":   {&Side{Ready: 5, All: 10, asFound: true}, "█████░░░░░   5/?"},
+		"nothing is wanted":         {&clusterSide{All: 10}, "░░░░░░░░░░   0/0"},
+		"one of many is there":      {&clusterSide{All: 100, Wanted: 1, Ready: 1}, "█░░░░░░░░░   1/1"},
+		"none of one is there":      {&clusterSide{All: 1, Wanted: 1}, "▒▒▒▒▒▒▒▒▒▒   0/1"},
+		"more are there than ought": {&clusterSide{All: 4, Wanted: 2, Ready: 8}, "██████████   8/2"},
+		"a chart without Pods":      {&clusterSide{}, "░░░░░░░░░░   0/0"},
+		"as it was found":           {&clusterSide{Ready: 7, asFound: true}, "██████████   7/?"},
+		"as it was found of many":   {&clusterSide{Ready: 5, All: 10, asFound: true}, "█████░░░░░   5/?"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if got := tc.side.draw(10, 5); got != tc.want {

@@ -48,8 +48,8 @@ func newTest(o *options) *cobra.Command {
 	return cmd
 }
 
-// Tested is what came of a Release's tests in a cluster, also in `-o json`.
-type Tested struct {
+// testResult is what came of a Release's tests in a cluster, also in `-o json`.
+type testResult struct {
 	Cluster string `json:"cluster"`
 	// Tests is Running, Succeeded or Failed; Waiting where they have not begun.
 	Tests   string `json:"tests"`
@@ -62,7 +62,7 @@ const waiting = "Waiting"
 // runTests requests the tests of a Release, and waits for their results.
 func runTests(
 	ctx context.Context, c client.Client, key client.ObjectKey, request string, timeout time.Duration,
-) ([]Tested, error) {
+) ([]testResult, error) {
 	rel := &shipper.Release{}
 	if err := c.Get(ctx, key, rel); err != nil {
 		return nil, fmt.Errorf("reading release %s: %w", key, err)
@@ -81,15 +81,15 @@ func runTests(
 	case len(results) == 0:
 		return nil, fmt.Errorf("release %s is placed on no cluster", key)
 	}
-	if n := len(slices.DeleteFunc(slices.Clone(results), func(r Tested) bool { return r.Tests == string(shipper.HookSucceeded) })); n > 0 {
+	if n := len(slices.DeleteFunc(slices.Clone(results), func(r testResult) bool { return r.Tests == string(shipper.HookSucceeded) })); n > 0 {
 		return results, fmt.Errorf("the tests of release %s failed in %d of %d clusters", key, n, len(results))
 	}
 	return results, nil
 }
 
 // await reads a Release's InstallationTarget until its tests have ended in each cluster.
-func await(ctx context.Context, c client.Reader, key client.ObjectKey, request string, timeout time.Duration) ([]Tested, bool, error) {
-	it, results := &shipper.InstallationTarget{}, []Tested{}
+func await(ctx context.Context, c client.Reader, key client.ObjectKey, request string, timeout time.Duration) ([]testResult, bool, error) {
+	it, results := &shipper.InstallationTarget{}, []testResult{}
 	over, err := cli.Await(ctx, c, key, it, time.Second, timeout, func() (over bool) {
 		results, over = outcomes(it, request)
 		return over
@@ -101,10 +101,10 @@ func await(ctx context.Context, c client.Reader, key client.ObjectKey, request s
 }
 
 // outcomes are the results of the requested tests by cluster, and whether all have ended.
-func outcomes(it *shipper.InstallationTarget, request string) (results []Tested, over bool) {
+func outcomes(it *shipper.InstallationTarget, request string) (results []testResult, over bool) {
 	over = true
 	for _, name := range slices.Sorted(slices.Values(it.Spec.Clusters)) {
-		result := Tested{Cluster: name, Tests: waiting}
+		result := testResult{Cluster: name, Tests: waiting}
 		for _, c := range it.Status.Clusters {
 			if c.Name != name {
 				continue
@@ -122,7 +122,7 @@ func outcomes(it *shipper.InstallationTarget, request string) (results []Tested,
 	return results, over
 }
 
-func testTable(results []Tested, width int) string {
+func testTable(results []testResult, width int) string {
 	rows := make([][]string, 0, len(results))
 	for _, r := range results {
 		rows = append(rows, []string{r.Cluster, r.Tests, cmp.Or(r.Message, "-")})

@@ -18,25 +18,25 @@ func TestOutcomesOfTests(t *testing.T) {
 	}
 	tests := map[string]struct {
 		clusters []shipper.ClusterInstallationStatus
-		want     []Tested
+		want     []testResult
 		over     bool
 	}{
 		"nothing is known of a cluster": {
-			nil, []Tested{{Cluster: "east", Tests: "Waiting"}, {Cluster: "west", Tests: "Waiting"}}, false,
+			nil, []testResult{{Cluster: "east", Tests: "Waiting"}, {Cluster: "west", Tests: "Waiting"}}, false,
 		},
 		"one runs, and one has those of an earlier request": {
 			[]shipper.ClusterInstallationStatus{
 				{Name: "east", Test: run("now", shipper.HookRunning, "hook test: …")},
 				{Name: "west", Test: run("before", shipper.HookSucceeded, ""), Conditions: unready},
 			},
-			[]Tested{{"east", "Running", "hook test: …"}, {"west", "Waiting", "it does not answer"}}, false,
+			[]testResult{{"east", "Running", "hook test: …"}, {"west", "Waiting", "it does not answer"}}, false,
 		},
 		"all have ended": {
 			[]shipper.ClusterInstallationStatus{
 				{Name: "west", Test: run("now", shipper.HookSucceeded, "")}, {Name: "east", Test: run("now", shipper.HookHasFailed, "why")},
 				{Name: "left", Test: run("now", shipper.HookRunning, "")},
 			},
-			[]Tested{{"east", "Failed", "why"}, {"west", "Succeeded", ""}}, true,
+			[]testResult{{"east", "Failed", "why"}, {"west", "Succeeded", ""}}, true,
 		},
 	}
 	for name, tc := range tests {

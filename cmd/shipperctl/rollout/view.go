@@ -26,8 +26,8 @@ type View struct {
 	RequestedBy string    `json:"requestedBy,omitempty"`
 	RequestedAt time.Time `json:"requestedAt,omitzero"`
 	// Incumbent is the Release that served before and serves still; empty when there is none.
-	Incumbent string `json:"incumbent,omitempty"`
-	Steps     []Step `json:"steps,omitempty"`
+	Incumbent string      `json:"incumbent,omitempty"`
+	Steps     []stepState `json:"steps,omitempty"`
 	// Complete is true when the newest Release has all capacity and traffic, and nothing else is to be done.
 	Complete bool `json:"complete"`
 	// Waiting says what is waited for; empty when nothing is.
@@ -35,13 +35,13 @@ type View struct {
 	// Deleting are the Releases that are being deleted, each with what its removal waits for.
 	Deleting []string `json:"deleting,omitempty"`
 	// Problems are the conditions that say that something is wrong.
-	Problems []string  `json:"problems,omitempty"`
-	Clusters []Cluster `json:"clusters,omitempty"`
-	Blocks   Blocks    `json:"blocks"`
+	Problems []string     `json:"problems,omitempty"`
+	Clusters []Cluster    `json:"clusters,omitempty"`
+	Blocks   blockSummary `json:"blocks"`
 }
 
-// Step is one of the strategy's.
-type Step struct {
+// stepState is one of the strategy's.
+type stepState struct {
 	Name string `json:"name"`
 	// Achieved is true of the steps that were reached, Target of the one that is asked for.
 	Achieved bool `json:"achieved"`
@@ -50,18 +50,18 @@ type Step struct {
 
 // Cluster is what a rollout looks like in one cluster.
 type Cluster struct {
-	Name      string `json:"name"`
-	Contender Side   `json:"contender"`
+	Name      string      `json:"name"`
+	Contender clusterSide `json:"contender"`
 	// Incumbent is absent where no Release served before.
-	Incumbent *Side `json:"incumbent,omitempty"`
+	Incumbent *clusterSide `json:"incumbent,omitempty"`
 	// Objects are those of the newest Release; absent while nothing is known.
-	Objects *Objects `json:"objects,omitempty"`
+	Objects *objectCount `json:"objects,omitempty"`
 	// Notes say what is wrong there.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// Side is one Release in one cluster.
-type Side struct {
+// clusterSide is one Release in one cluster.
+type clusterSide struct {
 	// Ready of the Wanted Pods are available; All is what the chart asks for.
 	Ready  int32 `json:"ready"`
 	Wanted int32 `json:"wanted"`
@@ -72,8 +72,8 @@ type Side struct {
 	asFound bool
 }
 
-// Blocks are the RolloutBlocks that are in the rollout's way.
-type Blocks struct {
+// blockSummary are the RolloutBlocks that are in the rollout's way.
+type blockSummary struct {
 	InEffect []string `json:"inEffect,omitempty"`
 	// Overridden are in effect, and the rollout overrides them.
 	Overridden []string `json:"overridden,omitempty"`
@@ -139,14 +139,14 @@ func hasPods(ct *shipper.CapacityTarget) bool {
 	return ct != nil && slices.ContainsFunc(ct.Status.Clusters, func(c shipper.ClusterCapacityStatus) bool { return c.AvailableReplicas > 0 })
 }
 
-func stepsOf(rel *shipper.Release) []Step {
+func stepsOf(rel *shipper.Release) []stepState {
 	if rel.Spec.Environment.Strategy == nil {
 		return nil
 	}
-	var out []Step
+	var out []stepState
 	achieved := rel.Status.AchievedStep
 	for i, s := range rel.Spec.Environment.Strategy.Steps {
-		out = append(out, Step{
+		out = append(out, stepState{
 			Name: s.Name, Achieved: achieved != nil && i <= int(achieved.Step), Target: i == int(rel.Spec.TargetStep),
 		})
 	}
@@ -202,7 +202,7 @@ func problems(o *observed) []string {
 }
 
 // blocksOf are the blocks in the way of a change.
-func blocksOf(o *observed, c block.Change, now time.Time) Blocks {
+func blocksOf(o *observed, c block.Change, now time.Time) blockSummary {
 	var bearing []*shipper.RolloutBlock
 	for _, b := range o.blocks {
 		if block.Bears(b, o.app.Namespace, shipper.GlobalBlocksNamespace) {
@@ -213,7 +213,7 @@ func blocksOf(o *observed, c block.Change, now time.Time) Blocks {
 	if n := len(o.releases); n > 0 {
 		subject = o.releases[n-1].Annotations
 	}
-	out := Blocks{Unread: o.unread}
+	out := blockSummary{Unread: o.unread}
 	overrides := block.Overrides(subject)
 	verdict := block.Judge(bearing, overrides, c, now)
 	for _, b := range verdict.Effective {

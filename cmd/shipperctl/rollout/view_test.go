@@ -71,22 +71,22 @@ func exampleObserved() *observed {
 }
 
 func TestDraw(t *testing.T) {
-	half := func() *Side { return &Side{Ready: 5, Wanted: 5, All: 10, Weight: 50} }
+	half := func() *clusterSide { return &clusterSide{Ready: 5, Wanted: 5, All: 10, Weight: 50} }
 	want := &View{
 		Namespace: "shop", Application: "web", Release: "web-1", Chart: "nginx 0.0.2 (~0.0)", RequestedBy: "ann",
 		RequestedAt: now.Add(-4 * time.Minute), Incumbent: "web-0",
-		Steps:    []Step{{Name: "staging", Achieved: true}, {Name: "half", Target: true}, {Name: "full on"}},
+		Steps:    []stepState{{Name: "staging", Achieved: true}, {Name: "half", Target: true}, {Name: "full on"}},
 		Waiting:  []string{"capacity in us"},
 		Problems: []string{"ReleaseSynced: no more names"},
 		Clusters: []Cluster{
-			{Name: "eu", Contender: Side{Ready: 3, Wanted: 5, All: 10, Weight: 25}, Incumbent: half()},
+			{Name: "eu", Contender: clusterSide{Ready: 3, Wanted: 5, All: 10, Weight: 25}, Incumbent: half()},
 			{
-				Name: "us", Contender: Side{Ready: 3, Wanted: 5, All: 10, Weight: 25}, Incumbent: half(),
+				Name: "us", Contender: clusterSide{Ready: 3, Wanted: 5, All: 10, Weight: 25}, Incumbent: half(),
 				Notes: []string{"out of reach", `1 pod ImagePullBackOff "nginx:boom"`},
 			},
 		},
 	}
-	if diff := cmp.Diff(want, viewOf(exampleObserved(), now), cmp.AllowUnexported(Side{})); diff != "" {
+	if diff := cmp.Diff(want, viewOf(exampleObserved(), now), cmp.AllowUnexported(clusterSide{})); diff != "" {
 		t.Errorf("view (-want +got):\n%s", diff)
 	}
 }
@@ -105,7 +105,7 @@ func TestDrawBlocks(t *testing.T) {
 		},
 		{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "another"}},
 	}
-	want := Blocks{InEffect: []string{"shop/incident (hands off; joe)"}, Next: "rollout-blocks-global/freeze", NextStart: at.Time}
+	want := blockSummary{InEffect: []string{"shop/incident (hands off; joe)"}, Next: "rollout-blocks-global/freeze", NextStart: at.Time}
 	if diff := cmp.Diff(want, viewOf(o, now).Blocks); diff != "" {
 		t.Errorf("blocks (-want +got):\n%s", diff)
 	}
@@ -118,7 +118,7 @@ func TestAnOverriddenBlockIsListedAsOverridden(t *testing.T) {
 	o.blocks = []*shipper.RolloutBlock{freeze}
 	o.releases[1].Annotations[shipper.RolloutBlockOverrideAnnotation] = "rollout-blocks-global/freeze"
 	p := viewOf(o, now)
-	if diff := cmp.Diff(Blocks{Overridden: []string{"rollout-blocks-global/freeze (books; joe)"}}, p.Blocks); diff != "" {
+	if diff := cmp.Diff(blockSummary{Overridden: []string{"rollout-blocks-global/freeze (books; joe)"}}, p.Blocks); diff != "" {
 		t.Errorf("blocks (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"overridden: rollout-blocks-global/freeze (books; joe)"}, p.blocks(now)); diff != "" {

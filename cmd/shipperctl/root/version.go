@@ -28,7 +28,7 @@ func newVersion() *cobra.Command {
 			if !ok {
 				info = &debug.BuildInfo{}
 			}
-			found := Versions{Client: Built(info)}
+			found := Versions{Client: builtFrom(info)}
 			var failed error
 			if server {
 				found.Server, failed = readServer(cmd.Context(), o)
@@ -49,7 +49,7 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-func readServer(ctx context.Context, o *cli.Flags) (*ServerVersion, error) {
+func readServer(ctx context.Context, o *cli.Flags) (*serverVersion, error) {
 	config, err := o.Management()
 	if err != nil {
 		return nil, err
@@ -62,24 +62,24 @@ func readServer(ctx context.Context, o *cli.Flags) (*ServerVersion, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking the management cluster for its version: %w", err)
 	}
-	return &ServerVersion{Kubernetes: found.GitVersion, Address: config.Host}, nil
+	return &serverVersion{Kubernetes: found.GitVersion, Address: config.Host}, nil
 }
 
 // Versions are the output of `version -o json`.
 type Versions struct {
-	Client Build `json:"client"`
+	Client buildInfo `json:"client"`
 	// Server is the management cluster, when it was asked.
-	Server *ServerVersion `json:"server,omitempty"`
+	Server *serverVersion `json:"server,omitempty"`
 }
 
-// ServerVersion is a management cluster.
-type ServerVersion struct {
+// serverVersion is a management cluster.
+type serverVersion struct {
 	Kubernetes string `json:"kubernetes"`
 	Address    string `json:"address"`
 }
 
-// Build is what a binary was built of, and by what.
-type Build struct {
+// buildInfo is what a binary was built of, and by what.
+type buildInfo struct {
 	// Version is empty when it is not known, as are the others.
 	Version  string `json:"version"`
 	Revision string `json:"revision,omitempty"`
@@ -89,20 +89,20 @@ type Build struct {
 	Go       string `json:"go,omitempty"`
 }
 
-// Built reads what a binary says of itself.
-func Built(info *debug.BuildInfo) Build {
+// builtFrom reads what a binary says of itself.
+func builtFrom(info *debug.BuildInfo) buildInfo {
 	settings := map[string]string{}
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value
 	}
-	return Build{
+	return buildInfo{
 		Version: info.Main.Version, Revision: settings["vcs.revision"], Modified: settings["vcs.modified"] == "true",
 		Time: settings["vcs.time"], Go: info.GoVersion,
 	}
 }
 
 // String is for people.
-func (b Build) String() string {
+func (b buildInfo) String() string {
 	out := cmp.Or(b.Version, "of unknown version")
 	if b.Revision != "" {
 		out += ", revision " + b.Revision

@@ -24,8 +24,8 @@ server:
   kubernetes: v1.37.1
 `
 	told := Versions{
-		Client: Build{Version: "v1.2.3", Revision: "5f0a", Modified: true, Time: "2026-11-20T13:00:00Z", Go: "go1.26.8"},
-		Server: &ServerVersion{Kubernetes: "v1.37.1", Address: "https://10.0.0.1:6443"},
+		Client: buildInfo{Version: "v1.2.3", Revision: "5f0a", Modified: true, Time: "2026-11-20T13:00:00Z", Go: "go1.26.8"},
+		Server: &serverVersion{Kubernetes: "v1.37.1", Address: "https://10.0.0.1:6443"},
 	}
 	var out bytes.Buffer
 	if err := cli.YAML.Print(&out, told, nil); err != nil {

@@ -33,7 +33,7 @@ func TestBuiltOfWhat(t *testing.T) {
 		},
 		"a build without a repository": {debug.BuildInfo{GoVersion: "go1.26.8"}, "of unknown version, go1.26.8"},
 	} {
-		if got := Built(&tc.info).String(); got != tc.want {
+		if got := builtFrom(&tc.info).String(); got != tc.want {
 			t.Errorf("%s: %s", sentence, got)
 		}
 	}

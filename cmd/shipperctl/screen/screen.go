@@ -63,11 +63,6 @@ func Hang(mark, text string, width int) string {
 	return out.String()
 }
 
-// Pad fills text up to some columns.
-func Pad(text string, columns int) string {
-	return text + strings.Repeat(" ", max(columns-utf8.RuneCountInString(text), 0))
-}
-
 // Shorten cuts text to some columns; 0 or less are unbounded.
 func Shorten(text string, columns int) string {
 	if columns <= 0 || utf8.RuneCountInString(text) <= columns {
