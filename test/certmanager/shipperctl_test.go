@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/discovery"
-	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -57,12 +56,8 @@ func findings(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	a, err := authorizationv1client.NewForConfig(management.Config)
-	if err != nil {
-		return "", err
-	}
 	f := &health.Fleet{
-		Reader: admin, Writer: admin, Discovery: d, Authorization: a, Namespace: shipper.SystemNamespace,
+		Client: admin, Discovery: d, Namespace: shipper.SystemNamespace,
 		ServiceAccount: shipper.ManagementServiceAccount, Clock: clock.RealClock{},
 	}
 	var out []string

@@ -166,7 +166,7 @@ func (f *Flags) ClientFor(addToScheme ...func(*runtime.Scheme) error) (client.Wi
 	return NewClient(config, addToScheme...)
 }
 
-// NewClient returns a client of the management cluster for the kinds that are added to its scheme.
+// NewClient returns a client of a cluster for the kinds that are added to its scheme.
 func NewClient(config *rest.Config, addToScheme ...func(*runtime.Scheme) error) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range addToScheme {
@@ -176,7 +176,7 @@ func NewClient(config *rest.Config, addToScheme ...func(*runtime.Scheme) error) 
 	}
 	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
+		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
 	}
 	return c, nil
 }

@@ -9,14 +9,15 @@ import (
 	"sync"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
-	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/credential"
 )
@@ -75,9 +76,9 @@ func (s *clusterState) connect(ctx context.Context, access *fleet.Access) error 
 	if err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
-	c, err := authorizationv1client.NewForConfig(config)
+	c, err := cli.NewClient(config, authorizationv1.AddToScheme)
 	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return err
 	}
 	found, err := d.ServerVersionWithContext(ctx)
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *clusterState) connect(ctx context.Context, access *fleet.Access) error 
 	if account := s.credential.Account; s.credential.Renewed() {
 		rights = append(rights, right{account.Namespace, "", "serviceaccounts/token", account.Name, "create"})
 	}
-	s.missing, err = missing(ctx, rights, ownRights(c))
+	s.missing, err = missing(ctx, rights, allowed(c, nil))
 	return err
 }
 

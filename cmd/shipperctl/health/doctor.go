@@ -11,16 +11,17 @@ import (
 
 	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	"github.com/spf13/cobra"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -75,7 +76,7 @@ func NewCommand(clock clock.PassiveClock) *cobra.Command {
 }
 
 func newFleet(config *rest.Config) (*Fleet, error) {
-	reader, err := cli.NewClient(config, clientgoscheme.AddToScheme, certmanagerv1.AddToScheme, shipper.AddToScheme)
+	c, err := cli.NewClient(config, clientgoscheme.AddToScheme, certmanagerv1.AddToScheme, shipper.AddToScheme)
 	if err != nil {
 		return nil, err
 	}
@@ -83,23 +84,15 @@ func newFleet(config *rest.Config) (*Fleet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
 	}
-	a, err := authorizationv1client.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the management cluster: %w", err)
-	}
-	return &Fleet{Reader: reader, Writer: reader, Discovery: d, Authorization: a}, nil
+	return &Fleet{Client: c, Discovery: d}, nil
 }
 
 // Fleet is a management cluster and all that is joined to it.
 type Fleet struct {
-	// Reader reads the management cluster.
-	Reader client.Reader
-	// Writer sends dry-run creates to it; nothing is stored.
-	Writer client.Client
+	// Client reads the management cluster, and sends dry-run creates and access reviews, which store nothing.
+	Client client.Client
 	// Discovery reads its version.
 	Discovery *discovery.DiscoveryClient
-	// Authorization answers what accounts may do there.
-	Authorization authorizationv1client.AuthorizationV1Interface
 	// Namespace is Shipper's, and ServiceAccount the account that it runs as.
 	Namespace, ServiceAccount string
 	// Clock decides what has expired.
@@ -155,14 +148,14 @@ func (f *Fleet) webhooks(ctx context.Context) []Finding {
 	if slices.ContainsFunc(out, func(found Finding) bool { return found.Level == levelBroken }) {
 		return out
 	}
-	return append(out, probeFindings(ProbeWebhooks(ctx, f.Writer), f.Namespace)...)
+	return append(out, probeFindings(ProbeWebhooks(ctx, f.Client), f.Namespace)...)
 }
 
 // live reads the cluster-scoped object of the kind and name of want; nil if there is none.
 func (f *Fleet) live(ctx context.Context, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(want.GroupVersionKind())
-	err := f.Reader.Get(ctx, client.ObjectKey{Name: want.GetName()}, live)
+	err := f.Client.Get(ctx, client.ObjectKey{Name: want.GetName()}, live)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil, nil
 	}
@@ -175,7 +168,7 @@ func look[T any, P interface {
 	client.Object
 }](ctx context.Context, f *Fleet, kind, name string, judge func(P) []Finding) []Finding {
 	o := P(new(T))
-	err := f.Reader.Get(ctx, client.ObjectKey{Namespace: f.Namespace, Name: name}, o)
+	err := f.Client.Get(ctx, client.ObjectKey{Namespace: f.Namespace, Name: name}, o)
 	switch {
 	case apierrors.IsNotFound(err):
 		return judge(nil)
@@ -200,7 +193,10 @@ func (f *Fleet) accountRights(ctx context.Context) []Finding {
 	if err != nil {
 		return []Finding{unreadable("the manifests", err)}
 	}
-	lacks, err := missing(ctx, wanted, rightsOfAccount(f.Authorization, f.Namespace, f.ServiceAccount))
+	lacks, err := missing(ctx, wanted, allowed(f.Client, &authorizationv1.SubjectAccessReviewSpec{
+		User:   serviceaccount.MakeUsername(f.Namespace, f.ServiceAccount),
+		Groups: append(serviceaccount.MakeGroupNames(f.Namespace), user.AllAuthenticated),
+	}))
 	switch {
 	case err != nil:
 		return []Finding{unreadable("what the account "+f.ServiceAccount+" may do", err)}
@@ -230,7 +226,7 @@ func (f *Fleet) userRights(ctx context.Context) []Finding {
 	blocks := expand([]rbacv1.PolicyRule{{
 		APIGroups: []string{shipper.GroupName}, Resources: []string{"rolloutblocks"}, Verbs: []string{"get", "list", "watch"},
 	}}, namespace)
-	lacks, err := missing(ctx, blocks, rightsOfUsers(f.Authorization))
+	lacks, err := missing(ctx, blocks, allowed(f.Client, &authorizationv1.SubjectAccessReviewSpec{Groups: []string{user.AllAuthenticated}}))
 	switch {
 	case err != nil:
 		return []Finding{unreadable("what users may do", err)}
@@ -238,7 +234,7 @@ func (f *Fleet) userRights(ctx context.Context) []Finding {
 		return nil
 	}
 	var bound rbacv1.RoleBinding
-	err = f.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: globalBlocksRole}, &bound)
+	err = f.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: globalBlocksRole}, &bound)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return []Finding{unreadable("who may read global blocks", err)}
@@ -287,7 +283,7 @@ func (f *Fleet) certManager(ctx context.Context) []Finding {
 		return nil
 	}
 	found := &certmanagerv1.Certificate{}
-	err = f.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, found)
+	err = f.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, found)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		found = nil
 	} else if err != nil {
@@ -298,7 +294,7 @@ func (f *Fleet) certManager(ctx context.Context) []Finding {
 
 func (f *Fleet) clusters(ctx context.Context) []Check {
 	var all shipper.ClusterList
-	if err := f.Reader.List(ctx, &all); err != nil {
+	if err := f.Client.List(ctx, &all); err != nil {
 		if meta.IsNoMatchError(err) {
 			return nil // the kind is missing, which kinds reports
 		}
@@ -309,7 +305,7 @@ func (f *Fleet) clusters(ctx context.Context) []Check {
 		return []Check{{"clusters", []Finding{warning("there are none", "Releases have nowhere to go", "shipperctl clusters join")}}}
 	}
 	return checkEach(all.Items, func(c *shipper.Cluster) Check {
-		findings, _ := Cluster(ctx, f.Reader, f.Namespace, c, f.Clock.Now())
+		findings, _ := Cluster(ctx, f.Client, f.Namespace, c, f.Clock.Now())
 		return Check{"cluster " + c.Name, findings}
 	})
 }
@@ -318,7 +314,7 @@ func (f *Fleet) clusters(ctx context.Context) []Check {
 // nothing of it.
 func (f *Fleet) place(ctx context.Context) []Finding {
 	binding := &rbacv1.ClusterRoleBinding{}
-	if err := f.Reader.Get(ctx, client.ObjectKey{Name: managementRole}, binding); err != nil {
+	if err := f.Client.Get(ctx, client.ObjectKey{Name: managementRole}, binding); err != nil {
 		return nil
 	}
 	return placeFindings(binding.Subjects, f.Namespace, f.ServiceAccount)

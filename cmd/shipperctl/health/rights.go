@@ -13,11 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/authentication/serviceaccount"
-	"k8s.io/apiserver/pkg/authentication/user"
-	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/manifests"
 )
@@ -128,43 +125,22 @@ func missing(ctx context.Context, rights []right, ask func(context.Context, righ
 	return out, group.Wait()
 }
 
-// ownRights asks for the rights of the client's own user.
-func ownRights(c authorizationv1client.AuthorizationV1Interface) func(context.Context, right) (bool, error) {
+// allowed asks whether a user has a right; nil is the client's own.
+func allowed(c client.Client, of *authorizationv1.SubjectAccessReviewSpec) func(context.Context, right) (bool, error) {
 	return func(ctx context.Context, r right) (bool, error) {
-		review := &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: r.attributes()},
+		self := &authorizationv1.SelfSubjectAccessReview{}
+		self.Spec.ResourceAttributes = r.attributes()
+		var review client.Object = self
+		status := &self.Status
+		if of != nil {
+			other := &authorizationv1.SubjectAccessReview{Spec: *of}
+			other.Spec.ResourceAttributes = r.attributes()
+			review, status = other, &other.Status
 		}
-		review, err := c.SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-		if err != nil {
+		if err := c.Create(ctx, review); err != nil {
 			return false, fmt.Errorf("asking about rights: %w", err)
 		}
-		return review.Status.Allowed, nil
-	}
-}
-
-func rightsOfAccount(c authorizationv1client.AuthorizationV1Interface, namespace, name string) func(context.Context, right) (bool, error) {
-	return rightsOfSubject(c, authorizationv1.SubjectAccessReviewSpec{
-		User:   serviceaccount.MakeUsername(namespace, name),
-		Groups: append(serviceaccount.MakeGroupNames(namespace), user.AllAuthenticated),
-	})
-}
-
-func rightsOfUsers(c authorizationv1client.AuthorizationV1Interface) func(context.Context, right) (bool, error) {
-	return rightsOfSubject(c, authorizationv1.SubjectAccessReviewSpec{Groups: []string{user.AllAuthenticated}})
-}
-
-// rightsOfSubject asks what the user and the groups of a review may do.
-func rightsOfSubject(
-	c authorizationv1client.AuthorizationV1Interface, subject authorizationv1.SubjectAccessReviewSpec,
-) func(context.Context, right) (bool, error) {
-	return func(ctx context.Context, r right) (bool, error) {
-		review := &authorizationv1.SubjectAccessReview{Spec: subject}
-		review.Spec.ResourceAttributes = r.attributes()
-		review, err := c.SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-		if err != nil {
-			return false, fmt.Errorf("asking about rights: %w", err)
-		}
-		return review.Status.Allowed, nil
+		return status.Allowed, nil
 	}
 }
 
