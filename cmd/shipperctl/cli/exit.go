@@ -10,19 +10,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Codes, as docs/cli.md lists them.
+// Exit codes; ExitCodes has their meanings.
 const (
-	// Done: the command succeeded.
-	Done = 0
-	// Failed: it could not be done, or not all of it, or something was found broken.
-	Failed = 1
-	// Misused: there is no such command or flag, or its values make no sense. Nothing was asked of any cluster.
-	Misused = 2
-	// Refused: the API server refused it: a RolloutBlock, a rule of the gate, or a right that is missing.
-	Refused = 3
-	// TimedOut: something did not happen in time.
-	TimedOut = 4
-	// Interrupted: Ctrl-C or SIGTERM ended it.
+	Done        = 0
+	Failed      = 1
+	Misused     = 2
+	Refused     = 3
+	TimedOut    = 4
 	Interrupted = 130
 )
 
@@ -31,10 +25,10 @@ var ExitCodes = []struct {
 	Code    int
 	Meaning string
 }{
-	{Done, "what was asked for is so"},
-	{Failed, "it could not be done, or not all of it; or something that was looked at is broken"},
-	{Misused, "there is no such command or flag, or what it was given makes no sense; nothing was asked of any cluster"},
-	{Refused, "the API server refused it: a RolloutBlock is in effect, a rule of the gate is broken, or a right is missing; it says which"},
+	{Done, "the command succeeded"},
+	{Failed, "the command failed, or a part of it; or a check found a fault"},
+	{Misused, "an unknown command or flag, or a wrong value; no cluster was asked"},
+	{Refused, "the API server refused it: a RolloutBlock is in effect, the object is invalid, or a right is missing; the error names it"},
 	{TimedOut, "something did not happen in time"},
 	{Interrupted, "it was interrupted; run it again to go on"},
 }

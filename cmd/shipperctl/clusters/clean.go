@@ -195,6 +195,9 @@ type cleanPlan struct {
 // one cannot be understood keeps no other from being cleaned.
 func makePlan(releases []shipper.Release, gone []string) cleanPlan {
 	var p cleanPlan
+	slices.SortFunc(releases, func(a, b shipper.Release) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 	parts := rolesOf(releases)
 	used := map[string]bool{}
 	for i := range releases {
@@ -218,18 +221,12 @@ func makePlan(releases []shipper.Release, gone []string) cleanPlan {
 			p.changes = append(p.changes, change{release: key, from: from, to: strings.Join(stay, ",")})
 		}
 	}
-	slices.SortFunc(p.changes, func(a, b change) int { return compareNames(a.release, b.release) })
-	slices.SortFunc(p.kept, func(a, b kept) int { return compareNames(a.release, b.release) })
 	for _, name := range gone {
 		if !used[name] {
 			p.nowhere = append(p.nowhere, name)
 		}
 	}
 	return p
-}
-
-func compareNames(a, b types.NamespacedName) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // namesOf reads the names of clusters as the flag has them.

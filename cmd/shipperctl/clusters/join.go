@@ -45,16 +45,9 @@ func newSetupManagement(o *options) *cobra.Command {
 				return err
 			}
 			m := install.Management{
-				Client:                client,
-				Report:                install.NewReport(cmd.OutOrStdout()),
-				Namespace:             o.Namespace,
-				GlobalBlocksNamespace: globalBlocks,
-				ServiceAccount:        serviceAccount,
-				WebhookURL:            url,
-				Certificates:          mode,
-				WebhookIgnore:         o.webhookIgnore,
-				Patience:              o.timeout,
-				Clock:                 o.clock,
+				Client: client, Report: install.NewReport(cmd.OutOrStdout()),
+				Namespace: o.Namespace, GlobalBlocksNamespace: globalBlocks, ServiceAccount: serviceAccount,
+				WebhookURL: url, Certificates: mode, WebhookIgnore: o.webhookIgnore, Patience: o.timeout, Clock: o.clock,
 			}
 			named := cmd.Flags().Changed
 			err = m.KeepInstalled(cmd.Context(), install.Named{

@@ -371,16 +371,21 @@ func flagsOf(live *unstructured.Unstructured) []string {
 		namespace != shipper.GlobalBlocksNamespace {
 		return []string{" -g " + namespace}
 	}
-	all, _, _ := unstructured.NestedSlice(live.Object, "webhooks")
-	for _, item := range all {
-		object, is := item.(map[string]any)
-		if !is {
-			continue
-		}
-		text, _, _ := unstructured.NestedString(object, "clientConfig", "url")
+	if base := WebhookURL(live); base != nil {
+		return []string{" --webhook-url " + base.String()}
+	}
+	return nil
+}
+
+// WebhookURL is the --webhook-url that a configuration was set up with; nil if it uses a Service.
+func WebhookURL(configuration *unstructured.Unstructured) *url.URL {
+	webhooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
+	for _, w := range webhooks {
+		webhook, _ := w.(map[string]any)
+		text, _, _ := unstructured.NestedString(webhook, "clientConfig", "url")
 		if u, err := url.Parse(text); err == nil && u.Host != "" {
-			base := u.Path[:max(strings.LastIndex(u.Path, "/"), 0)] // the last element is the webhook's own
-			return []string{" --webhook-url " + u.Scheme + "://" + u.Host + base}
+			u.Path = u.Path[:max(strings.LastIndex(u.Path, "/"), 0)] // the last element is the webhook's own
+			return u
 		}
 	}
 	return nil

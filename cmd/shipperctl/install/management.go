@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -19,6 +17,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
+	"shipper.dev/shipper/cmd/shipperctl/health"
 	"shipper.dev/shipper/manifests"
 )
 
@@ -235,7 +234,7 @@ func (m *Management) KeepInstalled(ctx context.Context, named Named) error {
 		if err != nil {
 			return err
 		}
-		m.WebhookURL = baseURL(live)
+		m.WebhookURL = health.WebhookURL(live)
 	}
 	if m.Namespace != before.Namespace || m.ServiceAccount != before.ServiceAccount ||
 		m.GlobalBlocksNamespace != before.GlobalBlocksNamespace || m.WebhookURL != before.WebhookURL {
@@ -272,22 +271,6 @@ func (m *Management) installed(ctx context.Context, folder, kind, name string) (
 		live = &unstructured.Unstructured{}
 	}
 	return live, nil
-}
-
-// baseURL is the --webhook-url of a configuration; nil if it uses a Service.
-func baseURL(configuration *unstructured.Unstructured) *url.URL {
-	webhooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
-	for _, w := range webhooks {
-		webhook, _ := w.(map[string]any)
-		text, found, _ := unstructured.NestedString(webhook, "clientConfig", "url")
-		base, err := ParseWebhookURL(text)
-		if !found || err != nil || base == nil {
-			continue
-		}
-		base.Path = base.Path[:max(strings.LastIndex(base.Path, "/"), 0)] // the last element is the webhook's own
-		return base
-	}
-	return nil
 }
 
 // flags are those that name the settings of m.
