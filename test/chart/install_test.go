@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	sigsyaml "sigs.k8s.io/yaml"
 
-	"shipper.dev/shipper/cmd/shipperctl/clusters"
+	"shipper.dev/shipper/cmd/shipperctl/root"
 	"shipper.dev/shipper/test/fleet"
 	"shipper.dev/shipper/test/original"
 )
@@ -291,9 +291,8 @@ func (i *installation) actions() *action.Configuration {
 func (i *installation) shipperctl(flags ...string) {
 	i.Helper()
 	var out bytes.Buffer
-	cmd := clusters.NewCommand()
-	cmd.SetOut(&out)
-	cmd.SetArgs(append([]string{"setup", "management", "--kube-config", management.Kubeconfig}, flags...))
+	cmd := root.NewCommand(&out)
+	cmd.SetArgs(append([]string{"clusters", "setup", "management", "--kube-config", management.Kubeconfig}, flags...))
 	if err := cmd.ExecuteContext(i.Context()); err != nil {
 		i.Fatalf("%v\n%s", err, out.String())
 	}

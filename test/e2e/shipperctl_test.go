@@ -9,25 +9,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/block"
-	"shipper.dev/shipper/cmd/shipperctl/render"
-	"shipper.dev/shipper/cmd/shipperctl/rollout"
+	"shipper.dev/shipper/cmd/shipperctl/root"
 )
 
 // shipperctl runs a command of shipperctl and returns its output.
 func (s *fixture) shipperctl(args ...string) (string, error) {
 	s.Helper()
 	var out bytes.Buffer
-	cmd := &cobra.Command{Use: "shipperctl", SilenceUsage: true, SilenceErrors: true}
-	cmd.AddCommand(rollout.NewCommand(clock.RealClock{}), block.NewCommand(clock.RealClock{}), block.NewOverrideCommand(clock.RealClock{}),
-		render.NewPlanCommand())
-	cmd.SetOut(&out)
+	cmd := root.NewCommand(&out)
 	cmd.SetArgs(append(args, "--kubeconfig", world.fleet.Management.Kubeconfig, "-n", s.namespace))
 	err := cmd.ExecuteContext(s.ctx)
 	return out.String(), err

@@ -18,6 +18,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/clusters"
+	"shipper.dev/shipper/cmd/shipperctl/root"
 	"shipper.dev/shipper/test/fleet"
 )
 
@@ -50,9 +51,8 @@ func kubectl(t *testing.T, args ...string) string {
 // setUp sets the management cluster up. There is no webhook, and no need of one.
 func setUp(t *testing.T, flags ...string) {
 	t.Helper()
-	cmd := clusters.NewCommand()
-	cmd.SetOut(io.Discard)
-	cmd.SetArgs(append([]string{"setup", "management", "--kube-config", theFleet.Kubeconfig}, flags...))
+	cmd := root.NewCommand(io.Discard)
+	cmd.SetArgs(append([]string{"clusters", "setup", "management", "--kube-config", theFleet.Kubeconfig}, flags...))
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
