@@ -19,8 +19,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// contents is what was read of a management cluster, in this order: a Release that is made meanwhile is then newer than what
-// its Application says, and targets without their Release are of no use to anybody.
+// contents are the objects of a management cluster, read in this order: a Release that is made meanwhile is then newer than its
+// Application, and targets without their Release are left out.
 type contents struct {
 	applications, releases, installations, capacities, traffics []object
 
@@ -29,7 +29,7 @@ type contents struct {
 	identity                 *object
 }
 
-// collect makes a backup of what was found, sorted, and says what is not in it and why. It is pure.
+// collect makes a sorted backup, and notes about objects that are left out. It is pure.
 func collect(f contents) (b Backup, notes []string) {
 	releases := map[types.NamespacedName][]*object{}
 	for _, rel := range pointers(f.releases) {
@@ -189,7 +189,7 @@ func pageOf(kind schema.GroupVersionKind) int64 {
 	return page
 }
 
-// selection says what a backup has beside Applications.
+// selection names the kinds of a backup beside Applications.
 type selection struct {
 	blocks, clusters, charts bool
 	// namespace is Shipper's, where the Secrets of Clusters are.

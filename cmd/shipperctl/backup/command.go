@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package backup is `shipperctl backup`: it writes what users have made of Shipper's kinds in a management cluster into a
-// file, and makes it again from there.
+// Package backup has `shipperctl backup`: it writes the objects of users in a management cluster into a file, and restores them.
 package backup
 
 import (

@@ -25,7 +25,7 @@ import (
 // object is unstructured, so that fields unknown to this program are restored, too.
 type object = unstructured.Unstructured
 
-// Backup is what a file holds: a list of entries.
+// Backup is the file: a list of entries.
 type Backup []Entry
 
 // Entry is one of: an Application with its Releases, a RolloutBlock, a Cluster with its Secret, the identity of the
@@ -139,7 +139,7 @@ var (
 	configMapKind    = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 )
 
-// words are what people read of kinds.
+// words are the names of kinds for people.
 var words = map[string]string{
 	"Application": "application", "Release": "release", "InstallationTarget": "installation target",
 	"CapacityTarget": "capacity target", "TrafficTarget": "traffic target", "RolloutBlock": "rollout block",

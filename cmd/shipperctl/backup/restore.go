@@ -20,7 +20,7 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
-// fieldOwner is under what name objects are created.
+// fieldOwner is the field manager of restored objects.
 const fieldOwner = "shipperctl"
 
 // progressInterval is the time between two lines about long work. Short work prints none.
@@ -34,7 +34,7 @@ type restorer struct {
 	out     io.Writer
 	verbose bool
 
-	// progress is where lines about long work go, said is when the last was written.
+	// progress gets lines about long work; said is the time of the last.
 	progress io.Writer
 	clock    clock.PassiveClock
 	said     time.Time
@@ -128,9 +128,8 @@ func (r *restorer) block(ctx context.Context, e Entry) error {
 	return r.status(ctx, live, e.RolloutBlock)
 }
 
-// application makes an Application with its Releases and their targets, from old to new, and says of each what was said
-// before; of the Application itself in the end. While nothing is said of it and its newest Release is missing, Shipper waits
-// for that one.
+// application restores an Application with its Releases and their targets, oldest first, and each status; the Application's status
+// comes last. While it has none and its newest Release is missing, Shipper waits for that Release.
 func (r *restorer) application(ctx context.Context, e Entry) error {
 	if e.Application == nil {
 		return nil

@@ -18,8 +18,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// creatable is an object as it can be created: without what an API server gave it, its status, and references to owners, for
-// what they refer to has another UID by now and the garbage collector would take the object.
+// creatable is an object without the fields that API servers set, without status, and without owner references: their UIDs are of the
+// lost objects, and the garbage collector would delete the object.
 func creatable(was *object) *object {
 	o := was.DeepCopy()
 	for _, field := range []string{
@@ -162,8 +162,8 @@ func ttlToExpiry(o, was *object) error {
 	return nil
 }
 
-// sameApplication reports whether an Application that is there is the one of the backup: it asks for the same and has the
-// same history. Then what is missing of it may be added.
+// sameApplication reports whether a live Application has the environment and the history of the backup. Then its missing Releases may
+// be added.
 func sameApplication(live, was *object) (bool, error) {
 	a, b, err := bothTyped[shipper.Application](live, was)
 	if err != nil {
@@ -182,7 +182,7 @@ func sameRelease(live, was *object) (bool, error) {
 		stamp.SameEnvironment(&a.Spec.Environment, &b.Spec.Environment), nil
 }
 
-// typed reads an object as a kind that this program knows.
+// typed converts an object to a Go type.
 func typed[T any](o *object) (*T, error) {
 	into := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into); err != nil {

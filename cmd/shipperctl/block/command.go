@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package block is `shipperctl block` and `shipperctl override`: it stops rollouts, says what is stopped, and lets one through.
+// Package block has `shipperctl block` and `shipperctl override`: it creates, lists and lifts RolloutBlocks, and overrides them for
+// one Application.
 package block
 
 import (

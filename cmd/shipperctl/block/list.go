@@ -68,11 +68,11 @@ type listedBlock struct {
 	From   time.Time `json:"from,omitzero"`
 	// Enforcement is Deny, Warn or Audit.
 	Enforcement string `json:"enforcement"`
-	// Stops says in words for people what it stops.
+	// Stops describes, in words for people, what the block stops.
 	Stops   string `json:"stops"`
 	Author  string `json:"author,omitempty"`
 	Message string `json:"message"`
-	// Problem says why its schedule cannot be read; it holds all the time then.
+	// Problem is why its schedule cannot be read; it holds all the time then.
 	Problem string `json:"problem,omitempty"`
 }
 

@@ -15,7 +15,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// applicationKinds are what kubectl puts, and takes, before the name of an Application.
+// applicationKinds are kubectl's names of the kind, before a slash.
 var applicationKinds = []string{
 	"app", "apps", "application", "applications", "application." + shipper.GroupName, "applications." + shipper.GroupName,
 }
@@ -72,12 +72,12 @@ func SplitDeleting(app *shipper.Application, all []*shipper.Release) (releases, 
 	return releases, deleting
 }
 
-// OfApplication finds what has the label of an Application: its Releases, and their targets.
+// OfApplication selects the Releases of an Application, and their targets, by its label.
 func OfApplication(key client.ObjectKey) []client.ListOption {
 	return []client.ListOption{client.InNamespace(key.Namespace), client.MatchingLabels{shipper.AppLabel: key.Name}}
 }
 
-// inOtherNamespaces says in which other namespaces there are Applications of a name that was not found, as far as that may be read.
+// inOtherNamespaces names other namespaces with an Application of a name that was not found, as far as they may be read.
 func inOtherNamespaces(ctx context.Context, c client.Reader, key client.ObjectKey, err error) string {
 	if !apierrors.IsNotFound(err) {
 		return ""

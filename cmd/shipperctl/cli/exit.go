@@ -20,7 +20,7 @@ const (
 	Interrupted = 130
 )
 
-// ExitCodes are what the codes mean, in the words of the documents.
+// ExitCodes are the codes with their meanings, as documents list them.
 var ExitCodes = []struct {
 	Code    int
 	Meaning string
@@ -53,10 +53,10 @@ func WithCode(code int, err error) error {
 // cobra's own errors about how it was called have no type.
 var misuses = []string{"unknown command ", "required flag(s) ", "if any flags in the group ", "at least one of the flags in the group "}
 
-// unnameable are what the client says of names that no object can have, before it asks any cluster.
+// unnameable are the client's errors about invalid names, before it asks a cluster.
 var unnameable = []string{"invalid resource name ", "invalid namespace ", "resource name may not be empty"}
 
-// ExitCode is the exit status for what a command returned.
+// ExitCode is the exit code for an error of a command.
 func ExitCode(err error) int {
 	var known codedError
 	switch {

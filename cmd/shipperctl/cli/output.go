@@ -35,10 +35,10 @@ func (f *Format) Register(flags *pflag.FlagSet) {
 // String is the format as it is given.
 func (f *Format) String() string { return string(*f) }
 
-// Type is what help shows in place of a value.
+// Type is the placeholder of a value in help.
 func (f *Format) Type() string { return "format" }
 
-// Set refuses what is no format.
+// Set refuses unknown formats.
 func (f *Format) Set(text string) error {
 	switch Format(text) {
 	case Table, JSON, YAML:

@@ -39,7 +39,7 @@ type Leader struct {
 // LeaseName is the Lease in Shipper's namespace that the leading reconciler renews.
 const LeaseName = "shipper-reconciler"
 
-// LeaderOf returns who has held a Lease last; nil if it was released.
+// LeaderOf returns the last holder of a Lease; nil if it was released.
 func LeaderOf(lease *coordinationv1.Lease) *Leader {
 	holder, renewed, seconds := lease.Spec.HolderIdentity, lease.Spec.RenewTime, lease.Spec.LeaseDurationSeconds
 	if holder == nil || *holder == "" || renewed == nil || seconds == nil {

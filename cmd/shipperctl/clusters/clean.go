@@ -183,7 +183,7 @@ type kept struct {
 // live reports whether the Release may have Pods, or get some by itself.
 func (k kept) live() bool { return k.part != strategy.Retired }
 
-// cleanPlan is what is to be done, sorted by Release.
+// cleanPlan lists changes, sorted by Release.
 type cleanPlan struct {
 	changes []change
 	kept    []kept

@@ -51,7 +51,7 @@ func (o *options) registerWriting(flags *pflag.FlagSet) {
 		"how long to wait for what a cluster does by itself: serving a kind, issuing a token")
 }
 
-// client returns a client of the management cluster for what these commands read and write of clusters that are joined.
+// client returns a client of the management cluster for Clusters and Secrets.
 func (o *options) client() (client.Client, error) {
 	return o.ClientFor(corev1.AddToScheme, shipper.AddToScheme)
 }

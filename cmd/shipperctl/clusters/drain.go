@@ -101,8 +101,8 @@ func newDraining(cluster *shipper.Cluster, all []shipper.Cluster, releases []shi
 	return d
 }
 
-// takesFor reports whether a cluster takes what leaves another: it is of the same region, neither cordoned nor lost, and has what
-// the other offers.
+// takesFor reports whether a cluster can replace another: it is of the same region, neither cordoned nor unreachable, and has the
+// capabilities of the other.
 func takesFor(c, leaving *shipper.Cluster) bool {
 	if c.Name == leaving.Name || c.Spec.Region != leaving.Spec.Region || c.Spec.Scheduler.Unschedulable || !c.DeletionTimestamp.IsZero() {
 		return false

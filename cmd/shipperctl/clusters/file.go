@@ -19,7 +19,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// File is what a clusters.yaml says.
+// File is a parsed clusters.yaml.
 type File struct {
 	// Management lists the clusters to join to; empty means the one of the current context.
 	Management []ManagementCluster
@@ -101,8 +101,7 @@ func (r *reader) top(n *yaml.Node) *File {
 	return f
 }
 
-// management reads an entry under managementClusters. Fields of a Cluster are accepted and say nothing: no Cluster
-// object is made for it.
+// management reads an entry under managementClusters. Fields of a Cluster are accepted without effect: no Cluster is made for it.
 func (r *reader) management(n *yaml.Node) ManagementCluster {
 	var m ManagementCluster
 	known := r.specFields(&shipper.ClusterSpec{})

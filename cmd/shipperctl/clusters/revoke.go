@@ -139,8 +139,7 @@ func revocable(cluster string, secret client.ObjectKey, c credential.Credential,
 	return nil
 }
 
-// reach is how to ask the application cluster: as its administrator, when there is a context, otherwise with what is to be
-// revoked.
+// reach connects to the application cluster: with a context if there is one, otherwise with the token to be revoked.
 func (r *revoker) reach(name string, access *fleet.Access) (config *rest.Config, by string, err error) {
 	context := r.context
 	if context == "" && r.file != "" {

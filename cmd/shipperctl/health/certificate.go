@@ -20,7 +20,7 @@ import (
 const (
 	// unserved is why a certificate that is not accepted matters.
 	unserved = "API servers cannot ask the webhook: with failurePolicy Fail they refuse every write to Shipper's kinds"
-	// howToRenew is what makes a certificate that is not good again.
+	// howToRenew is the remedy for a bad certificate.
 	howToRenew = "look at the webhook's log: it makes its certificate by itself, and logs why it cannot. Of cert-manager, look at\n" +
 		"its Certificate"
 )
@@ -79,8 +79,8 @@ func ending(what string, c *x509.Certificate, now time.Time) []Finding {
 	return []Finding{f}
 }
 
-// refused reports which webhooks API servers do not ask because what they trust has not signed the certificate, or because it is
-// for another host. ending reports what has expired.
+// refused reports webhooks whose CA bundle has not signed the certificate, or whose host the certificate lacks. ending reports what
+// has expired.
 func refused(pair tls.Certificate, webhooks []webhook, now time.Time) []Finding {
 	between := x509.NewCertPool()
 	for _, raw := range pair.Certificate[1:] {
@@ -119,7 +119,7 @@ func refused(pair tls.Certificate, webhooks []webhook, now time.Time) []Finding 
 	return out
 }
 
-// certManagerFindings says why cert-manager has not issued or renewed a Certificate. c is nil if there is none.
+// certManagerFindings reports why cert-manager has not issued or renewed a Certificate. c is nil if there is none.
 func certManagerFindings(name string, c *certmanagerv1.Certificate, now time.Time) []Finding {
 	if c == nil {
 		return []Finding{broken("there is no Certificate "+name+" of cert-manager, whose CA the webhook configurations are to get",

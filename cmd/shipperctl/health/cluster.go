@@ -32,7 +32,7 @@ type clusterState struct {
 	failure *fleet.Error
 	version string
 	missing []right
-	// credential is what the credentials say of themselves, and now is when that is looked at.
+	// credential is read from the credentials, at the time now.
 	credential credential.Credential
 	now        time.Time
 }

@@ -268,7 +268,7 @@ func (f *Fleet) certificate(ctx context.Context) []Finding {
 	return append(found, f.certManager(ctx)...)
 }
 
-// certManager says why cert-manager has not issued or renewed the certificate, if a webhook configuration names a Certificate.
+// certManager reports why cert-manager has not issued or renewed the certificate, if a webhook configuration names a Certificate.
 func (f *Fleet) certManager(ctx context.Context) []Finding {
 	want, err := manifests.Object(manifests.Webhook, "ValidatingWebhookConfiguration", shipper.GroupName)
 	if err != nil {
@@ -320,7 +320,7 @@ func (f *Fleet) place(ctx context.Context) []Finding {
 	return placeFindings(binding.Subjects, f.Namespace, f.ServiceAccount)
 }
 
-// placeFindings is pure. The subjects are the accounts that may do what Shipper does.
+// placeFindings is pure. The subjects are the accounts with Shipper's role.
 func placeFindings(subjects []rbacv1.Subject, namespace, account string) []Finding {
 	at := func(s rbacv1.Subject) bool { return s.Namespace == namespace && s.Name == account }
 	if len(subjects) == 0 || slices.ContainsFunc(subjects, at) {

@@ -21,9 +21,9 @@ type Level string
 
 // The levels.
 const (
-	// levelBroken is what does not work, now.
+	// levelBroken is a present fault.
 	levelBroken Level = "BROKEN"
-	// levelWarning is what will be broken, or what is not as it is usually wanted.
+	// levelWarning is a coming fault, or an unusual setting.
 	levelWarning Level = "warning"
 )
 
@@ -34,7 +34,7 @@ type Finding struct {
 	What string `json:"what"`
 	// Why it matters.
 	Why string `json:"why"`
-	// Do is what mends it.
+	// Do is the remedy.
 	Do string `json:"do"`
 
 	// Denied are the rights of the user whose absence is all that was found.
@@ -49,14 +49,14 @@ func warning(what, why, do string) Finding {
 	return Finding{Level: levelWarning, What: what, Why: why, Do: do}
 }
 
-// Check is what was found about one thing; nothing when it is well.
+// Check has the findings about one thing; none when it is well.
 type Check struct {
 	// Title names the thing.
 	Title    string    `json:"title"`
 	Findings []Finding `json:"findings"`
 }
 
-// Report is what was found about several things, as `-o json` has it.
+// Report has the findings about several things, as `-o json` prints them.
 type Report struct {
 	// Broken and Warnings count findings.
 	Broken   int     `json:"broken"`
@@ -64,7 +64,7 @@ type Report struct {
 	Checks   []Check `json:"checks"`
 }
 
-// Sum counts what was found.
+// Sum counts findings.
 func Sum(checks []Check) Report {
 	r := Report{Checks: make([]Check, 0, len(checks))}
 	for _, c := range checks {
@@ -126,7 +126,7 @@ const (
 // access matches the API server's words about a right that is missing.
 var access = regexp.MustCompile(`cannot (\S+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?`)
 
-// deniedBy is the right that err says is missing; empty if err says something else.
+// deniedBy is the missing right in a Forbidden error; empty for other errors.
 func deniedBy(err error) string {
 	var status apierrors.APIStatus
 	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
@@ -139,8 +139,7 @@ func deniedBy(err error) string {
 	return m[1] + " " + right{namespace: m[4], group: m[3], resource: m[2]}.String()
 }
 
-// mergeDenied puts what may not be read for want of rights into one finding, which lists the rights. Checks of which nothing could be
-// read are left out.
+// mergeDenied puts all missing rights of the user into one finding. Checks without other findings are left out.
 func mergeDenied(checks []Check) []Check {
 	var denied []string
 	var out []Check

@@ -90,8 +90,7 @@ func contains(is, want any) bool {
 // secretsPolicy is the name of the policy that holds Shipper's own account, and of its binding.
 const secretsPolicy = "secrets.shipper.booking.com"
 
-// policyFindings reports whether an object of the second line, or of what holds Shipper's own account, is there and refuses. live is
-// nil when there is none.
+// policyFindings reports whether an admission policy, or its binding, exists and refuses. live is nil when there is none.
 func policyFindings(want, live *unstructured.Unstructured) []Finding {
 	unheld := "RolloutBlocks do not hold while no webhook is asked"
 	if want.GetName() == secretsPolicy {
@@ -111,7 +110,7 @@ func policyFindings(want, live *unstructured.Unstructured) []Finding {
 	return nil
 }
 
-// setUp is what brings back what is missing in the management cluster.
+// setUp is the command that restores missing objects in the management cluster.
 const setUp = "shipperctl clusters setup management"
 
 // webhook is one of a webhook configuration.

@@ -25,7 +25,7 @@ type probeReason string
 const (
 	// unreachable: the API server called the webhook and got no answer; writes are refused.
 	unreachable probeReason = "Unreachable"
-	// unasked: the API server admits what the webhook refuses: it did not call it, or ignored that it did not answer.
+	// unasked: the API server admits an object that the webhook refuses: it did not call it, or ignored its failure.
 	unasked probeReason = "Unasked"
 	// unauthorized: the user of this command may not create the kind.
 	unauthorized probeReason = "Unauthorized"
@@ -120,7 +120,7 @@ func kindsOf(all []ProbeFailure) string {
 	return strings.Join(out, ", ")
 }
 
-// sentence says what happened to kinds.
+// sentence words a failure for several kinds.
 func sentence(reason probeReason, kinds, cause string) string {
 	switch reason {
 	case unreachable:

@@ -65,8 +65,8 @@ func applyAs(ctx context.Context, c client.Client, want *unstructured.Unstructur
 		append(options, client.FieldOwner(fieldOwner), client.ForceOwnership)...)
 }
 
-// withoutManagedFields is what an object says, without what the API server notes of who has written it. Who applies what is there already
-// would become one more owner of it, and keep fields there that the other, kubectl or Helm perhaps, takes out later.
+// withoutManagedFields is an object without its resource version and managed fields. Applying an unchanged object would make
+// shipperctl one more owner of it, and keep fields that kubectl or Helm take out later.
 func withoutManagedFields(o *unstructured.Unstructured) map[string]any {
 	out := o.DeepCopy()
 	out.SetResourceVersion("")

@@ -19,7 +19,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Ready returns an error, with what to do, if the management cluster lacks what joining needs.
+// Ready returns an error, with its remedy, if the management cluster lacks what joining needs.
 func (m *Management) Ready(ctx context.Context) error {
 	const first = "this management cluster is not set up, or your context points to another one: run " +
 		"`shipperctl clusters setup management` first"
@@ -41,7 +41,7 @@ func (m *Management) Ready(ctx context.Context) error {
 	return nil
 }
 
-// Join makes an application cluster known to the management cluster: what it is, and how to speak to it.
+// Join writes the Cluster and its credentials into the management cluster.
 func (m *Management) Join(ctx context.Context, name string, spec shipper.ClusterSpec, credentials Credentials) error {
 	var owner *shipper.Cluster
 	title := fmt.Sprintf("Creating or updating the cluster object for cluster %s on the management cluster", name)
@@ -59,8 +59,8 @@ func (m *Management) Join(ctx context.Context, name string, spec shipper.Cluster
 	return m.secret(ctx, owner, credentials)
 }
 
-// cluster writes a Cluster object. The whole spec becomes what is given, so that what is taken out of clusters.yaml is
-// taken back here. Nothing is sent when it is so already: that works while the webhook is down, too.
+// cluster writes a Cluster object. It replaces the whole spec, so that fields removed from clusters.yaml are reset. Without a
+// difference it sends nothing, which works while the webhook is down, too.
 func (m *Management) cluster(
 	ctx context.Context, name string, spec shipper.ClusterSpec,
 ) (*shipper.Cluster, string, error) {

@@ -37,7 +37,7 @@ const (
 	breakGlassGroup = "breakGlassGroup" // the variable with the group
 )
 
-// ParseBreakGlassGroup reads the name of a group of users. One that holds everybody would make the guard say nothing.
+// ParseBreakGlassGroup reads the name of a group of users. A group of all users would make the guard useless.
 func ParseBreakGlassGroup(name string) (string, error) {
 	switch {
 	case strings.TrimSpace(name) != name || name == "":
@@ -62,8 +62,8 @@ func (a *Application) CanGuard(ctx context.Context) error {
 	return nil
 }
 
-// Guard installs the policies that keep all but Shipper, Kubernetes and the members of group from editing what Shipper
-// owns, or brings them up to date. The accounts that Shipper has in the cluster must be there already.
+// Guard installs or updates the policies that let only Shipper, Kubernetes and the members of group edit Shipper's objects. The
+// accounts that Shipper has in the cluster must exist.
 func (a *Application) Guard(ctx context.Context, group string) error {
 	a.Report.Printf("Guarding what Shipper owns in cluster %s:", a.Name)
 	accounts, err := a.accounts(ctx)
@@ -103,7 +103,7 @@ func (a *Application) Unguard(ctx context.Context) error {
 	return nil
 }
 
-// KeepGuard leaves the guard as it is, and says so when it would refuse what Shipper does as this account.
+// KeepGuard leaves the guard as it is, and prints a note if it would refuse this account.
 func (a *Application) KeepGuard(ctx context.Context) error {
 	policies, err := a.guards(ctx, policy)
 	if err != nil {
@@ -151,8 +151,8 @@ func (a *Application) guards(ctx context.Context, kind string) ([]unstructured.U
 	return list.Items, nil
 }
 
-// removeGuard removes what is part of a guard and not among keep, and reports how much that was. Bindings go first: a
-// policy without one does nothing.
+// removeGuard removes the guard's objects that are not among keep, and returns how many. Bindings go first: a policy without one does
+// nothing.
 func (a *Application) removeGuard(ctx context.Context, keep []*unstructured.Unstructured) (removed int, err error) {
 	for _, kind := range []string{policyBinding, policy} {
 		live, err := a.guards(ctx, kind)

@@ -22,14 +22,13 @@ import (
 	"shipper.dev/shipper/certs"
 )
 
-// fieldOwner is the name under which the command line owns what it applies. It differs from the running system's, so
-// that neither takes out the fields of the other.
+// fieldOwner is the field manager of shipperctl. It differs from the reconciler's, so that neither removes the other's fields.
 const fieldOwner = "shipperctl"
 
 // interval is the time between two reads of an object that a cluster is to complete.
 const interval = 250 * time.Millisecond
 
-// DefaultPatience is how long to wait for what a cluster does by itself.
+// DefaultPatience bounds the wait for a cluster to serve a kind or to issue a token.
 const DefaultPatience = 30 * time.Second
 
 // Management is the management cluster: where Shipper runs and where users write Applications.
@@ -42,11 +41,11 @@ type Management struct {
 	Namespace string
 	// GlobalBlocksNamespace is the namespace whose RolloutBlocks hold everywhere.
 	GlobalBlocksNamespace string
-	// ServiceAccount is who Shipper is in this cluster.
+	// ServiceAccount is the name of Shipper's account in this cluster.
 	ServiceAccount string
 	// WebhookURL is the base URL of a webhook outside the cluster; nil means the Service shipper-webhook.
 	WebhookURL *url.URL
-	// Certificates says where the webhook's certificate comes from: certs.Self or certs.CertManager. Empty keeps the present source.
+	// Certificates is the source of the webhook's certificate: certs.Self or certs.CertManager. Empty keeps the present source.
 	Certificates certs.Mode
 	// WebhookIgnore lets writes pass while the webhook does not answer, even where that was forbidden before.
 	WebhookIgnore bool
@@ -100,7 +99,7 @@ type Application struct {
 	Name string
 	// Namespace is where the account is, the same as Shipper's namespace in the management cluster.
 	Namespace string
-	// ServiceAccount is who Shipper is in this cluster.
+	// ServiceAccount is the name of Shipper's account in this cluster.
 	ServiceAccount string
 	// CA is the certificate authority, PEM, that the connection of Client trusts; empty when it names none. Then the one
 	// that the cluster hands out with the token is used.
@@ -118,7 +117,7 @@ type Application struct {
 	notes []string // to say in the end
 }
 
-// Credentials are what Shipper needs to speak to an application cluster.
+// Credentials are those of Shipper for an application cluster.
 type Credentials struct {
 	// Token is the bearer token of the account; empty when the management cluster has a client certificate.
 	Token []byte
@@ -170,8 +169,7 @@ func (r *Report) Printf(format string, args ...any) {
 	fmt.Fprintf(r.out, format+"\n", args...)
 }
 
-// Step writes what is about to be done, does it, and ends the line with how it went. The error says what was being
-// done.
+// Step prints a title, runs the step, and ends the line with its outcome. The title is in the error.
 func (r *Report) Step(title string, do func() (string, error)) error {
 	fmt.Fprintf(r.out, "%s... ", title)
 	answer, err := do()

@@ -204,7 +204,7 @@ func (m *Management) certificate(ctx context.Context) error {
 // managementRole is the name of the ClusterRole of Shipper's account in the management cluster, and of its binding.
 const managementRole = "shipper:management-cluster"
 
-// Named says which settings of a Management the user has named. The others are those of the installation.
+// Named marks the settings of a Management that the user has named. The others are those of the installation.
 type Named struct {
 	Namespace, ServiceAccount, GlobalBlocksNamespace, WebhookURL bool
 }

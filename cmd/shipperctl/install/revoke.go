@@ -27,21 +27,21 @@ type Revocation struct {
 	Client client.Client
 	// Report prints each step.
 	Report *Report
-	// Credential is what the token says of itself, which must name a ServiceAccount.
+	// Credential is read from the token, which must name a ServiceAccount.
 	Credential credential.Credential
 	// Token is the token.
 	Token string
 	// Own is true when Client speaks with the token itself.
 	Own bool
-	// Account deletes the account with all its tokens, and not only what this one is bound to.
+	// Account deletes the account with all its tokens, and not only the object that this one is bound to.
 	Account bool
 }
 
-// alreadyGone is the outcome of deleting what is not there.
+// alreadyGone is the outcome of deleting an object that does not exist.
 const alreadyGone = "not there any more: it is void already"
 
-// Delete deletes what the token is bound to, or the account. Objects of the same name that came later, or of another cluster, are
-// recognised by their UID, and stay.
+// Delete deletes the object that the token is bound to, or the account. Later objects of the same name, and those of other clusters,
+// have another UID and stay.
 func (r *Revocation) Delete(ctx context.Context) error {
 	a := r.Credential.Account
 	key := metav1.ObjectMeta{Namespace: a.Namespace}
@@ -59,7 +59,7 @@ func (r *Revocation) Delete(ctx context.Context) error {
 		if a.SecretUID != "" {
 			return r.delete(ctx, secret, types.UID(a.SecretUID))
 		}
-		// A token that does not end does not say the UID of its Secret, which has it.
+		// A token that does not end has no UID of its Secret, but the Secret has the token.
 		err := r.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret)
 		if apierrors.IsNotFound(err) || r.Own && apierrors.IsUnauthorized(err) ||
 			err == nil && string(secret.Data[credential.TokenKey]) != r.Token {
@@ -114,7 +114,7 @@ func (r *Revocation) AwaitRefusal(ctx context.Context, config *rest.Config, cloc
 	})
 }
 
-// Revoked takes the token out of a cluster's Secret, and says when it was revoked.
+// Revoked removes the token from a cluster's Secret, and notes the time.
 func Revoked(secret *corev1.Secret, when string) {
 	delete(secret.Data, credential.TokenKey)
 	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, shipper.SecretRevokedAnnotation, when)

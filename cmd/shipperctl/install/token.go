@@ -67,8 +67,8 @@ func (a *Application) endlessToken(ctx context.Context, _ Holder) (Credentials, 
 	}, how, nil
 }
 
-// authority is what Shipper is to trust, given the authority that came with the token. That one has signed the API server's
-// own certificate, but what answers may be a front end with another. The connection that just worked knows better.
+// authority is the CA that Shipper is to trust. The one that came with the token has signed the API server's own certificate, but a
+// front end may answer with another: the connection that just worked decides.
 func (a *Application) authority(handedOut []byte) []byte {
 	own := bytes.TrimSpace(handedOut)
 	switch {
@@ -140,10 +140,10 @@ func issued(s *corev1.Secret) bool {
 // clamped is how much shorter than requested a token's lifetime may be without a note.
 const clamped = time.Minute
 
-// boundTo is an annotation that says to people what a Secret without anything in it is there for.
+// boundTo is an annotation that explains an empty Secret to people.
 const boundTo = "shipper.booking.com/tokens-of"
 
-// Holder is a management cluster that is to have credentials for an application cluster, and what it has of them.
+// Holder is a management cluster that needs credentials for an application cluster, and those that it has.
 type Holder struct {
 	// Name is for people; empty when there is one management cluster.
 	Name string
@@ -154,7 +154,7 @@ type Holder struct {
 	Secret *corev1.Secret
 }
 
-// Holder returns what the management cluster has of credentials for a cluster.
+// Holder returns the management cluster as the holder of credentials for a cluster.
 func (m *Management) Holder(ctx context.Context, cluster string) (Holder, error) {
 	namespace, secret := &corev1.Namespace{}, &corev1.Secret{}
 	if err := m.Client.Get(ctx, client.ObjectKey{Name: m.Namespace}, namespace); err != nil {
@@ -273,7 +273,7 @@ func (a *Application) endless(ctx context.Context) error {
 	return err
 }
 
-// endlessTokens names the Secrets with tokens of the account. A user who may not list Secrets sees the one whose name is known.
+// endlessTokens names the Secrets with tokens of the account. Without the right to list Secrets it finds the one with the usual name.
 func (a *Application) endlessTokens(ctx context.Context) ([]string, error) {
 	list := &corev1.SecretList{}
 	err := a.Client.List(ctx, list, client.InNamespace(a.Namespace))

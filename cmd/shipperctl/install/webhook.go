@@ -92,8 +92,8 @@ func (m *Management) configuration(ctx context.Context, kind string) (want, live
 	return want, live, err
 }
 
-// keepLiveSettings gives the webhooks of want what those of live have that the manifests do not decide: the CA bundle, which the holder of
-// the certificate wrote, the failurePolicy, and the name and the port of the Service.
+// keepLiveSettings copies settings from live to want that the manifests do not decide: the CA bundle, which the holder of the
+// certificate wrote, the failurePolicy, and the name and the port of the Service.
 func (m *Management) keepLiveSettings(live, want *unstructured.Unstructured) error {
 	bundle, before := "", webhooksOf(live)
 	for _, webhook := range before {
@@ -215,7 +215,7 @@ func ParseWebhookURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// EnforceWebhooks sets failurePolicy Fail if the API server reaches the webhook, and otherwise leaves it and says why. With
+// EnforceWebhooks sets failurePolicy Fail if the API server reaches the webhook, and otherwise leaves it and prints the reason. With
 // WebhookIgnore it sets Ignore.
 func (m *Management) EnforceWebhooks(ctx context.Context) error {
 	if m.WebhookIgnore {

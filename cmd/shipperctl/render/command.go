@@ -209,7 +209,7 @@ func (r *renderer) each(ctx context.Context, rel *shipper.Release, note func(str
 	return out, nil
 }
 
-// Rendering is what a Release installs in clusters where it is the same, also in `-o json`.
+// Rendering has the objects of a Release in clusters where they are the same, as `-o json` prints them.
 type Rendering struct {
 	Namespace   string   `json:"namespace"`
 	Application string   `json:"application"`
@@ -232,7 +232,7 @@ func merge(all []Rendering, one Rendering) []Rendering {
 	return append(all, one)
 }
 
-// manifests are YAML documents, each rendering after a comment that says where it is installed.
+// manifests are YAML documents, each rendering after a comment with its clusters.
 func manifests(all []Rendering) (string, error) {
 	var out strings.Builder
 	for _, r := range all {

@@ -67,17 +67,17 @@ func NewPlanCommand() *cobra.Command {
 	return cmd
 }
 
-// planned is what would come of applying one Application, also in `-o json`.
+// planned is the result of applying one Application, as `-o json` prints it.
 type planned struct {
 	Namespace   string `json:"namespace"`
 	Application string `json:"application"`
 	// Release is the one that would be made; empty when nothing would be rolled out.
 	Release string `json:"release,omitempty"`
-	// Plan is what would be done, line by line, in words for people.
+	// Plan is the rollout, line by line, in words for people.
 	Plan []string `json:"plan"`
-	// Warnings are what else the API server says.
+	// Warnings are the API server's other warnings.
 	Warnings []string `json:"warnings"`
-	// Refused says why it would be refused; empty when it would not.
+	// Refused is the reason for a refusal; empty if there is none.
 	Refused string `json:"refused,omitempty"`
 }
 

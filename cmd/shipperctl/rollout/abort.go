@@ -60,7 +60,7 @@ func (a *abort) run(cmd *cobra.Command, arg string) error {
 	}
 	if given.DeletionTimestamp.IsZero() {
 		before := rels[len(rels)-2].Name
-		// Background: foreground deletion would remove the targets, and with them what serves, before the Release.
+		// Background: foreground deletion would remove the targets, and the Pods that serve, before the Release.
 		err := c.Delete(cmd.Context(), given, client.Preconditions{UID: &given.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if err != nil {
 			return fmt.Errorf("deleting release %s: %w", given.Name, err)
@@ -105,8 +105,7 @@ func newer(rel *shipper.Release, rels []*shipper.Release) bool {
 	return len(sorted) == 2 && sorted[1] == rel
 }
 
-// await prints what the removal of a deleted Release waits for whenever that changes, until it is removed and the newest Release that is
-// left has achieved its step.
+// await prints the progress of an abort until the deleted Release is gone and the newest one left has achieved its step.
 func (a *abort) await(ctx context.Context, s *show, given *shipper.Release) error {
 	last := ""
 	done, err := s.followFor(ctx, a.timeout, func(o *observed) (bool, error) {

@@ -144,13 +144,13 @@ func podReason(pod shipper.PodStatus) string {
 // maxNamed is how many objects a note names.
 const maxNamed = 3
 
-// objectCount counts what was installed.
+// objectCount counts installed objects.
 type objectCount struct {
 	Total   int32 `json:"total"`
 	Healthy int32 `json:"healthy"`
 }
 
-// installedIn is what a Release's InstallationTarget reports of a cluster; empty if nothing.
+// installedIn is a cluster's status in a Release's InstallationTarget; empty if it has none.
 func installedIn(o *observed, release, cluster string) (in shipper.ClusterInstallationStatus) {
 	if it := o.installed[release]; it != nil {
 		for _, c := range it.Status.Clusters {

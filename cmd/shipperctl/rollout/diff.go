@@ -110,7 +110,7 @@ func difference(from, to *shipper.Release) (string, error) {
 	return text, nil
 }
 
-// clusterDrift is what is not as it was released in one cluster, in `-o json`.
+// clusterDrift is the drift of a Release in one cluster, as `-o json` prints it.
 type clusterDrift struct {
 	Release string `json:"release"`
 	Cluster string `json:"cluster"`

@@ -49,7 +49,7 @@ type Past struct {
 	Version    string `json:"version"`
 	// Digest is the sha256 of the chart's archive; empty while it is not known.
 	Digest string `json:"digest,omitempty"`
-	// Signature says who signed the archive, where a signature was demanded and found.
+	// Signature names the signer of the archive, where a signature was demanded and found.
 	Signature *shipper.ChartSignature `json:"signature,omitempty"`
 	// ValuesChanged are the keys of values that are not as in the Release before; the oldest has none.
 	ValuesChanged []string `json:"valuesChanged,omitempty"`

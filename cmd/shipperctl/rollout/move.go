@@ -135,7 +135,7 @@ func (o *options) moveTo(cmd *cobra.Command, app string, decide func(*shipper.Re
 	return nil
 }
 
-// patchFailed is all that API servers say when a patch does not fit.
+// patchFailed is the API server's only message about a JSON patch whose test failed.
 const patchFailed = "the server rejected our request due to an error in our request"
 
 // explainConflict explains a patch of cli.PatchIf that failed: the tested field has changed.
@@ -213,8 +213,8 @@ type wanted struct {
 	immediate  bool
 }
 
-// goal is what is asked of the Application. Where nothing is named, the Release that is meant is: asking for "the one before"
-// twice could mean two Releases.
+// goal is the rollbackTo for the flags. Without a named Release it names the previous one: asking for "the one before" twice could
+// mean two Releases.
 func (w wanted) goal(app *shipper.Application, rels []*shipper.Release) (shipper.RollbackTo, error) {
 	to := shipper.RollbackTo{Release: w.release, Generation: w.generation}
 	if w.immediate {

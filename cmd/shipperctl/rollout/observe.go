@@ -30,7 +30,7 @@ type observed struct {
 	installed map[string]*shipper.InstallationTarget
 	// blocks bear on the namespace, as far as they may be read.
 	blocks []*shipper.RolloutBlock
-	// unread says which blocks may not be read, if so.
+	// unread is why some blocks could not be read; empty if all were.
 	unread string
 }
 

@@ -15,8 +15,7 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
-// Screen is the view for people, in lines of width columns at most. Text is broken and not cut; only the name of a cluster
-// that would leave no room for what is said of it is shortened.
+// Screen formats the view for a terminal of width columns. Text is wrapped; where even a narrow table has no room, lines are cut.
 func (p *View) Screen(width int, now time.Time) string {
 	var out strings.Builder
 	line := func(text string) {
@@ -136,7 +135,7 @@ func (p *View) table(line func(string), width int) {
 		name = max(name, utf8.RuneCountInString(c.Name))
 		numbers = max(numbers, len(c.Contender.numbers()), len(c.Incumbent.numbers()))
 	}
-	// Bars get what names, numbers and traffic leave; below 5 cells there are none.
+	// Bars fill the room that names, numbers and traffic leave; below 5 cells there are none.
 	bar := min((width-name-len("  100 % : 100 %"))/sides-numbers-4, 20)
 	if bar < 5 {
 		bar = 0

@@ -93,7 +93,7 @@ type show struct {
 	key    client.ObjectKey
 	out    io.Writer
 	format cli.Format
-	// last is what was printed last.
+	// last is the text printed last.
 	last string
 }
 
@@ -207,8 +207,8 @@ func (w *awaiting) describe() string {
 	return fmt.Sprintf("step %d", w.step)
 }
 
-// awaited is what keeps a step from being achieved; nothing if it is. It is an error to wait for a step that the strategy lacks.
-// It is pure.
+// awaited lists the conditions that a step still lacks; it is empty once the step is achieved. Waiting for a step that the strategy
+// lacks is an error. It is pure.
 func awaited(o *observed, step int) ([]string, error) {
 	if o.app.Status.ObservedGeneration < o.app.Generation {
 		return []string{"the last edit of the application to be observed"}, nil

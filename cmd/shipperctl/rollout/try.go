@@ -48,7 +48,7 @@ func newTest(o *options) *cobra.Command {
 	return cmd
 }
 
-// testResult is what came of a Release's tests in a cluster, also in `-o json`.
+// testResult is the result of a Release's tests in a cluster, as `-o json` prints it.
 type testResult struct {
 	Cluster string `json:"cluster"`
 	// Tests is Running, Succeeded or Failed; Waiting where they have not begun.
@@ -56,7 +56,7 @@ type testResult struct {
 	Message string `json:"message,omitempty"`
 }
 
-// waiting is said of tests that have not begun.
+// waiting is the state of tests that have not begun.
 const waiting = "Waiting"
 
 // runTests requests the tests of a Release, and waits for their results.

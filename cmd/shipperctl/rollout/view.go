@@ -15,14 +15,14 @@ import (
 	"shipper.dev/shipper/chart"
 )
 
-// View is one rollout across its clusters at a time. It is also what `-o json` prints.
+// View is one rollout across its clusters, as `-o json` prints it.
 type View struct {
 	Namespace   string `json:"namespace"`
 	Application string `json:"application"`
 	// Release is the newest one; empty while there is none.
 	Release string `json:"release,omitempty"`
 	Chart   string `json:"chart"`
-	// RequestedBy and RequestedAt are who asked for the Release, and when.
+	// RequestedBy is the author of the Release, RequestedAt its creation.
 	RequestedBy string    `json:"requestedBy,omitempty"`
 	RequestedAt time.Time `json:"requestedAt,omitzero"`
 	// Incumbent is the Release that served before and serves still; empty when there is none.
@@ -30,11 +30,11 @@ type View struct {
 	Steps     []stepState `json:"steps,omitempty"`
 	// Complete is true when the newest Release has all capacity and traffic, and nothing else is to be done.
 	Complete bool `json:"complete"`
-	// Waiting says what is waited for; empty when nothing is.
+	// Waiting lists what the rollout waits for; empty when it waits for nothing.
 	Waiting []string `json:"waiting,omitempty"`
-	// Deleting are the Releases that are being deleted, each with what its removal waits for.
+	// Deleting lists the Releases that are being deleted, each with what its removal waits for.
 	Deleting []string `json:"deleting,omitempty"`
-	// Problems are the conditions that say that something is wrong.
+	// Problems lists the failed conditions of the Application and its newest Release.
 	Problems []string     `json:"problems,omitempty"`
 	Clusters []Cluster    `json:"clusters,omitempty"`
 	Blocks   blockSummary `json:"blocks"`
@@ -48,7 +48,7 @@ type stepState struct {
 	Target   bool `json:"target"`
 }
 
-// Cluster is what a rollout looks like in one cluster.
+// Cluster is a rollout in one cluster.
 type Cluster struct {
 	Name      string      `json:"name"`
 	Contender clusterSide `json:"contender"`
@@ -56,7 +56,7 @@ type Cluster struct {
 	Incumbent *clusterSide `json:"incumbent,omitempty"`
 	// Objects are those of the newest Release; absent while nothing is known.
 	Objects *objectCount `json:"objects,omitempty"`
-	// Notes say what is wrong there.
+	// Notes are the problems in the cluster.
 	Notes []string `json:"notes,omitempty"`
 }
 
@@ -80,7 +80,7 @@ type blockSummary struct {
 	// Next will be the next one, from NextStart on.
 	Next      string    `json:"next,omitempty"`
 	NextStart time.Time `json:"nextStart,omitzero"`
-	// Unread says which could not be read.
+	// Unread is why some blocks could not be read.
 	Unread string `json:"unread,omitempty"`
 }
 
@@ -116,7 +116,7 @@ func viewOf(o *observed, now time.Time) *View {
 func chartOf(o *observed) string {
 	c := o.app.Spec.Template.Chart
 	out := c.Name + " " + c.Version
-	// After an abort the constraint is still that of what was given up.
+	// After an abort the constraint is still that of the aborted template.
 	raw := o.app.Annotations[shipper.AppChartVersionRawAnnotation]
 	if fits, err := chart.Satisfies(raw, c.Version); err == nil && fits && raw != "" && raw != c.Version {
 		out += " (" + raw + ")"
@@ -153,7 +153,7 @@ func stepsOf(rel *shipper.Release) []stepState {
 	return out
 }
 
-// waitsFor is what a Release waits for, in the strategy's words.
+// waitsFor has the messages of the strategy's conditions that are not met.
 func waitsFor(rel *shipper.Release) []string {
 	if rel.Status.Strategy == nil {
 		return []string{"clusters to be chosen"}
@@ -173,8 +173,7 @@ func waitsFor(rel *shipper.Release) []string {
 	return out
 }
 
-// problems are conditions that say that something is wrong, of the Application and of its newest Release. What the
-// strategy waits for is distinguished.
+// problems are the failed conditions of the Application and of its newest Release, but not those that the strategy waits for.
 func problems(o *observed) []string {
 	conditions := slices.Clone(o.app.Status.Conditions)
 	if n := len(o.releases); n > 0 {

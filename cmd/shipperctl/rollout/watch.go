@@ -34,8 +34,7 @@ func (s *show) watch(ctx context.Context) error {
 	return s.follow(ctx, until(s, s.print))
 }
 
-// live draws the rollout on a terminal of its own, over what was there, and leaves the last view behind when it ends, where
-// the command was given.
+// live draws the rollout on the terminal's alternate screen, and prints the last view on the first when it ends.
 func (s *show) live(ctx context.Context) error {
 	canvas := screen.Open(s.out)
 	var mu sync.Mutex

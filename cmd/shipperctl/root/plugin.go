@@ -18,8 +18,8 @@ const (
 	completerFile = "kubectl_complete-shipper"
 )
 
-// AdaptToName makes the whole command line what it was called as, and returns the arguments to execute it with. called are the
-// program's, its own name first.
+// AdaptToName adapts the command line to the name that the program was called by, and returns the arguments to execute it with. called
+// are the program's arguments, its own name first.
 func AdaptToName(cmd *cobra.Command, called []string) []string {
 	if len(called) == 0 {
 		return nil

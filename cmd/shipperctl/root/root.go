@@ -102,7 +102,7 @@ func advise(cmd *cobra.Command) {
 	}
 }
 
-// listing says how the objects of a kind are listed.
+// listing has the command that lists the objects of a kind.
 var listing = map[string]string{
 	"applications":  "`kubectl get app -A` lists those there are; -n says in which namespace it is",
 	"releases":      "`%s list release` lists those there are; -n says in which namespace it is",

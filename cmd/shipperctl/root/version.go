@@ -78,7 +78,7 @@ type serverVersion struct {
 	Address    string `json:"address"`
 }
 
-// buildInfo is what a binary was built of, and by what.
+// buildInfo describes how the binary was built.
 type buildInfo struct {
 	// Version is empty when it is not known, as are the others.
 	Version  string `json:"version"`
@@ -89,7 +89,7 @@ type buildInfo struct {
 	Go       string `json:"go,omitempty"`
 }
 
-// builtFrom reads what a binary says of itself.
+// builtFrom reads the build information in a binary.
 func builtFrom(info *debug.BuildInfo) buildInfo {
 	settings := map[string]string{}
 	for _, s := range info.Settings {

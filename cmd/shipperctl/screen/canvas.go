@@ -35,7 +35,7 @@ func Open(out io.Writer) *Canvas {
 	return &Canvas{out: out}
 }
 
-// Draw draws a view, unless it is there already. What does not fit is left out below, and that is said.
+// Draw draws a view, unless it is the same as the last. Lines below the window are left out, with a note.
 func (c *Canvas) Draw(text string) error {
 	height := 24
 	if file, ok := c.out.(*os.File); ok {
