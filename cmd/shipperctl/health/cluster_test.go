@@ -72,8 +72,10 @@ func TestClusterFindings(t *testing.T) {
 		"Shipper reaches it, and this machine not": {ready, clusterState{failure: failure(shipper.ClusterUnreachable)}, []string{"warning: why"}},
 		"Shipper has reached it where it was once": {stale, clusterState{failure: failure(shipper.ClusterUnreachable)}, []string{"BROKEN: why"}},
 		"refused here, ready for Shipper":          {ready, clusterState{failure: failure(shipper.CredentialsRefused)}, []string{"BROKEN: why"}},
-		"no URL of an API server":                  {ready, clusterState{failure: failure(shipper.TargetClusterClientError)}, []string{"BROKEN: why"}},
-		"its Secret is not what it should be":      {ready, clusterState{failure: failure(shipper.SecretInvalid)}, []string{"BROKEN: why"}},
+		"no URL of an API server": {
+			ready, clusterState{failure: failure(shipper.TargetClusterClientError)}, []string{"BROKEN: why"},
+		},
+		"its Secret is not what it should be": {ready, clusterState{failure: failure(shipper.SecretInvalid)}, []string{"BROKEN: why"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			tc.seen.cluster = &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu", Generation: 2}, Status: tc.status}

@@ -32,8 +32,9 @@ func canary() *View {
 				Incumbent: &clusterSide{Ready: 5, Wanted: 5, All: 10, Weight: 50},
 			},
 			{
-				Name: "us-east-1", Contender: clusterSide{Ready: 3, Wanted: 5, All: 10}, Incumbent: &clusterSide{Ready: 10, Wanted: 10, All: 10, Weight: 100},
-				Notes: []string{`2 pods ImagePullBackOff "nginx:boom"`},
+				Name: "us-east-1", Contender: clusterSide{Ready: 3, Wanted: 5, All: 10},
+				Incumbent: &clusterSide{Ready: 10, Wanted: 10, All: 10, Weight: 100},
+				Notes:     []string{`2 pods ImagePullBackOff "nginx:boom"`},
 			},
 		},
 		Blocks: blockSummary{Next: "rollout-blocks-global/weekend", NextStart: now.Add(4 * time.Hour)},
