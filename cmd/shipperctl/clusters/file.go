@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
@@ -45,6 +46,14 @@ type ApplicationCluster struct {
 	Spec shipper.ClusterSpec
 
 	line int
+}
+
+func readFile(path string) (*File, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the clusters: %w", err)
+	}
+	return Parse(path, text)
 }
 
 // Parse reads a clusters.yaml. name is the file's, for errors, which give all that is wrong, each with its line.

@@ -91,11 +91,7 @@ func newJoin(o *options) *cobra.Command {
 				return cli.WithCode(cli.Misused, fmt.Errorf("--token-lifetime is %s: API servers let tokens live for %s at least; 0 asks for one "+
 					"that does not end", lifetime, credential.ShortestLife))
 			}
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return fmt.Errorf("reading the clusters: %w", err)
-			}
-			file, err := Parse(path, text)
+			file, err := readFile(path)
 			if err != nil {
 				return err
 			}

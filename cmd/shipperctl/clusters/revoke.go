@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -164,11 +163,7 @@ func (r *revoker) reach(name string, access *fleet.Access) (config *rest.Config,
 
 // listed is the context of a cluster in a clusters.yaml.
 func (r *revoker) listed(name string) (string, error) {
-	text, err := os.ReadFile(r.file)
-	if err != nil {
-		return "", fmt.Errorf("reading the clusters: %w", err)
-	}
-	file, err := Parse(r.file, text)
+	file, err := readFile(r.file)
 	if err != nil {
 		return "", err
 	}

@@ -40,22 +40,19 @@ func renameToPlugin(cmd *cobra.Command) {
 		cmd.Annotations = map[string]string{}
 	}
 	cmd.Annotations[cobra.CommandDisplayNameAnnotation] = pluginName
-	replaceName(cmd)
+	each(cmd, replaceName)
 	// Scripts for shells complete the first word of a line. That is kubectl's, which asks the plugin.
 	cmd.CompletionOptions.DisableDefaultCmd = true
 	cmd.AddCommand(newPluginCompletion())
 }
 
-// replaceName replaces the name in the texts of a command and of those below it.
+// replaceName replaces the name in the texts of a command.
 func replaceName(cmd *cobra.Command) {
 	for _, text := range []*string{&cmd.Short, &cmd.Long, &cmd.Example} {
 		*text = strings.ReplaceAll(*text, programName, pluginName)
 	}
 	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
 		flags.VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, programName, pluginName) })
-	}
-	for _, below := range cmd.Commands() {
-		replaceName(below)
 	}
 }
 

@@ -44,9 +44,13 @@ func NewCommand(out io.Writer) *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return cli.WithCode(cli.Misused, explain(cmd, err))
 	})
-	printMisuse(cmd)
-	advise(cmd)
-	exemplify(cmd)
+	each(cmd, printMisuse)
+	each(cmd, advise)
+	each(cmd, func(cmd *cobra.Command) {
+		if lines := examples[cmd.CommandPath()]; lines != nil && cmd.Example == "" {
+			cmd.Example = "  " + strings.Join(lines, "\n  ")
+		}
+	})
 	return cmd
 }
 
@@ -71,7 +75,15 @@ func suggest(cmd *cobra.Command, args []string, err error) error {
 	return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
 }
 
-// printMisuse gives wrong arguments of a command, and of those below it, their exit code.
+// each calls do for a command and for those below it.
+func each(cmd *cobra.Command, do func(*cobra.Command)) {
+	do(cmd)
+	for _, below := range cmd.Commands() {
+		each(below, do)
+	}
+}
+
+// printMisuse gives wrong arguments of a command their exit code.
 func printMisuse(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -81,12 +93,9 @@ func printMisuse(cmd *cobra.Command) {
 			return nil
 		}
 	}
-	for _, below := range cmd.Commands() {
-		printMisuse(below)
-	}
 }
 
-// advise adds the remedy to errors of a command and of those below it.
+// advise adds the remedy to errors of a command.
 func advise(cmd *cobra.Command) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -96,9 +105,6 @@ func advise(cmd *cobra.Command) {
 			}
 			return err
 		}
-	}
-	for _, below := range cmd.Commands() {
-		advise(below)
 	}
 }
 
@@ -173,13 +179,4 @@ var examples = map[string][]string{
 	"shipperctl rollout status":    {"shipperctl rollout status super-server", "shipperctl rollout status super-server -o json"},
 	"shipperctl version":           {"shipperctl version --server"},
 	"shipperctl doctor":            {"shipperctl doctor"},
-}
-
-func exemplify(cmd *cobra.Command) {
-	if lines := examples[cmd.CommandPath()]; lines != nil && cmd.Example == "" {
-		cmd.Example = "  " + strings.Join(lines, "\n  ")
-	}
-	for _, below := range cmd.Commands() {
-		exemplify(below)
-	}
 }
