@@ -9,6 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Change is one write to a cluster's etcd.
@@ -52,18 +55,31 @@ type stored struct {
 	Value       []byte `json:"value"`
 }
 
-// Follow calls take for every change after a revision under some prefixes of keys, in order for each prefix. It misses no
-// change, as it does not depend on the API server. It returns when ctx ends or etcd exits, always with an error.
+// Follow calls take for every change after a revision under some prefixes of keys, in order for each prefix, one call at a time.
+// It misses no change, as it does not depend on the API server. It returns when ctx ends or etcd exits, always with an error.
 func (c *Cluster) Follow(ctx context.Context, after int64, prefixes []string, take func(Change)) error {
-	var requests bytes.Buffer
-	for _, prefix := range prefixes {
-		first, end := c.keys(prefix)
-		watch := map[string]any{"key": first, "range_end": end, "start_revision": after + 1, "prev_kv": true}
-		if err := json.NewEncoder(&requests).Encode(map[string]any{"create_request": watch}); err != nil {
-			return fmt.Errorf("asking etcd: %w", err)
-		}
+	var one sync.Mutex
+	watches, ctx := errgroup.WithContext(ctx)
+	for _, prefix := range prefixes { // a request each: etcd stops reading a request when it begins to answer
+		watches.Go(func() error {
+			return c.follow(ctx, after, prefix, func(change Change) {
+				one.Lock()
+				defer one.Unlock()
+				take(change)
+			})
+		})
 	}
-	answers, err := c.post(ctx, "/v3/watch", &requests)
+	return watches.Wait()
+}
+
+func (c *Cluster) follow(ctx context.Context, after int64, prefix string, take func(Change)) error {
+	first, end := c.keys(prefix)
+	watch := map[string]any{"key": first, "range_end": end, "start_revision": after + 1, "prev_kv": true}
+	request, err := json.Marshal(map[string]any{"create_request": watch})
+	if err != nil {
+		return fmt.Errorf("asking etcd: %w", err)
+	}
+	answers, err := c.post(ctx, "/v3/watch", bytes.NewReader(request))
 	if err != nil {
 		return err
 	}

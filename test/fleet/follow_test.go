@@ -5,6 +5,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"testing"
@@ -34,8 +35,13 @@ func TestFollowMissesNoChange(t *testing.T) {
 	done := errors.New("all is seen")
 	followed, seen := context.WithCancelCause(ctx)
 	changes := make(chan Change)
+	prefixes := []string{"pods/a/"}
+	for i := range 40 { // more than etcd reads of one request at once
+		prefixes = append(prefixes, fmt.Sprintf("configmaps/namespace-%d/", i))
+	}
+	prefixes = append(prefixes, "pods/b/")
 	go func() {
-		err := c.Follow(followed, since, []string{"pods/a/", "pods/b/"}, func(change Change) { changes <- change })
+		err := c.Follow(followed, since, prefixes, func(change Change) { changes <- change })
 		if !errors.Is(err, done) {
 			t.Errorf("following ended with %v, want that %v", err, done)
 		}
