@@ -241,7 +241,7 @@ func administratorsGrantMoreByALabel(t *testing.T) {
 // eventually asks until what is wrong is nothing.
 func eventually(t *testing.T, wrong func() string) {
 	t.Helper()
-	deadline := time.NewTimer(20 * time.Second)
+	deadline := time.NewTimer(time.Minute)
 	defer deadline.Stop()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -70,10 +70,7 @@ func rolloutStatusWaits(t *testing.T) {
 	out.shows(t, "complete: true\n")
 
 	holds(t, works(t, "rollout", "status", "-A"), "NAMESPACE", "STATE", "waits", s.rel.Name, "0/0 full on")
-	ended(t, append([]client.Object{s.app, s.rel}, s.targets...)...)
-	if err := c.Delete(t.Context(), s.namespace); err != nil {
-		t.Fatal(err)
-	}
+	ended(t, append(append([]client.Object{s.app, s.rel}, s.targets...), s.namespace)...)
 }
 
 // shown is the output of a command that goes on.
