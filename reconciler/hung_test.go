@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/charts"
@@ -25,12 +24,17 @@ func TestAClusterThatTakesNoWritesHoldsSomeWorkersOnly(t *testing.T) {
 	for i := range targets {
 		s.install(fmt.Sprint("web-", i), "test-nginx", "0.0.1", shipper.ChartValues{}, "sluggish")
 	}
-	full := map[string]float64{"working": 2, "waiting": targets - 2}
-	s.soon("the cluster is not full", func() string { return cmp.Diff(full, s.installing("sluggish")) })
+	full := func() string { // of four workers, one is left for other namespaces; the Application's Pods may wait, too
+		if at := s.installing("sluggish"); at["working"] != 3 || at["waiting"] < targets-3 {
+			return fmt.Sprint(at)
+		}
+		return ""
+	}
+	s.soon("the cluster is not full", full)
 
 	s.install("web-9", "test-nginx", "0.0.1", shipper.ChartValues{}, east)
 	s.installed("web-9")
-	if diff := cmp.Diff(full, s.installing("sluggish")); diff != "" {
+	if diff := full(); diff != "" {
 		t.Errorf("while others go on: %s", diff)
 	}
 	for i := range targets - 1 { // or they take what is shared from each other for ever
@@ -41,7 +45,7 @@ func TestAClusterThatTakesNoWritesHoldsSomeWorkersOnly(t *testing.T) {
 	s.installed(fmt.Sprint("web-", targets-1))
 }
 
-// TestAnyNumberOfClustersThatTakeNoWritesLeavesWorkers has three clusters with room for two targets each and four workers.
+// TestAnyNumberOfClustersThatTakeNoWritesLeavesWorkers has three clusters, each with more to do than workers.
 func TestAnyNumberOfClustersThatTakeNoWritesLeavesWorkers(t *testing.T) {
 	s := begin(t, west, east)
 	doors := map[string]*door{"sluggish-1": {}, "sluggish-2": {}, "sluggish-3": {}}
@@ -52,15 +56,19 @@ func TestAnyNumberOfClustersThatTakeNoWritesLeavesWorkers(t *testing.T) {
 		s.clusterIs(cluster, "")
 		d.setWrites(freeze)
 	}
-	const targets = 3
+	const targets = 5
 	for cluster := range doors {
 		for i := range targets {
 			s.install(fmt.Sprint("of-", cluster, "-", i), "test-nginx", "0.0.1", shipper.ChartValues{}, cluster)
 		}
 	}
 	for cluster := range doors {
-		full := map[string]float64{"working": 2, "waiting": targets - 2}
-		s.soon(cluster+" is not full", func() string { return cmp.Diff(full, s.installing(cluster)) })
+		s.soon(cluster+" is not full", func() string {
+			if at := s.installing(cluster); at["working"] != 3 || at["waiting"] < targets-3 {
+				return fmt.Sprint(at)
+			}
+			return ""
+		})
 	}
 	s.install("web-9", "test-nginx", "0.0.1", shipper.ChartValues{}, east)
 	s.installed("web-9")
@@ -72,12 +80,10 @@ func TestAnyNumberOfClustersThatTakeNoWritesLeavesWorkers(t *testing.T) {
 	}
 }
 
-// installing reports how many InstallationTargets are worked on in a cluster, and how many wait.
+// installing reports how many passes are under way in a cluster, and how many wait.
 func (s *fixture) installing(cluster string) map[string]float64 {
 	s.Helper()
-	registry := prometheus.NewRegistry()
-	s.must(world.fleet.Publish(registry))
-	families, err := registry.Gather()
+	families, err := world.metrics.Gather()
 	s.must(err)
 	out := map[string]float64{}
 	for _, family := range families {
@@ -86,7 +92,7 @@ func (s *fixture) installing(cluster string) map[string]float64 {
 			for _, label := range m.GetLabel() {
 				labels[label.GetName()] = label.GetValue()
 			}
-			if family.GetName() == "shipper_cluster_targets" && labels["cluster"] == cluster && labels["controller"] == "installation" {
+			if family.GetName() == "shipper_cluster_targets" && labels["cluster"] == cluster {
 				out[labels["state"]] = m.GetGauge().GetValue()
 			}
 		}
@@ -119,7 +125,7 @@ func TestARepositoryThatHangsKeepsNoPlaces(t *testing.T) {
 	})
 	s.install("web-1", "nginx", "0.0.1", shipper.ChartValues{}, cluster)
 	s.installed("web-1")
-	if said := s.notInstalled("slow-5", cluster, shipper.InProgress); said != "the chart is being fetched or rendered" {
+	if said := s.notInstalled("slow-5", cluster, shipper.InProgress); said != "the chart is being fetched" {
 		t.Errorf("the target says %q", said)
 	}
 	s.soon("places are kept", func() string { return cmp.Diff(map[string]float64{}, s.installing(cluster)) })

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -37,16 +38,15 @@ import (
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/manifests"
 	"shipper.dev/shipper/reconciler"
-	"shipper.dev/shipper/reconciler/capacity"
 	"shipper.dev/shipper/reconciler/chartsnapshot"
 	"shipper.dev/shipper/reconciler/cluster"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/identity"
-	"shipper.dev/shipper/reconciler/installation"
+	"shipper.dev/shipper/reconciler/member"
+	"shipper.dev/shipper/reconciler/member/installation"
 	"shipper.dev/shipper/reconciler/recorder"
 	"shipper.dev/shipper/reconciler/renewal"
 	"shipper.dev/shipper/reconciler/rolloutblock"
-	"shipper.dev/shipper/reconciler/traffic"
 	"shipper.dev/shipper/reconciler/valuessnapshot"
 	"shipper.dev/shipper/test/charts"
 	testfleet "shipper.dev/shipper/test/fleet"
@@ -70,6 +70,7 @@ var world struct {
 	access     map[string]*rest.Config // of Shipper's account in the application clusters
 	wires      map[string]*wire
 	fleet      *fleet.Fleet // of the management cluster
+	metrics    *prometheus.Registry
 	charts     *charts.Repository
 	later      atomic.Int64 // how far the clock of renewals is ahead
 	lost       atomic.Int64 // how many patches of Secrets are still to be lost on their way
@@ -264,11 +265,11 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 	}
 	// A short heartbeat, so that nobody waits for a cluster's death.
 	clusters := fleet.New(fleet.Options{Reader: mgr.GetClient(), Heartbeat: time.Second, Timeout: time.Second})
+	metrics := prometheus.NewRegistry()
 	if world.fleet == nil {
-		world.fleet = clusters
+		world.fleet, world.metrics = clusters, metrics
 	}
 	now := clock.RealClock{}
-	some := func(reconciler string) *fleet.Slots { return clusters.Slots(reconciler, 2, nil) }
 	policy, err := chart.ParsePolicy(charts.URLs)
 	if err != nil {
 		return nil, err
@@ -282,14 +283,11 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 		}),
 		renewal.SetupWithManager(mgr, renewal.Options{Fleet: clusters, Namespace: shipper.SystemNamespace, Clock: ahead{}}),
 		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: shipper.SystemNamespace}),
-		installation.SetupWithManager(mgr, installation.Options{
-			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Clock: now, Workers: 4,
-			Slots: some("installation"), InitialSelector: traffic.NewInitialSelector(mgr.GetClient()),
+		member.SetupWithManager(mgr, member.Options{
+			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Clock: now, Workers: 4, SelectByRelease: true, Registry: metrics,
 		}),
 		valuessnapshot.SetupWithManager(mgr, valuessnapshot.Options{Values: values, Workers: 4}),
 		chartsnapshot.SetupWithManager(mgr, chartsnapshot.Options{Charts: charts, Workers: 4}),
-		capacity.SetupWithManager(mgr, capacity.Options{Fleet: clusters, Clock: now, Workers: 4, Slots: some("capacity")}),
-		traffic.SetupWithManager(mgr, traffic.Options{Fleet: clusters, Clock: now, Workers: 4, Slots: some("traffic"), SelectByRelease: true}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
 			GlobalNamespace: shipper.GlobalBlocksNamespace, Clock: now, Workers: 2,
 		}),

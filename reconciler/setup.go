@@ -21,20 +21,19 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/reconciler/capacity"
 	"shipper.dev/shipper/reconciler/chartsnapshot"
 	"shipper.dev/shipper/reconciler/cluster"
-	"shipper.dev/shipper/reconciler/fairqueue"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/identity"
-	"shipper.dev/shipper/reconciler/installation"
 	"shipper.dev/shipper/reconciler/intern"
+	"shipper.dev/shipper/reconciler/member"
+	"shipper.dev/shipper/reconciler/member/installation"
+	"shipper.dev/shipper/reconciler/queue"
 	"shipper.dev/shipper/reconciler/recorder"
 	"shipper.dev/shipper/reconciler/renewal"
 	"shipper.dev/shipper/reconciler/rollout"
 	"shipper.dev/shipper/reconciler/rollout/history"
 	"shipper.dev/shipper/reconciler/rolloutblock"
-	"shipper.dev/shipper/reconciler/traffic"
 	"shipper.dev/shipper/reconciler/valuessnapshot"
 )
 
@@ -48,8 +47,8 @@ type Options struct {
 	Charts *chart.Catalog
 	// Clock is the time, everywhere.
 	Clock clock.WithTicker
-	// Workers is how many objects of each kind are worked on at the same time, of targets in any one cluster: altogether twice
-	// as many.
+	// Workers is how many objects of each kind are worked on at the same time, and how many passes are made at the same time in each
+	// cluster.
 	Workers int
 	// SelectByRelease lets Services select by Release while one alone has traffic.
 	SelectByRelease bool
@@ -102,43 +101,31 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	queues, err := fairqueue.New(ctx, mgr.GetCache(), histories)
+	applications, err := queue.NewApplications(ctx, mgr.GetCache(), histories)
 	if err != nil {
 		return err
 	}
-	// Those who work in clusters have as many workers again, which a cluster that does not answer leaves to the others.
-	most := func(reconciler string) *fleet.Slots { return clusters.Slots(reconciler, o.Workers, queues.Queue) }
+	releases := queue.Objects(o.Workers, applications.OfRelease)
 	charts := chartsnapshot.NewCharts(o.Charts, mgr.GetAPIReader())
-	var corked traffic.InitialSelector
-	if o.SelectByRelease {
-		corked = traffic.NewInitialSelector(mgr.GetClient())
-	}
 	values := valuessnapshot.NewValues(mgr.GetClient(), mgr.GetAPIReader(), o.Namespace)
 	return errors.Join(
 		rollout.SetupWithManager(ctx, mgr, rollout.Options{
 			Charts: rollout.NewCharts(charts, values), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
-			Histories: histories, Clock: o.Clock, Workers: o.Workers, Queue: queues.Applications(o.Workers),
+			Histories: histories, Clock: o.Clock, Workers: o.Workers, Queue: queue.Objects(o.Workers, applications.OfApplication),
 		}),
 		cluster.SetupWithManager(mgr, cluster.Options{
 			Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers,
 		}),
 		renewal.SetupWithManager(mgr, renewal.Options{Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock}),
 		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: o.Namespace}),
-		installation.SetupWithManager(mgr, installation.Options{
-			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Clock: o.Clock, Registry: o.Registry,
-			Workers: 2 * o.Workers, Queue: queues.Releases(2 * o.Workers), Slots: most("installation"), InitialSelector: corked,
-		}),
-		valuessnapshot.SetupWithManager(mgr, valuessnapshot.Options{Values: values, Workers: o.Workers, Queue: queues.Releases(o.Workers)}),
-		chartsnapshot.SetupWithManager(mgr, chartsnapshot.Options{Charts: charts, Workers: o.Workers, Queue: queues.Releases(o.Workers)}),
-		capacity.SetupWithManager(mgr, capacity.Options{
-			Fleet: clusters, Clock: o.Clock, Workers: 2 * o.Workers, Queue: queues.Releases(2 * o.Workers), Slots: most("capacity"),
-		}),
-		traffic.SetupWithManager(mgr, traffic.Options{
-			Fleet: clusters, Clock: o.Clock, Workers: 2 * o.Workers, Queue: queues.Releases(2 * o.Workers), Slots: most("traffic"),
-			SelectByRelease: o.SelectByRelease, Registry: o.Registry,
+		valuessnapshot.SetupWithManager(mgr, valuessnapshot.Options{Values: values, Workers: o.Workers, Queue: releases}),
+		chartsnapshot.SetupWithManager(mgr, chartsnapshot.Options{Charts: charts, Workers: o.Workers, Queue: releases}),
+		member.SetupWithManager(mgr, member.Options{
+			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Clock: o.Clock, Workers: o.Workers, Registry: o.Registry,
+			Priority: applications.Priority, PriorityOfTarget: applications.OfRelease, SelectByRelease: o.SelectByRelease,
 		}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
-			GlobalNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Queue: queues.Others(o.Workers),
+			GlobalNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Queue: queue.Objects(o.Workers, nil),
 		}),
 	)
 }

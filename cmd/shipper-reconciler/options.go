@@ -61,7 +61,7 @@ func parse(args []string) (*options, error) {
 	set.IntVar(&o.pprofPort, "pprof-port", 0,
 		"`port` of 127.0.0.1 for /debug/pprof/, through which any process in this container can read all memory; 0 serves none")
 	set.IntVar(&o.workers, "workers", 8,
-		"how many objects of each kind are worked on at the same time; of targets, in one cluster: twice as many altogether")
+		"how many objects of each kind are worked on at the same time, and how many passes are made at the same time in each cluster")
 	set.BoolVar(&o.selectByRelease, "select-by-release", true,
 		"select all Pods of a Release in the Service of its Application while no other Release has traffic; false: always select Pods by "+
 			"the label shipper-traffic-status, as older versions of Shipper do")

@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/reconciler/fairqueue"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/queue"
 )
 
 // Snapshots are made, and given to further Releases. The garbage collector deletes them; who may not delete an object may not
@@ -43,7 +43,7 @@ type Options struct {
 	// Workers is how many Releases are worked on at the same time.
 	Workers int
 	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
-	Queue fairqueue.NewQueue
+	Queue queue.New[reconcile.Request]
 }
 
 // Reconciler keeps the charts of Releases.

@@ -52,14 +52,14 @@ type Reconciler struct {
 	namespace string
 	clock     clock.PassiveClock
 	recorder  events.EventRecorder
-	retries   *fleet.Retries
+	retries   *fleet.Retries[ctrl.Request]
 }
 
 // SetupWithManager makes the reconciler run with mgr.
 func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, namespace: o.Namespace, clock: o.Clock,
-		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
+		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries[ctrl.Request](),
 	}
 	// No predicate on the own kind: a pass that read the status as it was before its last write is put right by that
 	// write's event.
@@ -67,9 +67,9 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Named("cluster").
 		For(&shipper.Cluster{}).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
-		WatchesRawSource(o.Fleet.WatchMembers(r.named)).
-		WatchesRawSource(o.Fleet.WatchCredentials(r.named)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter()}).
+		WatchesRawSource(o.Fleet.Members()).
+		WatchesRawSource(o.Fleet.Warnings()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter[ctrl.Request]()}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up cluster: %w", err)
@@ -128,13 +128,4 @@ func (r *Reconciler) ofSecret(_ context.Context, secret client.Object) []reconci
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: secret.GetName()}}}
-}
-
-// named is the request for a Cluster whose connection has changed. That of one that was removed is no news here: it was
-// removed here, and to remove it again would wake this reconciler again, without end.
-func (r *Reconciler) named(_ context.Context, cluster string) []reconcile.Request {
-	if _, known := r.fleet.State(cluster); !known {
-		return nil
-	}
-	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: cluster}}}
 }

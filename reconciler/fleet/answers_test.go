@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -139,10 +138,7 @@ func TestAWatchThatCannotBeBegunMakesTheHeartbeatLook(t *testing.T) {
 				http.Error(w, "{}", http.StatusBadGateway)
 			})
 			told := make(chan struct{}, 1)
-			f.listeners = append(f.listeners, &listener{mapper: func(context.Context, string) []reconcile.Request {
-				told <- struct{}{}
-				return nil
-			}})
+			f.listeners = append(f.listeners, func(string) { told <- struct{}{} })
 			if err := ask(t.Context(), t, a, url+"?watch=true"); err != nil {
 				t.Fatal(err)
 			}

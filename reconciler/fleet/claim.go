@@ -9,8 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -39,7 +37,7 @@ func (e *ClaimError) Error() string {
 		`configmap %s --type=merge -p '{"data":{%q:%q}}'`, text, e.home, shipper.IdentityName, shipper.IdentityKey, e.Theirs)
 }
 
-// Classify is ObjectConflict, and Wait: the handlers of WatchClaims get the event.
+// Classify is ObjectConflict, and Wait: the anchor's event triggers the next pass.
 func (e *ClaimError) Classify() (reason string, remedy Action) {
 	return shipper.ObjectConflict, Wait
 }
@@ -100,16 +98,8 @@ func (m *Member) claimed(ctx context.Context, reader client.Reader, app string, 
 	return m.Claim(first)
 }
 
-// WatchClaims is a source of requests for anchors of other management clusters that appear, go, or change hands, in
-// every cluster.
-func (f *Fleet) WatchClaims(mapper Mapper) source.Source {
-	return f.Watch(&corev1.ConfigMap{}, func(ctx context.Context, e Event) []reconcile.Request {
-		if f.claimant(e.Old) == f.claimant(e.New) {
-			return nil
-		}
-		return mapper(ctx, e)
-	})
-}
+// ClaimChanged reports whether an event is that of an anchor of another management cluster that appeared, is gone, or changed hands.
+func (f *Fleet) ClaimChanged(e Event) bool { return f.claimant(e.Old) != f.claimant(e.New) }
 
 // claimant is the other management cluster that an object is an anchor of, if any.
 func (f *Fleet) claimant(object client.Object) string {

@@ -3,10 +3,8 @@
 package fleet
 
 import (
-	"context"
+	"slices"
 
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
@@ -18,7 +16,7 @@ type Credentials struct {
 	Reason, Message string
 }
 
-// SetCredentials records when a cluster's credentials end. The handlers of WatchCredentials are called when reason or message
+// SetCredentials records when a cluster's credentials end. Warnings makes a request when reason or message
 // change, not when only the end moves.
 func (f *Fleet) SetCredentials(name string, c Credentials) {
 	f.mu.Lock()
@@ -27,22 +25,21 @@ func (f *Fleet) SetCredentials(name string, c Credentials) {
 	if c == (Credentials{}) {
 		delete(f.credentials, name)
 	}
-	warned := append([]*listener(nil), f.warned...)
+	warned := slices.Clone(f.warned)
 	f.mu.Unlock()
 	if was.Reason == c.Reason && was.Message == c.Message && (was.NotAfter == 0) == (c.NotAfter == 0) {
 		return
 	}
-	for _, l := range warned {
-		l.wake(name)
+	for _, handle := range warned {
+		handle(name)
 	}
 }
 
-// WatchCredentials is a source of requests for clusters whose credentials have another reason or message.
-func (f *Fleet) WatchCredentials(mapper func(ctx context.Context, cluster string) []reconcile.Request) source.Source {
-	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+// Warnings is a source of requests for clusters whose credentials have another reason or message, named as the Clusters are.
+func (f *Fleet) Warnings() source.Source {
+	return named(func(handle func(cluster string)) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.warned = append(f.warned, &listener{mapper: mapper, ctx: ctx, queue: q})
-		return nil
+		f.warned = append(f.warned, handle)
 	})
 }

@@ -22,7 +22,7 @@
 // caches and watches stay.
 //
 // Every change of a connection's state calls the handlers of WatchMembers; every event of a cluster's objects calls those of Watch or
-// WatchInstalled, also for clusters that connect later.
+// WatchInstalled, also for clusters that connect later. Handlers must not block.
 //
 // Kinds that have a status are watched whole, and nothing is kept of an object but its metadata and how it is; of those that
 // have none, Secrets among them, metadata alone is watched. In the place of managedFields is a value that differs when a user has
@@ -30,15 +30,13 @@
 //
 // # How much at a time
 //
-// Places say how many passes of a reconciler may be at work in one cluster. One that is there for long goes on without its worker, so
-// that however many clusters answer slowly, the others have all of them. Requests to one cluster, of all reconcilers together, are
-// bounded too.
+// Requests to one cluster, of all reconcilers together, are bounded.
 //
 // # Who works there
 //
 // Get returns no Member before Identify has said which management cluster this is, and the Member says it for the time of one
 // pass. A reconciler calls Member.Claimed before it writes in a cluster: an Application that another management cluster has there
-// is not touched. WatchClaims reports when that changes.
+// is not touched. ClaimChanged reports whether an event changes that.
 //
 // # What the account needs in an application cluster
 //

@@ -3,7 +3,6 @@
 package fleet
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -13,9 +12,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -100,17 +96,5 @@ func forget(object metav1.Object) {
 	object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: EditOf(object)}})
 }
 
-// WatchEdits is a source of requests for objects that were written, of every kind that Member.Metadata was asked for,
-// in every cluster. They come a moment later, once for all that is written meanwhile.
-func (f *Fleet) WatchEdits(mapper Mapper) source.Source {
-	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		edited := func(ctx context.Context, e Event) []reconcile.Request {
-			if e.Old == nil || e.New == nil || EditOf(e.Old) == EditOf(e.New) {
-				return nil
-			}
-			return mapper(ctx, e)
-		}
-		f.addWatch(&watch{mapper: edited, ctx: ctx, queue: q, delay: settling})
-		return nil
-	})
-}
+// Edited reports whether an event is that of an object that was written.
+func (e Event) Edited() bool { return e.Old != nil && e.New != nil && EditOf(e.Old) != EditOf(e.New) }

@@ -64,7 +64,7 @@ type Classified interface {
 	Classify() (reason string, action Action)
 }
 
-// Classify is the reason, and Wait: the handlers of WatchMembers get the change.
+// Classify is the reason, and Wait: WatchMembers reports the change.
 func (e *Error) Classify() (reason string, action Action) {
 	return e.Reason, Wait
 }

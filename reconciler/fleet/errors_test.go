@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -118,7 +117,7 @@ func TestConnectError(t *testing.T) {
 
 func TestRetries(t *testing.T) {
 	req := ctrl.Request{NamespacedName: types.NamespacedName{Name: "x"}}
-	retries := NewRetries()
+	retries := NewRetries[ctrl.Request]()
 	outcome := func(met ...error) time.Duration {
 		t.Helper()
 		result, err := retries.Outcome(t.Context(), req, met...)
@@ -152,53 +151,5 @@ func TestRetries(t *testing.T) {
 	result, err := retries.Persisted(req, fmt.Errorf("x: %w", apierrors.NewConflict(pods, "x", nil)))
 	if err != nil || result.RequeueAfter == 0 {
 		t.Errorf("a conflict is %v, %v", result, err)
-	}
-}
-
-func TestByReleaseLabel(t *testing.T) {
-	pod := func(release string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "ns", Labels: map[string]string{shipper.ReleaseLabel: release},
-		}}
-	}
-	request := func(name string) reconcile.Request {
-		return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}}
-	}
-	tests := map[string]struct {
-		event Event
-		want  []reconcile.Request
-	}{
-		"it appeared":           {Event{New: pod("a")}, []reconcile.Request{request("a")}},
-		"it is gone":            {Event{Old: pod("a")}, []reconcile.Request{request("a")}},
-		"it changed":            {Event{Old: pod("a"), New: pod("a")}, []reconcile.Request{request("a")}},
-		"it changed hands":      {Event{Old: pod("a"), New: pod("b")}, []reconcile.Request{request("a"), request("b")}},
-		"it belongs to nothing": {Event{New: pod("")}, nil},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, ByReleaseLabel(t.Context(), tc.event)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-		})
-	}
-}
-
-func TestEach(t *testing.T) {
-	done := make([]bool, 100)
-	busy := make(chan struct{}, 3)
-	Each(len(done), 3, func(i int) {
-		select {
-		case busy <- struct{}{}:
-		default:
-			t.Error("more than 3 at the same time")
-			return
-		}
-		done[i] = true
-		<-busy
-	})
-	for i, ok := range done {
-		if !ok {
-			t.Errorf("%d was left out", i)
-		}
 	}
 }

@@ -69,9 +69,8 @@ type Fleet struct {
 	connections map[string]*connection
 	credentials map[string]Credentials
 	watches     []*watch
-	listeners   []*listener // of connections
-	warned      []*listener // of credentials
-	slots       []*Slots
+	listeners   []func(cluster string) // of connections
+	warned      []func(cluster string) // of credentials
 }
 
 var _ manager.LeaderElectionRunnable = (*Fleet)(nil)
@@ -181,7 +180,7 @@ func (f *Fleet) State(name string) (state State, ok bool) {
 }
 
 // Get returns the connection to a cluster. It never blocks on the cluster. The error is an *Error when the cluster
-// cannot be used, or the identity of this management cluster is not known yet; the handlers of WatchMembers are called
+// cannot be used, or the identity of this management cluster is not known yet; WatchMembers reports
 // when that changes.
 func (f *Fleet) Get(ctx context.Context, name string) (*Member, error) {
 	f.mu.Lock()

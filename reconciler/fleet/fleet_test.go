@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	testingclock "k8s.io/utils/clock/testing"
@@ -66,11 +65,9 @@ func begin(t *testing.T) (*Fleet, *testingclock.FakeClock) {
 // listen returns the requests that changes of connections make.
 func listen(t *testing.T, f *Fleet) func() reconcile.Request {
 	t.Helper()
-	q := workqueue.NewTypedRateLimitingQueue(RateLimiter())
+	q := workqueue.NewTypedRateLimitingQueue(RateLimiter[reconcile.Request]())
 	t.Cleanup(q.ShutDown)
-	err := f.WatchMembers(func(_ context.Context, cluster string) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: cluster}}}
-	}).Start(t.Context(), q)
+	err := f.Members().Start(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}

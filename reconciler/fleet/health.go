@@ -13,12 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 // Health is how an installed object is, as kstatus judges it. Words that count along, Pods that become ready one by one, are
@@ -43,8 +40,8 @@ func unknown(reason string) Health {
 // healthKey is where a cached object of a kind with a status has its Health, in the place of what that was judged by.
 const healthKey = "health"
 
-// settling is how long events that change nothing but health are collected: many objects become ready at the same time.
-const settling = time.Second
+// Settling is how long events that only change health, or only report an edit, are collected: many come at the same time.
+const Settling = time.Second
 
 // plain are the kinds that have no health but to be there. Of these nothing but metadata is watched: of Secrets above all.
 var plain = map[schema.GroupKind]bool{
@@ -176,17 +173,7 @@ func (s *session) cached(
 	return out, h, nil
 }
 
-// WatchHealth is a source of requests for objects of which it changes how they are, of every kind that Member.Metadata was
-// asked for, in every cluster. They come a moment later, once for all that changes meanwhile.
-func (f *Fleet) WatchHealth(mapper Mapper) source.Source {
-	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		changed := func(ctx context.Context, e Event) []reconcile.Request {
-			if e.Old != nil && e.New != nil && HealthOf(e.Old) == HealthOf(e.New) {
-				return nil
-			}
-			return mapper(ctx, e)
-		}
-		f.addWatch(&watch{mapper: changed, ctx: ctx, queue: q, delay: settling})
-		return nil
-	})
+// HealthChanged reports whether an event changes how an object is.
+func (e Event) HealthChanged() bool {
+	return e.Old == nil || e.New == nil || HealthOf(e.Old) != HealthOf(e.New)
 }

@@ -5,7 +5,6 @@ package fleet
 import (
 	"fmt"
 	"maps"
-	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -24,10 +23,6 @@ var (
 		"0 when the token or client certificate of a cluster has ended, or ends soon and is not renewed, otherwise 1: the Cluster's "+
 			"condition CredentialsValid. Label cluster: the Cluster's name. Absent for those that do not end, and where no reconciler leads.",
 		[]string{"cluster"}, nil)
-	clusterTargets = prometheus.NewDesc("shipper_cluster_targets",
-		"How many targets are worked on in a cluster (state working), and how many wait because as many are as may be (state waiting). "+
-			"Label controller: whose targets. Absent while there are none.",
-		[]string{"cluster", "controller", "state"}, nil)
 )
 
 // readiness publishes which clusters can be worked with, and for how long.
@@ -37,7 +32,7 @@ var _ prometheus.Collector = readiness{}
 
 // Describe is prometheus.Collector.
 func (readiness) Describe(c chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{clusterReady, credentialsEnd, credentialsValid, clusterTargets} {
+	for _, d := range []*prometheus.Desc{clusterReady, credentialsEnd, credentialsValid} {
 		c <- d
 	}
 }
@@ -55,11 +50,7 @@ func (r readiness) Collect(c chan<- prometheus.Metric) {
 		}
 	}
 	credentials := maps.Clone(r.fleet.credentials)
-	places := slices.Clone(r.fleet.slots)
 	r.fleet.mu.Unlock()
-	for _, p := range places {
-		p.collect(c)
-	}
 	gauge := func(d *prometheus.Desc, value float64, cluster string) {
 		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, cluster)
 	}

@@ -8,12 +8,9 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -28,8 +25,8 @@ const (
 )
 
 // RateLimiter spaces the retries of a request: 100 ms, doubled up to half a minute.
-func RateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, lastRetry)
+func RateLimiter[R comparable]() workqueue.TypedRateLimiter[R] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[R](100*time.Millisecond, lastRetry)
 }
 
 // Pending reports whether err only means that a cluster is being connected to for the first time.
@@ -50,19 +47,19 @@ func Keeps(err error, conditions []shipper.Condition) bool {
 }
 
 // Retries makes the results of passes. It is safe for concurrent use.
-type Retries struct {
-	limiter workqueue.TypedRateLimiter[reconcile.Request]
+type Retries[R comparable] struct {
+	limiter workqueue.TypedRateLimiter[R]
 }
 
 // NewRetries returns Retries for one reconciler.
-func NewRetries() *Retries {
-	return &Retries{limiter: RateLimiter()}
+func NewRetries[R comparable]() *Retries[R] {
+	return &Retries[R]{limiter: RateLimiter[R]()}
 }
 
 // Outcome is the result of a pass over req with these errors, all of which are in a status: a retry, later
 // each time, when any is worth one, a look much later when any needs one, and otherwise nothing, because an event
 // will come.
-func (r *Retries) Outcome(ctx context.Context, req ctrl.Request, met ...error) (ctrl.Result, error) {
+func (r *Retries[R]) Outcome(ctx context.Context, req R, met ...error) (ctrl.Result, error) {
 	result := ctrl.Result{}
 	retry := false
 	for _, err := range met {
@@ -84,7 +81,7 @@ func (r *Retries) Outcome(ctx context.Context, req ctrl.Request, met ...error) (
 
 // Persisted is what a pass over req returns that ends with writes to the management cluster, of which err is what came: a retry, later
 // each time until one succeeds, if another writer was faster, which is no error.
-func (r *Retries) Persisted(req ctrl.Request, err error) (ctrl.Result, error) {
+func (r *Retries[R]) Persisted(req R, err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: r.limiter.When(req)}, nil
 	}
@@ -92,26 +89,4 @@ func (r *Retries) Persisted(req ctrl.Request, err error) (ctrl.Result, error) {
 		r.limiter.Forget(req)
 	}
 	return ctrl.Result{}, err
-}
-
-// ByReleaseLabel is a Mapper to the target of the Release that an object belongs to, or belonged to.
-func ByReleaseLabel(_ context.Context, e Event) []reconcile.Request {
-	return byLabels(e, shipper.ReleaseLabel)
-}
-
-// byLabels makes requests named as the label says, one for the old form and one for the new when they differ.
-func byLabels(e Event, label string) []reconcile.Request {
-	var out []reconcile.Request
-	for _, object := range []client.Object{e.Old, e.New} {
-		if object == nil || object.GetLabels()[label] == "" {
-			continue
-		}
-		request := reconcile.Request{
-			NamespacedName: types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetLabels()[label]},
-		}
-		if len(out) == 0 || out[0] != request {
-			out = append(out, request)
-		}
-	}
-	return out
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func TestPatienceBeginsAnewWhenAWriteSucceeds(t *testing.T) {
-	r, req := NewRetries(), requestOf("a")
+	r, req := NewRetries[string](), "a"
 	conflict := apierrors.NewConflict(shipper.Resource("clusters"), "a", errors.New("changed"))
 	for _, want := range []time.Duration{100, 200, 400} {
 		if got, err := r.Persisted(req, conflict); err != nil || got.RequeueAfter != want*time.Millisecond {

@@ -5,18 +5,16 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -30,6 +28,8 @@ type Event struct {
 	Old client.Object
 	// New is the object after the change; nil when it is gone.
 	New client.Object
+	// Initial is true for an object that was already there when the cluster was connected.
+	Initial bool
 }
 
 // Object is the newest form of the object there is.
@@ -40,26 +40,10 @@ func (e Event) Object() client.Object {
 	return e.Old
 }
 
-// Mapper says which requests an event makes.
-type Mapper func(ctx context.Context, e Event) []reconcile.Request
-
-// queue is where requests go.
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
 // watch is a handler of the events of a kind.
 type watch struct {
 	kind   schema.GroupVersionKind // empty: every kind that is installed
-	mapper Mapper
-	ctx    context.Context
-	queue  queue
-	delay  time.Duration // until requests are made
-}
-
-// listener is a handler of changes of connections.
-type listener struct {
-	mapper func(ctx context.Context, cluster string) []reconcile.Request
-	ctx    context.Context
-	queue  queue
+	handle func(Event)
 }
 
 // kind is one kind's cache in one session.
@@ -74,34 +58,45 @@ func newKind(informer cache.Informer, typed client.Object) *kind {
 	return &kind{informer: informer, typed: typed, attached: map[*watch]bool{}}
 }
 
-// Watch is a source of requests for the events of obj's kind in every cluster. The kind must be one that Member.Client
-// caches, or Namespace, whose events come once Metadata was asked for one.
-func (f *Fleet) Watch(obj client.Object, mapper Mapper) source.Source {
-	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		gvk, err := apiutil.GVKForObject(obj, f.scheme)
-		if err != nil {
-			return fmt.Errorf("watching %T in all clusters: %w", obj, err)
-		}
-		f.addWatch(&watch{kind: gvk, mapper: mapper, ctx: ctx, queue: q})
-		return nil
+// Watch calls handle for the events of obj's kind in every cluster, also those that connect later. The kind must be one that
+// Member.Client caches, or Namespace, whose events come once Metadata was asked for one. handle must not block.
+func (f *Fleet) Watch(obj client.Object, handle func(Event)) error {
+	gvk, err := apiutil.GVKForObject(obj, f.scheme)
+	if err != nil {
+		return fmt.Errorf("watching %T in all clusters: %w", obj, err)
+	}
+	f.addWatch(&watch{kind: gvk, handle: handle})
+	return nil
+}
+
+// WatchInstalled calls handle for the events of every kind that Member.Metadata was asked for, in every cluster. handle must not block.
+func (f *Fleet) WatchInstalled(handle func(Event)) {
+	f.addWatch(&watch{handle: handle})
+}
+
+// WatchMembers calls handle with the name of each cluster whose connection changes. handle must not block.
+func (f *Fleet) WatchMembers(handle func(cluster string)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.listeners = append(f.listeners, handle)
+}
+
+// Members is a source of requests for changes of the connections, named as the Clusters are. That of one that was removed is no news:
+// who removes it because of this request would be called again, without end.
+func (f *Fleet) Members() source.Source {
+	return named(func(handle func(cluster string)) {
+		f.WatchMembers(func(cluster string) {
+			if _, known := f.State(cluster); known {
+				handle(cluster)
+			}
+		})
 	})
 }
 
-// WatchInstalled is a source of requests for the events of every kind that Member.Metadata was asked for, in every
-// cluster.
-func (f *Fleet) WatchInstalled(mapper Mapper) source.Source {
-	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		f.addWatch(&watch{mapper: mapper, ctx: ctx, queue: q})
-		return nil
-	})
-}
-
-// WatchMembers is a source of requests for changes of the connections themselves.
-func (f *Fleet) WatchMembers(mapper func(ctx context.Context, cluster string) []reconcile.Request) source.Source {
-	return source.Func(func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.listeners = append(f.listeners, &listener{mapper: mapper, ctx: ctx, queue: q})
+// named makes requests that are named as clusters are.
+func named(listen func(handle func(cluster string))) source.Source {
+	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		listen(func(cluster string) { q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: cluster}}) })
 		return nil
 	})
 }
@@ -129,29 +124,13 @@ func (f *Fleet) allWatches() []*watch {
 	return append([]*watch(nil), f.watches...)
 }
 
-// notify wakes all listeners for a cluster.
+// notify tells all listeners of a cluster.
 func (f *Fleet) notify(cluster string) {
 	f.mu.Lock()
-	listeners := append([]*listener(nil), f.listeners...)
+	listeners := slices.Clone(f.listeners)
 	f.mu.Unlock()
-	for _, l := range listeners {
-		l.wake(cluster)
-	}
-}
-
-// wake makes the listener's requests for a cluster.
-func (l *listener) wake(cluster string) {
-	for _, request := range l.mapper(l.ctx, cluster) {
-		look(l.queue, request)
-	}
-}
-
-// look makes a request of what is only looked at again: nothing has happened to it but that its cluster was connected, or lost.
-func look(q queue, request reconcile.Request) {
-	if ranked, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
-		ranked.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, request)
-	} else {
-		q.Add(request)
+	for _, handle := range listeners {
+		handle(cluster)
 	}
 }
 
@@ -166,7 +145,7 @@ func (s *session) attach(watches []*watch) {
 			}
 			k.attached[w] = true
 			if _, err := k.informer.AddEventHandler(w.handler(s.name)); err != nil {
-				log.FromContext(w.ctx).V(1).Info("A cache has stopped", "cluster", s.name, "kind", gvk.Kind, "reason", err.Error())
+				log.Log.WithName("fleet").V(1).Info("A cache has stopped", "cluster", s.name, "kind", gvk.Kind, "reason", err.Error())
 			}
 		}
 	}
@@ -180,23 +159,14 @@ func (k *kind) interests(gvk schema.GroupVersionKind, w *watch) bool {
 	return w.kind == gvk
 }
 
-// handler turns the events of a cache into requests.
+// handler passes the events of a cache on.
 func (w *watch) handler(cluster string) toolscache.ResourceEventHandler {
 	send := func(before, after any, initial bool) {
-		e := Event{Cluster: cluster, Old: asObject(before), New: asObject(after)}
+		e := Event{Cluster: cluster, Old: asObject(before), New: asObject(after), Initial: initial}
 		if e.Object() == nil || e.Old != nil && e.New != nil && e.Old.GetResourceVersion() == e.New.GetResourceVersion() {
 			return
 		}
-		for _, request := range w.mapper(w.ctx, e) {
-			switch {
-			case w.delay > 0:
-				w.queue.AddAfter(request, w.delay)
-			case initial:
-				look(w.queue, request)
-			default:
-				w.queue.Add(request)
-			}
-		}
+		w.handle(e)
 	}
 	return toolscache.ResourceEventHandlerDetailedFuncs{
 		AddFunc:    func(object any, initial bool) { send(nil, object, initial) },

@@ -61,7 +61,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Named("identity").
 		For(&corev1.ConfigMap{}, builder.WithPredicates(is)).
 		WatchesRawSource(source.Func(r.begin)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: fleet.RateLimiter()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: fleet.RateLimiter[ctrl.Request]()}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up identity: %w", err)

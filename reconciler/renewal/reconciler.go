@@ -73,8 +73,8 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Named("renewal").
 		For(&shipper.Cluster{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofSecret), builder.WithPredicates(ours)).
-		WatchesRawSource(o.Fleet.WatchMembers(named)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: fleet.RateLimiter()}).
+		WatchesRawSource(o.Fleet.Members()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: fleet.RateLimiter[ctrl.Request]()}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up renewal: %w", err)

@@ -13,8 +13,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"shipper.dev/shipper/reconciler/fairqueue"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/queue"
 	"shipper.dev/shipper/reconciler/retry"
 	"shipper.dev/shipper/reconciler/rollout/history"
 )
@@ -46,7 +46,7 @@ type Options struct {
 	// Workers is how many Applications are worked on at the same time; 4 when it is 0.
 	Workers int
 	// Queue makes the queue of requests. Nil: first come, first served.
-	Queue fairqueue.NewQueue
+	Queue queue.New[ctrl.Request]
 }
 
 // Reconciler rolls Applications out.

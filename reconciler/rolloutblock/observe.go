@@ -84,15 +84,15 @@ func (r *Reconciler) observe(ctx context.Context, block types.NamespacedName) (n
 // overriders turns a change of an object into requests for the blocks it named before and names now.
 type overriders struct{}
 
-type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+type requests = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // Create makes requests for all blocks named.
-func (overriders) Create(_ context.Context, e event.CreateEvent, q queue) {
+func (overriders) Create(_ context.Context, e event.CreateEvent, q requests) {
 	request(q, e.Object)
 }
 
 // Update makes requests for all blocks named before or after.
-func (overriders) Update(_ context.Context, e event.UpdateEvent, q queue) {
+func (overriders) Update(_ context.Context, e event.UpdateEvent, q requests) {
 	annotation := shipper.RolloutBlockOverrideAnnotation
 	if e.ObjectOld.GetAnnotations()[annotation] != e.ObjectNew.GetAnnotations()[annotation] {
 		request(q, e.ObjectOld, e.ObjectNew)
@@ -100,14 +100,14 @@ func (overriders) Update(_ context.Context, e event.UpdateEvent, q queue) {
 }
 
 // Delete makes requests for all blocks that were named.
-func (overriders) Delete(_ context.Context, e event.DeleteEvent, q queue) {
+func (overriders) Delete(_ context.Context, e event.DeleteEvent, q requests) {
 	request(q, e.Object)
 }
 
 // Generic makes no requests: there are no such events.
-func (overriders) Generic(context.Context, event.GenericEvent, queue) {}
+func (overriders) Generic(context.Context, event.GenericEvent, requests) {}
 
-func request(q queue, objects ...client.Object) {
+func request(q requests, objects ...client.Object) {
 	for _, object := range objects {
 		for _, name := range overrides(object) {
 			q.Add(reconcile.Request{NamespacedName: name})

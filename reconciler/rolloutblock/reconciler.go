@@ -25,9 +25,9 @@ import (
 
 	rules "shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/reconciler/fairqueue"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/queue"
 )
 
 // RolloutBlocks are written by people; this one writes their status.
@@ -47,7 +47,7 @@ type Options struct {
 	// Workers is how many blocks are worked on at the same time.
 	Workers int
 	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
-	Queue fairqueue.NewQueue
+	Queue queue.New[ctrl.Request]
 }
 
 // Reconciler converges RolloutBlocks.
@@ -57,14 +57,14 @@ type Reconciler struct {
 	globalNamespace string
 	clock           clock.PassiveClock
 	recorder        events.EventRecorder
-	retries         *fleet.Retries
+	retries         *fleet.Retries[ctrl.Request]
 }
 
 // SetupWithManager makes the reconciler run with mgr. ctx is needed for the time of the call only.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), globalNamespace: o.GlobalNamespace,
-		clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries(),
+		clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries[ctrl.Request](),
 	}
 	for _, kind := range []client.Object{&shipper.Application{}, &shipper.Release{}} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, byOverride, overrideKeys); err != nil {
@@ -80,7 +80,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&shipper.RolloutBlock{}, observer(r.recorder)).
 		Watches(&shipper.Application{}, overriders{}, changed).
 		Watches(&shipper.Release{}, overriders{}, changed).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter(), NewQueue: o.Queue}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter[ctrl.Request](), NewQueue: o.Queue}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up rolloutblock: %w", err)

@@ -8,10 +8,10 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -64,8 +64,18 @@ func removeFinalizers(target client.Object) bool {
 	return controllerutil.RemoveFinalizer(target, shipper.InstallationFinalizer) || removed
 }
 
-// ReleaseGone passes the event that a Release is gone, after which its targets end.
-var ReleaseGone predicate.Predicate = predicate.Funcs{
-	CreateFunc: func(event.CreateEvent) bool { return false },
-	UpdateFunc: func(event.UpdateEvent) bool { return false },
+// OfApplication lists the targets of an Application into list; without a name those that name no Application.
+func OfApplication(ctx context.Context, from client.Reader, list client.ObjectList, namespace, app string) error {
+	var of client.ListOption = client.MatchingLabels{shipper.AppLabel: app}
+	if app == "" {
+		none, err := labels.NewRequirement(shipper.AppLabel, selection.DoesNotExist, nil)
+		if err != nil {
+			return fmt.Errorf("selecting targets without an Application: %w", err)
+		}
+		of = client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*none)}
+	}
+	if err := from.List(ctx, list, client.InNamespace(namespace), of); err != nil {
+		return fmt.Errorf("listing the targets of %s: %w", app, err)
+	}
+	return nil
 }

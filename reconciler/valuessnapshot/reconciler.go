@@ -18,9 +18,9 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/reconciler/fairqueue"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/queue"
 	"shipper.dev/shipper/reconciler/retry"
 )
 
@@ -37,7 +37,7 @@ type Options struct {
 	// Workers is how many Releases are worked on at the same time.
 	Workers int
 	// Queue makes the queue of what waits to be worked on. Nil: first come, first served.
-	Queue fairqueue.NewQueue
+	Queue queue.New[ctrl.Request]
 }
 
 // Reconciler keeps the values of Releases as soon as there is a Release, also one that is not rolled out yet.

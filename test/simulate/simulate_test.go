@@ -74,8 +74,8 @@ func TestShares(t *testing.T) {
 		return s
 	}
 	got := shares(&profile.Profile{Sample: []*profile.Sample{
-		sample(50, "encoding/json.Unmarshal", "shipper.dev/shipper/reconciler/traffic.(*Reconciler).work",
-			"shipper.dev/shipper/reconciler/fleet.Each.func1"),
+		sample(50, "encoding/json.Unmarshal", "shipper.dev/shipper/reconciler/member/traffic.(*Worker).Work",
+			"shipper.dev/shipper/reconciler/member.(*Reconciler).Reconcile"),
 		sample(30, "runtime.scanobject", "runtime.gcBgMarkWorker"),
 		sample(20, "shipper.dev/shipper/reconciler/fleet.strip", "k8s.io/client-go/tools/cache.(*Reflector).ListAndWatchWithContext"),
 	}})

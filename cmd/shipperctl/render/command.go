@@ -23,7 +23,7 @@ import (
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/reconciler/chartsnapshot"
-	"shipper.dev/shipper/reconciler/installation"
+	"shipper.dev/shipper/reconciler/member/installation"
 	"shipper.dev/shipper/reconciler/valuessnapshot"
 )
 

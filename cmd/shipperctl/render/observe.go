@@ -25,7 +25,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/reconciler/fleet"
-	"shipper.dev/shipper/reconciler/installation"
+	"shipper.dev/shipper/reconciler/member/installation"
 )
 
 // answerTimeout is how long an application cluster may take for one answer.

@@ -61,7 +61,7 @@ func TestAClusterThatWaitsForNoOtherIsNotHeldBack(t *testing.T) {
 	shown, at := target(starts("0 of 4"), 0), time.Unix(0, 0)
 	for n := int32(1); n < 4; n++ { // one Pod after another, each told when its time has come
 		is := target(starts(fmt.Sprint(n)+" of 4"), n)
-		for left := pace.Delay(shown, is, said(shown), said(is), at); left > 0; left = pace.Delay(shown, is, said(shown), said(is), at) {
+		for left := pace.DelayFor(UrgencyOf(said(shown), said(is)), shown, is, at); left > 0; left = pace.DelayFor(UrgencyOf(said(shown), said(is)), shown, is, at) {
 			at = at.Add(left)
 		}
 		shown = is
@@ -70,7 +70,7 @@ func TestAClusterThatWaitsForNoOtherIsNotHeldBack(t *testing.T) {
 	if gives(shown) || !gives(is) {
 		t.Fatalf("traffic is asked for in a: %t before, %t after", gives(shown), gives(is))
 	}
-	if held := pace.Delay(shown, is, said(shown), said(is), at); held > 0 {
+	if held := pace.DelayFor(UrgencyOf(said(shown), said(is)), shown, is, at); held > 0 {
 		t.Errorf("that a may have traffic is told after %s", held)
 	}
 }

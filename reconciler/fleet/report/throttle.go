@@ -97,14 +97,8 @@ const (
 	Last
 )
 
-// Delay is how long is, of which the status says after, is not to be written yet in place of was, which says before. It is 0 when
+// DelayFor is how long is, whose news are so urgent, is not to be written yet in place of was, which is as the cache shows it. It is 0 when
 // it is to be written now, or nothing is to be written.
-func (p *Throttle) Delay(was, is client.Object, before, after Status, at time.Time) time.Duration {
-	return p.DelayFor(urgency(before, after), was, is, at)
-}
-
-// DelayFor is Hold of an object of which the caller reports how soon what is new in its status has to be told. was is as the cache shows
-// it.
 func (p *Throttle) DelayFor(haste Urgency, was, is client.Object, at time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -174,9 +168,9 @@ func Sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// urgency is how soon it has to be told what is said after. That one cluster is there while others are on their way turns nothing, since
+// UrgencyOf is how soon it has to be told what is said after. That one cluster is there while others are on their way turns nothing, since
 // most wait for all, but is told soon, or at least not later because of others.
-func urgency(before, after Status) Urgency {
+func UrgencyOf(before, after Status) Urgency {
 	switch {
 	case turns(before, after):
 		return Now

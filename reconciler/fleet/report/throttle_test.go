@@ -122,7 +122,7 @@ func TestHoldsBackLongerAndLonger(t *testing.T) {
 		if tc.sentence == "one more after it turned" { // nothing is there any more, which is a turn too
 			before = ready
 		}
-		got := pace.Delay(target(tc.before), target(tc.after), before, tc.says, time.Unix(0, 0).Add(tc.at))
+		got := pace.DelayFor(UrgencyOf(before, tc.says), target(tc.before), target(tc.after), time.Unix(0, 0).Add(tc.at))
 		if got != tc.want {
 			t.Errorf("%s: held for %s, want %s", tc.sentence, got, tc.want)
 		}
@@ -149,17 +149,17 @@ func TestManyThatAreHeldBackLagLonger(t *testing.T) {
 	} {
 		pace := NewThrottle()
 		for i := range tc.others {
-			pace.Delay(target(i+1, 1), target(i+1, 2), under, under, at(0))
+			pace.DelayFor(UrgencyOf(under, under), target(i+1, 1), target(i+1, 2), at(0))
 		}
 		then := at(1 + tc.gone)
-		held := pace.Delay(target(0, 1), target(0, 2), under, under, then)
+		held := pace.DelayFor(UrgencyOf(under, under), target(0, 1), target(0, 2), then)
 		if held != tc.want {
 			t.Errorf("%s: held for %s", sentence, held)
 		}
-		if held = pace.Delay(target(0, 1), target(0, 3), under, under, then.Add(held)); held != 0 {
+		if held = pace.DelayFor(UrgencyOf(under, under), target(0, 1), target(0, 3), then.Add(held)); held != 0 {
 			t.Errorf("%s: held for %s more", sentence, held)
 		}
-		if held = pace.Delay(target(0, 3), target(0, 4), under, one(1, condition("Ready", "True", "", "")), then); held != 0 {
+		if held = pace.DelayFor(UrgencyOf(under, one(1, condition("Ready", "True", "", ""))), target(0, 3), target(0, 4), then); held != 0 {
 			t.Errorf("%s: that it is there is held for %s", sentence, held)
 		}
 	}
@@ -194,9 +194,9 @@ func TestACrowdHoldsBackNothingThatAClusterWaitsFor(t *testing.T) {
 	} {
 		pace, at := NewThrottle(), time.Unix(0, 0)
 		for i := range 99 {
-			pace.Delay(target(i+1, 1), target(i+1, 2), two(1, starts, starts), two(1, starts, starts), at)
+			pace.DelayFor(UrgencyOf(two(1, starts, starts), two(1, starts, starts)), target(i+1, 1), target(i+1, 2), at)
 		}
-		if held := pace.Delay(target(0, 1), target(0, 2), tc.before, tc.after, at.Add(time.Second)); held != tc.want {
+		if held := pace.DelayFor(UrgencyOf(tc.before, tc.after), target(0, 1), target(0, 2), at.Add(time.Second)); held != tc.want {
 			t.Errorf("%s: held for %s", sentence, held)
 		}
 	}
@@ -218,13 +218,13 @@ func TestOneClusterThatArrivesIsToldSoon(t *testing.T) {
 	pace, at := NewThrottle(), time.Unix(0, 0)
 	for n := range int32(4) { // the pause has grown to four seconds
 		for left := time.Second; left > 0; at = at.Add(left) {
-			left = pace.Delay(target(n), target(n+1), two(starts), two(starts), at)
+			left = pace.DelayFor(UrgencyOf(two(starts), two(starts)), target(n), target(n+1), at)
 		}
 	}
-	if held := pace.Delay(target(4), target(5), two(starts), two(starts), at); held != 4*time.Second {
+	if held := pace.DelayFor(UrgencyOf(two(starts), two(starts)), target(4), target(5), at); held != 4*time.Second {
 		t.Errorf("one more Pod is told after %s", held)
 	}
-	if held := pace.Delay(target(4), target(6), two(starts), two(ready), at); held != time.Second {
+	if held := pace.DelayFor(UrgencyOf(two(starts), two(ready)), target(4), target(6), at); held != time.Second {
 		t.Errorf("that one cluster is there is told after %s", held)
 	}
 }

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package capacity
+
+import (
+	"math"
+
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Desired is the number of Pods asked for: ceil(totalReplicaCount × percent / 100).
+func Desired(want shipper.ClusterCapacityTarget) int32 {
+	return strategy.Pods(want.TotalReplicaCount, want.Percent)
+}
+
+// Achieved is available Pods as a percentage of totalReplicaCount, rounded up. Of nothing, everything is achieved.
+func Achieved(available, total int32) int32 {
+	if total <= 0 {
+		return 100
+	}
+	return ceil(int64(available)*100, int64(total))
+}
+
+func ceil(dividend, divisor int64) int32 {
+	if dividend <= 0 {
+		return 0
+	}
+	return int32(min((dividend+divisor-1)/divisor, math.MaxInt32))
+}
+
+// scale is the number of replicas to write, if the Deployment has another. A Deployment without a number has one.
+func (s Outcome) scale() (replicas int32, needed bool) {
+	if s.err != nil || len(s.deployments) != 1 {
+		return 0, false
+	}
+	desired := s.desired()
+	return desired, s.replicas() != desired
+}
+
+// desired is the number of Pods there is to be: the Deployment's own number while the target leaves it as found. There
+// must be one.
+func (s Outcome) desired() int32 {
+	if s.want.AsFound {
+		return s.replicas()
+	}
+	return Desired(s.want)
+}
+
+// replicas is what the Deployment asks for now.
+func (s Outcome) replicas() int32 {
+	if r := s.deployments[0].Spec.Replicas; r != nil {
+		return *r
+	}
+	return 1
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/release"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+)
+
+// hooksKey is the data key of anchors that holds the runs as JSON. It is absent until a hook runs.
+const hooksKey = "Hooks"
+
+// What a Release is to a cluster, which decides about the hooks that are run.
+const (
+	firstInstall = "install"
+	upgrade      = "upgrade"
+	rollback     = "rollback"
+)
+
+// moment is before or after the objects are written.
+type moment string
+
+const (
+	pre  moment = "pre-"
+	post moment = "post-"
+)
+
+// hookRecord is what an anchor remembers of hooks. It is written before an object is made, and again when its end was seen: a
+// pass goes on where the last one was killed.
+type hookRecord struct {
+	// Mode is what the Release is to the cluster. Decided once.
+	Mode string `json:"mode,omitempty"`
+	// Installed is set when the target was installed for the first time, hooks and all.
+	Installed bool              `json:"installed,omitempty"`
+	Runs      []shipper.HookRun `json:"runs,omitempty"`
+	// Test is the last run of tests.
+	Test *shipper.TestRun `json:"test,omitempty"`
+}
+
+// hookOrders are what a Release asks of its hooks.
+type hookOrders struct {
+	// unknown is set when there is no Release, or it is not known yet.
+	unknown bool
+	// rollback is set when the Release was made by going back.
+	rollback bool
+	// retry and test are the values of its annotations.
+	retry, test string
+}
+
+// hookOrdersOf reads the target's Release.
+func (w *Worker) hookOrdersOf(ctx context.Context, it *shipper.InstallationTarget) (hookOrders, error) {
+	var rel shipper.Release
+	err := w.client.Get(ctx, client.ObjectKeyFromObject(it), &rel)
+	if apierrors.IsNotFound(err) {
+		return hookOrders{unknown: true}, nil
+	}
+	if err != nil {
+		return hookOrders{}, fmt.Errorf("reading Release %s: %w", it.Name, err)
+	}
+	return hookOrders{
+		rollback: rel.Annotations[shipper.ReleaseRollbackOfAnnotation] != "",
+		retry:    rel.Annotations[shipper.ReleaseHooksRetryAnnotation],
+		test:     rel.Annotations[shipper.ReleaseTestAnnotation],
+	}, nil
+}
+
+// hookRecordOf reads the runs from the anchor or, where a user deleted it, from the status: what was run once in a
+// cluster for a Release is not run again.
+func hookRecordOf(a *anchor, known shipper.ClusterInstallationStatus) *hookRecord {
+	if a != nil && a.hooks != "" {
+		out := &hookRecord{}
+		if json.Unmarshal([]byte(a.hooks), out) == nil {
+			return out
+		}
+	}
+	var out *hookRecord
+	for _, run := range known.Hooks {
+		_, mode, _ := strings.Cut(run.Event, "-")
+		if run.Phase != shipper.HookSucceeded || mode == "" {
+			continue
+		}
+		if out == nil {
+			out = &hookRecord{Mode: mode}
+		}
+		out.Runs = append(out.Runs, run)
+	}
+	return out
+}
+
+// text is how an anchor holds it.
+func (b *hookRecord) text() string {
+	if b == nil {
+		return ""
+	}
+	raw, err := json.Marshal(b)
+	if err != nil { // strings and times are always JSON
+		return ""
+	}
+	return string(raw)
+}
+
+// find is the last run of a hook at a moment, or nil.
+func (b *hookRecord) find(event release.HookEvent, entry item) *shipper.HookRun {
+	for _, run := range b.Runs {
+		if run.Event == string(event) && run.Kind == entry.Kind && run.Name == entry.Name {
+			return &run
+		}
+	}
+	return nil
+}
+
+// put replaces the last run of a hook.
+func (b *hookRecord) put(run shipper.HookRun) {
+	for n, old := range b.Runs {
+		if old.Event == run.Event && old.Kind == run.Kind && old.Name == run.Name {
+			b.Runs[n] = run
+			return
+		}
+	}
+	b.Runs = append(b.Runs, run)
+}
+
+// once reports whether what an anchor lists was installed at some time. One without hooks is as good as that.
+func (a *anchor) once() bool {
+	if a.hooks == "" {
+		return true
+	}
+	book := hookRecordOf(a, shipper.ClusterInstallationStatus{})
+	return book == nil || book.Installed
+}
+
+// part takes hooks and objects apart.
+func part(all []wanted) (objects, hooks []wanted) {
+	for _, w := range all {
+		if w.hook != nil {
+			hooks = append(hooks, w)
+		} else {
+			objects = append(objects, w)
+		}
+	}
+	return objects, hooks
+}
+
+// at are the hooks of an event.
+func at(hooks []wanted, event release.HookEvent) []wanted {
+	return slices.DeleteFunc(slices.Clone(hooks), func(w wanted) bool { return !w.hook.On(event) })
+}
+
+// mode decides what the Release is to the cluster: the first of its Application that is installed there, one that goes back,
+// or another. One that has failed before it was installed does not count, since nothing of what its hooks do is done.
+func (i *installer) mode(ctx context.Context) (string, error) {
+	if i.hookRecord != nil && i.hookRecord.Mode != "" {
+		return i.hookRecord.Mode, nil
+	}
+	if i.hookOrders.unknown && len(i.it.OwnerReferences) > 0 {
+		return "", &problem{shipper.InProgress, fleet.Retry, "waiting for the Release, which says whether it goes back"}
+	}
+	anchors, err := anchorsBut(ctx, i.member.Live(), i.it, client.InNamespace(i.it.Namespace),
+		client.MatchingLabels{shipper.AppLabel: i.it.Labels[shipper.AppLabel]})
+	if err != nil {
+		return "", err
+	}
+	mode := firstInstall
+	for n := range anchors {
+		if other := anchorOf(i.member, &anchors[n]); other.claim == nil && !other.deleting && other.once() {
+			if mode = upgrade; i.hookOrders.rollback {
+				mode = rollback
+			}
+		}
+	}
+	if i.hookRecord == nil {
+		i.hookRecord = &hookRecord{}
+	}
+	i.hookRecord.Mode = mode
+	return mode, nil
+}
+
+// runHooks runs the chart's hooks of a moment, one after another. While one runs, the error says that it is waited for. What
+// was installed once has had its moments, also when the chart renders to other hooks by now.
+func (i *installer) runHooks(ctx context.Context, hooks []wanted, when moment) error {
+	if i.was || i.hookRecord != nil && i.hookRecord.Installed {
+		return nil
+	}
+	if !slices.ContainsFunc(hooks, func(w wanted) bool {
+		return slices.ContainsFunc(w.hook.Events, func(e release.HookEvent) bool { return e != release.HookTest })
+	}) {
+		return nil
+	}
+	mode, err := i.mode(ctx)
+	if err != nil {
+		return err
+	}
+	event := release.HookEvent(string(when) + mode)
+	return i.runAll(ctx, at(hooks, event), event, func(run *shipper.HookRun) (string, bool) {
+		if run == nil {
+			return i.hookOrders.retry, true
+		}
+		return i.hookOrders.retry, run.Phase == shipper.HookHasFailed && i.hookOrders.retry != "" && run.Request != i.hookOrders.retry
+	})
+}
+
+// test runs the chart's tests when the Release asks for it, and notes what came of them. It is no part of the installation.
+func (i *installer) test(ctx context.Context) error {
+	if i.hookRecord != nil {
+		i.tested = i.hookRecord.Test
+	}
+	want := i.hookOrders.test
+	if want == "" || i.tested != nil && i.tested.Request == want && i.tested.Phase != shipper.HookRunning {
+		return nil
+	}
+	i.tested = &shipper.TestRun{Request: want, Phase: shipper.HookRunning}
+	all, err := i.render()
+	if err != nil {
+		i.tested.Message = err.Error()
+		return err
+	}
+	if i.hookRecord == nil {
+		i.hookRecord = &hookRecord{}
+	}
+	i.hookRecord.Installed = true
+	i.all = all
+	_, hooks := part(all)
+	tests := at(hooks, release.HookTest)
+	if len(tests) == 0 {
+		i.tested.Message = "the chart has no tests"
+	}
+	err = i.discreet(i.runAll(ctx, tests, release.HookTest, func(run *shipper.HookRun) (string, bool) {
+		return want, run == nil || run.Request != want
+	}))
+	if err != nil {
+		i.tested.Message = err.Error()
+		if reason, _ := fleet.Classify(err); reason != shipper.HookFailed {
+			return err
+		}
+		i.tested.Phase = shipper.HookHasFailed
+	} else {
+		i.tested.Phase = shipper.HookSucceeded
+	}
+	i.hookRecord.Test = i.tested
+	return i.record(ctx, i.anchor.inventory, i.anchor.rendered)
+}

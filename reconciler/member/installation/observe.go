@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/reconciler/fleet"
+)
+
+// Gone reports whether an installed object is gone or no longer marked as it was. What else changes in it is not ours to judge. Any target
+// of the Application may have to bring back what is gone.
+func Gone(e fleet.Event) bool {
+	return e.Old != nil && e.Object().GetLabels()[shipper.AppLabel] != "" && (e.New == nil || !sameMark(e.Old, e.New))
+}
+
+// HookOf names the target whose hook an object is; empty if it is none. Of a hook's status the cache knows nothing, so any change may be
+// its end.
+func HookOf(o client.Object) string {
+	if o.GetAnnotations()[shipper.HookRunAnnotation] == "" || o.GetNamespace() == "" {
+		return ""
+	}
+	return o.GetLabels()[shipper.OwnedByLabel]
+}
+
+// AnchorGone names the target of an anchor that is gone or going; empty for other events. Changes of its data are our own.
+func AnchorGone(e fleet.Event) string {
+	cm, ok := e.Object().(*corev1.ConfigMap)
+	if !ok || !fleet.IsAnchor(cm) || e.New != nil && cm.DeletionTimestamp == nil {
+		return ""
+	}
+	return strings.TrimSuffix(cm.Name, anchorSuffix)
+}
+
+// SameOrders reports whether a Release asks the same of its hooks as before.
+func SameOrders(before, after client.Object) bool {
+	asks := func(o client.Object, key string) string { return o.GetAnnotations()[key] }
+	return asks(before, shipper.ReleaseHooksRetryAnnotation) == asks(after, shipper.ReleaseHooksRetryAnnotation) &&
+		asks(before, shipper.ReleaseTestAnnotation) == asks(after, shipper.ReleaseTestAnnotation)
+}
+
+// sameMark reports whether all that decide looks at is the same in both.
+func sameMark(a, b client.Object) bool {
+	digest := shipper.InstalledDigestAnnotation
+	return a.GetLabels()[shipper.OwnedByLabel] == b.GetLabels()[shipper.OwnedByLabel] &&
+		a.GetAnnotations()[digest] == b.GetAnnotations()[digest] &&
+		a.GetAnnotations()[chart.ResourcePolicyAnnotation] == b.GetAnnotations()[chart.ResourcePolicyAnnotation] &&
+		(a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil) &&
+		reflect.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences())
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/reconciler/fleet"
+)
+
+// Source is what a target's manifests are rendered from in a cluster.
+type Source struct {
+	Chart  shipper.Chart
+	Digest string
+	Values *shipper.ChartValues
+	// Later is set, and Values nil, where ConfigMaps and Secrets hold some of the values: they are read when the chart is rendered.
+	Later *Later `json:",omitempty"`
+}
+
+// Later is how values are made of what ConfigMaps and Secrets held. It says all that decides what becomes of it.
+type Later struct {
+	Pinned chart.Pinned
+	Layers chart.Layers
+	Place  chart.Place
+}
+
+// Values know what valuesFrom of a Release held. Errors are *chart.Error, or the API server's.
+type Values interface {
+	Of(ctx context.Context, pinned chart.Pinned) (map[string]any, error)
+}
+
+// loadTimeout is how long a pass waits for a chart that is not in memory.
+const loadTimeout = time.Second
+
+// errLoading is why a pass ends that cannot wait longer for its chart.
+var errLoading error = &problem{shipper.InProgress, fleet.Retry, "the chart is being fetched"}
+
+// Renderer renders a chart for one target in one cluster: the objects to write, in order, and after
+// that the hooks, in the order they are run.
+type Renderer interface {
+	Render(ctx context.Context, s Source, t chart.Target) ([]unstructured.Unstructured, error)
+}
+
+// NewRenderer renders charts that a loader loads.
+func NewRenderer(charts chart.Loader, values Values) Renderer {
+	return chartRenderer{charts, values}
+}
+
+type chartRenderer struct {
+	charts chart.Loader
+	values Values
+}
+
+// Render loads, renders and prepares.
+func (r chartRenderer) Render(ctx context.Context, s Source, t chart.Target) ([]unstructured.Unstructured, error) {
+	loaded, err := r.load(ctx, t.Namespace, s)
+	if err != nil {
+		return nil, err
+	}
+	if s.Later != nil {
+		if s.Later.Layers.Base, err = r.values.Of(ctx, s.Later.Pinned); err != nil {
+			return nil, err
+		}
+		if s.Values, err = s.Later.Layers.At(s.Later.Place); err != nil {
+			return nil, err
+		}
+	}
+	manifest, err := loaded.Render(ctx, s.Values, t)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := manifest.Prepare(t)
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := manifest.Hooks(t)
+	return append(objects, hooks...), err
+}
+
+// load gives up when a chart is neither in memory nor on disk nor soon there: a slow repository must not keep a worker. The download goes
+// on, and a later pass finds the chart.
+func (r chartRenderer) load(ctx context.Context, namespace string, s Source) (*chart.Chart, error) {
+	bounded, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	loaded, err := r.charts.Load(bounded, namespace, s.Chart, s.Digest)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		return nil, errLoading
+	}
+	return loaded, err
+}
+
+// source reads what a target is rendered from. Targets of older installations may leave the chart to their Release.
+func (w *Worker) source(ctx context.Context, it *shipper.InstallationTarget) (sources, error) {
+	out := sourcesOf(it)
+	if out.Digest != "" && out.Chart.RepoURL != "" {
+		return out, nil
+	}
+	var release shipper.Release
+	err := w.client.Get(ctx, client.ObjectKeyFromObject(it), &release)
+	switch {
+	case apierrors.IsNotFound(err) && out.Chart.RepoURL != "":
+		return out, nil
+	case apierrors.IsNotFound(err) && it.Spec.Chart != nil:
+		return out, broken("there is no Release %q, which has the archive of its chart", it.Name)
+	case apierrors.IsNotFound(err):
+		return out, broken("spec.chart is empty and there is no Release %q to take it from", it.Name)
+	case err != nil:
+		return out, fmt.Errorf("reading Release %s: %w", it.Name, err)
+	}
+	out.Digest = release.Annotations[shipper.ReleaseChartDigestAnnotation]
+	if it.Spec.Chart == nil {
+		out.values = chart.LayersOf(&release.Spec.Environment)
+	}
+	if out.Chart.RepoURL == "" {
+		out.Chart = release.Spec.Environment.Chart
+	}
+	return out, nil
+}
+
+// target is what the chart room has to know of a target and a cluster.
+func target(it *shipper.InstallationTarget, kubeVersion string, apis []string) chart.Target {
+	return chart.Target{
+		ReleaseName: it.Name, Namespace: it.Namespace, App: it.Labels[shipper.AppLabel],
+		KubeVersion: kubeVersion, APIVersions: apis,
+		HelmWorkaround: it.Labels[shipper.HelmWorkaroundLabel], Labels: it.Labels,
+	}
+}
+
+// wanted is an object as it is to be written, and the digest of that.
+type wanted struct {
+	content *unstructured.Unstructured
+	digest  string
+	// hook is set when it is run at a moment of the installation, and is no part of what is installed.
+	hook *chart.Hook
+}
+
+// rendering renders for one pass.
+type rendering struct {
+	sources sources
+	render  func(s Source, t chart.Target) ([]wanted, error)
+}
+
+func newRendering(ctx context.Context, renderer Renderer, from sources) *rendering {
+	return &rendering{
+		sources: from,
+		render: func(source Source, t chart.Target) (out []wanted, err error) {
+			defer func() {
+				if caught := recover(); caught != nil {
+					out, err = nil, panicked(ctx, from, caught)
+				}
+			}()
+			objects, err := renderer.Render(ctx, source, t)
+			if err != nil {
+				return nil, ofChart(from.discreet(err))
+			}
+			wanted, err := want(objects)
+			if err != nil && from.secret() {
+				return nil, broken("what the chart renders to cannot be used%s", chart.Unsaid)
+			}
+			if err == nil && from.secret() {
+				err = keyed(wanted, source.Later)
+			}
+			return wanted, err
+		},
+	}
+}
+
+// panicked is the error of a rendering that panicked. What the panic says may be secret, and is not logged then.
+func panicked(ctx context.Context, from sources, caught any) error {
+	if from.secret() {
+		caught = "what it says is withheld, for values are secret"
+	}
+	log.FromContext(ctx).Error(fmt.Errorf("panic: %v", caught), "Rendering a chart panicked", "stacktrace", string(debug.Stack()))
+	return broken("rendering the chart panicked, the log of shipper-reconciler has the stack")
+}
+
+// fingerprint differs when anything differs that a manifest is rendered from.
+func (s Source) fingerprint(t chart.Target) (string, error) {
+	return digest([]any{s, t})
+}
+
+// want digests what is to be written.
+func want(objects []unstructured.Unstructured) ([]wanted, error) {
+	out := make([]wanted, 0, len(objects))
+	for i := range objects {
+		sum, err := digest(objects[i].Object)
+		if err != nil {
+			return nil, broken("%s %q cannot be written as JSON: %v", objects[i].GetKind(), objects[i].GetName(), err)
+		}
+		hook, err := chart.HookOf(&objects[i])
+		if err != nil {
+			return nil, broken("%s %q %v", objects[i].GetKind(), objects[i].GetName(), err)
+		}
+		out = append(out, wanted{content: &objects[i], digest: sum, hook: hook})
+	}
+	return out, nil
+}
+
+// digest is the sha256 (hex) of anything's JSON.
+func digest(v any) (string, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("hashing: %w", err)
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:]), nil
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rules "shipper.dev/shipper/apis/rules/traffic"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/member/traffic"
+)
+
+// write applies an object whole, and returns its UID.
+func (i *installer) write(ctx context.Context, s step) (types.UID, error) {
+	if s.item.Namespace != "" && s.keeps() && s.live != nil {
+		if err := withoutAnchor(ctx, i.member, i.it, s.live); err != nil {
+			return "", err
+		}
+	}
+	object, err := i.content(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	err = apply(ctx, i.member, object)
+	return object.GetUID(), err
+}
+
+// content is an object whole, as it is applied.
+func (i *installer) content(ctx context.Context, s step) (*unstructured.Unstructured, error) {
+	object := s.in(s.item.Namespace)
+	if s.item.Namespace != "" && !s.keeps() {
+		object.SetOwnerReferences(owners(i.it, s.live, i.anchor.reference(shipper.AnchorName(i.it.Name))))
+	}
+	if isDeployment(object) {
+		if err := i.setReplicas(ctx, s, object); err != nil {
+			return nil, err
+		}
+	}
+	if isTrafficService(object) {
+		if err := i.setSelector(ctx, s, object); err != nil {
+			return nil, err
+		}
+	}
+	return object, nil
+}
+
+// isTrafficService reports whether an object is the Service that traffic is shifted on.
+func isTrafficService(object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Service") &&
+		object.GetLabels()[shipper.LBLabel] == shipper.LBForProduction
+}
+
+// setSelector keeps the selector of a live Service unless it selects by label: the traffic reconciler corrects any other one, after it has
+// labelled the Pods. The resource version makes the write fail if the Service was changed meanwhile. A new Service gets the initial
+// selector. Where Services always select by label, only this corrects selectors.
+func (i *installer) setSelector(ctx context.Context, s step, object *unstructured.Unstructured) error {
+	app := i.it.Labels[shipper.AppLabel]
+	if s.live == nil {
+		return i.selectRelease(ctx, app, object)
+	}
+	var live corev1.Service
+	err := i.member.Client().Get(ctx, s.item.key(), &live)
+	if apierrors.IsNotFound(err) { // it is new, or a user removed our label
+		err = i.member.Live().Get(ctx, s.item.key(), &live)
+	}
+	if err != nil {
+		return fmt.Errorf("reading its selector: %w", err)
+	}
+	object.SetResourceVersion(live.ResourceVersion)
+	if by := traffic.Selection(app, live.Spec.Selector); by.Release == "" && (i.initialSelector == nil || by.ByLabel) {
+		return nil
+	}
+	return unstructured.SetNestedStringMap(object.Object, live.Spec.Selector, "spec", "selector")
+}
+
+// selectRelease makes a new Service select the Pods of the one Release that has all traffic, if there is one.
+func (i *installer) selectRelease(ctx context.Context, app string, object *unstructured.Unstructured) error {
+	if i.initialSelector == nil {
+		return nil
+	}
+	release, err := i.initialSelector(ctx, i.member.Client(), i.it.Namespace, app, i.member.Name)
+	if release == "" || err != nil {
+		return err
+	}
+	return unstructured.SetNestedStringMap(object.Object, traffic.Selector(app, rules.Selection{Release: release}), "spec", "selector")
+}
+
+// setReplicas makes a new Deployment start with no Pods, and leaves the number alone in one that has Pods: that is
+// capacity's. A Deployment that still has none must be written again, because a field that is no longer applied
+// falls back to its default. The version it was read at makes sure that it has not been scaled meanwhile.
+func (i *installer) setReplicas(ctx context.Context, s step, object *unstructured.Unstructured) error {
+	none := s.live == nil
+	if s.live != nil {
+		var live appsv1.Deployment
+		if err := i.member.Live().Get(ctx, s.item.key(), &live); err != nil {
+			return fmt.Errorf("reading its replicas: %w", err)
+		}
+		object.SetResourceVersion(live.ResourceVersion)
+		none = live.Spec.Replicas != nil && *live.Spec.Replicas == 0
+	}
+	if !none {
+		unstructured.RemoveNestedField(object.Object, "spec", "replicas")
+		return nil
+	}
+	return withoutPods(object)
+}
+
+// in is the object as it is applied in a namespace, empty where its kind has none: all but its owner and its replicas.
+func (w wanted) in(namespace string) *unstructured.Unstructured {
+	object := w.content.DeepCopy()
+	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(object.Object, "status")
+	object.SetNamespace(namespace)
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[shipper.InstalledDigestAnnotation] = w.digest
+	object.SetAnnotations(annotations)
+	return object
+}
+
+func isDeployment(object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind() == appsv1.SchemeGroupVersion.WithKind("Deployment")
+}
+
+// withoutPods is how a Deployment begins.
+func withoutPods(object *unstructured.Unstructured) error {
+	return unstructured.SetNestedField(object.Object, int64(0), "spec", "replicas")
+}
+
+// mark sets nothing but the digest and the owner.
+func (i *installer) mark(ctx context.Context, s step) error {
+	metadata := map[string]any{
+		"resourceVersion": s.live.ResourceVersion,
+		"annotations":     map[string]any{shipper.InstalledDigestAnnotation: s.digest},
+	}
+	switch keeps := s.keeps(); {
+	case s.item.Namespace == "" || i.anchor.owns(s.live) != keeps:
+	case keeps:
+		metadata["ownerReferences"] = withoutOwner(s.live.OwnerReferences, shipper.AnchorName(i.it.Name))
+	default:
+		metadata["ownerReferences"] = withOwner(s.live.OwnerReferences, i.anchor.reference(shipper.AnchorName(i.it.Name)))
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return fmt.Errorf("writing the mark: %w", err)
+	}
+	patch := client.RawPatch(types.MergePatchType, raw)
+	return i.member.Client().Patch(ctx, s.live.DeepCopy(), patch, client.FieldOwner(shipper.FieldOwner))
+}
+
+// withOwner is all references there are, but for one to a former anchor of the same name, and ours.
+func withOwner(refs []metav1.OwnerReference, own metav1.OwnerReference) []metav1.OwnerReference {
+	return append(withoutOwner(refs, own.Name), own)
+}

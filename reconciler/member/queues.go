@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/queue"
+)
+
+// Key is what one pass is about.
+type Key struct {
+	// Cluster is the Cluster's name.
+	Cluster string
+	// Namespace and Name are those of an Application if Pods is true, and of an InstallationTarget otherwise.
+	Namespace, Name string
+	Pods            bool
+}
+
+// queues has a controller for each cluster. Those of clusters that are gone stay, idle, until the process ends. It is safe for concurrent
+// use.
+type queues struct {
+	reconcile reconcile.TypedReconciler[Key]
+	options   queue.Options[Key]
+
+	mu      sync.Mutex
+	ctx     context.Context // nil until Start
+	all     map[string]*clusterQueue
+	running sync.WaitGroup
+}
+
+// clusterQueue is that of one cluster.
+type clusterQueue struct {
+	queue queue.Queue[Key]
+	// working counts the passes under way.
+	working atomic.Int64
+}
+
+// of is the queue of a cluster.
+func (q *queues) of(cluster string) *clusterQueue {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	out := q.all[cluster]
+	if out == nil {
+		out = &clusterQueue{queue: queue.Make(q.options, "member-"+cluster, fleet.RateLimiter[Key]())}
+		q.all[cluster] = out
+		q.launch(cluster, out)
+	}
+	return out
+}
+
+// launch starts the workers of a cluster, once Start was called. q.mu is held.
+func (q *queues) launch(cluster string, c *clusterQueue) {
+	if q.ctx == nil {
+		return
+	}
+	ctx := q.ctx
+	name := "member-" + cluster
+	made, err := controller.NewTypedUnmanaged(name, controller.TypedOptions[Key]{
+		Reconciler:              counting{q.reconcile, &c.working},
+		MaxConcurrentReconciles: q.options.Workers,
+		NewQueue: func(string, workqueue.TypedRateLimiter[Key]) workqueue.TypedRateLimitingInterface[Key] {
+			return c.queue
+		},
+		SkipNameValidation: ptr.To(true),
+		LogConstructor: func(key *Key) logr.Logger {
+			l := log.FromContext(ctx).WithName("member").WithValues("cluster", cluster)
+			if key != nil {
+				l = l.WithValues("namespace", key.Namespace, "name", key.Name)
+			}
+			return l
+		},
+	})
+	if err != nil {
+		log.FromContext(ctx).Error(err, "A cluster is not worked on", "cluster", cluster)
+		return
+	}
+	q.running.Go(func() {
+		if err := made.Start(ctx); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "A cluster is not worked on any more", "cluster", cluster)
+		}
+	})
+}
+
+// start starts the workers of all clusters, now and later, and returns when ctx is done and all have ended.
+func (q *queues) start(ctx context.Context) {
+	q.mu.Lock()
+	q.ctx = ctx
+	for cluster, c := range q.all {
+		q.launch(cluster, c)
+	}
+	q.mu.Unlock()
+	<-ctx.Done()
+	q.running.Wait()
+}
+
+// add has a pass made because of an event.
+func (q *queues) add(key Key) { q.of(key.Cluster).queue.Add(key) }
+
+// check has a pass made without an event, as after a start.
+func (q *queues) check(key Key) {
+	q.of(key.Cluster).queue.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, key)
+}
+
+// addAfter has a pass made later, one for all events until then.
+func (q *queues) addAfter(key Key, in time.Duration) { q.of(key.Cluster).queue.AddAfter(key, in) }
+
+// counting counts the passes under way.
+type counting struct {
+	reconcile.TypedReconciler[Key]
+	working *atomic.Int64
+}
+
+// Reconcile makes one pass.
+func (c counting) Reconcile(ctx context.Context, key Key) (reconcile.Result, error) {
+	c.working.Add(1)
+	defer c.working.Add(-1)
+	return c.TypedReconciler.Reconcile(ctx, key)
+}
+
+var clusterTargets = prometheus.NewDesc("shipper_cluster_targets",
+	"How many passes are under way in a cluster (state working), and how many wait for one of its workers (state waiting). Label controller: "+
+		"always member. Absent while there are none.", []string{"cluster", "controller", "state"}, nil)
+
+// Describe is prometheus.Collector.
+func (q *queues) Describe(c chan<- *prometheus.Desc) { c <- clusterTargets }
+
+// Collect is prometheus.Collector.
+func (q *queues) Collect(c chan<- prometheus.Metric) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for cluster, one := range q.all {
+		working, waiting := float64(one.working.Load()), float64(one.queue.Waiting())
+		if working+waiting == 0 {
+			continue
+		}
+		c <- prometheus.MustNewConstMetric(clusterTargets, prometheus.GaugeValue, working, cluster, "member", "working")
+		c <- prometheus.MustNewConstMetric(clusterTargets, prometheus.GaugeValue, waiting, cluster, "member", "waiting")
+	}
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/member/capacity"
+	"shipper.dev/shipper/reconciler/member/installation"
+	"shipper.dev/shipper/reconciler/member/targetstatus"
+	"shipper.dev/shipper/reconciler/member/traffic"
+	"shipper.dev/shipper/reconciler/queue"
+	"shipper.dev/shipper/reconciler/targets"
+)
+
+// Options for SetupWithManager.
+type Options struct {
+	// Fleet is the connections to application clusters.
+	Fleet *fleet.Fleet
+	// Renderer renders charts.
+	Renderer installation.Renderer
+	// Clock is the time of transitions.
+	Clock clock.PassiveClock
+	// Workers is how many passes are made in one cluster at the same time, and how many statuses of each kind are written.
+	Workers int
+	// Registry is where metrics go. Nil: nowhere.
+	Registry prometheus.Registerer
+	// Priority of an Application. Nil: none is urgent.
+	Priority func(application types.NamespacedName) queue.Priority
+	// PriorityOfTarget is Priority by the name of a target or Release.
+	PriorityOfTarget func(reconcile.Request) queue.Priority
+	// SelectByRelease lets the Service of an Application select by Release while exactly one weighs anything.
+	SelectByRelease bool
+}
+
+// Reconciler makes the passes of all clusters.
+type Reconciler struct {
+	client   client.Client
+	cache    cache.Cache
+	fleet    *fleet.Fleet
+	clock    clock.PassiveClock
+	recorder events.EventRecorder
+	retries  *fleet.Retries[Key]
+	queues   *queues
+
+	installation *installation.Worker
+	capacity     *capacity.Worker
+	traffic      *traffic.Worker
+
+	installed *targetstatus.Results[installation.Outcome]
+	scaled    *targetstatus.Results[capacity.Outcome]
+	shifted   *targetstatus.Results[traffic.Outcome]
+}
+
+// SetupWithManager makes the reconciler run with mgr, and those of the targets' statuses.
+func SetupWithManager(mgr ctrl.Manager, o Options) error {
+	var selector traffic.InitialSelector
+	if o.SelectByRelease {
+		selector = traffic.NewInitialSelector(mgr.GetClient())
+	}
+	r := &Reconciler{
+		client: mgr.GetClient(), cache: mgr.GetCache(), fleet: o.Fleet, clock: o.Clock,
+		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries[Key](),
+		installation: installation.NewWorker(installation.Options{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: o.Fleet, Renderer: o.Renderer, Clock: o.Clock, InitialSelector: selector,
+		}),
+		capacity:  capacity.NewWorker(o.Fleet),
+		traffic:   traffic.NewWorker(mgr.GetClient(), o.Fleet, o.SelectByRelease),
+		installed: targetstatus.NewResults[installation.Outcome](),
+		scaled:    targetstatus.NewResults[capacity.Outcome](),
+		shifted:   targetstatus.NewResults[traffic.Outcome](),
+	}
+	r.queues = &queues{reconcile: r, all: map[string]*clusterQueue{}, options: queue.Options[Key]{
+		Namespace: func(k Key) string { return k.Namespace }, Priority: priorityOf(o), Workers: o.Workers,
+	}}
+	if err := r.setupStatuses(mgr, o); err != nil {
+		return err
+	}
+	if err := mgr.Add(r); err != nil {
+		return fmt.Errorf("setting up the work in clusters: %w", err)
+	}
+	return nil
+}
+
+// priorityOf a key is that of its Application.
+func priorityOf(o Options) func(Key) queue.Priority {
+	if o.Priority == nil || o.PriorityOfTarget == nil {
+		return nil
+	}
+	return func(k Key) queue.Priority {
+		name := types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
+		if k.Pods {
+			return o.Priority(name)
+		}
+		return o.PriorityOfTarget(reconcile.Request{NamespacedName: name})
+	}
+}
+
+// setupStatuses sets up what writes the targets' statuses, and their metrics.
+func (r *Reconciler) setupStatuses(mgr ctrl.Manager, o Options) error {
+	lines := func() queue.New[reconcile.Request] { return queue.Objects(o.Workers, o.PriorityOfTarget) }
+	shifted := traffic.NewTarget(mgr.GetClient())
+	err := errors.Join(
+		targetstatus.SetupWithManager(mgr, targetstatus.Options[*shipper.InstallationTarget, installation.Outcome]{
+			Name: "installation", New: func() *shipper.InstallationTarget { return &shipper.InstallationTarget{} },
+			Kind:    installation.NewTarget(mgr.GetClient(), mgr.GetAPIReader(), r.installation),
+			Results: r.installed, Clock: o.Clock, Workers: o.Workers, Queue: lines(),
+		}),
+		targetstatus.SetupWithManager(mgr, targetstatus.Options[*shipper.CapacityTarget, capacity.Outcome]{
+			Name: "capacity", New: func() *shipper.CapacityTarget { return &shipper.CapacityTarget{} },
+			Kind: capacity.NewTarget(mgr.GetClient()), Results: r.scaled, Clock: o.Clock, Workers: o.Workers, Queue: lines(),
+		}),
+		targetstatus.SetupWithManager(mgr, targetstatus.Options[*shipper.TrafficTarget, traffic.Outcome]{
+			Name: "traffic", New: func() *shipper.TrafficTarget { return &shipper.TrafficTarget{} },
+			Kind: shifted, Results: r.shifted, Clock: o.Clock, Workers: o.Workers, Queue: lines(),
+		}),
+	)
+	if err != nil || o.Registry == nil {
+		return err
+	}
+	for _, metric := range []prometheus.Collector{r.installation.Metrics(), shifted.Metrics(), r.queues} {
+		if err := o.Registry.Register(metric); err != nil {
+			return fmt.Errorf("registering the metrics of clusters: %w", err)
+		}
+	}
+	return nil
+}
+
+// NeedLeaderElection is true: only the leader works in application clusters.
+func (r *Reconciler) NeedLeaderElection() bool { return true }
+
+// Start watches, and makes passes until ctx is done.
+func (r *Reconciler) Start(ctx context.Context) error {
+	if err := r.watch(ctx); err != nil {
+		return err
+	}
+	r.queues.start(ctx)
+	return nil
+}
+
+// Reconcile makes one pass.
+func (r *Reconciler) Reconcile(ctx context.Context, key Key) (ctrl.Result, error) {
+	if key.Pods {
+		return r.reconcilePods(ctx, key)
+	}
+	return r.reconcileInstallation(ctx, key)
+}
+
+// reconcileInstallation installs or removes in one cluster what one InstallationTarget says.
+func (r *Reconciler) reconcileInstallation(ctx context.Context, key Key) (ctrl.Result, error) {
+	it := &shipper.InstallationTarget{}
+	err := r.client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, it)
+	if err != nil {
+		return r.retries.Persisted(key, client.IgnoreNotFound(err))
+	}
+	if !slices.Contains(installation.Clusters(it), key.Cluster) {
+		return r.retries.Persisted(key, nil)
+	}
+	outcome := r.installation.Work(ctx, it, key.Cluster)
+	if outcome.Missing() {
+		return r.retries.Persisted(key, nil)
+	}
+	r.installed.Put(it, key.Cluster, outcome)
+	report.Emit(r.recorder, it, outcome.Events()) // of what was done; the next pass does not do it again
+	result, err := r.retries.Outcome(ctx, key, outcome.Errors()...)
+	result.RequeueAfter = report.Sooner(result.RequeueAfter, outcome.Again(r.clock.Now()))
+	return result, err
+}
+
+// reconcilePods scales and shifts traffic for one Application in one cluster.
+func (r *Reconciler) reconcilePods(ctx context.Context, key Key) (ctrl.Result, error) {
+	var list shipper.CapacityTargetList
+	if err := targets.OfApplication(ctx, r.client, &list, key.Namespace, key.Name); err != nil {
+		return ctrl.Result{}, err
+	}
+	var met []error
+	for i := range list.Items {
+		ct := &list.Items[i]
+		ended, err := targets.Ended(ctx, r.client, ct)
+		met = append(met, err)
+		n := slices.IndexFunc(ct.Spec.Clusters, func(c shipper.ClusterCapacityTarget) bool { return c.Name == key.Cluster })
+		if n < 0 || err != nil || ended {
+			continue
+		}
+		outcome := r.capacity.Work(ctx, ct, ct.Spec.Clusters[n])
+		r.scaled.Put(ct, key.Cluster, outcome)
+		met = append(met, outcome.Errors()...)
+	}
+	outcomes, err := r.traffic.Work(ctx, key.Cluster, key.Namespace, key.Name)
+	met = append(met, err)
+	for tt, outcome := range outcomes {
+		r.shifted.Put(tt, key.Cluster, outcome)
+		met = append(met, outcome.Errors()...)
+	}
+	return r.retries.Outcome(ctx, key, slices.DeleteFunc(met, func(err error) bool { return err == nil })...)
+}

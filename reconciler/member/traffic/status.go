@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
+)
+
+// invalidTarget means that a target says something that cannot be carried out in any cluster.
+type invalidTarget struct {
+	message string
+}
+
+func invalid(format string, args ...any) error {
+	return &invalidTarget{fmt.Sprintf(format, args...)}
+}
+
+// Error is the message.
+func (e *invalidTarget) Error() string {
+	return e.message
+}
+
+// Classify is InternalError, and to wait for the target to change.
+func (e *invalidTarget) Classify() (reason string, remedy fleet.Action) {
+	return shipper.InternalError, fleet.Wait
+}
+
+// status is the whole new status of a target. general is an error that concerns no cluster in particular.
+func status(tt *shipper.TrafficTarget, sights []Outcome, general error, at time.Time) shipper.TrafficTargetStatus {
+	now := metav1.NewTime(at)
+	out := shipper.TrafficTargetStatus{ObservedGeneration: tt.Generation}
+	if general != nil {
+		reason, _ := fleet.Classify(general)
+		out.ObservedGeneration, out.Clusters = tt.Status.ObservedGeneration, tt.Status.Clusters
+		out.Conditions = tt.Status.Conditions
+		for _, conditionType := range []string{shipper.TargetOperational, shipper.TargetReady} {
+			out.Conditions = shipper.SetCondition(out.Conditions, shipper.Condition{
+				Type: conditionType, Status: corev1.ConditionFalse, Reason: reason, Message: general.Error(),
+			}, now)
+		}
+		return out
+	}
+	var unknown []report.Cluster
+	for _, s := range sights {
+		var old shipper.ClusterTrafficStatus
+		for _, c := range tt.Status.Clusters {
+			if c.Name == s.want.Name {
+				old = c
+			}
+		}
+		if s.missing {
+			out.ObservedGeneration = tt.Status.ObservedGeneration
+			if old.Name == "" {
+				unknown = append(unknown, report.Cluster{Name: s.want.Name})
+			} else {
+				out.Clusters = append(out.Clusters, old)
+			}
+			continue
+		}
+		out.Clusters = append(out.Clusters, clusterStatus(old, s, now))
+		if fleet.Pending(s.err) || fleet.Keeps(s.err, old.Conditions) {
+			out.ObservedGeneration = tt.Status.ObservedGeneration
+		}
+	}
+	slices.SortFunc(out.Clusters, func(a, b shipper.ClusterTrafficStatus) int { return cmp.Compare(a.Name, b.Name) })
+	out.Conditions = report.Overall(tt.Status.Conditions, append(clusters(out.Clusters), unknown...), now)
+	out.Conditions = withOwned(out.Conditions, foreignIn(out.Clusters), now)
+	return out
+}
+
+// clusterStatus is the new status of one cluster. What is known of a cluster that connects for the first time stays
+// as it was; so does the traffic in one that could not be read or written.
+func clusterStatus(old shipper.ClusterTrafficStatus, s Outcome, now metav1.Time) shipper.ClusterTrafficStatus {
+	if fleet.Keeps(s.err, old.Conditions) {
+		return old
+	}
+	out := shipper.ClusterTrafficStatus{Name: s.want.Name, AchievedTraffic: s.plan.Achieved}
+	if s.err != nil {
+		out.AchievedTraffic = old.AchievedTraffic
+		out.Status = shipper.TrafficStatusFailed
+		if fleet.Pending(s.err) {
+			out.Status = ""
+		}
+		out.Conditions = withoutOwned(report.Failed(old.Conditions, s.err, now))
+		return out
+	}
+	ready := orOutage(s, ready(s))
+	switch {
+	case ready.Status == corev1.ConditionTrue:
+		out.Status = shipper.TrafficStatusSynced
+	case ready.Reason == shipper.MissingService:
+		out.Status = shipper.TrafficStatusFailed
+	}
+	operational := shipper.Condition{Type: shipper.TargetOperational, Status: corev1.ConditionTrue}
+	out.Conditions = shipper.SetCondition(shipper.SetCondition(old.Conditions, operational, now), ready, now)
+	out.Conditions = withOwned(out.Conditions, s.foreign, now)
+	return out
+}
+
+// ready reports whether a cluster that could be read has the traffic asked for, and if not, why.
+func ready(s Outcome) shipper.Condition {
+	no := func(reason, format string, args ...any) shipper.Condition {
+		return shipper.Condition{
+			Type: shipper.TargetReady, Status: corev1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...),
+		}
+	}
+	p := s.plan
+	switch {
+	case len(s.services) != 1 && !s.idle:
+		return no(shipper.MissingService, "expected one Service with the label %s=%s, found %d",
+			shipper.LBLabel, shipper.LBForProduction, len(s.services))
+	case s.moved:
+		return no(shipper.InProgress, "moved %d pods into traffic and %d out of it", len(p.Enable), len(p.Disable))
+	case len(s.services) != 1 || p.Ready():
+		return shipper.Condition{Type: shipper.TargetReady, Status: corev1.ConditionTrue}
+	case p.Late:
+		return no(shipper.InProgress, "the pods designated to receive traffic are not there yet")
+	case p.NotReady > 0:
+		return no(shipper.PodsNotReady, "%d/%d pods designated to receive traffic are not ready", p.NotReady, p.Needed)
+	case p.Serving < p.Needed && s.leader != "":
+		return no(shipper.PodsNotInEndpoints, "%d/%d pods designated to receive traffic are not yet in endpoints: "+
+			"the Service is turned first, see the TrafficTarget of release %q", p.Needed-p.Serving, p.Needed, s.leader)
+	case p.Serving < p.Needed:
+		return no(shipper.PodsNotInEndpoints, "%d/%d pods designated to receive traffic are not yet in endpoints",
+			p.Needed-p.Serving, p.Needed)
+	case p.Held > 0:
+		return no(shipper.InProgress, "%d pods stay in traffic until as many of other releases are in endpoints", p.Held)
+	default:
+		return no(shipper.InProgress, "%d pods taken out of traffic are still in endpoints", p.Serving-p.Needed)
+	}
+}
+
+// said is what others may wait for in a target's status, which says what was seen.
+func said(tt *shipper.TrafficTarget, sights []Outcome) report.Status {
+	return report.Status{
+		Generation: tt.Status.ObservedGeneration, Conditions: tt.Status.Conditions, Clusters: clusters(tt.Status.Clusters),
+		Found: slices.ContainsFunc(tt.Spec.Clusters, func(c shipper.ClusterTrafficTarget) bool { return c.AsFound }),
+		Ample: urgencyOf(sights),
+	}
+}
+
+// urgencyOf reports whether the Pods that are to take traffic do in every cluster, and only others have to leave it yet. Where Pods come
+// it has
+// to be reported before they count as capacity: the Pods that serve in their place are removed when the target is ready.
+func urgencyOf(sights []Outcome) bool {
+	return !slices.ContainsFunc(sights, func(s Outcome) bool {
+		return s.missing || s.err != nil || s.plan.Late || len(s.plan.Enable) > 0 || s.plan.Serving < s.plan.Needed
+	})
+}
+
+// Errors are those met.
+func (o Outcome) Errors() []error {
+	var out []error
+	for _, err := range []error{o.invalid, o.err} {
+		if err != nil {
+			out = append(out, fmt.Errorf("cluster %q: %w", o.want.Name, err))
+		}
+	}
+	return out
+}
