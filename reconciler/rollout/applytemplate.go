@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -96,7 +95,7 @@ func (r *pass) addFinalizer(ctx context.Context, s *scope, o client.Object) erro
 // nothing else was made again from a backup, and would wait for that Release when it is aborted now (stamp.Restoring).
 func (r *pass) remember(ctx context.Context, s *scope, p templatePlan) error {
 	if len(s.app.Status.Conditions) == 0 {
-		if _, err := r.persistApplication(ctx, s.app, applicationStatus(s, p, applied{}, r.now)); err != nil {
+		if err := r.persistApplication(ctx, s.app, applicationStatus(s, p, applied{}, r.now)); err != nil {
 			return err
 		}
 	}
@@ -118,7 +117,7 @@ func (r *pass) annotate(ctx context.Context, app *shipper.Application, with map[
 
 // abort reports that the template is taken back, and takes it back unless it was edited meanwhile.
 func (r *pass) abort(ctx context.Context, s *scope, p templatePlan) error {
-	if _, err := r.persistApplication(ctx, s.app, abortingStatus(s, p, r.now)); err != nil {
+	if err := r.persistApplication(ctx, s.app, abortingStatus(s, p, r.now)); err != nil {
 		return err
 	}
 	if p.back != nil {
@@ -174,19 +173,17 @@ func restore(app *shipper.Application, rel *shipper.Release) {
 }
 
 // persistApplication writes a status that differs from what it was, unless the Application was changed since it was read, and then
-// records events for the changes. held is how long the write is still throttled.
-func (r *pass) persistApplication(
-	ctx context.Context, app *shipper.Application, is shipper.ApplicationStatus,
-) (held time.Duration, err error) {
+// records events for the changes.
+func (r *pass) persistApplication(ctx context.Context, app *shipper.Application, is shipper.ApplicationStatus) error {
+	if equality.Semantic.DeepEqual(app.Status, is) {
+		return nil
+	}
 	was := app.DeepCopy()
 	app.Status = is
-	if held = r.applications.DelayFor(report.Now, was, app, r.now.Time); held > 0 || equality.Semantic.DeepEqual(was.Status, is) {
-		return held, nil
-	}
-	err = r.client.Status().Patch(ctx, app, onlyIfUnchanged(was))
+	err := r.client.Status().Patch(ctx, app, onlyIfUnchanged(was))
 	if r.wrote(app); err != nil {
-		return 0, fmt.Errorf("writing the status of application %s/%s: %w", app.Namespace, app.Name, err)
+		return fmt.Errorf("writing the status of application %s/%s: %w", app.Namespace, app.Name, err)
 	}
 	report.Emit(r.recorder, app, applicationChanges(was.Status, is))
-	return 0, nil
+	return nil
 }

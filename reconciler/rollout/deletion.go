@@ -172,7 +172,7 @@ func (r *pass) reportHeld(ctx context.Context, app *shipper.Application, held st
 	}, r.now)
 	was := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationBlocked)
 	news := was == nil || was.Message != report.Shorten(message, maxMessage)
-	if _, err := r.persistApplication(ctx, app, is); err != nil || !news {
+	if err := r.persistApplication(ctx, app, is); err != nil || !news {
 		return err
 	}
 	namespace := &metav1.PartialObjectMetadata{}

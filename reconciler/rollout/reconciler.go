@@ -59,8 +59,8 @@ type Reconciler struct {
 	clock     clock.PassiveClock
 	recorder  events.EventRecorder
 	retrier   *retry.Retrier
-	// applications and releases throttle the statuses of these kinds.
-	applications, releases *report.Throttle
+	// releases throttles the statuses of Releases.
+	releases *report.Throttle
 	// confirmed has the UID of each Application, by its key, of which this process has compared the cache with the API server.
 	confirmed sync.Map
 }
@@ -102,12 +102,11 @@ func (r *pass) run(ctx context.Context, req ctrl.Request) (wait time.Duration, e
 		return 0, []error{r.abort(ctx, s, t)}
 	}
 	acted := r.applyTemplate(ctx, s, t)
-	wait, err = r.persistApplication(ctx, s.app, applicationStatus(s, t, acted, r.now))
-	errs = []error{acted.err(), err}
+	errs = []error{acted.err(), r.persistApplication(ctx, s.app, applicationStatus(s, t, acted, r.now))}
 	if t.restoring || t.acts() && acted.err() == nil { // the events of these writes bring the next pass, which sees them
-		return wait, errs
+		return 0, errs
 	}
 	done := r.applyReleases(ctx, s, p)
-	waits, more := r.reportReleases(ctx, s, p, done)
-	return report.Sooner(wait, waits), append(append(errs, more...), done.errs()...)
+	wait, more := r.reportReleases(ctx, s, p, done)
+	return wait, append(append(errs, more...), done.errs()...)
 }

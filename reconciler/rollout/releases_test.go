@@ -17,7 +17,6 @@ import (
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/rollout/events"
 	"shipper.dev/shipper/reconciler/rollout/history"
 )
@@ -349,38 +348,38 @@ func TestHasteOf(t *testing.T) {
 	was := waits("step 1 waits: capacity")
 	for sentence, tc := range map[string]struct {
 		is   shipper.ReleaseStatus
-		want report.Urgency
+		want bool
 	}{
-		"how far it is is reworded": {waits("step 1 waits: capacity, 2 of 3"), report.Later},
-		"objects are healthy":       {set(shipper.Condition{Type: shipper.ReleaseHealthy, Status: "True"}), report.Later},
+		"how far it is is reworded": {waits("step 1 waits: capacity, 2 of 3"), false},
+		"objects are healthy":       {set(shipper.Condition{Type: shipper.ReleaseHealthy, Status: "True"}), false},
 		"objects are on their way": {
-			set(shipper.Condition{Type: shipper.ReleaseHealthy, Status: "False", Reason: shipper.ObjectsInProgress}), report.Later,
+			set(shipper.Condition{Type: shipper.ReleaseHealthy, Status: "False", Reason: shipper.ObjectsInProgress}), false,
 		},
 		"objects are not healthy": {
-			set(shipper.Condition{Type: shipper.ReleaseHealthy, Status: "False", Reason: shipper.ObjectsNotHealthy}), report.Now,
+			set(shipper.Condition{Type: shipper.ReleaseHealthy, Status: "False", Reason: shipper.ObjectsNotHealthy}), true,
 		},
-		"how it completes is reworded": {set(shipper.Condition{Type: shipper.ReleaseComplete, Status: "False", Message: "almost"}), report.Now},
-		"another step is awaited":      {with(func(s *shipper.ReleaseStatus) { s.ObservedGeneration++ }), report.Now},
-		"it is achieved":               {with(func(s *shipper.ReleaseStatus) { s.AchievedStep = &shipper.AchievedStep{Step: 1} }), report.Now},
-		"the installation is awaited":  {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForInstallation = "True" }), report.Now},
-		"capacity is awaited":          {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForCapacity = "True" }), report.Now},
-		"traffic is awaited":           {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForTraffic = "True" }), report.Now},
-		"a command is awaited":         {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForCommand = "True" }), report.Now},
-		"readiness is awaited":         {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForReadiness = "True" }), report.Now},
-		"it is executed":               {set(shipper.Condition{Type: shipper.ReleaseStrategyExecuted, Status: "True"}), report.Now},
+		"how it completes is reworded": {set(shipper.Condition{Type: shipper.ReleaseComplete, Status: "False", Message: "almost"}), true},
+		"another step is awaited":      {with(func(s *shipper.ReleaseStatus) { s.ObservedGeneration++ }), true},
+		"it is achieved":               {with(func(s *shipper.ReleaseStatus) { s.AchievedStep = &shipper.AchievedStep{Step: 1} }), true},
+		"the installation is awaited":  {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForInstallation = "True" }), true},
+		"capacity is awaited":          {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForCapacity = "True" }), true},
+		"traffic is awaited":           {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForTraffic = "True" }), true},
+		"a command is awaited":         {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForCommand = "True" }), true},
+		"readiness is awaited":         {with(func(s *shipper.ReleaseStatus) { s.Strategy.State.WaitingForReadiness = "True" }), true},
+		"it is executed":               {set(shipper.Condition{Type: shipper.ReleaseStrategyExecuted, Status: "True"}), true},
 		"it cannot be executed": {
-			set(shipper.Condition{Type: shipper.ReleaseStrategyExecuted, Status: "False", Reason: shipper.StrategyExecutionFailed}), report.Now,
+			set(shipper.Condition{Type: shipper.ReleaseStrategyExecuted, Status: "False", Reason: shipper.StrategyExecutionFailed}), true,
 		},
-		"it is blocked":    {set(shipper.Condition{Type: shipper.ReleaseBlocked, Status: "True", Reason: shipper.RolloutsBlocked}), report.Now},
-		"a block is added": {set(shipper.Condition{Type: shipper.ReleaseBlocked, Status: "False", Message: "a/b"}), report.Now},
-		"it is scheduled":  {set(shipper.Condition{Type: shipper.ReleaseScheduled, Status: "True"}), report.Now},
-		"it was complete":  {set(shipper.Condition{Type: shipper.ReleaseComplete, Status: "False"}), report.Now},
+		"it is blocked":    {set(shipper.Condition{Type: shipper.ReleaseBlocked, Status: "True", Reason: shipper.RolloutsBlocked}), true},
+		"a block is added": {set(shipper.Condition{Type: shipper.ReleaseBlocked, Status: "False", Message: "a/b"}), true},
+		"it is scheduled":  {set(shipper.Condition{Type: shipper.ReleaseScheduled, Status: "True"}), true},
+		"it was complete":  {set(shipper.Condition{Type: shipper.ReleaseComplete, Status: "False"}), true},
 	} {
-		if got := urgencyOf(was, tc.is); got != tc.want {
-			t.Errorf("%s: %d", sentence, got)
+		if got := statusTurned(was, tc.is); got != tc.want {
+			t.Errorf("%s: turned is %t", sentence, got)
 		}
 	}
-	if urgencyOf(shipper.ReleaseStatus{}, was) != report.Now {
+	if !statusTurned(shipper.ReleaseStatus{}, was) {
 		t.Error("what is said first of all may lag")
 	}
 }
@@ -396,8 +395,8 @@ func TestThatAStepBeginsIsToldAtOnce(t *testing.T) {
 	}
 	was := said(1, shipper.Condition{Status: "True"}, "True")
 	is := said(2, shipper.Condition{Status: "False", Reason: shipper.StrategyInProgress}, "False")
-	if got := urgencyOf(was, is); got != report.Now {
-		t.Errorf("haste %d", got)
+	if !statusTurned(was, is) {
+		t.Error("it may lag")
 	}
 }
 

@@ -22,11 +22,7 @@ import (
 // written does not keep the others from theirs. When one is held back, wait is how long.
 func (r *pass) reportReleases(ctx context.Context, s *scope, p releasesPlan, d releasesDone) (wait time.Duration, errs []error) {
 	persist := func(rel *shipper.Release, is shipper.ReleaseStatus) {
-		haste := urgencyOf(rel.Status, is)
-		if d.retried() {
-			haste = report.Now
-		}
-		held, err := r.persistRelease(ctx, rel, is, haste)
+		held, err := r.persistRelease(ctx, rel, is, d.retried() || statusTurned(rel.Status, is))
 		wait, errs = report.Sooner(wait, held), append(errs, err)
 	}
 	for i := range s.history.Live {
@@ -58,11 +54,11 @@ func written(d releasesDone, rel *shipper.Release, v block.Verdict) []report.Eve
 // persistRelease writes a status that differs from what it was, unless the Release was changed since it was read, and then
 // records events for the changes. Progress is throttled: held is how long the write still waits.
 func (r *pass) persistRelease(
-	ctx context.Context, rel *shipper.Release, is shipper.ReleaseStatus, haste report.Urgency,
+	ctx context.Context, rel *shipper.Release, is shipper.ReleaseStatus, turned bool,
 ) (held time.Duration, err error) {
 	next := rel.DeepCopy()
 	next.Status = is
-	if held = r.releases.DelayFor(haste, rel, next, r.now.Time); held > 0 || equality.Semantic.DeepEqual(rel.Status, is) {
+	if held = r.releases.DelayFor(turned, rel, next, r.now.Time); held > 0 || equality.Semantic.DeepEqual(rel.Status, is) {
 		return held, nil
 	}
 	err = r.client.Status().Patch(ctx, next, onlyIfUnchanged(rel))
@@ -73,19 +69,14 @@ func (r *pass) persistRelease(
 	return 0, nil
 }
 
-// urgencyOf is how soon a changed status must be written. A change of status.strategy.state is written at once, because the original's
+// statusTurned reports whether a changed status must be written at once. A change of status.strategy.state is, because the original's
 // clients act on it; progress, such as the number of ready Pods, may lag.
-func urgencyOf(was, is shipper.ReleaseStatus) report.Urgency {
-	if was.ObservedGeneration != is.ObservedGeneration || !equality.Semantic.DeepEqual(was.AchievedStep, is.AchievedStep) ||
-		!awaited(was) || !awaited(is) || states(was) != states(is) {
-		return report.Now
-	}
-	for _, c := range is.Conditions {
-		if turned(shipper.FindCondition(was.Conditions, c.Type), c) {
-			return report.Now
-		}
-	}
-	return report.Later
+func statusTurned(was, is shipper.ReleaseStatus) bool {
+	return was.ObservedGeneration != is.ObservedGeneration || !equality.Semantic.DeepEqual(was.AchievedStep, is.AchievedStep) ||
+		!awaited(was) || !awaited(is) || states(was) != states(is) ||
+		slices.ContainsFunc(is.Conditions, func(c shipper.Condition) bool {
+			return turned(shipper.FindCondition(was.Conditions, c.Type), c)
+		})
 }
 
 // turned reports whether a condition says something that is waited for while a step is under way: anything but how far that is, and how

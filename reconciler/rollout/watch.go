@@ -42,7 +42,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: o.Histories, charts: o.Charts,
 		global: o.GlobalBlocksNamespace, clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent),
-		retrier: retry.NewRetrier(), applications: report.NewThrottle(), releases: report.NewThrottle(),
+		retrier: retry.NewRetrier(), releases: report.NewThrottle(),
 	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).

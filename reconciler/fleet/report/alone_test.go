@@ -57,12 +57,13 @@ func TestAClusterThatWaitsForNoOtherIsNotHeldBack(t *testing.T) {
 		w := p.Outcomes[0].Write.Traffic
 		return w != nil && w.Clusters[0].Weight == 100 && w.Clusters[1].Weight == 0
 	}
-	pace := NewThrottle()
+	throttle := NewThrottle()
 	shown, at := target(starts("0 of 4"), 0), time.Unix(0, 0)
 	for n := int32(1); n < 4; n++ { // one Pod after another, each told when its time has come
 		is := target(starts(fmt.Sprint(n)+" of 4"), n)
-		for left := pace.DelayFor(UrgencyOf(said(shown), said(is)), shown, is, at); left > 0; left = pace.DelayFor(UrgencyOf(said(shown), said(is)), shown, is, at) {
-			at = at.Add(left)
+		at = at.Add(throttle.DelayFor(Turned(said(shown), said(is)), shown, is, at))
+		if left := throttle.DelayFor(Turned(said(shown), said(is)), shown, is, at); left > 0 {
+			t.Fatalf("%d of 4 is held for %s more", n, left)
 		}
 		shown = is
 	}
@@ -70,7 +71,7 @@ func TestAClusterThatWaitsForNoOtherIsNotHeldBack(t *testing.T) {
 	if gives(shown) || !gives(is) {
 		t.Fatalf("traffic is asked for in a: %t before, %t after", gives(shown), gives(is))
 	}
-	if held := pace.DelayFor(UrgencyOf(said(shown), said(is)), shown, is, at); held > 0 {
+	if held := throttle.DelayFor(Turned(said(shown), said(is)), shown, is, at); held > 0 {
 		t.Errorf("that a may have traffic is told after %s", held)
 	}
 }

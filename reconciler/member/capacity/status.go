@@ -128,12 +128,8 @@ func stuck(d *appsv1.Deployment) (message string, stuck bool) {
 
 // said is what others may wait for in a target's status.
 func said(ct *shipper.CapacityTarget) report.Status {
-	asFound := slices.ContainsFunc(ct.Spec.Clusters, func(c shipper.ClusterCapacityTarget) bool { return c.AsFound })
 	return report.Status{
 		Generation: ct.Status.ObservedGeneration, Conditions: ct.Status.Conditions, Clusters: clusters(ct.Status.Clusters),
-		Found: asFound && slices.ContainsFunc(ct.Status.Clusters, func(c shipper.ClusterCapacityStatus) bool {
-			return c.AvailableReplicas > 0
-		}),
 	}
 }
 

@@ -55,7 +55,7 @@ func (t *Target) Prepare(ctx context.Context, ct *shipper.CapacityTarget) (ended
 // Report sets the status.
 func (t *Target) Report(
 	ct *shipper.CapacityTarget, results map[string]Outcome, now time.Time,
-) (urgency report.Urgency, again time.Duration) {
+) (turned bool, again time.Duration) {
 	outcomes := make([]Outcome, len(ct.Spec.Clusters))
 	for i, want := range ct.Spec.Clusters {
 		one, known := results[want.Name]
@@ -64,7 +64,7 @@ func (t *Target) Report(
 	}
 	before := said(ct)
 	ct.Status = status(ct, outcomes, now)
-	return report.UrgencyOf(before, said(ct)), 0
+	return report.Turned(before, said(ct)), 0
 }
 
 // Events are those about a written status.

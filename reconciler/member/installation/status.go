@@ -116,23 +116,16 @@ func clusterStatus(
 	return out
 }
 
-// urgencyOf is how soon it has to be told what is new in a status. Nobody waits for how many objects are healthy when some are in progress
-// and none is worse, for a Deployment is in progress while it is scaled, and of a target that is not the newest nobody asks either how
-// its objects are or whether it has been told that it is not. What was worse is not said for long any more, and that all are healthy is
-// told at once.
-func urgencyOf(newest bool, was, is shipper.InstallationTargetStatus) report.Urgency {
+// statusTurned reports whether somebody may wait for what is new in a status. Nobody waits for how many objects are healthy when some are in
+// progress and none is worse, for a Deployment is in progress while it is scaled; and nobody asks how the objects are of a target that is
+// not the newest, or whether it has been told that it is not.
+func statusTurned(newest bool, was, is shipper.InstallationTargetStatus) bool {
 	if !newest {
 		was.ObservedGeneration = is.ObservedGeneration
 	}
 	now := unhealthyIn(is)
-	switch {
-	case newest && len(now) == 0, slices.ContainsFunc(now, unhealthy),
-		!equality.Semantic.DeepEqual(withoutObjects(was), withoutObjects(is)):
-		return report.Now
-	case slices.ContainsFunc(unhealthyIn(was), unhealthy):
-		return report.Soon
-	}
-	return report.Last
+	return newest && len(now) == 0 || slices.ContainsFunc(now, unhealthy) ||
+		!equality.Semantic.DeepEqual(withoutObjects(was), withoutObjects(is))
 }
 
 // unhealthyIn are the objects that are not healthy, of all clusters.

@@ -14,7 +14,6 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler/fleet"
-	"shipper.dev/shipper/reconciler/fleet/report"
 )
 
 var then, now = metav1.Unix(1000, 0), metav1.Unix(2000, 0)
@@ -224,30 +223,30 @@ func TestHasteOf(t *testing.T) {
 	told.ObservedGeneration = 2
 	type cases = map[string]struct {
 		was, is shipper.InstallationTargetStatus
-		want    report.Urgency
+		want    bool
 	}
 	newest := cases{
-		"it has been told of what is asked":     {healthy, told, report.Now},
-		"one is in progress":                    {healthy, with(is("InProgress"), "Installed"), report.Last},
-		"it is healthy again":                   {with(is("InProgress"), "Installed"), healthy, report.Now},
-		"what has failed is in progress again":  {with(is("Failed"), "Installed"), with(is("InProgress"), "Installed"), report.Soon},
-		"what has failed is healthy again":      {with(is("Failed"), "Installed"), healthy, report.Now},
-		"how they are is known":                 {with(nil, "Installed"), healthy, report.Now},
-		"one has failed":                        {healthy, with(is("Failed"), "Installed"), report.Now},
-		"one goes":                              {healthy, with(is("InProgress", "Terminating"), "Installed"), report.Now},
-		"nothing is known of them":              {healthy, with(nil, "Installed"), report.Now},
-		"something else is said of the cluster": {healthy, with(is("InProgress"), "Failed"), report.Now},
+		"it has been told of what is asked":     {healthy, told, true},
+		"one is in progress":                    {healthy, with(is("InProgress"), "Installed"), false},
+		"it is healthy again":                   {with(is("InProgress"), "Installed"), healthy, true},
+		"what has failed is in progress again":  {with(is("Failed"), "Installed"), with(is("InProgress"), "Installed"), false},
+		"what has failed is healthy again":      {with(is("Failed"), "Installed"), healthy, true},
+		"how they are is known":                 {with(nil, "Installed"), healthy, true},
+		"one has failed":                        {healthy, with(is("Failed"), "Installed"), true},
+		"one goes":                              {healthy, with(is("InProgress", "Terminating"), "Installed"), true},
+		"nothing is known of them":              {healthy, with(nil, "Installed"), true},
+		"something else is said of the cluster": {healthy, with(is("InProgress"), "Failed"), true},
 	}
 	older := cases{
-		"it has been told that another one is newer": {healthy, told, report.Last},
-		"it is healthy again":                        {with(is("InProgress"), "Installed"), healthy, report.Last},
-		"one has failed":                             {healthy, with(is("Failed"), "Installed"), report.Now},
-		"something else is said of the cluster":      {healthy, with(is(), "Failed"), report.Now},
+		"it has been told that another one is newer": {healthy, told, false},
+		"it is healthy again":                        {with(is("InProgress"), "Installed"), healthy, false},
+		"one has failed":                             {healthy, with(is("Failed"), "Installed"), true},
+		"something else is said of the cluster":      {healthy, with(is(), "Failed"), true},
 	}
 	for isNewest, all := range map[bool]cases{true: newest, false: older} {
 		for sentence, tc := range all {
-			if got := urgencyOf(isNewest, tc.was, tc.is); got != tc.want {
-				t.Errorf("newest: %t, %s: %d", isNewest, sentence, got)
+			if got := statusTurned(isNewest, tc.was, tc.is); got != tc.want {
+				t.Errorf("newest: %t, %s: turned is %t", isNewest, sentence, got)
 			}
 		}
 	}

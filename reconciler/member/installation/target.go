@@ -64,7 +64,7 @@ func (t *Target) Prepare(ctx context.Context, it *shipper.InstallationTarget) (e
 // Report sets the status.
 func (t *Target) Report(
 	it *shipper.InstallationTarget, results map[string]Outcome, now time.Time,
-) (urgency report.Urgency, again time.Duration) {
+) (turned bool, again time.Duration) {
 	var outcomes []Outcome
 	var general error
 	loading := false
@@ -81,9 +81,9 @@ func (t *Target) Report(
 	}
 	was := it.Status
 	if it.Status = status(it, outcomes, general, now); loading {
-		return report.Later, 0
+		return false, 0
 	}
-	return urgencyOf(it.Spec.CanOverride, was, it.Status), 0
+	return statusTurned(it.Spec.CanOverride, was, it.Status), 0
 }
 
 // Events are those about a written status.

@@ -34,8 +34,8 @@ type Kind[T client.Object, R any] interface {
 	// Prepare writes what has to be written before any work; ended is true when there is nothing more to do.
 	Prepare(ctx context.Context, target T) (ended bool, err error)
 	// Report sets the status of target from results by cluster. A result is missing until there was a pass over this generation; then what
-	// the status says of the cluster stays, and so does observedGeneration. again is when to report again; 0 for never.
-	Report(target T, results map[string]R, now time.Time) (urgency report.Urgency, again time.Duration)
+	// the status says of the cluster stays, and so does observedGeneration. turned is as report.Turned returns it; again is when to report again; 0 for never.
+	Report(target T, results map[string]R, now time.Time) (turned bool, again time.Duration)
 	// Events are those about a written status.
 	Events(ctx context.Context, was, is T) []Events
 	// Finish is called when the status is up to date.
@@ -108,7 +108,6 @@ func (r *Reconciler[T, R]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	target := r.New()
 	if err := r.client.Get(ctx, req.NamespacedName, target); err != nil {
 		if err = client.IgnoreNotFound(err); err == nil {
-			r.throttle.Forget(req.NamespacedName)
 			r.Results.Forget(req.NamespacedName)
 			r.Kind.Forget(req.NamespacedName)
 		}
@@ -127,11 +126,9 @@ func (r *Reconciler[T, R]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		return ctrl.Result{}, fmt.Errorf("copying %T %s", target, req)
 	}
 	now := r.Clock.Now()
-	urgency, again := r.Kind.Report(target, results, now)
-	if !complete(results, clusters) { // the others are on their way, most often
-		urgency = max(urgency, report.Soon)
-	}
-	held := r.throttle.DelayFor(urgency, was, target, now)
+	turned, again := r.Kind.Report(target, results, now)
+	// Where results are missing, the others are on their way, most often.
+	held := r.throttle.DelayFor(turned && complete(results, clusters), was, target, now)
 	if held == 0 {
 		if err := r.write(ctx, was, target, results); err != nil {
 			return r.retries.Persisted(req, err)

@@ -140,22 +140,11 @@ func ready(s Outcome) shipper.Condition {
 	}
 }
 
-// said is what others may wait for in a target's status, which says what was seen.
-func said(tt *shipper.TrafficTarget, sights []Outcome) report.Status {
+// said is what others may wait for in a target's status.
+func said(tt *shipper.TrafficTarget) report.Status {
 	return report.Status{
 		Generation: tt.Status.ObservedGeneration, Conditions: tt.Status.Conditions, Clusters: clusters(tt.Status.Clusters),
-		Found: slices.ContainsFunc(tt.Spec.Clusters, func(c shipper.ClusterTrafficTarget) bool { return c.AsFound }),
-		Ample: urgencyOf(sights),
 	}
-}
-
-// urgencyOf reports whether the Pods that are to take traffic do in every cluster, and only others have to leave it yet. Where Pods come
-// it has
-// to be reported before they count as capacity: the Pods that serve in their place are removed when the target is ready.
-func urgencyOf(sights []Outcome) bool {
-	return !slices.ContainsFunc(sights, func(s Outcome) bool {
-		return s.missing || s.err != nil || s.plan.Late || len(s.plan.Enable) > 0 || s.plan.Serving < s.plan.Needed
-	})
 }
 
 // Errors are those met.

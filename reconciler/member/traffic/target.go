@@ -50,7 +50,7 @@ func (t *Target) Prepare(ctx context.Context, tt *shipper.TrafficTarget) (ended 
 // Report sets the status.
 func (t *Target) Report(
 	tt *shipper.TrafficTarget, results map[string]Outcome, now time.Time,
-) (urgency report.Urgency, again time.Duration) {
+) (turned bool, again time.Duration) {
 	var outcomes []Outcome
 	var general error
 	for _, want := range tt.Spec.Clusters {
@@ -66,9 +66,9 @@ func (t *Target) Report(
 	if general == nil {
 		again = t.outages.observe(tt, outcomes, now)
 	}
-	before := said(tt, nil)
+	before := said(tt)
 	tt.Status = status(tt, outcomes, general, now)
-	return report.UrgencyOf(before, said(tt, outcomes)), again
+	return report.Turned(before, said(tt)), again
 }
 
 // Events are those about a written status, of the target, and of its Release and Application.
