@@ -27,15 +27,15 @@ func (w *Worker) Work(ctx context.Context, ct *shipper.CapacityTarget, want ship
 	seen := observe(ctx, member, ct, want)
 	replicas, needed := seen.scale()
 	if !needed {
-		return seen
+		return outcome(seen)
 	}
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
 	deployment := seen.deployments[0].DeepCopy()
 	if err := member.Consistent().Patch(ctx, deployment, patch, client.FieldOwner(shipper.FieldOwner)); err != nil {
 		seen.err = fmt.Errorf("scaling Deployment %s to %d: %w", deployment.Name, replicas, err)
-		return seen
+		return outcome(seen)
 	}
 	seen.scaled = true
 	seen.err = member.Settle(ctx, deployment) // the next pass would take the size before for the new one
-	return seen
+	return outcome(seen)
 }

@@ -18,10 +18,8 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
-// Outcome is what was read of a target in one cluster, and what was done there.
-type Outcome struct {
-	// missing is set where no pass was made since the target changed.
-	missing bool
+// observation is what was read of a target in one cluster, and what was done there.
+type observation struct {
 	// want is the capacity asked for.
 	want shipper.ClusterCapacityTarget
 	// deployments of the Release that are not going; there should be one.
@@ -39,10 +37,12 @@ type Outcome struct {
 // observe reads the Deployment and the Pods of a target from the cluster's caches.
 func observe(
 	ctx context.Context, m *fleet.Member, ct *shipper.CapacityTarget, want shipper.ClusterCapacityTarget,
-) Outcome {
-	out := Outcome{want: want}
+) observation {
+	out := observation{want: want, wasReady: wasReady(ct, want.Name)}
 	release := releaseOf(ct)
-	of := []client.ListOption{client.InNamespace(ct.Namespace), client.MatchingFields{fleet.ByRelease: release}}
+	of := []client.ListOption{ // nothing that is read is changed
+		client.InNamespace(ct.Namespace), client.MatchingFields{fleet.ByRelease: release}, client.UnsafeDisableDeepCopy,
+	}
 	var deployments appsv1.DeploymentList
 	if out.err = m.Client().List(ctx, &deployments, of...); out.err != nil {
 		out.err = fmt.Errorf("listing Deployments: %w", out.err)
@@ -63,6 +63,12 @@ func observe(
 	}
 	out.pods, out.err = podsOf(&out.deployments[0], pods.Items)
 	return out
+}
+
+// wasReady reports whether the target's status reports Ready in a cluster for the same spec.
+func wasReady(ct *shipper.CapacityTarget, cluster string) bool {
+	i := slices.IndexFunc(ct.Status.Clusters, func(c shipper.ClusterCapacityStatus) bool { return c.Name == cluster })
+	return i >= 0 && ct.Status.ObservedGeneration == ct.Generation && shipper.ConditionTrue(ct.Status.Clusters[i].Conditions, shipper.TargetReady)
 }
 
 // podsOf are the Deployment's Pods that are neither terminating nor finished, by name.

@@ -30,7 +30,7 @@ func ceil(dividend, divisor int64) int32 {
 }
 
 // scale is the number of replicas to write, if the Deployment has another. A Deployment without a number has one.
-func (s Outcome) scale() (replicas int32, needed bool) {
+func (s observation) scale() (replicas int32, needed bool) {
 	if s.err != nil || len(s.deployments) != 1 {
 		return 0, false
 	}
@@ -40,7 +40,7 @@ func (s Outcome) scale() (replicas int32, needed bool) {
 
 // desired is the number of Pods there is to be: the Deployment's own number while the target leaves it as found. There
 // must be one.
-func (s Outcome) desired() int32 {
+func (s observation) desired() int32 {
 	if s.want.AsFound {
 		return s.replicas()
 	}
@@ -48,7 +48,7 @@ func (s Outcome) desired() int32 {
 }
 
 // replicas is what the Deployment asks for now.
-func (s Outcome) replicas() int32 {
+func (s observation) replicas() int32 {
 	if r := s.deployments[0].Spec.Replicas; r != nil {
 		return *r
 	}

@@ -17,6 +17,36 @@ import (
 	"shipper.dev/shipper/reconciler/fleet/report"
 )
 
+// Outcome is what came of a pass in one cluster.
+type Outcome struct {
+	// missing is set where no pass was made since the target changed.
+	missing bool
+	// want is the capacity asked for.
+	want shipper.ClusterCapacityTarget
+	// available Pods, those that are unhealthy, how all of them are, and the condition Ready.
+	available int32
+	sad       []shipper.PodStatus
+	reports   []shipper.ClusterCapacityReport
+	ready     shipper.Condition
+	// err is why the cluster could not be read or written.
+	err error
+}
+
+// outcome keeps of an observation what the status says: Pods would take much memory.
+func outcome(s observation) Outcome {
+	out := Outcome{want: s.want, err: s.err}
+	if s.err != nil {
+		return out
+	}
+	if len(s.deployments) == 1 {
+		d := &s.deployments[0]
+		out.available, out.sad = d.Status.AvailableReplicas, unhealthyPods(s.pods)
+		out.reports = []shipper.ClusterCapacityReport{podReport(d.Name, s.pods)}
+	}
+	out.ready = ready(s)
+	return out
+}
+
 // status is the whole new status of a target.
 func status(ct *shipper.CapacityTarget, sights []Outcome, at time.Time) shipper.CapacityTargetStatus {
 	now := metav1.NewTime(at)
@@ -38,7 +68,6 @@ func status(ct *shipper.CapacityTarget, sights []Outcome, at time.Time) shipper.
 			}
 			continue
 		}
-		s.wasReady = ct.Status.ObservedGeneration == ct.Generation && shipper.ConditionTrue(old.Conditions, shipper.TargetReady)
 		out.Clusters = append(out.Clusters, clusterStatus(old, s, now))
 		if fleet.Pending(s.err) || fleet.Keeps(s.err, old.Conditions) {
 			out.ObservedGeneration = ct.Status.ObservedGeneration
@@ -62,21 +91,16 @@ func clusterStatus(old shipper.ClusterCapacityStatus, s Outcome, now metav1.Time
 		out.Conditions = report.Failed(old.Conditions, s.err, now)
 		return out
 	}
-	if len(s.deployments) == 1 {
-		d := &s.deployments[0]
-		out.AvailableReplicas = d.Status.AvailableReplicas
-		out.SadPods = unhealthyPods(s.pods)
-		out.Reports = []shipper.ClusterCapacityReport{podReport(d.Name, s.pods)}
-	}
+	out.AvailableReplicas, out.SadPods, out.Reports = s.available, s.sad, s.reports
 	out.AchievedPercent = Achieved(out.AvailableReplicas, s.want.TotalReplicaCount)
 	operational := shipper.Condition{Type: shipper.TargetOperational, Status: corev1.ConditionTrue}
 	out.Conditions = shipper.SetCondition(old.Conditions, operational, now)
-	out.Conditions = shipper.SetCondition(out.Conditions, ready(s), now)
+	out.Conditions = shipper.SetCondition(out.Conditions, s.ready, now)
 	return out
 }
 
 // ready reports whether a cluster that could be read has the capacity asked for, and if not, why.
-func ready(s Outcome) shipper.Condition {
+func ready(s observation) shipper.Condition {
 	no := func(reason, format string, args ...any) shipper.Condition {
 		return shipper.Condition{
 			Type: shipper.TargetReady, Status: corev1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...),
@@ -109,7 +133,7 @@ func ready(s Outcome) shipper.Condition {
 
 // unscaled reports whether a change that the Deployment's controller has not seen yet leaves capacity as it was. An annotation, such as
 // the mark of an installation that is taken over, makes a new generation, too.
-func (s Outcome) unscaled(d *appsv1.Deployment) bool {
+func (s observation) unscaled(d *appsv1.Deployment) bool {
 	desired := s.desired()
 	return s.wasReady && s.replicas() == desired && d.Status.Replicas == desired && d.Status.AvailableReplicas == desired
 }

@@ -42,59 +42,59 @@ func TestReady(t *testing.T) {
 	}
 	sad := []corev1.Pod{aPod("a", notReady, waiting("app", "ImagePullBackOff"))}
 	tests := map[string]struct {
-		sight                   Outcome
+		sight                   observation
 		status, reason, message string
 	}{
-		"all available": {Outcome{deployments: []appsv1.Deployment{deployed(3, 3)}}, "True", "", ""},
+		"all available": {observation{deployments: []appsv1.Deployment{deployed(3, 3)}}, "True", "", ""},
 		"no Deployment": {
-			Outcome{}, "False", shipper.MissingDeployment, "expected one Deployment of this release, found 0",
+			observation{}, "False", shipper.MissingDeployment, "expected one Deployment of this release, found 0",
 		},
-		"no Deployment where all of it is no pods": {Outcome{want: none}, "True", "", ""},
-		"a Deployment where all of it is no pods":  {Outcome{want: none, deployments: []appsv1.Deployment{deployed(0, 0)}}, "True", "", ""},
+		"no Deployment where all of it is no pods": {observation{want: none}, "True", "", ""},
+		"a Deployment where all of it is no pods":  {observation{want: none, deployments: []appsv1.Deployment{deployed(0, 0)}}, "True", "", ""},
 		"two Deployments where all of it is no pods": {
-			Outcome{want: none, deployments: []appsv1.Deployment{deployed(0, 0), deployed(0, 0)}},
+			observation{want: none, deployments: []appsv1.Deployment{deployed(0, 0), deployed(0, 0)}},
 			"False", shipper.MissingDeployment, "expected one Deployment of this release, found 2",
 		},
 		"two Deployments": {
-			Outcome{deployments: []appsv1.Deployment{deployed(3, 3), deployed(3, 3)}},
+			observation{deployments: []appsv1.Deployment{deployed(3, 3), deployed(3, 3)}},
 			"False", shipper.MissingDeployment, "expected one Deployment of this release, found 2",
 		},
 		"scaled just now": {
-			Outcome{deployments: []appsv1.Deployment{deployed(0, 0)}, scaled: true},
+			observation{deployments: []appsv1.Deployment{deployed(0, 0)}, scaled: true},
 			"False", shipper.InProgress, "scaling from 0 to 3 pods",
 		},
 		"scaled from the default": {
-			Outcome{deployments: []appsv1.Deployment{unset}, scaled: true},
+			observation{deployments: []appsv1.Deployment{unset}, scaled: true},
 			"False", shipper.InProgress, "scaling from 1 to 3 pods",
 		},
 		"its controller has not seen the change": {
-			Outcome{deployments: []appsv1.Deployment{unseen}},
+			observation{deployments: []appsv1.Deployment{unseen}},
 			"False", shipper.InProgress, "the cluster has not seen the change to 3 pods yet",
 		},
 		"its controller has not seen a change that leaves what was ready as it was": {
-			Outcome{deployments: []appsv1.Deployment{marked}, wasReady: true}, "True", "", "",
+			observation{deployments: []appsv1.Deployment{marked}, wasReady: true}, "True", "", "",
 		},
 		"its controller has not seen a change after which pods went": {
-			Outcome{deployments: []appsv1.Deployment{unseen}, wasReady: true},
+			observation{deployments: []appsv1.Deployment{unseen}, wasReady: true},
 			"False", shipper.InProgress, "the cluster has not seen the change to 3 pods yet",
 		},
 		"pods are missing and none is sad": {
-			Outcome{deployments: []appsv1.Deployment{deployed(3, 2)}, pods: []corev1.Pod{aPod("a", isReady)}},
+			observation{deployments: []appsv1.Deployment{deployed(3, 2)}, pods: []corev1.Pod{aPod("a", isReady)}},
 			"False", shipper.InProgress, "2 of 3 pods are available",
 		},
 		"more than asked for": {
-			Outcome{deployments: []appsv1.Deployment{deployed(3, 4)}}, "False", shipper.InProgress, "4 of 3 pods are available",
+			observation{deployments: []appsv1.Deployment{deployed(3, 4)}}, "False", shipper.InProgress, "4 of 3 pods are available",
 		},
 		"pods are sad": {
-			Outcome{deployments: []appsv1.Deployment{deployed(3, 2)}, pods: sad},
+			observation{deployments: []appsv1.Deployment{deployed(3, 2)}, pods: sad},
 			"False", shipper.PodsNotReady, `1/3: 1x"app" containers with [ImagePullBackOff]`,
 		},
 		"the Deployment is stuck": {
-			Outcome{deployments: []appsv1.Deployment{deployed(3, 2, stopped)}, pods: sad},
+			observation{deployments: []appsv1.Deployment{deployed(3, 2, stopped)}, pods: sad},
 			"False", shipper.DeploymentStuck, "deadline exceeded",
 		},
 		"its pods are refused": {
-			Outcome{deployments: []appsv1.Deployment{deployed(3, 2, refused)}},
+			observation{deployments: []appsv1.Deployment{deployed(3, 2, refused)}},
 			"False", shipper.DeploymentStuck, "quota exceeded",
 		},
 	}
@@ -120,13 +120,13 @@ func TestScale(t *testing.T) {
 		Needed   bool
 	}
 	tests := map[string]struct {
-		sight Outcome
+		sight observation
 		want  result
 	}{
-		"what differs is scaled":          {Outcome{deployments: []appsv1.Deployment{deployed(0, 0)}}, result{3, true}},
-		"what is so already is not":       {Outcome{deployments: []appsv1.Deployment{deployed(3, 0)}}, result{3, false}},
-		"nothing to scale":                {Outcome{}, result{}},
-		"nothing is known of the cluster": {Outcome{err: errors.New("x")}, result{}},
+		"what differs is scaled":          {observation{deployments: []appsv1.Deployment{deployed(0, 0)}}, result{3, true}},
+		"what is so already is not":       {observation{deployments: []appsv1.Deployment{deployed(3, 0)}}, result{3, false}},
+		"nothing to scale":                {observation{}, result{}},
+		"nothing is known of the cluster": {observation{err: errors.New("x")}, result{}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -173,8 +173,8 @@ func TestStatus(t *testing.T) {
 	}{
 		"all is well, in the order of names": {
 			[]Outcome{
-				{want: in("west"), deployments: []appsv1.Deployment{deployed(2, 2)}},
-				{want: in("east"), deployments: []appsv1.Deployment{deployed(2, 2)}},
+				outcome(observation{want: in("west"), deployments: []appsv1.Deployment{deployed(2, 2)}}),
+				outcome(observation{want: in("east"), deployments: []appsv1.Deployment{deployed(2, 2)}}),
 			},
 			shipper.CapacityTargetStatus{ObservedGeneration: 2, Conditions: good(then), Clusters: clusters{
 				{Name: "east", AvailableReplicas: 2, AchievedPercent: 100, Conditions: good(then), Reports: reports},

@@ -138,7 +138,11 @@ func (r *Reconciler[T, R]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 }
 
 // write writes the status of a target that was otherwise, and records what changed.
-func (r *Reconciler[T, R]) write(ctx context.Context, was, is T, results map[string]R) error {
+func (r *Reconciler[T, R]) write(ctx context.Context, was, reported T, results map[string]R) error {
+	is, ok := reported.DeepCopyObject().(T) // a client decodes into it, and results share its memory
+	if !ok {
+		return fmt.Errorf("copying %T %s/%s", was, was.GetNamespace(), was.GetName())
+	}
 	changed, err := report.PatchStatus(ctx, r.client, is, was)
 	if err != nil {
 		return fmt.Errorf("writing the status of %T %s/%s: %w", is, is.GetNamespace(), is.GetName(), err)

@@ -50,6 +50,10 @@ func (w *Worker) Work(ctx context.Context, cluster, namespace, app string) (map[
 			out[tt] = one
 		}
 	}
+	for tt, one := range out {
+		one.service, one.shadow = nil, nil // outcomes are kept, and a Service takes memory
+		out[tt] = one
+	}
 	return out, nil
 }
 
