@@ -6,8 +6,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -29,16 +27,16 @@ const (
 
 // Open loads a chart from the bytes of its archive, as `helm package` makes it, and keeps them.
 func Open(archive []byte) (*Chart, error) {
-	return open(archive, newRenderCache(1, 0))
+	return NewRenderCache(1, 0).Open(archive)
 }
 
-// open loads an archive and keeps it; its renderings are bounded together with those of other charts.
-func open(archive []byte, renders *renderCache) (*Chart, error) {
-	return openWithin(archive, renders, maxUnpacked)
+// Open is Open for a chart that shares the cache with others.
+func (r *renderCache) Open(archive []byte) (*Chart, error) {
+	return r.openWithin(archive, maxUnpacked)
 }
 
-// openWithin is open for archives that unpack to at most so many bytes.
-func openWithin(archive []byte, renders *renderCache, most int64) (*Chart, error) {
+// openWithin is Open for archives that unpack to at most so many bytes.
+func (r *renderCache) openWithin(archive []byte, most int64) (*Chart, error) {
 	unpacked := budget{bytes: most, files: maxFiles, most: most}
 	if err := unpacked.spend(bytes.NewReader(archive), maxDepth); err != nil {
 		return nil, brokenSpec(nil, "the chart's archive cannot be used: %s", err)
@@ -50,14 +48,8 @@ func openWithin(archive []byte, renders *renderCache, most int64) (*Chart, error
 	dropRaw(loaded)
 	return &Chart{
 		helm: loaded, archive: archive, digest: digestOf(archive),
-		size: int64(len(archive)) + most - unpacked.bytes, renders: renders,
+		size: int64(len(archive)) + most - unpacked.bytes, renders: r,
 	}, nil
-}
-
-// digestOf is the sha256 of an archive in hex.
-func digestOf(archive []byte) string {
-	sum := sha256.Sum256(archive)
-	return hex.EncodeToString(sum[:])
 }
 
 // dropRaw drops the second copy of the files, which is never read.

@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -128,7 +129,20 @@ func TestOpenReadsSubchartsInArchives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := names(render(t, c, nil).Objects); len(got) != 2 || got[0] != "Secret/sub" {
+	if got := names(renderTarget(t, c, nil).Objects); len(got) != 2 || got[0] != "Secret/sub" {
+		t.Error(got)
+	}
+}
+
+// It is opened while a request waits, so its bound is much lower than that of a fetched one.
+func TestAnInlineBombIsRefused(t *testing.T) {
+	bomb := pack(t, func(add func(string, []byte)) {
+		for i := range 5 {
+			add(fmt.Sprintf("bomb/%d", i), make([]byte, 4<<20))
+		}
+	})
+	_, err := chart.OpenInline(base64.StdEncoding.EncodeToString(bomb))
+	if got := read(t, err).Message; got != "the chart's archive cannot be used: it unpacks to more than 16 MiB" {
 		t.Error(got)
 	}
 }

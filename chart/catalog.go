@@ -3,6 +3,7 @@
 package chart
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -67,27 +68,19 @@ func (o Options) withDefaults() Options {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	o.SystemNamespace = orDefault(o.SystemNamespace, shipper.SystemNamespace)
-	o.FreshFor = orDefault(o.FreshFor, 10*time.Second)
-	o.Patience = orDefault(o.Patience, time.Second)
-	o.FetchTimeout = orDefault(o.FetchTimeout, 30*time.Second)
-	o.MaxIndexBytes = orDefault(o.MaxIndexBytes, 64<<20)
-	o.MaxIndexes = orDefault(o.MaxIndexes, 256)
-	o.MaxIndexMemory = orDefault(o.MaxIndexMemory, 256<<20)
-	o.MaxArchiveBytes = orDefault(o.MaxArchiveBytes, 32<<20)
-	o.MaxDiskBytes = orDefault(o.MaxDiskBytes, 1<<30)
-	o.MaxChartMemory = orDefault(o.MaxChartMemory, 128<<20)
-	o.MaxRenders = orDefault(o.MaxRenders, 8)
-	o.MaxRenderMemory = orDefault(o.MaxRenderMemory, 32<<20)
+	o.SystemNamespace = cmp.Or(o.SystemNamespace, shipper.SystemNamespace)
+	o.FreshFor = cmp.Or(o.FreshFor, 10*time.Second)
+	o.Patience = cmp.Or(o.Patience, time.Second)
+	o.FetchTimeout = cmp.Or(o.FetchTimeout, 30*time.Second)
+	o.MaxIndexBytes = cmp.Or(o.MaxIndexBytes, 64<<20)
+	o.MaxIndexes = cmp.Or(o.MaxIndexes, 256)
+	o.MaxIndexMemory = cmp.Or(o.MaxIndexMemory, 256<<20)
+	o.MaxArchiveBytes = cmp.Or(o.MaxArchiveBytes, 32<<20)
+	o.MaxDiskBytes = cmp.Or(o.MaxDiskBytes, 1<<30)
+	o.MaxChartMemory = cmp.Or(o.MaxChartMemory, 128<<20)
+	o.MaxRenders = cmp.Or(o.MaxRenders, 8)
+	o.MaxRenderMemory = cmp.Or(o.MaxRenderMemory, 32<<20)
 	return o
-}
-
-func orDefault[T comparable](value, otherwise T) T {
-	var zero T
-	if value == zero {
-		return otherwise
-	}
-	return value
 }
 
 // Resolution is the version that a constraint means.
@@ -127,7 +120,7 @@ type Catalog struct {
 func NewCatalog(ctx context.Context, o Options) *Catalog {
 	o = o.withDefaults()
 	return &Catalog{
-		ctx: ctx, options: o, fetcher: newFetcher(o.Repositories, o.Transport), renders: newRenderCache(o.MaxRenders, o.MaxRenderMemory),
+		ctx: ctx, options: o, fetcher: newFetcher(o.Repositories, o.Transport), renders: NewRenderCache(o.MaxRenders, o.MaxRenderMemory),
 		repositories: map[string]*repository{},
 		disk:         openDisk(o.CacheDir, o.MaxDiskBytes, o.Clock, o.Log),
 		charts:       newLRU[archiveKey, *Chart](o.MaxChartMemory),

@@ -5,7 +5,10 @@ package chart
 import (
 	"maps"
 
+	"github.com/Masterminds/semver/v3"
 	helmchart "helm.sh/helm/v3/pkg/chart"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
 // Target is the release and the cluster that a chart is rendered for.
@@ -48,8 +51,28 @@ func (c *Chart) Version() string { return c.helm.Metadata.Version }
 // Digest is the sha256 (hex) of the archive's bytes.
 func (c *Chart) Digest() string { return c.digest }
 
+// Size is what the chart takes in memory, in bytes: its archive, and its files.
+func (c *Chart) Size() int64 { return c.size }
+
 // Archive is the archive that the chart was read from. It must not be changed.
 func (c *Chart) Archive() []byte { return c.archive }
+
+// IsA refuses a chart with another name or version than pinned, whatever its digest.
+func (c *Chart) IsA(pinned shipper.Chart) error {
+	if c.helm.Name() != pinned.Name {
+		return brokenSpec(nil, "the archive of chart %q %s holds chart %q", shorten(pinned.Name), shorten(pinned.Version),
+			shorten(c.helm.Name()))
+	}
+	want, err := semver.NewVersion(pinned.Version)
+	if err != nil {
+		return nil // the index has it under that name, which cannot be compared further
+	}
+	if got, err := semver.NewVersion(c.helm.Metadata.Version); err != nil || !got.Equal(want) {
+		return brokenSpec(nil, "the archive of chart %q %s holds version %s", shorten(pinned.Name), shorten(pinned.Version),
+			shorten(c.helm.Metadata.Version))
+	}
+	return nil
+}
 
 // copyChart copies what rendering changes: the tree of dependencies, their conditions and values. Files are shared.
 func copyChart(c *helmchart.Chart) *helmchart.Chart {

@@ -48,6 +48,9 @@ func parseConstraint(raw string) (constraint, error) {
 	return c, nil
 }
 
+// exactly admits one version, by its name.
+func exactly(version string) constraint { return constraint{raw: version, build: true} }
+
 // names reports whether version equals the text that c was written as, except for a leading v.
 func (c constraint) names(version string) bool {
 	return c.raw != "" && strings.TrimPrefix(version, "v") == strings.TrimPrefix(c.raw, "v")
@@ -136,15 +139,4 @@ func hyphenRange(term string) (low, high string, ok bool) {
 		return "", "", false
 	}
 	return low, high, true
-}
-
-// shorten bounds quotes of users and servers to a length for conditions.
-func shorten(s string) string { return limit(s, 200) }
-
-// limit cuts s to most bytes.
-func limit(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
 }

@@ -38,7 +38,7 @@ func (m Manifest) deployment() (int, error) {
 			listed = " (" + shorten(strings.Join(names, ", ")) + ")"
 		}
 		return -1, wrongDeployments("it must have exactly one Deployment, but %d are found%s", len(names), listed).
-			openly("it must have exactly one Deployment, but %d are found", len(names))
+			withPublic("it must have exactly one Deployment, but %d are found", len(names))
 	}
 	return at, nil
 }

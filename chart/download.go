@@ -3,6 +3,7 @@
 package chart
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func (c *Catalog) fetch(namespace string, pinned shipper.Chart, key archiveKey) 
 		}
 		loaded, err := c.download(ctx, r, pinned, found, key)
 		if err == nil {
-			c.charts.put(key.stored(), loaded, loaded.size)
+			c.charts.put(key.stored(), loaded, loaded.Size())
 		}
 		return loaded, err
 	})
@@ -61,7 +62,7 @@ func (c *Catalog) download(ctx context.Context, r *repository, pinned shipper.Ch
 	if len(found.urls) == 0 {
 		return nil, brokenSpec(nil, "%s: the index gives no URL for it", what)
 	}
-	digest := orDefault(key.digest, found.digest)
+	digest := cmp.Or(key.digest, found.digest)
 	failure := &Error{Reason: shipper.BrokenChartSpec}
 	var failures []string
 	var causes []error
@@ -89,20 +90,12 @@ func (c *Catalog) find(ctx context.Context, r *repository, pinned shipper.Chart)
 		failure.Cause = errors.Join(failure.Cause, errIndex)
 		return entry{}, &failure
 	case !ok:
-		failure := known.noMatch(r.name, pinned.Name, constraint{raw: pinned.Version, build: true})
+		failure := known.noMatch(r.name, pinned.Name, exactly(pinned.Version))
 		// The version existed when it was admitted, or was not checked then: it may appear.
 		failure.Retry, failure.Cause = true, errors.Join(ErrNoMatch, errIndex)
 		return entry{}, failure
 	}
 	return found, nil
-}
-
-// asError is err as an *Error.
-func asError(err error) *Error {
-	if failure, ok := errors.AsType[*Error](err); ok {
-		return failure
-	}
-	return fetchFailure(err, "%s", err)
 }
 
 // fetchFrom downloads the archive from one URL and checks it.
@@ -162,7 +155,7 @@ func (c *Catalog) accept(archive []byte, key archiveKey, digest, where string) (
 		return nil, otherDigest(where, got, digest)
 	}
 	archive = slices.Clone(archive) // the fetcher owns the downloaded bytes
-	opened, err := open(archive, c.renders)
+	opened, err := c.renders.Open(archive)
 	if err != nil {
 		return nil, err
 	}

@@ -50,8 +50,8 @@ type Error struct {
 	Retry bool
 	// Cause is a sentinel of this package or the underlying error; may be nil.
 	Cause error
-	// open is the part of Message that contains no values; empty for none.
-	open string
+	// public is the part of Message that quotes no values; empty for none.
+	public string
 }
 
 // Error returns the message.
@@ -60,9 +60,9 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// openly sets the part of the message that contains no values.
-func (e *Error) openly(format string, args ...any) *Error {
-	e.open = fmt.Sprintf(format, args...)
+// withPublic sets the part of the message that quotes no values.
+func (e *Error) withPublic(format string, args ...any) *Error {
+	e.public = fmt.Sprintf(format, args...)
 	return e
 }
 
@@ -73,17 +73,12 @@ func Withheld(err error) error {
 	if !ok || failure.Reason != shipper.ChartError && failure.Reason != shipper.WrongChartDeployments {
 		return err
 	}
-	message := cmp.Or(failure.open, "the chart cannot be rendered with these values") + Unsaid
+	message := cmp.Or(failure.public, "the chart cannot be rendered with these values") + Unsaid
 	return &Error{Reason: failure.Reason, Retry: failure.Retry, Message: message}
 }
 
 // Unsaid ends messages that were shortened by Withheld.
 const Unsaid = "; the details may quote a Secret and are left out: `shipperctl chart render` shows them to users who may read it"
-
-// chartError is the error of a chart that breaks a rule or does not render; only another chart or other values help.
-func chartError(format string, args ...any) *Error {
-	return &Error{Reason: shipper.ChartError, Message: fmt.Sprintf(format, args...)}
-}
 
 // brokenSpec is the error of a reference that is not a usable chart.
 func brokenSpec(cause error, format string, args ...any) *Error {
@@ -101,7 +96,10 @@ func notVerified(cause error, format string, args ...any) *Error {
 	return &Error{Reason: shipper.ChartNotVerified, Message: fmt.Sprintf(format, args...), Retry: true, Cause: cause}
 }
 
-// wrongDeployments is the error of a chart that does not have exactly one Deployment.
-func wrongDeployments(format string, args ...any) *Error {
-	return &Error{Reason: shipper.WrongChartDeployments, Message: fmt.Sprintf(format, args...)}
+// asError is err as an *Error.
+func asError(err error) *Error {
+	if failure, ok := errors.AsType[*Error](err); ok {
+		return failure
+	}
+	return fetchFailure(err, "%s", err)
 }

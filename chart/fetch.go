@@ -145,14 +145,6 @@ func tooLong(limit int64) error {
 	return &unusable{fmt.Errorf("is larger than the %s that are accepted", mebibytes(limit))}
 }
 
-// mebibytes formats a size.
-func mebibytes(size int64) string {
-	if size%(1<<20) == 0 {
-		return fmt.Sprintf("%d MiB", size>>20)
-	}
-	return fmt.Sprintf("%d bytes", size)
-}
-
 // tidy removes from an error of net/http the parts that are shown elsewhere, may hold credentials, or differ between attempts:
 // the URL, the local port, and the name server.
 func tidy(err error) error {

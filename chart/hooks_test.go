@@ -24,7 +24,7 @@ metadata:
   annotations: {helm.sh/hook: pre-install, helm.sh/hook-weight: {{ index $h 1 | quote }}}
 spec: {ttlSecondsAfterFinished: 0}
 {{ end }}`
-	m := render(t, sample(t, map[string]string{"templates/hooks.yaml": hooks}), nil)
+	m := renderTarget(t, sample(t, map[string]string{"templates/hooks.yaml": hooks}), nil)
 	if n := len(m.Objects); n != 2 {
 		t.Errorf("%d objects are installed, want the Deployment and the Service alone", n)
 	}

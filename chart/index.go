@@ -88,6 +88,25 @@ func (p *parser) parse(data []byte) (*index, error) {
 	return ix, nil
 }
 
+// ofVersions is an index of one chart, without digests and URLs. It drops texts that are not versions.
+func ofVersions(name string, versions []string) *index {
+	listings := make([]listing, len(versions))
+	for i, version := range versions {
+		listings[i].Version = version
+	}
+	ix := &index{charts: map[string][]entry{}}
+	if entries := compact(listings); len(entries) > 0 {
+		ix.charts[name] = entries
+		for _, e := range entries {
+			ix.size += e.size()
+		}
+	}
+	return ix
+}
+
+// empty reports whether the index lists no charts.
+func (ix *index) empty() bool { return len(ix.charts) == 0 }
+
 // decode chooses the cheapest parser for data.
 func (p *parser) decode(data []byte) (*file, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
@@ -161,8 +180,8 @@ func (e entry) size() int64 {
 }
 
 // resolve returns the newest entry of the chart that satisfies c; an entry with c's exact text wins.
-func (ix *index) resolve(chart string, c constraint) (entry, bool) {
-	entries := ix.charts[chart]
+func (ix *index) resolve(name string, c constraint) (entry, bool) {
+	entries := ix.charts[name]
 	if e, ok := named(entries, c.raw); ok {
 		return e, true
 	}
@@ -176,8 +195,8 @@ func (ix *index) resolve(chart string, c constraint) (entry, bool) {
 
 // exact returns the entry of a pinned version: of the same text except for a leading v, or of equal precedence if the pin has
 // no build metadata.
-func (ix *index) exact(chart, version string) (entry, bool) {
-	entries := ix.charts[chart]
+func (ix *index) exact(name, version string) (entry, bool) {
+	entries := ix.charts[name]
 	if e, ok := named(entries, version); ok {
 		return e, true
 	}

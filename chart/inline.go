@@ -4,8 +4,6 @@ package chart
 
 import (
 	"encoding/base64"
-
-	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
 // Bounds of an archive in an Application. It is opened at admission, which must be quick.
@@ -17,10 +15,11 @@ const (
 
 // OpenInline loads a base64-encoded archive from an Application.
 func OpenInline(encoded string) (*Chart, error) {
-	return openInline(encoded, newRenderCache(1, 0))
+	return NewRenderCache(1, 0).OpenInline(encoded)
 }
 
-func openInline(encoded string, renders *renderCache) (*Chart, error) {
+// OpenInline is OpenInline for a chart that shares the cache with others.
+func (r *renderCache) OpenInline(encoded string) (*Chart, error) {
 	if len(encoded) > base64.StdEncoding.EncodedLen(MaxInlineBytes) {
 		return nil, brokenSpec(nil, "the chart's archive is larger than the %d KiB that are accepted here: "+
 			"put it into a repository, and name that by repoUrl", MaxInlineBytes>>10)
@@ -29,24 +28,5 @@ func openInline(encoded string, renders *renderCache) (*Chart, error) {
 	if err != nil {
 		return nil, brokenSpec(nil, "the chart's archive is not base64, as `base64 -w0 chart.tgz` writes it")
 	}
-	return openWithin(archive, renders, maxInlineUnpacked)
-}
-
-// inline loads the archive in pinned itself.
-func (c *Catalog) inline(pinned shipper.Chart, key archiveKey) (*Chart, error) {
-	key.scope = "inline" // naming the digest of an archive gives no access to one that others fetched
-	if key.digest != "" {
-		if loaded, ok := c.charts.get(key.stored()); ok {
-			return loaded, loaded.isA(pinned)
-		}
-	}
-	loaded, err := openInline(pinned.Archive, c.renders)
-	switch {
-	case err != nil:
-		return nil, err
-	case key.digest != "" && loaded.digest != key.digest:
-		return nil, otherDigest("the chart's archive", loaded.digest, key.digest)
-	}
-	c.charts.put(archiveKey{digest: loaded.digest, scope: key.scope}, loaded, loaded.size)
-	return loaded, loaded.isA(pinned)
+	return r.openWithin(archive, maxInlineUnpacked)
 }

@@ -5,7 +5,6 @@ package chart_test
 import (
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -36,18 +35,5 @@ func TestAnArchiveIsLoadedFromTheChartItself(t *testing.T) {
 	}
 	if n := s.repo.Requests(""); n > 0 {
 		t.Errorf("the repository was asked %d times", n)
-	}
-}
-
-// It is opened while a request waits, so its bound is much lower than that of a fetched one.
-func TestAnInlineBombIsRefused(t *testing.T) {
-	bomb := pack(t, func(add func(string, []byte)) {
-		for i := range 5 {
-			add(fmt.Sprintf("bomb/%d", i), make([]byte, 4<<20))
-		}
-	})
-	_, err := chart.OpenInline(base64.StdEncoding.EncodeToString(bomb))
-	if got := read(t, err).Message; got != "the chart's archive cannot be used: it unpacks to more than 16 MiB" {
-		t.Error(got)
 	}
 }

@@ -16,18 +16,9 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Judge renders a Release as for an installation in a place, and fetches its chart if necessary. An *Error without Retry is
-// certain: no cluster can run it. Doubts are warnings: only some clusters may refuse it, or it conflicts with Shipper. Other
-// errors say nothing about the chart.
-func (c *Catalog) Judge(ctx context.Context, rel *shipper.Release, in Place) (doubts []string, err error) {
-	loaded, err := c.Load(ctx, rel.Namespace, rel.Spec.Environment.Chart, rel.Annotations[shipper.ReleaseChartDigestAnnotation])
-	if err != nil {
-		return nil, &Error{Reason: shipper.ChartFetchFailure, Message: err.Error(), Retry: true, Cause: err}
-	}
-	return loaded.Judge(ctx, rel, in)
-}
-
-// Judge is Catalog.Judge of a Release of this chart.
+// Judge renders a Release of this chart as for an installation in a place. An *Error without Retry is certain: no cluster can run
+// it. Doubts are warnings: only some clusters may refuse it, or it conflicts with Shipper. Other errors say nothing about the
+// chart.
 func (c *Chart) Judge(ctx context.Context, rel *shipper.Release, in Place) (doubts []string, err error) {
 	values, err := LayersOf(&rel.Spec.Environment).At(in)
 	if err != nil {

@@ -2,7 +2,9 @@
 
 package chart
 
-import "strings"
+import (
+	"strings"
+)
 
 // ResourcePolicyAnnotation with the value `keep` on an object makes Helm, and Shipper, keep the object when its release is
 // deleted. Helm's own constant is in a package that imports kubectl.

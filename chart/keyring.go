@@ -4,7 +4,6 @@ package chart
 
 import (
 	"bytes"
-	"context"
 	"crypto/dsa" //nolint:staticcheck // such old keys still sign
 	"errors"
 	"fmt"
@@ -14,8 +13,6 @@ import (
 	"github.com/ProtonMail/go-crypto/openpgp"
 	"github.com/ProtonMail/go-crypto/openpgp/armor"
 	"github.com/ProtonMail/go-crypto/openpgp/packet"
-
-	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
 const (
@@ -31,32 +28,6 @@ const (
 	// startKeys is the first line of ASCII-armored keys.
 	startKeys = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
 )
-
-// keys reads the keys that verify a chart of an Application in a namespace, and returns the name of their Secret.
-func (c *Catalog) keys(ctx context.Context, namespace string, verify shipper.ChartVerification) (openpgp.EntityList, string, error) {
-	secret, where, err := c.secret(ctx, namespace, verify.SecretName, ErrKeys)
-	if err != nil {
-		failure := *asError(err)
-		if errors.Is(err, ErrKeys) {
-			failure.Reason = shipper.ChartNotVerified
-		}
-		return nil, where, &failure
-	}
-	keys, err := keysOf(secret.Data[keyringKey])
-	if err != nil {
-		return nil, where, notVerified(ErrKeys, "Secret %s %s", where, err)
-	}
-	if verify.Signer == "" {
-		return keys, where, nil
-	}
-	// All other keys are not trusted.
-	keys = slices.DeleteFunc(keys, func(key *openpgp.Entity) bool { return fingerprintOf(key) != verify.Signer })
-	if len(keys) == 0 {
-		return nil, where, notVerified(ErrKeys, "Secret %s has no key %s under %s, which chart.verify.signer names",
-			where, verify.Signer, keyringKey)
-	}
-	return keys, where, nil
-}
 
 // keysOf parses the output of `gpg --export`. Errors are phrases that follow the name of the Secret.
 func keysOf(ring []byte) (openpgp.EntityList, error) {

@@ -157,7 +157,7 @@ func (p patch) apply(values map[string]any) (patched map[string]any, err error) 
 		e := p.whose
 		e.Operation, e.Message = operation, why
 		said := "the values cannot be merged: " + e.Error()
-		return &Error{Reason: shipper.ChartError, Message: said, Cause: &e, open: said}
+		return &Error{Reason: shipper.ChartError, Message: said, Cause: &e, public: said}
 	}
 	defer func() {
 		if caught := recover(); caught != nil {

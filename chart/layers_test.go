@@ -82,25 +82,6 @@ func TestLayersAreMergedAsHelmMergesFiles(t *testing.T) {
 	}
 }
 
-func TestNullTakesADefaultOfTheChartAway(t *testing.T) {
-	c := sample(t, map[string]string{
-		"values.yaml": "keep: a\ngone: b\n",
-		"templates/service.yaml": "apiVersion: v1\nkind: Service\n" +
-			"metadata: {name: sample, annotations: {values: {{ .Values | toJson | quote }}}}\n",
-	})
-	values, err := layersOf(t, `{"valuesPerCluster": [{"name": "west", "values": {"gone": null}}]}`).At(chart.Place{Cluster: "west"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, o := range render(t, c, *values).Objects {
-		if o.GetKind() == "Service" {
-			if got := o.GetAnnotations()["values"]; got != `{"global":{},"keep":"a"}` && got != `{"keep":"a"}` {
-				t.Errorf("the chart sees %s", got)
-			}
-		}
-	}
-}
-
 func TestPlacesThatAreTheSameToTheValues(t *testing.T) {
 	layers := layersOf(t, `{"valuesPerRegion": [{"name": "eu"}], "valuesPerCluster": [{"name": "west"}]}`)
 	for place, want := range map[chart.Place]chart.Place{
@@ -179,25 +160,5 @@ func TestPatchesThatCannotBeApplied(t *testing.T) {
 				t.Errorf("%v does not say whose patch it is", err)
 			}
 		})
-	}
-}
-
-func TestReplicasDifferFromPlaceToPlace(t *testing.T) {
-	c := sample(t, map[string]string{
-		"templates/deployment.yaml": strings.Replace(deployment, "spec: {template", "spec: {replicas: {{ .Values.n }}, template", 1),
-	})
-	rel := &shipper.Release{}
-	rel.Name, rel.Namespace = target.ReleaseName, target.Namespace
-	rel.Spec.Environment = shipper.ReleaseEnvironment{
-		Values:           &shipper.ChartValues{"n": int64(3)},
-		ValuesPerRegion:  []shipper.ValuesFor{{Name: "us", Values: &shipper.ChartValues{"n": int64(5)}}},
-		ValuesPerCluster: []shipper.ValuesFor{{Name: "west", Values: &shipper.ChartValues{"n": int64(7)}}},
-	}
-	for place, want := range map[chart.Place]int32{
-		{}: 3, {Cluster: "mid", Region: "eu"}: 3, {Cluster: "east", Region: "us"}: 5, {Cluster: "west", Region: "us"}: 7,
-	} {
-		if got, err := c.Replicas(t.Context(), rel, chart.LayersOf(&rel.Spec.Environment), place); err != nil || got != want {
-			t.Errorf("%v: got %d, %v, want %d", place, got, err, want)
-		}
 	}
 }

@@ -6,16 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
-
-	"github.com/Masterminds/semver/v3"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
-
-// sha256Hex matches a digest.
-var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // Loader loads charts, wherever they are kept.
 type Loader interface {
@@ -58,7 +52,7 @@ func (c *Catalog) LoadKept(
 	}
 	key.repo = u.String()
 	if loaded, ok := c.charts.get(key.stored()); ok {
-		return loaded, loaded.isA(pinned)
+		return loaded, loaded.IsA(pinned)
 	}
 	// The load continues when this caller leaves: others may wait for it too.
 	flight := c.loads.DoChan(fmt.Sprintf("%q", []any{namespace, key}), func() (any, error) { return c.load(namespace, pinned, key, kept) })
@@ -71,7 +65,7 @@ func (c *Catalog) LoadKept(
 			return nil, result.Err
 		}
 		loaded, _ := result.Val.(*Chart)
-		return loaded, loaded.isA(pinned)
+		return loaded, loaded.IsA(pinned)
 	}
 }
 
@@ -80,9 +74,9 @@ func (c *Catalog) load(
 	namespace string, pinned shipper.Chart, key archiveKey, kept func(context.Context) ([]byte, error),
 ) (*Chart, error) {
 	if archive, ok := c.disk.get(key); ok {
-		loaded, err := open(archive, c.renders)
+		loaded, err := c.renders.Open(archive)
 		if err == nil {
-			c.charts.put(key.stored(), loaded, loaded.size)
+			c.charts.put(key.stored(), loaded, loaded.Size())
 			return loaded, nil
 		}
 		c.disk.drop(key)
@@ -127,28 +121,11 @@ func (c *Catalog) loadKept(key archiveKey, kept func(context.Context) ([]byte, e
 		c.options.Log.Info("What is kept of a chart is not what it should be, and is not used", "digest", key.digest)
 		return nil, nil
 	}
-	loaded, err := open(archive, c.renders)
+	loaded, err := c.renders.Open(archive)
 	if err != nil {
 		return nil, err
 	}
 	c.disk.put(key, archive)
-	c.charts.put(key.stored(), loaded, loaded.size)
+	c.charts.put(key.stored(), loaded, loaded.Size())
 	return loaded, nil
-}
-
-// isA refuses a chart with another name or version than pinned, whatever its digest.
-func (c *Chart) isA(pinned shipper.Chart) error {
-	if c.helm.Name() != pinned.Name {
-		return brokenSpec(nil, "the archive of chart %q %s holds chart %q", shorten(pinned.Name), shorten(pinned.Version),
-			shorten(c.helm.Name()))
-	}
-	want, err := semver.NewVersion(pinned.Version)
-	if err != nil {
-		return nil // the index has it under that name, which cannot be compared further
-	}
-	if got, err := semver.NewVersion(c.helm.Metadata.Version); err != nil || !got.Equal(want) {
-		return brokenSpec(nil, "the archive of chart %q %s holds version %s", shorten(pinned.Name), shorten(pinned.Version),
-			shorten(c.helm.Metadata.Version))
-	}
-	return nil
 }

@@ -196,7 +196,7 @@ func (m *Manifest) sort() {
 	last := len(rank) + 1
 	slices.SortStableFunc(order, func(a, b int) int {
 		kindA, kindB := m.Objects[a].GetKind(), m.Objects[b].GetKind()
-		rankA, rankB := orDefault(rank[kindA], last), orDefault(rank[kindB], last)
+		rankA, rankB := cmp.Or(rank[kindA], last), cmp.Or(rank[kindB], last)
 		return cmp.Or(cmp.Compare(rankA, rankB), strings.Compare(kindA, kindB))
 	})
 	sorted := Manifest{hooks: m.hooks, hookSources: m.hookSources}

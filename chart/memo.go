@@ -24,8 +24,8 @@ type renderCache struct {
 	done *lru[[sha256.Size]byte, Manifest]
 }
 
-// newRenderCache has room concurrent renderings, and caches manifests of at most most bytes in all.
-func newRenderCache(room int, most int64) *renderCache {
+// NewRenderCache has room concurrent renderings, and caches manifests of at most most bytes in all.
+func NewRenderCache(room int, most int64) *renderCache {
 	return &renderCache{room: keyedsemaphore.New(room, room/teamShare), done: newLRU[[sha256.Size]byte, Manifest](most)}
 }
 

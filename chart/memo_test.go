@@ -59,9 +59,7 @@ spec:
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			for _, room := range []int64{32 << 20, 1} {
-				s := newEnv(t, func(o *chart.Options) { o.MaxRenderMemory = room })
-				s.repo.Publish(archive)
-				loaded, err := s.Load(t.Context(), "default", s.chart("sample", "0.0.1"), archive.Digest)
+				loaded, err := chart.NewRenderCache(8, room).Open(archive.Bytes)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -17,20 +17,11 @@ const mostNearest = 5
 // firstVersion finds the version in a constraint.
 var firstVersion = regexp.MustCompile(`\d+(\.\d+){0,2}(-[0-9A-Za-z.-]+)?`)
 
-// noMatch is the error when no version satisfies c. It mentions if the index may be old.
-func (s snapshot) noMatch(repository, chart string, c constraint) *Error {
-	failure := s.index.noMatch(repository, chart, c)
-	if s.failure != nil {
-		failure.Message += "; the repository may have more by now, but " + s.failure.Message
-	}
-	return failure
-}
-
 // noMatch is the error when the chart has no version that satisfies c, with the nearest ones.
-func (ix *index) noMatch(repository, chart string, c constraint) *Error {
-	entries := ix.charts[chart]
+func (ix *index) noMatch(repository, name string, c constraint) *Error {
+	entries := ix.charts[name]
 	if len(entries) == 0 {
-		return brokenSpec(ErrNoChart, "repository %s has no chart %q%s", repository, shorten(chart), ix.similar(chart))
+		return brokenSpec(ErrNoChart, "repository %s has no chart %q%s", repository, shorten(name), ix.similar(name))
 	}
 	asked := fmt.Sprintf("version that satisfies %q", shorten(c.raw))
 	if c.raw == "" {
@@ -43,7 +34,7 @@ func (ix *index) noMatch(repository, chart string, c constraint) *Error {
 		}
 	}
 	return brokenSpec(ErrNoMatch, "chart %q of repository %s has no %s; the nearest are %s%s",
-		shorten(chart), repository, asked, strings.Join(nearest(entries, c.raw), ", "), hint)
+		shorten(name), repository, asked, strings.Join(nearest(entries, c.raw), ", "), hint)
 }
 
 // relaxed is c with all prereleases admitted.
@@ -68,10 +59,10 @@ func nearest(entries []entry, raw string) []string {
 }
 
 // similar lists charts of the repository with a similar name.
-func (ix *index) similar(chart string) string {
+func (ix *index) similar(wanted string) string {
 	var names []string
 	for name := range ix.charts {
-		if oneSlip(name, chart) {
+		if oneSlip(name, wanted) {
 			names = append(names, name)
 		}
 	}

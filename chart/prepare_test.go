@@ -32,7 +32,7 @@ func asYAML(t *testing.T, text string) []unstructured.Unstructured {
 }
 
 func TestPrepareTestNginx(t *testing.T) {
-	m := render(t, opened(t, "test-nginx", "0.0.2"), map[string]any{"replicaCount": int64(3), "nameOverride": "web"})
+	m := renderTarget(t, opened(t, "test-nginx", "0.0.2"), map[string]any{"replicaCount": int64(3), "nameOverride": "web"})
 	if got := m.Replicas(); got != 3 {
 		t.Errorf("%d replicas", got)
 	}
@@ -172,7 +172,7 @@ func TestPrepareMends(t *testing.T) {
 				"shipper-release-hash": "6f19aa85", "team": "web", "shipper-app": "spoilt", "shipper-release": "spoilt",
 				"shipper-traffic-status": "enabled", "shipper-lb": "production",
 			}
-			got, err := render(t, sample(t, files), nil).Prepare(on)
+			got, err := renderTarget(t, sample(t, files), nil).Prepare(on)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -225,7 +225,7 @@ func TestPrepareChoosesTheService(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			objects, err := render(t, sample(t, map[string]string{"templates/service.yaml": test.services}), nil).Prepare(target)
+			objects, err := renderTarget(t, sample(t, map[string]string{"templates/service.yaml": test.services}), nil).Prepare(target)
 			if n, ok := strings.CutPrefix(test.want, "error "); ok {
 				want := `one and only one v1.Service object with label "shipper-lb" is required, but ` + n + ` found instead` + more
 				if got := read(t, err); got.Message != want || got.Reason != "ChartError" {
@@ -363,7 +363,7 @@ func TestPrepareRefuses(t *testing.T) {
 			}
 			on := target
 			on.HelmWorkaround = test.workaround
-			_, err := render(t, c, nil).Prepare(on)
+			_, err := renderTarget(t, c, nil).Prepare(on)
 			got := read(t, err)
 			if diff := cmp.Diff(failure{Reason: "ChartError", Message: test.want}, got, same); diff != "" {
 				t.Error(diff)
@@ -380,7 +380,7 @@ func TestPrepareLeavesNamespacesThatMayBe(t *testing.T) {
 ---
 {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: nowhere, namespace: other}}
 `})
-	if _, err := render(t, c, nil).Prepare(target); err != nil {
+	if _, err := renderTarget(t, c, nil).Prepare(target); err != nil {
 		t.Error(err)
 	}
 }
@@ -388,7 +388,7 @@ func TestPrepareLeavesNamespacesThatMayBe(t *testing.T) {
 func TestWorkaroundMakesReleaseSelectorWork(t *testing.T) {
 	on := target
 	on.HelmWorkaround = "true"
-	objects, err := render(t, opened(t, "release-selector", "0.0.1"), nil).Prepare(on)
+	objects, err := renderTarget(t, opened(t, "release-selector", "0.0.1"), nil).Prepare(on)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,13 +82,13 @@ func (f *fetcher) newRegistry(u *url.URL, name string, a *access) (*registry, er
 
 // list makes an index of the tags. A `+`, which tags cannot have, is a `_` in them.
 func (g *registry) list(ctx context.Context) (*index, error) {
-	var found []listing
+	var found []string
 	err := g.remote.Tags(ctx, "", func(tags []string) error {
 		for _, tag := range tags {
 			version := strings.ReplaceAll(tag, "_", "+")
 			// A tag such as 20260101 or 1.2 may not be a version: versions of charts have three parts.
 			if _, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v")); err == nil {
-				found = append(found, listing{Version: version})
+				found = append(found, version)
 			}
 		}
 		if len(found) > maxEntries {
@@ -102,14 +102,7 @@ func (g *registry) list(ctx context.Context) (*index, error) {
 	if err != nil {
 		return nil, ofRegistry(err)
 	}
-	ix := &index{charts: map[string][]entry{}}
-	if entries := compact(found); len(entries) > 0 {
-		ix.charts[g.chart] = entries
-		for _, e := range entries {
-			ix.size += e.size()
-		}
-	}
-	return ix, nil
+	return ofVersions(g.chart, found), nil
 }
 
 func unknownName(e errcode.Error) bool { return e.Code == errcode.ErrorCodeNameUnknown }

@@ -18,8 +18,6 @@ import (
 )
 
 const (
-	// maxValues bounds the values of one release, in bytes. An API server stores no object half as large.
-	maxValues = 4 << 20
 	// maxRenderTime bounds one rendering, without the wait for a slot: the caller's ctx bounds that.
 	maxRenderTime = 30 * time.Second
 	// recentKubeVersion is assumed when the cluster's version is unknown; Helm then assumes the APIs of that version.
@@ -29,19 +27,19 @@ const (
 // Render runs the chart's templates with values for t, as Helm's first installation does. Hooks are separate from the objects
 // to install, and those that Shipper does not run are refused. It fails without exactly one apps/v1 Deployment, unless the
 // result is empty. The result is shared, must not be changed, and lacks t's labels: Prepare and Hooks add them.
-func (c *Chart) Render(ctx context.Context, values *shipper.ChartValues, t Target) (Manifest, error) {
+func (c *Chart) Render(ctx context.Context, from *shipper.ChartValues, t Target) (Manifest, error) {
 	given := map[string]any{}
-	if values != nil {
-		if size := sizeOf(map[string]any(*values), maxValues); size > maxValues {
+	if from != nil {
+		if size := sizeOf(map[string]any(*from), maxValues); size > maxValues {
 			return Manifest{}, chartError("the values take more than the %s that are accepted", mebibytes(maxValues))
 		}
-		given = *values
+		given = *from
 	}
 	manifest, err := c.inTurn(ctx, given, t)
 	if err != nil {
 		failure := *asError(err)
 		failure.Message = fmt.Sprintf("chart %q %s: %s", c.Name(), c.Version(), failure.Message)
-		failure.open = fmt.Sprintf("chart %q %s: %s", c.Name(), c.Version(), cmp.Or(failure.open, "it cannot be rendered with these values"))
+		failure.public = fmt.Sprintf("chart %q %s: %s", c.Name(), c.Version(), cmp.Or(failure.public, "it cannot be rendered with these values"))
 		return Manifest{}, &failure
 	}
 	return manifest, nil
@@ -85,7 +83,7 @@ func (c *Chart) render(ctx context.Context, values map[string]any, t Target) (ma
 	}
 	if wants := c.helm.Metadata.KubeVersion; !t.satisfies(wants) {
 		err := chartError("it requires Kubernetes %s, and this cluster has %s", wants, t.KubeVersion)
-		return Manifest{}, err.openly("%s", err.Message)
+		return Manifest{}, err.withPublic("%s", err.Message)
 	}
 	manifest, err = c.once(ctx, values, t, capabilities, capabilities)
 	switch {
@@ -135,7 +133,7 @@ func execute(
 		return nil, late(ended)
 	}
 	if err != nil {
-		return nil, chartError("it does not render: %s", limit(err.Error(), 1000)).openly("it does not render%s", placeOf(err))
+		return nil, chartError("it does not render: %s", limit(err.Error(), 1000)).withPublic("it does not render%s", placeOf(err))
 	}
 	return files, nil
 }
@@ -154,12 +152,12 @@ func placeOf(err error) string {
 // late is a failure that may be temporary.
 func late(cause error) *Error {
 	const said = "it did not render in time"
-	return &Error{Reason: shipper.ChartError, Message: said, Retry: true, Cause: cause, open: said}
+	return &Error{Reason: shipper.ChartError, Message: said, Retry: true, Cause: cause, public: said}
 }
 
 // capabilities are the properties of the cluster for templates.
 func (t Target) capabilities() (*chartutil.Capabilities, error) {
-	version := orDefault(t.KubeVersion, recentKubeVersion)
+	version := cmp.Or(t.KubeVersion, recentKubeVersion)
 	parsed, err := chartutil.ParseKubeVersion(version)
 	if err != nil {
 		return nil, chartError("the cluster's version %q is not one of Kubernetes", shorten(version))

@@ -70,7 +70,7 @@ func opened(t *testing.T, name, version string) *chart.Chart {
 	return loaded
 }
 
-func render(t *testing.T, c *chart.Chart, values shipper.ChartValues) chart.Manifest {
+func renderTarget(t *testing.T, c *chart.Chart, values shipper.ChartValues) chart.Manifest {
 	t.Helper()
 	m, err := c.Render(t.Context(), &values, target)
 	if err != nil {
@@ -351,12 +351,12 @@ func TestRenderReadsWhatHelmReads(t *testing.T) {
 
 func TestRenderLeavesTheChartAsItWas(t *testing.T) {
 	c := sample(t, everything)
-	want := names(render(t, c, nil).Objects)
-	without := names(render(t, c, shipper.ChartValues{"sub": map[string]any{"enabled": false}}).Objects)
+	want := names(renderTarget(t, c, nil).Objects)
+	without := names(renderTarget(t, c, shipper.ChartValues{"sub": map[string]any{"enabled": false}}).Objects)
 	if len(without) != len(want)-2 {
 		t.Errorf("without its subchart it renders %v", without)
 	}
-	if diff := cmp.Diff(want, names(render(t, c, nil).Objects)); diff != "" {
+	if diff := cmp.Diff(want, names(renderTarget(t, c, nil).Objects)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -366,7 +366,7 @@ func TestRenderForAClusterThatIsNotKnown(t *testing.T) {
 kind: ConfigMap
 metadata: {name: "{{ .Capabilities.KubeVersion.Minor }}-{{ .Capabilities.APIVersions.Has "apps/v1" }}"}
 `, "Chart.yaml": metadata + "kubeVersion: <1.20\n"})
-	if got := names(render(t, c, nil).Objects)[0]; got != "ConfigMap/37-true" {
+	if got := names(renderTarget(t, c, nil).Objects)[0]; got != "ConfigMap/37-true" {
 		t.Error(got)
 	}
 	odd := target
@@ -401,7 +401,7 @@ func manyStrings() []any {
 
 func TestRenderIsSafeForConcurrentUse(t *testing.T) {
 	c := sample(t, everything)
-	want := render(t, c, nil)
+	want := renderTarget(t, c, nil)
 	var callers sync.WaitGroup
 	for range 16 {
 		callers.Go(func() {
@@ -424,7 +424,7 @@ func TestRenderEndsWithTheCaller(t *testing.T) {
 	if diff := cmp.Diff(want, got, same); diff != "" || !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(diff, err)
 	}
-	render(t, sample(t, nil), nil) // others go on
+	renderTarget(t, sample(t, nil), nil) // others go on
 }
 
 func TestReplicas(t *testing.T) {
@@ -433,7 +433,7 @@ func TestReplicas(t *testing.T) {
 		c := sample(t, map[string]string{
 			"templates/deployment.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: " + spec + "\n",
 		})
-		if got := render(t, c, nil).Replicas(); got != want {
+		if got := renderTarget(t, c, nil).Replicas(); got != want {
 			t.Errorf("with spec %s there are %d replicas, want %d", spec, got, want)
 		}
 	}

@@ -8,16 +8,6 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Replicas is the number of Pods of a Release in a place at full capacity. It fetches the Release's chart if necessary. Errors
-// are *Error, or the context's.
-func (c *Catalog) Replicas(ctx context.Context, rel *shipper.Release, in Place) (int32, error) {
-	loaded, err := c.Load(ctx, rel.Namespace, rel.Spec.Environment.Chart, rel.Annotations[shipper.ReleaseChartDigestAnnotation])
-	if err != nil {
-		return 0, err
-	}
-	return loaded.Replicas(ctx, rel, LayersOf(&rel.Spec.Environment), in)
-}
-
 // Replicas is the number of Pods of a Release of this chart in a place at full capacity. It renders as for any cluster: only
 // the values make the number depend on the place.
 func (c *Chart) Replicas(ctx context.Context, rel *shipper.Release, layers Layers, in Place) (int32, error) {

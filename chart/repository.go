@@ -57,6 +57,15 @@ type snapshot struct {
 	failure *Error
 }
 
+// noMatch is the error when no version satisfies c. It mentions if the index may be old.
+func (s snapshot) noMatch(repository, chart string, c constraint) *Error {
+	failure := s.index.noMatch(repository, chart, c)
+	if s.failure != nil {
+		failure.Message += "; the repository may have more by now, but " + s.failure.Message
+	}
+	return failure
+}
+
 func newRepository(u *url.URL, key string, a *access) *repository {
 	r := &repository{url: u, name: redact(u), key: key}
 	if a != nil {
@@ -214,7 +223,7 @@ func (c *Catalog) refresh(r *repository, known validators, pause time.Duration) 
 	fresh, marks, changed, err := c.list(ctx, r, known)
 	now := c.options.Clock.Now()
 	r.mu.Lock()
-	if err == nil && changed && len(fresh.charts) == 0 && r.known != nil && len(r.known.charts) > 0 {
+	if err == nil && changed && fresh.empty() && r.known != nil && !r.known.empty() {
 		err = errors.New("lists no charts any more; what it listed before is still used")
 	}
 	switch {
@@ -301,24 +310,4 @@ func (r *repository) hint(status statusError) string {
 		return "; chart.credentials can name a Secret that opens it"
 	}
 	return ""
-}
-
-// unusable is the error of an answer that is complete and invalid.
-type unusable struct{ err error }
-
-// Error says why.
-func (u *unusable) Error() string { return u.err.Error() }
-
-// guard runs a parser on untrusted input: it marks its errors as unusable, and turns a panic into one.
-func guard[T any](parse func() (T, error)) (result T, err error) {
-	defer func() {
-		if caught := recover(); caught != nil {
-			err = &unusable{fmt.Errorf("cannot be read: %s", shorten(fmt.Sprint(caught)))}
-		}
-	}()
-	result, err = parse()
-	if err != nil {
-		err = &unusable{err}
-	}
-	return result, err
 }

@@ -84,7 +84,7 @@ func TestPodsOfOtherWorkloadsHaveNoLabelsOfShipper(t *testing.T) {
 						text = strings.Replace(text, "{name: s}", "{name: s, "+run+"note: x}}", 1)
 					}
 				}
-				m := render(t, sample(t, map[string]string{"templates/evil.yaml": text}), nil)
+				m := renderTarget(t, sample(t, map[string]string{"templates/evil.yaml": text}), nil)
 				prepared, err := m.Prepare(target)
 				if err != nil {
 					t.Fatal(err)
@@ -115,7 +115,7 @@ func TestPodsOfOtherWorkloadsHaveNoLabelsOfShipper(t *testing.T) {
 
 // TestAHookThatIsADeploymentHasNoLabelsOfShipper: it is not the Deployment that Shipper rolls out.
 func TestAHookThatIsADeploymentHasNoLabelsOfShipper(t *testing.T) {
-	m := render(t, sample(t, map[string]string{"templates/evil.yaml": fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\n"+
+	m := renderTarget(t, sample(t, map[string]string{"templates/evil.yaml": fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\n"+
 		"metadata: {name: s, annotations: {helm.sh/hook: pre-install}}\n"+
 		"spec: {selector: {matchLabels: {app: evil}}, template: {metadata: %s}}", stolen)}), nil)
 	hooks, err := m.Hooks(target)
@@ -163,7 +163,7 @@ func TestSelectorsKeepTheirOwnApplicationAlone(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := sample(t, map[string]string{"templates/s.yaml": fmt.Sprintf(text, test.selector, test.label)})
-			objects, err := render(t, c, nil).Prepare(target)
+			objects, err := renderTarget(t, c, nil).Prepare(target)
 			if test.refused != "" {
 				if diff := cmp.Diff(failure{Reason: "ChartError", Message: test.refused}, read(t, err), same); diff != "" {
 					t.Error(diff)
@@ -190,7 +190,7 @@ func TestSelectorsKeepTheirOwnApplicationAlone(t *testing.T) {
 func TestSelectorsOfOthersStayAsTheyAre(t *testing.T) {
 	c := sample(t, map[string]string{"templates/policy.yaml": "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\n" +
 		"metadata: {name: p}\nspec: {podSelector: {matchLabels: {shipper-app: super, shipper-traffic-status: enabled}}}"})
-	objects, err := render(t, c, nil).Prepare(target)
+	objects, err := renderTarget(t, c, nil).Prepare(target)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ package chart
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -35,7 +34,7 @@ func TestRendersOfOneTeamLeaveRoomToOthers(t *testing.T) {
 }
 
 func testRendersOfOneTeam(t *testing.T) {
-	web := chartOf(newRenderCache(8, 1<<20), "{name: web}")
+	web := chartOf(NewRenderCache(8, 1<<20), "{name: web}")
 	render := func(namespace string) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -61,7 +60,7 @@ func testRendersOfOneTeam(t *testing.T) {
 // again for a new version of a cluster.
 func TestARequestThatWaitsLongIsStillRendered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		web := chartOf(newRenderCache(8, 1<<20), "{name: web}")
+		web := chartOf(NewRenderCache(8, 1<<20), "{name: web}")
 		for range 8 / teamShare {
 			web.renders.room.Wait("a")
 		}
@@ -72,53 +71,10 @@ func TestARequestThatWaitsLongIsStillRendered(t *testing.T) {
 	})
 }
 
-func TestSumsOfOneTeamLeaveRoomToOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		guesses.Wait("a")
-		secret := []byte(rand.Text()) // sums outlive a run of the test
-		ended := make(chan string, 2)
-		for _, namespace := range []string{"a", "b"} {
-			go func() {
-				if _, err := slowSum(secret, namespace+"/web/Secret"); err != nil {
-					t.Error(err)
-				}
-				ended <- namespace
-			}()
-		}
-		if first := <-ended; first != "b" {
-			t.Errorf("the sum of %s was made first", first)
-		}
-		guesses.Leave("a")
-		<-ended
-	})
-}
-
-func TestASumThatWasMadeMeanwhileIsNotMadeAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		guesses.Wait("a")
-		secret := []byte(rand.Text()) // sums outlive a run of the test
-		sums := make(chan []byte, 2)
-		for range cap(sums) {
-			go func() {
-				sum, err := slowSum(secret, "a/web/Secret")
-				if err != nil {
-					t.Error(err)
-				}
-				sums <- sum
-			}()
-		}
-		synctest.Wait()
-		guesses.Leave("a")
-		if one, other := <-sums, <-sums; &one[0] != &other[0] {
-			t.Error("it is made twice")
-		}
-	})
-}
-
 // TestAChartRenderedMeanwhileIsNotRenderedAgain has a chart that makes up a password.
 func TestAChartRenderedMeanwhileIsNotRenderedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		web := chartOf(newRenderCache(1, 1<<20), "{name: web, annotations: {password: {{ randAlphaNum 16 | quote }}}}")
+		web := chartOf(NewRenderCache(1, 1<<20), "{name: web, annotations: {password: {{ randAlphaNum 16 | quote }}}}")
 		web.renders.room.Wait("a")
 		passwords := make(chan string, 2)
 		for range cap(passwords) {

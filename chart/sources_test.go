@@ -3,7 +3,6 @@
 package chart_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -69,46 +68,5 @@ func TestDigestsOfSources(t *testing.T) {
 	one := of("web", "a: 1")
 	if one != of("web", "a: 1") || one == of("web", "a: 2") || one == of("db", "a: 1") || !strings.HasPrefix(one, "pbkdf2:") {
 		t.Errorf("digest %s is not of the content and the Application alone", one)
-	}
-}
-
-func TestErrorsOfRenderingAreWithheld(t *testing.T) {
-	const canary = "k33p-this"
-	values := &shipper.ChartValues{"secret": canary}
-	for sentence, tc := range map[string]struct {
-		files map[string]string
-		want  string
-	}{
-		"of a template that fails": {
-			map[string]string{"templates/x.yaml": "a: 1\nb: {{ fail .Values.secret }}\n"}, "it does not render, at sample/templates/x.yaml:2:6",
-		},
-		"of a text that is not YAML": {map[string]string{"templates/x.yaml": "{{ .Values.secret }}: [\n"},
-			"it cannot be rendered with these values"},
-		"of a number that is none": {
-			map[string]string{"templates/deployment.yaml": strings.Replace(
-				deployment, "spec: {template", "spec: {replicas: {{ .Values.secret }}, template", 1)},
-			"it cannot be rendered with these values",
-		},
-		"of a schema": {
-			map[string]string{"values.schema.json": `{"properties": {"secret": {"enum": ["x"]}}}`}, "the values do not fit the schema of sample",
-		},
-		"of a chart without a Deployment": {
-			map[string]string{"templates/deployment.yaml": ""}, "it must have exactly one Deployment, but 0 are found",
-		},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			_, err := sample(t, tc.files).Render(t.Context(), values, target)
-			if err == nil {
-				t.Fatal("it renders")
-			}
-			got := chart.Withheld(err).Error()
-			if want := `chart "sample" 1.2.3: ` + tc.want + chart.Unsaid; got != want {
-				t.Errorf("got  %s\nwant %s\nof   %s", got, want, err)
-			}
-		})
-	}
-	away := &chart.Error{Reason: shipper.ChartFetchFailure, Message: "away"}
-	if got := chart.Withheld(away); !errors.Is(got, away) {
-		t.Errorf("what is not of rendering becomes %v", got)
 	}
 }

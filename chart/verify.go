@@ -129,7 +129,7 @@ func (c *Catalog) hold(
 	if len(prov) > MaxProvenanceBytes {
 		return shipper.ChartSignature{}, notVerified(ErrProvenance, "%s %s", where, tooLong(MaxProvenanceBytes))
 	}
-	want := signed{archiveName(pinned.Name, pinned.Version), digest}
+	want := signed{name: archiveName(pinned.Name, pinned.Version), digest: digest}
 	by, err := verifyProvenance(prov, keys, want, c.options.Clock.Now())
 	if err != nil {
 		return shipper.ChartSignature{}, notVerified(ErrProvenance, "%s has no valid signature: %s %s (the keys are those of Secret %s)",

@@ -11,30 +11,6 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
 
-// sizeOf is the approximate size of a value; it stops counting soon after most.
-func sizeOf(value any, most int) int {
-	size := 8
-	switch value := value.(type) {
-	case string:
-		size += len(value)
-	case map[string]any:
-		for key, item := range value {
-			if size > most {
-				break
-			}
-			size += len(key) + sizeOf(item, most-size)
-		}
-	case []any:
-		for _, item := range value {
-			if size > most {
-				break
-			}
-			size += sizeOf(item, most-size)
-		}
-	}
-	return size
-}
-
 // nothingElse is the loader for schemas that refer to other files. Helm would read them from this machine and its network,
 // which a chart must not do.
 type nothingElse struct{}
@@ -49,7 +25,7 @@ func checkSchemas(c *helmchart.Chart, values map[string]any) error {
 	if c.Schema != nil {
 		if err := checkSchema(c.Schema, values); err != nil {
 			return chartError("the values do not fit the schema of %s: %s", c.Name(), limit(err.Error(), 1000)).
-				openly("the values do not fit the schema of %s", c.Name())
+				withPublic("the values do not fit the schema of %s", c.Name())
 		}
 	}
 	for _, child := range c.Dependencies() {
