@@ -22,7 +22,7 @@ var (
 	// ErrNotRepository means that the URL is not a chart repository: the answer is an error status such as 404, a page of HTML
 	// or another file, or the scheme is not http or https. Refuse.
 	ErrNotRepository = errors.New("not a chart repository")
-	// ErrNotAllowed means that the Policy of Options forbids the URL. Refuse.
+	// ErrNotAllowed means that the Policy of package repository forbids the URL. Refuse.
 	ErrNotAllowed = errors.New("not allowed")
 	// ErrCredentials means that the Secret that a chart names does not exist, may not be read, or has no usable credentials.
 	// Refuse.
@@ -35,11 +35,11 @@ var (
 	ErrKeys = errors.New("no keys")
 	// ErrProvenance means that an archive has no provenance, or not the required one. Do not install.
 	ErrProvenance = errors.New("not verified")
-	// ErrNotKept means that the kept function of LoadKept does not have the archive.
+	// ErrNotKept means that the kept function of repository.Catalog.LoadKept does not have the archive.
 	ErrNotKept = errors.New("not kept")
 )
 
-// Error is the error of every function in this package, except when the caller's ctx ends.
+// Error is the error of the functions in the packages below, except when the caller's ctx ends.
 type Error struct {
 	// Reason is ChartFetchFailure, ChartNotVerified, BrokenChartSpec, WrongChartDeployments or ChartError of v1alpha1: the
 	// reason of the condition that shows the error.
@@ -50,8 +50,8 @@ type Error struct {
 	Retry bool
 	// Cause is a sentinel of this package or the underlying error; may be nil.
 	Cause error
-	// public is the part of Message that quotes no values; empty for none.
-	public string
+	// Public is the part of Message that quotes no values; empty for none.
+	Public string
 }
 
 // Error returns the message.
@@ -60,9 +60,9 @@ func (e *Error) Error() string { return e.Message }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// withPublic sets the part of the message that quotes no values.
-func (e *Error) withPublic(format string, args ...any) *Error {
-	e.public = fmt.Sprintf(format, args...)
+// WithPublic sets the part of the message that quotes no values.
+func (e *Error) WithPublic(format string, args ...any) *Error {
+	e.Public = fmt.Sprintf(format, args...)
 	return e
 }
 
@@ -73,33 +73,33 @@ func Withheld(err error) error {
 	if !ok || failure.Reason != shipper.ChartError && failure.Reason != shipper.WrongChartDeployments {
 		return err
 	}
-	message := cmp.Or(failure.public, "the chart cannot be rendered with these values") + Unsaid
+	message := cmp.Or(failure.Public, "the chart cannot be rendered with these values") + Unsaid
 	return &Error{Reason: failure.Reason, Retry: failure.Retry, Message: message}
 }
 
 // Unsaid ends messages that were shortened by Withheld.
 const Unsaid = "; the details may quote a Secret and are left out: `shipperctl chart render` shows them to users who may read it"
 
-// brokenSpec is the error of a reference that is not a usable chart.
-func brokenSpec(cause error, format string, args ...any) *Error {
+// BrokenSpec is the error of a reference that is not a usable chart.
+func BrokenSpec(cause error, format string, args ...any) *Error {
 	return &Error{Reason: shipper.BrokenChartSpec, Message: fmt.Sprintf(format, args...), Cause: cause}
 }
 
-// fetchFailure is the error of a failed download; it is retried.
-func fetchFailure(cause error, format string, args ...any) *Error {
+// FetchFailure is the error of a failed download; it is retried.
+func FetchFailure(cause error, format string, args ...any) *Error {
 	return &Error{Reason: shipper.ChartFetchFailure, Message: fmt.Sprintf(format, args...), Retry: true, Cause: cause}
 }
 
-// notVerified is the error of a chart without the required signature. It is retried: a signature may be published, or a Secret
+// NotVerified is the error of a chart without the required signature. It is retried: a signature may be published, or a Secret
 // may get other keys, without notice.
-func notVerified(cause error, format string, args ...any) *Error {
+func NotVerified(cause error, format string, args ...any) *Error {
 	return &Error{Reason: shipper.ChartNotVerified, Message: fmt.Sprintf(format, args...), Retry: true, Cause: cause}
 }
 
-// asError is err as an *Error.
-func asError(err error) *Error {
+// AsError is err as an *Error.
+func AsError(err error) *Error {
 	if failure, ok := errors.AsType[*Error](err); ok {
 		return failure
 	}
-	return fetchFailure(err, "%s", err)
+	return FetchFailure(err, "%s", err)
 }

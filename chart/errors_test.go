@@ -9,7 +9,7 @@ import (
 )
 
 func TestAsErrorKeepsWhatItIsGiven(t *testing.T) {
-	if got := asError(context.Canceled); !got.Retry || !errors.Is(got, context.Canceled) {
+	if got := AsError(context.Canceled); !got.Retry || !errors.Is(got, context.Canceled) {
 		t.Errorf("got %+v", got)
 	}
 }

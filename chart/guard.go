@@ -6,22 +6,22 @@ import (
 	"fmt"
 )
 
-// unusable is the error of an answer that is complete and invalid.
-type unusable struct{ err error }
+// Unusable is the error of an answer that is complete and invalid.
+type Unusable struct{ Err error }
 
 // Error says why.
-func (u *unusable) Error() string { return u.err.Error() }
+func (u *Unusable) Error() string { return u.Err.Error() }
 
-// guard runs a parser on untrusted input: it marks its errors as unusable, and turns a panic into one.
-func guard[T any](parse func() (T, error)) (result T, err error) {
+// Guard runs a parser on untrusted input: it marks its errors as unusable, and turns a panic into one.
+func Guard[T any](parse func() (T, error)) (result T, err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
-			err = &unusable{fmt.Errorf("cannot be read: %s", shorten(fmt.Sprint(caught)))}
+			err = &Unusable{fmt.Errorf("cannot be read: %s", Shorten(fmt.Sprint(caught)))}
 		}
 	}()
 	result, err = parse()
 	if err != nil {
-		err = &unusable{err}
+		err = &Unusable{err}
 	}
 	return result, err
 }

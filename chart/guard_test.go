@@ -9,8 +9,8 @@ import (
 )
 
 func TestGuardTurnsPanicsIntoErrors(t *testing.T) {
-	_, err := guard(func() (int, error) { panic("oh " + strings.Repeat("x", 300)) })
-	failure, ok := errors.AsType[*unusable](err)
+	_, err := Guard(func() (int, error) { panic("oh " + strings.Repeat("x", 300)) })
+	failure, ok := errors.AsType[*Unusable](err)
 	if !ok || !strings.HasPrefix(failure.Error(), "cannot be read: oh xxx") || len(failure.Error()) > 250 {
 		t.Errorf("got %v", err)
 	}

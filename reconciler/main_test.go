@@ -35,7 +35,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/manifests"
 	"shipper.dev/shipper/reconciler"
 	"shipper.dev/shipper/reconciler/chartsnapshot"
@@ -270,11 +270,11 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 		world.fleet, world.metrics = clusters, metrics
 	}
 	now := clock.RealClock{}
-	policy, err := chart.ParsePolicy(charts.URLs)
+	policy, err := repository.ParsePolicy(charts.URLs)
 	if err != nil {
 		return nil, err
 	}
-	charts := chartsnapshot.NewCharts(chart.NewCatalog(ctx, chart.Options{Repositories: policy}), mgr.GetAPIReader())
+	charts := chartsnapshot.NewCharts(repository.NewCatalog(ctx, repository.Options{Repositories: policy}), mgr.GetAPIReader())
 	values := valuessnapshot.NewValues(mgr.GetClient(), mgr.GetAPIReader(), shipper.SystemNamespace)
 	err = errors.Join(
 		mgr.Add(clusters),

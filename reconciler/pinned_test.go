@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/values"
 )
 
 var hidden = []shipper.ValuesSource{{SecretKeyRef: &shipper.ValuesKeyRef{Name: "hidden"}}}
@@ -26,7 +26,7 @@ func holding(text string) []byte { return []byte("message: k33p-" + text) }
 // digest is that of what a Secret of the Application held.
 func (s *fixture) digest(text string) map[string]string {
 	s.Helper()
-	digests, err := chart.Pinned{Namespace: s.namespace, App: s.app, From: hidden}.DigestsOf(chart.Held{hidden[0].String(): holding(text)})
+	digests, err := values.Pinned{Namespace: s.namespace, App: s.app, From: hidden}.DigestsOf(values.Held{hidden[0].String(): holding(text)})
 	s.must(err)
 	return digests
 }

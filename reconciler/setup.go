@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/reconciler/chartsnapshot"
 	"shipper.dev/shipper/reconciler/cluster"
 	"shipper.dev/shipper/reconciler/fleet"
@@ -44,7 +44,7 @@ type Options struct {
 	// GlobalBlocksNamespace is the one whose RolloutBlocks bear on every namespace.
 	GlobalBlocksNamespace string
 	// Charts are where Releases' charts come from.
-	Charts *chart.Catalog
+	Charts *repository.Catalog
 	// Clock is the time, everywhere.
 	Clock clock.WithTicker
 	// Workers is how many objects of each kind are worked on at the same time, and how many passes are made at the same time in each

@@ -18,6 +18,8 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
+	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/reconciler/chartsnapshot"
 	"shipper.dev/shipper/test/charts"
 )
@@ -75,9 +77,9 @@ func (s *fixture) keptFor(archive charts.Archive, releases ...*shipper.Release) 
 }
 
 // afresh loads a chart as a process does that has only just begun.
-func (s *fixture) afresh(pinned shipper.Chart, digest string) (*chart.Chart, error) {
+func (s *fixture) afresh(pinned shipper.Chart, digest string) (*render.Chart, error) {
 	s.Helper()
-	catalog := chart.NewCatalog(s.ctx, chart.Options{Repositories: charts.Policy(s.T)})
+	catalog := repository.NewCatalog(s.ctx, repository.Options{Repositories: charts.Policy(s.T)})
 	return chartsnapshot.NewCharts(catalog, s.management).Load(s.ctx, s.namespace, pinned, digest)
 }
 
@@ -99,10 +101,10 @@ func padded(t *testing.T, version string, size int) charts.Archive {
 func TestChartsAreKeptForReleases(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
-	repository := charts.Serve(t)
+	repo := charts.Serve(t)
 	archive := padded(t, "1.0.0", 2*shipper.MaxChartPartBytes+1)
-	repository.Publish(archive)
-	pinned := shipper.Chart{Name: archive.Name, Version: archive.Version, RepoURL: repository.URL}
+	repo.Publish(archive)
+	pinned := shipper.Chart{Name: archive.Name, Version: archive.Version, RepoURL: repo.URL}
 
 	one := s.released("one", pinned, archive.Digest)
 	head := s.keptFor(archive, one)
@@ -114,11 +116,11 @@ func TestChartsAreKeptForReleases(t *testing.T) {
 	s.keptFor(archive, one, two)
 
 	// The repository publishes something else under the name, and then it is gone.
-	repository.Publish(padded(t, "1.0.0", 1))
+	repo.Publish(padded(t, "1.0.0", 1))
 	if _, err := s.afresh(pinned, archive.Digest); err != nil {
 		t.Errorf("what is kept is of no use: %v", err)
 	}
-	repository.Close()
+	repo.Close()
 	loaded, err := s.afresh(pinned, archive.Digest)
 	if err != nil || loaded.Digest() != archive.Digest {
 		t.Fatalf("what is kept is of no use: %v", err)
@@ -155,11 +157,11 @@ func TestChartsAreKeptForReleases(t *testing.T) {
 func TestReleasesWithoutADigestArePinnedToWhatIsKept(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
-	repository := charts.Serve(t)
-	repository.ForgetDigests()
+	repo := charts.Serve(t)
+	repo.ForgetDigests()
 	archive, err := charts.Get("test-nginx", "0.0.1")
 	s.must(err)
-	pinned := shipper.Chart{Name: archive.Name, Version: archive.Version, RepoURL: repository.URL}
+	pinned := shipper.Chart{Name: archive.Name, Version: archive.Version, RepoURL: repo.URL}
 	rel := s.released("one", pinned, "")
 	s.keptFor(archive, rel)
 	s.must(s.management.Get(s.ctx, client.ObjectKeyFromObject(rel), rel))
@@ -171,8 +173,8 @@ func TestReleasesWithoutADigestArePinnedToWhatIsKept(t *testing.T) {
 func TestAChartThatCannotBeKeptIsTold(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
-	repository := charts.Serve(t)
-	pinned := shipper.Chart{Name: "test-nginx", Version: "0.0.1", RepoURL: repository.URL}
+	repo := charts.Serve(t)
+	pinned := shipper.Chart{Name: "test-nginx", Version: "0.0.1", RepoURL: repo.URL}
 	exchanged := charts.NewArchive("", "", []byte("others")).Digest
 	s.released("one", pinned, exchanged)
 	s.soon("nobody is told", func() string { return s.event("one", "ChartNotKept") })
@@ -185,11 +187,11 @@ func TestAChartThatCannotBeKeptIsTold(t *testing.T) {
 func TestALargeChartIsNotKept(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
-	repository := charts.Serve(t)
-	repository.ForgetDigests()
+	repo := charts.Serve(t)
+	repo.ForgetDigests()
 	archive := padded(t, "2.0.0", 4<<20)
-	repository.Publish(archive)
-	pinned := shipper.Chart{Name: archive.Name, Version: archive.Version, RepoURL: repository.URL}
+	repo.Publish(archive)
+	pinned := shipper.Chart{Name: archive.Name, Version: archive.Version, RepoURL: repo.URL}
 	rel := s.released("one", pinned, "")
 	s.soon("nobody is told", func() string { return s.event("one", "ChartNotKept") })
 	s.must(s.management.Get(s.ctx, client.ObjectKeyFromObject(rel), rel))
@@ -206,10 +208,10 @@ func TestALargeChartIsNotKept(t *testing.T) {
 func TestWhatIsKeptIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
-	repository := charts.Serve(t)
+	repo := charts.Serve(t)
 	archive, err := charts.Get("test-nginx", "0.0.1")
 	s.must(err)
-	pinned := shipper.Chart{Name: archive.Name, Version: archive.Version, RepoURL: repository.URL}
+	pinned := shipper.Chart{Name: archive.Name, Version: archive.Version, RepoURL: repo.URL}
 	forged := shipper.ChartSnapshotSpec{Chart: pinned, Digest: archive.Digest, Bytes: 6, Parts: 1}
 	s.must(s.management.Create(s.ctx, &shipper.ChartSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: shipper.ChartSnapshotName(archive.Digest)}, Spec: forged,
@@ -222,7 +224,7 @@ func TestWhatIsKeptIsNotTrusted(t *testing.T) {
 	if err != nil || loaded.Digest() != archive.Digest {
 		t.Errorf("the repository's own is not loaded: %v", err)
 	}
-	repository.Close()
+	repo.Close()
 	if _, err := s.afresh(pinned, archive.Digest); err == nil {
 		t.Error("what somebody else made is loaded")
 	}
@@ -245,17 +247,17 @@ func (s *fixture) event(about, reason string) string {
 func TestWhatIsKeptUnsignedIsNotVerified(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
-	repository, ann := charts.Serve(t), charts.NewSigner(t, "ann", nil)
+	repo, ann := charts.Serve(t), charts.NewSigner(t, "ann", nil)
 	archive, err := charts.Get("test-nginx", "0.0.1")
 	s.must(err)
 	s.must(s.management.Create(s.ctx, &corev1.Secret{
 		ObjectMeta: s.meta("keys"), Data: map[string][]byte{"pubring.gpg": ann.Public()},
 	}))
-	pinned := shipper.Chart{Name: archive.Name, Version: archive.Version, RepoURL: repository.URL}
+	pinned := shipper.Chart{Name: archive.Name, Version: archive.Version, RepoURL: repo.URL}
 	s.keptFor(archive, s.released("one", pinned, archive.Digest))
 	pinned.Verify.SecretName = "keys"
 	verify := func() (shipper.ChartSignature, error) {
-		catalog := chart.NewCatalog(s.ctx, chart.Options{Repositories: charts.Policy(t), Secrets: chart.SecretsOf(s.management)})
+		catalog := repository.NewCatalog(s.ctx, repository.Options{Repositories: charts.Policy(t), Secrets: repository.SecretsOf(s.management)})
 		kept := chartsnapshot.NewCharts(catalog, s.management)
 		if _, err := kept.Load(s.ctx, s.namespace, pinned, archive.Digest); err != nil {
 			t.Errorf("it cannot be loaded: %v", err)
@@ -265,7 +267,7 @@ func TestWhatIsKeptUnsignedIsNotVerified(t *testing.T) {
 	if _, err := verify(); !errors.Is(err, chart.ErrProvenance) {
 		t.Errorf("nobody signed it, and the answer is %v", err)
 	}
-	repository.PublishProvenance(archive.Name, archive.Version, ann.Sign(archive))
+	repo.PublishProvenance(archive.Name, archive.Version, ann.Sign(archive))
 	got, err := verify()
 	want := shipper.ChartSignature{Digest: archive.Digest, Fingerprint: ann.Fingerprint(), Identity: "ann <ann@example.com>"}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {

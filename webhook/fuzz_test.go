@@ -22,6 +22,8 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/webhook"
 	"shipper.dev/shipper/webhook/protected"
@@ -32,20 +34,22 @@ type quick struct{}
 
 func (quick) Verifiable(context.Context, string, shipper.Chart, string) error { return nil }
 
-func (quick) Resolve(_ context.Context, _ string, want shipper.Chart) (chart.Resolution, error) {
+func (quick) Resolve(_ context.Context, _ string, want shipper.Chart) (repository.Resolution, error) {
 	if want.Name == "" {
-		return chart.Resolution{}, &chart.Error{Message: "no such chart", Cause: chart.ErrNoChart}
+		return repository.Resolution{}, &chart.Error{Message: "no such chart", Cause: chart.ErrNoChart}
 	}
-	return chart.Resolution{Version: "0.0.1", Digest: strings.Repeat("0", 64)}, nil
+	return repository.Resolution{Version: "0.0.1", Digest: strings.Repeat("0", 64)}, nil
 }
 
-func (quick) Allows(repoURL string) error { return (&chart.Catalog{}).Allows(repoURL) }
+func (quick) Allows(repoURL string) error { return (&repository.Catalog{}).Allows(repoURL) }
 
 func (quick) Refresh(context.Context, string, shipper.Chart) error { return errors.New("not now") }
 
-func (quick) Judge(context.Context, *shipper.Release, chart.Place) ([]string, error) { return nil, nil }
+func (quick) Judge(context.Context, *shipper.Release, values.Place) ([]string, error) {
+	return nil, nil
+}
 
-func (quick) Replicas(context.Context, *shipper.Release, chart.Place) (int32, error) { return 3, nil }
+func (quick) Replicas(context.Context, *shipper.Release, values.Place) (int32, error) { return 3, nil }
 
 // gateOf serves all webhooks with a few cached objects and grants no rights.
 func gateOf(f *testing.F) (s served, forget func()) {

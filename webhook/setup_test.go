@@ -24,7 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/manifests"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/webhook"
@@ -38,9 +39,9 @@ func (s served) Register(path string, hook http.Handler) { s[path] = hook }
 // slow resolves nothing, and only ends when its time is up.
 type slow struct{}
 
-func (slow) Resolve(ctx context.Context, _ string, _ shipper.Chart) (chart.Resolution, error) {
+func (slow) Resolve(ctx context.Context, _ string, _ shipper.Chart) (repository.Resolution, error) {
 	<-ctx.Done()
-	return chart.Resolution{}, ctx.Err()
+	return repository.Resolution{}, ctx.Err()
 }
 
 func (slow) Allows(string) error { return nil }
@@ -49,12 +50,12 @@ func (slow) Refresh(ctx context.Context, _ string, _ shipper.Chart) error { retu
 
 func (slow) Verifiable(context.Context, string, shipper.Chart, string) error { return nil }
 
-func (slow) Judge(ctx context.Context, _ *shipper.Release, _ chart.Place) ([]string, error) {
+func (slow) Judge(ctx context.Context, _ *shipper.Release, _ values.Place) ([]string, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-func (slow) Replicas(ctx context.Context, _ *shipper.Release, _ chart.Place) (int32, error) {
+func (slow) Replicas(ctx context.Context, _ *shipper.Release, _ values.Place) (int32, error) {
 	return 0, ctx.Err()
 }
 

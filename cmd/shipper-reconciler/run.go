@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/reconciler"
 	"shipper.dev/shipper/reconciler/fence"
 	"shipper.dev/shipper/reconciler/requestlimit"
@@ -38,9 +38,9 @@ func run(ctx context.Context, o *options) error {
 	}
 	err = reconciler.Setup(ctx, mgr, reconciler.Options{
 		Namespace: o.namespace, GlobalBlocksNamespace: o.blocksNamespace,
-		Charts: chart.NewCatalog(ctx, chart.Options{
+		Charts: repository.NewCatalog(ctx, repository.Options{
 			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
-			Secrets: chart.SecretsOf(mgr.GetAPIReader()), SystemNamespace: o.namespace,
+			Secrets: repository.SecretsOf(mgr.GetAPIReader()), SystemNamespace: o.namespace,
 		}),
 		Clock: clock.RealClock{}, Workers: o.workers, SelectByRelease: o.selectByRelease, Registry: metrics.Registry, Guard: guard,
 	})

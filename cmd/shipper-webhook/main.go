@@ -18,7 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/cmd/garbage"
 )
 
@@ -34,7 +34,7 @@ func main() {
 	log := zap.New(o.logging()...)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
-	stdlog.SetOutput(chart.Discreet(os.Stderr))
+	stdlog.SetOutput(render.Discreet(os.Stderr))
 
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()

@@ -26,7 +26,8 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/certs"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/webhook"
 	"shipper.dev/shipper/webhook/authz"
 	"shipper.dev/shipper/webhook/state"
@@ -96,12 +97,12 @@ func build(
 	}
 	err = webhook.Setup(guarded{d, clients}, webhook.Options{
 		State: known.Reader, Ready: known.Ready, Authz: who,
-		Charts: chart.NewCatalog(ctx, chart.Options{
+		Charts: repository.NewCatalog(ctx, repository.Options{
 			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
-			Secrets: chart.SecretsOf(mgr.GetAPIReader()), SystemNamespace: o.namespace,
+			Secrets: repository.SecretsOf(mgr.GetAPIReader()), SystemNamespace: o.namespace,
 		}),
-		Sources: func(ctx context.Context, namespace string, from []shipper.ValuesSource) (chart.Held, error) {
-			return chart.ReadSources(ctx, mgr.GetAPIReader(), namespace, from)
+		Sources: func(ctx context.Context, namespace string, from []shipper.ValuesSource) (values.Held, error) {
+			return values.ReadSources(ctx, mgr.GetAPIReader(), namespace, from)
 		},
 		Reconciler: o.reconcilerUser, Namespace: o.namespace, Registry: metrics.Registry, Clock: clock.RealClock{},
 		Log: mgr.GetLogger().WithName("webhook"),

@@ -16,7 +16,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/cmd/shipperctl/root"
 	"shipper.dev/shipper/cmd/shipperctl/screen"
@@ -25,7 +25,7 @@ import (
 func main() {
 	log.SetLogger(logr.Discard()) // what libraries log says nothing to the person in front of the screen
 	klog.SetLogger(logr.Discard())
-	stdlog.SetOutput(chart.Discreet(os.Stderr))
+	stdlog.SetOutput(render.Discreet(os.Stderr))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once, whatever it is waiting for
 	cmd := root.NewCommand(os.Stdout)

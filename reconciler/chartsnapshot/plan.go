@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
 )
 
 // maxKept is the largest archive that is kept. Snapshots are in the etcd of the management cluster, which has a few GiB for
@@ -27,7 +27,7 @@ func (e tooLarge) Error() string {
 }
 
 // heading is the object that says what a chart's archive is. It belongs to one Release at first.
-func heading(rel *shipper.Release, loaded *chart.Chart) *shipper.ChartSnapshot {
+func heading(rel *shipper.Release, loaded *render.Chart) *shipper.ChartSnapshot {
 	archive := loaded.Archive()
 	parts := (len(archive) + shipper.MaxChartPartBytes - 1) / shipper.MaxChartPartBytes
 	return &shipper.ChartSnapshot{

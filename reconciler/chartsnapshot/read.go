@@ -14,24 +14,26 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
+	"shipper.dev/shipper/chart/repository"
 )
 
 // Charts loads charts from memory, from what is kept, and only then from repositories. It is safe for concurrent use.
 type Charts struct {
-	catalog *chart.Catalog
+	catalog *repository.Catalog
 	reader  client.Reader
 }
 
 // NewCharts returns Charts of a catalog; reader reads ChartSnapshots, rarely, and must not keep them in memory.
-func NewCharts(catalog *chart.Catalog, reader client.Reader) *Charts {
+func NewCharts(catalog *repository.Catalog, reader client.Reader) *Charts {
 	return &Charts{catalog: catalog, reader: reader}
 }
 
 // Load returns the chart of an exact version whose archive has a digest, if one is known, for use in a namespace. What
-// other namespaces keep is not looked at. Errors are those of chart.Catalog.
+// other namespaces keep is not looked at. Errors are those of repository.Catalog.
 func (c *Charts) Load(
 	ctx context.Context, namespace string, pinned shipper.Chart, digest string,
-) (*chart.Chart, error) {
+) (*render.Chart, error) {
 	return c.catalog.LoadKept(ctx, namespace, pinned, digest, func(ctx context.Context) ([]byte, error) {
 		return c.archive(ctx, namespace, digest)
 	})

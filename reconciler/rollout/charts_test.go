@@ -8,13 +8,15 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/reconciler/rollout"
 	"shipper.dev/shipper/test/charts"
 )
 
 func TestReplicasAreThoseOfTheChart(t *testing.T) {
-	repository := charts.Serve(t)
-	catalog := chart.NewCatalog(t.Context(), chart.Options{Repositories: charts.Policy(t), CacheDir: t.TempDir()})
+	repo := charts.Serve(t)
+	catalog := repository.NewCatalog(t.Context(), repository.Options{Repositories: charts.Policy(t), CacheDir: t.TempDir()})
 	count := rollout.NewCharts(catalog, nil)
 	rel := &shipper.Release{}
 	rel.Namespace, rel.Name = "default", "web-0"
@@ -38,9 +40,9 @@ func TestReplicasAreThoseOfTheChart(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			rel.Spec.Environment.Chart = shipper.Chart{Name: tc.name, Version: tc.version, RepoURL: repository.URL}
+			rel.Spec.Environment.Chart = shipper.Chart{Name: tc.name, Version: tc.version, RepoURL: repo.URL}
 			rel.Annotations = map[string]string{shipper.ReleaseChartDigestAnnotation: tc.digest}
-			got, err := count.Replicas(t.Context(), rel, chart.Place{})
+			got, err := count.Replicas(t.Context(), rel, values.Place{})
 			var broken *chart.Error
 			if errors.As(err, &broken); (broken == nil) != (tc.reason == "") || got != tc.want {
 				t.Fatalf("got %d, %v", got, err)

@@ -27,6 +27,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/reconciler"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/recorder"
@@ -125,7 +126,7 @@ func (fakeCharts) Verify(context.Context, *shipper.Release) (shipper.ChartSignat
 	return shipper.ChartSignature{}, nil
 }
 
-func (fakeCharts) Replicas(_ context.Context, rel *shipper.Release, _ chart.Place) (int32, error) {
+func (fakeCharts) Replicas(_ context.Context, rel *shipper.Release, _ values.Place) (int32, error) {
 	env := rel.Spec.Environment
 	if env.Chart.Name == "broken" {
 		return 0, &chart.Error{Reason: shipper.WrongChartDeployments, Message: "the chart has no Deployment"}

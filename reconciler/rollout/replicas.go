@@ -12,7 +12,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/values"
 )
 
 // regions are those of a Release's clusters, by name; nil when no region has values of its own. The region that was written down for a
@@ -46,10 +46,10 @@ func (r *pass) regions(ctx context.Context, have strategy.Release, clusters []st
 func (r *pass) count(
 	ctx context.Context, rel *shipper.Release, clusters []string, regions map[string]string,
 ) (map[string]int32, error) {
-	layers, counted := chart.LayersOf(&rel.Spec.Environment), map[chart.Place]int32{}
+	layers, counted := values.LayersOf(&rel.Spec.Environment), map[values.Place]int32{}
 	out := make(map[string]int32, len(clusters))
 	for _, name := range clusters {
-		place := layers.Distinct(chart.Place{Cluster: name, Region: regions[name]})
+		place := layers.Distinct(values.Place{Cluster: name, Region: regions[name]})
 		replicas, known := counted[place]
 		if !known {
 			var err error
@@ -65,7 +65,7 @@ func (r *pass) count(
 
 // countAdded counts the Pods in clusters that a CapacityTarget is about to get, where they may not be as many as in the others.
 func (r *pass) countAdded(ctx context.Context, have strategy.Release, want *shipper.CapacityTargetSpec) error {
-	if !chart.LayersOf(&have.Release.Spec.Environment).Differ() {
+	if !values.LayersOf(&have.Release.Spec.Environment).Differ() {
 		return nil
 	}
 	var added []string

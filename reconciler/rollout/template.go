@@ -17,7 +17,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/index"
 )
 
 // templatePlan is what one pass does.
@@ -280,7 +280,7 @@ func aborted(app *shipper.Application, newest *shipper.Release, highest int, kno
 // resolved reports whether the template names one version of its chart.
 func resolved(app *shipper.Application) bool {
 	c := app.Spec.Template.Chart
-	return chart.IsExact(c.Version) || (c.Version != "" &&
+	return index.IsExact(c.Version) || (c.Version != "" &&
 		c.Version == app.Annotations[shipper.AppChartVersionResolvedAnnotation] &&
 		c.Name == app.Annotations[shipper.AppChartNameAnnotation])
 }

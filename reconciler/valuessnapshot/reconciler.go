@@ -18,6 +18,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/queue"
@@ -79,7 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if rel.DeletionTimestamp != nil {
 		return ctrl.Result{}, nil
 	}
-	_, err := r.values.Of(ctx, chart.PinnedOf(rel))
+	_, err := r.values.Of(ctx, values.PinnedOf(rel))
 	if known, ok := errors.AsType[*chart.Error](err); ok {
 		report.Emit(r.recorder, rel, []report.Event{{
 			Type: corev1.EventTypeWarning, Reason: "ValuesNotKept", Action: "Keep", Note: known.Message,

@@ -17,6 +17,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/values"
 )
 
 // Values know what valuesFrom of Releases held. They are safe for concurrent use.
@@ -39,7 +40,7 @@ func Locate(reader client.Reader) *Values { return &Values{releases: reader, rea
 
 // Of is what a Release has from its ConfigMaps and Secrets, merged. It comes from the Secret that keeps it or, until there is one, from
 // that of another Release, and then from where it was. Errors are *chart.Error, or the API server's, and say nothing of what is held.
-func (v *Values) Of(ctx context.Context, pinned chart.Pinned) (map[string]any, error) {
+func (v *Values) Of(ctx context.Context, pinned values.Pinned) (map[string]any, error) {
 	if len(pinned.From) > 0 && pinned.Namespace == v.system {
 		return nil, failed(nil, "nothing in Shipper's own namespace %s is read for charts: move the Application to another namespace", v.system)
 	}
@@ -56,7 +57,7 @@ func (v *Values) Of(ctx context.Context, pinned chart.Pinned) (map[string]any, e
 }
 
 // kept is what the Secret of a Release of the same values holds; nil when there is none, or it is not what it should be.
-func (v *Values) kept(ctx context.Context, pinned chart.Pinned, release string) (chart.Held, error) {
+func (v *Values) kept(ctx context.Context, pinned values.Pinned, release string) (values.Held, error) {
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: pinned.Namespace, Name: shipper.ValuesSecretName(release)}
 	err := v.reader.Get(ctx, key, secret)
@@ -64,11 +65,11 @@ func (v *Values) kept(ctx context.Context, pinned chart.Pinned, release string) 
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && v.writer == nil:
 		return nil, nil
 	case apierrors.IsForbidden(err):
-		return nil, failed(err, "Shipper may not read Secret %s; %s", key, chart.MayKeep(pinned.Namespace))
+		return nil, failed(err, "Shipper may not read Secret %s; %s", key, values.MayKeep(pinned.Namespace))
 	case err != nil:
 		return nil, failed(err, "reading Secret %s: %s", key, err)
 	}
-	held := chart.Held{}
+	held := values.Held{}
 	for i, source := range pinned.From {
 		if content, there := secret.Data[strconv.Itoa(i)]; there {
 			held[source.String()] = content
@@ -81,7 +82,7 @@ func (v *Values) kept(ctx context.Context, pinned chart.Pinned, release string) 
 }
 
 // find is what was held, of where else it may be: with other Releases, the newest first, or where it was.
-func (v *Values) find(ctx context.Context, pinned chart.Pinned) (chart.Held, error) {
+func (v *Values) find(ctx context.Context, pinned values.Pinned) (values.Held, error) {
 	var list shipper.ReleaseList
 	err := v.releases.List(ctx, &list, client.InNamespace(pinned.Namespace), client.MatchingLabels{shipper.AppLabel: pinned.App})
 	if err != nil {
@@ -101,8 +102,8 @@ func (v *Values) find(ctx context.Context, pinned chart.Pinned) (chart.Held, err
 			return held, err
 		}
 	}
-	held, err := chart.ReadSources(ctx, v.reader, pinned.Namespace, pinned.From)
-	if broken, ok := errors.AsType[*chart.SourceError](err); ok && broken.Forbidden && v.writer == nil {
+	held, err := values.ReadSources(ctx, v.reader, pinned.Namespace, pinned.From)
+	if broken, ok := errors.AsType[*values.SourceError](err); ok && broken.Forbidden && v.writer == nil {
 		return nil, failed(nil, "you may get neither %s in namespace %s nor the Secret that keeps what it held",
 			pinned.From[broken.Index], pinned.Namespace)
 	}
@@ -119,7 +120,7 @@ func (v *Values) find(ctx context.Context, pinned chart.Pinned) (chart.Held, err
 }
 
 // keep makes the Secret of a Release. The Release is there: another of its name has Secrets of its own.
-func (v *Values) keep(ctx context.Context, pinned chart.Pinned, held chart.Held) error {
+func (v *Values) keep(ctx context.Context, pinned values.Pinned, held values.Held) error {
 	rel := &shipper.Release{}
 	if err := v.reader.Get(ctx, client.ObjectKey{Namespace: pinned.Namespace, Name: pinned.Release}, rel); err != nil {
 		return fmt.Errorf("reading Release %s/%s: %w", pinned.Namespace, pinned.Release, err)
@@ -136,7 +137,7 @@ func (v *Values) keep(ctx context.Context, pinned chart.Pinned, held chart.Held)
 		return err
 	case apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return failed(err, "Shipper may not keep what valuesFrom held in Secret %s/%s; %s", pinned.Namespace, secret.Name,
-			chart.MayKeep(pinned.Namespace))
+			values.MayKeep(pinned.Namespace))
 	case err != nil:
 		return fmt.Errorf("keeping values in Secret %s/%s: %w", pinned.Namespace, secret.Name, err)
 	}
@@ -158,7 +159,7 @@ func (v *Values) settled(ctx context.Context, rel *shipper.Release) error {
 }
 
 // secretOf is the Secret that keeps what was held for a Release.
-func secretOf(rel *shipper.Release, held chart.Held) *corev1.Secret {
+func secretOf(rel *shipper.Release, held values.Held) *corev1.Secret {
 	always := true
 	out := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{

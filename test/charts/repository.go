@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/repository"
 )
 
 // Fault is a way in which a Repository can be broken.
@@ -76,12 +76,12 @@ type Repository struct {
 const URLs = "http://127.0.0.1:*"
 
 // Flag has Shipper's binaries fetch from repositories of this package, too.
-const Flag = "--chart-repositories=" + chart.AnyHTTPS + "," + URLs
+const Flag = "--chart-repositories=" + repository.AnyHTTPS + "," + URLs
 
 // Policy allows URLs.
-func Policy(t testing.TB) chart.Policy {
+func Policy(t testing.TB) repository.Policy {
 	t.Helper()
-	p, err := chart.ParsePolicy(URLs)
+	p, err := repository.ParsePolicy(URLs)
 	if err != nil {
 		t.Fatal(err)
 	}

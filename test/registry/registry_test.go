@@ -24,6 +24,8 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/chart/verify"
 	"shipper.dev/shipper/test/charts"
 )
 
@@ -33,7 +35,7 @@ var noon = time.Date(2030, time.January, 2, 12, 0, 0, 0, time.UTC)
 // registry is a real one, on a port of its own.
 type registry struct {
 	host string
-	*chart.Catalog
+	*repository.Catalog
 
 	clock    *clocktesting.FakePassiveClock
 	mu       sync.Mutex
@@ -84,7 +86,7 @@ func (r *registry) asked(what string) int {
 
 // restart puts a new catalog in the place of the old one.
 func (r *registry) restart(t *testing.T) {
-	r.Catalog = chart.NewCatalog(t.Context(), chart.Options{
+	r.Catalog = repository.NewCatalog(t.Context(), repository.Options{
 		Repositories: charts.Policy(t), Clock: r.clock, Patience: time.Minute, FetchTimeout: time.Minute,
 		Secrets: func(_ context.Context, namespace, name string) (*corev1.Secret, error) {
 			if name == "keys" {
@@ -150,7 +152,7 @@ func TestTagsAreVersionsAndArchivesAreWhatWasPushed(t *testing.T) {
 		"": "1.1.0+linux.2", "~1.0": "1.0.0", "1.1.0": "1.1.0", "1.1.0+linux.2": "1.1.0+linux.2", ">=2.0.0-0": "2.0.0-rc.1",
 	} {
 		got, err := r.Resolve(t.Context(), "default", r.web(constraint))
-		if diff := cmp.Diff(chart.Resolution{Version: want, Digest: digests[want]}, got); diff != "" || err != nil {
+		if diff := cmp.Diff(repository.Resolution{Version: want, Digest: digests[want]}, got); diff != "" || err != nil {
 			t.Errorf("%q: %v (-want +got)\n%s", constraint, err, diff)
 		}
 		loaded, err := r.Load(t.Context(), "default", r.web(got.Version), got.Digest)
@@ -165,7 +167,7 @@ func TestTagsAreVersionsAndArchivesAreWhatWasPushed(t *testing.T) {
 func TestWhatIsKnownOfTagsIsAnsweredFromMemory(t *testing.T) {
 	r := serve(t)
 	first := r.push(t, "1.0.0", "")
-	resolve := func() chart.Resolution {
+	resolve := func() repository.Resolution {
 		t.Helper()
 		got, err := r.Resolve(t.Context(), "default", r.web("^1"))
 		if err != nil {
@@ -180,11 +182,11 @@ func TestWhatIsKnownOfTagsIsAnsweredFromMemory(t *testing.T) {
 		t.Errorf("the registry was asked %d times for what is known", n)
 	}
 	second := r.push(t, "1.0.1", "")
-	if diff := cmp.Diff(chart.Resolution{Version: "1.0.0", Digest: first}, resolve()); diff != "" {
+	if diff := cmp.Diff(repository.Resolution{Version: "1.0.0", Digest: first}, resolve()); diff != "" {
 		t.Errorf("within ten seconds (-want +got)\n%s", diff)
 	}
 	r.later(2 * time.Minute)
-	if diff := cmp.Diff(chart.Resolution{Version: "1.0.1", Digest: second}, resolve()); diff != "" {
+	if diff := cmp.Diff(repository.Resolution{Version: "1.0.1", Digest: second}, resolve()); diff != "" {
 		t.Errorf("two minutes later (-want +got)\n%s", diff)
 	}
 }
@@ -245,7 +247,7 @@ func TestARegistryThatLetsInOnlyWhoHasCredentials(t *testing.T) {
 	}
 	of.Credentials.SecretName = "cret" // the password is made of the names here
 	got, err := r.Resolve(t.Context(), "s3", of)
-	if diff := cmp.Diff(chart.Resolution{Version: "1.0.0", Digest: digest}, got); diff != "" || err != nil {
+	if diff := cmp.Diff(repository.Resolution{Version: "1.0.0", Digest: digest}, got); diff != "" || err != nil {
 		t.Errorf("with: %v (-want +got)\n%s", err, diff)
 	}
 	of.Version = "1.0.0"
@@ -274,7 +276,7 @@ func TestTheProvenanceIsALayerBesideTheArchive(t *testing.T) {
 			"; a chart that is signed (`helm package --sign`) has its .prov file published with it"},
 		{"bad", bob.Sign(archive), `chart "web" 1.0.0 has no valid signature: ` + where + " is signed by the key " +
 			bob.Fingerprint()[24:] + ", which is not among the keys (the keys are those of Secret default/keys)"},
-		{"huge", make([]byte, chart.MaxProvenanceBytes+1), "the provenance of " + where + " is larger than the 65536 bytes that are accepted" +
+		{"huge", make([]byte, verify.MaxProvenanceBytes+1), "the provenance of " + where + " is larger than the 65536 bytes that are accepted" +
 			"; a chart that is signed (`helm package --sign`) has its .prov file published with it"},
 		{"good", ann.Sign(archive), ""},
 	} {

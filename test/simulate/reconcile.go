@@ -17,7 +17,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/cmd/garbage"
 	"shipper.dev/shipper/reconciler"
 	"shipper.dev/shipper/reconciler/fleet"
@@ -62,13 +62,13 @@ func (b begin) run(ctx context.Context, dir string, workers int) error {
 	if err != nil {
 		return fmt.Errorf("building manager: %w", err)
 	}
-	policy, err := chart.ParsePolicy(charts.URLs)
+	policy, err := repository.ParsePolicy(charts.URLs)
 	if err != nil {
 		return err
 	}
 	err = reconciler.Setup(ctx, mgr, reconciler.Options{
 		Namespace: shipper.SystemNamespace, GlobalBlocksNamespace: shipper.GlobalBlocksNamespace,
-		Charts: chart.NewCatalog(ctx, chart.Options{CacheDir: filepath.Join(dir, "charts"), Repositories: policy}),
+		Charts: repository.NewCatalog(ctx, repository.Options{CacheDir: filepath.Join(dir, "charts"), Repositories: policy}),
 		Clock:  clock.RealClock{}, Workers: workers, Registry: metrics.Registry,
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"shipper.dev/shipper/apis/rules/placement"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/webhook/response"
 	"shipper.dev/shipper/webhook/templatecheck"
 )
@@ -33,7 +34,7 @@ func (w *Webhook) judgeChart(
 	}
 	ctx, cancel := context.WithTimeout(ctx, judgeTime)
 	defer cancel()
-	layers, choice := chart.LayersOf(template), []string(nil)
+	layers, choice := values.LayersOf(template), []string(nil)
 	if layers.Differ() {
 		choice, _ = placement.Choose(app.Name, template.ClusterRequirements, w.State.Clusters()) // the Release reports errors
 	}
@@ -68,22 +69,22 @@ type remarks struct {
 
 type remark struct {
 	text string
-	in   []chart.Place
+	in   []values.Place
 }
 
-func (r *remarks) add(in chart.Place, text string) {
+func (r *remarks) add(in values.Place, text string) {
 	for i := range r.list {
 		if r.list[i].text == text {
 			r.list[i].in = append(r.list[i].in, in)
 			return
 		}
 	}
-	r.list = append(r.list, remark{text: text, in: []chart.Place{in}})
+	r.list = append(r.list, remark{text: text, in: []values.Place{in}})
 }
 
 // places are all places with findings.
-func (r *remarks) places() []chart.Place {
-	var out []chart.Place
+func (r *remarks) places() []values.Place {
+	var out []values.Place
 	for i := range r.list {
 		out = append(out, r.list[i].in...)
 	}
@@ -108,7 +109,7 @@ func (r *remarks) texts() []string {
 }
 
 // nameOf names a place by the part that makes its values differ.
-func nameOf(place chart.Place) string {
+func nameOf(place values.Place) string {
 	switch {
 	case place.Cluster != "":
 		return place.Cluster

@@ -17,13 +17,15 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/webhook/response"
 )
 
 // catalog resolves every constraint to one answer, and counts how often it is asked.
 type catalog struct {
-	found           chart.Resolution
+	found           repository.Resolution
 	err, refreshErr error
 	asked           []shipper.Chart
 	refreshed       int
@@ -32,11 +34,11 @@ type catalog struct {
 	notVerifiable   error
 	doubts          []string
 	judgeErr        error
-	judgeErrIn      map[chart.Place]error
-	judged          []chart.Place
+	judgeErrIn      map[values.Place]error
+	judged          []values.Place
 }
 
-func (c *catalog) Judge(ctx context.Context, _ *shipper.Release, in chart.Place) ([]string, error) {
+func (c *catalog) Judge(ctx context.Context, _ *shipper.Release, in values.Place) ([]string, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		return nil, errors.New("a write waits for its chart without end")
 	}
@@ -48,11 +50,11 @@ func (c *catalog) Judge(ctx context.Context, _ *shipper.Release, in chart.Place)
 }
 
 // Replicas is what the values say.
-func (c *catalog) Replicas(_ context.Context, rel *shipper.Release, in chart.Place) (int32, error) {
+func (c *catalog) Replicas(_ context.Context, rel *shipper.Release, in values.Place) (int32, error) {
 	if c.countErr != nil {
 		return 0, c.countErr
 	}
-	values, err := chart.LayersOf(&rel.Spec.Environment).At(in)
+	values, err := values.LayersOf(&rel.Spec.Environment).At(in)
 	if err != nil {
 		return 0, err
 	}
@@ -66,7 +68,7 @@ func (c *catalog) Verifiable(context.Context, string, shipper.Chart, string) err
 	return c.notVerifiable
 }
 
-func (c *catalog) Resolve(_ context.Context, _ string, want shipper.Chart) (chart.Resolution, error) {
+func (c *catalog) Resolve(_ context.Context, _ string, want shipper.Chart) (repository.Resolution, error) {
 	c.asked = append(c.asked, want)
 	return c.found, c.err
 }
@@ -105,10 +107,10 @@ func TestAChartIsPinned(t *testing.T) {
 		return ask.Application(append([]func(*shipper.Application){ask.Version("0.0.2"), ask.Pinned("~0.0")}, edits...)...)
 	}
 	refreshed := ask.Annotated(shipper.AppChartVersionRefreshAnnotation, "now")
-	newer := chart.Resolution{Version: "0.0.9", Digest: "cafe"}
+	newer := repository.Resolution{Version: "0.0.9", Digest: "cafe"}
 	for name, tc := range map[string]struct {
 		now, old  *shipper.Application
-		found     chart.Resolution
+		found     repository.Resolution
 		want      map[string]string
 		asked     []string
 		refreshed int
@@ -125,12 +127,12 @@ func TestAChartIsPinned(t *testing.T) {
 			warned: []string{"chart nginx, newest stable version, was resolved to 0.0.9"},
 		},
 		"an exact version is looked up for its digest, without a word": {
-			now: ask.Application(), found: chart.Resolution{Version: "0.0.1"},
+			now: ask.Application(), found: repository.Resolution{Version: "0.0.1"},
 			want: pinsOf("0.0.1", "0.0.1", ""), asked: []string{"0.0.1"},
 		},
 		"an index that could not be refreshed is warned of": {
 			now:   ask.Application(ask.Version("~0.0")),
-			found: chart.Resolution{Version: "0.0.9", Stale: true, StaleSince: ask.Now.Add(-time.Hour)},
+			found: repository.Resolution{Version: "0.0.9", Stale: true, StaleSince: ask.Now.Add(-time.Hour)},
 			want:  pinsOf("~0.0", "0.0.9", ""),
 			asked: []string{"~0.0"},
 			warned: []string{`repository https://charts.example.com could not be asked since 2026-11-21T11:00:00Z; ` +
@@ -148,18 +150,18 @@ func TestAChartIsPinned(t *testing.T) {
 			warned: []string{`chart nginx, version "^0.0.2", was resolved to 0.0.9`},
 		},
 		"another exact version is resolved again": {
-			now: live(ask.Version("0.0.1")), old: live(), found: chart.Resolution{Version: "0.0.1", Digest: "beef"},
+			now: live(ask.Version("0.0.1")), old: live(), found: repository.Resolution{Version: "0.0.1", Digest: "beef"},
 			want: pinsOf("0.0.1", "0.0.1", "beef"), asked: []string{"0.0.1"},
 		},
 		"another repository is resolved again": {
 			now: live(func(a *shipper.Application) { a.Spec.Template.Chart.RepoURL = "http://other" }), old: live(),
-			found: chart.Resolution{Version: "0.0.2"},
+			found: repository.Resolution{Version: "0.0.2"},
 			want:  map[string]string{"version": "0.0.2", "raw": "0.0.2", "resolved": "0.0.2", "name": "nginx", "repo": "http://other"},
 			asked: []string{"0.0.2"},
 		},
 		"another repository is resolved again even if the previous one was not recorded": {
 			now: withoutRepo(live(func(a *shipper.Application) { a.Spec.Template.Chart.RepoURL = "http://other" })),
-			old: withoutRepo(live()), found: chart.Resolution{Version: "0.0.2"},
+			old: withoutRepo(live()), found: repository.Resolution{Version: "0.0.2"},
 			want:  map[string]string{"version": "0.0.2", "raw": "0.0.2", "resolved": "0.0.2", "name": "nginx", "repo": "http://other"},
 			asked: []string{"0.0.2"},
 		},
@@ -169,7 +171,7 @@ func TestAChartIsPinned(t *testing.T) {
 		},
 		"another chart is resolved again": {
 			now: live(func(a *shipper.Application) { a.Spec.Template.Chart.Name = "apache" }), old: live(),
-			found: chart.Resolution{Version: "0.0.2"},
+			found: repository.Resolution{Version: "0.0.2"},
 			want:  map[string]string{"version": "0.0.2", "raw": "0.0.2", "resolved": "0.0.2", "name": "apache", "repo": repo},
 			asked: []string{"0.0.2"},
 		},
@@ -332,7 +334,7 @@ func TestARepositoryThatIsNotAllowed(t *testing.T) {
 }
 
 func TestARefreshThatFails(t *testing.T) {
-	charts := &catalog{found: chart.Resolution{Version: "0.0.2"}, refreshErr: errors.New("down")}
+	charts := &catalog{found: repository.Resolution{Version: "0.0.2"}, refreshErr: errors.New("down")}
 	old := ask.Application(ask.Version("0.0.2"), ask.Pinned("~0.0"))
 	now := ask.Application(ask.Version("0.0.2"), ask.Pinned("~0.0"), ask.Annotated(shipper.AppChartVersionRefreshAnnotation, "x"))
 	a := &response.Response{}
@@ -366,7 +368,7 @@ func TestConditionsAreAskedOfTheVersionThatAConstraintIsResolvedTo(t *testing.T)
 			edited := ask.Application(ask.Pinned("~0"), ask.Version(constraint), func(app *shipper.Application) {
 				app.Spec.Template.Values = &shipper.ChartValues{"replicaCount": int64(7)}
 			})
-			charts := &catalog{found: chart.Resolution{Version: tc.found}}
+			charts := &catalog{found: repository.Resolution{Version: tc.found}}
 			err := webhookOf(t, ask.Grant(), charts, majors).Default(t.Context(), ask.Update("dev", edited, old), &response.Response{})
 			var refusal *response.Refusal
 			if errors.As(err, &refusal); (refusal == nil) != (tc.decision == "") || refusal != nil && refusal.Decision != tc.decision {
@@ -450,7 +452,7 @@ func TestAVersionThatWasReleasedIsNotLookedUpAgain(t *testing.T) {
 		"unless a refresh is requested":                   {ask.Application(ask.Version("0.0.2"), refresh), "index", 1},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			charts := &catalog{found: chart.Resolution{Version: tc.now.Spec.Template.Chart.Version, Digest: "index"}}
+			charts := &catalog{found: repository.Resolution{Version: tc.now.Spec.Template.Chart.Version, Digest: "index"}}
 			w := webhookOf(t, ask.Grant(), charts, first, second)
 			a, req := &response.Response{}, ask.Update(ask.Developer, tc.now, ask.Application(ask.Version("0.0.1")))
 			if err := w.Default(t.Context(), req, a); err != nil {
@@ -497,11 +499,11 @@ func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 			want: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart: Invalid value: "nginx 0.0.1": ` + certain.Message,
 		},
 		"a Release that some clusters can run": {
-			charts: catalog{judgeErrIn: map[chart.Place]error{{Cluster: "there"}: certain}}, user: ask.Developer, edit: differing, asked: 2,
+			charts: catalog{judgeErrIn: map[values.Place]error{{Cluster: "there"}: certain}}, user: ask.Developer, edit: differing, asked: 2,
 			warned: []string{"may not roll out: in there: " + certain.Message},
 		},
 		"a Release that the other clusters can run": {
-			charts: catalog{judgeErrIn: map[chart.Place]error{{}: certain}}, user: ask.Developer, edit: differing, asked: 2,
+			charts: catalog{judgeErrIn: map[values.Place]error{{}: certain}}, user: ask.Developer, edit: differing, asked: 2,
 			warned: []string{"may not roll out: in clusters without values of their own: " + certain.Message},
 		},
 		"a Release without clusters, whose values are unknown": {
@@ -526,7 +528,7 @@ func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			charts := &tc.charts
-			charts.found = chart.Resolution{Version: "0.0.1"}
+			charts.found = repository.Resolution{Version: "0.0.1"}
 			w := webhookOf(t, ask.Grant(), charts, there)
 			app := ask.Application()
 			if tc.edit != nil {

@@ -12,7 +12,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/index"
 	"shipper.dev/shipper/webhook/blockcheck"
 	"shipper.dev/shipper/webhook/protected"
 	"shipper.dev/shipper/webhook/response"
@@ -87,7 +87,7 @@ func (w *Webhook) correctOverride(
 ) error {
 	want := app.Spec.Template.Chart
 	switch {
-	case want.Name == "" || want.RepoURL == "" || chart.IsExact(want.Version) || pinned(old),
+	case want.Name == "" || want.RepoURL == "" || index.IsExact(want.Version) || pinned(old),
 		req.UserInfo.Username == w.Guard.Reconciler,
 		!app.DeletionTimestamp.IsZero(),
 		want.Credentials.SecretName != "", len(app.Spec.Template.ValuesFrom) > 0, // this user may not be permitted to read them

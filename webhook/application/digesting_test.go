@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/webhook/response"
 )
 
@@ -22,7 +22,7 @@ func TestSecretsAreDigestedForOneWriteAtATime(t *testing.T) {
 	impatient, cancel := context.WithCancel(t.Context())
 	cancel()
 	digests := func(ctx context.Context, source shipper.ValuesSource) error {
-		_, err := digestsOf(ctx, chart.Pinned{From: []shipper.ValuesSource{source}}, chart.Held{source.String(): []byte("a: 1")})
+		_, err := digestsOf(ctx, values.Pinned{From: []shipper.ValuesSource{source}}, values.Held{source.String(): []byte("a: 1")})
 		return err
 	}
 	err := digests(impatient, secret)

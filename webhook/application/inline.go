@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
+	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/webhook/response"
 )
 
@@ -19,7 +20,7 @@ func pinArchive(a *response.Response, app, old *shipper.Application) error {
 	if want.RepoURL != "" || old != nil && old.Spec.Template.Chart == want && pinned(app) {
 		return nil // validation refuses both together; an archive is opened once
 	}
-	opened, err := chart.OpenInline(want.Archive)
+	opened, err := render.OpenInline(want.Archive)
 	if err != nil {
 		return refuseArchive(app, "archive", fmt.Sprintf("(%d bytes)", len(want.Archive)), err.Error())
 	}
@@ -37,7 +38,7 @@ func pinArchive(a *response.Response, app, old *shipper.Application) error {
 		want.Name = opened.Name()
 		app.Spec.Template.Chart.Name = want.Name
 	}
-	write(app, want, chart.Resolution{Version: opened.Version(), Digest: opened.Digest()})
+	write(app, want, repository.Resolution{Version: opened.Version(), Digest: opened.Digest()})
 	audit(a, app)
 	return nil
 }

@@ -16,6 +16,8 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/index"
+	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/webhook/response"
 )
 
@@ -92,7 +94,7 @@ func kept(app, old *shipper.Application) bool {
 		return false
 	}
 	version := app.Annotations[shipper.AppChartVersionResolvedAnnotation]
-	if ok, err := chart.Satisfies(c.Version, version); err != nil || !ok {
+	if ok, err := index.Satisfies(c.Version, version); err != nil || !ok {
 		return false
 	}
 	setVersion(app, version)
@@ -115,16 +117,16 @@ func (w *Webhook) judgeUnresolved(
 
 // released is the resolution of an exact version when the newest Release was created. It is used again, so that a rollback
 // needs no repository and never gets another chart under the same version.
-func (w *Webhook) released(app *shipper.Application, want shipper.Chart) (found chart.Resolution, ok bool) {
+func (w *Webhook) released(app *shipper.Application, want shipper.Chart) (found repository.Resolution, ok bool) {
 	releases, err := w.State.Releases(client.ObjectKeyFromObject(app))
-	if err != nil || !chart.IsExact(want.Version) {
+	if err != nil || !index.IsExact(want.Version) {
 		return found, false
 	}
 	ordered, _ := stamp.SortByGeneration(releases)
 	for _, rel := range slices.Backward(ordered) {
 		digest := rel.Annotations[shipper.ReleaseChartDigestAnnotation]
 		if digest != "" && rel.Spec.Environment.Chart == want {
-			return chart.Resolution{Version: want.Version, Digest: digest}, true
+			return repository.Resolution{Version: want.Version, Digest: digest}, true
 		}
 	}
 	return found, false
@@ -144,7 +146,7 @@ func (w *Webhook) judge(
 // resolve resolves the version of want, and handles repositories that do not answer.
 func (w *Webhook) resolve(
 	ctx context.Context, a *response.Response, app *shipper.Application, want shipper.Chart,
-) (chart.Resolution, error) {
+) (repository.Resolution, error) {
 	found, err := w.Charts.Resolve(ctx, app.Namespace, want)
 	if err != nil {
 		return unresolved(a, app.Name, want, err)
@@ -159,27 +161,27 @@ func (w *Webhook) resolve(
 }
 
 // unresolved admits an exact version that could not be looked up, and refuses constraints.
-func unresolved(a *response.Response, app string, want shipper.Chart, err error) (chart.Resolution, error) {
+func unresolved(a *response.Response, app string, want shipper.Chart, err error) (repository.Resolution, error) {
 	var known *chart.Error
 	errors.As(err, &known)
 	switch {
 	case errors.Is(err, chart.ErrNoChart):
-		return chart.Resolution{}, refuse(app, "name", want.Name, err)
+		return repository.Resolution{}, refuse(app, "name", want.Name, err)
 	case errors.Is(err, chart.ErrCredentials):
-		return chart.Resolution{}, response.Invalidate(kind, app, field.ErrorList{
+		return repository.Resolution{}, response.Invalidate(kind, app, field.ErrorList{
 			field.Invalid(secretPath, want.Credentials.SecretName, err.Error()),
 		})
 	case errors.Is(err, chart.ErrBadConstraint), errors.Is(err, chart.ErrNoMatch):
-		return chart.Resolution{}, refuse(app, "version", want.Version, err)
+		return repository.Resolution{}, refuse(app, "version", want.Version, err)
 	case errors.Is(err, chart.ErrNotRepository), errors.Is(err, chart.ErrNotAllowed):
-		return chart.Resolution{}, refuse(app, "repoUrl", want.RepoURL, err)
+		return repository.Resolution{}, refuse(app, "repoUrl", want.RepoURL, err)
 	case known != nil && !known.Retry:
-		return chart.Resolution{}, refuse(app, "name", want.Name, err)
-	case chart.IsExact(want.Version):
+		return repository.Resolution{}, refuse(app, "name", want.Name, err)
+	case index.IsExact(want.Version):
 		a.Warn("%s was admitted unseen: %v", describe(want), err)
-		return chart.Resolution{Version: want.Version}, nil
+		return repository.Resolution{Version: want.Version}, nil
 	}
-	return chart.Resolution{}, response.Unable(describe(want) + " cannot be resolved to a version now: " + err.Error() +
+	return repository.Resolution{}, response.Unable(describe(want) + " cannot be resolved to a version now: " + err.Error() +
 		"; try again in a minute, or name an exact version")
 }
 
@@ -188,7 +190,7 @@ func refuse(app, child, value string, err error) error {
 }
 
 // write patches the pin: the version, and its origin in annotations.
-func write(app *shipper.Application, want shipper.Chart, found chart.Resolution) {
+func write(app *shipper.Application, want shipper.Chart, found repository.Resolution) {
 	setVersion(app, found.Version)
 	for key, value := range map[string]string{
 		shipper.AppChartVersionRawAnnotation:      want.Version,

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/webhook/response"
 	"shipper.dev/shipper/webhook/templatecheck"
 )
@@ -20,7 +20,7 @@ import (
 func (w *Webhook) validateTemplate(template *shipper.ReleaseEnvironment) field.ErrorList {
 	path := field.NewPath("spec", "template")
 	errs := templatecheck.Validate(template, path)
-	if len(errs) > 0 || !chart.LayersOf(template).Differ() || len(template.ValuesFrom) > 0 { // a source may add values
+	if len(errs) > 0 || !values.LayersOf(template).Differ() || len(template.ValuesFrom) > 0 { // a source may add values
 		return errs
 	}
 	return templatecheck.ValidatePatches(template, path, w.State.Clusters())
@@ -49,8 +49,8 @@ func (w *Webhook) pods(ctx context.Context, rel *shipper.Release, clusters []str
 	if len(rel.Spec.Environment.ValuesFrom) > 0 {
 		return []int32{0}, true, fmt.Errorf("release %s has values from ConfigMaps or Secrets, which are not merged here", rel.Name)
 	}
-	known := map[chart.Place]int32{}
-	for _, place := range w.places(chart.LayersOf(&rel.Spec.Environment), clusters) {
+	known := map[values.Place]int32{}
+	for _, place := range w.places(values.LayersOf(&rel.Spec.Environment), clusters) {
 		if _, there := known[place]; !there {
 			if known[place], err = w.Charts.Replicas(ctx, rel, place); err != nil {
 				return []int32{0}, true, err
@@ -62,14 +62,14 @@ func (w *Webhook) pods(ctx context.Context, rel *shipper.Release, clusters []str
 }
 
 // places are the places of clusters with different values; a single one when values do not differ, or without clusters.
-func (w *Webhook) places(layers chart.Layers, names []string) []chart.Place {
+func (w *Webhook) places(layers values.Layers, names []string) []values.Place {
 	if !layers.Differ() || len(names) == 0 {
-		return []chart.Place{{}}
+		return []values.Place{{}}
 	}
 	clusters := w.State.Clusters()
-	out := make([]chart.Place, 0, len(names))
+	out := make([]values.Place, 0, len(names))
 	for _, name := range names {
-		place := chart.Place{Cluster: name}
+		place := values.Place{Cluster: name}
 		if at := slices.IndexFunc(clusters, func(c shipper.Cluster) bool { return c.Name == name }); at >= 0 {
 			place.Region = clusters[at].Spec.Region
 		}
@@ -79,7 +79,7 @@ func (w *Webhook) places(layers chart.Layers, names []string) []chart.Place {
 }
 
 // distinct are the places without repetitions, in order.
-func distinct(places []chart.Place) (out []chart.Place) {
+func distinct(places []values.Place) (out []values.Place) {
 	for _, place := range places {
 		if !slices.Contains(out, place) {
 			out = append(out, place)

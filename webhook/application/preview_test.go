@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/webhook/response"
 )
@@ -104,7 +104,7 @@ func TestADryRunShowsThePlan(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			charts := &catalog{found: chart.Resolution{Version: "0.0.2"}, countErr: tc.count}
+			charts := &catalog{found: repository.Resolution{Version: "0.0.2"}, countErr: tc.count}
 			hook := webhookOf(t, ask.Grant(), charts, tc.known...)
 			next := next.DeepCopy()
 			next.Spec.Template.Strategy.Steps[0].ReadinessGates = tc.gates
@@ -132,7 +132,7 @@ func TestADryRunShowsWherePodsDiffer(t *testing.T) {
 		}
 	})
 	there := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "there"}, Spec: shipper.ClusterSpec{Region: "local"}}
-	hook := webhookOf(t, ask.Grant(), &catalog{found: chart.Resolution{Version: "0.0.1"}}, there)
+	hook := webhookOf(t, ask.Grant(), &catalog{found: repository.Resolution{Version: "0.0.1"}}, there)
 	a, req, dry := &response.Response{}, ask.Create(ask.Developer, next), true
 	req.DryRun = &dry
 	if err := hook.Validate(t.Context(), req, a); err != nil {
@@ -195,7 +195,7 @@ func TestAPlanShowsTheBlockThatWillStopIt(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			charts := &catalog{found: chart.Resolution{Version: "0.0.2"}}
+			charts := &catalog{found: repository.Resolution{Version: "0.0.2"}}
 			runs := ask.Release(tc.old, []*shipper.Release{complete(after)})
 			hook := webhookOf(t, ask.Grant(), charts, append(tc.known, runs, freeze(tc.freeze))...)
 			a, req, dry := &response.Response{}, ask.Update(ask.Developer, tc.now, tc.old), true

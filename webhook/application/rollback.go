@@ -13,7 +13,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/webhook/response"
 )
 
@@ -40,7 +40,7 @@ func (w *Webhook) rollBack(a *response.Response, app, old *shipper.Application) 
 	}
 	app.Spec.RollbackTo = nil
 	app.Spec.Template = *goal.Spec.Environment.DeepCopy()
-	write(app, app.Spec.Template.Chart, chart.Resolution{
+	write(app, app.Spec.Template.Chart, repository.Resolution{
 		Version: app.Spec.Template.Chart.Version, Digest: goal.Annotations[shipper.ReleaseChartDigestAnnotation],
 	})
 	newest := rels[len(rels)-1]

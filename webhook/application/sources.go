@@ -17,14 +17,14 @@ import (
 
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/webhook/protected"
 	"shipper.dev/shipper/webhook/response"
 	"shipper.dev/shipper/webhook/templatecheck"
 )
 
-// Sources reads the content of a namespace's ConfigMaps and Secrets. Errors are those of chart.ReadSources.
-type Sources func(ctx context.Context, namespace string, from []shipper.ValuesSource) (chart.Held, error)
+// Sources reads the content of a namespace's ConfigMaps and Secrets. Errors are those of values.ReadSources.
+type Sources func(ctx context.Context, namespace string, from []shipper.ValuesSource) (values.Held, error)
 
 // readTimeout bounds the time for a write to read its sources.
 const readTimeout = 2 * time.Second
@@ -75,7 +75,7 @@ func (w *Webhook) pinValues(
 	if err != nil {
 		return unread(app, err)
 	}
-	digests, err := digestsOf(ctx, chart.Pinned{Namespace: app.Namespace, App: app.Name, From: now.ValuesFrom}, held)
+	digests, err := digestsOf(ctx, values.Pinned{Namespace: app.Namespace, App: app.Name, From: now.ValuesFrom}, held)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (w *Webhook) pinValues(
 var digesting = semaphore.NewWeighted(1)
 
 // digestsOf are the digests of the content. A request that waits too long for a slot gets a retry hint.
-func digestsOf(ctx context.Context, pinned chart.Pinned, held chart.Held) (map[string]string, error) {
+func digestsOf(ctx context.Context, pinned values.Pinned, held values.Held) (map[string]string, error) {
 	if pinned.Secret() {
 		if digesting.Acquire(ctx, 1) != nil {
 			return nil, response.Later("other writes have Secrets digested; try again", time.Second)
@@ -188,7 +188,7 @@ func valuesRefreshWanted(app, old *shipper.Application) bool {
 
 // unread is the error for a source that could not be read.
 func unread(app *shipper.Application, err error) error {
-	broken, ok := errors.AsType[*chart.SourceError](err)
+	broken, ok := errors.AsType[*values.SourceError](err)
 	if !ok {
 		return response.Unable(err.Error() + "; try again in a moment")
 	}

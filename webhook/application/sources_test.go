@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/webhook/application"
 	"shipper.dev/shipper/webhook/response"
@@ -47,8 +48,8 @@ func now(edits ...func(*shipper.Application)) *shipper.Application {
 func digests(t testing.TB, text string) map[string]string {
 	t.Helper()
 	app := ask.Application(from)
-	pinned := chart.Pinned{Namespace: app.Namespace, App: app.Name, From: app.Spec.Template.ValuesFrom}
-	out, err := pinned.DigestsOf(chart.Held{hidden: []byte(text)})
+	pinned := values.Pinned{Namespace: app.Namespace, App: app.Name, From: app.Spec.Template.ValuesFrom}
+	out, err := pinned.DigestsOf(values.Held{hidden: []byte(text)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +64,9 @@ func pinnedTo(digests map[string]string) func(*shipper.Application) {
 func reading(t *testing.T, rights *ask.Rights, read *int, there []client.Object, known ...client.Object) *application.Webhook {
 	w := webhookOf(t, rights, exact(), known...)
 	objects := fake.NewClientBuilder().WithObjects(there...).Build()
-	w.Sources = func(ctx context.Context, namespace string, from []shipper.ValuesSource) (chart.Held, error) {
+	w.Sources = func(ctx context.Context, namespace string, from []shipper.ValuesSource) (values.Held, error) {
 		*read++
-		return chart.ReadSources(ctx, objects, namespace, from)
+		return values.ReadSources(ctx, objects, namespace, from)
 	}
 	return w
 }
@@ -214,7 +215,7 @@ func TestAChartPublishedAgainIsAnother(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			read := 0
 			w := reading(t, ask.Grant(tc.rights), &read, []client.Object{hides("a: 1")}, known)
-			w.Charts = &catalog{found: chart.Resolution{Version: "0.0.1", Digest: "theirs"}}
+			w.Charts = &catalog{found: repository.Resolution{Version: "0.0.1", Digest: "theirs"}}
 			req, a := ask.Update(ask.Developer, tc.now, tc.old), &response.Response{}
 			if err := w.Default(t.Context(), req, a); err != nil {
 				t.Fatal(err) // without blocks all is left to who validates
@@ -239,7 +240,7 @@ func TestSourcesThatCannotBeRead(t *testing.T) {
 	there := hides(canary)
 	there.Data = map[string][]byte{
 		"list": []byte("- " + canary), "broken": []byte("a: 1\nb: [" + canary), "text": []byte(canary),
-		"large": []byte("a: " + strings.Repeat("x", chart.MaxHeldBytes)),
+		"large": []byte("a: " + strings.Repeat("x", values.MaxHeldBytes)),
 	}
 	rights := ask.Grant(mayHidden, ask.Developer+" get secrets default/gone", ask.Developer+" get configmaps default/gone")
 	const begins = `Application.shipper.booking.com "super-server" is invalid: spec.template.valuesFrom[0]`

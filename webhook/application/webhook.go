@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/webhook/blockcheck"
 	"shipper.dev/shipper/webhook/protected"
 	"shipper.dev/shipper/webhook/response"
@@ -28,11 +29,11 @@ const (
 
 // Resolver resolves and checks charts.
 type Resolver interface {
-	Resolve(ctx context.Context, namespace string, want shipper.Chart) (chart.Resolution, error)
+	Resolve(ctx context.Context, namespace string, want shipper.Chart) (repository.Resolution, error)
 	// Replicas is the number of Pods of a Release in a place at full capacity.
-	Replicas(ctx context.Context, rel *shipper.Release, in chart.Place) (int32, error)
+	Replicas(ctx context.Context, rel *shipper.Release, in values.Place) (int32, error)
 	// Judge returns a permanent error if no cluster can run a Release in a place, and doubts to warn of.
-	Judge(ctx context.Context, rel *shipper.Release, in chart.Place) (doubts []string, err error)
+	Judge(ctx context.Context, rel *shipper.Release, in values.Place) (doubts []string, err error)
 	// Allows is nil when charts may be fetched from the repository.
 	Allows(repoURL string) error
 	// Verifiable returns an error if a chart cannot be verified for a reason known without its repository; chart.ErrKeys,

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/webhook/application"
 	"shipper.dev/shipper/webhook/response"
@@ -25,7 +25,7 @@ func webhookOf(t testing.TB, rights *ask.Rights, charts application.Resolver, kn
 	return &application.Webhook{BlockCheck: w.BlockCheck, Guard: w.Guard, State: w.State, Charts: charts}
 }
 
-func exact() *catalog { return &catalog{found: chart.Resolution{Version: "0.0.1"}} }
+func exact() *catalog { return &catalog{found: repository.Resolution{Version: "0.0.1"}} }
 
 func ptrTo[T any](v T) *T { return &v }
 

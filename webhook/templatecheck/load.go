@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/values"
 )
 
 const (
@@ -40,7 +40,7 @@ func layersByName(all []shipper.ValuesFor) map[string]layer {
 }
 
 // validateLoad returns an error when applying all patches would take too long.
-func validateLoad(env *shipper.ReleaseEnvironment, path *field.Path, places []chart.Place) field.ErrorList {
+func validateLoad(env *shipper.ReleaseEnvironment, path *field.Path, places []values.Place) field.ErrorList {
 	sizes, all := sizesOf(env.Values)
 	regions, clusters := layersByName(env.ValuesPerRegion), layersByName(env.ValuesPerCluster)
 	load := 0
@@ -48,7 +48,7 @@ func validateLoad(env *shipper.ReleaseEnvironment, path *field.Path, places []ch
 		region, cluster := regions[place.Region], clusters[place.Cluster]
 		bytes := len(sizes) + region.bytes + cluster.bytes
 		for _, patch := range [][]shipper.PatchOperation{region.patch, cluster.patch} {
-			keys, whole := chart.Touched(patch)
+			keys, whole := values.Touched(patch)
 			if whole {
 				bytes += all
 			}

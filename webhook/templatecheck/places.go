@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/values"
 )
 
 // MaxPatchOperations bounds the JSON patch of one region or cluster.
@@ -21,7 +21,7 @@ const MaxPatchOperations = 1000
 func validatePlaces(env *shipper.ReleaseEnvironment, path *field.Path) field.ErrorList {
 	errs := validateFor(env.ValuesPerRegion, path.Child("valuesPerRegion"), "region")
 	errs = append(errs, validateFor(env.ValuesPerCluster, path.Child("valuesPerCluster"), "cluster")...)
-	if len(errs) > 0 || !chart.LayersOf(env).Differ() {
+	if len(errs) > 0 || !values.LayersOf(env).Differ() {
 		return errs
 	}
 	text, err := json.Marshal([]any{env.Values, env.ValuesPerRegion, env.ValuesPerCluster})
@@ -54,7 +54,7 @@ func validateFor(all []shipper.ValuesFor, path *field.Path, what string) field.E
 			errs = append(errs, field.TooMany(patch, len(one.Patch), MaxPatchOperations))
 			continue
 		}
-		if operation, why := chart.CheckPatch(one.Patch); why != "" {
+		if operation, why := values.CheckPatch(one.Patch); why != "" {
 			errs = append(errs, field.Invalid(patch.Index(operation), operationOf(one.Patch[operation]), why))
 		}
 	}
@@ -69,8 +69,8 @@ func operationOf(operation shipper.PatchOperation) string {
 }
 
 // patched are the regions that have a patch, and the clusters that have one or are in such a region.
-func patched(env *shipper.ReleaseEnvironment, clusters []shipper.Cluster) []chart.Place {
-	var out []chart.Place
+func patched(env *shipper.ReleaseEnvironment, clusters []shipper.Cluster) []values.Place {
+	var out []values.Place
 	regions, regionOf := map[string]bool{}, make(map[string]string, len(clusters))
 	for _, cluster := range clusters {
 		regionOf[cluster.Name] = cluster.Spec.Region
@@ -78,12 +78,12 @@ func patched(env *shipper.ReleaseEnvironment, clusters []shipper.Cluster) []char
 	for _, region := range env.ValuesPerRegion {
 		if len(region.Patch) > 0 {
 			regions[region.Name] = true
-			out = append(out, chart.Place{Region: region.Name})
+			out = append(out, values.Place{Region: region.Name})
 		}
 	}
 	for _, one := range env.ValuesPerCluster {
 		if region := regionOf[one.Name]; len(one.Patch) > 0 || regions[region] {
-			out = append(out, chart.Place{Cluster: one.Name, Region: region})
+			out = append(out, values.Place{Cluster: one.Name, Region: region})
 		}
 	}
 	return out
@@ -92,7 +92,7 @@ func patched(env *shipper.ReleaseEnvironment, clusters []shipper.Cluster) []char
 // ValidatePatches returns errors for patches of env, which is at path and otherwise valid, that do not apply to their values.
 // clusters are all existing ones; an unknown cluster counts as being in no region with values of its own.
 func ValidatePatches(env *shipper.ReleaseEnvironment, path *field.Path, clusters []shipper.Cluster) field.ErrorList {
-	layers := chart.LayersOf(env)
+	layers := values.LayersOf(env)
 	if !layers.Differ() {
 		return nil
 	}
@@ -107,7 +107,7 @@ func ValidatePatches(env *shipper.ReleaseEnvironment, path *field.Path, clusters
 			break
 		}
 		_, err := layers.At(place)
-		var broken *chart.PatchError
+		var broken *values.PatchError
 		if !errors.As(err, &broken) {
 			continue
 		}

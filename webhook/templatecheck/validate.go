@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/index"
 )
 
 // Bounds of an environment.
@@ -52,7 +52,7 @@ func validateChart(c shipper.Chart, path *field.Path) field.ErrorList {
 	}
 	errs = append(errs, validateSource(c, path)...)
 	errs = append(errs, validateProvenance(c, path)...)
-	if !chart.IsExact(c.Version) {
+	if !index.IsExact(c.Version) {
 		errs = append(errs, field.Invalid(path.Child("version"), c.Version,
 			"must be an exact version here; constraints are resolved in Applications, by Shipper's mutating webhook"))
 	}

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/reconciler/chartsnapshot"
 	"shipper.dev/shipper/reconciler/member/installation"
@@ -49,7 +49,7 @@ func NewChartCommand() *cobra.Command {
 	flags := cmd.PersistentFlags()
 	o.RegisterDaily(flags)
 	flags.StringVar(&o.system, "system-namespace", shipper.SystemNamespace, "namespace Shipper runs in, where the credentials are")
-	flags.StringVar(&o.repositories, "chart-repositories", chart.AnyHTTPS,
+	flags.StringVar(&o.repositories, "chart-repositories", repository.AnyHTTPS,
 		"comma-separated URLs that charts may be fetched from, as Shipper has them; they are fetched from here")
 	flags.StringSliceVar(&o.clusters, "clusters", nil, "for these clusters only, separated by commas (default all that it is placed on)")
 	flags.StringVar(&o.region, "region", "", "for clusters of this region only (default all regions)")
@@ -124,7 +124,7 @@ type renderer struct {
 }
 
 func (o *options) renderer(cmd *cobra.Command) (*renderer, error) {
-	policy, err := chart.ParsePolicy(o.repositories)
+	policy, err := repository.ParsePolicy(o.repositories)
 	if err != nil {
 		return nil, cli.WithCode(cli.Misused, fmt.Errorf("--chart-repositories: %w", err))
 	}
@@ -140,8 +140,8 @@ func (o *options) renderer(cmd *cobra.Command) (*renderer, error) {
 	if err != nil {
 		return nil, err
 	}
-	charts := chartsnapshot.NewCharts(chart.NewCatalog(cmd.Context(), chart.Options{
-		Repositories: policy, Secrets: chart.SecretsOf(c), SystemNamespace: o.system,
+	charts := chartsnapshot.NewCharts(repository.NewCatalog(cmd.Context(), repository.Options{
+		Repositories: policy, Secrets: repository.SecretsOf(c), SystemNamespace: o.system,
 	}), c)
 	return &renderer{o, c, config, namespace, installation.NewRenderer(charts, valuessnapshot.Locate(c))}, nil
 }

@@ -12,7 +12,7 @@ import (
 	"shipper.dev/shipper/apis/rules/block"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/index"
 )
 
 // View is one rollout across its clusters, as `-o json` prints it.
@@ -118,7 +118,7 @@ func chartOf(o *observed) string {
 	out := c.Name + " " + c.Version
 	// After an abort the constraint is still that of the aborted template.
 	raw := o.app.Annotations[shipper.AppChartVersionRawAnnotation]
-	if fits, err := chart.Satisfies(raw, c.Version); err == nil && fits && raw != "" && raw != c.Version {
+	if fits, err := index.Satisfies(raw, c.Version); err == nil && fits && raw != "" && raw != c.Version {
 		out += " (" + raw + ")"
 	}
 	return out

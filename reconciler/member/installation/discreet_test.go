@@ -17,13 +17,15 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
+	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
 func TestErrorsDoNotQuoteWhatIsSecret(t *testing.T) {
 	const canary = "k33p-this"
 	from := func(source shipper.ValuesSource) sources {
-		return sources{pinned: chart.Pinned{From: []shipper.ValuesSource{source}}}
+		return sources{pinned: values.Pinned{From: []shipper.ValuesSource{source}}}
 	}
 	secret := from(shipper.ValuesSource{SecretKeyRef: &shipper.ValuesKeyRef{Name: "x"}})
 	plain := from(shipper.ValuesSource{ConfigMapKeyRef: &shipper.ValuesKeyRef{Name: "x"}})
@@ -72,7 +74,7 @@ func TestErrorsDoNotQuoteWhatIsSecret(t *testing.T) {
 // rendered is what a chart renders to, with values that were held.
 type rendered map[string]any
 
-func (r rendered) Render(_ context.Context, s Source, _ chart.Target) ([]unstructured.Unstructured, error) {
+func (r rendered) Render(_ context.Context, s Source, _ render.Target) ([]unstructured.Unstructured, error) {
 	s.Later.Layers.Base = r
 	return []unstructured.Unstructured{{Object: map[string]any{"kind": "Secret", "stringData": map[string]any{"password": "hunter2"}}}}, nil
 }
@@ -81,8 +83,8 @@ func (r rendered) Render(_ context.Context, s Source, _ chart.Target) ([]unstruc
 func TestDigestsOfWhatIsSecretCannotBeTried(t *testing.T) {
 	digestOf := func(from shipper.ValuesSource, held rendered) string {
 		t.Helper()
-		s := sources{pinned: chart.Pinned{From: []shipper.ValuesSource{from}}}
-		got, err := newRendering(t.Context(), held, s).render(Source{Later: &Later{Pinned: s.pinned}}, chart.Target{})
+		s := sources{pinned: values.Pinned{From: []shipper.ValuesSource{from}}}
+		got, err := newRendering(t.Context(), held, s).render(Source{Later: &Later{Pinned: s.pinned}}, render.Target{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +119,7 @@ func TestObjectsThatMayHoldASecretAreNamedByTheirPlace(t *testing.T) {
 		it.Name, it.Namespace = "web-1", "team"
 		return &installer{
 			it: it, all: []wanted{object("Service", "web"), object(canary, canary)},
-			rendering: &rendering{sources: sources{pinned: chart.Pinned{From: []shipper.ValuesSource{source}}}},
+			rendering: &rendering{sources: sources{pinned: values.Pinned{From: []shipper.ValuesSource{source}}}},
 		}
 	}
 	run := shipper.HookRun{Event: "pre-install", Kind: canary, Name: canary, Message: "it did not end within 5m0s", Attempt: 1}

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
@@ -26,7 +26,7 @@ import (
 // objects that the chart, or a user of the cluster, annotated so. No anchor owns such an object, or it would be collected with it.
 func kept(entry item, annotations map[string]string) bool {
 	gk := entry.gvk().GroupKind()
-	return gk.Group == "" && gk.Kind == "PersistentVolumeClaim" || chart.Keeps(annotations)
+	return gk.Group == "" && gk.Kind == "PersistentVolumeClaim" || render.Keeps(annotations)
 }
 
 // keeps reports whether what is to be written outlives the target, by the chart or by what is there.

@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
+	"shipper.dev/shipper/chart/values"
 )
 
 // sources are what a target's manifests are rendered from, in all its clusters.
@@ -19,10 +20,10 @@ type sources struct {
 	Chart  shipper.Chart
 	Digest string
 	// values may differ from cluster to cluster, and regions are those that clusters were in when they were chosen.
-	values  chart.Layers
+	values  values.Layers
 	regions map[string]string
 	// pinned are ConfigMaps and Secrets that some of the values are from.
-	pinned chart.Pinned
+	pinned values.Pinned
 	// open is set when who sees errors may see values.
 	open bool
 }
@@ -31,12 +32,12 @@ type sources struct {
 func sourcesOf(it *shipper.InstallationTarget) sources {
 	out := sources{
 		Digest: it.Annotations[shipper.ReleaseChartDigestAnnotation], regions: it.Spec.Regions,
-		values: chart.Layers{Common: it.Spec.Values, PerRegion: it.Spec.ValuesPerRegion, PerCluster: it.Spec.ValuesPerCluster},
+		values: values.Layers{Common: it.Spec.Values, PerRegion: it.Spec.ValuesPerRegion, PerCluster: it.Spec.ValuesPerCluster},
 	}
 	if it.Spec.Chart != nil {
 		out.Chart = *it.Spec.Chart
 	}
-	out.pinned = chart.Pinned{
+	out.pinned = values.Pinned{
 		Namespace: it.Namespace, App: it.Labels[shipper.AppLabel], Release: it.Name,
 		From: it.Spec.ValuesFrom, Digests: it.Spec.ValuesDigests,
 	}
@@ -70,7 +71,7 @@ func (w *Worker) place(ctx context.Context, it *shipper.InstallationTarget, clus
 // in is what is rendered from in one cluster. Nothing of what is for others is in it, so that they can be changed without
 // writing here.
 func (s sources) in(cluster string) (Source, error) {
-	place := chart.Place{Cluster: cluster, Region: s.regions[cluster]}
+	place := values.Place{Cluster: cluster, Region: s.regions[cluster]}
 	if len(s.pinned.From) > 0 {
 		later := &Later{Pinned: s.pinned, Layers: s.values.For(place), Place: place}
 		return Source{Chart: s.Chart, Digest: s.Digest, Later: later}, nil
@@ -83,7 +84,7 @@ func (s sources) in(cluster string) (Source, error) {
 }
 
 // inCluster renders what one cluster gets.
-func (r *rendering) inCluster(cluster string, t chart.Target) ([]wanted, error) {
+func (r *rendering) inCluster(cluster string, t render.Target) ([]wanted, error) {
 	source, err := r.sources.in(cluster)
 	if err != nil {
 		return nil, err

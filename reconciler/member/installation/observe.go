@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
@@ -50,7 +50,7 @@ func sameMark(a, b client.Object) bool {
 	digest := shipper.InstalledDigestAnnotation
 	return a.GetLabels()[shipper.OwnedByLabel] == b.GetLabels()[shipper.OwnedByLabel] &&
 		a.GetAnnotations()[digest] == b.GetAnnotations()[digest] &&
-		a.GetAnnotations()[chart.ResourcePolicyAnnotation] == b.GetAnnotations()[chart.ResourcePolicyAnnotation] &&
+		a.GetAnnotations()[render.ResourcePolicyAnnotation] == b.GetAnnotations()[render.ResourcePolicyAnnotation] &&
 		(a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil) &&
 		reflect.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences())
 }

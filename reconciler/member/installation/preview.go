@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/values"
 )
 
 // Cluster is what of a cluster decides what is installed there.
 type Cluster struct {
 	// Name and Region decide which values it gets.
 	Name, Region string
-	// KubeVersion and APIVersions are what templates may ask for; empty as in chart.Target.
+	// KubeVersion and APIVersions are what templates may ask for; empty as in render.Target.
 	KubeVersion string
 	APIVersions []string
 	// HasNamespace reports whether objects of a kind live in a namespace; known is false when the cluster does not know it.
@@ -32,8 +32,8 @@ func Preview(
 	it := &shipper.InstallationTarget{ObjectMeta: metav1.ObjectMeta{Namespace: rel.Namespace, Name: rel.Name, Labels: rel.Labels}}
 	from := sources{
 		Chart: rel.Spec.Environment.Chart, Digest: rel.Annotations[shipper.ReleaseChartDigestAnnotation],
-		values: chart.LayersOf(&rel.Spec.Environment), regions: map[string]string{in.Name: in.Region},
-		pinned: chart.PinnedOf(rel), open: true,
+		values: values.LayersOf(&rel.Spec.Environment), regions: map[string]string{in.Name: in.Region},
+		pinned: values.PinnedOf(rel), open: true,
 	}
 	source, err := from.in(in.Name)
 	if err != nil {

@@ -18,6 +18,9 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
+	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
@@ -32,14 +35,14 @@ type Source struct {
 
 // Later is how values are made of what ConfigMaps and Secrets held. It says all that decides what becomes of it.
 type Later struct {
-	Pinned chart.Pinned
-	Layers chart.Layers
-	Place  chart.Place
+	Pinned values.Pinned
+	Layers values.Layers
+	Place  values.Place
 }
 
 // Values know what valuesFrom of a Release held. Errors are *chart.Error, or the API server's.
 type Values interface {
-	Of(ctx context.Context, pinned chart.Pinned) (map[string]any, error)
+	Of(ctx context.Context, pinned values.Pinned) (map[string]any, error)
 }
 
 // loadTimeout is how long a pass waits for a chart that is not in memory.
@@ -51,21 +54,21 @@ var errLoading error = &problem{shipper.InProgress, fleet.Retry, "the chart is b
 // Renderer renders a chart for one target in one cluster: the objects to write, in order, and after
 // that the hooks, in the order they are run.
 type Renderer interface {
-	Render(ctx context.Context, s Source, t chart.Target) ([]unstructured.Unstructured, error)
+	Render(ctx context.Context, s Source, t render.Target) ([]unstructured.Unstructured, error)
 }
 
 // NewRenderer renders charts that a loader loads.
-func NewRenderer(charts chart.Loader, values Values) Renderer {
+func NewRenderer(charts repository.Loader, values Values) Renderer {
 	return chartRenderer{charts, values}
 }
 
 type chartRenderer struct {
-	charts chart.Loader
+	charts repository.Loader
 	values Values
 }
 
 // Render loads, renders and prepares.
-func (r chartRenderer) Render(ctx context.Context, s Source, t chart.Target) ([]unstructured.Unstructured, error) {
+func (r chartRenderer) Render(ctx context.Context, s Source, t render.Target) ([]unstructured.Unstructured, error) {
 	loaded, err := r.load(ctx, t.Namespace, s)
 	if err != nil {
 		return nil, err
@@ -92,7 +95,7 @@ func (r chartRenderer) Render(ctx context.Context, s Source, t chart.Target) ([]
 
 // load gives up when a chart is neither in memory nor on disk nor soon there: a slow repository must not keep a worker. The download goes
 // on, and a later pass finds the chart.
-func (r chartRenderer) load(ctx context.Context, namespace string, s Source) (*chart.Chart, error) {
+func (r chartRenderer) load(ctx context.Context, namespace string, s Source) (*render.Chart, error) {
 	bounded, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	loaded, err := r.charts.Load(bounded, namespace, s.Chart, s.Digest)
@@ -122,7 +125,7 @@ func (w *Worker) source(ctx context.Context, it *shipper.InstallationTarget) (so
 	}
 	out.Digest = release.Annotations[shipper.ReleaseChartDigestAnnotation]
 	if it.Spec.Chart == nil {
-		out.values = chart.LayersOf(&release.Spec.Environment)
+		out.values = values.LayersOf(&release.Spec.Environment)
 	}
 	if out.Chart.RepoURL == "" {
 		out.Chart = release.Spec.Environment.Chart
@@ -131,8 +134,8 @@ func (w *Worker) source(ctx context.Context, it *shipper.InstallationTarget) (so
 }
 
 // target is what the chart room has to know of a target and a cluster.
-func target(it *shipper.InstallationTarget, kubeVersion string, apis []string) chart.Target {
-	return chart.Target{
+func target(it *shipper.InstallationTarget, kubeVersion string, apis []string) render.Target {
+	return render.Target{
 		ReleaseName: it.Name, Namespace: it.Namespace, App: it.Labels[shipper.AppLabel],
 		KubeVersion: kubeVersion, APIVersions: apis,
 		HelmWorkaround: it.Labels[shipper.HelmWorkaroundLabel], Labels: it.Labels,
@@ -144,19 +147,19 @@ type wanted struct {
 	content *unstructured.Unstructured
 	digest  string
 	// hook is set when it is run at a moment of the installation, and is no part of what is installed.
-	hook *chart.Hook
+	hook *render.Hook
 }
 
 // rendering renders for one pass.
 type rendering struct {
 	sources sources
-	render  func(s Source, t chart.Target) ([]wanted, error)
+	render  func(s Source, t render.Target) ([]wanted, error)
 }
 
 func newRendering(ctx context.Context, renderer Renderer, from sources) *rendering {
 	return &rendering{
 		sources: from,
-		render: func(source Source, t chart.Target) (out []wanted, err error) {
+		render: func(source Source, t render.Target) (out []wanted, err error) {
 			defer func() {
 				if caught := recover(); caught != nil {
 					out, err = nil, panicked(ctx, from, caught)
@@ -188,7 +191,7 @@ func panicked(ctx context.Context, from sources, caught any) error {
 }
 
 // fingerprint differs when anything differs that a manifest is rendered from.
-func (s Source) fingerprint(t chart.Target) (string, error) {
+func (s Source) fingerprint(t render.Target) (string, error) {
 	return digest([]any{s, t})
 }
 
@@ -200,7 +203,7 @@ func want(objects []unstructured.Unstructured) ([]wanted, error) {
 		if err != nil {
 			return nil, broken("%s %q cannot be written as JSON: %v", objects[i].GetKind(), objects[i].GetName(), err)
 		}
-		hook, err := chart.HookOf(&objects[i])
+		hook, err := render.HookOf(&objects[i])
 		if err != nil {
 			return nil, broken("%s %q %v", objects[i].GetKind(), objects[i].GetName(), err)
 		}

@@ -9,19 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
 // panics is a Renderer of a chart that nobody has met yet.
 type panics struct{}
 
-func (panics) Render(context.Context, Source, chart.Target) ([]unstructured.Unstructured, error) {
+func (panics) Render(context.Context, Source, render.Target) ([]unstructured.Unstructured, error) {
 	panic("nobody knows")
 }
 
 func TestARenderingThatPanicsIsBroken(t *testing.T) {
-	objects, err := newRendering(t.Context(), panics{}, sources{}).render(Source{}, chart.Target{})
+	objects, err := newRendering(t.Context(), panics{}, sources{}).render(Source{}, render.Target{})
 	if reason, remedy := fleet.Classify(err); objects != nil || reason != shipper.ChartError || remedy != fleet.Wait {
 		t.Errorf("got %v and %s, %v: %v", objects, reason, remedy, err)
 	}

@@ -22,7 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
+	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/test/bench/table"
 	"shipper.dev/shipper/test/charts"
 )
@@ -69,7 +70,7 @@ func (c Charts) resolve(ctx context.Context, samples io.Writer) ([]table.Line, e
 		http.ServeContent(w, r, "index.yaml", time.Time{}, bytes.NewReader(index))
 	}))
 	defer server.Close()
-	policy, err := chart.ParsePolicy(charts.URLs)
+	policy, err := repository.ParsePolicy(charts.URLs)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +85,7 @@ func (c Charts) resolve(ctx context.Context, samples io.Writer) ([]table.Line, e
 		}
 		parsed = append(parsed, took)
 		now := clocktesting.NewFakePassiveClock(time.Now())
-		catalog := chart.NewCatalog(ctx, chart.Options{Repositories: policy, Clock: now})
+		catalog := repository.NewCatalog(ctx, repository.Options{Repositories: policy, Clock: now})
 		if took, err = timed(func() error { _, err := catalog.Resolve(ctx, namespace, want(0)); return err }); err != nil {
 			return nil, err
 		}
@@ -168,24 +169,24 @@ func (c Charts) render(ctx context.Context, samples io.Writer) ([]table.Line, er
 }
 
 // load has a catalog load a chart, as the binaries do.
-func load(ctx context.Context, archive charts.Archive) (*chart.Chart, error) {
-	repository, err := charts.Start()
+func load(ctx context.Context, archive charts.Archive) (*render.Chart, error) {
+	repo, err := charts.Start()
 	if err != nil {
 		return nil, err
 	}
-	defer repository.Close()
-	repository.Publish(archive)
-	policy, err := chart.ParsePolicy(charts.URLs)
+	defer repo.Close()
+	repo.Publish(archive)
+	policy, err := repository.ParsePolicy(charts.URLs)
 	if err != nil {
 		return nil, err
 	}
-	pinned := shipper.Chart{Name: archive.Name, Version: archive.Version, RepoURL: repository.URL}
-	return chart.NewCatalog(ctx, chart.Options{Repositories: policy}).Load(ctx, namespace, pinned, archive.Digest)
+	pinned := shipper.Chart{Name: archive.Name, Version: archive.Version, RepoURL: repo.URL}
+	return repository.NewCatalog(ctx, repository.Options{Repositories: policy}).Load(ctx, namespace, pinned, archive.Digest)
 }
 
 // ourRender makes what installation writes.
-func ourRender(ctx context.Context, ours *chart.Chart, values *shipper.ChartValues, release string) error {
-	t := chart.Target{ReleaseName: release, Namespace: namespace, App: "app"}
+func ourRender(ctx context.Context, ours *render.Chart, values *shipper.ChartValues, release string) error {
+	t := render.Target{ReleaseName: release, Namespace: namespace, App: "app"}
 	manifest, err := ours.Render(ctx, values, t)
 	if err != nil {
 		return err

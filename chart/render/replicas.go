@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"context"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/values"
+)
+
+// Replicas is the number of Pods of a Release of this chart in a place at full capacity. It renders as for any cluster: only
+// the values make the number depend on the place.
+func (c *Chart) Replicas(ctx context.Context, rel *shipper.Release, layers values.Layers, in values.Place) (int32, error) {
+	values, err := layers.At(in)
+	if err != nil {
+		return 0, err
+	}
+	manifest, err := c.Render(ctx, values, Target{
+		ReleaseName: rel.Name, Namespace: rel.Namespace, App: rel.Labels[shipper.AppLabel],
+		HelmWorkaround: rel.Labels[shipper.HelmWorkaroundLabel], Labels: rel.Labels,
+	})
+	if err != nil {
+		return 0, err
+	}
+	return manifest.Replicas(), nil
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repository
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// AnyHTTPS is the Policy that allows every https URL of a public or private address.
+const AnyHTTPS = "https://*:*"
+
+// Policy is the set of URLs that charts may be fetched from: repositories, the archives that their indexes name, and the
+// targets of redirects. The zero value is AnyHTTPS.
+//
+// Addresses of the machine itself or its surroundings, such as loopback, link-local and the metadata services of clouds, are
+// refused under any name, unless a pattern names the address or localhost explicitly.
+type Policy struct {
+	patterns []pattern
+	text     string
+}
+
+// pattern is a set of allowed URLs.
+type pattern struct {
+	scheme string
+	// host is a name or an address; `*.example.com` is any name below it, `*` any host.
+	host string
+	// port is a number, or `*` for any.
+	port string
+	// path is a folder, without a slash at its end; the paths below it are allowed too.
+	path string
+}
+
+// ParsePolicy parses a comma-separated list of URLs, each of which allows the URLs below it. Host and port may be `*`, a host
+// may begin with `*.`, and the default port is that of the scheme.
+func ParsePolicy(list string) (Policy, error) {
+	var p Policy
+	var texts []string
+	for entry := range strings.SplitSeq(list, ",") {
+		if entry = strings.TrimSpace(entry); entry == "" {
+			continue
+		}
+		one, err := parsePattern(entry)
+		if err != nil {
+			return Policy{}, fmt.Errorf("%q %w", entry, err)
+		}
+		p.patterns, texts = append(p.patterns, one), append(texts, entry)
+	}
+	if len(p.patterns) == 0 {
+		return Policy{}, fmt.Errorf("no URL is listed; %s allows all that are safe", AnyHTTPS)
+	}
+	p.text = strings.Join(texts, ", ")
+	return p, nil
+}
+
+func parsePattern(entry string) (pattern, error) {
+	scheme, rest, found := strings.Cut(entry, "://")
+	if !found || (scheme != "http" && scheme != "https") {
+		return pattern{}, errors.New("must begin with https:// or http://")
+	}
+	authority, path, _ := strings.Cut(rest, "/")
+	// A port that is a star is not valid in a URL.
+	host, anyPort := strings.CutSuffix(authority, ":*")
+	u, err := url.Parse(scheme + "://" + host + "/" + path)
+	switch {
+	case err != nil || u.Hostname() == "":
+		return pattern{}, errors.New("must name a host, or * for any")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return pattern{}, errors.New("must have neither credentials, query nor fragment")
+	case strings.Contains(strings.TrimPrefix(u.Hostname(), "*."), "*") && u.Hostname() != "*":
+		return pattern{}, errors.New("may have a * only in place of the host, of its first label, or of the port")
+	case strings.Contains(u.Path, "*"), crooked(u):
+		return pattern{}, errors.New("must have a plain path: the paths below it are allowed too")
+	}
+	p := pattern{scheme: scheme, host: hostOf(u), port: portOf(u), path: strings.TrimRight(u.Path, "/")}
+	if anyPort {
+		p.port = "*"
+	}
+	return p, nil
+}
+
+// String lists the patterns.
+func (p Policy) String() string {
+	if len(p.patterns) == 0 {
+		return AnyHTTPS
+	}
+	return p.text
+}
+
+func (p Policy) list() []pattern {
+	if len(p.patterns) == 0 {
+		return []pattern{{scheme: "https", host: "*", port: "*"}}
+	}
+	return p.patterns
+}
+
+// check returns an error if u is not allowed. It does not resolve the host name.
+func (p Policy) check(u *url.URL) error {
+	if crooked(u) {
+		return &denied{`its path has a segment "." or "..", or a \; write where it leads`}
+	}
+	allowed := slices.DeleteFunc(slices.Clone(p.list()), func(one pattern) bool { return !one.matches(u) })
+	if len(allowed) == 0 {
+		return &denied{fmt.Sprintf("charts may be fetched only from %s; use such a URL, "+
+			"or ask an administrator of Shipper to add this one (--chart-repositories)", p)}
+	}
+	what := localName(hostOf(u))
+	if addr, err := netip.ParseAddr(hostOf(u)); err == nil {
+		what = special(addr)
+	}
+	if what == "" || slices.ContainsFunc(allowed, func(one pattern) bool { return one.host == hostOf(u) }) {
+		return nil
+	}
+	return &denied{fmt.Sprintf("%s is %s, which charts are not fetched from", hostOf(u), what)}
+}
+
+// checkOCI is check for an OCI registry's URL.
+func (p Policy) checkOCI(u *url.URL) error {
+	_, err := p.checkRegistry(u)
+	return err
+}
+
+// checkRegistry is check for an OCI registry's URL, whose scheme does not imply a protocol: https or, if only http is allowed,
+// http.
+func (p Policy) checkRegistry(u *url.URL) (plain bool, err error) {
+	asked := *u
+	asked.Scheme = "https"
+	why := p.check(&asked)
+	if asked.Scheme = "http"; why != nil && p.check(&asked) == nil {
+		return true, nil
+	}
+	return false, why
+}
+
+// checkAddress returns an error if connections to addr, which host was resolved to, are not allowed.
+func (p Policy) checkAddress(host string, addr netip.Addr) error {
+	addr = addr.WithZone("").Unmap()
+	what := special(addr)
+	if what == "" {
+		return nil
+	}
+	host = plainHost(host)
+	literal, err := netip.ParseAddr(host)
+	outright := err == nil && literal == addr || host == "localhost" && addr.IsLoopback()
+	if outright && slices.ContainsFunc(p.list(), func(one pattern) bool { return one.host == host }) {
+		return nil
+	}
+	return &denied{fmt.Sprintf("%s is at %s, %s, which charts are not fetched from", host, addr, what)}
+}
+
+func (one pattern) matches(u *url.URL) bool {
+	host := hostOf(u)
+	below, isBelow := strings.CutPrefix(one.host, "*")
+	switch {
+	case u.Scheme != one.scheme, one.port != "*" && one.port != portOf(u):
+		return false
+	case host != one.host && (!isBelow || len(host) <= len(below) || !strings.HasSuffix(host, below)):
+		return false
+	}
+	return one.path == "" || u.Path == one.path || strings.HasPrefix(u.Path, one.path+"/")
+}
+
+// crooked reports whether servers may read the path of u differently.
+func crooked(u *url.URL) bool {
+	return strings.Contains(u.Path, `\`) || slices.ContainsFunc(strings.Split(u.Path, "/"), func(segment string) bool {
+		return segment == "." || segment == ".."
+	})
+}
+
+func hostOf(u *url.URL) string { return plainHost(u.Hostname()) }
+
+// plainHost normalises a host.
+func plainHost(host string) string {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return addr.WithZone("").Unmap().String()
+	}
+	return strings.ToLower(strings.TrimRight(host, "."))
+}
+
+func portOf(u *url.URL) string {
+	switch port := u.Port(); {
+	case port == "" && u.Scheme == "http":
+		return "80"
+	case port == "":
+		return "443"
+	default:
+		if n, err := strconv.ParseUint(port, 10, 16); err == nil {
+			return strconv.FormatUint(n, 10)
+		}
+		return port
+	}
+}
+
+// denied is the error for a URL or an address that Policy does not allow. It does not quote the URL.
+type denied struct{ why string }
+
+// Error says why.
+func (d *denied) Error() string { return d.why }

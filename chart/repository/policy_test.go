@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package repository
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func mustPolicy(t testing.TB, list string) Policy {
+	t.Helper()
+	p, err := ParsePolicy(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestParsePolicy(t *testing.T) {
+	for list, want := range map[string]string{
+		"":                                  "no URL is listed; https://*:* allows all that are safe",
+		" , ":                               "no URL is listed; https://*:* allows all that are safe",
+		"charts.example.com":                `"charts.example.com" must begin with https:// or http://`,
+		"oci://charts.example.com":          `"oci://charts.example.com" must begin with https:// or http://`,
+		"https://":                          `"https://" must name a host, or * for any`,
+		"https://:8443/x":                   `"https://:8443/x" must name a host, or * for any`,
+		"https://a b":                       `"https://a b" must name a host, or * for any`,
+		"https://me:secret@charts":          `"https://me:secret@charts" must have neither credentials, query nor fragment`,
+		"https://charts?x=y":                `"https://charts?x=y" must have neither credentials, query nor fragment`,
+		"https://charts.*.com":              `"https://charts.*.com" may have a * only in place of the host, of its first label, or of the port`,
+		"https://*charts.com":               `"https://*charts.com" may have a * only in place of the host, of its first label, or of the port`,
+		"https://charts/a/*":                `"https://charts/a/*" must have a plain path: the paths below it are allowed too`,
+		"https://charts/a/../b":             `"https://charts/a/../b" must have a plain path: the paths below it are allowed too`,
+		"https://a.example, http://b:*/x/ ": "",
+		"https://*:*":                       "",
+		"http://[::1]:8080":                 "",
+	} {
+		got := ""
+		if _, err := ParsePolicy(list); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q gives %q, want %q", list, got, want)
+		}
+	}
+	if got := mustPolicy(t, " https://a , http://b:* ").String(); got != "https://a, http://b:*" {
+		t.Errorf("it prints as %q", got)
+	}
+	if got := (Policy{}).String(); got != AnyHTTPS {
+		t.Errorf("the zero value prints as %q", got)
+	}
+}
+
+func TestPolicyOfURLs(t *testing.T) {
+	const only = "charts may be fetched only from "
+	const crooked = `its path has a segment "." or "..", or a \; write where it leads`
+	const (
+		notFrom   = ", which charts are not fetched from"
+		machine   = " is a name of the machine itself" + notFrom
+		loopback  = " is a loopback address" + notFrom
+		linkLocal = " is a link-local address" + notFrom
+		metadata  = " is the address of a metadata service" + notFrom
+	)
+	for policy, urls := range map[string]map[string]string{
+		AnyHTTPS: {
+			"https://charts.example.com":            "",
+			"https://charts.example.com:8443/a?b#c": "",
+			"https://me:secret@charts.example.com":  "",
+			"https://10.0.0.1":                      "",
+			"https://[2001:db8::1]":                 "",
+			"http://charts.example.com":             only,
+			"https://charts.example.com/a/../b":     crooked,
+			"https://charts.example.com/a%2f..%2fb": crooked,
+			`https://charts.example.com/a/..\b`:     crooked,
+			"https://localhost":                     "localhost" + machine,
+			"https://LOCALHOST.:443":                "localhost" + machine,
+			"https://x.localhost":                   "x.localhost" + machine,
+			"https://127.0.0.1":                     "127.0.0.1" + loopback,
+			"https://127.1.2.3:8443":                "127.1.2.3" + loopback,
+			"https://0.0.0.0":                       "0.0.0.0" + loopback,
+			"https://[::1]":                         "::1" + loopback,
+			"https://[::]":                          "::" + loopback,
+			"https://[::ffff:127.0.0.1]":            "127.0.0.1" + loopback,
+			"https://[::127.0.0.1]":                 "::7f00:1" + loopback,
+			"https://[64:ff9b::7f00:1]":             "64:ff9b::7f00:1" + loopback,
+			"https://169.254.169.254/latest":        "169.254.169.254" + linkLocal,
+			"https://[fe80::1%25eth0]":              "fe80::1" + linkLocal,
+			"https://[64:ff9b::a9fe:a9fe]":          "64:ff9b::a9fe:a9fe" + linkLocal,
+			"https://[2002:a9fe:a9fe::]":            "2002:a9fe:a9fe::" + linkLocal,
+			"https://[fd00:ec2::254]":               "fd00:ec2::254" + metadata,
+			"https://[fd00:ec2::23]":                "fd00:ec2::23" + metadata,
+			"https://100.100.100.200":               "100.100.100.200" + metadata,
+			"https://168.63.129.16":                 "168.63.129.16" + metadata,
+			"https://224.0.0.1":                     "224.0.0.1 is a multicast address, which charts are not fetched from",
+			"https://255.255.255.255":               "255.255.255.255 is a multicast address, which charts are not fetched from",
+		},
+		"https://charts.example.com/stable": {
+			"https://charts.example.com/stable":           "",
+			"https://CHARTS.example.com./stable/index":    "",
+			"https://charts.example.com:443/stable/a":     "",
+			"https://charts.example.com:0443/stable/a":    "",
+			"https://charts.example.com:8443/stable":      only,
+			"https://charts.example.com/stable2":          only,
+			"https://charts.example.com/":                 only,
+			"https://charts.example.com/stable/../other":  crooked,
+			"https://charts.example.com/stable/./a":       crooked,
+			"https://charts.example.com.evil.com/stable":  only,
+			"https://charts.example.com@evil.com/stable":  only,
+			"https://evil.com/https://charts.example.com": only,
+			"http://charts.example.com/stable":            only,
+		},
+		"https://*.example.com, http://*.internal:*": {
+			"https://a.example.com":     "",
+			"https://a.b.example.com":   "",
+			"https://example.com":       only,
+			"https://.example.com":      only,
+			"https://aexample.com":      only,
+			"http://charts.internal:81": "",
+			"http://a.example.com":      only,
+		},
+		"https://*:*, http://127.0.0.1:*, http://localhost:8080": {
+			"http://127.0.0.1:4711/charts": "",
+			"http://127.0.0.2:4711":        only,
+			"http://localhost:8080":        "",
+			"http://localhost:8081":        only,
+			"https://127.0.0.1":            "127.0.0.1" + loopback,
+		},
+	} {
+		p := mustPolicy(t, policy)
+		for text, want := range urls {
+			u, err := url.Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if err := p.check(u); err != nil {
+				got = err.Error()
+			}
+			if want == only {
+				want = only + p.String() + "; use such a URL, or ask an administrator of Shipper to add this one (--chart-repositories)"
+			}
+			if got != want {
+				t.Errorf("%s: %s gives %q, want %q", policy, text, got, want)
+			}
+		}
+	}
+}
+
+func TestPolicyOfAddresses(t *testing.T) {
+	p := mustPolicy(t, "https://*:*, http://127.0.0.1:*, http://localhost:*, http://[fe80::1]:*, http://charts.internal")
+	for address, want := range map[[2]string]bool{
+		{"charts.example.com", "93.184.216.34"}:    true,
+		{"charts.example.com", "10.0.0.1"}:         true,
+		{"charts.example.com", "fd12::1"}:          true,
+		{"charts.example.com", "127.0.0.1"}:        false,
+		{"charts.example.com", "::ffff:127.0.0.1"}: false,
+		{"charts.example.com", "::1"}:              false,
+		{"charts.example.com", "169.254.169.254"}:  false,
+		{"charts.example.com", "fe80::2%eth0"}:     false,
+		{"charts.internal", "127.0.0.1"}:           false, // a name that is allowed is no address that is
+		{"127.0.0.1", "127.0.0.1"}:                 true,
+		{"127.0.0.1", "127.0.0.2"}:                 false,
+		{"127.0.0.2", "127.0.0.2"}:                 false,
+		{"localhost", "127.0.0.1"}:                 true,
+		{"localhost", "::1"}:                       true,
+		{"localhost", "169.254.1.1"}:               false,
+		{"fe80::1", "fe80::1%eth0"}:                true,
+	} {
+		if err := p.checkAddress(address[0], netip.MustParseAddr(address[1])); (err == nil) != want {
+			t.Errorf("%s at %s: %v", address[0], address[1], err)
+		}
+	}
+}
+
+// What a name resolves to may differ each time: it is the connection that is refused.
+func TestNamesThatLeadToTheMachineItselfAreNotConnectedTo(t *testing.T) {
+	asked := false
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	t.Cleanup(server.Close)
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The one name that resolves to this machine everywhere, through a policy that knows nothing of the name.
+	p := mustPolicy(t, "http://*:*")
+	_, err = p.dial(nil)(t.Context(), "tcp", net.JoinHostPort("localhost", port))
+	if why, ok := errors.AsType[*denied](err); !ok || !strings.HasPrefix(why.Error(), "localhost is at ") {
+		t.Errorf("got %v", err)
+	}
+	if connection, err := p.dial(map[string]bool{"localhost:" + port: true})(t.Context(), "tcp", "localhost:"+port); err != nil {
+		t.Errorf("a proxy: %v", err)
+	} else {
+		_ = connection.Close()
+	}
+	if _, err := p.dial(nil)(t.Context(), "tcp", "nothing"); err == nil {
+		t.Error("what is no address was connected to")
+	}
+	if asked {
+		t.Error("the server was asked")
+	}
+}
+
+func TestRedirects(t *testing.T) {
+	p := mustPolicy(t, "https://*:*, http://charts.internal")
+	request := func(text string) *http.Request {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, text, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for sentence, tc := range map[string]struct {
+		to   string
+		via  []string
+		want string
+	}{
+		"to another host": {to: "https://b", via: []string{"https://a"}},
+		"from http up":    {to: "https://b", via: []string{"http://charts.internal"}},
+		"from https down": {
+			to: "http://charts.internal", via: []string{"http://charts.internal", "https://a"}, want: "redirected from https to http",
+		},
+		"to a URL that is not allowed": {to: "http://other?token=x", via: []string{"http://charts.internal"},
+			want: "redirected to http://other?…: " +
+				"charts may be fetched only from https://*:*, http://charts.internal; use such a URL, " +
+				"or ask an administrator of Shipper to add this one (--chart-repositories)"},
+		"to a metadata service": {to: "https://169.254.169.254/latest", via: []string{"https://a"}, want: "redirected to " +
+			"https://169.254.169.254/latest: 169.254.169.254 is a link-local address, which charts are not fetched from"},
+		"to another scheme": {to: "file:///etc/passwd", via: []string{"https://a"}, want: "redirected from https to file"},
+		"the fifth":         {to: "https://b", via: strings.Fields(strings.Repeat("https://a ", 5))},
+		"the sixth":         {to: "https://b", via: strings.Fields(strings.Repeat("https://a ", 6)), want: "redirected more than 5 times"},
+	} {
+		var via []*http.Request
+		for _, text := range tc.via {
+			via = append(via, request(text))
+		}
+		got := ""
+		if err := p.redirect(request(tc.to), via); err != nil {
+			got = err.Error()
+		}
+		if got != tc.want {
+			t.Errorf("%s gives %q, want %q", sentence, got, tc.want)
+		}
+	}
+}
+
+func TestProxiesOfTheEnvironment(t *testing.T) {
+	choose := func(r *http.Request) (*url.URL, error) {
+		return url.Parse(map[string]string{"http": "http://proxy", "https": "socks5://127.0.0.1:1081"}[r.URL.Scheme])
+	}
+	if diff := cmp.Diff(map[string]bool{"proxy:80": true, "127.0.0.1:1081": true}, proxies(choose)); diff != "" {
+		t.Errorf("proxies (-want +got):\n%s", diff)
+	}
+	none := func(*http.Request) (*url.URL, error) { return nil, errors.New("none") }
+	if got := proxies(none); len(got) > 0 {
+		t.Errorf("without any there are %v", got)
+	}
+}
+
+// A proxy may have any address, but gets only requests for allowed URLs.
+func TestFetchingThroughAProxy(t *testing.T) {
+	var asked []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.String())
+		_, _ = w.Write([]byte("x"))
+	}))
+	t.Cleanup(proxy.Close)
+	p := mustPolicy(t, "http://*.example.com")
+	at, err := url.Parse(proxy.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := newTransport(p)
+	transport.Proxy = http.ProxyURL(at)
+	transport.DialContext = p.dial(proxies(transport.Proxy))
+	f := newFetcher(p, transport)
+	for text, want := range map[string]bool{
+		"http://charts.example.com/index.yaml": true, proxy.URL + "/index.yaml": false, "http://elsewhere/index.yaml": false,
+	} {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = f.get(t.Context(), f.client, u, validators{}, 10, func([]byte) error { return nil })
+		if (err == nil) != want {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"http://charts.example.com/index.yaml"}, asked); diff != "" {
+		t.Errorf("the proxy was asked for (-want +got):\n%s", diff)
+	}
+}
+
+// FuzzPolicy looks for a URL of the machine's own surroundings, or one that is not https, that the default lets pass.
+func FuzzPolicy(f *testing.F) {
+	for _, seed := range []string{
+		"https://charts.example.com", "https://127.0.0.1", "https://[::ffff:127.0.0.1]", "http://x", "https://0177.0.0.1",
+		"https://2130706433", "https://127.1", "https://[fe80::1%25eth0]", "https://localhost.", "https://１２７.0.0.1", `https://a\@b/..`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		u, err := parseRepository(text)
+		if err != nil || (Policy{}).check(u) != nil {
+			return
+		}
+		if u.Scheme != "https" {
+			t.Fatalf("%s may be fetched from", u)
+		}
+		addr, err := netip.ParseAddr(u.Hostname())
+		if err != nil {
+			return
+		}
+		if addr = addr.Unmap(); addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() {
+			t.Fatalf("%s may be fetched from", u)
+		}
+		if (Policy{}).checkAddress(u.Hostname(), addr) != nil {
+			t.Fatalf("%s passes, but not its address", u)
+		}
+	})
+}
