@@ -12,9 +12,9 @@ import (
 // unescape decodes a token of a JSON pointer (RFC 6901).
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
-// Touched are the top-level keys of values that a patch reads or writes; whole is true when it reads or writes the values as a
+// TouchedKeys are the top-level keys of values that a patch reads or writes; whole is true when it reads or writes the values as a
 // whole. Values of other keys are not needed to apply it.
-func Touched(operations []shipper.PatchOperation) (keys map[string]bool, whole bool) {
+func TouchedKeys(operations []shipper.PatchOperation) (keys map[string]bool, whole bool) {
 	keys = map[string]bool{}
 	for _, operation := range operations {
 		for _, field := range []string{"path", "from"} {
@@ -35,7 +35,7 @@ func Touched(operations []shipper.PatchOperation) (keys map[string]bool, whole b
 // applyNarrowly is apply that decodes only the touched values, because those of a large Application are patched for each of
 // many clusters.
 func (p patch) applyNarrowly(values map[string]any) (map[string]any, error) {
-	keys, whole := Touched(p.operations)
+	keys, whole := TouchedKeys(p.operations)
 	if whole {
 		return p.apply(values)
 	}

@@ -100,7 +100,7 @@ func readSource(
 	case apierrors.IsNotFound(err):
 		return nil, false, blame(i, false, "there is no %s", where(namespace, source))
 	case apierrors.IsForbidden(err):
-		failure := blame(i, false, "Shipper may not read %s; %s", where(namespace, source), MayKeep(namespace))
+		failure := blame(i, false, "Shipper may not read %s; %s", where(namespace, source), PermissionHint(namespace))
 		failure.Cause = &SourceError{Index: i, Forbidden: true, Message: failure.Message}
 		return nil, false, failure
 	case err != nil:
@@ -112,8 +112,8 @@ func readSource(
 	return content, there, nil
 }
 
-// MayKeep explains how to permit Shipper to read what Applications of a namespace name, and to keep it.
-func MayKeep(namespace string) string {
+// PermissionHint explains how to permit Shipper to read what Applications of a namespace name, and to keep it.
+func PermissionHint(namespace string) string {
 	return fmt.Sprintf("who owns the namespace may let it read the Secrets and ConfigMaps there, and keep values in Secrets of its own: "+
 		"kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s:%s", shipper.ValuesKeeper, namespace,
 		shipper.ValuesKeeper, shipper.SystemNamespace, shipper.ManagementServiceAccount)

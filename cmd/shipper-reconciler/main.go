@@ -34,7 +34,7 @@ func main() {
 	log := zap.New(o.logging()...)
 	ctrl.SetLogger(log)
 	klog.SetLogger(log)
-	stdlog.SetOutput(render.Discreet(os.Stderr))
+	stdlog.SetOutput(render.WithoutValueWarnings(os.Stderr))
 
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()

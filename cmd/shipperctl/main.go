@@ -25,7 +25,7 @@ import (
 func main() {
 	log.SetLogger(logr.Discard()) // what libraries log says nothing to the person in front of the screen
 	klog.SetLogger(logr.Discard())
-	stdlog.SetOutput(render.Discreet(os.Stderr))
+	stdlog.SetOutput(render.WithoutValueWarnings(os.Stderr))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once, whatever it is waiting for
 	cmd := root.NewCommand(os.Stdout)

@@ -65,7 +65,7 @@ func (v *Values) kept(ctx context.Context, pinned values.Pinned, release string)
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && v.writer == nil:
 		return nil, nil
 	case apierrors.IsForbidden(err):
-		return nil, failed(err, "Shipper may not read Secret %s; %s", key, values.MayKeep(pinned.Namespace))
+		return nil, failed(err, "Shipper may not read Secret %s; %s", key, values.PermissionHint(pinned.Namespace))
 	case err != nil:
 		return nil, failed(err, "reading Secret %s: %s", key, err)
 	}
@@ -137,7 +137,7 @@ func (v *Values) keep(ctx context.Context, pinned values.Pinned, held values.Hel
 		return err
 	case apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return failed(err, "Shipper may not keep what valuesFrom held in Secret %s/%s; %s", pinned.Namespace, secret.Name,
-			values.MayKeep(pinned.Namespace))
+			values.PermissionHint(pinned.Namespace))
 	case err != nil:
 		return fmt.Errorf("keeping values in Secret %s/%s: %w", pinned.Namespace, secret.Name, err)
 	}

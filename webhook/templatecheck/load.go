@@ -48,7 +48,7 @@ func validateLoad(env *shipper.ReleaseEnvironment, path *field.Path, places []va
 		region, cluster := regions[place.Region], clusters[place.Cluster]
 		bytes := len(sizes) + region.bytes + cluster.bytes
 		for _, patch := range [][]shipper.PatchOperation{region.patch, cluster.patch} {
-			keys, whole := values.Touched(patch)
+			keys, whole := values.TouchedKeys(patch)
 			if whole {
 				bytes += all
 			}

@@ -24,7 +24,7 @@ func TestHelmDoesNotLogValues(t *testing.T) {
 		var out strings.Builder
 		log.SetOutput(&out)
 		if discreetly {
-			log.SetOutput(render.Discreet(&out))
+			log.SetOutput(render.WithoutValueWarnings(&out))
 		}
 		defer log.SetOutput(os.Stderr)
 		if _, err := c.Render(t.Context(), values, target); err != nil {
@@ -34,7 +34,7 @@ func TestHelmDoesNotLogValues(t *testing.T) {
 		return out.String()
 	}
 	if !strings.Contains(logged(false), canary) {
-		t.Error("Helm does not print values any more: Discreet is no longer needed")
+		t.Error("Helm does not print values any more: WithoutValueWarnings is no longer needed")
 	}
 	got := logged(true)
 	others := strings.HasSuffix(got, " http: TLS handshake error: warning: EOF\n")
