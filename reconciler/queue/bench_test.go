@@ -23,7 +23,9 @@ func BenchmarkCrowd(b *testing.B) {
 			}
 			return Low
 		}),
-		"first-come": func(_ string, retries workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+		"first-come": func(
+			_ string, retries workqueue.TypedRateLimiter[reconcile.Request],
+		) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			return workqueue.NewTypedRateLimitingQueue(retries)
 		},
 	}

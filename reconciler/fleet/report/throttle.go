@@ -73,7 +73,9 @@ func Turned(before, after Status) bool {
 	starts := func(c *shipper.Condition) bool {
 		return c == nil || c.Status == corev1.ConditionFalse && (starting(c.Reason) || first && c.Reason == shipper.MissingDeployment)
 	}
-	waits := slices.ContainsFunc(after.Clusters, func(c Cluster) bool { return starts(shipper.FindCondition(c.Conditions, shipper.TargetReady)) })
+	waits := slices.ContainsFunc(after.Clusters, func(c Cluster) bool {
+		return starts(shipper.FindCondition(c.Conditions, shipper.TargetReady))
+	})
 	turned := func(before, after []shipper.Condition) bool {
 		return len(before) > len(after) || slices.ContainsFunc(after, func(is shipper.Condition) bool {
 			was := shipper.FindCondition(before, is.Type)

@@ -68,7 +68,8 @@ func observe(
 // wasReady reports whether the target's status reports Ready in a cluster for the same spec.
 func wasReady(ct *shipper.CapacityTarget, cluster string) bool {
 	i := slices.IndexFunc(ct.Status.Clusters, func(c shipper.ClusterCapacityStatus) bool { return c.Name == cluster })
-	return i >= 0 && ct.Status.ObservedGeneration == ct.Generation && shipper.ConditionTrue(ct.Status.Clusters[i].Conditions, shipper.TargetReady)
+	return i >= 0 && ct.Status.ObservedGeneration == ct.Generation &&
+		shipper.ConditionTrue(ct.Status.Clusters[i].Conditions, shipper.TargetReady)
 }
 
 // podsOf are the Deployment's Pods that are neither terminating nor finished, by name.

@@ -116,9 +116,9 @@ func clusterStatus(
 	return out
 }
 
-// statusTurned reports whether somebody may wait for what is new in a status. Nobody waits for how many objects are healthy when some are in
-// progress and none is worse, for a Deployment is in progress while it is scaled; and nobody asks how the objects are of a target that is
-// not the newest, or whether it has been told that it is not.
+// statusTurned reports whether somebody may wait for what is new in a status. Nobody waits for how many objects are healthy when some
+// are in progress and none is worse, for a Deployment is in progress while it is scaled; and nobody asks how the objects are of a target
+// that is not the newest, or whether it has been told that it is not.
 func statusTurned(newest bool, was, is shipper.InstallationTargetStatus) bool {
 	if !newest {
 		was.ObservedGeneration = is.ObservedGeneration

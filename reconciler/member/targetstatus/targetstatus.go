@@ -34,7 +34,8 @@ type Kind[T client.Object, R any] interface {
 	// Prepare writes what has to be written before any work; ended is true when there is nothing more to do.
 	Prepare(ctx context.Context, target T) (ended bool, err error)
 	// Report sets the status of target from results by cluster. A result is missing until there was a pass over this generation; then what
-	// the status says of the cluster stays, and so does observedGeneration. turned is as report.Turned returns it; again is when to report again; 0 for never.
+	// the status says of the cluster stays, and so does observedGeneration.
+	// turned is as report.Turned returns it; again is when to report again; 0 for never.
 	Report(target T, results map[string]R, now time.Time) (turned bool, again time.Duration)
 	// Events are those about a written status.
 	Events(ctx context.Context, was, is T) []Events
