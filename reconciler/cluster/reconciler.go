@@ -67,7 +67,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Named("cluster").
 		For(&shipper.Cluster{}).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
-		WatchesRawSource(o.Fleet.Members()).
+		WatchesRawSource(o.Fleet.KnownMembers()).
 		WatchesRawSource(o.Fleet.Warnings()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter[ctrl.Request]()}).
 		Complete(r)

@@ -81,9 +81,11 @@ func (f *Fleet) WatchMembers(handle func(cluster string)) {
 	f.listeners = append(f.listeners, handle)
 }
 
-// Members is a source of requests for changes of the connections, named as the Clusters are. That of one that was removed is no news:
-// who removes it because of this request would be called again, without end.
-func (f *Fleet) Members() source.Source {
+// Members is a source of requests for changes of the connections, named as the Clusters are.
+func (f *Fleet) Members() source.Source { return named(f.WatchMembers) }
+
+// KnownMembers is Members without those of removed clusters: a reconciler that removes clusters would make requests for itself without end.
+func (f *Fleet) KnownMembers() source.Source {
 	return named(func(handle func(cluster string)) {
 		f.WatchMembers(func(cluster string) {
 			if _, known := f.State(cluster); known {
