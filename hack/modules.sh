@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Print the folders of this repository's Go modules, the main one first. A test that runs somebody else's programs has a module of
+# Print the folders of this repository's Go modules, the main one first. A test that runs foreign programs has a module of
 # its own: what those require must not decide about the versions that Shipper ships with. hack/controlplane, which names programs
 # and has no code, is not among them.
 set -euo pipefail

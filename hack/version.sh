@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Print the version that is built: VERSION, or the tag of the commit, or else one that tells the commit.
+# Print the version that is built: VERSION, or the tag of the commit, or else one that names the commit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if [[ -n ${VERSION:-} ]]; then

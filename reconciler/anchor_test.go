@@ -169,7 +169,7 @@ func TestAnAnchorOfAnEarlierVersionIsClaimedOnce(t *testing.T) {
 func TestAnObjectThatAForeignAnchorOwnsIsNotTakenOver(t *testing.T) {
 	t.Parallel()
 	s := begin(t, west)
-	// The anchor does not carry the label of the Application: only its objects tell.
+	// The anchor does not carry the label of the Application: only its objects do.
 	anchor := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web-0-anchor"},
 		Data:       map[string]string{shipper.AnchorTargetUIDKey: "that", shipper.AnchorIdentityKey: "there"},

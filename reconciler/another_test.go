@@ -20,7 +20,7 @@ import (
 	"shipper.dev/shipper/manifests"
 )
 
-// another is the same story as another management cluster tells it, which has an identity of its own and west among its
+// another is the same fixture in another management cluster, which has an identity of its own and west among its
 // application clusters too. It lives where east does, for the time of the test.
 func (s *fixture) another() *fixture {
 	s.Helper()

@@ -61,7 +61,7 @@ func TestADeploymentThatWasGoneIsToldToBeThere(t *testing.T) {
 	missing := `cluster "west": [Ready True] -> [Ready False MissingDeployment`
 	tells := func(want string) {
 		s.Helper()
-		s.soon("the CapacityTarget does not tell "+want, func() string {
+		s.soon("the CapacityTarget does not report "+want, func() string {
 			told := strings.Join(s.toldIn(), "\n")
 			if strings.Contains(told, want) {
 				return ""

@@ -164,10 +164,10 @@ func TestWhatIsTakenAwayIsDrift(t *testing.T) {
 	s.drifts("web-1", west, `store metadata.annotations.note: "here" ->`, `store metadata.labels.team: "blue" ->`)
 }
 
-// toldOfCorrecting waits for the event that tells of a correction.
+// toldOfCorrecting waits for the event about a correction.
 func (s *fixture) toldOfCorrecting(object string) {
 	s.Helper()
-	s.soon("nobody tells of "+object, func() string {
+	s.soon("no event is about "+object, func() string {
 		var all eventsv1.EventList
 		s.must(s.management.List(s.ctx, &all, client.InNamespace(s.namespace)))
 		var notes []string

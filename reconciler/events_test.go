@@ -21,7 +21,7 @@ import (
 	"shipper.dev/shipper/reconciler/recorder"
 )
 
-// toldIn are the events of a namespace as both APIs show them: who told what of whom, and how often it happened.
+// toldIn are the events of a namespace as both APIs show them: reporter, reason, object and count.
 func (s *fixture) toldIn() []string {
 	s.Helper()
 	var list eventsv1.EventList
@@ -83,6 +83,6 @@ func TestAnEventThatRepeatsIsCounted(t *testing.T) {
 		t.Errorf("the end took %s", took)
 	}
 	if got := len(s.toldIn()); got != 2 {
-		t.Errorf("at the end %d events are told", got)
+		t.Errorf("at the end %d events are reported", got)
 	}
 }

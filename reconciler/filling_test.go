@@ -57,7 +57,7 @@ func (m muffled) Write(b []byte) (int, error) {
 // Unwrap lets what is written be flushed.
 func (m muffled) Unwrap() http.ResponseWriter { return m.ResponseWriter }
 
-// ServeHTTP passes a request on, unless the door is told otherwise.
+// ServeHTTP passes a request on, unless the door is set otherwise.
 func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.mu.Lock()
 	fill, beat, write := d.fill, d.beat, d.write
@@ -179,7 +179,7 @@ func TestAClusterThatFillsSlowlyIsNotGivenUp(t *testing.T) {
 		t.Errorf("it was connected to after %d attempts", n)
 	}
 	if n := beats.Load(); n < 3 {
-		t.Errorf("nobody missed a heartbeat: %d were begun", n)
+		t.Errorf("no heartbeat was missed: %d were begun", n)
 	}
 }
 

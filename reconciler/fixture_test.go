@@ -24,7 +24,7 @@ import (
 // patience is how long anything may take, on a machine that is busy with other things.
 const patience = 90 * time.Second
 
-// fixture is one test in a namespace of its own, told in one management cluster of one Application.
+// fixture is one test in a namespace of its own, in one management cluster, of one Application.
 type fixture struct {
 	*testing.T
 	ctx        context.Context
@@ -219,7 +219,7 @@ func (s *fixture) put(object client.Object, change func(client.Object)) {
 	s.must(err)
 }
 
-// change writes what change makes of an object, as often as somebody else is faster.
+// change writes what change makes of an object, again after each conflict.
 func (s *fixture) change(object client.Object, change func(client.Object)) {
 	s.Helper()
 	s.soon("changing "+object.GetName(), func() string {

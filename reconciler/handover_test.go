@@ -63,7 +63,7 @@ func (s *fixture) inTrafficAlways(cluster string) func() int {
 				pod.Labels[shipper.TrafficStatusLabel] == shipper.TrafficEnabled {
 				in[pod.UID] = true
 			}
-			if len(seen) >= began && (least < 0 || len(in) < least) { // all that there were have been told of
+			if len(seen) >= began && (least < 0 || len(in) < least) { // an event came for each
 				least = len(in)
 			}
 		}

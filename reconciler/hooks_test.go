@@ -287,7 +287,7 @@ func TestHooksRunOnceWhateverIsLost(t *testing.T) {
 		t.Fatalf("it was run twice: %v", now)
 	}
 
-	// The anchor takes all it owns along when somebody deletes it, and all but what ran comes back.
+	// The anchor takes all it owns along when a user deletes it, and all but the finished hooks come back.
 	s.must(world.clusters[west].Delete(s.ctx, anchor))
 	s.soon("it does not come back", func() string {
 		now, service := &corev1.ConfigMap{}, &corev1.Service{}
@@ -332,7 +332,7 @@ func TestTestsRunOnDemand(t *testing.T) {
 		map[string]any{"name": "second", "on": "test", "suspended": true, "timeout": "12s"})
 	s.installed("web-1")
 	if s.job("first") != nil {
-		t.Error("a test ran that nobody asked for")
+		t.Error("a test ran without a request")
 	}
 	ask := func(request string) {
 		s.change(rel, func(o client.Object) { o.SetAnnotations(map[string]string{shipper.ReleaseTestAnnotation: request}) })

@@ -104,7 +104,7 @@ func (s *fixture) installing(cluster string) map[string]float64 {
 // and something to install from elsewhere in the same cluster.
 func TestARepositoryThatHangsKeepsNoPlaces(t *testing.T) {
 	s := begin(t, west)
-	const cluster = "prompt" // where nobody else has anything
+	const cluster = "prompt" // which no other test uses
 	s.behind(&door{}, cluster)
 	s.clusterIs(cluster, "")
 	repository := charts.Serve(t)
@@ -117,7 +117,7 @@ func TestARepositoryThatHangsKeepsNoPlaces(t *testing.T) {
 		}}
 		s.must(s.management.Create(s.ctx, it))
 	}
-	s.soon("nobody asks the repository", func() string {
+	s.soon("the repository gets no request", func() string {
 		if repository.Requests("/index.yaml") == 0 {
 			return "not yet"
 		}

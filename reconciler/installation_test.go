@@ -106,11 +106,11 @@ func TestInstallsNothingWhereAnObjectIsSomebodyElses(t *testing.T) {
 		return ""
 	})
 	if s.deployment(west, "web-1") != nil {
-		t.Errorf("something was installed beside what is somebody else's")
+		t.Errorf("something was installed beside a foreign object")
 	}
 	var now corev1.Service
 	if s.find(west, theirs.Name, &now); now.ResourceVersion != theirs.ResourceVersion {
-		t.Errorf("somebody else's Service was written: %+v", now)
+		t.Errorf("a foreign Service was written: %+v", now)
 	}
 	s.must(world.clusters[west].Delete(s.ctx, theirs))
 	s.installed("web-1")
@@ -178,7 +178,7 @@ func TestUninstallsEverywhereBeforeATargetGoes(t *testing.T) {
 // hears waits for an event about an object of that name, with a type, reason and a note, alone or among others of one moment.
 func (s *fixture) hears(name, what, note string) {
 	s.Helper()
-	s.soon("it is not told: "+note, func() string {
+	s.soon("it is not reported: "+note, func() string {
 		var events corev1.EventList
 		s.must(world.management.List(s.ctx, &events, client.InNamespace(s.namespace)))
 		var seen []string
@@ -262,7 +262,7 @@ func TestGivesUpAClusterThatIsNoMore(t *testing.T) {
 	s.must(s.management.Delete(s.ctx, it))
 	s.gone(it)
 	if s.deployment(west, "web-1") == nil {
-		t.Error("what nobody can reach should stay")
+		t.Error("an unreachable object should stay")
 	}
 }
 

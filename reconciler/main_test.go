@@ -263,7 +263,7 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 	if mgr, err = recorder.Manager(mgr, fleet.UserAgent, clock.RealClock{}, nil); err != nil {
 		return nil, err
 	}
-	// A short heartbeat, so that nobody waits for a cluster's death.
+	// A short heartbeat, so that a lost cluster is noticed soon.
 	clusters := fleet.New(fleet.Options{Reader: mgr.GetClient(), Heartbeat: time.Second, Timeout: time.Second})
 	metrics := prometheus.NewRegistry()
 	if world.fleet == nil {

@@ -107,7 +107,7 @@ func TestTellsHowObjectsAre(t *testing.T) {
 	s.objects("web-1", east, "2/3, PersistentVolumeClaim data InProgress NotBound")
 }
 
-// rewriteStatus writes the status of an object in a cluster, as often as somebody else is faster.
+// rewriteStatus writes the status of an object in a cluster, again after each conflict.
 func (s *fixture) rewriteStatus(cluster string, object client.Object, change func()) {
 	s.Helper()
 	s.soon("writing the status of "+object.GetName(), func() string {

@@ -79,13 +79,13 @@ func TestWhatIsKeptIsWhatWasAdmitted(t *testing.T) {
 	s.keeps(back, "one")
 
 	three := s.pinnedTo(3, "three")
-	s.soon("that it is not kept is not told", func() string {
+	s.soon("it is not reported that it is not kept", func() string {
 		var all eventsv1.EventList
 		s.must(s.management.List(s.ctx, &all, client.InNamespace(s.namespace)))
 		text, err := json.Marshal(all)
 		s.must(err)
 		if strings.Contains(string(text), "k33p") {
-			t.Errorf("what is secret was told: %s", text)
+			t.Errorf("a secret value was reported: %s", text)
 		}
 		for _, word := range []string{"ValuesNotKept", "does not hold what it held when this was admitted"} {
 			if !strings.Contains(string(text), word) {
@@ -126,7 +126,7 @@ func TestWhatIsKeptIsWhatWasAdmitted(t *testing.T) {
 	s.must(s.management.Create(s.ctx, &corev1.Secret{
 		ObjectMeta: named(shipper.ValuesSecretName(one.Name)), Data: map[string][]byte{"0": holding("forged")},
 	}))
-	again(3) // which is not looked at while all is there: what is installed stays
+	again(3) // which is not read while all is there: the installation stays
 	says("k33p-one")
 	s.must(world.clusters[west].Delete(s.ctx, &corev1.ConfigMap{ObjectMeta: named("configmap-settings")}))
 	message := s.notInstalled(one.Name, west, shipper.ValuesFetchFailure)

@@ -192,7 +192,7 @@ func TestLeavesWhatHasAnotherOwner(t *testing.T) {
 		t.Errorf("ConfigMaps that are left: -want +got:\n%s", diff)
 	}
 	if s.find(west, "lent", lent); lent.DeletionTimestamp != nil || len(lent.OwnerReferences) != 1 {
-		t.Errorf("what somebody else owns too did not stay with him: %+v", lent.ObjectMeta)
+		t.Errorf("an object with another owner did not stay with it: %+v", lent.ObjectMeta)
 	}
 }
 

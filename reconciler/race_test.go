@@ -60,7 +60,7 @@ func TestPruningRacesInstalling(t *testing.T) {
 		s.installed("web-2")
 		is := &corev1.ConfigMap{}
 		if s.find(west, "shared", is); is.UID == was.UID || is.Labels[shipper.OwnedByLabel] != "web-2" || is.DeletionTimestamp != nil {
-			t.Errorf("it was not made anew: %+v", is.ObjectMeta)
+			t.Errorf("it was not made again: %+v", is.ObjectMeta)
 		}
 	})
 	t.Run("both at once", func(t *testing.T) {

@@ -36,7 +36,7 @@ type ahead struct{ clock.RealClock }
 // Now is later than it is.
 func (ahead) Now() time.Time { return time.Now().Add(time.Duration(world.later.Load())) }
 
-// lossy makes a client of the management cluster that loses patches of Secrets while it is told to.
+// lossy makes a client of the management cluster that loses patches of Secrets while it is set to.
 func lossy(config *rest.Config, options client.Options) (client.Client, error) {
 	options.Cache.EnableReadYourWritesConsistency = ptr.To(true) // as NewClient does
 	c, err := client.NewWithWatch(config, options)
@@ -74,7 +74,7 @@ func (s *fixture) renewed(name string) (secret, bound *corev1.Secret) {
 	return secret, bound
 }
 
-// wakes lets time pass for renewals, and wakes those who wait for it.
+// wakes lets time pass for renewals, and wakes the waiting ones.
 func (s *fixture) wakes(secret *corev1.Secret, after time.Duration) {
 	s.Helper()
 	world.later.Add(int64(after))
@@ -180,7 +180,7 @@ func TestRenewsATokenAndKeepsTheCaches(t *testing.T) {
 	for what, times := range asked(t, second) {
 		for _, k := range []string{"pods", "services", "deployments", "endpointslices"} {
 			if what == "list "+k || what == "watch "+k {
-				t.Errorf("with the new token there is %d times %s: the caches were read anew", times, what)
+				t.Errorf("with the new token there is %d times %s: the caches were read again", times, what)
 			}
 		}
 	}
@@ -211,7 +211,7 @@ func TestARevokedTokenIsToldOf(t *testing.T) {
 	s.must(world.clusters[west].Delete(s.ctx, bound))
 	c := s.clusterIs("revoked", shipper.CredentialsRefused)
 	if took := time.Since(began); took > 30*time.Second {
-		t.Errorf("it was told of after %s", took)
+		t.Errorf("it was reported after %s", took)
 	}
 	want := "the API server at " + world.wires[west].url + " does not accept the credentials in the Secret: the token was revoked, or is " +
 		"for another cluster; `shipperctl clusters join` makes another"

@@ -16,7 +16,7 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// meddle changes an object in a cluster, as often as somebody else is faster.
+// meddle changes an object in a cluster, again after each conflict.
 func (s *fixture) meddle(cluster string, object client.Object, change func()) {
 	s.Helper()
 	s.soon("meddling with "+object.GetName(), func() string {
@@ -82,7 +82,7 @@ func TestAVanishedRepositoryDisturbsNothingThatIsInstalled(t *testing.T) {
 	repository.Break(charts.Gone)
 	s.change(it, func(client.Object) {
 		it.Spec.CanOverride = false
-		it.Spec.Chart.RepoURL += "/moved" // what is not cached either
+		it.Spec.Chart.RepoURL += "/moved" // which is not cached either
 	})
 	if it = s.installed("web-1"); it.Status.Clusters[0].Status != shipper.InstallationStatusInstalled {
 		t.Errorf("status is %+v", it.Status)

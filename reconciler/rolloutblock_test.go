@@ -45,7 +45,7 @@ func (s *fixture) application(name, overrides string) {
 	}))
 }
 
-// overridden waits until a block's status names those who override it.
+// overridden waits until a block's status names its overriding objects.
 func (s *fixture) overridden(b *shipper.RolloutBlock, want string) {
 	s.Helper()
 	s.soon("the overrides are not exact", func() string {

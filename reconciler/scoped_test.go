@@ -91,7 +91,7 @@ func TestLeavesWhatIsAnothersWhereTheNamespaceIsGone(t *testing.T) {
 		s.gone(it)
 	}
 	if !s.stays(replaced) {
-		t.Error("a ClusterRole that somebody made under the old one's name was deleted")
+		t.Error("a foreign ClusterRole with the old one's name was deleted")
 	}
 	if !s.stays(shared) {
 		t.Error("a ClusterRole that an Application of another namespace lists was deleted")

@@ -256,7 +256,7 @@ func TestAnEditedSelectorIsMended(t *testing.T) {
 		s.find(west, "test-nginx-prod", service)
 		return cmp.Diff(map[string]string{shipper.AppLabel: s.app, shipper.ReleaseLabel: "web-1"}, service.Spec.Selector)
 	})
-	// What was edited may yet come of it: slices are late.
+	// An effect of the edit may still come: slices are late.
 	served.serves(byRelease("web-1"), map[string]int{"web-1": 2}, func() {})
 }
 
@@ -287,7 +287,7 @@ func TestInstallingLeavesTheSelectorAlone(t *testing.T) {
 	s.drifts("web-2", west)
 }
 
-// TestInstallingLeavesAnEditedSelectorToTraffic edits it to one that neither kind of traffic has while nobody asks for any, so that
+// TestInstallingLeavesAnEditedSelectorToTraffic edits it to one that neither kind of traffic has while no target wants any, so that
 // nothing but installing could mend it, and asks for some in the end.
 func TestInstallingLeavesAnEditedSelectorToTraffic(t *testing.T) {
 	s := begin(t, west)

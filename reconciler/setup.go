@@ -69,7 +69,7 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// CacheOptions keep the manager's cache small: no managedFields, what is equal once, Secrets of one namespace only, and no ConfigMap
+// CacheOptions keep the manager's cache small: no managedFields, equal values once, Secrets of one namespace only, and no ConfigMap
 // but that of the identity.
 func CacheOptions(namespace string) cache.Options {
 	identity := fields.OneTermEqualSelector("metadata.name", shipper.IdentityName)

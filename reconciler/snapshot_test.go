@@ -126,7 +126,7 @@ func TestChartsAreKeptForReleases(t *testing.T) {
 		t.Fatalf("what is kept is of no use: %v", err)
 	}
 
-	// Somebody deletes some of it, and then all.
+	// A user deletes some of it, and then all.
 	s.must(s.management.Delete(s.ctx, &shipper.ChartSnapshot{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: shipper.ChartSnapshotPartName(archive.Digest, 2)},
 	}))
@@ -144,7 +144,7 @@ func TestChartsAreKeptForReleases(t *testing.T) {
 	s.must(s.management.Delete(s.ctx, one))
 	s.keptFor(archive, two)
 	s.must(s.management.Delete(s.ctx, two))
-	s.soon("it is kept for nobody", func() string {
+	s.soon("it is kept without a use", func() string {
 		var left shipper.ChartSnapshotList
 		s.must(s.management.List(s.ctx, &left, client.InNamespace(s.namespace)))
 		if len(left.Items) > 0 {
@@ -177,7 +177,7 @@ func TestAChartThatCannotBeKeptIsTold(t *testing.T) {
 	pinned := shipper.Chart{Name: "test-nginx", Version: "0.0.1", RepoURL: repo.URL}
 	exchanged := charts.NewArchive("", "", []byte("others")).Digest
 	s.released("one", pinned, exchanged)
-	s.soon("nobody is told", func() string { return s.event("one", "ChartNotKept") })
+	s.soon("no event is recorded", func() string { return s.event("one", "ChartNotKept") })
 	if _, err := s.afresh(pinned, exchanged); !errors.Is(err, chart.ErrDigest) {
 		t.Errorf("other bytes than those of the digest are refused with %v", err)
 	}
@@ -193,7 +193,7 @@ func TestALargeChartIsNotKept(t *testing.T) {
 	repo.Publish(archive)
 	pinned := shipper.Chart{Name: archive.Name, Version: archive.Version, RepoURL: repo.URL}
 	rel := s.released("one", pinned, "")
-	s.soon("nobody is told", func() string { return s.event("one", "ChartNotKept") })
+	s.soon("no event is recorded", func() string { return s.event("one", "ChartNotKept") })
 	s.must(s.management.Get(s.ctx, client.ObjectKeyFromObject(rel), rel))
 	if got := rel.Annotations[shipper.ReleaseChartDigestAnnotation]; got != archive.Digest {
 		t.Errorf("it is pinned to %q and not to %q", got, archive.Digest)
@@ -226,7 +226,7 @@ func TestWhatIsKeptIsNotTrusted(t *testing.T) {
 	}
 	repo.Close()
 	if _, err := s.afresh(pinned, archive.Digest); err == nil {
-		t.Error("what somebody else made is loaded")
+		t.Error("a foreign snapshot is loaded")
 	}
 }
 
@@ -265,7 +265,7 @@ func TestWhatIsKeptUnsignedIsNotVerified(t *testing.T) {
 		return kept.Verify(s.ctx, s.namespace, pinned, archive.Digest)
 	}
 	if _, err := verify(); !errors.Is(err, chart.ErrProvenance) {
-		t.Errorf("nobody signed it, and the answer is %v", err)
+		t.Errorf("it is not signed, and the answer is %v", err)
 	}
 	repo.PublishProvenance(archive.Name, archive.Version, ann.Sign(archive))
 	got, err := verify()

@@ -95,7 +95,7 @@ func TestNewPodsOfAReleaseWithTrafficGetIt(t *testing.T) {
 	}
 }
 
-// TestPodsInTrafficGoLast looks at what tells Kubernetes which Pods to delete when a Release shrinks.
+// TestPodsInTrafficGoLast looks at the cost by which Kubernetes picks the Pods to delete when a Release shrinks.
 func TestPodsInTrafficGoLast(t *testing.T) {
 	t.Parallel()
 	s := begin(t, west)

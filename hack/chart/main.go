@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// header tells the readers of a template where it comes from.
+// header names the source of a template.
 const header = "# Written by hack/update-chart.sh from manifests/%s; edit that.\n"
 
 // folders are what the default overlay has, and components, each with the value that adds it.

@@ -143,7 +143,7 @@ func flags(out io.Writer, cmd *cobra.Command) {
 	}
 }
 
-// row is a flag in a table. The default that its text tells is told in its own column.
+// row is a flag in a table. A default that its text names is moved to its own column.
 func row(f *pflag.Flag) string {
 	value, meaning := pflag.UnquoteUsage(f)
 	name := "`--" + f.Name + "`"

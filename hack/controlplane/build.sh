@@ -29,7 +29,7 @@ fi
 version=$(pinned "$module")
 readonly newest module version folder=$cache/$version
 
-# complete tells whether folder $1 has every program.
+# complete succeeds if folder $1 has every program.
 complete() {
 	local program
 	for program in "${programs[@]}"; do [[ -x "$1/$program" ]] || return 1; done
@@ -63,7 +63,7 @@ for value in "gitVersion=$version" "gitMajor=$major" "gitMinor=$minor" gitTreeSt
 	flags+=" -X k8s.io/component-base/version.$value -X k8s.io/client-go/pkg/version.$value" # an aggregator serves the second
 done
 
-# build installs program $1, which is package $2 of the module in folder $3 and is called $4 by `go install`, telling the time
+# build installs program $1, which is package $2 of the module in folder $3 and is called $4 by `go install`, printing the time
 # meanwhile.
 build() {
 	local program=$1 began=$SECONDS told=0 status=0 pid

@@ -43,7 +43,7 @@ func (o order) archive(ctx context.Context, system, arch string) (archive, error
 	if err != nil {
 		return out, fmt.Errorf("making a folder to build in: %w", err)
 	}
-	defer os.RemoveAll(scratch) //nolint:errcheck // what is left is in the folder for temporary files
+	defer os.RemoveAll(scratch) //nolint:errcheck // any rest is in the folder for temporary files
 	if err := o.build(ctx, system, arch, scratch); err != nil {
 		return out, err
 	}

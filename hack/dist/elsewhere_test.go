@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// listed is a package as `go list` tells of it.
+// listed is a package as `go list` prints it.
 type listed struct {
 	ImportPath, Dir string
 	GoFiles         []string
@@ -127,7 +127,7 @@ func check(t *testing.T, platform string, packages []listed) []error {
 				}
 			},
 		}
-		known[p.ImportPath], _ = config.Check(p.ImportPath, set, parsed, nil) // errors are told one by one
+		known[p.ImportPath], _ = config.Check(p.ImportPath, set, parsed, nil) // errors are reported one by one
 	}
 	return errs
 }

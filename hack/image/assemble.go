@@ -32,7 +32,7 @@ func assemble(ctx context.Context, o order) (v1.Hash, error) {
 	if err != nil {
 		return v1.Hash{}, fmt.Errorf("making a folder to build in: %w", err)
 	}
-	defer os.RemoveAll(scratch) //nolint:errcheck // what is left is in the folder for temporary files
+	defer os.RemoveAll(scratch) //nolint:errcheck // any rest is in the folder for temporary files
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, name := range o.platforms {
 		platform, err := v1.ParsePlatform(name)
@@ -124,7 +124,7 @@ func (o order) write(index v1.ImageIndex, scratch string) error {
 	if err := os.MkdirAll(filepath.Dir(o.out), 0o755); err != nil {
 		return err
 	}
-	// Under another name first: whoever finds the archive finds all of it.
+	// Under another name first: an archive with its final name is complete.
 	out, err := os.CreateTemp(filepath.Dir(o.out), ".image-")
 	if err != nil {
 		return err

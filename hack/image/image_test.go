@@ -286,7 +286,7 @@ func TestTheProgramsAreStaticAndRun(t *testing.T) {
 	}
 }
 
-// help has a program print its help, as nobody in an empty root that nobody may write to, where the test may do that.
+// help has a program print its help, as an unprivileged user in an empty read-only root, where the test may do that.
 func help(t *testing.T, path string) {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {

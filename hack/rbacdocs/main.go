@@ -18,7 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// pages are the files, what their tables are called, and what those tell of roles.
+// pages are the files, what their tables are called, and the text about roles in those.
 var pages = []struct {
 	file, title, column string
 	of                  func(role) string

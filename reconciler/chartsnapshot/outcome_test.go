@@ -38,9 +38,9 @@ func TestOutcome(t *testing.T) {
 		err  error
 		want ended
 	}{
-		"it is kept":                                      {nil, ended{}},
-		"somebody else wrote first":                       {conflict, ended{Again: 4 * time.Second}},
-		"what is there is not as it was":                  {overtaken, ended{Again: 4 * time.Second}},
+		"it is kept":                     {nil, ended{}},
+		"a conflict":                     {conflict, ended{Again: 4 * time.Second}},
+		"what is there is not as it was": {overtaken, ended{Again: 4 * time.Second}},
 		"what is there is being deleted, for long":        {errGoing, ended{Again: 4 * time.Second}},
 		"its namespace goes, and with it the Release":     {wrap(terminating, "making", &shipper.ChartSnapshot{}), ended{}},
 		"it may not be written":                           {refused, ended{Failed: true, Events: 3}},
@@ -82,8 +82,8 @@ func TestUnsuited(t *testing.T) {
 		"what would come of it is invalid": {
 			apierrors.NewInvalid(kind, "x", field.ErrorList{field.Required(field.NewPath("spec", "digest"), "")}), false,
 		},
-		"somebody wrote meanwhile": {apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("modified")), false},
-		"nothing is wrong":         {nil, false},
+		"a conflict":       {apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("modified")), false},
+		"nothing is wrong": {nil, false},
 	} {
 		if got := unsuited(tc.err); got != tc.want {
 			t.Errorf("%s: unsuited is %t", sentence, got)

@@ -87,7 +87,7 @@ func TestWritesWithinTheTermAlone(t *testing.T) {
 				must(t, l.Update(t.Context(), ours))
 			}, "which it last did 20s ago",
 		},
-		"it lets the Lease go, and is not told yet that it did": {
+		"it lets the Lease go, and is not notified yet": {
 			func(t *testing.T, l resourcelock.Interface, of *lease, _ *testingclock.FakePassiveClock) {
 				must(t, l.Update(t.Context(), ours))
 				of.answer = errors.New("no answer")

@@ -39,13 +39,13 @@ func TestNewAccess(t *testing.T) {
 		reason      string // empty: it is fine
 		says        string
 	}{
-		"a token and its CA":              {here, data{"token": []byte("t"), "ca.crt": cert}, nil, "", ""},
-		"a token without a CA":            {here, data{"token": []byte("t")}, nil, "", ""},
-		"a client certificate":            {here, data{"tls.crt": cert, "tls.key": key, "tls.ca": cert}, nil, "", ""},
-		"a CA is not looked at when told": {here, data{"token": []byte("t"), "ca.crt": []byte("x")}, insecure, "", ""},
-		"no Secret":                       {here, nil, nil, shipper.SecretMissing, `"system/c"`},
-		"an empty Secret":                 {here, data{}, nil, wrong, `neither "token" nor`},
-		"an empty token":                  {here, data{"token": []byte(" \n")}, nil, wrong, `empty "token"`},
+		"a token and its CA":                    {here, data{"token": []byte("t"), "ca.crt": cert}, nil, "", ""},
+		"a token without a CA":                  {here, data{"token": []byte("t")}, nil, "", ""},
+		"a client certificate":                  {here, data{"tls.crt": cert, "tls.key": key, "tls.ca": cert}, nil, "", ""},
+		"a CA is ignored where insecure is set": {here, data{"token": []byte("t"), "ca.crt": []byte("x")}, insecure, "", ""},
+		"no Secret":                             {here, nil, nil, shipper.SecretMissing, `"system/c"`},
+		"an empty Secret":                       {here, data{}, nil, wrong, `neither "token" nor`},
+		"an empty token":                        {here, data{"token": []byte(" \n")}, nil, wrong, `empty "token"`},
 		"a CA that is none": {
 			here, data{"token": []byte("t"), "ca.crt": []byte("x")}, nil, wrong, "not a PEM",
 		},

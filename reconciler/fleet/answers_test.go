@@ -84,7 +84,7 @@ func TestAFrozenClusterIsNamedAsSoonAsSomebodyWaits(t *testing.T) {
 	}
 	var lost *Error
 	if _, err := f.Get(t.Context(), "c"); !errors.As(err, &lost) || lost.Reason != shipper.ClusterUnreachable {
-		t.Errorf("the next pass is told %v", err)
+		t.Errorf("the next pass gets %v", err)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestWatchesAreNotBounded(t *testing.T) {
 		t.Errorf("the watch ended with %v", err)
 	}
 	if len(a.suspected) != 0 {
-		t.Error("a watch that tells nothing was suspected")
+		t.Error("a watch without events was suspected")
 	}
 }
 
@@ -124,7 +124,7 @@ func TestAWatchThatCannotBeBegunMakesTheHeartbeatLook(t *testing.T) {
 		heartbeat int // what the API server says to it
 		lost      bool
 	}{
-		"nobody answers":             {http.StatusServiceUnavailable, true},
+		"no answer":                  {http.StatusServiceUnavailable, true},
 		"only the watch was refused": {http.StatusNotFound, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestAWatchThatCannotBeBegunMakesTheHeartbeatLook(t *testing.T) {
 	}
 }
 
-// counting is a transport that lets nobody go until it is told to.
+// counting is a transport that holds every request until it is released.
 type counting struct {
 	arrived chan struct{}
 	leave   chan struct{}
@@ -186,7 +186,7 @@ func TestRequestsUnderWayAreBounded(t *testing.T) {
 	go func() { ended <- ask(impatient, t, a, "http://cluster.example") }()
 	giveUp()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("who waits for the others does not hear that nobody waits for it: %v", err)
+		t.Errorf("a waiting request without a caller goes on: %v", err)
 	}
 	if len(c.arrived) != 0 {
 		t.Error("one more was sent")

@@ -43,7 +43,7 @@ func TestEditOf(t *testing.T) {
 	}
 }
 
-// TestForgetTakesWhatAnybodyMayWrite is about what comes from application clusters: nobody there may end the reconciler.
+// TestForgetTakesWhatAnybodyMayWrite is about objects of application clusters: none of them may crash the reconciler.
 func TestForgetTakesWhatAnybodyMayWrite(t *testing.T) {
 	object := &metav1.ObjectMeta{
 		Generation: 1, Annotations: map[string]string{shipper.InstalledDigestAnnotation: "digest"},

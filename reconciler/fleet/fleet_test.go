@@ -150,7 +150,7 @@ func TestRetriesWithBackOffAndHearsOfNewCredentials(t *testing.T) {
 	}
 	f.Set("c", &Access{Config: &rest.Config{Host: server.URL}, Fingerprint: "one"}, nil)
 	if !refused() {
-		t.Error("the same credentials began anew")
+		t.Error("the same credentials connected again")
 	}
 	f.Set("c", &Access{Config: &rest.Config{Host: server.URL}, Fingerprint: "two"}, nil)
 	eventually(t, "other credentials are tried at once", func() bool { return asked.Load() == 5 && refused() })

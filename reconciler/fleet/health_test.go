@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// thing is an object of a kind that nobody knows.
+// thing is an object of an unknown kind.
 func thing(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -67,7 +67,7 @@ func TestHealth(t *testing.T) {
 			thing(t, "metadata: {generation: 2}\nstatus: {observedGeneration: 1}"),
 			Health{Status: "InProgress", Reason: "LatestGenerationNotObserved"},
 		},
-		"a thing that nobody understands": {thing(t, "status: {conditions: none}"), Health{Status: "Unknown", Reason: "NotUnderstood"}},
+		"a thing of an unknown form": {thing(t, "status: {conditions: none}"), Health{Status: "Unknown", Reason: "NotUnderstood"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, HealthOf(tc.object)); diff != "" {

@@ -78,7 +78,7 @@ status:
     allocatedResources: {cpu: "1"}, resources: {limits: {cpu: "1"}}, volumeMounts: [{name: v, mountPath: /v}],
     state: {running: {}}, lastState: {terminated: {exitCode: 137, reason: OOMKilled}}}]
 `
-	// What is kept of one with which something is wrong, and of one with which nothing is.
+	// The fields kept of an unhealthy Pod, and of a healthy one.
 	wrong := `
 status:
   observedGeneration: 3

@@ -126,7 +126,7 @@ func (f *Fleet) allWatches() []*watch {
 	return append([]*watch(nil), f.watches...)
 }
 
-// notify tells all listeners of a cluster.
+// notify calls all listeners of a cluster.
 func (f *Fleet) notify(cluster string) {
 	f.mu.Lock()
 	listeners := slices.Clone(f.listeners)

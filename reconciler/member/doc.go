@@ -4,5 +4,5 @@
 // no other. A pass is about one Key: what one InstallationTarget installs in one cluster, or the Pods of one Application there. The two
 // are apart because writes of a chart's objects may wait for webhooks of the cluster, and Pods must not wait for those.
 //
-// What comes of a pass is kept in memory (targetstatus.Results), from which the status of the target is written.
+// The outcome of a pass is kept in memory (targetstatus.Results), from which the status of the target is written.
 package member

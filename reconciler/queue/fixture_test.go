@@ -146,7 +146,7 @@ func begin(t *testing.T) *fixture {
 			t.Error(err)
 		}
 	})
-	// What is there when the controller starts has another priority than what comes later.
+	// Objects that exist when the controller starts have another priority than later ones.
 	s.apply(metav1.NamespaceDefault, "first")
 	s.released(metav1.NamespaceDefault, "first", 1)
 	return s

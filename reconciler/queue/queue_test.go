@@ -89,12 +89,12 @@ func TestTurns(t *testing.T) {
 			want:  "a/back a/k a/l",
 		},
 		{
-			name:  "a backlog of those who go back leaves every second turn to others",
+			name:  "a backlog of urgent requests leaves every second turn to others",
 			added: "a/back1 a/back2 a/back3 b/k b/l",
 			want:  "a/back1 b/k a/back2 b/l a/back3",
 		},
 		{
-			name:  "those who go back take turns among themselves",
+			name:  "urgent requests take turns among themselves",
 			added: "a/back1 a/back2 a/back3 b/back",
 			want:  "a/back1 b/back a/back2 a/back3",
 		},
@@ -116,7 +116,7 @@ func TestTurns(t *testing.T) {
 			want:  "a/back a/backs a/backt a/backu",
 		},
 		{
-			name:  "with all three lines full nobody starves",
+			name:  "with all three lines full no namespace starves",
 			known: "a/k a/l",
 			added: "a/back1 a/back2 a/back3 a/x a/y",
 			want:  "a/back1 a/x a/back2 a/k a/back3 a/y a/l",
@@ -221,7 +221,7 @@ func TestAnEventDuringWorkOutranksABackgroundRequest(t *testing.T) {
 	}
 }
 
-// TestNoRequestIsLost adds and takes in an order that nobody thought of.
+// TestNoRequestIsLost adds and takes in random order.
 func TestNoRequestIsLost(t *testing.T) {
 	var added []string
 	q := begin(t, nil)

@@ -101,7 +101,7 @@ func (s *server) notes() []string {
 	return out
 }
 
-// run runs a Recorder and its server in a bubble of time: tell is called before anything is written. parting is how long it took to
+// run runs a Recorder and its server in a bubble of time: tell is called before any write. parting is how long it took to
 // end.
 func run(t *testing.T, s *server, tell func(h *Recorder), after func(h *Recorder)) (parting time.Duration) {
 	t.Helper()
@@ -335,7 +335,7 @@ func TestTheEndWaitsForAShortWhile(t *testing.T) {
 	quick := &server{takes: time.Millisecond}
 	took = run(t, quick, func(h *Recorder) { h.Eventf(about("web"), nil, "Normal", "Told", "Tell", "said") }, nil)
 	if len(quick.events) != 1 || took != time.Millisecond {
-		t.Errorf("told %v in %s", quick.notes(), took)
+		t.Errorf("recorded %v in %s", quick.notes(), took)
 	}
 }
 

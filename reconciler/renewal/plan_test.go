@@ -74,9 +74,9 @@ func TestPlan(t *testing.T) {
 			NotAfter: end, Reason: "RenewalFailed", Message: `the token in Secret "s/c" ends at 2027-01-16T08:00:00Z and could not be renewed: ` +
 				"the cluster cannot be worked with; when it can before that, it will be renewed",
 		}}},
-		"it has ended":               {renewed, day, errors.New("no"), 0, outcome{Due: true, Told: ended}},
-		"a token that nobody renews": {plain, 6 * time.Hour, nil, 0, outcome{Again: 10 * time.Hour, Told: fleet.Credentials{NotAfter: end}}},
-		"a token that nobody renews ends soon": {plain, 16 * time.Hour, nil, 0, outcome{Again: 8 * time.Hour, Told: fleet.Credentials{
+		"it has ended":            {renewed, day, errors.New("no"), 0, outcome{Due: true, Told: ended}},
+		"a token without renewal": {plain, 6 * time.Hour, nil, 0, outcome{Again: 10 * time.Hour, Told: fleet.Credentials{NotAfter: end}}},
+		"a token without renewal ends soon": {plain, 16 * time.Hour, nil, 0, outcome{Again: 8 * time.Hour, Told: fleet.Credentials{
 			NotAfter: end, Reason: "CredentialsEndSoon",
 			Message: `the token in Secret "s/c" ends at 2027-01-16T08:00:00Z, and Shipper does not renew it` + join,
 		}}},

@@ -31,7 +31,7 @@ func TestOf(t *testing.T) {
 		blocked string
 	}{
 		"nothing went wrong":          {nil, retry.Wait, ""},
-		"somebody else was faster":    {apierrors.NewConflict(rels, "web-0", errors.New("changed")), retry.Requeue, ""},
+		"a conflict":                  {apierrors.NewConflict(rels, "web-0", errors.New("changed")), retry.Requeue, ""},
 		"it is there already":         {apierrors.NewAlreadyExists(rels, "web-0"), retry.Requeue, ""},
 		"it is gone already":          {apierrors.NewNotFound(rels, "web-0"), retry.Requeue, ""},
 		"the pass is over":            {context.Canceled, retry.Requeue, ""},
@@ -45,7 +45,7 @@ func TestOf(t *testing.T) {
 		"the gate is down":            {apierrors.NewInternalError(errors.New("no webhook")), retry.Retry, ""},
 		"a chart cannot be fetched":   {&chart.Error{Reason: shipper.ChartFetchFailure, Retry: true}, retry.Retry, ""},
 		"a chart is none":             {&chart.Error{Reason: shipper.BrokenChartSpec}, retry.Wait, ""},
-		"nobody knows":                {errors.New("?"), retry.Retry, ""},
+		"an unknown error":            {errors.New("?"), retry.Retry, ""},
 		"a message that names blocks": {errors.New(gate), retry.Retry, ""},
 	}
 	for name, tc := range cases {
@@ -82,7 +82,7 @@ func TestResult(t *testing.T) {
 		t.Errorf("nothing is to be done: got %v, %v", got, err)
 	}
 	if got, _ := judge.Result(req, again); got.RequeueAfter != 5*time.Millisecond {
-		t.Errorf("patience begins anew after a success: got %v", got)
+		t.Errorf("the delay begins again after a success: got %v", got)
 	}
 	for range 40 {
 		if got, _ := judge.Result(req, again); got.RequeueAfter > 30*time.Second {

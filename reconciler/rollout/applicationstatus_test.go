@@ -94,7 +94,7 @@ func TestApplicationStatus(t *testing.T) {
 				"RollingOut":    `Unknown  no contender release found for application "web"`,
 			},
 		},
-		"history cannot be told": {
+		"history cannot be read": {
 			scope: seen(web(1, "0", 1), first), history: []string{first.Name},
 			change: func(p *templatePlan) { p.disorder, p.action = "Broken", "mend it" },
 			want:   conditions{"ValidHistory": "False Broken mend it"},
@@ -200,13 +200,13 @@ func TestChangesAreTold(t *testing.T) {
 	}
 	lifted := shipper.ApplicationStatus{Conditions: []shipper.Condition{{Type: shipper.ApplicationBlocked, Status: corev1.ConditionFalse}}}
 	if end := applicationChanges(blocked, lifted); end != nil {
-		t.Errorf("of the end of a block that held nothing is told: %v", end)
+		t.Errorf("the end of a block that held nothing is reported: %v", end)
 	}
 	for _, s := range []*shipper.ApplicationStatus{&blocked, &lifted} {
 		s.Conditions = append(s.Conditions, shipper.Condition{Type: shipper.ApplicationRollingOut, Status: corev1.ConditionTrue})
 	}
 	if end := applicationChanges(blocked, lifted); len(end) != 1 || end[0].Reason != "ApplicationConditionChanged" {
-		t.Errorf("of the end of a block that held a rollout it is told: %v", end)
+		t.Errorf("the end of a block that held a rollout is reported: %v", end)
 	}
 	if again := applicationChanges(blocked, blocked); again != nil {
 		t.Errorf("got %v for nothing", again)

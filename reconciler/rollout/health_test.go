@@ -37,7 +37,7 @@ func TestHealthySumsUpClusters(t *testing.T) {
 		"all is well": {
 			map[string]*shipper.InstalledObjects{"a": objects(2, 2, ""), "b": objects(2, 2, "")}, condition("True", "", ""),
 		},
-		"one cluster has not told yet": {
+		"one cluster has not reported yet": {
 			map[string]*shipper.InstalledObjects{"a": objects(2, 2, ""), "b": nil},
 			condition("Unknown", "ObjectsNotKnown", "nothing is known yet of objects in clusters: b"),
 		},
@@ -45,7 +45,7 @@ func TestHealthySumsUpClusters(t *testing.T) {
 			map[string]*shipper.InstalledObjects{"a": objects(2, 2, ""), "b": objects(2, 1, "Failed", "x")},
 			condition("False", "ObjectsNotHealthy", `1 of 4 objects are not healthy: b: Thing "x" is Failed (Why)`),
 		},
-		"nobody can tell of one": {
+		"one cannot be judged": {
 			map[string]*shipper.InstalledObjects{"a": objects(2, 1, "Unknown", "x")},
 			condition("Unknown", "ObjectsNotHealthy", `1 of 2 objects are not healthy: a: Thing "x" is Unknown (Why)`),
 		},
@@ -54,7 +54,7 @@ func TestHealthySumsUpClusters(t *testing.T) {
 			condition("False", "ObjectsNotHealthy", `2 of 4 objects are not healthy: b: Thing "y" is Failed (Why); `+
 				`a: Thing "x" is InProgress (Why)`),
 		},
-		"one is on its way, and nobody can tell of another": {
+		"one is on its way, and another cannot be judged": {
 			map[string]*shipper.InstalledObjects{"a": objects(2, 1, "InProgress", "x"), "b": objects(2, 1, "Unknown", "y")},
 			condition("False", "ObjectsInProgress", `2 of 4 objects are not healthy: b: Thing "y" is Unknown (Why); `+
 				`a: Thing "x" is InProgress (Why)`),

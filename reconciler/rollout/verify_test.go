@@ -25,7 +25,7 @@ func TestASignatureIsBelievedOfTheSameArchiveUnderTheSameDemand(t *testing.T) {
 		others []*shipper.Release
 		want   *shipper.ChartSignature
 	}{
-		"nobody asked yet":     {nil, nil},
+		"no request yet":       {nil, nil},
 		"another was verified": {[]*shipper.Release{of("keys", "d", byAnn)}, &shipper.ChartSignature{Digest: "d", Fingerprint: "ANN"}},
 		"the newest counts": {
 			[]*shipper.Release{of("keys", "d", byAnn), of("keys", "d", byBob)}, &shipper.ChartSignature{Digest: "d", Fingerprint: "BOB"},
@@ -36,7 +36,7 @@ func TestASignatureIsBelievedOfTheSameArchiveUnderTheSameDemand(t *testing.T) {
 		"another has another digest":                     {[]*shipper.Release{of("keys", "e", `{"digest":"e","fingerprint":"ANN"}`)}, nil},
 		"what is noted is of another digest than it has": {[]*shipper.Release{of("keys", "e", byAnn)}, nil},
 		"what is noted cannot be read":                   {[]*shipper.Release{of("keys", "d", "ANN")}, nil},
-		"what is noted names nobody":                     {[]*shipper.Release{of("keys", "d", `{"digest":"d"}`)}, nil},
+		"the note names no signer":                       {[]*shipper.Release{of("keys", "d", `{"digest":"d"}`)}, nil},
 	} {
 		rel := of("keys", "d", "")
 		if diff := cmp.Diff(tc.want, alike(rel, append(tc.others, rel))); diff != "" {

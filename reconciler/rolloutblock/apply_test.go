@@ -69,6 +69,6 @@ func TestAllBlocksThatAreGoneAreCleanedAtOnce(t *testing.T) {
 	api.away = errors.New("away")
 	err := r.clean(t.Context(), types.NamespacedName{Namespace: "a", Name: "gone"}, by())
 	if !errors.Is(err, api.away) || len(api.written) > 0 {
-		t.Errorf("nobody said that the block is gone, and still: %v, %v", api.written, err)
+		t.Errorf("the block was not reported gone, and still: %v, %v", api.written, err)
 	}
 }

@@ -105,16 +105,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	// A failure to clean overrides delays neither the status nor the next look at the schedule.
 	failed := r.sweep(ctx, known{}, by.ofAnother(block))
-	look, err := r.tell(ctx, block, by)
+	look, err := r.writeStatus(ctx, block, by)
 	if result, err := r.retries.Persisted(req, errors.Join(failed, err)); err != nil || result.RequeueAfter > 0 {
 		return result, err
 	}
 	return ctrl.Result{RequeueAfter: r.until(look)}, nil
 }
 
-// tell writes the status of a block, and returns when to look at it again; the zero time if only an event will
+// writeStatus writes the status of a block, and returns when to look at it again; the zero time if only an event will
 // change it.
-func (r *Reconciler) tell(ctx context.Context, block *shipper.RolloutBlock, by namers) (look time.Time, err error) {
+func (r *Reconciler) writeStatus(ctx context.Context, block *shipper.RolloutBlock, by namers) (look time.Time, err error) {
 	was := block.DeepCopy()
 	timing, wrong := rules.When(block, r.clock.Now())
 	block.Status = status(block, by, r.globalNamespace, timing, wrong)

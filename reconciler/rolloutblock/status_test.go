@@ -70,13 +70,13 @@ func TestStatus(t *testing.T) {
 				},
 			},
 		},
-		"of many, all are named and some told of": {
+		"of many, all are named and some described": {
 			namespace: "a", uid: "this", by: many,
 			want: shipper.RolloutBlockOverrides{Release: strings.Join(manyNames, ","), Records: manyRecords},
 		},
 		"a block of the same name that came later counts none": {namespace: "a", uid: "later", by: by},
 		"a block that nobody may override counts none":         {namespace: "a", uid: "this", policy: "Nobody", by: by},
-		"nobody overrides": {namespace: "a"},
+		"no override": {namespace: "a"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -34,7 +34,7 @@ import (
 )
 
 // runCertManager runs what the Deployments cert-manager and cert-manager-cainjector run, as far as certificates of a CA
-// of one's own need it, until ctx is done. What goes wrong later is told to failed.
+// of one's own need it, until ctx is done. Later errors are passed to failed.
 func runCertManager(ctx context.Context, cluster *fleet.Cluster, failed func(error)) error {
 	if err := runControllers(ctx, cluster, failed); err != nil {
 		return err
@@ -69,7 +69,7 @@ func runControllers(ctx context.Context, cluster *fleet.Cluster, failed func(err
 	return nil
 }
 
-// runInjector runs cainjector, which is told about webhook configurations only.
+// runInjector runs cainjector, which is limited to webhook configurations.
 func runInjector(ctx context.Context, cluster *fleet.Cluster, failed func(error)) error {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, api.AddToScheme} {

@@ -127,7 +127,7 @@ func (l *lookout) end(t *testing.T) {
 
 var sample = regexp.MustCompile(`(?m)^shipper_webhook_certificate_not_after_timestamp_seconds\{certificate="(\w+)"\} (\S+)$`)
 
-// ends are when certificates end, as a replica's metrics tell.
+// ends are when certificates end, by a replica's metrics.
 func (r *replica) ends(t *testing.T) map[string]time.Time {
 	t.Helper()
 	text := r.scrape(t)

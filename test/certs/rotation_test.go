@@ -101,7 +101,7 @@ func TestNoRequestFailsWhileCertificatesRotate(t *testing.T) {
 	}
 }
 
-// An administrator who takes something out of the Secret gets it made again, with nobody noticing.
+// An administrator who takes something out of the Secret gets it made again, unnoticed.
 func TestNoRequestFailsWhileAnAdministratorRotates(t *testing.T) {
 	start(t)
 	under(t, func(watch *lookout) {
@@ -150,8 +150,8 @@ func mayNotWrite(ctx context.Context) (again func(context.Context) error, err er
 	}, admin.Update(ctx, &role)
 }
 
-// With nobody allowed to write it, the certificate ends. What is seen then is what docs/certificates.md says, and once it
-// may be written again nobody has to do more.
+// While no account may write it, the certificate ends. The result is what docs/certificates.md says, and once it
+// may be written again nothing more has to be done.
 func TestReplicasRecoverFromACertificateThatHasEnded(t *testing.T) {
 	start(t)
 	ns := namespace(t)

@@ -115,7 +115,7 @@ func overTheOriginal(i *installation) {
 }
 
 func byShipperctl(i *installation) {
-	// Nobody listens there, which is noticed at once: what is written passes unjudged.
+	// Nothing listens there, which is noticed at once: writes pass unjudged.
 	i.shipperctl("--webhook-url", "https://localhost:1")
 	i.create(`{apiVersion: v1, kind: Namespace, metadata: {name: team}}`)
 	i.create(`{apiVersion: shipper.booking.com/v1alpha1, kind: RolloutBlock, metadata: {namespace: team, name: freeze},
@@ -135,7 +135,7 @@ func byKubectlOverShipperctl(i *installation) {
 	overlay := filepath.Join(manifests, "overlays", "default")
 	_, err := i.tryKubectl("apply", "--server-side", "-k", overlay)
 	if err == nil {
-		i.Error("kubectl has opened or shut the gate without being told that it may")
+		i.Error("kubectl has changed the failurePolicy without being allowed to")
 	}
 	for line := range strings.Lines(fmt.Sprint(err)) {
 		if strings.HasPrefix(line, "- .") && !strings.HasSuffix(line, "].failurePolicy\n") {

@@ -118,7 +118,7 @@ func (i *installation) eachWebhook(do func(configuration *unstructured.Unstructu
 	})
 }
 
-// is fails unless every webhook has that failurePolicy, but for those that always ignore that nobody answers.
+// is fails unless every webhook has that failurePolicy, but for those that always ignore failures.
 func (i *installation) is(failurePolicy string) {
 	i.Helper()
 	i.eachWebhook(func(_ *unstructured.Unstructured, webhook map[string]any) {

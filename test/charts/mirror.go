@@ -126,7 +126,7 @@ func (m *Mirror) connect(w http.ResponseWriter, r *http.Request) {
 	<-ended // the other way ends as both are closed
 }
 
-// certify makes a certificate for a host that nobody else vouches for.
+// certify makes a certificate for a host, signed by itself.
 func certify(host string) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -140,7 +140,7 @@ func (r *Repository) Break(fault Fault) {
 // Heal takes the fault away.
 func (r *Repository) Heal() { r.Break(Healthy) }
 
-// Publish adds an archive to the index, in place of one of the same name and version: who asks finds the one or the other.
+// Publish adds an archive to the index, in place of one of the same name and version: a request finds the one or the other.
 func (r *Repository) Publish(archive Archive) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

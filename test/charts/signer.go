@@ -22,7 +22,7 @@ type Signer struct {
 	t testing.TB
 }
 
-// NewSigner makes a key in the name of somebody; without a config, one like gpg's.
+// NewSigner makes a key with a name; without a config, one like gpg's.
 func NewSigner(t testing.TB, name string, config *packet.Config) *Signer {
 	t.Helper()
 	if config == nil {

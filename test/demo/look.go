@@ -116,7 +116,7 @@ func (s *fixture) each(value string) string {
 	return strings.Join(all, ", ")
 }
 
-// achieved is the step a release has achieved and the one it waits to be told to leave.
+// achieved is the step a release has achieved and the one whose command it waits for.
 func (s *fixture) achieved(release string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		rel := &shipper.Release{}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo tells the story of one rollout on real control planes: two clusters are joined, an Application is rolled out
+// Command demo shows one rollout on real control planes: two clusters are joined, an Application is rolled out
 // step by step, a RolloutBlock stops it at the gate, an override lets it through, and an abort takes it back. Each line it
 // prints is true because it was just read from an API server; the first expectation that fails ends it with status 1.
 //
@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// run tells the story from an empty machine to the last line, and cleans up.
+// run goes from an empty machine to the last line, and cleans up.
 func run(ctx context.Context) (err error) {
 	s, err := begin(ctx, os.Stdout)
 	if err != nil {

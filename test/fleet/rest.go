@@ -46,14 +46,14 @@ func (c *Cluster) Behind(ctx context.Context, namespace string) ([]string, error
 	}
 	for _, rs := range sets.Items {
 		says := count{rs.Status.Replicas, rs.Status.ReadyReplicas}
-		out = append(out, tells("ReplicaSet "+rs.Name, says, pods.Items, rs.Spec.Selector, rs.Status.ObservedGeneration < rs.Generation)...)
+		out = append(out, mismatch("ReplicaSet "+rs.Name, says, pods.Items, rs.Spec.Selector, rs.Status.ObservedGeneration < rs.Generation)...)
 	}
 	for _, d := range above.Items {
 		says := count{d.Status.Replicas, d.Status.ReadyReplicas}
-		out = append(out, tells("Deployment "+d.Name, says, pods.Items, d.Spec.Selector, d.Status.ObservedGeneration < d.Generation)...)
+		out = append(out, mismatch("Deployment "+d.Name, says, pods.Items, d.Spec.Selector, d.Status.ObservedGeneration < d.Generation)...)
 	}
 	for _, s := range services.Items {
-		if diff := cmp.Diff(served(pods.Items, s.Spec.Selector), told(tables.Items, s.Name)); s.Spec.Selector != nil && diff != "" {
+		if diff := cmp.Diff(served(pods.Items, s.Spec.Selector), readiness(tables.Items, s.Name)); s.Spec.Selector != nil && diff != "" {
 			out = append(out, "Service "+s.Name+" (-Pods +endpoints, true when ready)\n"+diff)
 		}
 	}
@@ -63,9 +63,9 @@ func (c *Cluster) Behind(ctx context.Context, namespace string) ([]string, error
 // count counts Pods.
 type count struct{ All, Ready int32 }
 
-// tells returns a message if a reported number of Pods differs from the actual one, or if the controller has not observed the
+// mismatch returns a message if a reported number of Pods differs from the actual one, or if the controller has not observed the
 // generation.
-func tells(who string, says count, pods []corev1.Pod, of *metav1.LabelSelector, behind bool) []string {
+func mismatch(who string, says count, pods []corev1.Pod, of *metav1.LabelSelector, behind bool) []string {
 	if are := countOf(pods, of); says != are || behind {
 		return []string{fmt.Sprintf("%s reports %+v Pods, there are %+v", who, says, are)}
 	}
@@ -99,8 +99,8 @@ func served(pods []corev1.Pod, selector map[string]string) map[string]bool {
 	return out
 }
 
-// told returns the readiness of the Pods in a Service's EndpointSlices, by name.
-func told(tables []discoveryv1.EndpointSlice, service string) map[string]bool {
+// readiness returns the readiness of the Pods in a Service's EndpointSlices, by name.
+func readiness(tables []discoveryv1.EndpointSlice, service string) map[string]bool {
 	out := map[string]bool{}
 	for _, slice := range tables {
 		if slice.Labels[discoveryv1.LabelServiceName] == service {

@@ -21,7 +21,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// attempt is something that somebody tries to do to what Shipper owns, or to what it does not. Nothing comes of it: every
+// attempt is an edit of an object of Shipper, or of another one. It has no effect: every
 // request is a dry run, which the guard judges like any.
 type attempt struct {
 	name string

@@ -19,7 +19,7 @@ import (
 var spent = regexp.MustCompile(`(?m)^apiserver_admission_controller_admission_duration_seconds_(sum|count)` +
 	`\{name="ValidatingAdmissionPolicy",operation="UPDATE",rejected="(?:true|false)",type="validate"\} (\S+)$`)
 
-// TestTheGuardCostsLittle has the API server say what it spends on policies when somebody updates one of Shipper's Pods, and
+// TestTheGuardCostsLittle has the API server say what it spends on policies when a user updates one of Shipper's Pods, and
 // Pods of others, with the guard and without. The bound is for busy machines; docs/guard.md has figures of an idle one.
 func TestTheGuardCostsLittle(t *testing.T) {
 	s := begin(t, "cost-")

@@ -230,7 +230,7 @@ func (s *fixture) rolledOut() string {
 	return release
 }
 
-// as is the application cluster's client of somebody by name and groups.
+// as is the application cluster's client of a user by name and groups.
 func as(t *testing.T, name string, groups ...string) client.Client {
 	t.Helper()
 	config := rest.CopyConfig(world.fleet.Applications[0].Config)

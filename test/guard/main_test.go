@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package guard proves the application clusters' gate on real control planes: who may change what of Shipper's, that Shipper
-// and Kubernetes go on as before, and that docs/guard.md tells no tales.
+// and Kubernetes go on as before, and that docs/guard.md is true.
 package guard
 
 import (

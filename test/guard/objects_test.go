@@ -31,7 +31,7 @@ func probes() []client.Object {
 	}
 }
 
-// named is the metadata of an object that somebody other than Shipper makes.
+// named is the metadata of an object that Shipper does not make.
 func named(namespace string, labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: "theirs", Labels: labels}
 }

@@ -22,18 +22,18 @@ const replicas = 4
 // after every write.
 func TestKilledAfterEveryWrite(t *testing.T) {
 	undisturbed := map[string]string{}
-	t.Run("undisturbed", func(t *testing.T) { tell(t, spared, undisturbed) })
+	t.Run("undisturbed", func(t *testing.T) { live(t, spared, undisturbed) })
 	if t.Failed() {
 		return
 	}
-	t.Run("the answer lost", func(t *testing.T) { tell(t, unanswered, undisturbed) })
+	t.Run("the answer lost", func(t *testing.T) { live(t, unanswered, undisturbed) })
 	if os.Getenv("SHIPPER_KILL") == "all" {
-		t.Run("the answer read", func(t *testing.T) { tell(t, answered, undisturbed) })
+		t.Run("the answer read", func(t *testing.T) { live(t, answered, undisturbed) })
 	}
 }
 
-// tell runs the three parts in one namespace. Ends has the final state of each part by name; a part that is missing is added.
-func tell(t *testing.T, how death, ends map[string]string) {
+// live runs the three parts in one namespace. Ends has the final state of each part by name; a part that is missing is added.
+func live(t *testing.T, how death, ends map[string]string) {
 	s := begin(t)
 	s.bystand()
 	s.must("creating the application", world.management.Create(s.ctx, s.application(appName, "0.0.1", replicas, allIn)))

@@ -125,7 +125,7 @@ func taking(le string) string {
 	return out
 }
 
-// situations are series by what they tell, and the alerts that they should raise.
+// situations are series by their meaning, and the alerts that they should raise.
 type situations map[string]struct {
 	series string
 	want   []string
@@ -233,7 +233,7 @@ func firing(t *testing.T, series string) (got []string) {
 	return got
 }
 
-// Whoever is woken at night has to read what is wrong, and where to look it up.
+// An operator at night has to read what is wrong, and where to look it up.
 func TestAlertsSayWhatIsWrong(t *testing.T) {
 	all := rules(t)
 	if len(all) == 0 {

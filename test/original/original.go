@@ -85,7 +85,7 @@ func Kinds(ctx context.Context, management *fleet.Cluster) error {
 		list.SetAPIVersion("shipper.booking.com/v1alpha1")
 		list.SetKind(k.Kind + "List")
 		err := await(ctx, "the kind "+k.Kind, func(ctx context.Context) (bool, error) {
-			c, err := management.Client(nil) // one that asks anew which kinds there are
+			c, err := management.Client(nil) // one that discovers the kinds again
 			if err != nil {
 				return false, err
 			}
@@ -112,7 +112,7 @@ func Deploy(ctx context.Context, management *fleet.Cluster) error {
 	return create(ctx, management, "deployment.yaml", nil)
 }
 
-// Shut leaves the gate, which refuses everything from then on: nobody is behind it.
+// Shut leaves the webhook configuration, which refuses everything from then on: nothing answers.
 func Shut(ctx context.Context, management *fleet.Cluster) error {
 	ca := base64.StdEncoding.EncodeToString(management.Config.CAData)
 	return create(ctx, management, "webhook.yaml", map[string]any{"CA": ca})

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestWhoBuildsReadsTheCode is about packages of tests: `go test` would tell one that builds as passed, from its cache, when the code of
+// TestWhoBuildsReadsTheCode is about packages of tests: `go test` would report one that builds as passed, from its cache, when the code of
 // the binaries is another one.
 func TestWhoBuildsReadsTheCode(t *testing.T) {
 	builds, reads := map[string]bool{}, map[string]bool{}

@@ -66,7 +66,7 @@ func SetUp(ctx context.Context, f *fleet.Fleet, bin, clusters string, port int) 
 	if err := SetUpManagement(ctx, f, bin, port); err != nil {
 		return err
 	}
-	// The shortest life there is: what goes on for longer than a quarter of it has tokens renewed under its feet.
+	// The shortest life there is: a test longer than a quarter of it has its tokens renewed meanwhile.
 	if err := Shipperctl(ctx, f, bin, "clusters", "join", "-f", file, "--token-lifetime", "10m"); err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func New(ctx context.Context, o Options) (*Pod, error) {
 	return p, err
 }
 
-// Start starts both binaries and waits until both are ready. What has started is returned also with an error.
+// Start starts both binaries and waits until both are ready. Started processes are returned also with an error.
 func Start(ctx context.Context, o Options) (*Pod, error) {
 	p, err := New(ctx, o)
 	if err != nil {
@@ -76,7 +76,7 @@ func (p *Pod) StartWebhook(ctx context.Context) error {
 	var err error
 	p.Webhook, err = p.startContainer(ctx, "shipper-webhook", append([]string{
 		"--addr", fmt.Sprintf("127.0.0.1:%d", p.options.WebhookPort), "--extra-dns-names", "localhost",
-		"--shutdown-delay", "100ms", // nobody else takes over
+		"--shutdown-delay", "100ms", // no other replica takes over
 	}, p.options.WebhookFlags...)...)
 	return err
 }

@@ -108,7 +108,7 @@ func (p *Process) Tail() string {
 	return strings.Join(lines[max(0, len(lines)-25):], "\n")
 }
 
-// FreePort asks the kernel for a port of 127.0.0.1 that nobody listens on.
+// FreePort asks the kernel for a free port of 127.0.0.1.
 func FreePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

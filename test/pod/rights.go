@@ -118,7 +118,7 @@ func Written(c *fleet.Cluster, account string) ([]string, error) {
 	return out, err
 }
 
-// requests tells of every request of an account of shipper-system about objects of a cluster, and whether it was allowed.
+// requests returns every request of an account of shipper-system about objects of a cluster, and whether it was allowed.
 func requests(c *fleet.Cluster, account string, tell func(r right, allowed bool)) error {
 	file, err := os.Open(c.AuditLog)
 	if err != nil {

@@ -55,7 +55,7 @@ func (w *Wire) Made(endpoint string) int {
 	return w.made[endpoint]
 }
 
-// Cut keeps all bytes, of old connections and new ones, until Mend. Nobody is told.
+// Cut keeps all bytes, of old connections and new ones, until Mend, without any error.
 func (w *Wire) Cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -170,5 +170,5 @@ func (o onlyWriter) Write(p []byte) (int, error) {
 	return o.to.Write(p)
 }
 
-// onlyReader hides that its bytes could be moved inside the kernel, where nobody can keep them.
+// onlyReader hides that its bytes could be moved inside the kernel, where they cannot be held.
 type onlyReader struct{ io.Reader }

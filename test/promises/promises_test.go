@@ -25,7 +25,7 @@ const (
 	// shownBy is the column that names tests, or says notYet. rulingOf names rulings by their number.
 	shownBy, rulingOf = "shown by", "ruling"
 	notYet            = "not yet"
-	// disagreements is how many points text and original disagree in, at least. What was decided beyond them follows.
+	// disagreements is how many points text and original disagree in, at least. Later decisions follow.
 	disagreements = 24
 	// least is how many promises the original's documentation makes, if it was read well.
 	least = 120
@@ -239,7 +239,7 @@ func TestPromisesFollowTheChapters(t *testing.T) {
 	}
 }
 
-// What is not there must be missed: a test that finds everything proves nothing.
+// A missing test must be reported: a test that finds everything proves nothing.
 func TestWhatIsNotThereIsMissed(t *testing.T) {
 	source := packages{}
 	for _, name := range []string{

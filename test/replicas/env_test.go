@@ -239,7 +239,7 @@ func namespace(t *testing.T, prefix string) string {
 	return ns.Name
 }
 
-// as is a client for somebody who may do everything, whose first answers are final.
+// as is a client with all rights, whose first answers are final.
 func as(t *testing.T, name string) client.WithWatch {
 	t.Helper()
 	config := rest.CopyConfig(world.config)

@@ -26,10 +26,10 @@ import (
 	"shipper.dev/shipper/test/charts"
 )
 
-// lag is how long something may be told after what it tells of: what is under way is written up to four seconds late.
+// lag is how late an event may be: progress is written up to two seconds late.
 const lag = 5 * time.Second
 
-// told are the events that were told.
+// told are the events that were recorded.
 type told struct {
 	mu     sync.Mutex
 	events []eventsv1.Event
@@ -51,7 +51,7 @@ func (to *told) take(raw []byte) {
 	to.events = append(to.events, e)
 }
 
-// between is what a step waits for: of that some is told or not, by how long it takes.
+// between is what a step waits for: some of that is recorded or not, depending on the time it takes.
 var between = regexp.MustCompile(
 	`(; )?Release "[^"]+" had its state "[^"]+" transitioned to "(True|False)"|: release "[^"]+" hasn't .*[^]]`)
 

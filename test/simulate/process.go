@@ -23,7 +23,7 @@ import (
 	"shipper.dev/shipper/test/pod"
 )
 
-// process is the reconciler, in a process of its own so that what it uses can be told from what the API servers do.
+// process is the reconciler, in a process of its own so that its use of resources is measured apart from the API servers'.
 type process struct {
 	begin
 	pid   int
@@ -86,7 +86,7 @@ type used struct {
 
 // used looks, when garbage has been collected.
 func (p *process) used(ctx context.Context) (used, error) {
-	for range 2 { // what is pooled goes with the second collection
+	for range 2 { // pooled objects are freed by the second collection
 		if err := p.get(ctx, p.Profiles+"/debug/pprof/heap?gc=1", io.Discard); err != nil {
 			return used{}, err
 		}

@@ -21,7 +21,7 @@ import (
 // profiled is how long a profile of the processors takes. Of work that takes less, there is none.
 const profiled = 10 * time.Second
 
-// profile tells where the reconciler's time goes while it works, once it has got going.
+// profile samples the reconciler's use of time, after its first rollouts.
 func (s *simulation) profile(ctx context.Context, what string) error {
 	pass(ctx, time.Second)
 	var raw bytes.Buffer
@@ -89,7 +89,7 @@ var kinds = []struct{ called, name string }{
 	{"net/http", "HTTP"},
 }
 
-// outermost is how many functions of a stack tell whose goroutine it is: deeper down, everybody reads caches and speaks HTTP.
+// outermost is how many functions of a stack show whose goroutine it is: deeper down, all read caches and speak HTTP.
 const outermost = 8
 
 // part is whose a sample is.

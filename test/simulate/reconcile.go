@@ -33,7 +33,7 @@ type begin struct {
 	Metrics, Profiles string
 }
 
-// reconcile is the reconciler as its command makes it, but for the election of a leader, which nobody else wants to be, and with a
+// reconcile is the reconciler as its command makes it, but for the election of a leader, as there is one replica, and with a
 // page of profiles. file has a begin.
 func reconcile(ctx context.Context, file string, workers int) error {
 	var b begin

@@ -25,11 +25,11 @@ type simulation struct {
 	rounds, changes                           int // how often all are changed, and before that one
 	atOnce                                    int // how many are under way when all are changed; 0: all
 	latency, pods, rest, patience             time.Duration
-	every                                     time.Duration // how often it is told how far a change of all is
+	every                                     time.Duration // how often the progress of a change of all is printed
 	profiles                                  string
 	out                                       io.Writer
 
-	told func(event []byte) // is given events; nil: nobody is
+	told func(event []byte) // is called with events; nil: they are dropped
 
 	dir        string
 	charts     *charts.Repository
@@ -42,7 +42,7 @@ type simulation struct {
 	ahead      int     // of the first
 }
 
-// run tells of everything as soon as it is known.
+// run prints each result as soon as it is known.
 func (s *simulation) run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -274,7 +274,7 @@ func (s *simulation) upgradeAll(ctx context.Context) error {
 	})
 }
 
-// measured tells what a piece of work for all Applications took.
+// measured prints the cost of a piece of work for all Applications.
 func (s *simulation) measured(ctx context.Context, what string, do func() error) error {
 	before, err := s.reconciler.used(ctx)
 	if err != nil {
@@ -332,7 +332,7 @@ func (s *simulation) most(before map[string]int) string {
 	return strings.Join(out, ", ")
 }
 
-// restart kills the reconciler while somebody waits for something.
+// restart kills the reconciler while a rollout is under way.
 func (s *simulation) restart(ctx context.Context) error {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()

@@ -25,7 +25,7 @@ func TestAChartThatIsGone(t *testing.T) {
 	u.applies(u.application(repository.URL, "0.0.1", "stable"))
 	running := u.newest(1)
 	u.completes(running)
-	u.awaits("rel/"+running, shipper.ReleaseHealthy) // it is told a moment later
+	u.awaits("rel/"+running, shipper.ReleaseHealthy) // it is written a moment later
 
 	flips := u.watchesForFlips(running)
 	repository.Break(charts.NoArchives)

@@ -25,7 +25,7 @@ const patience = 60 * time.Second
 // appName is the Application of every test.
 const appName = "super-server"
 
-// user is somebody with kubectl and a namespace of their own.
+// user is a user with kubectl and a namespace of their own.
 type user struct {
 	*testing.T
 	ctx       context.Context
@@ -157,7 +157,7 @@ func (u *user) newest(count int) string {
 	return name
 }
 
-// moves tells a Release to be at a step.
+// moves sets the target step of a Release.
 func (u *user) moves(release string, step int) {
 	u.Helper()
 	u.kubectl("patch", "rel", release, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"targetStep":%d}}`, step))

@@ -38,7 +38,7 @@ func TestRendersGeneratedTemplatesLikeHelm(t *testing.T) {
 		}
 	}
 	if works < generated/4 || works > generated*9/10 {
-		t.Errorf("%d of %d templates render: too many or too few to tell", works, generated)
+		t.Errorf("%d of %d templates render: too many or too few to compare", works, generated)
 	}
 }
 

@@ -59,7 +59,7 @@ func TestAClusterThatWaitsForNoOtherIsNotHeldBack(t *testing.T) {
 	}
 	throttle := NewThrottle()
 	shown, at := target(starts("0 of 4"), 0), time.Unix(0, 0)
-	for n := int32(1); n < 4; n++ { // one Pod after another, each told when its time has come
+	for n := int32(1); n < 4; n++ { // one Pod after another, each written when its time has come
 		is := target(starts(fmt.Sprint(n)+" of 4"), n)
 		at = at.Add(throttle.DelayFor(Turned(said(shown), said(is)), shown, is, at))
 		if left := throttle.DelayFor(Turned(said(shown), said(is)), shown, is, at); left > 0 {
@@ -72,6 +72,6 @@ func TestAClusterThatWaitsForNoOtherIsNotHeldBack(t *testing.T) {
 		t.Fatalf("traffic is asked for in a: %t before, %t after", gives(shown), gives(is))
 	}
 	if held := throttle.DelayFor(Turned(said(shown), said(is)), shown, is, at); held > 0 {
-		t.Errorf("that a may have traffic is told after %s", held)
+		t.Errorf("that a may have traffic is written after %s", held)
 	}
 }

@@ -112,7 +112,7 @@ func TestConditionEvents(t *testing.T) {
 	}
 	if got := ConditionEvents("TargetChanged", "ClusterChanged", sum("a: InProgress 1 of 2"), sum("a: InProgress 2 of 2"),
 		underWay("1 of 2"), underWay("2 of 2")); got != nil {
-		t.Errorf("how far it is in a cluster was told: %v", got)
+		t.Errorf("the progress in a cluster was reported: %v", got)
 	}
 	recorder := events.NewFakeRecorder(2)
 	Emit(recorder, &shipper.CapacityTarget{}, got[1:])

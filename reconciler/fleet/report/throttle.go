@@ -66,7 +66,7 @@ type Status struct {
 }
 
 // Turned reports whether others may wait for what is new: clusters came or went, or a condition has another status or reason. The
-// reasons of Pods that start count as one. Two changes nobody waits for: that what a new generation wants begins, which its number
+// reasons of Pods that start count as one. Two changes may lag: that what a new generation wants begins, which its number
 // says, and that one cluster is ready while others are on their way.
 func Turned(before, after Status) bool {
 	first, asked := len(before.Clusters) == 0, before.Generation != after.Generation

@@ -59,7 +59,7 @@ func TestSummarize(t *testing.T) {
 				`2x"waiting-container" containers with [ErrImagePull ImagePullBackOff]; ` +
 				`1x"waiting-init-container" containers with [ImagePullBackOff]`,
 		},
-		"reasons are told once": {
+		"reasons are reported once": {
 			[]corev1.Pod{aPod("a", notReady, waiting("app", "X")), aPod("b", notReady, waiting("app", "X"))},
 			`2x"app" containers with [X]`,
 		},

@@ -78,8 +78,8 @@ func status(ct *shipper.CapacityTarget, sights []Outcome, at time.Time) shipper.
 	return out
 }
 
-// clusterStatus is the new status of one cluster. What is known of a cluster that connects for the first time, or that
-// cannot be reached, stays as it was.
+// clusterStatus is the new status of one cluster. The status of a cluster that connects for the first time, or that cannot be
+// reached, stays as it was.
 func clusterStatus(old shipper.ClusterCapacityStatus, s Outcome, now metav1.Time) shipper.ClusterCapacityStatus {
 	if fleet.Keeps(s.err, old.Conditions) {
 		return old

@@ -60,7 +60,7 @@ func TestDifferencesAreToldFieldByField(t *testing.T) {
 				`spec.containers[name=c]:  -> {"name":"c"}`,
 			},
 		},
-		"elements that have names, and are told apart by something else": {
+		"elements that have names, and are identified by something else": {
 			want: "spec: {ports: [{name: a, port: 1}]}", have: "spec: {ports: [{name: a, port: 2}]}",
 			managed: []metav1.ManagedFieldsEntry{
 				wrote("someone", "", `{"f:spec":{"f:ports":{"k:{\"port\":2,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}}`),

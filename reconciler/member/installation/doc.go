@@ -96,6 +96,6 @@
 //
 // When a target is installed, its objects are surveyed from the caches: counts by kind, and some that are not healthy. Nobody
 // waits for that. Where the Application's driftPolicy wants it, objects that were edited since they were compared last are
-// compared with what a dry run of writing them again would make of them; what is known of them is in memory only, so that
+// compared with what a dry run of writing them again would make of them; the result is in memory only, so that
 // after a start all are compared once. Who edits an object again and again is corrected ever later.
 package installation

@@ -16,7 +16,7 @@ import (
 )
 
 // duplicateCluster is the name of a cluster in which a target stays and that is m by another name, if there is one: there are two
-// Cluster objects for it. What is installed there is the same by either name. While it is not known yet, the error is
+// Cluster objects for it. An installation there is the same by either name. While that is not known yet, the error is
 // that of the cluster that is being connected to.
 func (w *Worker) duplicateCluster(ctx context.Context, it *shipper.InstallationTarget, m *fleet.Member) (string, error) {
 	for _, name := range it.Spec.Clusters {

@@ -74,7 +74,7 @@ func (w *Worker) hookOrdersOf(ctx context.Context, it *shipper.InstallationTarge
 	}, nil
 }
 
-// hookRecordOf reads the runs from the anchor or, where a user deleted it, from the status: what was run once in a
+// hookRecordOf reads the runs from the anchor or, where a user deleted it, from the status: a hook that ran once in a
 // cluster for a Release is not run again.
 func hookRecordOf(a *anchor, known shipper.ClusterInstallationStatus) *hookRecord {
 	if a != nil && a.hooks != "" {

@@ -39,7 +39,7 @@ func TestObjectsAreSummedUp(t *testing.T) {
 			[]seen{object("B", "x", "Current", "", ""), object("A", "y", "Current", "", ""), object("B", "z", "Current", "", "")},
 			shipper.InstalledObjects{Total: 3, Healthy: 3, Kinds: []shipper.InstalledKind{kind("A", 1, 1), kind("B", 2, 2)}},
 		},
-		"what has failed comes first, what is not known last": {
+		"failed ones come first, unknown ones last": {
 			[]seen{
 				object("A", "a", "Unknown", "NotWatched", ""), object("A", "b", "InProgress", "Waiting", ""), object("A", "c", "Current", "", ""),
 				object("A", "d", "Failed", "Broken", "it broke"), object("A", "e", "NotFound", "", ""),

@@ -69,8 +69,8 @@ func TestDecide(t *testing.T) {
 		"another release's from the original":   {service, true, live("web", "web-1", "", owner("web-1")), write},
 		"another release's is left alone":       {service, false, live("web", "web-1", "old", owner("web-1")), keep},
 		"another application's":                 {service, true, live("db", "db-1", "new"), refuse},
-		"somebody's without labels":             {service, true, live("", "", ""), refuse},
-		"somebody's who uses our label":         {service, true, live("web", "", ""), refuse},
+		"a foreign one without labels":          {service, true, live("", "", ""), refuse},
+		"a foreign one that uses our label":     {service, true, live("web", "", ""), refuse},
 		"ours without labels is known by owner": {service, true, live("", "", "new", owner("web-2")), write},
 		"what is being deleted is waited for":   {service, true, going, wait},
 		"a definition that is there is used":    {crd, true, live("", "", ""), keep},
@@ -106,7 +106,7 @@ func TestWhose(t *testing.T) {
 	}{
 		"another application's": {live("db", "db-1", ""), `it belongs to the Application "db"`},
 		"somebody's":            {live("", "", ""), "it was not installed by Shipper"},
-		"somebody's with our label": {
+		"a foreign one with our label": {
 			live("web", "", ""), "it has the label shipper-app and was not installed by Shipper",
 		},
 	}

@@ -13,11 +13,11 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
-// panics is a Renderer of a chart that nobody has met yet.
+// panics is a Renderer that panics.
 type panics struct{}
 
 func (panics) Render(context.Context, Source, render.Target) ([]unstructured.Unstructured, error) {
-	panic("nobody knows")
+	panic("a mistake")
 }
 
 func TestARenderingThatPanicsIsBroken(t *testing.T) {

@@ -20,7 +20,7 @@ func TestWhatRemainsOfATargetWithoutAnAnchor(t *testing.T) {
 		want   bool
 	}{
 		"the object that was seen":              {func(*metav1.PartialObjectMetadata) {}, true},
-		"what somebody else has labelled more":  {func(o *metav1.PartialObjectMetadata) { o.Labels["more"] = "" }, true},
+		"one that a user has labelled more":     {func(o *metav1.PartialObjectMetadata) { o.Labels["more"] = "" }, true},
 		"another of its name":                   {func(o *metav1.PartialObjectMetadata) { o.UID = "v" }, false},
 		"what was written from other manifests": {func(o *metav1.PartialObjectMetadata) { o.Annotations = nil }, false},
 		"what another Release took over": {func(o *metav1.PartialObjectMetadata) {

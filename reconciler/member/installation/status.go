@@ -77,7 +77,7 @@ func stands(old shipper.ClusterInstallationStatus, o Outcome) bool {
 	return errors.Is(o.err, errLoading) && ready != nil && ready.Status == corev1.ConditionFalse && ready.Reason != shipper.InProgress
 }
 
-// clusterStatus is the new status of one cluster. What is known of a cluster that connects for the first time stays
+// clusterStatus is the new status of one cluster. The status of a cluster that connects for the first time stays
 // as it was; whether something is installed in one that cannot be reached, too.
 func clusterStatus(
 	old shipper.ClusterInstallationStatus, o Outcome, now metav1.Time,
@@ -116,9 +116,9 @@ func clusterStatus(
 	return out
 }
 
-// statusTurned reports whether somebody may wait for what is new in a status. Nobody waits for how many objects are healthy when some
-// are in progress and none is worse, for a Deployment is in progress while it is scaled; and nobody asks how the objects are of a target
-// that is not the newest, or whether it has been told that it is not.
+// statusTurned reports whether a changed status must be written at once. The number of healthy objects may lag while some are in progress
+// and none is worse, for a Deployment is in progress while it is scaled; and so may the health of a target that is not the newest, and
+// that it is not.
 func statusTurned(newest bool, was, is shipper.InstallationTargetStatus) bool {
 	if !newest {
 		was.ObservedGeneration = is.ObservedGeneration

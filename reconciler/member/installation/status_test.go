@@ -60,7 +60,7 @@ func TestStatus(t *testing.T) {
 			[]Outcome{{cluster: "east", leaving: true}}, nil,
 			shipper.InstallationTargetStatus{ObservedGeneration: 2, Conditions: good(then)},
 		},
-		"a cluster that is being left keeps nobody from being ready": {
+		"a cluster that is being left does not keep a target from being ready": {
 			[]Outcome{{cluster: "east", leaving: true, err: waiting("still there")}}, nil,
 			shipper.InstallationTargetStatus{
 				ObservedGeneration: 2, Conditions: good(then), Clusters: failed("", "InProgress", "still there", fine),
@@ -226,7 +226,7 @@ func TestHasteOf(t *testing.T) {
 		want    bool
 	}
 	newest := cases{
-		"it has been told of what is asked":     {healthy, told, true},
+		"the generation is observed":            {healthy, told, true},
 		"one is in progress":                    {healthy, with(is("InProgress"), "Installed"), false},
 		"it is healthy again":                   {with(is("InProgress"), "Installed"), healthy, true},
 		"what has failed is in progress again":  {with(is("Failed"), "Installed"), with(is("InProgress"), "Installed"), false},
@@ -238,10 +238,10 @@ func TestHasteOf(t *testing.T) {
 		"something else is said of the cluster": {healthy, with(is("InProgress"), "Failed"), true},
 	}
 	older := cases{
-		"it has been told that another one is newer": {healthy, told, false},
-		"it is healthy again":                        {with(is("InProgress"), "Installed"), healthy, false},
-		"one has failed":                             {healthy, with(is("Failed"), "Installed"), true},
-		"something else is said of the cluster":      {healthy, with(is(), "Failed"), true},
+		"another one is newer, and it is observed": {healthy, told, false},
+		"it is healthy again":                      {with(is("InProgress"), "Installed"), healthy, false},
+		"one has failed":                           {healthy, with(is("Failed"), "Installed"), true},
+		"something else is said of the cluster":    {healthy, with(is(), "Failed"), true},
 	}
 	for isNewest, all := range map[bool]cases{true: newest, false: older} {
 		for sentence, tc := range all {

@@ -38,7 +38,7 @@ func TestInitialSelectorOfAService(t *testing.T) {
 	}{
 		"one has all the traffic":          {[]client.Object{asks("old", weight), asks("new", shipper.ClusterTrafficTarget{})}, nil, "old"},
 		"two share it":                     {[]client.Object{asks("old", weight), asks("new", weight)}, nil, ""},
-		"nobody is there":                  {nil, nil, ""},
+		"no Release is there":              {nil, nil, ""},
 		"the first is new, and has no Pod": {[]client.Object{asks("new", found)}, nil, ""},
 		"the first has Pods, and its step gives it no traffic": {
 			[]client.Object{asks("new", found)}, []client.Object{pod("new", "")}, "",

@@ -50,7 +50,7 @@ func TestAnOutageIsReportedAtOnceOnlyWhereThereWereEndpoints(t *testing.T) {
 			sets.New[string](), []bool{true, true, true},
 			[]seen{{false, 10 * time.Second}, {false, 4 * time.Second}, {true, 0}},
 		},
-		"a grace period begins anew": {
+		"a grace period begins again": {
 			sets.New[string](), []bool{true, false, true},
 			[]seen{{false, 10 * time.Second}, {}, {false, 10 * time.Second}},
 		},

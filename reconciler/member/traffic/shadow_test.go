@@ -25,8 +25,8 @@ func TestSelection(t *testing.T) {
 		"as the original": {
 			map[string]string{"name": "x", "shipper-app": "web", "shipper-traffic-status": "enabled"}, rules.Selection{ByLabel: true},
 		},
-		"corked":           {map[string]string{"shipper-app": "web", "shipper-release": "web-1"}, rules.Selection{Release: "web-1"}},
-		"corked, and more": {map[string]string{"shipper-app": "web", "shipper-release": "web-1", "x": "y"}, rules.Selection{}},
+		"corked":               {map[string]string{"shipper-app": "web", "shipper-release": "web-1"}, rules.Selection{Release: "web-1"}},
+		"by Release, and more": {map[string]string{"shipper-app": "web", "shipper-release": "web-1", "x": "y"}, rules.Selection{}},
 		"both": {
 			map[string]string{"shipper-app": "web", "shipper-release": "web-1", "shipper-traffic-status": "enabled"}, rules.Selection{},
 		},

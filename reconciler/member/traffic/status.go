@@ -78,7 +78,7 @@ func status(tt *shipper.TrafficTarget, sights []Outcome, general error, at time.
 	return out
 }
 
-// clusterStatus is the new status of one cluster. What is known of a cluster that connects for the first time stays
+// clusterStatus is the new status of one cluster. The status of a cluster that connects for the first time stays
 // as it was; so does the traffic in one that could not be read or written.
 func clusterStatus(old shipper.ClusterTrafficStatus, s Outcome, now metav1.Time) shipper.ClusterTrafficStatus {
 	if fleet.Keeps(s.err, old.Conditions) {

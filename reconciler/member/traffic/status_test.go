@@ -199,7 +199,7 @@ func TestStatus(t *testing.T) {
 }
 
 // TestWhatPodsThatComeDoNotTakeYetIsToldAtOnce has a step scale one Release up and another down while their weights stay, so that no new
-// generation says of the traffic that it is another one: who goes by what was said before must not let the other go.
+// generation says of the traffic that it is another one: a reader of the status before must not let the other go.
 func TestWhatPodsThatComeDoNotTakeYetIsToldAtOnce(t *testing.T) {
 	yes := []shipper.Condition{{Type: "Operational", Status: "True"}, {Type: "Ready", Status: "True"}}
 	one := []string{"web-prod"}
@@ -210,7 +210,7 @@ func TestWhatPodsThatComeDoNotTakeYetIsToldAtOnce(t *testing.T) {
 		"they are not seen":                {Late: true},
 		"others are to go":                 {Needed: 5, Serving: 10, Disable: []string{"a"}},
 		"others have not left":             {Needed: 5, Serving: 10},
-		"others wait for those who follow": {Needed: 5, Serving: 10, Held: 5},
+		"others wait for their successors": {Needed: 5, Serving: 10, Held: 5},
 	} {
 		tt := &shipper.TrafficTarget{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
 		tt.Status = shipper.TrafficTargetStatus{

@@ -32,7 +32,7 @@ import (
 	"shipper.dev/shipper/test/pod"
 )
 
-// The two namespaces that are compared, and what tells them apart. What is known besides is unjudged in background.
+// The two namespaces that are compared, and the label that differs. All other objects are in background, unjudged.
 const (
 	label      = "bench.example.com/webhook"
 	ours, noop = "ours", "noop"
@@ -55,7 +55,7 @@ type env struct {
 	moved    map[string][]string // Releases by namespace
 }
 
-// begin starts an API server and all webhooks. What has started is returned also with an error.
+// begin starts an API server and all webhooks. Started processes are returned also with an error.
 func begin(ctx context.Context) (*env, error) {
 	w := &env{}
 	var err error

@@ -51,7 +51,7 @@ type sample struct{ noop, ours time.Duration }
 // samples are the pairs of a row.
 type samples []sample
 
-// lines are what is told of pairs: the medians, and the slowest of a hundred. Only one at a time has a goal: with more the machine is
+// lines report pairs: the medians, and the slowest of a hundred. Only one at a time has a goal: with more the machine is
 // full, and what takes how long says little.
 func (s samples) lines(of string, workers int, to io.Writer) ([]table.Line, error) {
 	var noop, ours []time.Duration

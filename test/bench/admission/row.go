@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission measures what the gate costs whoever writes, and how soon a RolloutBlock holds. On one real API server
+// Package admission measures what admission adds to a write, and how soon a RolloutBlock holds. On one real API server
 // Shipper's webhooks stand beside a webhook of the same server code that allows everything; each write is sent to both,
 // one right after the other, so that whatever else the machine does hits both alike.
 package admission

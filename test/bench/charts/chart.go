@@ -41,7 +41,7 @@ func indexOf(count int) ([]byte, error) {
 	return yaml.Marshal(index)
 }
 
-// metadataOf is what a repository tells of a version of a chart, as much of it as public charts tell.
+// metadataOf is the metadata of a version of a chart in an index, as long as that of public charts.
 func metadataOf(name, version string) *helmchart.Metadata {
 	return &helmchart.Metadata{
 		APIVersion: "v2", Name: name, Version: version, AppVersion: version, Home: "https://example.com",

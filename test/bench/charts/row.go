@@ -56,7 +56,7 @@ func (c Charts) Run(ctx context.Context, samples io.Writer) ([]table.Line, error
 	return append(lines, rendered...), err
 }
 
-// resolve asks for a version of each chart: of an index that nobody knows, of one that is known, and of one that is to be looked
+// resolve asks for a version of each chart: of an index that is not cached, of one that is, and of one that is to be looked
 // at again and has not changed.
 func (c Charts) resolve(ctx context.Context, samples io.Writer) ([]table.Line, error) {
 	index, err := indexOf(c.Charts)

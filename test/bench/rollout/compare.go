@@ -79,7 +79,7 @@ func measured(ctx context.Context, w *world.World, clusters [][]func(context.Con
 	return took, after - before, err
 }
 
-// timed goes through steps, in all clusters side by side: nobody begins a step before all have ended the one before.
+// timed goes through steps, in all clusters side by side: no step begins before all clusters have ended the one before.
 func timed(ctx context.Context, clusters [][]func(context.Context) error) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

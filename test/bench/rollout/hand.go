@@ -9,7 +9,7 @@ import (
 	"shipper.dev/shipper/test/bench/world"
 )
 
-// Hand is the program written by hand in some clusters. It tells what the machine makes of rollouts, whoever makes them.
+// Hand is the program written by hand in some clusters. It measures what the machine needs for a rollout without Shipper.
 type Hand struct{ floors []*floor }
 
 // NewHand has it make its first version in a namespace of the first clusters of w, with so many Pods in each.

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	maxUseful = 5 // seconds from the start of a reconciler to its first write that somebody waits for
-	maxTold   = 2 // seconds until all Applications and their Releases tell of a RolloutBlock, or of its end
+	maxUseful = 5 // seconds from the start of a reconciler to its first write of a rollout under way
+	maxTold   = 2 // seconds until all Applications and their Releases report a RolloutBlock, or its end
 	// calm is how long a reconciler that has nothing to do is watched after its start.
 	calm = 15 * time.Second
 )
 
-// restart kills the reconciler twice: once there is nothing to do, and once somebody waits.
+// restart kills the reconciler twice: once with nothing to do, and once with a rollout under way.
 func (s *stage) restart(ctx context.Context, out io.Writer) ([]table.Line, error) {
 	of := fmt.Sprintf("%d Applications on %d clusters, ", len(s.keys), s.clusters)
 	before, err := s.Count()

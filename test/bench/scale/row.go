@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package scale measures what Shipper takes as Applications grow in number: the memory of each and the time of one change among
-// many; and with all of them there, how soon a reconciler that was killed is of use again, and how soon a RolloutBlock is told.
+// many; and with all of them there, how soon a reconciler that was killed is of use again, and how soon a RolloutBlock is reported.
 package scale
 
 import (

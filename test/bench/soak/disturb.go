@@ -15,7 +15,7 @@ const (
 )
 
 // disturb takes two application clusters away for a while: a third into the edits the API server of the last one is restarted,
-// and at two thirds that of the first answers nothing. What was taken away is given back also when the time is over.
+// and at two thirds that of the first answers nothing. All of it is undone, also when the time is over.
 func (s *soak) disturb(ctx, bounded context.Context, c *course) error {
 	last := len(s.world.Clusters) - 1
 	restarted, frozen := s.world.Fleet.Applications[last], s.world.Fleet.Applications[0]

@@ -22,7 +22,7 @@ import (
 // editors is how many edit at the same time. Each has Applications of its own.
 const editors = 8
 
-// editor is one of those who edit.
+// editor is one of the concurrent editors.
 type editor struct {
 	*soak
 	random *rand.Rand
@@ -104,7 +104,7 @@ func (e *editor) pass(ctx context.Context, d time.Duration) {
 	}
 }
 
-// note counts an edit. That somebody was faster, that it is gone and that a block holds are answers as they should be.
+// note counts an edit. A conflict, a missing object and a refusal by a block are expected answers.
 func (c *course) note(name string, key client.ObjectKey, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

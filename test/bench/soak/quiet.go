@@ -22,7 +22,7 @@ const (
 	// collected is how long it takes at most until a process of Go that rests collects its garbage.
 	collected = 130 * time.Second
 	look      = time.Second
-	// forgotten is after what time no event waits to be told any more.
+	// forgotten is the time after which no event is queued any more.
 	forgotten = time.Minute
 	// How much more there may be at the end than at the beginning: what varies from one look to the next.
 	moreHeap, moreMiB, moreGoroutines = 1.1, 4, 20
@@ -48,7 +48,7 @@ func (s *soak) processes() []*pod.Process {
 	return []*pod.Process{s.world.Pod.Reconciler, s.world.Pod.Webhook}
 }
 
-// quiet looks at Shipper while nobody asks anything of it, until both processes have collected their garbage.
+// quiet watches Shipper without any requests, until both processes have collected their garbage.
 func (s *soak) quiet(ctx context.Context) (window, error) {
 	wait(ctx, max(s.forget, 5*time.Second)) // statuses lag, too
 	before, err := s.world.Count()
@@ -115,7 +115,7 @@ func metrics(ctx context.Context, url string) (map[string]float64, error) {
 	return out, nil
 }
 
-// compare tells what there was at the beginning and at the end.
+// compare prints the counts at the beginning and at the end.
 func compare(before, after window) string {
 	var out strings.Builder
 	for i, b := range before.used {

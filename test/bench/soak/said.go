@@ -65,7 +65,7 @@ func (s said) take(process string, log io.Reader) error {
 		var line struct {
 			Level, Logger, Controller, Msg, Error, Reason string
 		}
-		if json.Unmarshal(lines.Bytes(), &line) != nil { // what is not Shipper's own: what a crash prints
+		if json.Unmarshal(lines.Bytes(), &line) != nil { // not a line of Shipper's log: the output of a crash
 			s.errors[process+": "+alike(lines.Text())]++
 			continue
 		}

@@ -149,7 +149,7 @@ func (s *soak) complete(ctx context.Context, generation int) error {
 	return nil
 }
 
-// settle waits until everything is at rest, and tells what is not.
+// settle waits until everything is at rest, and returns what is not.
 func (s *soak) settle(ctx context.Context) error {
 	began := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, settling)
@@ -168,7 +168,7 @@ func (s *soak) settle(ctx context.Context) error {
 	return errors.Join(errs[:min(len(errs), 20)]...)
 }
 
-// keepLogs copies what Shipper said to where somebody wants to read it.
+// keepLogs copies Shipper's logs to the folder that was asked for.
 func (s *soak) keepLogs() error {
 	if s.logs == "" || s.world.Pod == nil {
 		return nil

@@ -36,7 +36,7 @@ func TestStuck(t *testing.T) {
 		"a change of the Release was not seen": {func(_ *shipper.Application, rel *shipper.Release) {
 			rel.Generation++
 		}, "last change of Release"},
-		"blocked, when nobody blocks": {func(app *shipper.Application, _ *shipper.Release) {
+		"blocked, without a block": {func(app *shipper.Application, _ *shipper.Release) {
 			app.Status.Conditions = append(app.Status.Conditions, shipper.Condition{Type: shipper.ApplicationBlocked, Status: corev1.ConditionTrue})
 		}, "blocked"},
 		"going": {func(app *shipper.Application, _ *shipper.Release) { app.DeletionTimestamp = &metav1.Time{} }, "no such Application"},

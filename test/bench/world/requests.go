@@ -21,7 +21,7 @@ import (
 	"shipper.dev/shipper/test/fleet"
 )
 
-// Requests counts what Shipper has asked of API servers, watches and leases aside, and the events that tell who holds a lease.
+// Requests counts what Shipper has asked of API servers, watches and leases aside, and the events about holders of leases.
 type Requests struct {
 	// Management is how many the management cluster got.
 	Management int

@@ -65,7 +65,7 @@ func (w *World) Look(ctx context.Context) (*Sight, error) {
 	return s, nil
 }
 
-// take sees an object. What is gone may have been replaced by another of its name already.
+// take sees an object. A deleted one may have been replaced by another of its name already.
 func (s *Sight) take(object any, gone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +97,7 @@ func (s *Sight) newest(of client.ObjectKey) *shipper.Release {
 	return out
 }
 
-// tell wakes who waits. s.mu is held.
+// tell wakes the waiting callers. s.mu is held.
 func (s *Sight) tell() {
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -108,7 +108,7 @@ func generation(rel *shipper.Release) int {
 	return n
 }
 
-// Until waits until something is so of each of some Applications and its newest Release, which may be nil. What was so once
+// Until waits until something is so of each of some Applications and its newest Release, which may be nil. A state that was seen once
 // is not looked at again.
 func (s *Sight) Until(ctx context.Context, of []client.ObjectKey, so func(*shipper.Application, *shipper.Release) bool) error {
 	left := of

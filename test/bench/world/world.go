@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package world is what benchmarks measure in: a management cluster with Shipper as its administrator would run it, application
-// clusters, each a region of its own, and what tells what Shipper asks of them and uses.
+// clusters, each a region of its own, and the counts of its requests and resources.
 package world
 
 import (
@@ -33,7 +33,7 @@ type World struct {
 	Charts *charts.Repository
 	// Pod is Shipper.
 	Pod *pod.Pod
-	// Management is an administrator's client of the management cluster, whose API server's warnings nobody reads.
+	// Management is an administrator's client of the management cluster, which drops warnings.
 	Management client.WithWatch
 	// Clusters are an administrator's clients of the application clusters.
 	Clusters []kubernetes.Interface
@@ -54,7 +54,7 @@ type Options struct {
 	Profiles string
 }
 
-// Begin starts it all. What has started is returned also with an error, and is to be ended.
+// Begin starts it all. Started processes are returned also with an error, and must be ended.
 func Begin(ctx context.Context, o Options) (*World, error) {
 	w := &World{profiles: o.Profiles, logs: map[string]*tally{}}
 	var err error
@@ -150,7 +150,7 @@ func (w *World) End() error {
 }
 
 // MakeNamespace makes a namespace in the management cluster and the first application clusters, each of which would otherwise be
-// made by Shipper or somebody else while time is taken.
+// made by Shipper or by hand while time is taken.
 func (w *World) MakeNamespace(ctx context.Context, name string, clusters int) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if err := w.Management.Create(ctx, ns); err != nil {

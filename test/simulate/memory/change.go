@@ -126,7 +126,7 @@ func (s *Server) create(c call, u *unstructured.Unstructured) ([]byte, error) {
 	return s.put(c.table, u).raw, nil
 }
 
-// update stores another form of an object. What is already so changes nothing.
+// update stores another form of an object. An equal object changes nothing.
 func (s *Server) update(c call, now *object, u *unstructured.Unstructured) ([]byte, error) {
 	old := now.read()
 	if version := u.GetResourceVersion(); version != "" && version != old.GetResourceVersion() {
@@ -255,7 +255,7 @@ func fieldsOf(of map[string]any) map[string]any {
 		if k == "apiVersion" || k == "kind" || k == "name" || k == "namespace" || strings.HasPrefix(k, "f:") {
 			continue
 		}
-		inner, _ := v.(map[string]any) // what is no map has no fields
+		inner, _ := v.(map[string]any) // other values have no fields
 		out["f:"+k] = fieldsOf(inner)
 	}
 	return out

@@ -41,7 +41,7 @@ func (s *Server) wake(k Kind, u *unstructured.Unstructured) {
 	}
 }
 
-// collect deletes what somebody owned who is gone.
+// collect deletes objects whose owner is gone.
 func (s *Server) collect(owner string) {
 	for ref := range s.dependents[owner] {
 		t := s.tables[ref.kind]
@@ -75,7 +75,7 @@ func (s *Server) deploy(namespace, name string) {
 	}
 	d.Object["status"] = deployed(d, want)
 	if _, err := s.update(call{table: t, namespace: namespace, name: name, subresource: "status"}, o, d); err != nil {
-		panic(err) // nobody else has the mutex
+		panic(err) // the caller has the mutex
 	}
 }
 

@@ -45,7 +45,7 @@ func (s *Server) Edit(group, resource, namespace, name string, edit func(*unstru
 	return err
 }
 
-// Follow tells take of every object of a kind there is and of every change, until ctx is done.
+// Follow calls take with every object of a kind and with every change, until ctx is done.
 func (s *Server) Follow(ctx context.Context, group, resource string, take func(raw []byte, gone bool)) {
 	t := s.tables[group+"/"+resource]
 	s.mu.Lock()

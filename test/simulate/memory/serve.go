@@ -115,7 +115,7 @@ func (s *Server) parse(parts []string, request *http.Request) (call, error) {
 // serve answers what is no watch.
 func (s *Server) serve(w http.ResponseWriter, c call) {
 	switch {
-	case c.kind.Group == events: // somebody reads them elsewhere
+	case c.kind.Group == events: // read by Told
 		body, _ := io.ReadAll(c.request.Body)
 		if c.request.Method == http.MethodPatch { // one that is known has happened again
 			write(w, http.StatusOK, json.RawMessage(`{"kind":"Event","apiVersion":"events.k8s.io/v1"}`))

@@ -30,7 +30,7 @@ type Options struct {
 	Latency time.Duration
 	// PodLatency is how long it takes until a Deployment has what Pods it wants, and these are ready.
 	PodLatency time.Duration
-	// Told is given the events that are created, which are not kept. Nil: nobody is.
+	// Told is given the events that are created, which are not kept. Nil: they are dropped.
 	Told func(event []byte)
 }
 
@@ -49,7 +49,7 @@ type Server struct {
 	version    uint64            // of the last write
 	tables     map[string]*table // by Kind.id
 	dependents map[string]map[reference]bool
-	timers     map[string]bool // what is to be looked at already
+	timers     map[string]bool // keys that are scheduled already
 	closed     bool
 }
 

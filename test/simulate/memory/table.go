@@ -88,7 +88,7 @@ func (s selector) takes(name string, of map[string]string) bool {
 	return (s.name == "" || s.name == name) && s.labels.Matches(labels.Set(of))
 }
 
-// put stores an object and tells of it; u has no resource version yet, or an old one. The server's mutex is held.
+// put stores an object and sends its event; u has no resource version yet, or an old one. The server's mutex is held.
 func (s *Server) put(t *table, u *unstructured.Unstructured) *object {
 	s.version++
 	u.SetResourceVersion(strconv.FormatUint(s.version, 10))
