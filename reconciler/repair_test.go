@@ -4,6 +4,8 @@ package reconciler_test
 
 import (
 	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -67,6 +69,48 @@ func TestWritingADeploymentLeavesItsReplicas(t *testing.T) {
 	if d := s.repaired(); *d.Spec.Replicas != 3 {
 		t.Errorf("a Deployment with 3 Pods has %d replicas now", *d.Spec.Replicas)
 	}
+}
+
+// TestWhatWasSaidStandsWhileAnotherWriterIsFaster lets another writer be faster every time: first that is news to nobody, for most
+// often it happens once.
+func TestWhatWasSaidStandsWhileAnotherWriterIsFaster(t *testing.T) {
+	t.Parallel()
+	s := begin(t, west)
+	const cluster = "contended"
+	d := &door{}
+	s.behind(d, cluster)
+	s.clusterIs(cluster, "")
+	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, cluster)
+	s.installed("web-1")
+	asked, more := make(chan struct{}), make(chan struct{})
+	d.setWrites(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/deployments/web-1-test-nginx") {
+			d.next.ServeHTTP(w, r)
+			return
+		}
+		select {
+		case asked <- struct{}{}:
+		case <-more:
+		case <-r.Context().Done():
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusConflict)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,"message":"modified"}`))
+	})
+	s.unmark(s.deployment(west, "web-1"))
+	for range 3 {
+		<-asked
+	}
+	it := &shipper.InstallationTarget{}
+	s.must(s.management.Get(s.ctx, s.key("web-1"), it))
+	if !shipper.ConditionTrue(it.Status.Conditions, shipper.TargetReady) {
+		t.Errorf("the third time it says %+v", it.Status)
+	}
+	close(more)
+	s.notInstalled("web-1", cluster, shipper.InProgress)
+	d.setWrites(nil)
+	s.repaired()
+	s.installed("web-1")
 }
 
 func TestAVanishedRepositoryDisturbsNothingThatIsInstalled(t *testing.T) {

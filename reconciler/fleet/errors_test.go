@@ -153,3 +153,19 @@ func TestRetries(t *testing.T) {
 		t.Errorf("a conflict is %v, %v", result, err)
 	}
 }
+
+func TestWhoIsOvertakenSaysSoAfterAFewTimesInARow(t *testing.T) {
+	conflict := apierrors.NewConflict(pods, "x", nil)
+	retries := NewRetries[string]()
+	var got []bool
+	for range overtakings + 1 {
+		got = append(got, retries.Overtaken("x", conflict, conflict))
+		if _, err := retries.Outcome(t.Context(), "x", conflict); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got = append(got, retries.Overtaken("y", conflict), retries.Overtaken("y", conflict, refused), retries.Overtaken("y"))
+	if diff := cmp.Diff([]bool{true, true, true, true, true, false, true, false, false}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -5,6 +5,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +23,8 @@ const (
 	lastRetry = 30 * time.Second
 	// recheck is the interval of checks for changes that no event reports.
 	recheck = 2 * time.Minute
+	// overtakings is how many passes in a row may lose to another writer before a status says so: about three seconds.
+	overtakings = 5
 )
 
 // RateLimiter spaces the retries of a request: 100 ms, doubled up to half a minute.
@@ -77,6 +80,13 @@ func (r *Retries[R]) Outcome(ctx context.Context, req R, met ...error) (ctrl.Res
 	}
 	r.limiter.Forget(req)
 	return result, nil
+}
+
+// Overtaken reports whether a pass over req met nothing but another writer that was faster. What was said before stands then: the next
+// pass reads what the other wrote, and says more. After a few such passes in a row it is not so any more.
+func (r *Retries[R]) Overtaken(req R, met ...error) bool {
+	return len(met) > 0 && r.limiter.NumRequeues(req) < overtakings &&
+		!slices.ContainsFunc(met, func(err error) bool { return !apierrors.IsConflict(err) })
 }
 
 // Persisted is what a pass over req returns that ends with writes to the management cluster, of which err is what came: a retry, later

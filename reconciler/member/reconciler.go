@@ -175,7 +175,9 @@ func (r *Reconciler) reconcileInstallation(ctx context.Context, key Key) (ctrl.R
 	if outcome.Missing() {
 		return r.retries.Persisted(key, nil)
 	}
-	r.installed.Put(it, key.Cluster, outcome)
+	if !r.retries.Overtaken(key, outcome.Errors()...) {
+		r.installed.Put(it, key.Cluster, outcome)
+	}
 	report.Emit(r.recorder, it, outcome.Events()) // of what was done; the next pass does not do it again
 	result, err := r.retries.Outcome(ctx, key, outcome.Errors()...)
 	result.RequeueAfter = report.Sooner(result.RequeueAfter, outcome.Again(r.clock.Now()))
@@ -198,13 +200,17 @@ func (r *Reconciler) reconcilePods(ctx context.Context, key Key) (ctrl.Result, e
 			continue
 		}
 		outcome := r.capacity.Work(ctx, ct, ct.Spec.Clusters[n])
-		r.scaled.Put(ct, key.Cluster, outcome)
+		if !r.retries.Overtaken(key, outcome.Errors()...) {
+			r.scaled.Put(ct, key.Cluster, outcome)
+		}
 		met = append(met, outcome.Errors()...)
 	}
 	outcomes, err := r.traffic.Work(ctx, key.Cluster, key.Namespace, key.Name)
 	met = append(met, err)
 	for tt, outcome := range outcomes {
-		r.shifted.Put(tt, key.Cluster, outcome)
+		if !r.retries.Overtaken(key, outcome.Errors()...) {
+			r.shifted.Put(tt, key.Cluster, outcome)
+		}
 		met = append(met, outcome.Errors()...)
 	}
 	return r.retries.Outcome(ctx, key, slices.DeleteFunc(met, func(err error) bool { return err == nil })...)
