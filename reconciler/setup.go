@@ -25,7 +25,6 @@ import (
 	"shipper.dev/shipper/reconciler/cluster"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/identity"
-	"shipper.dev/shipper/reconciler/intern"
 	"shipper.dev/shipper/reconciler/member"
 	"shipper.dev/shipper/reconciler/member/installation"
 	"shipper.dev/shipper/reconciler/queue"
@@ -69,17 +68,12 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// CacheOptions keep the manager's cache small: no managedFields, equal values once, Secrets of one namespace only, and no ConfigMap
-// but that of the identity.
+// CacheOptions keep the manager's cache small: no managedFields, Secrets of one namespace only, and no ConfigMap but that of the
+// identity.
 func CacheOptions(namespace string) cache.Options {
 	identity := fields.OneTermEqualSelector("metadata.name", shipper.IdentityName)
-	strip, shared := cache.TransformStripManagedFields(), intern.NewTable()
 	return cache.Options{
-		DefaultTransform: func(in any) (any, error) {
-			out, err := strip(in)
-			shared.Share(out)
-			return out, err
-		},
+		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:    {Namespaces: map[string]cache.Config{namespace: {}}},
 			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{namespace: {FieldSelector: identity}}},

@@ -14,12 +14,10 @@ import (
 	"syscall"
 
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"shipper.dev/shipper/chart/render"
-	"shipper.dev/shipper/cmd/garbage"
 )
 
 func main() {
@@ -38,7 +36,6 @@ func main() {
 
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
-	go garbage.Tend(ctx, clock.RealClock{}, garbage.Webhook)
 	if err := run(ctx, o); err != nil {
 		log.Error(err, "Ended")
 		os.Exit(1) //nolint:gocritic // there is nothing to undo: the context only listens for signals

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/reconciler/intern"
 )
 
 // stripObject drops fields that no code reads before an object enters a cache. Code that writes an object from a cache writes its changes,
@@ -43,16 +42,11 @@ func stripObject(in any) (any, error) {
 			o.Endpoints[i] = discoveryv1.Endpoint{Conditions: e.Conditions, TargetRef: e.TargetRef}
 		}
 	}
-	shared.Share(in)
 	return in, nil
 }
 
-// shared is what is equal in the caches of all clusters.
-var shared = intern.NewTable()
-
 // stripPodStatus drops where a Pod is and, while nothing is wrong with it, what its containers are made of. Of a Pod with which
-// something is
-// wrong its CapacityTarget shows all of its containers.
+// something is wrong its CapacityTarget shows all of its containers.
 func stripPodStatus(of *corev1.PodStatus) {
 	of.HostIP, of.HostIPs, of.PodIP, of.PodIPs, of.StartTime = "", nil, "", nil, nil
 	wrong := func(c corev1.PodCondition) bool { return c.Status == corev1.ConditionFalse }

@@ -18,7 +18,6 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/repository"
-	"shipper.dev/shipper/cmd/garbage"
 	"shipper.dev/shipper/reconciler"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/test/charts"
@@ -56,7 +55,7 @@ func (b begin) run(ctx context.Context, dir string, workers int) error {
 	mgr, err := ctrl.NewManager(&rest.Config{
 		Host: b.Host, TLSClientConfig: rest.TLSClientConfig{CAData: b.CA}, BearerToken: "any", QPS: -1, UserAgent: fleet.UserAgent,
 	}, manager.Options{
-		Scheme: scheme, Cache: reconciler.CacheOptions(shipper.SystemNamespace),
+		Scheme: scheme, Cache: reconciler.CacheOptions(shipper.SystemNamespace), NewClient: reconciler.NewClient,
 		Metrics: metricsserver.Options{BindAddress: b.Metrics}, PprofBindAddress: b.Profiles,
 	})
 	if err != nil {
@@ -74,6 +73,5 @@ func (b begin) run(ctx context.Context, dir string, workers int) error {
 	if err != nil {
 		return err
 	}
-	go garbage.Tend(ctx, clock.RealClock{}, garbage.Reconciler)
 	return mgr.Start(ctx)
 }
