@@ -22,7 +22,7 @@ const (
 	clusters = 2
 	writers  = 32            // writes at a time, when all Applications are edited
 	patience = 2 * time.Hour // for all of them
-	maxWait  = 3             // times as long as with nothing else going on
+	maxWait  = 4             // times as long as with nothing else going on
 	crowded  = "team-a"
 	other    = "team-b"
 	// replicas is how many Pods what is aborted has in each cluster: an abort has to bring one of them back.

@@ -64,11 +64,13 @@ func (b Burst) Run(ctx context.Context, out io.Writer) (lines []table.Line, err 
 	of := fmt.Sprintf("%d Applications at once, 2 clusters, ", b.Applications)
 	beside := func(what string, ours, floor time.Duration) table.Line {
 		return table.Line{
-			Row: "burst", Of: of + what, Ours: ours.Seconds(), Floor: floor.Seconds(), Unit: table.Seconds, Most: table.Goal(maxBurst),
+			Row: "burst", Of: of + what, Ours: ours.Seconds(), Floor: floor.Seconds(), Unit: table.Seconds,
 		}
 	}
+	both := beside("both", ours[0]+ours[1], floor[0]+floor[1])
+	both.Most = table.Goal(maxBurst)
 	return append([]table.Line{
-		beside("to step 0", ours[0], floor[0]), beside("then full on", ours[1], floor[1]), beside("both", ours[0]+ours[1], floor[0]+floor[1]),
+		beside("to step 0", ours[0], floor[0]), beside("then full on", ours[1], floor[1]), both,
 		{Row: "burst", Of: "requests to management for each Application", Ours: float64(asked.Management) / each},
 		{Row: "burst", Of: "requests to an application cluster for each", Ours: float64(asked.Application) / each},
 	}, rest.Lines("rest", maxCores)...), err

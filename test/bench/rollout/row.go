@@ -19,7 +19,6 @@ import (
 // The goals.
 const (
 	maxRatio       = 1.3 // to the floor, at the median
-	maxGrowth      = 1.3 // of the time on most clusters to that on one
 	maxManagement  = 80  // requests for an upgrade
 	maxApplication = 40  // to each application cluster
 	maxCores       = 0.5 // percent of one, at rest
@@ -45,7 +44,6 @@ func Run(ctx context.Context, o Options, out, samples io.Writer) (lines []table.
 	if err != nil {
 		return nil, err
 	}
-	var first float64
 	for i, n := range o.Clusters {
 		r, err := compare(ctx, w, n, o)
 		if err != nil {
@@ -57,27 +55,22 @@ func Run(ctx context.Context, o Options, out, samples io.Writer) (lines []table.
 			}
 		}
 		if i == 0 {
-			first = table.Median(r.ours)
 			fmt.Fprintf(out, "what Shipper asked for in an upgrade on %d clusters:\n", n)
 			r.requests.Explain(out)
 		}
-		lines = append(lines, r.lines(first, o.Clusters[0])...)
+		lines = append(lines, r.lines()...)
 	}
 	rest, err := w.AtRest(ctx, afterwards)
 	return append(lines, rest.Lines("rollout", maxCores)...), err
 }
 
-// lines of the table: how it compares to the floor, and to what the first number of clusters took.
-func (r result) lines(first float64, than int) []table.Line {
+// lines of the table: how it compares to the floor.
+func (r result) lines() []table.Line {
 	on := fmt.Sprintf("%d clusters, ", r.clusters)
 	out := []table.Line{
 		{Row: "rollout", Of: on + "an upgrade in three steps", Ours: table.Median(r.ours), Floor: table.Median(r.floor), Unit: table.Seconds,
 			Most: table.Goal(maxRatio)},
 		{Row: "rollout", Of: on + "EndpointSlices late for a second, in all upgrades", Ours: float64(r.late), Floor: float64(r.floorLate)},
-	}
-	if r.clusters != than {
-		out = append(out, table.Line{Row: "rollout", Of: on + fmt.Sprintf("beside ours on %d", than), Ours: table.Median(r.ours), Floor: first,
-			Unit: table.Seconds, Most: table.Goal(maxGrowth)})
 	}
 	return append(out,
 		table.Line{Row: "rollout", Of: on + "requests to management", Ours: float64(r.requests.Management), Most: table.Goal(maxManagement)},

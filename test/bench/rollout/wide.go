@@ -15,7 +15,7 @@ import (
 
 // The goals of Wide.
 const (
-	maxWidth = 1.5 // of the time of a step on all clusters to that on one
+	maxWidth = 1.3 // of how much longer a step is on all clusters than on one, to how much longer it is by hand
 	maxIdle  = 5   // MiB for each cluster with nothing in it
 )
 
@@ -128,10 +128,10 @@ func (o Wide) lines(one, all *upgraded) []table.Line {
 	step := func(took []time.Duration) float64 { return table.Median(took) / float64(len(threeSteps)) }
 	each := func(u *upgraded) float64 { return u.processor.Seconds() / float64(len(u.took)) }
 	return []table.Line{
-		{Row: "wide", Of: fmt.Sprintf("a step on %d clusters (floor: ours on 1)", o.Clusters), Ours: step(all.took), Floor: step(one.took),
-			Unit: table.Seconds, Most: table.Goal(maxWidth)},
-		{Row: "wide", Of: fmt.Sprintf("a step by hand on %d clusters (floor: by hand on 1)", o.Clusters), Ours: step(all.floor),
-			Floor: step(one.floor), Unit: table.Seconds},
+		{Row: "wide", Of: fmt.Sprintf("a step on %d clusters", o.Clusters), Ours: step(all.took), Floor: step(all.floor), Unit: table.Seconds},
+		{Row: "wide", Of: "a step on 1 cluster", Ours: step(one.took), Floor: step(one.floor), Unit: table.Seconds},
+		{Row: "wide", Of: fmt.Sprintf("how many times longer on %d than on 1", o.Clusters), Ours: step(all.took) / step(one.took),
+			Floor: step(all.floor) / step(one.floor), Most: table.Goal(maxWidth)},
 		{Row: "wide", Of: fmt.Sprintf("processor time of an upgrade on %d clusters (floor: ours on 1)", o.Clusters), Ours: each(all),
 			Floor: each(one), Unit: table.Seconds},
 	}
