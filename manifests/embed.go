@@ -20,7 +20,7 @@ const (
 	CRD     = "crd"     // the eight kinds, generated
 	RBAC    = "rbac"    // accounts and their rights
 	Webhook = "webhook" // the two webhook configurations
-	Deploy  = "deploy"  // namespaces, Service, Secret, PriorityClass, Deployment and PodDisruptionBudget
+	Deploy  = "deploy"  // namespaces, Service, Secret, PriorityClass, Deployment, PodDisruptionBudget and FlowSchemas
 	Policy  = "policy"  // the policies that enforce blocks without the webhook, and limit Shipper's writes to Secrets
 	Guard   = "guard"   // the policies of application clusters
 	// CertManager has the Issuers and Certificates of cert-manager.

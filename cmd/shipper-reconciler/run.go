@@ -21,11 +21,7 @@ import (
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/reconciler"
 	"shipper.dev/shipper/reconciler/fence"
-	"shipper.dev/shipper/reconciler/requestlimit"
 )
-
-// requests bounds the concurrent requests to the management cluster, for all Applications together; the Lease is separate.
-const requests = 16
 
 // graceTimeout bounds the time for work in progress to end.
 const graceTimeout = 20 * time.Second
@@ -85,7 +81,6 @@ func newManager(o *options) (manager.Manager, transport.WrapperFunc, error) {
 		lock, guard = t.Lock(lock), t.Wrap
 		config.Wrap(guard)
 	}
-	config.Wrap(requestlimit.New(requests).Wrap)
 	grace, lease, deadline, retry := graceTimeout, leaseDuration, renewDeadline, retryPeriod
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme:                              scheme,

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-
-	"shipper.dev/shipper/reconciler/requestlimit"
 )
 
 const (
@@ -22,10 +20,6 @@ const (
 	// answerTimeout is how long a request may wait for its answer while the cluster lives: somewhat longer than the
 	// API server itself waits for an admission webhook by default.
 	answerTimeout = 12 * time.Second
-	// inFlight is how many requests may be under way to one cluster at the same time, for all Applications together. Those that come
-	// after them wait, namespaces in turns; the time they wait is no sign of the cluster's health. Heartbeats and watches do not
-	// wait, and are not counted.
-	inFlight = 64
 )
 
 // errNoAnswer is why a request was given up.
@@ -36,8 +30,6 @@ var errNoAnswer = fmt.Errorf("no answer within %s: %w", answerTimeout, context.D
 type answers struct {
 	next http.RoundTripper
 	done context.Context // of the session
-	// requests are those that are under way.
-	requests *requestlimit.Limiter
 	// suspected has one element when a request waits for long, or a watch cannot be begun.
 	suspected chan struct{}
 	// count grows with every answer that comes from the API server itself.
@@ -50,7 +42,7 @@ func newAnswers(session context.Context, next http.RoundTripper) *answers {
 	if next == nil { // plain HTTP without credentials
 		next = http.DefaultTransport
 	}
-	return &answers{next: next, done: session, requests: requestlimit.New(inFlight), suspected: make(chan struct{}, 1)}
+	return &answers{next: next, done: session, suspected: make(chan struct{}, 1)}
 }
 
 // RoundTrip sends a request and waits for the head of its answer. Once that has come, the rest may take its time.
@@ -64,16 +56,9 @@ func (a *answers) RoundTrip(request *http.Request) (*http.Response, error) {
 		leave()
 		cancel(nil)
 	}
-	if err := a.requests.Enter(ctx, request); err != nil {
-		if request.Body != nil {
-			_ = request.Body.Close() // a transport closes what it does not send
-		}
-		end()
-		return nil, err
-	}
 	trust := after(ctx, suspicion, a.suspect)
 	hope := after(ctx, answerTimeout, func() { cancel(errNoAnswer) })
-	answer, err := a.send(request.WithContext(ctx))
+	answer, err := a.next.RoundTrip(request.WithContext(ctx))
 	trust()
 	hope()
 	if err != nil {
@@ -88,12 +73,6 @@ func (a *answers) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	answer.Body = &body{ReadCloser: answer.Body, heard: &a.heard, end: sync.OnceFunc(end)}
 	return answer, nil
-}
-
-// send sends a request that may be made, and leaves room for another when it is answered, or panics.
-func (a *answers) send(request *http.Request) (*http.Response, error) {
-	defer a.requests.Leave(request)
-	return a.next.RoundTrip(request)
 }
 
 // watch begins a watch. A watch that gets no answer would be tried again from the last resource version, and would continue

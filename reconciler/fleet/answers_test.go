@@ -5,7 +5,6 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -154,50 +153,5 @@ func TestAWatchThatCannotBeBegunMakesTheHeartbeatLook(t *testing.T) {
 				t.Errorf("the cluster is %+v", state)
 			}
 		})
-	}
-}
-
-// counting is a transport that holds every request until it is released.
-type counting struct {
-	arrived chan struct{}
-	leave   chan struct{}
-}
-
-func (c counting) RoundTrip(*http.Request) (*http.Response, error) {
-	c.arrived <- struct{}{}
-	<-c.leave
-	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
-}
-
-func TestRequestsUnderWayAreBounded(t *testing.T) {
-	c := counting{arrived: make(chan struct{}, 2*inFlight), leave: make(chan struct{})}
-	session, end := context.WithCancel(t.Context())
-	defer end()
-	a := newAnswers(session, c)
-	ended := make(chan error, inFlight+1)
-	for i := range inFlight {
-		url := fmt.Sprintf("http://cluster.example/api/v1/namespaces/team-%d/pods", i%2)
-		go func() { ended <- ask(t.Context(), t, a, url) }()
-	}
-	for range inFlight {
-		<-c.arrived
-	}
-	impatient, giveUp := context.WithCancel(t.Context())
-	go func() { ended <- ask(impatient, t, a, "http://cluster.example") }()
-	giveUp()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("a waiting request without a caller goes on: %v", err)
-	}
-	if len(c.arrived) != 0 {
-		t.Error("one more was sent")
-	}
-	close(c.leave)
-	for range inFlight {
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}
-	if err := ask(t.Context(), t, a, "http://cluster.example"); err != nil {
-		t.Errorf("when the others are done: %v", err)
 	}
 }

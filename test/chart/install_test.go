@@ -6,21 +6,26 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chart/loader"
+	flowcontrol "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	sigsyaml "sigs.k8s.io/yaml"
@@ -59,6 +64,7 @@ func TestInstalling(t *testing.T) {
 		{"by kubectl over shipperctl", byKubectlOverShipperctl},
 		{"shipperctl over kubectl writes nothing", shipperctlWritesNothing},
 		{"the Pod is admitted where only restricted ones are", podIsAdmitted},
+		{"requests of the account have a priority level of their own", requestsAreSharedOut},
 		{"by Helm over both", byHelmOverBoth},
 		{"shipperctl over Helm writes nothing", shipperctlWritesNothing},
 		{"Helm upgrades to other values", helmUpgrades},
@@ -164,6 +170,42 @@ func podIsAdmitted(i *installation) {
 	_, err := i.tryKubectl("run", "anybody", "-n", system, "--image=nginx", "--dry-run=server")
 	if err == nil || !strings.Contains(err.Error(), `violates PodSecurity "restricted`) {
 		i.Errorf("a Pod that is not restricted: %v", err)
+	}
+}
+
+// requestsAreSharedOut asks as the reconciler's account until the API server has taken in the FlowSchemas.
+func requestsAreSharedOut(i *installation) {
+	as := rest.CopyConfig(management.Config)
+	as.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + system + ":shipper-mgmt-cluster",
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + system, "system:authenticated"},
+	}
+	asked, err := rest.HTTPClientFor(as)
+	if err != nil {
+		i.Fatal(err)
+	}
+	for path, schema := range map[string]string{
+		"/apis/shipper.booking.com/v1alpha1/namespaces/team/releases": "shipper",
+		"/api/v1/nodes": "shipper",
+		"/apis":         "shipper",
+		"/apis/coordination.k8s.io/v1/namespaces/" + system + "/leases/shipper-reconciler": "shipper-leader-election",
+	} {
+		want, got := i.kubectl("get", "flowschema", schema, "-o", "jsonpath={.metadata.uid}"), ""
+		err := wait.PollUntilContextTimeout(i.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, management.Config.Host+path, http.NoBody)
+			if err != nil {
+				return false, err
+			}
+			answer, err := asked.Do(request)
+			if err != nil {
+				return false, err
+			}
+			got = answer.Header.Get(flowcontrol.ResponseHeaderMatchedFlowSchemaUID)
+			return got == want, answer.Body.Close()
+		})
+		if err != nil {
+			i.Errorf("%s has the FlowSchema with the uid %q, not %q of %s: %v", path, got, want, schema, err)
+		}
 	}
 }
 

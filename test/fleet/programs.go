@@ -110,7 +110,7 @@ func (c *Cluster) apiServerArgs(etcd int) []string {
 		"--allow-privileged=true",
 		// There is no node that could reach the API server by the Service `kubernetes`.
 		"--endpoint-reconciler-type=none",
-		"--enable-priority-and-fairness=false",
+		fmt.Sprintf("--enable-priority-and-fairness=%t", c.index == 0), // as in the manifests for the management cluster
 		"--audit-policy-file=" + c.auditPolicyFile(),
 		"--audit-log-path=" + c.AuditLog,
 		"--audit-log-maxsize=16384", // MB: no rotation while tests read the file
