@@ -46,15 +46,7 @@ func TestARolloutBlock(t *testing.T) {
 		if kind == "app" {
 			phrases = append(phrases, "Warning RolloutBlocked") // the event, for its Release too, which rests
 		}
-		for _, phrase := range phrases {
-			u.eventually(kind+" "+name+" says", phrase, func() (string, error) {
-				out, err := u.run(u.ctx, "", "describe", kind, name)
-				if words := strings.Join(strings.Fields(out), " "); !strings.Contains(words, phrase) {
-					return words, err
-				}
-				return phrase, err
-			})
-		}
+		u.describes(kind, name, phrases...)
 	}
 	changed := u.application(world.charts.URL, "0.0.2", "stable")
 	u.refuses(said, changed, "apply", "-f", "-")

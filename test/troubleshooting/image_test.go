@@ -96,16 +96,21 @@ func (u *user) saysItWaitsForCapacity(release string, step int32, pods int) {
 	})
 }
 
-// describes runs kubectl describe and looks for phrases, blanks squeezed. It returns what was said.
-func (u *user) describes(kind, name string, phrases ...string) string {
+// describes waits until kubectl describe says all phrases, blanks squeezed: events come later than what they tell of. It returns what
+// was said.
+func (u *user) describes(kind, name string, phrases ...string) (words string) {
 	u.Helper()
-	out := strings.Join(strings.Fields(u.kubectl("describe", kind, name)), " ")
-	for _, phrase := range phrases {
-		if !strings.Contains(out, phrase) {
-			u.Errorf("kubectl describe %s %s does not say %q:\n%s", kind, name, phrase, out)
+	u.eventually("kubectl describe "+kind+" "+name, "says all", func() (string, error) {
+		out, err := u.run(u.ctx, "", "describe", kind, name)
+		words = strings.Join(strings.Fields(out), " ")
+		for _, phrase := range phrases {
+			if !strings.Contains(words, phrase) {
+				return fmt.Sprintf("does not say %q:\n%s", phrase, out), err
+			}
 		}
-	}
-	return out
+		return "says all", err
+	})
+	return words
 }
 
 func (u *user) releaseTells(release string) {
