@@ -12,10 +12,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -48,7 +51,7 @@ func TestOutcome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(10)
-			r := &Reconciler{recorder: recorder, retries: backoff()}
+			r := &Reconciler{recorder: recorder, retries: newRetrier()}
 			var got ended
 			for range 3 {
 				result, err := r.outcome(ctrl.Request{}, &shipper.Release{}, tc.err)
@@ -59,13 +62,42 @@ func TestOutcome(t *testing.T) {
 			}
 		})
 	}
-	limiter := backoff()
-	var last time.Duration
-	for range 20 {
-		last = limiter.When(ctrl.Request{})
+}
+
+// TestConflictsAreForgotten is about a Release that a pass finds gone, going, or with its chart kept.
+func TestConflictsAreForgotten(t *testing.T) {
+	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	rel := func() *shipper.Release {
+		return &shipper.Release{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "web-0", UID: "1", Annotations: map[string]string{shipper.ReleaseChartDigestAnnotation: digest},
+		}}
 	}
-	if last != 5*time.Minute {
-		t.Errorf("the longest pause is %s", last)
+	going := rel()
+	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{"example.com/wait"}
+	head := &shipper.ChartSnapshot{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: shipper.ChartSnapshotName(digest), Labels: map[string]string{shipper.ChartPartsLabel: "0"},
+		OwnerReferences: []metav1.OwnerReference{ownedBy(rel())},
+	}}
+	scheme := runtime.NewScheme()
+	if err := shipper.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	for sentence, objects := range map[string][]client.Object{
+		"it is gone": nil, "it is being deleted": {going}, "its chart is kept": {rel(), head},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			r := &Reconciler{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), retries: newRetrier()}
+			req := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(rel())}
+			for range 3 {
+				r.retries.Again(req)
+			}
+			if got, err := r.Reconcile(t.Context(), req); err != nil || !got.IsZero() {
+				t.Errorf("the pass returns %v, %v", got, err)
+			}
+			if got := r.retries.Again(req).RequeueAfter; got != time.Second {
+				t.Errorf("the next conflict is retried after %s", got)
+			}
+		})
 	}
 }
 

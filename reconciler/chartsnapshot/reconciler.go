@@ -6,13 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +24,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/queue"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // Snapshots are made, and given to further Releases. The garbage collector deletes them; who may not delete an object may not
@@ -51,12 +50,12 @@ type Reconciler struct {
 	client   client.Client
 	charts   *Charts
 	recorder events.EventRecorder
-	retries  workqueue.TypedRateLimiter[reconcile.Request]
+	retries  *retry.Retrier[reconcile.Request]
 }
 
 // SetupWithManager makes the reconciler run with mgr.
 func SetupWithManager(mgr ctrl.Manager, o Options) error {
-	r := &Reconciler{client: mgr.GetClient(), charts: o.Charts, recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: backoff()}
+	r := &Reconciler{client: mgr.GetClient(), charts: o.Charts, recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: newRetrier()}
 	going := predicate.TypedFuncs[client.Object]{
 		CreateFunc: func(event.CreateEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool { return e.ObjectNew.GetDeletionTimestamp() != nil },
@@ -69,7 +68,9 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Named("snapshot").
 		For(&shipper.Release{}, builder.WithPredicates(once)).
 		WatchesMetadata(kept(), handler.EnqueueRequestsFromMapFunc(r.madeOf), builder.WithPredicates(going)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: backoff(), NewQueue: o.Queue}).
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: o.Workers, RateLimiter: retry.SlowLimiter[reconcile.Request](), NewQueue: o.Queue,
+		}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up snapshot: %w", err)
@@ -81,14 +82,14 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	rel := &shipper.Release{}
 	if err := r.client.Get(ctx, req.NamespacedName, rel); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return r.retries.Persisted(req, client.IgnoreNotFound(err))
 	}
 	if rel.DeletionTimestamp != nil {
-		return ctrl.Result{}, nil
+		return r.retries.Persisted(req, nil)
 	}
 	whole, err := r.isKept(ctx, rel)
 	if whole || err != nil {
-		return ctrl.Result{}, err
+		return r.retries.Persisted(req, err)
 	}
 	return r.outcome(req, rel, r.keep(ctx, rel))
 }
@@ -96,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // outcome is the result of a pass that ended with err. An event reports a chart that cannot be kept.
 func (r *Reconciler) outcome(req ctrl.Request, rel *shipper.Release, err error) (ctrl.Result, error) {
 	if passing(err) { // the event of the concurrent write may have come before
-		return ctrl.Result{RequeueAfter: r.retries.When(req)}, nil
+		return r.retries.Again(req), nil
 	}
 	r.retries.Forget(req)
 	if err == nil || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
@@ -112,9 +113,9 @@ func (r *Reconciler) outcome(req ctrl.Request, rel *shipper.Release, err error) 
 	return ctrl.Result{}, fmt.Errorf("keeping the chart of Release %s: %w", req, err)
 }
 
-// backoff spaces tries: a second, doubled up to five minutes. A chart that is gone from its repository may never come back.
-func backoff() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, 5*time.Minute)
+// newRetrier spaces passes over concurrent writes.
+func newRetrier() *retry.Retrier[reconcile.Request] {
+	return retry.NewRetrier(retry.SlowLimiter[reconcile.Request]())
 }
 
 // madeOf are the Releases made of a snapshot that goes.

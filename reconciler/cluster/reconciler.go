@@ -23,6 +23,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // Clusters are written by administrators; this one writes their status.
@@ -52,14 +53,14 @@ type Reconciler struct {
 	namespace string
 	clock     clock.PassiveClock
 	recorder  events.EventRecorder
-	retries   *fleet.Retries[ctrl.Request]
+	retries   *retry.Retrier[ctrl.Request]
 }
 
 // SetupWithManager makes the reconciler run with mgr.
 func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, namespace: o.Namespace, clock: o.Clock,
-		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries[ctrl.Request](),
+		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: retry.NewRetrier(retry.ClusterLimiter[ctrl.Request]()),
 	}
 	// No predicate on the own kind: a pass that read the status as it was before its last write is put right by that
 	// write's event.
@@ -69,7 +70,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
 		WatchesRawSource(o.Fleet.KnownMembers()).
 		WatchesRawSource(o.Fleet.Warnings()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter[ctrl.Request]()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.ClusterLimiter[ctrl.Request]()}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up cluster: %w", err)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // stand is a connection to a server, as after it was opened, with its heartbeat beating.
@@ -75,7 +76,7 @@ func TestAFrozenClusterIsNamedAsSoonAsSomebodyWaits(t *testing.T) {
 	}
 	began := time.Now()
 	err := ask(t.Context(), t, a, url)
-	if reason, _ := Classify(err); reason != shipper.ClusterUnreachable {
+	if reason, _ := retry.ClassifyInCluster(err); reason != shipper.ClusterUnreachable {
 		t.Errorf("the request that waited says %v", err)
 	}
 	if took := time.Since(began); took >= answerTimeout {

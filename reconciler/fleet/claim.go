@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // ClaimError means that something in an application cluster is another management cluster's.
@@ -38,8 +39,8 @@ func (e *ClaimError) Error() string {
 }
 
 // Classify is ObjectConflict, and Wait: the anchor's event triggers the next pass.
-func (e *ClaimError) Classify() (reason string, remedy Action) {
-	return shipper.ObjectConflict, Wait
+func (e *ClaimError) Classify() (reason string, action retry.Action) {
+	return shipper.ObjectConflict, retry.Wait
 }
 
 // ValidIdentity reports whether a management cluster may have this id.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // anAnchor is that of web-1, written by a management cluster.
@@ -53,7 +54,7 @@ func TestClaim(t *testing.T) {
 			var got string
 			if err != nil {
 				got = err.Error()
-				if reason, remedy := Classify(err); reason != shipper.ObjectConflict || remedy != Wait {
+				if reason, remedy := retry.ClassifyInCluster(err); reason != shipper.ObjectConflict || remedy != retry.Wait {
 					t.Errorf("it is %s, remedy %d", reason, remedy)
 				}
 			}

@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // connection is one cluster with one set of credentials. Its fields but the first four are guarded by the fleet's
@@ -147,7 +149,7 @@ func (c *connection) awaitSilence(ctx context.Context, s *session) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case err != nil && (!unanswered(err) || s.answers.heard.Load() == heard):
+		case err != nil && (!retry.Unanswered(err) || s.answers.heard.Load() == heard):
 			return err
 		}
 	}

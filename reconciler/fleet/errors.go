@@ -7,15 +7,16 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/reconciler/fence"
+	"shipper.dev/shipper/reconciler/retry"
 )
+
+// WorkTimeout bounds what a reconciler does in one cluster in one pass.
+const WorkTimeout = time.Minute
 
 // Error reports why a cluster cannot be worked with.
 type Error struct {
@@ -46,63 +47,26 @@ func (e *Error) Unwrap() error {
 	return e.Err
 }
 
-// Action is what to do about an error.
-type Action int
-
-const (
-	// Retry soon, with back-off: the error may pass by itself.
-	Retry Action = iota
-	// Recheck after minutes: a user has to change something, and no event reports that.
-	Recheck
-	// Wait for the event that comes when it changes.
-	Wait
-)
-
-// Classified is an error that knows its own reason and remedy.
-type Classified interface {
-	error
-	Classify() (reason string, action Action)
-}
-
 // Classify is the reason, and Wait: WatchMembers reports the change.
-func (e *Error) Classify() (reason string, action Action) {
-	return e.Reason, Wait
+func (e *Error) Classify() (reason string, action retry.Action) {
+	return e.Reason, retry.Wait
 }
 
-// Classify is the one place where errors of application clusters are judged: the reason for the condition and the
-// remedy.
-func Classify(err error) (reason string, action Action) {
-	var classified Classified
-	switch {
-	case errors.As(err, &classified):
-		return classified.Classify()
-	case errors.Is(err, fence.ErrNotLeader): // it was not even sent
-		return shipper.InProgress, Retry
-	case apierrors.IsUnauthorized(err):
-		return shipper.CredentialsRefused, Retry
-	case meta.IsNoMatchError(err):
-		return shipper.ChartError, Recheck
-	case apierrors.IsConflict(err):
-		return shipper.InProgress, Retry
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return shipper.NamespaceMissing, Retry
-	case apierrors.IsBadRequest(err), apierrors.IsForbidden(err), apierrors.IsNotFound(err),
-		apierrors.IsMethodNotSupported(err), apierrors.IsGone(err), apierrors.IsInvalid(err),
-		apierrors.IsRequestEntityTooLargeError(err), apierrors.IsUnsupportedMediaType(err):
-		return shipper.InternalError, Recheck
-	case unanswered(err):
-		return shipper.ClusterUnreachable, Retry
-	default:
-		return shipper.InternalError, Retry
+// Pending reports whether err only means that a cluster is being connected to for the first time.
+func Pending(err error) bool {
+	var connection *Error
+	return errors.As(err, &connection) && connection.Pending
+}
+
+// Keeps reports whether a cluster's conditions stay as they are when err is met: it is being connected to for the first time, or
+// another installation reported that it works and this one has no usable credentials yet.
+func Keeps(err error, conditions []shipper.Condition) bool {
+	if len(conditions) == 0 {
+		return false
 	}
-}
-
-// unanswered reports whether no answer came at all.
-func unanswered(err error) bool {
-	var status apierrors.APIStatus
-	var network net.Error
-	return !errors.As(err, &status) && (errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, context.Canceled))
+	var connection *Error
+	return errors.As(err, &connection) &&
+		(connection.Pending || connection.Untried && shipper.ConditionTrue(conditions, shipper.TargetOperational))
 }
 
 // ConnectError words an error that was met while connecting to or probing a cluster, for conditions and for people.
@@ -121,7 +85,7 @@ func ConnectError(cluster, url string, err error) *Error {
 		out.Message = fmt.Sprintf("the API server at %s does not accept the credentials in the Secret", url)
 	case apierrors.IsForbidden(err):
 		out.Reason = shipper.CredentialsRefused
-		out.Message = fmt.Sprintf("the account has too few rights: %v", err)
+		out.Message = fmt.Sprintf("the account has too few rights: %s", retry.Brief(err))
 	case errors.As(err, &authority):
 		out.Reason = shipper.SecretInvalid
 		out.Message = fmt.Sprintf("the certificate of %s is not signed by the CA in the Secret", url)
@@ -133,7 +97,7 @@ func ConnectError(cluster, url string, err error) *Error {
 	case errors.Is(err, context.DeadlineExceeded):
 		out.Message = fmt.Sprintf("the API server at %s does not answer in time", url)
 	default:
-		out.Message = fmt.Sprintf("the API server at %s does not answer: %v", url, err)
+		out.Message = fmt.Sprintf("the API server at %s does not answer: %s", url, retry.Brief(err))
 	}
 	return out
 }

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // oneCluster is a management cluster that has one Cluster, called known, and one that is being deleted, called going.
@@ -65,7 +66,7 @@ func begin(t *testing.T) (*Fleet, *testingclock.FakeClock) {
 // listen returns the requests that changes of connections make.
 func listen(t *testing.T, f *Fleet) func() reconcile.Request {
 	t.Helper()
-	q := workqueue.NewTypedRateLimitingQueue(RateLimiter[reconcile.Request]())
+	q := workqueue.NewTypedRateLimitingQueue(retry.ClusterLimiter[reconcile.Request]())
 	t.Cleanup(q.ShutDown)
 	err := f.Members().Start(t.Context(), q)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fence"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // TestARefusedWriteIsNoSignOfTheCluster has the term refuse a write, which says nothing of the cluster that it was for.
@@ -33,7 +34,7 @@ func TestARefusedWriteIsNoSignOfTheCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = c.Create(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "b"}})
-	if reason, remedy := Classify(err); reason != shipper.InProgress || remedy != Retry {
+	if reason, remedy := retry.ClassifyInCluster(err); reason != shipper.InProgress || remedy != retry.Retry {
 		t.Errorf("the reason is %s of %v, and the remedy %v", reason, err, remedy)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // identity is what is known of who this management cluster is.
@@ -40,6 +41,6 @@ func (i identity) missing(cluster string) *Error {
 		out.Message, out.Pending = "it is not known yet which management cluster this is", true
 		return out
 	}
-	out.Message = i.err.Error()
+	out.Message = retry.Brief(i.err)
 	return out
 }

@@ -31,6 +31,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/index"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // requestTimeout bounds the questions that are asked while connecting.
@@ -134,7 +135,7 @@ func (c *connection) prepare(ctx, opening context.Context, s *session) error {
 func (c *connection) newSession(ctx context.Context) (*session, error) {
 	hc, err := rest.HTTPClientFor(c.config())
 	if err != nil {
-		return nil, &Error{Cluster: c.name, Reason: shipper.SecretInvalid, Message: err.Error(), Err: err}
+		return nil, &Error{Cluster: c.name, Reason: shipper.SecretInvalid, Message: retry.Brief(err), Err: err}
 	}
 	// A connection that died with the last session would hang this one.
 	utilnet.CloseIdleConnectionsFor(hc.Transport)

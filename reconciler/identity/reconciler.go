@@ -27,6 +27,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // The identity is one ConfigMap in Shipper's own namespace. It is made, and never written again.
@@ -61,7 +62,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		Named("identity").
 		For(&corev1.ConfigMap{}, builder.WithPredicates(is)).
 		WatchesRawSource(source.Func(r.begin)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: fleet.RateLimiter[ctrl.Request]()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: retry.ClusterLimiter[ctrl.Request]()}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up identity: %w", err)

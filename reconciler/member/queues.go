@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/queue"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // Key is what one pass is about.
@@ -56,7 +56,7 @@ func (q *queues) of(cluster string) *clusterQueue {
 	defer q.mu.Unlock()
 	out := q.all[cluster]
 	if out == nil {
-		out = &clusterQueue{queue: queue.Make(q.options, "member-"+cluster, fleet.RateLimiter[Key]())}
+		out = &clusterQueue{queue: queue.Make(q.options, "member-"+cluster, retry.ClusterLimiter[Key]())}
 		q.all[cluster] = out
 		q.launch(cluster, out)
 	}

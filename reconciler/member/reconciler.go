@@ -25,6 +25,7 @@ import (
 	"shipper.dev/shipper/reconciler/member/targetstatus"
 	"shipper.dev/shipper/reconciler/member/traffic"
 	"shipper.dev/shipper/reconciler/queue"
+	"shipper.dev/shipper/reconciler/retry"
 	"shipper.dev/shipper/reconciler/targets"
 )
 
@@ -55,7 +56,7 @@ type Reconciler struct {
 	fleet    *fleet.Fleet
 	clock    clock.PassiveClock
 	recorder events.EventRecorder
-	retries  *fleet.Retries[Key]
+	retries  *retry.Retrier[Key]
 	queues   *queues
 
 	installation *installation.Worker
@@ -75,7 +76,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	}
 	r := &Reconciler{
 		client: mgr.GetClient(), cache: mgr.GetCache(), fleet: o.Fleet, clock: o.Clock,
-		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries[Key](),
+		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: retry.NewRetrier(retry.ClusterLimiter[Key]()),
 		installation: installation.NewWorker(installation.Options{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: o.Fleet, Renderer: o.Renderer, Clock: o.Clock, InitialSelector: selector,
 		}),
@@ -179,7 +180,7 @@ func (r *Reconciler) reconcileInstallation(ctx context.Context, key Key) (ctrl.R
 		r.installed.Put(it, key.Cluster, outcome)
 	}
 	report.Emit(r.recorder, it, outcome.Events()) // of what was done; the next pass does not do it again
-	result, err := r.retries.Outcome(ctx, key, outcome.Errors()...)
+	result, err := r.retries.ResultInCluster(ctx, key, outcome.Errors()...)
 	result.RequeueAfter = report.Sooner(result.RequeueAfter, outcome.Again(r.clock.Now()))
 	return result, err
 }
@@ -213,5 +214,5 @@ func (r *Reconciler) reconcilePods(ctx context.Context, key Key) (ctrl.Result, e
 		}
 		met = append(met, outcome.Errors()...)
 	}
-	return r.retries.Outcome(ctx, key, slices.DeleteFunc(met, func(err error) bool { return err == nil })...)
+	return r.retries.ResultInCluster(ctx, key, slices.DeleteFunc(met, func(err error) bool { return err == nil })...)
 }

@@ -10,6 +10,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/credential"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // pause is the shortest time between two renewals, also of tokens of a cluster whose clock is far from ours.
@@ -62,8 +63,8 @@ func reported(c credential.Credential, secret string, failed error, now time.Tim
 		out.Message = fmt.Sprintf("the %s in Secret %q ended at %s; %s", c.Kind, secret, end, c.Remedy())
 	case failed != nil:
 		out.Reason = shipper.RenewalFailed
-		out.Message = fmt.Sprintf("the token in Secret %q ends at %s and could not be renewed: %v; it is tried again, and %s",
-			secret, end, failed, c.Remedy())
+		out.Message = fmt.Sprintf("the token in Secret %q ends at %s and could not be renewed: %s; it is tried again, and %s",
+			secret, end, retry.Brief(failed), c.Remedy())
 	case now.Before(c.WarnAt()):
 	case c.Renewed():
 		out.Reason = shipper.RenewalFailed

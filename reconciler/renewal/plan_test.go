@@ -4,6 +4,7 @@ package renewal
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,6 +71,13 @@ func TestPlan(t *testing.T) {
 			NotAfter: end, Reason: "RenewalFailed", Message: `the token in Secret "s/c" ends at 2027-01-16T08:00:00Z and could not be renewed: ` +
 				"no; it is tried again, and `shipperctl clusters join` makes another",
 		}}},
+		"the cluster answers megabytes": {
+			renewed, 7 * time.Hour, errors.New(strings.Repeat("x", 8<<20)), 0,
+			outcome{Due: true, Again: 5 * time.Hour, Told: fleet.Credentials{NotAfter: end, Reason: "RenewalFailed",
+				Message: `the token in Secret "s/c" ends at 2027-01-16T08:00:00Z and could not be renewed: ` + strings.Repeat("x", 1021) +
+					"…; it is tried again, and `shipperctl clusters join` makes another",
+			}},
+		},
 		"the cluster was away for half of its life": {renewed, day / 2, nil, 0, outcome{Due: true, Again: day / 2, Told: fleet.Credentials{
 			NotAfter: end, Reason: "RenewalFailed", Message: `the token in Secret "s/c" ends at 2027-01-16T08:00:00Z and could not be renewed: ` +
 				"the cluster cannot be worked with; when it can before that, it will be renewed",

@@ -19,7 +19,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -34,6 +33,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/credential"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // The Secret of a cluster has the cluster's name, which the rule cannot know.
@@ -55,7 +55,7 @@ type Reconciler struct {
 	fleet     *fleet.Fleet
 	namespace string
 	clock     clock.PassiveClock
-	retries   workqueue.TypedRateLimiter[reconcile.Request]
+	retries   *retry.Retrier[reconcile.Request]
 	// renewed is when which cluster's token was renewed last; there is one worker.
 	renewed map[string]time.Time
 }
@@ -65,8 +65,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, namespace: o.Namespace, clock: o.Clock,
 		renewed: map[string]time.Time{},
-		// A request that is refused is tried again, from every second to every five minutes.
-		retries: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, 5*time.Minute),
+		retries: retry.NewRetrier(retry.SlowLimiter[reconcile.Request]()),
 	}
 	ours := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == r.namespace })
 	err := ctrl.NewControllerManagedBy(mgr).
@@ -74,7 +73,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		For(&shipper.Cluster{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(ofSecret), builder.WithPredicates(ours)).
 		WatchesRawSource(o.Fleet.Members()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: fleet.RateLimiter[ctrl.Request]()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 1, RateLimiter: retry.ClusterLimiter[ctrl.Request]()}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up renewal: %w", err)
@@ -108,8 +107,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	r.fleet.SetCredentials(req.Name, reported(c, key.String(), failed, now))
 	if failed != nil {
-		log.FromContext(ctx).Info("The token of a cluster cannot be renewed", "cluster", req.Name, "reason", failed.Error())
-		return ctrl.Result{RequeueAfter: r.retries.When(req)}, nil
+		log.FromContext(ctx).Info("The token of a cluster cannot be renewed", "cluster", req.Name, "reason", retry.Brief(failed))
+		return r.retries.Again(req), nil
 	}
 	r.retries.Forget(req)
 	return ctrl.Result{RequeueAfter: again(c, r.renewed[req.Name], now)}, nil

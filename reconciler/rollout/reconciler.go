@@ -58,7 +58,7 @@ type Reconciler struct {
 	global    string
 	clock     clock.PassiveClock
 	recorder  events.EventRecorder
-	retrier   *retry.Retrier
+	retrier   *retry.Retrier[ctrl.Request]
 	// releases throttles the statuses of Releases.
 	releases *report.Throttle
 	// confirmed has the UID of each Application, by its key, of which this process has compared the cache with the API server.

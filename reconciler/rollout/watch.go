@@ -42,7 +42,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: o.Histories, charts: o.Charts,
 		global: o.GlobalBlocksNamespace, clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent),
-		retrier: retry.NewRetrier(), releases: report.NewThrottle(),
+		retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()), releases: report.NewThrottle(),
 	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
@@ -53,7 +53,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&shipper.TrafficTarget{}, predicates.EnqueueForApplication()).
 		Watches(&shipper.RolloutBlock{}, predicates.EnqueueForBlock(r.client, r.global), predicates.BlockActiveChanged()).
 		Watches(&shipper.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.withoutClusters), predicates.SpecOrMetaChanged()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.RateLimiter(), NewQueue: o.Queue}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.Limiter[ctrl.Request](), NewQueue: o.Queue}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up rollout: %w", err)

@@ -28,6 +28,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/queue"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // RolloutBlocks are written by people; this one writes their status.
@@ -57,14 +58,14 @@ type Reconciler struct {
 	globalNamespace string
 	clock           clock.PassiveClock
 	recorder        events.EventRecorder
-	retries         *fleet.Retries[ctrl.Request]
+	retries         *retry.Retrier[ctrl.Request]
 }
 
 // SetupWithManager makes the reconciler run with mgr. ctx is needed for the time of the call only.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), globalNamespace: o.GlobalNamespace,
-		clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: fleet.NewRetries[ctrl.Request](),
+		clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: retry.NewRetrier(retry.ClusterLimiter[ctrl.Request]()),
 	}
 	for _, kind := range []client.Object{&shipper.Application{}, &shipper.Release{}} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, kind, byOverride, overrideKeys); err != nil {
@@ -80,7 +81,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&shipper.RolloutBlock{}, observer(r.recorder)).
 		Watches(&shipper.Application{}, overriders{}, changed).
 		Watches(&shipper.Release{}, overriders{}, changed).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter[ctrl.Request](), NewQueue: o.Queue}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.ClusterLimiter[ctrl.Request](), NewQueue: o.Queue}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up rolloutblock: %w", err)

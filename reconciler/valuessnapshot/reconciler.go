@@ -46,12 +46,14 @@ type Reconciler struct {
 	client   client.Client
 	values   *Values
 	recorder events.EventRecorder
-	retrier  *retry.Retrier
+	retrier  *retry.Retrier[ctrl.Request]
 }
 
 // SetupWithManager makes the reconciler run with mgr.
 func SetupWithManager(mgr ctrl.Manager, o Options) error {
-	r := &Reconciler{client: mgr.GetClient(), values: o.Values, recorder: mgr.GetEventRecorder(fleet.UserAgent), retrier: retry.NewRetrier()}
+	r := &Reconciler{client: mgr.GetClient(), values: o.Values, recorder: mgr.GetEventRecorder(fleet.UserAgent),
+		retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()),
+	}
 	made := predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
 			rel, ok := e.Object.(*shipper.Release)
@@ -63,7 +65,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("pinned").
 		For(&shipper.Release{}, builder.WithPredicates(made)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.RateLimiter(), NewQueue: o.Queue}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.Limiter[ctrl.Request](), NewQueue: o.Queue}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up pinned: %w", err)
@@ -75,10 +77,10 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	rel := &shipper.Release{}
 	if err := r.client.Get(ctx, req.NamespacedName, rel); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return r.retrier.Persisted(req, client.IgnoreNotFound(err))
 	}
 	if rel.DeletionTimestamp != nil {
-		return ctrl.Result{}, nil
+		return r.retrier.Persisted(req, nil)
 	}
 	_, err := r.values.Of(ctx, values.PinnedOf(rel))
 	if known, ok := errors.AsType[*chart.Error](err); ok {

@@ -33,7 +33,7 @@ type Cluster struct {
 
 // Overall sets Operational and Ready of a target from those of its clusters: True when they are True in every
 // cluster, and otherwise False with a message that names the clusters and what is wrong there, `cluster: Reason
-// message; …`.
+// message; …`. Where nothing is wrong but conflicts with other writers, it is Unknown.
 func Overall(conditions []shipper.Condition, clusters []Cluster, now metav1.Time) []shipper.Condition {
 	for conditionType, reason := range map[string]string{
 		shipper.TargetOperational: shipper.ClustersNotOperational,
@@ -42,10 +42,19 @@ func Overall(conditions []shipper.Condition, clusters []Cluster, now metav1.Time
 		c := shipper.Condition{Type: conditionType, Status: corev1.ConditionTrue}
 		if message := wrong(conditionType, clusters); message != "" {
 			c.Status, c.Reason, c.Message = corev1.ConditionFalse, reason, message
+			if !slices.ContainsFunc(clusters, func(one Cluster) bool { return decided(conditionType, one) }) {
+				c.Status = corev1.ConditionUnknown
+			}
 		}
 		conditions = shipper.SetCondition(conditions, c, now)
 	}
 	return conditions
+}
+
+// decided reports whether a condition of a cluster is not True, and not because of conflicts.
+func decided(conditionType string, cluster Cluster) bool {
+	c := shipper.FindCondition(cluster.Conditions, conditionType)
+	return c == nil || c.Status != corev1.ConditionTrue && (c.Status != corev1.ConditionUnknown || c.Reason != shipper.InProgress)
 }
 
 // wrong lists the clusters where a condition is not True.

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,12 +11,15 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
 )
 
 func condition(kind string, status corev1.ConditionStatus, reason, message string) shipper.Condition {
@@ -255,9 +259,71 @@ func TestShorten(t *testing.T) {
 }
 
 func TestFailed(t *testing.T) {
-	err := fmt.Errorf("writing: %w", fmt.Errorf("it broke"))
-	want := []shipper.Condition{good[0], condition("Ready", "False", "InternalError", "writing: it broke")}
-	if diff := cmp.Diff(want, Failed(good, err, metav1.Unix(1, 0))); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+	conflict := apierrors.NewConflict(shipper.Resource("pods"), "x", errors.New("changed"))
+	denied := apierrors.NewForbidden(shipper.Resource("pods"), "x", errors.New("no"))
+	const changed = `Operation cannot be fulfilled on pods.shipper.booking.com "x": changed`
+	long := strings.Repeat("x", 8<<20)
+	down := condition("Operational", "False", "ClusterUnreachable", "no answer")
+	for sentence, tc := range map[string]struct {
+		err  error
+		want []shipper.Condition
+	}{
+		"an error": {
+			fmt.Errorf("writing: %w", fmt.Errorf("it broke")),
+			[]shipper.Condition{good[0], condition("Ready", "False", "InternalError", "writing: it broke")},
+		},
+		"a message of megabytes": {
+			errors.New(long), []shipper.Condition{good[0], condition("Ready", "False", "InternalError", long[:1021]+"…")},
+		},
+		"of a connection, too": {
+			&fleet.Error{Reason: shipper.CredentialsRefused, Message: long},
+			[]shipper.Condition{
+				condition("Operational", "False", "CredentialsRefused", long[:1021]+"…"),
+				condition("Ready", "Unknown", "CredentialsRefused", long[:1021]+"…"),
+			},
+		},
+		"a conflict is no failure": {
+			conflict, []shipper.Condition{good[0], condition("Ready", "Unknown", "InProgress", changed)},
+		},
+		"a refusal that is joined with a conflict is one": {
+			errors.Join(conflict, denied),
+			[]shipper.Condition{good[0], condition("Ready", "False", "InternalError", changed+"\n"+denied.Error())},
+		},
+		"a cluster that is lost": {
+			&fleet.Error{Reason: shipper.ClusterUnreachable, Message: "no answer"},
+			[]shipper.Condition{down, condition("Ready", "Unknown", "ClusterUnreachable", "no answer")},
+		},
+	} {
+		got := Failed(good, tc.err, metav1.Unix(1, 0))
+		if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(shipper.Condition{}, "LastTransitionTime")); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", sentence, diff)
+		}
+	}
+}
+
+func TestATargetIsUnknownWhereNothingIsWrongButConflicts(t *testing.T) {
+	conflict := []shipper.Condition{good[0], condition("Ready", "Unknown", "InProgress", "changed")}
+	failed := []shipper.Condition{good[0], condition("Ready", "False", "InProgress", "soon")}
+	for sentence, tc := range map[string]struct {
+		clusters []Cluster
+		want     shipper.Condition
+	}{
+		"a conflict in one": {
+			[]Cluster{{"a", good}, {"b", conflict}}, condition("Ready", "Unknown", "ClustersNotReady", "b: InProgress changed"),
+		},
+		"a conflict in one, and another is not ready": {
+			[]Cluster{{"a", failed}, {"b", conflict}},
+			condition("Ready", "False", "ClustersNotReady", "a: InProgress soon; b: InProgress changed"),
+		},
+		"a conflict in one, and another is not known yet": {
+			[]Cluster{{"a", nil}, {"b", conflict}},
+			condition("Ready", "False", "ClustersNotReady", "a: not known yet; b: InProgress changed"),
+		},
+	} {
+		got := Overall(good, tc.clusters, metav1.Unix(1, 0))
+		tc.want.LastTransitionTime = metav1.Unix(1, 0)
+		if diff := cmp.Diff(&tc.want, shipper.FindCondition(got, shipper.TargetReady)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", sentence, diff)
+		}
 	}
 }

@@ -13,33 +13,29 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // Failed sets Operational and Ready of one cluster from an error met there. When the cluster cannot be worked with,
-// whether it is ready is not known, and both conditions say why; otherwise it is operational and not ready.
+// whether it is ready is not known, and both conditions say why; otherwise it is operational and not ready. After nothing but conflicts
+// with another writer, it is not known either.
 func Failed(conditions []shipper.Condition, err error, now metav1.Time) []shipper.Condition {
-	reason, _ := fleet.Classify(err)
-	message := err.Error()
+	reason, _ := retry.ClassifyInCluster(err)
+	message := retry.Brief(err)
 	var connection *fleet.Error
 	if errors.As(err, &connection) {
-		message = connection.Message
+		message = Shorten(connection.Message, retry.MaxBrief)
 	}
-	return Failure(conditions, reason, message, fleet.Pending(err), now)
-}
-
-// Failure is Failed with the words chosen by the caller. pending leaves open whether the cluster can be worked with.
-func Failure(
-	conditions []shipper.Condition, reason, message string, pending bool, now metav1.Time,
-) []shipper.Condition {
 	operational := shipper.Condition{Type: shipper.TargetOperational, Status: corev1.ConditionTrue}
-	ready := shipper.Condition{
-		Type: shipper.TargetReady, Status: corev1.ConditionFalse, Reason: reason, Message: Shorten(message, maxMessage),
+	ready := shipper.Condition{Type: shipper.TargetReady, Status: corev1.ConditionFalse, Reason: reason, Message: message}
+	if retry.Conflict(err) {
+		ready.Status = corev1.ConditionUnknown
 	}
 	if ofConnection(reason) {
 		operational.Status, operational.Reason, operational.Message = corev1.ConditionFalse, ready.Reason, ready.Message
 		ready.Status = corev1.ConditionUnknown
 	}
-	if pending {
+	if fleet.Pending(err) {
 		operational.Status = corev1.ConditionUnknown
 	}
 	return shipper.SetCondition(shipper.SetCondition(conditions, operational, now), ready, now)

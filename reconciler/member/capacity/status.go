@@ -15,6 +15,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // Outcome is what came of a pass in one cluster.
@@ -144,7 +145,7 @@ func stuck(d *appsv1.Deployment) (message string, stuck bool) {
 		failed := c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue
 		stopped := c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse
 		if failed || stopped {
-			return c.Message, true
+			return report.Shorten(c.Message, retry.MaxBrief), true
 		}
 	}
 	return "", false

@@ -17,6 +17,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // secret reports whether rendered objects may hold content of a Secret, which no message may then quote.
@@ -99,7 +100,7 @@ func (s sources) discreet(err error) error {
 	if errors.As(err, &at) {
 		doing = at.doing + ": "
 	}
-	reason, remedy := fleet.Classify(err)
+	reason, remedy := retry.ClassifyInCluster(err)
 	switch {
 	case errors.As(err, &ofChart):
 		return chart.Withheld(ofChart)

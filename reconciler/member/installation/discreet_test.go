@@ -19,7 +19,7 @@ import (
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/values"
-	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 func TestErrorsDoNotQuoteWhatIsSecret(t *testing.T) {
@@ -34,7 +34,7 @@ func TestErrorsDoNotQuoteWhatIsSecret(t *testing.T) {
 	})
 	type verdict struct {
 		Reason  string
-		Remedy  fleet.Action
+		Remedy  retry.Action
 		Message string
 	}
 	for sentence, tc := range map[string]struct {
@@ -44,26 +44,30 @@ func TestErrorsDoNotQuoteWhatIsSecret(t *testing.T) {
 	}{
 		"an API server says which field": {
 			secret, fmt.Errorf("installing Service web: %w", invalid),
-			verdict{shipper.InternalError, fleet.Recheck,
+			verdict{shipper.InternalError, retry.Recheck,
 				"the API server answers Invalid, for spec.ports[0].port (FieldValueInvalid)" + chart.Unsaid},
 		},
 		"a template is not quoted": {
 			secret, ofChart(secret.discreet(&chart.Error{Reason: shipper.ChartError, Message: canary})),
-			verdict{shipper.ChartError, fleet.Wait, "the chart cannot be rendered with these values" + chart.Unsaid},
+			verdict{shipper.ChartError, retry.Wait, "the chart cannot be rendered with these values" + chart.Unsaid},
 		},
 		"what could be anything is not told": {
-			secret, errors.New(canary), verdict{shipper.InternalError, fleet.Retry, "it failed" + chart.Unsaid},
+			secret, errors.New(canary), verdict{shipper.InternalError, retry.Retry, "it failed" + chart.Unsaid},
 		},
-		"what is worded here is told": {secret, waiting("x is there"), verdict{shipper.InProgress, fleet.Recheck, "x is there"}},
+		"what is worded here is told": {secret, waiting("x is there"), verdict{shipper.InProgress, retry.Recheck, "x is there"}},
 		"that a cluster is away is told": {
 			secret, fmt.Errorf("Get https://cluster/services/%s: %w", canary, context.DeadlineExceeded),
-			verdict{shipper.ClusterUnreachable, fleet.Retry, "the cluster cannot be reached, or does not answer in time"},
+			verdict{shipper.ClusterUnreachable, retry.Retry, "the cluster cannot be reached, or does not answer in time"},
 		},
-		"where nothing is secret all is told": {plain, errors.New(canary), verdict{shipper.InternalError, fleet.Retry, canary}},
+		"a conflict stays one": {
+			secret, fmt.Errorf("installing: %w", apierrors.NewConflict(schema.GroupResource{}, canary, errors.New("changed"))),
+			verdict{shipper.InProgress, retry.Requeue, "the API server answers Conflict" + chart.Unsaid},
+		},
+		"where nothing is secret all is told": {plain, errors.New(canary), verdict{shipper.InternalError, retry.Retry, canary}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			got := tc.of.discreet(tc.err)
-			reason, remedy := fleet.Classify(got)
+			reason, remedy := retry.ClassifyInCluster(got)
 			if diff := cmp.Diff(tc.want, verdict{reason, remedy, got.Error()}); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

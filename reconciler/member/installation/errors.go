@@ -8,13 +8,13 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
-	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // problem is an error with the reason for the condition and what to do about it.
 type problem struct {
 	reason  string
-	action  fleet.Action
+	action  retry.Action
 	message string
 }
 
@@ -23,22 +23,22 @@ func (p *problem) Error() string {
 	return p.message
 }
 
-// Classify is what fleet.Classify asks for.
-func (p *problem) Classify() (reason string, remedy fleet.Action) {
+// Classify implements retry.Classified.
+func (p *problem) Classify() (reason string, remedy retry.Action) {
 	return p.reason, p.action
 }
 
 // conflict is checked again periodically: an object of another owner is in no cache, so no event reports its deletion.
 func conflict(format string, args ...any) error {
-	return &problem{shipper.ObjectConflict, fleet.Retry, fmt.Sprintf(format, args...)}
+	return &problem{shipper.ObjectConflict, retry.Retry, fmt.Sprintf(format, args...)}
 }
 
 func broken(format string, args ...any) error {
-	return &problem{shipper.ChartError, fleet.Wait, fmt.Sprintf(format, args...)}
+	return &problem{shipper.ChartError, retry.Wait, fmt.Sprintf(format, args...)}
 }
 
 func waiting(format string, args ...any) error {
-	return &problem{shipper.InProgress, fleet.Recheck, fmt.Sprintf(format, args...)}
+	return &problem{shipper.InProgress, retry.Recheck, fmt.Sprintf(format, args...)}
 }
 
 // ofChart gives an error of the chart room its reason and remedy.
@@ -47,9 +47,9 @@ func ofChart(err error) error {
 	if !errors.As(err, &known) {
 		return err
 	}
-	remedy := fleet.Wait
+	remedy := retry.Wait
 	if known.Retry {
-		remedy = fleet.Retry
+		remedy = retry.Retry
 	}
 	return &problem{known.Reason, remedy, known.Message}
 }

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // maxWhy bounds the reason of a failed hook: the container's message may have 4 KiB, and status has it three times for each cluster.
@@ -31,7 +31,7 @@ func (i *installer) runAll(
 ) error {
 	for n, w := range hooks {
 		err := i.runOne(ctx, w, event, again)
-		if reason, _ := fleet.Classify(err); err != nil && reason == shipper.HookFailed {
+		if reason, _ := retry.ClassifyInCluster(err); err != nil && reason == shipper.HookFailed {
 			if err := i.clearAway(ctx, hooks[n:n+1], event, release.HookFailed); err != nil {
 				return err
 			}
@@ -99,7 +99,7 @@ func attempt(last *shipper.HookRun) int32 {
 func (i *installer) begin(ctx context.Context, w wanted, entry item, run shipper.HookRun) error {
 	if !i.it.Spec.CanOverride && run.Event != string(release.HookTest) {
 		text := fmt.Sprintf("hook %s: %s is not run, because there is a newer Release", run.Event, i.called(entry))
-		return &problem{shipper.InProgress, fleet.Wait, text}
+		return &problem{shipper.InProgress, retry.Wait, text}
 	}
 	live, err := i.hookObject(ctx, entry)
 	if err != nil {
@@ -143,7 +143,7 @@ func (i *installer) makeRoom(
 			return err
 		}
 	}
-	return &problem{shipper.InProgress, fleet.Wait, hook + " waits until its predecessor is gone"}
+	return &problem{shipper.InProgress, retry.Wait, hook + " waits until its predecessor is gone"}
 }
 
 // start makes a hook's object.
@@ -165,7 +165,7 @@ func (i *installer) start(ctx context.Context, w wanted, entry item, run shipper
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 		return i.finish(ctx, run, i.discreet(err).Error())
 	case apierrors.IsAlreadyExists(err):
-		return &problem{shipper.InProgress, fleet.Retry, fmt.Sprintf("hook %s: %s has just appeared", run.Event, i.called(entry))}
+		return &problem{shipper.InProgress, retry.Retry, fmt.Sprintf("hook %s: %s has just appeared", run.Event, i.called(entry))}
 	case err != nil:
 		return i.about(fmt.Sprintf("hook %s: making %s", run.Event, i.called(entry)), err)
 	}
@@ -192,7 +192,7 @@ func (i *installer) await(ctx context.Context, w wanted, run shipper.HookRun, li
 	if i.wake.IsZero() || deadline.Before(i.wake) {
 		i.wake = deadline
 	}
-	return &problem{shipper.InProgress, fleet.Wait, fmt.Sprintf("hook %s: %s runs, until %s at most",
+	return &problem{shipper.InProgress, retry.Wait, fmt.Sprintf("hook %s: %s runs, until %s at most",
 		run.Event, i.calledHook(run), deadline.UTC().Format(time.RFC3339))}
 }
 
@@ -223,7 +223,7 @@ func (i *installer) failed(run shipper.HookRun) error {
 		text += fmt.Sprintf("; change the chart or its values, or have it run again: kubectl -n %s annotate release %s %s=%d --overwrite",
 			i.it.Namespace, i.it.Name, shipper.ReleaseHooksRetryAnnotation, run.Attempt+1)
 	}
-	return &problem{shipper.HookFailed, fleet.Wait, text}
+	return &problem{shipper.HookFailed, retry.Wait, text}
 }
 
 // clearAway removes the objects of hooks that have such a policy, as far as they are of the last run.
@@ -281,7 +281,7 @@ func (i *installer) hookItem(w wanted) (item, error) {
 	mapping, err := i.member.Mapping(out.gvk())
 	switch {
 	case meta.IsNoMatchError(err):
-		return out, &problem{shipper.ChartError, fleet.Recheck, fmt.Sprintf("hook %s is of a kind the cluster does not know", i.called(out))}
+		return out, &problem{shipper.ChartError, retry.Recheck, fmt.Sprintf("hook %s is of a kind the cluster does not know", i.called(out))}
 	case err != nil:
 		return out, fmt.Errorf("asking for the kind %s: %w", out.Kind, err)
 	}

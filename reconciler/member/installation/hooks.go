@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // hooksKey is the data key of anchors that holds the runs as JSON. It is absent until a hook runs.
@@ -163,7 +163,7 @@ func (i *installer) mode(ctx context.Context) (string, error) {
 		return i.hookRecord.Mode, nil
 	}
 	if i.hookOrders.unknown && len(i.it.OwnerReferences) > 0 {
-		return "", &problem{shipper.InProgress, fleet.Retry, "waiting for the Release, which says whether it goes back"}
+		return "", &problem{shipper.InProgress, retry.Retry, "waiting for the Release, which says whether it goes back"}
 	}
 	anchors, err := anchorsBut(ctx, i.member.Live(), i.it, client.InNamespace(i.it.Namespace),
 		client.MatchingLabels{shipper.AppLabel: i.it.Labels[shipper.AppLabel]})
@@ -221,7 +221,7 @@ func (i *installer) test(ctx context.Context) error {
 	i.tested = &shipper.TestRun{Request: want, Phase: shipper.HookRunning}
 	all, err := i.render()
 	if err != nil {
-		i.tested.Message = err.Error()
+		i.tested.Message = retry.Brief(err)
 		return err
 	}
 	if i.hookRecord == nil {
@@ -238,8 +238,8 @@ func (i *installer) test(ctx context.Context) error {
 		return want, run == nil || run.Request != want
 	}))
 	if err != nil {
-		i.tested.Message = err.Error()
-		if reason, _ := fleet.Classify(err); reason != shipper.HookFailed {
+		i.tested.Message = retry.Brief(err)
+		if reason, _ := retry.ClassifyInCluster(err); reason != shipper.HookFailed {
 			return err
 		}
 		i.tested.Phase = shipper.HookHasFailed

@@ -24,6 +24,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/member/traffic"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // installer installs one target in one cluster, in one pass.
@@ -127,7 +128,7 @@ func (i *installer) findNamespace(ctx context.Context) error {
 	gvk := corev1.SchemeGroupVersion.WithKind("Namespace")
 	live, err := i.member.Metadata(ctx, gvk, types.NamespacedName{Name: i.it.Namespace})
 	missing := func(format string) error {
-		return &problem{shipper.NamespaceMissing, fleet.Recheck, fmt.Sprintf(format, i.it.Namespace)}
+		return &problem{shipper.NamespaceMissing, retry.Recheck, fmt.Sprintf(format, i.it.Namespace)}
 	}
 	switch {
 	case apierrors.IsNotFound(err):
@@ -291,9 +292,9 @@ func (i *installer) planOne(ctx context.Context, object wanted, all []wanted) (s
 		s.item.Namespace = content.GetNamespace()
 		return s, nil
 	case meta.IsNoMatchError(err) && i.rendering.sources.secret():
-		return s, &problem{shipper.ChartError, fleet.Recheck, i.called(s.item) + " is of a kind the cluster does not know" + chart.Unsaid}
+		return s, &problem{shipper.ChartError, retry.Recheck, i.called(s.item) + " is of a kind the cluster does not know" + chart.Unsaid}
 	case meta.IsNoMatchError(err):
-		return s, &problem{shipper.ChartError, fleet.Recheck, fmt.Sprintf("%s is of a kind the cluster does not know: "+
+		return s, &problem{shipper.ChartError, retry.Recheck, fmt.Sprintf("%s is of a kind the cluster does not know: "+
 			"it has no CustomResourceDefinition for %s in %s", s.item, gvk.Kind, gvk.GroupVersion())}
 	case err != nil:
 		return s, fmt.Errorf("asking for the kind %s: %w", gvk.Kind, err)
@@ -352,7 +353,7 @@ func (i *installer) carryOut(ctx context.Context, s step) error {
 		var known *problem
 		if errors.As(err, &known) && known.reason == shipper.ChartError {
 			message := i.called(s.item) + " waits until the cluster serves its kind"
-			return &problem{shipper.InProgress, fleet.Retry, message}
+			return &problem{shipper.InProgress, retry.Retry, message}
 		}
 		if err != nil {
 			return err

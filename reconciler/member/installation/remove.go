@@ -19,6 +19,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // uninstall removes a target from a cluster: first what it wrote, then the anchor, in the foreground, so that the anchor
@@ -77,7 +78,7 @@ func list(it *shipper.InstallationTarget, items []item) string {
 
 // foreignIsNone takes a ConfigMap that is not an anchor for no anchor: there is nothing of ours to remove.
 func foreignIsNone(err error) error {
-	if reason, _ := fleet.Classify(err); err != nil && reason == shipper.ObjectConflict {
+	if reason, _ := retry.ClassifyInCluster(err); err != nil && reason == shipper.ObjectConflict {
 		return nil
 	}
 	return err

@@ -21,7 +21,7 @@ import (
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/chart/values"
-	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // Source is what a target's manifests are rendered from in a cluster.
@@ -49,7 +49,7 @@ type Values interface {
 const loadTimeout = time.Second
 
 // errLoading is why a pass ends that cannot wait longer for its chart.
-var errLoading error = &problem{shipper.InProgress, fleet.Retry, "the chart is being fetched"}
+var errLoading error = &problem{shipper.InProgress, retry.Retry, "the chart is being fetched"}
 
 // Renderer renders a chart for one target in one cluster: the objects to write, in order, and after
 // that the hooks, in the order they are run.

@@ -10,7 +10,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/render"
-	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // panics is a Renderer that panics.
@@ -22,7 +22,7 @@ func (panics) Render(context.Context, Source, render.Target) ([]unstructured.Uns
 
 func TestARenderingThatPanicsIsBroken(t *testing.T) {
 	objects, err := newRendering(t.Context(), panics{}, sources{}).render(Source{}, render.Target{})
-	if reason, remedy := fleet.Classify(err); objects != nil || reason != shipper.ChartError || remedy != fleet.Wait {
+	if reason, remedy := retry.ClassifyInCluster(err); objects != nil || reason != shipper.ChartError || remedy != retry.Wait {
 		t.Errorf("got %v and %s, %v: %v", objects, reason, remedy, err)
 	}
 }

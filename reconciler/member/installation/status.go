@@ -16,6 +16,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // status is the whole new status of a target. general is an error that concerns no cluster in particular.
@@ -25,10 +26,10 @@ func status(
 	now := metav1.NewTime(at)
 	out := shipper.InstallationTargetStatus{ObservedGeneration: it.Generation}
 	if general != nil {
-		reason, _ := fleet.Classify(general)
+		reason, _ := retry.ClassifyInCluster(general)
 		out.ObservedGeneration, out.Clusters = it.Status.ObservedGeneration, it.Status.Clusters
 		out.Conditions = shipper.SetCondition(it.Status.Conditions, shipper.Condition{
-			Type: shipper.TargetOperational, Status: corev1.ConditionFalse, Reason: reason, Message: general.Error(),
+			Type: shipper.TargetOperational, Status: corev1.ConditionFalse, Reason: reason, Message: retry.Brief(general),
 		}, now)
 		return out
 	}

@@ -14,6 +14,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 var then, now = metav1.Unix(1000, 0), metav1.Unix(2000, 0)
@@ -159,7 +160,7 @@ func TestWhatIsKnownOfAChartStandsWhileItIsTriedAgain(t *testing.T) {
 func TestErrorsKnowTheirRemedy(t *testing.T) {
 	type judgement struct {
 		Reason string
-		Remedy fleet.Action
+		Remedy retry.Action
 	}
 	tests := map[string]struct {
 		err  error
@@ -167,19 +168,19 @@ func TestErrorsKnowTheirRemedy(t *testing.T) {
 	}{
 		"a chart that may be fetched later": {
 			ofChart(&chart.Error{Reason: shipper.ChartFetchFailure, Retry: true}),
-			judgement{shipper.ChartFetchFailure, fleet.Retry},
+			judgement{shipper.ChartFetchFailure, retry.Retry},
 		},
 		"a chart that breaks a rule": {
-			ofChart(&chart.Error{Reason: shipper.ChartError}), judgement{shipper.ChartError, fleet.Wait},
+			ofChart(&chart.Error{Reason: shipper.ChartError}), judgement{shipper.ChartError, retry.Wait},
 		},
-		"an unknown error of the chart room": {ofChart(errors.New("x")), judgement{shipper.InternalError, fleet.Retry}},
-		"a conflict":                         {conflict("x"), judgement{shipper.ObjectConflict, fleet.Retry}},
-		"something that goes by itself":      {waiting("x"), judgement{shipper.InProgress, fleet.Recheck}},
+		"an unknown error of the chart room": {ofChart(errors.New("x")), judgement{shipper.InternalError, retry.Retry}},
+		"a conflict":                         {conflict("x"), judgement{shipper.ObjectConflict, retry.Retry}},
+		"something that goes by itself":      {waiting("x"), judgement{shipper.InProgress, retry.Recheck}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			var got judgement
-			got.Reason, got.Remedy = fleet.Classify(tc.err)
+			got.Reason, got.Remedy = retry.ClassifyInCluster(tc.err)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

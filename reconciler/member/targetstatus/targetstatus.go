@@ -25,6 +25,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/queue"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // Kind is what differs between the kinds of targets. T is a pointer to the target, R what comes of a pass over it in one cluster.
@@ -74,7 +75,7 @@ type Reconciler[T client.Object, R any] struct {
 
 	client   client.Client
 	recorder events.EventRecorder
-	retries  *fleet.Retries[reconcile.Request]
+	retries  *retry.Retrier[reconcile.Request]
 	throttle *report.Throttle
 }
 
@@ -82,7 +83,7 @@ type Reconciler[T client.Object, R any] struct {
 func SetupWithManager[T client.Object, R any](mgr ctrl.Manager, o Options[T, R]) error {
 	r := &Reconciler[T, R]{
 		Options: o, client: mgr.GetClient(), recorder: mgr.GetEventRecorder(fleet.UserAgent),
-		retries: fleet.NewRetries[reconcile.Request](), throttle: report.NewThrottle(),
+		retries: retry.NewRetrier(retry.ClusterLimiter[reconcile.Request]()), throttle: report.NewThrottle(),
 	}
 	// No predicate on the own kind: a pass that read the status as it was before its last write is put right by that
 	// write's event. Targets end with their Release, which has their name.
@@ -95,7 +96,7 @@ func SetupWithManager[T client.Object, R any](mgr ctrl.Manager, o Options[T, R])
 		Watches(&shipper.Release{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(gone)).
 		WatchesRawSource(o.Results.Source()).
 		WithOptions(controller.Options{
-			MaxConcurrentReconciles: o.Workers, RateLimiter: fleet.RateLimiter[reconcile.Request](), NewQueue: o.Queue,
+			MaxConcurrentReconciles: o.Workers, RateLimiter: retry.ClusterLimiter[reconcile.Request](), NewQueue: o.Queue,
 		}).
 		Complete(r)
 	if err != nil {
@@ -120,7 +121,7 @@ func (r *Reconciler[T, R]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	results := r.Results.Of(target)
 	clusters := r.Kind.Clusters(target)
 	if len(results) == 0 && len(clusters) > 0 {
-		return ctrl.Result{}, nil
+		return r.retries.Persisted(req, nil)
 	}
 	was, ok := target.DeepCopyObject().(T)
 	if !ok {
@@ -134,6 +135,7 @@ func (r *Reconciler[T, R]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		if err := r.write(ctx, was, target, results); err != nil {
 			return r.retries.Persisted(req, err)
 		}
+		r.retries.Forget(req)
 	}
 	return ctrl.Result{RequeueAfter: report.Sooner(held, again)}, nil
 }

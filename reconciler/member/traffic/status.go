@@ -14,6 +14,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // invalidTarget means that a target says something that cannot be carried out in any cluster.
@@ -31,8 +32,8 @@ func (e *invalidTarget) Error() string {
 }
 
 // Classify is InternalError, and to wait for the target to change.
-func (e *invalidTarget) Classify() (reason string, remedy fleet.Action) {
-	return shipper.InternalError, fleet.Wait
+func (e *invalidTarget) Classify() (reason string, action retry.Action) {
+	return shipper.InternalError, retry.Wait
 }
 
 // status is the whole new status of a target. general is an error that concerns no cluster in particular.
@@ -40,12 +41,12 @@ func status(tt *shipper.TrafficTarget, sights []Outcome, general error, at time.
 	now := metav1.NewTime(at)
 	out := shipper.TrafficTargetStatus{ObservedGeneration: tt.Generation}
 	if general != nil {
-		reason, _ := fleet.Classify(general)
+		reason, _ := retry.ClassifyInCluster(general)
 		out.ObservedGeneration, out.Clusters = tt.Status.ObservedGeneration, tt.Status.Clusters
 		out.Conditions = tt.Status.Conditions
 		for _, conditionType := range []string{shipper.TargetOperational, shipper.TargetReady} {
 			out.Conditions = shipper.SetCondition(out.Conditions, shipper.Condition{
-				Type: conditionType, Status: corev1.ConditionFalse, Reason: reason, Message: general.Error(),
+				Type: conditionType, Status: corev1.ConditionFalse, Reason: reason, Message: retry.Brief(general),
 			}, now)
 		}
 		return out
