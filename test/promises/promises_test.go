@@ -22,6 +22,8 @@ const (
 	root = "../.."
 	// compatibility has the original's promises and the rulings, releases what comes of ugly inputs.
 	compatibility, releases = "compatibility.md", "releases.md"
+	// architecture has the ways through the code.
+	architecture = "architecture.md"
 	// shownBy is the column that names tests, or says notYet. rulingOf names rulings by their number.
 	shownBy, rulingOf = "shown by", "ruling"
 	notYet            = "not yet"
@@ -260,5 +262,31 @@ func TestWhatIsNotThereIsMissed(t *testing.T) {
 	}
 	if got := cellsOf(`| a | b \| c |  | `); !slices.Equal(got, []string{"a", "b | c", ""}) {
 		t.Errorf("cells are %q", got)
+	}
+}
+
+// TestTheWaysThroughTheCodeExist reads the hops of architecture.md: each names a file, and a function in it.
+func TestTheWaysThroughTheCodeExist(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs", architecture))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hops := tables(string(text), "file", "function")
+	if len(hops) < 10 {
+		t.Fatalf("%d hops are listed, want 10 or more", len(hops))
+	}
+	for _, hop := range hops {
+		file, function := strings.Trim(hop.cells["file"], "`"), strings.Trim(hop.cells["function"], "`")
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Errorf("line %d: %v", hop.line, err)
+			continue
+		}
+		if !slices.ContainsFunc(parsed.Decls, func(d ast.Decl) bool {
+			f, ok := d.(*ast.FuncDecl)
+			return ok && f.Name.Name == function
+		}) {
+			t.Errorf("line %d: %s has no function %s", hop.line, file, function)
+		}
 	}
 }
