@@ -9,8 +9,7 @@
 //
 // A pass plans by the cache. At its end it waits until the cache shows what it wrote (settle), so the next pass cannot take an old
 // version for a new one. Every write is refused if its object was changed since it was read. Before it creates or deletes a Release, and
-// before the
-// first write of the process to an Application, a pass compares the cache with the API server (confirm).
+// before the first write of the process to an Application, a pass compares the cache with the API server (confirm).
 //
 //	Application ─template─► Release ─placement─► annotation release.clusters ─count replicas─► three targets ─strategy─► complete
 package rollout
