@@ -22,13 +22,13 @@ func TestAbortWhileMoving(t *testing.T) {
 	t.Parallel()
 	for name, until := range map[string]func(s *fixture, incumbent, contender string){
 		"while the contender's pods are starting": func(s *fixture, _, contender string) {
-			s.steps(contender, 1)
+			s.Steps(contender, 1)
 			s.asked(contender, "50 50")
 		},
 		"while the incumbent's pods are going": func(s *fixture, incumbent, contender string) {
-			s.steps(contender, 1)
-			s.waitsForCommand(contender, 1)
-			s.steps(contender, 2)
+			s.Steps(contender, 1)
+			s.WaitsForCommand(contender, 1)
+			s.Steps(contender, 2)
 			s.asked(incumbent, "0 0")
 		},
 	} {
@@ -37,7 +37,7 @@ func TestAbortWhileMoving(t *testing.T) {
 			s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 			incumbent, contender := s.vanguardOverAllIn(4)
 			until(s, incumbent, contender)
-			s.must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
+			s.Must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
 			s.templateIs("0.0.1")
 			s.settles(incumbent)
 			s.readyPods(incumbent, 4)
@@ -58,18 +58,18 @@ func TestAbortReportsThatTheIncumbentWaitsForCapacity(t *testing.T) {
 			t.Parallel()
 			s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 			incumbent, contender := s.slowPair(4)
-			s.steps(contender, 1)
-			s.waitsForCommand(contender, 1)
+			s.Steps(contender, 1)
+			s.WaitsForCommand(contender, 1)
 			s.readyPods(incumbent, 2)
-			s.must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
-			ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
+			s.Must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
+			ctx, cancel := context.WithTimeout(s.Ctx, time.Minute)
 			defer cancel()
 			err := until(ctx, &shipper.ReleaseList{}, func(o client.Object) bool {
 				rel, ok := o.(*shipper.Release)
-				return ok && rel.Name == incumbent && rel.Namespace == s.namespace && rel.Status.Strategy != nil &&
+				return ok && rel.Name == incumbent && rel.Namespace == s.Namespace && rel.Status.Strategy != nil &&
 					rel.Status.Strategy.State.WaitingForCapacity == shipper.StrategyStateTrue
 			})
-			s.must("waiting until the incumbent waits for capacity", err)
+			s.Must("waiting until the incumbent waits for capacity", err)
 			s.settles(incumbent)
 			s.readyPods(incumbent, 4)
 			s.readyPods(contender, 0)
@@ -81,28 +81,28 @@ func TestAbortReportsThatTheIncumbentWaitsForCapacity(t *testing.T) {
 func TestAbortWhileAClusterIsDown(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	incumbent, contender := s.vanguardOverAllIn(4)
-	s.steps(contender, 1)
-	s.waitsForCommand(contender, 1)
+	s.Steps(contender, 1)
+	s.WaitsForCommand(contender, 1)
 	s.readyPods(incumbent, 2)
 
-	down := world.fleet.Applications[1]
+	down := world.Fleet.Applications[1]
 	s.stopsAPIServer(down)
 	s.clusterIs(east, corev1.ConditionFalse)
-	s.must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
+	s.Must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
 	s.templateIs("0.0.1")
 	alone := *s
 	alone.clusters = []string{west}
-	alone.eventually("pods of the incumbent in "+west, "4 ready", func() (string, error) {
+	alone.Eventually("pods of the incumbent in "+west, "4 ready", func() (string, error) {
 		ready, err := s.ready(west, incumbent)
 		return fmt.Sprint(ready, " ready"), err
 	})
 	alone.endpoints(4)
-	alone.eventually("pods of the contender in "+west, "0 ready", func() (string, error) {
+	alone.Eventually("pods of the contender in "+west, "0 ready", func() (string, error) {
 		ready, err := s.ready(west, contender)
 		return fmt.Sprint(ready, " ready"), err
 	})
 
-	s.must("starting the API server", down.StartAPIServer(s.ctx))
+	s.Must("starting the API server", down.StartAPIServer(s.Ctx))
 	s.settles(incumbent)
 	s.readyPods(incumbent, 4)
 	s.readyPods(contender, 0)
@@ -115,22 +115,22 @@ func TestAbortWhileAClusterIsDown(t *testing.T) {
 func TestWhatIsDeletedWhileTheReconcilerIsAwayIsCleanedUp(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	_, contender := s.vanguardOverAllIn(2)
-	s.must("stopping the reconciler", world.pod.Reconciler.Stop())
-	s.must("deleting the application", s.deletionOf(&shipper.Application{}, appName))
+	s.Must("stopping the reconciler", world.Pod.Reconciler.Stop())
+	s.Must("deleting the application", s.deletionOf(&shipper.Application{}, appName))
 	app := &shipper.Application{}
-	err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
+	err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: appName}, app)
 	if err != nil || app.DeletionTimestamp == nil {
 		t.Errorf("the application is not kept: %v", err)
 	}
 	s.readyPods(contender, 1) // only the reconciler cleans up
 
-	s.must("starting the reconciler", world.pod.StartReconciler(s.ctx))
+	s.Must("starting the reconciler", world.Pod.StartReconciler(s.Ctx))
 	for _, cluster := range s.clusters {
 		s.holdsNothingBut(cluster)
 	}
-	s.eventually("the installation targets", "gone", func() (string, error) {
+	s.Eventually("the installation targets", "gone", func() (string, error) {
 		its := &shipper.InstallationTargetList{}
-		err := world.management.List(s.ctx, its, client.InNamespace(s.namespace))
+		err := world.Management.List(s.Ctx, its, client.InNamespace(s.Namespace))
 		if len(its.Items) > 0 {
 			return its.Items[0].Name + " is there", err
 		}
@@ -141,12 +141,12 @@ func TestWhatIsDeletedWhileTheReconcilerIsAwayIsCleanedUp(t *testing.T) {
 // holdsNothingBut waits until a cluster has Shipper's objects of these Releases only.
 func (s *fixture) holdsNothingBut(cluster string, releases ...string) {
 	s.Helper()
-	s.eventually("releases that "+cluster+" has something of", strings.Join(releases, " "), func() (string, error) {
+	s.Eventually("releases that "+cluster+" has something of", strings.Join(releases, " "), func() (string, error) {
 		var seen []string
 		for _, list := range []client.ObjectList{
 			&appsv1.DeploymentList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.PodList{},
 		} {
-			err := world.clusters[cluster].List(s.ctx, list, client.InNamespace(s.namespace), client.HasLabels{shipper.ReleaseLabel})
+			err := world.Clusters[cluster].List(s.Ctx, list, client.InNamespace(s.Namespace), client.HasLabels{shipper.ReleaseLabel})
 			if err != nil {
 				return "", err
 			}

@@ -17,7 +17,7 @@ func TestFreezeTrapsNoBrokenRelease(t *testing.T) {
 	t.Parallel()
 	for name, goesBack := range map[string]func(s *fixture, incumbent, contender string){
 		"it is aborted": func(s *fixture, incumbent, contender string) {
-			s.must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
+			s.Must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
 			s.templateIs("0.0.1")
 			s.settles(incumbent)
 			s.readyPods(incumbent, 4)
@@ -27,16 +27,16 @@ func TestFreezeTrapsNoBrokenRelease(t *testing.T) {
 			}
 		},
 		"it is stepped back": func(s *fixture, incumbent, contender string) {
-			s.steps(contender, 0)
-			s.waitsForCommand(contender, 0)
+			s.Steps(contender, 0)
+			s.WaitsForCommand(contender, 0)
 			s.readyPods(incumbent, 4)
 			s.readyPods(contender, 1)
 		},
 		"it is rolled back": func(s *fixture, incumbent, contender string) {
-			s.edits(func(app *shipper.Application) { app.Spec.RollbackTo = &shipper.RollbackTo{} })
+			s.Edits(func(app *shipper.Application) { app.Spec.RollbackTo = &shipper.RollbackTo{} })
 			s.templateIs("0.0.1")
 			back := s.releaseAfter(contender)
-			s.completes(back)
+			s.Completes(back)
 			s.saysRolledBack(back, incumbent)
 			s.readyPods(back, 4)
 			s.readyPods(incumbent, 0)
@@ -47,8 +47,8 @@ func TestFreezeTrapsNoBrokenRelease(t *testing.T) {
 			t.Parallel()
 			s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 			incumbent, contender := s.vanguardOverAllIn(4)
-			s.steps(contender, 1)
-			s.waitsForCommand(contender, 1)
+			s.Steps(contender, 1)
+			s.WaitsForCommand(contender, 1)
 			s.readyPods(incumbent, 2)
 			s.breaks(contender)
 			rb := s.blocksWith(func(spec *shipper.RolloutBlockSpec) {
@@ -58,11 +58,11 @@ func TestFreezeTrapsNoBrokenRelease(t *testing.T) {
 			})
 			block := rb.Namespace + "/" + rb.Name
 			said := []string{"rollouts blocked by: " + block, "lets pass: Abort, Retreat, Rollback"}
-			s.forbidden("advancing", s.tryStep(contender, 2), said...)
-			s.forbidden("rolling something else out", s.tryEdit(more), said...)
+			s.forbidden("advancing", s.TryStep(contender, 2), said...)
+			s.forbidden("rolling something else out", s.TryEdit(more), said...)
 			goesBack(s, incumbent, contender)
 			s.endpoints(4)
-			s.forbidden("rolling something else out", s.tryEdit(more, client.DryRunAll), said...)
+			s.forbidden("rolling something else out", s.TryEdit(more, client.DryRunAll), said...)
 		})
 	}
 }
@@ -70,9 +70,9 @@ func TestFreezeTrapsNoBrokenRelease(t *testing.T) {
 // releaseAfter waits until the newest release of the Application is another, and names it.
 func (s *fixture) releaseAfter(before string) (name string) {
 	s.Helper()
-	s.eventually("the newest release", "another", func() (string, error) {
+	s.Eventually("the newest release", "another", func() (string, error) {
 		app := &shipper.Application{}
-		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app)
+		err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.App}, app)
 		if n := len(app.Status.History); n > 0 {
 			name = app.Status.History[n-1]
 		}
@@ -87,10 +87,10 @@ func (s *fixture) releaseAfter(before string) (name string) {
 // saysRolledBack waits until the Application reports the rollback and its spec no longer requests one.
 func (s *fixture) saysRolledBack(release, to string) {
 	s.Helper()
-	s.eventually("what the application says of its rollback", fmt.Sprintf("True Release %q has the environment of %q, done", release, to),
+	s.Eventually("what the application says of its rollback", fmt.Sprintf("True Release %q has the environment of %q, done", release, to),
 		func() (string, error) {
 			app := &shipper.Application{}
-			err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
+			err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: appName}, app)
 			c := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationRolledBack)
 			switch {
 			case c == nil:

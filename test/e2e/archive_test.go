@@ -19,29 +19,29 @@ func TestAnArchiveInPlaceOfARepository(t *testing.T) {
 		var encoded, digests [2]string
 		for i, version := range []string{"0.0.1", "0.0.2"} {
 			archive, err := charts.Get("test-nginx", version)
-			s.must("packing a chart", err)
+			s.Must("packing a chart", err)
 			encoded[i], digests[i] = base64.StdEncoding.EncodeToString(archive.Bytes), archive.Digest
 		}
 		app := s.application("", 1, allIn)
 		app.Spec.Template.Chart = shipper.Chart{Archive: encoded[0]}
 		s.applies(app)
-		first := s.release(0)
-		s.completes(first)
+		first := s.Release(0)
+		s.Completes(first)
 		s.readyPods(first, 1)
-		s.edits(func(app *shipper.Application) { app.Spec.Template.Chart.Archive = encoded[1] })
-		second := s.release(1)
-		s.completes(second)
+		s.Edits(func(app *shipper.Application) { app.Spec.Template.Chart.Archive = encoded[1] })
+		second := s.Release(1)
+		s.Completes(second)
 		s.readyPods(second, 1)
 		s.readyPods(first, 0)
 		for i, name := range []string{first, second} {
-			rel, err := s.get(name)
-			s.must("reading a release", err)
+			rel, err := s.Get(name)
+			s.Must("reading a release", err)
 			it := &shipper.InstallationTarget{}
-			s.must("reading an installation target", world.management.Get(s.ctx, client.ObjectKeyFromObject(rel), it))
+			s.Must("reading an installation target", world.Management.Get(s.Ctx, client.ObjectKeyFromObject(rel), it))
 			kept := &shipper.ChartSnapshot{}
-			key := client.ObjectKey{Namespace: s.namespace, Name: shipper.ChartSnapshotName(digests[i])}
-			s.eventually("the snapshot of "+name, "there", func() (string, error) { // the rollout does not wait for it
-				return "there", world.management.Get(s.ctx, key, kept)
+			key := client.ObjectKey{Namespace: s.Namespace, Name: shipper.ChartSnapshotName(digests[i])}
+			s.Eventually("the snapshot of "+name, "there", func() (string, error) { // the rollout does not wait for it
+				return "there", world.Management.Get(s.Ctx, key, kept)
 			})
 			named := shipper.Chart{Name: "test-nginx", Version: []string{"0.0.1", "0.0.2"}[i]}
 			whole := named

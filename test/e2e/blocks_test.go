@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/env"
 	"shipper.dev/shipper/test/fleet"
 )
 
@@ -43,12 +44,12 @@ func TestBlocksAreToldToAllWithinASecond(t *testing.T) {
 
 	var times []time.Duration
 	for round := range 5 {
-		rb := s.globalBlock(fmt.Sprintf("%s-%d", s.namespace, round))
+		rb := s.globalBlock(fmt.Sprintf("%s-%d", s.Namespace, round))
 		began := time.Now()
-		s.must("creating the block", world.management.Create(s.ctx, rb))
+		s.Must("creating the block", world.Management.Create(s.Ctx, rb))
 		times = append(times, s.told(c, comingOf(rb, concerned)).Sub(began))
 		began = time.Now()
-		s.must("lifting the block", world.management.Delete(s.ctx, rb))
+		s.Must("lifting the block", world.Management.Delete(s.Ctx, rb))
 		times = append(times, s.told(c, goingFrom(concerned)).Sub(began))
 	}
 	s.prompt("blocks that came and went", times)
@@ -110,14 +111,14 @@ func (s *fixture) severalApplications(count int) []string {
 		s.rolledOut(fmt.Sprint("app-", i))
 	}
 	app := &shipper.Application{}
-	key := client.ObjectKey{Namespace: s.namespace, Name: "app-0"}
-	s.must("reading an application", world.management.Get(s.ctx, key, app))
+	key := client.ObjectKey{Namespace: s.Namespace, Name: "app-0"}
+	s.Must("reading an application", world.Management.Get(s.Ctx, key, app))
 	before := app.DeepCopy()
 	app.Spec.Template.Chart.Version = "0.0.2"
-	s.must("editing an application", world.management.Patch(s.ctx, app, client.MergeFrom(before)))
-	s.eventually("complete releases", fmt.Sprint(count+1), func() (string, error) {
+	s.Must("editing an application", world.Management.Patch(s.Ctx, app, client.MergeFrom(before)))
+	s.Eventually("complete releases", fmt.Sprint(count+1), func() (string, error) {
 		list := &shipper.ReleaseList{}
-		err := world.management.List(s.ctx, list, client.InNamespace(s.namespace))
+		err := world.Management.List(s.Ctx, list, client.InNamespace(s.Namespace))
 		complete := 0
 		for _, rel := range list.Items {
 			if shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete) {
@@ -128,7 +129,7 @@ func (s *fixture) severalApplications(count int) []string {
 	})
 	s.rolledOut("app-0")
 	list := &shipper.ReleaseList{}
-	s.must("listing releases", world.management.List(s.ctx, list, client.InNamespace(s.namespace)))
+	s.Must("listing releases", world.Management.List(s.Ctx, list, client.InNamespace(s.Namespace)))
 	for _, rel := range list.Items {
 		out = append(out, "Release "+rel.Name)
 	}
@@ -143,8 +144,8 @@ var passes = regexp.MustCompile(
 func (s *fixture) reconcilersRest() {
 	s.Helper()
 	before, since := -1.0, time.Now()
-	s.eventually("passes of the reconcilers", "none for "+rest.String(), func() (string, error) {
-		request, err := http.NewRequestWithContext(s.ctx, http.MethodGet, world.pod.Reconciler.Metrics, nil)
+	s.Eventually("passes of the reconcilers", "none for "+rest.String(), func() (string, error) {
+		request, err := http.NewRequestWithContext(s.Ctx, http.MethodGet, world.Pod.Reconciler.Metrics, nil)
 		if err != nil {
 			return "", err
 		}
@@ -194,8 +195,8 @@ func (s *fixture) chronicles() *chronicle {
 	s.Helper()
 	c := &chronicle{news: make(chan struct{}, 1)}
 	for _, list := range []client.ObjectList{&shipper.ApplicationList{}, &shipper.ReleaseList{}, &eventsv1.EventList{}} {
-		w, err := world.management.Watch(s.ctx, list, client.InNamespace(s.namespace))
-		s.must("watching", err)
+		w, err := world.Management.Watch(s.Ctx, list, client.InNamespace(s.Namespace))
+		s.Must("watching", err)
 		s.Cleanup(w.Stop)
 		go c.follow(w)
 	}
@@ -233,7 +234,7 @@ func (c *chronicle) follow(w watch.Interface) {
 // told waits until the chronicle has all of wants, and returns when the last of them arrived. It consumes what it has read.
 func (s *fixture) told(c *chronicle, wants []string) time.Time {
 	s.Helper()
-	deadline := time.NewTimer(patience)
+	deadline := time.NewTimer(env.Patience)
 	defer deadline.Stop()
 	for {
 		last, missing := c.since(wants)
@@ -243,7 +244,7 @@ func (s *fixture) told(c *chronicle, wants []string) time.Time {
 		select {
 		case <-c.news:
 		case <-deadline.C:
-			s.Fatalf("not told within %s:\n%s", patience, strings.Join(missing, "\n"))
+			s.Fatalf("not told within %s:\n%s", env.Patience, strings.Join(missing, "\n"))
 		}
 	}
 }
@@ -286,7 +287,7 @@ func TestBlockMidStepFreezesItAndLiftingResumesIt(t *testing.T) {
 		}
 
 		s.lifts(block)
-		s.waitsForCommand(contender, 1)
+		s.WaitsForCommand(contender, 1)
 		s.readyPods(contender, 2)
 		s.readyPods(incumbent, 2)
 	})
@@ -295,9 +296,9 @@ func TestBlockMidStepFreezesItAndLiftingResumesIt(t *testing.T) {
 // asked waits until each cluster's CapacityTarget requests these percentages for a Release.
 func (s *fixture) asked(release, percents string) {
 	s.Helper()
-	s.eventually("the capacity asked of "+release, percents, func() (string, error) {
+	s.Eventually("the capacity asked of "+release, percents, func() (string, error) {
 		ct := &shipper.CapacityTarget{}
-		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: release}, ct)
+		err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: release}, ct)
 		var all []string
 		for _, c := range ct.Spec.Clusters {
 			all = append(all, fmt.Sprint(c.Percent))
@@ -309,18 +310,18 @@ func (s *fixture) asked(release, percents string) {
 // replaces deletes a Pod of a Release in a cluster and waits until its replacement is ready.
 func (s *fixture) replaces(cluster, release string) {
 	s.Helper()
-	of := []client.ListOption{client.InNamespace(s.namespace), client.MatchingLabels{shipper.ReleaseLabel: release}}
+	of := []client.ListOption{client.InNamespace(s.Namespace), client.MatchingLabels{shipper.ReleaseLabel: release}}
 	pods := &corev1.PodList{}
-	s.must("listing pods", world.clusters[cluster].List(s.ctx, pods, of...))
+	s.Must("listing pods", world.Clusters[cluster].List(s.Ctx, pods, of...))
 	if len(pods.Items) == 0 {
 		s.Fatalf("%s has no pods in %s", release, cluster)
 	}
 	count := len(pods.Items)
 	victim := &pods.Items[0]
-	s.must("deleting a pod", world.clusters[cluster].Delete(s.ctx, victim))
-	s.eventually("pods beside the deleted one", fmt.Sprint(count, " ready"), func() (string, error) {
+	s.Must("deleting a pod", world.Clusters[cluster].Delete(s.Ctx, victim))
+	s.Eventually("pods beside the deleted one", fmt.Sprint(count, " ready"), func() (string, error) {
 		now := &corev1.PodList{}
-		err := world.clusters[cluster].List(s.ctx, now, of...)
+		err := world.Clusters[cluster].List(s.Ctx, now, of...)
 		ready := 0
 		for i := range now.Items {
 			if now.Items[i].UID != victim.UID && fleet.PodReady(&now.Items[i]) {

@@ -34,11 +34,11 @@ func TestCredentialsOfTheNamespaceOpenItsRepository(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		world.charts.ServeHTTP(w, r)
+		world.Charts.ServeHTTP(w, r)
 	}))
 	t.Cleanup(guarded.Close)
 	onTwoClusters(t, func(s *fixture) {
-		s.must("creating the secret", world.management.Create(s.ctx, &corev1.Secret{
+		s.Must("creating the secret", world.Management.Create(s.Ctx, &corev1.Secret{
 			ObjectMeta: s.forRepositories("opener", guarded.URL+"/charts"), Type: corev1.SecretTypeBasicAuth,
 			StringData: map[string]string{"username": "ann", "password": password},
 		}))
@@ -47,22 +47,22 @@ func TestCredentialsOfTheNamespaceOpenItsRepository(t *testing.T) {
 		app.Spec.Template.Chart.RepoURL = guarded.URL + "/charts"
 		app.Spec.Template.Chart.Credentials.SecretName = "opener"
 		dev, _ := s.as("dev")
-		s.refused("naming a secret of others", dev.user.Create(s.ctx, app.DeepCopy()),
-			"credentials.secretName: Forbidden: dev may not get Secret "+s.namespace+"/opener")
+		s.refused("naming a secret of others", dev.User.Create(s.Ctx, app.DeepCopy()),
+			"credentials.secretName: Forbidden: dev may not get Secret "+s.Namespace+"/opener")
 		owner, heard := s.as("owner", rbacv1.PolicyRule{
 			APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"opener"}, Verbs: []string{"get"},
 		})
 		owner.applies(app)
-		rel := s.release(0)
-		s.completes(rel)
+		rel := s.Release(0)
+		s.Completes(rel)
 		s.readyPods(rel, 1)
-		said := append(heard.about(), world.pod.Reconciler.Tail(), world.pod.Webhook.Tail())
+		said := append(heard.about(), world.Pod.Reconciler.Tail(), world.Pod.Webhook.Tail())
 		for _, list := range []client.ObjectList{
 			&shipper.ApplicationList{}, &shipper.ReleaseList{}, &shipper.InstallationTargetList{}, &eventsv1.EventList{},
 		} {
-			s.must("listing what was written", world.management.List(s.ctx, list, client.InNamespace(s.namespace)))
+			s.Must("listing what was written", world.Management.List(s.Ctx, list, client.InNamespace(s.Namespace)))
 			text, err := json.Marshal(list)
-			s.must("writing it down", err)
+			s.Must("writing it down", err)
 			said = append(said, string(text))
 		}
 		for _, text := range said {
@@ -76,7 +76,7 @@ func TestCredentialsOfTheNamespaceOpenItsRepository(t *testing.T) {
 // forRepositories is the metadata of a Secret whose owner allows Shipper to send it to a URL and to the paths below.
 func (s *fixture) forRepositories(name, to string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: s.namespace, Name: name, Labels: map[string]string{shipper.RepositoryCredentialsLabel: "true"},
+		Namespace: s.Namespace, Name: name, Labels: map[string]string{shipper.RepositoryCredentialsLabel: "true"},
 		Annotations: map[string]string{shipper.RepositoryURLAnnotation: to},
 	}
 }
@@ -85,14 +85,14 @@ func (s *fixture) forRepositories(name, to string) metav1.ObjectMeta {
 func (s *fixture) letsShipperRead() *rbacv1.RoleBinding {
 	s.Helper()
 	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: shipper.NamespaceReader},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: shipper.NamespaceReader},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: shipper.NamespaceReader},
 		Subjects: []rbacv1.Subject{{
 			Kind: rbacv1.ServiceAccountKind, Namespace: shipper.SystemNamespace, Name: shipper.ManagementServiceAccount,
 		}},
 	}
-	s.must("letting Shipper read Secrets", world.management.Create(s.ctx, binding))
-	s.eventually("whether Shipper may read Secrets", "true", s.shipperReads())
+	s.Must("letting Shipper read Secrets", world.Management.Create(s.Ctx, binding))
+	s.Eventually("whether Shipper may read Secrets", "true", s.shipperReads())
 	return binding
 }
 
@@ -102,10 +102,10 @@ func (s *fixture) shipperReads() func() (string, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User: "system:serviceaccount:" + shipper.SystemNamespace + ":" + shipper.ManagementServiceAccount,
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: s.namespace, Resource: "secrets", Verb: "get", Name: "opener",
+				Namespace: s.Namespace, Resource: "secrets", Verb: "get", Name: "opener",
 			},
 		}}
-		err := world.management.Create(s.ctx, review)
+		err := world.Management.Create(s.Ctx, review)
 		return fmt.Sprint(review.Status.Allowed), err
 	}
 }
@@ -119,40 +119,40 @@ func TestWhoOwnsTheNamespaceIsToldHowToLetShipperRead(t *testing.T) {
 	}
 	t.Cleanup(repository.Close)
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
-	s.must("creating the secret", world.management.Create(s.ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "opener"}, Type: corev1.SecretTypeBasicAuth,
+	s.Must("creating the secret", world.Management.Create(s.Ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "opener"}, Type: corev1.SecretTypeBasicAuth,
 		StringData: map[string]string{"username": "ann", "password": "s3cret"},
 	}))
 	repository.Publish(s.repacked("test-nginx", "0.0.1")) // an archive of its own: Shipper would not fetch a cached one
 	app := s.application("0.0.1", 1, allIn)
 	app.Spec.Template.Chart.RepoURL, app.Spec.Template.Chart.Credentials.SecretName = repository.URL, "opener"
-	refusal := s.user.Create(s.ctx, app.DeepCopy())
+	refusal := s.User.Create(s.Ctx, app.DeepCopy())
 	s.refused("naming a secret that Shipper may not read", refusal,
-		"credentials.secretName", "Shipper may not read Secret "+s.namespace+"/opener")
+		"credentials.secretName", "Shipper may not read Secret "+s.Namespace+"/opener")
 	told := s.toldToBind(refusal.Error())
 	s.kubectl(told...)
-	s.eventually("whether Shipper may read Secrets", "true", s.shipperReads())
-	refusal = s.user.Create(s.ctx, app.DeepCopy())
+	s.Eventually("whether Shipper may read Secrets", "true", s.shipperReads())
+	refusal = s.User.Create(s.Ctx, app.DeepCopy())
 	s.refused("naming a secret that is not for repositories", refusal,
 		"credentials.secretName", "does not say that it is for chart repositories")
 	for _, command := range s.toldToMark(refusal.Error()) {
 		s.kubectl(strings.Fields(command)...)
 	}
 
-	s.must("stopping the reconciler", world.pod.Reconciler.Stop())
+	s.Must("stopping the reconciler", world.Pod.Reconciler.Stop())
 	s.applies(app)
-	s.kubectl("delete", "rolebinding", shipper.NamespaceReader, "-n", s.namespace)
-	s.eventually("whether Shipper may read Secrets", "false", s.shipperReads())
-	s.must("starting the reconciler", world.pod.StartReconciler(s.ctx))
-	s.complains(s.app, shipper.ChartFetchFailure, "Shipper may not read Secret "+s.namespace+"/opener")
-	said, err := s.complaints(s.app)
-	s.must("reading conditions", err)
+	s.kubectl("delete", "rolebinding", shipper.NamespaceReader, "-n", s.Namespace)
+	s.Eventually("whether Shipper may read Secrets", "false", s.shipperReads())
+	s.Must("starting the reconciler", world.Pod.StartReconciler(s.Ctx))
+	s.complains(s.App, shipper.ChartFetchFailure, "Shipper may not read Secret "+s.Namespace+"/opener")
+	said, err := s.complaints(s.App)
+	s.Must("reading conditions", err)
 	if diff := cmp.Diff(told, s.toldToBind(said)); diff != "" {
 		t.Errorf("the condition advises something else than the refusal (-refusal +condition)\n%s", diff)
 	}
 	s.kubectl(told...)
-	rel := s.release(0)
-	s.completes(rel)
+	rel := s.Release(0)
+	s.Completes(rel)
 	s.readyPods(rel, 1)
 }
 
@@ -181,8 +181,8 @@ func (s *fixture) toldToMark(message string) []string {
 func (s *fixture) kubectl(args ...string) {
 	s.Helper()
 	path, err := fleet.Kubectl()
-	s.must("finding kubectl", err)
-	out, err := exec.CommandContext(s.ctx, path, append(args, "--kubeconfig", world.fleet.Management.Kubeconfig)...).CombinedOutput()
+	s.Must("finding kubectl", err)
+	out, err := exec.CommandContext(s.Ctx, path, append(args, "--kubeconfig", world.Fleet.Management.Kubeconfig)...).CombinedOutput()
 	if err != nil {
 		s.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
 	}

@@ -26,29 +26,29 @@ func slowPods(app *shipper.Application) *shipper.Application {
 func (s *fixture) slowPair(replicas int) (incumbent, contender string) {
 	s.Helper()
 	s.applies(slowPods(s.application("0.0.1", replicas, allIn)))
-	incumbent = s.release(0)
-	s.completes(incumbent)
+	incumbent = s.Release(0)
+	s.Completes(incumbent)
 	next := slowPods(s.application("0.0.2", replicas, vanguard))
-	s.edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
-	contender = s.release(1)
-	s.waitsForCommand(contender, 0)
+	s.Edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
+	contender = s.Release(1)
+	s.WaitsForCommand(contender, 0)
 	return incumbent, contender
 }
 
 // deletesRelease deletes a Release that may serve, with the confirming annotation.
 func (s *fixture) deletesRelease(release string, how ...client.DeleteOption) {
 	s.Helper()
-	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: release}}
+	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: release}}
 	confirm := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, shipper.ConfirmDeletionAnnotation, release)
-	s.must("confirming the deletion of "+release, s.user.Patch(s.ctx, rel, client.RawPatch("application/merge-patch+json", confirm)))
-	s.must("deleting "+release, s.user.Delete(s.ctx, rel, how...))
+	s.Must("confirming the deletion of "+release, s.User.Patch(s.Ctx, rel, client.RawPatch("application/merge-patch+json", confirm)))
+	s.Must("deleting "+release, s.User.Delete(s.Ctx, rel, how...))
 }
 
 // goes waits until a Release is gone.
 func (s *fixture) goes(release string) {
 	s.Helper()
-	s.eventually(release, "gone", func() (string, error) {
-		rel, err := s.get(release)
+	s.Eventually(release, "gone", func() (string, error) {
+		rel, err := s.Get(release)
 		if apierrors.IsNotFound(err) {
 			return "gone", nil
 		}
@@ -68,16 +68,16 @@ func TestDeletionRemovesNothingThatServes(t *testing.T) {
 		how   []client.DeleteOption
 	}{
 		"at 50/50": {until: func(s *fixture, _, contender string) {
-			s.steps(contender, 1)
-			s.waitsForCommand(contender, 1)
+			s.Steps(contender, 1)
+			s.WaitsForCommand(contender, 1)
 		}},
 		"when the newest Release is complete": {until: func(s *fixture, _, contender string) {
-			s.steps(contender, 2)
-			s.completes(contender)
+			s.Steps(contender, 2)
+			s.Completes(contender)
 		}},
 		"when dependents are deleted first": {until: func(s *fixture, _, contender string) {
-			s.steps(contender, 2)
-			s.completes(contender)
+			s.Steps(contender, 2)
+			s.Completes(contender)
 		}, how: []client.DeleteOption{foreground}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,18 +115,18 @@ func TestDeletedIncumbentServesUntilTheContenderDoes(t *testing.T) {
 		t.Errorf("the deletion of the incumbent, not confirmed: %v", err)
 	}
 	s.deletesRelease(incumbent)
-	s.eventually("what keeps the incumbent", fmt.Sprintf(
+	s.Eventually("what keeps the incumbent", fmt.Sprintf(
 		"being deleted; kept in clusters [%s %s] until Release %q is at its step there and has traffic", west, east, contender),
 		func() (string, error) {
-			rel, err := s.get(incumbent)
+			rel, err := s.Get(incumbent)
 			c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseStrategyExecuted)
 			if c == nil {
 				return "", err
 			}
 			return c.Message, err
 		})
-	s.steps(contender, 2)
-	s.completes(contender)
+	s.Steps(contender, 2)
+	s.Completes(contender)
 	s.goes(incumbent)
 	s.endpoints(2)
 	if least := served(); least < 2 {
@@ -145,15 +145,15 @@ func TestRandomDeletionsLeaveEndpoints(t *testing.T) {
 			s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 			incumbent, contender := s.slowPair(2)
 			step := int32(random.IntN(3))
-			s.steps(contender, step)
+			s.Steps(contender, step)
 			third := slowPods(s.application("0.0.1", 2, vanguard))
 			(*third.Spec.Template.Values)["note"] = "third"
-			s.edits(func(app *shipper.Application) { app.Spec.Template = third.Spec.Template })
+			s.Edits(func(app *shipper.Application) { app.Spec.Template = third.Spec.Template })
 			served := s.serving()
 			newest := ""
-			s.eventually("a third release", "there", func() (string, error) {
+			s.Eventually("a third release", "there", func() (string, error) {
 				app := &shipper.Application{}
-				err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app)
+				err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.App}, app)
 				if h := app.Status.History; len(h) > 0 && h[len(h)-1] != contender && h[len(h)-1] != incumbent {
 					newest = h[len(h)-1]
 					return "there", err
@@ -163,7 +163,7 @@ func TestRandomDeletionsLeaveEndpoints(t *testing.T) {
 			names := []string{incumbent, contender, newest}
 			random.Shuffle(3, func(i, j int) { names[i], names[j] = names[j], names[i] })
 			for _, name := range names[:1+random.IntN(3)] {
-				if _, err := s.get(name); err == nil {
+				if _, err := s.Get(name); err == nil {
 					s.deletesRelease(name)
 				}
 			}
@@ -178,13 +178,13 @@ func TestRandomDeletionsLeaveEndpoints(t *testing.T) {
 // fullOn moves the newest Release to its last step until it is complete and no deletion is in progress.
 func (s *fixture) fullOn() {
 	s.Helper()
-	s.eventually("the newest release", "complete, alone with what stays", func() (string, error) {
+	s.Eventually("the newest release", "complete, alone with what stays", func() (string, error) {
 		rels := &shipper.ReleaseList{}
-		if err := world.management.List(s.ctx, rels, client.InNamespace(s.namespace)); err != nil {
+		if err := world.Management.List(s.Ctx, rels, client.InNamespace(s.Namespace)); err != nil {
 			return "", err
 		}
 		app := &shipper.Application{}
-		if err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app); err != nil {
+		if err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.App}, app); err != nil {
 			return "", err
 		}
 		for _, rel := range rels.Items {
@@ -202,7 +202,7 @@ func (s *fixture) fullOn() {
 			return "no release", nil
 		}
 		s.toTheEnd(h[len(h)-1])
-		rel, err := s.get(h[len(h)-1])
+		rel, err := s.Get(h[len(h)-1])
 		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseComplete); c != nil && c.Status == corev1.ConditionTrue {
 			return "complete, alone with what stays", err
 		}
@@ -212,12 +212,12 @@ func (s *fixture) fullOn() {
 
 // toTheEnd requests the last step of a Release that has not reached it.
 func (s *fixture) toTheEnd(release string) {
-	rel, err := s.get(release)
+	rel, err := s.Get(release)
 	if err != nil {
 		return
 	}
 	if last := int32(len(rel.Spec.Environment.Strategy.Steps) - 1); rel.Spec.TargetStep != last {
-		_ = s.tryStep(release, last)
+		_ = s.TryStep(release, last)
 	}
 }
 
@@ -228,14 +228,14 @@ func TestADeletionIsHeldWhileABlockIsInEffect(t *testing.T) {
 	const own = "tenant.example.com/armed"
 	for name, arm := range map[string]func(s *fixture){
 		"of an Application": func(s *fixture) {
-			s.must("deleting the application", s.deletionOf(&shipper.Application{}, appName))
+			s.Must("deleting the application", s.deletionOf(&shipper.Application{}, appName))
 		},
 		"of a namespace": func(s *fixture) {
-			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-			s.must("deleting the namespace", world.management.Delete(s.ctx, namespace))
-			s.eventually("the application", "being deleted", func() (string, error) {
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
+			s.Must("deleting the namespace", world.Management.Delete(s.Ctx, namespace))
+			s.Eventually("the application", "being deleted", func() (string, error) {
 				app := &shipper.Application{}
-				err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
+				err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: appName}, app)
 				if app.DeletionTimestamp != nil {
 					return "being deleted", err
 				}
@@ -247,27 +247,27 @@ func TestADeletionIsHeldWhileABlockIsInEffect(t *testing.T) {
 			t.Parallel()
 			s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 			app := s.application("0.0.1", 2, allIn)
-			app.Labels = map[string]string{"story": s.namespace}
+			app.Labels = map[string]string{"story": s.Namespace}
 			s.applies(app)
-			rel := s.release(0)
-			s.completes(rel)
+			rel := s.Release(0)
+			s.Completes(rel)
 			s.endpoints(2)
-			s.edits(func(app *shipper.Application) { app.Finalizers = append(app.Finalizers, own) })
+			s.Edits(func(app *shipper.Application) { app.Finalizers = append(app.Finalizers, own) })
 			arm(s)
 
 			block := &shipper.RolloutBlock{
-				ObjectMeta: metav1.ObjectMeta{Namespace: shipper.GlobalBlocksNamespace, Name: s.namespace},
+				ObjectMeta: metav1.ObjectMeta{Namespace: shipper.GlobalBlocksNamespace, Name: s.Namespace},
 				Spec: shipper.RolloutBlockSpec{
 					Message: "freeze", OverridePolicy: shipper.RolloutBlockNobody,
 					Scope: &shipper.RolloutBlockScope{Applications: &metav1.LabelSelector{MatchLabels: app.Labels}},
 				},
 			}
-			s.must("creating the block", world.management.Create(s.ctx, block))
-			held := "the deletion is held: rollouts blocked by: " + shipper.GlobalBlocksNamespace + "/" + s.namespace
+			s.Must("creating the block", world.Management.Create(s.Ctx, block))
+			held := "the deletion is held: rollouts blocked by: " + shipper.GlobalBlocksNamespace + "/" + s.Namespace
 			blockedIs := func(want string) {
-				s.eventually("the condition Blocked", want, func() (string, error) {
+				s.Eventually("the condition Blocked", want, func() (string, error) {
 					app := &shipper.Application{}
-					err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
+					err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: appName}, app)
 					if c := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationBlocked); c != nil {
 						return c.Message, err
 					}
@@ -275,16 +275,16 @@ func TestADeletionIsHeldWhileABlockIsInEffect(t *testing.T) {
 				})
 			}
 			blockedIs(held)
-			s.must("disarming", s.user.Patch(s.ctx, &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: appName}},
+			s.Must("disarming", s.User.Patch(s.Ctx, &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: appName}},
 				client.RawPatch("application/json-patch+json", fmt.Appendf(nil, `[{"op":"replace","path":"/metadata/finalizers","value":[%q]}]`,
 					shipper.RolloutFinalizer))))
-			s.must("looking again", s.looksAgain(held))
+			s.Must("looking again", s.looksAgain(held))
 			s.endpoints(2)
 			s.readyPods(rel, 2)
 
-			s.must("lifting the block", world.management.Delete(s.ctx, block))
-			s.eventually("the application", "gone", func() (string, error) {
-				err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, &shipper.Application{})
+			s.Must("lifting the block", world.Management.Delete(s.Ctx, block))
+			s.Eventually("the application", "gone", func() (string, error) {
+				err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: appName}, &shipper.Application{})
 				if apierrors.IsNotFound(err) {
 					return "gone", nil
 				}
@@ -301,21 +301,21 @@ func TestADeletionIsHeldWhileABlockIsInEffect(t *testing.T) {
 // removes the block again.
 func (s *fixture) looksAgain(held string) error {
 	block := &shipper.RolloutBlock{}
-	key := client.ObjectKey{Namespace: shipper.GlobalBlocksNamespace, Name: s.namespace}
-	if err := world.management.Get(s.ctx, key, block); err != nil {
+	key := client.ObjectKey{Namespace: shipper.GlobalBlocksNamespace, Name: s.Namespace}
+	if err := world.Management.Get(s.Ctx, key, block); err != nil {
 		return err
 	}
-	other := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: s.namespace + "-2"}, Spec: block.Spec}
-	if err := world.management.Create(s.ctx, other); err != nil {
+	other := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: s.Namespace + "-2"}, Spec: block.Spec}
+	if err := world.Management.Create(s.Ctx, other); err != nil {
 		return err
 	}
-	s.eventually("the condition Blocked", held+","+other.Namespace+"/"+other.Name, func() (string, error) {
+	s.Eventually("the condition Blocked", held+","+other.Namespace+"/"+other.Name, func() (string, error) {
 		app := &shipper.Application{}
-		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
+		err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: appName}, app)
 		if c := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationBlocked); c != nil {
 			return c.Message, err
 		}
 		return "", err
 	})
-	return world.management.Delete(s.ctx, other)
+	return world.Management.Delete(s.Ctx, other)
 }

@@ -28,8 +28,8 @@ func (s *fixture) administers(args ...string) (string, error) {
 	var out bytes.Buffer
 	cmd := root.NewCommand(&out)
 	cmd.SetErr(&out)
-	cmd.SetArgs(append(args, "--kubeconfig", world.fleet.Kubeconfig))
-	err := cmd.ExecuteContext(s.ctx)
+	cmd.SetArgs(append(args, "--kubeconfig", world.Fleet.Kubeconfig))
+	err := cmd.ExecuteContext(s.Ctx)
 	return out.String(), err
 }
 
@@ -39,7 +39,7 @@ func (s *fixture) isWell() {
 	const want = "ok       management cluster\nok       kinds\nok       rights\nok       webhooks\nok       certificate\n" +
 		"ok       second line\nok       pods\nok       reconciler\nok       cluster " + west + "\nok       cluster " + east +
 		"\nnothing is broken\n"
-	s.eventually("what doctor says", want, func() (string, error) {
+	s.Eventually("what doctor says", want, func() (string, error) {
 		out, err := s.administers("doctor")
 		if err != nil {
 			out += err.Error()
@@ -52,7 +52,7 @@ func (s *fixture) isWell() {
 // any.
 func (s *fixture) findsBroken(what string) (mends []string) {
 	s.Helper()
-	s.eventually("what doctor says", "1 broken: "+what, func() (string, error) {
+	s.Eventually("what doctor says", "1 broken: "+what, func() (string, error) {
 		out, err := s.administers("doctor")
 		if err == nil || !strings.Contains(out, what) {
 			return out, nil
@@ -69,67 +69,67 @@ func (s *fixture) findsBroken(what string) (mends []string) {
 
 // TestDoctorFindsWhatIsBrokenAndWhatItAdvisesMendsIt runs before all others: it stops components that they share.
 func TestDoctorFindsWhatIsBrokenAndWhatItAdvisesMendsIt(t *testing.T) {
-	s := &fixture{T: t, ctx: t.Context()}
+	s := &fixture{Rollout: *world.In(t, "", "")}
 	s.isWell()
-	c := world.management
+	c := world.Management
 	mendedBy := func(mends []string) {
 		t.Helper()
 		if len(mends) == 0 {
 			t.Fatal("doctor advises no command")
 		}
 		out, err := s.administers(mends...)
-		s.must("shipperctl "+strings.Join(mends, " ")+"\n"+out, err)
+		s.Must("shipperctl "+strings.Join(mends, " ")+"\n"+out, err)
 		s.isWell()
 	}
 
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
 	policy.Name = "blocks." + shipper.GroupName
-	s.must("deleting the policy", c.Delete(s.ctx, policy))
+	s.Must("deleting the policy", c.Delete(s.Ctx, policy))
 	mendedBy(s.findsBroken("BROKEN   second line: there is no ValidatingAdmissionPolicy blocks.shipper.booking.com"))
 
 	role := &rbacv1.ClusterRole{}
-	s.must("reading the role", c.Get(s.ctx, client.ObjectKey{Name: "shipper:management-cluster"}, role))
+	s.Must("reading the role", c.Get(s.Ctx, client.ObjectKey{Name: "shipper:management-cluster"}, role))
 	for i := range role.Rules {
 		if len(role.Rules[i].Resources) > 0 && role.Rules[i].Resources[0] == "subjectaccessreviews" {
 			role.Rules[i].Resources = []string{"nothing"} // used only for overrides, and no test has made one yet
 		}
 	}
-	s.must("taking a right away", c.Update(s.ctx, role))
+	s.Must("taking a right away", c.Update(s.Ctx, role))
 	mendedBy(s.findsBroken("may not:\n                create subjectaccessreviews.authorization.k8s.io\n"))
 
 	webhooks := &admissionregistrationv1.MutatingWebhookConfiguration{}
 	webhooks.Name = shipper.GroupName
-	s.must("deleting the webhooks", c.Delete(s.ctx, webhooks))
+	s.Must("deleting the webhooks", c.Delete(s.Ctx, webhooks))
 	mends := s.findsBroken("BROKEN   webhooks: there is no MutatingWebhookConfiguration shipper.booking.com")
 	out, err := s.administers(mends...)
-	s.must("shipperctl "+strings.Join(mends, " ")+"\n"+out, err)
-	file := filepath.Join(world.options.Dir, "clusters.yaml")
+	s.Must("shipperctl "+strings.Join(mends, " ")+"\n"+out, err)
+	file := filepath.Join(world.PodOptions.Dir, "clusters.yaml")
 	joins := []string{"clusters", "join", "-f", file} // setup leaves new webhooks at Ignore until clusters are joined
 	mendedBy(joins)
 
 	cluster := &shipper.Cluster{}
-	s.must("reading a cluster", c.Get(s.ctx, client.ObjectKey{Name: east}, cluster))
+	s.Must("reading a cluster", c.Get(s.Ctx, client.ObjectKey{Name: east}, cluster))
 	was := cluster.DeepCopy()
 	cluster.Spec.APIMaster = "https://127.0.0.1:1"
-	s.must("losing a cluster", c.Patch(s.ctx, cluster, client.MergeFrom(was)))
+	s.Must("losing a cluster", c.Patch(s.Ctx, cluster, client.MergeFrom(was)))
 	s.findsBroken("BROKEN   cluster " + east + ": the API server at https://127.0.0.1:1 does not answer")
 	mendedBy(joins)
 
 	freeze := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: shipper.GlobalBlocksNamespace, Name: "freeze"}}
 	freeze.Spec.Message = "nothing moves"
-	s.must("blocking everything", c.Create(s.ctx, freeze))
+	s.Must("blocking everything", c.Create(s.Ctx, freeze))
 	s.isWell()
-	s.must("lifting the block", c.Delete(s.ctx, freeze))
+	s.Must("lifting the block", c.Delete(s.Ctx, freeze))
 
-	s.must("stopping the webhook", world.pod.Webhook.Stop())
+	s.Must("stopping the webhook", world.Pod.Webhook.Stop())
 	s.findsBroken("BROKEN   webhooks: the API server cannot call the webhook for Application, Release, InstallationTarget, " +
 		"CapacityTarget, TrafficTarget, Cluster, RolloutBlock: ")
-	s.must("starting the webhook", world.pod.StartWebhook(s.ctx))
+	s.Must("starting the webhook", world.Pod.StartWebhook(s.Ctx))
 	s.isWell()
 
-	s.must("stopping the reconciler", world.pod.Reconciler.Stop())
+	s.Must("stopping the reconciler", world.Pod.Reconciler.Stop())
 	s.findsBroken("BROKEN   reconciler: no reconciler leads: nothing holds the Lease shipper-reconciler")
-	s.must("starting the reconciler", world.pod.StartReconciler(s.ctx))
+	s.Must("starting the reconciler", world.Pod.StartReconciler(s.Ctx))
 	s.isWell()
 }
 
@@ -137,10 +137,10 @@ func TestDoctorFindsWhatIsBrokenAndWhatItAdvisesMendsIt(t *testing.T) {
 // the cluster.
 func (s *fixture) installsWhatIsRendered(release string) {
 	s.Helper()
-	out, err := s.administers("chart", "render", "release", release, "-n", s.namespace, "-o", "json", charts.Flag)
-	s.must("rendering "+release+"\n"+out, err)
+	out, err := s.administers("chart", "render", "release", release, "-n", s.Namespace, "-o", "json", charts.Flag)
+	s.Must("rendering "+release+"\n"+out, err)
 	var rendered []render.Rendering
-	s.must("reading what is rendered", json.Unmarshal([]byte(out), &rendered))
+	s.Must("reading what is rendered", json.Unmarshal([]byte(out), &rendered))
 	var seen []string
 	for _, one := range rendered {
 		for _, cluster := range one.Clusters {
@@ -148,8 +148,8 @@ func (s *fixture) installsWhatIsRendered(release string) {
 				seen = append(seen, cluster+" "+want.GetKind())
 				live := &unstructured.Unstructured{}
 				live.SetGroupVersionKind(want.GroupVersionKind())
-				err := world.clusters[cluster].Get(s.ctx, client.ObjectKeyFromObject(want), live)
-				s.must("reading "+want.GetKind()+" "+want.GetName()+" in "+cluster, err)
+				err := world.Clusters[cluster].Get(s.Ctx, client.ObjectKeyFromObject(want), live)
+				s.Must("reading "+want.GetKind()+" "+want.GetName()+" in "+cluster, err)
 				digest := live.GetAnnotations()[shipper.InstalledDigestAnnotation]
 				if digest == "" || digest != want.GetAnnotations()[shipper.InstalledDigestAnnotation] {
 					s.Errorf("%s %s in %s is not what was rendered: %s", want.GetKind(), want.GetName(), cluster, digest)

@@ -20,17 +20,17 @@ const sharedService = "test-nginx-prod"
 func (s *fixture) editsPort(cluster string, port int32) {
 	s.Helper()
 	service := &corev1.Service{}
-	s.must("reading the service", world.clusters[cluster].Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: sharedService}, service))
+	s.Must("reading the service", world.Clusters[cluster].Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: sharedService}, service))
 	before := service.DeepCopy()
 	service.Spec.Ports[0].Port = port
-	s.must("editing the service", world.clusters[cluster].Patch(s.ctx, service, client.MergeFrom(before), client.FieldOwner("by-hand")))
+	s.Must("editing the service", world.Clusters[cluster].Patch(s.Ctx, service, client.MergeFrom(before), client.FieldOwner("by-hand")))
 }
 
 // port returns the port of the chart's Service in a cluster.
 func (s *fixture) port(cluster string) func() (string, error) {
 	return func() (string, error) {
 		service := &corev1.Service{}
-		err := world.clusters[cluster].Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: sharedService}, service)
+		err := world.Clusters[cluster].Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: sharedService}, service)
 		if err != nil {
 			return "", err
 		}
@@ -42,7 +42,7 @@ func (s *fixture) port(cluster string) func() (string, error) {
 func (s *fixture) drift(release, cluster string) func() (string, error) {
 	return func() (string, error) {
 		it := &shipper.InstallationTarget{}
-		if err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: release}, it); err != nil {
+		if err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: release}, it); err != nil {
 			return "", err
 		}
 		out := ""
@@ -65,38 +65,38 @@ func TestDriftIsReportedAndCorrected(t *testing.T) {
 		app := s.application("0.0.1", 2, allIn)
 		app.Spec.DriftPolicy = shipper.DriftReport
 		s.applies(app)
-		rel := s.release(0)
-		s.completes(rel)
+		rel := s.Release(0)
+		s.Completes(rel)
 		port, err := s.port(west)()
-		s.must("reading the port", err)
+		s.Must("reading the port", err)
 		s.editsPort(west, 8099)
 		found := fmt.Sprintf("Service %s spec.ports[name=http].port: %s -> 8099 by by-hand\n", sharedService, port)
-		s.eventually("drift in "+west, found, s.drift(rel, west))
-		s.eventually("drift in "+east, "", s.drift(rel, east))
+		s.Eventually("drift in "+west, found, s.drift(rel, west))
+		s.Eventually("drift in "+east, "", s.drift(rel, east))
 		s.says(fmt.Sprintf("%s: Service %s (release %s): spec.ports[name=http].port, written by by-hand\n- %s\n+ 8099\n",
-			west, sharedService, rel, port), "rollout", "diff", s.app, "--drift")
-		s.says("1 objects are not as released", "rollout", "status", s.app)
+			west, sharedService, rel, port), "rollout", "diff", s.App, "--drift")
+		s.says("1 objects are not as released", "rollout", "status", s.App)
 
-		s.edits(func(app *shipper.Application) { app.Spec.DriftPolicy = shipper.DriftCorrect })
-		s.eventually("the port in "+west, port, s.port(west))
-		s.eventually("drift in "+west, "", s.drift(rel, west))
+		s.Edits(func(app *shipper.Application) { app.Spec.DriftPolicy = shipper.DriftCorrect })
+		s.Eventually("the port in "+west, port, s.port(west))
+		s.Eventually("drift in "+west, "", s.drift(rel, west))
 		s.toldOf("InstallationTarget", rel, "DriftCorrected", fmt.Sprintf(
 			"Service %q in cluster %q was changed, spec.ports[name=http].port by \"by-hand\"; it is as it was released again", sharedService, west))
 		block := s.blocks()
 		ignore := func(app *shipper.Application) { app.Spec.DriftPolicy = "" }
-		s.refused("changing the policy", s.tryEdit(ignore), "rollouts blocked by: "+block)
+		s.refused("changing the policy", s.TryEdit(ignore), "rollouts blocked by: "+block)
 		s.editsPort(east, 8099)
-		s.eventually("the port in "+east, port, s.port(east))
+		s.Eventually("the port in "+east, port, s.port(east))
 		s.readyPods(rel, 2)
 		if n := len(s.historyOf()); n != 1 {
 			t.Errorf("driftPolicy made releases: %d", n)
 		}
 
 		s.lifts(block)
-		s.edits(ignore)
-		s.eventually("the edit of the policy", "seen", func() (string, error) {
+		s.Edits(ignore)
+		s.Eventually("the edit of the policy", "seen", func() (string, error) {
 			app := &shipper.Application{}
-			err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app)
+			err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.App}, app)
 			if app.Status.ObservedGeneration == app.Generation {
 				return "seen", err
 			}
@@ -104,8 +104,8 @@ func TestDriftIsReportedAndCorrected(t *testing.T) {
 		})
 		s.editsPort(east, 8099)
 		d := &appsv1.DeploymentList{} // makes Shipper reconcile this cluster again
-		s.must("listing", world.clusters[east].List(s.ctx, d, client.InNamespace(s.namespace)))
-		s.must("deleting", world.clusters[east].Delete(s.ctx, &d.Items[0]))
+		s.Must("listing", world.Clusters[east].List(s.Ctx, d, client.InNamespace(s.Namespace)))
+		s.Must("deleting", world.Clusters[east].Delete(s.Ctx, &d.Items[0]))
 		s.readyPods(rel, 2)
 		if got, err := s.port(east)(); err != nil || got != "8099" {
 			t.Errorf("the port is %s (%v), want 8099: the policy corrects nothing", got, err)
@@ -117,7 +117,7 @@ func TestDriftIsReportedAndCorrected(t *testing.T) {
 func (s *fixture) historyOf() []string {
 	s.Helper()
 	app := &shipper.Application{}
-	s.must("reading the application", world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app))
+	s.Must("reading the application", world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.App}, app))
 	return app.Status.History
 }
 
@@ -125,18 +125,18 @@ func (s *fixture) historyOf() []string {
 func TestAnImageEditedInAClusterShowsInTheStatusByDefault(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	s.applies(s.application("0.0.1", 2, allIn))
-	rel := s.release(0)
-	s.completes(rel)
-	s.eventually("drift in "+west, "", s.drift(rel, west))
+	rel := s.Release(0)
+	s.Completes(rel)
+	s.Eventually("drift in "+west, "", s.drift(rel, west))
 	deployment := &appsv1.Deployment{}
 	name := rel + "-test-nginx"
-	s.must("reading the deployment", world.clusters[west].Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, deployment))
+	s.Must("reading the deployment", world.Clusters[west].Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, deployment))
 	before := deployment.DeepCopy()
 	container := &deployment.Spec.Template.Spec.Containers[0]
 	field := fmt.Sprintf("spec.template.spec.containers[name=%s].image", container.Name)
 	found := fmt.Sprintf("Deployment %s %s: %q -> %q by kubectl-set\n", name, field, container.Image, "nginx:by-hand")
 	container.Image = "nginx:by-hand"
-	s.must("editing the image", world.clusters[west].Patch(s.ctx, deployment, client.MergeFrom(before), client.FieldOwner("kubectl-set")))
-	s.eventually("drift in "+west, found, s.drift(rel, west))
-	s.says(fmt.Sprintf("1 objects are not as released (Deployment %s %s)", name, field), "rollout", "status", s.app)
+	s.Must("editing the image", world.Clusters[west].Patch(s.Ctx, deployment, client.MergeFrom(before), client.FieldOwner("kubectl-set")))
+	s.Eventually("drift in "+west, found, s.drift(rel, west))
+	s.says(fmt.Sprintf("1 objects are not as released (Deployment %s %s)", name, field), "rollout", "status", s.App)
 }

@@ -37,14 +37,14 @@ func TestBlockThatIsNotEnforced(t *testing.T) {
 			}
 			dev.applies(dev.application("0.0.1", 4, vanguard))
 			warned("creating the application")
-			rel := s.release(0)
-			s.waitsForCommand(rel, 0)
-			dev.steps(rel, 1)
+			rel := s.Release(0)
+			s.WaitsForCommand(rel, 0)
+			dev.Steps(rel, 1)
 			warned("advancing")
-			s.waitsForCommand(rel, 1)
+			s.WaitsForCommand(rel, 1)
 			s.readyPods(rel, 2)
 			s.saysUnblocked(rel)
-			s.must("rehearsing an edit", dev.tryEdit(more, client.DryRunAll))
+			s.Must("rehearsing an edit", dev.TryEdit(more, client.DryRunAll))
 			warned("editing the application")
 			want := []string{"create applications: " + block, "patch releases: " + block, "patch applications: " + block}
 			if diff := cmp.Diff(want, s.audited("dev", tc.noted)); diff != "" {

@@ -21,34 +21,34 @@ import (
 func TestOtherBytesUnderAVersionAreRefused(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		repository, err := charts.Start()
-		s.must("starting a repository", err)
+		s.Must("starting a repository", err)
 		t.Cleanup(repository.Close)
 		released := s.repacked("test-nginx", "0.0.1")
 		repository.Publish(released)
 		another, err := charts.Get("test-nginx", "0.0.2")
-		s.must("packing a chart", err)
+		s.Must("packing a chart", err)
 		exchanged := charts.NewArchive(released.Name, released.Version, another.Bytes)
 
 		app := s.application("0.0.1", 2, allIn)
 		app.Spec.Template.Chart.RepoURL = repository.URL
-		s.must("trying", s.user.Create(s.ctx, app.DeepCopy(), client.DryRunAll)) // from here on the webhook has the index cached
+		s.Must("trying", s.User.Create(s.Ctx, app.DeepCopy(), client.DryRunAll)) // from here on the webhook has the index cached
 		repository.Publish(exchanged)
 		s.applies(app)
-		s.complains(s.app, shipper.BrokenChartSpec, "has the sha256 "+exchanged.Digest, released.Digest)
+		s.complains(s.App, shipper.BrokenChartSpec, "has the sha256 "+exchanged.Digest, released.Digest)
 
 		repository.Publish(released)
-		first := s.release(0)
-		s.completes(first)
+		first := s.Release(0)
+		s.Completes(first)
 
 		repository.Publish(exchanged)
-		s.edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
+		s.Edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
 		second := s.releaseAfter(first)
-		s.completes(second)
-		s.says("rolls out the environment of release "+first, "rollout", "rollback", s.app)
+		s.Completes(second)
+		s.says("rolls out the environment of release "+first, "rollout", "rollback", s.App)
 		back := s.releaseAfter(second)
-		s.completes(back)
-		rel, err := s.get(back)
-		s.must("reading the release", err)
+		s.Completes(back)
+		rel, err := s.Get(back)
+		s.Must("reading the release", err)
 		if got := rel.Annotations[shipper.ReleaseChartDigestAnnotation]; got != released.Digest {
 			t.Errorf("it is of the archive %s, want %s", got, released.Digest)
 		}
@@ -59,8 +59,8 @@ func TestOtherBytesUnderAVersionAreRefused(t *testing.T) {
 func (s *fixture) repacked(name, version string) charts.Archive {
 	s.Helper()
 	archive, err := charts.Get(name, version)
-	s.must("packing a chart", err)
-	return s.compressed(archive, gzip.DefaultCompression, s.namespace)
+	s.Must("packing a chart", err)
+	return s.compressed(archive, gzip.DefaultCompression, s.Namespace)
 }
 
 // compressed returns an archive of the same content, whose bytes differ by the comment.
@@ -68,12 +68,12 @@ func (s *fixture) compressed(archive charts.Archive, level int, comment string) 
 	s.Helper()
 	var out bytes.Buffer
 	in, err := gzip.NewReader(bytes.NewReader(archive.Bytes))
-	s.must("unpacking a chart", err)
+	s.Must("unpacking a chart", err)
 	w, err := gzip.NewWriterLevel(&out, level)
-	s.must("packing a chart", err)
+	s.Must("packing a chart", err)
 	w.Comment = comment
 	_, err = io.Copy(w, in)
-	s.must("packing a chart", errors.Join(err, w.Close()))
+	s.Must("packing a chart", errors.Join(err, w.Close()))
 	return charts.NewArchive(archive.Name, archive.Version, out.Bytes())
 }
 
@@ -84,19 +84,19 @@ func TestLargeValuesAreRolledOutAndBack(t *testing.T) {
 		app := s.application("0.0.1", 1, allIn)
 		(*app.Spec.Template.Values)["file"] = strings.Repeat("x", 900<<10)
 		s.applies(app)
-		first := s.release(0)
-		s.completes(first)
-		s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["file"] = strings.Repeat("y", 900<<10) })
-		second := s.release(1)
-		s.completes(second)
-		s.says("rolls out the environment of release "+first, "rollout", "rollback", s.app)
+		first := s.Release(0)
+		s.Completes(first)
+		s.Edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["file"] = strings.Repeat("y", 900<<10) })
+		second := s.Release(1)
+		s.Completes(second)
+		s.says("rolls out the environment of release "+first, "rollout", "rollback", s.App)
 		back := s.releaseAfter(second)
-		s.completes(back)
+		s.Completes(back)
 		s.readyPods(back, 1)
-		if out, err := s.shipperctl("rollout", "history", s.app); err != nil || len(out) > 4<<10 || !strings.Contains(out, "file") {
+		if out, err := s.shipperctl("rollout", "history", s.App); err != nil || len(out) > 4<<10 || !strings.Contains(out, "file") {
 			t.Errorf("history: %v, %d bytes", err, len(out))
 		}
-		s.refused("values of more than a mebibyte", s.tryEdit(func(app *shipper.Application) {
+		s.refused("values of more than a mebibyte", s.TryEdit(func(app *shipper.Application) {
 			(*app.Spec.Template.Values)["file"] = strings.Repeat("z", 1<<20)
 		}), "spec.template.values", "each Release keeps a copy")
 	})

@@ -21,6 +21,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/charts"
+	"shipper.dev/shipper/test/env"
 	"shipper.dev/shipper/test/fleet"
 )
 
@@ -29,11 +30,11 @@ import (
 func TestStepsSkippedBackwards(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		incumbent, contender := s.vanguardOverAllIn(4)
-		s.steps(contender, 2)
-		s.completes(contender)
+		s.Steps(contender, 2)
+		s.Completes(contender)
 		s.readyPods(incumbent, 0)
-		s.steps(contender, 0)
-		s.waitsForCommand(contender, 0)
+		s.Steps(contender, 0)
+		s.WaitsForCommand(contender, 0)
 		s.readyPods(contender, 1)
 		s.readyPods(incumbent, 4)
 		s.endpoints(4)
@@ -44,16 +45,16 @@ func TestStepsSkippedBackwards(t *testing.T) {
 func TestSupersededContenderServesUntilItIsCovered(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		incumbent, superseded := s.vanguardOverAllIn(4)
-		s.steps(superseded, 1)
-		s.waitsForCommand(superseded, 1)
+		s.Steps(superseded, 1)
+		s.WaitsForCommand(superseded, 1)
 		s.readyPods(superseded, 2)
 		s.endpoints(4)
 
 		served := s.serving()
-		s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["note"] = "third" })
-		s.eventually("the newest release", "a third", func() (string, error) {
+		s.Edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["note"] = "third" })
+		s.Eventually("the newest release", "a third", func() (string, error) {
 			app := &shipper.Application{}
-			err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
+			err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: appName}, app)
 			h := app.Status.History
 			if len(h) == 2 && h[0] == incumbent && h[1] != superseded {
 				return "a third", err
@@ -63,8 +64,8 @@ func TestSupersededContenderServesUntilItIsCovered(t *testing.T) {
 		if least := served(); least < 4 {
 			t.Errorf("a cluster served with %d endpoints while the contender was superseded, want 4 at least", least)
 		}
-		contender := s.release(1)
-		s.waitsForCommand(contender, 0)
+		contender := s.Release(1)
+		s.WaitsForCommand(contender, 0)
 		s.readyPods(contender, 1)
 		s.readyPods(superseded, 0)
 		s.readyPods(incumbent, 4)
@@ -76,8 +77,8 @@ func TestSupersededContenderServesUntilItIsCovered(t *testing.T) {
 func TestClusterTakenFromAReleaseLeavesTheOthersAlone(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
-		rel := s.release(0)
-		s.completes(rel)
+		rel := s.Release(0)
+		s.Completes(rel)
 		s.endpoints(4)
 		stays := s.identities(west)
 
@@ -93,7 +94,7 @@ func TestClusterTakenFromAReleaseLeavesTheOthersAlone(t *testing.T) {
 				t.Errorf("in %v, the cluster that stayed served with %d endpoints, want 4 always", now, least)
 			}
 			s.settles(rel)
-			s.completes(rel)
+			s.Completes(rel)
 			if diff := cmp.Diff(stays, s.identities(west)); diff != "" {
 				t.Errorf("in %v, the cluster that stayed was changed (-before +after):\n%s", now, diff)
 			}
@@ -105,8 +106,8 @@ func TestClusterTakenFromAReleaseLeavesTheOthersAlone(t *testing.T) {
 func (s *fixture) places(release string, clusters ...string) {
 	s.Helper()
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, shipper.ReleaseClustersAnnotation, strings.Join(clusters, ","))
-	s.must("changing the clusters", world.management.Patch(s.ctx,
-		&shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: release}},
+	s.Must("changing the clusters", world.Management.Patch(s.Ctx,
+		&shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: release}},
 		client.RawPatch(types.MergePatchType, patch)))
 }
 
@@ -116,7 +117,7 @@ func (s *fixture) identities(cluster string) []string {
 	s.Helper()
 	var out []string
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &appsv1.DeploymentList{}, &corev1.ServiceList{}} {
-		s.must("listing", world.clusters[cluster].List(s.ctx, list, client.InNamespace(s.namespace), client.HasLabels{shipper.AppLabel}))
+		s.Must("listing", world.Clusters[cluster].List(s.Ctx, list, client.InNamespace(s.Namespace), client.HasLabels{shipper.AppLabel}))
 		for _, object := range itemsOf(list) {
 			out = append(out, fmt.Sprintf("%T %s %s %d", object, object.GetName(), object.GetUID(), object.GetGeneration()))
 		}
@@ -140,15 +141,15 @@ func itemsOf(list client.ObjectList) []client.Object {
 func TestRollbackGrowsTheIteration(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 1, allIn))
-		first := s.release(0)
-		s.completes(first)
-		s.edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
-		s.completes(s.release(1))
-		rel, err := s.get(first)
-		s.must("reading the first release", err)
-		s.edits(func(app *shipper.Application) { app.Spec.Template = rel.Spec.Environment })
-		back := s.release(2)
-		s.completes(back)
+		first := s.Release(0)
+		s.Completes(first)
+		s.Edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
+		s.Completes(s.Release(1))
+		rel, err := s.Get(first)
+		s.Must("reading the first release", err)
+		s.Edits(func(app *shipper.Application) { app.Spec.Template = rel.Spec.Environment })
+		back := s.Release(2)
+		s.Completes(back)
 		if want := strings.TrimSuffix(first, "-0") + "-1"; back != want {
 			t.Errorf("the release that rolls back is %s, want %s", back, want)
 		}
@@ -162,14 +163,14 @@ func TestHistoryIsTrimmedToItsLimit(t *testing.T) {
 		app := s.application("0.0.1", 1, allIn)
 		app.Spec.RevisionHistoryLimit = ptr.To[int32](1)
 		s.applies(app)
-		newest := s.release(0)
-		s.completes(newest)
+		newest := s.Release(0)
+		s.Completes(newest)
 		for i := range 3 {
 			before := newest
-			s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["round"] = int64(i) })
-			s.eventually("the history", "the last release and its predecessor", func() (string, error) {
+			s.Edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["round"] = int64(i) })
+			s.Eventually("the history", "the last release and its predecessor", func() (string, error) {
 				app := &shipper.Application{}
-				err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app)
+				err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: appName}, app)
 				h := app.Status.History
 				if len(h) == 2 && h[0] == before {
 					newest = h[1]
@@ -177,7 +178,7 @@ func TestHistoryIsTrimmedToItsLimit(t *testing.T) {
 				}
 				return strings.Join(h, " "), err
 			})
-			s.completes(newest)
+			s.Completes(newest)
 		}
 		s.readyPods(newest, 1)
 	})
@@ -190,17 +191,17 @@ func TestSharedObjectsFollowTheNewestReleaseAndReturnOnAbort(t *testing.T) {
 		app.Spec.Template.Chart.Name = "configmap"
 		(*app.Spec.Template.Values)["message"] = "from the incumbent"
 		s.applies(app)
-		incumbent := s.release(0)
-		s.steps(incumbent, 2)
-		s.completes(incumbent)
+		incumbent := s.Release(0)
+		s.Steps(incumbent, 2)
+		s.Completes(incumbent)
 		s.greets("from the incumbent")
 
-		s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["message"] = "from the contender" })
-		contender := s.release(1)
-		s.waitsForCommand(contender, 0)
+		s.Edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["message"] = "from the contender" })
+		contender := s.Release(1)
+		s.WaitsForCommand(contender, 0)
 		s.greets("from the contender")
 
-		s.must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
+		s.Must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
 		s.greets("from the incumbent")
 		s.settles(incumbent)
 		s.readyPods(incumbent, 2)
@@ -211,9 +212,9 @@ func TestSharedObjectsFollowTheNewestReleaseAndReturnOnAbort(t *testing.T) {
 func (s *fixture) greets(greeting string) {
 	s.Helper()
 	for _, name := range s.clusters {
-		s.eventually("the shared ConfigMap in "+name, greeting, func() (string, error) {
+		s.Eventually("the shared ConfigMap in "+name, greeting, func() (string, error) {
 			list := &corev1.ConfigMapList{}
-			err := world.clusters[name].List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingLabels{shipper.AppLabel: appName})
+			err := world.Clusters[name].List(s.Ctx, list, client.InNamespace(s.Namespace), client.MatchingLabels{shipper.AppLabel: appName})
 			for _, cm := range list.Items {
 				if seen, found := cm.Data["message"]; found {
 					return seen, err
@@ -237,10 +238,10 @@ func TestRegionMayAskForSeveralClusters(t *testing.T) {
 func TestReconcilerKilledMidStep(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	incumbent, contender := s.vanguardOverAllIn(4)
-	s.steps(contender, 1)
-	world.pod.Reconciler.Kill()
-	s.must("starting the reconciler again", world.pod.StartReconciler(s.ctx))
-	s.waitsForCommand(contender, 1)
+	s.Steps(contender, 1)
+	world.Pod.Reconciler.Kill()
+	s.Must("starting the reconciler again", world.Pod.StartReconciler(s.Ctx))
+	s.WaitsForCommand(contender, 1)
 	s.readyPods(contender, 2)
 	s.readyPods(incumbent, 2)
 	s.endpoints(4)
@@ -252,34 +253,34 @@ func TestPodsBornWhileShipperIsAwayGetTraffic(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	incumbent, contender := s.vanguardOverAllIn(4)
 	s.endpoints(4)
-	s.must("stopping the reconciler", world.pod.Reconciler.Stop())
+	s.Must("stopping the reconciler", world.Pod.Reconciler.Stop())
 	s.replaces(west, incumbent)
 	s.readyPods(incumbent, 4)
 	var born corev1.PodList
-	s.must("listing pods", world.clusters[west].List(s.ctx, &born, client.InNamespace(s.namespace),
+	s.Must("listing pods", world.Clusters[west].List(s.Ctx, &born, client.InNamespace(s.Namespace),
 		client.MatchingLabels{shipper.ReleaseLabel: incumbent}))
 	var names []string
 	for i := range born.Items {
 		names = append(names, born.Items[i].Name)
 	}
 	slices.Sort(names)
-	s.eventually("endpoints in "+west+" without Shipper", fmt.Sprint(names), func() (string, error) {
+	s.Eventually("endpoints in "+west+" without Shipper", fmt.Sprint(names), func() (string, error) {
 		in, err := s.endpointPods(west)
 		return fmt.Sprint(in), err
 	})
-	s.must("starting the reconciler", world.pod.StartReconciler(s.ctx))
+	s.Must("starting the reconciler", world.Pod.StartReconciler(s.Ctx))
 
-	s.steps(contender, 1)
-	s.waitsForCommand(contender, 1)
+	s.Steps(contender, 1)
+	s.WaitsForCommand(contender, 1)
 	s.endpoints(4)
-	s.must("stopping the reconciler", world.pod.Reconciler.Stop())
+	s.Must("stopping the reconciler", world.Pod.Reconciler.Stop())
 	s.replaces(west, contender)
 	s.readyPods(contender, 2)
-	s.eventually("endpoints in "+west+" without Shipper", "3", func() (string, error) {
+	s.Eventually("endpoints in "+west+" without Shipper", "3", func() (string, error) {
 		ready, err := s.readyEndpoints(west)
 		return fmt.Sprint(ready), err
 	})
-	s.must("starting the reconciler", world.pod.StartReconciler(s.ctx))
+	s.Must("starting the reconciler", world.Pod.StartReconciler(s.Ctx))
 	s.endpoints(4)
 }
 
@@ -288,21 +289,21 @@ func TestPodsBornWhileShipperIsAwayGetTraffic(t *testing.T) {
 func TestSelectionByReleaseCanBeUndone(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	s.applies(s.application("0.0.1", 4, allIn))
-	rel := s.release(0)
-	s.completes(rel)
+	rel := s.Release(0)
+	s.Completes(rel)
 	s.endpoints(4)
 	served := s.serving()
 	for _, one := range []struct{ flag, selects string }{
 		{"--select-by-release=false", shipper.TrafficStatusLabel + ":" + shipper.TrafficEnabled},
 		{"--select-by-release", shipper.ReleaseLabel + ":" + rel},
 	} {
-		s.must("stopping the reconciler", world.pod.Reconciler.Stop())
-		s.must("starting the reconciler", world.pod.StartReconciler(s.ctx, one.flag))
+		s.Must("stopping the reconciler", world.Pod.Reconciler.Stop())
+		s.Must("starting the reconciler", world.Pod.StartReconciler(s.Ctx, one.flag))
 		for _, cluster := range []string{west, east} {
 			want := fmt.Sprintf("map[%s:%s %s]", shipper.AppLabel, appName, one.selects)
-			s.eventually("what the Service selects in "+cluster, want, func() (string, error) {
+			s.Eventually("what the Service selects in "+cluster, want, func() (string, error) {
 				service := &corev1.Service{}
-				err := world.clusters[cluster].Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: "test-nginx-prod"}, service)
+				err := world.Clusters[cluster].Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: "test-nginx-prod"}, service)
 				return fmt.Sprint(service.Spec.Selector), err
 			})
 		}
@@ -317,23 +318,23 @@ func TestSelectionByReleaseCanBeUndone(t *testing.T) {
 func TestOddSteps(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
-		incumbent := s.release(0)
-		s.completes(incumbent)
+		incumbent := s.Release(0)
+		s.Completes(incumbent)
 		next := s.application("0.0.2", 4, strategy{
 			{"load test", 100, 75, 3, 1}, {"maintenance", 100, 25, 0, 0}, {"a quarter", 100, 100, 3, 1}, {"full on", 0, 100, 0, 1},
 		})
-		s.edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
-		contender := s.release(1)
+		s.Edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
+		contender := s.Release(1)
 		for step, want := range []struct{ contender, incumbent, endpoints int }{{3, 4, 6}, {1, 4, 0}, {4, 4, 6}} {
-			s.steps(contender, int32(step))
-			s.waitsForCommand(contender, int32(step))
+			s.Steps(contender, int32(step))
+			s.WaitsForCommand(contender, int32(step))
 			s.readyPods(contender, want.contender)
 			s.readyPods(incumbent, want.incumbent)
 			s.endpoints(want.endpoints)
 		}
 		served := s.serving()
-		s.steps(contender, 3)
-		s.completes(contender)
+		s.Steps(contender, 3)
+		s.Completes(contender)
 		s.readyPods(contender, 4)
 		s.readyPods(incumbent, 0)
 		s.endpoints(4)
@@ -347,21 +348,21 @@ func TestOddSteps(t *testing.T) {
 func TestRepositoryDownDisturbsNothingThatRuns(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	incumbent, contender := s.vanguardOverAllIn(4)
-	world.charts.Break(charts.Missing)
-	defer world.charts.Heal()
-	s.steps(contender, 1)
-	s.waitsForCommand(contender, 1)
+	world.Charts.Break(charts.Missing)
+	defer world.Charts.Heal()
+	s.Steps(contender, 1)
+	s.WaitsForCommand(contender, 1)
 	s.readyPods(incumbent, 2)
 	for _, rel := range []string{incumbent, contender} {
-		got, err := s.get(rel)
-		s.must("reading a release", err)
+		got, err := s.Get(rel)
+		s.Must("reading a release", err)
 		if !shipper.ConditionTrue(got.Status.Conditions, shipper.ReleaseScheduled) {
 			t.Errorf("Scheduled of %s is not True while the repository is down", rel)
 		}
 	}
-	world.charts.Heal()
-	s.steps(contender, 2)
-	s.completes(contender)
+	world.Charts.Heal()
+	s.Steps(contender, 2)
+	s.Completes(contender)
 }
 
 // serving watches the Service's endpoints in the fixture's clusters until the function it returns is called, which returns
@@ -391,16 +392,16 @@ func (s *fixture) serving() func() int {
 func TestKubectlWaits(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 2, allIn))
-		rel := s.release(0)
+		rel := s.Release(0)
 		kubectl, err := fleet.Kubectl()
-		s.must("finding kubectl", err)
+		s.Must("finding kubectl", err)
 		for _, args := range [][]string{
 			{"wait", "--for=condition=Complete", "rel/" + rel},
 			{"wait", "--for=condition=RollingOut=False", "app/" + appName},
 			{"wait", "--for=jsonpath={.status.achievedStep.name}=full on", "rel/" + rel},
 		} {
-			cmd := exec.CommandContext(s.ctx, kubectl, append(args, "-n", s.namespace, "--timeout", patience.String(),
-				"--kubeconfig", world.fleet.Management.Kubeconfig)...)
+			cmd := exec.CommandContext(s.Ctx, kubectl, append(args, "-n", s.Namespace, "--timeout", env.Patience.String(),
+				"--kubeconfig", world.Fleet.Management.Kubeconfig)...)
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
 			}

@@ -17,21 +17,21 @@ import (
 func Test02RejectModificationOfReleaseEnvironment(t *testing.T) {
 	onOneAndTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
-		name := s.release(0)
-		s.completes(name)
+		name := s.Release(0)
+		s.Completes(name)
 
-		rel, err := s.get(name)
-		s.must("reading the release", err)
+		rel, err := s.Get(name)
+		s.Must("reading the release", err)
 		rel.Spec.Environment.Chart.Name = "another"
-		s.refused("changing the environment", world.management.Update(s.ctx, rel), "spec.environment", "Application")
+		s.refused("changing the environment", world.Management.Update(s.Ctx, rel), "spec.environment", "Application")
 	})
 }
 
 func Test03RejectDeletionOfReleaseUnderBlock(t *testing.T) {
 	onOneAndTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
-		name := s.release(0)
-		s.completes(name)
+		name := s.Release(0)
+		s.Completes(name)
 		block := s.blocks()
 		s.refused("deleting the release", s.deletionOf(&shipper.Release{}, name), "rollouts blocked by: "+block)
 		s.readyPods(name, 4)
@@ -41,8 +41,8 @@ func Test03RejectDeletionOfReleaseUnderBlock(t *testing.T) {
 func Test04RejectDeletionOfApplicationUnderBlock(t *testing.T) {
 	onOneAndTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
-		name := s.release(0)
-		s.completes(name)
+		name := s.Release(0)
+		s.Completes(name)
 		block := s.blocks()
 		s.refused("deleting the application", s.deletionOf(&shipper.Application{}, appName), "rollouts blocked by: "+block)
 		s.readyPods(name, 4)
@@ -55,8 +55,8 @@ func Test05NewApplicationOverridingABlock(t *testing.T) {
 		app := s.application("0.0.1", 4, allIn)
 		app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: block}
 		s.applies(app)
-		rel := s.release(0)
-		s.completes(rel)
+		rel := s.Release(0)
+		s.Completes(rel)
 		s.readyPods(rel, 4)
 	})
 }
@@ -64,7 +64,7 @@ func Test05NewApplicationOverridingABlock(t *testing.T) {
 func Test06BlockANewApplication(t *testing.T) {
 	onOneAndTwoClusters(t, func(s *fixture) {
 		block := s.blocks()
-		s.refused("creating the application", world.management.Create(s.ctx, s.application("0.0.1", 1, allIn)),
+		s.refused("creating the application", world.Management.Create(s.Ctx, s.application("0.0.1", 1, allIn)),
 			"rollouts blocked by: "+block, "Simulate rollout block", "testUser")
 	})
 }
@@ -72,23 +72,23 @@ func Test06BlockANewApplication(t *testing.T) {
 func Test07NewApplicationOverridingAMissingBlock(t *testing.T) {
 	onOneAndTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 1, allIn)
-		app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: s.namespace + "/no-such-block"}
-		s.refused("creating the application", world.management.Create(s.ctx, app),
-			shipper.RolloutBlockOverrideAnnotation, s.namespace+"/no-such-block")
+		app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: s.Namespace + "/no-such-block"}
+		s.refused("creating the application", world.Management.Create(s.Ctx, app),
+			shipper.RolloutBlockOverrideAnnotation, s.Namespace+"/no-such-block")
 	})
 }
 
 func Test08BlockProgressOfANewApplication(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, vanguard))
-		rel := s.release(0)
-		s.waitsForCommand(rel, 0)
+		rel := s.Release(0)
+		s.WaitsForCommand(rel, 0)
 		block := s.blocks()
 		s.saysBlocked(rel, block)
 		before := s.targets(rel)
 
-		s.refused("advancing", s.tryStep(rel, 1), "rollouts blocked by: "+block)
-		s.refused("editing the application", s.tryEdit(func(app *shipper.Application) {
+		s.refused("advancing", s.TryStep(rel, 1), "rollouts blocked by: "+block)
+		s.refused("editing the application", s.TryEdit(func(app *shipper.Application) {
 			app.Spec.Template.Chart.Version = "0.0.2"
 		}), "rollouts blocked by: "+block)
 		s.readyPods(rel, 1)
@@ -103,11 +103,11 @@ func Test11RolloutOverridingABlock(t *testing.T) {
 		app := s.application("0.0.1", 4, allIn)
 		app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: s.blocks()}
 		s.applies(app)
-		incumbent := s.release(0)
-		s.completes(incumbent)
-		s.edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
-		contender := s.release(1)
-		s.completes(contender)
+		incumbent := s.Release(0)
+		s.Completes(incumbent)
+		s.Edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
+		contender := s.Release(1)
+		s.Completes(contender)
 		s.readyPods(contender, 4)
 		s.readyPods(incumbent, 0)
 	})
@@ -116,14 +116,14 @@ func Test11RolloutOverridingABlock(t *testing.T) {
 func Test19NewApplicationBlockStrategyBackwards(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, vanguard))
-		rel := s.release(0)
-		s.waitsForCommand(rel, 0)
-		s.steps(rel, 1)
-		s.waitsForCommand(rel, 1)
+		rel := s.Release(0)
+		s.WaitsForCommand(rel, 0)
+		s.Steps(rel, 1)
+		s.WaitsForCommand(rel, 1)
 		block := s.blocks()
-		s.refused("retreating", s.tryStep(rel, 0), "rollouts blocked by: "+block)
+		s.refused("retreating", s.TryStep(rel, 0), "rollouts blocked by: "+block)
 		s.saysBlocked(rel, block)
-		s.waitsForCommand(rel, 1)
+		s.WaitsForCommand(rel, 1)
 		s.readyPods(rel, 2)
 	})
 }
@@ -132,9 +132,9 @@ func Test21RolloutBlockMovingStrategy(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		incumbent, contender := s.vanguardOverAllIn(4)
 		block := s.blocks()
-		s.refused("advancing", s.tryStep(contender, 1), "rollouts blocked by: "+block)
+		s.refused("advancing", s.TryStep(contender, 1), "rollouts blocked by: "+block)
 		s.saysBlocked(contender, block)
-		s.waitsForCommand(contender, 0)
+		s.WaitsForCommand(contender, 0)
 		s.readyPods(contender, 1)
 		s.readyPods(incumbent, 4)
 	})
@@ -165,9 +165,9 @@ func (s *fixture) overrides(block string) (release string) {
 	app := s.application("0.0.1", 1, allIn)
 	app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: block}
 	s.applies(app)
-	release = s.release(0)
-	s.completes(release)
-	s.listed(block, s.namespace+"/"+appName, s.namespace+"/"+release)
+	release = s.Release(0)
+	s.Completes(release)
+	s.listed(block, s.Namespace+"/"+appName, s.Namespace+"/"+release)
 	return release
 }
 
@@ -176,10 +176,10 @@ func (s *fixture) overridesNoMore(block string) {
 	s.Helper()
 	release := s.overrides(block)
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:""}}}`, shipper.RolloutBlockOverrideAnnotation)
-	s.must("emptying the override", world.management.Patch(s.ctx,
-		&shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: release}},
+	s.Must("emptying the override", world.Management.Patch(s.Ctx,
+		&shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: release}},
 		client.RawPatch(types.MergePatchType, patch)))
-	s.listed(block, s.namespace+"/"+appName, "")
+	s.listed(block, s.Namespace+"/"+appName, "")
 }
 
 // TestBlockThatIsDeletedLeavesNoOverride checks that an override does not outlive its block.
@@ -188,26 +188,26 @@ func TestBlockThatIsDeletedLeavesNoOverride(t *testing.T) {
 		block := s.blocks()
 		release := s.overrides(block)
 		s.lifts(block)
-		s.eventually("overrides of Application and Release", "none", func() (string, error) {
+		s.Eventually("overrides of Application and Release", "none", func() (string, error) {
 			app := &shipper.Application{}
-			if err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app); err != nil {
+			if err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: appName}, app); err != nil {
 				return "", err
 			}
-			rel, err := s.get(release)
+			rel, err := s.Get(release)
 			left := app.Annotations[shipper.RolloutBlockOverrideAnnotation] + rel.Annotations[shipper.RolloutBlockOverrideAnnotation]
 			if left == "" {
 				return "none", err
 			}
 			return left, err
 		})
-		s.edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
-		s.completes(s.release(1))
+		s.Edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
+		s.Completes(s.Release(1))
 	})
 }
 
 // deletionOf deletes an object of the test's namespace.
 func (s *fixture) deletionOf(object client.Object, name string) error {
-	object.SetNamespace(s.namespace)
+	object.SetNamespace(s.Namespace)
 	object.SetName(name)
-	return s.user.Delete(s.ctx, object)
+	return s.User.Delete(s.Ctx, object)
 }

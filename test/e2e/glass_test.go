@@ -26,8 +26,8 @@ const why = "INC-4711: this version mends the outage"
 func TestBreakingTheGlass(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
-		incumbent := s.release(0)
-		s.completes(incumbent)
+		incumbent := s.Release(0)
+		s.Completes(incumbent)
 		rb := s.blocksWith(func(spec *shipper.RolloutBlockSpec) { spec.RequireOverrideReason = true })
 		key := rb.Namespace + "/" + rb.Name
 		dev, _ := s.as("dev")
@@ -39,34 +39,34 @@ func TestBreakingTheGlass(t *testing.T) {
 				app.Annotations[shipper.RolloutBlockOverrideReasonAnnotation] = reason
 			}
 		}
-		s.forbidden("overriding without the right", dev.tryEdit(rollOut(why)), `user "dev" may not override RolloutBlock `+key,
+		s.forbidden("overriding without the right", dev.TryEdit(rollOut(why)), `user "dev" may not override RolloutBlock `+key,
 			"the verb override on resource rolloutblocks."+shipper.GroupName+" named "+rb.Name+" in namespace "+rb.Namespace)
-		err := sre.tryEdit(rollOut(" "))
+		err := sre.TryEdit(rollOut(" "))
 		s.refused("overriding without a reason", err, shipper.RolloutBlockOverrideReasonAnnotation, "wants to know why")
 		if !apierrors.IsInvalid(err) {
 			t.Errorf("overriding without a reason is refused with %s, want 422", apierrors.ReasonForError(err))
 		}
 		began := time.Now()
-		sre.edits(rollOut(why))
-		contender := s.release(1)
-		s.waitsForCommand(contender, 0)
-		dev.steps(contender, 1) // the Application has the override: advancing it needs no right to override
-		s.waitsForCommand(contender, 1)
+		sre.Edits(rollOut(why))
+		contender := s.Release(1)
+		s.WaitsForCommand(contender, 0)
+		dev.Steps(contender, 1) // the Application has the override: advancing it needs no right to override
+		s.WaitsForCommand(contender, 1)
 		s.readyPods(contender, 2)
 		s.readyPods(incumbent, 2)
-		dev.steps(contender, 2)
-		s.completes(contender)
+		dev.Steps(contender, 2)
+		s.Completes(contender)
 		s.readyPods(contender, 4)
 		s.readyPods(incumbent, 0)
 		s.endpoints(4)
 
 		app, rel := &shipper.Application{}, &shipper.Release{}
-		s.must("reading the application", world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app))
-		s.must("reading the release", world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: contender}, rel))
+		s.Must("reading the application", world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.App}, app))
+		s.Must("reading the release", world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: contender}, rel))
 		s.bears(app, rb, "sre", began)
 		s.bears(rel, rb, "sre", began)
 		s.recorded(rb, app.Name, contender)
-		for _, of := range []string{"Application " + s.namespace + "/" + app.Name, "Release " + s.namespace + "/" + rel.Name} {
+		for _, of := range []string{"Application " + s.Namespace + "/" + app.Name, "Release " + s.Namespace + "/" + rel.Name} {
 			s.toldOf("RolloutBlock", rb.Name, "RolloutBlockOverridden", "sre overrides the block for "+of+": "+why)
 		}
 		s.toldOf("Release", contender, "RolloutBlockOverridden", key)
@@ -100,12 +100,12 @@ func (s *fixture) bears(o client.Object, rb *shipper.RolloutBlock, user string, 
 // recorded waits until a block's status lists the overrides of an Application and its Release, with user and reason.
 func (s *fixture) recorded(rb *shipper.RolloutBlock, app, release string) {
 	s.Helper()
-	s.listed(rb.Namespace+"/"+rb.Name, s.namespace+"/"+app, s.namespace+"/"+release)
+	s.listed(rb.Namespace+"/"+rb.Name, s.Namespace+"/"+app, s.Namespace+"/"+release)
 	now := &shipper.RolloutBlock{}
-	s.must("reading the block", world.management.Get(s.ctx, client.ObjectKeyFromObject(rb), now))
+	s.Must("reading the block", world.Management.Get(s.Ctx, client.ObjectKeyFromObject(rb), now))
 	want := []shipper.RolloutBlockOverrideRecord{
-		{Kind: "Application", Name: s.namespace + "/" + app, User: "sre", Reason: why},
-		{Kind: "Release", Name: s.namespace + "/" + release, User: "sre", Reason: why},
+		{Kind: "Application", Name: s.Namespace + "/" + app, User: "sre", Reason: why},
+		{Kind: "Release", Name: s.Namespace + "/" + release, User: "sre", Reason: why},
 	}
 	got := now.Status.Overrides.Records
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(shipper.RolloutBlockOverrideRecord{}, "Time")); diff != "" {
@@ -128,9 +128,9 @@ func TestBreakingTheGlassInTheMiddleOfAStep(t *testing.T) {
 		dev, _ := s.as("dev")
 		sre, _ := s.as("sre", mayOverride(blockName))
 		s.forbidden("overriding without the right", dev.annotates(contender, key, why), `user "dev" may not override`, key)
-		s.must("overriding", sre.annotates(contender, key, why))
+		s.Must("overriding", sre.annotates(contender, key, why))
 		s.releaseSaysOfBlocks(contender, "False")
-		s.waitsForCommand(contender, 1)
+		s.WaitsForCommand(contender, 1)
 		s.readyPods(contender, 2)
 		s.readyPods(incumbent, 2)
 	})
@@ -140,7 +140,7 @@ func TestBreakingTheGlassInTheMiddleOfAStep(t *testing.T) {
 func (s *fixture) annotates(release, key, reason string) error {
 	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q,%q:%q}}}`,
 		shipper.RolloutBlockOverrideAnnotation, key, shipper.RolloutBlockOverrideReasonAnnotation, reason)
-	return s.user.Patch(s.ctx, &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: release}},
+	return s.User.Patch(s.Ctx, &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: release}},
 		client.RawPatch(types.MergePatchType, patch))
 }
 
@@ -153,20 +153,20 @@ func TestBlockThatNobodyMayOverride(t *testing.T) {
 		app := sre.application("0.0.1", 4, vanguard)
 		app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: key}
 		sre.applies(app)
-		rel := s.release(0)
-		s.waitsForCommand(rel, 0)
-		s.listed(key, s.namespace+"/"+s.app, s.namespace+"/"+rel)
+		rel := s.Release(0)
+		s.WaitsForCommand(rel, 0)
+		s.listed(key, s.Namespace+"/"+s.App, s.Namespace+"/"+rel)
 
 		patch := fmt.Appendf(nil, `{"spec":{"overridePolicy":%q}}`, shipper.RolloutBlockNobody)
-		s.must("forbidding overrides", world.management.Patch(s.ctx, rb, client.RawPatch(types.MergePatchType, patch)))
+		s.Must("forbidding overrides", world.Management.Patch(s.Ctx, rb, client.RawPatch(types.MergePatchType, patch)))
 		s.saysBlocked(rel, key)
 		s.listed(key, "", "")
 		said := []string{"rollouts blocked by: " + key, "Nobody may override " + key}
 		for name, who := range map[string]*fixture{"sre": sre, "the administrator": s} {
-			s.forbidden(name+" advancing", who.tryStep(rel, 1), said...)
+			s.forbidden(name+" advancing", who.TryStep(rel, 1), said...)
 			another := who.application("0.0.1", 1, allIn)
 			another.Name, another.Annotations = "another", map[string]string{shipper.RolloutBlockOverrideAnnotation: key}
-			s.forbidden(name+" overriding", who.user.Create(s.ctx, another), said...)
+			s.forbidden(name+" overriding", who.User.Create(s.Ctx, another), said...)
 		}
 		s.readyPods(rel, 1)
 	})
@@ -182,10 +182,10 @@ func TestLiftingOrWeakeningABlockIsAnEventAndAudited(t *testing.T) {
 		APIGroups: []string{shipper.GroupName}, Resources: []string{"rolloutblocks"}, Verbs: []string{"patch", "delete"},
 	})
 	patch := fmt.Appendf(nil, `{"spec":{"enforcement":%q,"allow":[%q]}}`, shipper.RolloutBlockWarn, shipper.RolloutBlockAbort)
-	s.must("weakening the block", sre.user.Patch(s.ctx, rb, client.RawPatch(types.MergePatchType, patch)))
+	s.Must("weakening the block", sre.User.Patch(s.Ctx, rb, client.RawPatch(types.MergePatchType, patch)))
 	s.toldOf("RolloutBlock", rb.Name, "RolloutBlockWeakened",
 		"the block of testUser (created by admin) was changed and stops less now: allow, enforcement")
-	s.must("lifting the block", sre.user.Delete(s.ctx, rb))
+	s.Must("lifting the block", sre.User.Delete(s.Ctx, rb))
 	s.toldOf("RolloutBlock", rb.Name, "RolloutBlockLifted",
 		"the block of testUser (created by admin) was deleted; the API server's audit log has who did it: Simulate rollout block")
 	for under, want := range map[string]string{

@@ -19,17 +19,17 @@ import (
 func TestHistoryTellsWhatEachReleaseWas(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 1, allIn))
-		first := s.release(0)
-		s.completes(first)
+		first := s.Release(0)
+		s.Completes(first)
 		block := s.blocks()
-		s.edits(func(app *shipper.Application) {
+		s.Edits(func(app *shipper.Application) {
 			app.Annotations[shipper.RolloutBlockOverrideAnnotation] = block
 			app.Annotations[shipper.RolloutBlockOverrideReasonAnnotation] = "it is burning"
 			(*app.Spec.Template.Values)["secrets"] = map[string]any{"pass.word": "hunter2"}
 			(*app.Spec.Template.Values)["replicaCount"] = int64(2)
 		})
-		second := s.release(1)
-		s.completes(second)
+		second := s.Release(1)
+		s.Completes(second)
 		s.tellsHistory(
 			rollout.Past{
 				Release: second, Generation: 1, ValuesChanged: []string{"replicaCount", "secrets"}, State: "complete", Outcome: "Complete",
@@ -41,13 +41,13 @@ func TestHistoryTellsWhatEachReleaseWas(t *testing.T) {
 		s.kubectlSays("replicaCount, secrets", "get", "rel", second, "-o", "wide")
 
 		s.lifts(block)
-		s.says("rolls out", "rollout", "rollback", s.app)
+		s.says("rolls out", "rollout", "rollback", s.App)
 		third := s.releaseAfter(second)
-		s.completes(third)
-		s.eventually("the outcomes that kubectl shows", "Complete RolledBack Complete", func() (string, error) {
+		s.Completes(third)
+		s.Eventually("the outcomes that kubectl shows", "Complete RolledBack Complete", func() (string, error) {
 			var out []string
 			for _, name := range []string{first, second, third} {
-				rel, err := s.get(name)
+				rel, err := s.Get(name)
 				if err != nil || rel.Status.Summary == nil {
 					return "nothing of " + name, err
 				}
@@ -58,10 +58,10 @@ func TestHistoryTellsWhatEachReleaseWas(t *testing.T) {
 			}
 			return strings.Join(out, " "), nil
 		})
-		s.says("it is burning", "rollout", "history", s.app) // also after the block is deleted
-		s.says("complete, back to "+first, "rollout", "history", s.app)
-		s.says("incumbent, rolled back", "rollout", "history", s.app)
-		if out, err := s.shipperctl("rollout", "history", s.app, "-o", "yaml"); err != nil || strings.Contains(out, "hunter2") {
+		s.says("it is burning", "rollout", "history", s.App) // also after the block is deleted
+		s.says("complete, back to "+first, "rollout", "history", s.App)
+		s.says("incumbent, rolled back", "rollout", "history", s.App)
+		if out, err := s.shipperctl("rollout", "history", s.App, "-o", "yaml"); err != nil || strings.Contains(out, "hunter2") {
 			t.Errorf("history: %v\n%s", err, out)
 		}
 	})
@@ -70,10 +70,10 @@ func TestHistoryTellsWhatEachReleaseWas(t *testing.T) {
 // tellsHistory compares the JSON of `rollout history`, without times and the fields that all Releases here share.
 func (s *fixture) tellsHistory(want ...rollout.Past) {
 	s.Helper()
-	out, err := s.shipperctl("rollout", "history", s.app, "-o", "json")
-	s.must("reading the history", err)
+	out, err := s.shipperctl("rollout", "history", s.App, "-o", "json")
+	s.Must("reading the history", err)
 	var got []rollout.Past
-	s.must("reading the history", json.Unmarshal([]byte(out), &got))
+	s.Must("reading the history", json.Unmarshal([]byte(out), &got))
 	for i := range got {
 		if _, err := time.ParseDuration(got[i].Duration); err != nil || len(got[i].Digest) != 64 || got[i].RequestedBy == "" {
 			s.Errorf("%s has the duration %q, the digest %q and the requester %q",

@@ -56,7 +56,7 @@ func TestHooksRunInAllClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	world.charts.Publish(archive)
+	world.Charts.Publish(archive)
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	fails := func(hook string) func(*shipper.Application) {
 		return func(a *shipper.Application) { a.Spec.Template.Values = &shipper.ChartValues{"fails": hook} }
@@ -65,21 +65,21 @@ func TestHooksRunInAllClusters(t *testing.T) {
 	app.Spec.Template.Chart.Name = "hooked"
 	fails("nothing")(app)
 	s.applies(app)
-	first := s.release(0)
-	s.completes(first)
+	first := s.Release(0)
+	s.Completes(first)
 	s.haveRun("pre-install", "post-install")
 	s.says("Succeeded", "rollout", "test", first)
 	s.haveRun("pre-install", "post-install", "test")
 
-	s.edits(fails("pre-upgrade"))
+	s.Edits(fails("pre-upgrade"))
 	second := s.releaseAfter(first)
-	s.complains(s.app, shipper.HookFailed, `hook pre-upgrade: Job "pre-upgrade" failed`, west, east)
+	s.complains(s.App, shipper.HookFailed, `hook pre-upgrade: Job "pre-upgrade" failed`, west, east)
 	s.haveRun("pre-install", "post-install", "pre-upgrade", "test")
 	s.readyPods(first, 1)
 
-	s.edits(fails("test"))
+	s.Edits(fails("test"))
 	third := s.releaseAfter(second)
-	s.completes(third)
+	s.Completes(third)
 	s.haveRun("pre-install", "post-install", "pre-upgrade", "post-upgrade", "test")
 	out, err := s.shipperctl("rollout", "test", third)
 	if cli.ExitCode(err) != cli.Failed || strings.Count(out, `hook test: Job "test" failed: DeadlineExceeded`) != 2 {
@@ -94,9 +94,9 @@ func (s *fixture) haveRun(hooks ...string) {
 	slices.Sort(hooks)
 	want := strings.Join(hooks, " ")
 	for _, cluster := range []string{west, east} {
-		s.eventually("hooks that ran in "+cluster, want, func() (string, error) {
+		s.Eventually("hooks that ran in "+cluster, want, func() (string, error) {
 			var jobs batchv1.JobList
-			err := world.clusters[cluster].List(s.ctx, &jobs, client.InNamespace(s.namespace))
+			err := world.Clusters[cluster].List(s.Ctx, &jobs, client.InNamespace(s.Namespace))
 			var names []string
 			for _, j := range jobs.Items {
 				names = append(names, j.Name)

@@ -21,7 +21,7 @@ func TestAKindOrNameFromASecretReachesNoStatus(t *testing.T) {
 	t.Parallel()
 	s := begin(t, []string{west}, []string{westRegion})
 	repository, err := charts.Start()
-	s.must("starting a repository", err)
+	s.Must("starting a repository", err)
 	t.Cleanup(repository.Close)
 	s.publishesIdentity(repository, "0.0.11", "apiVersion: example.com/v1\nkind: {{ .Values.message }}\nmetadata:\n  name: gadget\n")
 	s.publishesIdentity(repository, "0.0.12", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Values.message }}_\n")
@@ -29,15 +29,15 @@ func TestAKindOrNameFromASecretReachesNoStatus(t *testing.T) {
 	app := s.fromSources()
 	app.Spec.Template.Chart.RepoURL, app.Spec.Template.Chart.Version = repository.URL, "0.0.11"
 	owner.applies(app)
-	s.complains(s.app, shipper.ChartError, "object 3 is of a kind the cluster does not know")
-	owner.edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.12" })
-	s.complains(s.app, "installing object 1: the API server answers Invalid, for metadata.name (FieldValueInvalid)")
+	s.complains(s.App, shipper.ChartError, "object 3 is of a kind the cluster does not know")
+	owner.Edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.12" })
+	s.complains(s.App, "installing object 1: the API server answers Invalid, for metadata.name (FieldValueInvalid)")
 	said := heard.about()
 	for _, list := range []client.ObjectList{
 		&shipper.ApplicationList{}, &shipper.ReleaseList{}, &shipper.InstallationTargetList{}, &shipper.CapacityTargetList{},
 		&shipper.TrafficTargetList{}, &eventsv1.EventList{},
 	} {
-		said = append(said, s.texts(world.management, list))
+		said = append(said, s.texts(world.Management, list))
 	}
 	for _, text := range said {
 		if at := strings.Index(text, canary); at >= 0 {
@@ -51,7 +51,7 @@ func (s *fixture) publishesIdentity(repository *charts.Repository, version, obje
 	s.Helper()
 	files := map[string]string{}
 	from := os.DirFS("../charts/configmap-0.0.1")
-	s.must("reading a chart", fs.WalkDir(from, ".", func(path string, entry fs.DirEntry, err error) error {
+	s.Must("reading a chart", fs.WalkDir(from, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -62,6 +62,6 @@ func (s *fixture) publishesIdentity(repository *charts.Repository, version, obje
 	files["Chart.yaml"] = strings.Replace(files["Chart.yaml"], "0.0.1", version, 1)
 	files["templates/configmap.yaml"] = object
 	archive, err := charts.PackFiles("configmap", version, files)
-	s.must("packing a chart", err)
+	s.Must("packing a chart", err)
 	repository.Publish(archive)
 }

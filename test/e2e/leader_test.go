@@ -19,43 +19,43 @@ import (
 // step until another replica leads and completes the rollout. When it resumes, it writes to no cluster and exits.
 func TestALeaderThatStoodStillUndoesNothing(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
-	options := world.options
+	options := world.PodOptions
 	options.Dir = filepath.Join(options.Dir, "stand-by")
-	other, err := pod.New(s.ctx, options)
-	s.must("giving another reconciler credentials", err)
+	other, err := pod.New(s.Ctx, options)
+	s.Must("giving another reconciler credentials", err)
 	t.Cleanup(func() {
 		if err := other.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
 	incumbent, contender := s.vanguardOverAllIn(4)
-	s.must("starting another reconciler", other.StartReconciler(s.ctx))
+	s.Must("starting another reconciler", other.StartReconciler(s.Ctx))
 
-	s.steps(contender, 1)
-	old := world.pod.Reconciler
-	s.must("suspending the leader", old.Suspend())
+	s.Steps(contender, 1)
+	old := world.Pod.Reconciler
+	s.Must("suspending the leader", old.Suspend())
 	t.Cleanup(func() { // the next test needs a reconciler
 		if _ = old.Resume(); !t.Failed() {
 			return
 		}
 		old.Kill()
-		if world.pod.Reconciler != old {
+		if world.Pod.Reconciler != old {
 			return
 		}
-		if err := world.pod.StartReconciler(context.WithoutCancel(s.ctx)); err != nil {
+		if err := world.Pod.StartReconciler(context.WithoutCancel(s.Ctx)); err != nil {
 			t.Error(err)
 		}
 	})
-	s.waitsForCommand(contender, 1)
-	s.steps(contender, 2)
-	s.completes(contender)
+	s.WaitsForCommand(contender, 1)
+	s.Steps(contender, 2)
+	s.Completes(contender)
 	s.readyPods(contender, 4)
 	s.readyPods(incumbent, 0)
 	s.endpoints(4)
 
 	before := s.nothingIsWritten()
-	s.must("letting the old leader go on", old.Resume())
-	s.eventually("the old leader", "ended: leader election lost", func() (string, error) {
+	s.Must("letting the old leader go on", old.Resume())
+	s.Eventually("the old leader", "ended: leader election lost", func() (string, error) {
 		if err := old.Ended(); err == nil || !strings.Contains(err.Error(), "leader election lost") {
 			return "runs, or ended otherwise", err
 		}
@@ -69,17 +69,17 @@ func TestALeaderThatStoodStillUndoesNothing(t *testing.T) {
 	s.readyPods(contender, 4)
 	s.readyPods(incumbent, 0)
 
-	s.must("starting the reconciler", world.pod.StartReconciler(s.ctx))
-	s.must("stopping the other one", other.Reconciler.Stop())
-	s.steps(contender, 1)
-	s.waitsForCommand(contender, 1)
+	s.Must("starting the reconciler", world.Pod.StartReconciler(s.Ctx))
+	s.Must("stopping the other one", other.Reconciler.Stop())
+	s.Steps(contender, 1)
+	s.WaitsForCommand(contender, 1)
 }
 
 // nothingIsWritten waits until Shipper has written nothing for longer than a status may be delayed, and returns all writes.
 func (s *fixture) nothingIsWritten() (writes map[string][]string) {
 	s.Helper()
 	before, since := -1, time.Now()
-	s.eventually("writes", "none any more", func() (string, error) {
+	s.Eventually("writes", "none any more", func() (string, error) {
 		writes = s.allWrites()
 		n := 0
 		for _, some := range writes {
@@ -101,12 +101,12 @@ func (s *fixture) allWrites() map[string][]string {
 	s.Helper()
 	out := map[string][]string{}
 	for account, clusters := range map[string][]*fleet.Cluster{
-		shipper.ManagementServiceAccount:  {world.fleet.Management},
-		shipper.ApplicationServiceAccount: world.fleet.Applications,
+		shipper.ManagementServiceAccount:  {world.Fleet.Management},
+		shipper.ApplicationServiceAccount: world.Fleet.Applications,
 	} {
 		for _, c := range clusters {
 			writes, err := pod.Written(c, account)
-			s.must("reading what was written", err)
+			s.Must("reading what was written", err)
 			out[c.Name] = writes
 		}
 	}

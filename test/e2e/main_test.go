@@ -12,14 +12,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/test/charts"
+	"shipper.dev/shipper/test/env"
 	"shipper.dev/shipper/test/fleet"
 	"shipper.dev/shipper/test/pod"
 )
@@ -32,53 +27,15 @@ const (
 
 // world is the fleet that all tests of the package share. Each test has a namespace of its own in it.
 var world struct {
-	fleet      *fleet.Fleet
-	pod        *pod.Pod
-	charts     *charts.Repository
-	management client.WithWatch
-	clusters   map[string]client.WithWatch // application clusters by name
-	options    pod.Options
-	inherited  []*inheritance
+	*env.Env
+
+	inherited []*inheritance
 }
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(testMain(m))
-}
-
-func testMain(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "shipper-e2e-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
-	f, err := fleet.Start(ctx, fleet.Options{Applications: []string{west, east}, Dir: filepath.Join(dir, "fleet")})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer f.Stop()
-	world.fleet = f
-	err = install(ctx, dir)
-	defer func() {
-		if world.pod != nil {
-			_ = world.pod.Stop()
-		}
-	}()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer world.charts.Close()
-	code := m.Run()
-	if err := rights(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
+	os.Exit(env.Main(m, env.Options{
+		Fleet: fleet.Options{Applications: []string{west, east}}, Binaries: env.Shipper(), SetUp: install, Check: rights,
+	}))
 }
 
 // rarely lists rights that Shipper needs only in situations that no test here causes.
@@ -99,14 +56,14 @@ func rights() error {
 			errs = append(errs, fmt.Errorf("%s:\n  %s", what, strings.Join(rights, "\n  ")))
 		}
 	}
-	refused, err := pod.Refused(world.fleet.Management, shipper.ManagementServiceAccount)
+	refused, err := pod.Refused(world.Fleet.Management, shipper.ManagementServiceAccount)
 	report("Shipper may not, in the management cluster", refused, err)
-	for _, c := range world.fleet.Applications {
+	for _, c := range world.Fleet.Applications {
 		refused, err := pod.Refused(c, shipper.ApplicationServiceAccount)
 		report("Shipper may not, in "+c.Name, refused, err)
 	}
 	if everything() {
-		unused, err := pod.Unused(world.fleet.Management)
+		unused, err := pod.Unused(world.Fleet.Management)
 		unused = slices.DeleteFunc(unused, func(right string) bool { return slices.Contains(rarely, right) })
 		report("Shipper may, and never does, in the management cluster", unused, err)
 	}
@@ -123,37 +80,17 @@ func everything() bool {
 	return !testing.Short()
 }
 
-// install builds the binaries and runs shipperctl on a fleet that the original has managed so far: all tests run on an
-// installation that was taken over.
-func install(ctx context.Context, dir string) error {
-	var err error
-	if world.charts, err = charts.Start(); err != nil {
-		return err
-	}
-	if world.management, err = pod.NewClient(world.fleet.Management.Config); err != nil {
-		return err
-	}
-	world.clusters = map[string]client.WithWatch{}
-	for _, c := range world.fleet.Applications {
-		if world.clusters[c.Name], err = pod.NewClient(c.Config); err != nil {
-			return err
-		}
-	}
-	if err := pod.Build(ctx, dir); err != nil {
-		return err
-	}
-	port, err := pod.FreePort()
-	if err != nil {
-		return err
-	}
-	world.options = pod.Options{Management: world.fleet.Management, Bin: dir, Dir: dir, WebhookPort: port}
+// install runs shipperctl on a fleet that the original has managed so far: all tests run on an installation that was taken
+// over.
+func install(ctx context.Context, e *env.Env) error {
+	world.Env = e
 	if err := inherit(ctx); err != nil {
 		return err
 	}
-	if err := pod.SetUpManagement(ctx, world.fleet, dir, port); err != nil {
+	if err := pod.SetUpManagement(ctx, e.Fleet, e.Dir, e.PodOptions.WebhookPort); err != nil {
 		return err
 	}
-	if world.pod, err = pod.Start(ctx, world.options); err != nil {
+	if err := e.StartPod(ctx); err != nil {
 		return err
 	}
 	if err := refusedInEveryCluster(ctx); err != nil {
@@ -166,9 +103,9 @@ func install(ctx context.Context, dir string) error {
 func join(ctx context.Context) error {
 	clusters := fmt.Sprintf("applicationClusters:\n- name: %s\n  region: %s\n- name: %s\n  region: %s\n",
 		west, westRegion, east, eastRegion)
-	file := filepath.Join(world.options.Dir, "clusters.yaml")
+	file := filepath.Join(world.Dir, "clusters.yaml")
 	if err := os.WriteFile(file, []byte(clusters), 0o600); err != nil {
 		return err
 	}
-	return pod.Shipperctl(ctx, world.fleet, world.options.Bin, "clusters", "join", "-f", file)
+	return pod.Shipperctl(ctx, world.Fleet, world.Dir, "clusters", "join", "-f", file)
 }

@@ -40,14 +40,14 @@ metadata: {name: data}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, storageClassName: none}
 `,
 	})
-	s.must("packing a chart", err)
-	world.charts.Publish(archive)
+	s.Must("packing a chart", err)
+	world.Charts.Publish(archive)
 }
 
 // healthy returns what a Release reports of the health of its objects.
 func (s *fixture) healthy(release string) func() (string, error) {
 	return func() (string, error) {
-		rel, err := s.get(release)
+		rel, err := s.Get(release)
 		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseHealthy); c != nil {
 			return fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message), err
 		}
@@ -62,30 +62,30 @@ func TestReleaseTellsHowItsObjectsAre(t *testing.T) {
 		app := s.application("0.0.1", 2, allIn)
 		app.Spec.Template.Chart.Name = "storing"
 		s.applies(app)
-		rel := s.release(0)
-		s.completes(rel) // completion depends on Pods, not on volumes
+		rel := s.Release(0)
+		s.Completes(rel) // completion depends on Pods, not on volumes
 		const lacks = `PersistentVolumeClaim "data" is InProgress (NotBound)`
-		s.eventually("no volume is there", fmt.Sprintf("False ObjectsInProgress 2 of 6 objects are not healthy: %s: %s; %s: %s",
+		s.Eventually("no volume is there", fmt.Sprintf("False ObjectsInProgress 2 of 6 objects are not healthy: %s: %s; %s: %s",
 			west, lacks, east, lacks), s.healthy(rel))
-		s.says("cluster "+west+": 2 of 3 objects healthy", "rollout", "status", s.app)
-		s.says("cluster "+east+": 1 of 3 objects not healthy: PersistentVolumeClaim data InProgress (NotBound)", "rollout", "status", s.app)
+		s.says("cluster "+west+": 2 of 3 objects healthy", "rollout", "status", s.App)
+		s.says("cluster "+east+": 1 of 3 objects not healthy: PersistentVolumeClaim data InProgress (NotBound)", "rollout", "status", s.App)
 		s.binds(west)
-		s.eventually("one volume is there", "False ObjectsInProgress 1 of 6 objects are not healthy: "+east+": "+lacks, s.healthy(rel))
+		s.Eventually("one volume is there", "False ObjectsInProgress 1 of 6 objects are not healthy: "+east+": "+lacks, s.healthy(rel))
 		s.binds(east)
-		s.eventually("both volumes are there", "True  ", s.healthy(rel))
-		s.says("cluster "+east+": 3 of 3 objects healthy", "rollout", "status", s.app)
+		s.Eventually("both volumes are there", "True  ", s.healthy(rel))
+		s.says("cluster "+east+": 3 of 3 objects healthy", "rollout", "status", s.App)
 	})
 }
 
 // binds marks the claim in a cluster as bound.
 func (s *fixture) binds(cluster string) {
 	s.Helper()
-	s.eventually("the claim is bound", "Bound", func() (string, error) {
+	s.Eventually("the claim is bound", "Bound", func() (string, error) {
 		claim := &corev1.PersistentVolumeClaim{}
-		if err := world.clusters[cluster].Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: "data"}, claim); err != nil {
+		if err := world.Clusters[cluster].Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: "data"}, claim); err != nil {
 			return "", err
 		}
 		claim.Status.Phase = corev1.ClaimBound
-		return string(claim.Status.Phase), world.clusters[cluster].Status().Update(s.ctx, claim)
+		return string(claim.Status.Phase), world.Clusters[cluster].Status().Update(s.Ctx, claim)
 	})
 }

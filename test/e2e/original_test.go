@@ -30,7 +30,7 @@ type inheritance struct {
 
 // inherit runs the original in the fleet, leaves two rollouts in progress, and starts witnesses before Shipper is set up.
 func inherit(ctx context.Context) error {
-	mgmt, applications := world.fleet.Management, world.fleet.Applications
+	mgmt, applications := world.Fleet.Management, world.Fleet.Applications
 	if err := original.Kinds(ctx, mgmt); err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func inherit(ctx context.Context) error {
 		}
 	}
 	for _, r := range []original.Rollout{{Namespace: "inherited-at-rest"}, {Namespace: "inherited-stuck", Stuck: true}} {
-		r.App, r.Charts, r.Regions = appName, world.charts.URL, regions
+		r.App, r.Charts, r.Regions = appName, world.Charts.URL, regions
 		left := &inheritance{Rollout: r}
 		var err error
 		if left.incumbent, left.contender, err = r.Leave(ctx, mgmt, applications); err != nil {
@@ -72,13 +72,10 @@ func TestRolloutsOfTheOriginalGoOn(t *testing.T) {
 	for _, left := range world.inherited {
 		t.Run(left.Namespace, func(t *testing.T) {
 			t.Parallel()
-			s := &fixture{
-				T: t, ctx: t.Context(), namespace: left.Namespace, app: left.App, clusters: []string{west, east},
-				regions: left.Regions, user: world.management,
-			}
+			s := &fixture{Rollout: *world.In(t, left.Namespace, left.App), clusters: []string{west, east}, regions: left.Regions}
 			t.Cleanup(func() {
 				if t.Failed() {
-					s.dump()
+					s.Dump()
 				}
 			})
 			s.isTakenOver(left)
@@ -90,15 +87,15 @@ func TestRolloutsOfTheOriginalGoOn(t *testing.T) {
 			}
 			s.wroteOnlyMarks(left)
 			if left.Stuck {
-				s.edits(func(app *shipper.Application) { delete(*app.Spec.Template.Values, "image") })
+				s.Edits(func(app *shipper.Application) { delete(*app.Spec.Template.Values, "image") })
 				left.contender = s.releaseAfter(left.contender)
-				s.waitsForCommand(left.contender, 0)
+				s.WaitsForCommand(left.contender, 0)
 			} else {
-				s.waitsForCommand(left.contender, 1)
+				s.WaitsForCommand(left.contender, 1)
 			}
 			s.endpoints(original.Total)
-			s.steps(left.contender, 2)
-			s.completes(left.contender)
+			s.Steps(left.contender, 2)
+			s.Completes(left.contender)
 			s.readyPods(left.contender, original.Total)
 			s.readyPods(left.incumbent, 0)
 			s.endpoints(original.Total)
@@ -111,17 +108,17 @@ func (s *fixture) isTakenOver(left *inheritance) {
 	s.Helper()
 	for _, name := range []string{left.incumbent, left.contender} {
 		for _, cluster := range s.clusters {
-			s.eventually("the anchor of "+name+" in "+cluster, "ours", func() (string, error) {
+			s.Eventually("the anchor of "+name+" in "+cluster, "ours", func() (string, error) {
 				anchor := &corev1.ConfigMap{}
-				err := world.clusters[cluster].Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: shipper.AnchorName(name)}, anchor)
+				err := world.Clusters[cluster].Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: shipper.AnchorName(name)}, anchor)
 				if anchor.Data["RenderedFrom"] == "" {
 					return fmt.Sprint(anchor.Data), err
 				}
 				return "ours", err
 			})
 		}
-		s.eventually("what is said of "+name, "Scheduled True", func() (string, error) {
-			rel, err := s.get(name)
+		s.Eventually("what is said of "+name, "Scheduled True", func() (string, error) {
+			rel, err := s.Get(name)
 			if rel.Status.ObservedGeneration != rel.Generation || rel.Status.ObservedGeneration == 0 {
 				return "nothing yet", err
 			}
@@ -133,8 +130,8 @@ func (s *fixture) isTakenOver(left *inheritance) {
 	if left.Stuck {
 		want = "waiting for capacity"
 	}
-	s.eventually("what "+left.contender+" waits for", want, func() (string, error) {
-		rel, err := s.get(left.contender)
+	s.Eventually("what "+left.contender+" waits for", want, func() (string, error) {
+		rel, err := s.Get(left.contender)
 		switch {
 		case rel.Status.Strategy == nil:
 			return "nothing", err
@@ -156,8 +153,8 @@ func (s *fixture) wroteOnlyMarks(left *inheritance) {
 		want = append(want, "patch configmaps "+shipper.AnchorName(name), "patch deployments "+name+"-test-nginx")
 	}
 	slices.Sort(want)
-	for _, c := range world.fleet.Applications {
-		got := s.written(c, "system:serviceaccount:"+shipper.SystemNamespace+":"+shipper.ApplicationServiceAccount, s.namespace)
+	for _, c := range world.Fleet.Applications {
+		got := s.written(c, "system:serviceaccount:"+shipper.SystemNamespace+":"+shipper.ApplicationServiceAccount, s.Namespace)
 		got = slices.DeleteFunc(got, func(write string) bool { return strings.HasSuffix(write, " test-nginx-prod-shipper-proof") })
 		if diff := cmp.Diff(want, got); diff != "" {
 			s.Errorf("what Shipper has written in %s (-want +got)\n%s", c.Name, diff)
@@ -169,7 +166,7 @@ func (s *fixture) wroteOnlyMarks(left *inheritance) {
 func TestInstallationOfTheOriginalIsTakenOver(t *testing.T) {
 	t.Parallel()
 	bound := map[string]string{}
-	for cluster, c := range map[string]client.Client{"mgmt": world.management, west: world.clusters[west], east: world.clusters[east]} {
+	for cluster, c := range map[string]client.Client{"mgmt": world.Management, west: world.Clusters[west], east: world.Clusters[east]} {
 		list := &rbacv1.ClusterRoleBindingList{}
 		if err := c.List(t.Context(), list); err != nil {
 			t.Fatal(err)
@@ -195,7 +192,7 @@ func TestInstallationOfTheOriginalIsTakenOver(t *testing.T) {
 		for key, o := range map[client.ObjectKey]client.Object{
 			{Name: name}: cluster, {Namespace: shipper.SystemNamespace, Name: name}: secret,
 		} {
-			if err := world.management.Get(t.Context(), key, o); err != nil {
+			if err := world.Management.Get(t.Context(), key, o); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -27,15 +27,15 @@ func TestValuesDifferFromPlaceToPlace(t *testing.T) {
 			{Name: west, Patch: []shipper.PatchOperation{{"op": "replace", "path": "/replicaCount", "value": int64(6)}}},
 		}
 		s.applies(app)
-		first := s.release(0)
+		first := s.Release(0)
 		for step, pods := range [][2]int{{1, 1}, {3, 2}, {6, 4}} {
 			if step > 0 {
-				s.steps(first, int32(step))
+				s.Steps(first, int32(step))
 			}
 			if step == 2 {
-				s.completes(first)
+				s.Completes(first)
 			} else {
-				s.waitsForCommand(first, int32(step))
+				s.WaitsForCommand(first, int32(step))
 			}
 			s.runs(first, fmt.Sprintf("west: %d of nginx:stable, east: %d of nginx:of-the-region", pods[0], pods[1]))
 		}
@@ -43,22 +43,22 @@ func TestValuesDifferFromPlaceToPlace(t *testing.T) {
 		s.renders(first, "nginx:stable", "nginx:of-the-region", "--cluster", west)
 		s.renders(first, "nginx:of-the-region", "nginx:stable", "--region", eastRegion)
 
-		s.edits(func(app *shipper.Application) {
+		s.Edits(func(app *shipper.Application) {
 			app.Spec.Template.ValuesPerCluster[0].Values = &shipper.ChartValues{"image": map[string]any{"tag": "of-west"}}
 		})
-		second := s.release(1)
-		s.says("+    image:", "rollout", "diff", s.app)
-		s.waitsForCommand(second, 0)
-		s.steps(second, 2)
-		s.completes(second)
+		second := s.Release(1)
+		s.says("+    image:", "rollout", "diff", s.App)
+		s.WaitsForCommand(second, 0)
+		s.Steps(second, 2)
+		s.Completes(second)
 		s.runs(second, "west: 6 of nginx:of-west, east: 4 of nginx:of-the-region")
 		s.runs(first, "west: 0 of nginx:stable, east: 0 of nginx:of-the-region")
 
-		s.edits(func(app *shipper.Application) {
+		s.Edits(func(app *shipper.Application) {
 			app.Spec.RollbackTo = &shipper.RollbackTo{Strategy: shipper.RollbackImmediate}
 		})
-		third := s.release(2)
-		s.completes(third)
+		third := s.Release(2)
+		s.Completes(third)
 		s.runs(third, "west: 6 of nginx:stable, east: 4 of nginx:of-the-region")
 		s.refusesPatch()
 	})
@@ -71,8 +71,8 @@ func TestAClusterThatIsAddedHasPodsOfItsOwn(t *testing.T) {
 		app := s.application("0.0.1", 3, allIn)
 		app.Spec.Template.ValuesPerRegion = []shipper.ValuesFor{{Name: eastRegion, Values: &shipper.ChartValues{"replicaCount": int64(1)}}}
 		s.applies(app)
-		rel := s.release(0)
-		s.completes(rel)
+		rel := s.Release(0)
+		s.Completes(rel)
 		s.runs(rel, "west: 3 of nginx:stable, east: 1 of nginx:stable")
 		s.places(rel, west)
 		s.runs(rel, "west: 3 of nginx:stable, east: no Deployment")
@@ -89,10 +89,10 @@ func TestLargeValuesAreRolledOutOrRefused(t *testing.T) {
 			{Name: west, Values: &shipper.ChartValues{"blob": strings.Repeat("x", 900<<10), "replicaCount": int64(2)}},
 		}
 		s.applies(app)
-		rel := s.release(0)
-		s.completes(rel)
+		rel := s.Release(0)
+		s.Completes(rel)
 		s.runs(rel, "west: 2 of nginx:stable, east: 1 of nginx:stable")
-		err := s.tryEdit(func(app *shipper.Application) { (*app.Spec.Template.Values)["blob"] = strings.Repeat("x", 200<<10) })
+		err := s.TryEdit(func(app *shipper.Application) { (*app.Spec.Template.Values)["blob"] = strings.Repeat("x", 200<<10) })
 		want := "values, valuesPerRegion and valuesPerCluster may have 1048576 bytes as JSON, all in all"
 		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {
 			s.Errorf("values beyond the bound were answered with %.300v, want %s", err, want)
@@ -103,7 +103,7 @@ func TestLargeValuesAreRolledOutOrRefused(t *testing.T) {
 // runs waits until each cluster has these ready Pods of a Release, with the image of its Deployment.
 func (s *fixture) runs(release, want string) {
 	s.Helper()
-	s.eventually("what runs of "+release, want, func() (string, error) {
+	s.Eventually("what runs of "+release, want, func() (string, error) {
 		var seen []string
 		for word, name := range map[string]string{"west": west, "east": east} {
 			ready, err := s.ready(name, release)
@@ -111,7 +111,7 @@ func (s *fixture) runs(release, want string) {
 				return "", err
 			}
 			list := &appsv1.DeploymentList{}
-			err = world.clusters[name].List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingLabels{shipper.ReleaseLabel: release})
+			err = world.Clusters[name].List(s.Ctx, list, client.InNamespace(s.Namespace), client.MatchingLabels{shipper.ReleaseLabel: release})
 			if err != nil {
 				return "", err
 			}
@@ -129,8 +129,8 @@ func (s *fixture) runs(release, want string) {
 // renders runs `rollout render` for a Release, and requires one text in its output and the absence of another.
 func (s *fixture) renders(release, there, missing string, how ...string) {
 	s.Helper()
-	out, err := s.administers(append([]string{"chart", "render", "release", release, "-n", s.namespace, charts.Flag}, how...)...)
-	s.must("rendering "+release, err)
+	out, err := s.administers(append([]string{"chart", "render", "release", release, "-n", s.Namespace, charts.Flag}, how...)...)
+	s.Must("rendering "+release, err)
 	if !strings.Contains(out, there) || strings.Contains(out, missing) {
 		s.Errorf("rendered with %v is not %s, or also %s:\n%s", how, there, missing, out)
 	}
@@ -139,7 +139,7 @@ func (s *fixture) renders(release, there, missing string, how ...string) {
 // refusesPatch sends a patch that does not apply to the values, and expects a refusal.
 func (s *fixture) refusesPatch() {
 	s.Helper()
-	err := s.tryEdit(func(app *shipper.Application) {
+	err := s.TryEdit(func(app *shipper.Application) {
 		app.Spec.Template.ValuesPerCluster[0].Patch = append(app.Spec.Template.ValuesPerCluster[0].Patch,
 			shipper.PatchOperation{"op": "remove", "path": "/service/port"})
 	})

@@ -17,15 +17,15 @@ import (
 func (s *fixture) stuckHalfway() (incumbent, contender string) {
 	s.Helper()
 	s.applies(s.application("0.0.1", 4, allIn))
-	incumbent = s.release(0)
-	s.completes(incumbent)
+	incumbent = s.Release(0)
+	s.Completes(incumbent)
 	next := s.application("0.0.2", 4, vanguard)
 	(*next.Spec.Template.Values)["image"] = map[string]any{"tag": "broken"}
-	s.edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
-	contender = s.release(1)
+	s.Edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
+	contender = s.Release(1)
 	s.pulls(contender, 1)
-	s.waitsForCommand(contender, 0)
-	s.steps(contender, 1)
+	s.WaitsForCommand(contender, 0)
+	s.Steps(contender, 1)
 	s.asked(contender, "50 50")
 	return incumbent, contender
 }
@@ -34,16 +34,16 @@ func (s *fixture) stuckHalfway() (incumbent, contender string) {
 func (s *fixture) pulls(release string, count int) {
 	s.Helper()
 	for _, cluster := range s.clusters {
-		s.eventually("pods of "+release+" in "+cluster, fmt.Sprint(count, " run"), func() (string, error) {
+		s.Eventually("pods of "+release+" in "+cluster, fmt.Sprint(count, " run"), func() (string, error) {
 			pods := &corev1.PodList{}
-			err := world.clusters[cluster].List(s.ctx, pods, client.InNamespace(s.namespace), client.MatchingLabels{shipper.ReleaseLabel: release})
+			err := world.Clusters[cluster].List(s.Ctx, pods, client.InNamespace(s.Namespace), client.MatchingLabels{shipper.ReleaseLabel: release})
 			run := 0
 			for i := range pods.Items {
 				switch p := &pods.Items[i]; {
 				case fleet.PodReady(p):
 					run++
 				case p.Annotations[imageAnnotation] == "":
-					s.must("pushing an image", s.pushes(cluster, p))
+					s.Must("pushing an image", s.pushes(cluster, p))
 				}
 			}
 			return fmt.Sprint(run, " run"), err
@@ -58,7 +58,7 @@ const imageAnnotation = "fleet/image"
 func (s *fixture) pushes(cluster string, p *corev1.Pod) error {
 	before := p.DeepCopy()
 	metav1.SetMetaDataAnnotation(&p.ObjectMeta, imageAnnotation, "pushed")
-	return world.clusters[cluster].Patch(s.ctx, p, client.MergeFrom(before))
+	return world.Clusters[cluster].Patch(s.Ctx, p, client.MergeFrom(before))
 }
 
 // unready marks a Pod as not ready, as its kubelet would.
@@ -72,15 +72,15 @@ func (s *fixture) unready(cluster string, p *corev1.Pod) error {
 	for i := range p.Status.ContainerStatuses {
 		p.Status.ContainerStatuses[i].Ready = false
 	}
-	return world.clusters[cluster].Status().Patch(s.ctx, p, client.MergeFrom(before))
+	return world.Clusters[cluster].Status().Patch(s.Ctx, p, client.MergeFrom(before))
 }
 
 // hasCapacity waits until a Release has the capacity that is requested for it.
 func (s *fixture) hasCapacity(release string) {
 	s.Helper()
-	s.eventually("the capacity of "+release, "there", func() (string, error) {
+	s.Eventually("the capacity of "+release, "there", func() (string, error) {
 		ct := &shipper.CapacityTarget{}
-		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: release}, ct)
+		err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: release}, ct)
 		if ct.Status.ObservedGeneration == ct.Generation && shipper.ConditionTrue(ct.Status.Conditions, shipper.TargetReady) {
 			return "there", err
 		}
@@ -93,11 +93,11 @@ func (s *fixture) breaks(release string) {
 	s.Helper()
 	for _, cluster := range s.clusters {
 		pods := &corev1.PodList{}
-		s.must("listing pods", world.clusters[cluster].List(s.ctx, pods, client.InNamespace(s.namespace),
+		s.Must("listing pods", world.Clusters[cluster].List(s.Ctx, pods, client.InNamespace(s.Namespace),
 			client.MatchingLabels{shipper.ReleaseLabel: release}))
 		if len(pods.Items) == 0 {
 			s.Fatalf("%s has no pods in %s", release, cluster)
 		}
-		s.must("breaking a pod", s.unready(cluster, &pods.Items[0]))
+		s.Must("breaking a pod", s.unready(cluster, &pods.Items[0]))
 	}
 }

@@ -61,7 +61,7 @@ metadata: {name: {{ . }}}
 	if err != nil {
 		t.Fatal(err)
 	}
-	world.charts.Publish(archive)
+	world.Charts.Publish(archive)
 }
 
 // furnish returns an Application of that chart, with a history of two Releases.
@@ -78,7 +78,7 @@ func (s *fixture) furnish(replicas int, steps strategy, plain ...any) *shipper.A
 func (s *fixture) has(want string) {
 	s.Helper()
 	for _, cluster := range s.clusters {
-		s.eventually("objects in "+cluster, want, func() (string, error) { return s.inventory(cluster) })
+		s.Eventually("objects in "+cluster, want, func() (string, error) { return s.inventory(cluster) })
 	}
 }
 
@@ -87,7 +87,7 @@ func (s *fixture) inventory(cluster string) (string, error) {
 	for _, list := range []client.ObjectList{
 		&appsv1.DeploymentList{}, &corev1.ServiceList{}, &corev1.PersistentVolumeClaimList{}, &corev1.ConfigMapList{},
 	} {
-		err := world.clusters[cluster].List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingLabels{shipper.AppLabel: s.app})
+		err := world.Clusters[cluster].List(s.Ctx, list, client.InNamespace(s.Namespace), client.MatchingLabels{shipper.AppLabel: s.App})
 		if err != nil {
 			return "", err
 		}
@@ -118,20 +118,20 @@ func TestWhatIsRenderedNoMoreGoesFromAllClustersWithItsLastRelease(t *testing.T)
 	furnished(t)
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.furnish(1, allIn, "dropped", "owned", "stays"))
-		first := s.release(0)
-		s.completes(first)
+		first := s.Release(0)
+		s.Completes(first)
 		s.has("1 Deployments, 1 Services, 1 claims, dropped, owned, settings, stays")
 		for _, cluster := range s.clusters {
 			s.owns(cluster, "owned")
 		}
-		s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["plain"] = []any{"stays"} })
-		second := s.release(1)
-		s.completes(second)
+		s.Edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["plain"] = []any{"stays"} })
+		second := s.Release(1)
+		s.Completes(second)
 		s.has("2 Deployments, 1 Services, 1 claims, dropped, owned, settings, stays") // a rollback to the first is still possible
 
-		s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["plain"] = []any{"stays", "new"} })
+		s.Edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["plain"] = []any{"stays", "new"} })
 		third := s.releaseAfter(second)
-		s.completes(third)
+		s.Completes(third)
 		s.has("2 Deployments, 1 Services, 1 claims, new, owned, settings, stays")
 		s.readyPods(third, 1)
 		s.endpoints(1)
@@ -141,15 +141,15 @@ func TestWhatIsRenderedNoMoreGoesFromAllClustersWithItsLastRelease(t *testing.T)
 // owns gives a ConfigMap another owner in a cluster.
 func (s *fixture) owns(cluster, name string) {
 	s.Helper()
-	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "owner"}}
-	s.must("creating an owner", world.clusters[cluster].Create(s.ctx, owner))
+	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "owner"}}
+	s.Must("creating an owner", world.Clusters[cluster].Create(s.Ctx, owner))
 	cm := &corev1.ConfigMap{}
-	s.must("reading what it is to own", world.clusters[cluster].Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, cm))
+	s.Must("reading what it is to own", world.Clusters[cluster].Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, cm))
 	before := cm.DeepCopy()
 	cm.OwnerReferences = append(cm.OwnerReferences, metav1.OwnerReference{
 		APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID,
 	})
-	s.must("giving it an owner", world.clusters[cluster].Patch(s.ctx, cm, client.MergeFrom(before)))
+	s.Must("giving it an owner", world.Clusters[cluster].Patch(s.Ctx, cm, client.MergeFrom(before)))
 }
 
 // TestAChartOfFiveHundredObjects rolls out 500 objects and then has all but a few pruned.
@@ -161,14 +161,14 @@ func TestAChartOfFiveHundredObjects(t *testing.T) {
 			many = append(many, fmt.Sprintf("settings-%03d", i))
 		}
 		s.applies(s.furnish(1, allIn, many...))
-		newest := s.release(0)
-		s.completes(newest)
+		newest := s.Release(0)
+		s.Completes(newest)
 		s.counts(497) // and the kept one
-		s.eventually("what is told of the objects", "499 of 500, 499 of 500", s.surveyed(newest))
+		s.Eventually("what is told of the objects", "499 of 500, 499 of 500", s.surveyed(newest))
 		for _, left := range []any{"one", "two"} { // the history has room for two: the first Release is trimmed
-			s.edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["plain"] = []any{left} })
+			s.Edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["plain"] = []any{left} })
 			newest = s.releaseAfter(newest)
-			s.completes(newest)
+			s.Completes(newest)
 		}
 		s.counts(3) // of the last two Releases, and the kept one
 	})
@@ -178,9 +178,9 @@ func TestAChartOfFiveHundredObjects(t *testing.T) {
 func (s *fixture) counts(want int) {
 	s.Helper()
 	for _, cluster := range s.clusters {
-		s.eventually("ConfigMaps in "+cluster, fmt.Sprint(want), func() (string, error) {
+		s.Eventually("ConfigMaps in "+cluster, fmt.Sprint(want), func() (string, error) {
 			list := &corev1.ConfigMapList{}
-			err := world.clusters[cluster].List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingLabels{shipper.AppLabel: s.app})
+			err := world.Clusters[cluster].List(s.Ctx, list, client.InNamespace(s.Namespace), client.MatchingLabels{shipper.AppLabel: s.App})
 			list.Items = slices.DeleteFunc(list.Items, func(cm corev1.ConfigMap) bool { return strings.HasSuffix(cm.Name, "-anchor") })
 			return fmt.Sprint(len(list.Items)), err
 		})
@@ -191,7 +191,7 @@ func (s *fixture) counts(want int) {
 func (s *fixture) surveyed(release string) func() (string, error) {
 	return func() (string, error) {
 		it := &shipper.InstallationTarget{}
-		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: release}, it)
+		err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: release}, it)
 		var out []string
 		for _, c := range it.Status.Clusters {
 			if c.Objects != nil {

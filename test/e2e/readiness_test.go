@@ -23,16 +23,16 @@ func (s *fixture) verifies(release, status, reason string) {
 	s.Helper()
 	body := fmt.Sprintf(`{"apiVersion":%q,"kind":"Release","metadata":{"name":%q,"namespace":%q},"status":{"conditions":[
 		{"type":%q,"status":%q,"reason":%q,"message":"","lastTransitionTime":"2026-01-02T03:04:05Z"}]}}`,
-		shipper.GroupVersion, release, s.namespace, verified, status, reason)
-	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: release}}
-	s.must("setting "+verified, s.user.Status().Patch(s.ctx, rel,
+		shipper.GroupVersion, release, s.Namespace, verified, status, reason)
+	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: release}}
+	s.Must("setting "+verified, s.User.Status().Patch(s.Ctx, rel,
 		client.RawPatch(types.ApplyPatchType, []byte(body)), client.FieldOwner("verifier")))
 }
 
 // readiness returns what a Release reports of its step's readiness gates.
 func (s *fixture) readiness(release string) func() (string, error) {
 	return func() (string, error) {
-		rel, err := s.get(release)
+		rel, err := s.Get(release)
 		if err != nil || rel.Status.Strategy == nil {
 			return "", err
 		}
@@ -51,44 +51,44 @@ func (s *fixture) readiness(release string) func() (string, error) {
 func TestStepWaitsForTheConditionOfAnotherController(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
-		incumbent := s.release(0)
-		s.completes(incumbent)
-		s.edits(func(app *shipper.Application) {
+		incumbent := s.Release(0)
+		s.Completes(incumbent)
+		s.Edits(func(app *shipper.Application) {
 			app.Spec.Template = s.application("0.0.2", 4, vanguard).Spec.Template
 			app.Spec.Template.Strategy.Steps[0].ReadinessGates = []string{verified}
 			app.Spec.Template.Strategy.Steps[2].ReadinessGates = []string{verified}
 		})
-		contender := s.release(1)
+		contender := s.Release(1)
 		verifier, _ := s.as("verifier", rbacv1.PolicyRule{
 			APIGroups: []string{shipper.GroupName}, Resources: []string{"releases/status"}, Verbs: []string{"patch"},
 		})
 		lacks := fmt.Sprintf("release %q lacks conditions that others set in its status: %s ", contender, verified)
 		closed := "waiting True, command False, False GatesNotReady " + lacks
-		s.eventually("the gate is waited for", closed+"is not there yet", s.readiness(contender))
+		s.Eventually("the gate is waited for", closed+"is not there yet", s.readiness(contender))
 		s.readyPods(contender, 1)
-		s.says("waiting: "+lacks+"is not there yet", "rollout", "status", s.app)
-		if out, err := s.shipperctl("rollout", "advance", s.app); err == nil {
+		s.says("waiting: "+lacks+"is not there yet", "rollout", "status", s.App)
+		if out, err := s.shipperctl("rollout", "advance", s.App); err == nil {
 			t.Errorf("advancing past a gate is not asked for twice: %s", out)
 		}
 		verifier.verifies(contender, "False", "TestsFailed")
-		s.eventually("the gate is closed", closed+"is False, TestsFailed", s.readiness(contender))
+		s.Eventually("the gate is closed", closed+"is False, TestsFailed", s.readiness(contender))
 		verifier.verifies(contender, "True", "")
-		s.eventually("the gate is open", "waiting False, command True, True  ", s.readiness(contender))
-		s.waitsForCommand(contender, 0)
+		s.Eventually("the gate is open", "waiting False, command True, True  ", s.readiness(contender))
+		s.WaitsForCommand(contender, 0)
 
 		verifier.verifies(contender, "False", "Regressed")
-		s.steps(contender, 1) // a step without readiness gates
-		s.waitsForCommand(contender, 1)
-		s.steps(contender, 2)
-		s.eventually("the last gate is waited for", closed+"is False, Regressed", s.readiness(contender))
-		s.steps(contender, 0) // this step's gate was passed before
-		s.waitsForCommand(contender, 0)
+		s.Steps(contender, 1) // a step without readiness gates
+		s.WaitsForCommand(contender, 1)
+		s.Steps(contender, 2)
+		s.Eventually("the last gate is waited for", closed+"is False, Regressed", s.readiness(contender))
+		s.Steps(contender, 0) // this step's gate was passed before
+		s.WaitsForCommand(contender, 0)
 		s.readyPods(incumbent, 4)
-		s.steps(contender, 2)
+		s.Steps(contender, 2)
 		verifier.verifies(contender, "True", "")
-		s.completes(contender)
-		rel, err := s.get(contender)
-		s.must("reading the release", err)
+		s.Completes(contender)
+		rel, err := s.Get(contender)
+		s.Must("reading the release", err)
 		c := shipper.FindCondition(rel.Status.Conditions, verified)
 		if c == nil || c.Status != "True" || c.LastTransitionTime.UTC().Format(time.RFC3339) != "2026-01-02T03:04:05Z" {
 			t.Errorf("the condition of the other is %+v", c)

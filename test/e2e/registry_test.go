@@ -30,7 +30,7 @@ type registry struct {
 func (s *fixture) serveRegistry(password string) *registry {
 	s.Helper()
 	dir := s.TempDir()
-	build := exec.CommandContext(s.ctx, "go", "run", "-exec", "cp -t '"+dir+"'", "./serve") // see pod.Build
+	build := exec.CommandContext(s.Ctx, "go", "run", "-exec", "cp -t '"+dir+"'", "./serve") // see pod.Build
 	build.Dir = "../registry"
 	if out, err := build.CombinedOutput(); err != nil {
 		s.Fatalf("building a registry: %v\n%s", err, out)
@@ -38,13 +38,13 @@ func (s *fixture) serveRegistry(password string) *registry {
 	r := &registry{cmd: exec.Command(filepath.Join(dir, "serve"), "-password", password)}
 	r.cmd.Stderr = os.Stderr
 	out, err := r.cmd.StdoutPipe()
-	s.must("reading what a registry says", err)
+	s.Must("reading what a registry says", err)
 	r.lives, err = r.cmd.StdinPipe()
-	s.must("holding on to a registry", err)
-	s.must("starting a registry", r.cmd.Start())
+	s.Must("holding on to a registry", err)
+	s.Must("starting a registry", r.cmd.Start())
 	s.Cleanup(r.ends)
 	line, err := bufio.NewReader(out).ReadString('\n')
-	s.must("asking a registry where it is", err)
+	s.Must("asking a registry where it is", err)
 	r.host = strings.TrimSpace(line)
 	return r
 }
@@ -61,9 +61,9 @@ func (s *fixture) pushesChart(r *registry, password, version string) string {
 	archive := s.repacked("test-nginx", version)
 	c, err := helmregistry.NewClient(helmregistry.ClientOptPlainHTTP(), helmregistry.ClientOptBasicAuth("ann", password),
 		helmregistry.ClientOptCredentialsFile(filepath.Join(s.TempDir(), "none")))
-	s.must("making a client of a registry", err)
+	s.Must("making a client of a registry", err)
 	_, err = c.Push(archive.Bytes, r.host+"/team/charts/test-nginx:"+version)
-	s.must("pushing a chart", err)
+	s.Must("pushing a chart", err)
 	return archive.Digest
 }
 
@@ -74,34 +74,34 @@ func TestAChartOfARegistryOutlivesIt(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		r := s.serveRegistry(password)
 		digests := []string{s.pushesChart(r, password, "0.0.1"), s.pushesChart(r, password, "0.0.2")}
-		s.must("creating the secret", world.management.Create(s.ctx, &corev1.Secret{
+		s.Must("creating the secret", world.Management.Create(s.Ctx, &corev1.Secret{
 			ObjectMeta: s.forRepositories("opener", "oci://"+r.host+"/team"), Type: corev1.SecretTypeBasicAuth,
 			StringData: map[string]string{"username": "ann", "password": password},
 		}))
 		s.letsShipperRead()
 		app := s.application("0.0.1", 2, allIn)
 		app.Spec.Template.Chart.RepoURL = "oci://" + r.host + "/team/charts"
-		s.refused("asking a registry without credentials", s.user.Create(s.ctx, app.DeepCopy()), "401 Unauthorized", "chart.credentials")
+		s.refused("asking a registry without credentials", s.User.Create(s.Ctx, app.DeepCopy()), "401 Unauthorized", "chart.credentials")
 		app.Spec.Template.Chart.Credentials.SecretName = "opener"
 		s.applies(app)
-		first := s.release(0)
-		s.completes(first)
+		first := s.Release(0)
+		s.Completes(first)
 		s.readyPods(first, 2)
-		s.edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "~0.0.2" })
+		s.Edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "~0.0.2" })
 		second := s.releaseAfter(first)
-		s.completes(second)
+		s.Completes(second)
 		s.readyPods(second, 2)
 
 		r.ends()
-		s.says("rolls out the environment of release "+first, "rollout", "rollback", s.app)
+		s.says("rolls out the environment of release "+first, "rollout", "rollback", s.App)
 		back := s.releaseAfter(second)
-		s.completes(back)
+		s.Completes(back)
 		s.readyPods(back, 2)
 		s.readyPods(second, 0)
 		var got []string
 		for _, name := range []string{first, second, back} {
-			rel, err := s.get(name)
-			s.must("reading a release", err)
+			rel, err := s.Get(name)
+			s.Must("reading a release", err)
 			got = append(got, rel.Spec.Environment.Chart.Version+" "+rel.Annotations[shipper.ReleaseChartDigestAnnotation])
 		}
 		want := []string{"0.0.1 " + digests[0], "0.0.2 " + digests[1], "0.0.1 " + digests[0]}

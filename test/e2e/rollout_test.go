@@ -15,8 +15,8 @@ import (
 func Test01NewApplicationAllIn(t *testing.T) {
 	onOneAndTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
-		rel := s.release(0)
-		s.completes(rel)
+		rel := s.Release(0)
+		s.Completes(rel)
 		s.readyPods(rel, 4)
 		s.endpoints(4)
 	})
@@ -25,12 +25,12 @@ func Test01NewApplicationAllIn(t *testing.T) {
 func Test09RolloutAllIn(t *testing.T) {
 	onOneAndTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
-		incumbent := s.release(0)
-		s.completes(incumbent)
+		incumbent := s.Release(0)
+		s.Completes(incumbent)
 
-		s.edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
-		contender := s.release(1)
-		s.completes(contender)
+		s.Edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
+		contender := s.Release(1)
+		s.Completes(contender)
 		s.readyPods(contender, 4)
 		s.readyPods(incumbent, 0)
 		s.endpoints(4)
@@ -61,15 +61,15 @@ func (s *fixture) firstVanguard(override string, pods ...int) {
 		app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: override}
 	}
 	s.applies(app)
-	rel := s.release(0)
+	rel := s.Release(0)
 	for step, count := range pods {
 		if step > 0 {
-			s.steps(rel, int32(step))
+			s.Steps(rel, int32(step))
 		}
 		if step == len(pods)-1 {
-			s.completes(rel)
+			s.Completes(rel)
 		} else {
-			s.waitsForCommand(rel, int32(step))
+			s.WaitsForCommand(rel, int32(step))
 		}
 		s.readyPods(rel, count)
 	}
@@ -89,12 +89,12 @@ func (s *fixture) secondVanguard(replicas int, pods [][2]int) {
 	incumbent, contender := s.vanguardOverAllIn(replicas)
 	for step, counts := range pods {
 		if step > 0 {
-			s.steps(contender, int32(step))
+			s.Steps(contender, int32(step))
 		}
 		if step == len(pods)-1 {
-			s.completes(contender)
+			s.Completes(contender)
 		} else {
-			s.waitsForCommand(contender, int32(step))
+			s.WaitsForCommand(contender, int32(step))
 		}
 		s.readyPods(contender, counts[0])
 		s.readyPods(incumbent, counts[1])
@@ -105,13 +105,13 @@ func (s *fixture) secondVanguard(replicas int, pods [][2]int) {
 func Test18NewApplicationMovingStrategyBackwards(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, vanguard))
-		rel := s.release(0)
+		rel := s.Release(0)
 		for _, at := range []struct {
 			step int32
 			pods int
 		}{{0, 1}, {1, 2}, {0, 1}} {
-			s.steps(rel, at.step)
-			s.waitsForCommand(rel, at.step)
+			s.Steps(rel, at.step)
+			s.WaitsForCommand(rel, at.step)
 			s.readyPods(rel, at.pods)
 		}
 	})
@@ -120,12 +120,12 @@ func Test18NewApplicationMovingStrategyBackwards(t *testing.T) {
 func Test20RolloutMovingStrategyBackwards(t *testing.T) {
 	onOneAndTwoClusters(t, func(s *fixture) {
 		incumbent, contender := s.vanguardOverAllIn(4)
-		s.steps(contender, 1)
-		s.waitsForCommand(contender, 1)
+		s.Steps(contender, 1)
+		s.WaitsForCommand(contender, 1)
 		s.readyPods(contender, 2)
 		s.readyPods(incumbent, 2)
-		s.steps(contender, 0)
-		s.waitsForCommand(contender, 0)
+		s.Steps(contender, 0)
+		s.WaitsForCommand(contender, 0)
 		s.readyPods(contender, 1)
 		s.readyPods(incumbent, 4)
 		s.endpoints(4)
@@ -135,13 +135,13 @@ func Test20RolloutMovingStrategyBackwards(t *testing.T) {
 func Test10BrokenRolloutAllIn(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
-		incumbent := s.release(0)
-		s.completes(incumbent)
+		incumbent := s.Release(0)
+		s.Completes(incumbent)
 
-		s.edits(func(app *shipper.Application) {
+		s.Edits(func(app *shipper.Application) {
 			(*app.Spec.Template.Values)["image"] = map[string]any{"tag": "broken"}
 		})
-		contender := s.release(1)
+		contender := s.Release(1)
 		s.complains(appName, shipper.StrategyInProgress, "capacity", west, east, "ImagePullBackOff")
 		s.readyPods(contender, 0)
 		s.readyPods(incumbent, 4)
@@ -152,22 +152,22 @@ func Test10BrokenRolloutAllIn(t *testing.T) {
 func Test22NewApplicationAbort(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, vanguard))
-		rel := s.release(0)
-		s.waitsForCommand(rel, 0)
-		s.steps(rel, 1)
-		s.waitsForCommand(rel, 1)
-		before, err := s.get(rel)
-		s.must("reading the release", err)
+		rel := s.Release(0)
+		s.WaitsForCommand(rel, 0)
+		s.Steps(rel, 1)
+		s.WaitsForCommand(rel, 1)
+		before, err := s.Get(rel)
+		s.Must("reading the release", err)
 
-		s.must("deleting the only release", s.deletionOf(&shipper.Release{}, rel))
-		s.eventually("the release of the same name", "another", func() (string, error) {
-			after, err := s.get(rel)
+		s.Must("deleting the only release", s.deletionOf(&shipper.Release{}, rel))
+		s.Eventually("the release of the same name", "another", func() (string, error) {
+			after, err := s.Get(rel)
 			if err == nil && after.UID != before.UID && after.DeletionTimestamp == nil {
 				return "another", nil
 			}
 			return "the old one, or none", client.IgnoreNotFound(err)
 		})
-		s.waitsForCommand(rel, 0)
+		s.WaitsForCommand(rel, 0)
 		s.readyPods(rel, 1)
 	})
 }
@@ -175,11 +175,11 @@ func Test22NewApplicationAbort(t *testing.T) {
 func Test23RolloutAbort(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		incumbent, contender := s.vanguardOverAllIn(4)
-		s.steps(contender, 1)
-		s.waitsForCommand(contender, 1)
+		s.Steps(contender, 1)
+		s.WaitsForCommand(contender, 1)
 		s.readyPods(incumbent, 2)
 
-		s.must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
+		s.Must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
 		s.settles(incumbent)
 		s.readyPods(incumbent, 4)
 		s.readyPods(contender, 0)
@@ -191,17 +191,17 @@ func Test23RolloutAbort(t *testing.T) {
 func Test28DeletedDeploymentsAreReinstalled(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
-		rel := s.release(0)
-		s.completes(rel)
+		rel := s.Release(0)
+		s.Completes(rel)
 		s.readyPods(rel, 4)
 		for _, name := range s.clusters {
-			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: rel + "-test-nginx"}}
-			s.must("deleting the deployment in "+name, world.clusters[name].Delete(s.ctx, deployment))
+			deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: rel + "-test-nginx"}}
+			s.Must("deleting the deployment in "+name, world.Clusters[name].Delete(s.Ctx, deployment))
 		}
-		s.eventually("the deployments", "new", func() (string, error) {
+		s.Eventually("the deployments", "new", func() (string, error) {
 			for _, name := range s.clusters {
 				list := &appsv1.DeploymentList{}
-				err := world.clusters[name].List(s.ctx, list, client.InNamespace(s.namespace))
+				err := world.Clusters[name].List(s.Ctx, list, client.InNamespace(s.Namespace))
 				if err != nil || len(list.Items) != 1 || list.Items[0].DeletionTimestamp != nil {
 					return "not there in " + name, err
 				}
@@ -217,14 +217,14 @@ func Test28DeletedDeploymentsAreReinstalled(t *testing.T) {
 func Test29TrafficIsRightOnStraightFullOn(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 0, allIn))
-		incumbent := s.release(0)
-		s.completes(incumbent)
+		incumbent := s.Release(0)
+		s.Completes(incumbent)
 
 		next := s.application("0.0.2", 2, vanguard)
-		s.edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
-		contender := s.release(1)
-		s.steps(contender, 2)
-		s.completes(contender)
+		s.Edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
+		contender := s.Release(1)
+		s.Steps(contender, 2)
+		s.Completes(contender)
 		s.readyPods(contender, 2)
 		s.endpoints(2)
 	})
@@ -242,7 +242,7 @@ func Test30TwoApplicationsInANamespace(t *testing.T) {
 		for _, name := range []string{"first", "second"} {
 			s.rolledOut(name)
 			for _, cluster := range s.clusters {
-				s.eventually("the releases behind "+name+"-prod in "+cluster, "1 of "+name, s.behind(cluster, name))
+				s.Eventually("the releases behind "+name+"-prod in "+cluster, "1 of "+name, s.behind(cluster, name))
 			}
 		}
 	})
@@ -252,13 +252,13 @@ func Test30TwoApplicationsInANamespace(t *testing.T) {
 func (s *fixture) vanguardOverAllIn(replicas int) (incumbent, contender string) {
 	s.Helper()
 	s.applies(s.application("0.0.1", replicas, allIn))
-	incumbent = s.release(0)
-	s.completes(incumbent)
+	incumbent = s.Release(0)
+	s.Completes(incumbent)
 
 	next := s.application("0.0.2", replicas, vanguard)
-	s.edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
-	contender = s.release(1)
-	s.waitsForCommand(contender, 0)
+	s.Edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
+	contender = s.Release(1)
+	s.WaitsForCommand(contender, 0)
 	s.readyPods(contender, 1)
 	s.readyPods(incumbent, replicas)
 	s.endpoints(replicas)

@@ -28,7 +28,7 @@ func TestFreezeBeginsAndEndsInTheMiddleOfAStep(t *testing.T) {
 
 		// Before.
 		s.turned(block, "active false, from "+from+", until never")
-		s.must("rehearsing an edit before the freeze", dev.tryEdit(more, client.DryRunAll))
+		s.Must("rehearsing an edit before the freeze", dev.TryEdit(more, client.DryRunAll))
 		if got := heard.about("plan: RolloutBlock "+block, "will stop rollouts from "+from); len(got) != 1 {
 			t.Errorf("the dry run does not warn of the scheduled block: %q", got)
 		}
@@ -38,8 +38,8 @@ func TestFreezeBeginsAndEndsInTheMiddleOfAStep(t *testing.T) {
 		s.saysBlocked(contender, block)
 		s.turned(block, "active true, from never, until "+until)
 		s.toldOf("RolloutBlock", blockName, "RolloutBlockStarted", "in effect, until "+until)
-		s.forbidden("editing within the freeze", dev.tryEdit(more), "rollouts blocked by: "+block, "until "+until)
-		s.forbidden("advancing within the freeze", dev.tryStep(contender, 2), "rollouts blocked by: "+block, "until "+until)
+		s.forbidden("editing within the freeze", dev.TryEdit(more), "rollouts blocked by: "+block, "until "+until)
+		s.forbidden("advancing within the freeze", dev.TryStep(contender, 2), "rollouts blocked by: "+block, "until "+until)
 		s.pulls(contender, 2)       // Pods that were requested before the block still start
 		s.replaces(west, incumbent) // and Pods that die are replaced
 		s.readyPods(incumbent, 4)
@@ -56,10 +56,10 @@ func TestFreezeBeginsAndEndsInTheMiddleOfAStep(t *testing.T) {
 		}
 		s.turned(block, "active false, from never, until never")
 		s.toldOf("RolloutBlock", blockName, "RolloutBlockEnded", "not in effect any more")
-		s.waitsForCommand(contender, 1)
+		s.WaitsForCommand(contender, 1)
 		s.readyPods(contender, 2)
 		s.readyPods(incumbent, 2)
-		s.must("rehearsing an edit after the freeze", dev.tryEdit(more, client.DryRunAll))
+		s.Must("rehearsing an edit after the freeze", dev.TryEdit(more, client.DryRunAll))
 		s.reconcilerSlept(block, end)
 	})
 }
@@ -107,8 +107,8 @@ func TestBlockThatLiftsItself(t *testing.T) {
 			t.Parallel()
 			s := begin(t, []string{west}, []string{westRegion})
 			s.applies(s.application("0.0.1", 4, vanguard))
-			rel := s.release(0)
-			s.waitsForCommand(rel, 0)
+			rel := s.Release(0)
+			s.WaitsForCommand(rel, 0)
 			rb := s.blocksWith(limit)
 			block := rb.Namespace + "/" + rb.Name
 			end := rb.CreationTimestamp.Add(5 * time.Second)
@@ -116,14 +116,14 @@ func TestBlockThatLiftsItself(t *testing.T) {
 				end = rb.Spec.ExpiresAt.Time
 			}
 			until := end.UTC().Format(time.RFC3339)
-			s.refused("advancing", s.tryStep(rel, 1), "rollouts blocked by: "+block, "until "+until)
+			s.refused("advancing", s.TryStep(rel, 1), "rollouts blocked by: "+block, "until "+until)
 			s.saysBlocked(rel, block)
 			s.turned(block, "active true, from never, until "+until)
 
 			s.saysUnblocked(rel)
 			s.turned(block, "active false, from never, until never")
-			s.steps(rel, 1)
-			s.waitsForCommand(rel, 1)
+			s.Steps(rel, 1)
+			s.WaitsForCommand(rel, 1)
 			s.readyPods(rel, 2)
 		})
 	}
@@ -136,12 +136,12 @@ func (s *fixture) freezesAfterAnother(c *chronicle, concerned []string, count in
 	var freezes []*shipper.RolloutBlock
 	for i, first := 0, ceil(time.Now().Add(time.Second)); i < count; i++ {
 		start := first.Add(time.Duration(2*i) * time.Second)
-		rb := s.globalBlock(fmt.Sprintf("%s-freeze-%d", s.namespace, i))
+		rb := s.globalBlock(fmt.Sprintf("%s-freeze-%d", s.Namespace, i))
 		rb.Spec.Schedule = &shipper.RolloutBlockSchedule{
 			Start: &metav1.Time{Time: start}, End: &metav1.Time{Time: start.Add(time.Second)},
 		}
-		s.must("announcing a freeze", world.management.Create(s.ctx, rb))
-		s.Cleanup(func() { _ = world.management.Delete(context.Background(), rb) })
+		s.Must("announcing a freeze", world.Management.Create(s.Ctx, rb))
+		s.Cleanup(func() { _ = world.Management.Delete(context.Background(), rb) })
 		freezes = append(freezes, rb)
 	}
 	var times []time.Duration
@@ -162,8 +162,8 @@ func (s *fixture) awaitsATime() {
 	hour := &metav1.Time{Time: ceil(time.Now().Add(time.Hour))}
 	for name, schedule := range map[string]*shipper.RolloutBlockSchedule{"begins": {Start: hour}, "ends": {End: hour}} {
 		rb := s.globalBlock(name)
-		rb.Namespace, rb.Spec.Schedule, rb.Spec.Enforcement = s.namespace, schedule, shipper.RolloutBlockAudit
-		s.must("creating a block", world.management.Create(s.ctx, rb))
+		rb.Namespace, rb.Spec.Schedule, rb.Spec.Enforcement = s.Namespace, schedule, shipper.RolloutBlockAudit
+		s.Must("creating a block", world.Management.Create(s.Ctx, rb))
 	}
 }
 
@@ -194,9 +194,9 @@ func (s *fixture) turned(block, want string) {
 		}
 		return t.UTC().Format(time.RFC3339)
 	}
-	s.eventually("status of "+block, want, func() (string, error) {
+	s.Eventually("status of "+block, want, func() (string, error) {
 		rb := &shipper.RolloutBlock{}
-		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: name}, rb)
+		err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: namespace, Name: name}, rb)
 		if rb.Status.Active == nil {
 			return "unknown", err
 		}

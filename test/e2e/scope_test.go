@@ -44,26 +44,26 @@ func TestBlockWithAScopeHoldsWhatIsInIt(t *testing.T) {
 		step++
 		t.Run(scope.name, func(t *testing.T) {
 			s, in, out := s.on(t), in.on(t), out.on(t)
-			in.steps(held, step)
-			out.steps(free, step)
+			in.Steps(held, step)
+			out.Steps(free, step)
 			percent := fmt.Sprint(10 * (step + 1))
 			in.asked(held, percent)
 			out.asked(free, percent)
 			rb := s.blocksWith(func(spec *shipper.RolloutBlockSpec) { spec.Scope = &scope.is })
 			block := rb.Namespace + "/" + rb.Name
-			t.Cleanup(func() { _ = world.management.Delete(context.Background(), rb) })
+			t.Cleanup(func() { _ = world.Management.Delete(context.Background(), rb) })
 			in.saysBlocked(held, block)
 			asked := in.targets(held)
 
 			said := "rollouts blocked by: " + block
-			in.forbidden("moving what is in scope", in.tryStep(held, 0, client.DryRunAll), said)
-			in.forbidden("editing what is in scope", in.tryEdit(more, client.DryRunAll), said)
-			s.must("moving what is not in scope", out.tryStep(free, 0, client.DryRunAll))
-			s.must("editing what is not in scope", out.tryEdit(more, client.DryRunAll))
+			in.forbidden("moving what is in scope", in.TryStep(held, 0, client.DryRunAll), said)
+			in.forbidden("editing what is in scope", in.TryEdit(more, client.DryRunAll), said)
+			s.Must("moving what is not in scope", out.TryStep(free, 0, client.DryRunAll))
+			s.Must("editing what is not in scope", out.TryEdit(more, client.DryRunAll))
 
 			in.pulls(held, int(step)+1)
 			out.pulls(free, int(step)+1)
-			out.waitsForCommand(free, step)
+			out.WaitsForCommand(free, step)
 			out.saysUnblocked(free)
 			in.hasCapacity(held)
 			if diff := cmp.Diff(asked, in.targets(held)); diff != "" {
@@ -72,7 +72,7 @@ func TestBlockWithAScopeHoldsWhatIsInIt(t *testing.T) {
 			in.saysBlocked(held, block)
 
 			s.lifts(block)
-			in.waitsForCommand(held, step)
+			in.WaitsForCommand(held, step)
 		})
 	}
 }
@@ -80,7 +80,7 @@ func TestBlockWithAScopeHoldsWhatIsInIt(t *testing.T) {
 // of returns a fixture for one Application of several.
 func (s *fixture) of(app, cluster, region string) *fixture {
 	its := *s
-	its.app, its.clusters, its.regions = app, []string{cluster}, []string{region}
+	its.App, its.clusters, its.regions = app, []string{cluster}, []string{region}
 	return &its
 }
 
@@ -88,11 +88,11 @@ func (s *fixture) of(app, cluster, region string) *fixture {
 func (s *fixture) rollsSlowly(chart string) (release string) {
 	s.Helper()
 	app := s.application("0.0.1", 10, slowly)
-	app.Spec.Template.Chart.Name, app.Labels = chart, map[string]string{"tier": s.app}
+	app.Spec.Template.Chart.Name, app.Labels = chart, map[string]string{"tier": s.App}
 	(*app.Spec.Template.Values)["image"] = map[string]any{"tag": "broken"}
 	s.applies(app)
-	release = s.release(0)
+	release = s.Release(0)
 	s.pulls(release, 1)
-	s.waitsForCommand(release, 0)
+	s.WaitsForCommand(release, 0)
 	return release
 }

@@ -35,7 +35,7 @@ func (s *fixture) stopsAPIServer(cluster *fleet.Cluster) {
 		left.conditions.ended = true
 		left.conditions.mu.Unlock()
 	}
-	s.must("stopping an API server", cluster.StopAPIServer())
+	s.Must("stopping an API server", cluster.StopAPIServer())
 }
 
 // conditioned is the part of an object that a conditionWitness reads.
@@ -105,9 +105,9 @@ func (w *conditionWitness) compare(of string, was, is []shipper.Condition) {
 // step that is not achieved is the exception (ruling 3).
 func (s *fixture) turnedNothingFalse(left *inheritance) {
 	s.Helper()
-	key := "shipper.booking.com/releases/" + s.namespace + "/" + left.contender
-	s.eventually("whether every write to "+left.contender+" was seen", "it was", func() (string, error) {
-		rel, err := s.get(left.contender)
+	key := "shipper.booking.com/releases/" + s.Namespace + "/" + left.contender
+	s.Eventually("whether every write to "+left.contender+" was seen", "it was", func() (string, error) {
+		rel, err := s.Get(left.contender)
 		if err != nil {
 			return "", err
 		}
@@ -161,7 +161,7 @@ func refusedInEveryCluster(ctx context.Context) error {
 
 // until returns when an object in the management cluster satisfies a predicate.
 func until(ctx context.Context, list client.ObjectList, is func(client.Object) bool) error {
-	events, err := world.management.Watch(ctx, list)
+	events, err := world.Management.Watch(ctx, list)
 	if err != nil {
 		return fmt.Errorf("watching: %w", err)
 	}

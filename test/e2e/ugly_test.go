@@ -22,7 +22,7 @@ import (
 // TestBrokenChartsSayWhatIsWrong gives each broken chart an Application of its own. A chart that no cluster can run is
 // refused; other faults show in a condition of the Release or InstallationTarget. An Application beside them rolls out.
 func TestBrokenChartsSayWhatIsWrong(t *testing.T) {
-	(&fixture{T: t}).publishesArchivesOfIllWill() // before any test fetches the index
+	(&fixture{Rollout: *world.In(t, "", "")}).publishesArchivesOfIllWill() // before any test fetches the index
 	t.Parallel()
 	s := begin(t, []string{west}, []string{westRegion})
 	for name, words := range map[string][]string{
@@ -49,8 +49,8 @@ func TestBrokenChartsSayWhatIsWrong(t *testing.T) {
 	} {
 		app := s.application("0.0.1", 1, allIn)
 		app.Name, app.Spec.Template.Chart.Name = name, name
-		s.eventually("the answer for the chart "+name, "refused", func() (string, error) {
-			err := world.management.Create(s.ctx, app.DeepCopy(), client.DryRunAll)
+		s.Eventually("the answer for the chart "+name, "refused", func() (string, error) {
+			err := world.Management.Create(s.Ctx, app.DeepCopy(), client.DryRunAll)
 			if !apierrors.IsInvalid(err) {
 				return "admitted", err
 			}
@@ -61,8 +61,8 @@ func TestBrokenChartsSayWhatIsWrong(t *testing.T) {
 		})
 	}
 	s.applies(s.application("0.0.1", 2, allIn))
-	rel := s.release(0)
-	s.completes(rel)
+	rel := s.Release(0)
+	s.Completes(rel)
 	s.readyPods(rel, 2)
 	s.nobodyDied()
 }
@@ -76,13 +76,13 @@ func (s *fixture) publishesArchivesOfIllWill() {
 		large[fmt.Sprintf("files/%d", i)] = strings.Repeat("0", 4<<20)
 	}
 	bomb, err := charts.PackFiles("bomb", "0.0.1", large)
-	s.must("packing a bomb", err)
-	world.charts.Publish(s.compressed(bomb, gzip.BestSpeed, ""))
+	s.Must("packing a bomb", err)
+	world.Charts.Publish(s.compressed(bomb, gzip.BestSpeed, ""))
 	leadsOut, err := charts.PackFiles("leads-out", "0.0.1", map[string]string{
 		"Chart.yaml": "apiVersion: v2\nname: leads-out\nversion: 0.0.1\n", "../../etc/cron.d/shipper": "* * * * * root true\n",
 	})
-	s.must("packing a path", err)
-	world.charts.Publish(leadsOut)
+	s.Must("packing a path", err)
+	world.Charts.Publish(leadsOut)
 }
 
 func TestRegionWithoutClusterIsSaidAndRevived(t *testing.T) {
@@ -103,10 +103,10 @@ func TestClusterWithWrongCredentialsIsNamed(t *testing.T) {
 	cluster := s.cluster("lemuria-1", "lemuria")
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: cluster},
-		Data:       map[string][]byte{"token": []byte("forged"), "ca.crt": world.fleet.Applications[0].Config.CAData},
+		Data:       map[string][]byte{"token": []byte("forged"), "ca.crt": world.Fleet.Applications[0].Config.CAData},
 	}
-	s.must("creating a secret", world.management.Create(s.ctx, secret))
-	t.Cleanup(func() { _ = world.management.Delete(context.Background(), secret) })
+	s.Must("creating a secret", world.Management.Create(s.Ctx, secret))
+	t.Cleanup(func() { _ = world.Management.Delete(context.Background(), secret) })
 	s.applies(s.application("0.0.1", 1, allIn))
 	s.complains(appName, cluster, "credentials")
 	s.nobodyDied()
@@ -115,29 +115,29 @@ func TestClusterWithWrongCredentialsIsNamed(t *testing.T) {
 func TestMissingNamespaceIsSaidAndAwaited(t *testing.T) {
 	t.Parallel()
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-	s.must("deleting the namespace in "+east, world.clusters[east].Delete(s.ctx, ns))
-	s.eventually("the namespace in "+east, "gone", func() (string, error) {
-		err := world.clusters[east].Get(s.ctx, client.ObjectKeyFromObject(ns), ns)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
+	s.Must("deleting the namespace in "+east, world.Clusters[east].Delete(s.Ctx, ns))
+	s.Eventually("the namespace in "+east, "gone", func() (string, error) {
+		err := world.Clusters[east].Get(s.Ctx, client.ObjectKeyFromObject(ns), ns)
 		if client.IgnoreNotFound(err) == nil && err != nil {
 			return "gone", nil
 		}
 		return string(ns.Status.Phase), err
 	})
 	s.applies(s.application("0.0.1", 1, allIn))
-	s.complains(appName, east, s.namespace, shipper.NamespaceMissing)
+	s.complains(appName, east, s.Namespace, shipper.NamespaceMissing)
 
-	ns = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-	s.must("creating the namespace in "+east, world.clusters[east].Create(s.ctx, ns))
-	rel := s.release(0)
-	s.completes(rel)
+	ns = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
+	s.Must("creating the namespace in "+east, world.Clusters[east].Create(s.Ctx, ns))
+	rel := s.Release(0)
+	s.Completes(rel)
 	s.readyPods(rel, 1)
 }
 
 // TestClusterThatIsDownStopsOnlyWhatNeedsIt is not parallel: no other test runs while a cluster is down.
 func TestClusterThatIsDownStopsOnlyWhatNeedsIt(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
-	down := world.fleet.Applications[1]
+	down := world.Fleet.Applications[1]
 	s.stopsAPIServer(down)
 	stopped := time.Now()
 	s.applies(s.application("0.0.1", 1, allIn))
@@ -153,18 +153,18 @@ func TestClusterThatIsDownStopsOnlyWhatNeedsIt(t *testing.T) {
 	values := shipper.ChartValues{"replicaCount": int64(2), "nameOverride": "healthy"}
 	healthy.Spec.Template.Values = &values
 	s.applies(healthy)
-	s.eventually("the application that does not need the cluster", "False", func() (string, error) {
+	s.Eventually("the application that does not need the cluster", "False", func() (string, error) {
 		app := &shipper.Application{}
-		err := world.management.Get(s.ctx, client.ObjectKeyFromObject(healthy), app)
+		err := world.Management.Get(s.Ctx, client.ObjectKeyFromObject(healthy), app)
 		if c := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationRollingOut); c != nil {
 			return string(c.Status), err
 		}
 		return "absent", err
 	})
 
-	s.must("starting the API server", down.StartAPIServer(s.ctx))
-	rel := s.release(0)
-	s.completes(rel)
+	s.Must("starting the API server", down.StartAPIServer(s.Ctx))
+	rel := s.Release(0)
+	s.Completes(rel)
 	s.readyPods(rel, 1)
 	s.nobodyDied()
 }
@@ -172,9 +172,9 @@ func TestClusterThatIsDownStopsOnlyWhatNeedsIt(t *testing.T) {
 // clusterIs waits until the condition Ready of a Cluster has a status.
 func (s *fixture) clusterIs(name string, ready corev1.ConditionStatus) {
 	s.Helper()
-	s.eventually("Ready of Cluster "+name, string(ready), func() (string, error) {
+	s.Eventually("Ready of Cluster "+name, string(ready), func() (string, error) {
 		cluster := &shipper.Cluster{}
-		err := world.management.Get(s.ctx, client.ObjectKey{Name: name}, cluster)
+		err := world.Management.Get(s.Ctx, client.ObjectKey{Name: name}, cluster)
 		if c := shipper.FindCondition(cluster.Status.Conditions, shipper.ClusterReady); c != nil {
 			return string(c.Status), err
 		}
@@ -187,10 +187,10 @@ func (s *fixture) cluster(name, region string) string {
 	s.Helper()
 	c := &shipper.Cluster{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       shipper.ClusterSpec{Region: region, APIMaster: world.fleet.Applications[0].Config.Host},
+		Spec:       shipper.ClusterSpec{Region: region, APIMaster: world.Fleet.Applications[0].Config.Host},
 	}
-	s.must("creating a cluster", world.management.Create(s.ctx, c))
-	s.Cleanup(func() { _ = world.management.Delete(context.Background(), c) })
+	s.Must("creating a cluster", world.Management.Create(s.Ctx, c))
+	s.Cleanup(func() { _ = world.Management.Delete(context.Background(), c) })
 	return name
 }
 
@@ -204,7 +204,7 @@ func (s *fixture) on(t *testing.T) *fixture {
 // complains waits until the conditions that are False of an Application, its Releases and their targets contain all words.
 func (s *fixture) complains(app string, words ...string) {
 	s.Helper()
-	s.eventually("complaints about "+app, "all of "+strings.Join(words, ", "), func() (string, error) {
+	s.Eventually("complaints about "+app, "all of "+strings.Join(words, ", "), func() (string, error) {
 		seen, err := s.complaints(app)
 		for _, word := range words {
 			if !strings.Contains(seen, word) {
@@ -227,7 +227,7 @@ func (s *fixture) complaints(app string) (string, error) {
 	}
 	rels, its := &shipper.ReleaseList{}, &shipper.InstallationTargetList{}
 	for _, list := range []client.ObjectList{rels, its} {
-		err := world.management.List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingLabels{shipper.AppLabel: app})
+		err := world.Management.List(s.Ctx, list, client.InNamespace(s.Namespace), client.MatchingLabels{shipper.AppLabel: app})
 		if err != nil {
 			return "", err
 		}
@@ -247,7 +247,7 @@ func (s *fixture) complaints(app string) (string, error) {
 // nobodyDied fails if one of the two binaries has exited.
 func (s *fixture) nobodyDied() {
 	s.Helper()
-	for _, err := range []error{world.pod.Webhook.Ended(), world.pod.Reconciler.Ended()} {
+	for _, err := range []error{world.Pod.Webhook.Ended(), world.Pod.Reconciler.Ended()} {
 		if err != nil {
 			s.Fatal(err)
 		}

@@ -24,22 +24,22 @@ import (
 func TestUpgradeInTheMiddleOfAStep(t *testing.T) {
 	resting := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	incumbent, contender := resting.vanguardOverAllIn(4)
-	resting.steps(contender, 1)
-	resting.waitsForCommand(contender, 1)
+	resting.Steps(contender, 1)
+	resting.WaitsForCommand(contender, 1)
 	resting.readyPods(incumbent, 2)
 	resting.endpoints(4)
 	resting.comesToRest()
 	var witnesses []*witness
-	for _, c := range world.fleet.Applications {
-		w, err := newWitness(resting.ctx, c, resting.namespace)
-		resting.must("watching "+c.Name, err)
+	for _, c := range world.Fleet.Applications {
+		w, err := newWitness(resting.Ctx, c, resting.Namespace)
+		resting.Must("watching "+c.Name, err)
 		witnesses = append(witnesses, w)
 	}
 	moving := begin(t, resting.clusters, resting.regions)
 	before, next := moving.onItsWay()
 	served := moving.serving()
 
-	resting.must("ending Shipper", world.pod.Stop())
+	resting.Must("ending Shipper", world.Pod.Stop())
 	up := resting.installation()
 	resting.degrade()
 	resting.setsUp()
@@ -52,14 +52,14 @@ func TestUpgradeInTheMiddleOfAStep(t *testing.T) {
 		t.Errorf("setting up a second time has written\n%s", diff)
 	}
 	var err error
-	world.pod, err = pod.Start(resting.ctx, world.options)
-	resting.must("starting Shipper", err)
-	resting.must("joining", join(resting.ctx))
+	world.Pod, err = pod.Start(resting.Ctx, world.PodOptions)
+	resting.Must("starting Shipper", err)
+	resting.Must("joining", join(resting.Ctx))
 	if diff := cmp.Diff(versions(twice), versions(resting.installation())); diff != "" {
 		t.Errorf("joining has written\n%s", diff)
 	}
 
-	moving.waitsForCommand(next, 1)
+	moving.WaitsForCommand(next, 1)
 	moving.readyPods(next, 2)
 	moving.readyPods(before, 2)
 	moving.endpoints(4)
@@ -75,8 +75,8 @@ func TestUpgradeInTheMiddleOfAStep(t *testing.T) {
 		}
 	}
 	for s, name := range map[*fixture]string{resting: contender, moving: next} {
-		s.steps(name, 2)
-		s.completes(name)
+		s.Steps(name, 2)
+		s.Completes(name)
 		s.readyPods(name, 4)
 	}
 }
@@ -97,7 +97,7 @@ func TestUpgradesNeitherLoosenNorShutTheGate(t *testing.T) {
 		{"setup", nil, "Fail"},
 	} {
 		if step.do == "join" {
-			s.must("joining", join(s.ctx))
+			s.Must("joining", join(s.Ctx))
 		} else {
 			s.setsUp(step.flags...)
 		}
@@ -112,18 +112,18 @@ func TestUpgradesNeitherLoosenNorShutTheGate(t *testing.T) {
 func (s *fixture) onItsWay() (incumbent, contender string) {
 	s.Helper()
 	s.applies(s.application("0.0.1", 4, allIn))
-	incumbent = s.release(0)
-	s.completes(incumbent)
+	incumbent = s.Release(0)
+	s.Completes(incumbent)
 	next := s.application("0.0.2", 4, vanguard)
 	(*next.Spec.Template.Values)["image"] = map[string]any{"tag": "slow"}
-	s.edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
-	contender = s.release(1)
-	s.waitsForCommand(contender, 0)
-	s.steps(contender, 1)
+	s.Edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
+	contender = s.Release(1)
+	s.WaitsForCommand(contender, 0)
+	s.Steps(contender, 1)
 	for _, cluster := range s.clusters {
-		s.eventually("Pods that "+contender+" is to have in "+cluster, "2", func() (string, error) {
+		s.Eventually("Pods that "+contender+" is to have in "+cluster, "2", func() (string, error) {
 			deployment := &appsv1.Deployment{}
-			err := world.clusters[cluster].Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: contender + "-test-nginx"}, deployment)
+			err := world.Clusters[cluster].Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: contender + "-test-nginx"}, deployment)
 			if deployment.Spec.Replicas == nil {
 				return "none", err
 			}
@@ -136,8 +136,8 @@ func (s *fixture) onItsWay() (incumbent, contender string) {
 // setsUp runs shipperctl clusters setup management.
 func (s *fixture) setsUp(flags ...string) {
 	s.Helper()
-	args := append([]string{"clusters", "setup", "management", "--webhook-url", pod.WebhookURL(world.options.WebhookPort)}, flags...)
-	s.must("setting up", pod.Shipperctl(s.ctx, world.fleet, world.options.Bin, args...))
+	args := append([]string{"clusters", "setup", "management", "--webhook-url", pod.WebhookURL(world.PodOptions.WebhookPort)}, flags...)
+	s.Must("setting up", pod.Shipperctl(s.Ctx, world.Fleet, world.PodOptions.Bin, args...))
 }
 
 // installed lists the kinds of objects that setup creates in the management cluster.
@@ -162,7 +162,7 @@ func (s *fixture) installation() map[string]*unstructured.Unstructured {
 	for _, gvk := range installed {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk)
-		s.must("listing "+gvk.Kind, world.management.List(s.ctx, list))
+		s.Must("listing "+gvk.Kind, world.Management.List(s.Ctx, list))
 		for i := range list.Items {
 			o := &list.Items[i]
 			if strings.Contains(o.GetNamespace()+"/"+o.GetName(), "shipper") {
@@ -203,7 +203,7 @@ func (s *fixture) degrade() {
 			s.Fatalf("there is no %s", key)
 		}
 		how(o.Object)
-		s.must("degrading "+key, world.management.Update(s.ctx, o))
+		s.Must("degrading "+key, world.Management.Update(s.Ctx, o))
 	}
 	shorten := func(list string) func(map[string]any) {
 		return func(o map[string]any) { o[list] = o[list].([]any)[1:] }
@@ -219,7 +219,7 @@ func (s *fixture) degrade() {
 	change("ValidatingWebhookConfiguration shipper.booking.com", shorten("webhooks"))
 	change("MutatingWebhookConfiguration shipper.booking.com", shorten("webhooks"))
 	for _, key := range []string{"ClusterRole shipper:sre", "ValidatingAdmissionPolicyBinding blocks.shipper.booking.com"} {
-		s.must("deleting "+key, world.management.Delete(s.ctx, all[key]))
+		s.Must("deleting "+key, world.Management.Delete(s.Ctx, all[key]))
 	}
 }
 
@@ -229,7 +229,7 @@ func (s *fixture) policies() string {
 	seen := map[string]bool{}
 	for key, o := range s.installation() {
 		webhooks, _, err := unstructured.NestedSlice(o.Object, "webhooks")
-		s.must("reading "+key, err)
+		s.Must("reading "+key, err)
 		for _, w := range webhooks {
 			webhook := w.(map[string]any)
 			name := webhook["name"].(string)

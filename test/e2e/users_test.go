@@ -30,9 +30,9 @@ func (s *fixture) as(name string, more ...rbacv1.PolicyRule) (*fixture, *warning
 		APIGroups: []string{shipper.GroupName}, Resources: []string{"applications", "releases"},
 		Verbs: []string{"get", "list", "create", "update", "patch", "delete"},
 	}}, more...)
-	meta := metav1.ObjectMeta{Namespace: s.namespace, Name: name}
-	s.must("creating a role", world.management.Create(s.ctx, &rbacv1.Role{ObjectMeta: meta, Rules: rules}))
-	s.must("binding the role", world.management.Create(s.ctx, &rbacv1.RoleBinding{
+	meta := metav1.ObjectMeta{Namespace: s.Namespace, Name: name}
+	s.Must("creating a role", world.Management.Create(s.Ctx, &rbacv1.Role{ObjectMeta: meta, Rules: rules}))
+	s.Must("binding the role", world.Management.Create(s.Ctx, &rbacv1.RoleBinding{
 		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: name}},
 	}))
@@ -40,13 +40,13 @@ func (s *fixture) as(name string, more ...rbacv1.PolicyRule) (*fixture, *warning
 		s.may(name, rule)
 	}
 	heard := &warnings{}
-	config := restclient.CopyConfig(world.fleet.Management.Config)
+	config := restclient.CopyConfig(world.Fleet.Management.Config)
 	config.Impersonate = restclient.ImpersonationConfig{UserName: name}
 	config.WarningHandler = heard
 	c, err := pod.NewClient(config)
-	s.must("making a client", err)
+	s.Must("making a client", err)
 	their := *s
-	their.user = c
+	their.User = c
 	return &their, heard
 }
 
@@ -62,16 +62,16 @@ func mayOverride(block string) rbacv1.PolicyRule {
 func (s *fixture) may(name string, rule rbacv1.PolicyRule) {
 	s.Helper()
 	of := authorizationv1.ResourceAttributes{
-		Namespace: s.namespace, Group: rule.APIGroups[0], Resource: rule.Resources[0], Verb: rule.Verbs[0],
+		Namespace: s.Namespace, Group: rule.APIGroups[0], Resource: rule.Resources[0], Verb: rule.Verbs[0],
 	}
 	if len(rule.ResourceNames) > 0 {
 		of.Name = rule.ResourceNames[0]
 	}
-	s.eventually("whether "+name+" may "+of.Verb+" "+of.Resource, "true", func() (string, error) {
+	s.Eventually("whether "+name+" may "+of.Verb+" "+of.Resource, "true", func() (string, error) {
 		review := &authorizationv1.SubjectAccessReview{
 			Spec: authorizationv1.SubjectAccessReviewSpec{User: name, ResourceAttributes: &of},
 		}
-		err := world.management.Create(s.ctx, review)
+		err := world.Management.Create(s.Ctx, review)
 		return fmt.Sprint(review.Status.Allowed), err
 	})
 }
@@ -124,23 +124,23 @@ func (s *fixture) forbidden(doing string, err error, words ...string) {
 // audits lists the completed requests about the test's namespace in the audit log of the management cluster.
 func (s *fixture) audits() []auditv1.Event {
 	s.Helper()
-	file, err := os.Open(world.fleet.Management.AuditLog)
-	s.must("opening the audit log", err)
+	file, err := os.Open(world.Fleet.Management.AuditLog)
+	s.Must("opening the audit log", err)
 	defer file.Close()
 	var out []auditv1.Event
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		if !bytes.Contains(lines.Bytes(), []byte(s.namespace)) {
+		if !bytes.Contains(lines.Bytes(), []byte(s.Namespace)) {
 			continue
 		}
 		var event auditv1.Event
-		s.must("reading the audit log", json.Unmarshal(lines.Bytes(), &event))
-		if event.ObjectRef != nil && event.ObjectRef.Namespace == s.namespace && event.Stage == auditv1.StageResponseComplete {
+		s.Must("reading the audit log", json.Unmarshal(lines.Bytes(), &event))
+		if event.ObjectRef != nil && event.ObjectRef.Namespace == s.Namespace && event.Stage == auditv1.StageResponseComplete {
 			out = append(out, event)
 		}
 	}
-	s.must("reading the audit log", lines.Err())
+	s.Must("reading the audit log", lines.Err())
 	return out
 }
 

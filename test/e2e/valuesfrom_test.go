@@ -39,32 +39,32 @@ func TestConfigRollsBackWithCode(t *testing.T) {
 		s.refusesWhoMayNotRead(dev, app)
 		app.Spec.DriftPolicy = shipper.DriftReport
 		owner.applies(app)
-		first := s.release(0)
-		s.completes(first)
+		first := s.Release(0)
+		s.Completes(first)
 		s.message(canary)
 
 		s.holds("hidden", "message: "+other)
-		dev.edits(func(app *shipper.Application) { app.Annotations["note"] = "none" })
-		dev.edits(func(app *shipper.Application) { app.Spec.Template.ValuesDigests = nil }) // as a manifest that a pipeline applies
-		s.release(0)
-		owner.edits(refreshed)
-		second := s.release(1)
-		s.completes(second)
+		dev.Edits(func(app *shipper.Application) { app.Annotations["note"] = "none" })
+		dev.Edits(func(app *shipper.Application) { app.Spec.Template.ValuesDigests = nil }) // as a manifest that a pipeline applies
+		s.Release(0)
+		owner.Edits(refreshed)
+		second := s.Release(1)
+		s.Completes(second)
 		s.message(other)
 		s.saysChanged(second, "valuesFrom[Secret/hidden/values.yaml]")
 
 		s.deletes("hidden")
 		s.refusesWhatIsGone(owner)
-		dev.edits(func(app *shipper.Application) { app.Spec.RollbackTo = &shipper.RollbackTo{} })
-		third := s.release(2)
-		s.completes(third)
+		dev.Edits(func(app *shipper.Application) { app.Spec.RollbackTo = &shipper.RollbackTo{} })
+		third := s.Release(2)
+		s.Completes(third)
 		s.message(canary)
 		s.drifts(third)
 
 		// Errors from here on would quote the secret value.
 		s.creates("hidden", "message: "+other+"\nreplicaCount: "+other)
-		owner.edits(refreshed)
-		s.eventually("why the release is not scheduled", "ChartError", s.scheduled(s.releaseAfter(third)))
+		owner.Edits(refreshed)
+		s.Eventually("why the release is not scheduled", "ChartError", s.scheduled(s.releaseAfter(third)))
 		s.tellsNobody(append(heard.about(), s.commands(first, third)...))
 		s.keptFor(first, second, third)
 	})
@@ -75,8 +75,8 @@ func TestConfigRollsBackWithCode(t *testing.T) {
 func (s *fixture) keepsValues() (owner, dev *fixture, heard *warnings) {
 	s.Helper()
 	account := "system:serviceaccount:" + shipper.SystemNamespace + ":" + shipper.ManagementServiceAccount
-	s.must("letting Shipper keep values", world.management.Create(s.ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: shipper.ValuesKeeper},
+	s.Must("letting Shipper keep values", world.Management.Create(s.Ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: shipper.ValuesKeeper},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: shipper.ValuesKeeper},
 		Subjects: []rbacv1.Subject{{
 			Kind: rbacv1.ServiceAccountKind, Namespace: shipper.SystemNamespace, Name: shipper.ManagementServiceAccount,
@@ -85,8 +85,8 @@ func (s *fixture) keepsValues() (owner, dev *fixture, heard *warnings) {
 	for _, verb := range []string{"get", "create"} {
 		s.may(account, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{verb}})
 	}
-	s.must("creating the config map", world.management.Create(s.ctx, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "settings"},
+	s.Must("creating the config map", world.Management.Create(s.Ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "settings"},
 		Data:       map[string]string{"values.yaml": "message: overridden\nreplicaCount: 2"},
 	}))
 	s.creates("hidden", "message: "+canary)
@@ -116,9 +116,9 @@ func refreshed(app *shipper.Application) {
 
 func (s *fixture) refusesWhoMayNotRead(dev *fixture, app *shipper.Application) {
 	s.Helper()
-	err := dev.user.Create(s.ctx, app.DeepCopy())
+	err := dev.User.Create(s.Ctx, app.DeepCopy())
 	s.refused("naming a secret of others", err,
-		`spec.template.valuesFrom[1].secretKeyRef.name: Forbidden: dev may not get Secret `+s.namespace+`/hidden`)
+		`spec.template.valuesFrom[1].secretKeyRef.name: Forbidden: dev may not get Secret `+s.Namespace+`/hidden`)
 	if !apierrors.IsInvalid(err) || strings.Contains(err.Error(), "valuesFrom[0]") {
 		s.Errorf("refused with %v", err)
 	}
@@ -126,22 +126,22 @@ func (s *fixture) refusesWhoMayNotRead(dev *fixture, app *shipper.Application) {
 
 func (s *fixture) refusesWhatIsGone(owner *fixture) {
 	s.Helper()
-	err := owner.tryEdit(refreshed)
+	err := owner.TryEdit(refreshed)
 	s.refused("naming what is gone", err,
-		`spec.template.valuesFrom[1].secretKeyRef.name: Invalid value: "hidden": there is no Secret `+s.namespace+"/hidden")
+		`spec.template.valuesFrom[1].secretKeyRef.name: Invalid value: "hidden": there is no Secret `+s.Namespace+"/hidden")
 }
 
 func (s *fixture) creates(secret, text string) {
 	s.Helper()
-	s.must("creating the secret", world.management.Create(s.ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: secret}, StringData: map[string]string{"values.yaml": text},
+	s.Must("creating the secret", world.Management.Create(s.Ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: secret}, StringData: map[string]string{"values.yaml": text},
 	}))
 }
 
 func (s *fixture) deletes(secret string) {
 	s.Helper()
-	meta := metav1.ObjectMeta{Namespace: s.namespace, Name: secret}
-	s.must("deleting the secret", world.management.Delete(s.ctx, &corev1.Secret{ObjectMeta: meta}))
+	meta := metav1.ObjectMeta{Namespace: s.Namespace, Name: secret}
+	s.Must("deleting the secret", world.Management.Delete(s.Ctx, &corev1.Secret{ObjectMeta: meta}))
 }
 
 func (s *fixture) holds(secret, text string) {
@@ -154,9 +154,9 @@ func (s *fixture) holds(secret, text string) {
 func (s *fixture) message(want string) {
 	s.Helper()
 	for _, name := range s.clusters {
-		s.eventually("what is rendered in "+name, want, func() (string, error) {
+		s.Eventually("what is rendered in "+name, want, func() (string, error) {
 			cm := &corev1.ConfigMap{}
-			err := world.clusters[name].Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: "configmap-settings"}, cm)
+			err := world.Clusters[name].Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: "configmap-settings"}, cm)
 			return cm.Data["message"], err
 		})
 	}
@@ -165,8 +165,8 @@ func (s *fixture) message(want string) {
 // saysChanged compares the changed values in a Release's summary.
 func (s *fixture) saysChanged(release, want string) {
 	s.Helper()
-	s.eventually("what values have changed in "+release, want, func() (string, error) {
-		rel, err := s.get(release)
+	s.Eventually("what values have changed in "+release, want, func() (string, error) {
+		rel, err := s.Get(release)
 		if err != nil || rel.Status.Summary == nil {
 			return "", err
 		}
@@ -177,16 +177,16 @@ func (s *fixture) saysChanged(release, want string) {
 // drifts edits by hand the object that is rendered from the Secret.
 func (s *fixture) drifts(release string) {
 	s.Helper()
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "configmap-settings"}}
-	s.must("editing what is rendered", world.clusters[west].Patch(s.ctx, cm,
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "configmap-settings"}}
+	s.Must("editing what is rendered", world.Clusters[west].Patch(s.Ctx, cm,
 		client.RawPatch("application/merge-patch+json", []byte(`{"data":{"message":"by hand"}}`)), client.FieldOwner("by-hand")))
-	s.eventually("drift in "+west, "ConfigMap object 1 data.message:  ->  by by-hand\n", s.drift(release, west))
+	s.Eventually("drift in "+west, "ConfigMap object 1 data.message:  ->  by by-hand\n", s.drift(release, west))
 }
 
 // scheduled returns the reason why a Release is not scheduled.
 func (s *fixture) scheduled(release string) func() (string, error) {
 	return func() (string, error) {
-		rel, err := s.get(release)
+		rel, err := s.Get(release)
 		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseScheduled); c != nil {
 			return c.Reason, err
 		}
@@ -198,21 +198,21 @@ func (s *fixture) scheduled(release string) func() (string, error) {
 func (s *fixture) commands(first, last string) []string {
 	s.Helper()
 	file := filepath.Join(s.TempDir(), "backup.yaml")
-	in := []string{"-n", s.namespace}
+	in := []string{"-n", s.Namespace}
 	var out []string
 	for _, args := range [][]string{
-		{"rollout", "status", s.app}, {"rollout", "history", s.app}, {"rollout", "history", s.app, "-o", "json"},
-		{"rollout", "diff", s.app}, {"rollout", "diff", s.app, first, last, "-o", "json"}, {"rollout", "diff", s.app, "--drift"},
+		{"rollout", "status", s.App}, {"rollout", "history", s.App}, {"rollout", "history", s.App, "-o", "json"},
+		{"rollout", "diff", s.App}, {"rollout", "diff", s.App, first, last, "-o", "json"}, {"rollout", "diff", s.App, "--drift"},
 		{"plan", "-f", s.manifest(s.fromSources())},
 	} {
 		text, err := s.administers(append(args, in...)...)
-		s.must("shipperctl "+strings.Join(args, " "), err)
+		s.Must("shipperctl "+strings.Join(args, " "), err)
 		out = append(out, text)
 	}
 	_, err := s.administers("backup", "prepare", "-f", file, "--include-charts")
-	s.must("backing up", err)
+	s.Must("backing up", err)
 	saved, err := os.ReadFile(file)
-	s.must("reading the backup", err)
+	s.Must("reading the backup", err)
 	if !strings.Contains(string(saved), "Secret/hidden/values.yaml: pbkdf2:") {
 		s.Error("the backup has nothing of the values' digests")
 	}
@@ -228,29 +228,29 @@ func (s *fixture) tellsNobody(said []string) {
 		&shipper.TrafficTargetList{}, &shipper.ChartSnapshotList{}, &eventsv1.EventList{}, &corev1.ConfigMapList{}, &appsv1.DeploymentList{},
 	}
 	for _, list := range lists {
-		said = append(said, s.texts(world.management, list))
+		said = append(said, s.texts(world.Management, list))
 	}
-	for _, c := range world.clusters {
+	for _, c := range world.Clusters {
 		for _, list := range lists[len(lists)-3:] {
 			said = append(said, s.texts(c, list))
 		}
 	}
-	for _, p := range []string{world.pod.Reconciler.Log, world.pod.Webhook.Log} {
+	for _, p := range []string{world.Pod.Reconciler.Log, world.Pod.Webhook.Log} {
 		text, err := os.ReadFile(p)
-		s.must("reading a log", err)
+		s.Must("reading a log", err)
 		said = append(said, string(text))
 	}
-	for _, url := range []string{world.pod.Reconciler.Metrics, world.pod.Webhook.Metrics} {
+	for _, url := range []string{world.Pod.Reconciler.Metrics, world.Pod.Webhook.Metrics} {
 		answer, err := http.Get(url)
-		s.must("reading metrics", err)
+		s.Must("reading metrics", err)
 		text, err := io.ReadAll(answer.Body)
-		s.must("reading metrics", err)
+		s.Must("reading metrics", err)
 		answer.Body.Close()
 		said = append(said, string(text))
 	}
 	for _, event := range s.audits() {
 		text, err := json.Marshal(event.Annotations)
-		s.must("writing it down", err)
+		s.Must("writing it down", err)
 		said = append(said, string(text))
 	}
 	if len(said) < 30 {
@@ -266,12 +266,12 @@ func (s *fixture) tellsNobody(said []string) {
 // texts returns the objects of a namespace as text, without those that the chart renders the secret to.
 func (s *fixture) texts(in client.Client, list client.ObjectList) string {
 	s.Helper()
-	s.must("listing what was written", in.List(s.ctx, list, client.InNamespace(s.namespace)))
+	s.Must("listing what was written", in.List(s.Ctx, list, client.InNamespace(s.Namespace)))
 	if maps, ok := list.(*corev1.ConfigMapList); ok {
 		maps.Items = slices.DeleteFunc(maps.Items, func(cm corev1.ConfigMap) bool { return cm.Name == "configmap-settings" })
 	}
 	text, err := json.Marshal(list)
-	s.must("writing it down", err)
+	s.Must("writing it down", err)
 	return string(text)
 }
 
@@ -280,8 +280,8 @@ func (s *fixture) keptFor(releases ...string) {
 	s.Helper()
 	for i, name := range releases {
 		secret := &corev1.Secret{}
-		s.must("reading what is kept", world.management.Get(s.ctx,
-			client.ObjectKey{Namespace: s.namespace, Name: shipper.ValuesSecretName(name)}, secret))
+		s.Must("reading what is kept", world.Management.Get(s.Ctx,
+			client.ObjectKey{Namespace: s.Namespace, Name: shipper.ValuesSecretName(name)}, secret))
 		want := "message: " + []string{canary, other, canary}[i]
 		fixed := secret.Immutable != nil && *secret.Immutable && secret.Type == shipper.ValuesSecretType
 		if got := string(secret.Data["1"]); got != want || !fixed {

@@ -23,16 +23,16 @@ const keysName = "release-keys"
 // holdsKeys puts a key into a Secret.
 func (s *fixture) holdsKeys(secret string, ring []byte) {
 	s.Helper()
-	s.must("creating the keys", world.management.Create(s.ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: secret}, Data: map[string][]byte{"pubring.gpg": ring},
+	s.Must("creating the keys", world.Management.Create(s.Ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: secret}, Data: map[string][]byte{"pubring.gpg": ring},
 	}))
 }
 
 // showsKeys lets Shipper read the keys.
 func (s *fixture) showsKeys() {
 	s.Helper()
-	s.must("letting Shipper read them", world.management.Create(s.ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: shipper.NamespaceReader},
+	s.Must("letting Shipper read them", world.Management.Create(s.Ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: shipper.NamespaceReader},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: shipper.NamespaceReader},
 		Subjects: []rbacv1.Subject{{
 			Kind: rbacv1.ServiceAccountKind, Namespace: shipper.SystemNamespace, Name: shipper.ManagementServiceAccount,
@@ -64,7 +64,7 @@ func TestChartsAreSignedOrNotRolledOut(t *testing.T) {
 	ann, bob := charts.NewSigner(t, "ann", nil), charts.NewSigner(t, "bob", nil)
 	onTwoClusters(t, func(s *fixture) {
 		repository, err := charts.Start()
-		s.must("starting a repository", err)
+		s.Must("starting a repository", err)
 		t.Cleanup(repository.Close)
 		one, two := s.repacked("test-nginx", "0.0.1"), s.repacked("test-nginx", "0.0.2")
 		repository.Publish(one)
@@ -77,62 +77,62 @@ func TestChartsAreSignedOrNotRolledOut(t *testing.T) {
 		app := s.application("0.0.1", 2, allIn)
 		app.Spec.Template.Chart.RepoURL = repository.URL
 		dev.applies(app)
-		first := s.release(0)
-		s.completes(first)
-		s.eventually("what is kept of the chart", "all", func() (string, error) {
-			err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: shipper.ChartSnapshotName(one.Digest)},
+		first := s.Release(0)
+		s.Completes(first)
+		s.Eventually("what is kept of the chart", "all", func() (string, error) {
+			err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: shipper.ChartSnapshotName(one.Digest)},
 				&shipper.ChartSnapshot{})
 			return "all", err
 		})
 
 		s.demandsSignatures(ann.Fingerprint())
-		s.forbidden("rolling out an unsigned chart", dev.tryEdit(more), "charts are signed here")
+		s.forbidden("rolling out an unsigned chart", dev.TryEdit(more), "charts are signed here")
 		verify := func(signer, secret string) func(app *shipper.Application) {
 			return func(app *shipper.Application) {
 				app.Spec.Template.Chart.Verify = shipper.ChartVerification{SecretName: secret, Signer: signer}
 			}
 		}
-		s.forbidden("having it signed by another", dev.tryEdit(verify(bob.Fingerprint(), "mine")), "charts are signed here")
-		s.refused("naming keys that are not there", s.tryEdit(verify(ann.Fingerprint(), "other")),
-			"spec.template.chart.verify.secretName: Invalid value", "there is no Secret "+s.namespace+"/other")
-		dev.edits(verify(ann.Fingerprint(), keysName))
+		s.forbidden("having it signed by another", dev.TryEdit(verify(bob.Fingerprint(), "mine")), "charts are signed here")
+		s.refused("naming keys that are not there", s.TryEdit(verify(ann.Fingerprint(), "other")),
+			"spec.template.chart.verify.secretName: Invalid value", "there is no Secret "+s.Namespace+"/other")
+		dev.Edits(verify(ann.Fingerprint(), keysName))
 		second := s.releaseAfter(first)
-		s.complains(s.app, shipper.ChartNotVerified, "there is no provenance at "+repository.URL+"/test-nginx-0.0.1.tgz.prov")
+		s.complains(s.App, shipper.ChartNotVerified, "there is no provenance at "+repository.URL+"/test-nginx-0.0.1.tgz.prov")
 		s.waits(second, first)
 		repository.PublishProvenance("test-nginx", "0.0.1", bob.Sign(one))
-		s.complains(s.app, shipper.ChartNotVerified, "is signed by the key "+bob.Fingerprint()[24:]+", which is not among the keys")
+		s.complains(s.App, shipper.ChartNotVerified, "is signed by the key "+bob.Fingerprint()[24:]+", which is not among the keys")
 		s.waits(second, first)
 		repository.PublishProvenance("test-nginx", "0.0.1", ann.Sign(one))
-		s.completes(second)
+		s.Completes(second)
 		s.toldOf("Release", second, "ChartVerified",
-			`The chart of "`+s.namespace+"/"+second+`" is signed by `+ann.Fingerprint()+" ann <ann@example.com>")
+			`The chart of "`+s.Namespace+"/"+second+`" is signed by `+ann.Fingerprint()+" ann <ann@example.com>")
 		s.readyPods(first, 0)
 		s.readyPods(second, 2)
 
 		repository.PublishProvenance("test-nginx", "0.0.2", ann.Sign(one))
-		dev.edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
+		dev.Edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
 		third := s.releaseAfter(second)
-		s.complains(s.app, shipper.ChartNotVerified, "is that of test-nginx-0.0.1.tgz, not of test-nginx-0.0.2.tgz")
+		s.complains(s.App, shipper.ChartNotVerified, "is that of test-nginx-0.0.1.tgz, not of test-nginx-0.0.2.tgz")
 		s.waits(third, second)
 
 		repository.Close()
-		s.must("taking the keys away", world.management.Delete(s.ctx, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: keysName},
+		s.Must("taking the keys away", world.Management.Delete(s.Ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: keysName},
 		}))
-		dev.edits(func(app *shipper.Application) { app.Spec.RollbackTo = &shipper.RollbackTo{Release: second} })
+		dev.Edits(func(app *shipper.Application) { app.Spec.RollbackTo = &shipper.RollbackTo{Release: second} })
 		back := s.releaseAfter(third)
-		s.completes(back)
+		s.Completes(back)
 		s.readyPods(back, 2)
 		want := &shipper.ChartSignature{Digest: one.Digest, Fingerprint: ann.Fingerprint(), Identity: "ann <ann@example.com>"}
 		for _, name := range []string{second, back} {
-			rel, err := s.get(name)
-			s.must("reading a release", err)
+			rel, err := s.Get(name)
+			s.Must("reading a release", err)
 			if diff := cmp.Diff(want, rel.Signature()); diff != "" {
 				t.Errorf("of %s (-want +got)\n%s", name, diff)
 			}
 		}
-		out, err := s.shipperctl("rollout", "history", s.app, "-o", "yaml")
-		s.must("reading the history", err)
+		out, err := s.shipperctl("rollout", "history", s.App, "-o", "yaml")
+		s.Must("reading the history", err)
 		if n := strings.Count(out, "fingerprint: "+ann.Fingerprint()); n != 2 {
 			t.Errorf("the history has the signer %d times:\n%s", n, out)
 		}
@@ -145,7 +145,7 @@ func TestChartsAreSignedOrNotRolledOut(t *testing.T) {
 func (s *fixture) waits(contender, incumbent string) {
 	s.Helper()
 	it := &shipper.InstallationTarget{}
-	err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: contender}, it)
+	err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: contender}, it)
 	if !apierrors.IsNotFound(err) {
 		s.Errorf("%s is being installed: %v", contender, err)
 	}
@@ -155,9 +155,9 @@ func (s *fixture) waits(contender, incumbent string) {
 
 // tryAnnotate sets an annotation of a Release.
 func (s *fixture) tryAnnotate(release, key, value string) error {
-	rel, err := s.get(release)
-	s.must("reading the release", err)
+	rel, err := s.Get(release)
+	s.Must("reading the release", err)
 	before := rel.DeepCopy()
 	metav1.SetMetaDataAnnotation(&rel.ObjectMeta, key, value)
-	return s.user.Patch(s.ctx, rel, client.MergeFrom(before))
+	return s.User.Patch(s.Ctx, rel, client.MergeFrom(before))
 }

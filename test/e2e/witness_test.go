@@ -123,9 +123,9 @@ func moving(stored []byte) map[string]any {
 // comesToRest waits until the cluster's controllers have caught up: the witness would count their later writes.
 func (s *fixture) comesToRest() {
 	s.Helper()
-	for _, c := range world.fleet.Applications {
-		s.eventually("what is left to do in "+c.Name, "", func() (string, error) {
-			behind, err := c.Behind(s.ctx, s.namespace)
+	for _, c := range world.Fleet.Applications {
+		s.Eventually("what is left to do in "+c.Name, "", func() (string, error) {
+			behind, err := c.Behind(s.Ctx, s.Namespace)
 			return strings.Join(behind, "\n"), err
 		})
 	}
@@ -134,8 +134,8 @@ func (s *fixture) comesToRest() {
 // movements waits until the witness has seen every write, and returns the recorded ones.
 func (s *fixture) movements(w *witness) []string {
 	s.Helper()
-	s.eventually("what the witness of "+w.cluster.Name+" has not seen", "", func() (string, error) {
-		there, err := w.there(s.ctx)
+	s.Eventually("what the witness of "+w.cluster.Name+" has not seen", "", func() (string, error) {
+		there, err := w.there(s.Ctx)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		return cmp.Diff(w.seen, there), err
@@ -156,7 +156,7 @@ func (w *witness) happened() int {
 func (s *fixture) written(c *fleet.Cluster, user, namespace string) []string {
 	s.Helper()
 	file, err := os.Open(c.AuditLog)
-	s.must("opening the audit log", err)
+	s.Must("opening the audit log", err)
 	defer file.Close()
 	all := map[string]bool{}
 	lines := bufio.NewScanner(file)
@@ -170,6 +170,6 @@ func (s *fixture) written(c *fleet.Cluster, user, namespace string) []string {
 			all[e.Verb+" "+e.ObjectRef.Resource+" "+e.ObjectRef.Name] = true
 		}
 	}
-	s.must("reading the audit log", lines.Err())
+	s.Must("reading the audit log", lines.Err())
 	return slices.Sorted(maps.Keys(all))
 }

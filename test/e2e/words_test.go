@@ -24,17 +24,17 @@ const blockName = "my-test-rollout-block"
 // override must give. The webhook learns of a block by a watch, some milliseconds after its creation.
 func (s *fixture) blocks() string {
 	s.Helper()
-	return s.blocksIn(s.namespace, blockName)
+	return s.blocksIn(s.Namespace, blockName)
 }
 
 // blocksGlobally is blocks for all namespaces, until the test ends. The block has a name of its own, so that no other test's
 // override matches it.
 func (s *fixture) blocksGlobally() string {
 	s.Helper()
-	block := s.blocksIn(shipper.GlobalBlocksNamespace, s.namespace)
+	block := s.blocksIn(shipper.GlobalBlocksNamespace, s.Namespace)
 	s.Cleanup(func() {
-		rb := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: shipper.GlobalBlocksNamespace, Name: s.namespace}}
-		if err := client.IgnoreNotFound(world.management.Delete(context.Background(), rb)); err != nil {
+		rb := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: shipper.GlobalBlocksNamespace, Name: s.Namespace}}
+		if err := client.IgnoreNotFound(world.Management.Delete(context.Background(), rb)); err != nil {
 			s.Errorf("lifting the global block: %v", err)
 		}
 	})
@@ -49,7 +49,7 @@ func (s *fixture) blocksIn(namespace, name string) string {
 			Message: "Simulate rollout block", Author: shipper.RolloutBlockAuthor{Type: "user", Name: "testUser"},
 		},
 	}
-	s.must("creating the rollout block", world.management.Create(s.ctx, rb))
+	s.Must("creating the rollout block", world.Management.Create(s.Ctx, rb))
 	s.rehearses(rb, "refused")
 	return rb.Namespace + "/" + rb.Name
 }
@@ -57,10 +57,10 @@ func (s *fixture) blocksIn(namespace, name string) string {
 // rehearses waits until the webhook knows a block, or its deletion, by the result of a creation with dry run.
 func (s *fixture) rehearses(rb *shipper.RolloutBlock, expected string) {
 	s.Helper()
-	s.eventually("a rehearsed creation under the block", expected, func() (string, error) {
+	s.Eventually("a rehearsed creation under the block", expected, func() (string, error) {
 		probe := s.application("0.0.1", 1, allIn)
 		probe.Name = "probe"
-		if err := world.management.Create(s.ctx, probe, client.DryRunAll); err != nil &&
+		if err := world.Management.Create(s.Ctx, probe, client.DryRunAll); err != nil &&
 			strings.Contains(err.Error(), rb.Namespace+"/"+rb.Name) {
 			return "refused", nil
 		}
@@ -73,25 +73,25 @@ func (s *fixture) rehearses(rb *shipper.RolloutBlock, expected string) {
 func (s *fixture) blocksWith(spec func(*shipper.RolloutBlockSpec)) *shipper.RolloutBlock {
 	s.Helper()
 	rb := &shipper.RolloutBlock{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: blockName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: blockName},
 		Spec: shipper.RolloutBlockSpec{
 			Message: "Simulate rollout block", Author: shipper.RolloutBlockAuthor{Type: "user", Name: "testUser"},
 		},
 	}
 	spec(&rb.Spec)
-	s.must("creating the rollout block", world.management.Create(s.ctx, rb))
+	s.Must("creating the rollout block", world.Management.Create(s.Ctx, rb))
 	probe := map[string]string{"probe": "only"}
 	later := &shipper.RolloutBlock{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, GenerateName: "probe-"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, GenerateName: "probe-"},
 		Spec: shipper.RolloutBlockSpec{Message: "Probe", Scope: &shipper.RolloutBlockScope{
 			Applications: &metav1.LabelSelector{MatchLabels: probe},
 		}},
 	}
-	s.must("creating another", world.management.Create(s.ctx, later))
-	s.eventually("a rehearsed creation under a later block", "refused", func() (string, error) {
+	s.Must("creating another", world.Management.Create(s.Ctx, later))
+	s.Eventually("a rehearsed creation under a later block", "refused", func() (string, error) {
 		app := s.application("0.0.1", 1, allIn)
 		app.Name, app.Labels = "probe", probe
-		if err := world.management.Create(s.ctx, app, client.DryRunAll); err != nil && strings.Contains(err.Error(), later.Name) {
+		if err := world.Management.Create(s.Ctx, app, client.DryRunAll); err != nil && strings.Contains(err.Error(), later.Name) {
 			return "refused", nil
 		}
 		return "admitted", nil
@@ -104,7 +104,7 @@ func (s *fixture) lifts(block string) {
 	s.Helper()
 	namespace, name, _ := strings.Cut(block, "/")
 	rb := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	s.must("lifting the block", world.management.Delete(s.ctx, rb))
+	s.Must("lifting the block", world.Management.Delete(s.Ctx, rb))
 	s.rehearses(rb, "admitted")
 }
 
@@ -122,9 +122,9 @@ func (s *fixture) saysUnblocked(release string) {
 
 func (s *fixture) saysOfBlocks(release, want string) {
 	s.Helper()
-	s.eventually("Blocked of the application", want, func() (string, error) {
+	s.Eventually("Blocked of the application", want, func() (string, error) {
 		app := &shipper.Application{}
-		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app)
+		err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.App}, app)
 		return sayBlocked(app.Status.Conditions), err
 	})
 	s.releaseSaysOfBlocks(release, want)
@@ -132,8 +132,8 @@ func (s *fixture) saysOfBlocks(release, want string) {
 
 func (s *fixture) releaseSaysOfBlocks(release, want string) {
 	s.Helper()
-	s.eventually("Blocked of the release", want, func() (string, error) {
-		rel, err := s.get(release)
+	s.Eventually("Blocked of the release", want, func() (string, error) {
+		rel, err := s.Get(release)
 		return sayBlocked(rel.Status.Conditions), err
 	})
 }
@@ -151,9 +151,9 @@ func sayBlocked(conditions []shipper.Condition) string {
 func (s *fixture) listed(block, application, release string) {
 	s.Helper()
 	namespace, name, _ := strings.Cut(block, "/")
-	s.eventually("overrides of "+block, application+" "+release, func() (string, error) {
+	s.Eventually("overrides of "+block, application+" "+release, func() (string, error) {
 		rb := &shipper.RolloutBlock{}
-		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: name}, rb)
+		err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: namespace, Name: name}, rb)
 		return rb.Status.Overrides.Application + " " + rb.Status.Overrides.Release, err
 	})
 }
@@ -162,9 +162,9 @@ func (s *fixture) listed(block, application, release string) {
 func (s *fixture) toldOf(kind, name, reason, note string) {
 	s.Helper()
 	want := reason + ": " + note
-	s.eventually("an event about "+kind+" "+name, want, func() (string, error) {
+	s.Eventually("an event about "+kind+" "+name, want, func() (string, error) {
 		list := &eventsv1.EventList{}
-		err := world.management.List(s.ctx, list, client.InNamespace(s.namespace))
+		err := world.Management.List(s.Ctx, list, client.InNamespace(s.Namespace))
 		var seen []string
 		for _, event := range list.Items {
 			if event.Regarding.Kind != kind || event.Regarding.Name != name {
@@ -182,10 +182,10 @@ func (s *fixture) toldOf(kind, name, reason, note string) {
 // targets returns the specs of the targets of a Release.
 func (s *fixture) targets(release string) []any {
 	s.Helper()
-	key := client.ObjectKey{Namespace: s.namespace, Name: release}
+	key := client.ObjectKey{Namespace: s.Namespace, Name: release}
 	it, ct, tt := &shipper.InstallationTarget{}, &shipper.CapacityTarget{}, &shipper.TrafficTarget{}
 	for _, target := range []client.Object{it, ct, tt} {
-		s.must("reading a target", world.management.Get(s.ctx, key, target))
+		s.Must("reading a target", world.Management.Get(s.Ctx, key, target))
 	}
 	return []any{it.Spec, ct.Spec, tt.Spec}
 }
@@ -193,8 +193,8 @@ func (s *fixture) targets(release string) []any {
 // settles waits until the state of the Release reports that it waits for nothing.
 func (s *fixture) settles(release string) {
 	s.Helper()
-	s.eventually("state of "+release, "False False False False", func() (string, error) {
-		rel, err := s.get(release)
+	s.Eventually("state of "+release, "False False False False", func() (string, error) {
+		rel, err := s.Get(release)
 		if err != nil || rel.Status.Strategy == nil {
 			return "none", err
 		}
@@ -206,9 +206,9 @@ func (s *fixture) settles(release string) {
 // templateIs waits until the Application's template has that chart version.
 func (s *fixture) templateIs(version string) {
 	s.Helper()
-	s.eventually("the version in the application's template", version, func() (string, error) {
+	s.Eventually("the version in the application's template", version, func() (string, error) {
 		app := &shipper.Application{}
-		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: s.app}, app)
+		err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.App}, app)
 		return app.Spec.Template.Chart.Version, err
 	})
 }
@@ -216,9 +216,9 @@ func (s *fixture) templateIs(version string) {
 // rolledOut waits until an Application reports that its rollout has ended.
 func (s *fixture) rolledOut(application string) {
 	s.Helper()
-	s.eventually("RollingOut of "+application, "False", func() (string, error) {
+	s.Eventually("RollingOut of "+application, "False", func() (string, error) {
 		app := &shipper.Application{}
-		err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: application}, app)
+		err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: application}, app)
 		if c := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationRollingOut); c != nil {
 			return string(c.Status), err
 		}
@@ -230,7 +230,7 @@ func (s *fixture) rolledOut(application string) {
 func (s *fixture) behind(cluster, application string) func() (string, error) {
 	return func() (string, error) {
 		list := &discoveryv1.EndpointSliceList{}
-		err := world.clusters[cluster].List(s.ctx, list, client.InNamespace(s.namespace),
+		err := world.Clusters[cluster].List(s.Ctx, list, client.InNamespace(s.Namespace),
 			client.MatchingLabels{discoveryv1.LabelServiceName: application + "-prod"})
 		if err != nil {
 			return "", err
@@ -239,8 +239,8 @@ func (s *fixture) behind(cluster, application string) func() (string, error) {
 		for _, slice := range list.Items {
 			for _, e := range slice.Endpoints {
 				pod := &corev1.Pod{}
-				if err := world.clusters[cluster].Get(s.ctx,
-					client.ObjectKey{Namespace: s.namespace, Name: e.TargetRef.Name}, pod); err != nil {
+				if err := world.Clusters[cluster].Get(s.Ctx,
+					client.ObjectKey{Namespace: s.Namespace, Name: e.TargetRef.Name}, pod); err != nil {
 					return "", err
 				}
 				counts[pod.Labels[shipper.AppLabel]]++

@@ -20,12 +20,12 @@ func TestTheGuardIsTakenAwayAndComesBack(t *testing.T) {
 		flag  string
 		holds bool
 	}{{"--guard=false", false}, {"--guard=false", false}, {"--guard", true}} {
-		out, err := shipperctl(s.ctx, "clusters", "join", step.flag)
+		out, err := shipperctl(s.Ctx, "clusters", "join", step.flag)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		s.must("waiting", holds(s.ctx, step.holds))
-		err = scales(s.deployment(release), 7)(s.ctx, somebody)
+		s.Must("waiting", holds(s.Ctx, step.holds))
+		err = scales(s.deployment(release), 7)(s.Ctx, somebody)
 		if guarded(err) != step.holds || !step.holds && err != nil {
 			t.Errorf("after %s, scaling is answered: %v", step.flag, err)
 		}
@@ -35,9 +35,9 @@ func TestTheGuardIsTakenAwayAndComesBack(t *testing.T) {
 // TestKubernetesFindsNoFaultWithThePolicies reads what the API server says of types in their expressions.
 func TestKubernetesFindsNoFaultWithThePolicies(t *testing.T) {
 	s := begin(t, "types-")
-	s.eventually("policies whose types were checked", "7 of 7", func() (string, error) {
+	s.Eventually("policies whose types were checked", "7 of 7", func() (string, error) {
 		list := &admissionregistrationv1.ValidatingAdmissionPolicyList{}
-		err := world.cluster.List(s.ctx, list)
+		err := world.cluster.List(s.Ctx, list)
 		checked := 0
 		for _, p := range list.Items {
 			if p.Status.ObservedGeneration == p.Generation && p.Status.TypeChecking != nil {
@@ -47,7 +47,7 @@ func TestKubernetesFindsNoFaultWithThePolicies(t *testing.T) {
 		return fmt.Sprintf("%d of %d", checked, len(list.Items)), err
 	})
 	list := &admissionregistrationv1.ValidatingAdmissionPolicyList{}
-	s.must("listing policies", world.cluster.List(s.ctx, list))
+	s.Must("listing policies", world.cluster.List(s.Ctx, list))
 	for _, p := range list.Items {
 		if diff := cmp.Diff([]admissionregistrationv1.ExpressionWarning(nil), p.Status.TypeChecking.ExpressionWarnings); diff != "" {
 			t.Errorf("%s:\n%s", p.Name, diff)

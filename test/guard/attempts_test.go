@@ -103,42 +103,42 @@ type shop struct {
 func newShop(t *testing.T) *shop {
 	s := &shop{fixture: begin(t, "attempts-")}
 	s.release = s.rolledOut()
-	s.must("blocking rollouts", world.management.Create(s.ctx, &shipper.RolloutBlock{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "frozen"},
+	s.Must("blocking rollouts", world.Management.Create(s.Ctx, &shipper.RolloutBlock{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "frozen"},
 		Spec:       shipper.RolloutBlockSpec{Message: "the guard holds under a block"},
 	}))
 	s.deployment, s.service = s.fixture.deployment(s.release), s.fixture.service()
 	sets := &appsv1.ReplicaSetList{}
-	s.must("listing replica sets", world.cluster.List(s.ctx, sets, client.InNamespace(s.namespace)))
+	s.Must("listing replica sets", world.cluster.List(s.Ctx, sets, client.InNamespace(s.Namespace)))
 	if len(sets.Items) != 1 {
 		t.Fatalf("there are %d replica sets", len(sets.Items))
 	}
 	s.replicaSet, s.pod = &sets.Items[0], &s.pods(s.release)[0]
-	s.must("letting a pod have traffic by its label", patches(s.pod, "", `{"metadata":{"labels":{%q:%q}}}`,
-		shipper.TrafficStatusLabel, shipper.TrafficEnabled)(s.ctx, shippersAccount(t)))
+	s.Must("letting a pod have traffic by its label", patches(s.pod, "", `{"metadata":{"labels":{%q:%q}}}`,
+		shipper.TrafficStatusLabel, shipper.TrafficEnabled)(s.Ctx, shippersAccount(t)))
 
-	s.second = aService(s.namespace, map[string]string{shipper.AppLabel: appName})
+	s.second = aService(s.Namespace, map[string]string{shipper.AppLabel: appName})
 	s.second.Name = "second"
-	s.must("creating a second service", shippersAccount(t).Create(s.ctx, s.second))
+	s.Must("creating a second service", shippersAccount(t).Create(s.Ctx, s.second))
 	s.findEndpoints()
-	s.others = []client.Object{aDeployment(s.namespace, nil, nil), aService(s.namespace, nil)}
+	s.others = []client.Object{aDeployment(s.Namespace, nil, nil), aService(s.Namespace, nil)}
 	for i := range s.others {
 		s.others[i].SetName("beside")
-		s.must("creating things of others", world.cluster.Create(s.ctx, s.others[i]))
+		s.Must("creating things of others", world.cluster.Create(s.Ctx, s.others[i]))
 	}
-	s.theirs = aPod(s.namespace, theirs)
+	s.theirs = aPod(s.Namespace, theirs)
 	s.theirs.Spec.SchedulerName = "nobody"
-	s.must("creating a pod of others", world.cluster.Create(s.ctx, s.theirs))
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "leader"}}
-	s.must("creating an account", world.cluster.Create(s.ctx, account))
-	s.leader = aPod(s.namespace, map[string]string{shipper.AppLabel: appName, "app": "web", "role": "follower"})
+	s.Must("creating a pod of others", world.cluster.Create(s.Ctx, s.theirs))
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "leader"}}
+	s.Must("creating an account", world.cluster.Create(s.Ctx, account))
+	s.leader = aPod(s.Namespace, map[string]string{shipper.AppLabel: appName, "app": "web", "role": "follower"})
 	s.leader.Name, s.leader.Spec.ServiceAccountName = "leader", account.Name
-	s.must("creating a pod with an account", shippersAccount(t).Create(s.ctx, s.leader))
+	s.Must("creating a pod with an account", shippersAccount(t).Create(s.Ctx, s.leader))
 	for _, name := range []string{"ci", "default", "leader"} {
-		s.must("granting rights", world.cluster.Create(s.ctx, &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
+		s.Must("granting rights", world.cluster.Create(s.Ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: s.namespace}},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: s.Namespace}},
 		}))
 	}
 	return s
@@ -226,23 +226,23 @@ func (s *shop) attempts() []attempt {
 		{"bind a Pod", binds(s.theirs, nil), ""},
 		{"relabel a Pod of one's own", patches(s.theirs, "", label, "app", `"x"`), ""},
 
-		{"make a Pod in traffic", makes(s.another(aPod(s.namespace, forged))), forges},
-		{"make a Pod with the traffic label alone", makes(s.another(aPod(s.namespace, inTraffic))), forges},
-		{"make a Pod", makes(s.another(aPod(s.namespace, theirs))), ""},
-		{"make a Service that passes for Shipper's", makes(aService(s.namespace, forged)), forges},
-		{"make a Service for Shipper's Pods", makes(aService(s.namespace, theirs)), ""},
-		{"make a Deployment that passes for Shipper's", makes(aDeployment(s.namespace, forged, nil)), forges},
-		{"make a ConfigMap with Shipper's label", makes(&corev1.ConfigMap{ObjectMeta: named(s.namespace, forged)}), ""},
+		{"make a Pod in traffic", makes(s.another(aPod(s.Namespace, forged))), forges},
+		{"make a Pod with the traffic label alone", makes(s.another(aPod(s.Namespace, inTraffic))), forges},
+		{"make a Pod", makes(s.another(aPod(s.Namespace, theirs))), ""},
+		{"make a Service that passes for Shipper's", makes(aService(s.Namespace, forged)), forges},
+		{"make a Service for Shipper's Pods", makes(aService(s.Namespace, theirs)), ""},
+		{"make a Deployment that passes for Shipper's", makes(aDeployment(s.Namespace, forged, nil)), forges},
+		{"make a ConfigMap with Shipper's label", makes(&corev1.ConfigMap{ObjectMeta: named(s.Namespace, forged)}), ""},
 	}
 	out = append(append(out, s.redirections()...), s.endpoints()...)
 	for _, o := range s.others {
 		out = append(out, attempt{fmt.Sprintf("give a %T to Shipper", o), patches(o, "", label, shipper.AppLabel, `"web"`), forges},
 			attempt{fmt.Sprintf("relabel a %T of one's own", o), patches(o, "", label, "app", `"x"`), ""})
 	}
-	for _, o := range workloads(s.namespace, forged) {
+	for _, o := range workloads(s.Namespace, forged) {
 		out = append(out, attempt{fmt.Sprintf("make a %T whose Pods pass for Shipper's", o), makes(o), forges})
 	}
-	for _, o := range workloads(s.namespace, theirs) {
+	for _, o := range workloads(s.Namespace, theirs) {
 		out = append(out, attempt{fmt.Sprintf("make a %T", o), makes(o), ""})
 	}
 	return out
@@ -258,14 +258,14 @@ func TestAttempts(t *testing.T) {
 	s := newShop(t)
 	others := map[string]client.Client{
 		"an administrator":             as(t, "jdoe", "system:masters"),
-		"an account of the namespace":  account(t, s.namespace, "ci"),
-		"the account Pods have anyway": account(t, s.namespace, "default"),
+		"an account of the namespace":  account(t, s.Namespace, "ci"),
+		"the account Pods have anyway": account(t, s.Namespace, "default"),
 		"an account in Shipper's room": as(t, "system:serviceaccount:"+shipper.SystemNamespace+":default", "system:masters"),
 	}
 	for who, c := range others {
 		for _, a := range s.attempts() {
 			t.Run(who+" tries to "+a.name, func(t *testing.T) {
-				err := a.do(s.ctx, client.NewDryRunClient(c))
+				err := a.do(s.Ctx, client.NewDryRunClient(c))
 				switch {
 				case a.refused == "" && err != nil:
 					t.Errorf("refused: %v", err)
@@ -282,7 +282,7 @@ func TestAttempts(t *testing.T) {
 	} {
 		for _, a := range s.attempts() {
 			t.Run(who+" tries to "+a.name, func(t *testing.T) {
-				if err := a.do(s.ctx, client.NewDryRunClient(c)); err != nil {
+				if err := a.do(s.Ctx, client.NewDryRunClient(c)); err != nil {
 					t.Errorf("refused: %v", err)
 				}
 			})

@@ -24,8 +24,8 @@ var spent = regexp.MustCompile(`(?m)^apiserver_admission_controller_admission_du
 func TestTheGuardCostsLittle(t *testing.T) {
 	s := begin(t, "cost-")
 	pod := &s.pods(s.rolledOut())[0]
-	other := aPod(s.namespace, theirs)
-	s.must("creating a pod of others", world.cluster.Create(s.ctx, other))
+	other := aPod(s.Namespace, theirs)
+	s.Must("creating a pod of others", world.cluster.Create(s.Ctx, other))
 	c := client.NewDryRunClient(world.cluster)
 	measure := func(what string) {
 		for name, patch := range map[string]func(context.Context, client.Client) error{
@@ -37,7 +37,7 @@ func TestTheGuardCostsLittle(t *testing.T) {
 			const n = 300
 			before, count := s.spent()
 			for range n {
-				if err := patch(s.ctx, c); err != nil && !guarded(err) {
+				if err := patch(s.Ctx, c); err != nil && !guarded(err) {
 					t.Fatal(err)
 				}
 			}
@@ -50,28 +50,28 @@ func TestTheGuardCostsLittle(t *testing.T) {
 		}
 	}
 	measure("guarded")
-	if out, err := shipperctl(s.ctx, "clusters", "join", "--guard=false"); err != nil {
+	if out, err := shipperctl(s.Ctx, "clusters", "join", "--guard=false"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	s.must("waiting", holds(s.ctx, false))
+	s.Must("waiting", holds(s.Ctx, false))
 	measure("not guarded")
-	if out, err := shipperctl(s.ctx, "clusters", "join", "--guard"); err != nil {
+	if out, err := shipperctl(s.Ctx, "clusters", "join", "--guard"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	s.must("waiting", holds(s.ctx, true))
+	s.Must("waiting", holds(s.Ctx, true))
 }
 
 // spent is how long the API server was busy with policies for updates, and how many these were.
 func (s *fixture) spent() (time.Duration, float64) {
 	s.Helper()
-	typed, err := kubernetes.NewForConfig(world.fleet.Applications[0].Config)
-	s.must("making a client", err)
-	page, err := typed.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(s.ctx)
-	s.must("reading metrics", err)
+	typed, err := kubernetes.NewForConfig(world.Fleet.Applications[0].Config)
+	s.Must("making a client", err)
+	page, err := typed.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(s.Ctx)
+	s.Must("reading metrics", err)
 	var seconds, count float64
 	for _, m := range spent.FindAllSubmatch(page, -1) {
 		n, err := strconv.ParseFloat(string(m[2]), 64)
-		s.must("reading metrics", err)
+		s.Must("reading metrics", err)
 		if string(m[1]) == "sum" {
 			seconds += n
 		} else {

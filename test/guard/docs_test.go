@@ -35,13 +35,13 @@ func TestTheCommandsOfThePage(t *testing.T) {
 	}
 	s := begin(t, "shop")
 	release := s.rolledOut()
-	s.must("granting rights", world.cluster.Create(s.ctx, &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "jdoe"},
+	s.Must("granting rights", world.cluster.Create(s.Ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "jdoe"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: "jdoe"}},
 	}))
 	// The first command shows a guard that is not there yet.
-	if out, err := shipperctl(s.ctx, "clusters", "join", "--guard=false"); err != nil {
+	if out, err := shipperctl(s.Ctx, "clusters", "join", "--guard=false"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	real := strings.NewReplacer(documented+"-nginx", release+"-test-nginx", documented, release)
@@ -55,17 +55,17 @@ func TestTheCommandsOfThePage(t *testing.T) {
 		}
 		got := s.shell(command)
 		if i == 0 {
-			s.must("waiting", holds(s.ctx, true))
+			s.Must("waiting", holds(s.Ctx, true))
 		}
 		if !says(got, want) {
 			t.Errorf("$ %s\n%s\nand the page has\n%s", command, got, want)
 		}
 	}
-	s.must("waiting", holds(s.ctx, false))
-	if out, err := shipperctl(s.ctx, "clusters", "join", "--guard"); err != nil {
+	s.Must("waiting", holds(s.Ctx, false))
+	if out, err := shipperctl(s.Ctx, "clusters", "join", "--guard"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	s.must("waiting", holds(s.ctx, true))
+	s.Must("waiting", holds(s.Ctx, true))
 }
 
 // unbalanced reports whether a command goes on in the next line: a quote is open.
@@ -75,11 +75,11 @@ func unbalanced(command string) bool { return strings.Count(command, "'")%2 == 1
 func (s *fixture) shell(command string) string {
 	s.Helper()
 	kubectl, err := fleet.Kubectl()
-	s.must("finding kubectl", err)
-	cmd := exec.CommandContext(s.ctx, "bash", "-c", command)
-	cmd.Dir = world.dir
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+world.fleet.Kubeconfig,
-		"PATH="+world.dir+":"+filepath.Dir(kubectl)+":"+os.Getenv("PATH"))
+	s.Must("finding kubectl", err)
+	cmd := exec.CommandContext(s.Ctx, "bash", "-c", command)
+	cmd.Dir = world.Dir
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+world.Fleet.Kubeconfig,
+		"PATH="+world.Dir+":"+filepath.Dir(kubectl)+":"+os.Getenv("PATH"))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	_ = cmd.Run() // some are refused, which they say

@@ -21,10 +21,10 @@ func TestAttemptsOfKubernetes(t *testing.T) {
 	kube := func(name string) client.Client { return account(t, "kube-system", name) }
 	node := as(t, "system:node:"+cluster+"-1", "system:nodes", "system:masters")
 	byController := s.pod.DeepCopy()
-	byController.ObjectMeta = metav1.ObjectMeta{Namespace: s.namespace, Name: "another", Labels: s.pod.Labels}
+	byController.ObjectMeta = metav1.ObjectMeta{Namespace: s.Namespace, Name: "another", Labels: s.pod.Labels}
 	byController.Spec.NodeName = ""
 	newSet := s.replicaSet.DeepCopy()
-	newSet.ObjectMeta = metav1.ObjectMeta{Namespace: s.namespace, Name: "another", Labels: s.replicaSet.Labels}
+	newSet.ObjectMeta = metav1.ObjectMeta{Namespace: s.Namespace, Name: "another", Labels: s.replicaSet.Labels}
 	for _, a := range []struct {
 		attempt
 		who client.Client
@@ -48,14 +48,14 @@ func TestAttemptsOfKubernetes(t *testing.T) {
 		{attempt{"the garbage collector lets go of a Pod",
 			patches(s.pod, "", `{"metadata":{"ownerReferences":null,"finalizers":null}}`), ""}, kube("generic-garbage-collector")},
 		{attempt{"the garbage collector deletes a Pod", removes(s.pod), ""}, kube("generic-garbage-collector")},
-		{attempt{"the endpoint slice controller writes an EndpointSlice", makes(anEndpointSlice(s.namespace, s.service.Name)), ""},
+		{attempt{"the endpoint slice controller writes an EndpointSlice", makes(anEndpointSlice(s.Namespace, s.service.Name)), ""},
 			kube("endpointslice-controller")},
 		{attempt{"the endpoint slice controller changes an EndpointSlice", func(ctx context.Context, c client.Client) error {
 			slice := s.slice.DeepCopy()
 			slice.Endpoints = nil
 			return c.Update(ctx, slice)
 		}, ""}, kube("endpointslice-controller")},
-		{attempt{"the mirroring controller writes an EndpointSlice", makes(anEndpointSlice(s.namespace, s.service.Name)), ""},
+		{attempt{"the mirroring controller writes an EndpointSlice", makes(anEndpointSlice(s.Namespace, s.service.Name)), ""},
 			kube("endpointslicemirroring-controller")},
 		{attempt{"the endpoint controller changes Endpoints", func(ctx context.Context, c client.Client) error {
 			endpoints := s.oldEndpoints.DeepCopy()
@@ -67,7 +67,7 @@ func TestAttemptsOfKubernetes(t *testing.T) {
 		{attempt{"a controller of load balancers reports on a Service", patches(s.service, "status", `{"status":{"conditions":[`+
 			`{"type":"T","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`), ""},
 			kube("service-controller")},
-		{attempt{"another controller writes an EndpointSlice", makes(anEndpointSlice(s.namespace, s.service.Name)),
+		{attempt{"another controller writes an EndpointSlice", makes(anEndpointSlice(s.Namespace, s.service.Name)),
 			"only Kubernetes' controllers may write its endpoints"}, as(t, "system:serviceaccount:mesh:controller", "system:masters")},
 		{attempt{"the namespace controller deletes a Service", removes(s.service), ""}, kube("namespace-controller")},
 		{attempt{"the garbage collector deletes a Service", removes(s.service), ""}, kube("generic-garbage-collector")},
@@ -80,19 +80,19 @@ func TestAttemptsOfKubernetes(t *testing.T) {
 		{attempt{"an autoscaler scales a Deployment", scales(s.deployment, 7), "only Shipper may change its replicas"},
 			kube("horizontal-pod-autoscaler")},
 		{attempt{"a Pod's own account makes it the leader",
-			patches(s.leader, "", label, "role", `"leader"`), ""}, account(t, s.namespace, "leader")},
+			patches(s.leader, "", label, "role", `"leader"`), ""}, account(t, s.Namespace, "leader")},
 		{attempt{"a Pod's own account takes a label off", patches(s.leader, "", label, "role", "null"), ""},
-			account(t, s.namespace, "leader")},
+			account(t, s.Namespace, "leader")},
 		{attempt{"a Pod's own account gives it traffic",
 			patches(s.leader, "", label, shipper.TrafficStatusLabel, `"enabled"`), "only Shipper may change its labels"},
-			account(t, s.namespace, "leader")},
+			account(t, s.Namespace, "leader")},
 		{attempt{"a Pod's own account relabels another Pod", patches(s.pod, "", label, "version", `"x"`),
-			"only Shipper may change its labels"}, account(t, s.namespace, "leader")},
+			"only Shipper may change its labels"}, account(t, s.Namespace, "leader")},
 		{attempt{"another account relabels the Pod", patches(s.leader, "", label, "role", `"leader"`),
-			"only Shipper may change its labels"}, account(t, s.namespace, "ci")},
+			"only Shipper may change its labels"}, account(t, s.Namespace, "ci")},
 	} {
 		t.Run(a.name, func(t *testing.T) {
-			err := a.do(s.ctx, client.NewDryRunClient(a.who))
+			err := a.do(s.Ctx, client.NewDryRunClient(a.who))
 			switch {
 			case a.refused == "" && err != nil:
 				t.Errorf("refused: %v", err)
@@ -126,18 +126,18 @@ func TestRefusalsTeach(t *testing.T) {
 			"Service " + svc + " " + whose + "selector."},
 		"redirecting": {patches(s.service, "", `{"spec":{"type":"ExternalName","externalName":"example.com"}}`),
 			fmt.Sprintf("services %q", svc), "services", "Service " + svc + " " + whose + "type, externalName."},
-		"writing endpoints": {makes(anEndpointSlice(s.namespace, svc)), `endpointslices.discovery.k8s.io "theirs"`, "endpoints",
+		"writing endpoints": {makes(anEndpointSlice(s.Namespace, svc)), `endpointslices.discovery.k8s.io "theirs"`, "endpoints",
 			"EndpointSlice theirs would decide where Service " + svc + " sends requests, which is Shipper's (Application web): only " +
 				"Kubernetes' controllers may write its endpoints."},
 		"changing labels": {patches(s.pod, "", `{"metadata":{"labels":null}}`), fmt.Sprintf("pods %q", pod), "pods",
 			"Pod " + pod + " " + whose + "labels (you may add others)."},
-		"making a Pod": {makes(s.another(aPod(s.namespace, forged))), `pods "another"`, "pods", "Pod another" + forges},
-		"making what makes Pods": {makes(aDeployment(s.namespace, nil, forged)), `deployments.apps "theirs"`, "templates",
+		"making a Pod": {makes(s.another(aPod(s.Namespace, forged))), `pods "another"`, "pods", "Pod another" + forges},
+		"making what makes Pods": {makes(aDeployment(s.Namespace, nil, forged)), `deployments.apps "theirs"`, "templates",
 			"Pods of Deployment theirs" + forges},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := tc.do(s.ctx, client.NewDryRunClient(as(t, "jdoe", "system:masters")))
-			want := fmt.Sprintf(refusal, tc.object, tc.policy, tc.says, s.namespace)
+			err := tc.do(s.Ctx, client.NewDryRunClient(as(t, "jdoe", "system:masters")))
+			want := fmt.Sprintf(refusal, tc.object, tc.policy, tc.says, s.Namespace)
 			if err == nil || err.Error() != want {
 				t.Errorf("the answer is\n%v\nand should be\n%s", err, want)
 			}

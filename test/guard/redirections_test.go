@@ -63,16 +63,16 @@ func (s *shop) redirections() []attempt {
 func (s *shop) findEndpoints() {
 	s.Helper()
 	slices := &discoveryv1.EndpointSliceList{}
-	s.must("listing endpoint slices", world.cluster.List(s.ctx, slices, client.InNamespace(s.namespace),
+	s.Must("listing endpoint slices", world.cluster.List(s.Ctx, slices, client.InNamespace(s.Namespace),
 		client.MatchingLabels{discoveryv1.LabelServiceName: s.service.Name}))
 	if len(slices.Items) != 1 {
 		s.Fatalf("there are %d endpoint slices", len(slices.Items))
 	}
 	s.slice = &slices.Items[0]
 	s.oldEndpoints = s.read(&corev1.Endpoints{}, s.service.Name).(*corev1.Endpoints) //nolint:staticcheck // see shop
-	s.ownSlice = anEndpointSlice(s.namespace, aService(s.namespace, nil).Name)
+	s.ownSlice = anEndpointSlice(s.Namespace, aService(s.Namespace, nil).Name)
 	s.ownSlice.Name = "beside"
-	s.must("creating an endpoint slice of others", world.cluster.Create(s.ctx, s.ownSlice))
+	s.Must("creating an endpoint slice of others", world.cluster.Create(s.Ctx, s.ownSlice))
 }
 
 // endpoints are attempts to write the endpoints of a production Service, and those of others.
@@ -80,14 +80,14 @@ func (s *shop) endpoints() []attempt {
 	const refused = "only Kubernetes' controllers may write its endpoints"
 	const address = `{"endpoints":[{"addresses":["10.1.2.3"]}]}`
 	service, slice := s.service.Name, s.slice
-	own := aService(s.namespace, nil).Name
+	own := aService(s.Namespace, nil).Name
 	const label = `{"metadata":{"labels":{%q:%s}}}`
 	of := discoveryv1.LabelServiceName
 	const annotated = `{"metadata":{"annotations":{"note":"x"}}}`
 	return []attempt{
-		{"write an EndpointSlice of a production Service", makes(anEndpointSlice(s.namespace, service)), refused},
+		{"write an EndpointSlice of a production Service", makes(anEndpointSlice(s.Namespace, service)), refused},
 		{"write an EndpointSlice with Shipper's labels", func(ctx context.Context, c client.Client) error {
-			slice := anEndpointSlice(s.namespace, service)
+			slice := anEndpointSlice(s.Namespace, service)
 			slice.Labels[shipper.AppLabel] = appName
 			return c.Create(ctx, slice)
 		}, refused},
@@ -101,8 +101,8 @@ func (s *shop) endpoints() []attempt {
 		{"annotate an EndpointSlice", patches(slice, "", annotated), ""},
 		{"annotate Endpoints", patches(s.oldEndpoints, "", annotated), ""},
 		{"delete an EndpointSlice", removes(slice), ""},
-		{"write an EndpointSlice of another Service", makes(anEndpointSlice(s.namespace, own)), ""},
-		{"write an EndpointSlice of no Service", makes(anEndpointSlice(s.namespace, "")), ""},
+		{"write an EndpointSlice of another Service", makes(anEndpointSlice(s.Namespace, own)), ""},
+		{"write an EndpointSlice of no Service", makes(anEndpointSlice(s.Namespace, "")), ""},
 		{"write into an EndpointSlice of one's own", patches(s.ownSlice, "", address), ""},
 	}
 }

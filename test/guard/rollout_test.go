@@ -30,7 +30,7 @@ func TestAWholeRolloutPasses(t *testing.T) {
 	before := s.refusals()
 	incumbent := s.rolledOut()
 	s.applies("0.0.2")
-	contender := s.release(1)
+	contender := s.Release(1)
 	for _, at := range []struct {
 		step                 int32
 		contender, incumbent int
@@ -40,8 +40,8 @@ func TestAWholeRolloutPasses(t *testing.T) {
 		s.has(incumbent, at.incumbent)
 		s.serves(4)
 	}
-	s.must("deleting the contender", world.management.Delete(s.ctx,
-		&shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: contender}}))
+	s.Must("deleting the contender", world.Management.Delete(s.Ctx,
+		&shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: contender}}))
 	s.has(contender, 0)
 	s.has(incumbent, 4)
 	s.serves(4)
@@ -61,8 +61,8 @@ func TestWhatIsNotGuardedHappens(t *testing.T) {
 		gone[p.UID] = true
 	}
 	restart := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"template":{"metadata":{"annotations":{"restartedAt":"now"}}}}}`))
-	s.must("restarting", world.cluster.Patch(s.ctx, s.deployment(release), restart))
-	s.eventually("Pods from before the restart", "0", func() (string, error) {
+	s.Must("restarting", world.cluster.Patch(s.Ctx, s.deployment(release), restart))
+	s.Eventually("Pods from before the restart", "0", func() (string, error) {
 		n := 0
 		for _, p := range s.pods(release) {
 			if gone[p.UID] {
@@ -73,13 +73,13 @@ func TestWhatIsNotGuardedHappens(t *testing.T) {
 	})
 	s.has(release, 4)
 	s.serves(4)
-	s.must("deleting a Pod", world.cluster.Delete(s.ctx, &s.pods(release)[0]))
+	s.Must("deleting a Pod", world.cluster.Delete(s.Ctx, &s.pods(release)[0]))
 	s.has(release, 4)
 	s.serves(4)
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-	s.must("deleting the namespace", world.cluster.Delete(s.ctx, ns))
-	s.eventually("the namespace", "gone", func() (string, error) {
-		err := world.cluster.Get(s.ctx, client.ObjectKeyFromObject(ns), ns)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
+	s.Must("deleting the namespace", world.cluster.Delete(s.Ctx, ns))
+	s.Eventually("the namespace", "gone", func() (string, error) {
+		err := world.cluster.Get(s.Ctx, client.ObjectKeyFromObject(ns), ns)
 		if apierrors.IsNotFound(err) {
 			return "gone", nil
 		}
@@ -96,8 +96,8 @@ func TestBreakingTheGlassIsRecorded(t *testing.T) {
 	release := s.rolledOut()
 	d := s.deployment(release)
 	c := as(t, "oncall", "system:masters", "shipper:break-glass")
-	s.must("scaling", scales(d, 5)(s.ctx, c))
-	s.must("annotating", patches(d, "", `{"metadata":{"annotations":{"note":"x"}}}`)(s.ctx, c))
+	s.Must("scaling", scales(d, 5)(s.Ctx, c))
+	s.Must("annotating", patches(d, "", `{"metadata":{"annotations":{"note":"x"}}}`)(s.Ctx, c))
 	s.has(release, 4)
 	want := []string{"update scale: oncall: Deployment " + d.Name + " is Shipper's (Application web, Release " + release +
 		"): only Shipper may change its replicas.", "patch : "}
@@ -109,15 +109,15 @@ func TestBreakingTheGlassIsRecorded(t *testing.T) {
 // recorded lists a user's writes, each with what the guard has noted.
 func (s *fixture) recorded(user string) []string {
 	s.Helper()
-	file, err := os.Open(world.fleet.Applications[0].AuditLog)
-	s.must("opening the audit log", err)
+	file, err := os.Open(world.Fleet.Applications[0].AuditLog)
+	s.Must("opening the audit log", err)
 	defer file.Close()
 	var out []string
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var event auditv1.Event
-		s.must("reading the audit log", json.Unmarshal(lines.Bytes(), &event))
+		s.Must("reading the audit log", json.Unmarshal(lines.Bytes(), &event))
 		if event.ImpersonatedUser == nil || event.ImpersonatedUser.Username != user || event.Verb == "get" {
 			continue
 		}
@@ -125,7 +125,7 @@ func (s *fixture) recorded(user string) []string {
 			event.Annotations["deployments.guard.shipper.booking.com/break-glass"]
 		out = append(out, event.Verb+" "+event.ObjectRef.Subresource+": "+note)
 	}
-	s.must("reading the audit log", lines.Err())
+	s.Must("reading the audit log", lines.Err())
 	return out
 }
 
@@ -136,10 +136,10 @@ var denials = regexp.MustCompile(
 // refusals are how often each policy has refused something. Some have before the tests begin.
 func (s *fixture) refusals() map[string]string {
 	s.Helper()
-	typed, err := kubernetes.NewForConfig(world.fleet.Applications[0].Config)
-	s.must("making a client", err)
+	typed, err := kubernetes.NewForConfig(world.Fleet.Applications[0].Config)
+	s.Must("making a client", err)
 	page, err := typed.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(context.Background())
-	s.must("reading metrics", err)
+	s.Must("reading metrics", err)
 	out := map[string]string{}
 	for _, m := range denials.FindAllSubmatch(page, -1) {
 		out[string(m[1])] += string(m[2]) + " "

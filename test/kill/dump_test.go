@@ -31,16 +31,16 @@ func dump(ctx context.Context, namespace string) (string, error) {
 		&shipper.ApplicationList{}, &shipper.ReleaseList{}, &shipper.InstallationTargetList{}, &shipper.CapacityTargetList{},
 		&shipper.TrafficTargetList{},
 	} {
-		if err := dumpList(ctx, &out, world.management, namespace, list); err != nil {
+		if err := dumpList(ctx, &out, world.Management, namespace, list); err != nil {
 			return "", err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(world.clients)) {
+	for _, name := range slices.Sorted(maps.Keys(world.Clusters)) {
 		fmt.Fprintf(&out, "## cluster %s\n", name)
 		for _, list := range []client.ObjectList{
 			&appsv1.DeploymentList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.PodList{}, &discoveryv1.EndpointSliceList{},
 		} {
-			if err := dumpList(ctx, &out, world.clients[name], namespace, list); err != nil {
+			if err := dumpList(ctx, &out, world.Clusters[name], namespace, list); err != nil {
 				return "", err
 			}
 		}

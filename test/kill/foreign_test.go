@@ -30,23 +30,23 @@ func (s *fixture) bystand() {
 	s.Helper()
 	other := s.application(otherApp, "0.0.1", 1, allIn)
 	(*other.Spec.Template.Values)["nameOverride"] = otherApp
-	s.must("creating the other application", world.management.Create(s.ctx, other))
-	s.completes(s.release(otherApp, 0))
-	for _, c := range world.clients {
+	s.Must("creating the other application", world.Management.Create(s.Ctx, other))
+	s.Completes(s.ReleaseOf(otherApp, 0))
+	for _, c := range world.Clusters {
 		for name, labels := range map[string]map[string]string{
 			foreign:               nil,
 			foreign + "-labelled": {shipper.AppLabel: "somebody", shipper.ReleaseLabel: "somebody-1", shipper.LBLabel: shipper.LBForProduction},
 		} {
 			for _, o := range strangers(name, labels) {
-				o.SetNamespace(s.namespace)
-				s.must("creating a foreign object", c.Create(s.ctx, o))
+				o.SetNamespace(s.Namespace)
+				s.Must("creating a foreign object", c.Create(s.Ctx, o))
 			}
 		}
 	}
-	for cluster, c := range world.clients {
-		s.eventually("ready foreign pods in "+cluster, "4", func() (string, error) {
+	for cluster, c := range world.Clusters {
+		s.Eventually("ready foreign pods in "+cluster, "4", func() (string, error) {
 			pods := &corev1.PodList{}
-			err := c.List(s.ctx, pods, client.InNamespace(s.namespace))
+			err := c.List(s.Ctx, pods, client.InNamespace(s.Namespace))
 			ready := 0
 			for i := range pods.Items {
 				if strings.HasPrefix(pods.Items[i].Name, foreign) && fleet.PodReady(&pods.Items[i]) {
@@ -55,9 +55,9 @@ func (s *fixture) bystand() {
 			}
 			return fmt.Sprint(ready), err
 		})
-		s.eventually("available foreign deployments in "+cluster, "2", func() (string, error) {
+		s.Eventually("available foreign deployments in "+cluster, "2", func() (string, error) {
 			list := &appsv1.DeploymentList{}
-			err := c.List(s.ctx, list, client.InNamespace(s.namespace))
+			err := c.List(s.Ctx, list, client.InNamespace(s.Namespace))
 			available := 0
 			for _, d := range list.Items {
 				if strings.HasPrefix(d.Name, foreign) && d.Status.AvailableReplicas == 1 && d.Status.ObservedGeneration == d.Generation {
@@ -96,13 +96,13 @@ func (s *fixture) othersVersions() map[string]map[string]string {
 		return o.GetName() != appName && o.GetLabels()[shipper.AppLabel] != appName && o.GetName() != "kube-root-ca.crt"
 	}
 	var err error
-	out["management"], err = versions(s.ctx, world.management, s.namespace, others, &shipper.ApplicationList{},
+	out["management"], err = versions(s.Ctx, world.Management, s.Namespace, others, &shipper.ApplicationList{},
 		&shipper.ReleaseList{}, &shipper.InstallationTargetList{}, &shipper.CapacityTargetList{}, &shipper.TrafficTargetList{})
-	s.must("reading versions", err)
-	for name, c := range world.clients {
-		out[name], err = versions(s.ctx, c, s.namespace, others, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{},
+	s.Must("reading versions", err)
+	for name, c := range world.Clusters {
+		out[name], err = versions(s.Ctx, c, s.Namespace, others, &appsv1.DeploymentList{}, &appsv1.ReplicaSetList{},
 			&corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.PodList{})
-		s.must("reading versions", err)
+		s.Must("reading versions", err)
 	}
 	return out
 }

@@ -59,7 +59,7 @@ func newGuard(ctx context.Context, cluster, namespace string, weights *weights) 
 	}
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &discoveryv1.EndpointSliceList{}, &corev1.ServiceList{}} {
 		// A watch from resourceVersion "" begins with the objects that exist.
-		w, err := world.clients[cluster].Watch(ctx, list, client.InNamespace(namespace))
+		w, err := world.Clusters[cluster].Watch(ctx, list, client.InNamespace(namespace))
 		if err != nil {
 			return nil, fmt.Errorf("watching %T in %s: %w", list, cluster, err)
 		}

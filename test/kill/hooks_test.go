@@ -54,13 +54,13 @@ func TestHooksRunOnceThoughKilledAfterEveryWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	world.charts.Publish(archive)
+	world.Charts.Publish(archive)
 	s := begin(t)
 	var mu sync.Mutex
 	made := []string{}
-	for name, c := range world.clients {
-		w, err := c.Watch(s.ctx, &batchv1.JobList{}, client.InNamespace(s.namespace))
-		s.must("watching Jobs", err)
+	for name, c := range world.Clusters {
+		w, err := c.Watch(s.Ctx, &batchv1.JobList{}, client.InNamespace(s.Namespace))
+		s.Must("watching Jobs", err)
 		defer w.Stop()
 		go func() {
 			for event := range w.ResultChan() {
@@ -76,16 +76,16 @@ func TestHooksRunOnceThoughKilledAfterEveryWrite(t *testing.T) {
 	app.Spec.Template.Chart.Name = "hooked"
 	world.gate.count()
 	world.gate.decide(unanswered)
-	s.patience = perseverance
-	s.must("creating the application", world.management.Create(s.ctx, app))
-	s.completes(s.release(appName, 0))
+	s.Patience = perseverance
+	s.Must("creating the application", world.Management.Create(s.Ctx, app))
+	s.Completes(s.Release(0))
 	s.rests()
 	world.gate.decide(spared)
 	writes, lives := world.gate.count()
 	s.Logf("%d writes, %d lives", len(writes), lives)
 
 	want := []string{}
-	for name := range world.clients {
+	for name := range world.Clusters {
 		for _, hook := range []string{"post-install-hook-failed", "pre-install-before-hook-creation", "pre-install-hook-succeeded"} {
 			want = append(want, name+" "+hook)
 		}

@@ -3,6 +3,8 @@
 package kill
 
 import (
+	"context"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/env"
 )
 
 // replicas of the Application in each cluster.
@@ -36,34 +39,35 @@ func TestKilledAfterEveryWrite(t *testing.T) {
 func live(t *testing.T, how death, ends map[string]string) {
 	s := begin(t)
 	s.bystand()
-	s.must("creating the application", world.management.Create(s.ctx, s.application(appName, "0.0.1", replicas, allIn)))
-	incumbent := s.release(appName, 0)
-	s.completes(incumbent)
+	s.Must("creating the application", world.Management.Create(s.Ctx, s.application(appName, "0.0.1", replicas, allIn)))
+	incumbent := s.Release(0)
+	s.Completes(incumbent)
 	s.rests()
 	s.bystanders = s.othersVersions()
 
 	contender := ""
 	s.chapter("forward", how, replicas, ends, func() {
-		s.edits(s.application(appName, "0.0.2", replicas, vanguard).Spec.Template)
-		contender = s.release(appName, 1)
-		s.waitsForCommand(contender, 0)
-		s.steps(contender, 1)
-		s.waitsForCommand(contender, 1)
-		s.steps(contender, 2)
-		s.completes(contender)
+		next := s.application(appName, "0.0.2", replicas, vanguard)
+		s.Edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
+		contender = s.Release(1)
+		s.WaitsForCommand(contender, 0)
+		s.Steps(contender, 1)
+		s.WaitsForCommand(contender, 1)
+		s.Steps(contender, 2)
+		s.Completes(contender)
 	})
 	s.chapter("backward", how, replicas, ends, func() {
-		s.steps(contender, 1)
-		s.waitsForCommand(contender, 1)
-		s.steps(contender, 0)
-		s.waitsForCommand(contender, 0)
+		s.Steps(contender, 1)
+		s.WaitsForCommand(contender, 1)
+		s.Steps(contender, 0)
+		s.WaitsForCommand(contender, 0)
 	})
-	s.steps(contender, 1)
-	s.waitsForCommand(contender, 1)
+	s.Steps(contender, 1)
+	s.WaitsForCommand(contender, 1)
 	s.rests()
 	// Half of the Pods are the contender's, and are deleted with it.
 	s.chapter("abort", how, replicas/2, ends, func() {
-		s.must("deleting the contender", world.management.Delete(s.ctx, s.releaseNamed(contender)))
+		s.Must("deleting the contender", world.Management.Delete(s.Ctx, s.releaseNamed(contender)))
 		s.settles(incumbent)
 	})
 }
@@ -71,7 +75,7 @@ func live(t *testing.T, how death, ends map[string]string) {
 func (s *fixture) releaseNamed(name string) *shipper.Release {
 	s.Helper()
 	rel := &shipper.Release{}
-	s.must("reading the release", world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, rel))
+	s.Must("reading the release", world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, rel))
 	return rel
 }
 
@@ -86,14 +90,14 @@ func (s *fixture) chapter(name string, how death, floor int, ends map[string]str
 	world.gate.count()
 	world.gate.decide(how)
 	if how != spared {
-		s.patience = perseverance
+		s.Patience = perseverance
 	}
 	tell()
 	s.ends(name, ends)
 	s.rests()
 	s.ends(name, ends)
 	world.gate.decide(spared)
-	s.patience = patience
+	s.Patience = env.Patience
 
 	writes, lives := world.gate.count()
 	s.leftAlone(writes)
@@ -116,32 +120,32 @@ func (s *fixture) chapter(name string, how death, floor int, ends map[string]str
 	}
 }
 
+var errUnlike = errors.New("not that of the undisturbed run")
+
 // ends waits until the state equals the final state of the undisturbed run, which it records if there is none yet.
 func (s *fixture) ends(name string, ends map[string]string) {
 	s.Helper()
 	if ends[name] == "" {
 		s.rests()
-		end, err := dump(s.ctx, s.namespace)
-		s.must("reading everything", err)
+		end, err := dump(s.Ctx, s.Namespace)
+		s.Must("reading everything", err)
 		ends[name] = end
 		return
 	}
-	deadline := time.Now().Add(s.patience)
 	last := ""
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		end, err := dump(s.ctx, s.namespace)
-		s.must("reading everything", err)
-		if end == ends[name] {
-			return
+	ctx, cancel := context.WithTimeout(s.Ctx, s.Patience)
+	defer cancel()
+	if env.Until(ctx, "the end", func(context.Context) error {
+		s.Must("running the reconciler", s.Alive())
+		var err error
+		last, err = dump(s.Ctx, s.Namespace)
+		s.Must("reading everything", err)
+		if last != ends[name] {
+			return errUnlike
 		}
-		last = end
-		s.must("running the reconciler", world.reconciler.failure())
-		if time.Now().After(deadline) {
-			break
-		}
-		<-tick.C
+		return nil
+	}) == nil {
+		return
 	}
 	lines := func(text string) []string { return slices.Collect(strings.SplitSeq(text, "\n")) }
 	s.Fatalf("%s: the end is not that of the undisturbed run (-undisturbed +killed):\n%s", name,

@@ -23,7 +23,7 @@ func TestWhoBuildsReadsTheCode(t *testing.T) {
 		}
 		text, err := os.ReadFile(file)
 		folder := filepath.ToSlash(filepath.Dir(file))
-		builds[folder] = builds[folder] || strings.Contains(string(text), "pod.Build(")
+		builds[folder] = builds[folder] || strings.Contains(string(text), "pod.Build(") || strings.Contains(string(text), "Binaries:")
 		reads[folder] = reads[folder] || strings.Contains(string(text), "pod.ReadCode(t")
 		return err
 	})

@@ -23,8 +23,8 @@ import (
 func TestCredentialsAreRotated(t *testing.T) {
 	s := begin(t).on(t)
 	s.applies(environment("first", "0.0.1", allIn))
-	incumbent := s.release(0)
-	s.completes(incumbent)
+	incumbent := s.Release(0)
+	s.Completes(incumbent)
 	s.pods(incumbent, replicas, replicas)
 	for _, g := range s.guards {
 		g.hold(replicas, false)
@@ -33,7 +33,7 @@ func TestCredentialsAreRotated(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 		Namespace: shipper.SystemNamespace, Name: shipper.ApplicationServiceAccount,
 	}}
-	s.must("revoking the credentials", world.clusters[putBack].Delete(s.ctx, account))
+	s.Must("revoking the credentials", world.lost.Clusters[putBack].Delete(s.Ctx, account))
 	revoked := time.Now()
 	s.operational(incumbent, "False", putBack+": CredentialsRefused the API server at ")
 	if took := time.Since(revoked); took > 30*time.Second {
@@ -42,24 +42,24 @@ func TestCredentialsAreRotated(t *testing.T) {
 	s.clusterReady("False CredentialsRefused")
 
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: putBack}}
-	s.must("reading the Secret", world.lost.Get(s.ctx, client.ObjectKeyFromObject(secret), secret))
+	s.Must("reading the Secret", world.lost.Management.Get(s.Ctx, client.ObjectKeyFromObject(secret), secret))
 	secret.Data["ca.crt"] = []byte("no certificate")
-	s.must("writing a wrong Secret", world.lost.Update(s.ctx, secret))
+	s.Must("writing a wrong Secret", world.lost.Management.Update(s.Ctx, secret))
 	s.clusterReady("False SecretInvalid")
 	s.operational(incumbent, "False", putBack+`: SecretInvalid Secret "shipper-system/`+putBack+`" has a CA that is not a PEM certificate`)
 
 	// The steps of the guide: a new account, a new token, a new Secret.
-	file := filepath.Join(world.lost.options.Bin, "clusters.yaml")
-	s.must("joining again", pod.Shipperctl(s.ctx, world.lost.fleet, world.lost.options.Bin, "clusters", "join", "-f", file))
+	file := filepath.Join(world.lost.Dir, "clusters.yaml")
+	s.Must("joining again", pod.Shipperctl(s.Ctx, world.lost.Fleet, world.lost.Dir, "clusters", "join", "-f", file))
 	s.clusterReady("True ")
 	s.operational(incumbent, "True", "")
 	s.scheduled(incumbent)
 	s.judged()
-	s.must("running the reconciler", world.lost.pod.Reconciler.Ended())
+	s.Must("running the reconciler", world.lost.Pod.Reconciler.Ended())
 
 	s.edits(environment("second", "0.0.2", allIn))
-	contender := s.release(1)
-	s.completes(contender)
+	contender := s.Release(1)
+	s.Completes(contender)
 	s.pods(contender, replicas, replicas)
 	s.pods(incumbent, 0, 0)
 }
@@ -70,8 +70,8 @@ func TestCredentialsAreRotated(t *testing.T) {
 func TestAnAuthorityIsReplaced(t *testing.T) {
 	s := begin(t).on(t)
 	s.applies(environment("first", "0.0.1", allIn))
-	incumbent := s.release(0)
-	s.completes(incumbent)
+	incumbent := s.Release(0)
+	s.Completes(incumbent)
 	s.pods(incumbent, replicas, replicas)
 	for _, g := range s.guards {
 		if g.cluster == present {
@@ -81,15 +81,15 @@ func TestAnAuthorityIsReplaced(t *testing.T) {
 
 	// A user with the administrator's kubeconfig trusts the new CA already: the fleet rewrites that file.
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: putBack}}
-	s.must("reading the Secret", world.lost.Get(s.ctx, client.ObjectKeyFromObject(secret), secret))
+	s.Must("reading the Secret", world.lost.Management.Get(s.Ctx, client.ObjectKeyFromObject(secret), secret))
 	old, _ := pem.Decode(clusterOf(putBack).Config.CAData)
 	secret.Data["ca.crt"] = pem.EncodeToMemory(old)
-	s.must("trusting the old CA alone", world.lost.Update(s.ctx, secret))
+	s.Must("trusting the old CA alone", world.lost.Management.Update(s.Ctx, secret))
 	s.clusterReady("True ")
 
 	restarted := time.Now()
-	ca, err := clusterOf(putBack).Recertify(s.ctx)
-	s.must("replacing the authority", err)
+	ca, err := clusterOf(putBack).Recertify(s.Ctx)
+	s.Must("replacing the authority", err)
 	s.clusterReady("False SecretInvalid")
 	s.operational(incumbent, "False", putBack+": SecretInvalid the certificate of "+clusterOf(putBack).Config.Host+
 		" is not signed by the CA in the Secret")
@@ -97,27 +97,27 @@ func TestAnAuthorityIsReplaced(t *testing.T) {
 		t.Errorf("it was reported after %s, want 30 s at most", took)
 	}
 	s.edits(environment("second", "0.0.2", allIn))
-	contender := s.release(1)
+	contender := s.Release(1)
 	s.installed(contender, present)
 
-	s.must("reading the Secret", world.lost.Get(s.ctx, client.ObjectKeyFromObject(secret), secret))
+	s.Must("reading the Secret", world.lost.Management.Get(s.Ctx, client.ObjectKeyFromObject(secret), secret))
 	secret.Data["ca.crt"] = ca
-	s.must("giving the Secret the new CA", world.lost.Update(s.ctx, secret))
+	s.Must("giving the Secret the new CA", world.lost.Management.Update(s.Ctx, secret))
 	s.clusterReady("True ")
 	s.operational(incumbent, "True", "")
-	s.completes(contender)
+	s.Completes(contender)
 	s.pods(contender, replicas, replicas)
 	s.pods(incumbent, 0, 0)
 	s.judged()
-	s.must("running the reconciler", world.lost.pod.Reconciler.Ended())
+	s.Must("running the reconciler", world.lost.Pod.Reconciler.Ended())
 }
 
 // installed waits until a Release's chart is installed in a cluster, whatever the state of other clusters.
 func (s *fixture) installed(release, cluster string) {
 	s.Helper()
-	s.eventually("installation of "+release+" in "+cluster, "True", func() (string, error) {
+	s.Eventually("installation of "+release+" in "+cluster, "True", func() (string, error) {
 		it := &shipper.InstallationTarget{}
-		err := s.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: release}, it)
+		err := s.management.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: release}, it)
 		for _, c := range it.Status.Clusters {
 			if ready := shipper.FindCondition(c.Conditions, shipper.TargetReady); c.Name == cluster && ready != nil {
 				return string(ready.Status), err
@@ -130,9 +130,9 @@ func (s *fixture) installed(release, cluster string) {
 // clusterReady waits until the Cluster whose credentials are rotated reports want.
 func (s *fixture) clusterReady(want string) {
 	s.Helper()
-	s.eventually("Ready of "+putBack, want, func() (string, error) {
+	s.Eventually("Ready of "+putBack, want, func() (string, error) {
 		cluster := &shipper.Cluster{}
-		err := s.management.Get(s.ctx, client.ObjectKey{Name: putBack}, cluster)
+		err := s.management.Management.Get(s.Ctx, client.ObjectKey{Name: putBack}, cluster)
 		if c := shipper.FindCondition(cluster.Status.Conditions, shipper.ClusterReady); c != nil {
 			return fmt.Sprintf("%s %s", c.Status, c.Reason), err
 		}
@@ -145,8 +145,8 @@ func (s *fixture) operational(release, status, message string) {
 	s.Helper()
 	want := fmt.Sprintf("%s %s", status, message)
 	for _, target := range []client.Object{&shipper.InstallationTarget{}, &shipper.CapacityTarget{}, &shipper.TrafficTarget{}} {
-		s.eventually(fmt.Sprintf("Operational of %T %s", target, release), want, func() (string, error) {
-			err := s.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: release}, target)
+		s.Eventually(fmt.Sprintf("Operational of %T %s", target, release), want, func() (string, error) {
+			err := s.management.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: release}, target)
 			c := shipper.FindCondition(conditionsOf(target), shipper.TargetOperational)
 			if c == nil {
 				return "absent", err

@@ -19,7 +19,7 @@ type ctl struct {
 
 // run returns the output.
 func (c ctl) run(answers string, args ...string) (string, error) {
-	cmd := exec.CommandContext(c.Context(), filepath.Join(world.lost.options.Bin, "shipperctl"), args...)
+	cmd := exec.CommandContext(c.Context(), filepath.Join(world.lost.Dir, "shipperctl"), args...)
 	cmd.Env, cmd.Stdin = append(os.Environ(), "KUBECONFIG="+c.kubeconfig), strings.NewReader(answers)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -45,7 +45,7 @@ func newGuard(ctx context.Context, cluster, namespace string) (*guard, error) {
 		&corev1.PodList{}, &discoveryv1.EndpointSliceList{}, &corev1.ServiceList{}, &appsv1.DeploymentList{},
 	} {
 		// A watch from resourceVersion "" begins with the objects that exist.
-		w, err := world.clusters[cluster].Watch(ctx, list, client.InNamespace(namespace))
+		w, err := world.lost.Clusters[cluster].Watch(ctx, list, client.InNamespace(namespace))
 		if err != nil {
 			return nil, fmt.Errorf("watching %T in %s: %w", list, cluster, err)
 		}

@@ -32,10 +32,10 @@ func (s *fixture) memories() map[string]memory {
 		&shipper.ApplicationList{}, &shipper.ReleaseList{}, &shipper.InstallationTargetList{}, &shipper.CapacityTargetList{},
 		&shipper.TrafficTargetList{}, &shipper.RolloutBlockList{},
 	} {
-		s.must("listing what there is", s.management.List(s.ctx, list))
-		s.must("reading what there is", meta.EachListItem(list, func(o runtime.Object) error {
+		s.Must("listing what there is", s.management.Management.List(s.Ctx, list))
+		s.Must("reading what there is", meta.EachListItem(list, func(o runtime.Object) error {
 			m, err := meta.Accessor(o)
-			if err != nil || m.GetNamespace() != s.namespace && m.GetNamespace() != "default" {
+			if err != nil || m.GetNamespace() != s.Namespace && m.GetNamespace() != "default" {
 				return err
 			}
 			fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
@@ -55,7 +55,7 @@ func (s *fixture) rests() {
 	s.Helper()
 	const lag = 5 * time.Second
 	last, since := s.memories(), time.Now()
-	s.eventually("changes of objects", "nothing new", func() (string, error) {
+	s.Eventually("changes of objects", "nothing new", func() (string, error) {
 		if diff := cmp.Diff(last, s.memories()); diff != "" {
 			last, since = s.memories(), time.Now()
 			return diff, nil
@@ -94,7 +94,7 @@ func (s *fixture) saysAgain(was map[string]memory) {
 		index, ok := p.Last().(cmp.MapIndex)
 		return ok && index.Key().String() == "lastTransitionTime"
 	}
-	s.eventually("objects", "as it was", func() (string, error) {
+	s.Eventually("objects", "as it was", func() (string, error) {
 		if diff := cmp.Diff(was, s.memories(), cmp.FilterPath(since, cmp.Ignore()), cmpopts.EquateEmpty()); diff != "" {
 			return diff, nil
 		}
@@ -109,8 +109,8 @@ func (s *fixture) versions() map[string]string {
 		&shipper.ApplicationList{}, &shipper.ReleaseList{}, &shipper.InstallationTargetList{}, &shipper.CapacityTargetList{},
 		&shipper.TrafficTargetList{}, &shipper.RolloutBlockList{}, &shipper.ClusterList{}, &corev1.SecretList{}, &corev1.NamespaceList{},
 	} {
-		s.must("listing what there is", s.management.List(s.ctx, list))
-		s.must("reading what there is", meta.EachListItem(list, func(o runtime.Object) error {
+		s.Must("listing what there is", s.management.Management.List(s.Ctx, list))
+		s.Must("reading what there is", meta.EachListItem(list, func(o runtime.Object) error {
 			m, err := meta.Accessor(o)
 			if err == nil {
 				out[fmt.Sprintf("%T %s/%s", o, m.GetNamespace(), m.GetName())] = m.GetResourceVersion()
@@ -124,10 +124,10 @@ func (s *fixture) versions() map[string]string {
 // running returns the UIDs of the Deployments and Pods in the test's namespace, by cluster.
 func (s *fixture) running() map[string][]string {
 	out := map[string][]string{}
-	for name, c := range world.clusters {
+	for name, c := range world.lost.Clusters {
 		for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.PodList{}} {
-			s.must("listing what runs", c.List(s.ctx, list, client.InNamespace(s.namespace)))
-			s.must("reading what runs", meta.EachListItem(list, func(o runtime.Object) error {
+			s.Must("listing what runs", c.List(s.Ctx, list, client.InNamespace(s.Namespace)))
+			s.Must("reading what runs", meta.EachListItem(list, func(o runtime.Object) error {
 				m, err := meta.Accessor(o)
 				if err == nil {
 					out[name] = append(out[name], fmt.Sprintf("%T %s %s", o, m.GetName(), m.GetUID()))

@@ -17,16 +17,16 @@ const putBack, present = "us-east-1", "eu-west-1"
 func TestAnApplicationClusterIsPutBack(t *testing.T) {
 	s := begin(t).on(t)
 	s.applies(environment("first", "0.0.1", allIn))
-	incumbent := s.release(0)
-	s.completes(incumbent)
+	incumbent := s.Release(0)
+	s.Completes(incumbent)
 	s.pods(incumbent, replicas, replicas)
 	cluster := clusterOf(putBack)
 	then, err := cluster.Snapshot()
-	s.must("taking a snapshot", err)
+	s.Must("taking a snapshot", err)
 
 	s.edits(environment("second", "0.0.2", allIn))
-	contender := s.release(1)
-	s.completes(contender)
+	contender := s.Release(1)
+	s.Completes(contender)
 	s.pods(contender, replicas, replicas)
 	s.pods(incumbent, 0, 0)
 	for _, g := range s.guards {
@@ -34,26 +34,26 @@ func TestAnApplicationClusterIsPutBack(t *testing.T) {
 			g.hold(replicas, false)
 		}
 	}
-	s.must("restoring the snapshot", cluster.Restore(s.ctx, then))
+	s.Must("restoring the snapshot", cluster.Restore(s.Ctx, then))
 	s.pods(contender, replicas, replicas)
 	s.pods(incumbent, 0, 0)
 	s.scheduled(contender)
 	s.scheduled(incumbent)
-	s.completes(contender)
+	s.Completes(contender)
 	s.judged()
-	s.must("running the reconciler", world.lost.pod.Reconciler.Ended())
+	s.Must("running the reconciler", world.lost.Pod.Reconciler.Ended())
 
 	s.edits(environment("third", "0.0.1", vanguard))
-	next := s.release(2)
-	s.waitsForCommand(next, 0)
-	s.steps(next, 2)
-	s.completes(next)
+	next := s.Release(2)
+	s.WaitsForCommand(next, 0)
+	s.Steps(next, 2)
+	s.Completes(next)
 	s.pods(next, replicas, replicas)
 	s.pods(contender, 0, 0)
 }
 
 // clusterOf finds an application cluster by its name.
 func clusterOf(name string) *fleet.Cluster {
-	all := world.lost.fleet.Applications
+	all := world.lost.Fleet.Applications
 	return all[slices.IndexFunc(all, func(c *fleet.Cluster) bool { return c.Name == name })]
 }

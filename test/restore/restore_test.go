@@ -33,40 +33,40 @@ type scenario struct {
 // finished rolls the second Release out.
 func finished(s *fixture) {
 	half(s)
-	contender := s.release(1)
-	s.steps(contender, 2)
-	s.completes(contender)
+	contender := s.Release(1)
+	s.Steps(contender, 2)
+	s.Completes(contender)
 	s.pods(contender, replicas, replicas)
 }
 
 // half rolls the second Release out to 50/50.
 func half(s *fixture) {
 	s.applies(environment("first", "0.0.1", allIn))
-	s.completes(s.release(0))
+	s.Completes(s.Release(0))
 	s.edits(environment("second", "0.0.2", vanguard))
-	contender := s.release(1)
-	s.waitsForCommand(contender, 0)
-	s.steps(contender, 1)
-	s.waitsForCommand(contender, 1)
+	contender := s.Release(1)
+	s.WaitsForCommand(contender, 0)
+	s.Steps(contender, 1)
+	s.WaitsForCommand(contender, 1)
 	s.pods(contender, replicas/2, replicas/2)
 }
 
 // isFinished waits until the second Release has everything and the first nothing.
 func isFinished(s *fixture) {
-	s.release(1)
+	s.Release(1)
 	incumbent, contender := s.backup.releases[0].Name, s.backup.releases[1].Name
-	s.completes(contender)
-	s.completes(incumbent)
+	s.Completes(contender)
+	s.Completes(incumbent)
 	s.pods(contender, replicas, replicas)
 	s.pods(incumbent, 0, 0)
 }
 
 // isHalf waits until both Releases have half.
 func isHalf(s *fixture) {
-	s.release(1)
+	s.Release(1)
 	incumbent, contender := s.backup.releases[0].Name, s.backup.releases[1].Name
-	s.waitsForCommand(contender, 1)
-	s.completes(incumbent)
+	s.WaitsForCommand(contender, 1)
+	s.Completes(incumbent)
 	s.pods(contender, replicas/2, replicas/2)
 	s.pods(incumbent, replicas/2, replicas/2)
 }
@@ -92,17 +92,17 @@ var scenarios = map[string]scenario{
 }
 
 // toTheEnd requests the last step.
-func toTheEnd(s *fixture) { s.steps(s.release(1), 2) }
+func toTheEnd(s *fixture) { s.Steps(s.Release(1), 2) }
 
 // back requests the first step.
-func back(s *fixture) { s.steps(s.release(1), 0) }
+func back(s *fixture) { s.Steps(s.Release(1), 0) }
 
 // isBack waits until the second Release has its one Pod and no traffic again.
 func isBack(s *fixture) {
-	s.release(1)
+	s.Release(1)
 	incumbent, contender := s.backup.releases[0].Name, s.backup.releases[1].Name
-	s.waitsForCommand(contender, 0)
-	s.completes(incumbent)
+	s.WaitsForCommand(contender, 0)
+	s.Completes(incumbent)
 	s.pods(incumbent, replicas, replicas)
 	s.pods(contender, 1, 0)
 }
@@ -110,12 +110,12 @@ func isBack(s *fixture) {
 // newer rolls out a third Release, which is in no backup.
 func newer(s *fixture) {
 	s.edits(environment("third", "0.0.1", vanguard))
-	contender := s.release(2)
-	s.waitsForCommand(contender, 0)
-	s.steps(contender, 2)
-	s.completes(contender)
+	contender := s.Release(2)
+	s.WaitsForCommand(contender, 0)
+	s.Steps(contender, 2)
+	s.Completes(contender)
 	s.pods(contender, replicas, replicas)
-	s.pods(s.release(2), replicas, replicas)
+	s.pods(s.Release(2), replicas, replicas)
 }
 
 // isOlder waits until the newest Release of the backup serves again, beside the one that is in no backup.
@@ -128,7 +128,7 @@ func isOlder(s *fixture) {
 func (s *fixture) unknown() string {
 	s.Helper()
 	rels := &shipper.ReleaseList{}
-	s.must("listing what there was", world.lost.List(s.ctx, rels, client.InNamespace(s.namespace)))
+	s.Must("listing what there was", world.lost.Management.List(s.Ctx, rels, client.InNamespace(s.Namespace)))
 	for _, rel := range rels.Items {
 		if !strings.Contains(" "+strings.Join(s.backup.names(), " ")+" ", " "+rel.Name+" ") {
 			return rel.Name
@@ -172,7 +172,7 @@ func TestNothingThatRunsIsTakenAway(t *testing.T) {
 			must(t, name, stories[name].backup.restore(ctx, world.new.restorer, sc.status))
 		}
 	}
-	must(t, "starting the reconciler", world.new.pod.StartReconciler(ctx))
+	must(t, "starting the reconciler", world.new.Pod.StartReconciler(ctx))
 	for name, sc := range scenarios {
 		if sc.running {
 			must(t, name, stories[name].backup.restore(ctx, world.new.restorer, sc.status))
@@ -191,21 +191,21 @@ func TestNothingThatRunsIsTakenAway(t *testing.T) {
 // lose ends the first Shipper and creates a management cluster with the objects that Shipper itself needs.
 func lose(t *testing.T, stories map[string]*fixture) {
 	t.Helper()
-	must(t, "ending the reconciler", world.lost.pod.Reconciler.Stop())
+	must(t, "ending the reconciler", world.lost.Pod.Reconciler.Stop())
 	for name, sc := range scenarios {
 		if sc.cut != nil {
 			sc.cut(stories[name])
 			stories[name].saves()
 		}
 	}
-	must(t, "ending the webhook", world.lost.pod.Webhook.Stop())
+	must(t, "ending the webhook", world.lost.Pod.Webhook.Stop())
 	must(t, "replacing the management cluster", replace(t.Context()))
 	var err error
-	world.new.pod, err = pod.New(t.Context(), world.new.options)
+	world.new.Pod, err = pod.New(t.Context(), world.new.PodOptions)
 	must(t, "starting Shipper", err)
-	must(t, "starting the webhook", world.new.pod.StartWebhook(t.Context()))
+	must(t, "starting the webhook", world.new.Pod.StartWebhook(t.Context()))
 	for _, s := range stories {
-		s.management = &world.new
+		s.moves(&world.new)
 	}
 }
 
@@ -222,17 +222,17 @@ func (s *fixture) goesOn(sc scenario) {
 		return
 	}
 	contender := s.backup.names()[1]
-	rel, err := s.get(contender)
-	s.must("reading the contender", err)
+	rel, err := s.Get(contender)
+	s.Must("reading the contender", err)
 	if rel.Spec.TargetStep < 2 {
-		s.steps(contender, 2)
+		s.Steps(contender, 2)
 		isFinished(s)
 	}
 	s.edits(environment("fourth", "0.0.2", vanguard))
-	next := s.release(2)
-	s.waitsForCommand(next, 0)
-	s.steps(next, 2)
-	s.completes(next)
+	next := s.Release(2)
+	s.WaitsForCommand(next, 0)
+	s.Steps(next, 2)
+	s.Completes(next)
 	s.pods(next, replicas, replicas)
 	s.pods(contender, 0, 0)
 	if sc.after != nil {
@@ -259,8 +259,8 @@ func must(t *testing.T, doing string, err error) {
 // saves takes the backup.
 func (s *fixture) saves() {
 	var err error
-	s.backup, err = save(s.ctx, s.management, s.namespace)
-	s.must("saving", err)
+	s.backup, err = save(s.Ctx, s.management.Management, s.Namespace)
+	s.Must("saving", err)
 }
 
 // names of the Releases in a backup, oldest first.

@@ -25,8 +25,9 @@ import (
 // It is the last test of this package: afterwards only its own management cluster works.
 func TestABackupIsRestored(t *testing.T) {
 	s, older := begin(t).on(t), begin(t)
-	if world.new.pod != nil { // it has replaced the first
-		s.management, older.management = &world.new, &world.new
+	if world.new.Pod != nil { // it has replaced the first
+		s.moves(&world.new)
+		older.moves(&world.new)
 	}
 	both(t, "before", s, half, older, begun)
 	s.rests()
@@ -34,18 +35,18 @@ func TestABackupIsRestored(t *testing.T) {
 	older.saves()
 	s.blocks()
 	was, file := s.memories(), filepath.Join(t.TempDir(), "backup.yaml")
-	lost := ctl{t, s.management.fleet.Kubeconfig}
+	lost := ctl{t, s.management.Fleet.Kubeconfig}
 	out := lost.succeeds("", "backup", "prepare", "-v", "-f", file, "--include-clusters", "--include-rollout-blocks", "--include-charts")
 	for _, name := range s.backup.names() {
-		contains(t, out, "NAMESPACE", "RELEASE NAME", "OWNING APPLICATION", s.namespace+" ", name, appName)
+		contains(t, out, "NAMESPACE", "RELEASE NAME", "OWNING APPLICATION", s.Namespace+" ", name, appName)
 	}
 	contains(t, out, fmt.Sprintf("Backup objects stored in %q\n", file))
 	contains(t, lost.fails("", "backup", "restore", "-f", file), "shipper must be down", "says the Lease shipper-system/shipper-reconciler")
 	older.ends()
 
 	third := s.replaced()
-	world.charts.Close()
-	older.management = third
+	world.lost.Charts.Close()
+	older.moves(third)
 	s.restores(file, was)
 	running := s.running()
 	for _, g := range s.guards {
@@ -54,7 +55,7 @@ func TestABackupIsRestored(t *testing.T) {
 	for _, g := range older.guards {
 		g.hold(replicas, true)
 	}
-	s.must("starting the reconciler", third.pod.StartReconciler(s.ctx))
+	s.Must("starting the reconciler", third.Pod.StartReconciler(s.Ctx))
 	both(t, "after", s, func(s *fixture) {
 		isHalf(s)
 		s.saysAgain(was)
@@ -93,16 +94,16 @@ func both(t *testing.T, part string, s *fixture, first func(*fixture), older *fi
 // begun rolls the second Release out to the first step.
 func begun(s *fixture) {
 	s.applies(environment("first", "0.0.1", allIn))
-	s.completes(s.release(0))
+	s.Completes(s.Release(0))
 	s.edits(environment("second", "0.0.2", vanguard))
-	s.waitsForCommand(s.release(1), 0)
+	s.WaitsForCommand(s.Release(1), 0)
 }
 
 // ends rolls the second Release out to the end: the backup has it with one Pod and without traffic.
 func (s *fixture) ends() {
 	incumbent, contender := s.backup.names()[0], s.backup.names()[1]
-	s.steps(contender, 2)
-	s.completes(contender)
+	s.Steps(contender, 2)
+	s.Completes(contender)
 	s.pods(contender, replicas, replicas)
 	s.pods(incumbent, 0, 0)
 }
@@ -110,13 +111,13 @@ func (s *fixture) ends() {
 // restores joins the application clusters and restores the backup: with a failure, as a dry run, in full, and once more.
 func (s *fixture) restores(file string, was map[string]memory) {
 	admin, restorer := ctl{s.T, s.kubeconfig(s.management, "")}, ctl{s.T, s.kubeconfig(s.management, restorer)}
-	clusters := filepath.Join(world.lost.options.Bin, "clusters.yaml")
+	clusters := filepath.Join(world.lost.Dir, "clusters.yaml")
 	admin.succeeds("", "clusters", "join", "-f", clusters)
-	s.must("failing closed", pod.FailClosed(s.ctx, s.management.fleet))
+	s.Must("failing closed", pod.FailClosed(s.Ctx, s.management.Fleet))
 	said := restorer.fails("y\nn\ny\n", "backup", "restore", "-f", file)
 	contains(s.T, said, "failed calling webhook", "shipperctl clusters setup management --webhook-ignore", "it goes on where it stopped")
 
-	s.must("starting the webhook", s.management.pod.StartWebhook(s.ctx))
+	s.Must("starting the webhook", s.management.Pod.StartWebhook(s.Ctx))
 	contains(s.T, restorer.succeeds("n\nn\nn\n", "backup", "restore", "-f", file), "Nothing was restored")
 	s.tellsAsDocumented(restorer.succeeds("y\ny\ny\n", "backup", "restore", "-v", "-f", file))
 	s.remembers(was)
@@ -130,11 +131,11 @@ func (s *fixture) restores(file string, was map[string]memory) {
 // goesFurther rolls out once more in the restored management cluster, and then removes one application cluster.
 func (s *fixture) goesFurther(admin ctl) {
 	contender := s.backup.names()[1]
-	s.steps(contender, 2)
-	s.completes(contender)
+	s.Steps(contender, 2)
+	s.Completes(contender)
 	s.edits(environment("third", "0.0.1", allIn))
-	next := s.release(2)
-	s.completes(next)
+	next := s.Release(2)
+	s.Completes(next)
 	s.pods(next, replicas, replicas)
 	s.pods(contender, 0, 0)
 	next = s.rollsBackTwice(admin, next)
@@ -142,7 +143,7 @@ func (s *fixture) goesFurther(admin ctl) {
 	const gone, stays = "us-east-1", "eu-west-1"
 	running := s.running()
 	clean := []string{"clean", "decommissioned-clusters", "--decommissionedClusters", gone}
-	contains(s.T, admin.succeeds("", append(clean, "--dryrun")...), s.namespace+"/"+next, "would be changed")
+	contains(s.T, admin.succeeds("", append(clean, "--dryrun")...), s.Namespace+"/"+next, "would be changed")
 	if placed := s.placed(next); placed != stays+","+gone {
 		s.Errorf("the dry run left %s on %s", next, placed)
 	}
@@ -153,9 +154,9 @@ func (s *fixture) goesFurther(admin ctl) {
 		}
 	}
 	for _, name := range append(s.backup.names(), next) {
-		s.eventually("Deployments of "+name+" in "+gone, "none", func() (string, error) {
+		s.Eventually("Deployments of "+name+" in "+gone, "none", func() (string, error) {
 			list := &appsv1.DeploymentList{}
-			err := world.clusters[gone].List(s.ctx, list, client.InNamespace(s.namespace), client.MatchingLabels{shipper.ReleaseLabel: name})
+			err := world.lost.Clusters[gone].List(s.Ctx, list, client.InNamespace(s.Namespace), client.MatchingLabels{shipper.ReleaseLabel: name})
 			if len(list.Items) == 0 {
 				return "none", err
 			}
@@ -171,16 +172,16 @@ func (s *fixture) goesFurther(admin ctl) {
 // rollsBackTwice rolls back to a Release of the backup, and from there to the one rolled out last. It returns the resulting
 // Release.
 func (s *fixture) rollsBackTwice(admin ctl, from string) string {
-	admin.succeeds("", "rollout", "rollback", appName, "-n", s.namespace)
-	back := s.release(3)
-	s.steps(back, 2)
-	s.completes(back)
+	admin.succeeds("", "rollout", "rollback", appName, "-n", s.Namespace)
+	back := s.Release(3)
+	s.Steps(back, 2)
+	s.Completes(back)
 	s.pods(back, replicas, replicas)
 	s.pods(from, 0, 0)
 	s.sameEnvironment(back, s.backup.names()[1])
-	admin.succeeds("", "rollout", "rollback", appName, "-n", s.namespace)
-	again := s.release(4)
-	s.completes(again)
+	admin.succeeds("", "rollout", "rollback", appName, "-n", s.Namespace)
+	again := s.Release(4)
+	s.Completes(again)
 	s.pods(again, replicas, replicas)
 	s.sameEnvironment(again, from)
 	return again
@@ -189,10 +190,10 @@ func (s *fixture) rollsBackTwice(admin ctl, from string) string {
 // sameEnvironment fails unless two Releases have the same environment and the same chart archive.
 func (s *fixture) sameEnvironment(release, other string) {
 	s.Helper()
-	one, err := s.get(release)
-	s.must("reading a Release", err)
-	two, err := s.get(other)
-	s.must("reading a Release", err)
+	one, err := s.Get(release)
+	s.Must("reading a Release", err)
+	two, err := s.Get(other)
+	s.Must("reading a Release", err)
 	if diff := cmp.Diff(two.Spec.Environment, one.Spec.Environment); diff != "" {
 		s.Errorf("%s is not what %s was (-was +is)\n%s", release, other, diff)
 	}
@@ -204,8 +205,8 @@ func (s *fixture) sameEnvironment(release, other string) {
 
 // placed returns the clusters of a Release.
 func (s *fixture) placed(release string) string {
-	rel, err := s.get(release)
-	s.must("reading a Release", err)
+	rel, err := s.Get(release)
+	s.Must("reading a Release", err)
 	return rel.Annotations[shipper.ReleaseClustersAnnotation]
 }
 
@@ -214,33 +215,24 @@ func (s *fixture) blocks() {
 	b := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "elsewhere"}}
 	b.Spec.Message, b.Spec.Author.Name = "not here", "ann"
 	b.Spec.Author.Type = "user"
-	s.must("creating a block", s.management.Create(s.ctx, b))
+	s.Must("creating a block", s.management.Management.Create(s.Ctx, b))
 }
 
 // replaced kills Shipper and its management cluster, and starts a management cluster with only what setup creates. Its
 // Shipper starts with empty caches.
 func (s *fixture) replaced() *management {
 	was := s.management
-	was.pod.Reconciler.Kill()
-	was.pod.Webhook.Kill()
-	s.must("ending the management cluster", was.fleet.Management.StopAPIServer())
-	third := &management{}
-	s.Cleanup(func() {
-		if third.pod != nil {
-			_ = third.pod.Stop()
-		}
-		if third.fleet != nil {
-			_ = third.fleet.Stop()
-		}
-	})
-	s.must("starting a management cluster", third.begin(s.ctx, world.lost.options.Bin, "third"))
-	s.must("setting it up", pod.SetUpManagement(s.ctx, third.fleet, third.options.Bin, third.options.WebhookPort))
-	s.must("granting the rights to restore", third.allowRestorer(s.ctx))
-	s.must("allowing it by shipperctl", third.allowShipperctl(s.ctx))
-	var err error
-	third.pod, err = pod.New(s.ctx, third.options)
-	s.must("preparing Shipper", err)
-	s.management = third
+	was.Pod.Reconciler.Kill()
+	was.Pod.Webhook.Kill()
+	s.Must("ending the management cluster", was.Fleet.Management.StopAPIServer())
+	third, err := another(s.Ctx, "third")
+	s.Must("starting a management cluster", err)
+	s.Must("setting it up", pod.SetUpManagement(s.Ctx, third.Fleet, third.Dir, third.PodOptions.WebhookPort))
+	s.Must("granting the rights to restore", third.allowRestorer(s.Ctx))
+	s.Must("allowing it by shipperctl", third.allowShipperctl(s.Ctx))
+	third.Pod, err = pod.New(s.Ctx, third.PodOptions)
+	s.Must("preparing Shipper", err)
+	s.moves(third)
 	return third
 }
 
@@ -266,7 +258,7 @@ func (m *management) allowShipperctl(ctx context.Context) error {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: restorer}},
 	}
 	for _, o := range []client.Object{role, binding} {
-		if err := m.Create(ctx, o); err != nil {
+		if err := m.Management.Create(ctx, o); err != nil {
 			return fmt.Errorf("creating %T %s: %w", o, o.GetName(), err)
 		}
 	}
@@ -275,30 +267,30 @@ func (m *management) allowShipperctl(ctx context.Context) error {
 
 // kubeconfig writes a kubeconfig with contexts for a management cluster and the application clusters, as user.
 func (s *fixture) kubeconfig(m *management, user string) string {
-	config, err := clientcmd.LoadFromFile(world.lost.fleet.Kubeconfig)
-	s.must("reading a kubeconfig", err)
-	own, err := clientcmd.LoadFromFile(m.fleet.Kubeconfig)
-	s.must("reading a kubeconfig", err)
+	config, err := clientcmd.LoadFromFile(world.lost.Fleet.Kubeconfig)
+	s.Must("reading a kubeconfig", err)
+	own, err := clientcmd.LoadFromFile(m.Fleet.Kubeconfig)
+	s.Must("reading a kubeconfig", err)
 	maps.Copy(config.Clusters, own.Clusters)
 	maps.Copy(config.AuthInfos, own.AuthInfos)
 	maps.Copy(config.Contexts, own.Contexts)
 	config.CurrentContext = own.CurrentContext
 	config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo].Impersonate = user
 	path := filepath.Join(s.TempDir(), "kubeconfig")
-	s.must("writing a kubeconfig", clientcmd.WriteToFile(*config, path))
+	s.Must("writing a kubeconfig", clientcmd.WriteToFile(*config, path))
 	return path
 }
 
 // tellsAsDocumented compares the output of `backup restore -v` with the documentation.
 func (s *fixture) tellsAsDocumented(out string) {
 	app := &shipper.Application{}
-	s.must("reading the Application", s.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: appName}, app))
-	key := s.namespace + "/" + appName
+	s.Must("reading the Application", s.management.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: appName}, app))
+	key := s.Namespace + "/" + appName
 	want := fmt.Sprintf("application %q created\n", key)
 	for _, name := range s.backup.names() {
-		rel, err := s.get(name)
-		s.must("reading a Release", err)
-		key := s.namespace + "/" + name
+		rel, err := s.Get(name)
+		s.Must("reading a Release", err)
+		key := s.Namespace + "/" + name
 		want += fmt.Sprintf("release %q owner reference updates with uid %q\nrelease %q created\n", key, app.UID, key)
 		for _, target := range []string{"installation", "traffic", "capacity"} {
 			want += fmt.Sprintf("%s target %q owner reference updates with uid %q\n%s target %q created\n", target, key, rel.UID, target, key)

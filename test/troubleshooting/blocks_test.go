@@ -30,12 +30,12 @@ spec:
 // TestARolloutBlock is what the documentation says of blocks, done with kubectl: put in place, seen, overridden, lifted.
 func TestARolloutBlock(t *testing.T) {
 	u := begin(t)
-	u.applies(u.application(world.charts.URL, "0.0.1", "stable"))
+	u.applies(u.application(world.Charts.URL, "0.0.1", "stable"))
 	rel := u.newest(1)
 	u.completes(rel)
 
 	const block, said = "rollout-blocks-global/dns-outage", "rollouts blocked by: rollout-blocks-global/dns-outage"
-	if out, err := u.globally(u.ctx, dnsOutage, "apply", "-f", "-"); err != nil {
+	if out, err := u.globally(u.Ctx, dnsOutage, "apply", "-f", "-"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	u.Cleanup(func() {
@@ -48,7 +48,7 @@ func TestARolloutBlock(t *testing.T) {
 		}
 		u.describes(kind, name, phrases...)
 	}
-	changed := u.application(world.charts.URL, "0.0.2", "stable")
+	changed := u.application(world.Charts.URL, "0.0.2", "stable")
 	u.refuses(said, changed, "apply", "-f", "-")
 	u.refuses(said, "", "patch", "rel", rel, "--type=merge", "-p", `{"spec":{"targetStep":0}}`)
 	u.refuses(said, strings.ReplaceAll(changed, appName, "another-server"), "apply", "-f", "-")
@@ -58,25 +58,25 @@ func TestARolloutBlock(t *testing.T) {
 	u.kubectl("annotate", "app/"+appName, "rel/"+rel, annotation+block)
 	u.overriddenBy("dns-outage", map[string]string{
 		"MESSAGE": "DNS issues, troubleshooting in progress", "AUTHOR TYPE": "user", "AUTHOR NAME": "jdoe",
-		"OVERRIDING APPLICATIONS": u.namespace + "/" + appName, "OVERRIDING RELEASES": u.namespace + "/" + rel,
+		"OVERRIDING APPLICATIONS": u.Namespace + "/" + appName, "OVERRIDING RELEASES": u.Namespace + "/" + rel,
 	})
 	u.kubectl("patch", "rel", rel, "--type=merge", "-p", `{"spec":{"targetStep":0}}`)
-	u.eventually("achieved step", "staging", func() (string, error) {
-		return u.run(u.ctx, "", "get", "rel", rel, "-o", "jsonpath={.status.achievedStep.name}")
+	u.Eventually("achieved step", "staging", func() (string, error) {
+		return u.run(u.Ctx, "", "get", "rel", rel, "-o", "jsonpath={.status.achievedStep.name}")
 	})
 	u.describes("rel", rel, "Normal RolloutBlockOverridden", block)
 
 	u.kubectl("annotate", "app/"+appName, annotation+"", "--overwrite")
-	u.overriddenBy("dns-outage", map[string]string{"OVERRIDING APPLICATIONS": "", "OVERRIDING RELEASES": u.namespace + "/" + rel})
-	if out, err := u.globally(u.ctx, "", "delete", "rb", "dns-outage"); err != nil {
+	u.overriddenBy("dns-outage", map[string]string{"OVERRIDING APPLICATIONS": "", "OVERRIDING RELEASES": u.Namespace + "/" + rel})
+	if out, err := u.globally(u.Ctx, "", "delete", "rb", "dns-outage"); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	u.eventually("a rehearsed change without the block", "admitted", u.probe)
+	u.Eventually("a rehearsed change without the block", "admitted", u.probe)
 	u.awaits("app/"+appName, "Blocked=False")
 	u.awaits("rel/"+rel, "Blocked=False")
-	u.eventually("the override of the release", "none", func() (string, error) {
+	u.Eventually("the override of the release", "none", func() (string, error) {
 		r := &shipper.Release{}
-		err := world.management.Get(u.ctx, client.ObjectKey{Namespace: u.namespace, Name: rel}, r)
+		err := world.Management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: rel}, r)
 		if left := r.Annotations[shipper.RolloutBlockOverrideAnnotation]; left != "" {
 			return left, err
 		}
@@ -87,13 +87,13 @@ func TestARolloutBlock(t *testing.T) {
 
 // globally runs kubectl in the namespace of blocks that bear on all.
 func (u *user) globally(ctx context.Context, stdin string, args ...string) (string, error) {
-	return u.with(ctx, stdin, append(args, "-n", shipper.GlobalBlocksNamespace, "--kubeconfig", world.fleet.Management.Kubeconfig)...)
+	return u.with(ctx, stdin, append(args, "-n", shipper.GlobalBlocksNamespace, "--kubeconfig", world.Fleet.Management.Kubeconfig)...)
 }
 
 // refuses runs kubectl, which must fail and say why.
 func (u *user) refuses(why, stdin string, args ...string) {
 	u.Helper()
-	out, err := u.run(u.ctx, stdin, args...)
+	out, err := u.run(u.Ctx, stdin, args...)
 	if err == nil || !strings.Contains(out, why) {
 		u.Errorf("kubectl %s: %v\n%s\nwant: %s", strings.Join(args, " "), err, out, why)
 	}
@@ -102,8 +102,8 @@ func (u *user) refuses(why, stdin string, args ...string) {
 // overriddenBy waits until kubectl get -o wide says that of a global block, in columns of these names.
 func (u *user) overriddenBy(block string, want map[string]string) {
 	u.Helper()
-	u.eventually("what is said of "+block, fmt.Sprint(want), func() (string, error) {
-		out, err := u.globally(u.ctx, "", "get", "rb", block, "-o", "wide")
+	u.Eventually("what is said of "+block, fmt.Sprint(want), func() (string, error) {
+		out, err := u.globally(u.Ctx, "", "get", "rb", block, "-o", "wide")
 		seen := map[string]string{}
 		for name, value := range columns(out) {
 			if _, asked := want[name]; asked {
@@ -146,10 +146,10 @@ func columns(table string) map[string]string {
 // TestColumns are what kubectl get says of each kind, by its short name.
 func TestColumns(t *testing.T) {
 	u := begin(t)
-	u.applies(u.application(world.charts.URL, "0.0.1", "stable"))
+	u.applies(u.application(world.Charts.URL, "0.0.1", "stable"))
 	rel := u.newest(1)
-	u.eventually("achieved step", "staging", func() (string, error) {
-		return u.run(u.ctx, "", "get", "rel", rel, "-o", "jsonpath={.status.achievedStep.name}")
+	u.Eventually("achieved step", "staging", func() (string, error) {
+		return u.run(u.Ctx, "", "get", "rel", rel, "-o", "jsonpath={.status.achievedStep.name}")
 	})
 	for kind, want := range map[string]map[string]string{
 		"app": {
@@ -165,8 +165,8 @@ func TestColumns(t *testing.T) {
 		"tt": {"NAME": rel, "OPERATIONAL": "True", "READY": "True", "REASON": ""},
 		"cl": {"NAME": cluster, "REGION": region, "READY": "True"},
 	} {
-		u.eventually("columns of "+kind, fmt.Sprint(want), func() (string, error) {
-			out, err := u.run(u.ctx, "", "get", kind)
+		u.Eventually("columns of "+kind, fmt.Sprint(want), func() (string, error) {
+			out, err := u.run(u.Ctx, "", "get", kind)
 			seen := columns(out)
 			if seen["AGE"] == "" {
 				return out, err
@@ -184,15 +184,15 @@ func TestColumns(t *testing.T) {
 // TestColumnsSayWhyAReleaseWaits has a Release for a region without clusters.
 func TestColumnsSayWhyAReleaseWaits(t *testing.T) {
 	u := begin(t)
-	u.applies(strings.ReplaceAll(u.application(world.charts.URL, "0.0.1", "stable"), region, region+"x"))
+	u.applies(strings.ReplaceAll(u.application(world.Charts.URL, "0.0.1", "stable"), region, region+"x"))
 	u.waitsBecauseOf(u.newest(1), region+"x")
 }
 
 // waitsBecauseOf waits until kubectl get says that a Release waits to be scheduled, and a word of the reason.
 func (u *user) waitsBecauseOf(release, word string) {
 	u.Helper()
-	u.eventually("columns of the Release", "Scheduled, because of "+word, func() (string, error) {
-		out, err := u.run(u.ctx, "", "get", "rel", release)
+	u.Eventually("columns of the Release", "Scheduled, because of "+word, func() (string, error) {
+		out, err := u.run(u.Ctx, "", "get", "rel", release)
 		if seen := columns(out); strings.Contains(seen["REASON"], word) {
 			return seen["WAITING"] + ", because of " + word, err
 		}

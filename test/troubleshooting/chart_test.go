@@ -29,16 +29,16 @@ func TestAChartThatIsGone(t *testing.T) {
 
 	flips := u.watchesForFlips(running)
 	repository.Break(charts.NoArchives)
-	u.must("stopping the reconciler", world.pod.Reconciler.Stop())
-	u.must("forgetting charts", os.RemoveAll(filepath.Join(world.dir, "shipper-reconciler-charts")))
-	u.must("starting the reconciler", world.pod.StartReconciler(u.ctx))
+	u.Must("stopping the reconciler", world.Pod.Reconciler.Stop())
+	u.Must("forgetting charts", os.RemoveAll(filepath.Join(world.PodOptions.Dir, "shipper-reconciler-charts")))
+	u.Must("starting the reconciler", world.Pod.StartReconciler(u.Ctx))
 
 	u.applies(u.application(repository.URL, "0.0.2", "stable"))
 	lost := u.newest(2)
-	u.eventually("Scheduled of the new release", "False ChartFetchFailure, naming the archive and the answer",
+	u.Eventually("Scheduled of the new release", "False ChartFetchFailure, naming the archive and the answer",
 		func() (string, error) {
 			rel := &shipper.Release{}
-			err := world.management.Get(u.ctx, client.ObjectKey{Namespace: u.namespace, Name: lost}, rel)
+			err := world.Management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: lost}, rel)
 			c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseScheduled)
 			if c == nil {
 				return "nothing", err
@@ -61,9 +61,9 @@ func TestAChartThatIsGone(t *testing.T) {
 
 	// The abort needs no chart either. It asks of the Release that becomes the newest again that shared objects be its own.
 	u.kubectl("delete", "rel", lost)
-	u.eventually("the version in the template", "0.0.1", func() (string, error) {
+	u.Eventually("the version in the template", "0.0.1", func() (string, error) {
 		app := &shipper.Application{}
-		err := world.management.Get(u.ctx, client.ObjectKey{Namespace: u.namespace, Name: appName}, app)
+		err := world.Management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: appName}, app)
 		return app.Spec.Template.Chart.Version, err
 	})
 	u.awaits("rel/"+running, "StrategyExecuted")
@@ -87,8 +87,8 @@ func (u *user) watchesForFlips(release string) func() []string {
 		"rel": &shipper.ReleaseList{}, "it": &shipper.InstallationTargetList{},
 		"ct": &shipper.CapacityTargetList{}, "tt": &shipper.TrafficTargetList{},
 	} {
-		w, err := world.management.Watch(u.ctx, list, client.InNamespace(u.namespace))
-		u.must("watching "+kind, err)
+		w, err := world.Management.Watch(u.Ctx, list, client.InNamespace(u.Namespace))
+		u.Must("watching "+kind, err)
 		end := make(chan struct{})
 		watches, ended = append(watches, w), append(ended, end)
 		go func() {

@@ -41,16 +41,16 @@ func manifestsApply(t *testing.T, document string, least int) {
 	t.Helper()
 	u := begin(t)
 	text, err := os.ReadFile(document)
-	u.must("reading the guide", err)
+	u.Must("reading the guide", err)
 	found := fenced.FindAllSubmatch(text, -1)
 	if n := strings.Count(string(text), "```yaml"); len(found) != n || n < least {
 		t.Fatalf("%d blocks of YAML were found, and %d begin", len(found), n)
 	}
 	for i, match := range found {
 		for j, document := range strings.Split(string(match[1]), "\n---\n") {
-			document = strings.ReplaceAll(document, guideRepository, world.charts.URL)
+			document = strings.ReplaceAll(document, guideRepository, world.Charts.URL)
 			object := &unstructured.Unstructured{}
-			u.must("reading YAML:\n"+document, yaml.UnmarshalStrict([]byte(document), &object.Object))
+			u.Must("reading YAML:\n"+document, yaml.UnmarshalStrict([]byte(document), &object.Object))
 			if object.GetKind() == "" {
 				t.Errorf("block %d of the guide is not a manifest; fence it without a language:\n%s", i+1, document)
 				continue
@@ -69,16 +69,16 @@ func (u *user) rehearses(object *unstructured.Unstructured, document string) {
 		u.has(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
 	}
 	overridden, err := block.ParseOverrides(object.GetAnnotations()[shipper.RolloutBlockOverrideAnnotation])
-	u.must("reading overrides", err)
+	u.Must("reading overrides", err)
 	for _, name := range overridden {
 		u.blocked(name)
 	}
 	u.keepsValues(object)
-	args := []string{"apply", "--dry-run=server", "--validate=strict", "-f", "-", "--kubeconfig", world.fleet.Management.Kubeconfig}
+	args := []string{"apply", "--dry-run=server", "--validate=strict", "-f", "-", "--kubeconfig", world.Fleet.Management.Kubeconfig}
 	if object.GetNamespace() == "" && object.GetKind() != "Cluster" {
-		args = append(args, "-n", u.namespace)
+		args = append(args, "-n", u.Namespace)
 	}
-	out, err := u.with(u.ctx, document, args...)
+	out, err := u.with(u.Ctx, document, args...)
 	if err != nil {
 		u.Errorf("%v\n%s\n%s", err, out, document)
 	}
@@ -91,17 +91,17 @@ func (u *user) keepsValues(object *unstructured.Unstructured) {
 		return
 	}
 	app := &shipper.Application{}
-	u.must("reading an Application", runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, app))
+	u.Must("reading an Application", runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, app))
 	for _, source := range app.Spec.Template.ValuesFrom {
 		if ref := source.ConfigMapKeyRef; ref != nil {
 			u.has(&corev1.ConfigMap{
-				ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: ref.Name},
+				ObjectMeta: metav1.ObjectMeta{Namespace: u.Namespace, Name: ref.Name},
 				Data:       map[string]string{cmp.Or(ref.Key, "values.yaml"): "{}"},
 			})
 		}
 		if ref := source.SecretKeyRef; ref != nil {
 			u.has(&corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: ref.Name},
+				ObjectMeta: metav1.ObjectMeta{Namespace: u.Namespace, Name: ref.Name},
 				StringData: map[string]string{cmp.Or(ref.Key, "values.yaml"): "{}"},
 			})
 		}
@@ -110,19 +110,19 @@ func (u *user) keepsValues(object *unstructured.Unstructured) {
 		return
 	}
 	u.has(&rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: shipper.ValuesKeeper},
+		ObjectMeta: metav1.ObjectMeta{Namespace: u.Namespace, Name: shipper.ValuesKeeper},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: shipper.ValuesKeeper},
 		Subjects: []rbacv1.Subject{{
 			Kind: rbacv1.ServiceAccountKind, Namespace: shipper.SystemNamespace, Name: shipper.ManagementServiceAccount,
 		}},
 	})
-	u.eventually("whether Shipper may read and keep Secrets", "true", func() (string, error) {
+	u.Eventually("whether Shipper may read and keep Secrets", "true", func() (string, error) {
 		for _, verb := range []string{"get", "create"} {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 				User:               serviceaccount.MakeUsername(shipper.SystemNamespace, shipper.ManagementServiceAccount),
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: u.namespace, Verb: verb, Resource: "secrets"},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: u.Namespace, Verb: verb, Resource: "secrets"},
 			}}
-			if err := world.management.Create(u.ctx, review); err != nil || !review.Status.Allowed {
+			if err := world.Management.Create(u.Ctx, review); err != nil || !review.Status.Allowed {
 				return "false", err
 			}
 		}
@@ -144,22 +144,22 @@ func (u *user) blocked(name types.NamespacedName) {
 // has creates an object unless it is there, and deletes a block after the test.
 func (u *user) has(object client.Object) {
 	u.Helper()
-	err := world.management.Create(u.ctx, object)
-	u.must("creating what the guide speaks of", client.IgnoreAlreadyExists(err))
+	err := world.Management.Create(u.Ctx, object)
+	u.Must("creating what the guide speaks of", client.IgnoreAlreadyExists(err))
 	if _, ok := object.(*shipper.RolloutBlock); ok {
 		u.Cleanup(func() {
-			if err := world.management.Delete(context.Background(), object); err != nil {
+			if err := world.Management.Delete(context.Background(), object); err != nil {
 				u.Error(err)
 			}
-			u.eventually("a rehearsed change without the block", "admitted", u.probe)
+			u.Eventually("a rehearsed change without the block", "admitted", u.probe)
 		})
 	}
 }
 
 // probe reports whether a change is admitted in the user's namespace.
 func (u *user) probe() (string, error) {
-	out, err := u.with(context.Background(), u.application(world.charts.URL, "0.0.1", "stable"), "apply", "--dry-run=server", "-f", "-",
-		"--kubeconfig", world.fleet.Management.Kubeconfig, "-n", u.namespace)
+	out, err := u.with(context.Background(), u.application(world.Charts.URL, "0.0.1", "stable"), "apply", "--dry-run=server", "-f", "-",
+		"--kubeconfig", world.Fleet.Management.Kubeconfig, "-n", u.Namespace)
 	if err != nil {
 		return out, nil
 	}

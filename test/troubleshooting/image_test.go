@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/env"
 )
 
 // maxNote is how long the text of an event may be.
@@ -22,11 +23,11 @@ const maxNote = 1024
 // TestAnImageThatCannotBePulled walks from the symptom to the cause and to the cure, as the algorithm has it.
 func TestAnImageThatCannotBePulled(t *testing.T) {
 	u := begin(t)
-	u.applies(u.application(world.charts.URL, "0.0.1", "stable"))
+	u.applies(u.application(world.Charts.URL, "0.0.1", "stable"))
 	good := u.newest(1)
 	u.completes(good)
 
-	u.applies(u.application(world.charts.URL, "0.0.1", "broken"))
+	u.applies(u.application(world.Charts.URL, "0.0.1", "broken"))
 	bad := u.newest(2)
 	// The first step asks for one Pod. A step need not be achieved for the next one to be asked for.
 	u.saysItWaitsForCapacity(bad, 0, 1)
@@ -47,10 +48,10 @@ func TestAnImageThatCannotBePulled(t *testing.T) {
 		u.describes("ct", good, append([]string{"Achieved Percent: 100", "Available Replicas: 6"}, well...)...)
 	})
 
-	u.applies(u.application(world.charts.URL, "0.0.1", "mended"))
-	u.eventually("the newest release", "another", func() (string, error) {
+	u.applies(u.application(world.Charts.URL, "0.0.1", "mended"))
+	u.Eventually("the newest release", "another", func() (string, error) {
 		app := &shipper.Application{}
-		err := world.management.Get(u.ctx, client.ObjectKey{Namespace: u.namespace, Name: appName}, app)
+		err := world.Management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: appName}, app)
 		if h := app.Status.History; len(h) > 0 && h[len(h)-1] != bad {
 			return "another", err
 		}
@@ -60,8 +61,8 @@ func TestAnImageThatCannotBePulled(t *testing.T) {
 	u.get(appName, app)
 	mended := app.Status.History[len(app.Status.History)-1]
 	u.completes(mended)
-	u.kubectl("wait", "--for=delete", "rel/"+bad, "--timeout="+patience.String())
-	u.eventually("pods that serve", "0 and 6", func() (string, error) {
+	u.kubectl("wait", "--for=delete", "rel/"+bad, "--timeout="+env.Patience.String())
+	u.Eventually("pods that serve", "0 and 6", func() (string, error) {
 		return fmt.Sprint(u.serving(good), " and ", u.serving(mended)), nil
 	})
 	t.Run("events tell the story", func(t *testing.T) { u.on(t).eventsTell(good, bad, mended) })
@@ -72,7 +73,9 @@ var well = []string{"Status: True Type: Operational", "Status: True Type: Ready"
 
 // on is the same user in a sub-test.
 func (u *user) on(t *testing.T) *user {
-	return &user{T: t, ctx: t.Context(), namespace: u.namespace}
+	other := *u
+	other.T, other.Ctx = t, t.Context()
+	return &other
 }
 
 // saysItWaitsForCapacity waits until the condition of the step names the reason and the number of Pods.
@@ -81,9 +84,9 @@ func (u *user) saysItWaitsForCapacity(release string, step int32, pods int) {
 	want := fmt.Sprintf(`step %d False ClustersNotReady release %q hasn't achieved capacity in clusters: %s: PodsNotReady `+
 		`%d/%d: %dx"test-nginx" containers with [ImagePullBackOff]. for more details try `+"`kubectl describe ct %s`",
 		step, release, cluster, pods, pods, pods, release)
-	u.eventually("ContenderAchievedCapacity", want, func() (string, error) {
+	u.Eventually("ContenderAchievedCapacity", want, func() (string, error) {
 		rel := &shipper.Release{}
-		err := world.management.Get(u.ctx, client.ObjectKey{Namespace: u.namespace, Name: release}, rel)
+		err := world.Management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: release}, rel)
 		if rel.Status.Strategy == nil {
 			return "nothing", err
 		}
@@ -100,8 +103,8 @@ func (u *user) saysItWaitsForCapacity(release string, step int32, pods int) {
 // was said.
 func (u *user) describes(kind, name string, phrases ...string) (words string) {
 	u.Helper()
-	u.eventually("kubectl describe "+kind+" "+name, "says all", func() (string, error) {
-		out, err := u.run(u.ctx, "", "describe", kind, name)
+	u.Eventually("kubectl describe "+kind+" "+name, "says all", func() (string, error) {
+		out, err := u.run(u.Ctx, "", "describe", kind, name)
 		words = strings.Join(strings.Fields(out), " ")
 		for _, phrase := range phrases {
 			if !strings.Contains(words, phrase) {
@@ -186,7 +189,7 @@ func (u *user) capacityTells(release string) {
 // eventsTell looks for the events of the reference, each about the right object and with the right text.
 func (u *user) eventsTell(good, bad, mended string) {
 	u.Helper()
-	key := u.namespace + "/" + bad
+	key := u.Namespace + "/" + bad
 	const sad = "6/6: 6x\"test-nginx\" containers with [ImagePullBackOff]"
 	for _, want := range []struct{ kind, name, eventType, reason, note string }{
 		{"Application", appName, "Normal", "ApplicationConditionChanged", fmt.Sprintf("Transitioning from %q to %q", good, bad)},
@@ -202,9 +205,9 @@ func (u *user) eventsTell(good, bad, mended string) {
 		{"Release", mended, "Normal", "StrategyApplied", "step [1] finished"},
 	} {
 		what := fmt.Sprintf("%s %s about %s %s: …%s…", want.eventType, want.reason, want.kind, want.name, want.note)
-		u.eventually("the event "+what, "told", func() (string, error) {
+		u.Eventually("the event "+what, "told", func() (string, error) {
 			list := &eventsv1.EventList{}
-			err := world.management.List(u.ctx, list, client.InNamespace(u.namespace))
+			err := world.Management.List(u.Ctx, list, client.InNamespace(u.Namespace))
 			var seen []string
 			for _, e := range list.Items {
 				if len(e.Note) > maxNote || e.Note == "" {

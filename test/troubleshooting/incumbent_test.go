@@ -17,16 +17,16 @@ import (
 // TestAPreviousReleaseThatIsUnhealthy breaks the incumbent under a rollout. The rollout says so, and can go on all the same.
 func TestAPreviousReleaseThatIsUnhealthy(t *testing.T) {
 	u := begin(t)
-	u.applies(u.application(world.charts.URL, "0.0.1", "stable"))
+	u.applies(u.application(world.Charts.URL, "0.0.1", "stable"))
 	previous := u.newest(1)
 	u.completes(previous)
 	u.breaks(previous)
 
-	u.applies(u.application(world.charts.URL, "0.0.2", "stable"))
+	u.applies(u.application(world.Charts.URL, "0.0.2", "stable"))
 	mending := u.newest(2)
-	u.eventually("what the rollout waits for", "the incumbent", func() (string, error) {
+	u.Eventually("what the rollout waits for", "the incumbent", func() (string, error) {
 		rel := &shipper.Release{}
-		err := world.management.Get(u.ctx, client.ObjectKey{Namespace: u.namespace, Name: mending}, rel)
+		err := world.Management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: mending}, rel)
 		if rel.Status.Strategy == nil {
 			return "nothing yet", err
 		}
@@ -47,7 +47,7 @@ func TestAPreviousReleaseThatIsUnhealthy(t *testing.T) {
 
 	// A step need not be complete for the next to be asked for.
 	u.completes(mending)
-	u.eventually("pods that serve", "6", func() (string, error) { return fmt.Sprint(u.serving(mending)), nil })
+	u.Eventually("pods that serve", "6", func() (string, error) { return fmt.Sprint(u.serving(mending)), nil })
 	u.describes("ct", previous, append([]string{"Available Replicas: 0"}, well...)...)
 }
 
@@ -56,11 +56,11 @@ func (u *user) breaks(release string) {
 	u.Helper()
 	patch := `{"spec":{"template":{"spec":{"containers":[{"name":"test-nginx","image":"nginx:broken"}]}}}}`
 	deployment := &appsv1.Deployment{}
-	deployment.Namespace, deployment.Name = u.namespace, release+"-test-nginx"
-	u.must("breaking the deployment", world.cluster.Patch(u.ctx, deployment, client.RawPatch(types.StrategicMergePatchType, []byte(patch))))
-	u.eventually("whether "+release+" is whole", "no", func() (string, error) {
+	deployment.Namespace, deployment.Name = u.Namespace, release+"-test-nginx"
+	u.Must("breaking the deployment", world.cluster.Patch(u.Ctx, deployment, client.RawPatch(types.StrategicMergePatchType, []byte(patch))))
+	u.Eventually("whether "+release+" is whole", "no", func() (string, error) {
 		ct := &shipper.CapacityTarget{}
-		err := world.management.Get(u.ctx, client.ObjectKey{Namespace: u.namespace, Name: release}, ct)
+		err := world.Management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: release}, ct)
 		if shipper.ConditionTrue(ct.Status.Conditions, shipper.TargetReady) {
 			return "yes", err
 		}

@@ -22,17 +22,17 @@ var unseen = map[string]bool{"shipper_webhook_panics_total": true}
 func TestMetricsOfTheOperationsGuideAreServed(t *testing.T) {
 	u := begin(t)
 	text, err := os.ReadFile("../../docs/operations.md")
-	u.must("reading the guide", err)
+	u.Must("reading the guide", err)
 	named := metric.FindAllStringSubmatch(string(text), -1)
 	if len(named) < 15 {
 		t.Fatalf("the guide names %d metrics", len(named))
 	}
 
-	u.eventually("a rehearsed change", "admitted", u.probe)
-	u.eventually("metrics that the guide names and nobody serves", "none", func() (string, error) {
+	u.Eventually("a rehearsed change", "admitted", u.probe)
+	u.Eventually("metrics that the guide names and nobody serves", "none", func() (string, error) {
 		served := map[string]bool{}
-		for _, url := range []string{world.pod.Webhook.Metrics, world.pod.Reconciler.Metrics} {
-			page, err := read(u.ctx, url)
+		for _, url := range []string{world.Pod.Webhook.Metrics, world.Pod.Reconciler.Metrics} {
+			page, err := read(u.Ctx, url)
 			if err != nil {
 				return "", err
 			}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// Patience bounds a wait. On an idle machine each takes less than a tenth of it.
+	Patience = time.Minute
+	// interval is how often a wait looks.
+	interval = 20 * time.Millisecond
+)
+
+// Until looks again and again until there is no error. When ctx ends first, it returns what was wrong last.
+func Until(ctx context.Context, what string, look func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+		if now := look(ctx); now == nil || ctx.Err() == nil || last == nil {
+			last = now
+		}
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w", what, last)
+	}
+	return nil
+}
+
+// Eventually is Until for as long as Patience. It fails the test when that was in vain.
+func Eventually(t testing.TB, what string, look func(context.Context) error) {
+	t.Helper()
+	Within(t, Patience, what, look)
+}
+
+// Within is Eventually with a time of its own.
+func Within(t testing.TB, patience time.Duration, what string, look func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := Until(ctx, what, look); err != nil {
+		t.Fatalf("after %s: %v", patience, err)
+	}
+}
+
+// Becomes waits until look sees what is expected.
+func Becomes(t testing.TB, what, expected string, look func() (string, error)) {
+	t.Helper()
+	becomes(t, Patience, what, expected, look)
+}
+
+func becomes(t testing.TB, patience time.Duration, what, expected string, look func() (string, error)) {
+	t.Helper()
+	Within(t, patience, what, func(context.Context) error {
+		seen, err := look()
+		if err != nil {
+			return fmt.Errorf("\n  expected: %s\n  seen:     %s: %w", expected, seen, err)
+		}
+		if seen != expected {
+			return fmt.Errorf("\n  expected: %s\n  seen:     %s", expected, seen)
+		}
+		return nil
+	})
+}
