@@ -20,6 +20,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	poll "k8s.io/apimachinery/pkg/util/wait"
 )
 
 // signer signs certificates of clients.
@@ -182,9 +184,11 @@ func TestAuthoritiesOfClientsAreReadAgain(t *testing.T) {
 		t.Errorf("before, the answers are %v", got)
 	}
 	write(t, file, after.pem)
-	deadline := time.Now().Add(time.Minute)
-	for post(t, fresh, server) != http.StatusOK && time.Now().Before(deadline) {
-		time.Sleep(5 * time.Millisecond)
+	err = poll.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return post(t, fresh, server) == http.StatusOK, nil
+	})
+	if err != nil {
+		t.Error("the new authority is never trusted")
 	}
 	if got := []int{post(t, old, server), post(t, fresh, server)}; got[0] != 401 || got[1] != 200 {
 		t.Errorf("after, the answers are %v", got)

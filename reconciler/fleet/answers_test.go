@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -89,15 +90,18 @@ func TestAFrozenClusterIsNamedAsSoonAsSomebodyWaits(t *testing.T) {
 }
 
 func TestASlowAnswerDoesNotEndAClusterThatLives(t *testing.T) {
+	looked := make(chan struct{})
+	var once sync.Once
 	f, a, url := stand(t, func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.URL.Path, "leases") {
 			select { // a webhook there is slow
 			case <-r.Context().Done():
-			case <-time.After(suspicion + 500*time.Millisecond):
+			case <-looked:
 			}
 			return
 		}
 		http.Error(w, "no such Lease", http.StatusNotFound)
+		once.Do(func() { close(looked) })
 	})
 	if err := ask(t.Context(), t, a, url); err != nil {
 		t.Errorf("the request failed: %v", err)

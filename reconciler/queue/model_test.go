@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -21,7 +22,7 @@ import (
 func TestModel(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		model(t, 1+r.IntN(9), 1+r.IntN(4), r.Uint64())
+		synctest.Test(t, func(t *testing.T) { model(t, 1+r.IntN(9), 1+r.IntN(4), r.Uint64()) })
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
@@ -98,19 +99,11 @@ func model(t *testing.T, workers, namespaces int, seed uint64) {
 		})
 	}
 	added.Wait()
-	for began := time.Now(); ; time.Sleep(100 * time.Microsecond) {
-		mu.Lock()
-		left, busy := len(wanted), len(at)
-		mu.Unlock()
-		if left == 0 && busy == 0 {
-			break
-		}
-		if time.Since(began) > 5*time.Second {
-			t.Errorf("%d are never worked on (%d workers, %d namespaces)", left, workers, namespaces)
-			break
-		}
+	time.Sleep(5 * time.Second)
+	synctest.Wait()
+	if len(wanted) != 0 || len(at) != 0 {
+		t.Errorf("%d are never worked on (%d workers, %d namespaces)", len(wanted), workers, namespaces)
 	}
-	time.Sleep(time.Millisecond)
 	q.ShutDown()
 	working.Wait()
 	o, waiting := q.order, 0

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -119,12 +120,13 @@ func (s *fixture) app() *shipper.Application {
 // until waits for want to be what look sees.
 func (s *fixture) until(want string, look func() string) {
 	s.t.Helper()
-	got, deadline := "", time.Now().Add(patience)
-	for time.Now().Before(deadline) {
-		if got = look(); got == want {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
+	got := ""
+	err := wait.PollUntilContextTimeout(s.t.Context(), 10*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		got = look()
+		return got == want, nil
+	})
+	if err == nil {
+		return
 	}
 	s.t.Fatalf("-want +got after %s:\n%s\n%s", patience, cmp.Diff(want, got), s.everything())
 }

@@ -15,6 +15,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/test/env"
 )
 
 // application returns a valid Application in a namespace, whose chart is in r.
@@ -115,7 +116,7 @@ func TestApplyingTwiceNeverMakesARelease(t *testing.T) {
 	// A version that was published meanwhile is resolved only when the user requests it. A repository that was just queried
 	// is not queried again.
 	refreshes := 0
-	eventually(t, "a refresh to find the newer version", func(context.Context) error {
+	env.Eventually(t, "a refresh to find the newer version", func(context.Context) error {
 		refreshes++
 		refreshed := apply(ask.Version("~0.0"), replicas(7), ask.Annotated(shipper.AppChartVersionRefreshAnnotation, strconv.Itoa(refreshes)))
 		return differs([]string{"0.0.3", "~0.0"},
@@ -203,7 +204,7 @@ func TestAnApplicationUnderABlock(t *testing.T) {
 		grant(t, "sre", "override", "rolloutblocks")
 		sre, app := as(t, "sre"), live.DeepCopy()
 		ask.Overriding(" " + key + " , " + key)(app)
-		eventually(t, "RBAC to grant the right", func(ctx context.Context) error { return sre.Update(ctx, app, client.DryRunAll) })
+		env.Eventually(t, "RBAC to grant the right", func(ctx context.Context) error { return sre.Update(ctx, app, client.DryRunAll) })
 		if got := app.Annotations[shipper.RolloutBlockOverrideAnnotation]; got != key {
 			t.Errorf("the override was stored as %q", got)
 		}
@@ -281,5 +282,5 @@ func TestControlAnnotationsOfApplications(t *testing.T) {
 	forged.Annotations[observed] = "9"
 	checkRefused(t, dev.Update(t.Context(), forged), refused{422, "metadata.annotations[" + observed + "]: Forbidden"})
 	grant(t, "stamper", "stamp", "applications")
-	eventually(t, "RBAC to grant the right", func(ctx context.Context) error { return as(t, "stamper").Update(ctx, forged.DeepCopy()) })
+	env.Eventually(t, "RBAC to grant the right", func(ctx context.Context) error { return as(t, "stamper").Update(ctx, forged.DeepCopy()) })
 }

@@ -16,6 +16,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/test/env"
 )
 
 // A user with every right in one namespace reaches no other, neither by name nor by references between objects.
@@ -86,7 +87,7 @@ func TestAnOwnerOfOnesOwnDoesNotLeadAroundABlock(t *testing.T) {
 	if err := admin.Delete(t.Context(), armed); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the garbage collector to be refused", func(context.Context) error {
+	env.Eventually(t, "the garbage collector to be refused", func(context.Context) error {
 		return deletionRefused(t, ns, "applications", r.app.Name)
 	})
 	for _, o := range []client.Object{r.app, r.rel} {

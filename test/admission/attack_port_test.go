@@ -26,6 +26,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/test/env"
 )
 
 // forge sends a review straight to the webhook's port, without a client certificate, and returns the response.
@@ -182,7 +183,7 @@ func TestAForgedReviewHasCredentialsSentNowhereElse(t *testing.T) {
 	try := func(repoURL, secret string) *admissionv1.AdmissionResponse {
 		return forge(t, "/mutate-application", ask.Create(ask.Reconciler, opening(ns, repoURL, secret)))
 	}
-	eventually(t, "RBAC to let Shipper read", func(context.Context) error {
+	env.Eventually(t, "RBAC to let Shipper read", func(context.Context) error {
 		if answer := try(home.URL+"/team", "of-home"); !answer.Allowed {
 			return fmt.Errorf("it was refused: %s", answer.Result.Message)
 		}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/env"
 )
 
 // pause is the longest wait of a slow client before each of its reviews. The clients' waits are evenly distributed, for a
@@ -149,7 +150,7 @@ func TestSlowClientsHoldUpNobody(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			slow := &slowClients{}
 			slow.attack(t, protocol, map[string]int{"127.0.0.1": 1000, "127.0.0.2": 300, "127.0.0.3": 300})
-			eventually(t, "1,600 slow reviews", func(context.Context) error {
+			env.Eventually(t, "1,600 slow reviews", func(context.Context) error {
 				if n := slow.opened.Load(); n < 1600 {
 					return fmt.Errorf("%d reviews of 1,600", n)
 				}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/env"
 )
 
 // A target's labels decide which Release's Pods are counted and which Application's traffic they share: a user who changed
@@ -94,7 +95,7 @@ func TestTargetsAreMadeByWhoMayStamp(t *testing.T) {
 	forbidden := refused{403, "spec of CapacityTargets is written by Shipper only"}
 	checkRefused(t, restorer.Create(t.Context(), target()), forbidden)
 	grant(t, "restorer-of-targets", "stamp", "capacitytargets")
-	eventually(t, "RBAC to grant the right", func(ctx context.Context) error {
+	env.Eventually(t, "RBAC to grant the right", func(ctx context.Context) error {
 		return restorer.Create(ctx, target(), client.DryRunAll)
 	})
 	foreign := target()

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/env"
 )
 
 // attacker is a user with every right on Shipper's kinds in one namespace that RBAC can grant, subresources included, and
@@ -61,7 +62,7 @@ func newAttacker(t *testing.T, namespace string) *attacker {
 	if m.raw, err = rest.RESTClientFor(config); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "RBAC to grant the attacker's rights", func(ctx context.Context) error {
+	env.Eventually(t, "RBAC to grant the attacker's rights", func(ctx context.Context) error {
 		return m.List(ctx, &shipper.ApplicationList{}, client.InNamespace(namespace))
 	})
 	return m

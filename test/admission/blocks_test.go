@@ -20,6 +20,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/test/env"
 )
 
 // block creates a RolloutBlock and returns when the webhook enforces it.
@@ -31,7 +32,7 @@ func block(t *testing.T, namespace string) *shipper.RolloutBlock {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unblock(t, b) })
-	eventually(t, "the webhook to know the block", func(ctx context.Context) error { return probe(ctx, b, true) })
+	env.Eventually(t, "the webhook to know the block", func(ctx context.Context) error { return probe(ctx, b, true) })
 	return b
 }
 
@@ -43,8 +44,8 @@ func unblock(t *testing.T, b *shipper.RolloutBlock) {
 	if err := admin.Delete(ctx, b); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
-	for probe(ctx, b, false) != nil && ctx.Err() == nil {
-		time.Sleep(10 * time.Millisecond)
+	if err := env.Until(ctx, "the webhook to forget the block", func(ctx context.Context) error { return probe(ctx, b, false) }); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -140,7 +141,7 @@ func TestNobodyLeavesAFreezeByTakingALabelOff(t *testing.T) {
 	if err := admin.Update(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the webhook to know the scope", func(ctx context.Context) error {
+	env.Eventually(t, "the webhook to know the scope", func(ctx context.Context) error {
 		other := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "other"}, Spec: r.app.Spec}
 		return dev.Create(ctx, other, client.DryRunAll)
 	})
@@ -164,7 +165,7 @@ func TestNobodyLeavesAFreezeByTakingALabelOff(t *testing.T) {
 	}
 	again := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "again-"}, Spec: b.Spec}
 	create(t, admin, again)
-	eventually(t, "the webhook to know the block", func(ctx context.Context) error {
+	env.Eventually(t, "the webhook to know the block", func(ctx context.Context) error {
 		labelled := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "other"}, Spec: r.app.Spec}
 		payments(labelled)
 		if err := dev.Create(ctx, labelled, client.DryRunAll); err == nil {
@@ -204,7 +205,7 @@ func TestHowSoonABlockHolds(t *testing.T) {
 	b.Namespace, b.Name = ns, "soon"
 	create(t, admin, b)
 	began := time.Now()
-	eventually(t, "the first refusal", func(ctx context.Context) error { return probe(ctx, b, true) })
+	env.Eventually(t, "the first refusal", func(ctx context.Context) error { return probe(ctx, b, true) })
 	t.Logf("the first refusal came %s after the block was created", time.Since(began).Round(time.Millisecond))
 }
 
@@ -264,7 +265,7 @@ func TestAnswersAreAudited(t *testing.T) {
 			"rolloutblock.shipper.booking.com/decision": "allowed", "rolloutblock.shipper.booking.com/block-lifted": key,
 		},
 	} {
-		eventually(t, "the audit log to have what "+who+" did", func(context.Context) error {
+		env.Eventually(t, "the audit log to have what "+who+" did", func(context.Context) error {
 			if diff := cmp.Diff(want, audited(t, ns, who)); diff != "" {
 				return errors.New("(-want +got):\n" + diff)
 			}

@@ -15,6 +15,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/test/env"
 )
 
 // differs returns nil if got equals want.
@@ -46,7 +47,7 @@ func TestGarbageIsCollectedUnderABlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, o := range []client.Object{r.app, r.rel, r.capacity, r.traffic, r.install} {
-		eventually(t, "what the Application owned to be collected", func(ctx context.Context) error { return gone(ctx, o) })
+		env.Eventually(t, "what the Application owned to be collected", func(ctx context.Context) error { return gone(ctx, o) })
 	}
 }
 
@@ -55,11 +56,11 @@ func TestDependentsAreLeftBehindWhenThatIsAsked(t *testing.T) {
 	if err := as(t, "dev").Delete(t.Context(), r.app, client.PropagationPolicy("Orphan")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the Application to go", func(ctx context.Context) error { return gone(ctx, r.app) })
+	env.Eventually(t, "the Application to go", func(ctx context.Context) error { return gone(ctx, r.app) })
 	if err := as(t, "dev").Delete(t.Context(), r.rel.DeepCopy(), client.PropagationPolicy("Orphan")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the Release to go", func(ctx context.Context) error { return gone(ctx, r.rel.DeepCopy()) })
+	env.Eventually(t, "the Release to go", func(ctx context.Context) error { return gone(ctx, r.rel.DeepCopy()) })
 	for _, o := range []client.Object{r.capacity, r.traffic, r.install} {
 		if err := admin.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 			t.Fatal(err)
@@ -84,11 +85,11 @@ func TestANamespaceUnderABlockGoesWhenItsApplicationsMay(t *testing.T) {
 	if err := admin.Update(t.Context(), r.app); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the webhook to know the override", func(ctx context.Context) error { return admin.Delete(ctx, o, client.DryRunAll) })
+	env.Eventually(t, "the webhook to know the override", func(ctx context.Context) error { return admin.Delete(ctx, o, client.DryRunAll) })
 	if err := admin.Delete(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the namespace to go", func(ctx context.Context) error { return gone(ctx, o) })
+	env.Eventually(t, "the namespace to go", func(ctx context.Context) error { return gone(ctx, o) })
 }
 
 // A tenant with the role edit adds an owner to an Application before a block and deletes the owner during it.
@@ -109,7 +110,7 @@ func TestThePolicyAloneHoldsAnApplicationWhoseOwnerIsDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	stopWebhook(t)
-	eventually(t, "the policy to know the block", func(ctx context.Context) error {
+	env.Eventually(t, "the policy to know the block", func(ctx context.Context) error {
 		err := as(t, collector).Delete(ctx, r.app.DeepCopy(), client.DryRunAll)
 		if !apierrors.IsForbidden(err) {
 			return fmt.Errorf("not refused: %w", errors.Join(err, errors.New("waiting")))
@@ -119,7 +120,7 @@ func TestThePolicyAloneHoldsAnApplicationWhoseOwnerIsDeleted(t *testing.T) {
 	if err := m.Delete(t.Context(), armed); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the garbage collector to be refused", func(context.Context) error {
+	env.Eventually(t, "the garbage collector to be refused", func(context.Context) error {
 		return deletionRefused(t, ns, "applications", r.app.Name)
 	})
 	for _, o := range []client.Object{r.app, r.rel, r.capacity, r.traffic, r.install} {

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/test/env"
 )
 
 // refusedMark begins the first line of each file; a part of the message follows.
@@ -77,7 +79,7 @@ func refusedFor(t *testing.T, o *unstructured.Unstructured, want string) {
 	if strings.HasSuffix(o.GetKind(), "Target") {
 		who = as(t, "dev")
 	}
-	eventually(t, "the refusal", func(ctx context.Context) error {
+	env.Eventually(t, "the refusal", func(ctx context.Context) error {
 		tried := o.DeepCopy()
 		err := who.Create(ctx, tried, client.DryRunAll, client.FieldValidation("Strict"))
 		switch {

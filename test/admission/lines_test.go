@@ -18,6 +18,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/test/env"
 )
 
 // lineCase is the environment of the cases: both webhook and policy run through them.
@@ -292,7 +293,7 @@ func TestBothLinesAgree(t *testing.T) {
 	if err := as(t, "dev").Update(t.Context(), s.r.rel); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "RBAC to grant the right", func(ctx context.Context) error {
+	env.Eventually(t, "RBAC to grant the right", func(ctx context.Context) error {
 		return mayOverride(ctx, "sre")
 	})
 	for _, l := range []struct {
@@ -340,7 +341,7 @@ func (s *lineCase) stop(where string, edit func(*shipper.RolloutBlock)) {
 	later := namespace(s.T)
 	marker := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: later, Name: "marker"}, Spec: ask.Block("x/y").Spec}
 	create(s.T, admin, marker)
-	eventually(s.T, "the block to be known", func(ctx context.Context) error { return stopped(ctx, later, s.charts) })
+	env.Eventually(s.T, "the block to be known", func(ctx context.Context) error { return stopped(ctx, later, s.charts) })
 }
 
 // stopped returns nil if a new Application in a namespace is refused.
@@ -361,7 +362,7 @@ func withoutWebhooks(t *testing.T) {
 	}
 	takeAway(t, away...)
 	ns := namespace(t)
-	eventually(t, "the webhooks to be forgotten", func(ctx context.Context) error {
+	env.Eventually(t, "the webhooks to be forgotten", func(ctx context.Context) error {
 		app := ask.Application(func(a *shipper.Application) { a.Namespace, a.UID = ns, "" })
 		app.Spec.Template.Chart.Version = "not a version" // the schema allows it, the webhook does not
 		return admin.Create(ctx, app, client.DryRunAll)
@@ -403,15 +404,17 @@ func awaitGate(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	for ctx.Err() == nil {
+	err := env.Until(ctx, "the API server to call the webhook again", func(ctx context.Context) error {
 		app := ask.Application(func(a *shipper.Application) { a.Namespace, a.UID = "default", "" })
 		app.Spec.Template.Chart.Version = "not a version"
-		if err := admin.Create(ctx, app, client.DryRunAll); apierrors.IsInvalid(err) {
-			return
+		if err := admin.Create(ctx, app, client.DryRunAll); !apierrors.IsInvalid(err) {
+			return errors.Join(errors.New("what is invalid is not refused as such"), err)
 		}
-		time.Sleep(20 * time.Millisecond)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
-	t.Error("the API server no longer calls the webhook")
 }
 
 // mayOverride returns nil if a user may override blocks.

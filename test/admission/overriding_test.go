@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/env"
 )
 
 // account creates a service account and returns the subject for a binding.
@@ -134,7 +135,7 @@ func TestWhoMayOverride(t *testing.T) {
 					continue
 				}
 				if err != nil { // a new grant takes effect soon
-					eventually(t, "the right to be known", func(ctx context.Context) error {
+					env.Eventually(t, "the right to be known", func(ctx context.Context) error {
 						return tc.who.Patch(ctx, copyOf(o), patch, client.DryRunAll)
 					})
 				}

@@ -16,6 +16,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/test/env"
 )
 
 // TestThePolicyAloneKeepsControlState forges the state that Shipper writes, with both webhook configurations deleted.
@@ -24,7 +25,7 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 	s.r = rollOut(t, s.ns, func(app *shipper.Application) { app.Finalizers = []string{shipper.RolloutFinalizer} })
 	grant(t, "stamper", "stamp", "releases")
 	grant(t, "stamper", "stamp", "applications")
-	eventually(t, "RBAC to grant the right", func(ctx context.Context) error { return mayStamp(ctx, "stamper", s.ns) })
+	env.Eventually(t, "RBAC to grant the right", func(ctx context.Context) error { return mayStamp(ctx, "stamper", s.ns) })
 	withoutWebhooks(t)
 	annotated := func(key string) func(*lineCase, *user) error { return updating(ask.Annotated(key, "forged")) }
 	onRelease := func(edit func(*shipper.Release)) func(*lineCase, *user) error {
@@ -52,7 +53,7 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			at := *s
 			at.T = t
-			eventually(t, "the refusal", func(context.Context) error { // the API server reads configurations by a watch
+			env.Eventually(t, "the refusal", func(context.Context) error { // the API server reads configurations by a watch
 				if err := tc.try(&at, as(t, "dev")); !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 					return fmt.Errorf("not refused: %w", errors.Join(err, errors.New("waiting")))
 				}

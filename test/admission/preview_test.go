@@ -13,6 +13,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/charts"
+	"shipper.dev/shipper/test/env"
 )
 
 // ours filters the keys in etcd that a dry run could have left behind: Shipper's kinds and events. It leaves out what an idle
@@ -45,7 +46,7 @@ func TestADryRunTellsThePlanAndLeavesNothingBehind(t *testing.T) {
 		return ours(all)
 	}
 	var told []string
-	eventually(t, "the plan to count Pods", func(ctx context.Context) error {
+	env.Eventually(t, "the plan to count Pods", func(ctx context.Context) error {
 		dev.warnings()
 		dry := app.DeepCopy()
 		if err := dev.Create(ctx, dry, client.DryRunAll); err != nil {

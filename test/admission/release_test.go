@@ -13,6 +13,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/test/env"
 )
 
 // rolledOut is an Application with its first Release and that Release's targets, as the reconciler creates them.
@@ -79,7 +80,7 @@ func TestReleasesAreMadeByTheReconciler(t *testing.T) {
 	checkRefused(t, make(reconciler), refused{})
 	checkRefused(t, make(dev), refused{403, "Releases are made by Shipper when an Application changes: edit the Application instead"})
 	grant(t, "restorer", "stamp", "releases")
-	eventually(t, "RBAC to grant the right", func(context.Context) error { return make(as(t, "restorer")) })
+	env.Eventually(t, "RBAC to grant the right", func(context.Context) error { return make(as(t, "restorer")) })
 	checkRefused(t, make(reconciler, func(r *shipper.Release) { r.OwnerReferences[0].UID = "forged" }),
 		refused{422, "metadata.ownerReferences: Invalid value"})
 	checkRefused(t, make(reconciler, func(r *shipper.Release) { r.Spec.Environment.Chart.Version = "0.0.9" }),
@@ -126,7 +127,7 @@ func TestAReleaseMoves(t *testing.T) {
 	checkRefused(t, change(dev, ask.ReleaseAnnotated(shipper.RolloutBlockOverrideAnnotation, key)),
 		refused{403, `user "dev" may not override RolloutBlock ` + key})
 	grant(t, "sre-of-releases", "override", "rolloutblocks")
-	eventually(t, "RBAC to grant the right", func(context.Context) error {
+	env.Eventually(t, "RBAC to grant the right", func(context.Context) error {
 		return change(as(t, "sre-of-releases"), ask.ReleaseAnnotated(shipper.RolloutBlockOverrideAnnotation, " "+key), ask.TargetStep(1))
 	})
 	status := r.rel.DeepCopy()
@@ -139,7 +140,7 @@ func TestAReleaseOfAnOverridingApplication(t *testing.T) {
 	b := block(t, ns)
 	grant(t, "sre-of-applications", "override", "rolloutblocks")
 	app := application(ns, startRepository(t, "0.0.1"), ask.Overriding(ns+"/"+b.Name))
-	eventually(t, "RBAC to grant the right", func(ctx context.Context) error {
+	env.Eventually(t, "RBAC to grant the right", func(ctx context.Context) error {
 		return as(t, "sre-of-applications").Create(ctx, app.DeepCopy(), client.DryRunAll)
 	})
 	create(t, as(t, "sre-of-applications"), app)
@@ -198,7 +199,7 @@ func TestTargetsAreTheReconcilers(t *testing.T) {
 	if err := admin.Update(t.Context(), r.rel); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the webhook to know the override", func(ctx context.Context) error {
+	env.Eventually(t, "the webhook to know the override", func(ctx context.Context) error {
 		return reconciler.Update(ctx, edits["CapacityTarget"](), client.DryRunAll)
 	})
 	for _, edit := range edits {
@@ -234,7 +235,7 @@ func TestClusters(t *testing.T) {
 	}
 	want := []string{"1 Release(s) are placed on cluster admission-eu and what they run there is left as it is: " +
 		r.rel.Namespace + "/" + r.rel.Name}
-	eventually(t, "the webhook to know where the Release is", func(ctx context.Context) error {
+	env.Eventually(t, "the webhook to know where the Release is", func(ctx context.Context) error {
 		if err := ann.Delete(ctx, eu.DeepCopy(), client.DryRunAll); err != nil {
 			return err
 		}

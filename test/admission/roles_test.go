@@ -19,6 +19,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/test/env"
 )
 
 // The roles that people are bound to: those of Kubernetes, and Shipper's own one, which is aggregated to none of them.
@@ -97,7 +98,7 @@ func aggregated(t *testing.T) {
 	t.Helper()
 	ns := namespace(t)
 	bind(t, ns, person("everybody"), viewRole, adminRole)
-	eventually(t, "Kubernetes to aggregate Shipper's roles", func(ctx context.Context) error {
+	env.Eventually(t, "Kubernetes to aggregate Shipper's roles", func(ctx context.Context) error {
 		for verb, resource := range map[string]string{"list": "rolloutblocks", "patch": "releases"} {
 			if allowed, err := permitted(ctx, "everybody", verb, resource, "", ns); err != nil || !allowed {
 				return fmt.Errorf("%s %s: %w", verb, resource, err)
@@ -151,7 +152,7 @@ func TestRolesAllowThisAndNothingElse(t *testing.T) {
 			local, global := "local-"+role, "global-"+role
 			bind(t, ns, person(local), role)
 			bind(t, "", person(global), role)
-			eventually(t, "RBAC to know the bindings", func(ctx context.Context) error {
+			env.Eventually(t, "RBAC to know the bindings", func(ctx context.Context) error {
 				for user, where := range map[string]string{local: ns, global: ""} {
 					if allowed, err := permitted(ctx, user, "watch", "rolloutblocks", "", where); err != nil || !allowed {
 						return fmt.Errorf("%s may not: %w", user, err)
@@ -197,7 +198,7 @@ func TestDevelopersWithTheRoleEdit(t *testing.T) {
 	ns := namespace(t)
 	bind(t, ns, person("developer"), editRole)
 	developer := inGroups(t, "developer")
-	eventually(t, "RBAC to know the binding", func(ctx context.Context) error {
+	env.Eventually(t, "RBAC to know the binding", func(ctx context.Context) error {
 		return developer.List(ctx, &shipper.ReleaseList{}, client.InNamespace(ns))
 	})
 	app := application(ns, startRepository(t, "0.0.1"))
@@ -255,7 +256,7 @@ func TestViewersOnlyRead(t *testing.T) {
 	bind(t, ns, person("viewer"), viewRole)
 	viewer := inGroups(t, "viewer")
 	objects := []client.Object{r.app, r.rel, r.capacity, r.traffic, r.install, b}
-	eventually(t, "RBAC to know the binding", func(ctx context.Context) error {
+	env.Eventually(t, "RBAC to know the binding", func(ctx context.Context) error {
 		return viewer.Get(ctx, client.ObjectKeyFromObject(r.app), copyOf(r.app))
 	})
 	touch := client.RawPatch(types.MergePatchType, []byte(annotations(`"a":"b"`)))
@@ -279,7 +280,7 @@ func TestSREsWriteBlocks(t *testing.T) {
 	ns := namespace(t)
 	bind(t, ns, team("sres"), sreRole)
 	sre := inGroups(t, "sre", "sres")
-	eventually(t, "RBAC to know the binding", func(ctx context.Context) error {
+	env.Eventually(t, "RBAC to know the binding", func(ctx context.Context) error {
 		return sre.List(ctx, &shipper.RolloutBlockList{}, client.InNamespace(ns))
 	})
 	b := ask.Block(ns + "/dns-outage")

@@ -17,6 +17,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"shipper.dev/shipper/test/env"
+	"shipper.dev/shipper/test/pod"
 )
 
 func TestTheWebhookIsObserved(t *testing.T) {
@@ -30,7 +33,7 @@ func TestTheWebhookIsObserved(t *testing.T) {
 // another starts a second webhook, with other flags, which the API server does not call.
 func another(t *testing.T, name string, flags ...string) *webhook {
 	t.Helper()
-	port, err := freePort()
+	port, err := pod.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +148,7 @@ func TestShuttingDownIsToldFirst(t *testing.T) {
 	if err := w.process.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "readiness to go", func(ctx context.Context) error {
+	env.Eventually(t, "readiness to go", func(ctx context.Context) error {
 		if code := w.get(ctx, w.healthPort, "/readyz"); code != http.StatusInternalServerError {
 			return fmt.Errorf("/readyz says %d", code)
 		}

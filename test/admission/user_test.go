@@ -6,20 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/env"
 )
 
 // reconcilerUser is the user that the reconciler writes as.
@@ -47,28 +45,13 @@ func as(t *testing.T, name string) *user {
 func inGroups(t *testing.T, name string, groups ...string) *user {
 	t.Helper()
 	u := &user{name: name}
-	config := rest.CopyConfig(management.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: groups}
-	config.WarningHandlerWithContext = nil
+	config := env.As(management.Config, name, groups...)
 	config.WarningHandler = u
-	config.WrapTransport = func(next http.RoundTripper) http.RoundTripper { return impatient{next} }
 	var err error
 	if u.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
 	return u
-}
-
-// impatient removes the advice to retry from responses: tests need the first response.
-type impatient struct{ next http.RoundTripper }
-
-// RoundTrip is http.RoundTripper.
-func (i impatient) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := i.next.RoundTrip(r)
-	if err == nil {
-		response.Header.Del("Retry-After")
-	}
-	return response, err
 }
 
 // HandleWarningHeader is rest.WarningHandler.
@@ -155,24 +138,6 @@ func namespace(t *testing.T) string {
 		}
 	})
 	return ns.Name
-}
-
-// eventually retries until ask returns nil. The webhook learns of objects by a watch, a moment after they are created.
-func eventually(t *testing.T, what string, ask func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-	defer cancel()
-	for {
-		err := ask(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waiting for %s: %v", what, err)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
 }
 
 // refused is the expected refusal: its code, and a part of its message.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"shipper.dev/shipper/test/charts"
+	"shipper.dev/shipper/test/pod"
 )
 
 // webhook is the binary, which runs with the credentials of its service account.
@@ -33,10 +33,10 @@ type webhook struct {
 // start starts the binary and returns when it is ready.
 func (w *webhook) start(ctx context.Context) error {
 	var err error
-	if w.healthPort, err = freePort(); err != nil {
+	if w.healthPort, err = pod.FreePort(); err != nil {
 		return err
 	}
-	if w.metricsPort, err = freePort(); err != nil {
+	if w.metricsPort, err = pod.FreePort(); err != nil {
 		return err
 	}
 	log, err := os.OpenFile(w.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -120,13 +120,4 @@ func (w *webhook) said() string {
 		return err.Error()
 	}
 	return string(text[max(0, len(text)-4000):])
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }

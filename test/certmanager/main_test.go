@@ -12,18 +12,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cert-manager/cert-manager/pkg/api"
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/charts"
+	"shipper.dev/shipper/test/env"
 	"shipper.dev/shipper/test/fleet"
 	"shipper.dev/shipper/test/pod"
 )
@@ -39,19 +37,13 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
 	crds, err := certManagerCRDs()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(fleet.Main(m, fleet.Options{CRDs: []string{"../../manifests/crd", crds}}, func(f *fleet.Fleet) {
-		management = f.Management
-		if err := setup(f); err != nil {
-			fmt.Fprintln(os.Stderr, "setting up:", err)
-			_ = f.Stop()
-			os.Exit(1)
-		}
+	os.Exit(env.Main(m, env.Options{
+		Fleet: fleet.Options{CRDs: []string{"../../manifests/crd", crds}}, SetUp: setUp,
 	}))
 }
 
@@ -64,9 +56,8 @@ func certManagerCRDs() (string, error) {
 	return filepath.Join(strings.TrimSpace(string(out)), "deploy", "crds"), nil
 }
 
-func setup(f *fleet.Fleet) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
+func setUp(ctx context.Context, e *env.Env) error {
+	management, repository = e.Fleet.Management, e.Charts
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, api.AddToScheme, shipper.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -77,14 +68,7 @@ func setup(f *fleet.Fleet) error {
 	if admin, err = management.Client(scheme); err != nil {
 		return err
 	}
-	if repository, err = charts.Start(); err != nil {
-		return err
-	}
-	bin := filepath.Join(f.Dir, "bin")
-	if err := os.MkdirAll(bin, 0o755); err != nil {
-		return err
-	}
-	build := exec.CommandContext(ctx, "go", "run", "-exec", "cp -t '"+bin+"'", "./cmd/shipper-webhook") // see pod.Build
+	build := exec.CommandContext(ctx, "go", "run", "-exec", "cp -t '"+e.Dir+"'", "./cmd/shipper-webhook") // see pod.Build
 	build.Dir = "../.."
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building the webhook: %w: %s", err, out)
@@ -92,7 +76,7 @@ func setup(f *fleet.Fleet) error {
 	if err := applyOverlay(ctx); err != nil {
 		return err
 	}
-	return setUpReplicas(ctx, bin, filepath.Join(f.Dir, "logs"))
+	return setUpReplicas(ctx, e.Dir, e.PodOptions.Dir)
 }
 
 // applyOverlay applies the overlay with kubectl, as users do.

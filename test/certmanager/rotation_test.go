@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/env"
 	"shipper.dev/shipper/test/load"
 )
 
@@ -101,7 +102,7 @@ func renew(t *testing.T, name string) (before, after *x509.Certificate) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the renewal of "+name+" to be asked for", func(ctx context.Context) error {
+	env.Eventually(t, "the renewal of "+name+" to be asked for", func(ctx context.Context) error {
 		found := &cmapi.Certificate{}
 		if err := admin.Get(ctx, client.ObjectKey{Namespace: "shipper-system", Name: name}, found); err != nil {
 			return err
@@ -110,7 +111,7 @@ func renew(t *testing.T, name string) (before, after *x509.Certificate) {
 			"ManuallyTriggered", "asked for by a test")
 		return admin.Status().Update(ctx, found)
 	})
-	eventually(t, "another certificate "+name, func(ctx context.Context) (err error) {
+	env.Eventually(t, "another certificate "+name, func(ctx context.Context) (err error) {
 		if after, err = get(ctx, secretOf(name), "tls.crt"); err == nil && after.Equal(before) {
 			return errors.New("it is as before")
 		}
@@ -158,7 +159,7 @@ func TestCertManagerIssuesInjectsAndRotates(t *testing.T) {
 func issued(t *testing.T) {
 	t.Helper()
 	var leaf *x509.Certificate
-	eventually(t, "a certificate that is trusted", func(ctx context.Context) (err error) {
+	env.Eventually(t, "a certificate that is trusted", func(ctx context.Context) (err error) {
 		if leaf, err = get(ctx, "shipper-webhook-cert", "tls.crt"); err != nil {
 			return err
 		}
@@ -174,7 +175,7 @@ func issued(t *testing.T) {
 	if !slices.Equal(leaf.ExtKeyUsage, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}) {
 		t.Errorf("it is for %v", leaf.ExtKeyUsage)
 	}
-	eventually(t, "both certificates to be Ready", func(ctx context.Context) error {
+	env.Eventually(t, "both certificates to be Ready", func(ctx context.Context) error {
 		var all cmapi.CertificateList
 		if err := admin.List(ctx, &all, client.InNamespace("shipper-system")); err != nil {
 			return err
@@ -225,7 +226,7 @@ func underLoad(t *testing.T, do func()) {
 		}
 	}()
 	do()
-	eventually(t, "a second of writes with what there is now", func(context.Context) error {
+	env.Eventually(t, "a second of writes with what there is now", func(context.Context) error {
 		enough := writes.SoFar().Requests
 		if enough < 2*perSecond {
 			return fmt.Errorf("%d so far", enough)
@@ -252,26 +253,6 @@ func startReplicas(t *testing.T) {
 		})
 		if err := r.StartWebhook(ctx); err != nil {
 			t.Fatal(err)
-		}
-	}
-}
-
-// eventually asks until there is no error.
-func eventually(t *testing.T, what string, ask func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := ask(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waiting for %s: %v", what, err)
-		case <-tick.C:
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"shipper.dev/shipper/certs"
 	"shipper.dev/shipper/cmd/shipperctl/health"
 	"shipper.dev/shipper/cmd/shipperctl/install"
+	"shipper.dev/shipper/test/env"
 )
 
 // setUpBy runs `shipperctl clusters setup management --certificates mode`, and returns what it prints about cert-manager.
@@ -119,7 +120,7 @@ func shipperctlSetsUpCertManager(t *testing.T) {
 			return err
 		}
 	}
-	eventually(t, "doctor to find nothing wrong", said(""))
+	env.Eventually(t, "doctor to find nothing wrong", said(""))
 
 	broken := &cmapi.Certificate{}
 	if err := admin.Get(t.Context(), client.ObjectKey{Namespace: shipper.SystemNamespace, Name: certs.CertificateName}, broken); err != nil {
@@ -130,7 +131,7 @@ func shipperctlSetsUpCertManager(t *testing.T) {
 	if err := admin.Patch(t.Context(), broken, client.MergeFrom(was)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "doctor to explain the Certificate", said(fmt.Sprintf(
+	env.Eventually(t, "doctor to explain the Certificate", said(fmt.Sprintf(
 		"the Certificate %s/%s of cert-manager: it is not ready (IncorrectIssuer): ", shipper.SystemNamespace, certs.CertificateName)))
 	want = []string{
 		"Creating the Certificate shipper-webhook of cert-manager... already exists. Updating... done",
@@ -152,7 +153,7 @@ func explainedWithoutCertManager(t *testing.T) {
 	ended := make(chan error, 1)
 	r := replicas[0]
 	go func() { ended <- r.StartWebhook(ctx) }()
-	eventually(t, "the webhook to explain what it waits for", func(context.Context) error {
+	env.Eventually(t, "the webhook to explain what it waits for", func(context.Context) error {
 		const want = "Certificate shipper-system/shipper-webhook of cert-manager: cert-manager has not looked at it: check that cert-manager runs"
 		log, err := os.ReadFile(filepath.Join(folders[0], "shipper-webhook.log"))
 		if err == nil && !strings.Contains(string(log), want) {

@@ -9,22 +9,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/install"
 	"shipper.dev/shipper/test/charts"
+	"shipper.dev/shipper/test/env"
 	"shipper.dev/shipper/test/fleet"
 	"shipper.dev/shipper/test/pod"
 )
@@ -45,31 +40,13 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(fleet.Main(m, fleet.Options{CRDs: []string{"../../manifests/crd"}}, func(f *fleet.Fleet) {
-		management = f.Management
-		if err := setup(f); err != nil {
-			fmt.Fprintln(os.Stderr, "setting up:", err)
-			_ = f.Stop()
-			os.Exit(1)
-		}
+	os.Exit(env.Main(m, env.Options{
+		Fleet: fleet.Options{CRDs: []string{"../../manifests/crd"}}, Binaries: []string{"shipper-webhook"}, SetUp: setUp,
 	}))
 }
 
-func setup(f *fleet.Fleet) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	bin := filepath.Join(f.Dir, "bin")
-	var err error
-	if err := pod.Build(ctx, bin, "shipper-webhook"); err != nil {
-		return err
-	}
-	if admin, err = pod.NewClient(management.Config); err != nil {
-		return err
-	}
-	if repository, err = charts.Start(); err != nil {
-		return err
-	}
+func setUp(ctx context.Context, e *env.Env) error {
+	management, admin, repository = e.Fleet.Management, e.Management, e.Charts
 	var ports []int
 	for range 2 {
 		port, err := pod.FreePort()
@@ -78,38 +55,25 @@ func setup(f *fleet.Fleet) error {
 		}
 		ports = append(ports, port)
 	}
+	var err error
 	if service, err = pod.NewService(ports...); err != nil {
 		return err
 	}
-	if err = setUpManagement(ctx); err != nil {
+	m, err := e.Setup(service.Port)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(m.Setup(ctx), m.SetFailurePolicy(ctx)); err != nil {
 		return err
 	}
 	for i, port := range ports {
-		r, err := newReplica(ctx, fmt.Sprintf("replica-%d", i+1), bin, filepath.Join(f.Dir, "logs"), port)
+		r, err := newReplica(ctx, fmt.Sprintf("replica-%d", i+1), e.Dir, e.PodOptions.Dir, port)
 		if err != nil {
 			return err
 		}
 		replicas = append(replicas, r)
 	}
 	return nil
-}
-
-// setUpManagement sets the management cluster up.
-func setUpManagement(ctx context.Context) error {
-	where, err := url.Parse(pod.WebhookURL(service.Port))
-	if err != nil {
-		return err
-	}
-	c, err := install.NewClient(management.Config)
-	if err != nil {
-		return err
-	}
-	m := &install.Management{
-		Client: c, Report: install.NewReport(io.Discard), Namespace: shipper.SystemNamespace,
-		GlobalBlocksNamespace: shipper.GlobalBlocksNamespace, ServiceAccount: shipper.ManagementServiceAccount,
-		WebhookURL: where, Patience: install.DefaultPatience,
-	}
-	return errors.Join(m.Setup(ctx), m.SetFailurePolicy(ctx))
 }
 
 // replica is one webhook.
@@ -167,24 +131,4 @@ func namespace(t *testing.T) string {
 func secret(ctx context.Context) (*corev1.Secret, error) {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shipper-system", Name: "shipper-webhook-cert"}}
 	return s, admin.Get(ctx, client.ObjectKeyFromObject(s), s)
-}
-
-// eventually asks until there is no error.
-func eventually(t *testing.T, what string, ask func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := ask(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waiting for %s: %v", what, err)
-		case <-tick.C:
-		}
-	}
 }

@@ -14,6 +14,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/test/env"
 	"shipper.dev/shipper/test/load"
 )
 
@@ -62,7 +63,7 @@ func renew(ctx context.Context, writes *load.Load) {
 // until waits for something to be so.
 func until(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	eventually(t, what, func(context.Context) error {
+	env.Eventually(t, what, func(context.Context) error {
 		if !so() {
 			return errors.New("not yet")
 		}
@@ -169,7 +170,7 @@ func TestReplicasRecoverFromACertificateThatHasEnded(t *testing.T) {
 		return load.Once(ctx, admin, ns, repository.URL)
 	}
 	var seen string
-	eventually(t, "writes to fail", func(ctx context.Context) error {
+	env.Eventually(t, "writes to fail", func(ctx context.Context) error {
 		err := write(ctx)
 		switch {
 		case err == nil:
@@ -193,7 +194,7 @@ func TestReplicasRecoverFromACertificateThatHasEnded(t *testing.T) {
 	if err := again(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "writes to succeed", write)
+	env.Eventually(t, "writes to succeed", write)
 	t.Logf("recovered within %s", time.Since(began))
 }
 
@@ -203,7 +204,7 @@ func TestAPodThatWasOffForAYearRecovers(t *testing.T) {
 	ns := namespace(t)
 	began := time.Now()
 	start(t)
-	eventually(t, "a write to succeed", func(ctx context.Context) error {
+	env.Eventually(t, "a write to succeed", func(ctx context.Context) error {
 		return load.Once(ctx, admin, ns, repository.URL)
 	})
 	t.Logf("recovered %s after the first process was started", time.Since(began))

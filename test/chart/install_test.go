@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"helm.sh/helm/v3/pkg/action"
@@ -27,10 +26,10 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	sigsyaml "sigs.k8s.io/yaml"
 
 	"shipper.dev/shipper/cmd/shipperctl/root"
+	"shipper.dev/shipper/test/env"
 	"shipper.dev/shipper/test/fleet"
 	"shipper.dev/shipper/test/original"
 )
@@ -43,8 +42,10 @@ const (
 var management *fleet.Cluster
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	os.Exit(fleet.Main(m, fleet.Options{}, func(f *fleet.Fleet) { management = f.Management }))
+	os.Exit(env.Main(m, env.Options{SetUp: func(_ context.Context, e *env.Env) error {
+		management = e.Fleet.Management
+		return nil
+	}}))
 }
 
 // TestInstalling installs Shipper in one cluster in all three ways, one over the other. Each part starts from what the ones

@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -20,6 +22,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/install"
 	"shipper.dev/shipper/test/charts"
 	"shipper.dev/shipper/test/fleet"
 	"shipper.dev/shipper/test/pod"
@@ -27,6 +31,9 @@ import (
 
 // startTimeout bounds the start of everything, also on a busy machine where the binaries have to be built.
 const startTimeout = 15 * time.Minute
+
+// interrupted is the exit code of a program that SIGINT has ended.
+const interrupted = 130
 
 // Env is a fleet and what runs beside it.
 type Env struct {
@@ -64,7 +71,7 @@ func Shipper() []string { return []string{"shipper-webhook", "shipper-reconciler
 
 // Main starts what the tests of a package share, runs them, and returns the exit code for os.Exit. What was started ends with
 // the tests, and when they are interrupted.
-func Main(m *testing.M, o Options) int {
+func Main(m *testing.M, o Options) (code int) {
 	ctrl.SetLogger(logr.Discard())
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
@@ -78,28 +85,32 @@ func Main(m *testing.M, o Options) int {
 	defer func() {
 		if err := e.end(); err != nil {
 			fmt.Fprintln(os.Stderr, "at the end of the tests:", err)
+			code = max(code, 1)
 		}
 	}()
-	done := make(chan error, 1)
-	code := 0
-	go func() {
-		err := e.begin(ctx, o)
-		if err == nil {
-			code = m.Run()
-			if o.Check != nil {
-				err = o.Check()
-			}
-		}
-		done <- err
-	}()
+	done := make(chan int, 1)
+	go func() { done <- e.run(ctx, m, o) }()
 	select {
-	case err = <-done:
+	case code = <-done:
+		return code
 	case <-ctx.Done():
-		return 130
+		return interrupted
 	}
-	if err != nil {
+}
+
+// run starts everything, and runs the tests.
+func (e *Env) run(ctx context.Context, m *testing.M, o Options) int {
+	if err := e.begin(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
+		return 1
+	}
+	code := m.Run()
+	if o.Check == nil {
+		return code
+	}
+	if err := o.Check(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	return code
 }
@@ -188,4 +199,18 @@ func (e *Env) StartPod(ctx context.Context) error {
 	var err error
 	e.Pod, err = pod.Start(ctx, e.PodOptions)
 	return err
+}
+
+// Setup is the set-up of the management cluster, in process, for a webhook that listens on port.
+func (e *Env) Setup(port int) (*install.Management, error) {
+	c, err := install.NewClient(e.Fleet.Management.Config)
+	if err != nil {
+		return nil, err
+	}
+	where, err := url.Parse(pod.WebhookURL(port))
+	return &install.Management{
+		Client: c, Report: install.NewReport(io.Discard), Namespace: shipper.SystemNamespace,
+		GlobalBlocksNamespace: shipper.GlobalBlocksNamespace, ServiceAccount: shipper.ManagementServiceAccount,
+		WebhookURL: where, Patience: install.DefaultPatience,
+	}, err
 }

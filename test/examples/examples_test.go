@@ -5,6 +5,7 @@ package examples
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"io/fs"
 	"os"
@@ -19,6 +20,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/clusters"
 	"shipper.dev/shipper/cmd/shipperctl/root"
+	"shipper.dev/shipper/test/env"
 	"shipper.dev/shipper/test/fleet"
 )
 
@@ -30,7 +32,10 @@ const (
 var theFleet *fleet.Fleet
 
 func TestMain(m *testing.M) {
-	os.Exit(fleet.Main(m, fleet.Options{}, func(f *fleet.Fleet) { theFleet = f }))
+	os.Exit(env.Main(m, env.Options{SetUp: func(_ context.Context, e *env.Env) error {
+		theFleet = e.Fleet
+		return nil
+	}}))
 }
 
 // kubectl runs kubectl on the management cluster and returns what it writes.

@@ -14,13 +14,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"sync"
-	"syscall"
-	"testing"
 	"time"
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -311,30 +308,3 @@ func (f *Fleet) say(format string, args ...any) {
 
 // since returns how long something took, rounded for output.
 func since(began time.Time) time.Duration { return time.Since(began).Round(100 * time.Millisecond) }
-
-// Main starts a fleet, calls use with it, runs the tests of a package, and returns the exit code for os.Exit. It stops the
-// fleet after the tests, and when they are interrupted.
-func Main(m *testing.M, o Options, use func(*Fleet)) int {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
-	f, err := Start(ctx, o)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "starting the fleet:", err)
-		return 1
-	}
-	done := make(chan int, 1)
-	go func() {
-		use(f)
-		done <- m.Run()
-	}()
-	code := 130
-	select {
-	case code = <-done:
-	case <-ctx.Done():
-	}
-	if err := f.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "stopping the fleet:", err)
-		code = max(code, 1)
-	}
-	return code
-}

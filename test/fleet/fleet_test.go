@@ -5,6 +5,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,7 +34,17 @@ func TestMain(m *testing.M) {
 		os.Exit(beVictim(dir))
 	}
 	o := Options{Applications: []string{"app"}, CRDs: []string{"testdata"}, Progress: os.Stderr}
-	os.Exit(Main(m, o, func(f *Fleet) { shared = f }))
+	var err error
+	if shared, err = Start(context.Background(), o); err != nil {
+		fmt.Fprintln(os.Stderr, "starting the fleet:", err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := shared.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "stopping the fleet:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
 }
 
 // app returns a client of the shared application cluster.

@@ -49,6 +49,7 @@ import (
 	"shipper.dev/shipper/reconciler/rolloutblock"
 	"shipper.dev/shipper/reconciler/valuessnapshot"
 	"shipper.dev/shipper/test/charts"
+	"shipper.dev/shipper/test/env"
 	testfleet "shipper.dev/shipper/test/fleet"
 )
 
@@ -77,46 +78,34 @@ var world struct {
 }
 
 func TestMain(m *testing.M) {
-	os.Exit(testMain(m))
-}
-
-func testMain(m *testing.M) int {
-	fail := func(err error) int {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	if err := testfleet.Parallel(8); err != nil {
-		return fail(err)
-	}
 	logger := zap.New(zap.UseDevMode(true), zap.WriteTo(logs()))
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	f, err := testfleet.Start(ctx, testfleet.Options{
-		Applications: []string{west, east}, CRDs: []string{"../../manifests/crd"},
+	if err := testfleet.Parallel(8); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(env.Main(m, env.Options{
+		Fleet: testfleet.Options{Applications: []string{west, east}, CRDs: []string{"../../manifests/crd"}}, SetUp: setUp,
+	}))
+}
+
+func setUp(ctx context.Context, e *env.Env) error {
+	world.charts = e.Charts
+	if err := build(ctx, e.Fleet); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended, err := operate(ctx, e.Fleet.Management.Config)
+	if err != nil {
+		cancel()
+		return err
+	}
+	e.AtEnd(func() error {
+		cancel()
+		return <-ended
 	})
-	if err != nil {
-		return fail(err)
-	}
-	defer f.Stop()
-	if world.charts, err = charts.Start(); err != nil {
-		return fail(err)
-	}
-	defer world.charts.Close()
-	if err := build(ctx, f); err != nil {
-		return fail(err)
-	}
-	ended, err := operate(ctx, f.Management.Config)
-	if err != nil {
-		return fail(err)
-	}
-	code := m.Run()
-	cancel()
-	if err := <-ended; err != nil {
-		return fail(err)
-	}
-	return code
+	return nil
 }
 
 // logs is where the reconcilers' log goes: nowhere, unless RECONCILER_LOG names a file.

@@ -16,12 +16,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/test/env"
+	"shipper.dev/shipper/test/pod"
 )
 
 // reconcilerUser is who makes Releases.
@@ -33,15 +34,15 @@ type step struct {
 	do   func(context.Context) error
 }
 
-// env is a user who does one thing after the other, and notes what was not as it should be.
-type env struct {
+// sequence is a user who does one thing after the other, and notes what was not as it should be.
+type sequence struct {
 	steps []step
 	took  map[string][]time.Duration
 	wrong []string
 }
 
 // play takes the steps over and over, one in every so often after a start, until ctx is done.
-func (s *env) play(ctx context.Context, start, every time.Duration) {
+func (s *sequence) play(ctx context.Context, start, every time.Duration) {
 	next := time.NewTimer(start)
 	defer next.Stop()
 	due := time.Now().Add(start)
@@ -58,7 +59,7 @@ func (s *env) play(ctx context.Context, start, every time.Duration) {
 }
 
 // take takes one step to its end.
-func (s *env) take(ctx context.Context, what step) {
+func (s *sequence) take(ctx context.Context, what step) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
 	began := time.Now()
@@ -69,16 +70,16 @@ func (s *env) take(ctx context.Context, what step) {
 	}
 }
 
-// newEnvs makes n scenes in namespaces of their own.
-func newEnvs(t *testing.T, n int) []*env {
+// newSequences makes n scenes in namespaces of their own.
+func newSequences(t *testing.T, n int) []*sequence {
 	t.Helper()
 	free, frozen, blocks := namespace(t, "free-"), namespace(t, "frozen-"), namespace(t, "blocks-")
 	block(t, frozen, "dns-outage")
 	user, reconciler := as(t, "dev"), as(t, reconcilerUser)
-	scenes := make([]*env, n)
+	scenes := make([]*sequence, n)
 	for i := range scenes {
 		rel := rollOut(t, reconciler, application(free, fmt.Sprintf("rolled-out-%d", i)))
-		scenes[i] = &env{took: map[string][]time.Duration{}}
+		scenes[i] = &sequence{took: map[string][]time.Duration{}}
 		name := fmt.Sprintf("app-%d", i)
 		scenes[i].steps = append(scenes[i].steps, applicationSteps(user, free, frozen, name)...)
 		scenes[i].steps = append(scenes[i].steps, releaseSteps(user, rel)...)
@@ -189,14 +190,14 @@ func differs[T any](want, got T) error {
 func application(namespace, name string) *shipper.Application {
 	return ask.Application(ask.Version("~0.0"), func(app *shipper.Application) {
 		app.Namespace, app.Name, app.UID = namespace, name, ""
-		app.Spec.Template.Chart.RepoURL = world.charts.URL
+		app.Spec.Template.Chart.RepoURL = world.Charts.URL
 	})
 }
 
 // rollOut makes app and its first Release.
 func rollOut(t *testing.T, reconciler client.Client, app *shipper.Application) *shipper.Release {
 	t.Helper()
-	if err := world.admin.Create(t.Context(), app); err != nil {
+	if err := world.Management.Create(t.Context(), app); err != nil {
 		t.Fatal(err)
 	}
 	rel, err := stamp.Release(app, nil)
@@ -215,11 +216,11 @@ func block(t *testing.T, namespace, name string) *shipper.RolloutBlock {
 	t.Helper()
 	b := &shipper.RolloutBlock{Spec: ask.Block("x/y").Spec}
 	b.Namespace, b.Name = namespace, name
-	if err := world.admin.Create(t.Context(), b); err != nil {
+	if err := world.Management.Create(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := world.admin.Delete(context.Background(), b); client.IgnoreNotFound(err) != nil {
+		if err := world.Management.Delete(context.Background(), b); client.IgnoreNotFound(err) != nil {
 			t.Errorf("removing RolloutBlock %s: %v", name, err)
 		}
 	})
@@ -233,7 +234,7 @@ func block(t *testing.T, namespace, name string) *shipper.RolloutBlock {
 func namespace(t *testing.T, prefix string) string {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix}}
-	if err := world.admin.Create(t.Context(), ns); err != nil {
+	if err := world.Management.Create(t.Context(), ns); err != nil {
 		t.Fatal(err)
 	}
 	return ns.Name
@@ -242,24 +243,9 @@ func namespace(t *testing.T, prefix string) string {
 // as is a client with all rights, whose first answers are final.
 func as(t *testing.T, name string) client.WithWatch {
 	t.Helper()
-	config := rest.CopyConfig(world.config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: []string{"system:masters"}}
-	config.WrapTransport = func(next http.RoundTripper) http.RoundTripper { return impatient{next} }
-	c, err := newClient(config)
+	c, err := pod.NewClient(env.As(world.Fleet.Management.Config, name, "system:masters"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
-}
-
-// impatient takes from answers the advice to ask again.
-type impatient struct{ next http.RoundTripper }
-
-// RoundTrip is http.RoundTripper.
-func (i impatient) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := i.next.RoundTrip(r)
-	if err == nil {
-		response.Header.Del("Retry-After")
-	}
-	return response, err
 }

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -19,6 +20,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/test/env"
 	"shipper.dev/shipper/webhook/state"
 )
 
@@ -33,11 +35,11 @@ func TestABlockHoldsEverywhereAtOnce(t *testing.T) {
 	for i := range blocks {
 		b := &shipper.RolloutBlock{Spec: ask.Block("x/y").Spec}
 		b.Namespace, b.Name = ns, fmt.Sprintf("block-%d", i)
-		if err := world.admin.Create(t.Context(), b); err != nil {
+		if err := world.Management.Create(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 		holds = append(holds, everywhere(t, b, true))
-		if err := world.admin.Delete(t.Context(), b); err != nil {
+		if err := world.Management.Delete(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 		lifted = append(lifted, everywhere(t, b, false))
@@ -67,7 +69,7 @@ func everywhere(t *testing.T, b *shipper.RolloutBlock, wanted bool) time.Duratio
 // requestsAboutBlocks are those that replicas have sent to the API server and that were answered with objects.
 func requestsAboutBlocks(t *testing.T) []string {
 	t.Helper()
-	file, err := os.Open(world.management.AuditLog)
+	file, err := os.Open(world.Fleet.Management.AuditLog)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,14 +117,14 @@ func (p probe) answer(t *testing.T) string {
 // until asks until it is not said any more, and returns what is said then and when the last time was that it was.
 func (p probe) until(t *testing.T, said string) (last time.Time, now string) {
 	t.Helper()
-	for deadline := time.Now().Add(3 * state.MaxStaleness); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	env.Within(t, 3*state.MaxStaleness, p.replica.Name+" to say something else", func(context.Context) error {
 		asked := time.Now()
 		if now = p.answer(t); !strings.HasPrefix(now, said) {
-			return last, now
+			return nil
 		}
 		last = asked
-	}
-	t.Fatalf("%s says all the time: %s", p.replica.Name, now)
+		return errors.New(now)
+	})
 	return last, now
 }
 
@@ -139,7 +141,7 @@ func TestAReplicaThatIsCutOffLetsNobodyThrough(t *testing.T) {
 	cut := time.Now()
 	b := &shipper.RolloutBlock{Spec: ask.Block("x/y").Spec}
 	b.Namespace, b.Name = p.namespace, "dns-outage"
-	if err := world.admin.Create(t.Context(), b); err != nil {
+	if err := world.Management.Create(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	last, got := p.until(t, "allowed")
@@ -165,7 +167,7 @@ func TestAReplicaThatIsCutOffLetsNobodyThrough(t *testing.T) {
 	if err := p.replica.AwaitReady(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := world.admin.Delete(t.Context(), b); err != nil {
+	if err := world.Management.Delete(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	p.replica.knows(t, b, false)
@@ -183,17 +185,17 @@ func TestAReplicaWithoutAWatchAsks(t *testing.T) {
 	}
 	b := &shipper.RolloutBlock{Spec: ask.Block("x/y").Spec}
 	b.Namespace, b.Name = p.namespace, "dns-outage"
-	if err := world.admin.Create(t.Context(), b); err != nil {
+	if err := world.Management.Create(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	p.replica.api.Lead(strings.TrimPrefix(world.management.Config.Host, "https://"))
+	p.replica.api.Lead(strings.TrimPrefix(world.Fleet.Management.Config.Host, "https://"))
 	if got, want := p.answer(t), "rollouts blocked by: "+b.Namespace+"/"+b.Name; !strings.HasPrefix(got, want) {
 		t.Errorf("the first answer is %q, want %q", got, want)
 	}
 	if err := p.replica.AwaitReady(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := world.admin.Delete(t.Context(), b); err != nil {
+	if err := world.Management.Delete(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	p.replica.knows(t, b, false)

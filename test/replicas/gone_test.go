@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/env"
 	"shipper.dev/shipper/test/pod"
 )
 
@@ -34,8 +35,8 @@ func TestWhenNoWebhookIsLeft(t *testing.T) {
 	inhabit(t, full, finalizer)
 	collected := inhabit(t, other, finalizer)
 	dns := block(t, full, "dns-outage")
-	eventually(t, "the namespace to be kept by its Application", func(ctx context.Context) error {
-		err := world.admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: full}}, client.DryRunAll)
+	env.Eventually(t, "the namespace to be kept by its Application", func(ctx context.Context) error {
+		err := world.Management.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: full}}, client.DryRunAll)
 		return refused(err, http.StatusForbidden, "would go Application super-server: rollouts blocked by: "+full+"/"+dns.Name)
 	})
 	collected.startGoing(t)
@@ -46,7 +47,7 @@ func TestWhenNoWebhookIsLeft(t *testing.T) {
 		t.Error(err)
 	}
 	shipperCanBeMended(t)
-	if err := world.admin.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: full}}); err != nil {
+	if err := world.Management.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: full}}); err != nil {
 		t.Fatal(err)
 	}
 	cleanUp(t, full)
@@ -55,7 +56,7 @@ func TestWhenNoWebhookIsLeft(t *testing.T) {
 	gone(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: full}})
 
 	shipperctl(t, "clusters", "setup", "management", "--webhook-ignore", "--webhook-url", pod.WebhookURL(world.service.Port))
-	eventually(t, "writes to pass unjudged", func(ctx context.Context) error { return user.Create(ctx, application(other, "unjudged")) })
+	env.Eventually(t, "writes to pass unjudged", func(ctx context.Context) error { return user.Create(ctx, application(other, "unjudged")) })
 	if err := startReplicas(t.Context(), 3); err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func TestWhenNoWebhookIsLeft(t *testing.T) {
 	}
 	shipperctl(t, "clusters", "join", "-f", clusters)
 	again := block(t, other, "dns-outage")
-	eventually(t, "the gate to judge", func(ctx context.Context) error {
+	env.Eventually(t, "the gate to judge", func(ctx context.Context) error {
 		err := user.Create(ctx, application(other, "judged"))
 		return refused(err, http.StatusForbidden, "rollouts blocked by: "+other+"/"+again.Name)
 	})
@@ -83,7 +84,7 @@ func TestWhatGoesIsNotHeldUp(t *testing.T) {
 	collected := inhabit(t, other, finalizer)
 	collected.startGoing(t)
 	block(t, other, "dns-outage") // what goes already goes on under a block
-	if err := world.admin.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: full}}); err != nil {
+	if err := world.Management.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: full}}); err != nil {
 		t.Fatal(err)
 	}
 	cleanUp(t, other)
@@ -153,12 +154,12 @@ func inhabit(t *testing.T, namespace string, finalizers ...string) inhabitants {
 // startGoing deletes the Application in the foreground, and returns when what belongs to it is going, too.
 func (i inhabitants) startGoing(t *testing.T) {
 	t.Helper()
-	if err := world.admin.Delete(t.Context(), i.app, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+	if err := world.Management.Delete(t.Context(), i.app, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the garbage collector to begin", func(ctx context.Context) error {
+	env.Eventually(t, "the garbage collector to begin", func(ctx context.Context) error {
 		install := i.all[1].DeepCopyObject().(client.Object)
-		if err := world.admin.Get(ctx, client.ObjectKeyFromObject(install), install); err != nil {
+		if err := world.Management.Get(ctx, client.ObjectKeyFromObject(install), install); err != nil {
 			return err
 		}
 		if install.GetDeletionTimestamp() == nil {
@@ -172,7 +173,7 @@ func (i inhabitants) startGoing(t *testing.T) {
 func cleanUp(t *testing.T, namespace string) {
 	t.Helper()
 	reconciler := as(t, reconcilerUser)
-	eventually(t, "the target to be cleaned up", func(ctx context.Context) error {
+	env.Eventually(t, "the target to be cleaned up", func(ctx context.Context) error {
 		var targets shipper.InstallationTargetList
 		if err := reconciler.List(ctx, &targets, client.InNamespace(namespace)); err != nil {
 			return err
@@ -209,12 +210,12 @@ func shipperCanBeMended(t *testing.T) {
 	} {
 		o.SetResourceVersion("")
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"mended":"true"}}}`))
-		err := world.admin.Create(t.Context(), o)
+		err := world.Management.Create(t.Context(), o)
 		if err == nil {
-			err = world.admin.Patch(t.Context(), o, patch)
+			err = world.Management.Patch(t.Context(), o, patch)
 		}
 		if err == nil {
-			err = world.admin.Delete(t.Context(), o)
+			err = world.Management.Delete(t.Context(), o)
 		}
 		if err != nil {
 			t.Errorf("%T: %v", o, err)
@@ -225,8 +226,8 @@ func shipperCanBeMended(t *testing.T) {
 // shipperctl runs a command as an administrator does.
 func shipperctl(t *testing.T, args ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), filepath.Join(world.dir, "shipperctl"), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+world.fleet.Kubeconfig)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(world.Dir, "shipperctl"), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+world.Fleet.Kubeconfig)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("shipperctl %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
@@ -235,29 +236,11 @@ func shipperctl(t *testing.T, args ...string) {
 // gone waits until o is not there.
 func gone(t *testing.T, o client.Object) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%T %s to go", o, o.GetName()), func(ctx context.Context) error {
-		err := world.admin.Get(ctx, client.ObjectKeyFromObject(o), o)
+	env.Eventually(t, fmt.Sprintf("%T %s to go", o, o.GetName()), func(ctx context.Context) error {
+		err := world.Management.Get(ctx, client.ObjectKeyFromObject(o), o)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		return fmt.Errorf("it is there with finalizers %v: %w", o.GetFinalizers(), err)
 	})
-}
-
-// eventually asks until there is no error.
-func eventually(t *testing.T, what string, ask func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for {
-		err := ask(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waiting for %s: %v", what, err)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
 }

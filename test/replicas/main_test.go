@@ -6,39 +6,25 @@ package replicas
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
-	"github.com/go-logr/logr"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/install"
-	"shipper.dev/shipper/test/charts"
+	"shipper.dev/shipper/test/env"
 	"shipper.dev/shipper/test/fleet"
 	"shipper.dev/shipper/test/pod"
 )
 
-// world is what all tests share, one after the other: a management cluster, a Service, and three replicas behind it.
+// world is what all tests share: a management cluster, and three replicas of the webhook behind one address.
 var world struct {
-	fleet      *fleet.Fleet
-	management *fleet.Cluster
-	admin      client.WithWatch
-	config     *rest.Config // admin's
-	charts     *charts.Repository
-	dir        string
+	*env.Env
+
 	kubeconfig string // of the service account
 	service    *pod.Wire
 	replicas   []*replica // oldest first
@@ -54,48 +40,25 @@ type replica struct {
 }
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	os.Exit(fleet.Main(m, fleet.Options{CRDs: []string{"../../manifests/crd"}}, func(f *fleet.Fleet) {
-		world.fleet, world.management, world.dir = f, f.Management, f.Dir
-		if err := setUp(); err != nil {
-			fmt.Fprintln(os.Stderr, "setting up:", err)
-			_ = f.Stop()
-			os.Exit(1)
-		}
+	os.Exit(env.Main(m, env.Options{
+		Fleet:    fleet.Options{CRDs: []string{"../../manifests/crd"}},
+		Binaries: []string{"shipper-webhook", "shipperctl"}, SetUp: setUp,
 	}))
 }
 
-func setUp() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	if err := pod.Build(ctx, world.dir, "shipper-webhook", "shipperctl"); err != nil {
-		return err
-	}
-	world.config = rest.CopyConfig(world.management.Config)
-	world.config.WarningHandler = rest.NoWarnings{}
+func setUp(ctx context.Context, e *env.Env) error {
+	world.Env = e
 	var err error
-	if world.admin, err = newClient(world.config); err != nil {
-		return err
-	}
-	if world.charts, err = charts.Start(); err != nil {
-		return err
-	}
 	if world.service, err = pod.NewWire(); err != nil {
 		return err
 	}
-	where, err := url.Parse(pod.WebhookURL(world.service.Port))
-	if err != nil {
+	if world.install, err = e.Setup(world.service.Port); err != nil {
 		return err
-	}
-	world.install = &install.Management{
-		Client: world.admin, Report: install.NewReport(io.Discard), Namespace: shipper.SystemNamespace,
-		GlobalBlocksNamespace: shipper.GlobalBlocksNamespace, ServiceAccount: shipper.ManagementServiceAccount,
-		WebhookURL: where, Patience: install.DefaultPatience,
 	}
 	if err := world.install.Setup(ctx); err != nil {
 		return err
 	}
-	world.kubeconfig, err = world.management.ServiceAccountKubeconfig(
+	world.kubeconfig, err = e.Fleet.Management.ServiceAccountKubeconfig(
 		ctx, shipper.SystemNamespace, shipper.ManagementServiceAccount)
 	if err != nil {
 		return err
@@ -104,15 +67,6 @@ func setUp() error {
 		return err
 	}
 	return world.install.SetFailurePolicy(ctx)
-}
-
-func newClient(config *rest.Config) (client.WithWatch, error) {
-	scheme := runtime.NewScheme()
-	err := errors.Join(clientgoscheme.AddToScheme(scheme), shipper.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme))
-	if err != nil {
-		return nil, err
-	}
-	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 
 // startReplicas starts n replicas and lets the Service lead to them once they are ready.
@@ -163,11 +117,11 @@ func startReplica(flags ...string) (*replica, error) {
 	}
 	world.started++
 	name := fmt.Sprintf("replica-%d", world.started)
-	kubeconfig := filepath.Join(world.dir, name+".kubeconfig")
+	kubeconfig := filepath.Join(world.Dir, name+".kubeconfig")
 	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
 		return nil, err
 	}
-	r.Replica, err = pod.StartReplica(world.dir, filepath.Join(world.dir, "replicas"), name, kubeconfig,
+	r.Replica, err = pod.StartReplica(world.Dir, filepath.Join(world.Dir, "replicas"), name, kubeconfig,
 		append([]string{"--shutdown-delay=1s", "--log-level=1"}, flags...)...)
 	return r, err
 }

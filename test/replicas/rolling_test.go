@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"shipper.dev/shipper/test/charts"
+	"shipper.dev/shipper/test/env"
 )
 
 // The load: so many requests a second, by so many users who each wait for their answers.
@@ -27,7 +28,7 @@ const propagation = 200 * time.Millisecond
 // TestRollingRestartUnderLoad replaces all replicas as a Deployment does, maxSurge 1 and maxUnavailable 0, the one that is
 // being asked each time, while users write all kinds of things. Every request is answered, and as it should be.
 func TestRollingRestartUnderLoad(t *testing.T) {
-	scenes := newEnvs(t, users)
+	scenes := newSequences(t, users)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var wg sync.WaitGroup
@@ -80,9 +81,12 @@ func replace(t *testing.T, old *replica) {
 	world.replicas = append(world.replicas, r)
 	lead()
 	old.Terminate()
-	for old.Ready(ctx) && ctx.Err() == nil {
-		time.Sleep(time.Millisecond)
-	}
+	env.Eventually(t, "it not to be ready", func(ctx context.Context) error {
+		if old.Ready(ctx) {
+			return errors.New("it is")
+		}
+		return nil
+	})
 	time.Sleep(propagation) // it is asked for some time more, on new connections too
 	world.replicas = slices.DeleteFunc(world.replicas, func(r *replica) bool { return r == old })
 	lead()
@@ -116,18 +120,20 @@ func TestARequestOnItsWayIsAnswered(t *testing.T) {
 		}
 		answered <- err
 	}()
-	for slow.Requests("index.yaml") == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	env.Eventually(t, "the repository to be asked", func(context.Context) error {
+		if slow.Requests("index.yaml") == 0 {
+			return errors.New("nobody asks")
+		}
+		return nil
+	})
 	r.Terminate()
-	for { // until the door is shut
+	env.Eventually(t, "its door to be shut", func(context.Context) error {
 		c, err := net.Dial("tcp", r.Address)
 		if err != nil {
-			break
+			return nil //nolint:nilerr // that is what is waited for
 		}
-		c.Close()
-		time.Sleep(time.Millisecond)
-	}
+		return errors.Join(errors.New("it is open"), c.Close())
+	})
 	slow.Heal()
 	if err := <-answered; err != nil {
 		t.Errorf("the answer is: %v", err)

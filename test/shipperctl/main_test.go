@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,10 +25,10 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/root"
+	"shipper.dev/shipper/test/env"
 	"shipper.dev/shipper/test/fleet"
 )
 
@@ -40,8 +39,10 @@ const west, east = "eu-west-1", "us-east-1"
 var theFleet *fleet.Fleet
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard())
-	os.Exit(fleet.Main(m, fleet.Options{Applications: []string{west, east}}, func(f *fleet.Fleet) { theFleet = f }))
+	os.Exit(env.Main(m, env.Options{Fleet: fleet.Options{Applications: []string{west, east}}, SetUp: func(_ context.Context, e *env.Env) error {
+		theFleet = e.Fleet
+		return nil
+	}}))
 }
 
 // TestShipperctl goes through the life of a fleet. Each part starts from what the ones before have made of the

@@ -48,8 +48,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		s.watch(w, c)
 	default:
 		s.count(c)
-		time.Sleep(s.options.Latency)
-		s.serve(w, c)
+		late := time.NewTimer(s.options.Latency)
+		defer late.Stop()
+		select {
+		case <-late.C:
+			s.serve(w, c)
+		case <-request.Context().Done():
+		}
 	}
 }
 
