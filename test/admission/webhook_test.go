@@ -112,7 +112,7 @@ func (w *webhook) get(ctx context.Context, port int, path string) int {
 	return response.StatusCode
 }
 
-func (w *webhook) log() string { return filepath.Join(w.dir, "logs", w.name+".log") }
+func (w *webhook) log() string { return filepath.Join(w.dir, w.name+".log") }
 
 func (w *webhook) said() string {
 	text, err := os.ReadFile(w.log())

@@ -185,6 +185,9 @@ func (e *Env) start(ctx context.Context, name string, o fleet.Options) error {
 		}
 	}
 	e.PodOptions = pod.Options{Management: e.Fleet.Management, Bin: e.Dir, Dir: filepath.Join(e.Dir, name+"shipper")}
+	if err := os.MkdirAll(e.PodOptions.Dir, 0o700); err != nil {
+		return fmt.Errorf("making a folder for Shipper: %w", err)
+	}
 	e.PodOptions.WebhookPort, err = pod.FreePort()
 	return err
 }
