@@ -103,7 +103,7 @@ func TestDoctorFindsWhatIsBrokenAndWhatItAdvisesMendsIt(t *testing.T) {
 	mends := s.findsBroken("BROKEN   webhooks: there is no MutatingWebhookConfiguration shipper.booking.com")
 	out, err := s.administers(mends...)
 	s.Must("shipperctl "+strings.Join(mends, " ")+"\n"+out, err)
-	file := filepath.Join(world.PodOptions.Dir, "clusters.yaml")
+	file := filepath.Join(world.Dir, "clusters.yaml")
 	joins := []string{"clusters", "join", "-f", file} // setup leaves new webhooks at Ignore until clusters are joined
 	mendedBy(joins)
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -162,8 +163,39 @@ func (c *Cluster) startControllers() error {
 			return err
 		}
 		c.others = append(c.others, p)
+		if program == "kwok" {
+			c.replace(p, args, maxReplaced)
+		}
 	}
 	return nil
+}
+
+// maxReplaced is how often the simulated kubelets of a cluster are started again.
+const maxReplaced = 3
+
+// replace starts the simulated kubelets again when they exit on their own, as a node does. In its first moments kwok fills maps that two of
+// its goroutines share, and now and then it dies of that.
+func (c *Cluster) replace(p *process, args []string, times int) {
+	if times == 0 {
+		return
+	}
+	p.replaced.Store(true)
+	go func() {
+		<-p.done
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		at := slices.Index(c.others, p)
+		if at < 0 || p.expected.Load() {
+			return
+		}
+		next, err := c.run("kwok", args)
+		if err != nil {
+			p.replaced.Store(false)
+			return
+		}
+		c.others[at] = next
+		c.replace(next, args, times-1)
+	}()
 }
 
 // run starts a program of the cluster.

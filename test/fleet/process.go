@@ -25,6 +25,7 @@ type process struct {
 	done     chan struct{} // closed once the program has exited
 	exit     error         // why it exited; read it only after done
 	expected atomic.Bool   // set before the fleet stops the program
+	replaced atomic.Bool   // another takes its place when it exits on its own
 }
 
 // startProcess starts a program whose output is appended to a log file. The kernel kills the program when this process exits.
@@ -79,9 +80,9 @@ func (p *process) ended() bool {
 	}
 }
 
-// failure returns the error of a program that exited on its own, with the end of its log, or nil while it runs.
+// failure returns the error of a program that exited on its own, with the end of its log, or nil while it or another in its place runs.
 func (p *process) failure() error {
-	if p == nil || !p.ended() || p.expected.Load() {
+	if p == nil || !p.ended() || p.expected.Load() || p.replaced.Load() {
 		return nil
 	}
 	return p.explain(fmt.Errorf("%s ended: %w", p.name, errors.Join(p.exit)))

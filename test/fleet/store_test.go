@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +16,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+func TestKubeletsThatDieAreStartedAgain(t *testing.T) {
+	cluster := shared.Applications[0]
+	c := app(t)
+	cluster.mu.Lock()
+	for _, p := range cluster.others {
+		if strings.HasSuffix(p.name, "-kwok") {
+			if err := p.signal(syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	cluster.mu.Unlock()
+	where := namespace(t, c)
+	create(t, c, deployment(where, "nginx:1", 2))
+	available(t, c, where, 2)
+	if err := cluster.failure(); err != nil {
+		t.Error(err)
+	}
+}
 
 // TestAClusterIsPutBack also checks that controllers work afterwards, although their caches had newer objects.
 func TestAClusterIsPutBack(t *testing.T) {
