@@ -90,6 +90,18 @@ func (s *fixture) edits(template shipper.ReleaseEnvironment) {
 	s.Edits(func(app *shipper.Application) { app.Spec.Template = template })
 }
 
+// Completes waits until a Release is complete. After a restore its condition may say how that was found out.
+func (s *fixture) Completes(release string) {
+	s.Helper()
+	s.Eventually("completion of "+release, "True", func() (string, error) {
+		rel, err := s.Get(release)
+		if shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete) {
+			return "True", err
+		}
+		return fmt.Sprintf("%+v", rel.Status.Conditions), err
+	})
+}
+
 // pods waits until each cluster has exactly that many ready Pods of a Release, and the Service selects serving of them.
 func (s *fixture) pods(release string, ready, serving int) {
 	s.Helper()
