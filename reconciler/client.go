@@ -12,8 +12,8 @@ import (
 )
 
 // NewClient makes the client of a manager that runs Setup. A Get waits until the cache shows what this process has written to that
-// object. A
-// List does not wait: it would wait for every write of its kind, and one tenant's slow admission webhook would delay all.
+// object. A List does not wait: it would wait for every write of its kind, and one tenant's slow admission webhook would delay
+// all.
 func NewClient(config *rest.Config, o client.Options) (client.Client, error) {
 	if o.Cache != nil {
 		o.Cache.EnableReadYourWritesConsistency = ptr.To(true)

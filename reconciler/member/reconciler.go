@@ -191,11 +191,11 @@ func (r *Reconciler) reconcilePods(ctx context.Context, key Key) (ctrl.Result, e
 	if err := targets.OfApplication(ctx, r.client, &list, key.Namespace, key.Name); err != nil {
 		return ctrl.Result{}, err
 	}
-	var met []error
+	var met, broken []error // of the cluster, which are in a status, and of the management cluster
 	for i := range list.Items {
 		ct := &list.Items[i]
 		ended, err := targets.Ended(ctx, r.client, ct)
-		met = append(met, err)
+		broken = append(broken, err)
 		n := slices.IndexFunc(ct.Spec.Clusters, func(c shipper.ClusterCapacityTarget) bool { return c.Name == key.Cluster })
 		if n < 0 || err != nil || ended {
 			continue
@@ -207,12 +207,15 @@ func (r *Reconciler) reconcilePods(ctx context.Context, key Key) (ctrl.Result, e
 		met = append(met, outcome.Errors()...)
 	}
 	outcomes, err := r.traffic.Work(ctx, key.Cluster, key.Namespace, key.Name)
-	met = append(met, err)
+	broken = append(broken, err)
 	for tt, outcome := range outcomes {
 		if !r.retries.Overtaken(key, outcome.Errors()...) {
 			r.shifted.Put(tt, key.Cluster, outcome)
 		}
 		met = append(met, outcome.Errors()...)
 	}
-	return r.retries.ResultInCluster(ctx, key, slices.DeleteFunc(met, func(err error) bool { return err == nil })...)
+	if err := errors.Join(broken...); err != nil {
+		return ctrl.Result{}, err
+	}
+	return r.retries.ResultInCluster(ctx, key, met...)
 }

@@ -5,6 +5,8 @@
 package queue
 
 import (
+	"time"
+
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -73,6 +75,25 @@ func (q *queue[R]) Waiting() int { return q.order.waiting() }
 // Add adds a request because of an event.
 func (q *queue[R]) Add(request R) {
 	q.add(request, min(q.priority(request), Normal))
+}
+
+// AddAfter adds a request later.
+func (q *queue[R]) AddAfter(request R, in time.Duration) {
+	q.markUrgent(request)
+	q.TypedRateLimitingInterface.AddAfter(request, in)
+}
+
+// AddRateLimited adds a request that has failed, later each time.
+func (q *queue[R]) AddRateLimited(request R) {
+	q.markUrgent(request)
+	q.TypedRateLimitingInterface.AddRateLimited(request)
+}
+
+// markUrgent keeps an abort ahead of its namespace's backlog when it is tried again.
+func (q *queue[R]) markUrgent(request R) {
+	if q.priority(request) == Urgent {
+		q.order.mark(request, Urgent)
+	}
 }
 
 func (q *queue[R]) add(request R, p Priority) {

@@ -3,12 +3,15 @@
 package queue
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -237,5 +240,33 @@ func TestNoRequestIsLost(t *testing.T) {
 	slices.Sort(taken)
 	if diff := cmp.Diff(added, taken); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestAnUrgentRequestIsUrgentWhenItIsTriedAgain(t *testing.T) {
+	for sentence, again := range map[string]priorityqueue.AddOpts{
+		"after a time":    {After: time.Millisecond},
+		"after a failure": {RateLimited: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			q := begin(t, nil)
+			back := requests("a/back")[0]
+			q.Add(back)
+			q.GetWithPriority()
+			for _, r := range requests("a/moves-1 a/moves-2 a/moves-3") {
+				q.Add(r)
+			}
+			q.AddWithOpts(again, back)
+			q.Done(back)
+			err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+				return q.Waiting() == 4, nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := all(q), "a/back a/moves-1 a/moves-2 a/moves-3"; got != want {
+				t.Errorf("the order is %s, want %s", got, want)
+			}
+		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -41,11 +42,10 @@ const (
 )
 
 // attempts are those for an event that gets no answer.
-var attempts = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.25, Steps: 4}
+var attempts = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.25, Steps: 6}
 
 // Recorder writes events. Eventf never waits: Warnings have a queue of their own, which goes first, and an event that finds its queue
-// full is
-// dropped and counted. A repetition of an event is counted on the first. It is safe for concurrent use.
+// full is dropped and counted. A repetition of an event is counted on the first. It is safe for concurrent use.
 type Recorder struct {
 	sink                 events.EventSink
 	scheme               *runtime.Scheme
@@ -92,7 +92,7 @@ func newRecorder(sink events.EventSink, scheme *runtime.Scheme, clock clock.Pass
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shipper_events_dropped_total",
 			Help: "Number of events that were not written. Labels type: Normal or Warning; cause: full, the queue was full; refused, by the API " +
-				"server; unanswered, four requests got no answer; end, the process ended. Absent until there is one.",
+				"server; unanswered, six requests got no answer; end, the process ended. Absent until there is one.",
 		}, []string{"type", "cause"}),
 		warnings: make(chan *eventsv1.Event, maxQueued), others: make(chan *eventsv1.Event, maxQueued), written: lru.New(remembered),
 	}
@@ -258,6 +258,9 @@ func unanswered(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return err != nil
+	}
+	if strings.Contains(err.Error(), "failed calling webhook") {
+		return false // a namespace's own admission webhook must not hold up the events of others
 	}
 	code := status.Status().Code
 	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests

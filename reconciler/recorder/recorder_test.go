@@ -259,7 +259,7 @@ func TestWarningsGoFirstAndHaveRoomOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestAnEventWithoutAnAnswerIsTriedFourTimes(t *testing.T) {
+func TestAnEventWithoutAnAnswerIsTriedSixTimes(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		answer  func(after time.Duration) error
 		told    []string
@@ -274,6 +274,9 @@ func TestAnEventWithoutAnAnswerIsTriedFourTimes(t *testing.T) {
 		}, []string{"said"}, map[string]float64{}, 1},
 		"it never does": {func(time.Duration) error { return apierrors.NewInternalError(errors.New("no")) }, nil,
 			map[string]float64{"Normal unanswered": 1}, 0},
+		"a webhook of the namespace is down": {func(time.Duration) error {
+			return apierrors.NewInternalError(errors.New(`failed calling webhook "events.example.com": connection refused`))
+		}, nil, map[string]float64{"Normal refused": 1}, 0},
 		"it refuses": {func(time.Duration) error { return apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")) }, nil,
 			map[string]float64{"Normal refused": 1}, 0},
 	} {

@@ -87,9 +87,8 @@ func (r *Reconciler) observeClusters(ctx context.Context, s *scope) error {
 
 // confirm fails with a conflict if the cache lags behind the API server. What this process wrote the cache shows (settle), and
 // optimistic locks refuse a write to an object that was changed. That leaves what cannot be undone, which is always confirmed, and the
-// first
-// write of a process to an Application: the leader before may have written to its other objects. Blocks are as the cache has them: the
-// webhook refuses each write under one that the cache does not show yet.
+// first write of a process to an Application: the leader before may have written to its other objects. Blocks are as the cache has
+// them: the webhook refuses each write under one that the cache does not show yet.
 func (r *pass) confirm(ctx context.Context, s *scope, always bool) error {
 	key := client.ObjectKeyFromObject(s.app)
 	uid, known := r.confirmed.Load(key)

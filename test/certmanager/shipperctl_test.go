@@ -7,14 +7,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	cmapi "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/utils/clock"
@@ -79,6 +82,7 @@ func shipperctlSetsUpCertManager(t *testing.T) {
 		"Deleting the Issuer shipper-self-signed of cert-manager... done",
 		"Deleting the Certificate shipper-webhook-ca of cert-manager... done",
 		"Deleting the Issuer shipper-webhook-ca of cert-manager... done",
+		"The webhook still runs with --certs=cert-manager: nobody renews its certificate until it runs without that",
 	}
 	if diff := cmp.Diff(want, setUpBy(t, certs.Self)); diff != "" {
 		t.Errorf("back to certificates of the webhook's own (-want +got):\n%s", diff)
@@ -105,7 +109,6 @@ func shipperctlSetsUpCertManager(t *testing.T) {
 		"Creating the Certificate shipper-webhook-ca of cert-manager... done",
 		"Creating the Issuer shipper-webhook-ca of cert-manager... done",
 		"Waiting for cert-manager to issue the certificate... done",
-		"The webhook has to run with --certs=cert-manager, as in manifests/overlays/cert-manager",
 	}
 	if diff := cmp.Diff(want, setUpBy(t, certs.CertManager)); diff != "" {
 		t.Errorf("with cert-manager (-want +got):\n%s", diff)
@@ -122,6 +125,7 @@ func shipperctlSetsUpCertManager(t *testing.T) {
 	}
 	env.Eventually(t, "doctor to find nothing wrong", said(""))
 
+	refusedBesideTheWebhooksOwn(t)
 	broken := &cmapi.Certificate{}
 	if err := admin.Get(t.Context(), client.ObjectKey{Namespace: shipper.SystemNamespace, Name: certs.CertificateName}, broken); err != nil {
 		t.Fatal(err)
@@ -139,11 +143,42 @@ func shipperctlSetsUpCertManager(t *testing.T) {
 		"Creating the Certificate shipper-webhook-ca of cert-manager... already exists. Skipping",
 		"Creating the Issuer shipper-webhook-ca of cert-manager... already exists. Skipping",
 		"Waiting for cert-manager to issue the certificate... done",
-		"The webhook has to run with --certs=cert-manager, as in manifests/overlays/cert-manager",
 	}
 	if diff := cmp.Diff(want, setUpBy(t, certs.CertManager)); diff != "" {
 		t.Errorf("again (-want +got):\n%s", diff)
 	}
+}
+
+// refusedBesideTheWebhooksOwn has the Deployment make its own certificates for a moment. No Pod of it runs here.
+func refusedBesideTheWebhooksOwn(t *testing.T) {
+	t.Helper()
+	d := &appsv1.Deployment{}
+	if err := admin.Get(t.Context(), client.ObjectKey{Namespace: shipper.SystemNamespace, Name: health.DeploymentName}, d); err != nil {
+		t.Fatal(err)
+	}
+	args := d.Spec.Template.Spec.Containers[0].Args
+	set := func(args []string) {
+		t.Helper()
+		before := d.DeepCopy()
+		d.Spec.Template.Spec.Containers[0].Args = args
+		if err := admin.Patch(t.Context(), d, client.MergeFrom(before)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return strings.HasPrefix(arg, "--certs=") }))
+	c, err := install.NewClient(management.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &install.Management{
+		Client: c, Report: install.NewReport(io.Discard), Namespace: shipper.SystemNamespace, GlobalBlocksNamespace: shipper.GlobalBlocksNamespace,
+		ServiceAccount: shipper.ManagementServiceAccount, Certificates: certs.CertManager, Patience: time.Minute, Clock: clock.RealClock{},
+	}
+	const want = "First roll the Deployment out with --certs=cert-manager"
+	if err := m.Setup(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("beside a webhook that makes its own certificates: %v, want %s", err, want)
+	}
+	set(args)
 }
 
 // explainedWithoutCertManager starts a webhook while cert-manager does not run.

@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -51,6 +52,7 @@ type Env struct {
 	// PodOptions say how StartPod runs it.
 	PodOptions pod.Options
 
+	mu      sync.Mutex
 	closers []func() error
 }
 
@@ -116,9 +118,15 @@ func (e *Env) run(ctx context.Context, m *testing.M, o Options) int {
 }
 
 // AtEnd has end called after the tests, what was handed over last first.
-func (e *Env) AtEnd(end func() error) { e.closers = append(e.closers, end) }
+func (e *Env) AtEnd(end func() error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closers = append(e.closers, end)
+}
 
 func (e *Env) end() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	var errs []error
 	if e.Pod != nil {
 		errs = append(errs, e.Pod.Stop())

@@ -2,7 +2,6 @@
 
 // Package restore loses a management cluster, the recent past of an application cluster, and its credentials. Another
 // management cluster gets Applications and Releases again, under new UIDs, with and without status; guards check every event
-// of the
-// application clusters: what serves goes on serving, and no Deployment, Service or Pod is deleted. One test restores with
-// shipperctl.
+// of the application clusters: what serves goes on serving, and no Deployment, Service or Pod is deleted. One test restores
+// with shipperctl.
 package restore

@@ -64,6 +64,10 @@ Creating a ValidatingAdmissionPolicy called control.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called control.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called secrets.shipper.booking.com... done
+Creating a PriorityLevelConfiguration called shipper... done
+Creating a FlowSchema called shipper... done
+Creating a FlowSchema called shipper-access-reviews... done
+Creating a FlowSchema called shipper-leader-election... done
 Creating the ValidatingWebhookConfiguration in shipper-system namespace... done
 Creating the MutatingWebhookConfiguration in shipper-system namespace... done
 Creating a Service object for the validating webhook... done
@@ -111,6 +115,10 @@ Creating a ValidatingAdmissionPolicy called control.shipper.booking.com... alrea
 Creating a ValidatingAdmissionPolicyBinding called control.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called secrets.shipper.booking.com... already exists. Skipping
+Creating a PriorityLevelConfiguration called shipper... already exists. Skipping
+Creating a FlowSchema called shipper... already exists. Skipping
+Creating a FlowSchema called shipper-access-reviews... already exists. Skipping
+Creating a FlowSchema called shipper-leader-election... already exists. Skipping
 Creating the ValidatingWebhookConfiguration in shipper-system namespace... already exists. Skipping
 Creating the MutatingWebhookConfiguration in shipper-system namespace... already exists. Skipping
 Creating a Service object for the validating webhook... already exists. Skipping
@@ -192,6 +200,10 @@ Creating a ValidatingAdmissionPolicy called control.shipper.booking.com... alrea
 Creating a ValidatingAdmissionPolicyBinding called control.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called secrets.shipper.booking.com... already exists. Skipping
+Creating a PriorityLevelConfiguration called shipper... already exists. Skipping
+Creating a FlowSchema called shipper... already exists. Skipping
+Creating a FlowSchema called shipper-access-reviews... already exists. Skipping
+Creating a FlowSchema called shipper-leader-election... already exists. Skipping
 Creating the ValidatingWebhookConfiguration in shipper-system namespace... already exists. Skipping
 Creating the MutatingWebhookConfiguration in shipper-system namespace... already exists. Skipping
 Creating a Service object for the validating webhook... already exists. Skipping

@@ -34,7 +34,7 @@ func (w *Webhook) preview(
 	rels []*shipper.Release,
 ) error {
 	env := &app.Spec.Template
-	a.Warn(shipper.Planned+"Release %s of %s", rel.Name, w.describePinned(app))
+	a.Warn(shipper.PlannedRelease+"%s of %s", rel.Name, w.describePinned(app))
 	choice, err := placement.Choose(app.Name, env.ClusterRequirements, w.State.Clusters())
 	if err == nil {
 		a.Warn(shipper.Planned+"%s: %s", count(len(choice), "cluster"), abridged(choice))

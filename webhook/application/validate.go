@@ -166,7 +166,7 @@ func (w *Webhook) announce(
 			return err
 		}
 		a.Audit(response.AuditReleaseStamped, next.Name)
-		a.Warn("this makes Release %s", next.Name)
+		a.Warn(shipper.MakesRelease+"%s", next.Name)
 		if req.DryRun != nil && *req.DryRun {
 			rels, _ := stamp.SortByGeneration(stamp.Own(app, existing))
 			if err := w.preview(ctx, req, a, app, old, next, rels); err != nil {

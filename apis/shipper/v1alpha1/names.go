@@ -34,6 +34,12 @@ const MayNotRollOut = "may not roll out: "
 // Planned begins the warnings that say what a write of an Application will do.
 const Planned = "plan: "
 
+// PlannedRelease begins the warning of a dry run that names the Release to be made, MakesRelease that of a real write. The name follows.
+const (
+	PlannedRelease = Planned + "Release "
+	MakesRelease   = "this makes Release "
+)
+
 // BlockedBy begins the message of a refusal by RolloutBlocks, of the webhook and of the ValidatingAdmissionPolicy.
 const BlockedBy = "rollouts blocked by: "
 

@@ -116,7 +116,8 @@ func (f *Fleet) Examine(ctx context.Context) []Check {
 		{"webhooks", f.webhooks(ctx)},
 		{"certificate", f.certificate(ctx)},
 		{"second line", f.compare(ctx, manifests.Policy, policyFindings)},
-		{"pods", look(ctx, f, "Deployment", deploymentName, deploymentFindings)},
+		{"fairness", f.fairness(ctx)},
+		{"pods", look(ctx, f, "Deployment", DeploymentName, deploymentFindings)},
 		{"reconciler", look(ctx, f, "Lease", cli.LeaseName, func(l *coordinationv1.Lease) []Finding {
 			return leaseFindings(l, f.Clock.Now())
 		})},
@@ -140,6 +141,22 @@ func (f *Fleet) compare(ctx context.Context, folder string, judge func(want, liv
 		out = append(out, judge(want, live)...)
 	}
 	return out
+}
+
+// fairness reports a missing FlowSchema.
+func (f *Fleet) fairness(ctx context.Context) []Finding {
+	want, err := manifests.Object(manifests.Deploy, "FlowSchema", "shipper")
+	if err != nil {
+		return []Finding{unreadable("the manifests", err)}
+	}
+	switch live, err := f.live(ctx, want); {
+	case err != nil:
+		return []Finding{unreadable("FlowSchema "+want.GetName(), err)}
+	case live == nil:
+		return []Finding{warning("there is no FlowSchema "+want.GetName(),
+			"Shipper's requests wait among those of all service accounts, and one team's thousand changes delay the others'", setUp)}
+	}
+	return nil
 }
 
 // webhooks compares the configurations with the manifests and, if nothing of them is missing, calls them.

@@ -175,11 +175,10 @@ func webhookFindings(want, live *unstructured.Unstructured) []Finding {
 	return out
 }
 
-// Names in Shipper's namespace.
-const (
-	deploymentName    = "shipper"
-	certificateSecret = "shipper-webhook-cert"
-)
+// DeploymentName is the name of the Deployment in Shipper's namespace.
+const DeploymentName = "shipper"
+
+const certificateSecret = "shipper-webhook-cert" // in Shipper's namespace
 
 // deploymentFindings reports whether Shipper's Pods are ready. d is nil when Shipper runs elsewhere.
 func deploymentFindings(d *appsv1.Deployment) []Finding {

@@ -10,8 +10,10 @@ import (
 
 	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -120,6 +122,7 @@ func remove(ctx context.Context, c client.Client, live client.Object) error {
 func NewClient(config *rest.Config) (client.WithWatch, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(
+		appsv1.AddToScheme(scheme),
 		corev1.AddToScheme(scheme),
 		authenticationv1.AddToScheme(scheme),
 		rbacv1.AddToScheme(scheme),
@@ -144,6 +147,10 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 	for _, kind := range []string{validating, mutating, policy, policyBinding} {
 		mapper.Add(admissionregistrationv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
 	}
+	for _, kind := range []string{flowSchema, "PriorityLevelConfiguration"} {
+		mapper.Add(flowcontrolv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
 	for _, kind := range []string{certmanagerv1.IssuerKind, certmanagerv1.CertificateKind} {
 		mapper.Add(certmanagerv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}

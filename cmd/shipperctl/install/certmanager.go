@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,6 +20,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/certs"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
+	"shipper.dev/shipper/cmd/shipperctl/health"
 	"shipper.dev/shipper/manifests"
 )
 
@@ -43,6 +45,13 @@ func (m *Management) certificates(ctx context.Context) error {
 	default:
 		return nil
 	}
+	runs, err := m.runningMode(ctx)
+	if err != nil {
+		return err
+	}
+	if runs == certs.Self {
+		return errTwoWriters
+	}
 	objects, err := m.certManagerObjects()
 	if err != nil {
 		return err
@@ -55,6 +64,51 @@ func (m *Management) certificates(ctx context.Context) error {
 		if err != nil {
 			return withoutKinds(err)
 		}
+	}
+	return nil
+}
+
+// errTwoWriters keeps cert-manager from a Secret that the webhook writes, too.
+var errTwoWriters = errors.New("the webhook of this installation makes its own certificates: cert-manager and it would overwrite each other. " +
+	"First roll the Deployment out with --certs=cert-manager among the arguments of its container webhook, as in " +
+	"manifests/overlays/cert-manager, and then run this again")
+
+// runningMode is the mode of the installed Deployment; empty if there is none.
+func (m *Management) runningMode(ctx context.Context) (certs.Mode, error) {
+	d := &appsv1.Deployment{}
+	err := m.Client.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: health.DeploymentName}, d)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", explain("reading the Deployment of Shipper", err)
+	}
+	for _, c := range d.Spec.Template.Spec.Containers {
+		for i, arg := range c.Args {
+			if mode, found := strings.CutPrefix(arg, "--certs="); found {
+				return certs.Mode(mode), nil
+			}
+			if arg == "--certs" && i+1 < len(c.Args) {
+				return certs.Mode(c.Args[i+1]), nil
+			}
+		}
+	}
+	return certs.Self, nil
+}
+
+// remindOfMode says with which mode the webhook has to run, unless it does.
+func (m *Management) remindOfMode(ctx context.Context) error {
+	if m.Certificates == "" {
+		return nil
+	}
+	runs, err := m.runningMode(ctx)
+	switch {
+	case err != nil:
+		return err
+	case m.Certificates == certs.CertManager && runs != certs.CertManager:
+		m.Report.Printf("The webhook has to run with --certs=%s, as in manifests/overlays/cert-manager", certs.CertManager)
+	case m.Certificates == certs.Self && runs == certs.CertManager:
+		m.Report.Printf("The webhook still runs with --certs=%s: nobody renews its certificate until it runs without that", certs.CertManager)
 	}
 	return nil
 }

@@ -68,6 +68,7 @@ func (m *Management) Setup(ctx context.Context) error {
 		m.certificate,
 		m.certificates,
 		m.policies,
+		m.fairness,
 		m.webhooks,
 		m.service,
 		m.issued,
@@ -78,10 +79,7 @@ func (m *Management) Setup(ctx context.Context) error {
 		}
 	}
 	m.Report.Printf("Finished setting up management cluster")
-	if m.Certificates == certs.CertManager {
-		m.Report.Printf("The webhook has to run with --certs=%s, as in manifests/overlays/cert-manager", certs.CertManager)
-	}
-	return nil
+	return m.remindOfMode(ctx)
 }
 
 func (m *Management) account() account {
@@ -213,9 +211,11 @@ func explain(title string, err error) error {
 // advise returns the remedy for err, or nothing.
 func advise(err error) string {
 	switch {
-	case strings.Contains(err.Error(), "failed calling webhook"):
+	case strings.Contains(err.Error(), "failed calling webhook") && strings.Contains(err.Error(), "."+shipper.GroupName+`"`):
 		return "The webhook does not answer, and its failurePolicy is Fail. Start Shipper and run this again, or add " +
 			"--webhook-ignore to let writes pass while it is down."
+	case strings.Contains(err.Error(), "failed calling webhook"):
+		return "That is the webhook of another program. Wait until it runs, and run this again."
 	case apierrors.IsForbidden(err):
 		return "Setting up a cluster needs the rights of its administrator. Ask for cluster-admin, for example: " +
 			"kubectl create clusterrolebinding me --clusterrole cluster-admin --user YOU"

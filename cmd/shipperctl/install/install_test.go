@@ -49,7 +49,7 @@ func TestErrorsTellWhatToDo(t *testing.T) {
 		want string
 	}{
 		"the webhook is down": {
-			err: apierrors.NewInternalError(errors.New(`failed calling webhook "validate-cluster": connection refused`)),
+			err: apierrors.NewInternalError(errors.New(`failed calling webhook "validate.cluster.shipper.booking.com": connection refused`)),
 			want: "The webhook does not answer, and its failurePolicy is Fail. Start Shipper and run this again, or add " +
 				"--webhook-ignore to let writes pass while it is down.",
 		},

@@ -91,11 +91,11 @@ func outcomeOf(namespace, name string, said []string, err error) planned {
 		line, isPlan := strings.CutPrefix(text, shipper.Planned)
 		switch {
 		case isPlan:
-			if rest, is := strings.CutPrefix(line, "Release "); is && out.Release == "" {
+			if rest, is := strings.CutPrefix(text, shipper.PlannedRelease); is && out.Release == "" {
 				out.Release, _, _ = strings.Cut(rest, " ")
 			}
 			out.Plan = append(out.Plan, line)
-		case !strings.HasPrefix(text, "this makes Release "): // the plan begins with that
+		case !strings.HasPrefix(text, shipper.MakesRelease): // the plan begins with that
 			out.Warnings = append(out.Warnings, text)
 		}
 	}

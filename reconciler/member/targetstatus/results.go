@@ -4,6 +4,8 @@ package targetstatus
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -36,15 +38,21 @@ func NewResults[R any]() *Results[R] {
 // Put keeps what came of a pass over a target as it was read, and has its status written.
 func (r *Results[R]) Put(target client.Object, cluster string, value R) {
 	key := client.ObjectKeyFromObject(target)
+	if queue := r.put(key, cluster, result[R]{target.GetUID(), target.GetGeneration(), value}); queue != nil {
+		queue.Add(reconcile.Request{NamespacedName: key}) // outside the lock: it decides the priority from the cache
+	}
+}
+
+func (r *Results[R]) put(
+	key types.NamespacedName, cluster string, value result[R],
+) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.known[key] == nil {
 		r.known[key] = map[string]result[R]{}
 	}
-	r.known[key][cluster] = result[R]{target.GetUID(), target.GetGeneration(), value}
-	if r.queue != nil {
-		r.queue.Add(reconcile.Request{NamespacedName: key})
-	}
+	r.known[key][cluster] = value
+	return r.queue
 }
 
 // Of returns the results of passes over this generation of a target, by cluster.
@@ -71,9 +79,10 @@ func (r *Results[R]) Forget(key types.NamespacedName) {
 func (r *Results[R]) Source() source.Source {
 	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		r.mu.Lock()
-		defer r.mu.Unlock()
 		r.queue = q
-		for key := range r.known {
+		known := slices.Collect(maps.Keys(r.known))
+		r.mu.Unlock()
+		for _, key := range known {
 			q.Add(reconcile.Request{NamespacedName: key})
 		}
 		return nil

@@ -36,8 +36,7 @@ func Normal(reason, action, format string, args ...any) report.Event {
 func Override(names string) report.Event { return Normal(Overridden, "Override "+names, "%s", names) }
 
 // Changes returns an event of reason for the conditions that changed, and a Warning for each that failed and for the type blocked when it
-// became True.
-// Objects with nothing pending get no event when a block ends, and none when it starts if another object reports it.
+// became True. Objects with nothing pending get no event when a block ends, and none when it starts if another object reports it.
 func Changes(reason, blocked string, concerned BlockEffect, before, after []shipper.Condition) []report.Event {
 	var out []report.Event
 	is, held := shipper.FindCondition(after, blocked), shipper.ConditionTrue(before, blocked)
