@@ -45,7 +45,7 @@ func (d releasesDone) retried() bool {
 	return slices.ContainsFunc(d.errs(), func(err error) bool { return retry.Classify(err) == retry.Retry })
 }
 
-// refused says which block the gate named when it refused a write; empty when it refused none.
+// refused says which block the webhook named when it refused a write; empty when it refused none.
 func (d releasesDone) refused() string {
 	for _, err := range d.errs() {
 		if said := retry.Blocked(err); said != "" {

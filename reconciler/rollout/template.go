@@ -148,7 +148,7 @@ func (p *templatePlan) head(s *scope) *shipper.Release {
 	return s.history.Newest()
 }
 
-// neverResolved says what to do about a chart version that the gate did not see.
+// neverResolved says what to do about a chart version that the webhook did not see.
 func neverResolved(app *shipper.Application) string {
 	return fmt.Sprintf("version %q of chart %q was never resolved to one version: "+
 		"kubectl annotate app %s %s=<anything new> --overwrite -n %s",
@@ -163,7 +163,7 @@ func read(app *shipper.Application) bool {
 	})
 }
 
-// neverRead says what to do about values that the gate did not see.
+// neverRead says what to do about values that the webhook did not see.
 func neverRead(app *shipper.Application) string {
 	return fmt.Sprintf("what valuesFrom names was never read: kubectl annotate app %s %s=<anything new> --overwrite -n %s",
 		app.Name, shipper.AppValuesRefreshAnnotation, app.Namespace)

@@ -64,11 +64,11 @@ func leftAlone(m *fleet.Member, a *anchor, name string) report.Event {
 	}
 }
 
-func staysAs(cluster, twin string) report.Event {
+func staysAs(cluster, duplicate string) report.Event {
 	return report.Event{
 		Type: corev1.EventTypeWarning, Reason: sameAsAnother, Action: "Uninstall from " + cluster,
 		Note: fmt.Sprintf("Cluster %q is the same as %q, where this is to stay; what is installed there is left as it is",
-			cluster, twin),
+			cluster, duplicate),
 	}
 }
 

@@ -133,13 +133,13 @@ func (w *Worker) uninstall(ctx context.Context, it *shipper.InstallationTarget, 
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
 	if !leaving {
-		twin, err := w.duplicateCluster(ctx, it, member)
+		duplicate, err := w.duplicateCluster(ctx, it, member)
 		if err != nil {
 			out.err = err
 			return out
 		}
-		if twin != "" {
-			out.events = []report.Event{staysAs(cluster, twin)}
+		if duplicate != "" {
+			out.events = []report.Event{staysAs(cluster, duplicate)}
 			return out
 		}
 	}

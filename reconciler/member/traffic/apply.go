@@ -24,18 +24,18 @@ const parallelPods = 10
 // Work reads one cluster, and moves Pods there and turns the Service of an Application, when they are ours. It returns what came of it for
 // each TrafficTarget in effect there.
 func (w *Worker) Work(ctx context.Context, cluster, namespace, app string) (map[*shipper.TrafficTarget]Outcome, error) {
-	fam, err := w.application(ctx, namespace, app)
+	family, err := w.application(ctx, namespace, app)
 	if err != nil {
 		return nil, err
 	}
 	out := map[*shipper.TrafficTarget]Outcome{}
 	var valid []*shipper.TrafficTarget
-	for _, tt := range fam.targets {
+	for _, tt := range family.targets {
 		i := slices.IndexFunc(tt.Spec.Clusters, func(c shipper.ClusterTrafficTarget) bool { return c.Name == cluster })
 		if i < 0 {
 			continue
 		}
-		one := Outcome{want: tt.Spec.Clusters[i], served: fam.served.Has(cluster), invalid: fam.invalid(tt)}
+		one := Outcome{want: tt.Spec.Clusters[i], served: family.served.Has(cluster), invalid: family.invalid(tt)}
 		if out[tt] = one; one.invalid == nil {
 			valid = append(valid, tt)
 		}
@@ -43,7 +43,7 @@ func (w *Worker) Work(ctx context.Context, cluster, namespace, app string) (map[
 	if len(valid) == 0 {
 		return out, nil
 	}
-	if err := w.workIn(ctx, cluster, fam, valid, out); err != nil {
+	if err := w.workIn(ctx, cluster, family, valid, out); err != nil {
 		for _, tt := range valid {
 			one := out[tt]
 			one.err = err
@@ -60,7 +60,7 @@ func (w *Worker) Work(ctx context.Context, cluster, namespace, app string) (map[
 // workIn plans for all targets from one observation, and then carries that out: first Pods are let in, then others out, so that what is
 // served does not shrink in between.
 func (w *Worker) workIn(
-	ctx context.Context, cluster string, fam application, valid []*shipper.TrafficTarget, out map[*shipper.TrafficTarget]Outcome,
+	ctx context.Context, cluster string, family application, valid []*shipper.TrafficTarget, out map[*shipper.TrafficTarget]Outcome,
 ) error {
 	member, err := w.fleet.Get(ctx, cluster)
 	if err != nil {
@@ -68,24 +68,24 @@ func (w *Worker) workIn(
 	}
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
-	if err := member.Claimed(ctx, fam.namespace, fam.app); err != nil {
+	if err := member.Claimed(ctx, family.namespace, family.app); err != nil {
 		return err
 	}
-	seen, err := w.observe(ctx, member, fam)
+	seen, err := w.observe(ctx, member, family)
 	if err != nil {
 		return err
 	}
 	for _, tt := range valid {
-		one := seen.plan(tt, out[tt].want, fam)
+		one := seen.plan(tt, out[tt].want, family)
 		one.moved = one.plan.Moves()
-		one.err = label(ctx, member, fam.namespace, one.plan.Enable, shipper.TrafficEnabled)
+		one.err = label(ctx, member, family.namespace, one.plan.Enable, shipper.TrafficEnabled)
 		out[tt] = one
 	}
 	for _, tt := range valid {
 		one := out[tt]
-		one.err = errors.Join(one.err, label(ctx, member, fam.namespace, one.plan.Disable, shipper.TrafficDisabled))
+		one.err = errors.Join(one.err, label(ctx, member, family.namespace, one.plan.Disable, shipper.TrafficDisabled))
 		if one.leads {
-			one.err = errors.Join(one.err, switchService(ctx, member, fam.app, &one))
+			one.err = errors.Join(one.err, switchService(ctx, member, family.app, &one))
 		}
 		out[tt] = one
 	}

@@ -35,9 +35,9 @@ type owners struct {
 }
 
 // ownersOf reads the Deployments of all Releases that Pods carry the label of.
-func ownersOf(ctx context.Context, m *fleet.Member, namespace string, pods []corev1.Pod, fam application) (owners, error) {
-	out := owners{deployments: map[string][]string{}, known: fam.going.Clone()}
-	for _, r := range fam.weights[m.Name] {
+func ownersOf(ctx context.Context, m *fleet.Member, namespace string, pods []corev1.Pod, family application) (owners, error) {
+	out := owners{deployments: map[string][]string{}, known: family.going.Clone()}
+	for _, r := range family.weights[m.Name] {
 		out.known.Insert(r.Name)
 	}
 	for i := range pods {
@@ -50,7 +50,7 @@ func ownersOf(ctx context.Context, m *fleet.Member, namespace string, pods []cor
 		if err := m.Client().List(ctx, &list, client.InNamespace(namespace), of); err != nil {
 			return out, fmt.Errorf("listing Deployments: %w", err)
 		}
-		out.deployments[release] = installed(list.Items, fam.app, release)
+		out.deployments[release] = installed(list.Items, family.app, release)
 	}
 	return out, nil
 }

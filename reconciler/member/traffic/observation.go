@@ -49,8 +49,8 @@ type Outcome struct {
 	err, invalid error
 }
 
-// sight is what was read of an Application in one cluster.
-type sight struct {
+// observation is what was read of an Application in one cluster.
+type observation struct {
 	// services are the names of those that traffic is shifted on; there should be one. service is that, shadow the one beside it that
 	// proves; nil when there is none.
 	services        []string
@@ -61,9 +61,9 @@ type sight struct {
 }
 
 // observe reads Pods, Service and EndpointSlices of an Application from the cluster's caches.
-func (w *Worker) observe(ctx context.Context, m *fleet.Member, fam application) (sight, error) {
-	var out sight
-	of := []client.ListOption{client.InNamespace(fam.namespace), client.MatchingFields{fleet.ByApp: fam.app}}
+func (w *Worker) observe(ctx context.Context, m *fleet.Member, family application) (observation, error) {
+	var out observation
+	of := []client.ListOption{client.InNamespace(family.namespace), client.MatchingFields{fleet.ByApp: family.app}}
 	var pods corev1.PodList
 	if err := m.Client().List(ctx, &pods, of...); err != nil {
 		return out, fmt.Errorf("listing Pods: %w", err)
@@ -77,12 +77,12 @@ func (w *Worker) observe(ctx context.Context, m *fleet.Member, fam application) 
 	if err := m.Client().List(ctx, &endpoints, of...); err != nil {
 		return out, fmt.Errorf("listing EndpointSlices: %w", err)
 	}
-	belong, err := ownersOf(ctx, m, fam.namespace, pods.Items, fam)
+	belong, err := ownersOf(ctx, m, family.namespace, pods.Items, family)
 	if err != nil {
 		return out, err
 	}
 	own, foreign := belong.split(pods.Items)
-	releases, err := w.known(ctx, m.Name, own, fam)
+	releases, err := w.known(ctx, m.Name, own, family)
 	if err != nil {
 		return out, err
 	}
@@ -91,20 +91,20 @@ func (w *Worker) observe(ctx context.Context, m *fleet.Member, fam application) 
 	if out.service == nil {
 		return out, nil
 	}
-	out.app.Selects = Selection(fam.app, out.service.Spec.Selector)
+	out.app.Selects = Selection(family.app, out.service.Spec.Selector)
 	if out.shadow != nil {
 		shown := serving(ownedBy(endpoints.Items, out.shadow), []string{out.shadow.Name})
-		out.app.Shadow = &rules.ShadowService{Selects: Selection(fam.app, out.shadow.Spec.Selector), Serving: names(shown)}
+		out.app.Shadow = &rules.ShadowService{Selects: Selection(family.app, out.shadow.Spec.Selector), Serving: names(shown)}
 	}
 	out.foreign = foreignEndpoints(endpoints.Items, out.service, pods.Items, belong)
 	return out, nil
 }
 
 // plan decides what is to be done for one target. It is pure.
-func (s sight) plan(tt *shipper.TrafficTarget, want shipper.ClusterTrafficTarget, fam application) Outcome {
+func (s observation) plan(tt *shipper.TrafficTarget, want shipper.ClusterTrafficTarget, family application) Outcome {
 	release := releaseOf(tt)
-	out := Outcome{want: want, services: s.services, service: s.service, shadow: s.shadow, served: fam.served.Has(want.Name)}
-	out.idle = !hasPods(s.app, release) && (want.Weight == 0 || fam.podless[release].Has(want.Name))
+	out := Outcome{want: want, services: s.services, service: s.service, shadow: s.shadow, served: family.served.Has(want.Name)}
+	out.idle = !hasPods(s.app, release) && (want.Weight == 0 || family.podless[release].Has(want.Name))
 	if s.service == nil {
 		return out
 	}
@@ -118,15 +118,15 @@ func (s sight) plan(tt *shipper.TrafficTarget, want shipper.ClusterTrafficTarget
 		out.leader = leader
 	}
 	if out.leads && len(s.foreign) > 0 {
-		out.foreign = foreignMessage(s.service.Name, fam.app, s.foreign)
+		out.foreign = foreignMessage(s.service.Name, family.app, s.foreign)
 	}
 	return out
 }
 
 // known are the Releases that say a weight in a cluster, and those that have Pods there, say nothing, and are not going.
-func (w *Worker) known(ctx context.Context, cluster string, pods []corev1.Pod, fam application) ([]rules.Release, error) {
-	out := slices.Clone(fam.weights[cluster])
-	seen := fam.going.Clone()
+func (w *Worker) known(ctx context.Context, cluster string, pods []corev1.Pod, family application) ([]rules.Release, error) {
+	out := slices.Clone(family.weights[cluster])
+	seen := family.going.Clone()
 	for _, of := range out {
 		seen.Insert(of.Name)
 	}
@@ -136,7 +136,7 @@ func (w *Worker) known(ctx context.Context, cluster string, pods []corev1.Pod, f
 			continue
 		}
 		seen.Insert(release)
-		leaving, err := w.leaving(ctx, fam.namespace, release)
+		leaving, err := w.leaving(ctx, family.namespace, release)
 		if err != nil {
 			return nil, err
 		}
@@ -148,7 +148,7 @@ func (w *Worker) known(ctx context.Context, cluster string, pods []corev1.Pod, f
 }
 
 // take finds the Service that traffic is shifted on, and the one that proves, among those of the Application.
-func (s *sight) take(services []corev1.Service) {
+func (s *observation) take(services []corev1.Service) {
 	var one *corev1.Service
 	for i := range services {
 		if of := &services[i]; of.Labels[shipper.LBLabel] == shipper.LBForProduction && of.DeletionTimestamp == nil {

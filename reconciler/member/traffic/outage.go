@@ -52,13 +52,13 @@ func newOutages() *outages { return &outages{known: map[types.NamespacedName]map
 
 // observe marks the clusters where the Service lacks endpoints and is to be reported. again is when to look again because a grace period
 // ends; 0 if none runs.
-func (o *outages) observe(tt *shipper.TrafficTarget, sights []Outcome, now time.Time) (again time.Duration) {
+func (o *outages) observe(tt *shipper.TrafficTarget, outcomes []Outcome, now time.Time) (again time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	key := client.ObjectKeyFromObject(tt)
 	was, is := o.known[key], map[string]outage{}
-	for i := range sights {
-		s := &sights[i]
+	for i := range outcomes {
+		s := &outcomes[i]
 		one, ok := was[s.want.Name]
 		if (s.err != nil || s.missing) && ok { // it is not known to have ended
 			is[s.want.Name] = one

@@ -29,7 +29,7 @@ func targetOf(app, release string) *shipper.TrafficTarget {
 	}}
 }
 
-func sightIn(cluster string, empty bool, served sets.Set[string]) []Outcome {
+func outcomeIn(cluster string, empty bool, served sets.Set[string]) []Outcome {
 	return []Outcome{{want: shipper.ClusterTrafficTarget{Name: cluster}, empty: empty, served: served.Has(cluster)}}
 }
 
@@ -61,9 +61,9 @@ func TestAnOutageIsReportedAtOnceOnlyWhereThereWereEndpoints(t *testing.T) {
 			o := newOutages()
 			var got []seen
 			for i, empty := range tc.empty {
-				sights := sightIn("eu", empty, tc.served)
-				again := o.observe(targetOf("web", "web-1"), sights, start.Add(time.Duration(i)*6*time.Second))
-				got = append(got, seen{sights[0].outage, again})
+				outcomes := outcomeIn("eu", empty, tc.served)
+				again := o.observe(targetOf("web", "web-1"), outcomes, start.Add(time.Duration(i)*6*time.Second))
+				got = append(got, seen{outcomes[0].outage, again})
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -170,15 +170,15 @@ func TestTheMetricOfOutagesIsBounded(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	o.observe(targetOf("web", "web-1"), sightIn("eu", true, sets.New("eu")), now)
-	o.observe(targetOf("web", "web-2"), sightIn("eu", true, sets.New("eu")), now) // the same Service
-	o.observe(targetOf("api", "api-1"), sightIn("eu", true, sets.New[string]()), now)
+	o.observe(targetOf("web", "web-1"), outcomeIn("eu", true, sets.New("eu")), now)
+	o.observe(targetOf("web", "web-2"), outcomeIn("eu", true, sets.New("eu")), now) // the same Service
+	o.observe(targetOf("api", "api-1"), outcomeIn("eu", true, sets.New[string]()), now)
 	published(help + `shipper_service_without_endpoints{application="web",cluster="eu",namespace="shop"} 1` + "\n")
-	o.observe(targetOf("web", "web-1"), sightIn("eu", false, sets.New("eu")), now)
+	o.observe(targetOf("web", "web-1"), outcomeIn("eu", false, sets.New("eu")), now)
 	o.forget(client.ObjectKeyFromObject(targetOf("web", "web-2")))
 	published("")
 	for i := range maxOutages + 1 {
-		o.observe(targetOf(fmt.Sprint("app-", i), fmt.Sprint("app-", i, "-1")), sightIn("eu", true, sets.New("eu")), now)
+		o.observe(targetOf(fmt.Sprint("app-", i), fmt.Sprint("app-", i, "-1")), outcomeIn("eu", true, sets.New("eu")), now)
 	}
 	if n, err := testutil.GatherAndCount(registry); err != nil || n != maxOutages {
 		t.Errorf("%d series, %v; want %d", n, err, maxOutages)

@@ -37,7 +37,7 @@ func (e *invalidTarget) Classify() (reason string, action retry.Action) {
 }
 
 // status is the whole new status of a target. general is an error that concerns no cluster in particular.
-func status(tt *shipper.TrafficTarget, sights []Outcome, general error, at time.Time) shipper.TrafficTargetStatus {
+func status(tt *shipper.TrafficTarget, outcomes []Outcome, general error, at time.Time) shipper.TrafficTargetStatus {
 	now := metav1.NewTime(at)
 	out := shipper.TrafficTargetStatus{ObservedGeneration: tt.Generation}
 	if general != nil {
@@ -52,7 +52,7 @@ func status(tt *shipper.TrafficTarget, sights []Outcome, general error, at time.
 		return out
 	}
 	var unknown []report.Cluster
-	for _, s := range sights {
+	for _, s := range outcomes {
 		var old shipper.ClusterTrafficStatus
 		for _, c := range tt.Status.Clusters {
 			if c.Name == s.want.Name {

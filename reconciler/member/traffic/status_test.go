@@ -22,7 +22,7 @@ import (
 func TestReady(t *testing.T) {
 	one := []string{"web-prod"}
 	tests := map[string]struct {
-		sight                   Outcome
+		outcome                 Outcome
 		status, reason, message string
 	}{
 		"as wanted": {Outcome{services: one, plan: rules.Plan{Needed: 2, Labelled: 2, Serving: 2}}, "True", "", ""},
@@ -69,7 +69,7 @@ func TestReady(t *testing.T) {
 			want := shipper.Condition{
 				Type: shipper.TargetReady, Status: corev1.ConditionStatus(tc.status), Reason: tc.reason, Message: tc.message,
 			}
-			if diff := cmp.Diff(want, ready(tc.sight)); diff != "" {
+			if diff := cmp.Diff(want, ready(tc.outcome)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -99,9 +99,9 @@ func TestStatus(t *testing.T) {
 	untried := &fleet.Error{Cluster: "east", Reason: shipper.CredentialsRefused, Message: "too few rights", Untried: true}
 	type clusters = []shipper.ClusterTrafficStatus
 	tests := map[string]struct {
-		sights  []Outcome
-		general error
-		want    shipper.TrafficTargetStatus
+		outcomes []Outcome
+		general  error
+		want     shipper.TrafficTargetStatus
 	}{
 		"as wanted": {
 			[]Outcome{{want: in("east"), services: one, plan: rules.Plan{Needed: 1, Serving: 1, Achieved: 10}}}, nil,
@@ -188,7 +188,7 @@ func TestStatus(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			tt := &shipper.TrafficTarget{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: *before.DeepCopy()}
-			if diff := cmp.Diff(tc.want, status(tt, tc.sights, tc.general, time.Unix(2000, 0))); diff != "" {
+			if diff := cmp.Diff(tc.want, status(tt, tc.outcomes, tc.general, time.Unix(2000, 0))); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if diff := cmp.Diff(before, tt.Status); diff != "" {
@@ -216,10 +216,10 @@ func TestWhatPodsThatComeDoNotTakeYetIsToldAtOnce(t *testing.T) {
 		tt.Status = shipper.TrafficTargetStatus{
 			ObservedGeneration: 1, Conditions: yes, Clusters: []shipper.ClusterTrafficStatus{{Name: "east", Conditions: yes}},
 		}
-		sights := []Outcome{{want: shipper.ClusterTrafficTarget{Name: "east", Weight: 50}, services: one, plan: plan,
+		outcomes := []Outcome{{want: shipper.ClusterTrafficTarget{Name: "east", Weight: 50}, services: one, plan: plan,
 			moved: plan.Moves()}}
 		was := tt.DeepCopy()
-		tt.Status = status(was, sights, nil, time.Unix(2000, 0))
+		tt.Status = status(was, outcomes, nil, time.Unix(2000, 0))
 		if got := report.Turned(said(was), said(tt)); !got {
 			t.Errorf("%s: it may lag", sentence)
 		}
