@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +21,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/charts"
+	testenv "shipper.dev/shipper/test/env"
 )
 
 // The clusters of the quick start, and their regions.
@@ -153,21 +153,7 @@ func (s *env) real(text string) string {
 // eventually polls until look returns nil.
 func (s *env) eventually(what string, look func() error) {
 	s.Helper()
-	deadline := time.NewTimer(patience)
-	defer deadline.Stop()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := look()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline.C:
-			s.Fatalf("%s: %v", what, err)
-		case <-tick.C:
-		}
-	}
+	testenv.Within(s, patience, what, func(context.Context) error { return look() })
 }
 
 // application returns an Application with its steps, for clusters of these regions.

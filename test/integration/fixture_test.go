@@ -4,6 +4,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -15,10 +16,10 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/env"
 )
 
 // patience is how long anything may take, on a machine that is busy with other things.
@@ -88,14 +89,12 @@ func (s *fixture) lend(object client.Object) {
 // soon waits until wrong returns nothing that is wrong.
 func (s *fixture) soon(what string, wrong func() string) {
 	s.Helper()
-	var last string
-	err := wait.PollUntilContextTimeout(s.ctx, 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		last = wrong()
-		return last == "", nil
+	env.Within(s, patience, what, func(context.Context) error {
+		if now := wrong(); now != "" {
+			return errors.New(now)
+		}
+		return nil
 	})
-	if err != nil {
-		s.Fatalf("%s: %s", what, last)
-	}
 }
 
 // key names an object in the story's namespace.

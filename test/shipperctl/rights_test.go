@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/env"
 )
 
 // as returns the connection that Shipper makes to a cluster: from its Cluster object and its Secret alone.
@@ -241,21 +241,7 @@ func administratorsGrantMoreByALabel(t *testing.T) {
 // eventually asks until what is wrong is nothing.
 func eventually(t *testing.T, wrong func() string) {
 	t.Helper()
-	deadline := time.NewTimer(time.Minute)
-	defer deadline.Stop()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		last := wrong()
-		if last == "" {
-			return
-		}
-		select {
-		case <-deadline.C:
-			t.Fatal(last)
-		case <-tick.C:
-		}
-	}
+	env.Becomes(t, "what is wrong", "", func() (string, error) { return wrong(), nil })
 }
 
 // whatShipperMayWriteIntoSecrets tries, as Shipper's account in the management cluster, what RBAC allows it and the policy does not.
