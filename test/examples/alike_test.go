@@ -17,8 +17,7 @@ import (
 )
 
 // left is what setting up leaves to whoever deploys Shipper.
-var left = map[string]bool{"Deployment": true, "PodDisruptionBudget": true, "PriorityClass": true, "FlowSchema": true,
-	"PriorityLevelConfiguration": true}
+var left = map[string]bool{"Deployment": true, "PodDisruptionBudget": true, "PriorityClass": true}
 
 // read reads the objects that kubectl writes, those of lists too.
 func read(t *testing.T, text string) []*unstructured.Unstructured {

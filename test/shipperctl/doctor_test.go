@@ -15,6 +15,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,7 +33,8 @@ func examine(t *testing.T) {
 	succeeds(t, "setup", "management", "--webhook-ignore")
 	lease, webhook := well(t)
 	const healthy = "ok       management cluster\nok       kinds\nok       rights\nok       webhooks\nok       certificate\n" +
-		"ok       second line\nok       pods\nok       reconciler\nok       cluster eu-west-1\nok       cluster us\nnothing is broken\n"
+		"ok       second line\nok       fairness\nok       pods\nok       reconciler\nok       cluster eu-west-1\n" +
+		"ok       cluster us\nnothing is broken\n"
 	eventually(t, func() string {
 		if out, err := shipperctl(t, "", "", "doctor"); out != healthy || err != nil {
 			return out
@@ -40,7 +42,7 @@ func examine(t *testing.T) {
 		return ""
 	})
 	var report health.Report
-	if err := json.Unmarshal([]byte(works(t, "doctor", "-o", "json")), &report); err != nil || report.Broken != 0 || len(report.Checks) != 10 {
+	if err := json.Unmarshal([]byte(works(t, "doctor", "-o", "json")), &report); err != nil || report.Broken != 0 || len(report.Checks) != 11 {
 		t.Errorf("a report of %d checks, %d broken: %v", len(report.Checks), report.Broken, err)
 	}
 	holds(t, works(t, "version", "--server"), "shipperctl ", "\nmanagement cluster v1.", " at "+theFleet.Management.Config.Host+"\n")
@@ -71,6 +73,11 @@ func examine(t *testing.T) {
 	})
 	binding := get(t, c, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}, "", "blocks."+shipper.GroupName)
 	without(t, binding, prints("BROKEN   second line: there is no ValidatingAdmissionPolicyBinding blocks.shipper.booking.com"))
+
+	schema := get(t, c, &flowcontrolv1.FlowSchema{}, "", "shipper")
+	without(t, schema, func() {
+		holds(t, works(t, "doctor"), "warning  fairness: there is no FlowSchema shipper", "nothing is broken")
+	})
 
 	kind := get(t, c, &apiextensionsv1.CustomResourceDefinition{}, "", "clusters."+shipper.GroupName)
 	differs(t, kind, func() { kind.Spec.Versions[0].AdditionalPrinterColumns = nil },

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -242,6 +243,7 @@ func versions(t *testing.T) map[string]string {
 			&admissionregistrationv1.MutatingWebhookConfigurationList{},
 			&admissionregistrationv1.ValidatingAdmissionPolicyList{},
 			&admissionregistrationv1.ValidatingAdmissionPolicyBindingList{}, &shipper.ClusterList{},
+			&flowcontrolv1.PriorityLevelConfigurationList{},
 		} {
 			if _, is := list.(*shipper.ClusterList); is && cluster != theFleet.Management {
 				continue
