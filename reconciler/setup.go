@@ -95,17 +95,17 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	applications, err := queue.NewApplications(ctx, mgr.GetCache(), histories)
+	priorities, err := history.NewPriorities(ctx, mgr.GetCache(), histories)
 	if err != nil {
 		return err
 	}
-	releases := queue.Objects(o.Workers, applications.OfRelease)
+	releases := queue.Objects(o.Workers, priorities.OfRelease)
 	charts := chartsnapshot.NewCharts(o.Charts, mgr.GetAPIReader())
 	values := valuessnapshot.NewValues(mgr.GetClient(), mgr.GetAPIReader(), o.Namespace)
 	return errors.Join(
 		rollout.SetupWithManager(ctx, mgr, rollout.Options{
 			Charts: rollout.NewCharts(charts, values), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
-			Histories: histories, Clock: o.Clock, Workers: o.Workers, Queue: queue.Objects(o.Workers, applications.OfApplication),
+			Histories: histories, Clock: o.Clock, Workers: o.Workers, Queue: queue.Objects(o.Workers, priorities.OfApplication),
 		}),
 		cluster.SetupWithManager(mgr, cluster.Options{
 			Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers,
@@ -116,7 +116,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		chartsnapshot.SetupWithManager(mgr, chartsnapshot.Options{Charts: charts, Workers: o.Workers, Queue: releases}),
 		member.SetupWithManager(mgr, member.Options{
 			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Clock: o.Clock, Workers: o.Workers, Registry: o.Registry,
-			Priority: applications.Priority, PriorityOfTarget: applications.OfRelease, SelectByRelease: o.SelectByRelease,
+			Priority: priorities.Of, PriorityOfTarget: priorities.OfRelease, SelectByRelease: o.SelectByRelease,
 		}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
 			GlobalNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Queue: queue.Objects(o.Workers, nil),

@@ -132,11 +132,11 @@ func begin(t *testing.T) *fixture {
 	ctx, cancel := context.WithCancel(t.Context())
 	histories, err := history.NewReader(ctx, mgr.GetCache(), mgr.GetClient(), mgr.GetAPIReader())
 	s.must(err)
-	applications, err := queue.NewApplications(ctx, mgr.GetCache(), histories)
+	priorities, err := history.NewPriorities(ctx, mgr.GetCache(), histories)
 	s.must(err)
 	s.must(rollout.SetupWithManager(ctx, mgr, rollout.Options{
 		GlobalBlocksNamespace: shipper.GlobalBlocksNamespace, Histories: histories, Clock: clock.RealClock{}, Workers: 1,
-		Queue: queue.Objects(8, applications.OfApplication),
+		Queue: queue.Objects(8, priorities.OfApplication),
 	}))
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package queue
+package history
 
 import (
 	"context"
 	"errors"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"shipper.dev/shipper/reconciler/queue"
 )
 
 // filling is a cache that never syncs: a read would wait for ever.
@@ -32,14 +35,15 @@ func (f filling) Get(context.Context, client.ObjectKey, client.Object, ...client
 }
 
 func TestPriorityDoesNotWaitForACacheThatIsBeingFilled(t *testing.T) {
-	applications, err := NewApplications(t.Context(), filling{T: t}, nil)
+	priorities, err := NewPriorities(t.Context(), filling{T: t}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	queue := Objects(8, applications.OfApplication)("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	queue.Add(requests("a/web")[0])
-	queue.ShutDown()
-	if got, _ := queue.Get(); got != requests("a/web")[0] {
+	made := queue.Objects(8, priorities.OfApplication)("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	web := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "a", Name: "web"}}
+	made.Add(web)
+	made.ShutDown()
+	if got, _ := made.Get(); got != web {
 		t.Errorf("got %v", got)
 	}
 }
