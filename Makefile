@@ -9,7 +9,7 @@ BINARIES := shipper-webhook shipper-reconciler shipperctl
 
 ##@ See it work
 .PHONY: demo
-demo: build controlplane ## Roll an application out on three real control planes and block it at the gate (KEEP=1 leaves them up)
+demo: build controlplane ## Roll an application out on three real control planes and block it at admission (KEEP=1 leaves them up)
 	@go run ./test/demo
 
 .PHONY: fleet-up

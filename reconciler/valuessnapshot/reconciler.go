@@ -63,7 +63,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
 	err := ctrl.NewControllerManagedBy(mgr).
-		Named("pinned").
+		Named("valuessnapshot").
 		For(&shipper.Release{}, builder.WithPredicates(made)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.Limiter[ctrl.Request](), NewQueue: o.Queue}).
 		Complete(r)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	certutil "k8s.io/client-go/util/cert"
 
@@ -133,8 +134,33 @@ func certManagerFindings(name string, c *certmanagerv1.Certificate, now time.Tim
 	f := warning(fmt.Sprintf("the Certificate %s of cert-manager: %s", name, why),
 		"the certificate is not renewed. When it has ended, "+unserved,
 		"kubectl describe certificate,certificaterequest,issuer -n "+c.Namespace+"; the log of cert-manager says more")
-	if c.Status.NotAfter == nil || !now.Before(c.Status.NotAfter.Time) {
+	if c.Status.NotAfter != nil && !now.Before(c.Status.NotAfter.Time) {
 		f.Level, f.Why = levelBroken, unserved
 	}
 	return []Finding{f}
+}
+
+// unrenewedFindings reports a webhook that waits for a cert-manager which was told to stop. d is nil when Shipper runs elsewhere.
+func unrenewedFindings(d *appsv1.Deployment) []Finding {
+	if d == nil || Mode(d) != certs.CertManager {
+		return nil
+	}
+	return []Finding{warning("the webhook runs with --certs=cert-manager, and no Certificate of cert-manager is used",
+		"nobody renews the certificate. When it has ended, "+unserved,
+		"roll the Deployment out without --certs=cert-manager, or run "+setUp+" --certificates cert-manager")}
+}
+
+// Mode is how the webhook of a Deployment gets its certificate.
+func Mode(d *appsv1.Deployment) certs.Mode {
+	for _, c := range d.Spec.Template.Spec.Containers {
+		for i, arg := range c.Args {
+			if mode, found := strings.CutPrefix(arg, "--certs="); found {
+				return certs.Mode(mode)
+			}
+			if arg == "--certs" && i+1 < len(c.Args) {
+				return certs.Mode(c.Args[i+1])
+			}
+		}
+	}
+	return certs.Self
 }

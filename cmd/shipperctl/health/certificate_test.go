@@ -17,6 +17,7 @@ import (
 	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	cmmeta "github.com/cert-manager/cert-manager/pkg/apis/meta/v1"
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -195,7 +196,7 @@ func TestFindingsAboutTheCertificateOfCertManager(t *testing.T) {
 		"ready":                     {of(later, cmmeta.ConditionTrue), nil},
 		"not ready and still valid": {of(later, cmmeta.ConditionFalse), []string{"warning " + explained}},
 		"not ready and ended":       {of(earlier, cmmeta.ConditionFalse), []string{"BROKEN " + explained}},
-		"never issued":              {of(nil, cmmeta.ConditionFalse), []string{"BROKEN " + explained}},
+		"never issued":              {of(nil, cmmeta.ConditionFalse), []string{"warning " + explained}},
 		"it was deleted": {nil, []string{
 			"BROKEN there is no Certificate shipper-system/shipper-webhook of cert-manager, whose CA the webhook configurations are to get",
 		}},
@@ -209,6 +210,60 @@ func TestFindingsAboutTheCertificateOfCertManager(t *testing.T) {
 		}
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", sentence, diff)
+		}
+	}
+}
+
+func TestAWebhookWhoseCertificateNobodyRenewsIsReported(t *testing.T) {
+	deployment := func(args ...string) *appsv1.Deployment {
+		d := &appsv1.Deployment{}
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Args: args}}
+		return d
+	}
+	for sentence, tc := range map[string]struct {
+		deployment *appsv1.Deployment
+		reported   bool
+	}{
+		"Shipper runs elsewhere":                        {nil, false},
+		"the webhook makes its certificates":            {deployment("--addr=:9443"), false},
+		"it waits for cert-manager":                     {deployment("--addr=:9443", "--certs=cert-manager"), true},
+		"it waits for cert-manager, in two arguments":   {deployment("--certs", "cert-manager"), true},
+		"it reads files that somebody else looks after": {deployment("--certs=files"), false},
+	} {
+		if got := unrenewedFindings(tc.deployment); (len(got) == 1) != tc.reported {
+			t.Errorf("%s: %+v", sentence, got)
+		}
+	}
+}
+
+func TestRequestsThatAreNotSharedOutAreReported(t *testing.T) {
+	schema := func(precedence int64, dangling string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{
+			"kind": "FlowSchema", "metadata": map[string]any{"name": "shipper"}, "spec": map[string]any{"matchingPrecedence": precedence},
+		}}
+		if dangling != "" {
+			o.Object["status"] = map[string]any{"conditions": []any{
+				map[string]any{"type": "Dangling", "status": dangling, "message": "no priority level"},
+			}}
+		}
+		return o
+	}
+	for sentence, tc := range map[string]struct {
+		live *unstructured.Unstructured
+		want string
+	}{
+		"as it should be":                    {schema(1000, "False"), ""},
+		"it is missing":                      {nil, "there is no FlowSchema shipper"},
+		"it comes after Kubernetes' own":     {schema(9999, "False"), "FlowSchema shipper has matchingPrecedence 9999 instead of 1000"},
+		"its priority level is missing":      {schema(1000, "True"), "FlowSchema shipper does not work: no priority level"},
+		"the API server has not seen it yet": {schema(1000, ""), ""},
+	} {
+		got := ""
+		for _, f := range fairnessFindings(schema(1000, ""), tc.live) {
+			got += f.What
+		}
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", sentence, got, tc.want)
 		}
 	}
 }

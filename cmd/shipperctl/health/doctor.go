@@ -14,6 +14,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -143,20 +144,24 @@ func (f *Fleet) compare(ctx context.Context, folder string, judge func(want, liv
 	return out
 }
 
-// fairness reports a missing FlowSchema.
+// fairness compares the objects of API Priority and Fairness with the manifests.
 func (f *Fleet) fairness(ctx context.Context) []Finding {
-	want, err := manifests.Object(manifests.Deploy, "FlowSchema", "shipper")
+	wanted, err := manifests.Objects(manifests.Deploy)
 	if err != nil {
 		return []Finding{unreadable("the manifests", err)}
 	}
-	switch live, err := f.live(ctx, want); {
-	case err != nil:
-		return []Finding{unreadable("FlowSchema "+want.GetName(), err)}
-	case live == nil:
-		return []Finding{warning("there is no FlowSchema "+want.GetName(),
-			"Shipper's requests wait among those of all service accounts, and one team's thousand changes delay the others'", setUp)}
+	var out []Finding
+	for _, want := range wanted {
+		if want.GroupVersionKind().Group != flowcontrolv1.GroupName {
+			continue
+		}
+		live, err := f.live(ctx, want)
+		if err != nil {
+			return append(out, unreadable(want.GetKind()+" "+want.GetName(), err))
+		}
+		out = append(out, fairnessFindings(want, live)...)
 	}
-	return nil
+	return out
 }
 
 // webhooks compares the configurations with the manifests and, if nothing of them is missing, calls them.
@@ -297,7 +302,7 @@ func (f *Fleet) certManager(ctx context.Context) []Finding {
 	}
 	namespace, name, named := strings.Cut(live.GetAnnotations()[certmanagerv1.WantInjectAnnotation], "/")
 	if !named {
-		return nil
+		return look(ctx, f, "Deployment", DeploymentName, unrenewedFindings)
 	}
 	found := &certmanagerv1.Certificate{}
 	err = f.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, found)

@@ -110,6 +110,32 @@ func policyFindings(want, live *unstructured.Unstructured) []Finding {
 	return nil
 }
 
+// fairnessFindings reports a FlowSchema or a priority level that does not share out Shipper's requests.
+func fairnessFindings(want, live *unstructured.Unstructured) []Finding {
+	name := want.GetKind() + " " + want.GetName()
+	unshared := func(what string) []Finding {
+		return []Finding{warning(what,
+			"requests of Shipper wait among those of all service accounts, and one team's thousand changes delay the others'", setUp)}
+	}
+	if live == nil {
+		return unshared("there is no " + name)
+	}
+	at := func(o *unstructured.Unstructured) int64 {
+		n, _, _ := unstructured.NestedInt64(o.Object, "spec", "matchingPrecedence")
+		return n
+	}
+	if at(live) != at(want) {
+		return unshared(fmt.Sprintf("%s has matchingPrecedence %d instead of %d", name, at(live), at(want)))
+	}
+	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, is := c.(map[string]any); is && c["type"] == "Dangling" && c["status"] == "True" {
+			return unshared(fmt.Sprintf("%s does not work: %v", name, c["message"]))
+		}
+	}
+	return nil
+}
+
 // setUp is the command that restores missing objects in the management cluster.
 const setUp = "shipperctl clusters setup management"
 

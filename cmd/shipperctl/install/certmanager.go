@@ -83,17 +83,7 @@ func (m *Management) runningMode(ctx context.Context) (certs.Mode, error) {
 	if err != nil {
 		return "", explain("reading the Deployment of Shipper", err)
 	}
-	for _, c := range d.Spec.Template.Spec.Containers {
-		for i, arg := range c.Args {
-			if mode, found := strings.CutPrefix(arg, "--certs="); found {
-				return certs.Mode(mode), nil
-			}
-			if arg == "--certs" && i+1 < len(c.Args) {
-				return certs.Mode(c.Args[i+1]), nil
-			}
-		}
-	}
-	return certs.Self, nil
+	return health.Mode(d), nil
 }
 
 // remindOfMode says with which mode the webhook has to run, unless it does.

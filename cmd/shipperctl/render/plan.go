@@ -10,9 +10,14 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -194,13 +199,57 @@ func applications(raw []byte) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// dryRunApply applies an Application in a dry run, through all admission checks, and returns the object that would be stored.
+// dryRunApply applies an Application in a dry run, through all admission checks, and returns the object that would be stored. It applies as
+// whoever applied it last, so that fields that are gone from the manifest go there, too.
 func dryRunApply(ctx context.Context, c client.Client, app *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	app = app.DeepCopy()
+	refused := func(err error) error {
+		return fmt.Errorf("application %s/%s would be refused: %w", app.GetNamespace(), app.GetName(), err)
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(app.GroupVersionKind())
+	if err := c.Get(ctx, client.ObjectKeyFromObject(app), live); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading application %s/%s: %w", app.GetNamespace(), app.GetName(), err)
+	}
+	if last := live.GetAnnotations()[corev1.LastAppliedConfigAnnotation]; last != "" {
+		patch, err := threeWay([]byte(last), app, live)
+		if err != nil {
+			return nil, refused(err)
+		}
+		strict := client.WithFieldValidation(c, client.FieldValidation(metav1.FieldValidationStrict))
+		if err := strict.Patch(ctx, live, client.RawPatch(types.MergePatchType, patch), client.DryRunAll); err != nil {
+			return nil, refused(err)
+		}
+		return live, nil
+	}
 	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(app), client.DryRunAll, client.ForceOwnership,
-		client.FieldOwner(fieldManager))
+		client.FieldOwner(applier(live)))
 	if err != nil {
-		return nil, fmt.Errorf("application %s/%s would be refused: %w", app.GetNamespace(), app.GetName(), err)
+		return nil, refused(err)
 	}
 	return app, nil
+}
+
+// threeWay is the patch of `kubectl apply` without --server-side: what the manifest says, without what only the last one said.
+func threeWay(last []byte, app, live *unstructured.Unstructured) ([]byte, error) {
+	modified, err := app.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	current, err := live.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return jsonmergepatch.CreateThreeWayJSONMergePatch(last, modified, current)
+}
+
+// applier is who applied an object last by server-side apply; shipperctl if nobody did.
+func applier(live *unstructured.Unstructured) string {
+	name, at := fieldManager, time.Time{}
+	for _, entry := range live.GetManagedFields() {
+		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.Time != nil && !entry.Time.Time.Before(at) {
+			name, at = entry.Manager, entry.Time.Time
+		}
+	}
+	return name
 }
