@@ -134,8 +134,8 @@ func (c counting) Reconcile(ctx context.Context, key Key) (reconcile.Result, err
 
 var clusterTargets = prometheus.NewDesc("shipper_cluster_targets",
 	"Deprecated: use controller_runtime_active_workers and workqueue_depth of member-CLUSTER. "+
-		"How many passes are under way in a cluster (state working), and how many wait for one of its workers (state waiting). Label controller: "+
-		"always member. Absent while there are none.", []string{"cluster", "controller", "state"}, nil)
+		"How many passes are under way in a cluster (state working), and how many wait for one of its workers (state waiting). "+
+		"Label controller: always member. Absent while there are none.", []string{"cluster", "controller", "state"}, nil)
 
 // Describe is prometheus.Collector.
 func (q *queues) Describe(c chan<- *prometheus.Desc) { c <- clusterTargets }

@@ -9,7 +9,6 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/api"
 	cmcontroller "github.com/cert-manager/cert-manager/pkg/controller"
 	"github.com/cert-manager/cert-manager/pkg/controller/cainjector"
-
 	// Each registers itself.
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/approver"
 	_ "github.com/cert-manager/cert-manager/pkg/controller/certificaterequests/ca"

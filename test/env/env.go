@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package env is what the tests on real control planes share: a fleet, with Shipper installed where a package asks for it; waits; Applications; and
-// one test's namespace, in which an Application is rolled out.
+// Package env is what the tests on real control planes share: a fleet, with Shipper installed where a package asks for it; waits;
+// Applications; and one test's namespace, in which an Application is rolled out.
 package env
 
 import (

@@ -36,8 +36,8 @@ type Rollout struct {
 	Alive func() error
 }
 
-// Begin makes a namespace for a test in every cluster, and dumps what is in it when the test fails. A name that ends with "-" is only how the
-// namespace's begins.
+// Begin makes a namespace for a test in every cluster, and dumps what is in it when the test fails. A name that ends with "-" is only how
+// the namespace's begins.
 func (e *Env) Begin(t *testing.T, namespace, app string) *Rollout {
 	t.Helper()
 	r := e.In(t, namespace, app)

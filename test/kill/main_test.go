@@ -129,7 +129,8 @@ func start(ctx context.Context) error {
 	if err := clientcmd.WriteToFile(*config, kubeconfig); err != nil {
 		return err
 	}
-	world.reconciler = &lives{gate: world.gate, path: filepath.Join(world.Dir, "shipper-reconciler"), log: filepath.Join(world.Dir, "lives.log"),
+	world.reconciler = &lives{
+		gate: world.gate, path: filepath.Join(world.Dir, "shipper-reconciler"), log: filepath.Join(world.Dir, "lives.log"),
 		args: []string{
 			"--kubeconfig", kubeconfig, "--leader-elect=false", "--metrics-addr", "0", "--health-addr", "0",
 			charts.Flag, "--chart-cache-dir", filepath.Join(world.Dir, "charts"),

@@ -40,7 +40,8 @@ const west, east = "eu-west-1", "us-east-1"
 var theFleet *fleet.Fleet
 
 func TestMain(m *testing.M) {
-	os.Exit(env.Main(m, env.Options{Fleet: fleet.Options{Applications: []string{west, east}}, SetUp: func(_ context.Context, e *env.Env) error {
+	two := fleet.Options{Applications: []string{west, east}}
+	os.Exit(env.Main(m, env.Options{Fleet: two, SetUp: func(_ context.Context, e *env.Env) error {
 		theFleet = e.Fleet
 		return nil
 	}}))

@@ -69,9 +69,9 @@ func (m *Management) certificates(ctx context.Context) error {
 }
 
 // errTwoWriters keeps cert-manager from a Secret that the webhook writes, too.
-var errTwoWriters = errors.New("the webhook of this installation makes its own certificates: cert-manager and it would overwrite each other. " +
-	"First roll the Deployment out with --certs=cert-manager among the arguments of its container webhook, as in " +
-	"manifests/overlays/cert-manager, and then run this again")
+var errTwoWriters = errors.New("the webhook of this installation makes its own certificates: " +
+	"cert-manager and it would overwrite each other. First roll the Deployment out with --certs=cert-manager " +
+	"among the arguments of its container webhook, as in manifests/overlays/cert-manager, and then run this again")
 
 // runningMode is the mode of the installed Deployment; empty if there is none.
 func (m *Management) runningMode(ctx context.Context) (certs.Mode, error) {
