@@ -171,7 +171,8 @@ func refusedBesideTheWebhooksOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := &install.Management{
-		Client: c, Report: install.NewReport(io.Discard), Namespace: shipper.SystemNamespace, GlobalBlocksNamespace: shipper.GlobalBlocksNamespace,
+		Client: c, Report: install.NewReport(io.Discard), Namespace: shipper.SystemNamespace,
+		GlobalBlocksNamespace: shipper.GlobalBlocksNamespace,
 		ServiceAccount: shipper.ManagementServiceAccount, Certificates: certs.CertManager, Patience: time.Minute, Clock: clock.RealClock{},
 	}
 	const want = "First roll the Deployment out with --certs=cert-manager"
