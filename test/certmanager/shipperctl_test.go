@@ -173,7 +173,7 @@ func refusedBesideTheWebhooksOwn(t *testing.T) {
 	m := &install.Management{
 		Client: c, Report: install.NewReport(io.Discard), Namespace: shipper.SystemNamespace,
 		GlobalBlocksNamespace: shipper.GlobalBlocksNamespace,
-		ServiceAccount: shipper.ManagementServiceAccount, Certificates: certs.CertManager, Patience: time.Minute, Clock: clock.RealClock{},
+		ServiceAccount:        shipper.ManagementServiceAccount, Certificates: certs.CertManager, Patience: time.Minute, Clock: clock.RealClock{},
 	}
 	const want = "First roll the Deployment out with --certs=cert-manager"
 	if err := m.Setup(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
