@@ -3,6 +3,7 @@
 package engine
 
 import (
+	"cmp"
 	"math"
 	"reflect"
 	"strings"
@@ -18,6 +19,16 @@ var shallow = map[string]bool{
 	"push": true, "required": true, "rest": true, "reverse": true, "set": true, "slice": true, "ternary": true, "tuple": true,
 	"typeIs": true, "typeIsLike": true, "typeOf": true, "unset": true, "values": true,
 }
+
+// costly are the functions that take a processor for a tenth of a second and longer, whatever their arguments: they make keys, or are
+// slow on purpose.
+var costly = map[string]bool{
+	"genPrivateKey": true, "genCA": true, "genCAWithKey": true, "genSelfSignedCert": true, "genSelfSignedCertWithKey": true,
+	"genSignedCert": true, "genSignedCertWithKey": true, "bcrypt": true, "htpasswd": true, "derivePassword": true,
+}
+
+// costlyFuel is what one of them costs: no chart that is in use makes more than some 30 keys and hashes of passwords.
+const costlyFuel = maxFuel / 32
 
 // grown are the functions whose result may be longer than their arguments, with a bound of its bytes.
 var grown = map[string]func(args []reflect.Value) float64{
@@ -124,6 +135,11 @@ func rewritten(args []reflect.Value) float64 {
 func (r *run) before(name string, args []reflect.Value) error {
 	if err := r.spend(callFuel); err != nil {
 		return err
+	}
+	if costly[name] {
+		if err := cmp.Or(r.spend(costlyFuel), r.ctx.Err()); err != nil {
+			return err
+		}
 	}
 	if size, ok := grown[name]; ok && size(args) > maxText {
 		return exceeded("%s would make more than %d MiB", name, maxText>>20)

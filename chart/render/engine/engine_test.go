@@ -160,6 +160,8 @@ func TestNothingGrowsWithoutBound(t *testing.T) {
 		"many variables of files within one another": strings.Repeat(`{{ with $a := $.Files.Lines "big" }}`, 40) +
 			strings.Repeat(`{{ end }}`, 40),
 		"a wide format":              `{{ printf "` + strings.Repeat("%1000000d", 100) + `" 1 }}`,
+		"many keys":                  `{{ range until 40 }}{{ $k := genPrivateKey "ecdsa" }}{{ end }}`,
+		"many passwords":             `{{ range until 40 }}{{ $k := htpasswd "a" "b" }}{{ end }}`,
 		"a wide format by arguments": `{{ printf "` + strings.Repeat("%*d", 100) + `" 1000000 1 }}`,
 		"an argument printed often":  `{{ $s := repeat 1000000 "x" }}{{ printf "` + strings.Repeat("%[1]s", 1000) + `" $s }}`,
 	}
@@ -198,11 +200,16 @@ func TestLargeFilesAreNotEncoded(t *testing.T) {
 }
 
 func TestRenderStopsWithItsContext(t *testing.T) {
-	c := build("top", map[string]string{"templates/x.yaml": `{{ range 2000000 }}{{ end }}`})
-	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
-	defer cancel()
-	if _, err := engine.Render(ctx, c, scope(t, c)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
+	for name, text := range map[string]string{
+		"a long loop": `{{ range 2000000 }}{{ end }}`,
+		"a key":       `{{ $k := genPrivateKey "ecdsa" }}`, // one alone takes long
+	} {
+		c := build("top", map[string]string{"templates/x.yaml": text})
+		ctx, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
+		defer cancel()
+		if _, err := engine.Render(ctx, c, scope(t, c)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }
 

@@ -152,15 +152,18 @@ func unrenewedFindings(d *appsv1.Deployment) []Finding {
 
 // Mode is how the webhook of a Deployment gets its certificate.
 func Mode(d *appsv1.Deployment) certs.Mode {
+	out := certs.Self
 	for _, c := range d.Spec.Template.Spec.Containers {
-		for i, arg := range c.Args {
+		if c.Name != "webhook" {
+			continue
+		}
+		for i, arg := range c.Args { // the last one counts
 			if mode, found := strings.CutPrefix(arg, "--certs="); found {
-				return certs.Mode(mode)
-			}
-			if arg == "--certs" && i+1 < len(c.Args) {
-				return certs.Mode(c.Args[i+1])
+				out = certs.Mode(mode)
+			} else if arg == "--certs" && i+1 < len(c.Args) {
+				out = certs.Mode(c.Args[i+1])
 			}
 		}
 	}
-	return certs.Self
+	return out
 }

@@ -217,7 +217,7 @@ func TestFindingsAboutTheCertificateOfCertManager(t *testing.T) {
 func TestAWebhookWhoseCertificateNobodyRenewsIsReported(t *testing.T) {
 	deployment := func(args ...string) *appsv1.Deployment {
 		d := &appsv1.Deployment{}
-		d.Spec.Template.Spec.Containers = []corev1.Container{{Args: args}}
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "webhook", Args: args}}
 		return d
 	}
 	for sentence, tc := range map[string]struct {

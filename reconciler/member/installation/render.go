@@ -48,6 +48,9 @@ type Values interface {
 // loadTimeout is how long a pass waits for a chart that is not in memory.
 const loadTimeout = time.Second
 
+// renderTimeout is how long a pass waits for its chart's turn and renders it.
+const renderTimeout = 5 * time.Second
+
 // errLoading is why a pass ends that cannot wait longer for its chart.
 var errLoading error = &problem{shipper.InProgress, retry.Retry, "the chart is being fetched"}
 
@@ -81,6 +84,8 @@ func (r chartRenderer) Render(ctx context.Context, s Source, t render.Target) ([
 			return nil, err
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, renderTimeout)
+	defer cancel()
 	manifest, err := loaded.Render(ctx, s.Values, t)
 	if err != nil {
 		return nil, err
