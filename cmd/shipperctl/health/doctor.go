@@ -11,7 +11,6 @@ import (
 
 	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	"github.com/spf13/cobra"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
@@ -19,8 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apiserver/pkg/authentication/serviceaccount"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -198,74 +195,6 @@ func look[T any, P interface {
 		return []Finding{unreadable("the "+kind+" "+name, err)}
 	}
 	return judge(o)
-}
-
-func (f *Fleet) rights(ctx context.Context) []Finding {
-	return append(f.accountRights(ctx), f.userRights(ctx)...)
-}
-
-func narrowed(subjects []rbacv1.Subject) bool {
-	return len(subjects) > 0 && !slices.ContainsFunc(subjects, func(s rbacv1.Subject) bool {
-		return s.Kind == rbacv1.GroupKind && s.Name == user.AllAuthenticated
-	})
-}
-
-func (f *Fleet) accountRights(ctx context.Context) []Finding {
-	wanted, err := rightsOf(managementRole, f.Namespace)
-	if err != nil {
-		return []Finding{unreadable("the manifests", err)}
-	}
-	lacks, err := missing(ctx, wanted, allowed(f.Client, &authorizationv1.SubjectAccessReviewSpec{
-		User:   serviceaccount.MakeUsername(f.Namespace, f.ServiceAccount),
-		Groups: append(serviceaccount.MakeGroupNames(f.Namespace), user.AllAuthenticated),
-	}))
-	switch {
-	case err != nil:
-		return []Finding{unreadable("what the account "+f.ServiceAccount+" may do", err)}
-	case len(lacks) == 0:
-		return nil
-	}
-	return []Finding{broken(fmt.Sprintf("the account %s/%s may not:\n%s", f.Namespace, f.ServiceAccount, list(lacks)),
-		"Shipper cannot do its work in the management cluster", setUp)}
-}
-
-// userRights returns a warning if authenticated users may not read global RolloutBlocks. An operator may have restricted that.
-func (f *Fleet) userRights(ctx context.Context) []Finding {
-	binding := &unstructured.Unstructured{}
-	binding.SetAPIVersion("admissionregistration.k8s.io/v1")
-	binding.SetKind("ValidatingAdmissionPolicyBinding")
-	binding.SetName("global-blocks." + shipper.GroupName)
-	live, err := f.live(ctx, binding)
-	if err != nil {
-		return []Finding{unreadable("which namespace has the global RolloutBlocks", err)}
-	}
-	namespace := shipper.GlobalBlocksNamespace
-	if live != nil {
-		if named, found, _ := unstructured.NestedString(live.Object, "spec", "paramRef", "namespace"); found {
-			namespace = named
-		}
-	}
-	blocks := expand([]rbacv1.PolicyRule{{
-		APIGroups: []string{shipper.GroupName}, Resources: []string{"rolloutblocks"}, Verbs: []string{"get", "list", "watch"},
-	}}, namespace)
-	lacks, err := missing(ctx, blocks, allowed(f.Client, &authorizationv1.SubjectAccessReviewSpec{Groups: []string{user.AllAuthenticated}}))
-	switch {
-	case err != nil:
-		return []Finding{unreadable("what users may do", err)}
-	case len(lacks) == 0:
-		return nil
-	}
-	var bound rbacv1.RoleBinding
-	err = f.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: globalBlocksRole}, &bound)
-	switch {
-	case client.IgnoreNotFound(err) != nil:
-		return []Finding{unreadable("who may read global blocks", err)}
-	case narrowed(bound.Subjects):
-		return nil
-	}
-	return []Finding{warning("the group "+user.AllAuthenticated+" may not:\n"+list(lacks),
-		"developers cannot read a global RolloutBlock that stops their rollouts",
-		setUp+"; it keeps an existing RoleBinding "+globalBlocksRole+": add your developers to its subjects")}
 }
 
 // certificate reports whether API servers accept the webhook's.
