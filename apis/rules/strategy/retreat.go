@@ -16,6 +16,7 @@ import (
 // order. It retreats while
 //
 //   - its newest Release was deleted and the reconciler has not handled that yet: an abort;
+//   - that Release is still there because the earlier one does not serve in its place yet;
 //   - the newest Release has a targetStep before the step it has achieved;
 //   - after an abort, the Release that had completed returns to its last step. A Release that lacks Pods because a
 //     cluster is lost does not retreat;
@@ -28,7 +29,7 @@ func Retreats(app *shipper.Application, rels []*shipper.Release) bool {
 	if newest == nil {
 		return false
 	}
-	if aborts(app, newest) || achieved(newest) > newest.Spec.TargetStep {
+	if aborts(app, newest) || aborting(app, rels, newest) || achieved(newest) > newest.Spec.TargetStep {
 		return true
 	}
 	if app.Annotations[shipper.AppRollbackStrategyAnnotation] == string(shipper.RollbackImmediate) &&
@@ -74,6 +75,13 @@ func newestOf(app *shipper.Application, rels []*shipper.Release) *shipper.Releas
 		}
 	}
 	return nil
+}
+
+// aborting reports whether a Release newer than newest is being deleted, while newest has nothing left to achieve. Conditions turn a moment
+// later than the targets' specs: without this the work in clusters would begin in line with the rest of the namespace's.
+func aborting(app *shipper.Application, rels []*shipper.Release, newest *shipper.Release) bool {
+	ordered, _ := stamp.SortByGeneration(stamp.Own(app, rels))
+	return len(ordered) > 0 && ordered[len(ordered)-1] != newest && achieved(newest) >= newest.Spec.TargetStep
 }
 
 // aborts reports whether a Release newer than newest was deleted and the reconciler has not handled that yet.

@@ -98,6 +98,24 @@ func TestRetreats(t *testing.T) {
 			want: true,
 		},
 		{
+			name: "while the Release that was aborted leaves, the earlier one is brought back",
+			change: func(t *team) {
+				now := metav1.Now()
+				t.newest.DeletionTimestamp = &now
+				t.app.Annotations[shipper.AppHighestObservedGenerationAnnotation] = "0" // the abort was handled
+			},
+			want: true,
+		},
+		{
+			name: "an earlier one that has a step to achieve advances, whatever leaves",
+			change: func(t *team) {
+				now := metav1.Now()
+				t.newest.DeletionTimestamp = &now
+				t.app.Annotations[shipper.AppHighestObservedGenerationAnnotation] = "0"
+				t.older.Status.AchievedStep.Step = 1
+			},
+		},
+		{
 			name: "an Application that was restored and waits for its newest Release does not abort",
 			change: func(t *team) {
 				t.newest, t.app.Status.Conditions = nil, nil
