@@ -29,6 +29,7 @@ import (
 	"shipper.dev/shipper/manifests"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/webhook"
+	"shipper.dev/shipper/webhook/application"
 )
 
 // served collects the registered handlers.
@@ -59,12 +60,24 @@ func (slow) Replicas(ctx context.Context, _ *shipper.Release, _ values.Place) (i
 	return 0, ctx.Err()
 }
 
+// judged has judged every chart before.
+type judged struct{ slow }
+
+func (judged) Judge(context.Context, *shipper.Release, values.Place) ([]string, error) {
+	return nil, nil
+}
+
 func setUp(t testing.TB, known ...client.Object) served {
+	t.Helper()
+	return setUpWith(t, slow{}, known...)
+}
+
+func setUpWith(t testing.TB, charts application.Resolver, known ...client.Object) served {
 	t.Helper()
 	w := ask.Know(t, ask.Grant(), known...)
 	s := served{}
 	err := webhook.Setup(s, webhook.Options{
-		State: w.State, Ready: func(context.Context) error { return nil }, Authz: w.Authz, Charts: slow{}, Reconciler: ask.Reconciler,
+		State: w.State, Ready: func(context.Context) error { return nil }, Authz: w.Authz, Charts: charts, Reconciler: ask.Reconciler,
 		Registry: prometheus.NewRegistry(), Clock: ask.Clock(), Log: logr.Discard(),
 	})
 	if err != nil {
@@ -185,7 +198,7 @@ func BenchmarkReview(b *testing.B) {
 		app := ask.Application(func(a *shipper.Application) { a.Name = fmt.Sprintf("app-%d", i%500) })
 		known = append(known, ask.Release(app, nil, func(r *shipper.Release) { r.Name = fmt.Sprintf("%s-%d", r.Name, i) }))
 	}
-	s := setUp(b, known...)
+	s := setUpWith(b, judged{}, known...)
 	old := ask.Application(ask.Pinned("~0.0"), func(a *shipper.Application) { a.Name = "app-7" })
 	now := old.DeepCopy()
 	(*now.Spec.Template.Values)["replicaCount"] = int64(9)
