@@ -120,12 +120,12 @@ func fairnessFindings(want, live *unstructured.Unstructured) []Finding {
 	if live == nil {
 		return unshared("there is no " + name)
 	}
-	at := func(o *unstructured.Unstructured) int64 {
-		n, _, _ := unstructured.NestedInt64(o.Object, "spec", "matchingPrecedence")
-		return n
+	at := func(o *unstructured.Unstructured) string { // a number of a manifest is a float64, one that is read an int64
+		n, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "matchingPrecedence")
+		return fmt.Sprint(n)
 	}
 	if at(live) != at(want) {
-		return unshared(fmt.Sprintf("%s has matchingPrecedence %d instead of %d", name, at(live), at(want)))
+		return unshared(fmt.Sprintf("%s has matchingPrecedence %s instead of %s", name, at(live), at(want)))
 	}
 	conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 	for _, c := range conditions {
