@@ -16,7 +16,8 @@ import (
 // order. It retreats while
 //
 //   - its newest Release was deleted and the reconciler has not handled that yet: an abort;
-//   - that Release is still there because the earlier one does not serve in its place yet;
+//   - that Release is still there because the earlier one does not serve in its place yet. Conditions report this later than the
+//     specs of the targets change: without this, the work in clusters would wait in line with the rest of the namespace;
 //   - the newest Release has a targetStep before the step it has achieved;
 //   - after an abort, the Release that had completed returns to its last step. A Release that lacks Pods because a
 //     cluster is lost does not retreat;
@@ -25,11 +26,11 @@ import (
 // A user cannot gain priority by a false claim: the reconciler then really goes back. A Release whose targetStep is after any
 // step that it has achieved advances, whatever was deleted or rolled back before.
 func Retreats(app *shipper.Application, rels []*shipper.Release) bool {
-	newest := newestOf(app, rels)
+	newest, leaving := newestOf(app, rels)
 	if newest == nil {
 		return false
 	}
-	if aborts(app, newest) || aborting(app, rels, newest) || achieved(newest) > newest.Spec.TargetStep {
+	if aborts(app, newest) || leaving && achieved(newest) >= newest.Spec.TargetStep || achieved(newest) > newest.Spec.TargetStep {
 		return true
 	}
 	if app.Annotations[shipper.AppRollbackStrategyAnnotation] == string(shipper.RollbackImmediate) &&
@@ -60,28 +61,22 @@ func aborted(app *shipper.Application, completed, at time.Time) bool {
 // Rests reports whether an Application has nothing left to do: the reconciler has observed its last change, and its newest
 // Release is at its targetStep; rels are its Releases, in any order.
 func Rests(app *shipper.Application, rels []*shipper.Release) bool {
-	newest := newestOf(app, rels)
+	newest, _ := newestOf(app, rels)
 	return newest != nil && app.Status.ObservedGeneration == app.Generation && newest.Status.ObservedGeneration == newest.Generation &&
 		achieved(newest) == newest.Spec.TargetStep && shipper.ConditionTrue(newest.Status.Conditions, shipper.ReleaseStrategyExecuted) &&
 		!Retreats(app, rels)
 }
 
-// newestOf is the newest of app's own Releases that is not being deleted; nil when there is none.
-func newestOf(app *shipper.Application, rels []*shipper.Release) *shipper.Release {
+// newestOf is the newest of app's own Releases that is not being deleted, nil when there is none, and whether a newer one is still there.
+func newestOf(app *shipper.Application, rels []*shipper.Release) (newest *shipper.Release, leaving bool) {
 	ordered, _ := stamp.SortByGeneration(stamp.Own(app, rels))
 	for _, rel := range slices.Backward(ordered) {
 		if rel.DeletionTimestamp.IsZero() {
-			return rel
+			return rel, leaving
 		}
+		leaving = true
 	}
-	return nil
-}
-
-// aborting reports whether a Release newer than newest is being deleted, while newest has nothing left to achieve. Conditions turn a moment
-// later than the targets' specs: without this the work in clusters would begin in line with the rest of the namespace's.
-func aborting(app *shipper.Application, rels []*shipper.Release, newest *shipper.Release) bool {
-	ordered, _ := stamp.SortByGeneration(stamp.Own(app, rels))
-	return len(ordered) > 0 && ordered[len(ordered)-1] != newest && achieved(newest) >= newest.Spec.TargetStep
+	return nil, leaving
 }
 
 // aborts reports whether a Release newer than newest was deleted and the reconciler has not handled that yet.
