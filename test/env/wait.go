@@ -3,6 +3,7 @@
 package env
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"testing"
@@ -22,13 +23,14 @@ const (
 func Until(ctx context.Context, what string, look func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
-		if now := look(ctx); now == nil || ctx.Err() == nil || last == nil {
+		now := look(ctx)
+		if ctx.Err() == nil || last == nil { // that the time is over says less than what was wrong before
 			last = now
 		}
-		return last == nil, nil
+		return now == nil, nil
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for %s: %w", what, last)
+		return fmt.Errorf("waiting for %s: %w", what, cmp.Or(last, err))
 	}
 	return nil
 }

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package env
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestUntilReturnsWhatWasWrongLast(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		look func(ctx context.Context, after time.Duration) error
+		want string
+	}{
+		"it is so at once": {func(context.Context, time.Duration) error { return nil }, ""},
+		"it is so after a while": {func(_ context.Context, after time.Duration) error {
+			if after < 30*time.Second {
+				return errors.New("not yet")
+			}
+			return nil
+		}, ""},
+		"it never is": {func(context.Context, time.Duration) error { return errors.New("not yet") }, "waiting for it: not yet"},
+		"the last look takes too long": {func(ctx context.Context, after time.Duration) error {
+			if after < 30*time.Second {
+				return errors.New("not yet")
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}, "waiting for it: not yet"},
+		"the first look takes too long": {func(ctx context.Context, _ time.Duration) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, "waiting for it: context deadline exceeded"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), Patience)
+				defer cancel()
+				began, got := time.Now(), ""
+				err := Until(ctx, "it", func(ctx context.Context) error { return tc.look(ctx, time.Since(began)) })
+				if err != nil {
+					got = err.Error()
+				}
+				if got != tc.want {
+					t.Errorf("got %q, want %q", got, tc.want)
+				}
+			})
+		})
+	}
+}
