@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
@@ -51,6 +53,14 @@ func Objects(folder string) ([]*unstructured.Unstructured, error) {
 		objects = append(objects, more...)
 	}
 	return objects, nil
+}
+
+// FlowControl returns the objects of Deploy by which API servers share out Shipper's requests.
+func FlowControl() ([]*unstructured.Unstructured, error) {
+	objects, err := Objects(Deploy)
+	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GroupVersionKind().Group != flowcontrolv1.GroupName
+	}), err
 }
 
 // Object returns the one object of kind and name in the files of folder.

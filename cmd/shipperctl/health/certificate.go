@@ -140,7 +140,7 @@ func certManagerFindings(name string, c *certmanagerv1.Certificate, now time.Tim
 	return []Finding{f}
 }
 
-// unrenewedFindings reports a webhook that waits for a cert-manager which was told to stop. d is nil when Shipper runs elsewhere.
+// unrenewedFindings reports a Deployment in mode cert-manager where no Certificate is in use. d is nil when Shipper runs elsewhere.
 func unrenewedFindings(d *appsv1.Deployment) []Finding {
 	if d == nil || Mode(d) != certs.CertManager {
 		return nil

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -126,6 +125,13 @@ func (f *Fleet) Examine(ctx context.Context) []Check {
 // compare calls judge for each object in a folder of the manifests.
 func (f *Fleet) compare(ctx context.Context, folder string, judge func(want, live *unstructured.Unstructured) []Finding) []Finding {
 	wanted, err := manifests.Objects(folder)
+	return f.compareAll(ctx, wanted, err, judge)
+}
+
+// compareAll is compare for objects that were read, or could not be.
+func (f *Fleet) compareAll(
+	ctx context.Context, wanted []*unstructured.Unstructured, err error, judge func(want, live *unstructured.Unstructured) []Finding,
+) []Finding {
 	if err != nil {
 		return []Finding{unreadable("the manifests", err)}
 	}
@@ -141,24 +147,9 @@ func (f *Fleet) compare(ctx context.Context, folder string, judge func(want, liv
 	return out
 }
 
-// fairness compares the objects of API Priority and Fairness with the manifests.
 func (f *Fleet) fairness(ctx context.Context) []Finding {
-	wanted, err := manifests.Objects(manifests.Deploy)
-	if err != nil {
-		return []Finding{unreadable("the manifests", err)}
-	}
-	var out []Finding
-	for _, want := range wanted {
-		if want.GroupVersionKind().Group != flowcontrolv1.GroupName {
-			continue
-		}
-		live, err := f.live(ctx, want)
-		if err != nil {
-			return append(out, unreadable(want.GetKind()+" "+want.GetName(), err))
-		}
-		out = append(out, fairnessFindings(want, live)...)
-	}
-	return out
+	wanted, err := manifests.FlowControl()
+	return f.compareAll(ctx, wanted, err, fairnessFindings)
 }
 
 // webhooks compares the configurations with the manifests and, if nothing of them is missing, calls them.

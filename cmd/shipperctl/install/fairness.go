@@ -15,14 +15,11 @@ import (
 
 // fairness writes how API servers share out Shipper's requests. An existing priority level stays: its shares belong to the administrator.
 func (m *Management) fairness(ctx context.Context) error {
-	objects, err := manifests.Objects(manifests.Deploy)
+	objects, err := manifests.FlowControl()
 	if err != nil {
 		return err
 	}
 	for _, o := range objects {
-		if o.GroupVersionKind().Group != flowcontrolv1.GroupName {
-			continue
-		}
 		write := ensure
 		if o.GetKind() == flowSchema {
 			write = apply

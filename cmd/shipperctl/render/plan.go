@@ -199,8 +199,8 @@ func applications(raw []byte) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// dryRunApply applies an Application in a dry run, through all admission checks, and returns the object that would be stored. It applies as
-// whoever applied it last, so that fields that are gone from the manifest go there, too.
+// dryRunApply applies an Application in a dry run, through all admission checks, and returns the object that would be stored. It
+// applies under the field manager of the last apply, so that fields missing from the manifest are removed.
 func dryRunApply(ctx context.Context, c client.Client, app *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	app = app.DeepCopy()
 	refused := func(err error) error {
@@ -243,7 +243,7 @@ func threeWay(last []byte, app, live *unstructured.Unstructured) ([]byte, error)
 	return jsonmergepatch.CreateThreeWayJSONMergePatch(last, modified, current)
 }
 
-// applier is who applied an object last by server-side apply; shipperctl if nobody did.
+// applier is the field manager of the last server-side apply, by default shipperctl.
 func applier(live *unstructured.Unstructured) string {
 	name, at := fieldManager, time.Time{}
 	for _, entry := range live.GetManagedFields() {
