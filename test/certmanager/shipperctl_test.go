@@ -30,18 +30,24 @@ import (
 	"shipper.dev/shipper/test/env"
 )
 
-// setUpBy runs `shipperctl clusters setup management --certificates mode`, and returns what it prints about cert-manager.
-func setUpBy(t *testing.T, mode certs.Mode) []string {
+// setup is the set-up of `shipperctl clusters setup management --certificates mode`, which prints to out.
+func setup(t *testing.T, mode certs.Mode, out io.Writer) *install.Management {
 	t.Helper()
 	c, err := install.NewClient(management.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	m := &install.Management{
-		Client: c, Report: install.NewReport(&out), Namespace: shipper.SystemNamespace, GlobalBlocksNamespace: shipper.GlobalBlocksNamespace,
+	return &install.Management{
+		Client: c, Report: install.NewReport(out), Namespace: shipper.SystemNamespace, GlobalBlocksNamespace: shipper.GlobalBlocksNamespace,
 		ServiceAccount: shipper.ManagementServiceAccount, Certificates: mode, Patience: time.Minute, Clock: clock.RealClock{},
 	}
+}
+
+// setUpBy runs `shipperctl clusters setup management --certificates mode`, and returns what it prints about cert-manager.
+func setUpBy(t *testing.T, mode certs.Mode) []string {
+	t.Helper()
+	var out bytes.Buffer
+	m := setup(t, mode, &out)
 	if err := m.Setup(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
@@ -166,17 +172,8 @@ func refusedBesideTheWebhooksOwn(t *testing.T) {
 		}
 	}
 	set(slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return strings.HasPrefix(arg, "--certs=") }))
-	c, err := install.NewClient(management.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &install.Management{
-		Client: c, Report: install.NewReport(io.Discard), Namespace: shipper.SystemNamespace,
-		GlobalBlocksNamespace: shipper.GlobalBlocksNamespace,
-		ServiceAccount:        shipper.ManagementServiceAccount, Certificates: certs.CertManager, Patience: time.Minute, Clock: clock.RealClock{},
-	}
 	const want = "First roll the Deployment out with --certs=cert-manager"
-	if err := m.Setup(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+	if err := setup(t, certs.CertManager, io.Discard).Setup(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("beside a webhook that makes its own certificates: %v, want %s", err, want)
 	}
 	set(args)

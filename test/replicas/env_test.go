@@ -70,22 +70,22 @@ func (s *sequence) take(ctx context.Context, what step) {
 	}
 }
 
-// newSequences makes n scenes in namespaces of their own.
+// newSequences makes n of them in namespaces of their own.
 func newSequences(t *testing.T, n int) []*sequence {
 	t.Helper()
 	free, frozen, blocks := namespace(t, "free-"), namespace(t, "frozen-"), namespace(t, "blocks-")
 	block(t, frozen, "dns-outage")
 	user, reconciler := as(t, "dev"), as(t, reconcilerUser)
-	scenes := make([]*sequence, n)
-	for i := range scenes {
+	sequences := make([]*sequence, n)
+	for i := range sequences {
 		rel := rollOut(t, reconciler, application(free, fmt.Sprintf("rolled-out-%d", i)))
-		scenes[i] = &sequence{took: map[string][]time.Duration{}}
+		sequences[i] = &sequence{took: map[string][]time.Duration{}}
 		name := fmt.Sprintf("app-%d", i)
-		scenes[i].steps = append(scenes[i].steps, applicationSteps(user, free, frozen, name)...)
-		scenes[i].steps = append(scenes[i].steps, releaseSteps(user, rel)...)
-		scenes[i].steps = append(scenes[i].steps, blockSteps(user, blocks, name)...)
+		sequences[i].steps = append(sequences[i].steps, applicationSteps(user, free, frozen, name)...)
+		sequences[i].steps = append(sequences[i].steps, releaseSteps(user, rel)...)
+		sequences[i].steps = append(sequences[i].steps, blockSteps(user, blocks, name)...)
 	}
-	return scenes
+	return sequences
 }
 
 func applicationSteps(user client.Client, free, frozen, name string) []step {

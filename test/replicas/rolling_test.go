@@ -28,11 +28,11 @@ const propagation = 200 * time.Millisecond
 // TestRollingRestartUnderLoad replaces all replicas as a Deployment does, maxSurge 1 and maxUnavailable 0, the one that is
 // being asked each time, while users write all kinds of things. Every request is answered, and as it should be.
 func TestRollingRestartUnderLoad(t *testing.T) {
-	scenes := newSequences(t, users)
+	sequences := newSequences(t, users)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var wg sync.WaitGroup
-	for i, s := range scenes {
+	for i, s := range sequences {
 		wg.Go(func() { s.play(ctx, time.Duration(i)*time.Second/rate, users*time.Second/rate) })
 	}
 	began := time.Now()
@@ -49,7 +49,7 @@ func TestRollingRestartUnderLoad(t *testing.T) {
 
 	var all []time.Duration
 	count := map[string]int{}
-	for _, s := range scenes {
+	for _, s := range sequences {
 		for _, wrong := range s.wrong {
 			t.Error(wrong)
 		}
