@@ -44,7 +44,7 @@ func Eventually(t testing.TB, what string, look func(context.Context) error) {
 // Within is Eventually with a time of its own.
 func Within(t testing.TB, patience time.Duration, what string, look func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience) // which has ended when t cleans up
 	defer cancel()
 	if err := Until(ctx, what, look); err != nil {
 		t.Fatalf("after %s: %v", patience, err)

@@ -51,3 +51,17 @@ func TestUntilReturnsWhatWasWrongLast(t *testing.T) {
 		})
 	}
 }
+
+func TestAWaitOfACleanupWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() {
+			began := time.Now()
+			Eventually(t, "it", func(ctx context.Context) error {
+				if time.Since(began) < 30*time.Second {
+					return errors.New("not yet")
+				}
+				return ctx.Err()
+			})
+		})
+	})
+}

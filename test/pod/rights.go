@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -42,7 +43,7 @@ func (r right) String() string {
 // allowed at another time is not listed: an API server that has just been started does not know of any right yet.
 func Refused(c *fleet.Cluster, account string) ([]string, error) {
 	allowed := map[right]bool{}
-	err := requests(c, account, func(r right, now bool) { allowed[r] = allowed[r] || now })
+	err := requests(c, account, func(r right, e auditv1.Event) { allowed[r] = allowed[r] || e.Annotations[decision] != "forbid" })
 	var out []string
 	for r, ever := range allowed {
 		if !ever {
@@ -59,7 +60,7 @@ var reading = []string{"get", "list", "watch"}
 // Unused lists the rights in the management cluster that Shipper has not made use of.
 func Unused(c *fleet.Cluster) ([]string, error) {
 	all := map[right]bool{}
-	if err := requests(c, shipper.ManagementServiceAccount, func(r right, _ bool) { all[r] = true }); err != nil {
+	if err := requests(c, shipper.ManagementServiceAccount, func(r right, _ auditv1.Event) { all[r] = true }); err != nil {
 		return nil, err
 	}
 	used := slices.Collect(maps.Keys(all))
@@ -106,11 +107,15 @@ func unused(rule rbacv1.PolicyRule, local bool, used []right) []string {
 	return out
 }
 
-// Written lists what an account of shipper-system has written to a cluster, in the order it did, but for the Lease of the reconciler that
-// leads and the events about that, which alone are of the first version of that API.
+// Written lists what an account of shipper-system has written to a cluster, in order, but for Leases and core events, which leading makes.
+// What the API server refused is not listed: a write that was under way when a process was suspended is sent when it resumes, and
+// its resourceVersion is out of date by then.
 func Written(c *fleet.Cluster, account string) ([]string, error) {
 	var out []string
-	err := requests(c, account, func(r right, _ bool) {
+	err := requests(c, account, func(r right, e auditv1.Event) {
+		if e.ResponseStatus == nil || e.ResponseStatus.Code >= http.StatusBadRequest {
+			return
+		}
 		if !slices.Contains(reading, r.verb) && r.resource != "leases" && (r.resource != "events" || r.group != "") {
 			out = append(out, r.String())
 		}
@@ -118,8 +123,8 @@ func Written(c *fleet.Cluster, account string) ([]string, error) {
 	return out, err
 }
 
-// requests returns every request of an account of shipper-system about objects of a cluster, and whether it was allowed.
-func requests(c *fleet.Cluster, account string, tell func(r right, allowed bool)) error {
+// requests returns every request of an account of shipper-system about objects of a cluster.
+func requests(c *fleet.Cluster, account string, tell func(right, auditv1.Event)) error {
 	file, err := os.Open(c.AuditLog)
 	if err != nil {
 		return fmt.Errorf("reading what was asked of %s: %w", c.Name, err)
@@ -137,7 +142,7 @@ func requests(c *fleet.Cluster, account string, tell func(r right, allowed bool)
 		if e.ObjectRef.Subresource != "" {
 			resource += "/" + e.ObjectRef.Subresource
 		}
-		tell(right{e.Verb, e.ObjectRef.APIGroup, resource, e.ObjectRef.Namespace, e.ObjectRef.Name}, e.Annotations[decision] != "forbid")
+		tell(right{e.Verb, e.ObjectRef.APIGroup, resource, e.ObjectRef.Namespace, e.ObjectRef.Name}, e)
 	}
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("reading what was asked of %s: %w", c.Name, err)
