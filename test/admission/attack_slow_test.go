@@ -27,8 +27,8 @@ import (
 // flood of handshakes would be another attack.
 const pause = 3 * time.Second
 
-// quick is the time that a write may take beside slow reviews in any case: on a busy machine writes are slow without them,
-// too.
+// quick is the time that most writes may take beside slow reviews in any case, and none may take as long as pause: on a busy machine
+// writes are slow without them, too. One that waited for slow clients would take longer.
 const quick = 250 * time.Millisecond
 
 // slowClients send the first byte of a large review to the webhook's port, and no other.
@@ -159,7 +159,7 @@ func TestSlowClientsHoldUpNobody(t *testing.T) {
 			median, worst := writes(t, u, r.app, 20)
 			t.Logf("a write took %s, and %s at most, before; %s, and %s at most, beside slow reviews (%d at the end)",
 				usual, longest, median, worst, slow.hold.Load())
-			if median > max(quick, 8*usual) || worst > max(quick, 8*longest) {
+			if median > max(quick, 8*usual) || worst > max(pause, 8*longest) {
 				t.Errorf("a write took %s, and %s at most; before, %s, and %s at most", median, worst, usual, longest)
 			}
 			if n := slow.hold.Load(); n < 300 {
