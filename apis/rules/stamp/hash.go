@@ -3,6 +3,7 @@
 package stamp
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -17,6 +18,25 @@ const exactFloat = 1 << 53
 // Hash is the FNV-1a hash (32 bits, hexadecimal without padding) of the environment's JSON. It does not depend on how a decoder
 // holds a number: 3 and 3.0 are the same, and an integer beyond 2^53 counts as the float64 nearest to it.
 func Hash(env shipper.ReleaseEnvironment) (string, error) {
+	text, err := canonicalJSON(env)
+	if err != nil {
+		return "", err
+	}
+	sum := fnv.New32a()
+	sum.Write(text) // a hash never fails to write
+	return fmt.Sprintf("%x", sum.Sum32()), nil
+}
+
+// Digest is the SHA-256 (hexadecimal) of the same JSON, for decisions for which 32 bits are too few.
+func Digest(env shipper.ReleaseEnvironment) (string, error) {
+	text, err := canonicalJSON(env)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text)), nil
+}
+
+func canonicalJSON(env shipper.ReleaseEnvironment) ([]byte, error) {
 	if env.Values != nil {
 		values := shipper.ChartValues(canonicalMap(*env.Values))
 		env.Values = &values
@@ -24,11 +44,9 @@ func Hash(env shipper.ReleaseEnvironment) (string, error) {
 	env.ValuesPerRegion, env.ValuesPerCluster = canonicalPlaces(env.ValuesPerRegion), canonicalPlaces(env.ValuesPerCluster)
 	text, err := json.Marshal(env)
 	if err != nil {
-		return "", fmt.Errorf("hashing environment: %w", err)
+		return nil, fmt.Errorf("hashing environment: %w", err)
 	}
-	sum := fnv.New32a()
-	sum.Write(text) // a hash never fails to write
-	return fmt.Sprintf("%x", sum.Sum32()), nil
+	return text, nil
 }
 
 // canonicalPlaces is canonical for values per region or per cluster.

@@ -69,13 +69,19 @@ func Release(app *shipper.Application, existing []*shipper.Release, taken ...str
 	return rel, nil
 }
 
-// firstStep is the targetStep of a new Release: the first step, or the last one for an immediate rollback.
+// firstStep is the targetStep of a new Release: the first step, or the last one for an immediate rollback and, where the strategy says
+// so, for the first Release of an Application. Whether it is the first is known by what was observed, never by what a cluster has.
 func firstStep(app *shipper.Application) int32 {
-	steps := app.Spec.Template.Strategy
-	if app.Annotations[shipper.AppRollbackStrategyAnnotation] != string(shipper.RollbackImmediate) || steps == nil {
+	s := app.Spec.Template.Strategy
+	if s == nil {
 		return 0
 	}
-	return max(int32(len(steps.Steps))-1, 0)
+	_, known := app.Annotations[shipper.AppHighestObservedGenerationAnnotation]
+	first := s.FirstRelease == shipper.FirstReleaseImmediate && !known
+	if first || app.Annotations[shipper.AppRollbackStrategyAnnotation] == string(shipper.RollbackImmediate) {
+		return max(int32(len(s.Steps))-1, 0)
+	}
+	return 0
 }
 
 // OwnerReference is the reference by which a Release is owned by its Application.

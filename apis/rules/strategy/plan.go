@@ -20,6 +20,8 @@ type Plan struct {
 	Leaving []Leaving
 	// Covered are the names of superseded Releases that are replaced and may be deleted, oldest first.
 	Covered []string
+	// Step is how far the contender's step is.
+	Step StepState
 }
 
 // Outcome is the plan for one Release.
@@ -60,7 +62,7 @@ func Make(observed Observed, now metav1.Time) Plan {
 	if r.Blocked != "" {
 		r.hold()
 	}
-	plan := Plan{Outcomes: make([]Outcome, len(observed.Releases)), Covered: r.covered, Leaving: r.planDeletions(now)}
+	plan := Plan{Outcomes: make([]Outcome, len(observed.Releases)), Covered: r.covered, Leaving: r.planDeletions(now), Step: r.stepState()}
 	for i, release := range observed.Releases {
 		outcome := Outcome{Role: r.roles[i], Write: r.write(i)}
 		if r.roles[i] == Contender {
@@ -87,6 +89,8 @@ type rollout struct {
 	participants map[int]*participant
 	// stages of the step in the order in which they are achieved. Nil before decide.
 	stages []stage
+	// converged reports whether all stages but the step's gates are achieved. False before decide.
+	converged bool
 	// serving reports whether the contender and the incumbent have the quantities that the step wants. False before decide.
 	serving bool
 	// held is true when RolloutBlocks forbid a write.
@@ -159,7 +163,9 @@ func (r *rollout) decide() {
 			r.participants[i] = r.retire(r.Releases[i])
 		}
 	}
-	r.stages = append(stagesOf(contender, incumbent, r.backward(contender, incumbent)), r.gates()...)
+	r.stages = stagesOf(contender, incumbent, r.backward(contender, incumbent))
+	r.converged = !slices.ContainsFunc(r.stages, func(s stage) bool { return !s.achieved })
+	r.stages = append(r.stages, r.gates()...)
 	r.cover(contender, incumbent, r.serving)
 }
 

@@ -18,7 +18,7 @@ import (
 //   - its newest Release was deleted and the reconciler has not handled that yet: an abort;
 //   - that Release is still there because the earlier one does not serve in its place yet. Conditions report this later than the
 //     specs of the targets change: without this, the work in clusters would wait in line with the rest of the namespace;
-//   - the newest Release has a targetStep before the step it has achieved;
+//   - the newest Release has a targetStep before the step it has achieved, or was moved back to a step it has not achieved since;
 //   - after an abort, the Release that had completed returns to its last step. A Release that lacks Pods because a
 //     cluster is lost does not retreat;
 //   - a rollback with the strategy Immediate goes to the last step of an earlier Release.
@@ -30,7 +30,8 @@ func Retreats(app *shipper.Application, rels []*shipper.Release) bool {
 	if newest == nil {
 		return false
 	}
-	if aborts(app, newest) || leaving && achieved(newest) >= newest.Spec.TargetStep || achieved(newest) > newest.Spec.TargetStep {
+	if aborts(app, newest) || leaving && achieved(newest) >= newest.Spec.TargetStep || achieved(newest) > newest.Spec.TargetStep ||
+		lowered(newest) {
 		return true
 	}
 	if app.Annotations[shipper.AppRollbackStrategyAnnotation] == string(shipper.RollbackImmediate) &&
@@ -45,6 +46,13 @@ func Retreats(app *shipper.Application, rels []*shipper.Release) bool {
 		return executed != nil && aborted(app, c.LastTransitionTime.Time, executed.LastTransitionTime.Time)
 	}
 	return newest.Annotations[shipper.ReleaseRollbackOfAnnotation] != ""
+}
+
+// lowered reports whether targetStep was lowered last, and the step is not achieved. One that it had achieved before needs no more Pods.
+func lowered(rel *shipper.Release) bool {
+	m := stamp.Moved(rel)
+	executed := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseStrategyExecuted)
+	return m.To < m.From && m.To == rel.Spec.TargetStep && (executed == nil || executed.Status != corev1.ConditionTrue)
 }
 
 // around is how long after the end of an abort a Release still counts as returning because of it.

@@ -22,6 +22,8 @@ type stage struct {
 	reason string
 	// needs is the condition that this stage depends on; empty when it depends on none.
 	needs string
+	// lacking are the clusters in which the stage is not achieved; nil for the step's gates.
+	lacking func() []Lack
 }
 
 // stagesOf lists the stages of a step in the order in which they are achieved.
@@ -50,6 +52,7 @@ func installStage(s *participant) stage {
 		achieved: installed(s.release),
 		message: fmt.Sprintf("clusters pending installation: %s. for more details try `kubectl describe it %s`",
 			installationPending(s.release), s.release.Release.Name),
+		lacking: s.release.lackingInstallation,
 	}
 }
 
@@ -63,7 +66,8 @@ func capacityStage(s, other *participant) stage {
 		message: fmt.Sprintf("release %q hasn't achieved capacity in clusters: %s. "+
 			"for more details try `kubectl describe ct %s`",
 			s.release.Release.Name, s.capacity.pending(), s.release.Release.Name),
-		needs: s.capacityNeeds(other),
+		needs:   s.capacityNeeds(other),
+		lacking: s.capacity.lacking,
 	}
 }
 
@@ -77,7 +81,8 @@ func trafficStage(s, other *participant) stage {
 		message: fmt.Sprintf("release %q hasn't achieved traffic in clusters: %s. "+
 			"for more details try `kubectl describe tt %s`",
 			s.release.Release.Name, s.traffic.pending(), s.release.Release.Name),
-		needs: s.trafficNeeds(other),
+		needs:   s.trafficNeeds(other),
+		lacking: s.traffic.lacking,
 	}
 }
 

@@ -63,6 +63,8 @@ func awaited(status *shipper.ReleaseStatus) (waiting, message string) {
 func outcome(rels []*shipper.Release, i int) shipper.ReleaseOutcome {
 	rel, newest := rels[i], i == len(rels)-1
 	switch {
+	case !strategy.Complete(rel) && newest && shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseFailed):
+		return shipper.ReleaseHasFailed
 	case !strategy.Complete(rel) && newest:
 		return shipper.ReleaseInProgress
 	case !strategy.Complete(rel):

@@ -51,6 +51,12 @@ const (
 	ReleaseBlocked = "Blocked"
 	// ReleaseComplete is True when the last step is achieved and targetStep is still the last step.
 	ReleaseComplete = "Complete"
+	// ReleaseAdvancing is True while the Release goes on without a user, or is on its way to a step; its reason says what is awaited.
+	// Absent where the strategy has none of after, gate, progressDeadline and onFailure.
+	ReleaseAdvancing = "Advancing"
+	// ReleaseFailed is True when the rollout has failed, by its progressDeadline, and no user has raised targetStep since. Absent
+	// without a progressDeadline.
+	ReleaseFailed = "Failed"
 	// ReleaseHealthy is True when kstatus finds all objects installed for the Release healthy, in all clusters. False:
 	// ObjectsInProgress, ObjectsNotHealthy. Unknown: ObjectsNotKnown, or ObjectsNotHealthy when the health of some is unknown and none
 	// is worse. Absent until the first report. No step waits for it.
@@ -138,6 +144,30 @@ const (
 	StrategyExecutionFailed = "StrategyExecutionFailed"
 	// StrategyNotComplete means that the achieved step or targetStep is not the last step.
 	StrategyNotComplete = "StrategyNotComplete"
+
+	// AdvancingMoving means that the step is requested and does not have what it wants yet.
+	AdvancingMoving = "Moving"
+	// AdvancingChecking means that the step has what it wants, and that its readinessGates are not all True yet.
+	AdvancingChecking = "Checking"
+	// AdvancingSoaking means that the step is achieved and goes on at the time in status.progress.next.
+	AdvancingSoaking = "Soaking"
+	// AdvancingAwaitingCommand means that the step is achieved and that a user has to raise targetStep.
+	AdvancingAwaitingCommand = "AwaitingCommand"
+	// AdvancingHeldByUser means that spec.hold keeps the Release at its step.
+	AdvancingHeldByUser = "HeldByUser"
+	// AdvancingHeldByBlock means that RolloutBlocks keep the Release at its step; the message names them.
+	AdvancingHeldByBlock = "HeldByBlock"
+	// AdvancingHeldAfterGoingBack means that targetStep was lowered last: a user has to raise it.
+	AdvancingHeldAfterGoingBack = "HeldAfterGoingBack"
+	// AdvancingGoingBack means that targetStep was lowered and that the step does not have what it wants yet.
+	AdvancingGoingBack = "GoingBack"
+	// AdvancingFailed means that the rollout has failed; the message says what is done about it.
+	AdvancingFailed = "Failed"
+	// AdvancingComplete means that the last step is achieved.
+	AdvancingComplete = "Complete"
+	// ProgressDeadlineExceeded means that a step lacked installation, capacity or traffic for longer than the strategy's
+	// progressDeadline; the message says where and what.
+	ProgressDeadlineExceeded = "ProgressDeadlineExceeded"
 
 	// ClustersNotReady means that clusters do not match the spec yet; the message names them.
 	ClustersNotReady = "ClustersNotReady"

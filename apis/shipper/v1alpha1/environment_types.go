@@ -2,7 +2,10 @@
 
 package v1alpha1
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // ReleaseEnvironment is everything needed to run one version of an application. The order of its fields must not change: the
 // hash in a Release's name is computed from this JSON.
@@ -218,7 +221,63 @@ type RolloutStrategy struct {
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
 	Steps []RolloutStrategyStep `json:"steps"`
+
+	// firstRelease says where the first Release of an Application begins. Immediate: at its last step, for there is nothing yet that it
+	// could replace. Steps: at its first step, like every other. Absent means Steps. The original had no such field.
+	// +optional
+	FirstRelease FirstRelease `json:"firstRelease,omitempty"`
+
+	// progressDeadline is how long a step may lack installation, capacity or traffic before the rollout has failed, at least 30s. The
+	// clock stops while RolloutBlocks or spec.hold stop the rollout and while only clusters that cannot be reached are awaited; it begins
+	// again when a step is requested and when more Pods are available than before. Absent means that nothing fails by time. The original
+	// had no such field.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('30s')",message="must be at least 30s"
+	ProgressDeadline Duration `json:"progressDeadline,omitempty"`
+
+	// onFailure says what happens when the rollout has failed. Hold: nothing, until a person acts. Retreat: targetStep becomes the last
+	// step before it in which the contender has no traffic. Abort: the Release is deleted, and the template becomes that of the
+	// Release before; the same template is refused until it changes or is confirmed. Absent means Hold. The original had no such field.
+	// +optional
+	OnFailure FailurePolicy `json:"onFailure,omitempty"`
 }
+
+// Duration is a time in hours, minutes and seconds, such as 10m or 1h30m, at most 720h. It is a text because a template keeps the form
+// in which it was written. The format is that of the Gateway API (GEP-2257).
+// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(h|m|s)){1,4}$`
+// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('720h')",message="must be at most 720h"
+// +kubebuilder:validation:MaxLength=24
+type Duration string
+
+// Value is the time that d means; 0 when it is absent or not one.
+func (d Duration) Value() time.Duration {
+	value, err := time.ParseDuration(string(d))
+	if err != nil {
+		return 0
+	}
+	return value
+}
+
+// FirstRelease says where the first Release of an Application begins.
+// +kubebuilder:validation:Enum=Steps;Immediate
+type FirstRelease string
+
+// The values of FirstRelease.
+const (
+	FirstReleaseSteps     FirstRelease = "Steps"
+	FirstReleaseImmediate FirstRelease = "Immediate"
+)
+
+// FailurePolicy says what happens when a rollout has failed.
+// +kubebuilder:validation:Enum=Hold;Retreat;Abort
+type FailurePolicy string
+
+// The values of FailurePolicy.
+const (
+	OnFailureHold    FailurePolicy = "Hold"
+	OnFailureRetreat FailurePolicy = "Retreat"
+	OnFailureAbort   FailurePolicy = "Abort"
+)
 
 // RolloutStrategyStep is one stage of a rollout.
 type RolloutStrategyStep struct {
@@ -241,7 +300,21 @@ type RolloutStrategyStep struct {
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:items:MaxLength=317
 	ReadinessGates []string `json:"readinessGates,omitempty"`
+
+	// after makes the rollout go on by itself: targetStep is raised this long after contender and incumbent have what the step wants and
+	// as soon as the step is achieved. 0s means at once. Absent means that the rollout waits until targetStep is raised. Not on the last
+	// step. The original had no such field.
+	// +optional
+	After Duration `json:"after,omitempty"`
+
+	// gate keeps targetStep from passing this step before it is achieved; users with the verb skip on the Release may pass it all the
+	// same. Absent means that steps may be skipped. Not on the last step. The original had no such field.
+	// +optional
+	Gate *StepGate `json:"gate,omitempty"`
 }
+
+// StepGate is what passing a step takes, besides that it is achieved.
+type StepGate struct{}
 
 // RolloutStrategyStepValue is a number for the incumbent and one for the contender.
 type RolloutStrategyStepValue struct {

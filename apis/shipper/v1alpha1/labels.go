@@ -83,6 +83,11 @@ const (
 	// AppChartDigestAnnotation is the digest of the resolved version in the repository's index; empty when the index has none.
 	// Written by the webhook, copied to the Release.
 	AppChartDigestAnnotation = "shipper.booking.com/app.chart.digest"
+	// AppFailedAnnotation is the FailedEnvironment, as JSON, of the Release that failed last and was aborted. The same template is refused
+	// until another has completed. Written by the reconciler.
+	AppFailedAnnotation = "shipper.booking.com/app.failed"
+	// AppFailedRetryAnnotation is set by users. A new value admits the template that failed.
+	AppFailedRetryAnnotation = "shipper.booking.com/app.failed.retry"
 	// AppRequestedByAnnotation names the user whose edit of spec was last admitted. Written by the webhook.
 	AppRequestedByAnnotation = "shipper.booking.com/app.requested-by"
 )
@@ -110,6 +115,11 @@ const (
 	// ReleaseReturnedAnnotation is a targetStep, decimal. An abort sets it on a Release that becomes the newest again before it has
 	// achieved that step. Written by the reconciler.
 	ReleaseReturnedAnnotation = "shipper.booking.com/release.returned-to-step"
+	// ReleaseMovedAnnotation is the last change of targetStep, a ReleaseMove as JSON. Written by the webhook. The reconciler sends its
+	// reason in it.
+	ReleaseMovedAnnotation = "shipper.booking.com/release.moved"
+	// ReleaseHeldByAnnotation names the user who last set or changed spec.hold. Written by the webhook.
+	ReleaseHeldByAnnotation = "shipper.booking.com/release.held-by"
 	// ReleaseRequestedByAnnotation names the user whose edit made this Release.
 	ReleaseRequestedByAnnotation = "shipper.booking.com/release.requested-by"
 	// RolloutBlockOverrideAnnotation on an Application or Release lists the blocks it overrides: `namespace/name`, comma-separated.

@@ -15,9 +15,11 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.environment.chart.version`
 // +kubebuilder:printcolumn:name="Outcome",type=string,JSONPath=`.status.summary.outcome`
 // +kubebuilder:printcolumn:name="Achieved Step",type=string,JSONPath=`.status.achievedStep.name`
+// +kubebuilder:printcolumn:name="Progress",type=string,JSONPath=`.status.conditions[?(@.type=="Advancing")].reason`
 // +kubebuilder:printcolumn:name="Clusters",type=string,JSONPath=`.metadata.annotations.shipper\.booking\.com/release\.clusters`
 // +kubebuilder:printcolumn:name="Waiting",type=string,JSONPath=`.status.summary.waiting`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.summary.message`
+// +kubebuilder:printcolumn:name="Next Time",type=string,priority=1,JSONPath=`.status.progress.next.time`
 // +kubebuilder:printcolumn:name="Duration",type=string,priority=1,JSONPath=`.status.summary.duration`
 // +kubebuilder:printcolumn:name="Chart",type=string,priority=1,JSONPath=`.spec.environment.chart.name`
 // +kubebuilder:printcolumn:name="Digest",type=string,priority=1,JSONPath=`.metadata.annotations.shipper\.booking\.com/release\.chart\.digest`
@@ -45,6 +47,12 @@ type ReleaseSpec struct {
 
 	// environment is the Application's template as it was admitted, with the chart's version resolved. It does not change.
 	Environment ReleaseEnvironment `json:"environment"`
+
+	// hold is why Shipper must not move targetStep by itself, up or back; users may. Absent means that it may. A new Release is not held.
+	// The original had no such field.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Hold string `json:"hold,omitempty"`
 }
 
 // ReleaseStatus is the progress of a Release.
@@ -61,12 +69,17 @@ type ReleaseStatus struct {
 	// +optional
 	Strategy *ReleaseStrategyStatus `json:"strategy,omitempty"`
 
+	// progress has the figures and times of a rollout that goes on, or fails, by itself. Absent where the strategy has none of after,
+	// gate, progressDeadline and onFailure, and for all Releases but the newest.
+	// +optional
+	Progress *ReleaseProgress `json:"progress,omitempty"`
+
 	// summary is one line of an Application's history. Absent until the reconciler has seen the Release.
 	// +optional
 	Summary *ReleaseSummary `json:"summary,omitempty"`
 
-	// conditions, sorted by type: Blocked, Complete, Healthy, Scheduled, StrategyExecuted. Other programs may add conditions, for
-	// readinessGates for example; Shipper does not change those.
+	// conditions, sorted by type: Blocked, Complete, Healthy, Scheduled, StrategyExecuted; where there is progress also Advancing, and
+	// with a progressDeadline Failed. Other programs may add conditions, for readinessGates for example; Shipper does not change those.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -75,7 +88,7 @@ type ReleaseStatus struct {
 
 // ReleaseSummary is one line of an Application's history.
 type ReleaseSummary struct {
-	// outcome is InProgress for the newest Release until it completes; Complete; RolledBack, when it was complete and the next
+	// outcome is InProgress for the newest Release until it completes; Failed instead while its condition Failed is True; Complete; RolledBack, when it was complete and the next
 	// Release is a rollback to another environment; or Superseded, when a newer Release exists and it never completed.
 	Outcome ReleaseOutcome `json:"outcome"`
 
@@ -110,12 +123,13 @@ type ReleaseSummary struct {
 }
 
 // ReleaseOutcome is the result of a Release's rollout.
-// +kubebuilder:validation:Enum=InProgress;Complete;RolledBack;Superseded
+// +kubebuilder:validation:Enum=InProgress;Failed;Complete;RolledBack;Superseded
 type ReleaseOutcome string
 
 // The outcomes of Releases.
 const (
 	ReleaseInProgress ReleaseOutcome = "InProgress"
+	ReleaseHasFailed  ReleaseOutcome = "Failed"
 	ReleaseCompleted  ReleaseOutcome = "Complete"
 	ReleaseRolledBack ReleaseOutcome = "RolledBack"
 	ReleaseSuperseded ReleaseOutcome = "Superseded"

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package progress
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// maxMessage bounds, in characters, the message of a failure.
+const maxMessage = 1024
+
+// deadline runs the clock of progressDeadline, and notes that it has run out.
+func (d *decision) deadline() {
+	p, allowed := d.progress, d.strategy.ProgressDeadline.Value()
+	switch {
+	case allowed == 0 || p.ConvergedTime != nil || p.MovedBack:
+		p.DeadlineTime, p.DeadlineRemaining = nil, ""
+		if d.Step.Converged && !p.MovedBack {
+			p.Failure = nil
+		}
+		return
+	case p.Failure != nil:
+		return
+	case d.Written != "" || d.Release.Spec.Hold != "" || d.onlyUnreachable():
+		d.stopClock(allowed)
+		return
+	case p.DeadlineTime == nil:
+		if left, err := time.ParseDuration(p.DeadlineRemaining); err == nil && left < allowed {
+			allowed = left
+		}
+		p.DeadlineTime, p.DeadlineRemaining = new(upTo(d.now.Add(allowed))), ""
+	case d.stored != nil && p.AvailablePods > d.stored.AvailablePods:
+		p.DeadlineTime = new(upTo(d.now.Add(allowed)))
+	}
+	ends := p.DeadlineTime.Time
+	if least := d.Since.Add(grace); least.After(ends) {
+		ends = least
+	}
+	if wait := ends.Sub(d.now); wait > 0 {
+		d.again(wait)
+		return
+	}
+	d.note()
+}
+
+// stopClock keeps what is left of the time that is allowed.
+func (d *decision) stopClock(allowed time.Duration) {
+	p := d.progress
+	left := allowed
+	switch {
+	case p.DeadlineTime != nil:
+		left = max(0, p.DeadlineTime.Sub(d.now))
+	case p.DeadlineRemaining != "":
+		return
+	}
+	p.DeadlineTime, p.DeadlineRemaining = nil, left.Round(time.Second).String()
+}
+
+// onlyUnreachable reports whether all clusters that are awaited cannot be reached. What is unknown is no failure.
+func (d *decision) onlyUnreachable() bool {
+	return len(d.Step.Lacking) > 0 && !slices.ContainsFunc(d.Step.Lacking, func(l strategy.Lack) bool { return l.Reachable })
+}
+
+// note notes a failure.
+func (d *decision) note() {
+	f := &shipper.ReleaseFailure{
+		Step: d.target(), Reason: shipper.ProgressDeadlineExceeded, Time: upTo(d.now), Message: d.Step.Awaited,
+		Action: cmp.Or(d.strategy.OnFailure, shipper.OnFailureHold),
+	}
+	if i := slices.IndexFunc(d.Step.Lacking, func(l strategy.Lack) bool { return l.Reachable }); i >= 0 {
+		f.Cluster, f.Message = d.Step.Lacking[i].Cluster, cmp.Or(d.Step.Lacking[i].Message, d.Step.Awaited)
+	}
+	if r := []rune(f.Message); len(r) > maxMessage {
+		f.Message = string(r[:maxMessage-1]) + "…"
+	}
+	if _, before := Before(d.strategy, d.target()); !d.Step.Incumbent || f.Action == shipper.OnFailureRetreat && !before {
+		f.Action = shipper.OnFailureHold
+	}
+	d.progress.Failure, d.progress.DeadlineTime = f, nil
+}
+
+// Before is the last step before a step in which the contender has no traffic.
+func Before(s *shipper.RolloutStrategy, step int32) (before int32, is bool) {
+	for i := min(step, int32(len(s.Steps))) - 1; i >= 0; i-- {
+		if s.Steps[i].Traffic.Contender == 0 {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// fail is the condition Advancing of a rollout that has failed and has not gone back. Nothing is done before the failure is stored.
+func (d *decision) fail() shipper.Condition {
+	f := d.progress.Failure
+	recorded := d.stored != nil && d.stored.Failure != nil && d.stored.Step == d.target() && d.stored.Move == d.progress.Move
+	message, held := d.failure(), ""
+	switch f.Action {
+	case shipper.OnFailureRetreat:
+		before, _ := Before(d.strategy, d.target())
+		if held = d.stopped(d.Back); held == "" {
+			message += fmt.Sprintf("; goes back to step %d", before)
+			if recorded {
+				d.out.Move = &Move{To: before, Why: RolloutFailed}
+			}
+		}
+	case shipper.OnFailureAbort:
+		if held = d.stopped(d.Abort); held == "" {
+			message += "; is aborted"
+			d.out.Abort = recorded
+		}
+	}
+	if held != "" {
+		message += fmt.Sprintf("; onFailure is %s, and that is held: %s", f.Action, held)
+	}
+	return d.is(corev1.ConditionFalse, shipper.AdvancingFailed, message)
+}
+
+// stopped says what keeps Shipper from acting on a failure: the user's hold, or blocks.
+func (d *decision) stopped(blocks string) string {
+	if d.Release.Spec.Hold != "" {
+		return d.Release.Spec.Hold
+	}
+	return blocks
+}
+
+// failed is the condition Failed.
+func (d *decision) failed() shipper.Condition {
+	c := shipper.Condition{Type: shipper.ReleaseFailed, Status: corev1.ConditionFalse}
+	if f := d.progress.Failure; f != nil {
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, f.Reason, d.failure()
+	}
+	return c
+}
+
+// failure describes a failure to users.
+func (d *decision) failure() string {
+	f := d.progress.Failure
+	name := ""
+	if int(f.Step) < len(d.strategy.Steps) && d.strategy.Steps[f.Step].Name != "" {
+		name = fmt.Sprintf(" (%s)", d.strategy.Steps[f.Step].Name)
+	}
+	where := ""
+	if f.Cluster != "" {
+		where = " in " + f.Cluster
+	}
+	return fmt.Sprintf("step %d%s did not get what it wants in %s%s: %s", f.Step, name, d.strategy.ProgressDeadline, where, f.Message)
+}
+
+// again asks for another decision after a time, if that is sooner.
+func (d *decision) again(wait time.Duration) {
+	if d.out.Again == 0 || wait < d.out.Again {
+		d.out.Again = wait
+	}
+}

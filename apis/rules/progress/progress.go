@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package progress decides what a rollout does by itself: when it goes on to the next step, when it has failed, and what is done
+// about that. It decides by what was observed and the time alone.
+package progress
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// grace is the shortest time for which a rollout is observed before its deadline counts: what a reconciler finds when it begins may
+// be older than the deadline.
+const grace = 30 * time.Second
+
+// Observed is what a decision is made by.
+type Observed struct {
+	// Release is the newest of its Application, as it is stored.
+	Release *shipper.Release
+	// Step is how far its step is.
+	Step strategy.StepState
+	// Written says what keeps the step's own changes from being written; empty when nothing does.
+	Written string
+	// Up, Back and Abort name the RolloutBlocks that stop a move up, a move back and an abort; each is empty when none does.
+	Up, Back, Abort string
+	// Since is when the reconciler began to observe.
+	Since time.Time
+}
+
+// Decision is what a rollout does by itself.
+type Decision struct {
+	// Progress is the new status.progress; nil when the strategy does nothing by itself.
+	Progress *shipper.ReleaseProgress
+	// Conditions are Advancing and, with a progressDeadline, Failed; none when the strategy does nothing by itself.
+	Conditions []shipper.Condition
+	// CommandNotAwaited is true when the step is achieved and goes on without a user.
+	CommandNotAwaited bool
+	// Move is the change of targetStep that is due; nil when none is.
+	Move *Move
+	// Abort reports whether the Release is to be deleted because it has failed.
+	Abort bool
+	// Again is how long the decision holds if nothing else changes; 0 when for ever.
+	Again time.Duration
+}
+
+// Acts reports whether something other than the status is to be written.
+func (d Decision) Acts() bool { return d.Move != nil || d.Abort }
+
+// Move is a change of targetStep.
+type Move struct {
+	To  int32
+	Why string
+}
+
+// Why Shipper moves a Release.
+const (
+	// StepDue is the reason of a move up.
+	StepDue = "StepDue"
+	// RolloutFailed is the reason of a move back.
+	RolloutFailed = "RolloutFailed"
+)
+
+// Uses reports whether a strategy asks for anything that is done, or prevented, by itself.
+func Uses(s *shipper.RolloutStrategy) bool {
+	if s == nil {
+		return false
+	}
+	for _, step := range s.Steps {
+		if step.After != "" || step.Gate != nil {
+			return true
+		}
+	}
+	return s.ProgressDeadline != "" || s.OnFailure != ""
+}
+
+// Decide computes the decision. What was not stored before is not acted on, so that a crash repeats an act and loses none.
+func Decide(o Observed, now time.Time) Decision {
+	s := o.Release.Spec.Environment.Strategy
+	if !Uses(s) || int(o.Release.Spec.TargetStep) >= len(s.Steps) {
+		return Decision{}
+	}
+	d := decision{Observed: o, strategy: s, now: now, stored: o.Release.Status.Progress}
+	d.figures()
+	d.deadline()
+	advancing := d.advancing()
+	d.out.Progress = d.progress
+	d.out.Conditions = append(d.out.Conditions, advancing)
+	if s.ProgressDeadline != "" {
+		d.out.Conditions = append(d.out.Conditions, d.failed())
+	}
+	return d.out
+}
+
+// decision is the state while one is computed.
+type decision struct {
+	Observed
+	strategy *shipper.RolloutStrategy
+	now      time.Time
+	// stored is the Release's status.progress; nil when it has none.
+	stored *shipper.ReleaseProgress
+	// progress is the new one.
+	progress *shipper.ReleaseProgress
+	out      Decision
+}
+
+// target is the index of the requested step.
+func (d *decision) target() int32 { return d.Release.Spec.TargetStep }
+
+// figures begins anew when the position has changed, and notes when the step has first what it wants.
+func (d *decision) figures() {
+	moved := stamp.Moved(d.Release)
+	switch was := d.stored; {
+	case was != nil && was.Step == d.target() && was.Move == moved.Count:
+		d.progress = was.DeepCopy()
+	default:
+		d.progress = &shipper.ReleaseProgress{
+			Step: d.target(), Move: moved.Count, MovedBack: d.movedBack(moved), RequestedTime: upTo(d.now),
+		}
+		if was != nil && d.progress.MovedBack && moved.Why == RolloutFailed {
+			d.progress.Failure = was.Failure
+		}
+	}
+	if d.progress.ConvergedTime == nil && d.Step.Converged {
+		d.progress.ConvergedTime = new(upTo(d.now))
+	}
+	d.progress.Next = nil
+	if d.strategy.ProgressDeadline != "" && d.progress.ConvergedTime == nil {
+		d.progress.AvailablePods = max(d.progress.AvailablePods, d.Step.Available)
+	}
+}
+
+// movedBack reports whether the last change of the position was to lower it. A change that no webhook has noted is known by the step
+// that was achieved, or by the figures before.
+func (d *decision) movedBack(moved shipper.ReleaseMove) bool {
+	switch was := d.stored; {
+	case moved.Count > 0 && moved.To == d.target() && (was == nil || was.Move != moved.Count):
+		return moved.To < moved.From
+	case was != nil:
+		return d.target() < was.Step
+	}
+	achieved := d.Release.Status.AchievedStep
+	return achieved != nil && achieved.Step > d.target()
+}
+
+// advancing is the condition Advancing; it fills in what is done next.
+func (d *decision) advancing() shipper.Condition {
+	switch {
+	case d.progress.Failure != nil && !d.progress.MovedBack:
+		return d.fail()
+	case d.progress.MovedBack && !d.Step.Converged:
+		return d.is(corev1.ConditionFalse, shipper.AdvancingGoingBack, d.Step.Awaited)
+	case !d.Step.Converged:
+		return d.moving()
+	case d.progress.MovedBack:
+		return d.is(corev1.ConditionFalse, shipper.AdvancingHeldAfterGoingBack,
+			fmt.Sprintf("it went back to step %d: nothing goes on until a user raises targetStep", d.target()))
+	case !d.Step.Achieved:
+		return d.is(corev1.ConditionTrue, shipper.AdvancingChecking, d.Step.Awaited)
+	case int(d.target()) == len(d.strategy.Steps)-1:
+		return d.is(corev1.ConditionFalse, shipper.AdvancingComplete, "")
+	}
+	return d.goOn()
+}
+
+// moving is the condition while the step does not have what it wants.
+func (d *decision) moving() shipper.Condition {
+	switch {
+	case d.Written != "":
+		return d.is(corev1.ConditionFalse, shipper.AdvancingHeldByBlock, d.Written)
+	case d.onlyUnreachable():
+		return d.is(corev1.ConditionFalse, shipper.ClustersNotOperational, d.Step.Awaited)
+	}
+	return d.is(corev1.ConditionTrue, shipper.AdvancingMoving, d.Step.Awaited)
+}
+
+// goOn is the condition when the step is achieved and another follows.
+func (d *decision) goOn() shipper.Condition {
+	step := d.strategy.Steps[d.target()]
+	next := d.target() + 1
+	if step.After == "" {
+		return d.is(corev1.ConditionFalse, shipper.AdvancingAwaitingCommand,
+			fmt.Sprintf("waits until targetStep is raised to %d", next))
+	}
+	due := d.progress.ConvergedTime.Add(step.After.Value())
+	d.progress.Next = &shipper.ReleaseNextStep{Step: next, Time: metav1.NewTime(due)}
+	wait := due.Sub(d.now)
+	if step.After.Value() == 0 {
+		wait = 0
+	}
+	switch {
+	case d.Release.Spec.Hold != "":
+		return d.is(corev1.ConditionFalse, shipper.AdvancingHeldByUser, "held: "+d.Release.Spec.Hold)
+	case d.Up != "":
+		d.out.CommandNotAwaited = true
+		return d.is(corev1.ConditionFalse, shipper.AdvancingHeldByBlock, d.Up)
+	case wait > 0:
+		d.out.Again = wait
+	case d.recorded():
+		d.out.Move = &Move{To: next, Why: StepDue}
+	}
+	d.out.CommandNotAwaited = true
+	return d.is(corev1.ConditionTrue, shipper.AdvancingSoaking, fmt.Sprintf("goes on to step %d (%s) %s after step %d had what it wants",
+		next, d.strategy.Steps[next].Name, step.After, d.target()))
+}
+
+// recorded reports whether the step was achieved according to what is stored, and for this request of it: admission judges by that.
+func (d *decision) recorded() bool {
+	was, achieved := d.stored, d.Release.Status.AchievedStep
+	return was != nil && was.Step == d.target() && was.Move == d.progress.Move && was.ConvergedTime != nil &&
+		achieved != nil && achieved.Step == d.target() && d.Release.Status.ObservedGeneration == d.Release.Generation
+}
+
+func (d *decision) is(status corev1.ConditionStatus, reason, message string) shipper.Condition {
+	return shipper.Condition{Type: shipper.ReleaseAdvancing, Status: status, Reason: reason, Message: message}
+}
+
+// upTo is t in whole seconds, as objects store times, and not before t: waits get no shorter.
+func upTo(t time.Time) metav1.Time {
+	return metav1.NewTime(t.Add(time.Second - time.Nanosecond).Truncate(time.Second))
+}

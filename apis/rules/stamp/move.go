@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stamp
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Moved is the last noted change of a Release's targetStep; the zero value when none was noted.
+func Moved(rel *shipper.Release) shipper.ReleaseMove {
+	var m shipper.ReleaseMove
+	if json.Unmarshal([]byte(rel.Annotations[shipper.ReleaseMovedAnnotation]), &m) != nil {
+		return shipper.ReleaseMove{}
+	}
+	return m
+}
+
+// Move is the note of a change of targetStep from old's to rel's.
+func Move(old, rel *shipper.Release, by, why string, now metav1.Time) string {
+	return note(shipper.ReleaseMove{
+		By: by, Time: metav1.Time{Time: now.UTC()}.Rfc3339Copy(), From: old.Spec.TargetStep, To: rel.Spec.TargetStep,
+		Count: Moved(old).Count + 1, Why: why,
+	})
+}
+
+// note writes a user's name as it is: a policy looks for it.
+func note(m shipper.ReleaseMove) string {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(m) != nil {
+		return ""
+	}
+	return strings.TrimSpace(out.String())
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy
+
+import (
+	"slices"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// StepState is how far the contender's step is.
+type StepState struct {
+	// Converged reports whether contender and incumbent have the installation, the capacity and the traffic that the step wants.
+	Converged bool
+	// Achieved reports whether the conditions of other programs that the step waits for are True, too.
+	Achieved bool
+	// Incumbent reports whether there is a Release to go back to.
+	Incumbent bool
+	// Awaited is what is awaited, for users; empty when the step is achieved.
+	Awaited string
+	// Lacking are the clusters that are awaited, sorted; none when the step has converged, or has not begun.
+	Lacking []Lack
+	// Available is the number of the contender's available Pods in all clusters.
+	Available int32
+}
+
+// Lack is a cluster that is awaited.
+type Lack struct {
+	Cluster string
+	// Reachable is false while what is known of the cluster is not recent.
+	Reachable bool
+	// Message is the cluster's own; may be empty.
+	Message string
+}
+
+func (r *rollout) stepState() StepState {
+	s := StepState{Converged: r.converged, Incumbent: r.incumbent() >= 0, Available: r.availablePods()}
+	if r.stages == nil {
+		s.Awaited = r.executed(r.contender().Release).Message
+		return s
+	}
+	awaited, _ := r.awaited()
+	if s.Achieved = awaited == nil; s.Achieved {
+		return s
+	}
+	s.Awaited = awaited.message
+	if awaited.lacking != nil {
+		s.Lacking = awaited.lacking()
+	}
+	return s
+}
+
+// availablePods of the contender in all clusters.
+func (r *rollout) availablePods() int32 {
+	var sum int32
+	for _, n := range available(r.contender()) {
+		sum += n
+	}
+	return sum
+}
+
+// lacking are the clusters that do not have the wanted value.
+func (g *quantity) lacking() []Lack {
+	var out []Lack
+	for _, c := range g.where(func(c string) bool { return g.asked[c] != g.wanted || !g.readyIn(c) }) {
+		out = append(out, lackOf(c, g.status[c]))
+	}
+	return out
+}
+
+// lackingInstallation are the clusters in which the chart is not installed.
+func (r Release) lackingInstallation() []Lack {
+	var out []Lack
+	for _, cluster := range clustersOf(r) {
+		if installedIn(r, cluster) {
+			continue
+		}
+		var conditions []shipper.Condition
+		if it := r.Installation; it != nil {
+			i := slices.IndexFunc(it.Status.Clusters, func(c shipper.ClusterInstallationStatus) bool { return c.Name == cluster })
+			if i >= 0 {
+				conditions = it.Status.Clusters[i].Conditions
+			}
+		}
+		out = append(out, lackOf(cluster, conditions))
+	}
+	return out
+}
+
+// lackOf is a cluster by its conditions. Of one that says nothing yet it is not known whether it can be reached.
+func lackOf(cluster string, conditions []shipper.Condition) Lack {
+	l := Lack{Cluster: cluster, Reachable: shipper.ConditionTrue(conditions, shipper.TargetOperational)}
+	if c := shipper.FindCondition(conditions, shipper.TargetReady); c != nil && c.Status != "True" {
+		l.Message = c.Message
+	}
+	return l
+}

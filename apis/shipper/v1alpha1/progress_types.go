@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// ReleaseProgress are the figures and times of a step that Shipper may end by itself. Times are whole seconds, rounded up.
+type ReleaseProgress struct {
+	// step is the targetStep that the figures are about.
+	Step int32 `json:"step"`
+
+	// move is the number of times that targetStep had been changed when the step was requested.
+	// +optional
+	Move int64 `json:"move,omitempty"`
+
+	// movedBack is true when targetStep was lowered last. Nothing goes up by itself until a user raises it.
+	// +optional
+	MovedBack bool `json:"movedBack,omitempty"`
+
+	// requestedTime is when the step was requested, as far as the reconciler knows.
+	RequestedTime metav1.Time `json:"requestedTime"`
+
+	// convergedTime is when contender and incumbent first had what the step wants. Absent until then.
+	// +optional
+	ConvergedTime *metav1.Time `json:"convergedTime,omitempty"`
+
+	// next is the move that Shipper will make by itself. Absent when it will make none.
+	// +optional
+	Next *ReleaseNextStep `json:"next,omitempty"`
+
+	// deadlineTime is when the rollout fails, unless the step has what it wants, or more Pods are available than before. Absent while the
+	// clock of progressDeadline stands.
+	// +optional
+	DeadlineTime *metav1.Time `json:"deadlineTime,omitempty"`
+
+	// deadlineRemaining is what is left of progressDeadline while its clock stands.
+	// +optional
+	DeadlineRemaining string `json:"deadlineRemaining,omitempty"`
+
+	// availablePods is the largest number of the contender's Pods that were available since the step was requested.
+	// +optional
+	AvailablePods int32 `json:"availablePods,omitempty"`
+
+	// failure is why the rollout has failed. Absent when it has not, and again when a user raises targetStep or, where nothing was done
+	// about it, when the step has what it wants.
+	// +optional
+	Failure *ReleaseFailure `json:"failure,omitempty"`
+}
+
+// ReleaseNextStep is a step that Shipper will move a Release to.
+type ReleaseNextStep struct {
+	// step is its index, from 0.
+	Step int32 `json:"step"`
+	// time is when the step is due. It is requested then if no RolloutBlock and no hold stop it.
+	Time metav1.Time `json:"time"`
+}
+
+// ReleaseFailure is why a rollout has failed, and what is done about it.
+type ReleaseFailure struct {
+	// step is the index, from 0, of the step that failed.
+	Step int32 `json:"step"`
+	// cluster is one in which it failed. Absent when it is not known in which.
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
+	// reason is ProgressDeadlineExceeded. There may be others in future.
+	Reason string `json:"reason"`
+	// message says what was awaited, at most 1024 characters.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// action is what is done about it, by the strategy's onFailure. Hold also when there is nothing to go back to.
+	Action FailurePolicy `json:"action"`
+	// time of the failure.
+	Time metav1.Time `json:"time"`
+}
+
+// ReleaseMove is the last change of a Release's targetStep, in the annotation shipper.booking.com/release.moved as JSON.
+// +kubebuilder:object:generate=false
+type ReleaseMove struct {
+	// By is the user.
+	By string `json:"by"`
+	// Time of the request.
+	Time metav1.Time `json:"time"`
+	// From and To are targetStep before and after.
+	From int32 `json:"from"`
+	To   int32 `json:"to"`
+	// Count of the changes of targetStep, this one included.
+	Count int64 `json:"count"`
+	// Why the reconciler moved it; absent when a user did.
+	Why string `json:"why,omitempty"`
+}
+
+// FailedEnvironment is an environment that failed and was aborted, in the annotation shipper.booking.com/app.failed as JSON.
+// +kubebuilder:object:generate=false
+type FailedEnvironment struct {
+	// Digest is the SHA-256 (hexadecimal) of the environment.
+	Digest string `json:"digest"`
+	// Release is the name of the Release that failed.
+	Release string `json:"release"`
+	// Step, Cluster, Reason and Time are those of its failure.
+	Step    int32       `json:"step"`
+	Cluster string      `json:"cluster,omitempty"`
+	Reason  string      `json:"reason"`
+	Time    metav1.Time `json:"time"`
+}
