@@ -20,6 +20,7 @@ import (
 	kjson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/repository"
@@ -151,12 +152,12 @@ func patched(t *testing.T, object, patch []byte) []byte {
 
 // FuzzForgery sends any write of a user without rights over an Application, a Release and a target, as the API
 // server does: mutated, with the old status restored, and validated. An admitted write has not changed
-// protected metadata.
+// protected metadata; who has moved or held a Release is this user.
 func FuzzForgery(f *testing.F) {
 	s, forget := gateOf(f)
 	all := objects()
 	kinds := map[string]protected.Metadata{
-		"application": protected.Observed, "release": protected.Release,
+		"application": protected.Observed, "release": protected.Stamped,
 		"capacitytarget": {Labels: protected.Release.Labels, Annotations: []string{shipper.ReleaseChartDigestAnnotation}},
 	}
 	for kind := range kinds {
@@ -208,6 +209,12 @@ func FuzzForgery(f *testing.F) {
 			want, got := only(state, old.GetLabels(), old.GetAnnotations()), only(state, stored.Labels, stored.Annotations)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("what %s is after %s (-want +got):\n%s", kind, object, diff)
+			}
+			if m := stamp.Moved(&shipper.Release{ObjectMeta: stored.ObjectMeta}); m.Count > 0 && (m.By != "dev" || m.Why != "") {
+				t.Fatalf("%s notes a move by another: %+v", object, m)
+			}
+			if by, there := stored.Annotations[shipper.ReleaseHeldByAnnotation]; there && by != "dev" {
+				t.Fatalf("%s notes a hold by %q", object, by)
 			}
 		}
 	})

@@ -96,6 +96,15 @@ func moving(step int32) func(*lineCase, *user) error {
 	}
 }
 
+// settingHold sets, or with an empty reason ends, the hold of the Release.
+func settingHold(reason string) func(*lineCase, *user) error {
+	return func(s *lineCase, u *user) error {
+		rel := s.r.rel.DeepCopy()
+		rel.Spec.Hold = reason
+		return u.Update(s.Context(), rel, client.DryRunAll)
+	}
+}
+
 func deletingApplication(s *lineCase, u *user) error {
 	return u.Delete(s.Context(), s.r.app.DeepCopy(), client.DryRunAll)
 }
@@ -231,6 +240,8 @@ func theLines(s *lineCase) map[string]struct {
 		"who may override adds an override only":             {local, nil, byUser("sre", updating(override)), none},
 		"it is deleted":                                      {local, nil, byUser("dev", deletingApplication), both},
 		"a Release is moved":                                 {local, nil, byUser("dev", moving(2)), both},
+		"a Release is held for another reason":               {local, nil, byUser("dev", settingHold("dinner")), none},
+		"a Release is held no more":                          {local, nil, byUser("dev", settingHold("")), both},
 		"a Release is deleted":                               {local, nil, byUser("dev", deletingRelease), both},
 		"the garbage collector deletes a Release with owner": {local, nil, byUser(collector, deletingRelease), first},
 		"a target is edited by hand":                         {local, nil, byUser("dev", scaling), first},
@@ -289,7 +300,7 @@ func TestBothLinesAgree(t *testing.T) {
 		steps := app.Spec.Template.Strategy.Steps
 		app.Spec.Template.Strategy.Steps = append(steps[:len(steps)-1:len(steps)-1], steps[0], steps[len(steps)-1])
 	})
-	s.r.rel.Spec.TargetStep = 1
+	s.r.rel.Spec.TargetStep, s.r.rel.Spec.Hold = 1, "lunch"
 	if err := as(t, "dev").Update(t.Context(), s.r.rel); err != nil {
 		t.Fatal(err)
 	}

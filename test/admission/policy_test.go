@@ -11,9 +11,11 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/test/env"
@@ -22,7 +24,11 @@ import (
 // TestThePolicyAloneKeepsControlState forges the state that Shipper writes, with both webhook configurations deleted.
 func TestThePolicyAloneKeepsControlState(t *testing.T) {
 	s := &lineCase{T: t, ns: namespace(t), charts: startRepository(t, "0.0.1", "0.0.2")}
-	s.r = rollOut(t, s.ns, func(app *shipper.Application) { app.Finalizers = []string{shipper.RolloutFinalizer} })
+	s.r = rollOut(t, s.ns, func(app *shipper.Application) {
+		app.Finalizers = []string{shipper.RolloutFinalizer}
+		app.Spec.Template.Strategy.Steps[0].Gate = &shipper.StepGate{}
+	})
+	grant(t, "skipper", "skip", "releases")
 	grant(t, "stamper", "stamp", "releases")
 	grant(t, "stamper", "stamp", "applications")
 	env.Eventually(t, "RBAC to grant the right", func(ctx context.Context) error { return mayStamp(ctx, "stamper", s.ns) })
@@ -48,6 +54,20 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 		"the generation of a Release": {onRelease(func(rel *shipper.Release) {
 			rel.Annotations[shipper.ReleaseGenerationAnnotation] = "7"
 		}), true},
+		"an environment that failed": {annotated(shipper.AppFailedAnnotation), true},
+		"who moved a Release": {onRelease(func(rel *shipper.Release) {
+			rel.Annotations[shipper.ReleaseMovedAnnotation] = `{"by":"dev","from":0,"to":1,"count":1}`
+		}), true},
+		"who holds a Release": {onRelease(func(rel *shipper.Release) {
+			rel.Spec.Hold, rel.Annotations[shipper.ReleaseHeldByAnnotation] = "lunch", "ann"
+		}), true},
+		"a gate that is not passed": {onRelease(func(rel *shipper.Release) { rel.Spec.TargetStep = 1 }), false},
+		"a gate that is not passed, for Shipper": {func(s *lineCase, _ *user) error {
+			rel := s.r.rel.DeepCopy()
+			rel.Spec.TargetStep = 1
+			rel.Annotations[shipper.ReleaseMovedAnnotation] = stamp.Move(s.r.rel, rel, reconcilerUser, "StepDue", metav1.Now())
+			return as(s.T, reconcilerUser).Update(s.Context(), rel, client.DryRunAll)
+		}, false},
 		"the Application of a Release": {onRelease(func(rel *shipper.Release) { rel.Labels[shipper.AppLabel] = "other" }), true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -64,6 +84,27 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 			}
 		})
 	}
+	t.Run("what users do to a Release", func(t *testing.T) {
+		at := *s
+		at.T = t
+		env.Eventually(t, "a gate that is passed with the verb skip", func(context.Context) error {
+			return onRelease(func(rel *shipper.Release) { rel.Spec.TargetStep = 1 })(&at, as(t, "skipper"))
+		})
+		for name, edit := range map[string]func(*shipper.Release){
+			"dev": func(rel *shipper.Release) {
+				rel.Spec.Hold, rel.Annotations[shipper.ReleaseHeldByAnnotation] = "lunch", "dev"
+			},
+			"skipper": func(rel *shipper.Release) {
+				rel.Spec.TargetStep = 1
+				rel.Annotations[shipper.ReleaseMovedAnnotation] = stamp.Move(s.r.rel, rel, "skipper", "", metav1.Now())
+			},
+			reconcilerUser: func(rel *shipper.Release) { rel.Spec.TargetStep = 1 }, // an abort brings it back
+		} {
+			if err := onRelease(edit)(&at, as(t, name)); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
 	t.Run("a Release that another Application owns", func(t *testing.T) { collectorIsRefused(t, s) })
 	t.Run("an annotation of the user's own", func(t *testing.T) {
 		at := *s

@@ -78,7 +78,7 @@ func granted(t *testing.T, user, namespace string) map[string][]string {
 				key += "/" + sub
 			}
 			for _, verb := range []string{
-				"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "override", "stamp",
+				"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "override", "stamp", "skip",
 			} {
 				allowed, err := permitted(t.Context(), user, verb, resource, sub, where)
 				if err != nil {
@@ -146,7 +146,7 @@ func TestRolesAllowThisAndNothingElse(t *testing.T) {
 	}
 	for role, more := range map[string]map[string][]string{
 		viewRole: views, editRole: edits, adminRole: edits,
-		sreRole: {"rolloutblocks": {"create", "update", "patch", "delete", "override"}},
+		sreRole: {"rolloutblocks": {"create", "update", "patch", "delete", "override"}, "releases": {"skip"}},
 	} {
 		t.Run(role, func(t *testing.T) {
 			local, global := "local-"+role, "global-"+role

@@ -36,6 +36,7 @@ func (w *Webhook) validateWrite(
 	if specChanged {
 		errs = append(errs, validateName(app.Name)...)
 		errs = append(errs, w.validateTemplate(&app.Spec.Template)...)
+		errs = append(errs, validateFailed(app, old, w.BlockCheck.Clock.Now())...)
 	}
 	errs = append(errs, w.validateRepository(app, old)...)
 	errs = append(errs, validateLabels(app.Labels, metaOf(old).Labels)...)

@@ -27,6 +27,8 @@ const (
 	// Stamp on applications, releases and the kinds of targets permits writing the annotations and labels that Shipper writes,
 	// and creating Releases and targets from a backup.
 	Stamp = "stamp"
+	// Skip on releases permits moving a Release past the gate of a step that is not achieved.
+	Skip = "skip"
 )
 
 // How long answers are cached. A denial is cached briefly, because a user may wait for the right to be granted.

@@ -56,7 +56,7 @@ var (
 			shipper.AppHighestObservedGenerationAnnotation, shipper.AppObservedTemplateAnnotation,
 			shipper.AppChartNameAnnotation, shipper.AppChartRepoAnnotation, shipper.AppChartVersionResolvedAnnotation,
 			shipper.AppChartVersionRawAnnotation, shipper.AppChartDigestAnnotation, shipper.AppRequestedByAnnotation,
-			shipper.AppRolledBackToAnnotation, shipper.AppRollbackStrategyAnnotation,
+			shipper.AppRolledBackToAnnotation, shipper.AppRollbackStrategyAnnotation, shipper.AppFailedAnnotation,
 		},
 	}
 	Release = Metadata{
@@ -64,15 +64,25 @@ var (
 		Annotations: []string{
 			shipper.ReleaseGenerationAnnotation, shipper.ReleaseTemplateIterationAnnotation, shipper.ReleaseClustersAnnotation,
 			shipper.ReleaseChartDigestAnnotation, shipper.ReleaseRequestedByAnnotation, shipper.ReleaseReturnedAnnotation,
-			shipper.ReleaseRollbackOfAnnotation, shipper.ReleaseChartSignatureAnnotation,
+			shipper.ReleaseRollbackOfAnnotation, shipper.ReleaseChartSignatureAnnotation, shipper.ReleaseMovedAnnotation,
+			shipper.ReleaseHeldByAnnotation,
 		},
 		Labels: []string{shipper.AppLabel, shipper.ReleaseLabel, shipper.ReleaseHashLabel},
+	}
+	// Stamped is Release without what the mutating webhook writes: validation compares that with the request.
+	Stamped = Metadata{
+		Kind: Release.Kind, Resource: Release.Resource, Labels: Release.Labels,
+		Annotations: slices.DeleteFunc(slices.Clone(Release.Annotations), func(key string) bool {
+			return key == shipper.ReleaseMovedAnnotation || key == shipper.ReleaseHeldByAnnotation
+		}),
 	}
 	// Observed is the part of Application that only the reconciler writes. The mutating webhook writes the rest, so validation
 	// cannot detect a forgery there.
 	Observed = Metadata{
 		Kind: Application.Kind, Resource: Application.Resource,
-		Annotations: []string{shipper.AppHighestObservedGenerationAnnotation, shipper.AppObservedTemplateAnnotation},
+		Annotations: []string{
+			shipper.AppHighestObservedGenerationAnnotation, shipper.AppObservedTemplateAnnotation, shipper.AppFailedAnnotation,
+		},
 	}
 )
 

@@ -8,10 +8,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// asked is c with the matchConditions of blocks. They do not apply to the reconciler, which rolls out what was admitted.
+// asked is c with the matchConditions of blocks. They do not apply to the reconciler where it rolls out what was admitted.
 func (w *Webhook) asked(ctx context.Context, req *admission.Request, c block.Change) block.Change {
 	if !w.reconciler(req) {
 		c.Matches = w.BlockCheck.Requested(ctx, req)
@@ -19,28 +20,34 @@ func (w *Webhook) asked(ctx context.Context, req *admission.Request, c block.Cha
 	return c
 }
 
-// step is the change made by a new targetStep. The reconciler moves a Release only when it aborts a newer one.
+// step is the change made by a new targetStep. The reconciler moves a Release by itself, with a reason and as one whom matchConditions
+// bear on, or because it aborts a newer one.
 func (w *Webhook) step(
 	ctx context.Context, req *admission.Request, app block.App, rel, old *shipper.Release,
 ) block.Change {
-	c := w.asked(ctx, req, app.Step(rel))
-	switch {
-	case w.reconciler(req):
+	c := app.Step(rel)
+	if w.reconciler(req) && stamp.Moved(rel).Why == "" {
 		return c.And(shipper.RolloutBlockAbort)
-	case rel.Spec.TargetStep < old.Spec.TargetStep:
+	}
+	c.Matches = w.BlockCheck.Requested(ctx, req)
+	if rel.Spec.TargetStep < old.Spec.TargetStep {
 		return c.And(shipper.RolloutBlockRetreat)
 	}
 	return c
 }
 
-// deletion is the change made by the deletion of a Release. The reconciler deletes Releases that are no longer needed.
+// deletion is the change made by the deletion of a Release. The reconciler deletes Releases that are no longer needed, and the newest
+// when it has failed.
 func (w *Webhook) deletion(
 	ctx context.Context, req *admission.Request, app block.App, rel *shipper.Release,
 ) block.Change {
-	if w.reconciler(req) {
+	newest := app.Newest()
+	if fails := newest != nil && newest.Name == rel.Name; w.reconciler(req) && !fails {
 		return app.Trimming(rel)
 	}
-	return w.asked(ctx, req, app.Deletion(rel))
+	c := app.Deletion(rel)
+	c.Matches = w.BlockCheck.Requested(ctx, req)
+	return c
 }
 
 func (w *Webhook) reconciler(req *admission.Request) bool {

@@ -14,10 +14,10 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-// guarded is the metadata of a Release that only Shipper may change. All its labels matter: installed objects get them, and
+// guarded is the metadata of a Release that only Shipper may change, with all its labels: installed objects get them, and
 // removing one that its Application had would take the Release out of the scope of a block.
-func guarded(old, rel *shipper.Release) protected.Metadata {
-	return protected.Release.AllLabels(old.Labels, rel.Labels)
+func guarded(of protected.Metadata, old, rel *shipper.Release) protected.Metadata {
+	return of.AllLabels(old.Labels, rel.Labels)
 }
 
 // complete restores the stamp and the owner that an update left out, normalises the override and records the user who added it.
@@ -27,9 +27,10 @@ func (w *Webhook) complete(
 	ctx context.Context, req *admission.Request, a *response.Response, rel, old *shipper.Release,
 ) error {
 	if old != nil {
-		if err := w.Guard.Keep(ctx, req, a, guarded(old, rel), &old.ObjectMeta, &rel.ObjectMeta); err != nil {
+		if err := w.Guard.Keep(ctx, req, a, guarded(protected.Release, old, rel), &old.ObjectMeta, &rel.ObjectMeta); err != nil {
 			return err
 		}
+		w.note(req, rel, old)
 	}
 	if old != nil {
 		if err := w.ownerOf(old).Restore(ctx, &old.ObjectMeta, &rel.ObjectMeta); err != nil {

@@ -61,7 +61,7 @@ func (w *Webhook) validateCreate(
 func (w *Webhook) validateUpdate(
 	ctx context.Context, req *admission.Request, a *response.Response, rel, old *shipper.Release,
 ) error {
-	if err := w.Guard.Check(ctx, req, guarded(old, rel), &old.ObjectMeta, &rel.ObjectMeta); err != nil {
+	if err := w.Guard.Check(ctx, req, guarded(protected.Stamped, old, rel), &old.ObjectMeta, &rel.ObjectMeta); err != nil {
 		return err
 	}
 	var errs field.ErrorList
@@ -71,6 +71,10 @@ func (w *Webhook) validateUpdate(
 	}
 	more, err := w.ownerOf(old).Check(ctx, &old.ObjectMeta, &rel.ObjectMeta)
 	if err != nil {
+		return err
+	}
+	errs = append(errs, more...)
+	if more, err = w.validateNotes(ctx, req, rel, old); err != nil {
 		return err
 	}
 	errs = append(errs, more...)
@@ -101,13 +105,17 @@ func (w *Webhook) validateUpdate(
 		}
 	}
 	if !moved {
-		return nil
+		return w.validateHold(ctx, req, a, app, rel, old)
+	}
+	if err := w.validateMove(ctx, req, rel, old); err != nil {
+		return err
 	}
 	c := w.step(ctx, req, app, rel, old)
 	if err := w.BlockCheck.Judge(a, resource, rel.Name, subject(rel), block.Overrides(rel.Annotations), c); err != nil {
 		return err
 	}
 	warnWithoutEffect(a, rel, app.Newest())
+	warnOfProgress(a, rel, old)
 	return nil
 }
 

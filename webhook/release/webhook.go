@@ -57,6 +57,11 @@ func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *respon
 			return err
 		}
 	}
+	if rel != nil && old != nil { // before the policy, whose message says less
+		if err := w.validateMove(ctx, req, rel, old); err != nil {
+			return err
+		}
+	}
 	return w.BlockCheck.Early(a, req.Namespace, func(a *response.Response) error { return w.validate(ctx, req, a, rel, old) })
 }
 

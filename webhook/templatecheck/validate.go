@@ -8,10 +8,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
+	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -33,6 +32,10 @@ const (
 	MaxPercent = 100
 	// MaxClustersPerRegion bounds the clusters wanted in one region.
 	MaxClustersPerRegion = 1000
+	// MaxDuration bounds the durations of a strategy.
+	MaxDuration = 720 * time.Hour
+	// MinProgressDeadline is the shortest progressDeadline.
+	MinProgressDeadline = 30 * time.Second
 )
 
 // Validate returns the errors of env, which is at path. Its chart must have an exact version.
@@ -165,65 +168,4 @@ func validateRequirements(r shipper.ClusterRequirements, path *field.Path) field
 		seen[capability] = true
 	}
 	return errs
-}
-
-func validateStrategy(s *shipper.RolloutStrategy, path *field.Path) field.ErrorList {
-	if s == nil {
-		return field.ErrorList{field.Required(path, "say in which steps a new release takes over")}
-	}
-	steps := path.Child("steps")
-	switch {
-	case len(s.Steps) == 0:
-		return field.ErrorList{field.Required(steps, "a strategy has at least one step")}
-	case len(s.Steps) > MaxSteps:
-		return field.ErrorList{field.TooMany(steps, len(s.Steps), MaxSteps)}
-	}
-	var errs field.ErrorList
-	for i, step := range s.Steps {
-		capacity, traffic := steps.Index(i).Child("capacity"), steps.Index(i).Child("traffic")
-		errs = append(errs, validatePercent(step.Capacity.Incumbent, capacity.Child("incumbent"))...)
-		errs = append(errs, validatePercent(step.Capacity.Contender, capacity.Child("contender"))...)
-		errs = append(errs, validateWeight(step.Traffic.Incumbent, traffic.Child("incumbent"))...)
-		errs = append(errs, validateWeight(step.Traffic.Contender, traffic.Child("contender"))...)
-		errs = append(errs, validateGates(step.ReadinessGates, steps.Index(i).Child("readinessGates"))...)
-	}
-	return errs
-}
-
-// validateGates validates types of conditions of other controllers: they have a domain, unlike Shipper's own.
-func validateGates(gates []string, path *field.Path) field.ErrorList {
-	if len(gates) > MaxGates {
-		return field.ErrorList{field.TooMany(path, len(gates), MaxGates)}
-	}
-	var errs field.ErrorList
-	for i, gate := range gates {
-		domain, _, prefixed := strings.Cut(gate, "/")
-		switch wrong := validation.IsQualifiedName(gate); {
-		case len(wrong) > 0:
-			errs = append(errs, field.Invalid(path.Index(i), gate, strings.Join(wrong, "; ")))
-		case !prefixed:
-			errs = append(errs, field.Invalid(path.Index(i), gate,
-				"must be a type of condition that another controller owns, with its domain: example.com/Verified"))
-		case domain == shipper.GroupVersion.Group:
-			errs = append(errs, field.Invalid(path.Index(i), gate,
-				"the domain "+domain+" is Shipper's own: a gate is a condition that another controller owns"))
-		case slices.Contains(gates[:i], gate):
-			errs = append(errs, field.Duplicate(path.Index(i), gate))
-		}
-	}
-	return errs
-}
-
-func validatePercent(percent int32, path *field.Path) field.ErrorList {
-	if percent < 0 || percent > MaxPercent {
-		return field.ErrorList{field.Invalid(path, percent, "capacity is a percentage: use a number from 0 to 100")}
-	}
-	return nil
-}
-
-func validateWeight(weight int32, path *field.Path) field.ErrorList {
-	if weight < 0 {
-		return field.ErrorList{field.Invalid(path, weight, "traffic is a weight: use a number from 0 on")}
-	}
-	return nil
 }
