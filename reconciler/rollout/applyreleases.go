@@ -24,6 +24,8 @@ type releasesDone struct {
 	// newest is the name of the newest Release; asked is true when what targets say was changed for it.
 	newest string
 	asked  bool
+	// moved is true when the newest Release was moved or deleted by itself: what was planned is out of date then.
+	moved bool
 	// rollout is why the strategy's writes stopped; nil when they did not.
 	rollout error
 	// events by name of the Release they are about.
@@ -88,6 +90,10 @@ func (r *pass) applyReleases(ctx context.Context, s *scope, p releasesPlan) rele
 		if d.rollout = r.removeFinalizer(ctx, rel); d.rollout != nil {
 			return d
 		}
+	}
+	if p.progress.Acts() {
+		d.rollout = r.advance(ctx, s, p.progress)
+		d.moved = d.rollout == nil
 	}
 	return d
 }

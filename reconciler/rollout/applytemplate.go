@@ -5,7 +5,6 @@ package rollout
 import (
 	"context"
 	"fmt"
-	"maps"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -107,7 +106,11 @@ func (r *pass) annotate(ctx context.Context, app *shipper.Application, with map[
 	if app.Annotations == nil {
 		app.Annotations = map[string]string{}
 	}
-	maps.Copy(app.Annotations, with)
+	for key, value := range with {
+		if app.Annotations[key] = value; value == "" {
+			delete(app.Annotations, key)
+		}
+	}
 	err := r.client.Patch(ctx, app, onlyIfUnchanged(was))
 	if r.wrote(app); err != nil {
 		return fmt.Errorf("remembering the newest release of application %s/%s: %w", app.Namespace, app.Name, err)

@@ -3,11 +3,13 @@
 package rollout
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"shipper.dev/shipper/apis/rules/progress"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/rollout/events"
@@ -22,7 +24,21 @@ const (
 	stateTransitionedReason  = "ReleaseStateTransitioned"
 	conditionChangedReason   = "ReleaseConditionChanged"
 	applicationChangedReason = "ApplicationConditionChanged"
+	stepAdvancedReason       = "StepAdvanced"
+	wentBackReason           = "WentBack"
+	abortedOnFailureReason   = "AbortedOnFailure"
 )
+
+// movedByItself is the event of a move that no user asked for.
+func movedByItself(rel *shipper.Release, m *progress.Move) report.Event {
+	from, to := rel.Spec.TargetStep, m.To
+	if to > from {
+		return events.Normal(stepAdvancedReason, fmt.Sprintf("Advance to step %d", to), "%q goes on by itself from step %d to step %d",
+			key(rel), from, to)
+	}
+	return events.Warning(wentBackReason, fmt.Sprintf("Retreat to step %d", to), "%q goes back by itself from step %d to step %d: %s",
+		key(rel), from, to, rel.Status.Progress.Failure.Message)
+}
 
 func clustersSelected(rel *shipper.Release, clusters []string) report.Event {
 	return events.Normal(clustersSelectedReason, "ChooseClusters", "Set clusters for %q to %v", key(rel), joined(clusters))
@@ -59,7 +75,13 @@ func releaseChanges(rel *shipper.Release, is shipper.ReleaseStatus) []report.Eve
 	if a := is.AchievedStep; a != nil && (was.AchievedStep == nil || *was.AchievedStep != *a) {
 		out = append(out, events.Normal(strategyAppliedReason, "Achieve "+a.Name, "step [%d] finished", a.Step))
 	}
-	before, after := was.Conditions, is.Conditions
+	before, after := events.Without(was.Conditions, shipper.ReleaseAdvancing), events.Without(is.Conditions, shipper.ReleaseAdvancing)
+	if c := shipper.FindCondition(after, shipper.ReleaseFailed); c != nil {
+		if c.Status == corev1.ConditionTrue && !shipper.ConditionTrue(before, shipper.ReleaseFailed) {
+			out = append(out, events.Warning(c.Reason, "Set Failed=True", "%s", c.Message))
+		}
+		before, after = events.Without(before, c.Type), events.Without(after, c.Type)
+	}
 	if stays(rel, is) {
 		before, after = events.WithoutUnderWay(before, after, shipper.ReleaseStrategyExecuted)
 	} else {

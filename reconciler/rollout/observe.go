@@ -32,6 +32,8 @@ type scope struct {
 	blocks []*shipper.RolloutBlock
 	// clusters are all there are; nil if neither a block nor placement needs them.
 	clusters []shipper.Cluster
+	// since is when this process began to observe Applications.
+	since time.Time
 }
 
 // view is how the blocks are seen at a time.
@@ -61,7 +63,7 @@ func (r *pass) observe(ctx context.Context, req ctrl.Request) (*scope, error) {
 	case !app.DeletionTimestamp.IsZero():
 		return nil, r.finish(ctx, app)
 	}
-	s := &scope{app: app}
+	s := &scope{app: app, since: r.since()}
 	if s.history, err = r.histories.Cached(ctx, s.app); err != nil {
 		return nil, err
 	}

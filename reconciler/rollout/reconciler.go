@@ -63,6 +63,8 @@ type Reconciler struct {
 	releases *report.Throttle
 	// confirmed has the UID of each Application, by its key, of which this process has compared the cache with the API server.
 	confirmed sync.Map
+	// since is the time of the first pass.
+	since func() time.Time
 }
 
 // Reconcile takes one Application a step further.
@@ -94,7 +96,7 @@ func (r *pass) run(ctx context.Context, req ctrl.Request) (wait time.Duration, e
 		p = planReleases(s, r.now)
 	}
 	if t.acts() || p.writes() {
-		if err := r.confirm(ctx, s, t.acts() || len(p.remove) > 0); err != nil {
+		if err := r.confirm(ctx, s, t.acts() || len(p.remove) > 0 || p.progress.Abort); err != nil {
 			return 0, []error{err}
 		}
 	}
@@ -107,6 +109,9 @@ func (r *pass) run(ctx context.Context, req ctrl.Request) (wait time.Duration, e
 		return 0, errs
 	}
 	done := r.applyReleases(ctx, s, p)
+	if done.moved {
+		return 0, append(errs, done.errs()...)
+	}
 	wait, more := r.reportReleases(ctx, s, p, done)
-	return wait, append(append(errs, more...), done.errs()...)
+	return report.Sooner(wait, p.progress.Again), append(append(errs, more...), done.errs()...)
 }

@@ -10,6 +10,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/block"
 	"shipper.dev/shipper/apis/rules/placement"
+	"shipper.dev/shipper/apis/rules/progress"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -31,6 +32,8 @@ type releasesPlan struct {
 	remove []*shipper.Release
 	// rollout is what the strategy asks of targets that exist, with one outcome for each live Release.
 	rollout strategy.Plan
+	// progress is what the newest Release does by itself.
+	progress progress.Decision
 }
 
 // missingTargets is a Release of which targets are missing.
@@ -43,7 +46,7 @@ type missingTargets struct {
 
 // writes reports whether anything but status is to be written.
 func (p releasesPlan) writes() bool {
-	return p.choice != nil || len(p.targets) > 0 || len(p.remove) > 0 || p.rollout.Writes()
+	return p.choice != nil || len(p.targets) > 0 || len(p.remove) > 0 || p.rollout.Writes() || p.progress.Acts()
 }
 
 // planReleases is pure.
@@ -65,6 +68,7 @@ func planReleases(s *scope, now metav1.Time) releasesPlan {
 	}
 	p.rollout = strategy.Make(observed, now)
 	p.remove = free(leaving, p.rollout.Leaving)
+	p.progress = planProgress(s, p, now)
 	if p.blocked != "" {
 		return p
 	}
@@ -84,6 +88,18 @@ func planReleases(s *scope, now metav1.Time) releasesPlan {
 	}
 	p.targets = p.missing(s)
 	return p
+}
+
+// planProgress decides what the newest Release does by itself. An abort that is not done with goes first.
+func planProgress(s *scope, p releasesPlan, now metav1.Time) progress.Decision {
+	newest, view := s.history.Newest(), s.view(now)
+	if !progress.Uses(newest.Spec.Environment.Strategy) || returning(s.app, newest) {
+		return progress.Decision{}
+	}
+	up, back, abort := view.OfMoves(newest)
+	return progress.Decide(progress.Observed{
+		Release: newest, Step: p.rollout.Step, Written: p.blocked, Up: up, Back: back, Abort: abort, Since: s.since,
+	}, now.Time)
 }
 
 // free are the Releases being deleted that serve nowhere, that no block holds, and that have no other finalizer: Shipper's is the

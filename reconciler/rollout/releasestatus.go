@@ -33,6 +33,7 @@ func releaseStatus(s *scope, p releasesPlan, d releasesDone, i int, now metav1.T
 			out.Conditions = shipper.SetCondition(out.Conditions, *c, now)
 		}
 	}
+	setProgress(s, p.progress, i, &out, now)
 	sum := summary.Of(afterwards(s, i, out), i)
 	out.Summary = &sum
 	return out

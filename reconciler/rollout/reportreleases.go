@@ -86,7 +86,7 @@ func turned(was *shipper.Condition, is shipper.Condition) bool {
 		return is.Reason == shipper.ObjectsNotHealthy && (was == nil || was.Reason != is.Reason || was.Status != is.Status)
 	}
 	return was == nil || was.Status != is.Status || was.Reason != is.Reason ||
-		was.Message != is.Message && is.Type != shipper.ReleaseStrategyExecuted
+		was.Message != is.Message && is.Type != shipper.ReleaseStrategyExecuted && is.Type != shipper.ReleaseAdvancing
 }
 
 // awaited reports whether a status says that its step is under way.

@@ -5,6 +5,7 @@ package rollout
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,7 +50,7 @@ type templatePlan struct {
 	back, backAs *shipper.Release
 	// finalize are the Application and its Releases that lack Shipper's finalizer.
 	finalize []client.Object
-	// mark are annotations that must be brought up to date; nil when they are.
+	// mark are annotations that must be brought up to date; nil when they are. One with an empty value is removed.
 	mark map[string]string
 	// lowers is true when mark forgets a generation that was observed.
 	lowers bool
@@ -99,7 +100,10 @@ func planTemplate(s *scope, now metav1.Time) templatePlan {
 	head := p.head(s)
 	if p.disorder == "" || p.create != nil {
 		p.mark = marks(s.app, head)
-		p.lowers = p.mark != nil && known && generation(head) < highest
+		if obsolete(s.app, newest) {
+			p.mark = withoutFailed(p.mark)
+		}
+		p.lowers = known && p.mark[shipper.AppHighestObservedGenerationAnnotation] != "" && generation(head) < highest
 	}
 	if p.create == nil && p.disorder == "" {
 		p.remove = append(superseded(s, now), surplus(s, now)...)
@@ -302,6 +306,20 @@ func marks(app *shipper.Application, head *shipper.Release) map[string]string {
 		}
 	}
 	return nil
+}
+
+// obsolete reports whether another environment has completed since the one that failed.
+func obsolete(app *shipper.Application, newest *shipper.Release) bool {
+	f := stamp.Failed(app)
+	return f != nil && newest != nil && strategy.Complete(newest) && newest.CreationTimestamp.After(f.Time.Time) &&
+		!stamp.FailedBefore(f, &newest.Spec.Environment)
+}
+
+// withoutFailed are annotations to be written, and that the one of what failed is removed.
+func withoutFailed(mark map[string]string) map[string]string {
+	out := map[string]string{shipper.AppFailedAnnotation: ""}
+	maps.Copy(out, mark)
+	return out
 }
 
 // generation of a Release that is known to have one.

@@ -94,6 +94,20 @@ func waiting(s *scope) *scope {
 	return s
 }
 
+// failedBefore notes that an environment failed.
+func failedBefore(app *shipper.Application, n int64) *shipper.Application {
+	failed := rel(7, n)
+	failed.Status.Progress = &shipper.ReleaseProgress{Failure: &shipper.ReleaseFailure{Time: metav1.Unix(1000, 0)}}
+	app.Annotations[shipper.AppFailedAnnotation], _ = stamp.Fail(failed)
+	return app
+}
+
+// since makes a Release younger than that failure.
+func since(r *shipper.Release) *shipper.Release {
+	r.CreationTimestamp = metav1.Unix(2000, 0)
+	return r
+}
+
 // seen is a scope of an Application with Releases, none of which has targets.
 func seen(app *shipper.Application, rels ...*shipper.Release) *scope {
 	s := &scope{app: app, history: history.History{All: rels}}
@@ -183,7 +197,14 @@ func TestTemplatePlan(t *testing.T) {
 		"the newest was deleted and the template taken back by hand": {
 			seen(web(1, "1", 2), complete(0, 1)), planned{Mark: mark("0", 1)},
 		},
-		"the only one was deleted": {seen(web(1, "0", 1)), planned{Create: name(1, "0") + " 0"}},
+		"another template has completed since one failed": {
+			seen(failedBefore(web(1, "1", 1), 2), complete(0, 3), since(complete(1, 1))),
+			planned{Mark: map[string]string{shipper.AppFailedAnnotation: ""}},
+		},
+		"none has completed since":           {seen(failedBefore(web(1, "1", 1), 2), complete(0, 3), since(rel(1, 1))), planned{}},
+		"the one before is what is back":     {seen(failedBefore(web(1, "1", 1), 2), complete(1, 1)), planned{}},
+		"the one that failed is tried again": {seen(failedBefore(web(1, "1", 1), 1), complete(0, 3), since(complete(1, 1))), planned{}},
+		"the only one was deleted":           {seen(web(1, "0", 1)), planned{Create: name(1, "0") + " 0"}},
 		"the newest was deleted and the one before moved meanwhile": {
 			seen(web(2, "1", 2), movedTo(3, complete(0, 1))), planned{Abort: name(1, "0"), Back: name(1, "0")},
 		},

@@ -5,6 +5,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -43,6 +44,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: o.Histories, charts: o.Charts,
 		global: o.GlobalBlocksNamespace, clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent),
 		retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()), releases: report.NewThrottle(),
+		since: sync.OnceValue(o.Clock.Now),
 	}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).

@@ -78,6 +78,15 @@ func (v View) OfTemplate(returns bool) block.Verdict {
 // OfRelease is what the blocks mean for whatever might be asked of a Release, but to go back.
 func (v View) OfRelease(rel *shipper.Release) block.Verdict { return v.judge(v.app().Step(rel), rel) }
 
+// OfMoves says which blocks stop Shipper from moving the newest Release up, from moving it back and from aborting it; each is empty
+// when none does.
+func (v View) OfMoves(newest *shipper.Release) (up, back, abort string) {
+	app := v.app()
+	c := app.Step(newest)
+	return v.judge(c, newest).Message(), v.judge(c.And(shipper.RolloutBlockRetreat), newest).Message(),
+		v.judge(app.Deletion(newest), newest).Message()
+}
+
 // OfRollout is what the blocks mean for the rollout of the newest Release, as far as it was asked for.
 func (v View) OfRollout() block.Verdict {
 	app := v.app()

@@ -32,6 +32,14 @@ func Normal(reason, action, format string, args ...any) report.Event {
 	}
 }
 
+// Warning is an event of the kind that a user should look at.
+func Warning(reason, action, format string, args ...any) report.Event {
+	return report.Event{
+		Type: corev1.EventTypeWarning, Reason: reason, Action: action,
+		Note: fmt.Sprintf(format, args...),
+	}
+}
+
 // Override reports which blocks were overridden.
 func Override(names string) report.Event { return Normal(Overridden, "Override "+names, "%s", names) }
 
