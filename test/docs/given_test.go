@@ -123,6 +123,13 @@ var givens = map[string]func(*env){
 			return err
 		})
 	},
+	"super-server, whose second step goes on after 10m": func(s *env) {
+		s.achieved(s.applied(s.application(super, "0.0.1", 2, "eu-west")), 0)
+		app := s.application(super, "0.0.2", 2, "eu-west")
+		steps := app.Spec.Template.Strategy.Steps
+		steps[0].Gate, steps[1].Name, steps[1].After = &shipper.StepGate{}, "quarter", "10m"
+		s.achieved(s.applied(app), 0)
+	},
 	"super-server, whose Service somebody edited on eu-1": func(s *env) {
 		s.names = append(s.names, "eu-1", west)
 		app := s.application(super, "0.0.1", 2, "eu-west")

@@ -20,20 +20,23 @@ import (
 
 func newAdvance(o *options) *cobra.Command {
 	var step int
-	var force bool
+	var force, skip bool
 	cmd := &cobra.Command{
 		Use:   "advance APPLICATION",
 		Short: "Go to the next step, or to one that is further on",
-		Args:  cobra.ExactArgs(1),
+		Long: "Go to the next step, or to one that is further on. A step with a gate is passed only when it is achieved, or with --skip by a\n" +
+			"user with the verb skip on the release.",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkStep(cmd, step); err != nil {
 				return err
 			}
-			return o.moveTo(cmd, args[0], func(rel *shipper.Release) (int, error) { return advance(rel, step, force) })
+			return o.moveTo(cmd, args[0], func(rel *shipper.Release) (int, error) { return advance(rel, step, force || skip, skip) })
 		},
 	}
 	cmd.Flags().IntVar(&step, "step", -1, "index of the step to go to (default the next one)")
 	cmd.Flags().BoolVar(&force, "force", false, "do not wait until the step before is achieved")
+	cmd.Flags().BoolVar(&skip, "skip", false, "pass gates of steps that are not achieved; the verb skip on the release is needed")
 	return cmd
 }
 
@@ -63,7 +66,7 @@ func checkStep(cmd *cobra.Command, step int) error {
 }
 
 // advance is the step to go on to; step is the one that was asked for, or -1.
-func advance(rel *shipper.Release, step int, force bool) (int, error) {
+func advance(rel *shipper.Release, step int, force, skip bool) (int, error) {
 	now, last := int(rel.Spec.TargetStep), lastStep(rel)
 	if step < 0 {
 		step = now + 1
@@ -79,8 +82,16 @@ func advance(rel *shipper.Release, step int, force bool) (int, error) {
 	case !achieved && !force:
 		return 0, fmt.Errorf("release %s has not achieved step %d (%s) yet: `shipperctl rollout status` says what it waits for, "+
 			"and --force goes on all the same", rel.Name, now, stepName(rel, now))
+	case !achieved && !skip && gated(rel, now):
+		return 0, fmt.Errorf("step %d (%s) of release %s is a gate and is not achieved: `shipperctl rollout status` says what it waits for, "+
+			"and --skip passes it", now, stepName(rel, now), rel.Name)
 	}
 	return step, nil
+}
+
+func gated(rel *shipper.Release, i int) bool {
+	s := rel.Spec.Environment.Strategy
+	return s != nil && i >= 0 && i < len(s.Steps) && s.Steps[i].Gate != nil
 }
 
 // retreat is the step to go back to; step is the one that was asked for, or -1.

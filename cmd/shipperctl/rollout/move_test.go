@@ -39,7 +39,11 @@ func TestMoves(t *testing.T) {
 		}
 		return rel
 	}
-	on := func(rel *shipper.Release, step int, force bool) any { return outcome(advance(rel, step, force)) }
+	gate := func(rel *shipper.Release) *shipper.Release {
+		rel.Spec.Environment.Strategy.Steps[1].Gate = &shipper.StepGate{}
+		return rel
+	}
+	on := func(rel *shipper.Release, step int, force bool) any { return outcome(advance(rel, step, force, false)) }
 	back := func(rel *shipper.Release, step int) any { return outcome(retreat(rel, step)) }
 	for sentence, tc := range map[string]struct{ got, want any }{
 		"to the next step": {on(at(0, 0), -1, false), 1},
@@ -47,6 +51,10 @@ func TestMoves(t *testing.T) {
 		"before a step is achieved": {on(at(1, 0), -1, false), "release web-1 has not achieved step 1 (half) yet: " +
 			"`shipperctl rollout status` says what it waits for, and --force goes on all the same"},
 		"before any step is achieved": {on(at(0, -1), -1, true), 1},
+		"past a gate that is closed": {outcome(advance(gate(at(1, 0)), -1, true, false)), "step 1 (half) of release web-1 is a gate and is not " +
+			"achieved: `shipperctl rollout status` says what it waits for, and --skip passes it"},
+		"past a gate all the same":    {outcome(advance(gate(at(1, 0)), -1, true, true)), 2},
+		"past a gate that is open":    {on(gate(at(1, 1)), -1, false), 2},
 		"beyond the last step":        {on(at(2, 2), -1, false), "release web-1 is at its last step, 2 (full on), already"},
 		"to a step that is not there": {on(at(1, 1), 7, false), "release web-1 has no step 7: its last is 2 (full on)"},
 		"on to an earlier step": {on(at(1, 1), 0, false), "release web-1 is at step 1 (half): " +

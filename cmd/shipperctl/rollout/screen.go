@@ -23,7 +23,7 @@ func (p *View) Screen(width int, now time.Time) string {
 		out.WriteByte('\n')
 	}
 	p.head(line, width, now)
-	p.steps(line, width)
+	p.steps(line, width, now)
 	p.table(line, width)
 	paragraphs(line, width, "deleting", p.Deleting)
 	paragraphs(line, width, "problem", p.Problems)
@@ -83,7 +83,7 @@ func (p *View) head(line func(string), width int, now time.Time) {
 
 func age(t, now time.Time) string { return duration.HumanDuration(max(now.Sub(t), 0)) }
 
-func (p *View) steps(line func(string), width int) {
+func (p *View) steps(line func(string), width int, now time.Time) {
 	var names []string
 	for _, s := range p.Steps {
 		mark := "·"
@@ -93,12 +93,15 @@ func (p *View) steps(line func(string), width int) {
 		case s.Achieved:
 			mark = "✓"
 		}
-		names = append(names, mark+" "+s.Name)
+		names = append(names, mark+" "+s.describe())
 	}
 	if len(names) > 0 {
 		flow(line, width, label("steps"), "    ", names)
 	}
+	paragraphs(line, width, "failed", p.Progress.failures(now))
 	paragraphs(line, width, "waits for", p.Waiting)
+	paragraphs(line, width, "goes on", p.Progress.next(p.Steps, now))
+	paragraphs(line, width, "held", p.Progress.holds())
 	if p.Complete && len(p.Waiting) == 0 {
 		line(label("state") + "complete")
 	}
@@ -231,6 +234,18 @@ func (p *View) Lines(now time.Time) string {
 	line("complete: %t", p.Complete)
 	for _, text := range p.Waiting {
 		line("waiting: %s", text)
+	}
+	if p.Progress != nil {
+		line("advancing: %s", p.Progress.State)
+	}
+	for _, text := range p.Progress.failures(now) {
+		line("failed: %s", text)
+	}
+	for _, text := range p.Progress.next(p.Steps, now) {
+		line("goes on: %s", text)
+	}
+	for _, text := range p.Progress.holds() {
+		line("held: %s", text)
 	}
 	for _, text := range p.Deleting {
 		line("deleting: %s", text)

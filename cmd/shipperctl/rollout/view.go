@@ -32,6 +32,8 @@ type View struct {
 	Complete bool `json:"complete"`
 	// Waiting lists what the rollout waits for; empty when it waits for nothing.
 	Waiting []string `json:"waiting,omitempty"`
+	// Progress is what the Release does by itself; absent when its strategy says nothing about that.
+	Progress *progressView `json:"progress,omitempty"`
 	// Deleting lists the Releases that are being deleted, each with what its removal waits for.
 	Deleting []string `json:"deleting,omitempty"`
 	// Problems lists the failed conditions of the Application and its newest Release.
@@ -46,6 +48,27 @@ type stepState struct {
 	// Achieved is true of the steps that were reached, Target of the one that is asked for.
 	Achieved bool `json:"achieved"`
 	Target   bool `json:"target"`
+	// Gate is true where the step is passed only when it is achieved; After is how long it lasts before the rollout goes on by itself.
+	Gate  bool   `json:"gate,omitempty"`
+	After string `json:"after,omitempty"`
+}
+
+// progressView is what a Release does by itself.
+type progressView struct {
+	// State and Message are the reason and the message of the condition Advancing.
+	State   string `json:"state"`
+	Message string `json:"message,omitempty"`
+	// NextStep is the step that the Release goes to at NextTime; absent when it goes nowhere by itself.
+	NextStep *int32    `json:"nextStep,omitempty"`
+	NextTime time.Time `json:"nextTime,omitzero"`
+	// Deadline is when the rollout fails unless it comes closer to what its step wants.
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Hold is the reason for which a user, HeldBy, holds the Release.
+	Hold   string `json:"hold,omitempty"`
+	HeldBy string `json:"heldBy,omitempty"`
+	// Failed is why the rollout has failed, since FailedAt.
+	Failed   string    `json:"failed,omitempty"`
+	FailedAt time.Time `json:"failedAt,omitzero"`
 }
 
 // Cluster is a rollout in one cluster.
@@ -108,6 +131,7 @@ func viewOf(o *observed, now time.Time) *View {
 	p.Steps = stepsOf(newest)
 	p.Complete = strategy.Complete(newest)
 	p.Waiting = waitsFor(newest)
+	p.Progress = progressOf(newest)
 	p.Clusters = clustersOf(o, newest, incumbent)
 	p.Blocks = blocksOf(o, app.Rollout(), now)
 	return p
@@ -148,9 +172,31 @@ func stepsOf(rel *shipper.Release) []stepState {
 	for i, s := range rel.Spec.Environment.Strategy.Steps {
 		out = append(out, stepState{
 			Name: s.Name, Achieved: achieved != nil && i <= int(achieved.Step), Target: i == int(rel.Spec.TargetStep),
+			Gate: s.Gate != nil, After: string(s.After),
 		})
 	}
 	return out
+}
+
+// progressOf is nil for a Release that does nothing by itself, and while that is not known.
+func progressOf(rel *shipper.Release) *progressView {
+	is, c := rel.Status.Progress, shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing)
+	if is == nil || c == nil || rel.Status.ObservedGeneration < rel.Generation {
+		return nil
+	}
+	p := &progressView{
+		State: c.Reason, Message: c.Message, Hold: rel.Spec.Hold, HeldBy: rel.Annotations[shipper.ReleaseHeldByAnnotation],
+	}
+	if is.Next != nil {
+		p.NextStep, p.NextTime = &is.Next.Step, is.Next.Time.Time
+	}
+	if is.DeadlineTime != nil {
+		p.Deadline = is.DeadlineTime.Time
+	}
+	if failed := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseFailed); failed != nil && failed.Status == corev1.ConditionTrue {
+		p.Failed, p.FailedAt = failed.Message, failed.LastTransitionTime.Time
+	}
+	return p
 }
 
 // waitsFor has the messages of the strategy's conditions that are not met.
@@ -169,6 +215,9 @@ func waitsFor(rel *shipper.Release) []string {
 	}
 	if len(out) == 0 && rel.Status.Strategy.State.WaitingForCommand == shipper.StrategyStateTrue {
 		out = []string{"a command: shipperctl rollout advance, or another targetStep"}
+	}
+	if p := progressOf(rel); p != nil && p.Hold != "" {
+		out = append(out, "the end of a hold: shipperctl rollout resume")
 	}
 	return out
 }

@@ -45,6 +45,8 @@ var reaching = map[string]string{
 	"rollout advance":               "web",
 	"rollout diff":                  "web",
 	"rollout history":               "web",
+	"rollout pause":                 "web --reason why",
+	"rollout resume":                "web",
 	"rollout retreat":               "web",
 	"rollout rollback":              "web",
 	"rollout status":                "web",

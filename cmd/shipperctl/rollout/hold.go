@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/progress"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
+)
+
+// maxHold bounds a reason, in characters, as the schema does.
+const maxHold = 256
+
+func newPause(o *options) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "pause APPLICATION --reason REASON",
+		Short: "Keep the newest release from going on, or back, by itself",
+		Long: "Keep the newest release from going on, or back, by itself: spec.hold gets the reason. What was asked for already is still\n" +
+			"done, and advance and retreat move the release all the same. A new release is not held.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch n := len([]rune(reason)); {
+			case n == 0:
+				return cli.WithCode(cli.Misused, errors.New("--reason is missing: say why, others will read it"))
+			case n > maxHold:
+				return cli.WithCode(cli.Misused, fmt.Errorf("--reason has %d characters: %d are the most", n, maxHold))
+			}
+			return o.setHold(cmd, args[0], reason)
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for others to read; 256 characters at most")
+	return cmd
+}
+
+func newResume(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "resume APPLICATION",
+		Short: "Let a release that was paused go on by itself",
+		Args:  cobra.ExactArgs(1),
+		RunE:  func(cmd *cobra.Command, args []string) error { return o.setHold(cmd, args[0], "") },
+	}
+}
+
+// setHold sets spec.hold of an Application's newest Release, unless somebody else has moved the Release meanwhile.
+func (o *options) setHold(cmd *cobra.Command, app, reason string) error {
+	c, _, rels, err := o.read(cmd.Context(), app)
+	if err != nil {
+		return err
+	}
+	rel := rels[len(rels)-1]
+	switch {
+	case reason == "" && rel.Spec.Hold == "":
+		return fmt.Errorf("release %s is not paused", rel.Name)
+	case reason != "" && !progress.Uses(rel.Spec.Environment.Strategy):
+		return fmt.Errorf("release %s does nothing by itself: its strategy has none of after, gate, progressDeadline and onFailure", rel.Name)
+	}
+	was := rel.DeepCopy()
+	rel.Spec.Hold = reason
+	if err := c.Patch(cmd.Context(), rel, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("writing the hold of release %s: %w", rel.Name, err)
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), heldOrNot(rel))
+	return nil
+}
+
+func heldOrNot(rel *shipper.Release) string {
+	if rel.Spec.Hold == "" {
+		return fmt.Sprintf("release %s goes on", rel.Name)
+	}
+	return fmt.Sprintf("release %s is held: %s", rel.Name, rel.Spec.Hold)
+}

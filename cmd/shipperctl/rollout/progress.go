@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// describe is a step's name, with how it ends.
+func (s stepState) describe() string {
+	out := s.Name
+	if s.Gate {
+		out += " ‖ gate"
+	}
+	if s.After != "" {
+		out += " " + s.After
+	}
+	return out
+}
+
+// next says when the rollout goes on by itself, and when it fails; none when neither will happen. p may be nil.
+func (p *progressView) next(steps []stepState, now time.Time) []string {
+	switch {
+	case p == nil:
+		return nil
+	case p.NextStep != nil && p.State == shipper.AdvancingSoaking:
+		return []string{fmt.Sprintf("by itself at %s, %s, to step %d (%s)", clockOf(p.NextTime), left(p.NextTime, now), *p.NextStep,
+			nameOf(steps, *p.NextStep))}
+	case p.NextStep != nil:
+		return []string{fmt.Sprintf("to step %d (%s) when nothing holds it; it is due at %s", *p.NextStep, nameOf(steps, *p.NextStep),
+			clockOf(p.NextTime))}
+	case !p.Deadline.IsZero():
+		return []string{fmt.Sprintf("until %s, %s: then it has failed, unless more pods are available by then", clockOf(p.Deadline),
+			left(p.Deadline, now))}
+	}
+	return nil
+}
+
+// failures says why the rollout has failed; none when it has not. p may be nil.
+func (p *progressView) failures(now time.Time) []string {
+	if p == nil || p.Failed == "" {
+		return nil
+	}
+	text := p.Failed
+	if p.State == shipper.AdvancingFailed {
+		text = p.Message
+	}
+	return []string{fmt.Sprintf("%s ago: %s", duration.HumanDuration(max(now.Sub(p.FailedAt), 0)), text)}
+}
+
+// holds says who holds the rollout, and why; none when nobody does. p may be nil.
+func (p *progressView) holds() []string {
+	if p == nil || p.Hold == "" {
+		return nil
+	}
+	if p.HeldBy == "" {
+		return []string{p.Hold}
+	}
+	return []string{fmt.Sprintf("%s (%s)", p.Hold, p.HeldBy)}
+}
+
+func clockOf(t time.Time) string { return t.Local().Format("15:04:05") }
+
+func left(t, now time.Time) string {
+	if rest := t.Sub(now); rest > 0 {
+		return "in " + duration.HumanDuration(rest)
+	}
+	return "now"
+}
+
+func nameOf(steps []stepState, i int32) string {
+	if int(i) < len(steps) {
+		return steps[i].Name
+	}
+	return "unknown"
+}
