@@ -14,7 +14,7 @@ import (
 
 // Prepare returns copies of the objects for installation, and refuses a chart that Shipper cannot roll out. Every object gets
 // the labels of t and the name of its owner; the Deployment has no replicas, and the labels in its selector and on its Pods;
-// one Service selects the Pods with traffic of all the Application's Releases. Other Pods get no labels of Shipper.
+// one Service selects the Pods with traffic of all the Application's Releases, and at most one is for previews. Other Pods get no labels of Shipper.
 func (m Manifest) Prepare(t Target) ([]unstructured.Unstructured, error) {
 	if m.nothing() {
 		return nil, nil
@@ -27,6 +27,10 @@ func (m Manifest) Prepare(t Target) ([]unstructured.Unstructured, error) {
 		return nil, err
 	}
 	service, err := m.trafficService()
+	if err != nil {
+		return nil, err
+	}
+	preview, err := m.previewService()
 	if err != nil {
 		return nil, err
 	}
@@ -51,8 +55,13 @@ func (m Manifest) Prepare(t Target) ([]unstructured.Unstructured, error) {
 		return nil, err
 	}
 	pods := podLabels(&prepared[deployment])
-	if err := prepareService(&prepared[service], m.source(service), t, pods); err != nil {
+	if err := prepareService(&prepared[service], shipper.LBForProduction, m.source(service), t, pods); err != nil {
 		return nil, err
+	}
+	if preview >= 0 {
+		if err := prepareService(&prepared[preview], shipper.LBForPreview, m.source(preview), t, pods); err != nil {
+			return nil, err
+		}
 	}
 	return prepared, nil
 }

@@ -22,6 +22,9 @@ func (m Manifest) trafficService() (int, error) {
 		if o.GetAPIVersion() != "v1" || o.GetKind() != "Service" {
 			continue
 		}
+		if o.GetLabels()[shipper.LBLabel] == shipper.LBForPreview {
+			continue
+		}
 		all = append(all, i)
 		if o.GetLabels()[shipper.LBLabel] == shipper.LBForProduction {
 			labelled = append(labelled, i)
@@ -38,9 +41,9 @@ func (m Manifest) trafficService() (int, error) {
 	return labelled[0], nil
 }
 
-// prepareService makes a Service select the Pods with traffic of every Release. pods are the labels of the Deployment's Pods;
+// prepareService makes a Service select the Pods with traffic of every Release, and one for previews no Pods. pods are the labels of the Deployment's Pods;
 // what names the Service.
-func prepareService(o *unstructured.Unstructured, what string, t Target, pods labels.Set) error {
+func prepareService(o *unstructured.Unstructured, use, what string, t Target, pods labels.Set) error {
 	if kind, _, _ := unstructured.NestedString(o.Object, "spec", "type"); kind == "ExternalName" {
 		return chartError("%s: a Service of type ExternalName has no Pods to shift traffic between", what)
 	}
@@ -63,10 +66,30 @@ func prepareService(o *unstructured.Unstructured, what string, t Target, pods la
 	// The rest of the selector is dropped: Pods of another Release, which may serve now, need not have the labels of this one's
 	// Pods.
 	selector := map[string]string{shipper.AppLabel: t.App, shipper.TrafficStatusLabel: shipper.TrafficEnabled}
+	if use == shipper.LBForPreview {
+		selector = map[string]string{shipper.AppLabel: t.App, shipper.ReleaseLabel: shipper.NoRelease}
+	}
 	if err := unstructured.SetNestedStringMap(o.Object, selector, "spec", "selector"); err != nil {
 		return chartError("%s has no spec that is a map", what)
 	}
-	return mergeLabels(o.Object, map[string]string{shipper.LBLabel: shipper.LBForProduction}, "metadata", "labels")
+	return mergeLabels(o.Object, map[string]string{shipper.LBLabel: use}, "metadata", "labels")
+}
+
+// previewService finds the Service with the label for previews; -1 when the chart has none.
+func (m Manifest) previewService() (int, error) {
+	found := -1
+	for i := range m.Objects {
+		o := &m.Objects[i]
+		if o.GetAPIVersion() != "v1" || o.GetKind() != "Service" || o.GetLabels()[shipper.LBLabel] != shipper.LBForPreview {
+			continue
+		}
+		if found >= 0 {
+			return -1, chartError("%s and %s have the label %s: %s; give it to the one Service that previews select, and no other",
+				m.source(found), m.source(i), shipper.LBLabel, shipper.LBForPreview)
+		}
+		found = i
+	}
+	return found, nil
 }
 
 // stableSelector is the Service's selector without its parts that bind it to one release. They are removed if the Application's

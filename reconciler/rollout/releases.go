@@ -93,7 +93,7 @@ func planReleases(s *scope, now metav1.Time) releasesPlan {
 // planProgress decides what the newest Release does by itself. An abort that is not done with goes first.
 func planProgress(s *scope, p releasesPlan, now metav1.Time) progress.Decision {
 	newest, view := s.history.Newest(), s.view(now)
-	if !progress.Uses(newest.Spec.Environment.Strategy) || returning(s.app, newest) {
+	if !strategy.ByItself(newest.Spec.Environment.Strategy) || returning(s.app, newest) {
 		return progress.Decision{}
 	}
 	up, back, abort := view.OfMoves(newest)

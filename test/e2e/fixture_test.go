@@ -124,9 +124,13 @@ func (s *fixture) readyEndpoints(cluster string) (int, error) {
 
 // endpointPods lists the Pods behind the ready endpoints of the Service in a cluster, sorted.
 func (s *fixture) endpointPods(cluster string) ([]string, error) {
+	return s.endpointPodsOf(cluster, "test-nginx-prod")
+}
+
+func (s *fixture) endpointPodsOf(cluster, service string) ([]string, error) {
 	list := &discoveryv1.EndpointSliceList{}
 	err := world.Clusters[cluster].List(s.Ctx, list, client.InNamespace(s.Namespace),
-		client.MatchingLabels{discoveryv1.LabelServiceName: "test-nginx-prod"})
+		client.MatchingLabels{discoveryv1.LabelServiceName: service})
 	var out []string
 	for _, slice := range list.Items {
 		for _, e := range slice.Endpoints {

@@ -367,14 +367,17 @@ func TestRepositoryDownDisturbsNothingThatRuns(t *testing.T) {
 
 // serving watches the Service's endpoints in the fixture's clusters until the function it returns is called, which returns
 // the lowest number that any cluster had.
-func (s *fixture) serving() func() int {
+func (s *fixture) serving() func() int { return s.servingOf("test-nginx-prod") }
+
+// servingOf is serving for another Service.
+func (s *fixture) servingOf(service string) func() int {
 	stop, least, clusters := make(chan struct{}), make(chan int), slices.Clone(s.clusters)
 	go func() {
 		fewest := 1 << 30
 		for {
 			for _, name := range clusters {
-				if ready, err := s.readyEndpoints(name); err == nil {
-					fewest = min(fewest, ready)
+				if in, err := s.endpointPodsOf(name, service); err == nil {
+					fewest = min(fewest, len(in))
 				}
 			}
 			select {

@@ -115,6 +115,7 @@ var accidental = []string{
 	"lastUpdateTime", "message", "clusterIP", "clusterIPs", "deployment.kubernetes.io/revision",
 	"pod",      // the example in a capacity report
 	"duration", // of a rollout
+	"requestedTime", "convergedTime",
 }
 
 // prune removes the accidental fields.
@@ -134,12 +135,15 @@ func prune(tree any) {
 	}
 }
 
+// moment is the time of a move, in the annotation release.moved.
+var moment = regexp.MustCompile(`"time":"[^"]*"`)
+
 var identifier = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{64}\b`)
 
 // anonymous numbers UIDs and digests in the order of their appearance.
 func anonymous(text string) string {
 	seen := map[string]string{}
-	return identifier.ReplaceAllStringFunc(text, func(id string) string {
+	return identifier.ReplaceAllStringFunc(moment.ReplaceAllString(text, `"time":""`), func(id string) string {
 		if seen[id] == "" {
 			seen[id] = fmt.Sprintf("<id %d>", len(seen)+1)
 		}

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/block"
-	"shipper.dev/shipper/apis/rules/progress"
 	"shipper.dev/shipper/apis/rules/stamp"
+	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/authz"
 	"shipper.dev/shipper/webhook/protected"
@@ -115,7 +115,7 @@ func (w *Webhook) validateHold(
 	case rel.Spec.Hold == old.Spec.Hold:
 		return nil
 	case rel.Spec.Hold != "":
-		if !progress.Uses(rel.Spec.Environment.Strategy) {
+		if !strategy.ByItself(rel.Spec.Environment.Strategy) {
 			a.Warn("nothing moves this Release by itself: hold has no effect")
 		}
 		return nil
@@ -162,7 +162,7 @@ func refusalOfGate(rel *shipper.Release, step int32) string {
 // warnOfProgress says what Shipper will do by itself after a move.
 func warnOfProgress(a *response.Response, rel, old *shipper.Release) {
 	s := rel.Spec.Environment.Strategy
-	if !progress.Uses(s) {
+	if !strategy.ByItself(s) {
 		return
 	}
 	from, to := old.Spec.TargetStep, rel.Spec.TargetStep

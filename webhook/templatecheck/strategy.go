@@ -70,6 +70,12 @@ func validateFailure(s *shipper.RolloutStrategy, path *field.Path) field.ErrorLi
 		errs = append(errs, field.NotSupported(at, s.OnFailure,
 			[]shipper.FailurePolicy{shipper.OnFailureHold, shipper.OnFailureRetreat, shipper.OnFailureAbort}))
 	}
+	switch s.PreviewWhenIdle {
+	case "", shipper.PreviewWhenIdleActive, shipper.PreviewWhenIdleNone:
+	default:
+		errs = append(errs, field.NotSupported(path.Child("previewWhenIdle"), s.PreviewWhenIdle,
+			[]shipper.PreviewWhenIdle{shipper.PreviewWhenIdleActive, shipper.PreviewWhenIdleNone}))
+	}
 	switch s.FirstRelease {
 	case "", shipper.FirstReleaseSteps, shipper.FirstReleaseImmediate:
 	default:

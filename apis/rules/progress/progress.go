@@ -67,23 +67,10 @@ const (
 	RolloutFailed = "RolloutFailed"
 )
 
-// Uses reports whether a strategy asks for anything that is done, or prevented, by itself.
-func Uses(s *shipper.RolloutStrategy) bool {
-	if s == nil {
-		return false
-	}
-	for _, step := range s.Steps {
-		if step.After != "" || step.Gate != nil {
-			return true
-		}
-	}
-	return s.ProgressDeadline != "" || s.OnFailure != ""
-}
-
 // Decide computes the decision. What was not stored before is not acted on, so that a crash repeats an act and loses none.
 func Decide(o Observed, now time.Time) Decision {
 	s := o.Release.Spec.Environment.Strategy
-	if !Uses(s) || int(o.Release.Spec.TargetStep) >= len(s.Steps) {
+	if !strategy.ByItself(s) || int(o.Release.Spec.TargetStep) >= len(s.Steps) {
 		return Decision{}
 	}
 	d := decision{Observed: o, strategy: s, now: now, stored: o.Release.Status.Progress}

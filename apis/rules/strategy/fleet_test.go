@@ -31,6 +31,8 @@ type app struct {
 	runs  map[string]map[string]*run
 	// down are the clusters that do not answer; broken the Releases whose Pods never become available.
 	down, broken map[string]bool
+	// preview are the clusters that have a preview Service.
+	preview map[string]bool
 	// pace is how many Pods a cluster starts in one tick; all of them when it is 0.
 	pace    int32
 	blocked string
@@ -258,6 +260,9 @@ func (a *app) shift(r *strategy.Release) {
 	for _, c := range r.Traffic.Spec.Clusters {
 		verdicts[c.Name] = ""
 		status := shipper.ClusterTrafficStatus{Name: c.Name}
+		if a.preview[c.Name] {
+			status.Preview = "web-preview"
+		}
 		if a.down[c.Name] {
 			verdicts[c.Name] = "ClusterUnreachable no answer"
 		} else if here := a.runs[r.Release.Name][c.Name]; here != nil && c.AsFound {
@@ -285,6 +290,12 @@ func (a *app) found(cluster string, here *run) uint32 {
 
 // share is how many of a Release's Pods its weight puts in traffic.
 func (a *app) share(c shipper.ClusterTrafficTarget, here *run) int32 {
+	if sole := a.sole(c.Name); sole != "" {
+		if a.runs[sole][c.Name] != here {
+			return 0
+		}
+		return here.pods
+	}
 	var all, weights int64
 	for _, r := range a.all() {
 		if other := a.runs[r.Release.Name][c.Name]; other != nil {
@@ -300,6 +311,19 @@ func (a *app) share(c shipper.ClusterTrafficTarget, here *run) int32 {
 		return 0
 	}
 	return min(here.pods, int32((all*int64(c.Weight)+weights-1)/weights))
+}
+
+// sole is the Release that has all traffic of a cluster at once; empty when none has. One without Pods takes nothing from others.
+func (a *app) sole(cluster string) string {
+	for _, r := range slices.Backward(a.all()) {
+		run := a.runs[r.Release.Name][cluster]
+		for _, c := range r.Traffic.Spec.Clusters {
+			if c.Name == cluster && c.Sole && c.Weight > 0 && run != nil && run.pods > 0 {
+				return r.Release.Name
+			}
+		}
+	}
+	return ""
 }
 
 // conditions are those of one cluster; verdict says what is wrong with it.

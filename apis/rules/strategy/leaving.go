@@ -29,6 +29,7 @@ func (r *rollout) planDeletions(now metav1.Time) []Leaving {
 	var out []Leaving
 	for _, release := range r.Leaving {
 		s := r.unmoved(release)
+		r.unmark(s)
 		var waits []string
 		for _, cluster := range s.traffic.clusters {
 			if r.replaced(cluster) {

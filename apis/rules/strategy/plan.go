@@ -95,6 +95,10 @@ type rollout struct {
 	serving bool
 	// held is true when RolloutBlocks forbid a write.
 	held bool
+	// previewClusters are the clusters that have a preview Service; previews is what each Release's TrafficTarget is to say about it, by
+	// index and cluster. Nil before decide.
+	previewClusters []string
+	previews        map[int]map[string]shipper.PreviewSelection
 	// covered are the names of superseded Releases that may go.
 	covered []string
 	// uncovered are the messages that say what the remaining superseded Releases wait for, by name.
@@ -157,10 +161,16 @@ func (r *rollout) decide() {
 		r.participants[i] = incumbent
 	}
 	move(contender, incumbent)
+	r.previewClusters = r.previewed()
+	r.previews = r.planPreviews()
+	for i, s := range r.participants {
+		r.mark(i, s)
+	}
 	r.serving = contender.serves() && incumbent.serves()
 	for i, role := range r.roles {
 		if role == Retired && r.serving {
 			r.participants[i] = r.retire(r.Releases[i])
+			r.mark(i, r.participants[i])
 		}
 	}
 	r.stages = stagesOf(contender, incumbent, r.backward(contender, incumbent))
@@ -204,11 +214,12 @@ func (r *rollout) wish(i int) Write {
 	s, moved := r.participants[i]
 	if !moved {
 		s = r.unmoved(release)
+		r.mark(i, s)
 	}
 	if s.capacity.adopts || moved && s.capacity.changed() {
 		w.Capacity = capacitySpec(release, s.capacity)
 	}
-	if s.traffic.adopts || moved && s.traffic.changed() {
+	if s.traffic.adopts || moved && s.traffic.changed() || s.traffic.remarked() {
 		w.Traffic = trafficSpec(s.traffic)
 	}
 	return w
@@ -269,6 +280,7 @@ func trafficSpec(g *quantity) *shipper.TrafficTargetSpec {
 	for _, name := range g.clusters {
 		spec.Clusters = append(spec.Clusters, shipper.ClusterTrafficTarget{
 			Name: name, Weight: uint32(min(g.next[name], math.MaxInt32)), AsFound: g.asFound[name],
+			Sole: g.nextMarks[name].sole, Preview: g.nextMarks[name].preview,
 		})
 	}
 	return spec

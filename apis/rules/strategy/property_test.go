@@ -41,6 +41,7 @@ func TestWhateverHappensTheRolloutIsSafeAndConverges(t *testing.T) {
 }
 
 func (g *randomWalk) play() {
+	g.preview = map[string]bool{places[g.dice.IntN(len(places))]: true}
 	g.newRelease()
 	for range 5 + g.dice.IntN(40) {
 		if g.dice.IntN(4) == 0 {
@@ -96,6 +97,7 @@ func (g *randomWalk) turn() bool {
 	}
 	g.checkFloor()
 	g.checkStates()
+	g.checkMarks()
 	g.now = g.now.Add(1)
 	for _, hand := range []func(*strategy.Release){g.install, g.scale, g.shift} {
 		for _, r := range g.releases {
@@ -177,7 +179,11 @@ func (g *randomWalk) newRelease() {
 	clusters := g.somePlaces()
 	g.pace = g.dice.Int32N(4)
 	r := g.release(steps, g.dice.Int32N(12), clusters...)
-	g.note("%s in %v: %v", r.Release.Name, clusters, steps)
+	if s := r.Release.Spec.Environment.Strategy; g.dice.IntN(2) == 0 {
+		s.OnFailure = shipper.OnFailureHold // the strategy does something by itself, which lets traffic be switched at once
+		s.PreviewWhenIdle = []shipper.PreviewWhenIdle{"", shipper.PreviewWhenIdleNone}[g.dice.IntN(2)]
+	}
+	g.note("%s in %v: %+v", r.Release.Name, clusters, r.Release.Spec.Environment.Strategy)
 }
 
 func (g *randomWalk) somePlaces() []string {
@@ -217,8 +223,9 @@ func wantedPods(r *strategy.Release, percent int32, cluster string) int32 {
 // serving counts the Pods in a cluster of Releases that are to have traffic there.
 func (g *randomWalk) serving(cluster string) int32 {
 	var out int32
+	sole := g.sole(cluster)
 	for _, r := range g.releases {
-		if !slices.Contains(strategy.Clusters(r.Release), cluster) {
+		if !slices.Contains(strategy.Clusters(r.Release), cluster) || sole != "" && sole != r.Release.Name {
 			continue
 		}
 		for _, c := range r.Traffic.Spec.Clusters {
@@ -277,6 +284,29 @@ func (g *randomWalk) checkRaises(r *strategy.Release, o strategy.Outcome, before
 		}
 		if want := wantedPods(r, wants[0], c.Name); have < want {
 			g.t.Errorf("%s gets traffic in %s with %d pods instead of %d", r.Release.Name, c.Name, have, want)
+		}
+	}
+}
+
+// checkMarks fails if two Releases are to have all traffic of a cluster at once, or its preview Service.
+func (g *randomWalk) checkMarks() {
+	for _, cluster := range places {
+		soles, previews := 0, 0
+		for _, r := range g.releases {
+			for _, c := range r.Traffic.Spec.Clusters {
+				if !slices.Contains(strategy.Clusters(r.Release), cluster) {
+					continue // an administrator has taken it out of there
+				}
+				if c.Name == cluster && c.Sole && c.Weight > 0 {
+					soles++
+				}
+				if c.Name == cluster && c.Preview != "" {
+					previews++
+				}
+			}
+		}
+		if soles > 1 || previews > 1 {
+			g.t.Errorf("in %s %d Releases are to have all traffic, and %d the preview", cluster, soles, previews)
 		}
 	}
 }

@@ -41,6 +41,14 @@ type quantity struct {
 	// it is requested first. adopts is true when any cluster is of the second kind.
 	settling map[string]bool
 	adopts   bool
+	// marks are what the target says of traffic besides its weight, and what it is to say, per cluster; for traffic only.
+	marks, nextMarks map[string]mark
+}
+
+// mark is what a TrafficTarget says of a cluster besides the weight.
+type mark struct {
+	sole    bool
+	preview shipper.PreviewSelection
 }
 
 func newQuantity(clusters []string, wanted int64, conditions []shipper.Condition, current bool) *quantity {
@@ -48,7 +56,7 @@ func newQuantity(clusters []string, wanted int64, conditions []shipper.Condition
 		clusters: clusters, wanted: wanted, exists: true, current: current,
 		asked: map[string]int64{}, status: map[string][]shipper.Condition{},
 		available: map[string]int32{}, total: map[string]int32{},
-		asFound: map[string]bool{}, settling: map[string]bool{},
+		asFound: map[string]bool{}, settling: map[string]bool{}, marks: map[string]mark{},
 	}
 	if c := shipper.FindCondition(conditions, shipper.TargetReady); c != nil {
 		g.ready, g.message = c.Status == "True", c.Message
@@ -85,7 +93,11 @@ func trafficQuantity(r Release, wanted int32, sum int64) *quantity {
 	g := newQuantity(clustersOf(r), int64(wanted), tt.Status.Conditions, tt.Status.ObservedGeneration >= tt.Generation)
 	for _, c := range tt.Spec.Clusters {
 		g.asked[c.Name], g.asFound[c.Name] = int64(c.Weight), c.AsFound
+		if m := (mark{c.Sole, c.Preview}); m != (mark{}) {
+			g.marks[c.Name] = m
+		}
 	}
+	g.nextMarks = maps.Clone(g.marks)
 	found := map[string]int64{}
 	for _, c := range tt.Status.Clusters {
 		g.status[c.Name] = c.Conditions
@@ -121,7 +133,19 @@ func (g *quantity) begin(found map[string]int64) *quantity {
 }
 
 // changed reports whether next differs from the requested values.
-func (g *quantity) changed() bool { return g.exists && (g.adopts || !maps.Equal(g.asked, g.next)) }
+func (g *quantity) changed() bool {
+	return g.exists && (g.adopts || !maps.Equal(g.asked, g.next)) || g.remarked()
+}
+
+// remarked reports whether the target is to say something else besides weights.
+func (g *quantity) remarked() bool { return g.exists && !maps.Equal(g.marks, g.nextMarks) }
+
+// remark sets what the target is to say of a cluster besides the weight.
+func (g *quantity) remark(cluster string, m mark) {
+	if g.nextMarks[cluster] = m; m == (mark{}) {
+		delete(g.nextMarks, cluster)
+	}
+}
 
 // achieved reports whether the wanted value was requested in every cluster and is reached.
 func (g *quantity) achieved() bool {

@@ -95,3 +95,16 @@ func lackOf(cluster string, conditions []shipper.Condition) Lack {
 	}
 	return l
 }
+
+// ByItself reports whether a strategy asks for anything that is done, or prevented, by itself.
+func ByItself(s *shipper.RolloutStrategy) bool {
+	if s == nil {
+		return false
+	}
+	for _, step := range s.Steps {
+		if step.After != "" || step.Gate != nil {
+			return true
+		}
+	}
+	return s.ProgressDeadline != "" || s.OnFailure != ""
+}

@@ -94,6 +94,12 @@ func (s *recorder) tellWrites(name string, w strategy.Write) {
 			} else {
 				parts = append(parts, fmt.Sprintf("%s %d", c.Name, c.Weight))
 			}
+			if c.Sole {
+				parts[len(parts)-1] += " alone"
+			}
+			if c.Preview != "" {
+				parts[len(parts)-1] += " with the preview of " + string(c.Preview)
+			}
 		}
 		s.line("ask  %s traffic %s", name, strings.Join(parts, ", "))
 	}
@@ -577,12 +583,49 @@ var stories = map[string]func(*recorder){
 		s.down["b"] = false
 		s.settle()
 	},
+	"blue-green": func(s *recorder) {
+		s.preview = map[string]bool{"a": true, "b": true}
+		s.create(bluegreen, 10, "a", "b")
+		s.goTo(2)
+		s.byItself(bluegreen)
+		s.goTo(1)
+		s.note("step 1 was wrong")
+		s.goTo(0)
+		s.goTo(1)
+		s.goTo(2)
+		s.byItself(bluegreen)
+	},
+	"blue-green-abandoned-in-the-preview": func(s *recorder) {
+		s.preview = map[string]bool{"a": true}
+		s.create(bluegreen, 10, "a")
+		s.goTo(2)
+		s.byItself(bluegreen)
+		s.byItself(bluegreen)
+		s.note("the newest is deleted")
+		s.remove("web-2")
+		s.settle()
+	},
 	"no-such-step": func(s *recorder) {
 		s.create(allIn, 10, "a")
 		s.create(vanguard, 10, "a")
 		s.goTo(3)
 		s.goTo(1)
 	},
+}
+
+var bluegreen = []shipper.RolloutStrategyStep{
+	step("preview", 100, 20, 100, 0), step("switched", 100, 100, 0, 100), step("full on", 0, 100, 0, 100),
+}
+
+// byItself makes a Release whose strategy lets all traffic be switched at once.
+func (s *recorder) byItself(steps []shipper.RolloutStrategyStep) {
+	s.t.Helper()
+	clusters := strategy.Clusters(s.newest())
+	r := s.release(steps, 10, clusters...)
+	r.Release.Spec.Environment.Strategy.Steps = slices.Clone(steps)
+	r.Release.Spec.Environment.Strategy.Steps[0].Gate = &shipper.StepGate{}
+	s.note("%s is created, with a gate", r.Release.Name)
+	s.settle()
 }
 
 func TestStories(t *testing.T) {

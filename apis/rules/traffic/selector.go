@@ -36,7 +36,7 @@ type Application struct {
 	Serving int
 	// AppPods is the number of living Pods of the Application.
 	AppPods int
-	// Releases are those that have a weight, and unknown ones that have Pods, each with its Name, Weight, AsFound, Unknown,
+	// Releases, the oldest first, are those that have a weight, and unknown ones that have Pods, each with its Name, Weight, AsFound, Unknown,
 	// HookPods, Foreign, Awaited and Pods. Application computes the other fields.
 	Releases []Release
 	// Strays are the Pods of Releases that are being deleted. The weights of these no longer count.
@@ -45,6 +45,8 @@ type Application struct {
 	Foreign []Pod
 	// Shadow is nil when there is no shadow Service.
 	Shadow *ShadowService
+	// Preview is the preview Service, which proves what it selects like a shadow Service; nil when there is none.
+	Preview *ShadowService
 }
 
 // SelectorChange is the next change towards the goal of the Service's selector.
@@ -60,6 +62,7 @@ type SelectorChange struct {
 // Leader names the one Release that changes the Service for all, so that no two do at the same time: the Release that the
 // Service will select by, else the one of the largest weight.
 func (a Application) Leader() string {
+	a = a.alone()
 	known := slices.DeleteFunc(slices.Clone(a.Releases), func(r Release) bool { return r.Unknown })
 	if goal := a.goal(); slices.ContainsFunc(known, func(r Release) bool { return r.Name == goal.Release }) {
 		return goal.Release
@@ -74,6 +77,7 @@ func (a Application) Leader() string {
 
 // For plans one Release. It moves Pods only if the Service selects by label and continues to.
 func (a Application) For(name string) Plan {
+	a = a.alone()
 	found := a.find(name)
 	if found == nil {
 		return Plan{}
@@ -105,6 +109,7 @@ func (a Application) For(name string) Plan {
 // In between it never selects Pods that the EndpointSlice controller may not have seen. While the Service selects by label,
 // foreign Pods lose the label.
 func (a Application) Next() SelectorChange {
+	a = a.alone()
 	switch goal := a.goal(); {
 	case goal == a.Selects && goal.ByLabel && a.hasWeights():
 		return a.exclude(SelectorChange{})
@@ -157,7 +162,7 @@ func (a Application) awaitsPods(r Release) bool {
 // endpoints of the Service or of a shadow Service with that selector.
 func (a Application) selectRelease(r Release) SelectorChange {
 	goal := Selection{Release: r.Name}
-	ready, serving, shadowed := 0, 0, 0
+	ready, serving, shadowed, previewed := 0, 0, 0, 0
 	others := a.Serving
 	for _, pod := range r.Pods {
 		if pod.Serving {
@@ -173,11 +178,18 @@ func (a Application) selectRelease(r Release) SelectorChange {
 		if a.Shadow != nil && a.Shadow.Selects == goal && a.Shadow.Serving[pod.Name] {
 			shadowed++
 		}
+		if a.previews(r.Name) && a.Preview.Serving[pod.Name] {
+			previewed++
+		}
 	}
 	switch {
 	case others <= 0 || ready > 0 && serving == ready:
 		return SelectorChange{Select: &goal}
 	case ready == 0:
+		return SelectorChange{}
+	case previewed == ready:
+		return SelectorChange{Select: &goal}
+	case a.previews(r.Name): // its EndpointSlices will say more
 		return SelectorChange{}
 	case shadowed == ready:
 		return SelectorChange{Shadow: &goal, Select: &goal}

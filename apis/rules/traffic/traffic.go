@@ -40,6 +40,8 @@ type Release struct {
 	AppPods, AppLabelled int
 	// Coming is the number of Pods of other Releases that are about to take traffic; the sum of their plans' Coming.
 	Coming int
+	// Sole is true for a Release that is to have all traffic at once, whatever the weights of others.
+	Sole bool
 	// Unknown is true for a Release without any entry for the cluster, for example one that a backup did not have, or that has
 	// the cluster under another name. It is as found and is never the leader.
 	Unknown bool

@@ -200,6 +200,9 @@ const (
 	PodsNotReady = "PodsNotReady"
 	// PodsNotInEndpoints means that Pods labelled for traffic are not yet in the Service's EndpointSlices.
 	PodsNotInEndpoints = "PodsNotInEndpoints"
+	// PreviewNotReady means that the preview Service does not have the ready Pods of the Release yet, or that there are several preview
+	// Services.
+	PreviewNotReady = "PreviewNotReady"
 	// ForeignEndpoints means that the production Service has endpoints that belong to no Release; the message names them.
 	ForeignEndpoints = "ForeignEndpoints"
 	// ServiceWithoutEndpoints means that the production Service has no ready endpoints, although the Release should serve in the cluster.

@@ -222,6 +222,11 @@ type RolloutStrategy struct {
 	// +listType=atomic
 	Steps []RolloutStrategyStep `json:"steps"`
 
+	// previewWhenIdle says which Pods the preview Service selects while no rollout is under way. Active: those of the Release that serves.
+	// None: no Pods. Absent means Active. The original had no such field.
+	// +optional
+	PreviewWhenIdle PreviewWhenIdle `json:"previewWhenIdle,omitempty"`
+
 	// firstRelease says where the first Release of an Application begins. Immediate: at its last step, for there is nothing yet that it
 	// could replace. Steps: at its first step, like every other. Absent means Steps. The original had no such field.
 	// +optional
@@ -257,6 +262,16 @@ func (d Duration) Value() time.Duration {
 	}
 	return value
 }
+
+// PreviewWhenIdle says which Pods the preview Service selects while no rollout is under way.
+// +kubebuilder:validation:Enum=Active;None
+type PreviewWhenIdle string
+
+// The values of PreviewWhenIdle.
+const (
+	PreviewWhenIdleActive PreviewWhenIdle = "Active"
+	PreviewWhenIdleNone   PreviewWhenIdle = "None"
+)
 
 // FirstRelease says where the first Release of an Application begins.
 // +kubebuilder:validation:Enum=Steps;Immediate

@@ -35,7 +35,8 @@ const (
 	OwnedByLabel = "shipper-owned-by"
 	// TrafficStatusLabel on a Pod is TrafficEnabled or TrafficDisabled; absent means disabled.
 	TrafficStatusLabel = "shipper-traffic-status"
-	// LBLabel with value LBForProduction marks the Service that traffic is shifted on.
+	// LBLabel with value LBForProduction marks the Service that traffic is shifted on; with LBForPreview the Service, if the chart has one,
+	// that selects the contender before it has traffic.
 	LBLabel = "shipper-lb"
 	// ProofLabel marks the shadow Service: a short-lived copy of the production Service, without clients. Its EndpointSlices show the
 	// Pods of a selector before the production Service gets that selector. The value is the production Service's UID.
@@ -48,9 +49,13 @@ const (
 	// kind of cluster they are for.
 	RBACDomainLabel = "shipper-rbac-domain"
 
+	// NoRelease in place of a Release's name in the selector of the preview Service selects no Pods. No Release has that name.
+	NoRelease = "none"
+
 	TrafficEnabled  = "enabled"
 	TrafficDisabled = "disabled"
 	LBForProduction = "production"
+	LBForPreview    = "preview"
 	RBACManagement  = "management"
 	RBACApplication = "application"
 )

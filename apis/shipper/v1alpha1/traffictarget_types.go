@@ -47,7 +47,26 @@ type ClusterTrafficTarget struct {
 	// weight is 0 and has no meaning.
 	// +optional
 	AsFound bool `json:"asFound,omitempty"`
+	// sole is true where this Release is to have all traffic at once, whatever the weights of others: the Service is switched to its Pods
+	// as soon as all of them are known to be endpoints. Written where the strategy uses after, gate, progressDeadline or onFailure, and its
+	// step leaves the other Release no weight.
+	// +optional
+	Sole bool `json:"sole,omitempty"`
+	// preview is Release where the preview Service is to select the Pods of this Release, and None where it is to select no Pods. Absent:
+	// the target says nothing about the preview Service. Written where the cluster has one.
+	// +optional
+	Preview PreviewSelection `json:"preview,omitempty"`
 }
+
+// PreviewSelection is what a target says about the preview Service.
+// +kubebuilder:validation:Enum=Release;None
+type PreviewSelection string
+
+// The values of PreviewSelection.
+const (
+	PreviewRelease PreviewSelection = "Release"
+	PreviewNone    PreviewSelection = "None"
+)
 
 // TrafficTargetStatus is the traffic observed in each cluster.
 type TrafficTargetStatus struct {
@@ -84,6 +103,9 @@ type ClusterTrafficStatus struct {
 	// status is Synced or Failed; empty while neither is known.
 	// +optional
 	Status string `json:"status,omitempty"`
+	// preview is the name of the preview Service in the cluster. Absent where there is none.
+	// +optional
+	Preview string `json:"preview,omitempty"`
 	// conditions, sorted by type: EndpointsOwned while it is False, Operational, Ready.
 	// +optional
 	// +listType=map

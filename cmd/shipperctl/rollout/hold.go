@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"shipper.dev/shipper/apis/rules/progress"
+	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
@@ -58,7 +58,7 @@ func (o *options) setHold(cmd *cobra.Command, app, reason string) error {
 	switch {
 	case reason == "" && rel.Spec.Hold == "":
 		return fmt.Errorf("release %s is not paused", rel.Name)
-	case reason != "" && !progress.Uses(rel.Spec.Environment.Strategy):
+	case reason != "" && !strategy.ByItself(rel.Spec.Environment.Strategy):
 		return fmt.Errorf("release %s does nothing by itself: its strategy has none of after, gate, progressDeadline and onFailure", rel.Name)
 	}
 	was := rel.DeepCopy()

@@ -46,12 +46,18 @@ func (i *installer) content(ctx context.Context, s step) (*unstructured.Unstruct
 			return nil, err
 		}
 	}
-	if isTrafficService(object) {
+	if isTrafficService(object) || isPreviewService(object) {
 		if err := i.setSelector(ctx, s, object); err != nil {
 			return nil, err
 		}
 	}
 	return object, nil
+}
+
+// isPreviewService reports whether an object is the Service that selects the contender before it has traffic.
+func isPreviewService(object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Service") &&
+		object.GetLabels()[shipper.LBLabel] == shipper.LBForPreview
 }
 
 // isTrafficService reports whether an object is the Service that traffic is shifted on.
@@ -65,7 +71,10 @@ func isTrafficService(object *unstructured.Unstructured) bool {
 // selector. Where Services always select by label, only this corrects selectors.
 func (i *installer) setSelector(ctx context.Context, s step, object *unstructured.Unstructured) error {
 	app := i.it.Labels[shipper.AppLabel]
-	if s.live == nil {
+	switch {
+	case s.live == nil && isPreviewService(object): // it selects no Pods until the traffic worker lets it
+		return nil
+	case s.live == nil:
 		return i.selectRelease(ctx, app, object)
 	}
 	var live corev1.Service

@@ -89,7 +89,25 @@ func (w *Worker) workIn(
 		}
 		out[tt] = one
 	}
-	return nil
+	return switchPreview(ctx, member, family.app, seen, wishedPreview(valid, cluster))
+}
+
+// wishedPreview is the Release that the preview Service of a cluster is to select, by what targets say: shipper.NoRelease for no Pods,
+// empty when none says anything. While two do, one of which is about to be taken back, it is the newest; targets are oldest first.
+func wishedPreview(valid []*shipper.TrafficTarget, cluster string) string {
+	wish := ""
+	for _, tt := range valid {
+		for _, c := range tt.Spec.Clusters {
+			switch {
+			case c.Name != cluster:
+			case c.Preview == shipper.PreviewNone:
+				wish = shipper.NoRelease
+			case c.Preview == shipper.PreviewRelease:
+				wish = releaseOf(tt)
+			}
+		}
+	}
+	return wish
 }
 
 // move labels Pods: first in, then out, so that what is served does not shrink in between.

@@ -36,6 +36,10 @@ type Outcome struct {
 	leader string
 	// service is the one that traffic is shifted on, proof the one beside it that proves; nil when there is none.
 	service, shadow *corev1.Service
+	// previews are the names of the preview Services; there should be at most one. previewed is false while the target asks that it selects
+	// the Release and it does not have all its ready Pods.
+	previews  []string
+	previewed bool
 	// foreign is the message about ready endpoints of the Service that are not Pods of Releases; empty if there are none, or if another
 	// target reports them.
 	foreign string
@@ -55,7 +59,10 @@ type observation struct {
 	// proves; nil when there is none.
 	services        []string
 	service, shadow *corev1.Service
-	app             rules.Application
+	// previews are the names of the preview Services; there should be at most one. preview is that; nil when there is none.
+	previews []string
+	preview  *corev1.Service
+	app      rules.Application
 	// foreign names the ready endpoints of the Service that are not Pods of Releases.
 	foreign []string
 }
@@ -88,6 +95,10 @@ func (w *Worker) observe(ctx context.Context, m *fleet.Member, family applicatio
 	}
 	serve := serving(endpoints.Items, out.services)
 	out.app = withPods(rules.Application{SelectByRelease: w.selectByRelease, Releases: releases}, own, foreign, serve)
+	if out.preview != nil {
+		shown := serving(ownedBy(endpoints.Items, out.preview), []string{out.preview.Name})
+		out.app.Preview = &rules.ShadowService{Selects: Selection(family.app, out.preview.Spec.Selector), Serving: names(shown)}
+	}
 	if out.service == nil {
 		return out, nil
 	}
@@ -103,7 +114,10 @@ func (w *Worker) observe(ctx context.Context, m *fleet.Member, family applicatio
 // plan decides what is to be done for one target. It is pure.
 func (s observation) plan(tt *shipper.TrafficTarget, want shipper.ClusterTrafficTarget, family application) Outcome {
 	release := releaseOf(tt)
-	out := Outcome{want: want, services: s.services, service: s.service, shadow: s.shadow, served: family.served.Has(want.Name)}
+	out := Outcome{
+		want: want, services: s.services, service: s.service, shadow: s.shadow, previews: s.previews, served: family.served.Has(want.Name),
+	}
+	out.previewed = want.Preview != shipper.PreviewRelease || s.preview == nil || s.app.Previewed(release)
 	out.idle = !hasPods(s.app, release) && (want.Weight == 0 || family.podless[release].Has(want.Name))
 	if s.service == nil {
 		return out
@@ -151,10 +165,18 @@ func (w *Worker) known(ctx context.Context, cluster string, pods []corev1.Pod, f
 func (s *observation) take(services []corev1.Service) {
 	var one *corev1.Service
 	for i := range services {
-		if of := &services[i]; of.Labels[shipper.LBLabel] == shipper.LBForProduction && of.DeletionTimestamp == nil {
+		switch of := &services[i]; {
+		case of.DeletionTimestamp != nil:
+		case of.Labels[shipper.LBLabel] == shipper.LBForProduction:
 			s.services = append(s.services, of.Name)
 			one = of
+		case of.Labels[shipper.LBLabel] == shipper.LBForPreview:
+			s.previews = append(s.previews, of.Name)
+			s.preview = of
 		}
+	}
+	if len(s.previews) != 1 {
+		s.preview = nil
 	}
 	if len(s.services) != 1 {
 		return

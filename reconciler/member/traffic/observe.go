@@ -3,8 +3,10 @@
 package traffic
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -18,7 +20,7 @@ import (
 // application is all TrafficTargets of one Application, and what they share.
 type application struct {
 	namespace, app string
-	// targets are those in effect.
+	// targets are those in effect, the oldest first.
 	targets []*shipper.TrafficTarget
 	// weights are what the Releases ask for, by cluster.
 	weights map[string][]rules.Release
@@ -40,6 +42,9 @@ func (w *Worker) application(ctx context.Context, namespace, app string) (applic
 	if err := targets.OfApplication(ctx, w.client, &all, namespace, app); err != nil {
 		return out, err
 	}
+	slices.SortFunc(all.Items, func(a, b shipper.TrafficTarget) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
 	for i := range all.Items {
 		tt := &all.Items[i]
 		servedIn(out.served, tt)
@@ -58,7 +63,7 @@ func (w *Worker) application(ctx context.Context, namespace, app string) (applic
 		awaited := awaitedIn(capacity)
 		for _, c := range tt.Spec.Clusters {
 			out.weights[c.Name] = append(out.weights[c.Name], rules.Release{
-				Name: releaseOf(tt), Weight: c.Weight, AsFound: c.AsFound, Awaited: awaited.Has(c.Name),
+				Name: releaseOf(tt), Weight: c.Weight, AsFound: c.AsFound, Sole: c.Sole, Awaited: awaited.Has(c.Name),
 			})
 		}
 	}

@@ -84,6 +84,15 @@ func switchService(ctx context.Context, m *fleet.Member, app string, seen *Outco
 	return createShadow(ctx, m, seen.service, Selector(app, *turn.Shadow))
 }
 
+// switchPreview makes the preview Service select the Release that is wished for.
+func switchPreview(ctx context.Context, m *fleet.Member, app string, seen observation, wish string) error {
+	next := seen.app.NextPreview(wish)
+	if next == nil {
+		return nil
+	}
+	return setSelector(ctx, m, seen.preview, Selector(app, *next))
+}
+
 // createShadow makes the shadow Service. There may be one that the cache lacks: it is new, or a user removed the label that the cache
 // selects by.
 func createShadow(ctx context.Context, m *fleet.Member, service *corev1.Service, selector map[string]string) error {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,9 +86,9 @@ func clusterStatus(old shipper.ClusterTrafficStatus, s Outcome, now metav1.Time)
 	if fleet.Keeps(s.err, old.Conditions) {
 		return old
 	}
-	out := shipper.ClusterTrafficStatus{Name: s.want.Name, AchievedTraffic: s.plan.Achieved}
+	out := shipper.ClusterTrafficStatus{Name: s.want.Name, AchievedTraffic: s.plan.Achieved, Preview: strings.Join(s.previews, ",")}
 	if s.err != nil {
-		out.AchievedTraffic = old.AchievedTraffic
+		out.AchievedTraffic, out.Preview = old.AchievedTraffic, old.Preview
 		out.Status = shipper.TrafficStatusFailed
 		if fleet.Pending(s.err) {
 			out.Status = ""
@@ -122,6 +123,11 @@ func ready(s Outcome) shipper.Condition {
 			shipper.LBLabel, shipper.LBForProduction, len(s.services))
 	case s.moved:
 		return no(shipper.InProgress, "moved %d pods into traffic and %d out of it", len(p.Enable), len(p.Disable))
+	case len(s.previews) > 1:
+		return no(shipper.PreviewNotReady, "expected at most one Service with the label %s=%s, found %d",
+			shipper.LBLabel, shipper.LBForPreview, len(s.previews))
+	case !s.previewed:
+		return no(shipper.PreviewNotReady, "Service %s does not have all ready pods of the release yet", s.previews[0])
 	case len(s.services) != 1 || p.Ready():
 		return shipper.Condition{Type: shipper.TargetReady, Status: corev1.ConditionTrue}
 	case p.Late:

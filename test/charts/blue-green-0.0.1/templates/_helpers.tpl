@@ -1,0 +1,3 @@
+{{- define "name" -}}
+{{ default .Chart.Name .Values.nameOverride }}
+{{- end -}}
