@@ -106,6 +106,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		rollout.SetupWithManager(ctx, mgr, rollout.Options{
 			Charts: rollout.NewCharts(charts, values), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
 			Histories: histories, Clock: o.Clock, Workers: o.Workers, Queue: queue.Objects(o.Workers, priorities.OfApplication),
+			Registry: o.Registry,
 		}),
 		cluster.SetupWithManager(mgr, cluster.Options{
 			Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers,

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/render"
 )
 
@@ -244,6 +245,39 @@ func TestPrepareChoosesTheService(t *testing.T) {
 			}
 			if diff := cmp.Diff([]string{test.want}, shifting); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestPrepareTakesOneServiceForPreviews(t *testing.T) {
+	const (
+		head = serving + "metadata: {name: "
+		prod = head + "a, labels: {shipper-lb: production}}\n"
+		show = head + "b, labels: {shipper-lb: preview}}\n"
+	)
+	for sentence, tc := range map[string]struct{ services, want string }{
+		"beside the production Service":      {prod + "---\n" + show, "b selects super none, preview"},
+		"beside one that is promoted":        {head + "a}\n---\n" + show, "b selects super none, preview"},
+		"not without a production Service":   {show, `one and only one v1.Service object with label "shipper-lb" is required, but 0 found`},
+		"not two":                            {prod + "---\n" + show + "---\n" + strings.Replace(show, "name: b", "name: c", 1), "have the label shipper-lb: preview"},
+		"not with the name of the Release":   {prod + "---\n" + strings.Replace(show, "name: b", "name: b-{{ .Release.Name }}", 1), "the name of the Service carries that of the release"},
+		"not one that has no Pods to select": {prod + "---\n" + show + "spec: {type: ExternalName, externalName: x.example.com}\n", "ExternalName"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			objects, err := renderTarget(t, sample(t, map[string]string{"templates/service.yaml": tc.services}), nil).Prepare(target)
+			got := ""
+			for _, o := range objects {
+				if o.GetLabels()[shipper.LBLabel] == shipper.LBForPreview {
+					selector, _, _ := unstructured.NestedStringMap(o.Object, "spec", "selector")
+					got = o.GetName() + " selects " + selector[shipper.AppLabel] + " " + selector[shipper.ReleaseLabel] + ", preview"
+				}
+			}
+			if err != nil {
+				got = read(t, err).Message
+			}
+			if !strings.Contains(got, tc.want) && got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
 			}
 		})
 	}

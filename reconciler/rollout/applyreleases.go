@@ -93,7 +93,9 @@ func (r *pass) applyReleases(ctx context.Context, s *scope, p releasesPlan) rele
 	}
 	if p.progress.Acts() {
 		d.rollout = r.advance(ctx, s, p.progress)
-		d.moved = d.rollout == nil
+		if d.moved = d.rollout == nil; d.moved {
+			r.metrics.moved(p.progress)
+		}
 	}
 	return d
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -45,6 +46,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Workers is how many Applications are worked on at the same time; 4 when it is 0.
 	Workers int
+	// Registry is where metrics go. Nil: nowhere.
+	Registry prometheus.Registerer
 	// Queue makes the queue of requests. Nil: first come, first served.
 	Queue queue.New[ctrl.Request]
 }
@@ -63,6 +66,7 @@ type Reconciler struct {
 	releases *report.Throttle
 	// confirmed has the UID of each Application, by its key, of which this process has compared the cache with the API server.
 	confirmed sync.Map
+	metrics   *metrics
 	// since is the time of the first pass.
 	since func() time.Time
 }

@@ -211,6 +211,16 @@ func TestAlertsOfServices(t *testing.T) {
 	}.check(t)
 }
 
+func TestAlertsOfRollouts(t *testing.T) {
+	reason := func(r string) string { return `namespace="shipper-system",reason="` + r + `"` }
+	situations{
+		"all go on": {healthy + gauge("shipper_rollouts", reason("Soaking"), 7) +
+			gauge("shipper_rollout_oldest_step_seconds", reason("Soaking"), 90000), nil},
+		"one has failed": {healthy + gauge("shipper_rollouts", reason("Failed"), 1), []string{"ShipperRolloutFailed"}},
+		"one is stuck":   {healthy + gauge("shipper_rollout_oldest_step_seconds", reason("Moving"), 3700), []string{"ShipperRolloutStuck"}},
+	}.check(t)
+}
+
 // firing are the alerts whose expressions are true of series at the end of an hour.
 func firing(t *testing.T, series string) (got []string) {
 	t.Helper()

@@ -92,6 +92,9 @@ func (w *Webhook) steps(
 			out = append(out, step.String()+", in each cluster"+step.Awaited())
 		}
 	}
+	if failure := preview.Failure(env.Strategy); failure != "" {
+		out = append(out, failure)
+	}
 	out = append(out, differing...)
 	if err != nil {
 		out = append(out, "Pods cannot be counted: "+err.Error())

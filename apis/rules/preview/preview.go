@@ -30,6 +30,10 @@ type Step struct {
 	Incumbent *Side
 	// Gates are the conditions of other controllers that the step waits for.
 	Gates []string
+	// Gated is true where the step is passed only when it is achieved. After is how long it lasts before the rollout goes on by itself;
+	// empty where a user has to raise targetStep.
+	Gated bool
+	After shipper.Duration
 }
 
 // Steps are the steps of a strategy, for a contender and an incumbent of that many Pods at full capacity; incumbent is nil when
@@ -43,7 +47,7 @@ func Steps(s *shipper.RolloutStrategy, contender int32, incumbent *int32) []Step
 		out[i] = Step{Index: i, Name: step.Name, Contender: Side{
 			Pods:    strategy.Pods(contender, step.Capacity.Contender),
 			Percent: step.Capacity.Contender, Weight: step.Traffic.Contender,
-		}, Gates: step.ReadinessGates}
+		}, Gates: step.ReadinessGates, Gated: step.Gate != nil, After: step.After}
 		if incumbent != nil {
 			out[i].Incumbent = &Side{
 				Pods:    strategy.Pods(*incumbent, step.Capacity.Incumbent),
@@ -78,12 +82,34 @@ func (s Step) String() string {
 	return out
 }
 
-// Awaited names, for a user, the other conditions that the step waits for; empty when there are none.
+// Awaited says, for a user, what else the step waits for and how it ends; empty when it waits for targetStep alone.
 func (s Step) Awaited() string {
-	if len(s.Gates) == 0 {
+	out := ""
+	if len(s.Gates) > 0 {
+		out += "; it waits for " + strings.Join(s.Gates, ", ")
+	}
+	if s.Gated {
+		out += "; it is a gate"
+	}
+	if s.After != "" {
+		out += fmt.Sprintf("; it goes on by itself after %s", s.After)
+	}
+	return out
+}
+
+// Failure says, for a user, when a rollout has failed and what is done then; empty where nothing fails by time.
+func Failure(s *shipper.RolloutStrategy) string {
+	if s == nil || s.ProgressDeadline == "" {
 		return ""
 	}
-	return "; it waits for " + strings.Join(s.Gates, ", ")
+	then := map[shipper.FailurePolicy]string{
+		shipper.OnFailureRetreat: "it goes back to the last step in which the contender has no traffic",
+		shipper.OnFailureAbort:   "it is aborted",
+	}[s.OnFailure]
+	if then == "" {
+		then = "it waits for a person"
+	}
+	return fmt.Sprintf("a step without what it wants for %s has failed: %s", s.ProgressDeadline, then)
 }
 
 // String describes a side to a user.

@@ -74,3 +74,30 @@ func TestSharesSayWhatTheStepSays(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
+
+func TestStepsSayHowTheyEnd(t *testing.T) {
+	s := &shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{{}, {}, {}, {}}, ProgressDeadline: "10m"}
+	s.Steps[0].Gate = &shipper.StepGate{}
+	s.Steps[1].After, s.Steps[1].ReadinessGates = "5m", []string{"example.com/A", "example.com/B"}
+	s.Steps[2].After = "0s"
+	var got []string
+	for _, step := range Steps(s, 1, nil) {
+		got = append(got, step.Awaited())
+	}
+	for _, policy := range []shipper.FailurePolicy{"", shipper.OnFailureHold, shipper.OnFailureRetreat, shipper.OnFailureAbort} {
+		s.OnFailure = policy
+		got = append(got, Failure(s))
+	}
+	const failed = "a step without what it wants for 10m has failed: "
+	want := []string{
+		"; it is a gate", "; it waits for example.com/A, example.com/B; it goes on by itself after 5m", "; it goes on by itself after 0s", "",
+		failed + "it waits for a person", failed + "it waits for a person",
+		failed + "it goes back to the last step in which the contender has no traffic", failed + "it is aborted",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if text := Failure(&shipper.RolloutStrategy{}); text != "" {
+		t.Errorf("nothing fails by time: %s", text)
+	}
+}

@@ -36,10 +36,10 @@ type Outcome struct {
 	leader string
 	// service is the one that traffic is shifted on, proof the one beside it that proves; nil when there is none.
 	service, shadow *corev1.Service
-	// previews are the names of the preview Services; there should be at most one. previewed is false while the target asks that it selects
-	// the Release and it does not have all its ready Pods.
-	previews  []string
-	previewed bool
+	// previews are the names of the preview Services; there should be at most one. previewLags is true while it should select the Release
+	// and does not have all its ready Pods.
+	previews    []string
+	previewLags bool
 	// foreign is the message about ready endpoints of the Service that are not Pods of Releases; empty if there are none, or if another
 	// target reports them.
 	foreign string
@@ -117,7 +117,7 @@ func (s observation) plan(tt *shipper.TrafficTarget, want shipper.ClusterTraffic
 	out := Outcome{
 		want: want, services: s.services, service: s.service, shadow: s.shadow, previews: s.previews, served: family.served.Has(want.Name),
 	}
-	out.previewed = want.Preview != shipper.PreviewRelease || s.preview == nil || s.app.Previewed(release)
+	out.previewLags = want.Preview == shipper.PreviewRelease && s.preview != nil && !s.app.Previewed(release)
 	out.idle = !hasPods(s.app, release) && (want.Weight == 0 || family.podless[release].Has(want.Name))
 	if s.service == nil {
 		return out

@@ -126,7 +126,7 @@ func ready(s Outcome) shipper.Condition {
 	case len(s.previews) > 1:
 		return no(shipper.PreviewNotReady, "expected at most one Service with the label %s=%s, found %d",
 			shipper.LBLabel, shipper.LBForPreview, len(s.previews))
-	case !s.previewed:
+	case s.previewLags:
 		return no(shipper.PreviewNotReady, "Service %s does not have all ready pods of the release yet", s.previews[0])
 	case len(s.services) != 1 || p.Ready():
 		return shipper.Condition{Type: shipper.TargetReady, Status: corev1.ConditionTrue}

@@ -55,6 +55,14 @@ func TestReady(t *testing.T) {
 			"False", shipper.PodsNotInEndpoints, "2/3 pods designated to receive traffic are not yet in endpoints: " +
 				`the Service is turned first, see the TrafficTarget of release "web-0"`,
 		},
+		"the preview lacks pods": {
+			Outcome{services: one, previews: []string{"web-preview"}, previewLags: true, plan: rules.Plan{Needed: 1, Serving: 1}},
+			"False", shipper.PreviewNotReady, "Service web-preview does not have all ready pods of the release yet",
+		},
+		"two previews": {
+			Outcome{services: one, previews: []string{"a", "b"}, plan: rules.Plan{Needed: 1, Serving: 1}},
+			"False", shipper.PreviewNotReady, "expected at most one Service with the label shipper-lb=preview, found 2",
+		},
 		"pods wait for those of others": {
 			Outcome{services: one, plan: rules.Plan{Needed: 1, Labelled: 3, Serving: 3, Held: 2}},
 			"False", shipper.InProgress, "2 pods stay in traffic until as many of other releases are in endpoints",

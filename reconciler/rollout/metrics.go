@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/progress"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// readTimeout bounds how long a scrape waits for the cache.
+const readTimeout = 2 * time.Second
+
+// metrics are those of rollouts that go on by themselves. None has a label by Application.
+type metrics struct {
+	cache client.Reader
+	clock clock.PassiveClock
+	moves *prometheus.CounterVec
+	// lag is how long after a step was due the next one was requested.
+	lag           prometheus.Histogram
+	count, oldest *prometheus.Desc
+}
+
+func newMetrics(cache client.Reader, clock clock.PassiveClock) *metrics {
+	return &metrics{
+		cache: cache, clock: clock,
+		moves: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "shipper_rollout_moves_total",
+			Help: "What Shipper did to Releases by itself: StepDue went on, RolloutFailed went back, Aborted was given up.",
+		}, []string{"why"}),
+		lag: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "shipper_progress_lag_seconds", Help: "Time from when a step was due until the next one was requested.",
+			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+		}),
+		count: prometheus.NewDesc("shipper_rollouts",
+			"Releases that go on by themselves, by the reason of their condition Advancing.", []string{"reason"}, nil),
+		oldest: prometheus.NewDesc("shipper_rollout_oldest_step_seconds",
+			"Time since the step was requested, of the Release with that reason for which it is longest ago.", []string{"reason"}, nil),
+	}
+}
+
+// Describe is prometheus.Collector.
+func (m *metrics) Describe(to chan<- *prometheus.Desc) {
+	m.moves.Describe(to)
+	m.lag.Describe(to)
+	to <- m.count
+	to <- m.oldest
+}
+
+// Collect is prometheus.Collector. It counts what the cache has.
+func (m *metrics) Collect(to chan<- prometheus.Metric) {
+	m.moves.Collect(to)
+	m.lag.Collect(to)
+	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+	defer cancel()
+	var all shipper.ReleaseList
+	if m.cache.List(ctx, &all, client.UnsafeDisableDeepCopy) != nil {
+		return
+	}
+	count, oldest, now := map[string]int{}, map[string]time.Duration{}, m.clock.Now()
+	for i := range all.Items {
+		is, c := &all.Items[i].Status, shipper.FindCondition(all.Items[i].Status.Conditions, shipper.ReleaseAdvancing)
+		if c == nil || is.Progress == nil {
+			continue
+		}
+		count[c.Reason]++
+		oldest[c.Reason] = max(oldest[c.Reason], now.Sub(is.Progress.RequestedTime.Time))
+	}
+	for reason, n := range count {
+		to <- prometheus.MustNewConstMetric(m.count, prometheus.GaugeValue, float64(n), reason)
+		to <- prometheus.MustNewConstMetric(m.oldest, prometheus.GaugeValue, oldest[reason].Seconds(), reason)
+	}
+}
+
+// moved counts a move. A step that goes on was due at a time.
+func (m *metrics) moved(d progress.Decision) {
+	switch {
+	case d.Abort:
+		m.moves.WithLabelValues("Aborted").Inc()
+	case d.Move.Why == progress.StepDue && d.Progress.Next != nil:
+		m.lag.Observe(max(0, m.clock.Now().Sub(d.Progress.Next.Time.Time).Seconds()))
+		fallthrough
+	default:
+		m.moves.WithLabelValues(d.Move.Why).Inc()
+	}
+}
