@@ -12,6 +12,10 @@ BINARIES := shipper-webhook shipper-reconciler shipperctl
 demo: build controlplane ## Roll an application out on three real control planes and block it at admission (KEEP=1 leaves them up)
 	@go run ./test/demo
 
+.PHONY: demo-bluegreen
+demo-bluegreen: build controlplane ## Blue/green on two clusters: preview, gate, switch, a block that holds a step, a broken image taken back
+	@go run ./test/demo bluegreen
+
 .PHONY: fleet-up
 fleet-up: build controlplane ## Start one management and two application clusters to play with (K8S=1.33: of that version)
 	@go run ./test/fleet/up -dir $(FLEET)

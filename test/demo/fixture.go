@@ -105,9 +105,8 @@ func (s *fixture) connect() error {
 }
 
 // sumUp is the last line.
-func (s *fixture) sumUp() {
-	fmt.Fprintf(s.out, "\nShown: a first rollout, a canary over two regions, a block that held, an override that left its trace, a retreat"+
-		"\nand an abort: %d facts read from three API servers in %.1f s.\n", s.facts, time.Since(s.start).Seconds())
+func (s *fixture) sumUp(shown string) {
+	fmt.Fprintf(s.out, "\nShown: %s: %d facts read from three API servers in %.1f s.\n", shown, s.facts, time.Since(s.start).Seconds())
 }
 
 // keep prints, when KEEP=1, how to use what is still up, and waits to be interrupted.

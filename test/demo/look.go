@@ -36,6 +36,11 @@ func (s *fixture) readyPods(release string) func(context.Context) (string, error
 
 // endpoints counts the ready endpoints of the service by release, per cluster, from its EndpointSlices.
 func (s *fixture) endpoints(releases ...string) func(context.Context) (string, error) {
+	return s.endpointsOf(service, releases...)
+}
+
+// endpointsOf is endpoints for another service.
+func (s *fixture) endpointsOf(service string, releases ...string) func(context.Context) (string, error) {
 	return s.perCluster(func(ctx context.Context, c client.Client) (string, error) {
 		counts := make(map[string]int, len(releases))
 		slicesOfService := &discoveryv1.EndpointSliceList{}

@@ -3,6 +3,7 @@
 // Command demo shows one rollout on real control planes: two clusters are joined, an Application is rolled out
 // step by step, a RolloutBlock stops it at the gate, an override lets it through, and an abort takes it back. Each line it
 // prints is true because it was just read from an API server; the first expectation that fails ends it with status 1.
+// With the argument bluegreen it shows a rollout that goes on by itself: preview, switch, failure.
 //
 // KEEP=1 leaves the fleet up when the story is over, or has failed, until it is interrupted.
 package main
@@ -19,24 +20,21 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
+	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintf(os.Stderr, "\ndemo failed: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-// run goes from an empty machine to the last line, and cleans up.
-func run(ctx context.Context) (err error) {
-	s, err := begin(ctx, os.Stdout)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.end()) }()
+// chapter is a part of a demonstration.
+type chapter struct {
+	title string
+	tell  func(context.Context) error
+}
 
-	for i, c := range []struct {
-		title string
-		tell  func(context.Context) error
-	}{
+// canary is the demonstration without an argument.
+func canary(s *fixture) []chapter {
+	return []chapter{
 		{"A management cluster is set up, two application clusters join", s.join},
 		{"A developer applies an Application", s.apply},
 		{"Step by step to full on", s.rollOut},
@@ -44,7 +42,26 @@ func run(ctx context.Context) (err error) {
 		{"An SRE blocks all rollouts", s.block},
 		{"Break-glass: the override lets one through, and leaves a trace", s.override},
 		{"Abort: the contender is deleted", s.abort},
-	} {
+	}
+}
+
+// run goes from an empty machine to the last line, and cleans up.
+func run(ctx context.Context, args []string) (err error) {
+	chapters, shown := canary, "a first rollout, a canary over two regions, a block that held, an override that left its trace, a retreat\nand an abort"
+	switch {
+	case len(args) == 1 && args[0] == "bluegreen":
+		chapters, shown = blueGreen, "a preview beside production in two clusters, a gate, a switch in one turn, old Pods that stood by, a block that\n"+
+			"held an automatic step, and a broken image that was taken back"
+	case len(args) > 0:
+		return fmt.Errorf("unknown demonstration %q: there is bluegreen, and one without an argument", args[0])
+	}
+	s, err := begin(ctx, os.Stdout)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.end()) }()
+
+	for i, c := range chapters(s) {
 		s.chapter(i+1, c.title)
 		if err := c.tell(ctx); err != nil {
 			s.showLogs()
@@ -54,7 +71,7 @@ func run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	s.sumUp()
+	s.sumUp(shown)
 	s.keep(ctx)
 	return nil
 }
