@@ -71,9 +71,15 @@ func (s *fixture) endpointsOf(cluster, service string) (map[string]int, error) {
 }
 
 // next changes a value, and returns the Release that this makes after another.
-func (s *fixture) next(before, note string) (newest string) {
+func (s *fixture) next(before, note string) string {
 	s.Helper()
 	s.Edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["note"] = note })
+	return s.newestBut(before)
+}
+
+// newestBut waits until the newest Release is another than the one before.
+func (s *fixture) newestBut(before string) (newest string) {
+	s.Helper()
 	s.Eventually("the newest release", "another", func() (string, error) {
 		history, err := s.History(s.App)
 		if len(history) == 0 || history[len(history)-1] == before {
@@ -230,5 +236,42 @@ func TestASwitchIsSwitchedBack(t *testing.T) {
 		if least := served(); least < 4 {
 			t.Errorf("a cluster served with %d endpoints on the way, want 4 at least", least)
 		}
+	})
+}
+
+// TestARollbackBehindAClosedGateEnds goes back to the Release that serves while another waits at its gate: Argo's RS10.
+func TestARollbackBehindAClosedGateEnds(t *testing.T) {
+	onTwoClusters(t, func(s *fixture) {
+		s.applies(s.blueGreen())
+		blue := s.Release(0)
+		s.Completes(blue)
+		green := s.next(blue, "green")
+		s.advancing(green, 0, "False AwaitingCommand")
+		s.Edits(func(app *shipper.Application) {
+			app.Spec.RollbackTo = &shipper.RollbackTo{Release: blue, Strategy: shipper.RollbackImmediate}
+		})
+		back := s.newestBut(green)
+		s.Completes(back)
+		s.readyPods(green, 0)
+		s.services(map[string]int{back: 4}, map[string]int{back: 4})
+	})
+}
+
+// TestAChangeOfReplicasBehindAClosedGate asks for six Pods in place of four while a Release waits at its gate: Argo's RS13.
+func TestAChangeOfReplicasBehindAClosedGate(t *testing.T) {
+	onTwoClusters(t, func(s *fixture) {
+		s.applies(s.blueGreen())
+		blue := s.Release(0)
+		s.Completes(blue)
+		green := s.next(blue, "green")
+		s.advancing(green, 0, "False AwaitingCommand")
+		s.Edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["replicaCount"] = 6 })
+		larger := s.newestBut(green)
+		s.advancing(larger, 0, "False AwaitingCommand")
+		s.services(map[string]int{blue: 4}, map[string]int{larger: 3})
+		s.Steps(larger, 1)
+		s.Completes(larger)
+		s.services(map[string]int{larger: 6}, map[string]int{larger: 6})
+		s.readyPods(green, 0)
 	})
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package promises keeps the tables of docs/compatibility.md and docs/releases.md honest: what they say shows a promise is there.
+// Package promises keeps the tables of docs/compatibility.md, docs/releases.md and docs/from-argo-rollouts.md honest: what they say shows a promise is there.
 package promises
 
 import (
@@ -22,6 +22,8 @@ const (
 	root = "../.."
 	// compatibility has the original's promises and the rulings, releases what comes of ugly inputs.
 	compatibility, releases = "compatibility.md", "releases.md"
+	// argo has the rules of Argo Rollouts.
+	argo = "from-argo-rollouts.md"
 	// architecture has the ways through the code.
 	architecture = "architecture.md"
 	// shownBy is the column that names tests, or says notYet. rulingOf names rulings by their number.
@@ -33,6 +35,8 @@ const (
 	least = 120
 	// leastUgly is how many ugly inputs there are at least: those that Releases were made for.
 	leastUgly = 15
+	// leastArgo is how many rows those rules are.
+	leastArgo = 21
 )
 
 // row is a row of a table, by the names of its columns.
@@ -99,7 +103,7 @@ var quoted = regexp.MustCompile("`([^`]+)`")
 
 func TestEveryPromiseIsShown(t *testing.T) {
 	source := packages{}
-	for document, least := range map[string]int{compatibility: least, releases: leastUgly} {
+	for document, least := range map[string]int{compatibility: least, releases: leastUgly, argo: leastArgo} {
 		rows := tables(read(t, document), shownBy)
 		if len(rows) < least {
 			t.Errorf("%s has %d rows that say what shows them, want %d at least", document, len(rows), least)
