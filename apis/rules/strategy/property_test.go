@@ -11,7 +11,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"shipper.dev/shipper/apis/rules/progress"
+	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -27,12 +32,16 @@ type randomWalk struct {
 	dice *rand.Rand
 	// floor is, per cluster, the minimum of Pods in traffic until the next change from outside.
 	floor map[string]int32
+	// lowered are the Releases that were moved back last, by whomever.
+	lowered map[string]bool
+	// acted counts what Releases did by themselves.
+	acted int
 	log   []string
 }
 
 func TestWhateverHappensTheRolloutIsSafeAndConverges(t *testing.T) {
 	for seed := range *seeds {
-		g := &randomWalk{app: newApp(), t: t, dice: rand.New(rand.NewPCG(seed, 1)), floor: map[string]int32{}}
+		g := &randomWalk{app: newApp(), t: t, dice: rand.New(rand.NewPCG(seed, 1)), floor: map[string]int32{}, lowered: map[string]bool{}}
 		g.play()
 		if t.Failed() {
 			t.Fatalf("seed %d:\n%s", seed, strings.Join(g.log, "\n"))
@@ -68,7 +77,8 @@ func (g *randomWalk) rest() {
 			return
 		}
 		quiet++
-		wrote := !g.turn()
+		acted := g.acted
+		wrote := !g.turn() || g.acted > acted
 		after := g.observable()
 		if wrote || !reflect.DeepEqual(before, after) {
 			quiet = 0
@@ -92,13 +102,14 @@ func (g *randomWalk) turn() bool {
 	}
 	rels := slices.Clone(g.releases)
 	g.reconcile()
+	defer g.byItself(g.plan.Step) // as observed before the clusters go on
 	for i, outcome := range g.plan.Outcomes {
 		g.checkRaises(rels[i], outcome, before[rels[i].Release.Name])
 	}
 	g.checkFloor()
 	g.checkStates()
 	g.checkMarks()
-	g.now = g.now.Add(1)
+	g.now = g.now.Add(time.Second)
 	for _, hand := range []func(*strategy.Release){g.install, g.scale, g.shift} {
 		for _, r := range g.releases {
 			if g.dice.IntN(10) < 7 {
@@ -107,6 +118,50 @@ func (g *randomWalk) turn() bool {
 		}
 	}
 	return !g.plan.Writes() && len(g.plan.Covered) == 0
+}
+
+// byItself does what the newest Release does by itself, and checks that it may: one achieved step up at a time, nothing up after a move back,
+// nothing back or given up while only clusters that are down are awaited, nothing under a block.
+func (g *randomWalk) byItself(step strategy.StepState) {
+	rel := g.newest()
+	d := progress.Decide(progress.Observed{
+		Release: rel, Step: step, Written: g.blocked, Up: g.blocked, Back: g.blocked, Abort: g.blocked,
+	}, g.now)
+	rel.Status.Progress = d.Progress
+	if !d.Acts() {
+		return
+	}
+	g.acted++
+	from := rel.Spec.TargetStep
+	switch up := d.Move != nil && d.Move.To > from; {
+	case g.blocked != "":
+		g.t.Errorf("%s acts under a block: %+v", rel.Name, d)
+	case up && (d.Move.To != from+1 || !step.Achieved || rel.Spec.Environment.Strategy.Steps[from].After == ""):
+		g.t.Errorf("%s goes from step %d to %d: %+v", rel.Name, from, d.Move.To, step)
+	case up && g.lowered[rel.Name]:
+		g.t.Errorf("%s goes up to %d although it was moved back", rel.Name, d.Move.To)
+	case d.Abort:
+		g.note("%s has failed and is deleted", rel.Name)
+		g.remove(rel.Name)
+	default:
+		g.moveTo(rel, d.Move.To, d.Move.Why)
+		g.note("%s goes by itself to step %d", rel.Name, d.Move.To)
+	}
+	if f := d.Progress.Failure; f != nil && g.down[f.Cluster] && d.Progress.ConvergedTime == nil && f.Time.Time.Equal(g.now) {
+		g.t.Errorf("%s fails because of %s, which is down", rel.Name, f.Cluster)
+	}
+	g.setFloor()
+}
+
+// moveTo changes the position of a Release, and notes that as the webhook does.
+func (g *randomWalk) moveTo(rel *shipper.Release, to int32, why string) {
+	if to == rel.Spec.TargetStep {
+		return
+	}
+	old := rel.DeepCopy()
+	rel.Spec.TargetStep = to
+	rel.Annotations[shipper.ReleaseMovedAnnotation] = stamp.Move(old, rel, "x", why, metav1.NewTime(g.now))
+	g.lowered[rel.Name] = to < old.Spec.TargetStep
 }
 
 func (g *randomWalk) note(format string, args ...any) {
@@ -131,7 +186,7 @@ func (g *randomWalk) edit() {
 	switch g.dice.IntN(14) {
 	case 0, 1, 2, 3:
 		rel := g.newest()
-		rel.Spec.TargetStep = int32(g.dice.IntN(len(rel.Spec.Environment.Strategy.Steps)))
+		g.moveTo(rel, int32(g.dice.IntN(len(rel.Spec.Environment.Strategy.Steps))), "")
 		g.note("targetStep of %s is %d", rel.Name, rel.Spec.TargetStep)
 	case 4, 5:
 		g.newRelease()
@@ -162,7 +217,7 @@ func (g *randomWalk) edit() {
 		}
 	case 12:
 		rel := g.releases[g.dice.IntN(len(g.releases))].Release
-		rel.Spec.TargetStep = int32(g.dice.IntN(len(rel.Spec.Environment.Strategy.Steps)))
+		g.moveTo(rel, int32(g.dice.IntN(len(rel.Spec.Environment.Strategy.Steps))), "")
 		g.note("targetStep of %s, the newest or not, is %d", rel.Name, rel.Spec.TargetStep)
 	default:
 		g.blocked = map[string]string{"": "rollouts blocked by: a/b"}[g.blocked]
@@ -180,7 +235,13 @@ func (g *randomWalk) newRelease() {
 	g.pace = g.dice.Int32N(4)
 	r := g.release(steps, g.dice.Int32N(12), clusters...)
 	if s := r.Release.Spec.Environment.Strategy; g.dice.IntN(2) == 0 {
-		s.OnFailure = shipper.OnFailureHold // the strategy does something by itself, which lets traffic be switched at once
+		for i := range len(s.Steps) - 1 {
+			s.Steps[i].After = []shipper.Duration{"", "0s", "7s"}[g.dice.IntN(3)]
+		}
+		s.ProgressDeadline, s.OnFailure = "30s", []shipper.FailurePolicy{shipper.OnFailureHold, shipper.OnFailureAbort}[g.dice.IntN(2)]
+		if s.Steps[0].Traffic.Contender == 0 && g.dice.IntN(2) == 0 {
+			s.OnFailure = shipper.OnFailureRetreat
+		}
 		s.PreviewWhenIdle = []shipper.PreviewWhenIdle{"", shipper.PreviewWhenIdleNone}[g.dice.IntN(2)]
 	}
 	g.note("%s in %v: %+v", r.Release.Name, clusters, r.Release.Spec.Environment.Strategy)
