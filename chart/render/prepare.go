@@ -14,7 +14,8 @@ import (
 
 // Prepare returns copies of the objects for installation, and refuses a chart that Shipper cannot roll out. Every object gets
 // the labels of t and the name of its owner; the Deployment has no replicas, and the labels in its selector and on its Pods;
-// one Service selects the Pods with traffic of all the Application's Releases, and at most one is for previews. Other Pods get no labels of Shipper.
+// one Service selects the Pods with traffic of all the Application's Releases, and at most one is for previews. Other Pods get no labels
+// of Shipper.
 func (m Manifest) Prepare(t Target) ([]unstructured.Unstructured, error) {
 	if m.nothing() {
 		return nil, nil

@@ -256,13 +256,16 @@ func TestPrepareTakesOneServiceForPreviews(t *testing.T) {
 		prod = head + "a, labels: {shipper-lb: production}}\n"
 		show = head + "b, labels: {shipper-lb: preview}}\n"
 	)
+	another := strings.Replace(show, "name: b", "name: c", 1)
+	named := strings.Replace(show, "name: b", "name: b-{{ .Release.Name }}", 1)
+	external := show + "spec: {type: ExternalName, externalName: x.example.com}\n"
 	for sentence, tc := range map[string]struct{ services, want string }{
 		"beside the production Service":      {prod + "---\n" + show, "b selects super none, preview"},
 		"beside one that is promoted":        {head + "a}\n---\n" + show, "b selects super none, preview"},
 		"not without a production Service":   {show, `one and only one v1.Service object with label "shipper-lb" is required, but 0 found`},
-		"not two":                            {prod + "---\n" + show + "---\n" + strings.Replace(show, "name: b", "name: c", 1), "have the label shipper-lb: preview"},
-		"not with the name of the Release":   {prod + "---\n" + strings.Replace(show, "name: b", "name: b-{{ .Release.Name }}", 1), "the name of the Service carries that of the release"},
-		"not one that has no Pods to select": {prod + "---\n" + show + "spec: {type: ExternalName, externalName: x.example.com}\n", "ExternalName"},
+		"not two":                            {prod + "---\n" + show + "---\n" + another, "have the label shipper-lb: preview"},
+		"not with the name of the Release":   {prod + "---\n" + named, "the name of the Service carries that of the release"},
+		"not one that has no Pods to select": {prod + "---\n" + external, "ExternalName"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			objects, err := renderTarget(t, sample(t, map[string]string{"templates/service.yaml": tc.services}), nil).Prepare(target)

@@ -41,8 +41,8 @@ func (m Manifest) trafficService() (int, error) {
 	return labelled[0], nil
 }
 
-// prepareService makes a Service select the Pods with traffic of every Release, and one for previews no Pods. pods are the labels of the Deployment's Pods;
-// what names the Service.
+// prepareService makes a Service select the Pods with traffic of every Release, and one for previews no Pods. pods are the labels of the
+// Deployment's Pods; what names the Service.
 func prepareService(o *unstructured.Unstructured, use, what string, t Target, pods labels.Set) error {
 	if kind, _, _ := unstructured.NestedString(o.Object, "spec", "type"); kind == "ExternalName" {
 		return chartError("%s: a Service of type ExternalName has no Pods to shift traffic between", what)

@@ -19,6 +19,8 @@ const readTimeout = 2 * time.Second
 
 // metrics are those of rollouts that go on by themselves. None has a label by Application.
 type metrics struct {
+	// ctx lives as long as the process: scrapes come without one.
+	ctx   context.Context
 	cache client.Reader
 	clock clock.PassiveClock
 	moves *prometheus.CounterVec
@@ -27,9 +29,10 @@ type metrics struct {
 	count, oldest *prometheus.Desc
 }
 
-func newMetrics(cache client.Reader, clock clock.PassiveClock) *metrics {
+// newMetrics reads from a cache. ctx is needed for the time of the call only.
+func newMetrics(ctx context.Context, cache client.Reader, clock clock.PassiveClock) *metrics {
 	return &metrics{
-		cache: cache, clock: clock,
+		ctx: context.WithoutCancel(ctx), cache: cache, clock: clock,
 		moves: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shipper_rollout_moves_total",
 			Help: "What Shipper did to Releases by itself: StepDue went on, RolloutFailed went back, Aborted was given up.",
@@ -57,7 +60,7 @@ func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	m.moves.Collect(to)
 	m.lag.Collect(to)
-	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
+	ctx, cancel := context.WithTimeout(m.ctx, readTimeout)
 	defer cancel()
 	var all shipper.ReleaseList
 	if m.cache.List(ctx, &all, client.UnsafeDisableDeepCopy) != nil {

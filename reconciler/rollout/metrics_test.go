@@ -33,13 +33,13 @@ func TestMetricsOfRolloutsThatGoOn(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		at("a", "Soaking", 400), at("b", "Soaking", 900), at("c", "Failed", 990),
 		&shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "of-today"}}).Build()
-	m := newMetrics(c, testingclock.NewFakePassiveClock(now))
+	m := newMetrics(t.Context(), c, testingclock.NewFakePassiveClock(now))
 	due := &shipper.ReleaseProgress{Next: &shipper.ReleaseNextStep{Time: metav1.NewTime(now.Add(-200 * time.Millisecond))}}
 	m.moved(progress.Decision{Progress: due, Move: &progress.Move{Why: progress.StepDue}})
 	m.moved(progress.Decision{Move: &progress.Move{Why: progress.RolloutFailed}})
 	m.moved(progress.Decision{Abort: true})
-	const want = `# HELP shipper_rollout_moves_total What Shipper did to Releases by itself: StepDue went on, RolloutFailed went back, Aborted was given up.
-# TYPE shipper_rollout_moves_total counter
+	const want = "# HELP shipper_rollout_moves_total What Shipper did to Releases by itself: StepDue went on, RolloutFailed went back, " +
+		"Aborted was given up.\n" + `# TYPE shipper_rollout_moves_total counter
 shipper_rollout_moves_total{why="Aborted"} 1
 shipper_rollout_moves_total{why="RolloutFailed"} 1
 shipper_rollout_moves_total{why="StepDue"} 1

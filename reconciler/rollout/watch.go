@@ -44,7 +44,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: o.Histories, charts: o.Charts,
 		global: o.GlobalBlocksNamespace, clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent),
 		retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()), releases: report.NewThrottle(),
-		metrics: newMetrics(mgr.GetCache(), o.Clock), since: sync.OnceValue(o.Clock.Now),
+		metrics: newMetrics(ctx, mgr.GetCache(), o.Clock), since: sync.OnceValue(o.Clock.Now),
 	}
 	if o.Registry != nil {
 		if err := o.Registry.Register(r.metrics); err != nil {

@@ -136,7 +136,8 @@ func (s *fixture) green(ctx context.Context) error {
 		return err
 	}
 	words := []string{"step 0 (preview) is a gate and is not achieved", tested, "the verb skip"}
-	if err := s.refused(ctx, s.kubectl, words, "patch", "rel", s.contender, "--as=dev", "--type=merge", "-p", `{"spec":{"targetStep":1}}`); err != nil {
+	err = s.refused(ctx, s.kubectl, words, "patch", "rel", s.contender, "--as=dev", "--type=merge", "-p", `{"spec":{"targetStep":1}}`)
+	if err != nil {
 		return err
 	}
 	s.fact("the gate held")

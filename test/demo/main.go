@@ -47,11 +47,12 @@ func canary(s *fixture) []chapter {
 
 // run goes from an empty machine to the last line, and cleans up.
 func run(ctx context.Context, args []string) (err error) {
-	chapters, shown := canary, "a first rollout, a canary over two regions, a block that held, an override that left its trace, a retreat\nand an abort"
+	chapters, shown := canary, "a first rollout, a canary over two regions, a block that held, an override that left its trace, a retreat\n"+
+		"and an abort"
 	switch {
 	case len(args) == 1 && args[0] == "bluegreen":
-		chapters, shown = blueGreen, "a preview beside production in two clusters, a gate, a switch in one turn, old Pods that stood by, a block that\n"+
-			"held an automatic step, and a broken image that was taken back"
+		chapters, shown = blueGreen, "a preview beside production in two clusters, a gate, a switch in one turn, old Pods that stood by,\n"+
+			"a block that held an automatic step, and a broken image that was taken back"
 	case len(args) > 0:
 		return fmt.Errorf("unknown demonstration %q: there is bluegreen, and one without an argument", args[0])
 	}

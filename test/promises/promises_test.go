@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package promises keeps the tables of docs/compatibility.md, docs/releases.md and docs/from-argo-rollouts.md honest: what they say shows a promise is there.
+// Package promises keeps the tables of docs/compatibility.md, docs/releases.md and docs/from-argo-rollouts.md honest: what they say shows
+// a promise is there.
 package promises
 
 import (

@@ -137,10 +137,11 @@ func closedGate(old *shipper.Release, to int32) int32 {
 	return -1
 }
 
-// achieved reports whether a Release has achieved a step since it was last moved.
+// achieved reports whether a Release has achieved a step since it was last moved, and has still all that the step wants.
 func achieved(rel *shipper.Release, step int32) bool {
 	a, p := rel.Status.AchievedStep, rel.Status.Progress
-	return a != nil && a.Step == step && rel.Spec.TargetStep == step && rel.Status.ObservedGeneration == rel.Generation &&
+	return a != nil && a.Step == step && shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseStrategyExecuted) &&
+		rel.Spec.TargetStep == step && rel.Status.ObservedGeneration == rel.Generation &&
 		p != nil && p.Step == step && p.Move == stamp.Moved(rel).Count
 }
 

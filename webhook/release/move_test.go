@@ -36,7 +36,10 @@ func gated(edits ...func(*shipper.Release)) *shipper.Release {
 }
 
 func achieving(step int32) func(*shipper.Release) {
-	return func(r *shipper.Release) { r.Status.AchievedStep = &shipper.AchievedStep{Step: step} }
+	return func(r *shipper.Release) {
+		r.Status.AchievedStep = &shipper.AchievedStep{Step: step}
+		r.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseStrategyExecuted, Status: "True"}}
+	}
 }
 
 func holding(reason string) func(*shipper.Release) {
@@ -78,6 +81,10 @@ func TestGatesHold(t *testing.T) {
 			})), decision: response.Forbidden, message: "step 0 (preview) is a gate and is not achieved: capacity is awaited" + ask403,
 		},
 		"not once it is achieved": {req: ask.Update("dev", gated(ask.TargetStep(1)), gated(achieving(0))), warned: goesOn},
+		"when it lacks something again": {
+			req:      ask.Update("dev", gated(ask.TargetStep(1)), gated(achieving(0), func(r *shipper.Release) { r.Status.Conditions = nil })),
+			decision: response.Forbidden, message: closed,
+		},
 		"when it was achieved before another move": {
 			req: ask.Update("dev", gated(ask.TargetStep(1), annotated(shipper.ReleaseMovedAnnotation, `{"count":2}`)),
 				gated(achieving(0), annotated(shipper.ReleaseMovedAnnotation, `{"count":2}`))), decision: response.Forbidden, message: closed,

@@ -8,9 +8,9 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// planPreviews is what each Release's TrafficTarget says about the preview Service, by index and cluster. In a cluster that has one, at most
-// one Release is to be selected: the contender from when it has its step's Pods there until it is complete; until then the Release that
-// is selected now, so that there are Pods at any time; otherwise the Release that serves, or none.
+// planPreviews is what each Release's TrafficTarget says about the preview Service, by index and cluster. In a cluster that has one, at
+// most one Release is to be selected: the contender from when it has its step's Pods there until it is complete; until then the Release
+// that is selected now, so that there are Pods at any time; otherwise the Release that serves, or none.
 func (r *rollout) planPreviews() map[int]map[string]shipper.PreviewSelection {
 	newest := len(r.Releases) - 1
 	out := map[int]map[string]shipper.PreviewSelection{}

@@ -120,8 +120,8 @@ func (g *randomWalk) turn() bool {
 	return !g.plan.Writes() && len(g.plan.Covered) == 0
 }
 
-// byItself does what the newest Release does by itself, and checks that it may: one achieved step up at a time, nothing up after a move back,
-// nothing back or given up while only clusters that are down are awaited, nothing under a block.
+// byItself does what the newest Release does by itself, and checks that it may: one achieved step up at a time, nothing up after a move
+// back, nothing back or given up while only clusters that are down are awaited, nothing under a block.
 func (g *randomWalk) byItself(step strategy.StepState) {
 	rel := g.newest()
 	d := progress.Decide(progress.Observed{

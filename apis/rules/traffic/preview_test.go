@@ -35,13 +35,14 @@ func TestOneReleaseGetsAllTrafficAtOnce(t *testing.T) {
 	byLabel.SelectByRelease = false
 	none := switching(toOld, nil)
 	none.Releases[1].Weight = 0
+	proved := previewing("new", "n-00", "n-01")
 	for sentence, tc := range map[string]struct {
 		app    Application
 		leader string
 		want   SelectorChange
 	}{
 		"proved by a shadow Service":                     {switching(toOld, nil), "new", SelectorChange{Shadow: &toNew}},
-		"proved by the preview Service, without another": {switching(toOld, previewing("new", "n-00", "n-01")), "new", SelectorChange{Select: &toNew}},
+		"proved by the preview Service, without another": {switching(toOld, proved), "new", SelectorChange{Select: &toNew}},
 		"not before the preview Service has all its Pods": {
 			switching(toOld, previewing("new", "n-00")), "new", SelectorChange{},
 		},
