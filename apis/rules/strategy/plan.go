@@ -97,7 +97,7 @@ type rollout struct {
 	held bool
 	// previewClusters are the clusters that have a preview Service; previews is what each Release's TrafficTarget is to say about it, by
 	// index and cluster. Nil before decide.
-	previewClusters []string
+	previewClusters map[string]bool
 	previews        map[int]map[string]shipper.PreviewSelection
 	// covered are the names of superseded Releases that may go.
 	covered []string

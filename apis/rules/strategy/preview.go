@@ -20,8 +20,9 @@ func (r *rollout) planPreviews() map[int]map[string]shipper.PreviewSelection {
 		}
 		out[i][cluster] = what
 	}
-	for _, cluster := range r.previewClusters {
-		i, idle := r.previewIn(cluster)
+	shown := r.shown()
+	for cluster := range r.previewClusters {
+		i, idle := r.previewIn(cluster, shown)
 		switch {
 		case idle && r.idlesWithout():
 			say(newest, cluster, shipper.PreviewNone)
@@ -33,8 +34,8 @@ func (r *rollout) planPreviews() map[int]map[string]shipper.PreviewSelection {
 }
 
 // previewIn is the index of the Release that the preview Service of a cluster is to select, -1 when it is none, and whether no rollout is
-// under way there.
-func (r *rollout) previewIn(cluster string) (i int, idle bool) {
+// under way there. shown is the index of the one that is selected now.
+func (r *rollout) previewIn(cluster string, shown map[string]int) (i int, idle bool) {
 	newest := len(r.Releases) - 1
 	contender := r.contender()
 	if Complete(contender.Release) && last(contender.Release) {
@@ -43,25 +44,42 @@ func (r *rollout) previewIn(cluster string) (i int, idle bool) {
 	if s := r.participants[newest]; s != nil && s.capacity.enoughIn(cluster) && s.capacity.available[cluster] > 0 {
 		return newest, false
 	}
-	now := slices.IndexFunc(r.Releases, func(release Release) bool {
-		return previewOf(release, cluster) == shipper.PreviewRelease && slices.Contains(clustersOf(release), cluster)
-	})
-	if now >= 0 {
+	if now, is := shown[cluster]; is {
 		return now, false
 	}
 	return r.incumbent(), true
 }
 
 // previewed are the clusters that have a preview Service, by what TrafficTargets say.
-func (r *rollout) previewed() []string {
-	var out []string
+func (r *rollout) previewed() map[string]bool {
+	out := map[string]bool{}
 	for _, release := range r.Releases {
 		if release.Traffic == nil {
 			continue
 		}
 		for _, c := range release.Traffic.Status.Clusters {
-			if c.Preview != "" && !slices.Contains(out, c.Name) {
-				out = append(out, c.Name)
+			if c.Preview != "" {
+				out[c.Name] = true
+			}
+		}
+	}
+	return out
+}
+
+// shown is the index of the oldest Release whose TrafficTarget asks for the preview Service of a cluster that it runs in, by cluster.
+func (r *rollout) shown() map[string]int {
+	out := map[string]int{}
+	for i, release := range r.Releases {
+		if release.Traffic == nil {
+			continue
+		}
+		clusters := clustersOf(release) // sorted
+		for _, c := range release.Traffic.Spec.Clusters {
+			if _, older := out[c.Name]; older || c.Preview != shipper.PreviewRelease {
+				continue
+			}
+			if _, runs := slices.BinarySearch(clusters, c.Name); runs {
+				out[c.Name] = i
 			}
 		}
 	}
@@ -74,27 +92,19 @@ func (r *rollout) idlesWithout() bool {
 	return s != nil && s.PreviewWhenIdle == shipper.PreviewWhenIdleNone
 }
 
-// previewOf is what a Release's TrafficTarget says about the preview Service of a cluster.
-func previewOf(release Release, cluster string) shipper.PreviewSelection {
-	if release.Traffic != nil {
-		for _, c := range release.Traffic.Spec.Clusters {
-			if c.Name == cluster {
-				return c.Preview
-			}
-		}
-	}
-	return ""
-}
-
 // mark decides what the TrafficTarget of the i-th Release says besides weights.
 func (r *rollout) mark(i int, s *participant) {
 	if r.participants == nil || !s.traffic.exists {
 		return
 	}
+	if !r.byItself() && len(s.traffic.marks) == 0 && len(r.previewClusters) == 0 {
+		return // most rollouts: the loop below would decide nothing
+	}
+	shares := r.shares(i)
 	for _, cluster := range s.traffic.clusters {
 		is := s.traffic.marks[cluster]
-		is.sole = r.sole(i, s, cluster, is.sole)
-		if slices.Contains(r.previewClusters, cluster) {
+		is.sole = r.sole(i, s, cluster, is.sole, shares)
+		if r.previewClusters[cluster] {
 			is.preview = r.previews[i][cluster]
 		}
 		s.traffic.remark(cluster, is)
@@ -102,14 +112,14 @@ func (r *rollout) mark(i int, s *participant) {
 }
 
 // sole reports whether the i-th Release is to have all traffic of a cluster at once: from when it has its Pods in every cluster. While no
-// other has any traffic there, it stays as it is.
-func (r *rollout) sole(i int, s *participant, cluster string, is bool) bool {
+// other shares the traffic there, it stays as it is.
+func (r *rollout) sole(i int, s *participant, cluster string, is bool, shares func(cluster string) bool) bool {
 	switch {
 	case s.traffic.next[cluster] == 0 || s.traffic.asFound[cluster]:
 		return false
-	case !r.shares(i, cluster):
+	case !shares(cluster):
 		return is
-	case !ByItself(r.contender().Release.Spec.Environment.Strategy), !is && (!s.capacity.enough() || s.capacity.wanted == 0):
+	case !r.byItself(), !is && (!s.capacity.enough() || s.capacity.wanted == 0):
 		return false
 	case r.roles[i] == Contender:
 		return r.step.Traffic.Contender > 0 && r.step.Traffic.Incumbent == 0
@@ -119,15 +129,27 @@ func (r *rollout) sole(i int, s *participant, cluster string, is bool) bool {
 	return false
 }
 
-// shares reports whether a Release other than the i-th has traffic in a cluster, or is to have some.
-func (r *rollout) shares(i int, cluster string) bool {
-	has := func(q *quantity) bool { return q.asked[cluster] > 0 || q.next[cluster] > 0 }
+// byItself is ByItself of the contender's strategy.
+func (r *rollout) byItself() bool { return ByItself(r.contender().Release.Spec.Environment.Strategy) }
+
+// shares returns a function that reports whether a Release other than the i-th has traffic in a cluster, or is to have some.
+func (r *rollout) shares(i int) func(cluster string) bool {
+	var others []*quantity
 	for j, release := range r.Releases {
-		if s := r.participants[j]; j != i && (s != nil && has(s.traffic) || s == nil && has(r.unmoved(release).traffic)) {
-			return true
+		switch s := r.participants[j]; {
+		case j == i:
+		case s != nil:
+			others = append(others, s.traffic)
+		default:
+			others = append(others, r.unmoved(release).traffic)
 		}
 	}
-	return slices.ContainsFunc(r.Leaving, func(release Release) bool { return has(r.unmoved(release).traffic) })
+	for _, release := range r.Leaving {
+		others = append(others, r.unmoved(release).traffic)
+	}
+	return func(cluster string) bool {
+		return slices.ContainsFunc(others, func(g *quantity) bool { return g.asked[cluster] > 0 || g.next[cluster] > 0 })
+	}
 }
 
 // unmark makes the TrafficTarget of a Release that is being deleted say nothing besides weights where others say it.

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy_test
+
+import (
+	"fmt"
+	"testing"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// BenchmarkMake plans the first step of an upgrade while the Release before serves and one before that is still there. The time per
+// cluster must not grow with the number of clusters.
+func BenchmarkMake(b *testing.B) {
+	for name, gate := range map[string]*shipper.StepGate{"canary": nil, "blue-green": {}} {
+		for _, count := range []int{100, 1000} {
+			b.Run(fmt.Sprintf("%s/%d-clusters", name, count), func(b *testing.B) {
+				var clusters []string
+				for i := range count {
+					clusters = append(clusters, fmt.Sprintf("cluster-%04d", i))
+				}
+				a := newApp()
+				if gate != nil {
+					a.preview = map[string]bool{}
+					for _, c := range clusters {
+						a.preview[c] = true
+					}
+				}
+				steps := []shipper.RolloutStrategyStep{step("staging", 100, 50, 100, 0), step("full on", 0, 100, 0, 100)}
+				steps[0].Gate = gate
+				for range 3 {
+					a.release(steps, 4, clusters...)
+					for range 6 {
+						a.reconcile()
+						a.work()
+					}
+					a.newest().Spec.TargetStep = 1
+					for range 6 {
+						a.reconcile()
+						a.work()
+					}
+				}
+				a.release(steps, 4, clusters...)
+				a.reconcile()
+				a.work()
+				for b.Loop() {
+					a.replan()
+				}
+				b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*count), "µs/cluster")
+			})
+		}
+	}
+}
