@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/progress"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -86,7 +87,7 @@ func (w *Webhook) validateMove(ctx context.Context, req *admission.Request, rel,
 	if to <= from || stamp.Moved(rel).Why == "" && w.reconciler(req) {
 		return nil
 	}
-	if w.reconciler(req) && (to != from+1 || old.Spec.Hold != "" || !achieved(old, from)) {
+	if w.reconciler(req) && (to != from+1 || old.Spec.Hold != "" || !progress.Achieved(old, from)) {
 		return response.Forbid(resource, rel.Name, fmt.Sprintf("Shipper goes on by itself from an achieved step to the next, and not while "+
 			"spec.hold is set: it asked to go from step %d to step %d", from, to))
 	}
@@ -130,19 +131,11 @@ func closedGate(old *shipper.Release, to int32) int32 {
 		return -1
 	}
 	for i := old.Spec.TargetStep; i < to && int(i) < len(s.Steps); i++ {
-		if s.Steps[i].Gate != nil && !achieved(old, i) {
+		if s.Steps[i].Gate != nil && !progress.Achieved(old, i) {
 			return i
 		}
 	}
 	return -1
-}
-
-// achieved reports whether a Release has achieved a step since it was last moved, and has still all that the step wants.
-func achieved(rel *shipper.Release, step int32) bool {
-	a, p := rel.Status.AchievedStep, rel.Status.Progress
-	return a != nil && a.Step == step && shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseStrategyExecuted) &&
-		rel.Spec.TargetStep == step && rel.Status.ObservedGeneration == rel.Generation &&
-		p != nil && p.Step == step && p.Move == stamp.Moved(rel).Count
 }
 
 func refusalOfGate(rel *shipper.Release, step int32) string {

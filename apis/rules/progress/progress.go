@@ -189,7 +189,7 @@ func (d *decision) goOn() shipper.Condition {
 		return d.is(corev1.ConditionFalse, shipper.AdvancingHeldByBlock, d.Up)
 	case wait > 0:
 		d.out.Again = wait
-	case d.recorded():
+	case d.stored != nil && d.stored.ConvergedTime != nil && Achieved(d.Release, d.target()):
 		d.out.Move = &Move{To: next, Why: StepDue}
 	}
 	d.out.CommandNotAwaited = true
@@ -197,11 +197,13 @@ func (d *decision) goOn() shipper.Condition {
 		next, d.strategy.Steps[next].Name, step.After, d.target()))
 }
 
-// recorded reports whether the step was achieved according to what is stored, and for this request of it: admission judges by that.
-func (d *decision) recorded() bool {
-	was, achieved := d.stored, d.Release.Status.AchievedStep
-	return was != nil && was.Step == d.target() && was.Move == d.progress.Move && was.ConvergedTime != nil &&
-		achieved != nil && achieved.Step == d.target() && d.Release.Status.ObservedGeneration == d.Release.Generation
+// Achieved reports whether the stored status of a Release says that it has achieved a step since targetStep was last changed, and still
+// has all that the step wants. Admission opens gates by it, and the reconciler goes on by it.
+func Achieved(rel *shipper.Release, step int32) bool {
+	a, p := rel.Status.AchievedStep, rel.Status.Progress
+	return a != nil && a.Step == step && shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseStrategyExecuted) &&
+		rel.Spec.TargetStep == step && rel.Status.ObservedGeneration == rel.Generation &&
+		p != nil && p.Step == step && p.Move == stamp.Moved(rel).Count
 }
 
 func (d *decision) is(status corev1.ConditionStatus, reason, message string) shipper.Condition {

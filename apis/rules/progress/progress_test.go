@@ -50,6 +50,13 @@ func rel(s *shipper.RolloutStrategy, step int32, p *shipper.ReleaseProgress) *sh
 
 func achieved(r *shipper.Release) *shipper.Release {
 	r.Status.AchievedStep = &shipper.AchievedStep{Step: r.Spec.TargetStep}
+	r.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseStrategyExecuted, Status: yes}}
+	return r
+}
+
+// lacks has a stored status from a time when the step, achieved before, lacked something again.
+func lacks(r *shipper.Release) *shipper.Release {
+	r.Status.Conditions[0].Status = no
 	return r
 }
 
@@ -156,6 +163,13 @@ func TestDecide(t *testing.T) {
 		},
 		"one that is due does not go on before it is stored that it was achieved": {
 			is: progress.Observed{Release: rel(steps("10m"), 0, soaking(0)), Step: done}, after: 10 * time.Minute,
+			expected: progress.Decision{
+				Progress: next(soaking(0), 1, 10*time.Minute), CommandNotAwaited: true,
+				Conditions: []shipper.Condition{advancing(yes, shipper.AdvancingSoaking, goesOn)},
+			},
+		},
+		"nor while the stored status says that it lacks something again": {
+			is: progress.Observed{Release: lacks(achieved(rel(steps("10m"), 0, soaking(0)))), Step: done}, after: 10 * time.Minute,
 			expected: progress.Decision{
 				Progress: next(soaking(0), 1, 10*time.Minute), CommandNotAwaited: true,
 				Conditions: []shipper.Condition{advancing(yes, shipper.AdvancingSoaking, goesOn)},
