@@ -14,19 +14,21 @@ import (
 	"shipper.dev/shipper/chart"
 )
 
+// serviceUse is the value of a Service's label shipper-lb, empty when it has none, and whether the object is a Service.
+func serviceUse(o *unstructured.Unstructured) (use string, is bool) {
+	return o.GetLabels()[shipper.LBLabel], o.GetAPIVersion() == "v1" && o.GetKind() == "Service"
+}
+
 // trafficService finds the Service for traffic: the one with the label for that, else the only one.
 func (m Manifest) trafficService() (int, error) {
 	var all, labelled []int
 	for i := range m.Objects {
-		o := &m.Objects[i]
-		if o.GetAPIVersion() != "v1" || o.GetKind() != "Service" {
-			continue
-		}
-		if o.GetLabels()[shipper.LBLabel] == shipper.LBForPreview {
+		use, is := serviceUse(&m.Objects[i])
+		if !is || use == shipper.LBForPreview {
 			continue
 		}
 		all = append(all, i)
-		if o.GetLabels()[shipper.LBLabel] == shipper.LBForProduction {
+		if use == shipper.LBForProduction {
 			labelled = append(labelled, i)
 		}
 	}
@@ -79,8 +81,7 @@ func prepareService(o *unstructured.Unstructured, use, what string, t Target, po
 func (m Manifest) previewService() (int, error) {
 	found := -1
 	for i := range m.Objects {
-		o := &m.Objects[i]
-		if o.GetAPIVersion() != "v1" || o.GetKind() != "Service" || o.GetLabels()[shipper.LBLabel] != shipper.LBForPreview {
+		if use, is := serviceUse(&m.Objects[i]); !is || use != shipper.LBForPreview {
 			continue
 		}
 		if found >= 0 {

@@ -5,7 +5,6 @@ package rollout
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
@@ -76,17 +75,13 @@ func setProgress(s *scope, d progress.Decision, i int, out *shipper.ReleaseStatu
 	if d.CommandNotAwaited && out.Strategy != nil {
 		out.Strategy.State.WaitingForCommand = shipper.StrategyStateFalse
 	}
-	kept := out.Conditions
 	for _, known := range []string{shipper.ReleaseAdvancing, shipper.ReleaseFailed} {
-		if !slices.ContainsFunc(d.Conditions, func(c shipper.Condition) bool { return c.Type == known }) {
-			kept = events.Without(kept, known)
+		if shipper.FindCondition(d.Conditions, known) == nil && shipper.FindCondition(out.Conditions, known) != nil {
+			out.Conditions = events.Without(out.Conditions, known)
 		}
 	}
 	for _, c := range d.Conditions {
 		c.Message = report.Shorten(c.Message, maxMessage)
-		kept = shipper.SetCondition(kept, c, now)
-	}
-	if len(kept) != len(out.Conditions) || len(d.Conditions) > 0 {
-		out.Conditions = kept
+		out.Conditions = shipper.SetCondition(out.Conditions, c, now)
 	}
 }

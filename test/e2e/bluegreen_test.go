@@ -30,6 +30,17 @@ func (s *fixture) blueGreen(edits ...func(*shipper.RolloutStrategy)) *shipper.Ap
 	return app
 }
 
+// previews rolls out the Application, and then a Release that waits at its gate.
+func (s *fixture) previews(edits ...func(*shipper.RolloutStrategy)) (blue, green string) {
+	s.Helper()
+	s.applies(s.blueGreen(edits...))
+	blue = s.Release(0)
+	s.Completes(blue)
+	green = s.next(blue, "green")
+	s.advancing(green, 0, "False AwaitingCommand")
+	return blue, green
+}
+
 // services waits until the Services of the chart have, in each cluster of the fixture, these numbers of ready endpoints by Release.
 func (s *fixture) services(production, preview map[string]int) {
 	s.Helper()
@@ -149,11 +160,7 @@ func TestBlueGreen(t *testing.T) {
 // TestPreviewFollowsTheNewest abandons a Release at its gate by an edit, and the next by an abort.
 func TestPreviewFollowsTheNewest(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
-		s.applies(s.blueGreen())
-		blue := s.Release(0)
-		s.Completes(blue)
-		green := s.next(blue, "green")
-		s.advancing(green, 0, "False AwaitingCommand")
+		blue, green := s.previews()
 		s.services(map[string]int{blue: 4}, map[string]int{green: 2})
 
 		shown := s.servingOf("blue-green-preview")
@@ -190,11 +197,7 @@ func TestPreviewIsEmptyWhenIdle(t *testing.T) {
 // Argo's #4750, RS8 and RS3.
 func TestEditedSelectorsOpenNoGate(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
-		s.applies(s.blueGreen())
-		blue := s.Release(0)
-		s.Completes(blue)
-		green := s.next(blue, "green")
-		s.advancing(green, 0, "False AwaitingCommand")
+		blue, green := s.previews()
 		for service, selector := range map[string]string{"blue-green-prod": "null", "blue-green-preview": `{"shipper-app":"other"}`} {
 			for _, cluster := range s.clusters {
 				patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"selector":null}}`))
@@ -215,11 +218,7 @@ func TestEditedSelectorsOpenNoGate(t *testing.T) {
 // TestASwitchIsSwitchedBack goes back from the switched step, and forward again.
 func TestASwitchIsSwitchedBack(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
-		s.applies(s.blueGreen(func(st *shipper.RolloutStrategy) { st.Steps[1].After = "" }))
-		blue := s.Release(0)
-		s.Completes(blue)
-		green := s.next(blue, "green")
-		s.advancing(green, 0, "False AwaitingCommand")
+		blue, green := s.previews(func(st *shipper.RolloutStrategy) { st.Steps[1].After = "" })
 		served := s.servingOf("blue-green-prod")
 		s.Steps(green, 1)
 		s.advancing(green, 1, "False AwaitingCommand")
@@ -242,11 +241,7 @@ func TestASwitchIsSwitchedBack(t *testing.T) {
 // TestARollbackBehindAClosedGateEnds goes back to the Release that serves while another waits at its gate: Argo's RS10.
 func TestARollbackBehindAClosedGateEnds(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
-		s.applies(s.blueGreen())
-		blue := s.Release(0)
-		s.Completes(blue)
-		green := s.next(blue, "green")
-		s.advancing(green, 0, "False AwaitingCommand")
+		blue, green := s.previews()
 		s.Edits(func(app *shipper.Application) {
 			app.Spec.RollbackTo = &shipper.RollbackTo{Release: blue, Strategy: shipper.RollbackImmediate}
 		})
@@ -260,11 +255,7 @@ func TestARollbackBehindAClosedGateEnds(t *testing.T) {
 // TestAChangeOfReplicasBehindAClosedGate asks for six Pods in place of four while a Release waits at its gate: Argo's RS13.
 func TestAChangeOfReplicasBehindAClosedGate(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
-		s.applies(s.blueGreen())
-		blue := s.Release(0)
-		s.Completes(blue)
-		green := s.next(blue, "green")
-		s.advancing(green, 0, "False AwaitingCommand")
+		blue, green := s.previews()
 		s.Edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["replicaCount"] = 6 })
 		larger := s.newestBut(green)
 		s.advancing(larger, 0, "False AwaitingCommand")

@@ -31,6 +31,9 @@ const (
 	Skip = "skip"
 )
 
+// RetryAfter is the retry hint when the API server could not say what a user may do.
+const RetryAfter = time.Second
+
 // How long answers are cached. A denial is cached briefly, because a user may wait for the right to be granted.
 const (
 	allowTTL = 30 * time.Second

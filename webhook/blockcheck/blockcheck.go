@@ -24,9 +24,6 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-// retryRights is the retry hint when the API server could not say what a user may do.
-const retryRights = time.Second
-
 // maxReason bounds, in bytes, the reason for an override.
 const maxReason = 1024
 
@@ -210,7 +207,7 @@ func (g *Checker) permitAll(
 	for _, key := range added {
 		b, err := g.Blocks.Block(ctx, key)
 		if err != nil {
-			return response.Later(err.Error(), retryRights)
+			return response.Later(err.Error(), authz.RetryAfter)
 		}
 		switch {
 		case b == nil: // Check has refused it
@@ -232,7 +229,7 @@ func (g *Checker) permitOne(
 ) error {
 	allowed, err := g.Authz.Allowed(ctx, who, authz.Override, "rolloutblocks", b)
 	if err != nil {
-		return response.Later(err.Error(), retryRights)
+		return response.Later(err.Error(), authz.RetryAfter)
 	}
 	if !allowed {
 		return response.Forbid(resource, name, fmt.Sprintf(

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,9 +19,6 @@ import (
 	"shipper.dev/shipper/webhook/authz"
 	"shipper.dev/shipper/webhook/response"
 )
-
-// retryRights is the retry hint when the API server could not say what a user may do.
-const retryRights = time.Second
 
 // Guard checks writes of protected metadata.
 type Guard struct {
@@ -199,7 +195,7 @@ func (g *Guard) MayStamp(ctx context.Context, req *admission.Request, s Metadata
 	key := types.NamespacedName{Namespace: req.Namespace, Name: req.Name}
 	allowed, err := g.Authz.Allowed(ctx, req.UserInfo, authz.Stamp, s.Resource, key)
 	if err != nil {
-		return false, response.Later(err.Error(), retryRights)
+		return false, response.Later(err.Error(), authz.RetryAfter)
 	}
 	return allowed, nil
 }

@@ -21,22 +21,31 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-// retryRights is the retry hint when the API server could not say what a user may do.
-const retryRights = askTime
-
 // note records who moved a Release, and who holds it.
 func (w *Webhook) note(req *admission.Request, rel, old *shipper.Release) {
 	if rel.Spec.TargetStep != old.Spec.TargetStep {
 		response.Annotate(&rel.ObjectMeta, shipper.ReleaseMovedAnnotation,
 			stamp.Move(old, rel, req.UserInfo.Username, w.reason(req, rel, old), metav1.NewTime(w.BlockCheck.Clock.Now())))
 	}
+	if rel.Spec.Hold == old.Spec.Hold {
+		return
+	}
+	if by := holder(req, rel, old); by != "" {
+		response.Annotate(&rel.ObjectMeta, shipper.ReleaseHeldByAnnotation, by)
+		return
+	}
+	delete(rel.Annotations, shipper.ReleaseHeldByAnnotation)
+}
+
+// holder is the user who holds a Release after a request; empty when it is not held.
+func holder(req *admission.Request, rel, old *shipper.Release) string {
 	switch rel.Spec.Hold {
 	case old.Spec.Hold:
+		return old.Annotations[shipper.ReleaseHeldByAnnotation]
 	case "":
-		delete(rel.Annotations, shipper.ReleaseHeldByAnnotation)
-	default:
-		response.Annotate(&rel.ObjectMeta, shipper.ReleaseHeldByAnnotation, req.UserInfo.Username)
+		return ""
 	}
+	return req.UserInfo.Username
 }
 
 // reason is why the reconciler moves a Release by itself; empty for a user, and when an abort of another Release is the reason.
@@ -60,14 +69,7 @@ func (w *Webhook) validateNotes(ctx context.Context, req *admission.Request, rel
 		is != stamp.Move(old, rel, req.UserInfo.Username, note.Why, note.Time)) {
 		wrong(shipper.ReleaseMovedAnnotation)
 	}
-	holder := old.Annotations[shipper.ReleaseHeldByAnnotation]
-	switch {
-	case rel.Spec.Hold == "" && old.Spec.Hold != "":
-		holder = ""
-	case rel.Spec.Hold != old.Spec.Hold:
-		holder = req.UserInfo.Username
-	}
-	if rel.Annotations[shipper.ReleaseHeldByAnnotation] != holder {
+	if rel.Annotations[shipper.ReleaseHeldByAnnotation] != holder(req, rel, old) {
 		wrong(shipper.ReleaseHeldByAnnotation)
 	}
 	if len(errs) == 0 {
@@ -100,7 +102,7 @@ func (w *Webhook) validateMove(ctx context.Context, req *admission.Request, rel,
 		allowed, err := w.Guard.Authz.Allowed(ctx, req.UserInfo, authz.Skip, resource, key)
 		switch {
 		case err != nil:
-			return response.Later(err.Error(), retryRights)
+			return response.Later(err.Error(), authz.RetryAfter)
 		case allowed:
 			return nil
 		}

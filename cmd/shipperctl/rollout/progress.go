@@ -50,7 +50,7 @@ func (p *progressView) failures(now time.Time) []string {
 	if p.State == shipper.AdvancingFailed {
 		text = p.Message
 	}
-	return []string{fmt.Sprintf("%s ago: %s", duration.HumanDuration(max(now.Sub(p.FailedAt), 0)), text)}
+	return []string{fmt.Sprintf("%s ago: %s", age(p.FailedAt, now), text)}
 }
 
 // holds says who holds the rollout, and why; none when nobody does. p may be nil.

@@ -56,14 +56,17 @@ func (i *installer) content(ctx context.Context, s step) (*unstructured.Unstruct
 
 // isPreviewService reports whether an object is the Service that selects the contender before it has traffic.
 func isPreviewService(object *unstructured.Unstructured) bool {
-	return object.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Service") &&
-		object.GetLabels()[shipper.LBLabel] == shipper.LBForPreview
+	return isServiceFor(object, shipper.LBForPreview)
 }
 
 // isTrafficService reports whether an object is the Service that traffic is shifted on.
 func isTrafficService(object *unstructured.Unstructured) bool {
-	return object.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Service") &&
-		object.GetLabels()[shipper.LBLabel] == shipper.LBForProduction
+	return isServiceFor(object, shipper.LBForProduction)
+}
+
+// isServiceFor reports whether an object is a Service whose label shipper-lb has that value.
+func isServiceFor(object *unstructured.Unstructured, use string) bool {
+	return object.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Service") && object.GetLabels()[shipper.LBLabel] == use
 }
 
 // setSelector keeps the selector of a live Service unless it selects by label: the traffic reconciler corrects any other one, after it has
