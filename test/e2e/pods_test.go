@@ -51,6 +51,26 @@ func (s *fixture) pulls(release string, count int) {
 	}
 }
 
+// noPods waits until no cluster has a Pod of the Release, not even one that is being deleted.
+func (s *fixture) noPods(release string) {
+	s.Helper()
+	s.Eventually("pods of "+release, "none", func() (string, error) {
+		left := 0
+		for _, cluster := range s.clusters {
+			pods := &corev1.PodList{}
+			if err := world.Clusters[cluster].List(s.Ctx, pods, client.InNamespace(s.Namespace),
+				client.MatchingLabels{shipper.ReleaseLabel: release}); err != nil {
+				return "", err
+			}
+			left += len(pods.Items)
+		}
+		if left > 0 {
+			return fmt.Sprint(left, " left"), nil
+		}
+		return "none", nil
+	})
+}
+
 // imageAnnotation on a Pod makes its image available: test/fleet/stages/pod-broken.yaml.
 const imageAnnotation = "fleet/image"
 

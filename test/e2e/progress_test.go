@@ -223,7 +223,7 @@ func TestAFailedRolloutIsAborted(t *testing.T) {
 			}
 			return strings.Join(history, " "), err
 		})
-		s.readyPods(contender, 0)
+		s.noPods(contender) // the Release of the next try has the same name
 		s.readyPods(incumbent, 4)
 		s.endpoints(4)
 		for range 2 {
