@@ -29,6 +29,8 @@ const (
 	Stamp = "stamp"
 	// Skip on releases permits moving a Release past the gate of a step that is not achieved.
 	Skip = "skip"
+	// Approve on releases permits giving Approvals of a Release's steps.
+	Approve = "approve"
 )
 
 // How long answers are cached. A denial is cached briefly, because a user may wait for the right to be granted.
