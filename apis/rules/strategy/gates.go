@@ -86,7 +86,9 @@ func ApprovalsOf(rel *shipper.Release, step *shipper.RolloutStrategyStep, all []
 		}
 		switch {
 		case a.Decision == shipper.DecisionReject:
-			out.RejectedBy = a.By.Username
+			if out.RejectedBy == "" || a.By.Username < out.RejectedBy { // one answer for any order, or status is written for ever
+				out.RejectedBy = a.By.Username
+			}
 		case a.By.Username != requester && !slices.Contains(out.Users, a.By.Username):
 			out.Users = append(out.Users, a.By.Username)
 		}
