@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/webhook/application"
+	"shipper.dev/shipper/webhook/approval"
 	"shipper.dev/shipper/webhook/authz"
 	"shipper.dev/shipper/webhook/blockcheck"
 	"shipper.dev/shipper/webhook/bounds"
@@ -87,6 +88,10 @@ func Setup(server Server, o Options) error {
 		t := &target.Webhook{Kind: kind, BlockCheck: blocks, State: o.State, Guard: guard}
 		serve(path, response.Validate, kind.Name, t.Validate)
 	}
+
+	ap := &approval.Webhook{State: o.State, Authz: o.Authz, Clock: o.Clock}
+	serve("/mutate-approval", response.Mutate, "Approval", ap.Default)
+	serve("/validate-approval", response.Validate, "Approval", ap.Validate)
 
 	cl := &cluster.Webhook{State: o.State}
 	serve("/validate-cluster", response.Validate, "Cluster", cl.Validate)

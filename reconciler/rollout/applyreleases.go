@@ -24,7 +24,7 @@ type releasesDone struct {
 	// newest is the name of the newest Release; asked is true when what targets say was changed for it.
 	newest string
 	asked  bool
-	// moved is true when the newest Release was moved or deleted by itself: what was planned is out of date then.
+	// moved is true when Shipper moved or deleted the newest Release by itself: the plan is out of date then.
 	moved bool
 	// rollout is why the strategy's writes stopped; nil when they did not.
 	rollout error

@@ -132,6 +132,7 @@ func waits(s *shipper.ReleaseStrategyStatus) bool {
 	}
 	states := []shipper.StrategyState{
 		s.State.WaitingForInstallation, s.State.WaitingForCapacity, s.State.WaitingForTraffic, s.State.WaitingForReadiness,
+		s.State.WaitingForApproval,
 	}
 	return slices.Contains(states, shipper.StrategyStateTrue)
 }
@@ -147,6 +148,7 @@ func transitions(rel *shipper.Release, was, is shipper.ReleaseStrategyState) []r
 		{"WaitingForTraffic", was.WaitingForTraffic, is.WaitingForTraffic},
 		{"WaitingForCommand", was.WaitingForCommand, is.WaitingForCommand},
 		{"WaitingForReadiness", was.WaitingForReadiness, is.WaitingForReadiness},
+		{"WaitingForApproval", was.WaitingForApproval, is.WaitingForApproval},
 	} {
 		if state.was != state.is && state.is != "" {
 			out = append(out, events.Normal(stateTransitionedReason, state.name+"="+string(state.is),

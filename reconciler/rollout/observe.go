@@ -30,6 +30,8 @@ type scope struct {
 	history history.History
 	// blocks bear on the Application's namespace.
 	blocks []*shipper.RolloutBlock
+	// approvals bear on the newest Release; none where its step asks for none.
+	approvals []shipper.Approval
 	// clusters are all there are; nil if neither a block nor placement needs them.
 	clusters []shipper.Cluster
 	// since is when this process began to observe Applications.
@@ -70,7 +72,24 @@ func (r *pass) observe(ctx context.Context, req ctrl.Request) (*scope, error) {
 	if s.blocks, err = blocks.Bearing(ctx, r.client, s.app.Namespace, r.global); err != nil {
 		return nil, err
 	}
+	if s.approvals, err = r.observeApprovals(ctx, s); err != nil {
+		return nil, err
+	}
 	return s, r.observeClusters(ctx, s)
+}
+
+// observeApprovals reads the Approvals of the newest Release if its strategy asks for some.
+func (r *Reconciler) observeApprovals(ctx context.Context, s *scope) ([]shipper.Approval, error) {
+	newest := s.history.Newest()
+	if newest == nil || !strategy.AsksForApprovals(newest.Spec.Environment.Strategy) {
+		return nil, nil
+	}
+	var all shipper.ApprovalList
+	err := r.client.List(ctx, &all, client.InNamespace(newest.Namespace), client.MatchingLabels{shipper.ReleaseLabel: newest.Name})
+	if err != nil {
+		return nil, fmt.Errorf("listing approvals of release %s/%s: %w", newest.Namespace, newest.Name, err)
+	}
+	return all.Items, nil
 }
 
 // observeClusters reads the clusters if a block names some or the newest Release has none yet.

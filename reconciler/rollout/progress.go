@@ -17,7 +17,7 @@ import (
 	"shipper.dev/shipper/reconciler/rollout/events"
 )
 
-// account is the user as whom Shipper moves Releases, as long as the webhook does not know better.
+// account is Shipper's user name in the notes of moves; the webhook writes the one of the request.
 var account = serviceaccount.MakeUsername(shipper.SystemNamespace, shipper.ManagementServiceAccount)
 
 // advance moves or aborts the newest Release, unless it was changed since it was read.

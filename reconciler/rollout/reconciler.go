@@ -30,6 +30,8 @@ import (
 // Targets are the requests to the reconcilers that write to application clusters.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=installationtargets;capacitytargets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=traffictargets,verbs=get;list;watch;create;patch
+// Approvals open gates.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=approvals,verbs=get;list;watch
 // Blocks hold rollouts; clusters are chosen from.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=rolloutblocks;clusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch

@@ -65,6 +65,7 @@ func planReleases(s *scope, now metav1.Time) releasesPlan {
 	}
 	observed := strategy.Observed{
 		Releases: view.Hold(s.history.Live), Leaving: leaving, Blocked: p.blocked, Returning: returning(s.app, newest),
+		Approvals: s.approvals,
 	}
 	p.rollout = strategy.Make(observed, now)
 	p.remove = free(leaving, p.rollout.Leaving)

@@ -58,6 +58,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&shipper.InstallationTarget{}, predicates.EnqueueForApplication()).
 		Watches(&shipper.CapacityTarget{}, predicates.EnqueueForApplication()).
 		Watches(&shipper.TrafficTarget{}, predicates.EnqueueForApplication()).
+		Watches(&shipper.Approval{}, predicates.EnqueueForApplication()).
 		Watches(&shipper.RolloutBlock{}, predicates.EnqueueForBlock(r.client, r.global), predicates.BlockActiveChanged()).
 		Watches(&shipper.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.withoutClusters), predicates.SpecOrMetaChanged()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.Limiter[ctrl.Request](), NewQueue: o.Queue}).

@@ -29,6 +29,7 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 		app.Spec.Template.Strategy.Steps[0].Gate = &shipper.StepGate{}
 	})
 	grant(t, "skipper", "skip", "releases")
+	grant(t, "approver", "approve", "releases")
 	grant(t, "stamper", "stamp", "releases")
 	grant(t, "stamper", "stamp", "applications")
 	env.Eventually(t, "RBAC to grant the right", func(ctx context.Context) error { return mayStamp(ctx, "stamper", s.ns) })
@@ -102,6 +103,20 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 		} {
 			if err := onRelease(edit)(&at, as(t, name)); err != nil {
 				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+	t.Run("Approvals", func(t *testing.T) {
+		approves := func(user, name string) error {
+			return as(t, user).Create(t.Context(), &shipper.Approval{
+				ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, GenerateName: "a-"},
+				Spec:       shipper.ApprovalSpec{Release: s.r.rel.Name, By: shipper.ApprovalUser{Username: name}},
+			}, client.DryRunAll)
+		}
+		env.Eventually(t, "one by who may", func(context.Context) error { return approves("approver", "approver") })
+		for user, name := range map[string]string{"dev": "dev", "approver": "ann"} {
+			if err := approves(user, name); !apierrors.IsForbidden(err) {
+				t.Errorf("one by %s in the name of %s: %v", user, name, err)
 			}
 		}
 	})

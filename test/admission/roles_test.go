@@ -28,6 +28,8 @@ const (
 	editRole  = "edit"
 	adminRole = "admin"
 	sreRole   = "shipper:sre"
+
+	approverRole = "shipper:approver"
 )
 
 func person(name string) rbacv1.Subject {
@@ -70,7 +72,7 @@ func granted(t *testing.T, user, namespace string) map[string][]string {
 	out := map[string][]string{}
 	for resource, where := range map[string]string{
 		"applications": namespace, "releases": namespace, "installationtargets": namespace, "capacitytargets": namespace,
-		"traffictargets": namespace, "clusters": "", "rolloutblocks": namespace, "chartsnapshots": namespace,
+		"traffictargets": namespace, "clusters": "", "rolloutblocks": namespace, "chartsnapshots": namespace, "approvals": namespace,
 	} {
 		for _, sub := range []string{"", "status"} {
 			key := resource
@@ -78,7 +80,7 @@ func granted(t *testing.T, user, namespace string) map[string][]string {
 				key += "/" + sub
 			}
 			for _, verb := range []string{
-				"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "override", "stamp", "skip",
+				"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "override", "stamp", "skip", "approve",
 			} {
 				allowed, err := permitted(t.Context(), user, verb, resource, sub, where)
 				if err != nil {
@@ -139,14 +141,15 @@ func TestRolesAllowThisAndNothingElse(t *testing.T) {
 		return out
 	}
 	// Readers may read ChartSnapshots; no user may write them.
-	views := map[string][]string{"chartsnapshots": nil}
+	views := map[string][]string{"chartsnapshots": nil, "approvals": nil}
 	edits := map[string][]string{
 		"applications": {"create", "update", "patch", "delete", "deletecollection"}, "releases": {"update", "patch", "delete"},
-		"chartsnapshots": nil,
+		"chartsnapshots": nil, "approvals": nil,
 	}
 	for role, more := range map[string]map[string][]string{
 		viewRole: views, editRole: edits, adminRole: edits,
-		sreRole: {"rolloutblocks": {"create", "update", "patch", "delete", "override"}, "releases": {"skip"}},
+		sreRole:      {"rolloutblocks": {"create", "update", "patch", "delete", "override"}, "releases": {"skip"}, "approvals": nil},
+		approverRole: {"releases": {"approve"}, "approvals": {"create", "delete"}},
 	} {
 		t.Run(role, func(t *testing.T) {
 			local, global := "local-"+role, "global-"+role

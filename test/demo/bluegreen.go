@@ -38,7 +38,7 @@ func blueGreen(s *fixture) []chapter {
 	}
 }
 
-// applyBlueGreen applies the Application with a note that tells versions apart, and further fields of its strategy and values.
+// applyBlueGreen applies the Application with a note that differs by version, and further fields of its strategy and values.
 func (s *fixture) applyBlueGreen(ctx context.Context, note, strategy, preview, values string) error {
 	manifest := fmt.Sprintf(`apiVersion: shipper.booking.com/v1alpha1
 kind: Application
@@ -169,7 +169,7 @@ func (s *fixture) switched(ctx context.Context) error {
 	if err := s.await(ctx, patience, "ready pods of blue", s.each("0"), s.readyPods(s.incumbent)); err != nil {
 		return err
 	}
-	s.fact("3 s later they went, and nobody asked for it")
+	s.fact("3 s later they went, without a command")
 	return nil
 }
 

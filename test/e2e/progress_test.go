@@ -61,7 +61,7 @@ func (s *fixture) setHold(release, reason string) error {
 	return s.User.Patch(s.Ctx, rel, client.RawPatch(types.MergePatchType, patch))
 }
 
-// TestStepsGoOnByThemselves has three steps with after. Nobody moves the Release, and it completes.
+// TestStepsGoOnByThemselves has three steps with after. No user moves the Release, and it completes.
 func TestStepsGoOnByThemselves(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		_, contender := s.contends(after("1s", "0s"))
@@ -250,4 +250,66 @@ func TestTheFirstReleaseServesAtOnce(t *testing.T) {
 		s.WaitsForCommand(s.Release(1), 0)
 		s.readyPods(first, 4)
 	})
+}
+
+// TestAGateThatAsksForApprovals has two of them: the requester's is refused, the second user's opens the gate. After a move back neither
+// counts, and a rejection closes it.
+func TestAGateThatAsksForApprovals(t *testing.T) {
+	onTwoClusters(t, func(s *fixture) {
+		dev, _ := s.as("dev")
+		approve := rbacv1.PolicyRule{APIGroups: []string{shipper.GroupName}, Resources: []string{"releases"}, Verbs: []string{"approve"}}
+		ann, _ := s.as("ann", approve)
+		bob, _ := s.as("bob", approve)
+		requester, _ := s.as("requester", approve)
+		s.applies(s.application("0.0.1", 4, allIn))
+		s.Completes(s.Release(0))
+		requester.Edits(func(app *shipper.Application) {
+			app.Spec.Template = s.application("0.0.2", 4, vanguard).Spec.Template
+			app.Spec.Template.Strategy.Steps[0].Gate = &shipper.StepGate{Approvals: 2}
+			app.Spec.Template.Strategy.Steps[0].After = "0s"
+			app.Spec.Template.Strategy.Steps[1].After = "1h"
+		})
+		contender := s.Release(1)
+		s.advancing(contender, 0, "False AwaitingApproval")
+		s.forbidden("an approval without the verb", dev.approves(contender, 0, ""), "the verb approve on releases")
+		s.forbidden("the requester's approval", requester.approves(contender, 0, ""), "has asked for Release")
+		s.refused("an approval of another step", ann.approves(contender, 1, ""), "is at step 0")
+		s.forbidden("passing the gate", dev.TryStep(contender, 1), "is a gate and is not achieved", "0 of 2 approvals")
+		s.Must("approving", ann.approves(contender, 0, ""))
+		s.Eventually("the approvals", "[ann]", s.approvers(contender))
+		s.refused("approving twice", ann.approves(contender, 0, ""), "has approved step 0", "already")
+		s.Must("approving", bob.approves(contender, 0, ""))
+		s.advancing(contender, 1, "True Soaking") // the second approval opens the gate, and after is 0s
+
+		dev.Steps(contender, 0)
+		s.advancing(contender, 0, "False HeldAfterGoingBack")
+		s.Eventually("step 0 waits for new approvals", "[]", s.approvers(contender))
+		s.Must("refusing", bob.approves(contender, 0, shipper.DecisionReject))
+		s.Must("approving again", ann.approves(contender, 0, ""))
+		s.forbidden("passing a refused step", dev.TryStep(contender, 1), "is a gate and is not achieved")
+	})
+}
+
+// approves creates an Approval as the fixture's user.
+func (s *fixture) approves(release string, step int32, decision shipper.ApprovalDecision) error {
+	a := &shipper.Approval{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, GenerateName: "approval-"},
+		Spec:       shipper.ApprovalSpec{Release: release, Step: step, Decision: decision},
+	}
+	return s.User.Create(s.Ctx, a)
+}
+
+// approvers are the users whose approvals count; none as long as the target step waits for no approval.
+func (s *fixture) approvers(release string) func() (string, error) {
+	return func() (string, error) {
+		rel, err := s.Get(release)
+		if err != nil {
+			return "", err
+		}
+		p := rel.Status.Progress
+		if p == nil || p.Approvals == nil || p.ConvergedTime == nil || p.Step != rel.Spec.TargetStep {
+			return "none", nil
+		}
+		return fmt.Sprint(p.Approvals.Users), nil
+	}
 }

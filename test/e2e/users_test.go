@@ -27,7 +27,7 @@ import (
 func (s *fixture) as(name string, more ...rbacv1.PolicyRule) (*fixture, *warnings) {
 	s.Helper()
 	rules := append([]rbacv1.PolicyRule{{
-		APIGroups: []string{shipper.GroupName}, Resources: []string{"applications", "releases"},
+		APIGroups: []string{shipper.GroupName}, Resources: []string{"applications", "releases", "approvals"},
 		Verbs: []string{"get", "list", "create", "update", "patch", "delete"},
 	}}, more...)
 	meta := metav1.ObjectMeta{Namespace: s.Namespace, Name: name}

@@ -54,9 +54,12 @@ Creating a ClusterRole called shipper:edit... done
 Creating a ClusterRole called shipper-namespace-reader... done
 Creating a ClusterRole called shipper-values-keeper... done
 Creating a ClusterRole called shipper:sre... done
+Creating a ClusterRole called shipper:approver... done
 Creating a Role called shipper:global-blocks... done
 Creating a RoleBinding called shipper:global-blocks... done
 Checking if a secret already exists for the validating webhook in the shipper-system namespace... no. Creating... done
+Creating a ValidatingAdmissionPolicy called approvals.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicyBinding called approvals.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called blocks.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called blocks.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called global-blocks.shipper.booking.com... done
@@ -105,9 +108,12 @@ Creating a ClusterRole called shipper:edit... already exists. Skipping
 Creating a ClusterRole called shipper-namespace-reader... already exists. Skipping
 Creating a ClusterRole called shipper-values-keeper... already exists. Skipping
 Creating a ClusterRole called shipper:sre... already exists. Skipping
+Creating a ClusterRole called shipper:approver... already exists. Skipping
 Creating a Role called shipper:global-blocks... already exists. Skipping
 Creating a RoleBinding called shipper:global-blocks... already exists. Skipping
 Checking if a secret already exists for the validating webhook in the shipper-system namespace... yes. Skipping
+Creating a ValidatingAdmissionPolicy called approvals.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called approvals.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called blocks.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called blocks.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called global-blocks.shipper.booking.com... already exists. Skipping
@@ -190,9 +196,12 @@ Creating a ClusterRole called shipper:edit... already exists. Skipping
 Creating a ClusterRole called shipper-namespace-reader... already exists. Skipping
 Creating a ClusterRole called shipper-values-keeper... already exists. Skipping
 Creating a ClusterRole called shipper:sre... already exists. Skipping
+Creating a ClusterRole called shipper:approver... already exists. Skipping
 Creating a Role called shipper:global-blocks... already exists. Skipping
 Creating a RoleBinding called shipper:global-blocks... already exists. Skipping
 Checking if a secret already exists for the validating webhook in the shipper-system namespace... yes. Skipping
+Creating a ValidatingAdmissionPolicy called approvals.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called approvals.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called blocks.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called blocks.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called global-blocks.shipper.booking.com... already exists. Skipping

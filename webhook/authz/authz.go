@@ -29,6 +29,8 @@ const (
 	Stamp = "stamp"
 	// Skip on releases permits moving a Release past the gate of a step that is not achieved.
 	Skip = "skip"
+	// Approve on releases permits giving Approvals of a Release's steps.
+	Approve = "approve"
 )
 
 // RetryAfter is the retry hint when the API server could not say what a user may do.

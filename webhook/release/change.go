@@ -20,8 +20,8 @@ func (w *Webhook) asked(ctx context.Context, req *admission.Request, c block.Cha
 	return c
 }
 
-// step is the change made by a new targetStep. The reconciler moves a Release by itself, with a reason and as one whom matchConditions
-// bear on, or because it aborts a newer one.
+// step is the change made by a new targetStep. The reconciler moves a Release for a reason of its own, which matchConditions bear on, or
+// because it aborts a newer one.
 func (w *Webhook) step(
 	ctx context.Context, req *admission.Request, app block.App, rel, old *shipper.Release,
 ) block.Change {

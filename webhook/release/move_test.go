@@ -248,11 +248,11 @@ func TestNotesAreNotForged(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		rel, old *shipper.Release
 	}{
-		"a move that did not happen":   {rel(annotated(moved, `{"by":"ann","from":0,"to":1,"count":1}`)), rel()},
-		"a move by another user":       {rel(ask.TargetStep(1), annotated(moved, `{"by":"ann","from":0,"to":1,"count":1}`)), rel()},
-		"a move of Shipper's":          {by("StepDue", rel(), 1), rel()},
-		"a hold by another user":       {rel(holding("x"), annotated(heldBy, "ann")), rel()},
-		"a hold that nobody has begun": {rel(annotated(heldBy, "ann")), rel()},
+		"a move that did not happen": {rel(annotated(moved, `{"by":"ann","from":0,"to":1,"count":1}`)), rel()},
+		"a move by another user":     {rel(ask.TargetStep(1), annotated(moved, `{"by":"ann","from":0,"to":1,"count":1}`)), rel()},
+		"a move of Shipper's":        {by("StepDue", rel(), 1), rel()},
+		"a hold by another user":     {rel(holding("x"), annotated(heldBy, "ann")), rel()},
+		"a hold that has not begun":  {rel(annotated(heldBy, "ann")), rel()},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			w := webhookOf(t, ask.Grant())

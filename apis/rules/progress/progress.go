@@ -117,7 +117,7 @@ func (d *decision) figures() {
 	if d.progress.ConvergedTime == nil && d.Step.Converged {
 		d.progress.ConvergedTime = new(upTo(d.now))
 	}
-	d.progress.Next = nil
+	d.progress.Next, d.progress.Approvals = nil, d.Step.Approvals
 	if d.strategy.ProgressDeadline != "" && d.progress.ConvergedTime == nil {
 		d.progress.AvailablePods = max(d.progress.AvailablePods, d.Step.Available)
 	}
@@ -148,6 +148,8 @@ func (d *decision) advancing() shipper.Condition {
 	case d.progress.MovedBack:
 		return d.is(corev1.ConditionFalse, shipper.AdvancingHeldAfterGoingBack,
 			fmt.Sprintf("it went back to step %d: nothing goes on until a user raises targetStep", d.target()))
+	case d.Step.Approving:
+		return d.is(corev1.ConditionFalse, shipper.AdvancingAwaitingApproval, d.Step.Awaited)
 	case !d.Step.Achieved:
 		return d.is(corev1.ConditionTrue, shipper.AdvancingChecking, d.Step.Awaited)
 	case int(d.target()) == len(d.strategy.Steps)-1:

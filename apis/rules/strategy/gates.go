@@ -4,19 +4,23 @@ package strategy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
 // maxMessage bounds, in bytes, how much of another controller's condition a message repeats.
 const maxMessage = 256
 
-// gates is the stage of the step's readinessGates; none when the step names no gates. A step at or before the achieved one has
-// passed its gates.
-func (r *rollout) gates() []stage {
+// gates are the stages of the step's readinessGates and of its approvals; none when the step asks for neither. A step at or before the
+// achieved one has passed them.
+func (r *rollout) gates() []stage { return append(r.readiness(), r.approvals()...) }
+
+func (r *rollout) readiness() []stage {
 	if len(r.step.ReadinessGates) == 0 {
 		return nil
 	}
@@ -35,6 +39,62 @@ func (r *rollout) gates() []stage {
 			rel.Name, strings.Join(closed, "; ")),
 		reason: shipper.GatesNotReady,
 	}}
+}
+
+// approvals is the stage of the approvals that the step's gate asks for. They count as long as the Release is not moved, so a step that is
+// gone back to needs them again.
+func (r *rollout) approvals() []stage {
+	if r.step.Gate == nil || r.step.Gate.Approvals == 0 {
+		return nil
+	}
+	rel := r.contender().Release
+	a := ApprovalsOf(rel, r.step, r.Approvals)
+	message := fmt.Sprintf("step %d has %d of %d approvals", rel.Spec.TargetStep, len(a.Users), a.Required)
+	if len(a.Users) > 0 {
+		message += ": " + strings.Join(a.Users, ", ")
+	}
+	if a.RejectedBy != "" {
+		message = fmt.Sprintf("step %d was refused by %s: until that Approval is deleted, or targetStep changes",
+			rel.Spec.TargetStep, a.RejectedBy)
+	}
+	return []stage{{
+		condition: shipper.StrategyContenderAchievedApprovals,
+		waiting: func(state *shipper.ReleaseStrategyState) *shipper.StrategyState {
+			return &state.WaitingForApproval
+		},
+		achieved: a.RejectedBy == "" && len(a.Users) >= int(a.Required),
+		message:  message,
+		reason:   shipper.ApprovalsNeeded,
+	}}
+}
+
+// AsksForApprovals reports whether a gate of a strategy asks for approvals.
+func AsksForApprovals(s *shipper.RolloutStrategy) bool {
+	return s != nil && slices.ContainsFunc(s.Steps, func(step shipper.RolloutStrategyStep) bool {
+		return step.Gate != nil && step.Gate.Approvals > 0
+	})
+}
+
+// ApprovalsOf are the approvals of a Release's requested step. The user who asked for the Release does not count.
+func ApprovalsOf(rel *shipper.Release, step *shipper.RolloutStrategyStep, all []shipper.Approval) shipper.ReleaseApprovals {
+	out := shipper.ReleaseApprovals{Required: step.Gate.Approvals}
+	move, requester := stamp.Moved(rel).Count, rel.Annotations[shipper.ReleaseRequestedByAnnotation]
+	for i := range all {
+		a := &all[i].Spec
+		if a.Release != rel.Name || a.Step != rel.Spec.TargetStep || a.Move != move || all[i].DeletionTimestamp != nil || a.By.Username == "" {
+			continue
+		}
+		switch {
+		case a.Decision == shipper.DecisionReject:
+			if out.RejectedBy == "" || a.By.Username < out.RejectedBy { // one answer for any order, or status is written for ever
+				out.RejectedBy = a.By.Username
+			}
+		case a.By.Username != requester && !slices.Contains(out.Users, a.By.Username):
+			out.Users = append(out.Users, a.By.Username)
+		}
+	}
+	slices.Sort(out.Users)
+	return out
 }
 
 // closedGates describes each of these conditions that is not True.

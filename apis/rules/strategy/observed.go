@@ -20,6 +20,8 @@ type Observed struct {
 	Leaving []Release
 	// Blocked names the RolloutBlocks that stop the newest Release. While it is not empty, the plan writes no targets.
 	Blocked string
+	// Approvals are those of the newest Release's namespace that may bear on it.
+	Approvals []shipper.Approval
 	// Returning is true from the deletion of a newer Release until the application reconciler has handled it. If the newest
 	// Release here is complete, the plan uses its last step and ignores its targetStep.
 	Returning bool

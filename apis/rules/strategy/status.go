@@ -33,6 +33,9 @@ func (r *rollout) strategyStatus(rel *shipper.Release, now metav1.Time) *shipper
 	if len(r.step.ReadinessGates) > 0 {
 		out.State.WaitingForReadiness = shipper.StrategyStateFalse
 	}
+	if r.step.Gate != nil && r.step.Gate.Approvals > 0 {
+		out.State.WaitingForApproval = shipper.StrategyStateFalse
+	}
 	var before []shipper.ReleaseStrategyCondition
 	if rel.Status.Strategy != nil {
 		before = rel.Status.Strategy.Conditions

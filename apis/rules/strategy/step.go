@@ -14,6 +14,9 @@ type StepState struct {
 	Converged bool
 	// Achieved reports whether the conditions of other programs that the step waits for are True, too.
 	Achieved bool
+	// Approvals are those of the step; nil when its gate asks for none. Approving is true while they alone are awaited.
+	Approvals *shipper.ReleaseApprovals
+	Approving bool
 	// Incumbent reports whether there is a Release to go back to.
 	Incumbent bool
 	// Awaited is what is awaited, for users; empty when the step is achieved.
@@ -39,11 +42,14 @@ func (r *rollout) stepState() StepState {
 		s.Awaited = r.executed(r.contender().Release).Message
 		return s
 	}
+	if r.step.Gate != nil && r.step.Gate.Approvals > 0 {
+		s.Approvals = new(ApprovalsOf(r.contender().Release, r.step, r.Approvals))
+	}
 	awaited, _ := r.awaited()
 	if s.Achieved = awaited == nil; s.Achieved {
 		return s
 	}
-	s.Awaited = awaited.message
+	s.Awaited, s.Approving = awaited.message, awaited.condition == shipper.StrategyContenderAchievedApprovals
 	if awaited.lacking != nil {
 		s.Lacking = awaited.lacking()
 	}

@@ -79,6 +79,9 @@ const (
 	// StrategyContenderAchievedReadiness is True when all conditions that the step's readinessGates name are True in the Release.
 	// Absent where the step has no readinessGates.
 	StrategyContenderAchievedReadiness = "ContenderAchievedReadiness"
+	// StrategyContenderAchievedApprovals is True when as many users have approved the step as its gate asks for, and none has refused it.
+	// Absent where the gate asks for none.
+	StrategyContenderAchievedApprovals = "ContenderAchievedApprovals"
 	// StrategyIncumbentAchievedCapacity is True when the incumbent has the step's number of Pods in every cluster.
 	StrategyIncumbentAchievedCapacity = "IncumbentAchievedCapacity"
 	// StrategyIncumbentAchievedTraffic is True when the incumbent has the step's share of traffic in every cluster.
@@ -149,6 +152,8 @@ const (
 	AdvancingMoving = "Moving"
 	// AdvancingChecking means that the step has what it wants, and that its readinessGates are not all True yet.
 	AdvancingChecking = "Checking"
+	// AdvancingAwaitingApproval means that everything else of the step is achieved, and that more users have to approve it.
+	AdvancingAwaitingApproval = "AwaitingApproval"
 	// AdvancingSoaking means that the step is achieved and goes on at the time in status.progress.next.
 	AdvancingSoaking = "Soaking"
 	// AdvancingAwaitingCommand means that the step is achieved and that a user has to raise targetStep.
@@ -192,6 +197,8 @@ const (
 	ObjectsNotHealthy = "ObjectsNotHealthy"
 	// ObjectsNotKnown means that some cluster has not reported the health of its objects yet.
 	ObjectsNotKnown = "ObjectsNotKnown"
+	// ApprovalsNeeded means that the step's gate asks for more approvals, or that a user has refused the step; the message says who.
+	ApprovalsNeeded = "ApprovalsNeeded"
 	// GatesNotReady means that conditions named by the step's readinessGates are not True.
 	GatesNotReady = "GatesNotReady"
 	// InProgress means that the change was requested and is not complete.

@@ -322,14 +322,21 @@ type RolloutStrategyStep struct {
 	// +optional
 	After Duration `json:"after,omitempty"`
 
-	// gate keeps targetStep from passing this step before it is achieved; users with the verb skip on the Release may pass it all the
+	// gate keeps targetStep from passing this step before it is achieved, and may ask for approvals; users with the verb skip on the Release may pass it all the
 	// same. Absent means that steps may be skipped. Not on the last step. The original had no such field.
 	// +optional
 	Gate *StepGate `json:"gate,omitempty"`
 }
 
-// StepGate is what passing a step takes, besides that it is achieved.
-type StepGate struct{}
+// StepGate is what passing a step takes.
+type StepGate struct {
+	// approvals is how many users have to approve the step, by Approvals, before it counts as achieved. The user who asked for the Release
+	// does not count. Absent means none.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10
+	Approvals int32 `json:"approvals,omitempty"`
+}
 
 // RolloutStrategyStepValue is a number for the incumbent and one for the contender.
 type RolloutStrategyStepValue struct {

@@ -41,6 +41,10 @@ type ReleaseProgress struct {
 	// +optional
 	AvailablePods int32 `json:"availablePods,omitempty"`
 
+	// approvals are those that the step's gate asks for. Absent where it asks for none.
+	// +optional
+	Approvals *ReleaseApprovals `json:"approvals,omitempty"`
+
 	// failure is why the rollout has failed. Absent when it has not, and again when a user raises targetStep or, where nothing was done
 	// about it, when the step has what it wants.
 	// +optional
@@ -53,6 +57,20 @@ type ReleaseNextStep struct {
 	Step int32 `json:"step"`
 	// time is when the step is due. It is requested then if no RolloutBlock and no hold stop it.
 	Time metav1.Time `json:"time"`
+}
+
+// ReleaseApprovals are the approvals of a step.
+type ReleaseApprovals struct {
+	// required is how many are needed.
+	Required int32 `json:"required"`
+	// users have approved the step, sorted.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	Users []string `json:"users,omitempty"`
+	// rejectedBy is a user who has refused the step; absent when none has.
+	// +optional
+	RejectedBy string `json:"rejectedBy,omitempty"`
 }
 
 // ReleaseFailure is why a rollout has failed, and what is done about it.

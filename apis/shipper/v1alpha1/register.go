@@ -19,7 +19,7 @@ func Resource(plural string) schema.GroupResource {
 	return GroupVersion.WithResource(plural).GroupResource()
 }
 
-// AddToScheme registers all eight kinds and their lists. It always returns nil; the error is what scheme builders expect.
+// AddToScheme registers all nine kinds and their lists. It always returns nil; the error is what scheme builders expect.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&Application{}, &ApplicationList{},
@@ -30,6 +30,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&Cluster{}, &ClusterList{},
 		&RolloutBlock{}, &RolloutBlockList{},
 		&ChartSnapshot{}, &ChartSnapshotList{},
+		&Approval{}, &ApprovalList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -170,6 +170,10 @@ type ReleaseStrategyState struct {
 	// True. Absent where the step names none. The original had no such field.
 	// +optional
 	WaitingForReadiness StrategyState `json:"waitingForReadiness,omitempty"`
+	// waitingForApproval is True while everything else of the step is achieved, but its gate asks for more approvals. Absent where the
+	// step's gate asks for none. The original had no such field.
+	// +optional
+	WaitingForApproval StrategyState `json:"waitingForApproval,omitempty"`
 }
 
 // StrategyState is "True", "False" or "Unknown".

@@ -152,7 +152,7 @@ func TestWebhookFindings(t *testing.T) {
 		"one is missing": {
 			fewer, []string{"BROKEN: its MutatingWebhookConfiguration lacks mutate.application.shipper.booking.com"},
 		},
-		"one webhook is lenient": {lenient, []string{"warning: failurePolicy is Ignore for mutate.rolloutblock.shipper.booking.com"}},
+		"one webhook is lenient": {lenient, []string{"warning: failurePolicy is Ignore for mutate.approval.shipper.booking.com"}},
 	} {
 		if diff := cmp.Diff(tc.want, texts(webhookFindings(want, tc.live))); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", sentence, diff)

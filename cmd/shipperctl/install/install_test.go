@@ -108,6 +108,7 @@ func TestAccountIsWholeAndForItsNames(t *testing.T) {
 			"RoleBinding there/shipper:management-cluster for there/account",
 			"ClusterRole /shipper:view", "ClusterRole /shipper:view-clusters", "ClusterRole /shipper:edit",
 			"ClusterRole /shipper-namespace-reader", "ClusterRole /shipper-values-keeper", "ClusterRole /shipper:sre",
+			"ClusterRole /shipper:approver",
 			"Role blocks/shipper:global-blocks", "RoleBinding blocks/shipper:global-blocks for /system:authenticated",
 		}},
 		{shipper.RBACApplication, []string{

@@ -48,7 +48,7 @@ func newResume(o *options) *cobra.Command {
 	}
 }
 
-// setHold sets spec.hold of an Application's newest Release, unless somebody else has moved the Release meanwhile.
+// setHold sets spec.hold of an Application's newest Release, unless another user has moved the Release meanwhile.
 func (o *options) setHold(cmd *cobra.Command, app, reason string) error {
 	c, _, rels, err := o.read(cmd.Context(), app)
 	if err != nil {

@@ -53,7 +53,7 @@ func (p *progressView) failures(now time.Time) []string {
 	return []string{fmt.Sprintf("%s ago: %s", age(p.FailedAt, now), text)}
 }
 
-// holds says who holds the rollout, and why; none when nobody does. p may be nil.
+// holds says who holds the rollout, and why; none when no user does. p may be nil.
 func (p *progressView) holds() []string {
 	if p == nil || p.Hold == "" {
 		return nil

@@ -43,6 +43,7 @@ var reaching = map[string]string{
 	"plan":                          "-f APP",
 	"rollout abort":                 "web",
 	"rollout advance":               "web",
+	"rollout approve":               "web",
 	"rollout diff":                  "web",
 	"rollout history":               "web",
 	"rollout pause":                 "web --reason why",

@@ -21,7 +21,7 @@ const NoopCommand = "serve-noop"
 var paths = []string{
 	"/mutate-application", "/validate-application", "/mutate-release", "/validate-release",
 	"/validate-installationtarget", "/validate-capacitytarget", "/validate-traffictarget",
-	"/mutate-rolloutblock", "/validate-rolloutblock",
+	"/mutate-rolloutblock", "/validate-rolloutblock", "/mutate-approval", "/validate-approval",
 }
 
 // ServeNoop allows everything, with the server that Shipper's webhook has.

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+func TestApprovalsCountForThePositionOfTheRelease(t *testing.T) {
+	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{
+		Name: "web-1-0", Annotations: map[string]string{shipper.ReleaseRequestedByAnnotation: "requester"},
+	}}
+	rel.Spec.TargetStep = 1
+	step := &shipper.RolloutStrategyStep{Gate: &shipper.StepGate{Approvals: 2}}
+	by := func(user string, change ...func(*shipper.Approval)) shipper.Approval {
+		a := shipper.Approval{Spec: shipper.ApprovalSpec{Release: "web-1-0", Step: 1, By: shipper.ApprovalUser{Username: user}}}
+		for _, f := range change {
+			f(&a)
+		}
+		return a
+	}
+	rejects := func(a *shipper.Approval) { a.Spec.Decision = shipper.DecisionReject }
+	for name, test := range map[string]struct {
+		all  []shipper.Approval
+		want shipper.ReleaseApprovals
+	}{
+		"of two users": {
+			[]shipper.Approval{by("bob"), by("ann")}, shipper.ReleaseApprovals{Required: 2, Users: []string{"ann", "bob"}},
+		},
+		"of one user, twice": {
+			[]shipper.Approval{by("ann"), by("ann")}, shipper.ReleaseApprovals{Required: 2, Users: []string{"ann"}},
+		},
+		"of the user who asked for the Release": {
+			[]shipper.Approval{by("requester"), by("ann")}, shipper.ReleaseApprovals{Required: 2, Users: []string{"ann"}},
+		},
+		"of nobody": {
+			[]shipper.Approval{by("")}, shipper.ReleaseApprovals{Required: 2},
+		},
+		"of another step, position or Release, or deleted": {
+			[]shipper.Approval{
+				by("ann", func(a *shipper.Approval) { a.Spec.Step = 0 }),
+				by("bob", func(a *shipper.Approval) { a.Spec.Move = 7 }),
+				by("cay", func(a *shipper.Approval) { a.Spec.Release = "web-0-0" }),
+				by("dan", func(a *shipper.Approval) { a.DeletionTimestamp = &metav1.Time{} }),
+			}, shipper.ReleaseApprovals{Required: 2},
+		},
+		"refused by two users": {
+			[]shipper.Approval{by("bob", rejects), by("requester", rejects), by("ann")},
+			shipper.ReleaseApprovals{Required: 2, Users: []string{"ann"}, RejectedBy: "bob"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 2 {
+				if diff := cmp.Diff(test.want, strategy.ApprovalsOf(rel, step, test.all)); diff != "" {
+					t.Errorf("approvals (-want +got):\n%s", diff)
+				}
+				slices.Reverse(test.all) // a cache lists in any order
+			}
+		})
+	}
+}

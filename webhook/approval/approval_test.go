@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package approval_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/approval"
+	"shipper.dev/shipper/webhook/response"
+)
+
+// releases are those that the API server has.
+type releases map[string]*shipper.Release
+
+func (r releases) ReleaseNow(_ context.Context, key types.NamespacedName) (*shipper.Release, error) {
+	if key.Name == "away" {
+		return nil, errors.New("no answer")
+	}
+	return r[key.Name], nil
+}
+
+// web is a Release that cay has asked for, whose step 0 waits for two approvals and has ann's.
+func web() *shipper.Release {
+	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "default", Name: "web-1-0", UID: "u", Labels: map[string]string{shipper.AppLabel: "web"},
+		Annotations: map[string]string{
+			shipper.ReleaseRequestedByAnnotation: "cay", shipper.ReleaseMovedAnnotation: `{"from":1,"to":0,"count":2}`,
+		},
+	}}
+	rel.Status.Progress = &shipper.ReleaseProgress{
+		Move: 2, ConvergedTime: &metav1.Time{}, Approvals: &shipper.ReleaseApprovals{Required: 2, Users: []string{"ann"}},
+	}
+	return rel
+}
+
+func of(release string, step int32, edits ...func(*shipper.Approval)) *shipper.Approval {
+	a := &shipper.Approval{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Spec: shipper.ApprovalSpec{Release: release, Step: step},
+	}
+	for _, edit := range edits {
+		edit(a)
+	}
+	return a
+}
+
+func refusing(a *shipper.Approval) { a.Spec.Decision = shipper.DecisionReject }
+
+func webhook(rel *shipper.Release) *approval.Webhook {
+	rights := ask.Grant("ann approve releases default/web-1-0", "bob approve releases default/web-1-0", "cay approve releases default/web-1-0")
+	return &approval.Webhook{State: releases{"web-1-0": rel}, Authz: rights, Clock: ask.Clock()}
+}
+
+func TestApprovals(t *testing.T) {
+	const invalid = `Approval.shipper.booking.com "a" is invalid: `
+	moving := web()
+	moving.Status.Progress.ConvergedTime = nil
+	moving.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseAdvancing, Message: "capacity in us-east-1 is awaited"}}
+	moved := web()
+	moved.Status.Progress.Move = 1
+	none := web()
+	none.Status.Progress.Approvals = nil
+	for sentence, tc := range map[string]struct {
+		user     string
+		rel      *shipper.Release
+		approval *shipper.Approval
+		decision response.Decision
+		message  string
+	}{
+		"by a user who may":             {"bob", web(), of("web-1-0", 0), "", ""},
+		"a refusal by one":              {"bob", web(), of("web-1-0", 0, refusing), "", ""},
+		"a refusal by who asked":        {"cay", web(), of("web-1-0", 0, refusing), "", ""},
+		"a refusal by who has approved": {"ann", web(), of("web-1-0", 0, refusing), "", ""},
+		"by a user who may not": {
+			"dev", web(), of("web-1-0", 0), response.Forbidden,
+			`user "dev" may not approve steps of Release web-1-0: the verb approve on releases.shipper.booking.com is needed`,
+		},
+		"by who asked": {
+			"cay", web(), of("web-1-0", 0), response.Forbidden, `user "cay" has asked for Release web-1-0: another user has to approve it`,
+		},
+		"twice by one": {
+			"ann", web(), of("web-1-0", 0), response.Invalid,
+			invalid + `spec.step: Invalid value: 0: user "ann" has approved step 0 of Release web-1-0 already`,
+		},
+		"of another step": {
+			"bob", web(), of("web-1-0", 1), response.Invalid,
+			invalid + "spec.step: Invalid value: 1: Release web-1-0 is at step 0",
+		},
+		"of a step that is not there yet": {
+			"bob", moving, of("web-1-0", 0), response.Invalid,
+			invalid + "spec.step: Invalid value: 0: step 0 of Release web-1-0 is not waiting for approval: capacity in us-east-1 is awaited",
+		},
+		"of a position that is no more": {
+			"bob", moved, of("web-1-0", 0), response.Invalid,
+			invalid + "spec.step: Invalid value: 0: step 0 of Release web-1-0 is not waiting for approval",
+		},
+		"where none is asked for": {
+			"bob", none, of("web-1-0", 0), response.Invalid,
+			invalid + "spec.step: Invalid value: 0: step 0 of Release web-1-0 is not waiting for approval",
+		},
+		"of a Release that is not there":       {"bob", web(), of("gone", 0), response.Invalid, invalid + `spec.release: Not found: "gone"`},
+		"while the API server does not answer": {"bob", web(), of("away", 0), response.Unavailable, "no answer"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w, a := webhook(tc.rel), &response.Response{}
+			req := ask.Create(tc.user, tc.approval)
+			err := w.Default(t.Context(), req, a)
+			ask.CheckRefusal(t, err, tc.decision, tc.message)
+			if err != nil {
+				return
+			}
+			is := ask.Patched[shipper.Approval](t, req, a)
+			expected := tc.approval.DeepCopy()
+			expected.Labels = map[string]string{shipper.AppLabel: "web", shipper.ReleaseLabel: "web-1-0"}
+			expected.OwnerReferences = []metav1.OwnerReference{{
+				APIVersion: "shipper.booking.com/v1alpha1", Kind: "Release", Name: "web-1-0", UID: "u",
+			}}
+			expected.Spec.By = shipper.ApprovalUser{Username: tc.user}
+			expected.Spec.Time, expected.Spec.Move = &metav1.Time{Time: ask.Now.UTC().Truncate(time.Second)}, 2
+			if diff := cmp.Diff(expected, is); diff != "" {
+				t.Errorf("approval (-want +got):\n%s", diff)
+			}
+			if req.Object.Raw, err = json.Marshal(is); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Validate(t.Context(), req, &response.Response{}); err != nil {
+				t.Errorf("what one webhook wrote, the other refuses: %v", err)
+			}
+		})
+	}
+}
+
+// TestApprovalsAreNotForged writes them without the mutating webhook.
+func TestApprovalsAreNotForged(t *testing.T) {
+	good := func(a *shipper.Approval) {
+		a.Spec.By.Username, a.Spec.Move = "bob", 2
+		a.Labels = map[string]string{shipper.AppLabel: "web", shipper.ReleaseLabel: "web-1-0"}
+	}
+	if err := webhook(web()).Validate(t.Context(), ask.Create("bob", of("web-1-0", 0, good)), &response.Response{}); err != nil {
+		t.Errorf("one that is right: %v", err)
+	}
+	for sentence, forge := range map[string]func(*shipper.Approval){
+		"in the name of another":   func(a *shipper.Approval) { a.Spec.By.Username = "ann" },
+		"of another uid":           func(a *shipper.Approval) { a.Spec.By.UID = "7" },
+		"for another position":     func(a *shipper.Approval) { a.Spec.Move = 3 },
+		"of another Application":   func(a *shipper.Approval) { a.Labels[shipper.AppLabel] = "x" },
+		"found by another Release": func(a *shipper.Approval) { a.Labels[shipper.ReleaseLabel] = "x" },
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			err := webhook(web()).Validate(t.Context(), ask.Create("bob", of("web-1-0", 0, good, forge)), &response.Response{})
+			var refusal *response.Refusal
+			if !errors.As(err, &refusal) || refusal.Decision != response.Invalid {
+				t.Errorf("it says %v", err)
+			}
+		})
+	}
+	relabelled := of("web-1-0", 0, good, func(a *shipper.Approval) { a.Labels[shipper.ReleaseLabel] = "x" })
+	if err := webhook(web()).Validate(t.Context(), ask.Update("bob", relabelled, of("web-1-0", 0, good)), &response.Response{}); err == nil {
+		t.Error("other labels are admitted")
+	}
+}
