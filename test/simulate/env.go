@@ -179,8 +179,11 @@ func (s *sight) joined(ctx context.Context, clusters int) error {
 
 // begun starts the API servers.
 func (s *simulation) begin() error {
-	var err error
-	if s.management, err = memory.Start(memory.Options{Kinds: memory.Management(), Latency: s.latency, Told: s.told}); err != nil {
+	kinds, err := memory.Management()
+	if err != nil {
+		return err
+	}
+	if s.management, err = memory.Start(memory.Options{Kinds: kinds, Latency: s.latency, Told: s.told}); err != nil {
 		return err
 	}
 	for range s.clusters {

@@ -6,7 +6,15 @@
 // EndpointSlices, and what a deleted object owned is collected. There is no admission, no validation, no account and no disk.
 package memory
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"shipper.dev/shipper/manifests"
+)
 
 // Kind is one that an API server serves.
 type Kind struct {
@@ -28,24 +36,28 @@ func (k Kind) groupVersion() string {
 
 func (k Kind) id() string { return k.Group + "/" + k.Resource }
 
-const (
-	own       = "shipper.booking.com"
-	discovery = "discovery.k8s.io"
-)
+const discovery = "discovery.k8s.io"
 
-// Management are the kinds of a management cluster.
-func Management() []Kind {
-	kinds := []Kind{
-		{Group: own, Version: "v1alpha1", Kind: "ChartSnapshot", Resource: "chartsnapshots", Counted: true},
-		{Group: own, Version: "v1alpha1", Kind: "Cluster", Resource: "clusters", Cluster: true, Status: true, Counted: true},
+// Management are the kinds of a management cluster, with those that Shipper installs.
+func Management() ([]Kind, error) {
+	definitions, err := manifests.Objects(manifests.CRD)
+	if err != nil {
+		return nil, fmt.Errorf("reading the definitions of Shipper's kinds: %w", err)
 	}
-	for kind, resource := range map[string]string{
-		"Application": "applications", "Release": "releases", "RolloutBlock": "rolloutblocks", "InstallationTarget": "installationtargets",
-		"CapacityTarget": "capacitytargets", "TrafficTarget": "traffictargets",
-	} {
-		kinds = append(kinds, Kind{Group: own, Version: "v1alpha1", Kind: kind, Resource: resource, Status: true, Counted: true})
+	kinds := core()
+	for _, d := range definitions {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.Object, crd); err != nil {
+			return nil, fmt.Errorf("reading the definition %s: %w", d.GetName(), err)
+		}
+		version := crd.Spec.Versions[0]
+		kinds = append(kinds, Kind{
+			Group: crd.Spec.Group, Version: version.Name, Kind: crd.Spec.Names.Kind, Resource: crd.Spec.Names.Plural,
+			Cluster: crd.Spec.Scope == apiextensionsv1.ClusterScoped, Counted: true,
+			Status: version.Subresources != nil && version.Subresources.Status != nil,
+		})
 	}
-	return slices.Concat(kinds, core())
+	return kinds, nil
 }
 
 // Application are the kinds of an application cluster.
