@@ -41,7 +41,7 @@ func Management() []Kind {
 	}
 	for kind, resource := range map[string]string{
 		"Application": "applications", "Release": "releases", "RolloutBlock": "rolloutblocks", "InstallationTarget": "installationtargets",
-		"CapacityTarget": "capacitytargets", "TrafficTarget": "traffictargets",
+		"CapacityTarget": "capacitytargets", "TrafficTarget": "traffictargets", "Notification": "notifications",
 	} {
 		kinds = append(kinds, Kind{Group: own, Version: "v1alpha1", Kind: kind, Resource: resource, Status: true, Counted: true})
 	}
