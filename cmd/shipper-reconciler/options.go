@@ -38,6 +38,9 @@ type options struct {
 	// repositories is the parsed chartRepositories.
 	repositories      outward.Policy
 	chartRepositories string
+	// outgoing is the parsed outgoingURLs; nil when there are none.
+	outgoing     *outward.Policy
+	outgoingURLs string
 
 	logLevel  int
 	logFormat string
@@ -70,16 +73,25 @@ func parse(args []string) (*options, error) {
 		"`folder` for what is known of chart repositories")
 	set.StringVar(&o.chartRepositories, "chart-repositories", outward.AnyHTTPS,
 		"comma-separated `URLs` that charts may be fetched from, with all below them; a host may be * or begin with *., a port be *")
+	set.StringVar(&o.outgoingURLs, "outgoing-urls", "",
+		"comma-separated `URLs` that Notifications may be sent to, with all below them, as for --chart-repositories; empty: none")
 	set.IntVar(&o.logLevel, "log-level", 0, "0: what people want to know; 1: every change; 2: more")
 	set.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
 	var err error
-	o.repositories, err = outward.ParsePolicy(o.chartRepositories)
-	switch {
-	case err != nil:
+	if o.repositories, err = outward.ParsePolicy(o.chartRepositories); err != nil {
 		return nil, fmt.Errorf("--chart-repositories: %w", err)
+	}
+	if o.outgoingURLs != "" {
+		policy, err := outward.ParsePolicy(o.outgoingURLs)
+		if err != nil {
+			return nil, fmt.Errorf("--outgoing-urls: %w", err)
+		}
+		o.outgoing = &policy
+	}
+	switch {
 	case set.NArg() > 0:
 		return nil, fmt.Errorf("unexpected arguments: %s", strings.Join(set.Args(), " "))
 	case o.workers < 1:
