@@ -22,7 +22,7 @@ var (
 	// ErrNotRepository means that the URL is not a chart repository: the answer is an error status such as 404, a page of HTML
 	// or another file, or the scheme is not http or https. Refuse.
 	ErrNotRepository = errors.New("not a chart repository")
-	// ErrNotAllowed means that the Policy of package repository forbids the URL. Refuse.
+	// ErrNotAllowed means that a Policy of package outward forbids the URL. Refuse.
 	ErrNotAllowed = errors.New("not allowed")
 	// ErrCredentials means that the Secret that a chart names does not exist, may not be read, or has no usable credentials.
 	// Refuse.

@@ -19,7 +19,7 @@ import (
 
 // The folders that Objects and Object read.
 const (
-	CRD     = "crd"     // the eight kinds, generated
+	CRD     = "crd"     // the kinds, generated
 	RBAC    = "rbac"    // accounts and their rights
 	Webhook = "webhook" // the two webhook configurations
 	Deploy  = "deploy"  // namespaces, Service, Secret, PriorityClass, Deployment, PodDisruptionBudget and FlowSchemas

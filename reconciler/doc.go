@@ -6,7 +6,7 @@
 //	targets ─ member (a queue for each cluster) ─ fleet ─► application clusters
 //	results of member ─ targetstatus ─► the targets' status
 //	Cluster, Secret ─ cluster ─► fleet              RolloutBlock ─ rolloutblock ─► RolloutBlock.status
-//	ConfigMap ────── identity ─► fleet
+//	ConfigMap ────── identity ─► fleet              Release, Notification ─ notify ─► servers that users name
 //
 // Each object has one writer in Shipper:
 //
@@ -15,6 +15,7 @@
 //	targetstatus  the targets' status, and their finalizers
 //	rolloutblock  a RolloutBlock's status; overrides that name a RolloutBlock that is gone
 //	cluster       a Cluster's status
+//	notify        a Notification's status
 //	identity      the ConfigMap with the management cluster's identity, once
 //
 // Package queue orders requests; package recorder writes events.

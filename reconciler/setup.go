@@ -21,12 +21,14 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/reconciler/chartsnapshot"
 	"shipper.dev/shipper/reconciler/cluster"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/identity"
 	"shipper.dev/shipper/reconciler/member"
 	"shipper.dev/shipper/reconciler/member/installation"
+	"shipper.dev/shipper/reconciler/notify"
 	"shipper.dev/shipper/reconciler/queue"
 	"shipper.dev/shipper/reconciler/recorder"
 	"shipper.dev/shipper/reconciler/renewal"
@@ -44,6 +46,8 @@ type Options struct {
 	GlobalBlocksNamespace string
 	// Charts are where Releases' charts come from.
 	Charts *repository.Catalog
+	// OutgoingURLs are those that Notifications may name. Nil: none.
+	OutgoingURLs *outward.Policy
 	// Clock is the time, everywhere.
 	Clock clock.WithTicker
 	// Workers is how many objects of each kind are worked on at the same time, and how many passes are made at the same time in each
@@ -121,6 +125,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
 			GlobalNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Queue: queue.Objects(o.Workers, nil),
+		}),
+		notify.SetupWithManager(mgr, notify.Options{
+			URLs: o.OutgoingURLs, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers, Registry: o.Registry,
+			Queue: queue.Objects(o.Workers, nil),
 		}),
 	)
 }

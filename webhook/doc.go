@@ -29,6 +29,8 @@
 //	RolloutBlock        create: message and author; completed: author
 //	                    spec:   the same
 //	                    delete: allowed, audited
+//	Notification        create: the user may get the Secret that it names; selector; body compiles
+//	                    spec:   the same, the Secret when it changes
 //
 // Whether a block is in effect is judged by the override annotation of the object itself; for a target, by that of its
 // Release or of the newest Release of the same Application, whose rollout moves it.

@@ -89,6 +89,9 @@ func objects() map[string][2]client.Object {
 		"installationtarget": {&shipper.InstallationTarget{ObjectMeta: child}, &shipper.InstallationTarget{ObjectMeta: child}},
 		"capacitytarget":     {&shipper.CapacityTarget{ObjectMeta: child}, &shipper.CapacityTarget{ObjectMeta: child}},
 		"traffictarget":      {&shipper.TrafficTarget{ObjectMeta: child}, &shipper.TrafficTarget{ObjectMeta: child}},
+		"notification": {&shipper.Notification{Spec: shipper.NotificationSpec{
+			To: shipper.NotificationReceiver{SecretName: "slack"}, Body: "event.message",
+		}}, &shipper.Notification{}},
 	}
 }
 

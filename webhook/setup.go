@@ -19,6 +19,7 @@ import (
 	"shipper.dev/shipper/webhook/cluster"
 	"shipper.dev/shipper/webhook/matchconditions"
 	"shipper.dev/shipper/webhook/namespace"
+	"shipper.dev/shipper/webhook/notification"
 	"shipper.dev/shipper/webhook/protected"
 	"shipper.dev/shipper/webhook/release"
 	"shipper.dev/shipper/webhook/response"
@@ -105,6 +106,9 @@ func Setup(server Server, o Options) error {
 	// Blocks need no other objects, and can always be created.
 	serve("/mutate-rolloutblock", response.Mutate, "RolloutBlock", rb.Default).Ready = always
 	serve("/validate-rolloutblock", response.Validate, "RolloutBlock", rb.Validate).Ready = always
+
+	ntf := &notification.Webhook{Authz: o.Authz}
+	serve("/validate-notification", response.Validate, "Notification", ntf.Validate).Ready = always // it needs no other objects
 	return nil
 }
 

@@ -14,10 +14,11 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/outward"
 )
 
 func TestRepositoriesThatAreNotAllowedAreNotAsked(t *testing.T) {
-	s := newEnv(t, func(o *repository.Options) { o.Repositories = repository.Policy{} })
+	s := newEnv(t, func(o *repository.Options) { o.Repositories = outward.Policy{} })
 	const why = ": charts may be fetched only from https://*:*; use such a URL, " +
 		"or ask an administrator of Shipper to add this one (--chart-repositories)"
 	want := failure{"BrokenChartSpec", "repository URL" + why, false, chart.ErrNotAllowed}
@@ -62,7 +63,7 @@ func TestThePolicyIsNotLedAround(t *testing.T) {
 		}
 	}))
 	t.Cleanup(repo.Close)
-	policy, err := repository.ParsePolicy(repo.URL)
+	policy, err := outward.ParsePolicy(repo.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

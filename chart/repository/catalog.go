@@ -22,6 +22,7 @@ import (
 	"shipper.dev/shipper/chart/keyedsemaphore"
 	"shipper.dev/shipper/chart/lru"
 	"shipper.dev/shipper/chart/render"
+	"shipper.dev/shipper/outward"
 )
 
 // idleFor is how long a repository without requests is kept.
@@ -31,8 +32,8 @@ const idleFor = time.Hour
 type Options struct {
 	// Clock is used for the age of indexes. Default: the real one.
 	Clock clock.PassiveClock
-	// Repositories says where charts may be fetched from. Default: AnyHTTPS.
-	Repositories Policy
+	// Repositories says where charts may be fetched from. Default: outward.AnyHTTPS.
+	Repositories outward.Policy
 	// Transport makes the requests. Default: one that connects only to what Repositories allows.
 	Transport http.RoundTripper
 	// CacheDir keeps archives across restarts. It must belong to Shipper alone. Default: none, archives are kept in memory.
@@ -195,12 +196,12 @@ func (c *Catalog) allowed(repoURL string) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	check := c.options.Repositories.check
+	check, policy := outward.Policy.Check, c.options.Repositories.Worded(wording)
 	if u.Scheme == ociScheme {
-		check = c.options.Repositories.checkOCI
+		check = checkOCI
 	}
-	if err := check(u); err != nil {
-		return nil, chart.BrokenSpec(errors.Join(chart.ErrNotAllowed, err), "repository %s: %s", redact(u), err)
+	if err := check(policy, u); err != nil {
+		return nil, chart.BrokenSpec(errors.Join(chart.ErrNotAllowed, err), "repository %s: %s", outward.Redact(u), err)
 	}
 	return u, nil
 }

@@ -20,6 +20,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/test/charts"
 )
 
@@ -131,9 +132,9 @@ func TestCredentialsOpenARepository(t *testing.T) {
 }
 
 // anywhereHere allows this machine, over TLS too.
-func anywhereHere(t *testing.T) repository.Policy {
+func anywhereHere(t *testing.T) outward.Policy {
 	t.Helper()
-	policy, err := repository.ParsePolicy(charts.URLs + ",https://127.0.0.1:*")
+	policy, err := outward.ParsePolicy(charts.URLs + ",https://127.0.0.1:*")
 	if err != nil {
 		t.Fatal(err)
 	}

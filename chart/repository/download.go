@@ -15,6 +15,7 @@ import (
 	"shipper.dev/shipper/chart/index"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/verify"
+	"shipper.dev/shipper/outward"
 )
 
 // downloadsEach bounds, per namespace, the archives and provenances being downloaded and opened at one time, so that no
@@ -114,11 +115,11 @@ func (c *Catalog) fetchFrom(
 	}
 	var loaded *render.Chart
 	_, _, err = c.fetcher.get(ctx, r.client, u, validators{}, c.options.MaxArchiveBytes, func(archive []byte) error {
-		loaded, err = c.accept(archive, key, digest, redact(u))
+		loaded, err = c.accept(archive, key, digest, outward.Redact(u))
 		return err
 	})
 	if err != nil {
-		return nil, notFetched(err, "archive "+redact(u), redact(u))
+		return nil, notFetched(err, "archive "+outward.Redact(u), outward.Redact(u))
 	}
 	return loaded, nil
 }
@@ -185,8 +186,8 @@ func notFetched(err error, what, where string) *chart.Error {
 	if failure, ok := errors.AsType[*chart.Unusable](err); ok {
 		return chart.BrokenSpec(failure, "%s %s", where, failure)
 	}
-	if why, ok := errors.AsType[*denied](err); ok {
+	if why, ok := errors.AsType[*outward.Denied](err); ok {
 		return chart.FetchFailure(errors.Join(chart.ErrNotAllowed, why), "%s: %s", what, why)
 	}
-	return chart.FetchFailure(err, "download %s: %s", where, tidy(err))
+	return chart.FetchFailure(err, "download %s: %s", where, outward.Tidy(err))
 }

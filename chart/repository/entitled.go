@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/outward"
 )
 
 // prefix is the URL, with the paths below it, that the owner of a Secret permits for its credentials.
@@ -38,13 +39,13 @@ func parsePrefix(raw string) (prefix, error) {
 	if !plain {
 		return prefix{}, errors.New(`must have a plain path, without ".", "..", \ or encoded slashes`)
 	}
-	return prefix{u.Scheme, hostOf(u), portOf(u), segments}, nil
+	return prefix{u.Scheme, outward.HostOf(u), outward.PortOf(u), segments}, nil
 }
 
 // covers reports whether u is the prefix or below it. A path that servers may read differently is never covered.
 func (p prefix) covers(u *url.URL) bool {
 	segments, plain := segmentsOf(u)
-	return plain && u.Scheme == p.scheme && hostOf(u) == p.host && portOf(u) == p.port &&
+	return plain && u.Scheme == p.scheme && outward.HostOf(u) == p.host && outward.PortOf(u) == p.port &&
 		len(segments) >= len(p.segments) && slices.Equal(segments[:len(p.segments)], p.segments)
 }
 
@@ -92,7 +93,7 @@ func entitled(secret *corev1.Secret, u *url.URL) (prefix, error) {
 	case !p.covers(u):
 		return prefix{}, fmt.Errorf("is for another URL than %s: credentials are sent only to the URL in its annotation %s and below; "+
 			"use a repository there or, if this server may have them, its owner allows that by: %s",
-			redact(u), shipper.RepositoryURLAnnotation, allowCommand(secret, u))
+			outward.Redact(u), shipper.RepositoryURLAnnotation, allowCommand(secret, u))
 	}
 	return p, nil
 }
@@ -102,7 +103,7 @@ var typed = regexp.MustCompile(`^[A-Za-z0-9:/._~%-]+$`)
 
 // allowCommand is the command with which the owner of a Secret permits u.
 func allowCommand(secret *corev1.Secret, u *url.URL) string {
-	to := redact(u)
+	to := outward.Redact(u)
 	if !typed.MatchString(to) {
 		to = "URL" // it is the requester's text, which the owner must not run by copying
 	}

@@ -17,13 +17,14 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/outward"
 )
 
 // resolvedWith resolves the chart of an Application of namespace team at repoURL with a Secret of this metadata, and returns
 // the error and whatever the transport was given.
 func resolvedWith(t *testing.T, repoURL string, meta metav1.ObjectMeta) (sent []*http.Request, err error) {
 	t.Helper()
-	policy, err := repository.ParsePolicy("https://*:*, http://*:*")
+	policy, err := outward.ParsePolicy("https://*:*, http://*:*")
 	if err != nil {
 		t.Fatal(err)
 	}

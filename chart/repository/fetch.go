@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -16,13 +15,13 @@ import (
 	"sync/atomic"
 
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/outward"
 )
 
 // ociPath matches the path of an OCI registry's URL, with or without a slash at its end.
 var ociPath = regexp.MustCompile(`^(/[a-z0-9]+([._-]+[a-z0-9]+)*)*/?$`)
 
 const (
-	maxRedirects = 5
 	// maxInFlight bounds the bytes of all downloads that are in progress or being parsed.
 	maxInFlight = 256 << 20
 	userAgent   = "shipper"
@@ -51,16 +50,17 @@ type validators struct {
 
 // fetcher downloads over http and https. It bounds each download and all of them together.
 type fetcher struct {
-	policy   Policy
+	policy   outward.Policy
 	client   *http.Client
 	inFlight atomic.Int64
 }
 
-func newFetcher(policy Policy, transport http.RoundTripper) *fetcher {
+func newFetcher(policy outward.Policy, transport http.RoundTripper) *fetcher {
+	policy = policy.Worded(wording)
 	if transport == nil {
-		transport = newTransport(policy)
+		transport = outward.NewTransport(policy)
 	}
-	return &fetcher{policy: policy, client: &http.Client{Transport: transport, CheckRedirect: policy.redirect}}
+	return &fetcher{policy: policy, client: &http.Client{Transport: transport, CheckRedirect: policy.Redirect}}
 }
 
 // get downloads u with client and passes the body to use, which must not keep it. It returns the validators of the response; if
@@ -68,7 +68,7 @@ func newFetcher(policy Policy, transport http.RoundTripper) *fetcher {
 func (f *fetcher) get(
 	ctx context.Context, client *http.Client, u *url.URL, known validators, limit int64, use func([]byte) error,
 ) (got validators, changed bool, err error) {
-	if err := f.policy.check(u); err != nil {
+	if err := f.policy.Check(u); err != nil {
 		return known, false, err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
@@ -88,7 +88,7 @@ func (f *fetcher) get(
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return known, false, tidy(err)
+		return known, false, outward.Tidy(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	switch {
@@ -102,7 +102,7 @@ func (f *fetcher) get(
 	got = validators{etag: response.Header.Get("ETag"), modified: response.Header.Get("Last-Modified")}
 	err = f.whole(response.Body, limit, use)
 	if early, ok := errors.AsType[*cutShort](err); ok {
-		return known, false, tidy(early.err)
+		return known, false, outward.Tidy(early.err)
 	}
 	return got, true, err
 }
@@ -147,39 +147,6 @@ func tooLong(limit int64) error {
 	return &chart.Unusable{Err: fmt.Errorf("is larger than the %s that are accepted", chart.Mebibytes(limit))}
 }
 
-// tidy removes from an error of net/http the parts that are shown elsewhere, may hold credentials, or differ between attempts:
-// the URL, the local port, and the name server.
-func tidy(err error) error {
-	if why, ok := errors.AsType[*denied](err); ok {
-		return why
-	}
-	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no whole answer in time: %w", context.DeadlineExceeded)
-	}
-	if lookup, ok := errors.AsType[*net.DNSError](err); ok {
-		return fmt.Errorf("looking up %s: %s", lookup.Name, lookup.Err)
-	}
-	if met, ok := errors.AsType[*net.OpError](err); ok && met.Addr != nil {
-		return fmt.Errorf("%s %s: %w", met.Op, met.Addr, met.Err)
-	}
-	return err
-}
-
-// redact formats a URL without its secret parts.
-func redact(u *url.URL) string {
-	shown := *u
-	shown.User, shown.Fragment, shown.RawFragment = nil, "", ""
-	query := shown.RawQuery != ""
-	shown.RawQuery, shown.ForceQuery = "", false
-	if query {
-		return shown.String() + "?…"
-	}
-	return shown.String()
-}
-
 // parseRepository parses a repoUrl: http, https or oci, with a host.
 func parseRepository(raw string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSpace(raw))
@@ -187,11 +154,12 @@ func parseRepository(raw string) (*url.URL, error) {
 		return nil, chart.BrokenSpec(chart.ErrNotRepository, "repoUrl is not a URL")
 	}
 	if (u.Scheme != "http" && u.Scheme != "https" && u.Scheme != ociScheme) || u.Host == "" {
-		return nil, chart.BrokenSpec(chart.ErrNotRepository, "repoUrl %s is not an http, https or oci URL of a chart repository", redact(u))
+		return nil, chart.BrokenSpec(chart.ErrNotRepository, "repoUrl %s is not an http, https or oci URL of a chart repository",
+			outward.Redact(u))
 	}
 	if u.Scheme == ociScheme && (u.User != nil || u.RawQuery != "" || strings.Trim(u.Path, "/") != "" && !ociPath.MatchString(u.Path)) {
 		return nil, chart.BrokenSpec(chart.ErrNotRepository, "repoUrl %s must be oci://host/path, as `helm push` takes it: "+
-			"with neither credentials, query, tag nor capital letters", redact(u))
+			"with neither credentials, query, tag nor capital letters", outward.Redact(u))
 	}
 	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), strings.TrimRight(u.RawPath, "/")
 	u.Fragment, u.RawFragment = "", ""
@@ -212,7 +180,7 @@ func join(repository *url.URL, reference string) (*url.URL, error) {
 	}
 	u := folder.ResolveReference(ref)
 	if u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%s: only http and https are supported", redact(u))
+		return nil, fmt.Errorf("%s: only http and https are supported", outward.Redact(u))
 	}
 	if u.Scheme == repository.Scheme && u.Host == repository.Host {
 		if u.User == nil {

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
+
+	"shipper.dev/shipper/outward"
 )
 
 // endless answers every request with bytes that do not end.
@@ -26,7 +28,7 @@ func TestDownloadsAreBoundedOneAndAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newFetcher(Policy{}, endless{})
+	f := newFetcher(outward.Policy{}, endless{})
 	_, _, err = f.get(t.Context(), f.client, u, validators{}, 3<<20, nil)
 	if err == nil || err.Error() != "is larger than the 3 MiB that are accepted" {
 		t.Errorf("one that is too large gives %v", err)
@@ -57,7 +59,7 @@ func TestNetworkErrorsAreTheSameEachTime(t *testing.T) {
 		"other": errors.New("other"),
 	}
 	for want, err := range tests {
-		if got := tidy(err).Error(); got != want {
+		if got := outward.Tidy(err).Error(); got != want {
 			t.Errorf("%v prints as %q, want %q", err, got, want)
 		}
 	}

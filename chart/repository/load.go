@@ -12,6 +12,7 @@ import (
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/verify"
+	"shipper.dev/shipper/outward"
 )
 
 // Loader loads charts, wherever they are kept.
@@ -62,7 +63,7 @@ func (c *Catalog) LoadKept(
 	select {
 	case <-ctx.Done():
 		return nil, chart.FetchFailure(ctx.Err(), "chart %q %s of repository %s is still being fetched",
-			chart.Shorten(pinned.Name), chart.Shorten(pinned.Version), redact(u))
+			chart.Shorten(pinned.Name), chart.Shorten(pinned.Version), outward.Redact(u))
 	case result := <-flight:
 		if result.Err != nil {
 			return nil, result.Err

@@ -19,6 +19,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/test/charts"
 )
 
@@ -488,7 +489,7 @@ func TestLoadKept(t *testing.T) {
 
 // TestKeptArchivesOfARepositoryThatIsNoLongerAllowed is rendered on, and nothing else of it.
 func TestKeptArchivesOfARepositoryThatIsNoLongerAllowed(t *testing.T) {
-	s, want := newEnv(t, func(o *repository.Options) { o.Repositories = repository.Policy{} }), archive(t, "nginx", "0.0.1")
+	s, want := newEnv(t, func(o *repository.Options) { o.Repositories = outward.Policy{} }), archive(t, "nginx", "0.0.1")
 	for sentence, tc := range map[string]struct {
 		kept func(context.Context) ([]byte, error)
 		err  error

@@ -26,6 +26,7 @@ import (
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/index"
 	"shipper.dev/shipper/chart/verify"
+	"shipper.dev/shipper/outward"
 )
 
 const (
@@ -56,7 +57,7 @@ type noted struct {
 
 // newRegistry is the chart of a name below u, an oci URL that the policy allows.
 func (f *fetcher) newRegistry(u *url.URL, name string, a *access) (*registry, error) {
-	plain, err := f.policy.checkRegistry(u)
+	plain, err := checkRegistry(f.policy, u)
 	if err != nil {
 		return nil, err
 	}
@@ -189,14 +190,14 @@ func ofRegistry(err error) error {
 	if own, ok := errors.AsType[*chart.Unusable](err); ok {
 		return own
 	}
-	if why, ok := errors.AsType[*denied](err); ok {
+	if why, ok := errors.AsType[*outward.Denied](err); ok {
 		return why
 	}
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		return tidy(wrapped)
+		return outward.Tidy(wrapped)
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return tidy(fmt.Errorf("%w: %w", errBrokenOff, err))
+		return outward.Tidy(fmt.Errorf("%w: %w", errBrokenOff, err))
 	}
 	return &chart.Unusable{Err: errors.New("does not answer as an OCI registry does")}
 }

@@ -18,6 +18,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/test/charts"
 )
 
@@ -184,7 +185,7 @@ func TestARegistryThatIsDown(t *testing.T) {
 }
 
 func TestPolicyHoldsForRegistries(t *testing.T) {
-	policy, err := repository.ParsePolicy("https://registry.example.com/team, http://plain.example.com")
+	policy, err := outward.ParsePolicy("https://registry.example.com/team, http://plain.example.com")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/index"
+	"shipper.dev/shipper/outward"
 )
 
 const (
@@ -70,7 +71,7 @@ func (s snapshot) noMatch(repository, chart string, c index.Constraint) *chart.E
 }
 
 func newRepository(u *url.URL, key string, a *access) *repository {
-	r := &repository{url: u, name: redact(u), key: key}
+	r := &repository{url: u, name: outward.Redact(u), key: key}
 	if a != nil {
 		r.secret = a.secret
 	}
@@ -286,7 +287,7 @@ func (c *Catalog) list(
 
 // explain turns an error of a refresh into the error for users.
 func (r *repository) explain(err error) *chart.Error {
-	where, what := redact(r.indexURL()), "chart index"
+	where, what := outward.Redact(r.indexURL()), "chart index"
 	if r.registry != nil {
 		where, what = r.name, "list of tags of"
 	}
@@ -296,7 +297,7 @@ func (r *repository) explain(err error) *chart.Error {
 	if failure, ok := errors.AsType[*chart.Unusable](err); ok {
 		return chart.FetchFailure(chart.ErrNotRepository, "%s %s", where, failure.Err)
 	}
-	if why, ok := errors.AsType[*denied](err); ok {
+	if why, ok := errors.AsType[*outward.Denied](err); ok {
 		return chart.FetchFailure(errors.Join(chart.ErrNotAllowed, why), "%s %s: %s", what, where, why)
 	}
 	return chart.FetchFailure(fmt.Errorf("%w: %w", chart.ErrUnreachable, err), "%s %s cannot be fetched: %s", what, where, err)

@@ -9,6 +9,8 @@ import (
 	"net/url"
 
 	"oras.land/oras-go/v2/errdef"
+
+	"shipper.dev/shipper/outward"
 )
 
 var (
@@ -22,7 +24,7 @@ type restrictedTransport struct {
 	// scheme is the server's scheme, and own reports which URLs get credentials.
 	scheme string
 	own    func(*url.URL) bool
-	policy Policy
+	policy outward.Policy
 	// toOwn sends requests to own URLs, with the certificates; toOthers sends the others.
 	toOwn, toOthers http.RoundTripper
 	// header is added to requests without an Authorization header; may be empty.
@@ -36,7 +38,7 @@ func (f *fetcher) restrict(u *url.URL, a *access) *restrictedTransport {
 	own := func(to *url.URL) bool { return to.Scheme == u.Scheme && to.Host == u.Host }
 	l := &restrictedTransport{scheme: u.Scheme, own: own, policy: f.policy, toOwn: f.client.Transport, toOthers: f.client.Transport}
 	if a != nil && a.tls != nil {
-		transport := newTransport(f.policy)
+		transport := outward.NewTransport(f.policy)
 		transport.TLSClientConfig = a.tls
 		l.toOwn = transport
 	}
@@ -50,7 +52,7 @@ func (f *fetcher) opened(u *url.URL, a *access) *http.Client {
 	}
 	l := f.restrict(u, a)
 	l.header, l.own = a.header(), a.to.covers
-	return &http.Client{Transport: l, CheckRedirect: f.policy.redirect}
+	return &http.Client{Transport: l, CheckRedirect: f.policy.Redirect}
 }
 
 // ofRegistry is a client for a registry. It may use any path on the registry's server.
@@ -59,15 +61,7 @@ func (f *fetcher) ofRegistry(u *url.URL, a *access) *http.Client {
 	if a != nil {
 		l.tokenHost = a.tokenHost
 	}
-	return &http.Client{Transport: l, CheckRedirect: func(request *http.Request, via []*http.Request) error {
-		switch {
-		case len(via) > maxRedirects:
-			return fmt.Errorf("redirected more than %d times", maxRedirects)
-		case via[len(via)-1].URL.Scheme == "https" && request.URL.Scheme != "https":
-			return &denied{"redirected from https to " + request.URL.Scheme}
-		}
-		return nil
-	}}
+	return &http.Client{Transport: l, CheckRedirect: outward.LimitRedirects}
 }
 
 // RoundTrip sends a request, or refuses it.
@@ -82,8 +76,8 @@ func (l *restrictedTransport) RoundTrip(request *http.Request) (*http.Response, 
 	if request.Body != nil {
 		defer request.Body.Close()
 	}
-	if err := l.policy.check(request.URL); err != nil {
-		return nil, &denied{fmt.Sprintf("leads to %s: %s", redact(request.URL), err)}
+	if err := l.policy.Check(request.URL); err != nil {
+		return nil, &outward.Denied{Why: fmt.Sprintf("leads to %s: %s", outward.Redact(request.URL), err)}
 	}
 	bare := request.Clone(request.Context())
 	bare.Body = nil // a request for a token has the credentials in its body

@@ -15,6 +15,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/verify"
+	"shipper.dev/shipper/outward"
 )
 
 // Verify returns the signature of the archive with a digest, of the exact version in pinned, for use in a namespace. It fails
@@ -147,7 +148,7 @@ func (c *Catalog) fetchProvenance(ctx context.Context, r *repository, reference 
 		return nil, "", chart.BrokenSpec(nil, "%s", err)
 	}
 	u = beside(u)
-	where = redact(u)
+	where = outward.Redact(u)
 	_, _, err = c.fetcher.get(ctx, r.client, u, validators{}, verify.MaxProvenanceBytes, func(body []byte) error {
 		prov = slices.Clone(body)
 		return nil

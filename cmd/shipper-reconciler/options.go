@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
@@ -36,8 +36,11 @@ type options struct {
 	selectByRelease bool
 	chartCacheDir   string
 	// repositories is the parsed chartRepositories.
-	repositories      repository.Policy
+	repositories      outward.Policy
 	chartRepositories string
+	// outgoing is the parsed outgoingURLs; nil when there are none.
+	outgoing     *outward.Policy
+	outgoingURLs string
 
 	logLevel  int
 	logFormat string
@@ -68,18 +71,27 @@ func parse(args []string) (*options, error) {
 	set.BoolVar(&o.selectByRelease, "cork-traffic", true, "deprecated: use --select-by-release")
 	set.StringVar(&o.chartCacheDir, "chart-cache-dir", filepath.Join(os.TempDir(), "shipper-reconciler-charts"),
 		"`folder` for what is known of chart repositories")
-	set.StringVar(&o.chartRepositories, "chart-repositories", repository.AnyHTTPS,
+	set.StringVar(&o.chartRepositories, "chart-repositories", outward.AnyHTTPS,
 		"comma-separated `URLs` that charts may be fetched from, with all below them; a host may be * or begin with *., a port be *")
+	set.StringVar(&o.outgoingURLs, "outgoing-urls", "",
+		"comma-separated `URLs` that Notifications may be sent to, with all below them, as for --chart-repositories; empty: none")
 	set.IntVar(&o.logLevel, "log-level", 0, "0: what people want to know; 1: every change; 2: more")
 	set.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
 	var err error
-	o.repositories, err = repository.ParsePolicy(o.chartRepositories)
-	switch {
-	case err != nil:
+	if o.repositories, err = outward.ParsePolicy(o.chartRepositories); err != nil {
 		return nil, fmt.Errorf("--chart-repositories: %w", err)
+	}
+	if o.outgoingURLs != "" {
+		policy, err := outward.ParsePolicy(o.outgoingURLs)
+		if err != nil {
+			return nil, fmt.Errorf("--outgoing-urls: %w", err)
+		}
+		o.outgoing = &policy
+	}
+	switch {
 	case set.NArg() > 0:
 		return nil, fmt.Errorf("unexpected arguments: %s", strings.Join(set.Args(), " "))
 	case o.workers < 1:

@@ -9,13 +9,15 @@ import (
 
 func TestFlagsThatCannotBeMeant(t *testing.T) {
 	for flags, want := range map[string]string{
-		"--workers=0":            "--workers=0: at least 1 is needed",
-		"--log-format=xml":       "--log-format=xml: use json or text",
-		"--chart-repositories=x": `--chart-repositories: "x" must begin with https:// or http://`,
-		"--pprof-port=-1":        "--pprof-port=-1: the port must be a number from 1 to 65535, or 0",
-		"--pprof-port=65536":     "--pprof-port=65536: the port must be a number from 1 to 65535, or 0",
-		"--pprof-port=65535":     "",
-		"reconcile":              "unexpected arguments: reconcile",
+		"--workers=0":                                      "--workers=0: at least 1 is needed",
+		"--log-format=xml":                                 "--log-format=xml: use json or text",
+		"--chart-repositories=x":                           `--chart-repositories: "x" must begin with https:// or http://`,
+		"--outgoing-urls=hooks.slack.com":                  `--outgoing-urls: "hooks.slack.com" must begin with https:// or http://`,
+		"--outgoing-urls=https://hooks.slack.com/services": "",
+		"--pprof-port=-1":                                  "--pprof-port=-1: the port must be a number from 1 to 65535, or 0",
+		"--pprof-port=65536":                               "--pprof-port=65536: the port must be a number from 1 to 65535, or 0",
+		"--pprof-port=65535":                               "",
+		"reconcile":                                        "unexpected arguments: reconcile",
 	} {
 		_, err := parse(strings.Fields(flags))
 		got := ""

@@ -38,7 +38,8 @@ func run(ctx context.Context, o *options) error {
 			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
 			Secrets: repository.SecretsOf(mgr.GetAPIReader()), SystemNamespace: o.namespace,
 		}),
-		Clock: clock.RealClock{}, Workers: o.workers, SelectByRelease: o.selectByRelease, Registry: metrics.Registry, Guard: guard,
+		OutgoingURLs: o.outgoing, Clock: clock.RealClock{}, Workers: o.workers, SelectByRelease: o.selectByRelease,
+		Registry: metrics.Registry, Guard: guard,
 	})
 	if err != nil {
 		return err

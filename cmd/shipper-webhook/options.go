@@ -21,7 +21,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/certs"
-	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/outward"
 )
 
 // Names that are the same in every installation.
@@ -52,7 +52,7 @@ type options struct {
 	chartCacheDir string
 	shutdownDelay time.Duration
 	// repositories is the parsed chartRepositories.
-	repositories      repository.Policy
+	repositories      outward.Policy
 	chartRepositories string
 
 	logLevel  int
@@ -94,7 +94,7 @@ func parse(args []string) (*options, error) {
 	set.DurationVar(&o.shutdownDelay, "shutdown-delay", 6*time.Second,
 		"`time` between failing /readyz and taking no more requests; in its second half "+
 			"connections are asked to go elsewhere")
-	set.StringVar(&o.chartRepositories, "chart-repositories", repository.AnyHTTPS,
+	set.StringVar(&o.chartRepositories, "chart-repositories", outward.AnyHTTPS,
 		"comma-separated `URLs` that charts may be fetched from, with all below them; a host may be * or begin with *., a port be *")
 	set.IntVar(&o.logLevel, "log-level", 0, "0: refusals and what people want to know; 1: every request; 2: more")
 	set.StringVar(&o.logFormat, "log-format", "json", "json or text")
@@ -118,7 +118,7 @@ func (o *options) complete() error {
 	}
 	_, _, addrErr := o.listen()
 	var policyErr error
-	o.repositories, policyErr = repository.ParsePolicy(o.chartRepositories)
+	o.repositories, policyErr = outward.ParsePolicy(o.chartRepositories)
 	lifetimesErr := o.lifetimes.Validate()
 	switch mode := certs.Mode(o.certs); {
 	case addrErr != nil:

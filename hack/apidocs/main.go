@@ -29,7 +29,7 @@ import (
 // kinds in the order in which people meet them.
 var kinds = []string{
 	"Application", "Release", "InstallationTarget", "CapacityTarget", "TrafficTarget", "Cluster", "RolloutBlock",
-	"ChartSnapshot", "Approval",
+	"ChartSnapshot", "Approval", "Notification",
 }
 
 // elsewhere are lists of what Kubernetes itself describes; their fields are not repeated.

@@ -73,6 +73,7 @@ func granted(t *testing.T, user, namespace string) map[string][]string {
 	for resource, where := range map[string]string{
 		"applications": namespace, "releases": namespace, "installationtargets": namespace, "capacitytargets": namespace,
 		"traffictargets": namespace, "clusters": "", "rolloutblocks": namespace, "chartsnapshots": namespace, "approvals": namespace,
+		"notifications": namespace,
 	} {
 		for _, sub := range []string{"", "status"} {
 			key := resource
@@ -141,10 +142,11 @@ func TestRolesAllowThisAndNothingElse(t *testing.T) {
 		return out
 	}
 	// Readers may read ChartSnapshots; no user may write them.
-	views := map[string][]string{"chartsnapshots": nil, "approvals": nil}
+	views := map[string][]string{"chartsnapshots": nil, "approvals": nil, "notifications": nil}
 	edits := map[string][]string{
 		"applications": {"create", "update", "patch", "delete", "deletecollection"}, "releases": {"update", "patch", "delete"},
 		"chartsnapshots": nil, "approvals": nil,
+		"notifications": {"create", "update", "patch", "delete", "deletecollection"},
 	}
 	for role, more := range map[string]map[string][]string{
 		viewRole: views, editRole: edits, adminRole: edits,

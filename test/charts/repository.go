@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/outward"
 )
 
 // Fault is a way in which a Repository can be broken.
@@ -76,12 +76,12 @@ type Repository struct {
 const URLs = "http://127.0.0.1:*"
 
 // Flag has Shipper's binaries fetch from repositories of this package, too.
-const Flag = "--chart-repositories=" + repository.AnyHTTPS + "," + URLs
+const Flag = "--chart-repositories=" + outward.AnyHTTPS + "," + URLs
 
 // Policy allows URLs.
-func Policy(t testing.TB) repository.Policy {
+func Policy(t testing.TB) outward.Policy {
 	t.Helper()
-	p, err := repository.ParsePolicy(URLs)
+	p, err := outward.ParsePolicy(URLs)
 	if err != nil {
 		t.Fatal(err)
 	}

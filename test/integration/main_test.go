@@ -37,6 +37,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/manifests"
+	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/reconciler"
 	"shipper.dev/shipper/reconciler/chartsnapshot"
 	"shipper.dev/shipper/reconciler/cluster"
@@ -259,7 +260,7 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 		world.fleet, world.metrics = clusters, metrics
 	}
 	now := clock.RealClock{}
-	policy, err := repository.ParsePolicy(charts.URLs)
+	policy, err := outward.ParsePolicy(charts.URLs)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,9 @@ func (p *Pod) StartWebhook(ctx context.Context) error {
 // StartReconciler starts the reconciler, with more flags, and waits until it is ready.
 func (p *Pod) StartReconciler(ctx context.Context, flags ...string) error {
 	var err error
-	p.Reconciler, err = p.startContainer(ctx, "shipper-reconciler", append([]string{"--identity", p.name}, flags...)...)
+	p.Reconciler, err = p.startContainer(ctx, "shipper-reconciler", append([]string{
+		"--identity", p.name, "--outgoing-urls", "http://127.0.0.1:*",
+	}, flags...)...)
 	return err
 }
 

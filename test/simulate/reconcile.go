@@ -18,6 +18,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/reconciler"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/test/charts"
@@ -61,7 +62,7 @@ func (b begin) run(ctx context.Context, dir string, workers int) error {
 	if err != nil {
 		return fmt.Errorf("building manager: %w", err)
 	}
-	policy, err := repository.ParsePolicy(charts.URLs)
+	policy, err := outward.ParsePolicy(charts.URLs)
 	if err != nil {
 		return err
 	}

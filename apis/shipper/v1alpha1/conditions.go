@@ -88,6 +88,12 @@ const (
 	StrategyIncumbentAchievedTraffic = "IncumbentAchievedTraffic"
 )
 
+// Condition types of Notifications.
+const (
+	// NotificationDelivering is True when the last message was accepted. Unknown: NotDelivered. False: DeliveryFailed, SecretMissing.
+	NotificationDelivering = "Delivering"
+)
+
 // Condition types of the three targets, of each of their clusters, and of Clusters.
 const (
 	// TargetOperational is True when the clusters can be reached and worked with.
@@ -221,7 +227,14 @@ const (
 	// MissingService means that there is not exactly one LB Service in the cluster.
 	MissingService = "MissingService"
 
-	// SecretMissing means that the cluster's Secret does not exist.
+	// NotDelivered means that nothing was to be sent yet.
+	NotDelivered = "NotDelivered"
+	// Delivered means that the server has accepted the last message.
+	Delivered = "Delivered"
+	// DeliveryFailed means that messages do not arrive; the message says why.
+	DeliveryFailed = "DeliveryFailed"
+
+	// SecretMissing means that the Secret of the cluster or of the Notification does not exist, or, of a Notification, cannot be used.
 	SecretMissing = "SecretMissing"
 	// SecretInvalid means that the cluster's Secret does not hold usable credentials.
 	SecretInvalid = "SecretInvalid"

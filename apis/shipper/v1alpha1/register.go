@@ -31,6 +31,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&RolloutBlock{}, &RolloutBlockList{},
 		&ChartSnapshot{}, &ChartSnapshotList{},
 		&Approval{}, &ApprovalList{},
+		&Notification{}, &NotificationList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

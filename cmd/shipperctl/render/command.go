@@ -22,6 +22,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
+	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/reconciler/chartsnapshot"
 	"shipper.dev/shipper/reconciler/member/installation"
 	"shipper.dev/shipper/reconciler/valuessnapshot"
@@ -49,7 +50,7 @@ func NewChartCommand() *cobra.Command {
 	flags := cmd.PersistentFlags()
 	o.RegisterDaily(flags)
 	flags.StringVar(&o.system, "system-namespace", shipper.SystemNamespace, "namespace Shipper runs in, where the credentials are")
-	flags.StringVar(&o.repositories, "chart-repositories", repository.AnyHTTPS,
+	flags.StringVar(&o.repositories, "chart-repositories", outward.AnyHTTPS,
 		"comma-separated URLs that charts may be fetched from, as Shipper has them; they are fetched from here")
 	flags.StringSliceVar(&o.clusters, "clusters", nil, "for these clusters only, separated by commas (default all that it is placed on)")
 	flags.StringVar(&o.region, "region", "", "for clusters of this region only (default all regions)")
@@ -124,7 +125,7 @@ type renderer struct {
 }
 
 func (o *options) renderer(cmd *cobra.Command) (*renderer, error) {
-	policy, err := repository.ParsePolicy(o.repositories)
+	policy, err := outward.ParsePolicy(o.repositories)
 	if err != nil {
 		return nil, cli.WithCode(cli.Misused, fmt.Errorf("--chart-repositories: %w", err))
 	}

@@ -24,6 +24,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/test/bench/table"
 	"shipper.dev/shipper/test/charts"
 )
@@ -70,7 +71,7 @@ func (c Charts) resolve(ctx context.Context, samples io.Writer) ([]table.Line, e
 		http.ServeContent(w, r, "index.yaml", time.Time{}, bytes.NewReader(index))
 	}))
 	defer server.Close()
-	policy, err := repository.ParsePolicy(charts.URLs)
+	policy, err := outward.ParsePolicy(charts.URLs)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +177,7 @@ func load(ctx context.Context, archive charts.Archive) (*render.Chart, error) {
 	}
 	defer repo.Close()
 	repo.Publish(archive)
-	policy, err := repository.ParsePolicy(charts.URLs)
+	policy, err := outward.ParsePolicy(charts.URLs)
 	if err != nil {
 		return nil, err
 	}

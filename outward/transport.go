@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package repository
+package outward
 
 import (
 	"context"
@@ -17,17 +17,23 @@ import (
 const (
 	dialTimeout   = 10 * time.Second
 	answerTimeout = 15 * time.Second
+	maxRedirects  = 5
 )
 
-// newTransport connects only to addresses that policy allows. The check is made on the resolved address at each connection, so
+// NewTransport connects only to addresses that policy allows. The check is made on the resolved address at each connection, so
 // that DNS changes cannot bypass it.
 //
 // A proxy of the environment is not checked, because the administrator sets it. The proxy resolves names itself; then policy
 // checks only URLs.
-func newTransport(policy Policy) *http.Transport {
+func NewTransport(policy Policy) *http.Transport {
+	return NewTransportThrough(policy, http.ProxyFromEnvironment)
+}
+
+// NewTransportThrough is NewTransport with the proxies that choose returns in place of the environment's.
+func NewTransportThrough(policy Policy, choose func(*http.Request) (*url.URL, error)) *http.Transport {
 	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            policy.dial(proxies(http.ProxyFromEnvironment)),
+		Proxy:                  choose,
+		DialContext:            policy.dial(proxies(choose)),
 		ForceAttemptHTTP2:      true,
 		MaxIdleConns:           100,
 		IdleConnTimeout:        90 * time.Second,
@@ -42,7 +48,7 @@ func proxies(choose func(*http.Request) (*url.URL, error)) map[string]bool {
 	out := map[string]bool{}
 	for _, scheme := range []string{"http", "https"} {
 		// Any host except those that are never requested through a proxy.
-		request := &http.Request{URL: &url.URL{Scheme: scheme, Host: "charts.invalid"}}
+		request := &http.Request{URL: &url.URL{Scheme: scheme, Host: "any.invalid"}}
 		if proxy, err := choose(request); err == nil && proxy != nil {
 			out[net.JoinHostPort(proxy.Hostname(), proxyPort(proxy))] = true
 		}
@@ -79,17 +85,28 @@ func (p Policy) dial(proxies map[string]bool) func(ctx context.Context, network,
 	}
 }
 
-// redirect follows a few redirects to allowed URLs, but not from https to http.
-func (p Policy) redirect(request *http.Request, via []*http.Request) error {
+// Redirect follows a few redirects to allowed URLs, but not from https to http.
+func (p Policy) Redirect(request *http.Request, via []*http.Request) error {
+	if err := LimitRedirects(request, via); err != nil {
+		return err
+	}
+	var why *Denied
+	if err := p.Check(request.URL); errors.As(err, &why) {
+		return &Denied{fmt.Sprintf("redirected to %s: %s", Redact(request.URL), why)}
+	}
+	return nil
+}
+
+// LimitRedirects follows a few redirects, but not from https to http. It does not check the URL: the transport must.
+func LimitRedirects(request *http.Request, via []*http.Request) error {
 	switch {
 	case len(via) > maxRedirects:
 		return fmt.Errorf("redirected more than %d times", maxRedirects)
 	case via[len(via)-1].URL.Scheme == "https" && request.URL.Scheme != "https":
-		return &denied{"redirected from https to " + request.URL.Scheme}
-	}
-	var why *denied
-	if err := p.check(request.URL); errors.As(err, &why) {
-		return &denied{fmt.Sprintf("redirected to %s: %s", redact(request.URL), why)}
+		return &Denied{"redirected from https to " + request.URL.Scheme}
 	}
 	return nil
 }
+
+// NoRedirects returns a redirect as it was answered: a request that has credentials or a body goes to no second server.
+func NoRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package repository
+package outward
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -15,14 +16,41 @@ import (
 // AnyHTTPS is the Policy that allows every https URL of a public or private address.
 const AnyHTTPS = "https://*:*"
 
-// Policy is the set of URLs that charts may be fetched from: repositories, the archives that their indexes name, and the
-// targets of redirects. The zero value is AnyHTTPS.
+// Policy is the set of URLs that may be requested, targets of redirects included. The zero value is AnyHTTPS.
 //
 // Addresses of the machine itself or its surroundings, such as loopback, link-local and the metadata services of clouds, are
 // refused under any name, unless a pattern names the address or localhost explicitly.
 type Policy struct {
 	patterns []pattern
 	text     string
+	wording  Wording
+}
+
+// Wording is what the errors of a Policy say.
+type Wording struct {
+	// NotListed says that p does not list u.
+	NotListed func(p Policy, u *url.URL) string
+	// NotThere follows the address that is refused, as "which … are not sent to".
+	NotThere string
+}
+
+// Worded is p with errors in the words of w.
+func (p Policy) Worded(w Wording) Policy {
+	p.wording = w
+	return p
+}
+
+// notListed is the error for a URL that no pattern allows.
+func (p Policy) notListed(u *url.URL) error {
+	if p.wording.NotListed == nil {
+		return &Denied{fmt.Sprintf("only %s may be requested", p)}
+	}
+	return &Denied{p.wording.NotListed(p, u)}
+}
+
+// notThere ends the errors for an address of the machine or its surroundings.
+func (p Policy) notThere() string {
+	return cmp.Or(p.wording.NotThere, "which is not connected to")
 }
 
 // pattern is a set of allowed URLs.
@@ -77,7 +105,7 @@ func parsePattern(entry string) (pattern, error) {
 	case strings.Contains(u.Path, "*"), crooked(u):
 		return pattern{}, errors.New("must have a plain path: the paths below it are allowed too")
 	}
-	p := pattern{scheme: scheme, host: hostOf(u), port: portOf(u), path: strings.TrimRight(u.Path, "/")}
+	p := pattern{scheme: scheme, host: HostOf(u), port: PortOf(u), path: strings.TrimRight(u.Path, "/")}
 	if anyPort {
 		p.port = "*"
 	}
@@ -99,42 +127,23 @@ func (p Policy) list() []pattern {
 	return p.patterns
 }
 
-// check returns an error if u is not allowed. It does not resolve the host name.
-func (p Policy) check(u *url.URL) error {
+// Check returns an error if u is not allowed. It does not resolve the host name.
+func (p Policy) Check(u *url.URL) error {
 	if crooked(u) {
-		return &denied{`its path has a segment "." or "..", or a \; write where it leads`}
+		return &Denied{`its path has a segment "." or "..", or a \; write where it leads`}
 	}
 	allowed := slices.DeleteFunc(slices.Clone(p.list()), func(one pattern) bool { return !one.matches(u) })
 	if len(allowed) == 0 {
-		return &denied{fmt.Sprintf("charts may be fetched only from %s; use such a URL, "+
-			"or ask an administrator of Shipper to add this one (--chart-repositories)", p)}
+		return p.notListed(u)
 	}
-	what := localName(hostOf(u))
-	if addr, err := netip.ParseAddr(hostOf(u)); err == nil {
+	what := localName(HostOf(u))
+	if addr, err := netip.ParseAddr(HostOf(u)); err == nil {
 		what = special(addr)
 	}
-	if what == "" || slices.ContainsFunc(allowed, func(one pattern) bool { return one.host == hostOf(u) }) {
+	if what == "" || slices.ContainsFunc(allowed, func(one pattern) bool { return one.host == HostOf(u) }) {
 		return nil
 	}
-	return &denied{fmt.Sprintf("%s is %s, which charts are not fetched from", hostOf(u), what)}
-}
-
-// checkOCI is check for an OCI registry's URL.
-func (p Policy) checkOCI(u *url.URL) error {
-	_, err := p.checkRegistry(u)
-	return err
-}
-
-// checkRegistry is check for an OCI registry's URL, whose scheme does not imply a protocol: https or, if only http is allowed,
-// http.
-func (p Policy) checkRegistry(u *url.URL) (plain bool, err error) {
-	asked := *u
-	asked.Scheme = "https"
-	why := p.check(&asked)
-	if asked.Scheme = "http"; why != nil && p.check(&asked) == nil {
-		return true, nil
-	}
-	return false, why
+	return &Denied{fmt.Sprintf("%s is %s, %s", HostOf(u), what, p.notThere())}
 }
 
 // checkAddress returns an error if connections to addr, which host was resolved to, are not allowed.
@@ -150,14 +159,14 @@ func (p Policy) checkAddress(host string, addr netip.Addr) error {
 	if outright && slices.ContainsFunc(p.list(), func(one pattern) bool { return one.host == host }) {
 		return nil
 	}
-	return &denied{fmt.Sprintf("%s is at %s, %s, which charts are not fetched from", host, addr, what)}
+	return &Denied{fmt.Sprintf("%s is at %s, %s, %s", host, addr, what, p.notThere())}
 }
 
 func (one pattern) matches(u *url.URL) bool {
-	host := hostOf(u)
+	host := HostOf(u)
 	below, isBelow := strings.CutPrefix(one.host, "*")
 	switch {
-	case u.Scheme != one.scheme, one.port != "*" && one.port != portOf(u):
+	case u.Scheme != one.scheme, one.port != "*" && one.port != PortOf(u):
 		return false
 	case host != one.host && (!isBelow || len(host) <= len(below) || !strings.HasSuffix(host, below)):
 		return false
@@ -172,7 +181,8 @@ func crooked(u *url.URL) bool {
 	})
 }
 
-func hostOf(u *url.URL) string { return plainHost(u.Hostname()) }
+// HostOf is the normalised host of u.
+func HostOf(u *url.URL) string { return plainHost(u.Hostname()) }
 
 // plainHost normalises a host.
 func plainHost(host string) string {
@@ -182,7 +192,8 @@ func plainHost(host string) string {
 	return strings.ToLower(strings.TrimRight(host, "."))
 }
 
-func portOf(u *url.URL) string {
+// PortOf is the port of u, or the default of its scheme.
+func PortOf(u *url.URL) string {
 	switch port := u.Port(); {
 	case port == "" && u.Scheme == "http":
 		return "80"
@@ -196,8 +207,8 @@ func portOf(u *url.URL) string {
 	}
 }
 
-// denied is the error for a URL or an address that Policy does not allow. It does not quote the URL.
-type denied struct{ why string }
+// Denied is the error for a URL or an address that a Policy does not allow. It does not quote the URL.
+type Denied struct{ Why string }
 
 // Error says why.
-func (d *denied) Error() string { return d.why }
+func (d *Denied) Error() string { return d.Why }

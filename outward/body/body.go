@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package body evaluates the CEL expressions that give the content of messages about Releases. Environment and cost limits
+// are those of the API server's own matchConditions. In that environment the values of one map have one type, or are dyn(…).
+package body
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/structpb"
+	"k8s.io/apimachinery/pkg/util/version"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	apiservercel "k8s.io/apiserver/pkg/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/utils/lru"
+)
+
+const (
+	// budget bounds the cost of one evaluation: about a quarter of a second.
+	budget = celconfig.RuntimeCELCostBudgetMatchConditions
+	// timeout bounds one evaluation where the machine is slow.
+	timeout = time.Second
+	// maxBytes bounds the result as JSON.
+	maxBytes = 64 << 10
+	// kept is how many compiled expressions are cached.
+	kept = 1024
+)
+
+// Event is what an expression sees as event. Absent values are empty.
+type Event struct {
+	ID, Type, Source, Subject       string
+	Time                            time.Time
+	Event                           string
+	Application, Namespace, Release string
+	Step                            int32
+	StepName, Reason, Message, User string
+}
+
+func (e Event) fields() map[string]any {
+	return map[string]any{
+		"id": e.ID, "type": e.Type, "source": e.Source, "subject": e.Subject, "time": e.Time.UTC(), "event": e.Event,
+		"application": e.Application, "namespace": e.Namespace, "release": e.Release, "step": int64(e.Step), "stepName": e.StepName,
+		"reason": e.Reason, "message": e.Message, "user": e.User,
+	}
+}
+
+// environments has the variable event, whose fields are those of Event.
+var environments = sync.OnceValues(func() (*environment.EnvSet, error) {
+	fields := map[string]*apiservercel.DeclField{}
+	for name, value := range (Event{}).fields() {
+		kind := apiservercel.StringType
+		switch value.(type) {
+		case int64:
+			kind = apiservercel.IntType
+		case time.Time:
+			kind = apiservercel.TimestampType
+		}
+		fields[name] = apiservercel.NewDeclField(name, kind, true, nil, nil)
+	}
+	event := apiservercel.NewObjectType("shipper.Event", fields)
+	return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
+		IntroducedVersion: version.MajorMinor(1, 0),
+		EnvOptions:        []cel.EnvOption{cel.Variable("event", event.CelType())},
+		DeclTypes:         []*apiservercel.DeclType{event},
+	}, environment.StrictCostOpt)
+})
+
+// Check returns an error if an expression does not compile to a map or a string. It refuses CEL features that only this version of
+// Shipper has: another version may have to evaluate the expression.
+func Check(expression string) error {
+	_, err := compile(expression, environment.NewExpressions)
+	return err
+}
+
+func compile(expression string, mode environment.Type) (cel.Program, error) {
+	set, err := environments()
+	if err != nil {
+		return nil, fmt.Errorf("building the CEL environment: %w", err)
+	}
+	env, err := set.Env(mode)
+	if err != nil {
+		return nil, fmt.Errorf("building the CEL environment: %w", err)
+	}
+	ast, issues := env.Compile(expression)
+	if issues.Err() != nil {
+		return nil, fmt.Errorf("does not compile: %w", issues.Err())
+	}
+	switch out := ast.OutputType(); out.Kind() {
+	case types.StringKind, types.DynKind:
+	case types.MapKind:
+		if key := out.Parameters()[0].Kind(); key != types.StringKind && key != types.DynKind {
+			return nil, fmt.Errorf("must be a map with strings as keys or a text, is %s", out)
+		}
+	default:
+		return nil, fmt.Errorf("must be a map or a text, is %s", out)
+	}
+	return env.Program(ast, cel.CostLimit(budget), cel.InterruptCheckFrequency(celconfig.CheckFrequency))
+}
+
+// Bodies evaluates expressions and caches the compiled ones. It is safe for concurrent use.
+type Bodies struct{ compiled *lru.Cache } // of cel.Program, by expression
+
+// New returns Bodies.
+func New() *Bodies { return &Bodies{lru.New(kept)} }
+
+// Of is the value of an expression for an event: a string, or a map as JSON has it.
+func (b *Bodies) Of(ctx context.Context, expression string, e Event) (any, error) {
+	program, err := b.program(expression)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	out, _, err := program.ContextEval(ctx, map[string]any{"event": e.fields()})
+	if err != nil {
+		return nil, fmt.Errorf("cannot be evaluated: %w", err)
+	}
+	if text, ok := out.Value().(string); ok {
+		if len(text) > maxBytes {
+			return nil, tooLong()
+		}
+		return text, nil
+	}
+	native, err := out.ConvertToNative(reflect.TypeFor[*structpb.Value]())
+	if err != nil {
+		return nil, fmt.Errorf("is no JSON: %w", err)
+	}
+	value, ok := native.(*structpb.Value)
+	if !ok || value.GetStructValue() == nil {
+		return nil, fmt.Errorf("must be a map or a text, is %s", out.Type().TypeName())
+	}
+	text, err := protojson.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("is no JSON: %w", err)
+	}
+	if len(text) > maxBytes {
+		return nil, tooLong()
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return nil, fmt.Errorf("is no JSON: %w", err)
+	}
+	return fields, nil
+}
+
+func (b *Bodies) program(expression string) (cel.Program, error) {
+	if known, ok := b.compiled.Get(expression); ok {
+		if program, ok := known.(cel.Program); ok {
+			return program, nil
+		}
+	}
+	program, err := compile(expression, environment.StoredExpressions)
+	if err != nil {
+		return nil, err
+	}
+	b.compiled.Add(expression, program)
+	return program, nil
+}
+
+func tooLong() error { return errors.New("is longer than 64 KiB") }

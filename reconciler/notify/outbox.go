@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+const (
+	// maxQueued bounds the events of one Notification that wait, and maxOfAll those of one for every namespace.
+	maxQueued, maxOfAll = 256, 4096
+	// giveUpAfter is how long an event is tried.
+	giveUpAfter = time.Hour
+	// firstRetry and lastRetry bound the time between attempts.
+	firstRetry, lastRetry = time.Second, 5 * time.Minute
+)
+
+// outbox has the events of one Notification that are not delivered, and what is to be reported of it. Only a pass of the Notification
+// changes what is not behind mu.
+type outbox struct {
+	uid types.UID
+
+	mu     sync.Mutex
+	queued []queued
+	limit  int
+	// known has the IDs of the last events, so that one that is derived twice is sent once.
+	known *lru.Cache
+
+	// checked is the generation whose receiver was last checked.
+	checked int64
+	// attempts of the first event failed; the next is due at retryAt.
+	attempts int
+	retryAt  time.Time
+	// settleAt is when deliveredUpTo may become the present; zero when it is or nothing was delivered.
+	settleAt time.Time
+
+	failures                    int32
+	lastDelivery, deliveredUpTo time.Time
+	// delivering is the new condition; nil when it stays.
+	delivering *shipper.Condition
+}
+
+type queued struct {
+	Event
+	since time.Time
+}
+
+func newOutbox(n *shipper.Notification, limit int) *outbox {
+	b := &outbox{uid: n.UID, limit: limit, known: lru.New(4 * limit), failures: n.Status.ConsecutiveFailures}
+	if t := n.Status.LastDeliveryTime; t != nil {
+		b.lastDelivery = t.Time
+	}
+	if t := n.Status.DeliveredUpToTime; t != nil {
+		b.deliveredUpTo = t.Time
+	}
+	return b
+}
+
+// put queues an event. It returns false if the queue is full.
+func (b *outbox) put(e Event, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, again := b.known.Get(e.ID); again {
+		return true
+	}
+	if len(b.queued) >= b.limit {
+		return false
+	}
+	b.known.Add(e.ID, true)
+	b.queued = append(b.queued, queued{e, now})
+	return true
+}
+
+// first is the event to send next; nil when there is none.
+func (b *outbox) first() *queued {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.queued) == 0 {
+		return nil
+	}
+	q := b.queued[0]
+	return &q
+}
+
+// done removes the first event, which was delivered or given up.
+func (b *outbox) done(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if at := b.queued[0].Time; at.After(b.deliveredUpTo) {
+		b.deliveredUpTo = at
+	}
+	b.queued = b.queued[1:]
+	b.attempts, b.retryAt, b.settleAt = 0, time.Time{}, now.Add(settle)
+}
+
+// retry notes a failed attempt, and that the next one is after at least a time.
+func (b *outbox) retry(now time.Time, after time.Duration) {
+	wait := firstRetry
+	for range b.attempts {
+		wait = min(2*wait, lastRetry)
+	}
+	b.attempts++
+	b.retryAt = now.Add(max(wait, after))
+}
+
+// wait is how long until something is due; 0 when nothing will be. Some time after the last delivery deliveredUpTo becomes the present:
+// nothing older is to come, and a leader that begins does not send what was delivered again.
+func (b *outbox) wait(now time.Time) time.Duration {
+	switch {
+	case b.first() != nil:
+		return max(b.retryAt.Sub(now), time.Millisecond)
+	case b.settleAt.IsZero():
+		return 0
+	case b.settleAt.After(now):
+		return b.settleAt.Sub(now)
+	}
+	b.settleAt = time.Time{}
+	if now.After(b.deliveredUpTo) {
+		b.deliveredUpTo = now
+	}
+	return 0
+}
+
+// outboxes are those of all Notifications. It is safe for concurrent use.
+type outboxes struct {
+	// namespace is Shipper's, whose Notifications are for every namespace.
+	namespace string
+
+	mu  sync.Mutex
+	all map[types.NamespacedName]*outbox
+}
+
+// of is the outbox of a Notification. It is a new one for a Notification that was made again.
+func (o *outboxes) of(n *shipper.Notification) *outbox {
+	key := types.NamespacedName{Namespace: n.Namespace, Name: n.Name}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b := o.all[key]
+	if b == nil || b.uid != n.UID {
+		limit := maxQueued
+		if n.Namespace == o.namespace {
+			limit = maxOfAll
+		}
+		b = newOutbox(n, limit)
+		o.all[key] = b
+	}
+	return b
+}
+
+func (o *outboxes) forget(key types.NamespacedName) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.all, key)
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// maxMessage bounds the message of the condition.
+const maxMessage = 1024
+
+// status is the new status of a Notification.
+func status(n *shipper.Notification, b *outbox, now time.Time) shipper.NotificationStatus {
+	out := *n.Status.DeepCopy()
+	out.ObservedGeneration = n.Generation
+	out.ConsecutiveFailures = b.failures
+	out.LastDeliveryTime = later(out.LastDeliveryTime, b.lastDelivery)
+	out.DeliveredUpToTime = later(out.DeliveredUpToTime, b.deliveredUpTo)
+	if b.delivering != nil {
+		out.Conditions = shipper.SetCondition(out.Conditions, *b.delivering, metav1.NewTime(now).Rfc3339Copy())
+	}
+	return out
+}
+
+// later is the later of two times, in whole seconds.
+func later(was *metav1.Time, is time.Time) *metav1.Time {
+	at := metav1.NewTime(is).Rfc3339Copy()
+	if is.IsZero() || was != nil && !was.Before(&at) {
+		return was
+	}
+	return &at
+}
+
+// check notes that the receiver was checked; f is nil if it may be used.
+func (b *outbox) check(n *shipper.Notification, f *failure) {
+	b.checked = n.Generation
+	switch {
+	case f != nil:
+		b.complain(f)
+	case !shipper.ConditionTrue(n.Status.Conditions, shipper.NotificationDelivering):
+		b.ready()
+	}
+}
+
+// complain makes Delivering False.
+func (b *outbox) complain(f *failure) {
+	message := f.message
+	if len(message) > maxMessage {
+		message = message[:maxMessage]
+	}
+	b.delivering = &shipper.Condition{
+		Type: shipper.NotificationDelivering, Status: corev1.ConditionFalse, Reason: f.reason, Message: message,
+	}
+}
+
+// accepted makes Delivering True.
+func (b *outbox) accepted() {
+	b.delivering = &shipper.Condition{Type: shipper.NotificationDelivering, Status: corev1.ConditionTrue, Reason: shipper.Delivered}
+}
+
+// ready makes Delivering Unknown: the receiver may be used, and nothing was sent since it could not.
+func (b *outbox) ready() {
+	b.delivering = &shipper.Condition{Type: shipper.NotificationDelivering, Status: corev1.ConditionUnknown, Reason: shipper.NotDelivered}
+}

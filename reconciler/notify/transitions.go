@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notify
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Event is one change of a Release.
+type Event struct {
+	Word shipper.NotificationEvent
+	// ID is the same whenever the same change is derived again.
+	ID string
+	// Time of the change. Zero where the Release does not show it: only one who saw the change knows.
+	Time                            time.Time
+	Namespace, Application, Release string
+	Step                            int32
+	StepName, Reason, Message, User string
+}
+
+// Transitions are the changes of a Release from was to is, in the order of their times. With was nil, they are those that is shows
+// by itself. The last change of each kind is known; a change that was undone before it was seen is not.
+func Transitions(was, is *shipper.Release) []Event {
+	d := derivation{was: was, is: is}
+	if was == nil {
+		d.was = &shipper.Release{}
+		d.add(shipper.NotificationStarted, is.CreationTimestamp.Time, 0, "", "")
+	}
+	d.moves()
+	d.steps()
+	d.conditions()
+	if is.DeletionTimestamp != nil && d.was.DeletionTimestamp == nil && underWay(is) {
+		d.add(shipper.NotificationAborted, is.DeletionTimestamp.Time, is.Spec.TargetStep, "", "the Release was deleted before it was complete")
+		d.identify("") // there is one deletion
+	}
+	if outcome(is) == shipper.ReleaseRolledBack && was != nil && outcome(was) != shipper.ReleaseRolledBack {
+		d.add(shipper.NotificationRolledBack, time.Time{}, is.Spec.TargetStep, "", "a rollback has replaced the Release")
+		d.identify("")
+	}
+	slices.SortStableFunc(d.out, func(a, b Event) int { return a.Time.Compare(b.Time) })
+	return d.out
+}
+
+// derivation is the state while changes are derived.
+type derivation struct {
+	was, is *shipper.Release
+	out     []Event
+}
+
+// moves adds that targetStep was lowered.
+func (d *derivation) moves() {
+	before, moved := stamp.Moved(d.was), stamp.Moved(d.is)
+	if moved.Count == before.Count || moved.To >= moved.From {
+		return
+	}
+	message := fmt.Sprintf("went back from step %d to step %d", moved.From, moved.To)
+	if p := d.is.Status.Progress; p != nil && p.Failure != nil && moved.Why != "" {
+		message += ": " + p.Failure.Message
+	}
+	d.addRequested(shipper.NotificationWentBack, moved.Time.Time, moved.To, moved.Why, message)
+	d.out[len(d.out)-1].User = moved.By
+}
+
+// steps adds that a step was achieved, and that the next one waits for a user. The condition StrategyExecuted has the time. It turns
+// also when Pods are lost and come back: the time of the request makes the ID, so that this is the same change.
+func (d *derivation) steps() {
+	achieved := d.is.Status.AchievedStep
+	executed := shipper.FindCondition(d.is.Status.Conditions, shipper.ReleaseStrategyExecuted)
+	if achieved == nil || executed == nil || executed.Status != corev1.ConditionTrue || achieved.Step != d.is.Spec.TargetStep {
+		return
+	}
+	before := d.was.Status.AchievedStep
+	again := before != nil && *before == *achieved && shipper.ConditionTrue(d.was.Status.Conditions, shipper.ReleaseStrategyExecuted)
+	if !again {
+		d.addRequested(shipper.NotificationStepAchieved, executed.LastTransitionTime.Time, achieved.Step, "", "")
+	}
+	if waits(d.is) && (!again || !waits(d.was)) {
+		d.addRequested(shipper.NotificationWaiting, executed.LastTransitionTime.Time, achieved.Step, shipper.AdvancingAwaitingCommand,
+			fmt.Sprintf("waits until targetStep is raised to %d", achieved.Step+1))
+	}
+}
+
+// waits reports whether a Release waits until a user raises targetStep.
+func waits(rel *shipper.Release) bool {
+	if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing); c != nil {
+		return c.Reason == shipper.AdvancingAwaitingCommand
+	}
+	s := rel.Status.Strategy
+	return underWay(rel) && s != nil && s.State.WaitingForCommand == shipper.StrategyStateTrue
+}
+
+// conditions adds what conditions report.
+func (d *derivation) conditions() {
+	if c := d.turned(shipper.ReleaseFailed, corev1.ConditionTrue); c != nil {
+		step := d.is.Spec.TargetStep
+		if p := d.is.Status.Progress; p != nil && p.Failure != nil {
+			step = p.Failure.Step
+		}
+		d.add(shipper.NotificationFailed, c.LastTransitionTime.Time, step, c.Reason, c.Message)
+	}
+	if c := d.turned(shipper.ReleaseComplete, corev1.ConditionTrue); c != nil {
+		d.add(shipper.NotificationCompleted, c.LastTransitionTime.Time, d.last(), c.Reason, "")
+	}
+	if !underWay(d.is) {
+		return
+	}
+	if c := d.turned(shipper.ReleaseBlocked, corev1.ConditionTrue); c != nil {
+		d.add(shipper.NotificationBlocked, c.LastTransitionTime.Time, d.is.Spec.TargetStep, c.Reason, c.Message)
+		d.identify(c.LastTransitionTime.UTC().String()) // the step may be another when it is derived again
+	}
+	if c := d.turned(shipper.ReleaseBlocked, corev1.ConditionFalse); c != nil && shipper.ConditionTrue(
+		d.was.Status.Conditions, shipper.ReleaseBlocked) {
+		d.add(shipper.NotificationUnblocked, c.LastTransitionTime.Time, d.is.Spec.TargetStep, c.Reason, c.Message)
+		d.identify(c.LastTransitionTime.UTC().String()) // the step may be another when it is derived again
+	}
+}
+
+// last is the index of the last step.
+func (d *derivation) last() int32 {
+	if s := d.is.Spec.Environment.Strategy; s != nil && len(s.Steps) > 0 {
+		return int32(len(s.Steps) - 1)
+	}
+	return 0
+}
+
+// turned is the condition of a type if it has a status that it did not have before.
+func (d *derivation) turned(conditionType string, status corev1.ConditionStatus) *shipper.Condition {
+	c := shipper.FindCondition(d.is.Status.Conditions, conditionType)
+	if c == nil || c.Status != status {
+		return nil
+	}
+	if before := shipper.FindCondition(d.was.Status.Conditions, conditionType); before != nil && before.Status == status {
+		return nil
+	}
+	return c
+}
+
+func (d *derivation) add(word shipper.NotificationEvent, at time.Time, step int32, reason, message string) {
+	e := Event{
+		Word: word, ID: id(d.is, word, fmt.Sprintf("%d at %d", step, at.Unix())), Time: at,
+		Namespace: d.is.Namespace, Application: d.is.Labels[shipper.AppLabel], Release: d.is.Name,
+		Step: step, Reason: reason, Message: message, User: d.is.Annotations[shipper.ReleaseRequestedByAnnotation],
+	}
+	if s := d.is.Spec.Environment.Strategy; s != nil && step >= 0 && int(step) < len(s.Steps) {
+		e.StepName = s.Steps[step].Name
+	}
+	d.out = append(d.out, e)
+}
+
+// addRequested is add for a change that belongs to one request of a step, not before that. Requests are numbered: two may be of the same
+// second.
+func (d *derivation) addRequested(word shipper.NotificationEvent, at time.Time, step int32, reason, message string) {
+	moved := stamp.Moved(d.is)
+	if moved.Time.After(at) {
+		at = moved.Time.Time
+	}
+	d.add(word, at, step, reason, message)
+	d.identify(fmt.Sprintf("%d of request %d", step, moved.Count))
+}
+
+// identify replaces the ID of the change added last by one that distinguishes it from others of its word.
+func (d *derivation) identify(by string) {
+	e := &d.out[len(d.out)-1]
+	e.ID = id(d.is, e.Word, by)
+}
+
+// id is the same for the same change of the same Release, in every process.
+func id(rel *shipper.Release, word shipper.NotificationEvent, by string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s", rel.UID, word, by))
+	return hex.EncodeToString(sum[:16])
+}
+
+func outcome(rel *shipper.Release) shipper.ReleaseOutcome {
+	if rel.Status.Summary == nil {
+		return ""
+	}
+	return rel.Status.Summary.Outcome
+}
+
+// underWay reports whether a Release is the newest and not complete.
+func underWay(rel *shipper.Release) bool {
+	switch outcome(rel) {
+	case "", shipper.ReleaseInProgress, shipper.ReleaseHasFailed:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package notification_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/notification"
+	"shipper.dev/shipper/webhook/response"
+)
+
+func slack(edits ...func(*shipper.NotificationSpec)) *shipper.Notification {
+	n := &shipper.Notification{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "slack"}}
+	n.Spec.To.SecretName = "slack"
+	for _, edit := range edits {
+		edit(&n.Spec)
+	}
+	return n
+}
+
+func to(secret string) func(*shipper.NotificationSpec) {
+	return func(s *shipper.NotificationSpec) { s.To.SecretName = secret }
+}
+
+func body(text string) func(*shipper.NotificationSpec) {
+	return func(s *shipper.NotificationSpec) { s.Body = text }
+}
+
+func selecting(operator metav1.LabelSelectorOperator) func(*shipper.NotificationSpec) {
+	return func(s *shipper.NotificationSpec) {
+		s.Applications = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: operator}}}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	const invalid = `Notification.shipper.booking.com "slack" is invalid: `
+	const mayNot = invalid + `spec.to.secretName: Forbidden: user "bob" may not get secrets/slack in shop: the author must be allowed ` +
+		`to get a Secret that the object names; ask who owns the namespace for: kubectl create role slack -n shop --verb=get ` +
+		`--resource=secrets --resource-name=slack, and a rolebinding to it`
+	const ann = "ann get secrets shop/slack"
+	for sentence, tc := range map[string]struct {
+		req     *admission.Request
+		message string
+		asked   []string
+	}{
+		"a user who may get the Secret": {req: ask.Create("ann", slack()), asked: []string{ann}},
+		"a user who may not": {
+			req: ask.Create("bob", slack()), message: mayNot, asked: []string{"bob get secrets shop/slack"},
+		},
+		"a change to another Secret is asked for again": {
+			req: ask.Update("bob", slack(), slack(to("mine"))), message: mayNot, asked: []string{"bob get secrets shop/slack"},
+		},
+		"another change is not":                  {req: ask.Update("bob", slack(body("event.message")), slack())},
+		"no change is not":                       {req: ask.Update("bob", slack(body("1")), slack(body("1")))},
+		"a body that was valid is not compiled":  {req: ask.Update("bob", slack(body("1"), selecting("Exists")), slack(body("1")))},
+		"a deletion is not":                      {req: ask.Delete("bob", slack())},
+		"a body that is a map":                   {req: ask.Create("ann", slack(body(`{"text": event.message}`))), asked: []string{ann}},
+		"a selector of Applications with a team": {req: ask.Create("ann", slack(selecting("Exists"))), asked: []string{ann}},
+		"a body that is no map and no text": {
+			req:     ask.Create("ann", slack(body("event.step"))),
+			message: invalid + `spec.body: Invalid value: "event.step": must be a map or a text, is int`,
+		},
+		"a body with a field that there is not": {
+			req: ask.Create("ann", slack(body("event.mesage"))),
+			message: invalid + `spec.body: Invalid value: "event.mesage": does not compile: ERROR: <input>:1:6: undefined field 'mesage' ` +
+				`| event.mesage | .....^`,
+		},
+		"a selector that is none": {
+			req:     ask.Create("ann", slack(selecting("Like"))),
+			message: invalid + `spec.applications.matchExpressions[0].operator: Invalid value: "Like": not a valid selector operator`,
+		},
+		"no Secret": {
+			req:     ask.Create("ann", slack(to(""))),
+			message: invalid + `spec.to.secretName: Required value: name the Secret with the URL that gets the messages`,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			rights := ask.Grant(ann)
+			hook := &notification.Webhook{Authz: rights}
+			decision := response.Decision("")
+			if tc.message != "" {
+				decision = response.Invalid
+			}
+			ask.CheckRefusal(t, hook.Validate(t.Context(), tc.req, &response.Response{}), decision, tc.message)
+			if diff := cmp.Diff(tc.asked, rights.Asked); diff != "" {
+				t.Errorf("asked (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWithoutAnAnswerTheUserIsAskedToTryAgain(t *testing.T) {
+	hook := &notification.Webhook{Authz: &ask.Rights{Err: errors.New("no answer")}}
+	err := hook.Validate(t.Context(), ask.Create("ann", slack()), &response.Response{})
+	ask.CheckRefusal(t, err, response.Unavailable, "no answer")
+}
