@@ -16,6 +16,7 @@ const (
 	Failed      = 1
 	Misused     = 2
 	Refused     = 3
+	ToReview    = 3 // of convert
 	TimedOut    = 4
 	Interrupted = 130
 )
@@ -28,7 +29,8 @@ var ExitCodes = []struct {
 	{Done, "the command succeeded"},
 	{Failed, "the command failed, or a part of it; or a check found a fault"},
 	{Misused, "an unknown command or flag, or a wrong value; no cluster was asked"},
-	{Refused, "the API server refused it: a RolloutBlock is in effect, the object is invalid, or a right is missing; the error names it"},
+	{Refused, "the API server refused it: a RolloutBlock is in effect, the object is invalid, or a right is missing; the error names it. " +
+		"`convert`: a person has to look at what it lists"},
 	{TimedOut, "something did not happen in time"},
 	{Interrupted, "it was interrupted; run it again to go on"},
 }

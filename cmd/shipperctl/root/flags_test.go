@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,9 +117,12 @@ func TestEveryCommandSaysWhichClusterIsMeant(t *testing.T) {
 	}
 }
 
+// alone are the commands that reach no cluster.
+var alone = []string{"completion", "convert", "help"}
+
 // leaves calls do for every command that does something itself and reaches a cluster.
 func leaves(cmd *cobra.Command, do func(*cobra.Command)) {
-	if len(cmd.Commands()) == 0 && cmd.Name() != "completion" && cmd.Name() != "help" {
+	if len(cmd.Commands()) == 0 && !slices.Contains(alone, cmd.Name()) {
 		do(cmd)
 	}
 	for _, child := range cmd.Commands() {

@@ -21,6 +21,7 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/block"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/cmd/shipperctl/clusters"
+	"shipper.dev/shipper/cmd/shipperctl/convert"
 	"shipper.dev/shipper/cmd/shipperctl/health"
 	"shipper.dev/shipper/cmd/shipperctl/render"
 	"shipper.dev/shipper/cmd/shipperctl/rollout"
@@ -38,7 +39,8 @@ func NewCommand(out io.Writer) *cobra.Command {
 	cmd.AddCommand(
 		clusters.NewCommand(), backup.NewCommand(clock.RealClock{}), clusters.NewCleanCommand(),
 		rollout.NewCommand(clock.RealClock{}), block.NewCommand(clock.RealClock{}), block.NewOverrideCommand(clock.RealClock{}),
-		render.NewPlanCommand(), clusters.NewListCommand(), render.NewChartCommand(), health.NewCommand(clock.RealClock{}), newVersion(),
+		render.NewPlanCommand(), clusters.NewListCommand(), render.NewChartCommand(), health.NewCommand(clock.RealClock{}),
+		convert.NewCommand(), newVersion(),
 	)
 	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package convert has `shipperctl convert`, which makes Applications from the objects of other tools: Rollouts of Argo. It only reads
+// and writes text, and reaches no cluster.
+package convert
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"shipper.dev/shipper/cmd/shipperctl/cli"
+)
+
+type options struct {
+	settings
+	file     string
+	chartDir string
+	accept   bool
+}
+
+// NewCommand returns `convert`.
+func NewCommand() *cobra.Command {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use:   "convert -f FILE",
+		Short: "Convert Argo Rollouts to Applications",
+		Long: "Convert Argo Rollouts to Applications. The file has Rollouts and, if possible, their Services. Each Rollout becomes an\n" +
+			"Application with a chart that has the Pod template and the Services. The Applications are printed; no cluster is asked.\n" +
+			"\n" +
+			"Fields without a counterpart are listed in comments (`# look:`) above the Application, and on standard error. The exit code\n" +
+			"is 0 if there is nothing to look at, 3 if a person has to look, and 1 if the input is wrong. `--accept` turns 3 into 0.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&o.file, "file", "f", "", "YAML with Rollouts and their Services, also as --filename; - is standard input")
+	flags.StringArrayVar(&o.regions, "region", nil, "a region to run in; give it again for more (default a placeholder to replace)")
+	flags.StringVar(&o.chartDir, "chart-dir", "", "write each chart to a folder below this one (default the Application has its chart)")
+	flags.StringVar(&o.repository, "repo-url", "", "URL of the repository that you push the charts of --chart-dir to")
+	flags.BoolVar(&o.accept, "accept", false, "exit with 0 even if a person has to look at something")
+	return cmd
+}
+
+func (o *options) run(cmd *cobra.Command) error {
+	o.apart = o.chartDir != ""
+	switch {
+	case o.file == "":
+		return cli.WithCode(cli.Misused, errors.New("name a file with --file; - is standard input"))
+	case o.repository != "" && !o.apart:
+		return cli.WithCode(cli.Misused, errors.New("--repo-url is for charts in a folder: give --chart-dir as well"))
+	case slices.Contains(o.regions, ""):
+		return cli.WithCode(cli.Misused, errors.New("--region is empty: name a region"))
+	}
+	raw, err := o.input(cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	out, err := convert(cmd.Context(), raw, o.settings)
+	if err != nil {
+		return err
+	}
+	text, err := out.print()
+	if err != nil {
+		return err
+	}
+	if o.apart {
+		if err := out.writeCharts(o.chartDir); err != nil {
+			return err
+		}
+	}
+	if _, err := io.WriteString(cmd.OutOrStdout(), text); err != nil {
+		return fmt.Errorf("writing the output: %w", err)
+	}
+	looks := out.looks()
+	for _, look := range looks {
+		fmt.Fprintln(cmd.ErrOrStderr(), "look: "+look)
+	}
+	if len(looks) > 0 && !o.accept {
+		return cli.WithCode(cli.ToReview, fmt.Errorf("not everything could be converted: look at what is listed above (%d); "+
+			"with --accept this is no error", len(looks)))
+	}
+	return nil
+}
+
+func (o *options) input(in io.Reader) ([]byte, error) {
+	if o.file == "-" {
+		raw, err := io.ReadAll(in)
+		if err != nil {
+			return nil, fmt.Errorf("reading standard input: %w", err)
+		}
+		return raw, nil
+	}
+	raw, err := os.ReadFile(o.file)
+	if err != nil {
+		return nil, fmt.Errorf("reading the input: %w", err)
+	}
+	return raw, nil
+}
+
+// writeCharts writes each chart to a new folder in dir.
+func (r result) writeCharts(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("writing the charts: %w", err)
+	}
+	for _, one := range r.all {
+		folder := filepath.Join(dir, one.app.Name)
+		if err := os.Mkdir(folder, 0o755); errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("writing the chart of %s: %s is there already: delete it, or name another --chart-dir", one.app.Name, folder)
+		} else if err != nil {
+			return fmt.Errorf("writing the chart of %s: %w", one.app.Name, err)
+		}
+		if err := os.Mkdir(filepath.Join(folder, "templates"), 0o755); err != nil {
+			return fmt.Errorf("writing the chart of %s: %w", one.app.Name, err)
+		}
+		for _, path := range slices.Sorted(maps.Keys(one.chart)) {
+			if err := os.WriteFile(filepath.Join(folder, path), []byte(one.chart[path]), 0o644); err != nil {
+				return fmt.Errorf("writing the chart of %s: %w", one.app.Name, err)
+			}
+		}
+	}
+	return nil
+}

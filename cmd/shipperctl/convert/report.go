@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// report collects what a person has to look at, in the order it was found.
+type report struct {
+	// object is the one that is converted.
+	object string
+	looks  []string
+}
+
+// add reports a field of the object.
+func (r *report) add(field, format string, args ...any) {
+	text := fmt.Sprintf("%s: %s: %s", r.object, field, fmt.Sprintf(format, args...))
+	// A line break in a name of the input would end the comment.
+	r.looks = append(r.looks, strings.Join(strings.Fields(text), " "))
+}
+
+// Fields that are converted. Analyses of blue/green are converted to steps that wait, and reported all the same.
+var (
+	convertedSpec = []string{
+		"minReadySeconds", "progressDeadlineAbort", "progressDeadlineSeconds", "replicas", "revisionHistoryLimit", "selector", "strategy",
+		"template",
+	}
+	convertedCanary    = []string{"canaryService", "stableService", "steps", "trafficRouting"}
+	convertedBlueGreen = []string{
+		"activeService", "autoPromotionEnabled", "autoPromotionSeconds", "previewReplicaCount", "previewService", "scaleDownDelaySeconds",
+	}
+	convertedRouting = []string{"maxTrafficWeight"}
+)
+
+// harmless are the steps without which the following steps can begin.
+var harmless = map[string]bool{"setHeaderRoute": true, "setMirrorRoute": true}
+
+// Parts of several texts.
+const (
+	byProgram = "is left out: have a program do its work and write a condition to the Release, and name that in readinessGates of "
+	byLabel   = "is left out: the Pods of each Release have the label shipper-release; write other metadata into the Pod template"
+)
+
+// unconverted has what to do instead of a field that is not converted.
+var unconverted = map[string]string{
+	"abortScaleDownDelaySeconds":  "is left out: after `rollout retreat` the contender keeps the Pods of its step, and after an abort none",
+	"activeMetadata":              byLabel,
+	"analysis":                    byProgram + "the steps",
+	"antiAffinity":                "is left out: write podAntiAffinity into the Pod template",
+	"canaryMetadata":              byLabel,
+	"dynamicStableScale":          "is left out: lower capacity.incumbent in the steps where fewer Pods of the incumbent are enough",
+	"experiment":                  "is left out: run the experiment as a second Application with this chart",
+	"maxSurge":                    "is left out: add steps with less capacity to start fewer Pods at a time",
+	"maxUnavailable":              "is left out: add steps with less capacity to replace fewer Pods at a time",
+	"minPodsPerReplicaSet":        "is left out: raise capacity in the steps that have too few Pods; more than 0 % is at least one Pod",
+	"paused":                      "is left out: an Application is not paused; hold its newest Release with `shipperctl rollout pause`",
+	"pingPong":                    "is left out: both Releases share the production Service, and need no second pair of Services",
+	"plugin":                      byProgram + "the step",
+	"postPromotionAnalysis":       byProgram + `the step "switched", which waits for a person instead`,
+	"prePromotionAnalysis":        byProgram + `the step "preview", which waits for a person instead`,
+	"previewMetadata":             byLabel,
+	"restartAt":                   "is left out: to restart Pods, change an annotation of the Pod template, which makes a Release",
+	"rollbackWindow":              "is left out: go back without steps with `shipperctl rollout rollback --immediate`",
+	"scaleDownDelayRevisionLimit": "is left out: only the contender and the incumbent have Pods during a rollout",
+	"scaleDownDelaySeconds":       "is left out: add a step with capacity 100 for both, traffic 100 for the contender, and after",
+	"setHeaderRoute":              "is left out: add a rule of your ingress or Gateway that sends these requests to the preview Service",
+	"setMirrorRoute":              "is left out: requests are not mirrored; send test requests to the preview Service",
+	"stableMetadata":              byLabel,
+	"workloadRef":                 "is replaced by the Pod template of the Deployment: delete the Deployment when the Application serves",
+}
+
+// unconvertedSpec has what to do instead of fields of spec that have the name of another field.
+var unconvertedSpec = map[string]string{
+	"analysis": "is left out: it limits how many AnalysisRuns are kept, of which there are none; delete it",
+}
+
+// leftOut has what to do with other objects of the input, by kind.
+var leftOut = map[string]string{
+	"AnalysisTemplate":        "have a program do the analysis and write a condition to the Release, and name that in readinessGates",
+	"ClusterAnalysisTemplate": "have a program do the analysis and write a condition to the Release, and name that in readinessGates",
+	"Experiment":              "run the experiment as a second Application with this chart",
+	"HorizontalPodAutoscaler": "set replicaCount in the Application: Shipper sets the replicas of the Deployment itself",
+}
+
+// adviceFor is what to do instead of a field.
+func adviceFor(key string) string {
+	return cmp.Or(unconverted[key], "is not known to Shipper: find out whether it is needed, and delete it if not")
+}
+
+// fields reports the fields of a Rollout that are not converted, except those of steps.
+func (r *report) fields(d document) {
+	r.annotations(d)
+	r.below(d, convertedSpec, unconvertedSpec, "spec")
+	r.below(d, []string{"blueGreen", "canary"}, nil, "spec", "strategy")
+	r.below(d, convertedBlueGreen, nil, "spec", "strategy", "blueGreen")
+	r.below(d, convertedCanary, nil, "spec", "strategy", "canary")
+	const provider = "is left out: the production Service distributes requests over the Pods of both Releases, by their number; " +
+		"point the routes of your ingress to it"
+	routing, _, _ := unstructured.NestedMap(d.Object, "spec", "strategy", "canary", "trafficRouting")
+	advice := map[string]string{}
+	for key := range routing {
+		advice[key] = provider
+	}
+	r.below(d, convertedRouting, advice, "spec", "strategy", "canary", "trafficRouting")
+}
+
+// annotations reports those that Argo's other parts read.
+func (r *report) annotations(d document) {
+	for _, key := range slices.Sorted(maps.Keys(d.GetAnnotations())) {
+		if argoAnnotation(key) && !strings.HasPrefix(key, "rollout.argoproj.io/") {
+			r.add("metadata.annotations."+key, "is left out: it is for Argo only; set the like for the Application where you need it")
+		}
+	}
+}
+
+// argoAnnotation reports whether the domain of a key is Argo's.
+func argoAnnotation(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	return domain == "argoproj.io" || strings.HasSuffix(domain, ".argoproj.io")
+}
+
+// below reports the fields of a map that are not converted. Fields that are null or false have no effect.
+func (r *report) below(d document, converted []string, advice map[string]string, path ...string) {
+	raw, _, _ := unstructured.NestedMap(d.Object, path...)
+	for _, key := range slices.Sorted(maps.Keys(present(raw))) {
+		if raw[key] != false && !slices.Contains(converted, key) {
+			r.add(strings.Join(path, ".")+"."+key, "%s", cmp.Or(advice[key], adviceFor(key)))
+		}
+	}
+}
+
+// present are the fields of a map that are not null.
+func present(raw any) map[string]any {
+	fields, _ := raw.(map[string]any)
+	out := maps.Clone(fields)
+	maps.DeleteFunc(out, func(_ string, value any) bool { return value == nil })
+	return out
+}
+
+// unused reports objects of the input that no Application has.
+func unused(d document) string {
+	const other = "put it into the chart's templates if it belongs to a Release, or apply it to the application clusters yourself"
+	r := report{object: d.title()}
+	r.add(fmt.Sprintf("document %d", d.number), "is left out: %s", cmp.Or(leftOut[d.GetKind()], other))
+	return r.looks[0]
+}

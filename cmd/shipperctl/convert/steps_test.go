@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// withStrategy is a Rollout of 10 Pods with a strategy, and with more fields of spec.
+func withStrategy(strategy, more string) []byte {
+	return fmt.Appendf(nil, `
+apiVersion: argoproj.io/v1alpha1
+kind: Rollout
+metadata: {name: web}
+spec:
+  replicas: 10
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: nginx}]}}
+  strategy: %s
+  %s
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80}]}
+`, strategy, more)
+}
+
+type stepsCase struct {
+	strategy, more string
+	want           shipper.RolloutStrategy
+	looks          []string
+}
+
+func (c stepsCase) run(t *testing.T) {
+	t.Helper()
+	out, err := convert(t.Context(), withStrategy(c.strategy, c.more), settings{regions: []string{"eu"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.want.FirstRelease = shipper.FirstReleaseImmediate
+	if c.want.ProgressDeadline == "" {
+		c.want.ProgressDeadline = "10m" // Argo's default
+	}
+	c.want.Steps = append(c.want.Steps, fullOn())
+	if diff := cmp.Diff(&c.want, out.all[0].app.Spec.Template.Strategy); diff != "" {
+		t.Errorf("strategy (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(c.looks, out.looks()); diff != "" {
+		t.Errorf("looks (-want +got):\n%s", diff)
+	}
+}
+
+// strategy has these steps before the last.
+func strategy(steps ...shipper.RolloutStrategyStep) shipper.RolloutStrategy {
+	return shipper.RolloutStrategy{Steps: steps}
+}
+
+func TestCanarySteps(t *testing.T) {
+	routing := `trafficRouting: {maxTrafficWeight: 1000}`
+	for sentence, c := range map[string]stepsCase{
+		"a canary without steps replaces all Pods": {strategy: `{canary: {}}`, want: strategy()},
+		"a weight and a pause are one step": {
+			strategy: `{canary: {steps: [{setWeight: 15}, {pause: {duration: 10m}}]}}`,
+			want:     strategy(at("weight 15", pair(15, 85), pair(15, 85), "10m")),
+		},
+		"a pause without duration waits for a person": {
+			strategy: `{canary: {steps: [{setWeight: 20}, {pause: {}}]}}`,
+			want:     strategy(at("weight 20", pair(20, 80), pair(20, 80), "")),
+		},
+		"a weight without pause goes on at once": {
+			strategy: `{canary: {steps: [{setWeight: 20}, {setWeight: 40}]}}`,
+			want:     strategy(at("weight 20", pair(20, 80), pair(20, 80), "0s"), at("weight 40", pair(40, 60), pair(40, 60), "0s")),
+		},
+		"durations are numbers of seconds, texts of them, and times": {
+			strategy: `{canary: {steps: [{pause: {duration: 3661}}, {pause: {duration: "90"}}, {pause: {duration: 1.5h}}, ` +
+				`{pause: {duration: 1500ms}}, {pause: {duration: 0}}]}}`,
+			want: strategy(at("pause", pair(0, 100), pair(0, 100), "1h1m1s"), at("pause", pair(0, 100), pair(0, 100), "1m30s"),
+				at("pause", pair(0, 100), pair(0, 100), "1h30m"), at("pause", pair(0, 100), pair(0, 100), "2s"),
+				at("pause", pair(0, 100), pair(0, 100), "0s")),
+		},
+		"the whole weight at the end is the last step": {
+			strategy: `{canary: {steps: [{setWeight: 0}, {pause: {}}, {setWeight: 100}]}}`,
+			want:     strategy(at("weight 0", pair(0, 100), pair(0, 100), "")),
+		},
+		"the whole weight with a pause is a step": {
+			strategy: `{canary: {steps: [{setWeight: 100}, {pause: {}}]}}`,
+			want:     strategy(at("weight 100", pair(100, 0), pair(100, 0), "")),
+		},
+		"a scale holds until the weight decides again": {
+			strategy: `{canary: {` + routing + `, steps: [{setCanaryScale: {replicas: 3}}, {setWeight: 1}, {pause: {}}, ` +
+				`{setWeight: 100}, {pause: {}}, {setCanaryScale: {matchTrafficWeight: true}}, {pause: {}}]}}`,
+			want: strategy(at("weight 1", pair(30, 100), pair(1, 999), ""), at("weight 100", pair(30, 100), pair(100, 900), ""),
+				at("weight 100", pair(10, 100), pair(100, 900), "")),
+		},
+		"a scale after a weight is a step of its own": {
+			strategy: `{canary: {` + routing + `, steps: [{setWeight: 100}, {setCanaryScale: {weight: 500}}, {pause: {duration: 1m}}]}}`,
+			want:     strategy(at("weight 100", pair(10, 100), pair(100, 900), "0s"), at("scale 50%", pair(50, 100), pair(100, 900), "1m")),
+		},
+		"an analysis waits for a person": {
+			strategy: `{canary: {steps: [{setWeight: 20}, {analysis: {}}, {pause: {duration: 1m}}, {analysis: {}}]}}`,
+			want: strategy(at("weight 20", pair(20, 80), pair(20, 80), ""), at("pause", pair(20, 80), pair(20, 80), "1m"),
+				at("analysis", pair(20, 80), pair(20, 80), "")),
+			looks: []string{
+				"Rollout web: spec.strategy.canary.steps[1].analysis: " + byProgram + `the steps; the step "weight 20" waits for a person instead`,
+				"Rollout web: spec.strategy.canary.steps[3].analysis: " + byProgram + `the steps; the step "analysis" waits for a person instead`,
+			},
+		},
+		"a deadline aborts": {
+			strategy: `{canary: {}}`, more: "progressDeadlineSeconds: 45\n  progressDeadlineAbort: true",
+			want: shipper.RolloutStrategy{ProgressDeadline: "45s", OnFailure: shipper.OnFailureAbort},
+		},
+		"a deadline that is too short is raised": {
+			strategy: `{canary: {}}`, more: "progressDeadlineSeconds: 29",
+			want:  shipper.RolloutStrategy{ProgressDeadline: "30s"},
+			looks: []string{"Rollout web: spec.progressDeadlineSeconds: must be at least 30 in an Application: it becomes 30s"},
+		},
+		"fields that are null or false have no effect": {
+			strategy: `{canary: {dynamicStableScale: false, maxSurge: null}}`, more: "paused: false", want: strategy(),
+		},
+	} {
+		t.Run(sentence, c.run)
+	}
+}
+
+func TestBlueGreenSteps(t *testing.T) {
+	const preview = "Rollout web: spec.strategy.blueGreen.prePromotionAnalysis: "
+	switched := at("switched", pair(100, 100), pair(100, 0), "30s")
+	gated := at("preview", pair(20, 100), pair(0, 100), "")
+	gated.Gate = &shipper.StepGate{}
+	for sentence, c := range map[string]stepsCase{
+		"it promotes itself at once, and keeps the incumbent for Argo's 30 seconds": {
+			strategy: `{blueGreen: {activeService: web}}`,
+			want:     strategy(at("preview", pair(100, 100), pair(0, 100), "0s"), switched),
+		},
+		"it promotes itself after a time": {
+			strategy: `{blueGreen: {activeService: web, autoPromotionSeconds: 600, scaleDownDelaySeconds: 0}}`,
+			want: strategy(at("preview", pair(100, 100), pair(0, 100), "10m"),
+				at("switched", pair(100, 100), pair(100, 0), "0s")),
+		},
+		"a person promotes a preview of few Pods, whatever the seconds are": {
+			strategy: `{blueGreen: {activeService: web, autoPromotionEnabled: false, autoPromotionSeconds: 9, previewReplicaCount: 2}}`,
+			want:     strategy(gated, switched),
+		},
+		"analyses wait for a person": {
+			strategy: `{blueGreen: {activeService: web, prePromotionAnalysis: {}, postPromotionAnalysis: {}}}`,
+			want:     strategy(at("preview", pair(100, 100), pair(0, 100), ""), at("switched", pair(100, 100), pair(100, 0), "")),
+			looks: []string{
+				"Rollout web: spec.strategy.blueGreen.postPromotionAnalysis: " + unconverted["postPromotionAnalysis"],
+				preview + unconverted["prePromotionAnalysis"],
+			},
+		},
+	} {
+		t.Run(sentence, c.run)
+	}
+}
+
+// TestPercentagesMakeAsManyPods as the Rollout asks for, by the rounding of apis/rules/strategy.Pods.
+func TestPercentagesMakeAsManyPods(t *testing.T) {
+	for total := int32(1); total <= 100; total++ {
+		for pods := int32(0); pods <= total; pods++ {
+			percent := percentOf(pods, total)
+			if got := (total*percent + 99) / 100; got != pods {
+				t.Errorf("%d %% of %d are %d Pods, want %d", percent, total, got, pods)
+			}
+		}
+	}
+	type pods struct{ pods, total, want int32 }
+	for _, c := range []pods{{1, 300, 1}, {1, 0, 100}, {7, 5, 100}, {299, 300, 100}, {4, 300, 2}} {
+		if got := percentOf(c.pods, c.total); got != c.want {
+			t.Errorf("%d of %d Pods are %d %%, want %d %%", c.pods, c.total, got, c.want)
+		}
+	}
+}
