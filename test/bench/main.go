@@ -50,13 +50,16 @@ func main() {
 	file := flag.String("o", "", "a `file` that is given all samples, for benchstat")
 	var clusters, counts numbers = []int{1, 2, 5}, []int{100, 1000}
 	flag.Var(&clusters, "clusters", "rollout: on how many clusters, in rising `order`")
-	rounds := flag.Int("rounds", 7, "rollout: how many upgrades are measured of each side")
-	replicas := flag.Int("replicas", 10, "rollout, burst: how many Pods a workload has in each cluster")
+	rounds := flag.Int("rounds", 7, "rollout, bluegreen: how many upgrades are measured of each side")
+	replicas := flag.Int("replicas", 10, "rollout, bluegreen, burst: how many Pods a workload has in each cluster")
 	burst := flag.Int("burst", 100, "burst: how many Applications are created at once")
 	rest := flag.Duration("rest", 5*time.Minute, "burst: how `long` what was rolled out is watched at rest")
 	flag.Var(&counts, "applications", "growth: how many Applications there are, in rising `order`; restart and block: the last of them")
 	of := flag.Int("of", 2, "growth, restart, block: how many clusters")
 	across := flag.Int("across", 20, "wide: how many clusters")
+	automatic := scale.Automatic{}
+	flag.IntVar(&automatic.Releases, "soaking", 1000, "automatic: how many Releases go on by themselves")
+	flag.DurationVar(&automatic.After, "after", 10*time.Minute, "automatic: how `long` each soaks before")
 	profiles := flag.String("profiles", "", "growth, wide: a `folder` that is given profiles of Shipper, for go tool pprof")
 	c := charts.Charts{}
 	flag.IntVar(&c.Charts, "charts", 500, "charts: how many are in the index, of 20 versions each")
@@ -68,7 +71,7 @@ func main() {
 	flag.IntVar(&f.Applications, "edits", 1000, "fairness: how many Applications a team edits at once")
 	flag.IntVar(&f.Rounds, "crowds", 3, "fairness: how often it does")
 	flag.Parse()
-	if min(f.Applications, f.Rounds, *rounds, *replicas, *burst, *of, *across, c.Charts, c.Renders, a.Releases, a.Pairs) < 1 {
+	if min(f.Applications, f.Rounds, *rounds, *replicas, *burst, *of, *across, automatic.Releases, c.Charts, c.Renders, a.Releases, a.Pairs) < 1 {
 		fmt.Fprintln(os.Stderr, "bench: of nothing that is measured there can be less than 1")
 		os.Exit(2)
 	}
@@ -80,6 +83,8 @@ func main() {
 		{"rollout", func(ctx context.Context, out, samples io.Writer) ([]table.Line, error) {
 			return rollout.Run(ctx, o, out, samples)
 		}},
+		{"bluegreen", rollout.BlueGreen{Rounds: *rounds, Replicas: int32(*replicas)}.Run},
+		{"automatic", automatic.Run},
 		{"burst", func(ctx context.Context, out, _ io.Writer) ([]table.Line, error) { return b.Run(ctx, out) }},
 		{"growth", func(ctx context.Context, out, _ io.Writer) ([]table.Line, error) { return g.Run(ctx, out) }},
 		{"wide", func(ctx context.Context, _, samples io.Writer) ([]table.Line, error) { return wide.Run(ctx, samples) }},

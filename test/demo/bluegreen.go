@@ -30,11 +30,13 @@ const tested = "example.com/Tested"
 func blueGreen(s *fixture) []chapter {
 	return []chapter{
 		{"A management cluster is set up, two application clusters join", s.join},
+		{"Messages go to Slack", s.notify},
 		{"Blue: the first Release serves at once", s.blue},
 		{"Green: previewed in both clusters, behind a gate", s.green},
 		{"The switch, in one turn in each cluster; blue stands by and goes", s.switched},
 		{"A RolloutBlock holds an automatic step", s.heldStep},
 		{"A broken image: the deadline takes it back", s.broken},
+		{"What Slack was told", s.told},
 	}
 }
 

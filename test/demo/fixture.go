@@ -48,6 +48,7 @@ type fixture struct {
 	kubectl      exe
 	shipperctl   exe
 	pod          *pod.Pod
+	slack        *slack // nil when there is none
 
 	incumbent string // the first release
 	contender string // the second
@@ -130,6 +131,9 @@ func (s *fixture) end() error {
 	}
 	if s.charts != nil {
 		s.charts.Close()
+	}
+	if s.slack != nil {
+		s.slack.Close()
 	}
 	if s.fleet != nil {
 		errs = append(errs, s.fleet.Stop())

@@ -68,7 +68,7 @@ func (s samples) lines(of string, workers int, to io.Writer) ([]table.Line, erro
 		median.Most = table.Goal(maxRatio)
 	}
 	return []table.Line{median, {
-		Row: "admission", Of: of + ", 99 of 100", Ours: percentile(ours, 99).Seconds(), Floor: percentile(noop, 99).Seconds(),
+		Row: "admission", Of: of + ", 99 of 100", Ours: table.Percentile(ours, 99), Floor: table.Percentile(noop, 99),
 		Unit: table.Seconds,
 	}}, nil
 }
@@ -88,11 +88,6 @@ func (s samples) spread() string {
 		most = max(most, ratio)
 	}
 	return fmt.Sprintf(" (%.2f to %.2f)", least, most)
-}
-
-// percentile is how long so many of a hundred took at most.
-func percentile(times []time.Duration, percent int) time.Duration {
-	return slices.Sorted(slices.Values(times))[len(times)*percent/100]
 }
 
 // measure sends pairs of writes, each to one side and then to the other; which is first takes turns.
@@ -189,7 +184,7 @@ func (w *env) freshness(ctx context.Context, n int) ([]table.Line, error) {
 	return []table.Line{
 		{Row: "admission", Of: of, Ours: table.Median(took), Unit: table.Seconds},
 		{
-			Row: "admission", Of: of + ", 99 of 100", Ours: percentile(took, 99).Seconds(), Unit: table.Seconds,
+			Row: "admission", Of: of + ", 99 of 100", Ours: table.Percentile(took, 99), Unit: table.Seconds,
 			Most: table.Goal(maxFresh.Seconds()),
 		},
 	}, nil

@@ -13,28 +13,32 @@ import (
 // patience is how long one upgrade may take before it is given up.
 const patience = 3 * time.Minute
 
-// result is what was measured on a number of clusters.
+// result is what was measured of two sides.
 type result struct {
-	clusters    int
 	ours, floor []time.Duration // whole upgrades: the sum of the times of their steps
 	requests    world.Requests  // of ours, for one upgrade
 	// late and floorLate are how often Kubernetes wrote EndpointSlices a second late, in upgrades of ours and of the floor's.
 	late, floorLate int
 }
 
-// compare upgrades on n clusters, on both sides, and counts what ours asks of API servers.
-func compare(ctx context.Context, w *world.World, n int, o Options) (result, error) {
-	r := result{clusters: n}
+// onClusters compares upgrades by canary on n clusters.
+func onClusters(ctx context.Context, w *world.World, n int, o Options) (result, error) {
 	namespace := fmt.Sprintf("on-%d", n)
 	ours, err := newRollout(ctx, w, namespace, n, o.Replicas)
 	if err != nil {
-		return r, err
+		return result{}, err
 	}
 	hand, err := NewHand(ctx, w, "floor-"+namespace, n, o.Replicas)
 	if err != nil {
-		return r, err
+		return result{}, err
 	}
-	for round := range o.Rounds + 1 { // the first warms up
+	return compare(ctx, w, fmt.Sprintf("%d clusters", n), ours, hand.steps, o.Rounds)
+}
+
+// compare upgrades on both sides, and counts what ours asks of API servers. hand are the steps of the floor's next upgrade.
+func compare(ctx context.Context, w *world.World, what string, ours *rollout, hand func() [][]func(context.Context) error, rounds int,
+) (r result, err error) {
+	for round := range rounds + 1 { // the first warms up
 		before, err := w.Count()
 		if err != nil {
 			return r, err
@@ -43,7 +47,7 @@ func compare(ctx context.Context, w *world.World, n int, o Options) (result, err
 		var late [2]int
 		sides := [2]func() [][]func(context.Context) error{
 			func() [][]func(context.Context) error { return [][]func(context.Context) error{ours.steps()} },
-			hand.steps,
+			hand,
 		}
 		for turn := range 2 {
 			side := (round + turn) % 2
@@ -54,7 +58,7 @@ func compare(ctx context.Context, w *world.World, n int, o Options) (result, err
 		if round == 0 {
 			continue
 		}
-		fmt.Printf("%d clusters, upgrade %d: ours %s, floor %s\n", n, round, took[0].Round(time.Millisecond), took[1].Round(time.Millisecond))
+		fmt.Printf("%s, upgrade %d: ours %s, floor %s\n", what, round, took[0].Round(time.Millisecond), took[1].Round(time.Millisecond))
 		r.ours, r.floor = append(r.ours, took[0]), append(r.floor, took[1])
 		r.late, r.floorLate = r.late+late[0], r.floorLate+late[1]
 		after, err := w.Count()

@@ -89,6 +89,32 @@ func (f *floor) steps() []func(context.Context) error {
 	}
 }
 
+// switches are the steps of an upgrade by blue/green: all Pods of the next version, then the Service, then the old Pods' end.
+func (f *floor) switches() []func(context.Context) error {
+	old, next := f.version, f.version+1
+	return []func(context.Context) error{
+		func(ctx context.Context) error { return f.install(ctx, next, f.replicas) },
+		func(ctx context.Context) error {
+			f.version = next
+			if err := f.point(ctx, next); err != nil {
+				return err
+			}
+			return f.scale(ctx, old, 0)
+		},
+	}
+}
+
+// point has the Service select the Pods of a version, and waits until all of them are endpoints and no others are.
+func (f *floor) point(ctx context.Context, version int) error {
+	patch := fmt.Appendf(nil, `{"spec":{"selector":{%q:null,%q:"%d"}}}`, trafficLabel, versionLabel, version)
+	if _, err := f.typed.CoreV1().Services(f.namespace).Patch(ctx, "lb", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return err
+	}
+	return f.sight.until(ctx, func() bool {
+		return f.sight.endpoints(f.name(version)) == int(f.replicas) && (version == 0 || f.sight.endpoints(f.name(version-1)) == 0)
+	})
+}
+
 // shift gives the next version a number of Pods and their traffic, then takes as much from the old one.
 func (f *floor) shift(ctx context.Context, old, next int, count int32) error {
 	if err := f.scale(ctx, next, count); err != nil {

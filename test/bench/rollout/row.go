@@ -45,7 +45,7 @@ func Run(ctx context.Context, o Options, out, samples io.Writer) (lines []table.
 		return nil, err
 	}
 	for i, n := range o.Clusters {
-		r, err := compare(ctx, w, n, o)
+		r, err := onClusters(ctx, w, n, o)
 		if err != nil {
 			return nil, fmt.Errorf("rolling out on %d clusters: %w", n, err)
 		}
@@ -58,22 +58,22 @@ func Run(ctx context.Context, o Options, out, samples io.Writer) (lines []table.
 			fmt.Fprintf(out, "what Shipper asked for in an upgrade on %d clusters:\n", n)
 			r.requests.Explain(out)
 		}
-		lines = append(lines, r.lines()...)
+		lines = append(lines, r.lines("rollout", fmt.Sprintf("%d clusters, ", n), "an upgrade in three steps",
+			goals{ratio: maxRatio, management: maxManagement, application: maxApplication})...)
 	}
 	rest, err := w.AtRest(ctx, afterwards)
 	return append(lines, rest.Lines("rollout", maxCores)...), err
 }
 
+// goals are those of one comparison.
+type goals struct{ ratio, management, application float64 }
+
 // lines of the table: how it compares to the floor.
-func (r result) lines() []table.Line {
-	on := fmt.Sprintf("%d clusters, ", r.clusters)
-	out := []table.Line{
-		{Row: "rollout", Of: on + "an upgrade in three steps", Ours: table.Median(r.ours), Floor: table.Median(r.floor), Unit: table.Seconds,
-			Most: table.Goal(maxRatio)},
-		{Row: "rollout", Of: on + "EndpointSlices late for a second, in all upgrades", Ours: float64(r.late), Floor: float64(r.floorLate)},
+func (r result) lines(row, on, what string, g goals) []table.Line {
+	return []table.Line{
+		{Row: row, Of: on + what, Ours: table.Median(r.ours), Floor: table.Median(r.floor), Unit: table.Seconds, Most: table.Goal(g.ratio)},
+		{Row: row, Of: on + "EndpointSlices late for a second, in all upgrades", Ours: float64(r.late), Floor: float64(r.floorLate)},
+		{Row: row, Of: on + "requests to management", Ours: float64(r.requests.Management), Most: table.Goal(g.management)},
+		{Row: row, Of: on + "requests to an application cluster", Ours: float64(r.requests.Application), Most: table.Goal(g.application)},
 	}
-	return append(out,
-		table.Line{Row: "rollout", Of: on + "requests to management", Ours: float64(r.requests.Management), Most: table.Goal(maxManagement)},
-		table.Line{Row: "rollout", Of: on + "requests to an application cluster", Ours: float64(r.requests.Application),
-			Most: table.Goal(maxApplication)})
 }

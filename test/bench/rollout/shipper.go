@@ -16,11 +16,19 @@ type rollout struct {
 	world    *world.World
 	sight    *world.Sight
 	key      client.ObjectKey
+	strategy []shipper.RolloutStrategyStep
 	upgrades int
 }
 
 // newRollout makes the Application and its first Release, with all of its capacity and traffic.
 func newRollout(ctx context.Context, w *world.World, namespace string, clusters int, replicas int32) (*rollout, error) {
+	return newRolloutOf(ctx, w, "test-nginx", threeSteps, namespace, clusters, replicas)
+}
+
+// newRolloutOf is newRollout with another chart and strategy.
+func newRolloutOf(ctx context.Context, w *world.World, chart string, strategy []shipper.RolloutStrategyStep, namespace string, clusters int,
+	replicas int32,
+) (*rollout, error) {
 	if err := w.MakeNamespace(ctx, namespace, clusters); err != nil {
 		return nil, err
 	}
@@ -29,30 +37,32 @@ func newRollout(ctx context.Context, w *world.World, namespace string, clusters 
 		return nil, err
 	}
 	app := w.Application(namespace, clusters, replicas, world.Step("full on", 0, 100, 0, 100))
-	r := &rollout{world: w, sight: sight, key: client.ObjectKeyFromObject(app)}
+	app.Spec.Template.Chart.Name = chart
+	r := &rollout{world: w, sight: sight, key: client.ObjectKeyFromObject(app), strategy: strategy}
 	if err := w.Management.Create(ctx, app); err != nil {
 		return nil, err
 	}
 	return r, r.awaitStep(ctx, 0)
 }
 
-// threeSteps is the strategy of all upgrades.
+// threeSteps is the strategy of upgrades by canary: staging, 50/50, full on.
 var threeSteps = []shipper.RolloutStrategyStep{
 	world.Step("staging", 100, 1, 100, 0), world.Step("50/50", 50, 50, 50, 50), world.Step("full on", 0, 100, 0, 100),
 }
 
-// steps are those of an upgrade to the next version: staging, 50/50, full on.
+// steps are those of an upgrade to the next version.
 func (r *rollout) steps() []func(context.Context) error {
-	return []func(context.Context) error{r.upgrade,
-		func(ctx context.Context) error { return r.advance(ctx, 1) },
-		func(ctx context.Context) error { return r.advance(ctx, 2) },
+	out := []func(context.Context) error{r.upgrade}
+	for step := range r.strategy[1:] {
+		out = append(out, func(ctx context.Context) error { return r.advance(ctx, int32(step+1)) })
 	}
+	return out
 }
 
 // upgrade edits the template, and waits until the Release this makes has achieved its first step.
 func (r *rollout) upgrade(ctx context.Context) error {
 	r.upgrades++
-	if err := r.world.Upgrade(ctx, r.key, r.upgrades, threeSteps...); err != nil {
+	if err := r.world.Upgrade(ctx, r.key, r.upgrades, r.strategy...); err != nil {
 		return err
 	}
 	return r.awaitStep(ctx, 0)

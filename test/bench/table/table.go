@@ -105,6 +105,11 @@ func Median(times []time.Duration) float64 {
 	return slices.Sorted(slices.Values(times))[len(times)/2].Seconds()
 }
 
+// Percentile is how many seconds so many of a hundred took at most.
+func Percentile(times []time.Duration, percent int) float64 {
+	return slices.Sorted(slices.Values(times))[len(times)*percent/100].Seconds()
+}
+
 // WriteSamples writes what was measured in the format of Go's benchmarks, which benchstat reads.
 func WriteSamples(w io.Writer, name string, times []time.Duration) error {
 	for _, t := range times {
