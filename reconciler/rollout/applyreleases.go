@@ -92,9 +92,10 @@ func (r *pass) applyReleases(ctx context.Context, s *scope, p releasesPlan) rele
 		}
 	}
 	if p.progress.Acts() {
+		newest := s.history.Newest()
 		d.rollout = r.advance(ctx, s, p.progress)
 		if d.moved = d.rollout == nil; d.moved {
-			r.metrics.moved(p.progress)
+			r.metrics.moved(newest, p.progress)
 		}
 	}
 	return d

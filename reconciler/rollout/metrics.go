@@ -24,21 +24,22 @@ type metrics struct {
 	cache client.Reader
 	clock clock.PassiveClock
 	moves *prometheus.CounterVec
-	// lag is how long after a step was due the next one was requested.
+	// lag is how long after a step was due and achieved the next one was requested.
 	lag           prometheus.Histogram
 	count, oldest *prometheus.Desc
 }
 
 // newMetrics reads from a cache. ctx is needed for the time of the call only.
 func newMetrics(ctx context.Context, cache client.Reader, clock clock.PassiveClock) *metrics {
-	return &metrics{
+	m := &metrics{
 		ctx: context.WithoutCancel(ctx), cache: cache, clock: clock,
 		moves: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "shipper_rollout_moves_total",
 			Help: "What Shipper did to Releases by itself: StepDue went on, RolloutFailed went back, Aborted was given up.",
 		}, []string{"why"}),
 		lag: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "shipper_progress_lag_seconds", Help: "Time from when a step was due until the next one was requested.",
+			Name:    "shipper_progress_lag_seconds",
+			Help:    "Time from when a step was due and achieved until the next one was requested, where nothing held it.",
 			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 		}),
 		count: prometheus.NewDesc("shipper_rollouts",
@@ -46,6 +47,10 @@ func newMetrics(ctx context.Context, cache client.Reader, clock clock.PassiveClo
 		oldest: prometheus.NewDesc("shipper_rollout_oldest_step_seconds",
 			"Time since the step was requested, of the Release with that reason for which it is longest ago.", []string{"reason"}, nil),
 	}
+	for _, why := range []string{progress.StepDue, progress.RolloutFailed, progress.Aborted} { // or an increase from none is not seen
+		m.moves.WithLabelValues(why)
+	}
+	return m
 }
 
 // Describe is prometheus.Collector.
@@ -81,15 +86,21 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// moved counts a move. A step that goes on was due at a time.
-func (m *metrics) moved(d progress.Decision) {
-	switch {
-	case d.Abort:
-		m.moves.WithLabelValues("Aborted").Inc()
-	case d.Move.Why == progress.StepDue && d.Progress.Next != nil:
-		m.lag.Observe(max(0, m.clock.Now().Sub(d.Progress.Next.Time.Time).Seconds()))
-		fallthrough
-	default:
-		m.moves.WithLabelValues(d.Move.Why).Inc()
+// moved counts what was done to a Release, as it was stored before.
+func (m *metrics) moved(rel *shipper.Release, d progress.Decision) {
+	if d.Abort {
+		m.moves.WithLabelValues(progress.Aborted).Inc()
+		return
 	}
+	m.moves.WithLabelValues(d.Move.Why).Inc()
+	is, executed := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing),
+		shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseStrategyExecuted)
+	if d.Move.Why != progress.StepDue || d.Progress.Next == nil || is == nil || is.Reason != shipper.AdvancingSoaking || executed == nil {
+		return
+	}
+	since := d.Progress.Next.Time.Time
+	if executed.LastTransitionTime.After(since) {
+		since = executed.LastTransitionTime.Time
+	}
+	m.lag.Observe(max(0, m.clock.Now().Sub(since).Seconds()))
 }

@@ -34,15 +34,29 @@ func TestMetricsOfRolloutsThatGoOn(t *testing.T) {
 		at("a", "Soaking", 400), at("b", "Soaking", 900), at("c", "Failed", 990),
 		&shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "of-today"}}).Build()
 	m := newMetrics(t.Context(), c, testingclock.NewFakePassiveClock(now))
-	due := &shipper.ReleaseProgress{Next: &shipper.ReleaseNextStep{Time: metav1.NewTime(now.Add(-200 * time.Millisecond))}}
-	m.moved(progress.Decision{Progress: due, Move: &progress.Move{Why: progress.StepDue}})
-	m.moved(progress.Decision{Move: &progress.Move{Why: progress.RolloutFailed}})
-	m.moved(progress.Decision{Abort: true})
+	due := progress.Decision{
+		Progress: &shipper.ReleaseProgress{Next: &shipper.ReleaseNextStep{Time: metav1.NewTime(now.Add(-200 * time.Millisecond))}},
+		Move:     &progress.Move{Why: progress.StepDue},
+	}
+	stored := func(reason string, achieved time.Duration) *shipper.Release {
+		rel := &shipper.Release{}
+		rel.Status.Conditions = []shipper.Condition{
+			{Type: shipper.ReleaseAdvancing, Reason: reason},
+			{Type: shipper.ReleaseStrategyExecuted, LastTransitionTime: metav1.NewTime(now.Add(-achieved))},
+		}
+		return rel
+	}
+	m.moved(stored(shipper.AdvancingSoaking, time.Hour), due)
+	m.moved(stored(shipper.AdvancingSoaking, 0), due)          // it was achieved after it was due
+	m.moved(stored(shipper.AdvancingHeldByBlock, 0), due)      // a block was lifted
+	m.moved(stored(shipper.AdvancingAwaitingApproval, 0), due) // a user approved it
+	m.moved(stored("", 0), progress.Decision{Move: &progress.Move{Why: progress.RolloutFailed}})
+	m.moved(stored("", 0), progress.Decision{Abort: true})
 	const want = "# HELP shipper_rollout_moves_total What Shipper did to Releases by itself: StepDue went on, RolloutFailed went back, " +
 		"Aborted was given up.\n" + `# TYPE shipper_rollout_moves_total counter
 shipper_rollout_moves_total{why="Aborted"} 1
 shipper_rollout_moves_total{why="RolloutFailed"} 1
-shipper_rollout_moves_total{why="StepDue"} 1
+shipper_rollout_moves_total{why="StepDue"} 4
 # HELP shipper_rollout_oldest_step_seconds Time since the step was requested, of the Release with that reason for which it is longest ago.
 # TYPE shipper_rollout_oldest_step_seconds gauge
 shipper_rollout_oldest_step_seconds{reason="Failed"} 10

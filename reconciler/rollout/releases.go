@@ -99,7 +99,7 @@ func planProgress(s *scope, p releasesPlan, now metav1.Time) progress.Decision {
 	}
 	up, back, abort := view.OfMoves(newest)
 	return progress.Decide(progress.Observed{
-		Release: newest, Step: p.rollout.Step, Written: p.blocked, Up: up, Back: back, Abort: abort, Since: s.since,
+		Release: newest, Step: p.rollout.Step, WritesHeldBy: p.blocked, UpHeldBy: up, BackHeldBy: back, AbortHeldBy: abort, Since: s.since,
 	}, now.Time)
 }
 

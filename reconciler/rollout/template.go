@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/progress"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -184,6 +185,9 @@ func shutOut(s *scope) bool {
 // bringBack is newest before and after it is brought back by an abort, while blocks are as they are; nil when it is that way.
 func bringBack(s *scope, newest *shipper.Release, now metav1.Time) (before, after *shipper.Release) {
 	after = broughtBack(newest, s.view(now).OfRelease(newest).Blocked())
+	if after.Spec.TargetStep != newest.Spec.TargetStep {
+		after.Annotations[shipper.ReleaseMovedAnnotation] = stamp.Move(newest, after, account, progress.NewerAborted, now)
+	}
 	if equality.Semantic.DeepEqual(newest, after) {
 		return nil, nil
 	}

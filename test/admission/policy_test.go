@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/progress"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
@@ -69,6 +70,11 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 			rel.Annotations[shipper.ReleaseMovedAnnotation] = stamp.Move(s.r.rel, rel, reconcilerUser, "StepDue", metav1.Now())
 			return as(s.T, reconcilerUser).Update(s.Context(), rel, client.DryRunAll)
 		}, false},
+		"a gate that is not passed, for Shipper without a reason": {func(s *lineCase, _ *user) error {
+			rel := s.r.rel.DeepCopy()
+			rel.Spec.TargetStep = 1
+			return as(s.T, reconcilerUser).Update(s.Context(), rel, client.DryRunAll)
+		}, false},
 		"the Application of a Release": {onRelease(func(rel *shipper.Release) { rel.Labels[shipper.AppLabel] = "other" }), true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -99,7 +105,10 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 				rel.Spec.TargetStep = 1
 				rel.Annotations[shipper.ReleaseMovedAnnotation] = stamp.Move(s.r.rel, rel, "skipper", "", metav1.Now())
 			},
-			reconcilerUser: func(rel *shipper.Release) { rel.Spec.TargetStep = 1 }, // an abort brings it back
+			reconcilerUser: func(rel *shipper.Release) { // an abort brings it back
+				rel.Spec.TargetStep = 1
+				rel.Annotations[shipper.ReleaseMovedAnnotation] = stamp.Move(s.r.rel, rel, reconcilerUser, progress.NewerAborted, metav1.Now())
+			},
 		} {
 			if err := onRelease(edit)(&at, as(t, name)); err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -110,13 +119,27 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 		approves := func(user, name string) error {
 			return as(t, user).Create(t.Context(), &shipper.Approval{
 				ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, GenerateName: "a-"},
-				Spec:       shipper.ApprovalSpec{Release: s.r.rel.Name, By: shipper.ApprovalUser{Username: name}},
+				Spec:       shipper.ApprovalSpec{Release: s.r.rel.Name, Step: new(int32), By: shipper.ApprovalUser{Username: name}},
 			}, client.DryRunAll)
 		}
 		env.Eventually(t, "one by who may", func(context.Context) error { return approves("approver", "approver") })
 		for user, name := range map[string]string{"dev": "dev", "approver": "ann"} {
 			if err := approves(user, name); !apierrors.IsForbidden(err) {
 				t.Errorf("one by %s in the name of %s: %v", user, name, err)
+			}
+		}
+		refusal := &shipper.Approval{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: "refusal"},
+			Spec: shipper.ApprovalSpec{
+				Release: s.r.rel.Name, Step: new(int32), Decision: shipper.DecisionReject, By: shipper.ApprovalUser{Username: "approver"},
+			},
+		}
+		if err := as(t, "approver").Create(t.Context(), refusal); err != nil {
+			t.Fatal(err)
+		}
+		for name, may := range map[string]bool{"dev": false, "skipper": true, "approver": true} {
+			if err := as(t, name).Delete(t.Context(), refusal, client.DryRunAll); apierrors.IsForbidden(err) == may || may && err != nil {
+				t.Errorf("deleted by %s: %v", name, err)
 			}
 		}
 	})

@@ -294,7 +294,7 @@ func TestAGateThatAsksForApprovals(t *testing.T) {
 func (s *fixture) approves(release string, step int32, decision shipper.ApprovalDecision) error {
 	a := &shipper.Approval{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, GenerateName: "approval-"},
-		Spec:       shipper.ApprovalSpec{Release: release, Step: step, Decision: decision},
+		Spec:       shipper.ApprovalSpec{Release: release, Step: &step, Decision: decision},
 	}
 	return s.User.Create(s.Ctx, a)
 }

@@ -213,11 +213,16 @@ func TestAlertsOfServices(t *testing.T) {
 
 func TestAlertsOfRollouts(t *testing.T) {
 	reason := func(r string) string { return `namespace="shipper-system",reason="` + r + `"` }
+	const taken = `namespace="shipper-system",why="RolloutFailed"`
 	situations{
 		"all go on": {healthy + gauge("shipper_rollouts", reason("Soaking"), 7) +
 			gauge("shipper_rollout_oldest_step_seconds", reason("Soaking"), 90000), nil},
 		"one has failed": {healthy + gauge("shipper_rollouts", reason("Failed"), 1), []string{"ShipperRolloutFailed"}},
-		"one is stuck":   {healthy + gauge("shipper_rollout_oldest_step_seconds", reason("Moving"), 3700), []string{"ShipperRolloutStuck"}},
+		"one was taken back": {
+			healthy + "\tshipper_rollout_moves_total{" + taken + "} 0x50 1x20\n", []string{"ShipperRolloutTakenBack"},
+		},
+		"one was taken back long ago": {healthy + "\tshipper_rollout_moves_total{" + taken + "} 0x10 1x60\n", nil},
+		"one is stuck":                {healthy + gauge("shipper_rollout_oldest_step_seconds", reason("Moving"), 3700), []string{"ShipperRolloutStuck"}},
 	}.check(t)
 }
 

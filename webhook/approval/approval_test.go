@@ -30,7 +30,7 @@ func (r releases) ReleaseNow(_ context.Context, key types.NamespacedName) (*ship
 }
 
 // web is a Release that cay has asked for, whose step 0 waits for two approvals and has ann's.
-func web() *shipper.Release {
+func web(edits ...func(*shipper.Release)) *shipper.Release {
 	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: "web-1-0", UID: "u", Labels: map[string]string{shipper.AppLabel: "web"},
 		Annotations: map[string]string{
@@ -40,12 +40,17 @@ func web() *shipper.Release {
 	rel.Status.Progress = &shipper.ReleaseProgress{
 		Move: 2, ConvergedTime: &metav1.Time{}, Approvals: &shipper.ReleaseApprovals{Required: 2, Users: []string{"ann"}},
 	}
+	for _, edit := range edits {
+		edit(rel)
+	}
 	return rel
 }
 
+func enough(rel *shipper.Release) { rel.Status.Progress.Approvals.Required = 1 }
+
 func of(release string, step int32, edits ...func(*shipper.Approval)) *shipper.Approval {
 	a := &shipper.Approval{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Spec: shipper.ApprovalSpec{Release: release, Step: step},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Spec: shipper.ApprovalSpec{Release: release, Step: &step},
 	}
 	for _, edit := range edits {
 		edit(a)
@@ -91,6 +96,11 @@ func TestApprovals(t *testing.T) {
 			"ann", web(), of("web-1-0", 0), response.Invalid,
 			invalid + `spec.step: Invalid value: 0: user "ann" has approved step 0 of Release web-1-0 already`,
 		},
+		"when enough have approved": {
+			"bob", web(enough), of("web-1-0", 0), response.Invalid,
+			invalid + "spec.step: Invalid value: 0: step 0 of Release web-1-0 has the approvals that it needs: raise targetStep",
+		},
+		"a refusal when enough have approved": {"bob", web(enough), of("web-1-0", 0, refusing), "", ""},
 		"of another step": {
 			"bob", web(), of("web-1-0", 1), response.Invalid,
 			invalid + "spec.step: Invalid value: 1: Release web-1-0 is at step 0",
@@ -144,6 +154,9 @@ func TestApprovalsAreNotForged(t *testing.T) {
 	good := func(a *shipper.Approval) {
 		a.Spec.By.Username, a.Spec.Move = "bob", 2
 		a.Labels = map[string]string{shipper.AppLabel: "web", shipper.ReleaseLabel: "web-1-0"}
+		a.OwnerReferences = []metav1.OwnerReference{{
+			APIVersion: "shipper.booking.com/v1alpha1", Kind: "Release", Name: "web-1-0", UID: "u",
+		}}
 	}
 	if err := webhook(web()).Validate(t.Context(), ask.Create("bob", of("web-1-0", 0, good)), &response.Response{}); err != nil {
 		t.Errorf("one that is right: %v", err)
@@ -153,6 +166,7 @@ func TestApprovalsAreNotForged(t *testing.T) {
 		"of another uid":           func(a *shipper.Approval) { a.Spec.By.UID = "7" },
 		"for another position":     func(a *shipper.Approval) { a.Spec.Move = 3 },
 		"of another Application":   func(a *shipper.Approval) { a.Labels[shipper.AppLabel] = "x" },
+		"owned by none":            func(a *shipper.Approval) { a.OwnerReferences = nil },
 		"found by another Release": func(a *shipper.Approval) { a.Labels[shipper.ReleaseLabel] = "x" },
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -163,8 +177,13 @@ func TestApprovalsAreNotForged(t *testing.T) {
 			}
 		})
 	}
-	relabelled := of("web-1-0", 0, good, func(a *shipper.Approval) { a.Labels[shipper.ReleaseLabel] = "x" })
-	if err := webhook(web()).Validate(t.Context(), ask.Update("bob", relabelled, of("web-1-0", 0, good)), &response.Response{}); err == nil {
-		t.Error("other labels are admitted")
+	for sentence, change := range map[string]func(*shipper.Approval){
+		"other labels":                 func(a *shipper.Approval) { a.Labels[shipper.ReleaseLabel] = "x" },
+		"the next Release of its name": func(a *shipper.Approval) { a.OwnerReferences[0].UID = "x" },
+	} {
+		changed := ask.Update("bob", of("web-1-0", 0, good, change), of("web-1-0", 0, good))
+		if err := webhook(web()).Validate(t.Context(), changed, &response.Response{}); err == nil {
+			t.Errorf("%s: admitted", sentence)
+		}
 	}
 }

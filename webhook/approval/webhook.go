@@ -11,10 +11,12 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/stamp"
@@ -30,7 +32,10 @@ const (
 	retry = time.Second
 )
 
-var specPath = field.NewPath("spec")
+var (
+	specPath   = field.NewPath("spec")
+	ownersPath = field.NewPath("metadata", "ownerReferences")
+)
 
 // State has Releases, read from the API server: an Approval counts for the position that the Release has now.
 type State interface {
@@ -47,7 +52,7 @@ type Webhook struct {
 // Default writes who gives the Approval, when, and for which position of the Release.
 func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *response.Response) error {
 	is, old, err := response.Decode[shipper.Approval](req)
-	if err != nil || is == nil || old != nil {
+	if err != nil || is == nil || old != nil || is.Spec.Release == "" || is.Spec.Step == nil {
 		return nil // the schema refuses it with a better message, and nothing changes
 	}
 	if err := a.Complete(req.Object.Raw, is); err != nil {
@@ -62,10 +67,13 @@ func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *respon
 	is.Spec.Move = stamp.Moved(rel).Count
 	response.Label(&is.ObjectMeta, shipper.AppLabel, rel.Labels[shipper.AppLabel])
 	response.Label(&is.ObjectMeta, shipper.ReleaseLabel, rel.Name)
-	is.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: shipper.GroupVersion.String(), Kind: "Release", Name: rel.Name, UID: rel.UID,
-	}}
+	is.OwnerReferences = owners(rel)
 	return w.judge(ctx, req, is, rel) // before the policy, whose message says less
+}
+
+// owners are those of an Approval of a Release: it goes with the Release, and does not count for the next one of that name.
+func owners(rel *shipper.Release) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: shipper.GroupVersion.String(), Kind: "Release", Name: rel.Name, UID: rel.UID}}
 }
 
 // Validate validates an Approval before it is stored.
@@ -92,15 +100,21 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, _ *respo
 	if is.Labels[shipper.AppLabel] != rel.Labels[shipper.AppLabel] || is.Labels[shipper.ReleaseLabel] != rel.Name {
 		errs = append(errs, field.Forbidden(field.NewPath("metadata", "labels"), "those of Shipper are written by it; leave them out"))
 	}
+	if !equality.Semantic.DeepEqual(is.OwnerReferences, owners(rel)) {
+		errs = append(errs, field.Forbidden(ownersPath, "are written by Shipper; leave them out"))
+	}
 	if err := response.Invalidate(kind, is.Name, errs); err != nil {
 		return err
 	}
 	return w.judge(ctx, req, is, rel)
 }
 
-// validateUpdate refuses other labels: Shipper finds Approvals by them. The schema keeps spec.
+// validateUpdate refuses other labels and owners: Shipper finds Approvals by these, and counts them. The schema keeps spec.
 func validateUpdate(is, old *shipper.Approval) error {
 	var errs field.ErrorList
+	if !equality.Semantic.DeepEqual(is.OwnerReferences, old.OwnerReferences) {
+		errs = append(errs, field.Forbidden(ownersPath, "are written by Shipper; leave them as they are"))
+	}
 	for _, key := range []string{shipper.AppLabel, shipper.ReleaseLabel} {
 		if is.Labels[key] != old.Labels[key] {
 			errs = append(errs, field.Forbidden(field.NewPath("metadata", "labels").Key(key), "is written by Shipper; leave it as it is"))
@@ -135,20 +149,23 @@ func (w *Webhook) judge(ctx context.Context, req *admission.Request, is *shipper
 	case is.Spec.Decision != shipper.DecisionReject && rel.Annotations[shipper.ReleaseRequestedByAnnotation] == user:
 		return response.Forbid(resource, is.Name, fmt.Sprintf("user %q has asked for Release %s: another user has to approve it", user, rel.Name))
 	}
-	why := ""
+	why, step := "", ptr.Deref(is.Spec.Step, 0) // the schema asks for one
 	switch p := rel.Status.Progress; {
-	case is.Spec.Step != rel.Spec.TargetStep:
+	case step != rel.Spec.TargetStep:
 		why = fmt.Sprintf("Release %s is at step %d", rel.Name, rel.Spec.TargetStep)
-	case p == nil || p.Approvals == nil || p.Step != is.Spec.Step || p.Move != stamp.Moved(rel).Count || p.ConvergedTime == nil:
-		why = fmt.Sprintf("step %d of Release %s is not waiting for approval", is.Spec.Step, rel.Name)
+	case p == nil || p.Approvals == nil || p.Step != step || p.Move != stamp.Moved(rel).Count || p.ConvergedTime == nil:
+		why = fmt.Sprintf("step %d of Release %s is not waiting for approval", step, rel.Name)
 		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing); c != nil && c.Message != "" {
 			why += ": " + c.Message
 		}
-	case is.Spec.Decision != shipper.DecisionReject && slices.Contains(p.Approvals.Users, user):
-		why = fmt.Sprintf("user %q has approved step %d of Release %s already", user, is.Spec.Step, rel.Name)
+	case is.Spec.Decision == shipper.DecisionReject:
+	case slices.Contains(p.Approvals.Users, user):
+		why = fmt.Sprintf("user %q has approved step %d of Release %s already", user, step, rel.Name)
+	case len(p.Approvals.Users) >= int(p.Approvals.Required):
+		why = fmt.Sprintf("step %d of Release %s has the approvals that it needs: raise targetStep", step, rel.Name)
 	}
 	if why == "" {
 		return nil
 	}
-	return response.Invalidate(kind, is.Name, field.ErrorList{field.Invalid(specPath.Child("step"), is.Spec.Step, why)})
+	return response.Invalidate(kind, is.Name, field.ErrorList{field.Invalid(specPath.Child("step"), step, why)})
 }

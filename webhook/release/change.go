@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/progress"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -21,12 +22,12 @@ func (w *Webhook) asked(ctx context.Context, req *admission.Request, c block.Cha
 }
 
 // step is the change made by a new targetStep. The reconciler moves a Release for a reason of its own, which matchConditions bear on, or
-// because it aborts a newer one.
+// because it aborts a newer one. A reconciler from before moves gave reasons did so for an abort only.
 func (w *Webhook) step(
 	ctx context.Context, req *admission.Request, app block.App, rel, old *shipper.Release,
 ) block.Change {
 	c := app.Step(rel)
-	if w.reconciler(req) && stamp.Moved(rel).Why == "" {
+	if why := stamp.Moved(rel).Why; w.reconciler(req) && (why == progress.NewerAborted || why == "") {
 		return c.And(shipper.RolloutBlockAbort)
 	}
 	c.Matches = w.BlockCheck.Requested(ctx, req)

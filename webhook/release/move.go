@@ -82,16 +82,21 @@ func (w *Webhook) validateNotes(ctx context.Context, req *admission.Request, rel
 	return errs, nil
 }
 
-// validateMove refuses a move past the gate of a step that is not achieved, unless the user may skip gates. The reconciler never may,
-// and goes up one step at a time.
+// validateMove refuses a move past the gate of a step that is not achieved, unless the user may skip gates. The reconciler never may, but
+// for the Release that an abort brings back, which has passed them. By itself it goes up one step at a time, and nowhere under a hold.
 func (w *Webhook) validateMove(ctx context.Context, req *admission.Request, rel, old *shipper.Release) error {
-	from, to := old.Spec.TargetStep, rel.Spec.TargetStep
-	if to <= from || stamp.Moved(rel).Why == "" && w.reconciler(req) {
-		return nil
+	from, to, why := old.Spec.TargetStep, rel.Spec.TargetStep, ""
+	if w.reconciler(req) {
+		why = stamp.Moved(rel).Why
 	}
-	if w.reconciler(req) && (to != from+1 || old.Spec.Hold != "" || !progress.Achieved(old, from)) {
-		return response.Forbid(resource, rel.Name, fmt.Sprintf("Shipper goes on by itself from an achieved step to the next, and not while "+
+	switch {
+	case from == to || why == progress.NewerAborted:
+		return nil
+	case why != "" && (old.Spec.Hold != "" || to > from && (to != from+1 || !progress.Achieved(old, from))):
+		return response.Forbid(resource, rel.Name, fmt.Sprintf("Shipper goes on by itself from an achieved step to the next, and nowhere while "+
 			"spec.hold is set: it asked to go from step %d to step %d", from, to))
+	case to < from:
+		return nil
 	}
 	closed := closedGate(old, to)
 	if closed < 0 {

@@ -42,6 +42,20 @@ func achieving(step int32) func(*shipper.Release) {
 	}
 }
 
+// asking has the first step ask for approvals.
+func asking(approvals int32) func(*shipper.Release) {
+	return func(r *shipper.Release) {
+		r.Spec.Environment.Strategy = r.Spec.Environment.Strategy.DeepCopy()
+		r.Spec.Environment.Strategy.Steps[0].Gate.Approvals = approvals
+	}
+}
+
+func approvedBy(rejected string, users ...string) func(*shipper.Release) {
+	return func(r *shipper.Release) {
+		r.Status.Progress.Approvals = &shipper.ReleaseApprovals{Users: users, RejectedBy: rejected}
+	}
+}
+
 func holding(reason string) func(*shipper.Release) {
 	return func(r *shipper.Release) { r.Spec.Hold = reason }
 }
@@ -67,7 +81,7 @@ func TestGatesHold(t *testing.T) {
 	retreat.Spec.Allow = []shipper.RolloutBlockChange{shipper.RolloutBlockRetreat}
 	blocked := "rollouts blocked by: global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago). To override: kubectl annotate rel " +
 		name + " shipper.booking.com/rollout-block.override=global/dns -n default" + needed
-	byItself := "Shipper goes on by itself from an achieved step to the next, and not while spec.hold is set: it asked to go from "
+	byItself := "Shipper goes on by itself from an achieved step to the next, and nowhere while spec.hold is set: it asked to go from "
 	for sentence, tc := range map[string]row{
 		"while the step is not achieved": {
 			req: ask.Update("dev", gated(ask.TargetStep(1)), gated()), decision: response.Forbidden, message: closed,
@@ -85,9 +99,20 @@ func TestGatesHold(t *testing.T) {
 			req:      ask.Update("dev", gated(ask.TargetStep(1)), gated(achieving(0), func(r *shipper.Release) { r.Status.Conditions = nil })),
 			decision: response.Forbidden, message: closed,
 		},
-		"when it was achieved before another move": {
-			req: ask.Update("dev", gated(ask.TargetStep(1), annotated(shipper.ReleaseMovedAnnotation, `{"count":2}`)),
-				gated(achieving(0), annotated(shipper.ReleaseMovedAnnotation, `{"count":2}`))), decision: response.Forbidden, message: closed,
+		"when approvals are asked for and a reconciler of another version saw none": {
+			req: ask.Update("dev", gated(ask.TargetStep(1), asking(2)), gated(achieving(0), asking(2))), decision: response.Forbidden,
+			message: closed,
+		},
+		"when fewer have approved than are asked for": {
+			req:      ask.Update("dev", gated(ask.TargetStep(1), asking(2)), gated(achieving(0), asking(2), approvedBy("", "ann"))),
+			decision: response.Forbidden, message: closed,
+		},
+		"when one has refused": {
+			req:      ask.Update("dev", gated(ask.TargetStep(1), asking(1)), gated(achieving(0), asking(1), approvedBy("bob", "ann"))),
+			decision: response.Forbidden, message: closed,
+		},
+		"not when enough have approved": {
+			req: ask.Update("dev", gated(ask.TargetStep(1), asking(1)), gated(achieving(0), asking(1), approvedBy("", "ann"))), warned: goesOn,
 		},
 		"when the status is of an earlier spec": {
 			req:      ask.Update("dev", gated(ask.TargetStep(1)), gated(achieving(0), func(r *shipper.Release) { r.Generation = 4 })),
@@ -126,7 +151,14 @@ func TestGatesHold(t *testing.T) {
 			req: ask.Update(ask.Reconciler, by("StepDue", gated(achieving(0)), 1), gated(achieving(0))), known: []client.Object{retreat},
 			decision: response.Blocked, message: strings.Replace(blocked, "ago)", "ago; lets pass: Retreat)", 1),
 		},
-		"an abort brings a Release back past them": {req: ask.Update(ask.Reconciler, gated(ask.TargetStep(2)), gated())},
+		"and back only when it is not held": {
+			req:      ask.Update(ask.Reconciler, by("RolloutFailed", gated(ask.TargetStep(1), holding("x")), 0), gated(ask.TargetStep(1), holding("x"))),
+			decision: response.Forbidden, message: byItself + "step 1 to step 0",
+		},
+		"an abort brings a Release back past them": {req: ask.Update(ask.Reconciler, by("NewerAborted", gated(), 2), gated())},
+		"also for a move of Shipper's without a reason": {
+			req: ask.Update(ask.Reconciler, gated(ask.TargetStep(2)), gated()), decision: response.Forbidden, message: closed,
+		},
 	} {
 		t.Run(sentence, tc.throughBoth)
 	}

@@ -34,6 +34,8 @@ type Step struct {
 	// empty where a user has to raise targetStep.
 	Gated bool
 	After shipper.Duration
+	// Approvals is how many users have to approve the step before it is achieved.
+	Approvals int32
 }
 
 // Steps are the steps of a strategy, for a contender and an incumbent of that many Pods at full capacity; incumbent is nil when
@@ -48,6 +50,9 @@ func Steps(s *shipper.RolloutStrategy, contender int32, incumbent *int32) []Step
 			Pods:    strategy.Pods(contender, step.Capacity.Contender),
 			Percent: step.Capacity.Contender, Weight: step.Traffic.Contender,
 		}, Gates: step.ReadinessGates, Gated: step.Gate != nil, After: step.After}
+		if step.Gate != nil {
+			out[i].Approvals = step.Gate.Approvals
+		}
 		if incumbent != nil {
 			out[i].Incumbent = &Side{
 				Pods:    strategy.Pods(*incumbent, step.Capacity.Incumbent),
@@ -90,6 +95,9 @@ func (s Step) Awaited() string {
 	}
 	if s.Gated {
 		out += "; it is a gate"
+	}
+	if s.Approvals > 0 {
+		out += fmt.Sprintf(" that asks for %d approvals", s.Approvals)
 	}
 	if s.After != "" {
 		out += fmt.Sprintf("; it goes on by itself after %s", s.After)

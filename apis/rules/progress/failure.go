@@ -29,7 +29,7 @@ func (d *decision) deadline() {
 		return
 	case p.Failure != nil:
 		return
-	case d.Written != "" || d.Release.Spec.Hold != "" || d.onlyUnreachable():
+	case d.WritesHeldBy != "" || d.Release.Spec.Hold != "" || d.onlyUnreachable():
 		d.stopClock(allowed)
 		return
 	case p.DeadlineTime == nil:
@@ -48,7 +48,7 @@ func (d *decision) deadline() {
 		d.again(wait)
 		return
 	}
-	d.note()
+	d.recordFailure()
 }
 
 // stopClock keeps what is left of the time that is allowed.
@@ -69,8 +69,8 @@ func (d *decision) onlyUnreachable() bool {
 	return len(d.Step.Lacking) > 0 && !slices.ContainsFunc(d.Step.Lacking, func(l strategy.Lack) bool { return l.Reachable })
 }
 
-// note notes a failure.
-func (d *decision) note() {
+// recordFailure writes down that the rollout has failed, where, and what is done about it.
+func (d *decision) recordFailure() {
 	f := &shipper.ReleaseFailure{
 		Step: d.target(), Reason: shipper.ProgressDeadlineExceeded, Time: upTo(d.now), Message: d.Step.Awaited,
 		Action: cmp.Or(d.strategy.OnFailure, shipper.OnFailureHold),
@@ -97,22 +97,22 @@ func Before(s *shipper.RolloutStrategy, step int32) (before int32, is bool) {
 	return 0, false
 }
 
-// fail is the condition Advancing of a rollout that has failed and has not gone back. Nothing is done before the failure is stored.
-func (d *decision) fail() shipper.Condition {
+// actOnFailure is the condition Advancing of a rollout that has failed and has not gone back. Nothing is done before the failure is stored.
+func (d *decision) actOnFailure() shipper.Condition {
 	f := d.progress.Failure
 	recorded := d.stored != nil && d.stored.Failure != nil && d.stored.Step == d.target() && d.stored.Move == d.progress.Move
-	message, held := d.failure(), ""
+	message, held := d.failureMessage(), ""
 	switch f.Action {
 	case shipper.OnFailureRetreat:
 		before, _ := Before(d.strategy, d.target())
-		if held = d.stopped(d.Back); held == "" {
+		if held = d.stopped(d.BackHeldBy); held == "" {
 			message += fmt.Sprintf("; goes back to step %d", before)
 			if recorded {
 				d.out.Move = &Move{To: before, Why: RolloutFailed}
 			}
 		}
 	case shipper.OnFailureAbort:
-		if held = d.stopped(d.Abort); held == "" {
+		if held = d.stopped(d.AbortHeldBy); held == "" {
 			message += "; is aborted"
 			d.out.Abort = recorded
 		}
@@ -120,7 +120,7 @@ func (d *decision) fail() shipper.Condition {
 	if held != "" {
 		message += fmt.Sprintf("; onFailure is %s, and that is held: %s", f.Action, held)
 	}
-	return d.is(corev1.ConditionFalse, shipper.AdvancingFailed, message)
+	return d.condition(corev1.ConditionFalse, shipper.AdvancingFailed, message)
 }
 
 // stopped says what keeps Shipper from acting on a failure: the user's hold, or blocks.
@@ -131,17 +131,17 @@ func (d *decision) stopped(blocks string) string {
 	return blocks
 }
 
-// failed is the condition Failed.
-func (d *decision) failed() shipper.Condition {
+// failedCondition is the condition Failed.
+func (d *decision) failedCondition() shipper.Condition {
 	c := shipper.Condition{Type: shipper.ReleaseFailed, Status: corev1.ConditionFalse}
 	if f := d.progress.Failure; f != nil {
-		c.Status, c.Reason, c.Message = corev1.ConditionTrue, f.Reason, d.failure()
+		c.Status, c.Reason, c.Message = corev1.ConditionTrue, f.Reason, d.failureMessage()
 	}
 	return c
 }
 
-// failure describes a failure to users.
-func (d *decision) failure() string {
+// failureMessage describes a failure to users.
+func (d *decision) failureMessage() string {
 	f := d.progress.Failure
 	name := ""
 	if int(f.Step) < len(d.strategy.Steps) && d.strategy.Steps[f.Step].Name != "" {

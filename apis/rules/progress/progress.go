@@ -26,10 +26,10 @@ type Observed struct {
 	Release *shipper.Release
 	// Step is how far its step is.
 	Step strategy.StepState
-	// Written says what keeps the step's own changes from being written; empty when nothing does.
-	Written string
-	// Up, Back and Abort name the RolloutBlocks that stop a move up, a move back and an abort; each is empty when none does.
-	Up, Back, Abort string
+	// WritesHeldBy names the RolloutBlocks that keep the step's own changes from being written; empty when none does.
+	WritesHeldBy string
+	// UpHeldBy, BackHeldBy and AbortHeldBy name those that stop a move up, a move back and an abort; each is empty when none does.
+	UpHeldBy, BackHeldBy, AbortHeldBy string
 	// Since is when the reconciler began to observe.
 	Since time.Time
 }
@@ -65,6 +65,10 @@ const (
 	StepDue = "StepDue"
 	// RolloutFailed is the reason of a move back.
 	RolloutFailed = "RolloutFailed"
+	// NewerAborted is the reason of a move of the Release that an abort brings back.
+	NewerAborted = "NewerAborted"
+	// Aborted is no move, but stands beside them in metrics: the Release failed, and was deleted.
+	Aborted = "Aborted"
 )
 
 // Decide computes the decision. What was not stored before is not acted on, so that a crash repeats an act and loses none.
@@ -74,13 +78,13 @@ func Decide(o Observed, now time.Time) Decision {
 		return Decision{}
 	}
 	d := decision{Observed: o, strategy: s, now: now, stored: o.Release.Status.Progress}
-	d.figures()
+	d.startOrContinue()
 	d.deadline()
 	advancing := d.advancing()
 	d.out.Progress = d.progress
 	d.out.Conditions = append(d.out.Conditions, advancing)
 	if s.ProgressDeadline != "" {
-		d.out.Conditions = append(d.out.Conditions, d.failed())
+		d.out.Conditions = append(d.out.Conditions, d.failedCondition())
 	}
 	return d.out
 }
@@ -100,8 +104,8 @@ type decision struct {
 // target is the index of the requested step.
 func (d *decision) target() int32 { return d.Release.Spec.TargetStep }
 
-// figures begins anew when the position has changed, and notes when the step has first what it wants.
-func (d *decision) figures() {
+// startOrContinue begins anew when the position has changed, and notes when the step has first what it wants.
+func (d *decision) startOrContinue() {
 	moved := stamp.Moved(d.Release)
 	switch was := d.stored; {
 	case was != nil && was.Step == d.target() && was.Move == moved.Count:
@@ -140,20 +144,23 @@ func (d *decision) movedBack(moved shipper.ReleaseMove) bool {
 func (d *decision) advancing() shipper.Condition {
 	switch {
 	case d.progress.Failure != nil && !d.progress.MovedBack:
-		return d.fail()
+		return d.actOnFailure()
 	case d.progress.MovedBack && !d.Step.Converged:
-		return d.is(corev1.ConditionFalse, shipper.AdvancingGoingBack, d.Step.Awaited)
+		return d.condition(corev1.ConditionFalse, shipper.AdvancingGoingBack, d.Step.Awaited)
 	case !d.Step.Converged:
 		return d.moving()
 	case d.progress.MovedBack:
-		return d.is(corev1.ConditionFalse, shipper.AdvancingHeldAfterGoingBack,
-			fmt.Sprintf("it went back to step %d: nothing goes on until a user raises targetStep", d.target()))
+		message := fmt.Sprintf("it went back to step %d: nothing goes on until a user raises targetStep", d.target())
+		if !d.Step.Achieved && d.Step.Awaited != "" {
+			message += "; " + d.Step.Awaited
+		}
+		return d.condition(corev1.ConditionFalse, shipper.AdvancingHeldAfterGoingBack, message)
 	case d.Step.Approving:
-		return d.is(corev1.ConditionFalse, shipper.AdvancingAwaitingApproval, d.Step.Awaited)
+		return d.condition(corev1.ConditionFalse, shipper.AdvancingAwaitingApproval, d.Step.Awaited)
 	case !d.Step.Achieved:
-		return d.is(corev1.ConditionTrue, shipper.AdvancingChecking, d.Step.Awaited)
+		return d.condition(corev1.ConditionTrue, shipper.AdvancingChecking, d.Step.Awaited)
 	case int(d.target()) == len(d.strategy.Steps)-1:
-		return d.is(corev1.ConditionFalse, shipper.AdvancingComplete, "")
+		return d.condition(corev1.ConditionFalse, shipper.AdvancingComplete, "")
 	}
 	return d.goOn()
 }
@@ -161,12 +168,12 @@ func (d *decision) advancing() shipper.Condition {
 // moving is the condition while the step does not have what it wants.
 func (d *decision) moving() shipper.Condition {
 	switch {
-	case d.Written != "":
-		return d.is(corev1.ConditionFalse, shipper.AdvancingHeldByBlock, d.Written)
+	case d.WritesHeldBy != "":
+		return d.condition(corev1.ConditionFalse, shipper.AdvancingHeldByBlock, d.WritesHeldBy)
 	case d.onlyUnreachable():
-		return d.is(corev1.ConditionFalse, shipper.ClustersNotOperational, d.Step.Awaited)
+		return d.condition(corev1.ConditionFalse, shipper.ClustersNotOperational, d.Step.Awaited)
 	}
-	return d.is(corev1.ConditionTrue, shipper.AdvancingMoving, d.Step.Awaited)
+	return d.condition(corev1.ConditionTrue, shipper.AdvancingMoving, d.Step.Awaited)
 }
 
 // goOn is the condition when the step is achieved and another follows.
@@ -174,7 +181,7 @@ func (d *decision) goOn() shipper.Condition {
 	step := d.strategy.Steps[d.target()]
 	next := d.target() + 1
 	if step.After == "" {
-		return d.is(corev1.ConditionFalse, shipper.AdvancingAwaitingCommand,
+		return d.condition(corev1.ConditionFalse, shipper.AdvancingAwaitingCommand,
 			fmt.Sprintf("waits until targetStep is raised to %d", next))
 	}
 	due := d.progress.ConvergedTime.Add(step.After.Value())
@@ -185,18 +192,18 @@ func (d *decision) goOn() shipper.Condition {
 	}
 	switch {
 	case d.Release.Spec.Hold != "":
-		return d.is(corev1.ConditionFalse, shipper.AdvancingHeldByUser, "held: "+d.Release.Spec.Hold)
-	case d.Up != "":
+		return d.condition(corev1.ConditionFalse, shipper.AdvancingHeldByUser, "held: "+d.Release.Spec.Hold)
+	case d.UpHeldBy != "":
 		d.out.CommandNotAwaited = true
-		return d.is(corev1.ConditionFalse, shipper.AdvancingHeldByBlock, d.Up)
+		return d.condition(corev1.ConditionFalse, shipper.AdvancingHeldByBlock, d.UpHeldBy)
 	case wait > 0:
 		d.out.Again = wait
 	case d.stored != nil && d.stored.ConvergedTime != nil && Achieved(d.Release, d.target()):
 		d.out.Move = &Move{To: next, Why: StepDue}
 	}
 	d.out.CommandNotAwaited = true
-	return d.is(corev1.ConditionTrue, shipper.AdvancingSoaking, fmt.Sprintf("goes on to step %d (%s) %s after step %d had what it wants",
-		next, d.strategy.Steps[next].Name, step.After, d.target()))
+	return d.condition(corev1.ConditionTrue, shipper.AdvancingSoaking, fmt.Sprintf(
+		"goes on to step %d (%s) %s after step %d had what it wants", next, d.strategy.Steps[next].Name, step.After, d.target()))
 }
 
 // Achieved reports whether the stored status of a Release says that it has achieved a step since targetStep was last changed, and still
@@ -205,10 +212,21 @@ func Achieved(rel *shipper.Release, step int32) bool {
 	a, p := rel.Status.AchievedStep, rel.Status.Progress
 	return a != nil && a.Step == step && shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseStrategyExecuted) &&
 		rel.Spec.TargetStep == step && rel.Status.ObservedGeneration == rel.Generation &&
-		p != nil && p.Step == step && p.Move == stamp.Moved(rel).Count
+		p != nil && p.Step == step && approved(rel, p.Approvals)
 }
 
-func (d *decision) is(status corev1.ConditionStatus, reason, message string) shipper.Condition {
+// approved does not rely on StrategyExecuted: a reconciler from before approvals may have written the status, and such a one says of a step
+// that asks for them that it is achieved.
+func approved(rel *shipper.Release, is *shipper.ReleaseApprovals) bool {
+	s := rel.Spec.Environment.Strategy
+	if s == nil || int(rel.Spec.TargetStep) >= len(s.Steps) {
+		return true
+	}
+	gate := s.Steps[rel.Spec.TargetStep].Gate
+	return gate == nil || gate.Approvals == 0 || is != nil && is.RejectedBy == "" && len(is.Users) >= int(gate.Approvals)
+}
+
+func (d *decision) condition(status corev1.ConditionStatus, reason, message string) shipper.Condition {
 	return shipper.Condition{Type: shipper.ReleaseAdvancing, Status: status, Reason: reason, Message: message}
 }
 

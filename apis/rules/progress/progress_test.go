@@ -197,7 +197,7 @@ func TestDecide(t *testing.T) {
 			},
 		},
 		"one under a block stays": {
-			is: progress.Observed{Release: achieved(rel(steps("10m"), 0, soaking(0))), Step: done, Up: "blocked"}, after: time.Hour,
+			is: progress.Observed{Release: achieved(rel(steps("10m"), 0, soaking(0))), Step: done, UpHeldBy: "blocked"}, after: time.Hour,
 			expected: progress.Decision{
 				Progress: next(soaking(0), 1, 10*time.Minute), CommandNotAwaited: true,
 				Conditions: []shipper.Condition{advancing(no, shipper.AdvancingHeldByBlock, "blocked")},
@@ -226,6 +226,16 @@ func TestDecide(t *testing.T) {
 				Progress: with(soaking(0), func(p *shipper.ReleaseProgress) { p.Move, p.MovedBack = 2, true }),
 				Conditions: []shipper.Condition{advancing(no, shipper.AdvancingHeldAfterGoingBack,
 					"it went back to step 0: nothing goes on until a user raises targetStep")},
+			},
+		},
+		"and it says what the step lacks, or a user who raises it is refused without a reason": {
+			is: progress.Observed{Release: achieved(rel(steps("10m"), 0, soaking(1))), Step: strategy.StepState{
+				Converged: true, Awaited: "step 0 has 0 of 2 approvals",
+			}},
+			expected: progress.Decision{
+				Progress: &shipper.ReleaseProgress{MovedBack: true, RequestedTime: at(0), ConvergedTime: new(at(0))},
+				Conditions: []shipper.Condition{advancing(no, shipper.AdvancingHeldAfterGoingBack,
+					"it went back to step 0: nothing goes on until a user raises targetStep; step 0 has 0 of 2 approvals")},
 			},
 		},
 		"also when nobody noted that it was lowered": {
@@ -274,7 +284,7 @@ func TestDecide(t *testing.T) {
 			},
 		},
 		"and under a block": {
-			is: progress.Observed{Release: rel(failing(""), 1, awaited(1)), Step: lacking, Written: "blocked"}, after: 4 * time.Minute,
+			is: progress.Observed{Release: rel(failing(""), 1, awaited(1)), Step: lacking, WritesHeldBy: "blocked"}, after: 4 * time.Minute,
 			expected: progress.Decision{
 				Progress:   with(awaited(1), func(p *shipper.ReleaseProgress) { p.DeadlineTime, p.DeadlineRemaining = nil, "1m0s" }),
 				Conditions: []shipper.Condition{advancing(no, shipper.AdvancingHeldByBlock, "blocked"), notFailed},
@@ -344,7 +354,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a block holds what is done about a failure": {
 			is: progress.Observed{
-				Release: rel(failing(shipper.OnFailureAbort), 1, failure(1, shipper.OnFailureAbort)), Step: lacking, Abort: "blocked",
+				Release: rel(failing(shipper.OnFailureAbort), 1, failure(1, shipper.OnFailureAbort)), Step: lacking, AbortHeldBy: "blocked",
 			},
 			expected: progress.Decision{
 				Progress: failure(1, shipper.OnFailureAbort),

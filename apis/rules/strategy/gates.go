@@ -3,11 +3,13 @@
 package strategy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -17,7 +19,7 @@ import (
 const maxMessage = 256
 
 // gates are the stages of the step's readinessGates and of its approvals; none when the step asks for neither. A step at or before the
-// achieved one has passed them.
+// achieved one has passed its readinessGates; its approvals may still be withdrawn.
 func (r *rollout) gates() []stage { return append(r.readiness(), r.approvals()...) }
 
 func (r *rollout) readiness() []stage {
@@ -48,14 +50,14 @@ func (r *rollout) approvals() []stage {
 		return nil
 	}
 	rel := r.contender().Release
-	a := ApprovalsOf(rel, r.step, r.Approvals)
+	a, rejection := ApprovalsOf(rel, r.step, r.Approvals)
 	message := fmt.Sprintf("step %d has %d of %d approvals", rel.Spec.TargetStep, len(a.Users), a.Required)
 	if len(a.Users) > 0 {
 		message += ": " + strings.Join(a.Users, ", ")
 	}
-	if a.RejectedBy != "" {
-		message = fmt.Sprintf("step %d was refused by %s: until that Approval is deleted, or targetStep changes",
-			rel.Spec.TargetStep, a.RejectedBy)
+	if rejection != nil {
+		message = fmt.Sprintf("step %d was refused by %s%s: until the Approval %s is deleted, or targetStep changes",
+			rel.Spec.TargetStep, a.RejectedBy, because(rejection.Spec.Reason), rejection.Name)
 	}
 	return []stage{{
 		condition: shipper.StrategyContenderAchievedApprovals,
@@ -75,26 +77,49 @@ func AsksForApprovals(s *shipper.RolloutStrategy) bool {
 	})
 }
 
-// ApprovalsOf are the approvals of a Release's requested step. The user who asked for the Release does not count.
-func ApprovalsOf(rel *shipper.Release, step *shipper.RolloutStrategyStep, all []shipper.Approval) shipper.ReleaseApprovals {
-	out := shipper.ReleaseApprovals{Required: step.Gate.Approvals}
+// maxApprovers bounds the users in a status. No step asks for more.
+const maxApprovers = 10
+
+// ApprovalsOf are the approvals of a Release's requested step, and the rejection if there is one. The user who asked for the Release does
+// not count, nor does what was said of an earlier Release with its name.
+func ApprovalsOf(rel *shipper.Release, step *shipper.RolloutStrategyStep, all []shipper.Approval) (
+	out shipper.ReleaseApprovals, no *shipper.Approval,
+) {
+	out.Required = step.Gate.Approvals
 	move, requester := stamp.Moved(rel).Count, rel.Annotations[shipper.ReleaseRequestedByAnnotation]
 	for i := range all {
 		a := &all[i].Spec
-		if a.Release != rel.Name || a.Step != rel.Spec.TargetStep || a.Move != move || all[i].DeletionTimestamp != nil || a.By.Username == "" {
+		if a.Release != rel.Name || a.Step == nil || *a.Step != rel.Spec.TargetStep || a.Move != move || a.By.Username == "" ||
+			all[i].DeletionTimestamp != nil || !ownedBy(&all[i], rel) {
 			continue
 		}
 		switch {
 		case a.Decision == shipper.DecisionReject:
-			if out.RejectedBy == "" || a.By.Username < out.RejectedBy { // one answer for any order, or status is written for ever
-				out.RejectedBy = a.By.Username
+			if no == nil || firstOf(&all[i], no) { // one answer for any order, or status is written for ever
+				no, out.RejectedBy = &all[i], a.By.Username
 			}
 		case a.By.Username != requester && !slices.Contains(out.Users, a.By.Username):
 			out.Users = append(out.Users, a.By.Username)
 		}
 	}
 	slices.Sort(out.Users)
-	return out
+	out.Users = out.Users[:min(len(out.Users), maxApprovers)]
+	return out, no
+}
+
+func ownedBy(a *shipper.Approval, rel *shipper.Release) bool {
+	return slices.ContainsFunc(a.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == rel.UID })
+}
+
+func firstOf(a, b *shipper.Approval) bool {
+	return cmp.Or(cmp.Compare(a.Spec.By.Username, b.Spec.By.Username), cmp.Compare(a.Name, b.Name)) < 0
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
 }
 
 // closedGates describes each of these conditions that is not True.

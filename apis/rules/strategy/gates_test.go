@@ -4,6 +4,7 @@ package strategy_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,12 +16,15 @@ import (
 
 func TestApprovalsCountForThePositionOfTheRelease(t *testing.T) {
 	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{
-		Name: "web-1-0", Annotations: map[string]string{shipper.ReleaseRequestedByAnnotation: "requester"},
+		Name: "web-1-0", UID: "now", Annotations: map[string]string{shipper.ReleaseRequestedByAnnotation: "requester"},
 	}}
 	rel.Spec.TargetStep = 1
 	step := &shipper.RolloutStrategyStep{Gate: &shipper.StepGate{Approvals: 2}}
 	by := func(user string, change ...func(*shipper.Approval)) shipper.Approval {
-		a := shipper.Approval{Spec: shipper.ApprovalSpec{Release: "web-1-0", Step: 1, By: shipper.ApprovalUser{Username: user}}}
+		a := shipper.Approval{
+			ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: "now"}}},
+			Spec:       shipper.ApprovalSpec{Release: "web-1-0", Step: new(int32(1)), By: shipper.ApprovalUser{Username: user}},
+		}
 		for _, f := range change {
 			f(&a)
 		}
@@ -45,11 +49,18 @@ func TestApprovalsCountForThePositionOfTheRelease(t *testing.T) {
 		},
 		"of another step, position or Release, or deleted": {
 			[]shipper.Approval{
-				by("ann", func(a *shipper.Approval) { a.Spec.Step = 0 }),
+				by("ann", func(a *shipper.Approval) { a.Spec.Step = new(int32) }),
 				by("bob", func(a *shipper.Approval) { a.Spec.Move = 7 }),
 				by("cay", func(a *shipper.Approval) { a.Spec.Release = "web-0-0" }),
 				by("dan", func(a *shipper.Approval) { a.DeletionTimestamp = &metav1.Time{} }),
+				by("eve", func(a *shipper.Approval) { a.OwnerReferences[0].UID = "an earlier Release of this name" }),
+				by("fay", func(a *shipper.Approval) { a.OwnerReferences = nil }),
 			}, shipper.ReleaseApprovals{Required: 2},
+		},
+		"of more users than a status has room for": {
+			[]shipper.Approval{
+				by("a"), by("b"), by("c"), by("d"), by("e"), by("f"), by("g"), by("h"), by("i"), by("j"), by("k"), by("l"),
+			}, shipper.ReleaseApprovals{Required: 2, Users: strings.Split("abcdefghij", "")},
 		},
 		"refused by two users": {
 			[]shipper.Approval{by("bob", rejects), by("requester", rejects), by("ann")},
@@ -58,7 +69,8 @@ func TestApprovalsCountForThePositionOfTheRelease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 2 {
-				if diff := cmp.Diff(test.want, strategy.ApprovalsOf(rel, step, test.all)); diff != "" {
+				got, _ := strategy.ApprovalsOf(rel, step, test.all)
+				if diff := cmp.Diff(test.want, got); diff != "" {
 					t.Errorf("approvals (-want +got):\n%s", diff)
 				}
 				slices.Reverse(test.all) // a cache lists in any order

@@ -125,7 +125,7 @@ func (g *randomWalk) turn() bool {
 func (g *randomWalk) byItself(step strategy.StepState) {
 	rel := g.newest()
 	d := progress.Decide(progress.Observed{
-		Release: rel, Step: step, Written: g.blocked, Up: g.blocked, Back: g.blocked, Abort: g.blocked,
+		Release: rel, Step: step, WritesHeldBy: g.blocked, UpHeldBy: g.blocked, BackHeldBy: g.blocked, AbortHeldBy: g.blocked,
 	}, g.now)
 	rel.Status.Progress = d.Progress
 	if !d.Acts() {

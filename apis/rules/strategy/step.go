@@ -43,7 +43,8 @@ func (r *rollout) stepState() StepState {
 		return s
 	}
 	if r.step.Gate != nil && r.step.Gate.Approvals > 0 {
-		s.Approvals = new(ApprovalsOf(r.contender().Release, r.step, r.Approvals))
+		approvals, _ := ApprovalsOf(r.contender().Release, r.step, r.Approvals)
+		s.Approvals = &approvals
 	}
 	awaited, _ := r.awaited()
 	if s.Achieved = awaited == nil; s.Achieved {

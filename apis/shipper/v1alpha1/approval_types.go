@@ -5,7 +5,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Approval is one user's consent to a step of a Release whose gate asks for approvals, or the refusal of it. It counts until the Release is
-// moved. Shipper writes who gave it, and when; nothing of it can be changed.
+// moved or it is deleted. Shipper writes who gave it, and when; nothing of it can be changed.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=approvals,shortName=appr,categories={shipper}
@@ -25,19 +25,23 @@ type Approval struct {
 }
 
 // ApprovalSpec is what is approved or refused, and by whom.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.release) && has(self.step)",message="set release and step"
 type ApprovalSpec struct {
 	// release is the name of a Release of this namespace.
+	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	Release string `json:"release"`
+	Release string `json:"release,omitempty"`
 
 	// step is the index, from 0, of the step: the one in targetStep.
+	// +optional
 	// +kubebuilder:validation:Minimum=0
-	Step int32 `json:"step"`
+	Step *int32 `json:"step,omitempty"`
 
 	// decision is Approve or Reject. One rejection keeps the step from being achieved until it is deleted or the Release is moved.
-	// Absent means Approve.
 	// +optional
+	// +kubebuilder:default=Approve
 	Decision ApprovalDecision `json:"decision,omitempty"`
 
 	// reason is for others to read.
@@ -61,8 +65,9 @@ type ApprovalSpec struct {
 // ApprovalUser is a user as the API server knows them.
 type ApprovalUser struct {
 	// username is unique among all users.
+	// +optional
 	// +kubebuilder:validation:MaxLength=1024
-	Username string `json:"username"`
+	Username string `json:"username,omitempty"`
 	// uid may be empty.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

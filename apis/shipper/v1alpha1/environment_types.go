@@ -333,7 +333,7 @@ type StepGate struct {
 	// approvals is how many users have to approve the step, by Approvals, before it counts as achieved. The user who asked for the Release
 	// does not count. Absent means none.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
 	Approvals int32 `json:"approvals,omitempty"`
 }

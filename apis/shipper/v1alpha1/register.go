@@ -19,7 +19,7 @@ func Resource(plural string) schema.GroupResource {
 	return GroupVersion.WithResource(plural).GroupResource()
 }
 
-// AddToScheme registers all nine kinds and their lists. It always returns nil; the error is what scheme builders expect.
+// AddToScheme registers all kinds and their lists. It always returns nil; the error is what scheme builders expect.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&Application{}, &ApplicationList{},

@@ -21,7 +21,7 @@ import (
 	"shipper.dev/shipper/manifests"
 )
 
-// customResourceDefinitions registers the nine kinds and waits until they are served.
+// customResourceDefinitions registers the kinds and waits until they are served.
 func (m *Management) customResourceDefinitions(ctx context.Context) error {
 	return m.Report.Step("Registering or updating custom resource definitions", func() (string, error) {
 		definitions, err := manifests.Objects(manifests.CRD)

@@ -57,7 +57,7 @@ func approvalOf(rel *shipper.Release, reject bool, reason string) (*shipper.Appr
 	}
 	a := &shipper.Approval{
 		ObjectMeta: metav1.ObjectMeta{Namespace: rel.Namespace, GenerateName: fmt.Sprintf("%s-%d-", rel.Name, rel.Spec.TargetStep)},
-		Spec:       shipper.ApprovalSpec{Release: rel.Name, Step: rel.Spec.TargetStep, Reason: reason},
+		Spec:       shipper.ApprovalSpec{Release: rel.Name, Step: &rel.Spec.TargetStep, Reason: reason},
 	}
 	if reject {
 		a.Spec.Decision = shipper.DecisionReject
@@ -70,5 +70,5 @@ func saidOf(a *shipper.Approval) string {
 	if a.Spec.Decision == shipper.DecisionReject {
 		verb = "refused"
 	}
-	return fmt.Sprintf("step %d of release %s is %s by %s", a.Spec.Step, a.Spec.Release, verb, a.Spec.By.Username)
+	return fmt.Sprintf("step %d of release %s is %s by %s", *a.Spec.Step, a.Spec.Release, verb, a.Spec.By.Username)
 }

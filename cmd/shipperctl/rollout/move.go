@@ -83,10 +83,18 @@ func advance(rel *shipper.Release, step int, force, skip bool) (int, error) {
 		return 0, fmt.Errorf("release %s has not achieved step %d (%s) yet: `shipperctl rollout status` says what it waits for, "+
 			"and --force goes on all the same", rel.Name, now, stepName(rel, now))
 	case !achieved && !skip && gated(rel, now):
-		return 0, fmt.Errorf("step %d (%s) of release %s is a gate and is not achieved: `shipperctl rollout status` says what it waits for, "+
-			"and --skip passes it", now, stepName(rel, now), rel.Name)
+		return 0, fmt.Errorf("step %d (%s) of release %s is a gate and is not achieved: `shipperctl rollout status` says what it waits for%s, "+
+			"and --skip passes it", now, stepName(rel, now), rel.Name, approvable(rel))
 	}
 	return step, nil
+}
+
+// approvable names the command by which other users open the gate that a Release is at.
+func approvable(rel *shipper.Release) string {
+	if p := progressOf(rel); p != nil && p.Approvals != nil {
+		return ", `shipperctl rollout approve` approves it"
+	}
+	return ""
 }
 
 func gated(rel *shipper.Release, i int) bool {

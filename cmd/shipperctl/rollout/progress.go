@@ -17,6 +17,9 @@ func (s stepState) describe() string {
 	if s.Gate {
 		out += " ‖ gate"
 	}
+	if s.Approvals > 0 {
+		out += fmt.Sprintf(" (%d approvals)", s.Approvals)
+	}
 	if s.After != "" {
 		out += " " + s.After
 	}

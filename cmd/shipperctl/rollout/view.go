@@ -51,6 +51,8 @@ type stepState struct {
 	// Gate is true where the step is passed only when it is achieved; After is how long it lasts before the rollout goes on by itself.
 	Gate  bool   `json:"gate,omitempty"`
 	After string `json:"after,omitempty"`
+	// Approvals is how many users have to approve the step before it is achieved.
+	Approvals int32 `json:"approvals,omitempty"`
 }
 
 // progressView is what a Release does by itself.
@@ -63,6 +65,8 @@ type progressView struct {
 	NextTime time.Time `json:"nextTime,omitzero"`
 	// Deadline is when the rollout fails unless it comes closer to what its step wants.
 	Deadline time.Time `json:"deadline,omitzero"`
+	// Approvals are those of the step; absent where it asks for none.
+	Approvals *shipper.ReleaseApprovals `json:"approvals,omitempty"`
 	// Hold is the reason for which a user, HeldBy, holds the Release.
 	Hold   string `json:"hold,omitempty"`
 	HeldBy string `json:"heldBy,omitempty"`
@@ -172,10 +176,17 @@ func stepsOf(rel *shipper.Release) []stepState {
 	for i, s := range rel.Spec.Environment.Strategy.Steps {
 		out = append(out, stepState{
 			Name: s.Name, Achieved: achieved != nil && i <= int(achieved.Step), Target: i == int(rel.Spec.TargetStep),
-			Gate: s.Gate != nil, After: string(s.After),
+			Gate: s.Gate != nil, After: string(s.After), Approvals: approvalsOf(s),
 		})
 	}
 	return out
+}
+
+func approvalsOf(s shipper.RolloutStrategyStep) int32 {
+	if s.Gate == nil {
+		return 0
+	}
+	return s.Gate.Approvals
 }
 
 // progressOf is nil for a Release that does nothing by itself, and while that is not known.
@@ -186,6 +197,7 @@ func progressOf(rel *shipper.Release) *progressView {
 	}
 	p := &progressView{
 		State: c.Reason, Message: c.Message, Hold: rel.Spec.Hold, HeldBy: rel.Annotations[shipper.ReleaseHeldByAnnotation],
+		Approvals: is.Approvals,
 	}
 	if is.Next != nil {
 		p.NextStep, p.NextTime = &is.Next.Step, is.Next.Time.Time
@@ -215,6 +227,10 @@ func waitsFor(rel *shipper.Release) []string {
 	}
 	if len(out) == 0 && rel.Status.Strategy.State.WaitingForCommand == shipper.StrategyStateTrue {
 		out = []string{"a command: shipperctl rollout advance, or another targetStep"}
+	}
+	if p := progressOf(rel); p != nil && p.Approvals != nil && p.Approvals.RejectedBy == "" &&
+		len(p.Approvals.Users) < int(p.Approvals.Required) {
+		out = append(out, "an approval by another user than the requester: shipperctl rollout approve")
 	}
 	if p := progressOf(rel); p != nil && p.Hold != "" {
 		out = append(out, "the end of a hold: shipperctl rollout resume")
