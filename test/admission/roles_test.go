@@ -150,7 +150,9 @@ func TestRolesAllowThisAndNothingElse(t *testing.T) {
 	}
 	for role, more := range map[string]map[string][]string{
 		viewRole: views, editRole: edits, adminRole: edits,
-		sreRole:      {"rolloutblocks": {"create", "update", "patch", "delete", "override"}, "releases": {"skip"}, "approvals": nil, "notifications": nil},
+		sreRole: {
+			"rolloutblocks": {"create", "update", "patch", "delete", "override"}, "releases": {"skip"}, "approvals": nil, "notifications": nil,
+		},
 		approverRole: {"releases": {"approve"}, "approvals": {"create", "delete"}},
 	} {
 		t.Run(role, func(t *testing.T) {

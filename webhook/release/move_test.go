@@ -152,7 +152,8 @@ func TestGatesHold(t *testing.T) {
 			decision: response.Blocked, message: strings.Replace(blocked, "ago)", "ago; lets pass: Retreat)", 1),
 		},
 		"and back only when it is not held": {
-			req:      ask.Update(ask.Reconciler, by("RolloutFailed", gated(ask.TargetStep(1), holding("x")), 0), gated(ask.TargetStep(1), holding("x"))),
+			req: ask.Update(ask.Reconciler, by("RolloutFailed", gated(ask.TargetStep(1), holding("x")), 0),
+				gated(ask.TargetStep(1), holding("x"))),
 			decision: response.Forbidden, message: byItself + "step 1 to step 0",
 		},
 		"an abort brings a Release back past them": {req: ask.Update(ask.Reconciler, by("NewerAborted", gated(), 2), gated())},
