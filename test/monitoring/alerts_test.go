@@ -222,7 +222,9 @@ func TestAlertsOfRollouts(t *testing.T) {
 			healthy + "\tshipper_rollout_moves_total{" + taken + "} 0x50 1x20\n", []string{"ShipperRolloutTakenBack"},
 		},
 		"one was taken back long ago": {healthy + "\tshipper_rollout_moves_total{" + taken + "} 0x10 1x60\n", nil},
-		"one is stuck":                {healthy + gauge("shipper_rollout_oldest_step_seconds", reason("Moving"), 3700), []string{"ShipperRolloutStuck"}},
+		"one is stuck": {
+			healthy + gauge("shipper_rollout_oldest_step_seconds", reason("Moving"), 3700), []string{"ShipperRolloutStuck"},
+		},
 	}.check(t)
 }
 
