@@ -40,8 +40,8 @@ func TestExitCodes(t *testing.T) {
 	}{
 		"nothing is lost":                           {whole, []string{"-f", "-", "--region", "eu"}, 0},
 		"a person has to name the regions":          {whole, []string{"-f", "-"}, 3},
-		"a person has to look at a field":           {lossy, []string{"-f", "-", "--region", "eu"}, 3},
-		"a person has looked":                       {lossy, []string{"-f", "-", "--accept"}, 0},
+		"a person has to review a field":            {lossy, []string{"-f", "-", "--region", "eu"}, 3},
+		"a person has reviewed it":                  {lossy, []string{"-f", "-", "--accept"}, 0},
 		"the input is no YAML":                      {[]byte("a: b: c"), []string{"-f", "-"}, 1},
 		"the file is not there":                     {nil, []string{"-f", "nowhere.yaml"}, 1},
 		"there is no file":                          {nil, nil, 2},
@@ -57,15 +57,15 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestLooksAreCommentsAndOnStandardError(t *testing.T) {
+func TestReviewsAreCommentsAndOnStandardError(t *testing.T) {
 	stdout, stderr, err := run(t, withStrategy(`{canary: {maxSurge: 1}}`, `"a\n- b": 1`), "-f", "-")
 	if cli.ExitCode(err) != cli.ToReview {
 		t.Error(err)
 	}
 	want := []string{
-		"look: Rollout web: spec.a - b: " + adviceFor(""),
-		"look: Rollout web: spec.strategy.canary.maxSurge: " + unconverted["maxSurge"],
-		"look: Rollout web: spec: names no regions: replace REGION in the Application by a region of your clusters, or give --region",
+		"review: Rollout web: spec.a - b: " + adviceFor(""),
+		"review: Rollout web: spec.strategy.canary.maxSurge: " + unconverted["maxSurge"],
+		"review: Rollout web: spec: names no regions: replace REGION in the Application by a region of your clusters, or give --region",
 	}
 	if diff := cmp.Diff(strings.Join(want, "\n")+"\n", stderr); diff != "" {
 		t.Errorf("standard error (-want +got):\n%s", diff)
@@ -89,8 +89,8 @@ func TestOneServiceOfTwoRolloutsIsReported(t *testing.T) {
 			"clusters yourself",
 		"Rollout api: Service web is in the chart of Rollout web, too: give each its own, since an object belongs to one Application",
 	}
-	if diff := cmp.Diff(want, out.looks()); diff != "" {
-		t.Errorf("looks (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, out.reviews()); diff != "" {
+		t.Errorf("reviews (-want +got):\n%s", diff)
 	}
 }
 

@@ -12,18 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// report collects what a person has to look at, in the order it was found.
+// report collects what a person has to review, in the order it was found.
 type report struct {
 	// object is the one that is converted.
-	object string
-	looks  []string
+	object  string
+	reviews []string
 }
 
 // add reports a field of the object.
 func (r *report) add(field, format string, args ...any) {
 	text := fmt.Sprintf("%s: %s: %s", r.object, field, fmt.Sprintf(format, args...))
 	// A line break in a name of the input would end the comment.
-	r.looks = append(r.looks, strings.Join(strings.Fields(text), " "))
+	r.reviews = append(r.reviews, strings.Join(strings.Fields(text), " "))
 }
 
 // Fields that are converted. Analyses of blue/green are converted to steps that wait, and reported all the same.
@@ -39,8 +39,8 @@ var (
 	convertedRouting = []string{"maxTrafficWeight"}
 )
 
-// harmless are the steps without which the following steps can begin.
-var harmless = map[string]bool{"setHeaderRoute": true, "setMirrorRoute": true}
+// skippableSteps are the steps without which the following steps can begin.
+var skippableSteps = map[string]bool{"setHeaderRoute": true, "setMirrorRoute": true}
 
 // Parts of several texts.
 const (
@@ -149,5 +149,5 @@ func unused(d document) string {
 	const other = "put it into the chart's templates if it belongs to a Release, or apply it to the application clusters yourself"
 	r := report{object: d.title()}
 	r.add(fmt.Sprintf("document %d", d.number), "is left out: %s", cmp.Or(leftOut[d.GetKind()], other))
-	return r.looks[0]
+	return r.reviews[0]
 }
