@@ -113,6 +113,7 @@ func convertOne(ctx context.Context, d document, all []document, with settings) 
 	}
 	report := &report{object: d.title()}
 	report.fields(d)
+	r.completeReplicas(all, source, report)
 	app, err := application(d, r, with.regions, report)
 	if err != nil {
 		return converted{}, nil, err
