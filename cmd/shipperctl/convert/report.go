@@ -21,7 +21,16 @@ type report struct {
 
 // add reports a field of the object.
 func (r *report) add(field, format string, args ...any) {
-	text := fmt.Sprintf("%s: %s: %s", r.object, field, fmt.Sprintf(format, args...))
+	r.put(r.object, field, fmt.Sprintf(format, args...))
+}
+
+// addOf reports a field of another object of the input.
+func (r *report) addOf(d document, field, format string, args ...any) {
+	r.put(d.title(), field, fmt.Sprintf(format, args...))
+}
+
+func (r *report) put(object, field, message string) {
+	text := fmt.Sprintf("%s: %s: %s", object, field, message)
 	// A line break in a name of the input would end the comment.
 	r.reviews = append(r.reviews, strings.Join(strings.Fields(text), " "))
 }
