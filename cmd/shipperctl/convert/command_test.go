@@ -4,6 +4,7 @@ package convert
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -73,6 +74,27 @@ func TestReviewsAreCommentsAndOnStandardError(t *testing.T) {
 	comments := "# " + strings.Join(want, "\n# ") + "\napiVersion: shipper.booking.com/v1alpha1\n"
 	if !strings.HasPrefix(stdout, comments) {
 		t.Errorf("the output begins with\n%s\nwant\n%s", stdout, comments)
+	}
+}
+
+func TestABackgroundAnalysisIsReported(t *testing.T) {
+	in := withStrategy(`{canary: {analysis: {templates: [{templateName: errors}], startingStep: 1}, `+
+		`steps: [{setWeight: 20}, {pause: {duration: 1m}}]}}`, "")
+	for _, kind := range []string{"AnalysisTemplate", "ClusterAnalysisTemplate"} {
+		in = fmt.Appendf(in, "---\n{apiVersion: argoproj.io/v1alpha1, kind: %s, metadata: {name: errors}}\n", kind)
+	}
+	_, stderr, err := run(t, in, "-f", "-", "--region", "eu")
+	if code := cli.ExitCode(err); code != cli.ToReview {
+		t.Errorf("exit code %d, want %d", code, cli.ToReview)
+	}
+	const instead = "have a program do the analysis and write a condition to the Release, and name that in readinessGates of the steps\n"
+	want := "review: AnalysisTemplate errors: document 3: is left out: " + instead +
+		"review: ClusterAnalysisTemplate errors: document 4: is left out: " + instead +
+		"review: Rollout web: spec.strategy.canary.analysis: is left out, and the steps go on without it: have a program do its work and write " +
+		"a condition to the Release, and name that in readinessGates of the steps; if the work fails, it has to lower targetStep, as " +
+		"`shipperctl rollout retreat` does\n"
+	if diff := cmp.Diff(want, stderr); diff != "" {
+		t.Errorf("standard error (-want +got):\n%s", diff)
 	}
 }
 
@@ -184,7 +206,8 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestTextsAreOneSentence(t *testing.T) {
-	for _, text := range slices.Concat(slices.Collect(maps.Values(unconverted)), slices.Collect(maps.Values(leftOut))) {
+	for _, text := range slices.Concat(slices.Collect(maps.Values(unconverted)),
+		slices.Collect(maps.Values(unconvertedCanary)), slices.Collect(maps.Values(leftOut))) {
 		if strings.ContainsAny(text, "\n") || strings.Contains(text, ". ") || strings.HasSuffix(text, ".") {
 			t.Errorf("%q is not one sentence", text)
 		}

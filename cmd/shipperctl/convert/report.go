@@ -54,7 +54,9 @@ var skippableSteps = map[string]bool{"setHeaderRoute": true, "setMirrorRoute": t
 // Parts of several texts.
 const (
 	byProgram = "is left out: have a program do its work and write a condition to the Release, and name that in readinessGates of "
-	byLabel   = "is left out: the Pods of each Release have the label shipper-release; write other metadata into the Pod template"
+	// byCondition is what to do instead of a template of analyses.
+	byCondition = "have a program do the analysis and write a condition to the Release, and name that in readinessGates of the steps"
+	byLabel     = "is left out: the Pods of each Release have the label shipper-release; write other metadata into the Pod template"
 )
 
 // unconverted has what to do instead of a field that is not converted.
@@ -90,10 +92,16 @@ var unconvertedSpec = map[string]string{
 	"analysis": "is left out: it limits how many AnalysisRuns are kept, of which there are none; delete it",
 }
 
+// unconvertedCanary has what to do instead of fields of a canary that have the name of a step.
+var unconvertedCanary = map[string]string{
+	"analysis": "is left out, and the steps go on without it: have a program do its work and write a condition to the Release, and name " +
+		"that in readinessGates of the steps; if the work fails, it has to lower targetStep, as `shipperctl rollout retreat` does",
+}
+
 // leftOut has what to do with other objects of the input, by kind.
 var leftOut = map[string]string{
-	"AnalysisTemplate":        "have a program do the analysis and write a condition to the Release, and name that in readinessGates",
-	"ClusterAnalysisTemplate": "have a program do the analysis and write a condition to the Release, and name that in readinessGates",
+	"AnalysisTemplate":        byCondition,
+	"ClusterAnalysisTemplate": byCondition,
 	"Experiment":              "run the experiment as a second Application with this chart",
 	"HorizontalPodAutoscaler": "set replicaCount in the Application: Shipper sets the replicas of the Deployment itself",
 }
@@ -109,7 +117,7 @@ func (r *report) fields(d document) {
 	r.below(d, convertedSpec, unconvertedSpec, "spec")
 	r.below(d, []string{"blueGreen", "canary"}, nil, "spec", "strategy")
 	r.below(d, convertedBlueGreen, nil, "spec", "strategy", "blueGreen")
-	r.below(d, convertedCanary, nil, "spec", "strategy", "canary")
+	r.below(d, convertedCanary, unconvertedCanary, "spec", "strategy", "canary")
 	const provider = "is left out: the production Service distributes requests over the Pods of both Releases, by their number; " +
 		"point the routes of your ingress to it"
 	routing, _, _ := unstructured.NestedMap(d.Object, "spec", "strategy", "canary", "trafficRouting")
