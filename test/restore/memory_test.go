@@ -107,7 +107,8 @@ func (s *fixture) versions() map[string]string {
 	out := map[string]string{}
 	for _, list := range []client.ObjectList{
 		&shipper.ApplicationList{}, &shipper.ReleaseList{}, &shipper.InstallationTargetList{}, &shipper.CapacityTargetList{},
-		&shipper.TrafficTargetList{}, &shipper.RolloutBlockList{}, &shipper.ClusterList{}, &corev1.SecretList{}, &corev1.NamespaceList{},
+		&shipper.TrafficTargetList{}, &shipper.RolloutBlockList{}, &shipper.NotificationList{}, &shipper.ClusterList{},
+		&corev1.SecretList{}, &corev1.NamespaceList{},
 	} {
 		s.Must("listing what there is", s.management.Management.List(s.Ctx, list))
 		s.Must("reading what there is", meta.EachListItem(list, func(o runtime.Object) error {

@@ -34,6 +34,7 @@ func TestABackupIsRestored(t *testing.T) {
 	s.saves()
 	older.saves()
 	s.blocks()
+	s.notifies()
 	was, file := s.memories(), filepath.Join(t.TempDir(), "backup.yaml")
 	lost := ctl{t, s.management.Fleet.Kubeconfig}
 	out := lost.succeeds("", "backup", "prepare", "-v", "-f", file, "--include-clusters", "--include-rollout-blocks", "--include-charts")
@@ -121,6 +122,7 @@ func (s *fixture) restores(file string, was map[string]memory) {
 	contains(s.T, restorer.succeeds("n\nn\nn\n", "backup", "restore", "-f", file), "Nothing was restored")
 	s.tellsAsDocumented(restorer.succeeds("y\ny\ny\n", "backup", "restore", "-v", "-f", file))
 	s.remembers(was)
+	s.sendsNothingOld()
 	before := s.versions()
 	contains(s.T, restorer.succeeds("", "backup", "restore", "--yes", "-f", file), "0 objects were created, ")
 	if diff := cmp.Diff(before, s.versions()); diff != "" {
@@ -218,6 +220,45 @@ func (s *fixture) blocks() {
 	s.Must("creating a block", s.management.Management.Create(s.Ctx, b))
 }
 
+// notification is the one that is saved; its Secret is not.
+const notification = "slack"
+
+func notificationSpec() shipper.NotificationSpec {
+	return shipper.NotificationSpec{
+		To:     shipper.NotificationReceiver{SecretName: "slack-url"},
+		Format: shipper.NotificationSlack, Events: []shipper.NotificationEvent{shipper.NotificationStarted, shipper.NotificationCompleted},
+	}
+}
+
+// notifies creates a Notification that has delivered messages.
+func (s *fixture) notifies() {
+	n := &shipper.Notification{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: notification}, Spec: notificationSpec()}
+	s.Must("creating a Notification", s.management.Management.Create(s.Ctx, n))
+	was := n.DeepCopy()
+	n.Status.DeliveredUpToTime = &metav1.Time{Time: n.CreationTimestamp.Time}
+	s.Must("delivering", s.management.Management.Status().Patch(s.Ctx, n, client.MergeFrom(was)))
+}
+
+// sendsNothingOld fails unless the Notification is of changes after its creation, and was created after all Releases.
+func (s *fixture) sendsNothingOld() {
+	s.Helper()
+	n, rels := &shipper.Notification{}, &shipper.ReleaseList{}
+	s.Must("reading the Notification",
+		s.management.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: notification}, n))
+	if diff := cmp.Diff(notificationSpec(), n.Spec); diff != "" {
+		s.Errorf("the Notification (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff(shipper.NotificationStatus{}, n.Status); diff != "" {
+		s.Errorf("the status of the Notification (-want +got)\n%s", diff)
+	}
+	s.Must("listing Releases", s.management.Management.List(s.Ctx, rels))
+	for _, rel := range rels.Items {
+		if !rel.CreationTimestamp.Before(&n.CreationTimestamp) {
+			s.Errorf("Release %s was created at %s and the Notification at %s", rel.Name, rel.CreationTimestamp, n.CreationTimestamp)
+		}
+	}
+}
+
 // replaced kills Shipper and its management cluster, and starts a management cluster with only what setup creates. Its
 // Shipper starts with empty caches.
 func (s *fixture) replaced() *management {
@@ -245,7 +286,7 @@ func (m *management) allowShipperctl(ctx context.Context) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
 		rule(shipper.GroupName, []string{"get", "create", "stamp"}, "installationtargets", "capacitytargets", "traffictargets"),
 		rule(shipper.GroupName, []string{"get", "list", "create"}, "clusters", "rolloutblocks"),
-		rule(shipper.GroupName, []string{"get", "create"}, "chartsnapshots"),
+		rule(shipper.GroupName, []string{"get", "create"}, "chartsnapshots", "notifications"),
 		rule(shipper.GroupName, []string{"update"}, "installationtargets/status", "capacitytargets/status", "traffictargets/status",
 			"clusters/status", "rolloutblocks/status"),
 		rule("", []string{"get", "create"}, "namespaces", "secrets", "configmaps"),

@@ -10,12 +10,14 @@ import (
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -24,9 +26,10 @@ import (
 type contents struct {
 	applications, releases, installations, capacities, traffics []object
 
-	blocks, clusters, charts []object
-	secrets                  map[string]*object // by the name of the Cluster
-	identity                 *object
+	approvals, notifications, blocks, clusters, charts []object
+
+	secrets  map[string]*object // by the name of the Cluster
+	identity *object
 }
 
 // collect makes a sorted backup, and notes about objects that are left out. It is pure.
@@ -65,13 +68,18 @@ func collect(f contents) (b Backup, notes []string) {
 		}
 	}
 	kept, torn := f.chartEntries()
-	notes = append(notes, torn...)
+	notes = append(append(notes, torn...), f.approvalNotes(b)...)
 	slices.Sort(notes)
 	return append(append(b, f.others()...), kept...), notes
 }
 
 func (f contents) others() Backup {
 	var b Backup
+	for _, n := range pointers(f.notifications) {
+		if !isDeleting(n) {
+			b = append(b, Entry{Notification: withoutManagedFields(n)})
+		}
+	}
 	for _, block := range pointers(f.blocks) {
 		if !isDeleting(block) {
 			b = append(b, Entry{RolloutBlock: withoutManagedFields(block)})
@@ -86,6 +94,34 @@ func (f contents) others() Backup {
 		b = append(b, Entry{Identity: withoutManagedFields(f.identity)})
 	}
 	return b
+}
+
+// approvalNotes are a note for each Release of a backup with Approvals that count. They are not saved: the webhook writes the user who
+// creates an Approval into it, and a restore must not approve in the name of others.
+func (f contents) approvalNotes(b Backup) []string {
+	counting := map[types.NamespacedName][]shipper.ApprovalSpec{}
+	for _, o := range pointers(f.approvals) {
+		if a, err := typed[shipper.Approval](o); err == nil && !isDeleting(o) {
+			name := types.NamespacedName{Namespace: a.Namespace, Name: a.Spec.Release}
+			counting[name] = append(counting[name], a.Spec)
+		}
+	}
+	var notes []string
+	for _, e := range b {
+		for _, o := range releasesOf(e) {
+			rel, err := typed[shipper.Release](o)
+			if err != nil || shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete) {
+				continue
+			}
+			step, move := rel.Spec.TargetStep, stamp.Moved(rel).Count
+			lost := slices.DeleteFunc(counting[key(o)], func(a shipper.ApprovalSpec) bool { return a.Step != step || a.Move != move })
+			if len(lost) > 0 {
+				notes = append(notes, fmt.Sprintf("%s has Approvals of step %d (%d), which are left out: after a restore the gate is closed until "+
+					"users approve or refuse the step again", describe(o), step, len(lost)))
+			}
+		}
+	}
+	return notes
 }
 
 // chartEntries are the snapshots that Releases use, with notes on incomplete ones.
@@ -206,6 +242,7 @@ func read(ctx context.Context, from client.Reader, s selection) (contents, error
 	}{
 		{applicationKind, &f.applications, true}, {releaseKind, &f.releases, true}, {installationKind, &f.installations, true},
 		{capacityKind, &f.capacities, true}, {trafficKind, &f.traffics, true},
+		{approvalKind, &f.approvals, true}, {notificationKind, &f.notifications, true},
 		{blockKind, &f.blocks, s.blocks}, {clusterKind, &f.clusters, s.clusters},
 		{snapshotKind, &f.charts, s.charts},
 	} {
@@ -213,7 +250,7 @@ func read(ctx context.Context, from client.Reader, s selection) (contents, error
 			continue
 		}
 		var err error
-		if *l.into, err = list(ctx, from, l.kind); err != nil {
+		if *l.into, err = list(ctx, from, l.kind); err != nil && !unknownToOlder(l.kind, err) {
 			return contents{}, err
 		}
 	}
@@ -232,6 +269,11 @@ func read(ctx context.Context, from client.Reader, s selection) (contents, error
 	var err error
 	f.identity, err = get(ctx, from, configMapKind, types.NamespacedName{Namespace: s.namespace, Name: shipper.IdentityName})
 	return f, err
+}
+
+// unknownToOlder reports whether err is that the management cluster has no such kind, as one that an older version has set up.
+func unknownToOlder(kind schema.GroupVersionKind, err error) bool {
+	return meta.IsNoMatchError(err) && (kind == approvalKind || kind == notificationKind)
 }
 
 func list(ctx context.Context, from client.Reader, kind schema.GroupVersionKind) ([]object, error) {

@@ -5,12 +5,17 @@ package backup
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
@@ -38,6 +43,9 @@ func TestCollect(t *testing.T) {
 			target("CapacityTarget", "b", "web-z", going), *of(t, "CapacityTarget", "a", "web-0", ""), target("CapacityTarget", "a", "late-0", ""),
 		},
 		traffics: []object{target("TrafficTarget", "b", "web-a", "")},
+		notifications: []object{
+			*of(t, "Notification", "b", "slack", ", managedFields: [{manager: kubectl}]"), *of(t, "Notification", "a", "leaving", going),
+		},
 		blocks:   []object{*of(t, "RolloutBlock", "a", "dns", "")},
 		clusters: []object{*of(t, "Cluster", "", "us", ""), *of(t, "Cluster", "", "eu", "")},
 		secrets:  map[string]*object{"eu": of(t, "Secret", "shipper-system", "eu", "")},
@@ -68,6 +76,7 @@ func TestCollect(t *testing.T) {
 	want := []string{
 		`application "a/new"`, `application "a/web"`, `  release "a/web-0" installation target "a/web-0"`,
 		`application "b/web"`, `  release "b/web-z" installation target "b/web-z"`, `  release "b/web-a" traffic target "b/web-a"`,
+		`notification "b/slack"`,
 		`rollout block "a/dns"`, `cluster "eu"`, `secret "shipper-system/eu"`, `cluster "us"`, `config map "shipper-system/shipper-identity"`,
 		`chart snapshot "a/whole"`, `chart snapshot "a/whole-1"`, `chart snapshot "a/whole-2"`,
 	}
@@ -85,6 +94,52 @@ func TestCollect(t *testing.T) {
 	}
 	if len(b[2].Application.GetManagedFields()) > 0 {
 		t.Error("it says who wrote which field")
+	}
+}
+
+func TestApprovalsThatCountAreNoted(t *testing.T) {
+	release := func(name, more string) object {
+		return *parse(t, "apiVersion: shipper.booking.com/v1alpha1\nkind: Release\nmetadata: {namespace: a, name: %s, "+
+			"labels: {shipper-app: web}, annotations: {shipper.booking.com/release.moved: '{\"count\": 3}'}}\nspec: {targetStep: 1}\n%s", name, more)
+	}
+	count := 0
+	approval := func(release, more, metadata string) object {
+		count++
+		return *parse(t, "apiVersion: shipper.booking.com/v1alpha1\nkind: Approval\nmetadata: {namespace: a, name: a%d%s}\n"+
+			"spec: {release: %s, %s}", count, metadata, release, more)
+	}
+	const ann, bob = "step: 1, move: 3, by: {username: ann}", "step: 1, move: 3, decision: Reject, by: {username: bob}"
+	_, notes := collect(contents{
+		applications: []object{*of(t, "Application", "a", "web", "")},
+		releases: []object{
+			release("web-0", "status: {conditions: [{type: Complete, status: 'True'}]}"), release("web-1", ""), release("web-2", ""),
+		},
+		approvals: []object{
+			approval("web-0", ann, ""), approval("web-1", ann, ""), approval("web-1", bob, ""),
+			approval("web-2", "step: 0, move: 3", ""), approval("web-2", "step: 1, move: 2", ""),
+			approval("web-2", ann, `, deletionTimestamp: "2026-01-01T00:00:00Z", finalizers: [x/y]`), approval("gone", ann, ""),
+		},
+	})
+	want := []string{`release "a/web-1" has Approvals of step 1 (2), which are left out: after a restore the gate is closed until users ` +
+		"approve or refuse the step again"}
+	if diff := cmp.Diff(want, notes); diff != "" {
+		t.Errorf("notes (-want +got)\n%s", diff)
+	}
+}
+
+func TestAnOlderVersionHasNoApprovalsAndNotifications(t *testing.T) {
+	for kind, known := range map[string]bool{"Approval": false, "Notification": false, "Release": true} {
+		c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+			List: func(_ context.Context, _ client.WithWatch, l client.ObjectList, _ ...client.ListOption) error {
+				if of := l.GetObjectKind().GroupVersionKind(); of.Kind == kind+"List" {
+					return &meta.NoKindMatchError{GroupKind: of.GroupKind()}
+				}
+				return nil
+			},
+		})
+		if _, err := read(t.Context(), c, selection{}); (err != nil) != known {
+			t.Errorf("without %ss: %v", kind, err)
+		}
 	}
 }
 

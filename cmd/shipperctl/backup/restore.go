@@ -41,12 +41,16 @@ type restorer struct {
 
 	namespaces     map[string]bool // that are known to be there
 	created, there int
+	// apart reports that a second has passed since everything but Notifications was created.
+	apart bool
 }
 
 // restore writes everything. It goes on after an error, unless the error would meet every write.
 func (r *restorer) restore(ctx context.Context, b Backup) error {
 	var problems []error
-	for _, step := range []func(context.Context, Entry) error{r.identity, r.cluster, r.chart, r.application, r.block} {
+	for _, step := range []func(context.Context, Entry) error{
+		r.identity, r.cluster, r.chart, r.application, r.block, r.notification,
+	} {
 		for i, e := range b {
 			err := step(ctx, e)
 			if now := r.clock.Now(); now.Sub(r.said) >= progressInterval {
@@ -126,6 +130,24 @@ func (r *restorer) block(ctx context.Context, e Entry) error {
 		return err
 	}
 	return r.status(ctx, live, e.RolloutBlock)
+}
+
+// notification restores a Notification without its status. Without deliveredUpToTime, it is of changes after its creation: restored
+// Releases, which are created in an earlier second, cause no message.
+func (r *restorer) notification(ctx context.Context, e Entry) error {
+	if e.Notification == nil {
+		return nil
+	}
+	if !r.apart && r.created > 0 {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second): // the API server's time counts, and not that of clock
+		}
+		r.apart = true
+	}
+	_, err := r.ensure(ctx, e.Notification, creatable(e.Notification), nil)
+	return err
 }
 
 // application restores an Application with its Releases and their targets, oldest first, and each status; the Application's status

@@ -30,7 +30,7 @@ var ExitCodes = []struct {
 	{Failed, "the command failed, or a part of it; or a check found a fault"},
 	{Misused, "an unknown command or flag, or a wrong value; no cluster was asked"},
 	{Refused, "the API server refused it: a RolloutBlock is in effect, the object is invalid, or a right is missing; the error names it. " +
-		"`convert`: a person has to look at what it lists"},
+		"`convert`: a person has to review what it lists"},
 	{TimedOut, "something did not happen in time"},
 	{Interrupted, "it was interrupted; run it again to go on"},
 }

@@ -35,8 +35,8 @@ func NewCommand() *cobra.Command {
 		Long: "Convert Argo Rollouts to Applications. The file has Rollouts and, if possible, their Services. Each Rollout becomes an\n" +
 			"Application with a chart that has the Pod template and the Services. The Applications are printed; no cluster is asked.\n" +
 			"\n" +
-			"Fields without a counterpart are listed in comments (`# look:`) above the Application, and on standard error. The exit code\n" +
-			"is 0 if there is nothing to look at, 3 if a person has to look, and 1 if the input is wrong. `--accept` turns 3 into 0.",
+			"Fields without a counterpart are listed in comments (`# review:`) above the Application, and on standard error. The exit code\n" +
+			"is 0 if there is nothing to review, 3 if a person has to review, and 1 if the input is wrong. `--accept` turns 3 into 0.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
@@ -45,7 +45,7 @@ func NewCommand() *cobra.Command {
 	flags.StringArrayVar(&o.regions, "region", nil, "a region to run in; give it again for more (default a placeholder to replace)")
 	flags.StringVar(&o.chartDir, "chart-dir", "", "write each chart to a folder below this one (default the Application has its chart)")
 	flags.StringVar(&o.repository, "repo-url", "", "URL of the repository that you push the charts of --chart-dir to")
-	flags.BoolVar(&o.accept, "accept", false, "exit with 0 even if a person has to look at something")
+	flags.BoolVar(&o.accept, "accept", false, "exit with 0 even if a person has to review something")
 	return cmd
 }
 
@@ -79,13 +79,13 @@ func (o *options) run(cmd *cobra.Command) error {
 	if _, err := io.WriteString(cmd.OutOrStdout(), text); err != nil {
 		return fmt.Errorf("writing the output: %w", err)
 	}
-	looks := out.looks()
-	for _, look := range looks {
-		fmt.Fprintln(cmd.ErrOrStderr(), "look: "+look)
+	reviews := out.reviews()
+	for _, review := range reviews {
+		fmt.Fprintln(cmd.ErrOrStderr(), "review: "+review)
 	}
-	if len(looks) > 0 && !o.accept {
-		return cli.WithCode(cli.ToReview, fmt.Errorf("not everything could be converted: look at what is listed above (%d); "+
-			"with --accept this is no error", len(looks)))
+	if len(reviews) > 0 && !o.accept {
+		return cli.WithCode(cli.ToReview, fmt.Errorf("not everything could be converted: review what is listed above (%d); "+
+			"with --accept this is no error", len(reviews)))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package convert
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -40,8 +41,8 @@ func TestExitCodes(t *testing.T) {
 	}{
 		"nothing is lost":                           {whole, []string{"-f", "-", "--region", "eu"}, 0},
 		"a person has to name the regions":          {whole, []string{"-f", "-"}, 3},
-		"a person has to look at a field":           {lossy, []string{"-f", "-", "--region", "eu"}, 3},
-		"a person has looked":                       {lossy, []string{"-f", "-", "--accept"}, 0},
+		"a person has to review a field":            {lossy, []string{"-f", "-", "--region", "eu"}, 3},
+		"a person has reviewed it":                  {lossy, []string{"-f", "-", "--accept"}, 0},
 		"the input is no YAML":                      {[]byte("a: b: c"), []string{"-f", "-"}, 1},
 		"the file is not there":                     {nil, []string{"-f", "nowhere.yaml"}, 1},
 		"there is no file":                          {nil, nil, 2},
@@ -57,15 +58,15 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-func TestLooksAreCommentsAndOnStandardError(t *testing.T) {
+func TestReviewsAreCommentsAndOnStandardError(t *testing.T) {
 	stdout, stderr, err := run(t, withStrategy(`{canary: {maxSurge: 1}}`, `"a\n- b": 1`), "-f", "-")
 	if cli.ExitCode(err) != cli.ToReview {
 		t.Error(err)
 	}
 	want := []string{
-		"look: Rollout web: spec.a - b: " + adviceFor(""),
-		"look: Rollout web: spec.strategy.canary.maxSurge: " + unconverted["maxSurge"],
-		"look: Rollout web: spec: names no regions: replace REGION in the Application by a region of your clusters, or give --region",
+		"review: Rollout web: spec.a - b: " + adviceFor(""),
+		"review: Rollout web: spec.strategy.canary.maxSurge: " + unconverted["maxSurge"],
+		"review: Rollout web: spec: names no regions: replace REGION in the Application by a region of your clusters, or give --region",
 	}
 	if diff := cmp.Diff(strings.Join(want, "\n")+"\n", stderr); diff != "" {
 		t.Errorf("standard error (-want +got):\n%s", diff)
@@ -73,6 +74,27 @@ func TestLooksAreCommentsAndOnStandardError(t *testing.T) {
 	comments := "# " + strings.Join(want, "\n# ") + "\napiVersion: shipper.booking.com/v1alpha1\n"
 	if !strings.HasPrefix(stdout, comments) {
 		t.Errorf("the output begins with\n%s\nwant\n%s", stdout, comments)
+	}
+}
+
+func TestABackgroundAnalysisIsReported(t *testing.T) {
+	in := withStrategy(`{canary: {analysis: {templates: [{templateName: errors}], startingStep: 1}, `+
+		`steps: [{setWeight: 20}, {pause: {duration: 1m}}]}}`, "")
+	for _, kind := range []string{"AnalysisTemplate", "ClusterAnalysisTemplate"} {
+		in = fmt.Appendf(in, "---\n{apiVersion: argoproj.io/v1alpha1, kind: %s, metadata: {name: errors}}\n", kind)
+	}
+	_, stderr, err := run(t, in, "-f", "-", "--region", "eu")
+	if code := cli.ExitCode(err); code != cli.ToReview {
+		t.Errorf("exit code %d, want %d", code, cli.ToReview)
+	}
+	const instead = "have a program do the analysis and write a condition to the Release, and name that in readinessGates of the steps\n"
+	want := "review: AnalysisTemplate errors: document 3: is left out: " + instead +
+		"review: ClusterAnalysisTemplate errors: document 4: is left out: " + instead +
+		"review: Rollout web: spec.strategy.canary.analysis: is left out, and the steps go on without it: have a program do its work and write " +
+		"a condition to the Release, and name that in readinessGates of the steps; if the work fails, it has to lower targetStep, as " +
+		"`shipperctl rollout retreat` does\n"
+	if diff := cmp.Diff(want, stderr); diff != "" {
+		t.Errorf("standard error (-want +got):\n%s", diff)
 	}
 }
 
@@ -89,8 +111,8 @@ func TestOneServiceOfTwoRolloutsIsReported(t *testing.T) {
 			"clusters yourself",
 		"Rollout api: Service web is in the chart of Rollout web, too: give each its own, since an object belongs to one Application",
 	}
-	if diff := cmp.Diff(want, out.looks()); diff != "" {
-		t.Errorf("looks (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, out.reviews()); diff != "" {
+		t.Errorf("reviews (-want +got):\n%s", diff)
 	}
 }
 
@@ -184,7 +206,8 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestTextsAreOneSentence(t *testing.T) {
-	for _, text := range slices.Concat(slices.Collect(maps.Values(unconverted)), slices.Collect(maps.Values(leftOut))) {
+	for _, text := range slices.Concat(slices.Collect(maps.Values(unconverted)),
+		slices.Collect(maps.Values(unconvertedCanary)), slices.Collect(maps.Values(leftOut))) {
 		if strings.ContainsAny(text, "\n") || strings.Contains(text, ". ") || strings.HasSuffix(text, ".") {
 			t.Errorf("%q is not one sentence", text)
 		}

@@ -38,8 +38,8 @@ type settings struct {
 type converted struct {
 	app   *shipper.Application
 	chart files
-	// looks are what a person has to look at.
-	looks []string
+	// reviews are what a person has to review.
+	reviews []string
 }
 
 // result is what becomes of an input.
@@ -49,11 +49,11 @@ type result struct {
 	leftOut []string
 }
 
-// looks are all that a person has to look at.
-func (r result) looks() []string {
+// reviews are all that a person has to review.
+func (r result) reviews() []string {
 	out := slices.Clone(r.leftOut)
 	for _, one := range r.all {
-		out = append(out, one.looks...)
+		out = append(out, one.reviews...)
 	}
 	return out
 }
@@ -79,7 +79,7 @@ func convert(ctx context.Context, raw []byte, with settings) (result, error) {
 		}
 		for _, i := range from {
 			if other := owner[i]; other != "" {
-				one.looks = append(one.looks, fmt.Sprintf("%s: %s is in the chart of %s, too: give each its own, since an object belongs to one "+
+				one.reviews = append(one.reviews, fmt.Sprintf("%s: %s is in the chart of %s, too: give each its own, since an object belongs to one "+
 					"Application", d.title(), all[i].title(), other))
 			}
 			used[i], owner[i] = true, d.title()
@@ -113,6 +113,7 @@ func convertOne(ctx context.Context, d document, all []document, with settings) 
 	}
 	report := &report{object: d.title()}
 	report.fields(d)
+	r.completeReplicas(all, source, report)
 	app, err := application(d, r, with.regions, report)
 	if err != nil {
 		return converted{}, nil, err
@@ -141,7 +142,7 @@ func convertOne(ctx context.Context, d document, all []document, with settings) 
 	if source >= 0 {
 		sources = append(sources, source)
 	}
-	return converted{app, chart, report.looks}, sources, nil
+	return converted{app, chart, report.reviews}, sources, nil
 }
 
 // reference is the chart as an Application names it.
@@ -160,7 +161,7 @@ func reference(d document, archive []byte, with settings, report *report) shippe
 	return chart
 }
 
-// print is the Applications as YAML, each after comments with what a person has to look at.
+// print is the Applications as YAML, each after comments with what a person has to review.
 func (r result) print() (string, error) {
 	var out strings.Builder
 	comment(&out, r.leftOut)
@@ -168,7 +169,7 @@ func (r result) print() (string, error) {
 		if i > 0 {
 			out.WriteString("---\n")
 		}
-		comment(&out, one.looks)
+		comment(&out, one.reviews)
 		text, err := manifest(one.app)
 		if err != nil {
 			return "", fmt.Errorf("writing Application %s: %w", one.app.Name, err)
@@ -178,9 +179,9 @@ func (r result) print() (string, error) {
 	return out.String(), nil
 }
 
-func comment(out *strings.Builder, looks []string) {
-	for _, look := range looks {
-		out.WriteString("# look: " + look + "\n")
+func comment(out *strings.Builder, reviews []string) {
+	for _, review := range reviews {
+		out.WriteString("# review: " + review + "\n")
 	}
 }
 

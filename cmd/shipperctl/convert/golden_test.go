@@ -21,7 +21,7 @@ import (
 )
 
 // inputs are the files in testdata that are converted.
-var inputs = []string{"bluegreen", "canary", "everything"}
+var inputs = []string{"autoscaled", "bluegreen", "canary", "everything"}
 
 // converting converts a file of testdata.
 func converting(t *testing.T, name string) (raw []byte, out result) {

@@ -12,18 +12,27 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// report collects what a person has to look at, in the order it was found.
+// report collects what a person has to review, in the order it was found.
 type report struct {
 	// object is the one that is converted.
-	object string
-	looks  []string
+	object  string
+	reviews []string
 }
 
 // add reports a field of the object.
 func (r *report) add(field, format string, args ...any) {
-	text := fmt.Sprintf("%s: %s: %s", r.object, field, fmt.Sprintf(format, args...))
+	r.put(r.object, field, fmt.Sprintf(format, args...))
+}
+
+// addOf reports a field of another object of the input.
+func (r *report) addOf(d document, field, format string, args ...any) {
+	r.put(d.title(), field, fmt.Sprintf(format, args...))
+}
+
+func (r *report) put(object, field, message string) {
+	text := fmt.Sprintf("%s: %s: %s", object, field, message)
 	// A line break in a name of the input would end the comment.
-	r.looks = append(r.looks, strings.Join(strings.Fields(text), " "))
+	r.reviews = append(r.reviews, strings.Join(strings.Fields(text), " "))
 }
 
 // Fields that are converted. Analyses of blue/green are converted to steps that wait, and reported all the same.
@@ -39,13 +48,15 @@ var (
 	convertedRouting = []string{"maxTrafficWeight"}
 )
 
-// harmless are the steps without which the following steps can begin.
-var harmless = map[string]bool{"setHeaderRoute": true, "setMirrorRoute": true}
+// skippableSteps are the steps without which the following steps can begin.
+var skippableSteps = map[string]bool{"setHeaderRoute": true, "setMirrorRoute": true}
 
 // Parts of several texts.
 const (
 	byProgram = "is left out: have a program do its work and write a condition to the Release, and name that in readinessGates of "
-	byLabel   = "is left out: the Pods of each Release have the label shipper-release; write other metadata into the Pod template"
+	// byCondition is what to do instead of a template of analyses.
+	byCondition = "have a program do the analysis and write a condition to the Release, and name that in readinessGates of the steps"
+	byLabel     = "is left out: the Pods of each Release have the label shipper-release; write other metadata into the Pod template"
 )
 
 // unconverted has what to do instead of a field that is not converted.
@@ -81,10 +92,16 @@ var unconvertedSpec = map[string]string{
 	"analysis": "is left out: it limits how many AnalysisRuns are kept, of which there are none; delete it",
 }
 
+// unconvertedCanary has what to do instead of fields of a canary that have the name of a step.
+var unconvertedCanary = map[string]string{
+	"analysis": "is left out, and the steps go on without it: have a program do its work and write a condition to the Release, and name " +
+		"that in readinessGates of the steps; if the work fails, it has to lower targetStep, as `shipperctl rollout retreat` does",
+}
+
 // leftOut has what to do with other objects of the input, by kind.
 var leftOut = map[string]string{
-	"AnalysisTemplate":        "have a program do the analysis and write a condition to the Release, and name that in readinessGates",
-	"ClusterAnalysisTemplate": "have a program do the analysis and write a condition to the Release, and name that in readinessGates",
+	"AnalysisTemplate":        byCondition,
+	"ClusterAnalysisTemplate": byCondition,
 	"Experiment":              "run the experiment as a second Application with this chart",
 	"HorizontalPodAutoscaler": "set replicaCount in the Application: Shipper sets the replicas of the Deployment itself",
 }
@@ -100,7 +117,7 @@ func (r *report) fields(d document) {
 	r.below(d, convertedSpec, unconvertedSpec, "spec")
 	r.below(d, []string{"blueGreen", "canary"}, nil, "spec", "strategy")
 	r.below(d, convertedBlueGreen, nil, "spec", "strategy", "blueGreen")
-	r.below(d, convertedCanary, nil, "spec", "strategy", "canary")
+	r.below(d, convertedCanary, unconvertedCanary, "spec", "strategy", "canary")
 	const provider = "is left out: the production Service distributes requests over the Pods of both Releases, by their number; " +
 		"point the routes of your ingress to it"
 	routing, _, _ := unstructured.NestedMap(d.Object, "spec", "strategy", "canary", "trafficRouting")
@@ -149,5 +166,5 @@ func unused(d document) string {
 	const other = "put it into the chart's templates if it belongs to a Release, or apply it to the application clusters yourself"
 	r := report{object: d.title()}
 	r.add(fmt.Sprintf("document %d", d.number), "is left out: %s", cmp.Or(leftOut[d.GetKind()], other))
-	return r.looks[0]
+	return r.reviews[0]
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 	"time"
 
@@ -80,6 +81,23 @@ type blueGreen struct {
 	ScaleDownDelaySeconds *int32         `json:"scaleDownDelaySeconds"`
 	PrePromotionAnalysis  map[string]any `json:"prePromotionAnalysis"`
 	PostPromotionAnalysis map[string]any `json:"postPromotionAnalysis"`
+}
+
+// completeReplicas reports that spec.replicas is absent, and replaces it by that of the Deployment in workloadRef, at. A Deployment
+// with 0 was scaled down because the Rollout runs its Pods.
+func (r *rollout) completeReplicas(all []document, at int, report *report) {
+	if r.Spec.Replicas != nil {
+		return
+	}
+	const autoscaler = "if an autoscaler sets it, write the number that runs now into the Rollout, and convert it again"
+	if at >= 0 {
+		if n, _, err := unstructured.NestedInt64(all[at].Object, "spec", "replicas"); err == nil && n > 0 && n <= math.MaxInt32 {
+			r.Spec.Replicas = new(int32(n))
+			report.add("spec.replicas", "is absent: %d is taken from %s; %s", n, all[at].title(), autoscaler)
+			return
+		}
+	}
+	report.add("spec.replicas", "is absent: 1 is Argo's default; %s", autoscaler)
 }
 
 // replicas is the number of Pods at full capacity.

@@ -3,6 +3,7 @@
 package convert
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -89,6 +90,10 @@ func (s *services) take(
 	for i, other := range all {
 		if other.is("v1", "Service") && other.GetName() == name && other.besides(d) {
 			s.used = append(s.used, i)
+			if address := fixedAddress(other); address != "" {
+				report.addOf(other, "spec.clusterIP", "%s is left out, since each application cluster has addresses of its own: have clients use the "+
+					"name of the Service, or write the address into the chart if it is free in every cluster", address)
+			}
 			return cleaned(other, use)
 		}
 	}
@@ -97,7 +102,28 @@ func (s *services) take(
 	return made(name, use, template)
 }
 
-// cleaned is a Service without what clusters write into it.
+// fixedAddress is the clusterIP that the author of a Service chose; empty if there is none, if the Service is headless, or if the API
+// server assigned it: a Service read from a cluster has a uid, and its author's fields are in the annotation of `kubectl apply`.
+func fixedAddress(d document) string {
+	address, _, _ := unstructured.NestedString(d.Object, "spec", "clusterIP")
+	switch {
+	case address == corev1.ClusterIPNone:
+		return ""
+	case d.GetUID() == "":
+		return address
+	}
+	var applied struct {
+		Spec struct {
+			ClusterIP string `json:"clusterIP"`
+		} `json:"spec"`
+	}
+	if json.Unmarshal([]byte(d.GetAnnotations()[corev1.LastAppliedConfigAnnotation]), &applied) != nil || applied.Spec.ClusterIP != address {
+		return ""
+	}
+	return address
+}
+
+// cleaned is a Service without what clusters write into it. A headless one stays headless.
 func cleaned(d document, use string) map[string]any {
 	from := d.DeepCopy().Object
 	spec, _, _ := unstructured.NestedMap(from, "spec")

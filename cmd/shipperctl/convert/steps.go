@@ -142,7 +142,7 @@ func (w *canaryWalk) take(d document, step canaryStep, key, field string, report
 		} else {
 			w.end("pause", bounded(*after, field+".pause.duration", report))
 		}
-	case harmless[key]:
+	case skippableSteps[key]:
 		report.add(field+"."+key, "%s", adviceFor(key))
 	default: // Argo stops here until it has a result: without one, the step waits for a person.
 		w.end(key, "")

@@ -34,7 +34,7 @@ spec: {selector: {app: web}, ports: [{port: 80}]}
 type stepsCase struct {
 	strategy, more string
 	want           shipper.RolloutStrategy
-	looks          []string
+	reviews        []string
 }
 
 func (c stepsCase) run(t *testing.T) {
@@ -51,8 +51,8 @@ func (c stepsCase) run(t *testing.T) {
 	if diff := cmp.Diff(&c.want, out.all[0].app.Spec.Template.Strategy); diff != "" {
 		t.Errorf("strategy (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(c.looks, out.looks()); diff != "" {
-		t.Errorf("looks (-want +got):\n%s", diff)
+	if diff := cmp.Diff(c.reviews, out.reviews()); diff != "" {
+		t.Errorf("reviews (-want +got):\n%s", diff)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestCanarySteps(t *testing.T) {
 			strategy: `{canary: {steps: [{setWeight: 20}, {analysis: {}}, {pause: {duration: 1m}}, {analysis: {}}]}}`,
 			want: strategy(at("weight 20", pair(20, 80), pair(20, 80), ""), at("pause", pair(20, 80), pair(20, 80), "1m"),
 				at("analysis", pair(20, 80), pair(20, 80), "")),
-			looks: []string{
+			reviews: []string{
 				"Rollout web: spec.strategy.canary.steps[1].analysis: " + byProgram + `the steps; the step "weight 20" waits for a person instead`,
 				"Rollout web: spec.strategy.canary.steps[3].analysis: " + byProgram + `the steps; the step "analysis" waits for a person instead`,
 			},
@@ -117,8 +117,8 @@ func TestCanarySteps(t *testing.T) {
 		},
 		"a deadline that is too short is raised": {
 			strategy: `{canary: {}}`, more: "progressDeadlineSeconds: 29",
-			want:  shipper.RolloutStrategy{ProgressDeadline: "30s"},
-			looks: []string{"Rollout web: spec.progressDeadlineSeconds: must be at least 30 in an Application: it becomes 30s"},
+			want:    shipper.RolloutStrategy{ProgressDeadline: "30s"},
+			reviews: []string{"Rollout web: spec.progressDeadlineSeconds: must be at least 30 in an Application: it becomes 30s"},
 		},
 		"fields that are null or false have no effect": {
 			strategy: `{canary: {dynamicStableScale: false, maxSurge: null}}`, more: "paused: false", want: strategy(),
@@ -150,7 +150,7 @@ func TestBlueGreenSteps(t *testing.T) {
 		"analyses wait for a person": {
 			strategy: `{blueGreen: {activeService: web, prePromotionAnalysis: {}, postPromotionAnalysis: {}}}`,
 			want:     strategy(at("preview", pair(100, 100), pair(0, 100), ""), at("switched", pair(100, 100), pair(100, 0), "")),
-			looks: []string{
+			reviews: []string{
 				"Rollout web: spec.strategy.blueGreen.postPromotionAnalysis: " + unconverted["postPromotionAnalysis"],
 				preview + unconverted["prePromotionAnalysis"],
 			},
