@@ -114,7 +114,9 @@ func (f contents) approvalNotes(b Backup) []string {
 				continue
 			}
 			step, move := rel.Spec.TargetStep, stamp.Moved(rel).Count
-			lost := slices.DeleteFunc(counting[key(o)], func(a shipper.ApprovalSpec) bool { return a.Step != step || a.Move != move })
+			lost := slices.DeleteFunc(counting[key(o)], func(a shipper.ApprovalSpec) bool {
+				return a.Step == nil || *a.Step != step || a.Move != move
+			})
 			if len(lost) > 0 {
 				notes = append(notes, fmt.Sprintf("%s has Approvals of step %d (%d), which are left out: after a restore the gate is closed until "+
 					"users approve or refuse the step again", describe(o), step, len(lost)))
