@@ -10,12 +10,10 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/block"
-	"shipper.dev/shipper/apis/rules/progress"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -182,18 +180,6 @@ func shutOut(s *scope) bool {
 		newest.Installation == nil && newest.Capacity == nil && newest.Traffic == nil
 }
 
-// bringBack is newest before and after it is brought back by an abort, while blocks are as they are; nil when it is that way.
-func bringBack(s *scope, newest *shipper.Release, now metav1.Time) (before, after *shipper.Release) {
-	after = broughtBack(newest, s.view(now).OfRelease(newest).Blocked())
-	if after.Spec.TargetStep != newest.Spec.TargetStep {
-		after.Annotations[shipper.ReleaseMovedAnnotation] = stamp.Move(newest, after, account, progress.NewerAborted, now)
-	}
-	if equality.Semantic.DeepEqual(newest, after) {
-		return nil, nil
-	}
-	return newest, after
-}
-
 // stops says which blocks stop what is to be done, or the rollout of the Release that is to be brought back: half an abort
 // would be forgotten.
 func stops(s *scope, back *shipper.Release, returns bool, now metav1.Time) (v block.Verdict, stopped string) {
@@ -203,37 +189,6 @@ func stops(s *scope, back *shipper.Release, returns bool, now metav1.Time) (v bl
 	}
 	view.Releases[len(view.Releases)-1] = back
 	return v, view.OfRollout().Message()
-}
-
-// broughtBack is how a Release is to be when an abort brings it back. One that had completed is to be at its last step,
-// whereto it was moved while that had no effect. One that had not goes on to its step; while blocks hold it, it is to be no
-// further than it was, for blocks that let aborts pass let nothing advance. That its step was the abort's doing is written
-// down for them.
-func broughtBack(rel *shipper.Release, held bool) *shipper.Release {
-	out := rel.DeepCopy()
-	achieved := rel.Status.AchievedStep
-	switch {
-	case strategy.Complete(rel):
-		out.Spec.TargetStep = lastStep(rel)
-		return out
-	case achieved != nil && achieved.Step >= rel.Spec.TargetStep:
-		return out
-	case held && achieved != nil:
-		out.Spec.TargetStep = achieved.Step
-		return out
-	case held:
-		out.Spec.TargetStep = 0
-	}
-	out.Annotations[shipper.ReleaseReturnedAnnotation] = strconv.Itoa(int(out.Spec.TargetStep))
-	return out
-}
-
-// lastStep of a Release; where it is when it has no steps.
-func lastStep(rel *shipper.Release) int32 {
-	if s := rel.Spec.Environment.Strategy; s != nil && len(s.Steps) > 0 {
-		return int32(len(s.Steps) - 1)
-	}
-	return rel.Spec.TargetStep
 }
 
 // hasTemplateOf returns a function that reports whether a Release has the environment of app's template.

@@ -36,7 +36,7 @@ func blueGreen(s *fixture) []chapter {
 		{"The switch, in one turn in each cluster; blue stands by and goes", s.switched},
 		{"A RolloutBlock holds an automatic step", s.heldStep},
 		{"A broken image: the deadline takes it back", s.broken},
-		{"What Slack was told", s.told},
+		{"Slack has received messages", s.slackReceived},
 	}
 }
 

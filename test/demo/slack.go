@@ -78,15 +78,15 @@ spec:
 	return err
 }
 
-// told waits until the local server has received what was to be said of the rollouts, and shows it.
-func (s *fixture) told(ctx context.Context) error {
+// slackReceived waits until the local server has received the messages about the rollouts, and prints them.
+func (s *fixture) slackReceived(ctx context.Context) error {
 	for _, words := range []string{
 		"of Application " + application + " has achieved step 0 (preview) and waits for a user",
 		"is stopped at step 0 (preview) by RolloutBlocks",
 		s.contender + " of Application " + application + " has failed at step 0 (preview)",
 		s.contender + " of Application " + application + " was aborted at step 0",
 	} {
-		if err := s.await(ctx, patience, "whether Slack was told that "+words, "true", func(context.Context) (string, error) {
+		if err := s.await(ctx, patience, "whether Slack received: "+words, "true", func(context.Context) (string, error) {
 			return fmt.Sprint(slices.ContainsFunc(s.slack.received(), func(text string) bool { return strings.Contains(text, words) })), nil
 		}); err != nil {
 			return err

@@ -104,7 +104,7 @@ type decision struct {
 // target is the index of the requested step.
 func (d *decision) target() int32 { return d.Release.Spec.TargetStep }
 
-// startOrContinue begins anew when the position has changed, and notes when the step has first what it wants.
+// startOrContinue begins anew when the position has changed, and records when contender and incumbent first match the step.
 func (d *decision) startOrContinue() {
 	moved := stamp.Moved(d.Release)
 	switch was := d.stored; {

@@ -24,7 +24,7 @@ type Approval struct {
 	Spec ApprovalSpec `json:"spec"`
 }
 
-// ApprovalSpec is what is approved or refused, and by whom.
+// ApprovalSpec names the step that a user approves or refuses.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.release) && has(self.step)",message="set release and step"
 type ApprovalSpec struct {
