@@ -88,7 +88,7 @@ const (
 	NotificationStarted NotificationEvent = "Started"
 	// NotificationStepAchieved is that a Release has achieved a step, the last one too.
 	NotificationStepAchieved NotificationEvent = "StepAchieved"
-	// NotificationWaiting is that a step is achieved and that a user has to raise targetStep.
+	// NotificationWaiting is that a user has to raise targetStep or to approve the step.
 	NotificationWaiting NotificationEvent = "Waiting"
 	// NotificationFailed is that the condition Failed has become True.
 	NotificationFailed NotificationEvent = "Failed"
