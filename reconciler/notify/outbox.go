@@ -40,8 +40,10 @@ type outbox struct {
 	// settleAt is when deliveredUpTo may become the present; zero when it is or nothing was delivered.
 	settleAt time.Time
 
-	failures                    int32
-	lastDelivery, deliveredUpTo time.Time
+	failures     int32
+	lastDelivery time.Time
+	// deliveredUpTo is the time of the youngest event that was delivered or given up; see mark.
+	deliveredUpTo time.Time
 	// delivering is the new condition; nil when it stays.
 	delivering *shipper.Condition
 }
@@ -97,6 +99,20 @@ func (b *outbox) done(now time.Time) {
 	}
 	b.queued = b.queued[1:]
 	b.attempts, b.retryAt, b.settleAt = 0, time.Time{}, now.Add(settle)
+}
+
+// mark is the time up to which events were delivered. It is not later than an event that is queued: queues are in the order in which
+// Releases were read, and after a change of the leader only events from the mark on are derived again.
+func (b *outbox) mark() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := b.deliveredUpTo
+	for i := range b.queued {
+		if at := b.queued[i].Time; at.Before(out) {
+			out = at
+		}
+	}
+	return out
 }
 
 // retry notes a failed attempt, and that the next one is after at least a time.

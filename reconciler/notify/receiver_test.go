@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -160,6 +161,47 @@ func TestALeaderThatBeginsSendsWhatIsYounger(t *testing.T) {
 		if got := len(s.got()); got != tc.want {
 			t.Errorf("%s: %d messages", sentence, got)
 		}
+	}
+}
+
+// TestNoEventIsLostInAnOutageWithTwoLeaderChanges queues the younger event first. The server accepts it and then fails until a third
+// process leads.
+func TestNoEventIsLostInAnOutageWithTwoLeaderChanges(t *testing.T) {
+	completed := func(name string, at int) *shipper.Release {
+		rel := release(achieved(2, at), condition(shipper.ReleaseComplete, "True", at), under("Complete"))
+		rel.Name, rel.UID = name, types.UID("uid of "+name)
+		return rel
+	}
+	s := newServer(t)
+	f := newFixture(t, here, notification(), secret(s.URL))
+	f.later(400 * time.Second)
+	leads := func() {
+		f.Reconciler = newReconciler(f.client, f.client, Options{Namespace: f.namespace, Clock: f.now, URLs: f.urls})
+		f.sees(nil, completed("younger", 300))
+		f.sees(nil, completed("older", 100))
+		f.pass()
+	}
+	accepted := map[any]bool{}
+	s.does(func(w http.ResponseWriter, _ *http.Request) {
+		if len(s.got()) > 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	leads()
+	accepted[s.got()[0]["subject"]] = true
+	if got := f.status().DeliveredUpToTime; !got.Time.Equal(noon.Add(100 * time.Second)) {
+		t.Errorf("while the older event is queued, the mark is %s", got)
+	}
+	s.does(nil)
+	leads()
+	for _, message := range s.got() {
+		accepted[message["subject"]] = true
+	}
+	if !accepted["shop/younger"] || !accepted["shop/older"] {
+		t.Errorf("accepted: %v", accepted)
+	}
+	if got := f.status().DeliveredUpToTime; !got.Time.Equal(noon.Add(300 * time.Second)) {
+		t.Errorf("when all are delivered, the mark is %s", got)
 	}
 }
 

@@ -3,9 +3,10 @@
 // Package notify sends messages about Releases to the servers that Notifications name.
 //
 // The leader derives events from what changes in Releases, puts each into the outbox of every Notification that asks for it, and
-// delivers them in passes of the Notification, in their order. An outbox is bounded; a rollout does not wait for it. Delivery is at
-// least once: status.deliveredUpToTime has the time up to which events were delivered, and a leader that begins derives younger ones
-// again from the Releases. Their IDs are the same, so that receivers can drop what they have.
+// delivers them in passes of the Notification, those of one Release in their order. An outbox is bounded; a rollout does not wait for
+// it. Delivery is at least once: status.deliveredUpToTime has the time up to which events were delivered, never later than an event
+// that is queued, and a leader that begins derives those from then on again from the Releases. Their IDs are the same, so that
+// receivers can drop what they have.
 package notify
 
 import (

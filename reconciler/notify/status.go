@@ -19,21 +19,20 @@ func status(n *shipper.Notification, b *outbox, now time.Time) shipper.Notificat
 	out := *n.Status.DeepCopy()
 	out.ObservedGeneration = n.Generation
 	out.ConsecutiveFailures = b.failures
-	out.LastDeliveryTime = later(out.LastDeliveryTime, b.lastDelivery)
-	out.DeliveredUpToTime = later(out.DeliveredUpToTime, b.deliveredUpTo)
+	out.LastDeliveryTime = wholeSeconds(b.lastDelivery)
+	out.DeliveredUpToTime = wholeSeconds(b.mark())
 	if b.delivering != nil {
 		out.Conditions = shipper.SetCondition(out.Conditions, *b.delivering, metav1.NewTime(now).Rfc3339Copy())
 	}
 	return out
 }
 
-// later is the later of two times, in whole seconds.
-func later(was *metav1.Time, is time.Time) *metav1.Time {
-	at := metav1.NewTime(is).Rfc3339Copy()
-	if is.IsZero() || was != nil && !was.Before(&at) {
-		return was
+// wholeSeconds is a time as objects store it; nil for the zero time.
+func wholeSeconds(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
 	}
-	return &at
+	return new(metav1.NewTime(t).Rfc3339Copy())
 }
 
 // check notes that the receiver was checked; f is nil if it may be used.

@@ -127,8 +127,9 @@ type NotificationStatus struct {
 	// +optional
 	ConsecutiveFailures int32 `json:"consecutiveFailures,omitempty"`
 
-	// deliveredUpToTime is the time up to which changes were delivered, or given up after an hour. A reconciler that begins to lead
-	// sends the changes from that time on again, as far as the Releases still show them. Absent: from the creation of the Notification.
+	// deliveredUpToTime is the time up to which changes were delivered, or given up after an hour; it is not later than a change that is
+	// queued. A reconciler that begins to lead sends the changes from that time on again, as far as the Releases still show them. Absent:
+	// from the creation of the Notification.
 	// +optional
 	DeliveredUpToTime *metav1.Time `json:"deliveredUpToTime,omitempty"`
 
