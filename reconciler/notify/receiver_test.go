@@ -142,16 +142,18 @@ func TestALeaderThatBeginsSendsWhatIsYounger(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		mark, at, want int
 	}{
-		"a change from before the Notification": {0, -70, 0},
-		"one from after it":                     {0, -50, 1},
-		"one of the same second":                {0, -60, 1},
-		"one from before the mark":              {100, 80, 0},
-		"one that may not have been seen":       {100, 90, 1},
-		"one from after the mark":               {100, 120, 1},
+		"a change from before the Notification":               {0, -70, 0},
+		"one from after it":                                   {0, -50, 1},
+		"one of the same second":                              {0, -60, 1},
+		"one from before it, with a mark of seconds after it": {-50, -63, 0},
+		"one from after it, with a mark of seconds after it":  {-50, -58, 1},
+		"one from before the mark":                            {100, 80, 0},
+		"one that may not have been seen":                     {100, 90, 1},
+		"one from after the mark":                             {100, 120, 1},
 	} {
 		s := newServer(t)
 		f := newFixture(t, here, notification(func(n *shipper.Notification) {
-			if tc.mark > 0 {
+			if tc.mark != 0 {
 				n.Status.DeliveredUpToTime = &metav1.Time{Time: after(tc.mark).Time}
 			}
 		}), secret(s.URL))
