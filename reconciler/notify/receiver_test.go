@@ -9,8 +9,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -84,6 +86,16 @@ func TestReceiversThatAreNotUsed(t *testing.T) {
 				t.Errorf("it is tried again after %s: %+v", wait, f.status())
 			}
 		})
+	}
+}
+
+func TestALongMessageIsCutBetweenCharacters(t *testing.T) {
+	for short := range 3 {
+		b := newOutbox(notification(), maxQueued)
+		b.complain(failed("%s%s", strings.Repeat("x", short), strings.Repeat("…", maxMessage)))
+		if got := b.delivering.Message; !utf8.ValidString(got) || len(got) > maxMessage || len(got) < maxMessage-5 {
+			t.Errorf("%d bytes, ends with %q", len(got), got[len(got)-5:])
+		}
 	}
 }
 

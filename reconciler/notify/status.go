@@ -9,9 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet/report"
 )
 
-// maxMessage bounds the message of the condition.
+// maxMessage bounds the message of the condition, in bytes.
 const maxMessage = 1024
 
 // status is the new status of a Notification.
@@ -48,12 +49,8 @@ func (b *outbox) check(n *shipper.Notification, f *failure) {
 
 // complain makes Delivering False.
 func (b *outbox) complain(f *failure) {
-	message := f.message
-	if len(message) > maxMessage {
-		message = message[:maxMessage]
-	}
 	b.delivering = &shipper.Condition{
-		Type: shipper.NotificationDelivering, Status: corev1.ConditionFalse, Reason: f.reason, Message: message,
+		Type: shipper.NotificationDelivering, Status: corev1.ConditionFalse, Reason: f.reason, Message: report.Shorten(f.message, maxMessage),
 	}
 }
 
