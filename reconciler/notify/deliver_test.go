@@ -95,7 +95,7 @@ func TestSentencesOfAWaitEndWithTheCommand(t *testing.T) {
 	}
 }
 
-func TestWhoAsksGets(t *testing.T) {
+func TestNotificationsAreFilteredByEventApplicationAndNamespace(t *testing.T) {
 	labelled := func(value string) func(*shipper.Notification) {
 		return func(n *shipper.Notification) { n.Spec.Applications = selector("team", value) }
 	}

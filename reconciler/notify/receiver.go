@@ -139,7 +139,7 @@ func (to *receiver) post(ctx context.Context, m message, timeout time.Duration, 
 		return failed("the server cannot be reached: %s", shown(err))
 	}
 	defer response.Body.Close()
-	return judge(response, now)
+	return classifyResponse(response, now)
 }
 
 // shown is an error of a request without what may be secret. Other errors may quote the token, or what the server sent.
@@ -154,8 +154,8 @@ func shown(err error) string {
 	return "the request or the answer is no valid HTTP"
 }
 
-// judge is nil if an answer accepts the message.
-func judge(response *http.Response, now time.Time) *failure {
+// classifyResponse returns nil if the server accepted the message.
+func classifyResponse(response *http.Response, now time.Time) *failure {
 	status := response.StatusCode
 	if status >= 200 && status < 300 {
 		return nil

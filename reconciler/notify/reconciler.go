@@ -165,7 +165,7 @@ func (r *Reconciler) deliver(ctx context.Context, n *shipper.Notification, b *ou
 		if failed == nil {
 			failed = r.send(ctx, n, to, source, q.Event)
 		}
-		if !r.judge(b, failed, r.clock.Now()) {
+		if !r.recordAttempt(b, failed, r.clock.Now()) {
 			break
 		}
 	}
@@ -181,8 +181,8 @@ func (r *Reconciler) send(ctx context.Context, n *shipper.Notification, to *rece
 	return to.post(ctx, m, r.timeout, r.clock.Now())
 }
 
-// judge notes the result of an attempt, and reports whether the next event may be tried.
-func (r *Reconciler) judge(b *outbox, f *failure, now time.Time) bool {
+// recordAttempt records the result of an attempt, and reports whether the next event may be tried.
+func (r *Reconciler) recordAttempt(b *outbox, f *failure, now time.Time) bool {
 	if f == nil {
 		r.results.WithLabelValues("delivered").Inc()
 		b.failures, b.lastDelivery = 0, now
@@ -191,7 +191,7 @@ func (r *Reconciler) judge(b *outbox, f *failure, now time.Time) bool {
 		return true
 	}
 	b.failures++
-	b.complain(f)
+	b.setNotDelivering(f)
 	if f.final {
 		r.results.WithLabelValues("failed").Inc()
 		b.done(now)

@@ -41,14 +41,14 @@ func (b *outbox) check(n *shipper.Notification, f *failure) {
 	b.checked = n.Generation
 	switch {
 	case f != nil:
-		b.complain(f)
+		b.setNotDelivering(f)
 	case !shipper.ConditionTrue(n.Status.Conditions, shipper.NotificationDelivering):
 		b.ready()
 	}
 }
 
-// complain makes Delivering False.
-func (b *outbox) complain(f *failure) {
+// setNotDelivering makes Delivering False.
+func (b *outbox) setNotDelivering(f *failure) {
 	b.delivering = &shipper.Condition{
 		Type: shipper.NotificationDelivering, Status: corev1.ConditionFalse, Reason: f.reason, Message: report.Shorten(f.message, maxMessage),
 	}

@@ -66,8 +66,8 @@ func (h *hook) wasTried() (string, error) {
 	return fmt.Sprint(h.refused > 0), nil
 }
 
-// told lists what was accepted, each id once.
-func (h *hook) told() (string, error) {
+// received lists what was accepted, each id once.
+func (h *hook) received() (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return strings.Join(slices.Sorted(maps.Values(h.words)), ", "), nil
@@ -112,13 +112,13 @@ func TestNotificationsArriveThroughALeaderChange(t *testing.T) {
 	h.goesUp()
 	s.Must("starting another", world.Pod.StartReconciler(s.Ctx))
 	// The Release shows these until it moves on.
-	s.Eventually("what the receiver got", "started 0, stepachieved 0, waiting 0", h.told)
+	s.Eventually("what the receiver got", "started 0, stepachieved 0, waiting 0", h.received)
 	s.Steps(rel, 1)
 	s.WaitsForCommand(rel, 1)
 	s.Steps(rel, 2)
 	s.Completes(rel)
 	const all = "completed 2, started 0, stepachieved 0, stepachieved 1, stepachieved 2, waiting 0, waiting 1"
-	s.Eventually("what the receiver got", all, h.told)
+	s.Eventually("what the receiver got", all, h.received)
 	if again := h.repeated(); len(again) > 0 {
 		t.Errorf("it got more than once: %v", again)
 	}
@@ -137,7 +137,7 @@ func TestNotificationsArriveThroughALeaderChange(t *testing.T) {
 	s.Steps(rel, 1)
 	s.WaitsForCommand(rel, 1) // by the new leader, which therefore derives this
 	s.Eventually("what the receiver got", "completed 2, started 0, stepachieved 0, stepachieved 1, stepachieved 1, stepachieved 2, "+
-		"waiting 0, waiting 1, waiting 1, wentback 1", h.told)
+		"waiting 0, waiting 1, waiting 1, wentback 1", h.received)
 
 	shown := []string{tail, world.Pod.Reconciler.Tail(), world.Pod.Webhook.Tail()}
 	for _, list := range []client.ObjectList{&shipper.NotificationList{}, &shipper.ReleaseList{}, &eventsv1.EventList{}} {
