@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/outward"
 )
 
 func selector(key, value string) *metav1.LabelSelector {
@@ -50,22 +52,23 @@ func TestReceiversThatAreNotUsed(t *testing.T) {
 		err    error
 		want   string
 	}{
-		"no URL is listed": {"", secret("https://hooks.example.com" + secretPath), nil, "DeliveryFailed Secret shop/slack: the URL is not in " +
+		"no URL is listed": {"", secret("https://hooks.example.com" + secretPath), nil, "URLNotAllowed Secret shop/slack: the URL is not in " +
 			"--outgoing-urls: https://hooks.example.com; an administrator of Shipper can add it"},
-		"another is listed": {"https://other.example.com", secret("https://hooks.example.com:8443" + secretPath), nil, "DeliveryFailed Secret " +
+		"another is listed": {"https://other.example.com", secret("https://hooks.example.com:8443" + secretPath), nil, "URLNotAllowed Secret " +
 			"shop/slack: the URL is not in --outgoing-urls: https://hooks.example.com:8443; an administrator of Shipper can add it"},
-		"a part of it is listed": {listed, secret("https://hooks.example.com/hush"), nil, "DeliveryFailed Secret shop/slack: the URL is not in " +
+		"a part of it is listed": {listed, secret("https://hooks.example.com/hush"), nil, "URLNotAllowed Secret shop/slack: the URL is not in " +
 			"--outgoing-urls: https://hooks.example.com; an administrator of Shipper can add it"},
 		"an address of the machine's surroundings": {"http://*:*", secret("http://169.254.169.254/hush"), nil,
-			"DeliveryFailed Secret shop/slack: 169.254.169.254 is a link-local address, which nothing is sent to"},
+			"URLNotAllowed Secret shop/slack: 169.254.169.254 is a link-local address, which nothing is sent to"},
 		"no Secret":              {listed, nil, nil, "SecretMissing there is no Secret shop/slack"},
-		"a Secret without a URL": {listed, with("url", ""), nil, "SecretMissing Secret shop/slack has no key url"},
-		"a URL that is none":     {listed, with("url", "https://a b/hush"), nil, "DeliveryFailed key url of Secret shop/slack is not a URL"},
+		"a Secret without a URL": {listed, with("url", ""), nil, "SecretInvalid Secret shop/slack has no key url"},
+		"a URL that is none":     {listed, with("url", "https://a b/hush"), nil, "SecretInvalid key url of Secret shop/slack is not a URL"},
 		"authorities of no PEM": {listed, with("ca.crt", "hush"), nil,
-			"DeliveryFailed key ca.crt of Secret shop/slack has no certificate in PEM"},
-		"a Secret not to be read": {listed, nil, apierrors.NewForbidden(corev1.Resource("secrets"), "slack", errors.New("no")), "SecretMissing " +
-			"Shipper may not read Secret shop/slack; the owner of the namespace may let it read the Secrets there: kubectl create rolebinding " +
-			"shipper-namespace-reader -n shop --clusterrole=shipper-namespace-reader --serviceaccount=shipper-system:shipper-mgmt-cluster"},
+			"SecretInvalid key ca.crt of Secret shop/slack has no certificate in PEM"},
+		"a Secret not to be read": {listed, nil, apierrors.NewForbidden(corev1.Resource("secrets"), "slack", errors.New("no")),
+			"SecretForbidden Shipper may not read Secret shop/slack; the owner of the namespace may let it read the Secrets there: " +
+				"kubectl create rolebinding shipper-namespace-reader -n shop --clusterrole=shipper-namespace-reader " +
+				"--serviceaccount=shipper-system:shipper-mgmt-cluster"},
 		"no API server": {listed, nil, errors.New("hush"), "DeliveryFailed reading Secret shop/slack: "},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -86,6 +89,21 @@ func TestReceiversThatAreNotUsed(t *testing.T) {
 				t.Errorf("it is tried again after %s: %+v", wait, f.status())
 			}
 		})
+	}
+}
+
+// deniedTransport connects to no address, as for a name that resolves to one of the machine's surroundings.
+type deniedTransport struct{}
+
+func (deniedTransport) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, &net.OpError{Op: "dial", Err: &outward.Denied{Why: "a.example is at 127.0.0.1"}}
+}
+
+func TestAnAddressThatIsDeniedIsURLNotAllowed(t *testing.T) {
+	to := receiver{url: "https://a.example/hush", client: &http.Client{Transport: deniedTransport{}}}
+	f := to.post(t.Context(), message{}, time.Second, noon)
+	if f.reason != shipper.URLNotAllowed || f.message != "the server cannot be reached: a.example is at 127.0.0.1" {
+		t.Errorf("%s: %s", f.reason, f.message)
 	}
 }
 
