@@ -117,6 +117,45 @@ func TestALongMessageIsCutBetweenCharacters(t *testing.T) {
 	}
 }
 
+// TestARepairedReceiverIsNoticedWithoutAnEvent creates the Secret an hour after the Notification. Once it can be used, nothing is read.
+func TestARepairedReceiverIsNoticedWithoutAnEvent(t *testing.T) {
+	f := newFixture(t, here, notification())
+	reads := &countingReader{Reader: f.secrets}
+	f.secrets = reads
+	for end := noon.Add(time.Hour); f.now.Now().Before(end); {
+		wait := f.pass()
+		if wait <= 0 || wait > lastRetry {
+			t.Fatalf("after %d checks the next is after %s", reads.count, wait)
+		}
+		f.later(wait)
+	}
+	if reads.count < 12 || reads.count > 25 || f.status().ConsecutiveFailures != 0 {
+		t.Errorf("%d checks in an hour, %+v", reads.count, f.status())
+	}
+	if err := f.client.Create(t.Context(), secret("http://127.0.0.1:1"+secretPath)); err != nil {
+		t.Fatal(err)
+	}
+	if wait := f.pass(); wait != 0 || f.delivering() != "Unknown NotDelivered" {
+		t.Errorf("when the Secret exists: %s, the next pass is after %s", f.delivering(), wait)
+	}
+	before := reads.count
+	f.later(time.Hour)
+	if wait := f.pass(); wait != 0 || reads.count != before {
+		t.Errorf("at rest it is read %d times, the next pass is after %s", reads.count-before, wait)
+	}
+}
+
+// countingReader counts reads of single objects.
+type countingReader struct {
+	client.Reader
+	count int
+}
+
+func (c *countingReader) Get(ctx context.Context, key client.ObjectKey, into client.Object, o ...client.GetOption) error {
+	c.count++
+	return c.Reader.Get(ctx, key, into, o...)
+}
+
 func TestAnAuthorityOfTheSecretIsTrusted(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body) }))
 	t.Cleanup(s.Close)

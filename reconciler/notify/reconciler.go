@@ -141,8 +141,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) deliver(ctx context.Context, n *shipper.Notification, b *outbox) (time.Duration, error) {
 	now := r.clock.Now()
 	r.giveUp(b, now)
-	edited := b.checked != n.Generation
-	if q := b.first(); !edited && (q == nil || b.retryAt.After(now)) {
+	check := b.checked != n.Generation || b.checkIsDue(now)
+	if q := b.first(); !check && (q == nil || b.retryAt.After(now)) {
 		return b.wait(now), nil
 	}
 	source, err := r.source(ctx)
@@ -153,9 +153,7 @@ func (r *Reconciler) deliver(ctx context.Context, n *shipper.Notification, b *ou
 	if f == nil {
 		defer to.close()
 	}
-	if edited {
-		b.check(n, f)
-	}
+	b.check(n, f, now)
 	for range burst {
 		q := b.first()
 		if q == nil || r.clock.Since(now) > requestTimeout {

@@ -36,13 +36,18 @@ func wholeSeconds(t time.Time) *metav1.Time {
 	return new(metav1.NewTime(t).Rfc3339Copy())
 }
 
-// check notes that the receiver was checked; f is nil if it may be used.
-func (b *outbox) check(n *shipper.Notification, f *failure) {
+// check records that the receiver was checked; f is nil if it may be used. After a failure the next check is due like an attempt:
+// nothing reports a Secret or a RoleBinding that is created later.
+func (b *outbox) check(n *shipper.Notification, f *failure, now time.Time) {
 	b.checked = n.Generation
-	switch {
-	case f != nil:
+	if f != nil {
+		b.checkAt = now.Add(backoff(b.failedChecks))
+		b.failedChecks++
 		b.setNotDelivering(f)
-	case !shipper.ConditionTrue(n.Status.Conditions, shipper.NotificationDelivering):
+		return
+	}
+	b.failedChecks, b.checkAt = 0, time.Time{}
+	if !shipper.ConditionTrue(n.Status.Conditions, shipper.NotificationDelivering) {
 		b.ready()
 	}
 }
