@@ -103,6 +103,9 @@ func TestNotificationsArriveThroughALeaderChange(t *testing.T) {
 		},
 	}
 	s.Must("creating the Notification", world.Management.Create(s.Ctx, n))
+	if n.Spec.Format != shipper.NotificationCloudEvents {
+		t.Errorf("the format is %q by default", n.Spec.Format)
+	}
 	s.applies(s.application("0.0.1", 1, vanguard))
 	rel := s.Release(0)
 	s.WaitsForCommand(rel, 0)

@@ -34,8 +34,9 @@ type NotificationSpec struct {
 	// to is the server that gets the messages.
 	To NotificationReceiver `json:"to"`
 
-	// format of a message: CloudEvents (version 1.0, as JSON) or Slack ({"text": …}). Absent: CloudEvents.
+	// format of a message: CloudEvents (version 1.0, as JSON) or Slack ({"text": …}).
 	// +optional
+	// +kubebuilder:default=CloudEvents
 	Format NotificationFormat `json:"format,omitempty"`
 
 	// events are the changes that cause a message. Absent: Waiting, Failed, WentBack, Aborted and Completed.
