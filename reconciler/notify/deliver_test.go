@@ -81,7 +81,21 @@ func TestSentencesMentionNobody(t *testing.T) {
 	}
 }
 
-func TestWhoAsksGets(t *testing.T) {
+func TestSentencesOfAWaitEndWithTheCommand(t *testing.T) {
+	for reason, want := range map[string]string{
+		shipper.AdvancingAwaitingCommand: "has achieved step 1 (canary) and waits for a user: shipperctl rollout advance web -n shop",
+		shipper.AdvancingAwaitingApproval: "waits for approvals at step 1 (canary); step 1 has 0 of 2 approvals: " +
+			"shipperctl rollout approve web -n shop",
+	} {
+		e := Event{Word: shipper.NotificationWaiting, Namespace: "shop", Application: "web", Release: "web-1", Step: 1, StepName: "canary",
+			Reason: reason, Message: "step 1 has 0 of 2 approvals"}
+		if got := sentence(e); got != "Release shop/web-1 of Application web "+want {
+			t.Errorf("%s: %s", reason, got)
+		}
+	}
+}
+
+func TestNotificationsAreFilteredByEventApplicationAndNamespace(t *testing.T) {
 	labelled := func(value string) func(*shipper.Notification) {
 		return func(n *shipper.Notification) { n.Spec.Applications = selector("team", value) }
 	}

@@ -121,18 +121,21 @@ func sentence(e Event) string {
 	if e.Message != "" {
 		because = ": " + e.Message
 	}
+	waits, command := "has achieved "+step+" and waits for a user", "advance"
+	if e.Reason == shipper.AdvancingAwaitingApproval {
+		waits, command = "waits for approvals at "+step+"; "+e.Message, "approve"
+	}
 	verb := map[shipper.NotificationEvent]string{
 		shipper.NotificationStarted:      "was started" + by,
 		shipper.NotificationStepAchieved: "has achieved " + step,
-		shipper.NotificationWaiting: fmt.Sprintf("has achieved %s and waits for a user: shipperctl rollout advance %s -n %s", step,
-			e.Application, e.Namespace),
-		shipper.NotificationFailed:     "has failed at " + step + because,
-		shipper.NotificationWentBack:   "was moved back to " + step + by + because,
-		shipper.NotificationAborted:    "was aborted at " + step,
-		shipper.NotificationRolledBack: "was rolled back",
-		shipper.NotificationCompleted:  "is complete",
-		shipper.NotificationBlocked:    "is stopped at " + step + " by RolloutBlocks" + because,
-		shipper.NotificationUnblocked:  "is no longer stopped at " + step,
+		shipper.NotificationWaiting:      fmt.Sprintf("%s: shipperctl rollout %s %s -n %s", waits, command, e.Application, e.Namespace),
+		shipper.NotificationFailed:       "has failed at " + step + because,
+		shipper.NotificationWentBack:     "was moved back to " + step + by + because,
+		shipper.NotificationAborted:      "was aborted at " + step,
+		shipper.NotificationRolledBack:   "was rolled back",
+		shipper.NotificationCompleted:    "is complete",
+		shipper.NotificationBlocked:      "is stopped at " + step + " by RolloutBlocks" + because,
+		shipper.NotificationUnblocked:    "is no longer stopped at " + step,
 	}[e.Word]
 	return escape.Replace(fmt.Sprintf("Release %s/%s of Application %s %s", e.Namespace, e.Release, e.Application, verb))
 }

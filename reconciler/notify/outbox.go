@@ -34,14 +34,19 @@ type outbox struct {
 
 	// checked is the generation whose receiver was last checked.
 	checked int64
+	// failedChecks of the receiver failed in a row; the next is due at checkAt, which is zero if the last one succeeded.
+	failedChecks int
+	checkAt      time.Time
 	// attempts of the first event failed; the next is due at retryAt.
 	attempts int
 	retryAt  time.Time
 	// settleAt is when deliveredUpTo may become the present; zero when it is or nothing was delivered.
 	settleAt time.Time
 
-	failures                    int32
-	lastDelivery, deliveredUpTo time.Time
+	failures     int32
+	lastDelivery time.Time
+	// deliveredUpTo is the time of the youngest event that was delivered or given up; see mark.
+	deliveredUpTo time.Time
 	// delivering is the new condition; nil when it stays.
 	delivering *shipper.Condition
 }
@@ -99,32 +104,59 @@ func (b *outbox) done(now time.Time) {
 	b.attempts, b.retryAt, b.settleAt = 0, time.Time{}, now.Add(settle)
 }
 
+// mark is the time up to which events were delivered. It is not later than an event that is queued: queues are in the order in which
+// Releases were read, and after a change of the leader only events from the mark on are derived again.
+func (b *outbox) mark() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := b.deliveredUpTo
+	for i := range b.queued {
+		if at := b.queued[i].Time; at.Before(out) {
+			out = at
+		}
+	}
+	return out
+}
+
 // retry notes a failed attempt, and that the next one is after at least a time.
 func (b *outbox) retry(now time.Time, after time.Duration) {
+	b.retryAt = now.Add(max(backoff(b.attempts), after))
+	b.attempts++
+}
+
+// backoff is the time until the next attempt after one that failed, as did some before it.
+func backoff(before int) time.Duration {
 	wait := firstRetry
-	for range b.attempts {
+	for range before {
 		wait = min(2*wait, lastRetry)
 	}
-	b.attempts++
-	b.retryAt = now.Add(max(wait, after))
+	return wait
+}
+
+// checkIsDue reports whether the receiver is to be checked although no event is queued: attempts to send check it, too.
+func (b *outbox) checkIsDue(now time.Time) bool {
+	return b.first() == nil && !b.checkAt.IsZero() && !b.checkAt.After(now)
 }
 
 // wait is how long until something is due; 0 when nothing will be. Some time after the last delivery deliveredUpTo becomes the present:
 // nothing older is to come, and a leader that begins does not send what was delivered again.
 func (b *outbox) wait(now time.Time) time.Duration {
-	switch {
-	case b.first() != nil:
+	if b.first() != nil {
 		return max(b.retryAt.Sub(now), time.Millisecond)
-	case b.settleAt.IsZero():
-		return 0
-	case b.settleAt.After(now):
-		return b.settleAt.Sub(now)
 	}
-	b.settleAt = time.Time{}
-	if now.After(b.deliveredUpTo) {
-		b.deliveredUpTo = now
+	if !b.settleAt.IsZero() && !b.settleAt.After(now) {
+		b.settleAt = time.Time{}
+		if now.After(b.deliveredUpTo) {
+			b.deliveredUpTo = now
+		}
 	}
-	return 0
+	var next time.Duration
+	for _, at := range []time.Time{b.settleAt, b.checkAt} {
+		if wait := max(at.Sub(now), time.Millisecond); !at.IsZero() && (next == 0 || wait < next) {
+			next = wait
+		}
+	}
+	return next
 }
 
 // outboxes are those of all Notifications. It is safe for concurrent use.

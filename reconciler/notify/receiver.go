@@ -58,11 +58,11 @@ type failure struct {
 func (f *failure) Error() string { return f.message }
 
 func failed(format string, args ...any) *failure {
-	return &failure{reason: shipper.DeliveryFailed, message: fmt.Sprintf(format, args...)}
+	return newFailure(shipper.DeliveryFailed, format, args...)
 }
 
-func missing(format string, args ...any) *failure {
-	return &failure{reason: shipper.SecretMissing, message: fmt.Sprintf(format, args...)}
+func newFailure(reason, format string, args ...any) *failure {
+	return &failure{reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
 // receiver is the server of a Notification. It must not be shown.
@@ -78,28 +78,28 @@ func (r *Reconciler) receiver(ctx context.Context, n *shipper.Notification) (*re
 	err := r.secrets.Get(ctx, key, &secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, missing("there is no Secret %s", key)
+		return nil, newFailure(shipper.SecretMissing, "there is no Secret %s", key)
 	case apierrors.IsForbidden(err):
-		return nil, missing("Shipper may not read Secret %s; the owner of the namespace may let it read the Secrets there: "+
-			"kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s:%s", key, shipper.NamespaceReader, key.Namespace,
-			shipper.NamespaceReader, shipper.SystemNamespace, shipper.ManagementServiceAccount)
+		return nil, newFailure(shipper.SecretForbidden, "Shipper may not read Secret %s; the owner of the namespace may let it read the "+
+			"Secrets there: kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s:%s", key, shipper.NamespaceReader,
+			key.Namespace, shipper.NamespaceReader, shipper.SystemNamespace, shipper.ManagementServiceAccount)
 	case err != nil:
 		return nil, failed("reading Secret %s: %s", key, apierrors.ReasonForError(err))
 	}
 	raw := strings.TrimSpace(string(secret.Data[urlKey]))
 	if raw == "" {
-		return nil, missing("Secret %s has no key %s", key, urlKey)
+		return nil, newFailure(shipper.SecretInvalid, "Secret %s has no key %s", key, urlKey)
 	}
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || u.Hostname() == "":
-		return nil, failed("key %s of Secret %s is not a URL", urlKey, key)
+		return nil, newFailure(shipper.SecretInvalid, "key %s of Secret %s is not a URL", urlKey, key)
 	case r.urls == nil:
-		return nil, failed("Secret %s: %s", key, notListed(u))
+		return nil, newFailure(shipper.URLNotAllowed, "Secret %s: %s", key, notListed(u))
 	}
 	policy := r.urls.Worded(wording)
 	if err := policy.Check(u); err != nil {
-		return nil, failed("Secret %s: %s", key, err)
+		return nil, newFailure(shipper.URLNotAllowed, "Secret %s: %s", key, err)
 	}
 	transport := outward.NewTransport(policy)
 	if ca := secret.Data[caKey]; len(ca) > 0 {
@@ -108,7 +108,7 @@ func (r *Reconciler) receiver(ctx context.Context, n *shipper.Notification) (*re
 			pool = x509.NewCertPool()
 		}
 		if !pool.AppendCertsFromPEM(ca) {
-			return nil, failed("key %s of Secret %s has no certificate in PEM", caKey, key)
+			return nil, newFailure(shipper.SecretInvalid, "key %s of Secret %s has no certificate in PEM", caKey, key)
 		}
 		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
 	}
@@ -136,10 +136,14 @@ func (to *receiver) post(ctx context.Context, m message, timeout time.Duration, 
 	}
 	response, err := to.client.Do(request)
 	if err != nil {
-		return failed("the server cannot be reached: %s", shown(err))
+		reason := shipper.DeliveryFailed
+		if _, denied := errors.AsType[*outward.Denied](err); denied {
+			reason = shipper.URLNotAllowed
+		}
+		return newFailure(reason, "the server cannot be reached: %s", shown(err))
 	}
 	defer response.Body.Close()
-	return judge(response, now)
+	return classifyResponse(response, now)
 }
 
 // shown is an error of a request without what may be secret. Other errors may quote the token, or what the server sent.
@@ -154,8 +158,8 @@ func shown(err error) string {
 	return "the request or the answer is no valid HTTP"
 }
 
-// judge is nil if an answer accepts the message.
-func judge(response *http.Response, now time.Time) *failure {
+// classifyResponse returns nil if the server accepted the message.
+func classifyResponse(response *http.Response, now time.Time) *failure {
 	status := response.StatusCode
 	if status >= 200 && status < 300 {
 		return nil

@@ -3,9 +3,10 @@
 // Package notify sends messages about Releases to the servers that Notifications name.
 //
 // The leader derives events from what changes in Releases, puts each into the outbox of every Notification that asks for it, and
-// delivers them in passes of the Notification, in their order. An outbox is bounded; a rollout does not wait for it. Delivery is at
-// least once: status.deliveredUpToTime has the time up to which events were delivered, and a leader that begins derives younger ones
-// again from the Releases. Their IDs are the same, so that receivers can drop what they have.
+// delivers them in passes of the Notification, those of one Release in their order. An outbox is bounded; a rollout does not wait for
+// it. Delivery is at least once: status.deliveredUpToTime has the time up to which events were delivered, never later than an event
+// that is queued, and a leader that begins derives those from then on again from the Releases. Their IDs are the same, so that
+// receivers can drop what they have.
 package notify
 
 import (
@@ -140,8 +141,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) deliver(ctx context.Context, n *shipper.Notification, b *outbox) (time.Duration, error) {
 	now := r.clock.Now()
 	r.giveUp(b, now)
-	edited := b.checked != n.Generation
-	if q := b.first(); !edited && (q == nil || b.retryAt.After(now)) {
+	check := b.checked != n.Generation || b.checkIsDue(now)
+	if q := b.first(); !check && (q == nil || b.retryAt.After(now)) {
 		return b.wait(now), nil
 	}
 	source, err := r.source(ctx)
@@ -152,9 +153,7 @@ func (r *Reconciler) deliver(ctx context.Context, n *shipper.Notification, b *ou
 	if f == nil {
 		defer to.close()
 	}
-	if edited {
-		b.check(n, f)
-	}
+	b.check(n, f, now)
 	for range burst {
 		q := b.first()
 		if q == nil || r.clock.Since(now) > requestTimeout {
@@ -164,7 +163,7 @@ func (r *Reconciler) deliver(ctx context.Context, n *shipper.Notification, b *ou
 		if failed == nil {
 			failed = r.send(ctx, n, to, source, q.Event)
 		}
-		if !r.judge(b, failed, r.clock.Now()) {
+		if !r.recordAttempt(b, failed, r.clock.Now()) {
 			break
 		}
 	}
@@ -180,8 +179,8 @@ func (r *Reconciler) send(ctx context.Context, n *shipper.Notification, to *rece
 	return to.post(ctx, m, r.timeout, r.clock.Now())
 }
 
-// judge notes the result of an attempt, and reports whether the next event may be tried.
-func (r *Reconciler) judge(b *outbox, f *failure, now time.Time) bool {
+// recordAttempt records the result of an attempt, and reports whether the next event may be tried.
+func (r *Reconciler) recordAttempt(b *outbox, f *failure, now time.Time) bool {
 	if f == nil {
 		r.results.WithLabelValues("delivered").Inc()
 		b.failures, b.lastDelivery = 0, now
@@ -190,7 +189,7 @@ func (r *Reconciler) judge(b *outbox, f *failure, now time.Time) bool {
 		return true
 	}
 	b.failures++
-	b.complain(f)
+	b.setNotDelivering(f)
 	if f.final {
 		r.results.WithLabelValues("failed").Inc()
 		b.done(now)

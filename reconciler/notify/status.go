@@ -9,9 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet/report"
 )
 
-// maxMessage bounds the message of the condition.
+// maxMessage bounds the message of the condition, in bytes.
 const maxMessage = 1024
 
 // status is the new status of a Notification.
@@ -19,42 +20,42 @@ func status(n *shipper.Notification, b *outbox, now time.Time) shipper.Notificat
 	out := *n.Status.DeepCopy()
 	out.ObservedGeneration = n.Generation
 	out.ConsecutiveFailures = b.failures
-	out.LastDeliveryTime = later(out.LastDeliveryTime, b.lastDelivery)
-	out.DeliveredUpToTime = later(out.DeliveredUpToTime, b.deliveredUpTo)
+	out.LastDeliveryTime = wholeSeconds(b.lastDelivery)
+	out.DeliveredUpToTime = wholeSeconds(b.mark())
 	if b.delivering != nil {
 		out.Conditions = shipper.SetCondition(out.Conditions, *b.delivering, metav1.NewTime(now).Rfc3339Copy())
 	}
 	return out
 }
 
-// later is the later of two times, in whole seconds.
-func later(was *metav1.Time, is time.Time) *metav1.Time {
-	at := metav1.NewTime(is).Rfc3339Copy()
-	if is.IsZero() || was != nil && !was.Before(&at) {
-		return was
+// wholeSeconds is a time as objects store it; nil for the zero time.
+func wholeSeconds(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
 	}
-	return &at
+	return new(metav1.NewTime(t).Rfc3339Copy())
 }
 
-// check notes that the receiver was checked; f is nil if it may be used.
-func (b *outbox) check(n *shipper.Notification, f *failure) {
+// check records that the receiver was checked; f is nil if it may be used. After a failure the next check is due like an attempt:
+// nothing reports a Secret or a RoleBinding that is created later.
+func (b *outbox) check(n *shipper.Notification, f *failure, now time.Time) {
 	b.checked = n.Generation
-	switch {
-	case f != nil:
-		b.complain(f)
-	case !shipper.ConditionTrue(n.Status.Conditions, shipper.NotificationDelivering):
+	if f != nil {
+		b.checkAt = now.Add(backoff(b.failedChecks))
+		b.failedChecks++
+		b.setNotDelivering(f)
+		return
+	}
+	b.failedChecks, b.checkAt = 0, time.Time{}
+	if !shipper.ConditionTrue(n.Status.Conditions, shipper.NotificationDelivering) {
 		b.ready()
 	}
 }
 
-// complain makes Delivering False.
-func (b *outbox) complain(f *failure) {
-	message := f.message
-	if len(message) > maxMessage {
-		message = message[:maxMessage]
-	}
+// setNotDelivering makes Delivering False.
+func (b *outbox) setNotDelivering(f *failure) {
 	b.delivering = &shipper.Condition{
-		Type: shipper.NotificationDelivering, Status: corev1.ConditionFalse, Reason: f.reason, Message: message,
+		Type: shipper.NotificationDelivering, Status: corev1.ConditionFalse, Reason: f.reason, Message: report.Shorten(f.message, maxMessage),
 	}
 }
 

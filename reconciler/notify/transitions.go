@@ -33,18 +33,19 @@ func Transitions(was, is *shipper.Release) []Event {
 	d := derivation{was: was, is: is}
 	if was == nil {
 		d.was = &shipper.Release{}
-		d.add(shipper.NotificationStarted, is.CreationTimestamp.Time, 0, "", "")
+		created := is.CreationTimestamp.Time
+		d.add(shipper.NotificationStarted, stepAt(0, created), created, 0, "", "")
 	}
 	d.moves()
 	d.steps()
+	d.waiting()
 	d.conditions()
 	if is.DeletionTimestamp != nil && d.was.DeletionTimestamp == nil && underWay(is) {
-		d.add(shipper.NotificationAborted, is.DeletionTimestamp.Time, is.Spec.TargetStep, "", "the Release was deleted before it was complete")
-		d.identify("") // there is one deletion
+		const message = "the Release was deleted before it was complete"
+		d.add(shipper.NotificationAborted, once, is.DeletionTimestamp.Time, is.Spec.TargetStep, "", message)
 	}
 	if outcome(is) == shipper.ReleaseRolledBack && was != nil && outcome(was) != shipper.ReleaseRolledBack {
-		d.add(shipper.NotificationRolledBack, time.Time{}, is.Spec.TargetStep, "", "a rollback has replaced the Release")
-		d.identify("")
+		d.add(shipper.NotificationRolledBack, once, time.Time{}, is.Spec.TargetStep, "", "a rollback has replaced the Release")
 	}
 	slices.SortStableFunc(d.out, func(a, b Event) int { return a.Time.Compare(b.Time) })
 	return d.out
@@ -66,36 +67,80 @@ func (d *derivation) moves() {
 	if p := d.is.Status.Progress; p != nil && p.Failure != nil && moved.Why != "" {
 		message += ": " + p.Failure.Message
 	}
-	d.addRequested(shipper.NotificationWentBack, moved.Time.Time, moved.To, moved.Why, message)
-	d.out[len(d.out)-1].User = moved.By
+	d.addRequested(shipper.NotificationWentBack, "", moved.Time.Time, moved.To, moved.Why, message).User = moved.By
 }
 
-// steps adds that a step was achieved, and that the next one waits for a user. The condition StrategyExecuted has the time. It turns
-// also when Pods are lost and come back: the time of the request makes the ID, so that this is the same change.
+// steps adds that a step was achieved. The condition StrategyExecuted has the time. It turns also when Pods are lost and come back:
+// the number of the request makes the ID, so that this is the same event.
 func (d *derivation) steps() {
-	achieved := d.is.Status.AchievedStep
-	executed := shipper.FindCondition(d.is.Status.Conditions, shipper.ReleaseStrategyExecuted)
-	if achieved == nil || executed == nil || executed.Status != corev1.ConditionTrue || achieved.Step != d.is.Spec.TargetStep {
+	if executed := achievement(d.is); executed != nil {
+		before, now := d.was.Status.AchievedStep, d.is.Status.AchievedStep
+		again := before != nil && *before == *now && shipper.ConditionTrue(d.was.Status.Conditions, shipper.ReleaseStrategyExecuted)
+		if !again {
+			d.addRequested(shipper.NotificationStepAchieved, "", executed.LastTransitionTime.Time, now.Step, "", "")
+		}
+	}
+}
+
+// achievement returns the condition StrategyExecuted of a Release that has achieved targetStep; nil of others.
+func achievement(rel *shipper.Release) *shipper.Condition {
+	c, step := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseStrategyExecuted), rel.Status.AchievedStep
+	if c == nil || c.Status != corev1.ConditionTrue || step == nil || step.Step != rel.Spec.TargetStep {
+		return nil
+	}
+	return c
+}
+
+// waiting adds that the Release waits until a user raises targetStep or approves the step. Each reason has an ID of its own: a user may
+// have to raise targetStep after others have approved.
+func (d *derivation) waiting() {
+	is := waitOf(d.is)
+	if is == nil {
 		return
 	}
-	before := d.was.Status.AchievedStep
-	again := before != nil && *before == *achieved && shipper.ConditionTrue(d.was.Status.Conditions, shipper.ReleaseStrategyExecuted)
-	if !again {
-		d.addRequested(shipper.NotificationStepAchieved, executed.LastTransitionTime.Time, achieved.Step, "", "")
+	if was := waitOf(d.was); was != nil && was.reason == is.reason && was.step == is.step && was.move == is.move {
+		return
 	}
-	if waits(d.is) && (!again || !waits(d.was)) {
-		d.addRequested(shipper.NotificationWaiting, executed.LastTransitionTime.Time, achieved.Step, shipper.AdvancingAwaitingCommand,
-			fmt.Sprintf("waits until targetStep is raised to %d", achieved.Step+1))
+	kind := ""
+	if is.reason != shipper.AdvancingAwaitingCommand {
+		kind = is.reason
 	}
+	d.addRequested(shipper.NotificationWaiting, kind, is.since, is.step, is.reason, is.message)
 }
 
-// waits reports whether a Release waits until a user raises targetStep.
-func waits(rel *shipper.Release) bool {
-	if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing); c != nil {
-		return c.Reason == shipper.AdvancingAwaitingCommand
+// wait is the state of a Release that needs a user.
+type wait struct {
+	step            int32
+	move            int64
+	reason, message string
+	since           time.Time
+}
+
+// waitOf returns the wait of a Release, or nil. The condition Advancing shows it. Releases whose strategy does nothing by itself have none.
+func waitOf(rel *shipper.Release) *wait {
+	if !underWay(rel) {
+		return nil
 	}
-	s := rel.Status.Strategy
-	return underWay(rel) && s != nil && s.State.WaitingForCommand == shipper.StrategyStateTrue
+	w := &wait{step: rel.Spec.TargetStep, move: stamp.Moved(rel).Count}
+	executed := achievement(rel)
+	advancing := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing)
+	switch s, p := rel.Status.Strategy, rel.Status.Progress; {
+	case advancing == nil && executed != nil && s != nil && s.State.WaitingForCommand == shipper.StrategyStateTrue:
+		w.reason, w.message = shipper.AdvancingAwaitingCommand, fmt.Sprintf("waits until targetStep is raised to %d", w.step+1)
+	case advancing == nil || p == nil || p.Step != w.step || p.Move != w.move: // the condition may be of an earlier request
+		return nil
+	case advancing.Reason == shipper.AdvancingAwaitingCommand || advancing.Reason == shipper.AdvancingAwaitingApproval:
+		w.reason, w.message, w.since = advancing.Reason, advancing.Message, advancing.LastTransitionTime.Time
+		if p.ConvergedTime != nil && p.ConvergedTime.After(w.since) { // Advancing may have been False before, for another reason
+			w.since = p.ConvergedTime.Time
+		}
+	default:
+		return nil
+	}
+	if executed != nil && executed.LastTransitionTime.After(w.since) {
+		w.since = executed.LastTransitionTime.Time
+	}
+	return w
 }
 
 // conditions adds what conditions report.
@@ -105,22 +150,22 @@ func (d *derivation) conditions() {
 		if p := d.is.Status.Progress; p != nil && p.Failure != nil {
 			step = p.Failure.Step
 		}
-		d.add(shipper.NotificationFailed, c.LastTransitionTime.Time, step, c.Reason, c.Message)
+		at := c.LastTransitionTime.Time
+		d.add(shipper.NotificationFailed, stepAt(step, at), at, step, c.Reason, c.Message)
 	}
 	if c := d.turned(shipper.ReleaseComplete, corev1.ConditionTrue); c != nil {
-		d.add(shipper.NotificationCompleted, c.LastTransitionTime.Time, d.last(), c.Reason, "")
+		at := c.LastTransitionTime.Time
+		d.add(shipper.NotificationCompleted, stepAt(d.last(), at), at, d.last(), c.Reason, "")
 	}
 	if !underWay(d.is) {
 		return
 	}
 	if c := d.turned(shipper.ReleaseBlocked, corev1.ConditionTrue); c != nil {
-		d.add(shipper.NotificationBlocked, c.LastTransitionTime.Time, d.is.Spec.TargetStep, c.Reason, c.Message)
-		d.identify(c.LastTransitionTime.UTC().String()) // the step may be another when it is derived again
+		d.addBlock(shipper.NotificationBlocked, c)
 	}
 	if c := d.turned(shipper.ReleaseBlocked, corev1.ConditionFalse); c != nil && shipper.ConditionTrue(
 		d.was.Status.Conditions, shipper.ReleaseBlocked) {
-		d.add(shipper.NotificationUnblocked, c.LastTransitionTime.Time, d.is.Spec.TargetStep, c.Reason, c.Message)
-		d.identify(c.LastTransitionTime.UTC().String()) // the step may be another when it is derived again
+		d.addBlock(shipper.NotificationUnblocked, c)
 	}
 }
 
@@ -144,9 +189,18 @@ func (d *derivation) turned(conditionType string, status corev1.ConditionStatus)
 	return c
 }
 
-func (d *derivation) add(word shipper.NotificationEvent, at time.Time, step int32, reason, message string) {
+// once is the discriminator of events that a Release has once.
+const once = ""
+
+// stepAt is the discriminator of an event that a Release may have several times, at different steps or times.
+func stepAt(step int32, at time.Time) string { return fmt.Sprintf("%d at %d", step, at.Unix()) }
+
+// add appends an event. discriminator distinguishes it from other events of the same Release and word.
+func (d *derivation) add(
+	word shipper.NotificationEvent, discriminator string, at time.Time, step int32, reason, message string,
+) *Event {
 	e := Event{
-		Word: word, ID: id(d.is, word, fmt.Sprintf("%d at %d", step, at.Unix())), Time: at,
+		Word: word, ID: id(d.is, word, discriminator), Time: at,
 		Namespace: d.is.Namespace, Application: d.is.Labels[shipper.AppLabel], Release: d.is.Name,
 		Step: step, Reason: reason, Message: message, User: d.is.Annotations[shipper.ReleaseRequestedByAnnotation],
 	}
@@ -154,28 +208,34 @@ func (d *derivation) add(word shipper.NotificationEvent, at time.Time, step int3
 		e.StepName = s.Steps[step].Name
 	}
 	d.out = append(d.out, e)
+	return &d.out[len(d.out)-1]
 }
 
-// addRequested is add for a change that belongs to one request of a step, not before that. Requests are numbered: two may be of the same
-// second.
-func (d *derivation) addRequested(word shipper.NotificationEvent, at time.Time, step int32, reason, message string) {
+// addRequested appends an event that belongs to one request of a step, and is not older than the request. The ID has the request's
+// number: two requests may be of the same second. kind distinguishes events of the same word and request; it may be empty.
+func (d *derivation) addRequested(
+	word shipper.NotificationEvent, kind string, at time.Time, step int32, reason, message string,
+) *Event {
 	moved := stamp.Moved(d.is)
 	if moved.Time.After(at) {
 		at = moved.Time.Time
 	}
-	d.add(word, at, step, reason, message)
-	d.identify(fmt.Sprintf("%d of request %d", step, moved.Count))
+	discriminator := fmt.Sprintf("%d of request %d", step, moved.Count)
+	if kind != "" {
+		discriminator += " " + kind
+	}
+	return d.add(word, discriminator, at, step, reason, message)
 }
 
-// identify replaces the ID of the change added last by one that distinguishes it from others of its word.
-func (d *derivation) identify(by string) {
-	e := &d.out[len(d.out)-1]
-	e.ID = id(d.is, e.Word, by)
+// addBlock appends an event of the condition Blocked. The ID has no step: targetStep may differ when the event is derived again.
+func (d *derivation) addBlock(word shipper.NotificationEvent, c *shipper.Condition) {
+	at := c.LastTransitionTime
+	d.add(word, at.UTC().String(), at.Time, d.is.Spec.TargetStep, c.Reason, c.Message)
 }
 
 // id is the same for the same change of the same Release, in every process.
-func id(rel *shipper.Release, word shipper.NotificationEvent, by string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s", rel.UID, word, by))
+func id(rel *shipper.Release, word shipper.NotificationEvent, discriminator string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s", rel.UID, word, discriminator))
 	return hex.EncodeToString(sum[:16])
 }
 

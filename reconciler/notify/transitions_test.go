@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -76,9 +77,23 @@ func deleted(at int) func(*shipper.Release) {
 	return func(rel *shipper.Release) { rel.DeletionTimestamp = &metav1.Time{Time: after(at).Time} }
 }
 
-// advancing is the condition Advancing, which only strategies that do something by themselves have.
-func advancing(status corev1.ConditionStatus, at int, reason string) func(*shipper.Release) {
-	return condition(shipper.ReleaseAdvancing, status, at, reason)
+// advancing is the condition Advancing of the requested step, which only strategies that do something by themselves have.
+func advancing(status corev1.ConditionStatus, at int, reason string, message ...string) func(*shipper.Release) {
+	return func(rel *shipper.Release) {
+		rel.Status.Progress = &shipper.ReleaseProgress{Step: rel.Spec.TargetStep, Move: stamp.Moved(rel).Count}
+		condition(shipper.ReleaseAdvancing, status, at, append([]string{reason}, message...)...)(rel)
+	}
+}
+
+// approving waits for approvals of step 1, which converged at a time.
+func approving(at int, message string) func(*shipper.Release) {
+	return func(rel *shipper.Release) {
+		achieved(0, 1)(rel)
+		rel.Spec.TargetStep = 1
+		condition(shipper.ReleaseStrategyExecuted, corev1.ConditionFalse, 2, shipper.ApprovalsNeeded)(rel)
+		advancing(corev1.ConditionFalse, 3, shipper.AdvancingAwaitingApproval, message)(rel)
+		rel.Status.Progress.ConvergedTime = new(after(at))
+	}
 }
 
 // in is one line for each event.
@@ -116,8 +131,26 @@ func TestTransitions(t *testing.T) {
 			[]string{"5 StepAchieved 0 (staging) by ann:"},
 		},
 		"a gate waits": {
-			release(executing, advancing("True", 1, "Moving")), release(achieved(1, 5), advancing("False", 5, "AwaitingCommand")),
-			[]string{"5 StepAchieved 1 (canary) by ann:", "5 Waiting 1 (canary) by ann: " + waits + "2"},
+			release(executing, advancing("True", 1, "Moving")), release(achieved(1, 5), advancing("False", 5, "AwaitingCommand", "waits for 2")),
+			[]string{"5 StepAchieved 1 (canary) by ann:", "5 Waiting 1 (canary) by ann: AwaitingCommand waits for 2"},
+		},
+		"a gate waits for approvals": {
+			release(achieved(0, 1), func(rel *shipper.Release) { rel.Spec.TargetStep = 1 }, advancing("False", 3, "ClustersNotOperational")),
+			release(approving(6, "step 1 has 0 of 2 approvals")),
+			[]string{"6 Waiting 1 (canary) by ann: AwaitingApproval step 1 has 0 of 2 approvals"},
+		},
+		"one of two users approves": {release(approving(6, "0 of 2")), release(approving(6, "1 of 2")), nil},
+		"all have approved, and a user must raise targetStep": {
+			release(approving(6, "1 of 2")), release(approving(6, ""), achieved(1, 9), advancing("False", 3, "AwaitingCommand", "waits for 2")),
+			[]string{"9 StepAchieved 1 (canary) by ann:", "9 Waiting 1 (canary) by ann: AwaitingCommand waits for 2"},
+		},
+		"all have approved, and the step goes on by itself": {
+			release(approving(6, "1 of 2")), release(approving(6, ""), achieved(1, 9), advancing("True", 9, "Soaking")),
+			[]string{"9 StepAchieved 1 (canary) by ann:"},
+		},
+		"targetStep was raised and the condition is of the step before": {
+			nil, release(achieved(0, 5), advancing("False", 5, "AwaitingCommand"), func(rel *shipper.Release) { rel.Spec.TargetStep = 1 }),
+			[]string{"0 Started 0 (staging) by ann:"},
 		},
 		"the last step is achieved": {
 			release(achieved(1, 5)), release(achieved(2, 9), condition(shipper.ReleaseComplete, "True", 9), under("Complete")),
@@ -193,6 +226,12 @@ func TestIDsAreThoseOfTheChange(t *testing.T) {
 		if anew[word] == seen[word] {
 			t.Errorf("%s is the same change after the step was requested again", word)
 		}
+	}
+	forCommand := ids(Transitions(nil, release(approving(6, ""), achieved(1, 9), advancing("False", 3, "AwaitingCommand"))))
+	forApproval := ids(Transitions(release(), release(approving(6, "0 of 2"))))
+	derivedAgain := ids(Transitions(nil, release(approving(6, "1 of 2"))))
+	if forApproval["Waiting"] == forCommand["Waiting"] || forApproval["Waiting"] != derivedAgain["Waiting"] {
+		t.Error("the wait for approvals has the ID of the wait for a command, or another when it is derived again")
 	}
 	inTheSameSecond := ids(Transitions(release(executing), release(moved(2, 1, 3, 0, "ann", ""), achieved(1, 5))))
 	if inTheSameSecond["Waiting"] == seen["Waiting"] {

@@ -66,8 +66,8 @@ func (h *hook) wasTried() (string, error) {
 	return fmt.Sprint(h.refused > 0), nil
 }
 
-// told lists what was accepted, each id once.
-func (h *hook) told() (string, error) {
+// received lists what was accepted, each id once.
+func (h *hook) received() (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return strings.Join(slices.Sorted(maps.Values(h.words)), ", "), nil
@@ -103,6 +103,9 @@ func TestNotificationsArriveThroughALeaderChange(t *testing.T) {
 		},
 	}
 	s.Must("creating the Notification", world.Management.Create(s.Ctx, n))
+	if n.Spec.Format != shipper.NotificationCloudEvents {
+		t.Errorf("the format is %q by default", n.Spec.Format)
+	}
 	s.applies(s.application("0.0.1", 1, vanguard))
 	rel := s.Release(0)
 	s.WaitsForCommand(rel, 0)
@@ -112,13 +115,13 @@ func TestNotificationsArriveThroughALeaderChange(t *testing.T) {
 	h.goesUp()
 	s.Must("starting another", world.Pod.StartReconciler(s.Ctx))
 	// The Release shows these until it moves on.
-	s.Eventually("what the receiver got", "started 0, stepachieved 0, waiting 0", h.told)
+	s.Eventually("what the receiver got", "started 0, stepachieved 0, waiting 0", h.received)
 	s.Steps(rel, 1)
 	s.WaitsForCommand(rel, 1)
 	s.Steps(rel, 2)
 	s.Completes(rel)
 	const all = "completed 2, started 0, stepachieved 0, stepachieved 1, stepachieved 2, waiting 0, waiting 1"
-	s.Eventually("what the receiver got", all, h.told)
+	s.Eventually("what the receiver got", all, h.received)
 	if again := h.repeated(); len(again) > 0 {
 		t.Errorf("it got more than once: %v", again)
 	}
@@ -137,7 +140,7 @@ func TestNotificationsArriveThroughALeaderChange(t *testing.T) {
 	s.Steps(rel, 1)
 	s.WaitsForCommand(rel, 1) // by the new leader, which therefore derives this
 	s.Eventually("what the receiver got", "completed 2, started 0, stepachieved 0, stepachieved 1, stepachieved 1, stepachieved 2, "+
-		"waiting 0, waiting 1, waiting 1, wentback 1", h.told)
+		"waiting 0, waiting 1, waiting 1, wentback 1", h.received)
 
 	shown := []string{tail, world.Pod.Reconciler.Tail(), world.Pod.Webhook.Tail()}
 	for _, list := range []client.ObjectList{&shipper.NotificationList{}, &shipper.ReleaseList{}, &eventsv1.EventList{}} {

@@ -228,6 +228,20 @@ func TestAlertsOfRollouts(t *testing.T) {
 	}.check(t)
 }
 
+func TestAlertsOfNotifications(t *testing.T) {
+	const sent = "shipper_notifications_total"
+	result := func(r string) string { return `namespace="shipper-system",result="` + r + `"` }
+	situations{
+		"all are delivered": {healthy + gauge(sent, result("delivered"), 9) + counter(sent, `result="delivered"`, 1), nil},
+		"some are given up": {healthy + counter(sent, `result="failed"`, 1), []string{"ShipperNotificationsFail"}},
+		"the first is given up, and there was no series before": {
+			healthy + "\t" + sent + "{" + result("failed") + "} _x30 1+0x200\n", []string{"ShipperNotificationsFail"},
+		},
+		"one was given up long ago":      {healthy + gauge(sent, result("failed"), 9), nil},
+		"another program's are given up": {healthy + "\t" + sent + "{namespace=\"b\",result=\"failed\"} 0+1x200\n", nil},
+	}.check(t)
+}
+
 // firing are the alerts whose expressions are true of series at the end of an hour.
 func firing(t *testing.T, series string) (got []string) {
 	t.Helper()

@@ -90,7 +90,8 @@ const (
 
 // Condition types of Notifications.
 const (
-	// NotificationDelivering is True when the last message was accepted. Unknown: NotDelivered. False: DeliveryFailed, SecretMissing.
+	// NotificationDelivering is True when the last message was accepted. Unknown: NotDelivered. False: DeliveryFailed, SecretMissing,
+	// SecretForbidden, SecretInvalid, URLNotAllowed.
 	NotificationDelivering = "Delivering"
 )
 
@@ -233,10 +234,16 @@ const (
 	Delivered = "Delivered"
 	// DeliveryFailed means that messages do not arrive; the message says why.
 	DeliveryFailed = "DeliveryFailed"
+	// URLNotAllowed means that --outgoing-urls does not list the URL of the Notification, or that it leads to an address that Shipper does
+	// not connect to.
+	URLNotAllowed = "URLNotAllowed"
 
-	// SecretMissing means that the Secret of the cluster or of the Notification does not exist, or, of a Notification, cannot be used.
+	// SecretMissing means that the Secret of the cluster or of the Notification does not exist.
 	SecretMissing = "SecretMissing"
-	// SecretInvalid means that the cluster's Secret does not hold usable credentials.
+	// SecretForbidden means that Shipper may not read the Secret of the Notification; the message has the command that lets it.
+	SecretForbidden = "SecretForbidden"
+	// SecretInvalid means that the cluster's Secret does not hold usable credentials, or that the Notification's Secret has no usable URL
+	// or authorities; the message says which.
 	SecretInvalid = "SecretInvalid"
 	// ClusterUnreachable means that the cluster's API server does not answer.
 	ClusterUnreachable = "ClusterUnreachable"

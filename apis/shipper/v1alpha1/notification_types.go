@@ -34,8 +34,9 @@ type NotificationSpec struct {
 	// to is the server that gets the messages.
 	To NotificationReceiver `json:"to"`
 
-	// format of a message: CloudEvents (version 1.0, as JSON) or Slack ({"text": …}). Absent: CloudEvents.
+	// format of a message: CloudEvents (version 1.0, as JSON) or Slack ({"text": …}).
 	// +optional
+	// +kubebuilder:default=CloudEvents
 	Format NotificationFormat `json:"format,omitempty"`
 
 	// events are the changes that cause a message. Absent: Waiting, Failed, WentBack, Aborted and Completed.
@@ -88,7 +89,7 @@ const (
 	NotificationStarted NotificationEvent = "Started"
 	// NotificationStepAchieved is that a Release has achieved a step, the last one too.
 	NotificationStepAchieved NotificationEvent = "StepAchieved"
-	// NotificationWaiting is that a step is achieved and that a user has to raise targetStep.
+	// NotificationWaiting is that a user has to raise targetStep or to approve the step.
 	NotificationWaiting NotificationEvent = "Waiting"
 	// NotificationFailed is that the condition Failed has become True.
 	NotificationFailed NotificationEvent = "Failed"
@@ -127,8 +128,9 @@ type NotificationStatus struct {
 	// +optional
 	ConsecutiveFailures int32 `json:"consecutiveFailures,omitempty"`
 
-	// deliveredUpToTime is the time up to which changes were delivered, or given up after an hour. A reconciler that begins to lead
-	// sends the changes from that time on again, as far as the Releases still show them. Absent: from the creation of the Notification.
+	// deliveredUpToTime is the time up to which changes were delivered, or given up after an hour; it is not later than a change that is
+	// queued. A reconciler that begins to lead sends the changes from that time on again, as far as the Releases still show them. Absent:
+	// from the creation of the Notification.
 	// +optional
 	DeliveredUpToTime *metav1.Time `json:"deliveredUpToTime,omitempty"`
 
