@@ -109,6 +109,9 @@ var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // sentence is what Slack shows of an event.
 func sentence(e Event) string {
+	if e.Word == testWord {
+		return escape.Replace(e.Message)
+	}
 	step := fmt.Sprintf("step %d", e.Step)
 	if e.StepName != "" {
 		step += " (" + e.StepName + ")"

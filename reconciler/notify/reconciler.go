@@ -87,9 +87,10 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 			return fmt.Errorf("registering the metric of notifications: %w", err)
 		}
 	}
+	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}) // of a test
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("notify").
-		For(&shipper.Notification{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&shipper.Notification{}, builder.WithPredicates(changed)).
 		Watches(&shipper.Release{}, r.changes()).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: max(o.Workers, 1), RateLimiter: retry.ClusterLimiter[ctrl.Request](), NewQueue: o.Queue,
@@ -129,8 +130,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	tested, err := r.test(ctx, n, b)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	was := n.DeepCopy()
 	n.Status = status(n, b, r.clock.Now())
+	n.Status.Test = tested
 	if _, err := report.PatchStatus(ctx, r.client, n, was); err != nil {
 		return ctrl.Result{}, fmt.Errorf("writing the status of Notification %s: %w", req, err)
 	}

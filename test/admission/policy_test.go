@@ -43,6 +43,13 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 			return u.Update(s.Context(), rel, client.DryRunAll)
 		}
 	}
+	moves := func(note string) func(*lineCase, *user) error {
+		return func(s *lineCase, _ *user) error {
+			return onRelease(func(rel *shipper.Release) {
+				rel.Spec.TargetStep, rel.Annotations[shipper.ReleaseMovedAnnotation] = 1, note
+			})(s, as(s.T, "skipper"))
+		}
+	}
 	for sentence, tc := range map[string]struct {
 		try     func(*lineCase, *user) error
 		stamper bool // whether a user who may stamp is admitted
@@ -60,6 +67,10 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 		"who moved a Release": {onRelease(func(rel *shipper.Release) {
 			rel.Annotations[shipper.ReleaseMovedAnnotation] = `{"by":"dev","from":0,"to":1,"count":1}`
 		}), true},
+		"who moved a Release, hidden behind the user who did": {
+			moves(`{"by":"skipper","time":"","by":"ann","a":"aa","from":0,"to":1,"count":1}`), false,
+		},
+		"how often a Release was moved": {moves(`{"by":"skipper","time":"2026-11-25T10:00:00Z","from":0,"to":1,"count":0}`), false},
 		"who holds a Release": {onRelease(func(rel *shipper.Release) {
 			rel.Spec.Hold, rel.Annotations[shipper.ReleaseHeldByAnnotation] = "lunch", "ann"
 		}), true},

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -134,13 +135,22 @@ func TestNotificationsArriveThroughALeaderChange(t *testing.T) {
 		return fmt.Sprintf("%s %d", c.Status, n.Status.ConsecutiveFailures), err
 	})
 
+	s.Must("asking for a test", world.Management.Patch(s.Ctx, n, client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"`+shipper.NotificationTestAnnotation+`":"1"}}}`))))
+	s.Eventually("the test", "accepted", func() (string, error) {
+		err := world.Management.Get(s.Ctx, client.ObjectKeyFromObject(n), n)
+		if n.Status.Test == nil || !n.Status.Test.Accepted {
+			return fmt.Sprintf("%+v", n.Status.Test), err
+		}
+		return "accepted", err
+	})
 	tail := world.Pod.Reconciler.Tail()
 	s.Must("stopping the leader", world.Pod.Reconciler.Stop())
 	s.Must("starting another", world.Pod.StartReconciler(s.Ctx))
 	s.Steps(rel, 1)
 	s.WaitsForCommand(rel, 1) // by the new leader, which therefore derives this
 	s.Eventually("what the receiver got", "completed 2, started 0, stepachieved 0, stepachieved 1, stepachieved 1, stepachieved 2, "+
-		"waiting 0, waiting 1, waiting 1, wentback 1", h.received)
+		"test 0, waiting 0, waiting 1, waiting 1, wentback 1", h.received)
 
 	shown := []string{tail, world.Pod.Reconciler.Tail(), world.Pod.Webhook.Tail()}
 	for _, list := range []client.ObjectList{&shipper.NotificationList{}, &shipper.ReleaseList{}, &eventsv1.EventList{}} {

@@ -68,7 +68,9 @@ func (w *Webhook) complete(
 	if _, restored := app.Annotations[shipper.AppRequestedByAnnotation]; old == nil && restored {
 		return nil // guard admits this annotation only from users who may stamp
 	}
-	w.noteRequester(req, app)
+	if old == nil || !stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) {
+		w.noteRequester(req, app)
+	}
 	return nil
 }
 

@@ -85,14 +85,19 @@ func (w *Webhook) steps(
 		}
 	}
 	var out []string
-	for _, step := range preview.Steps(env.Strategy, counts[0], before) {
+	steps := preview.Steps(env.Strategy, counts[0], before)
+	if first := int(rel.Spec.TargetStep); first > 0 && first < len(steps) {
+		out = append(out, fmt.Sprintf("the first Release begins at step %d (firstRelease: %s)", first, env.Strategy.FirstRelease))
+		steps = steps[first:]
+	}
+	for _, step := range steps {
 		if err != nil || len(differing) > 0 {
 			out = append(out, step.Shares()+step.Awaited())
 		} else {
 			out = append(out, step.String()+", in each cluster"+step.Awaited())
 		}
 	}
-	if failure := preview.Failure(env.Strategy); failure != "" {
+	if failure := preview.Failure(env.Strategy, incumbent == nil); failure != "" {
 		out = append(out, failure)
 	}
 	out = append(out, differing...)

@@ -35,6 +35,10 @@ func (w *Webhook) rollBack(a *response.Response, app, old *shipper.Application) 
 	if problem != nil {
 		return response.Invalidate(kind, app.Name, field.ErrorList{problem})
 	}
+	if to.Strategy == shipper.RollbackImmediate && !strategy.Complete(goal) {
+		return response.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(rollbackPath.Child("strategy"), to.Strategy,
+			"Release "+goal.Name+" was never complete: leave strategy out, and go through its steps")})
+	}
 	if edited(app, old) {
 		a.Warn("spec.template was edited, too: that is not taken, the environment of Release %s is", goal.Name)
 	}

@@ -56,6 +56,11 @@ func TestRollbacks(t *testing.T) {
 			to: shipper.RollbackTo{Generation: 1, Strategy: shipper.RollbackImmediate}, version: "0.0.2", noted: names(1),
 			strategy: "Immediate", warned: "this rolls back from Release " + names(2) + " to the environment of " + names(1),
 		},
+		"that go at once to a Release that was never complete are refused": {
+			to: shipper.RollbackTo{Release: names(2), Strategy: shipper.RollbackImmediate},
+			refused: noSuch + `.strategy: Invalid value: "Immediate": Release ` + names(2) +
+				` was never complete: leave strategy out, and go through its steps`,
+		},
 		"to the present Release change nothing": {
 			to: shipper.RollbackTo{Release: names(2)}, version: "0.0.3",
 			warned: "Release " + names(2) + ", the newest, has this environment already: there is nothing to roll back",

@@ -98,7 +98,10 @@ func TestTheRequesterIsNoted(t *testing.T) {
 		now  *shipper.Application
 		want string
 	}{
-		"any user who changes spec": {"ann", ask.Application(ask.Pinned("0.0.1"), changed), "ann"},
+		"any user who changes the template": {"ann", ask.Application(ask.Pinned("0.0.1"), changed), "ann"},
+		"not a user who changes spec besides": {"ann", ask.Application(ask.Pinned("0.0.1"), func(app *shipper.Application) {
+			app.Spec.RevisionHistoryLimit = new(int32(7))
+		}), ask.Developer},
 		"not a user who changes only metadata": {
 			"ann", ask.Application(ask.Pinned("0.0.1"), ask.Annotated("a", "b")), ask.Developer,
 		},

@@ -101,6 +101,10 @@ func TestApprovals(t *testing.T) {
 			invalid + "spec.step: Invalid value: 0: step 0 of Release web-1-0 has the approvals that it needs: raise targetStep",
 		},
 		"a refusal when enough have approved": {"bob", web(enough), of("web-1-0", 0, refusing), "", ""},
+		"refused twice by one": {
+			"bob", web(func(rel *shipper.Release) { rel.Status.Progress.Approvals.RejectedBy = "bob" }), of("web-1-0", 0, refusing),
+			response.Invalid, invalid + `spec.step: Invalid value: 0: user "bob" has refused step 0 of Release web-1-0 already`,
+		},
 		"of another step": {
 			"bob", web(), of("web-1-0", 1), response.Invalid,
 			invalid + "spec.step: Invalid value: 1: Release web-1-0 is at step 0",

@@ -158,6 +158,8 @@ func (w *Webhook) judge(ctx context.Context, req *admission.Request, is *shipper
 		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing); c != nil && c.Message != "" {
 			why += ": " + c.Message
 		}
+	case is.Spec.Decision == shipper.DecisionReject && p.Approvals.RejectedBy == user:
+		why = fmt.Sprintf("user %q has refused step %d of Release %s already", user, step, rel.Name)
 	case is.Spec.Decision == shipper.DecisionReject:
 	case slices.Contains(p.Approvals.Users, user):
 		why = fmt.Sprintf("user %q has approved step %d of Release %s already", user, step, rel.Name)

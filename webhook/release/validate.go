@@ -104,8 +104,8 @@ func (w *Webhook) validateUpdate(
 			return err
 		}
 	}
-	if !moved {
-		return w.validateHold(ctx, req, a, app, rel, old)
+	if err := w.validateHold(ctx, req, a, app, rel, old); err != nil || !moved {
+		return err
 	}
 	if err := w.validateMove(ctx, req, rel, old); err != nil {
 		return err

@@ -105,16 +105,17 @@ func (s Step) Awaited() string {
 	return out
 }
 
-// Failure says, for a user, when a rollout has failed and what is done then; empty where nothing fails by time.
-func Failure(s *shipper.RolloutStrategy) string {
+// Failure says, for a user, when a rollout has failed and what is done then; empty where nothing fails by time. first is true of the first
+// Release, with nothing before it to go back to.
+func Failure(s *shipper.RolloutStrategy, first bool) string {
 	if s == nil || s.ProgressDeadline == "" {
 		return ""
 	}
 	then := map[shipper.FailurePolicy]string{
-		shipper.OnFailureRetreat: "it goes back to the last step in which the contender has no traffic",
+		shipper.OnFailureRetreat: "it goes back to the last step before in which the contender has no traffic, or waits where there is none",
 		shipper.OnFailureAbort:   "it is aborted",
 	}[s.OnFailure]
-	if then == "" {
+	if then == "" || first {
 		then = "it waits for a person"
 	}
 	return fmt.Sprintf("a step without what it wants for %s has failed: %s", s.ProgressDeadline, then)

@@ -77,7 +77,7 @@ func TestSharesSayWhatTheStepSays(t *testing.T) {
 
 func TestStepsSayHowTheyEnd(t *testing.T) {
 	s := &shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{{}, {}, {}, {}}, ProgressDeadline: "10m"}
-	s.Steps[0].Gate = &shipper.StepGate{}
+	s.Steps[0].Gate = &shipper.StepGate{Approvals: 2}
 	s.Steps[1].After, s.Steps[1].ReadinessGates = "5m", []string{"example.com/A", "example.com/B"}
 	s.Steps[2].After = "0s"
 	var got []string
@@ -86,18 +86,21 @@ func TestStepsSayHowTheyEnd(t *testing.T) {
 	}
 	for _, policy := range []shipper.FailurePolicy{"", shipper.OnFailureHold, shipper.OnFailureRetreat, shipper.OnFailureAbort} {
 		s.OnFailure = policy
-		got = append(got, Failure(s))
+		got = append(got, Failure(s, false))
 	}
+	got = append(got, Failure(s, true))
 	const failed = "a step without what it wants for 10m has failed: "
 	want := []string{
-		"; it is a gate", "; it waits for example.com/A, example.com/B; it goes on by itself after 5m", "; it goes on by itself after 0s", "",
+		"; it is a gate that asks for 2 approvals",
+		"; it waits for example.com/A, example.com/B; it goes on by itself after 5m", "; it goes on by itself after 0s", "",
 		failed + "it waits for a person", failed + "it waits for a person",
-		failed + "it goes back to the last step in which the contender has no traffic", failed + "it is aborted",
+		failed + "it goes back to the last step before in which the contender has no traffic, or waits where there is none",
+		failed + "it is aborted", failed + "it waits for a person",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if text := Failure(&shipper.RolloutStrategy{}); text != "" {
+	if text := Failure(&shipper.RolloutStrategy{}, false); text != "" {
 		t.Errorf("nothing fails by time: %s", text)
 	}
 }

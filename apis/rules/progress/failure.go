@@ -151,7 +151,11 @@ func (d *decision) failureMessage() string {
 	if f.Cluster != "" {
 		where = " in " + f.Cluster
 	}
-	return fmt.Sprintf("step %d%s did not get what it wants in %s%s: %s", f.Step, name, d.strategy.ProgressDeadline, where, f.Message)
+	text := fmt.Sprintf("step %d%s did not get what it wants in %s%s: %s", f.Step, name, d.strategy.ProgressDeadline, where, f.Message)
+	if wants := cmp.Or(d.strategy.OnFailure, shipper.OnFailureHold); f.Action == shipper.OnFailureHold && wants != f.Action {
+		text += fmt.Sprintf("; onFailure is %s, but there is nothing to go back to", wants)
+	}
+	return text
 }
 
 // again asks for another decision after a time, if that is sooner.

@@ -377,8 +377,14 @@ func TestDecide(t *testing.T) {
 		"where there is nothing to go back to, a failure holds": {
 			is: progress.Observed{Release: rel(failing(shipper.OnFailureAbort), 1, awaited(1)), Step: only}, after: 5 * time.Minute,
 			expected: progress.Decision{
-				Progress:   failure(1, shipper.OnFailureHold),
-				Conditions: []shipper.Condition{advancing(no, shipper.AdvancingFailed, said), isFailed},
+				Progress: failure(1, shipper.OnFailureHold),
+				Conditions: []shipper.Condition{
+					advancing(no, shipper.AdvancingFailed, said+"; onFailure is Abort, but there is nothing to go back to"),
+					{
+						Type: shipper.ReleaseFailed, Status: yes, Reason: shipper.ProgressDeadlineExceeded,
+						Message: said + "; onFailure is Abort, but there is nothing to go back to",
+					},
+				},
 			},
 		},
 		"a step that gets what it wants late has not failed": {

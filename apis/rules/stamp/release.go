@@ -5,6 +5,7 @@ package stamp
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -65,23 +66,34 @@ func Release(app *shipper.Application, existing []*shipper.Release, taken ...str
 		},
 		Spec: shipper.ReleaseSpec{Environment: *app.Spec.Template.DeepCopy()},
 	}
-	rel.Spec.TargetStep = firstStep(app)
+	rel.Spec.TargetStep = firstStep(app, existing)
 	return rel, nil
 }
 
 // firstStep is the targetStep of a new Release: the first step, or the last one for an immediate rollback and, where the strategy says
 // so, for the first Release of an Application. Whether it is the first is known by what was observed, never by what a cluster has.
-func firstStep(app *shipper.Application) int32 {
+func firstStep(app *shipper.Application, existing []*shipper.Release) int32 {
 	s := app.Spec.Template.Strategy
 	if s == nil {
 		return 0
 	}
 	_, known := app.Annotations[shipper.AppHighestObservedGenerationAnnotation]
 	first := s.FirstRelease == shipper.FirstReleaseImmediate && !known
-	if first || app.Annotations[shipper.AppRollbackStrategyAnnotation] == string(shipper.RollbackImmediate) {
+	if first || immediate(app, existing) {
 		return max(int32(len(s.Steps))-1, 0)
 	}
 	return 0
+}
+
+// immediate reports whether the template is that of an immediate rollback. Only a Release that was complete has passed its gates: the
+// annotations alone, which users can write while no webhook is called, do not open them.
+func immediate(app *shipper.Application, existing []*shipper.Release) bool {
+	goal := app.Annotations[shipper.AppRolledBackToAnnotation]
+	return app.Annotations[shipper.AppRollbackStrategyAnnotation] == string(shipper.RollbackImmediate) &&
+		slices.ContainsFunc(Own(app, existing), func(rel *shipper.Release) bool {
+			return rel.Name == goal && shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete) &&
+				SameEnvironment(&rel.Spec.Environment, &app.Spec.Template)
+		})
 }
 
 // OwnerReference is the reference by which a Release is owned by its Application.

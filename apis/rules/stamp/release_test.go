@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -90,13 +91,25 @@ func TestReleaseIsStampedWhole(t *testing.T) {
 
 func TestReleaseOfARollbackGoesAsItWasAsked(t *testing.T) {
 	steps := []shipper.RolloutStrategyStep{{Name: "staging"}, {Name: "half"}, {Name: "full on"}}
-	for how, want := range map[string]int32{"": 0, "Steps": 0, "Immediate": 2} {
+	for how, want := range map[string]int32{
+		"": 0, "Steps": 0, "Immediate": 2, "Immediate, and it was never complete": 0, "Immediate, and the template is another": 0,
+	} {
+		how, but, _ := strings.Cut(how, ", ")
 		app := quickStart()
 		app.Spec.Template.Strategy = &shipper.RolloutStrategy{Steps: steps}
 		app.Annotations = map[string]string{
 			shipper.AppRolledBackToAnnotation: "super-server-1-0", shipper.AppRollbackStrategyAnnotation: how,
 		}
-		rel, err := stamp.Release(app, nil)
+		goal := &shipper.Release{ObjectMeta: metav1.ObjectMeta{
+			Namespace: app.Namespace, Name: "super-server-1-0", Labels: map[string]string{shipper.AppLabel: app.Name},
+		}, Spec: shipper.ReleaseSpec{Environment: *app.Spec.Template.DeepCopy()}}
+		if !strings.Contains(but, "never complete") {
+			goal.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue}}
+		}
+		if strings.Contains(but, "another") {
+			app.Spec.Template.Chart.Version = "9.9.9"
+		}
+		rel, err := stamp.Release(app, []*shipper.Release{goal})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -210,12 +210,15 @@ func (s *recorder) rollBack(to string, how shipper.RollbackStrategy, replicas in
 	app.Annotations = map[string]string{
 		shipper.AppRolledBackToAnnotation: to, shipper.AppRollbackStrategyAnnotation: string(how),
 	}
+	var goal *shipper.Release
 	for _, r := range s.releases {
 		if r.Release.Name == to {
-			app.Spec.Template = r.Release.Spec.Environment
+			goal = r.Release.DeepCopy()
 		}
 	}
-	stamped, err := stamp.Release(app, nil)
+	app.Spec.Template = goal.Spec.Environment
+	goal.Namespace, goal.Labels = app.Namespace, map[string]string{shipper.AppLabel: app.Name}
+	stamped, err := stamp.Release(app, []*shipper.Release{goal})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -93,9 +93,12 @@ const (
 	AppFailedAnnotation = "shipper.booking.com/app.failed"
 	// AppFailedRetryAnnotation is set by users. A new value admits the template that failed.
 	AppFailedRetryAnnotation = "shipper.booking.com/app.failed.retry"
-	// AppRequestedByAnnotation names the user whose edit of spec was last admitted. Written by the webhook.
+	// AppRequestedByAnnotation names the user whose edit of the template was last admitted. Written by the webhook.
 	AppRequestedByAnnotation = "shipper.booking.com/app.requested-by"
 )
+
+// NotificationTestAnnotation is set by users of a Notification. A new value makes the reconciler send a test message, once.
+const NotificationTestAnnotation = "shipper.booking.com/notification.test"
 
 // Annotations of Releases and their targets.
 const (

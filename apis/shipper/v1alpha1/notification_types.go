@@ -134,11 +134,29 @@ type NotificationStatus struct {
 	// +optional
 	DeliveredUpToTime *metav1.Time `json:"deliveredUpToTime,omitempty"`
 
+	// test is the result of the last test message. Absent until a user asks for one by the annotation notification.test.
+	// +optional
+	Test *NotificationTest `json:"test,omitempty"`
+
 	// conditions: Delivering.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// NotificationTest is the result of a test message.
+type NotificationTest struct {
+	// request is the value of the annotation, cut to 64 bytes.
+	Request string `json:"request"`
+
+	// accepted is true when the server accepted the message.
+	// +optional
+	Accepted bool `json:"accepted,omitempty"`
+
+	// message says why it did not; at most 1024 bytes.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // NotificationList is a list of Notifications.

@@ -79,12 +79,12 @@ func advance(rel *shipper.Release, step int, force, skip bool) (int, error) {
 		return 0, fmt.Errorf("release %s has no step %d: its last is %d (%s)", rel.Name, step, last, stepName(rel, last))
 	case step <= now:
 		return 0, fmt.Errorf("release %s is at step %d (%s): to go back there is `shipperctl rollout retreat`", rel.Name, now, stepName(rel, now))
-	case !achieved && !force:
+	case !achieved && gated(rel, now) && !skip:
+		return 0, fmt.Errorf("step %d (%s) of release %s is a gate and is not achieved: `shipperctl rollout status` says what it waits for%s, "+
+			"and a user with the verb skip passes it by --skip", now, stepName(rel, now), rel.Name, approvable(rel))
+	case !achieved && !gated(rel, now) && !force:
 		return 0, fmt.Errorf("release %s has not achieved step %d (%s) yet: `shipperctl rollout status` says what it waits for, "+
 			"and --force goes on all the same", rel.Name, now, stepName(rel, now))
-	case !achieved && !skip && gated(rel, now):
-		return 0, fmt.Errorf("step %d (%s) of release %s is a gate and is not achieved: `shipperctl rollout status` says what it waits for%s, "+
-			"and --skip passes it", now, stepName(rel, now), rel.Name, approvable(rel))
 	}
 	return step, nil
 }

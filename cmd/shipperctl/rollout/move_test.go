@@ -52,7 +52,8 @@ func TestMoves(t *testing.T) {
 			"`shipperctl rollout status` says what it waits for, and --force goes on all the same"},
 		"before any step is achieved": {on(at(0, -1), -1, true), 1},
 		"past a gate that is closed": {outcome(advance(gate(at(1, 0)), -1, true, false)), "step 1 (half) of release web-1 is a gate and is not " +
-			"achieved: `shipperctl rollout status` says what it waits for, and --skip passes it"},
+			"achieved: `shipperctl rollout status` says what it waits for, and a user with the " +
+			"verb skip passes it by --skip"},
 		"past a gate all the same":    {outcome(advance(gate(at(1, 0)), -1, true, true)), 2},
 		"past a gate that is open":    {on(gate(at(1, 1)), -1, false), 2},
 		"beyond the last step":        {on(at(2, 2), -1, false), "release web-1 is at its last step, 2 (full on), already"},

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -54,6 +56,37 @@ func (p *progressView) failures(now time.Time) []string {
 		text = p.Message
 	}
 	return []string{fmt.Sprintf("%s ago: %s", age(p.FailedAt, now), text)}
+}
+
+// failedText says why a Release has failed, and what was done about it; empty when it has not.
+func failedText(rel *shipper.Release) string {
+	failed := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseFailed)
+	if failed == nil || failed.Status != corev1.ConditionTrue {
+		return ""
+	}
+	text := failed.Message
+	if is := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing); is != nil && is.Message != "" {
+		if is.Reason == shipper.AdvancingFailed {
+			text = is.Message
+		} else {
+			text += "; " + is.Message
+		}
+	}
+	return fmt.Sprintf("release %s has failed: %s", rel.Name, text)
+}
+
+// abortedAfter describes a Release that failed and was aborted after rel, now the newest, was made; empty when there was none.
+func abortedAfter(app *shipper.Application, rel *shipper.Release) string {
+	f := stamp.Failed(app)
+	if f == nil || !f.Time.After(rel.CreationTimestamp.Time) {
+		return ""
+	}
+	where := ""
+	if f.Cluster != "" {
+		where = " in " + f.Cluster
+	}
+	return fmt.Sprintf("release %s has failed at step %d%s (%s), and was aborted at %s", f.Release, f.Step, where, f.Reason,
+		clockOf(f.Time.Time))
 }
 
 // holds says who holds the rollout, and why; none when no user does. p may be nil.

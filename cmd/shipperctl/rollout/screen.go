@@ -99,6 +99,9 @@ func (p *View) steps(line func(string), width int, now time.Time) {
 		flow(line, width, label("steps"), "    ", names)
 	}
 	paragraphs(line, width, "failed", p.Progress.failures(now))
+	if p.Aborted != "" {
+		paragraphs(line, width, "failed", []string{p.Aborted})
+	}
 	paragraphs(line, width, "waits for", p.Waiting)
 	paragraphs(line, width, "goes on", p.Progress.next(p.Steps, now))
 	paragraphs(line, width, "held", p.Progress.holds())

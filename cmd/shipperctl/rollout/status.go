@@ -4,6 +4,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -156,7 +157,8 @@ type awaiting struct {
 
 func (w *awaiting) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&w.wait, "wait", false,
-		"wait until the step that is asked for is achieved, and the rollout complete if it is the last; then show it")
+		"wait until the step that is asked for is achieved, and the rollout complete if it is the last; then show it. A rollout that has\n"+
+			"failed by its progressDeadline ends the wait with 1")
 	cmd.Flags().IntVar(&w.step, "step", asked, "index of the step to wait for, with --wait (default the one that is asked for)")
 	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "how long to wait, with --wait; then it exits with 4 (default without end)")
 }
@@ -209,7 +211,7 @@ func (w *awaiting) describe() string {
 }
 
 // awaited lists the conditions that a step still lacks; it is empty once the step is achieved. Waiting for a step that the strategy
-// lacks is an error. It is pure.
+// lacks is an error, and so is a rollout that has failed. It is pure.
 func awaited(o *observed, step int) ([]string, error) {
 	if o.app.Status.ObservedGeneration < o.app.Generation {
 		return []string{"the last edit of the application to be observed"}, nil
@@ -220,6 +222,9 @@ func awaited(o *observed, step int) ([]string, error) {
 	rel := o.releases[len(o.releases)-1]
 	if rel.Status.ObservedGeneration < rel.Generation {
 		return waitsFor(rel), nil
+	}
+	if text := cmp.Or(abortedAfter(o.app, rel), failedText(rel)); text != "" {
+		return nil, errors.New(text)
 	}
 	target := int(rel.Spec.TargetStep)
 	steps := 0

@@ -37,7 +37,9 @@ type View struct {
 	// Deleting lists the Releases that are being deleted, each with what its removal waits for.
 	Deleting []string `json:"deleting,omitempty"`
 	// Problems lists the failed conditions of the Application and its newest Release.
-	Problems []string     `json:"problems,omitempty"`
+	Problems []string `json:"problems,omitempty"`
+	// Aborted is the Release that failed and was aborted after this one was made.
+	Aborted  string       `json:"aborted,omitempty"`
 	Clusters []Cluster    `json:"clusters,omitempty"`
 	Blocks   blockSummary `json:"blocks"`
 }
@@ -136,6 +138,7 @@ func viewOf(o *observed, now time.Time) *View {
 	p.Complete = strategy.Complete(newest)
 	p.Waiting = waitsFor(newest)
 	p.Progress = progressOf(newest)
+	p.Aborted = abortedAfter(o.app, newest)
 	p.Clusters = clustersOf(o, newest, incumbent)
 	p.Blocks = blocksOf(o, app.Rollout(), now)
 	return p
@@ -232,7 +235,7 @@ func waitsFor(rel *shipper.Release) []string {
 		len(p.Approvals.Users) < int(p.Approvals.Required) {
 		out = append(out, "an approval by another user than the requester: shipperctl rollout approve")
 	}
-	if p := progressOf(rel); p != nil && p.Hold != "" {
+	if p := progressOf(rel); p != nil && p.Hold != "" && !strategy.Complete(rel) {
 		out = append(out, "the end of a hold: shipperctl rollout resume")
 	}
 	return out

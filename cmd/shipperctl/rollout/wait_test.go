@@ -3,6 +3,7 @@
 package rollout
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,6 +52,33 @@ func TestWaitEndsWhenTheStepIsAchieved(t *testing.T) {
 		got, err := awaited(o, tc.step)
 		if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got)\n%s", sentence, err, diff)
+		}
+	}
+	fails := func(_ *shipper.Application, rel *shipper.Release) {
+		rel.Status.Conditions = []shipper.Condition{
+			{Type: shipper.ReleaseFailed, Status: corev1.ConditionTrue, Message: "no capacity in eu"},
+			{Type: shipper.ReleaseAdvancing, Reason: shipper.AdvancingHeldAfterGoingBack, Message: "it went back to step 0"},
+		}
+	}
+	aborted := func(app *shipper.Application, rel *shipper.Release) {
+		completes(app, rel)
+		app.Annotations[shipper.AppFailedAnnotation] = `{"release":"web-9","step":1,"cluster":"eu","reason":"ProgressDeadlineExceeded",` +
+			`"time":"2100-01-01T00:00:00Z"}`
+	}
+	for sentence, tc := range map[string]struct {
+		change func(*shipper.Application, *shipper.Release)
+		want   string
+	}{
+		"it has failed":           {fails, "release web-1 has failed: no capacity in eu; it went back to step 0"},
+		"a newer one was aborted": {aborted, "release web-9 has failed at step 1 in eu (ProgressDeadlineExceeded), and was aborted at "},
+	} {
+		o := exampleObserved()
+		if o.app.Annotations == nil {
+			o.app.Annotations = map[string]string{}
+		}
+		tc.change(o.app, o.releases[1])
+		if _, err := awaited(o, asked); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
+			t.Errorf("%s: %v", sentence, err)
 		}
 	}
 	if _, err := awaited(exampleObserved(), 3); err == nil || err.Error() != "release web-1 has no step 3: its last one is 2" {

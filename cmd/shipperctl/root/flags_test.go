@@ -40,6 +40,7 @@ var reaching = map[string]string{
 	"doctor":                        "",
 	"list contender":                "",
 	"list release":                  "",
+	"notification test":             "slack",
 	"override":                      "web --reason why",
 	"plan":                          "-f APP",
 	"rollout abort":                 "web",

@@ -23,6 +23,7 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/clusters"
 	"shipper.dev/shipper/cmd/shipperctl/convert"
 	"shipper.dev/shipper/cmd/shipperctl/health"
+	"shipper.dev/shipper/cmd/shipperctl/notification"
 	"shipper.dev/shipper/cmd/shipperctl/render"
 	"shipper.dev/shipper/cmd/shipperctl/rollout"
 )
@@ -40,7 +41,7 @@ func NewCommand(out io.Writer) *cobra.Command {
 		clusters.NewCommand(), backup.NewCommand(clock.RealClock{}), clusters.NewCleanCommand(),
 		rollout.NewCommand(clock.RealClock{}), block.NewCommand(clock.RealClock{}), block.NewOverrideCommand(clock.RealClock{}),
 		render.NewPlanCommand(), clusters.NewListCommand(), render.NewChartCommand(), health.NewCommand(clock.RealClock{}),
-		convert.NewCommand(), newVersion(),
+		convert.NewCommand(), notification.NewCommand(), newVersion(),
 	)
 	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -115,6 +116,7 @@ var listing = map[string]string{
 	"applications":  "`kubectl get app -A` lists those there are; -n says in which namespace it is",
 	"releases":      "`%s list release` lists those there are; -n says in which namespace it is",
 	"clusters":      "`%s clusters list` lists those there are",
+	"notifications": "`kubectl get ntf -A` lists those there are; -n says in which namespace it is",
 	"rolloutblocks": "`%s block list -A` lists those there are; NAMESPACE/NAME or -n says in which namespace it is",
 }
 
@@ -140,8 +142,8 @@ func adviceFor(err error, name string) string {
 			return how
 		}
 	case apierrors.IsForbidden(err) && strings.Contains(text, " cannot "):
-		return "ask an administrator for the right, or for a role that has it: shipper:view to look, shipper:edit to roll out, shipper:sre " +
-			"for blocks; clusters are an administrator's"
+		return "ask an administrator for the right, or for a role that has it: shipper:view to look, shipper:edit to roll out, " +
+			"shipper:approver to approve steps, shipper:sre for blocks and gates; clusters are an administrator's"
 	case apierrors.IsUnauthorized(err):
 		return "the cluster does not accept the credentials of this context: log in again, or choose another with --context"
 	case errors.As(err, &dial):
