@@ -297,6 +297,12 @@ func TestWarnings(t *testing.T) {
 			want: []string{"the last step (half) completes the release with 50 % of capacity and leaves 50 % to its predecessor; " +
 				"100 and 0 are usual"},
 		},
+		"a failure policy where nothing fails": {
+			env: env(func(e *shipper.ReleaseEnvironment) {
+				e.Strategy.OnFailure = shipper.OnFailureAbort
+			}),
+			want: []string{"onFailure is Abort and has no effect: nothing fails without progressDeadline"},
+		},
 		"no cluster in any region": {
 			env:  env(regions(shipper.RegionRequirement{Name: "eu", Replicas: count(0)})),
 			want: []string{"clusterRequirements ask for no cluster in any region: nothing will run"},

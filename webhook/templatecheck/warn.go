@@ -31,6 +31,9 @@ func Warnings(env *shipper.ReleaseEnvironment) []string {
 			"100 and 0 are usual",
 			last.Name, last.Capacity.Contender, last.Capacity.Incumbent)
 	}
+	if env.Strategy.OnFailure != "" && env.Strategy.ProgressDeadline == "" {
+		warn("onFailure is %s and has no effect: nothing fails without progressDeadline", env.Strategy.OnFailure)
+	}
 	if Wanted(env.ClusterRequirements) == 0 {
 		warn("clusterRequirements ask for no cluster in any region: nothing will run")
 	}

@@ -204,6 +204,9 @@ func applications(raw []byte) ([]*unstructured.Unstructured, error) {
 func dryRunApply(ctx context.Context, c client.Client, app *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	app = app.DeepCopy()
 	refused := func(err error) error {
+		if _, unknown, is := strings.Cut(err.Error(), "strict decoding error: "); is { // the rest repeats the whole patch
+			err = cli.WithCode(cli.Refused, errors.New(unknown))
+		}
 		return fmt.Errorf("application %s/%s would be refused: %w", app.GetNamespace(), app.GetName(), err)
 	}
 	live := &unstructured.Unstructured{}
