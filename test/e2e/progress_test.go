@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,6 +80,47 @@ func TestStepsGoOnByThemselves(t *testing.T) {
 			t.Errorf("the last move is %+v", m)
 		}
 	})
+}
+
+// TestAKilledReconcilerRequestsEachStepOnce is not parallel: all tests share the reconciler. It is killed in the middle of the first pause,
+// and while the second step becomes due.
+func TestAKilledReconcilerRequestsEachStepOnce(t *testing.T) {
+	s := begin(t, []string{west}, []string{westRegion})
+	_, contender := s.contends(after("10s", "1s"))
+	s.advancing(contender, 0, "True Soaking")
+	due := func() (time.Time, error) {
+		rel, err := s.Get(contender)
+		if err != nil || rel.Status.Progress == nil || rel.Status.Progress.Next == nil {
+			return time.Time{}, err
+		}
+		return rel.Status.Progress.Next.Time.Time, nil
+	}
+	first, err := due()
+	s.Must("reading when the step is due", err)
+	world.Pod.Reconciler.Kill()
+	s.Must("starting another", world.Pod.StartReconciler(s.Ctx))
+	s.Eventually("targetStep", "1", func() (string, error) {
+		rel, err := s.Get(contender)
+		return fmt.Sprint(rel.Spec.TargetStep), err
+	})
+	rel, err := s.Get(contender)
+	s.Must("reading the release", err)
+	if at := stamp.Moved(rel).Time.Time; at.Before(first) {
+		t.Errorf("it was due at %s and moved at %s", first, at)
+	}
+	s.Eventually("the second pause", "has an end", func() (string, error) {
+		rel, err := s.Get(contender)
+		if at, _ := due(); rel.Spec.TargetStep == 2 || at.After(first) {
+			return "has an end", err
+		}
+		return "none yet", err
+	})
+	world.Pod.Reconciler.Kill()
+	s.Must("starting another", world.Pod.StartReconciler(s.Ctx))
+	s.Completes(contender)
+	if rel, err = s.Get(contender); err != nil || stamp.Moved(rel).Count != 2 {
+		t.Errorf("it was moved %d times, %v", stamp.Moved(rel).Count, err)
+	}
 }
 
 // TestNothingGoesOnAfterGoingBack lowers targetStep while a step soaks, holds the Release and blocks it.
