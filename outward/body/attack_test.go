@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"shipper.dev/shipper/outward/body"
 )
 
@@ -151,5 +153,63 @@ func TestAnExpressionWaitsForAtMostItsContext(t *testing.T) {
 	}
 	if _, err := body.New().Of(ctx, fmt.Sprintf("%q", t.Name()), body.Event{}); !errors.Is(err, body.ErrBusy) {
 		t.Errorf("evaluated without a slot: %v", err)
+	}
+}
+
+func TestResultsThatShareTheirPartsAreBounded(t *testing.T) {
+	all := body.New()
+	e := body.Event{Message: times("a", 1<<10)}
+	for name, tc := range map[string]struct{ expression, want string }{
+		"lists of a list":        {`{"x": [[dyn(1)]]` + times(`.map(a, dyn([a, a]))`, 24) + `[0]}`, "more than 4000 values"},
+		"lists of an empty list": {`{"x": [dyn([])]` + times(`.map(a, dyn([a, a]))`, 24) + `[0]}`, "more than 4000 values"},
+		"maps of a map":          {`{"x": [{"a": dyn(1)}]` + times(`.map(a, {"a": dyn(a), "b": dyn(a)})`, 24) + `[0]}`, "more than 4000 values"},
+		"a list of many lists":   {`{"x": [0,1,2,3,4,5,6,7,8,9].map(a, [0,1,2,3,4,5,6,7,8,9].map(b, [` + times("1,", 50) + `1]))}`, "values"},
+		"lists of a text":        {`{"x": [event.message].map(a, dyn([` + times("a,", 100) + `a]))[0]}`, "longer than 64 KiB"},
+		"keys that are long":     {`{"x": [{event.message: 1}].map(a, dyn([` + times("a,", 100) + `a]))[0]}`, "longer than 64 KiB"},
+		"a deep list":            {`{"x": ` + times("[", 33) + times("]", 33) + `}`, "deeper than 32"},
+		"a list added to itself": {`{"x": [[1]]` + times(`.map(a, a + a)`, 24) + `[0]}`, "cost limit exceeded"},
+	} {
+		got := allocated(func() {
+			if value, err := all.Of(t.Context(), tc.expression, e); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s gives %.40v, %v, want %q", name, value, err, tc.want)
+			}
+		})
+		if got > maxAllocated {
+			t.Errorf("%s allocates %d bytes", name, got)
+		}
+	}
+	want := []any{[]any{1.0, 1.0}, []any{1.0, 1.0}}
+	got, err := all.Of(t.Context(), `{"x": [1].map(a, [a, a]).map(a, [a, a])[0]}`, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]any{"x": want}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestValuesAreThoseOfJSON(t *testing.T) {
+	const expression = `{"big": dyn(9007199254740992), "exact": dyn(-9007199254740991), "uint": dyn(3u), ` +
+		`"huge": dyn(18446744073709551615u), ` +
+		`"bytes": dyn(b"ab"), "took": dyn(duration("90s")), "yes": dyn(true), "empty": dyn([]), "none": dyn({})}`
+	want := map[string]any{
+		"big": "9007199254740992", "exact": -9007199254740991.0, "uint": 3.0, "huge": "18446744073709551615",
+		"bytes": "YWI=", "took": "90s", "yes": true, "empty": []any{}, "none": map[string]any{},
+	}
+	got, err := body.New().Of(t.Context(), expression, body.Event{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(any(want), got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for expression, want := range map[string]string{
+		`{"a": double("NaN")}`: "is no JSON: a number is NaN",
+		`{"a": 1.0 / 0.0}`:     "is no JSON: a number is +Inf",
+		`{"a": [string]}`:      "is no JSON: a value is type",
+	} {
+		if _, err := body.New().Of(t.Context(), expression, body.Event{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s gives %v, want %q", expression, err, want)
+		}
 	}
 }

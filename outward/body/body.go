@@ -6,18 +6,15 @@ package body
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"sync"
 	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/traits"
 	"golang.org/x/sync/semaphore"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/util/version"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
@@ -33,7 +30,7 @@ const (
 	timeout = time.Second
 	// maxBytes bounds the result as JSON.
 	maxBytes = 64 << 10
-	// maxValues bounds the elements of a list.
+	// maxValues bounds the elements of a list, and the values of a result.
 	maxValues = 4000
 	// kept is how many compiled expressions are cached.
 	kept = 1024
@@ -154,26 +151,11 @@ func (b *Bodies) Of(ctx context.Context, expression string, e Event) (any, error
 		}
 		return text, nil
 	}
-	native, err := out.ConvertToNative(reflect.TypeFor[*structpb.Value]())
-	if err != nil {
-		return nil, fmt.Errorf("is no JSON: %w", err)
-	}
-	value, ok := native.(*structpb.Value)
-	if !ok || value.GetStructValue() == nil {
+	fields, ok := out.(traits.Mapper)
+	if !ok {
 		return nil, fmt.Errorf("must be a map or a text, is %s", out.Type().TypeName())
 	}
-	text, err := protojson.Marshal(value)
-	if err != nil {
-		return nil, fmt.Errorf("is no JSON: %w", err)
-	}
-	if len(text) > maxBytes {
-		return nil, tooLong()
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(text, &fields); err != nil {
-		return nil, fmt.Errorf("is no JSON: %w", err)
-	}
-	return fields, nil
+	return (&converter{ctx: ctx}).fields(fields, 1)
 }
 
 func (b *Bodies) program(ctx context.Context, expression string) (cel.Program, error) {
@@ -189,5 +171,3 @@ func (b *Bodies) program(ctx context.Context, expression string) (cel.Program, e
 	b.compiled.Add(expression, program)
 	return program, nil
 }
-
-func tooLong() error { return errors.New("is longer than 64 KiB") }
