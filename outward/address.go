@@ -24,15 +24,18 @@ var (
 	broadcast   = netip.MustParseAddr("255.255.255.255")
 )
 
-// Blocks of IPv6 addresses that embed an IPv4 address, and the byte where it begins.
+// Blocks of IPv6 addresses that embed an IPv4 address, the byte where it begins, and whether its bits are inverted.
 var translated = []struct {
-	block netip.Prefix
-	at    int
+	block    netip.Prefix
+	at       int
+	inverted bool
 }{
-	{netip.MustParsePrefix("::/96"), 12},
-	{netip.MustParsePrefix("64:ff9b::/96"), 12},
-	{netip.MustParsePrefix("64:ff9b:1::/48"), 12},
-	{netip.MustParsePrefix("2002::/16"), 2},
+	{netip.MustParsePrefix("::/96"), 12, false},
+	{netip.MustParsePrefix("64:ff9b::/96"), 12, false},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), 12, false},
+	{netip.MustParsePrefix("2002::/16"), 2, false},
+	{netip.MustParsePrefix("2001::/32"), 4, false}, // Teredo: the server
+	{netip.MustParsePrefix("2001::/32"), 12, true}, // Teredo: the client
 }
 
 // special describes an address that means the machine itself or its surroundings; empty for every other address.
@@ -49,8 +52,18 @@ func special(addr netip.Addr) string {
 		return "the address of a metadata service"
 	}
 	for _, t := range translated {
-		if bytes := addr.As16(); addr.Is6() && t.block.Contains(addr) {
-			return special(netip.AddrFrom4([4]byte(bytes[t.at : t.at+4])))
+		if !addr.Is6() || !t.block.Contains(addr) {
+			continue
+		}
+		bytes := addr.As16()
+		embedded := [4]byte(bytes[t.at : t.at+4])
+		for i := range embedded {
+			if t.inverted {
+				embedded[i] = ^embedded[i]
+			}
+		}
+		if what := special(netip.AddrFrom4(embedded)); what != "" {
+			return what
 		}
 	}
 	return ""

@@ -130,7 +130,7 @@ func (p Policy) list() []pattern {
 // Check returns an error if u is not allowed. It does not resolve the host name.
 func (p Policy) Check(u *url.URL) error {
 	if crooked(u) {
-		return &Denied{`its path has a segment "." or "..", or a \; write where it leads`}
+		return &Denied{`its path has a segment "." or "..", a \, or a %25 that servers may read differently; write where it leads`}
 	}
 	allowed := slices.DeleteFunc(slices.Clone(p.list()), func(one pattern) bool { return !one.matches(u) })
 	if len(allowed) == 0 {
@@ -174,11 +174,28 @@ func (one pattern) matches(u *url.URL) bool {
 	return one.path == "" || u.Path == one.path || strings.HasPrefix(u.Path, one.path+"/")
 }
 
-// crooked reports whether servers may read the path of u differently.
+// crooked reports whether servers may read the path of u differently: some read "..;x" as "..", and some unescape a path again.
 func crooked(u *url.URL) bool {
-	return strings.Contains(u.Path, `\`) || slices.ContainsFunc(strings.Split(u.Path, "/"), func(segment string) bool {
-		return segment == "." || segment == ".."
-	})
+	path := u.Path
+	for {
+		if strings.Contains(path, `\`) || slices.ContainsFunc(strings.Split(path, "/"), isDots) {
+			return true
+		}
+		again, err := url.PathUnescape(path)
+		if err != nil {
+			return true
+		}
+		if again == path {
+			return false
+		}
+		path = again
+	}
+}
+
+// isDots reports whether a segment, without the parameters that follow a semicolon, is "." or "..".
+func isDots(segment string) bool {
+	segment, _, _ = strings.Cut(segment, ";")
+	return segment == "." || segment == ".."
 }
 
 // HostOf is the normalised host of u.

@@ -62,7 +62,7 @@ func TestParsePolicy(t *testing.T) {
 
 func TestPolicyOfURLs(t *testing.T) {
 	const only = "charts may be fetched only from "
-	const crooked = `its path has a segment "." or "..", or a \; write where it leads`
+	const crooked = `its path has a segment "." or "..", a \, or a %25 that servers may read differently; write where it leads`
 	const (
 		notFrom   = ", which charts are not fetched from"
 		machine   = " is a name of the machine itself" + notFrom
@@ -96,6 +96,9 @@ func TestPolicyOfURLs(t *testing.T) {
 			"https://[fe80::1%25eth0]":              "fe80::1" + linkLocal,
 			"https://[64:ff9b::a9fe:a9fe]":          "64:ff9b::a9fe:a9fe" + linkLocal,
 			"https://[2002:a9fe:a9fe::]":            "2002:a9fe:a9fe::" + linkLocal,
+			"https://[2001:0:7f00:1::]":             "2001:0:7f00:1::" + loopback,
+			"https://[2001:0:808:808::5601:5601]":   "2001:0:808:808::5601:5601" + linkLocal,
+			"https://[2001:0:808:808::f7f7:f7f7]":   "",
 			"https://[fd00:ec2::254]":               "fd00:ec2::254" + metadata,
 			"https://[fd00:ec2::23]":                "fd00:ec2::23" + metadata,
 			"https://100.100.100.200":               "100.100.100.200" + metadata,
@@ -104,19 +107,31 @@ func TestPolicyOfURLs(t *testing.T) {
 			"https://255.255.255.255":               "255.255.255.255 is a multicast address, which charts are not fetched from",
 		},
 		"https://charts.example.com/stable": {
-			"https://charts.example.com/stable":           "",
-			"https://CHARTS.example.com./stable/index":    "",
-			"https://charts.example.com:443/stable/a":     "",
-			"https://charts.example.com:0443/stable/a":    "",
-			"https://charts.example.com:8443/stable":      only,
-			"https://charts.example.com/stable2":          only,
-			"https://charts.example.com/":                 only,
-			"https://charts.example.com/stable/../other":  crooked,
-			"https://charts.example.com/stable/./a":       crooked,
-			"https://charts.example.com.evil.com/stable":  only,
-			"https://charts.example.com@evil.com/stable":  only,
-			"https://evil.com/https://charts.example.com": only,
-			"http://charts.example.com/stable":            only,
+			"https://charts.example.com/stable":                       "",
+			"https://CHARTS.example.com./stable/index":                "",
+			"https://charts.example.com:443/stable/a":                 "",
+			"https://charts.example.com:0443/stable/a":                "",
+			"https://charts.example.com:8443/stable":                  only,
+			"https://charts.example.com/stable2":                      only,
+			"https://charts.example.com/":                             only,
+			"https://charts.example.com/stable/../other":              crooked,
+			"https://charts.example.com/stable/./a":                   crooked,
+			"https://charts.example.com/stable/..;/a":                 crooked,
+			"https://charts.example.com/stable/.;x=y/a":               crooked,
+			"https://charts.example.com/stable/%2e%2e;x":              crooked,
+			"https://charts.example.com/stable/%2E%2e%3b":             crooked,
+			"https://charts.example.com/stable/%252e%252e/a":          crooked,
+			"https://charts.example.com/stable/%25252e%25252e%253b":   crooked,
+			"https://charts.example.com/stable/a%252f..%252f..%252fb": crooked,
+			"https://charts.example.com/stable/..%255cb":              crooked,
+			"https://charts.example.com/stable/%25zz":                 crooked,
+			"https://charts.example.com/stable/a;v=1/..a":             "",
+			"https://charts.example.com/stable/a%20b%2fc":             "",
+			"https://charts.example.com/stable/a%2520b":               "",
+			"https://charts.example.com.evil.com/stable":              only,
+			"https://charts.example.com@evil.com/stable":              only,
+			"https://evil.com/https://charts.example.com":             only,
+			"http://charts.example.com/stable":                        only,
 		},
 		"https://*.example.com, http://*.internal:*": {
 			"https://a.example.com":     "",

@@ -1,39 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package body evaluates the CEL expressions that give the content of messages about Releases. Environment and cost limits
-// are those of the API server's own matchConditions. In that environment the values of one map have one type, or are dyn(…).
+// Package body evaluates the CEL expressions that give the content of messages about Releases. The environment is that of the API
+// server's matchConditions, where the values of one map have one type, or are dyn(…), without the functions whose cost is not bounded.
 package body
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"sync"
 	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/types/known/structpb"
+	"github.com/google/cel-go/common/types/traits"
+	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/util/version"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/utils/lru"
 )
 
 const (
-	// budget bounds the cost of one evaluation: about a quarter of a second.
-	budget = celconfig.RuntimeCELCostBudgetMatchConditions
+	// budget bounds the cost of one evaluation: 2.5 MB of texts, or 250,000 calls.
+	budget = 250_000
+	// bytesPerCost is how many bytes of text a call reads or writes for a cost of 1.
+	bytesPerCost = 10
 	// timeout bounds one evaluation where the machine is slow.
 	timeout = time.Second
 	// maxBytes bounds the result as JSON.
 	maxBytes = 64 << 10
+	// maxValues bounds the elements of a list, and the values of a result.
+	maxValues = 4000
 	// kept is how many compiled expressions are cached.
 	kept = 1024
+	// maxCompilations bounds the expressions that are compiled at the same time, each with some MB of memory.
+	maxCompilations = 2
 )
+
+var compiling = semaphore.NewWeighted(maxCompilations)
+
+// ErrBusy means that ctx ended while other expressions were compiled.
+var ErrBusy = errors.New("waited too long for other expressions to be compiled")
 
 // Event is what an expression sees as event. Absent values are empty.
 type Event struct {
@@ -75,13 +83,17 @@ var environments = sync.OnceValues(func() (*environment.EnvSet, error) {
 })
 
 // Check returns an error if an expression does not compile to a map or a string. It refuses CEL features that only this version of
-// Shipper has: another version may have to evaluate the expression.
-func Check(expression string) error {
-	_, err := compile(expression, environment.NewExpressions)
+// Shipper has: another version may have to evaluate the expression. The error is ErrBusy if the expression was not looked at.
+func Check(ctx context.Context, expression string) error {
+	_, err := compile(ctx, expression, environment.NewExpressions)
 	return err
 }
 
-func compile(expression string, mode environment.Type) (cel.Program, error) {
+func compile(ctx context.Context, expression string, mode environment.Type) (cel.Program, error) {
+	if compiling.Acquire(ctx, 1) != nil {
+		return nil, ErrBusy
+	}
+	defer compiling.Release(1)
 	set, err := environments()
 	if err != nil {
 		return nil, fmt.Errorf("building the CEL environment: %w", err)
@@ -90,11 +102,20 @@ func compile(expression string, mode environment.Type) (cel.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("building the CEL environment: %w", err)
 	}
-	ast, issues := env.Compile(expression)
+	tree, issues := env.Parse(expression)
 	if issues.Err() != nil {
 		return nil, fmt.Errorf("does not compile: %w", issues.Err())
 	}
-	switch out := ast.OutputType(); out.Kind() {
+	if err := permit(tree); err != nil {
+		return nil, err
+	}
+	if tree, issues = env.Check(tree); issues.Err() != nil {
+		return nil, fmt.Errorf("does not compile: %w", issues.Err())
+	}
+	if err := permit(tree); err != nil {
+		return nil, err
+	}
+	switch out := tree.OutputType(); out.Kind() {
 	case types.StringKind, types.DynKind:
 	case types.MapKind:
 		if key := out.Parameters()[0].Kind(); key != types.StringKind && key != types.DynKind {
@@ -103,7 +124,7 @@ func compile(expression string, mode environment.Type) (cel.Program, error) {
 	default:
 		return nil, fmt.Errorf("must be a map or a text, is %s", out)
 	}
-	return env.Program(ast, cel.CostLimit(budget), cel.InterruptCheckFrequency(celconfig.CheckFrequency))
+	return env.Program(tree, cel.CostLimit(budget), cel.CostTracking(costs{}), cel.InterruptCheckFrequency(1))
 }
 
 // Bodies evaluates expressions and caches the compiled ones. It is safe for concurrent use.
@@ -114,7 +135,7 @@ func New() *Bodies { return &Bodies{lru.New(kept)} }
 
 // Of is the value of an expression for an event: a string, or a map as JSON has it.
 func (b *Bodies) Of(ctx context.Context, expression string, e Event) (any, error) {
-	program, err := b.program(expression)
+	program, err := b.program(ctx, expression)
 	if err != nil {
 		return nil, err
 	}
@@ -130,40 +151,23 @@ func (b *Bodies) Of(ctx context.Context, expression string, e Event) (any, error
 		}
 		return text, nil
 	}
-	native, err := out.ConvertToNative(reflect.TypeFor[*structpb.Value]())
-	if err != nil {
-		return nil, fmt.Errorf("is no JSON: %w", err)
-	}
-	value, ok := native.(*structpb.Value)
-	if !ok || value.GetStructValue() == nil {
+	fields, ok := out.(traits.Mapper)
+	if !ok {
 		return nil, fmt.Errorf("must be a map or a text, is %s", out.Type().TypeName())
 	}
-	text, err := protojson.Marshal(value)
-	if err != nil {
-		return nil, fmt.Errorf("is no JSON: %w", err)
-	}
-	if len(text) > maxBytes {
-		return nil, tooLong()
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(text, &fields); err != nil {
-		return nil, fmt.Errorf("is no JSON: %w", err)
-	}
-	return fields, nil
+	return (&converter{ctx: ctx}).fields(fields, 1)
 }
 
-func (b *Bodies) program(expression string) (cel.Program, error) {
+func (b *Bodies) program(ctx context.Context, expression string) (cel.Program, error) {
 	if known, ok := b.compiled.Get(expression); ok {
 		if program, ok := known.(cel.Program); ok {
 			return program, nil
 		}
 	}
-	program, err := compile(expression, environment.StoredExpressions)
+	program, err := compile(ctx, expression, environment.StoredExpressions)
 	if err != nil {
 		return nil, err
 	}
 	b.compiled.Add(expression, program)
 	return program, nil
 }
-
-func tooLong() error { return errors.New("is longer than 64 KiB") }

@@ -27,7 +27,7 @@ func TestCheck(t *testing.T) {
 		`object.metadata.name`: "undeclared reference to 'object'",
 		`"`:                    "does not compile",
 	} {
-		err := body.Check(expression)
+		err := body.Check(t.Context(), expression)
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%s: %v", expression, err)

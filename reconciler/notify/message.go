@@ -5,6 +5,7 @@ package notify
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -46,7 +47,7 @@ func (r *Reconciler) message(ctx context.Context, n *shipper.Notification, sourc
 		var err error
 		if content, err = r.bodies.Of(ctx, n.Spec.Body, seen); err != nil {
 			f := failed("spec.body %s", err)
-			f.final = true
+			f.final = !errors.Is(err, body.ErrBusy)
 			return message{}, f
 		}
 	}

@@ -6,6 +6,7 @@ package notification
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -41,14 +42,18 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, _ *respo
 	if old != nil && equality.Semantic.DeepEqual(now.Spec, old.Spec) {
 		return nil
 	}
-	if err := response.Invalidate(kind, now.Name, validate(now, old)); err != nil {
+	if err := response.Invalidate(kind, now.Name, validate(now)); err != nil {
 		return err
 	}
-	return w.permitSecret(ctx, req, now, old)
+	// Compiling a body takes memory: a user without a right to the Secret does not cause it.
+	if err := w.permitSecret(ctx, req, now, old); err != nil {
+		return err
+	}
+	return validateBody(ctx, now, old)
 }
 
-// validate returns the errors of a Notification. A body that is unchanged was validated before.
-func validate(now, old *shipper.Notification) field.ErrorList {
+// validate returns the errors of a Notification, without those of its body.
+func validate(now *shipper.Notification) field.ErrorList {
 	path := field.NewPath("spec")
 	var errs field.ErrorList
 	if now.Spec.To.SecretName == "" {
@@ -58,12 +63,24 @@ func validate(now, old *shipper.Notification) field.ErrorList {
 		errs = append(errs, metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{},
 			path.Child("applications"))...)
 	}
-	if text := now.Spec.Body; text != "" && (old == nil || old.Spec.Body != text) {
-		if err := body.Check(text); err != nil {
-			errs = append(errs, field.Invalid(path.Child("body"), text, err.Error()))
-		}
-	}
 	return errs
+}
+
+// validateBody refuses a body that does not compile. A body that is unchanged was validated before.
+func validateBody(ctx context.Context, now, old *shipper.Notification) error {
+	text := now.Spec.Body
+	if text == "" || (old != nil && old.Spec.Body == text) {
+		return nil
+	}
+	err := body.Check(ctx, text)
+	switch {
+	case errors.Is(err, body.ErrBusy):
+		return response.Later(err.Error(), time.Second)
+	case err != nil:
+		return response.Invalidate(kind, now.Name, field.ErrorList{field.Invalid(field.NewPath("spec", "body"), text, err.Error())})
+	default:
+		return nil
+	}
 }
 
 // permitSecret refuses a Secret that the user may not get: otherwise the user could have its token sent to a server. It checks again

@@ -3,6 +3,7 @@
 package notification_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -65,12 +66,17 @@ func TestValidate(t *testing.T) {
 		"a selector of Applications with a team": {req: ask.Create("ann", slack(selecting("Exists"))), asked: []string{ann}},
 		"a body that is no map and no text": {
 			req:     ask.Create("ann", slack(body("event.step"))),
+			asked:   []string{ann},
 			message: invalid + `spec.body: Invalid value: "event.step": must be a map or a text, is int`,
 		},
 		"a body with a field that there is not": {
-			req: ask.Create("ann", slack(body("event.mesage"))),
+			req:   ask.Create("ann", slack(body("event.mesage"))),
+			asked: []string{ann},
 			message: invalid + `spec.body: Invalid value: "event.mesage": does not compile: ERROR: <input>:1:6: undefined field 'mesage' ` +
 				`| event.mesage | .....^`,
+		},
+		"a body is not compiled for a user who may not get the Secret": {
+			req: ask.Create("bob", slack(body("event.step"))), message: mayNot, asked: []string{"bob get secrets shop/slack"},
 		},
 		"a selector that is none": {
 			req:     ask.Create("ann", slack(selecting("Like"))),
@@ -100,4 +106,12 @@ func TestWithoutAnAnswerTheUserIsAskedToTryAgain(t *testing.T) {
 	hook := &notification.Webhook{Authz: &ask.Rights{Err: errors.New("no answer")}}
 	err := hook.Validate(t.Context(), ask.Create("ann", slack()), &response.Response{})
 	ask.CheckRefusal(t, err, response.Unavailable, "no answer")
+}
+
+func TestAnExpressionThatIsNotLookedAtInTimeMayBeSentAgain(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	hook := &notification.Webhook{Authz: ask.Grant("ann get secrets shop/slack")}
+	err := hook.Validate(ctx, ask.Create("ann", slack(body("event.message"))), &response.Response{})
+	ask.CheckRefusal(t, err, response.Unavailable, "waited too long for other expressions to be compiled")
 }
