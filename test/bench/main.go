@@ -59,7 +59,8 @@ func main() {
 	across := flag.Int("across", 20, "wide: how many clusters")
 	automatic := scale.Automatic{}
 	flag.IntVar(&automatic.Releases, "soaking", 1000, "automatic: how many Releases go on by themselves")
-	flag.DurationVar(&automatic.After, "after", 10*time.Minute, "automatic: how `long` each soaks before")
+	flag.DurationVar(&automatic.After, "after", 4*time.Minute, "automatic: how `long` the first soaks before")
+	flag.DurationVar(&automatic.Spread, "spread", 4*time.Minute, "automatic: how much `longer` the last soaks")
 	profiles := flag.String("profiles", "", "growth, wide: a `folder` that is given profiles of Shipper, for go tool pprof")
 	c := charts.Charts{}
 	flag.IntVar(&c.Charts, "charts", 500, "charts: how many are in the index, of 20 versions each")

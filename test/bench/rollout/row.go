@@ -65,13 +65,17 @@ func Run(ctx context.Context, o Options, out, samples io.Writer) (lines []table.
 	return append(lines, rest.Lines("rollout", maxCores)...), err
 }
 
-// goals are those of one comparison.
+// goals are those of one comparison; without ratio the times have none.
 type goals struct{ ratio, management, application float64 }
 
 // lines of the table: how it compares to the floor.
 func (r result) lines(row, on, what string, g goals) []table.Line {
+	took := table.Line{Row: row, Of: on + what, Ours: table.Median(r.ours), Floor: table.Median(r.floor), Unit: table.Seconds}
+	if g.ratio > 0 {
+		took.Most = table.Goal(g.ratio)
+	}
 	return []table.Line{
-		{Row: row, Of: on + what, Ours: table.Median(r.ours), Floor: table.Median(r.floor), Unit: table.Seconds, Most: table.Goal(g.ratio)},
+		took,
 		{Row: row, Of: on + "EndpointSlices late for a second, in all upgrades", Ours: float64(r.late), Floor: float64(r.floorLate)},
 		{Row: row, Of: on + "requests to management", Ours: float64(r.requests.Management), Most: table.Goal(g.management)},
 		{Row: row, Of: on + "requests to an application cluster", Ours: float64(r.requests.Application), Most: table.Goal(g.application)},

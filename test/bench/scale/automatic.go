@@ -20,6 +20,7 @@ import (
 const (
 	maxLag   = 250 * time.Millisecond // of 99 of 100, from due to requested
 	maxSoak  = 0.2                    // percent of a core, while all soak
+	draining = time.Minute            // for events about what led there, of which a few go out each second
 	watching = time.Minute            // for which they are watched at rest
 )
 
@@ -27,8 +28,9 @@ const (
 type Automatic struct {
 	// Releases is how many there are.
 	Releases int
-	// After is how long each soaks: long enough that the last is there, and all were watched at rest, before the first goes on.
-	After time.Duration
+	// After is how long the first soaks: long enough that the last is there, and all were watched at rest, before. The others soak up to
+	// Spread longer: a machine that does more than it can says nothing about one that does not.
+	After, Spread time.Duration
 }
 
 // Run measures. All times are given to samples.
@@ -63,6 +65,9 @@ func (a Automatic) Run(ctx context.Context, out, samples io.Writer) (lines []tab
 		}
 	}
 	fmt.Fprintf(out, "%d Releases soak; the first goes on in %s\n", len(due), time.Until(first).Round(time.Second))
+	if _, err := w.AtRest(ctx, draining); err != nil {
+		return nil, err
+	}
 	rest, err := w.AtRest(ctx, watching)
 	if err != nil {
 		return nil, err
@@ -70,6 +75,7 @@ func (a Automatic) Run(ctx context.Context, out, samples io.Writer) (lines []tab
 	if !time.Now().Before(first) {
 		return nil, fmt.Errorf("the first Release went on before all were watched at rest: let them soak for longer than %s (-after)", a.After)
 	}
+	rest.Asked.Explain(out)
 	late, err := a.late(ctx, sight, keys, due)
 	if err != nil {
 		return nil, err
@@ -84,8 +90,6 @@ func (a Automatic) Run(ctx context.Context, out, samples io.Writer) (lines []tab
 
 // begin makes the Applications, each with a Release of no Pods.
 func (a Automatic) begin(ctx context.Context, w *world.World) (keys []client.ObjectKey, err error) {
-	steps := []shipper.RolloutStrategyStep{world.Step("half", 50, 50, 50, 50), fullOn}
-	steps[0].After = shipper.Duration(a.After.String())
 	for i := range a.Releases {
 		keys = append(keys, client.ObjectKey{Namespace: fmt.Sprintf("soaks-%d", i), Name: "app"})
 	}
@@ -93,7 +97,10 @@ func (a Automatic) begin(ctx context.Context, w *world.World) (keys []client.Obj
 		if err := w.MakeNamespace(ctx, keys[i].Namespace, 1); err != nil {
 			return err
 		}
-		return w.Management.Create(ctx, w.Application(keys[i].Namespace, 1, 0, steps...))
+		half := world.Step("half", 50, 50, 50, 50)
+		after := a.After + a.Spread*time.Duration(i)/time.Duration(a.Releases)
+		half.After = shipper.Duration(fmt.Sprintf("%ds", int(after.Seconds())))
+		return w.Management.Create(ctx, w.Application(keys[i].Namespace, 1, 0, half, fullOn))
 	})
 }
 
